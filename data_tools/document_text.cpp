@@ -1,0 +1,77 @@
+#include "data_tools/document_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/error.h"
+#include "data_tools/utf8.h"
+
+namespace bamtrain {
+namespace {
+
+Error bad_line(const std::string& path, int64_t line, const std::string& expected,
+               const std::string& found, const std::string& remedy) {
+  return Error(ExitCode::data, path + ":" + std::to_string(line), expected, found, remedy);
+}
+
+Error bad_utf8(const RawDocument& raw, const std::string& path, size_t at) {
+  const auto begin = raw.text.begin();
+  const auto line = raw.line + std::count(begin, begin + static_cast<std::ptrdiff_t>(at), '\n');
+  static const char* digits = "0123456789ABCDEF";
+  const auto byte = static_cast<unsigned char>(raw.text[at]);
+  return bad_line(path, line, "text in UTF-8",
+                  std::string("the byte 0x") + digits[byte >> 4] + digits[byte & 15] +
+                      " at offset " + std::to_string(raw.offset + static_cast<int64_t>(at)),
+                  "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
+}
+
+std::string json_field(const RawDocument& raw, const std::string& path, const std::string& field) {
+  nlohmann::json object;
+  try {
+    object = nlohmann::json::parse(raw.text);
+  } catch (const nlohmann::json::exception& e) {
+    throw bad_line(path, raw.line, "a JSON object", std::string("bad JSON: ") + e.what(),
+                   "repair or remove the line");
+  }
+  if (!object.is_object()) {
+    throw bad_line(path, raw.line, "a JSON object",
+                   std::string("JSON of type ") + object.type_name(), "repair or remove the line");
+  }
+  const auto it = object.find(field);
+  if (it == object.end()) {
+    std::string names;
+    for (const auto& item : object.items()) names += (names.empty() ? "" : ", ") + item.key();
+    throw bad_line(path, raw.line, "a field \"" + field + "\"",
+                   names.empty() ? "no field" : "only " + names, "name the right one by --field");
+  }
+  if (!it->is_string()) {
+    throw bad_line(path, raw.line, "a string in the field \"" + field + "\"",
+                   std::string("a value of type ") + it->type_name(),
+                   "name another field by --field, or remove the line");
+  }
+  return std::move(it->get_ref<std::string&>());
+}
+
+}  // namespace
+
+bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
+                   const std::string& field, InvalidUtf8 invalid, std::string* text,
+                   TextCounts* counts) {
+  const size_t bad = first_invalid_utf8(raw.text);
+  if (bad != std::string_view::npos) {
+    if (invalid == InvalidUtf8::error) throw bad_utf8(raw, path, bad);
+    if (invalid == InvalidUtf8::skip) {
+      ++counts->skipped;
+      return false;
+    }
+    raw.text = replace_invalid_utf8(raw.text);
+    ++counts->replaced;
+  }
+  *text = kind == DocumentKind::jsonl ? json_field(raw, path, field) : std::move(raw.text);
+  if (!is_blank(*text)) return true;
+  ++counts->empty;
+  return false;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,87 @@
+#pragma once
+// Where documents begin and end in the text of an input.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data_tools/text_reader.h"
+
+namespace bamtrain {
+
+enum class DocumentKind {
+  line,        // each line
+  file,        // the whole input
+  blank_line,  // a block of lines between lines without visible characters
+  wikitext,    // from a WikiText title to the next: see is_wikitext_title
+  jsonl,       // one string field of each line's JSON object
+};
+
+/// "line", "file", "blank-line", "wikitext", "jsonl": the names on the command line.
+const std::vector<std::string>& document_kind_names();
+/// REQUIRES: one of document_kind_names().
+DocumentKind document_kind_named(const std::string& name);
+
+/// How an input is read. `format` ("txt", "jsonl" or empty: by the name, behind which .zst or .xz
+/// may stand) and `kind` (empty: none given) are the command line's. A JSON lines input is always
+/// read by lines; a text input needs a kind. Error (usage) where that leaves the kind open, or text
+/// for standard input without a format.
+DocumentKind document_kind_of(const std::string& path, const std::string& format,
+                              std::optional<DocumentKind> kind);
+
+/// A line that may begin a WikiText article: " = Title = ", exactly one "=" on either side. Such
+/// lines also occur within articles (legends of tables, broken formulas); a title is one that
+/// stands between blank lines (or the input's start or end), which finds the 600, 60 and 60
+/// articles of WikiText-2.
+bool is_wikitext_title(std::string_view line);
+
+/// No visible character: nothing but ASCII white space.
+bool is_blank(std::string_view text);
+
+/// What makes one document, as it stands in the input: unchecked UTF-8, and with `jsonl` the JSON.
+struct RawDocument {
+  std::string text;
+  int64_t line = 0;    // its first line in the input, from 1
+  int64_t offset = 0;  // of its first byte in the decompressed input
+};
+
+/// The documents of one input, front to back.
+///   line        without the newline; empty ones included
+///   file        every byte
+///   blank_line  the lines of a block joined by newlines, none at its end
+///   wikitext    every byte from a title to the next one; before the first title, the text from the
+///               first line that is not blank, if any
+///   jsonl       a line without the newline; blank lines are passed over
+class DocumentReader {
+ public:
+  /// No document may be longer than `max_bytes`. Errors: as LineReader.
+  DocumentReader(const std::string& path, DocumentKind kind, int64_t max_bytes);
+
+  /// False at the end. Error (data) past max_bytes, naming the line; and as LineReader::next.
+  bool next(RawDocument* document);
+
+  const std::string& path() const { return lines_.path(); }
+  int64_t taken() const { return lines_.taken(); }  // bytes of the input file, as it lies there
+
+ private:
+  struct Line {
+    std::string text;
+    int64_t number = 0, offset = 0;
+    bool newline = false;
+  };
+  bool next_block(RawDocument* document);
+  bool next_article(RawDocument* document);
+  void advance();
+  void append(std::string_view text, RawDocument* document) const;
+
+  LineReader lines_;
+  DocumentKind kind_;
+  int64_t max_bytes_;
+  bool started_ = false;
+  std::optional<Line> current_, following_;  // wikitext: the line to come, the one after it
+  bool after_blank_ = true;                  // wikitext: the line before them is blank or the start
+};
+
+}  // namespace bamtrain

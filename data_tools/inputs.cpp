@@ -1,0 +1,51 @@
+#include "data_tools/inputs.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
+  const auto& paths = options_.paths;
+  require(!paths.empty(), "at least one input");
+  if (std::count(paths.begin(), paths.end(), kStandardInput) > 1) {
+    throw Error(ExitCode::usage, "inputs", "standard input once", "\"-\" more than once",
+                "name it once");
+  }
+  for (const std::string& path : paths) {
+    kinds_.push_back(document_kind_of(path, options_.format, options_.kind));
+    struct stat status = {};
+    const bool there = path == kStandardInput || ::stat(path.c_str(), &status) == 0;
+    if (!there || S_ISDIR(status.st_mode)) {
+      throw Error(ExitCode::io, path, "a readable text file",
+                  there ? "a folder" : std::strerror(errno), "check the path");
+    }
+    const std::optional<int64_t> bytes = file_bytes(path);
+    if (bytes && total_bytes_) {
+      *total_bytes_ += *bytes;
+    } else {
+      total_bytes_.reset();
+    }
+  }
+}
+
+bool Inputs::next(RawDocument* document) {
+  while (true) {
+    if (!reader_) reader_.emplace(path(), kind(), options_.max_document_bytes);
+    if (reader_->next(document)) return true;
+    if (current_ + 1 == options_.paths.size()) return false;
+    taken_before_ += reader_->taken();
+    reader_.reset();
+    ++current_;
+  }
+}
+
+int64_t Inputs::taken() const { return taken_before_ + (reader_ ? reader_->taken() : 0); }
+
+}  // namespace bamtrain

@@ -1,0 +1,50 @@
+#pragma once
+// All inputs of a command, as one stream of documents.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data_tools/document_text.h"
+#include "data_tools/documents.h"
+
+namespace bamtrain {
+
+/// What `tokenize` and `train-tokenizer` are told about their text.
+struct InputOptions {
+  std::vector<std::string> paths;    // read in this order; "-" is standard input
+  std::string format;                // "txt", "jsonl", or empty: by the name
+  std::optional<DocumentKind> kind;  // empty: none given
+  std::string field = "text";        // of JSON lines
+  InvalidUtf8 invalid_utf8 = InvalidUtf8::error;
+  int64_t max_document_bytes = int64_t{1} << 30;
+};
+
+class Inputs {
+ public:
+  /// Looks at every input before the first is read. Error (usage) where an input's kind is not
+  /// clear or standard input is named twice, Error (io) where a file is not there.
+  explicit Inputs(InputOptions options);
+
+  /// The next document of any input; false at the end of the last. Errors: as DocumentReader::next.
+  bool next(RawDocument* document);
+
+  const InputOptions& options() const { return options_; }
+  /// Of the document last returned.
+  const std::string& path() const { return options_.paths[current_]; }
+  DocumentKind kind() const { return kinds_[current_]; }
+
+  int64_t taken() const;  // bytes of the files read so far, compressed as they are
+  std::optional<int64_t> total_bytes() const { return total_bytes_; }  // unknown with pipes
+
+ private:
+  InputOptions options_;
+  std::vector<DocumentKind> kinds_;
+  std::optional<int64_t> total_bytes_ = 0;
+  size_t current_ = 0;
+  std::optional<DocumentReader> reader_;
+  int64_t taken_before_ = 0;  // by the inputs before the current one
+};
+
+}  // namespace bamtrain

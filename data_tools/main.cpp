@@ -1,0 +1,197 @@
+// bamdata: text into token shards, and a look into shards.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "core/error.h"
+#include "data/shard.h"
+#include "data_tools/inspect.h"
+#include "data_tools/interrupt.h"
+#include "data_tools/tokenize.h"
+#include "data_tools/train_tokenizer.h"
+#include "data_tools/verify.h"
+
+namespace bamtrain {
+namespace {
+
+constexpr const char* kTokenizeExamples = R"(
+Examples:
+  bamdata tokenize --tokenizer t.model --document blank-line --val-documents 100 \
+    --output data book1.txt book2.txt.xz
+  bamdata tokenize --tokenizer t.model --val-fraction 0.001 --output data fineweb/*.jsonl.zst
+  set -o pipefail; parquet_to_jsonl.py *.parquet |
+    bamdata tokenize --tokenizer t.model --format jsonl --output data -
+)";
+
+constexpr const char* kExitCodes = R"(
+Exit codes: 0 success, 2 bad command line, 4 bad data (text, tokenizer, shards, manifest),
+6 a file or folder that cannot be read or written, 1 a bug in bamdata.
+)";
+
+void add_input_options(CLI::App* app, InputOptions* options) {
+  app->add_option(
+         "input", options->paths,
+         "Text files: .txt or .jsonl, plain or compressed by zstd (.zst) or xz (.xz); - is "
+         "standard input. Read in this order")
+      ->required();
+  app->add_option("--format", options->format,
+                  "What the inputs hold, instead of what their names say (needed for -)")
+      ->check(CLI::IsMember({"txt", "jsonl"}));
+  app->add_option_function<std::string>(
+         "--document",
+         [options](const std::string& name) { options->kind = document_kind_named(name); },
+         "What a document of a text input is: a line; the whole file; a block between blank lines; "
+         "a WikiText article (from a title \" = Title = \" between blank lines to the next). "
+         "Required for text; JSON lines inputs are always jsonl: a field of each line's object")
+      ->check(CLI::IsMember(document_kind_names()));
+  app->add_option("--field", options->field, "The field of JSON lines that holds the text")
+      ->capture_default_str();
+  app->add_option_function<std::string>(
+         "--invalid-utf8",
+         [options](const std::string& name) {
+           options->invalid_utf8 = name == "replace" ? InvalidUtf8::replace
+                                   : name == "skip"  ? InvalidUtf8::skip
+                                                     : InvalidUtf8::error;
+         },
+         "A document that is not UTF-8: stop and name the place (error, the default); put U+FFFD "
+         "for each bad part (replace); leave the document out and count it (skip)")
+      ->check(CLI::IsMember({"error", "replace", "skip"}));
+  app->add_option("--max-document-bytes", options->max_document_bytes,
+                  "A longer document (or line) is an error; it bounds the memory")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str();
+}
+
+void add_tokenize(CLI::App* app, TokenizeOptions* options) {
+  app->footer(kTokenizeExamples);
+  add_input_options(app, &options->input);
+  app->add_option("--tokenizer", options->tokenizer, "A SentencePiece model file with a BOS")
+      ->required();
+  app->add_option("--output", options->output,
+                  "The folder to make: train/*.bin and train/manifest.json, and val/ likewise. It "
+                  "appears complete at the end or not at all")
+      ->required();
+  auto* documents =
+      app->add_option("--val-documents", options->validation.documents,
+                      "So many documents for validation, drawn evenly from all (held in memory)")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app->add_option("--val-fraction", options->validation.fraction,
+                  "Each document goes to validation with this probability; the draw depends on the "
+                  "document's number alone")
+      ->check(CLI::Range(1e-9, 0.999))
+      ->excludes(documents);
+  app->add_option("--shard-tokens", options->shard_tokens,
+                  "A shard is closed after the document that reaches this")
+      ->check(CLI::Range(int64_t{1}, ShardFormat::kMaxTokens))
+      ->capture_default_str();
+  app->add_option("--threads", options->threads,
+                  "Threads that encode; the output does not depend on it (default: all cores)")
+      ->check(CLI::Range(1, 1024));
+  app->add_flag("--eos", options->eos, "End each document with EOS (it begins with BOS always)");
+  app->add_flag("--overwrite", options->overwrite, "Replace a folder of shards at --output");
+  app->callback([options] {
+    const TokenizeReport report = tokenize(*options, stderr);
+    fmt::print("{}", describe(report, options->output));
+  });
+}
+
+void add_train_tokenizer(CLI::App* app, TrainTokenizerOptions* options) {
+  app->footer(
+      "\nThe model is BPE with byte fallback, identity normalisation, single digits, a space put\n"
+      "before each text, pieces of at most 16 characters; 0 <unk>, 1 <s> (BOS), 2 </s> (EOS).\n"
+      "The same text and options give the same model.\n");
+  add_input_options(app, &options->input);
+  app->add_option("--vocab", options->vocab, "Number of ids, the 256 bytes and 3 signs included")
+      ->check(CLI::Range(int64_t{260}, int64_t{1} << 24))
+      ->capture_default_str();
+  app->add_option("--output", options->output, "The model file to write")->required();
+  app->add_option("--sample-bytes", options->sample_bytes,
+                  "Train on lines drawn from all the text that fill so many bytes")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str();
+  app->add_flag("--overwrite", options->overwrite, "Replace a file at --output");
+  app->callback([options] {
+    train_tokenizer(*options, stderr);
+    fmt::print("{}: a vocabulary of {}\n", options->output, options->vocab);
+  });
+}
+
+void add_inspect(CLI::App* app, InspectOptions* options) {
+  app->add_option("path", options->path,
+                  "A folder of shards, one shard, a pattern, or the output of tokenize")
+      ->required();
+  app->add_option("--from", options->from, "The first token to show, counted over all shards")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
+  app->add_option("--count", options->count, "How many tokens to show")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  app->add_option("--tokenizer", options->tokenizer, "Show them as text too, by this model file");
+  app->add_option("--document-start", options->document_start,
+                  "The id that begins a document, where no manifest says it")
+      ->check(CLI::Range(int64_t{0}, (int64_t{1} << 31) - 1));
+  app->add_flag("--json", options->json, "Print JSON");
+  app->callback([options] { inspect(*options, stdout); });
+}
+
+struct VerifyOptions {
+  std::string path, tokenizer;
+};
+
+void add_verify(CLI::App* app, VerifyOptions* options) {
+  app->add_option("path", options->path, "A folder of shards, or the output of tokenize")
+      ->required();
+  app->add_option("--tokenizer", options->tokenizer, "Also check that this model file made them");
+  app->callback([options] { verify(options->path, options->tokenizer, stdout); });
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Makes token shards from text, and shows and checks them.", "bamdata");
+  app.footer(kExitCodes);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", BAMTRAIN_VERSION);
+  TokenizeOptions tokenize_options;
+  tokenize_options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  TrainTokenizerOptions train_options;
+  InspectOptions inspect_options;
+  VerifyOptions verify_options;
+  add_train_tokenizer(app.add_subcommand("train-tokenizer", "A SentencePiece model from text"),
+                      &train_options);
+  add_tokenize(app.add_subcommand("tokenize", "Text into token shards"), &tokenize_options);
+  add_inspect(app.add_subcommand("inspect", "Counts, document lengths and tokens of shards"),
+              &inspect_options);
+  add_verify(app.add_subcommand("verify", "Compare shards with their manifest"), &verify_options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+  return static_cast<int>(ExitCode::ok);
+}
+
+}  // namespace
+}  // namespace bamtrain
+
+int main(int argc, char** argv) {
+  using bamtrain::ExitCode;
+  try {
+    return bamtrain::run(argc, argv);
+  } catch (const bamtrain::Error& e) {
+    fmt::print(stderr, "bamdata: {}\n", e.what());
+    return static_cast<int>(e.code());
+  } catch (const bamtrain::Interrupted& e) {
+    fmt::print(stderr, "bamdata: interrupted, nothing was written\n");
+    std::signal(e.signal, SIG_DFL);
+    std::raise(e.signal);
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "bamdata: out of memory; remedy: lower --max-document-bytes or --threads\n");
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "bamdata: internal error: {}; this is a bug, please report it\n", e.what());
+  }
+  return static_cast<int>(ExitCode::internal);
+}

@@ -1,0 +1,50 @@
+#pragma once
+// How far a long command is: one line that is rewritten on a terminal, a line now and then
+// elsewhere.
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+
+namespace bamtrain {
+
+class Progress {
+ public:
+  struct Counts {
+    int64_t taken = 0;       // bytes of the input files
+    int64_t text_bytes = 0;  // of documents, decompressed
+    int64_t documents = 0;
+    int64_t tokens = 0;
+  };
+
+  /// `total`: bytes of the input files, where known; it gives the share done and the time left.
+  Progress(std::FILE* out, std::optional<int64_t> total);
+  /// Takes the line off the terminal.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Writes where the last line is old enough: 0.2 s on a terminal, 30 s elsewhere.
+  void update(const Counts& counts);
+
+  double seconds() const;  // since construction
+
+ private:
+  std::FILE* out_;
+  std::optional<int64_t> total_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point begin_, last_;
+  bool shown_ = false;
+};
+
+/// "12,345,678".
+std::string with_commas(int64_t n);
+
+/// One line of progress, without its end: documents, tokens, MB of text a second, and with `total`
+/// the share done and the time left.
+std::string progress_line(const Progress::Counts& counts, std::optional<int64_t> total,
+                          double seconds);
+
+}  // namespace bamtrain

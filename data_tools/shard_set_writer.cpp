@@ -1,0 +1,54 @@
+#include "data_tools/shard_set_writer.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace bamtrain {
+namespace {
+
+std::optional<int64_t> id_or_none(int32_t id) {
+  return id < 0 ? std::nullopt : std::optional<int64_t>(id);
+}
+
+}  // namespace
+
+ShardSetWriter::ShardSetWriter(const std::string& folder, const Tokenizer& tokenizer,
+                               int64_t shard_tokens)
+    : folder_(folder), width_(tokenizer.vocab() <= 65536 ? 2 : 4), shard_tokens_(shard_tokens) {
+  require(shard_tokens >= 1 && tokenizer.bos() >= 0, "a shard size and a BOS");
+  manifest_.tokenizer_sha256 = tokenizer.sha256();
+  manifest_.vocab = tokenizer.vocab();
+  manifest_.bos = id_or_none(tokenizer.bos());
+  manifest_.eos = id_or_none(tokenizer.eos());
+  manifest_.document_start = manifest_.bos;
+}
+
+void ShardSetWriter::append(std::span<const int32_t> document) {
+  const auto length = static_cast<int64_t>(document.size());
+  if (shard_ && shard_->tokens() + length > ShardFormat::kMaxTokens) close_shard();
+  if (!shard_) {
+    manifest_.shards.push_back({fmt::format("{:06}.bin", manifest_.shards.size()), 0, 0, ""});
+    shard_.emplace(folder_ + "/" + manifest_.shards.back().file, width_);
+  }
+  shard_->append({reinterpret_cast<const uint32_t*>(document.data()), document.size()});
+  manifest_.shards.back().documents += 1;
+  manifest_.documents += 1;
+  manifest_.tokens += length;
+  if (shard_->tokens() >= shard_tokens_) close_shard();
+}
+
+void ShardSetWriter::close_shard() {
+  manifest_.shards.back().tokens = shard_->tokens();
+  manifest_.shards.back().sha256 = shard_->finish();
+  shard_.reset();
+}
+
+Manifest ShardSetWriter::finish() {
+  require(!manifest_.shards.empty(), "a set of at least one document");
+  if (shard_) close_shard();
+  write_manifest(folder_ + "/" + kManifestName, manifest_);
+  return manifest_;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,172 @@
+"""The decoder in dense float64 PyTorch: T x T matrices, one head at a time, autograd for gradients.
+
+Written from the mathematics alone and for reading, not for speed. `p` is {checkpoint name: tensor},
+`config` the run config as a dict, tokens a (B, T) integer tensor of inputs.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+
+BAM_EPS = 1e-5
+BAM_FLOOR = -1e4  # b is bounded below here, with zero gradient where the bound holds
+
+
+def documents(tokens, config):
+    """Which document each position is in, and its position in that document: two (B, T) tensors.
+
+    A document begins at the window's start and at every `document_start` token; without a document
+    mask the window is one document.
+    """
+    B, T = tokens.shape
+    document = torch.zeros(B, T, dtype=torch.long)
+    position = torch.zeros(B, T, dtype=torch.long)
+    for b in range(B):
+        for i in range(1, T):
+            starts = (config["model"]["attention"]["document_mask"]
+                      and tokens[b, i] == config["data"]["document_start"])
+            document[b, i] = document[b, i - 1] + (1 if starts else 0)
+            position[b, i] = 0 if starts else position[b, i - 1] + 1
+    return document, position
+
+
+def visible_keys(document, window):
+    """(B, T, T) bool: query i sees key j <= i of its own document with i - j < window (0: all)."""
+    T = document.shape[1]
+    i, j = torch.arange(T)[:, None], torch.arange(T)[None, :]
+    visible = (j <= i) & (document[:, :, None] == document[:, None, :])
+    return visible & (i - j < window) if window else visible
+
+
+def alibi_slopes(H):
+    """2^(-8h/H), h = 1..H; for H no power of two: those of the power of two P below, then the
+    first H - P of every other slope of 2P heads."""
+    P = 2 ** int(math.log2(H))
+    slopes = [2.0 ** (-8 * h / P) for h in range(1, P + 1)]
+    between = [2.0 ** (-8 * h / (2 * P)) for h in range(1, 2 * P + 1, 2)]
+    return slopes + between[:H - P]
+
+
+def bias(name, theta, h, H, T):
+    """b_ij of head h, (T, T), meaningful for j <= i. theta: the prior's parameters, each (H)."""
+    i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
+    if name == "alibi":
+        return -alibi_slopes(H)[h] * (i - j)
+    if name == "bam":
+        alpha, beta, mu = (theta[f"theta_{x}"][h] for x in ("alpha", "beta", "mu"))
+        shift = torch.exp(mu) - torch.exp(-mu)
+        b = -torch.exp(alpha) * (torch.abs((j - i) - shift) + BAM_EPS) ** beta
+        return torch.where(b < BAM_FLOOR, torch.full_like(b, BAM_FLOOR), b)
+    return torch.zeros(T, T, dtype=torch.double)
+
+
+def rotate(x, position, theta):
+    """Rotary embedding, pairs (c, c + D/2). x (B, T, heads, D), position (B, T)."""
+    half = x.shape[-1] // 2
+    frequency = theta ** (-torch.arange(half).double() / half)
+    angle = position[:, :, None, None].double() * frequency
+    a, b = x[..., :half], x[..., half:]
+    return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+
+
+def scale_bias(attention):
+    """Whether the logit scale multiplies the bias too; by default with bam only."""
+    choice = attention["scale"]["scale_bias"]
+    return attention["prior"]["name"] == "bam" if choice == "auto" else choice == "true"
+
+
+def linear(p, name, x):
+    return F.linear(x, p[name + ".weight"], p.get(name + ".bias"))
+
+
+def attention(p, config, layer, x, tokens):
+    """(B, T, C) -> (B, T, C), the output projection included."""
+    model, choice = config["model"], config["model"]["attention"]
+    B, T, C = x.shape
+    H, KV = model["heads"], model["kv_heads"]
+    D = C // H
+    path = f"model.layers.{layer}.self_attn"
+    document, position = documents(tokens, config)
+    visible = visible_keys(document, choice["window"])
+    n = visible.sum(-1)  # (B, T) number of keys seen, self included
+
+    q = linear(p, path + ".q_proj", x).view(B, T, H, D)
+    k = linear(p, path + ".k_proj", x).view(B, T, KV, D)
+    v = linear(p, path + ".v_proj", x).view(B, T, KV, D)
+    prior = choice["prior"]
+    if prior["name"] == "rope":
+        q, k = (rotate(y, position, prior["theta"]) for y in (q, k))
+    owner = "model.prior." if prior.get("share") else path + ".prior."
+    theta = {name[len(owner):]: value for name, value in p.items() if name.startswith(owner)}
+
+    outputs = []
+    for h in range(H):
+        kv = h // (H // KV)
+        s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
+        b = bias(prior["name"], theta, h, H, T)
+        z = s + b
+        if choice["scale"]["name"] == "ssmax":
+            offset = choice["scale"]["offset"]
+            t = (p[path + ".scale.s"][h] * torch.log((n + offset).double()))[:, :, None]
+            z = t * (s + b) if scale_bias(choice) else t * s + b
+        weights = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
+        outputs.append(weights @ v[:, :, kv])
+    return linear(p, path + ".o_proj", torch.cat(outputs, -1))
+
+
+def norm(p, config, name, x):
+    kind, eps = config["model"]["norm"]["kind"], config["model"]["norm"]["eps"]
+    w = p[name + ".weight"]
+    if kind == "rmsnorm":
+        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps) * w
+    centred = x - x.mean(-1, keepdim=True)
+    y = centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + eps) * w
+    return y + p[name + ".bias"] if name + ".bias" in p else y
+
+
+def gelu(x):
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def mlp(p, config, path, x):
+    kind = config["model"]["mlp"]["kind"]
+    up = linear(p, path + ".up_proj", x)
+    if kind == "gelu":
+        return linear(p, path + ".down_proj", gelu(up))
+    gate = linear(p, path + ".gate_proj", x)
+    gate = gate * torch.sigmoid(gate) if kind == "swiglu" else gelu(gate)
+    return linear(p, path + ".down_proj", gate * up)
+
+
+def embed(p, config, tokens):
+    x = p["model.embed_tokens.weight"][tokens]
+    _, position = documents(tokens, config)
+    name, C = config["model"]["attention"]["prior"]["name"], config["model"]["width"]
+    if name == "learned":
+        x = x + p["model.embed_positions.weight"][position]
+    if name == "sinusoidal":
+        frequency = 10000.0 ** (-2 * torch.arange(C // 2).double() / C)
+        angle = position[:, :, None].double() * frequency
+        x = x + torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+    return x
+
+
+def logits(p, config, tokens):
+    """(B, T) tokens -> (B, T, V) logits."""
+    x = embed(p, config, tokens)
+    for layer in range(config["model"]["layers"]):
+        path = f"model.layers.{layer}"
+        x = x + attention(p, config, layer, norm(p, config, path + ".input_layernorm", x), tokens)
+        x = x + mlp(p, config, path + ".mlp",
+                    norm(p, config, path + ".post_attention_layernorm", x))
+    x = norm(p, config, "model.norm", x)
+    head = "model.embed_tokens.weight" if config["model"]["tied"] else "lm_head.weight"
+    return x @ p[head].T
+
+
+def mean_loss(p, config, tokens):
+    """tokens (B, T + 1): mean cross-entropy in nats of the B * T targets, first ones included."""
+    z = logits(p, config, tokens[:, :-1])
+    target = tokens[:, 1:, None]
+    return (torch.logsumexp(z, -1) - z.gather(-1, target)[..., 0]).mean()

@@ -1,0 +1,268 @@
+"""Writes tests/golden/model_<case>.safetensors: small models with their logits, loss and gradients.
+
+Run by hand, with Debian's torch and numpy:
+
+    /usr/bin/python3 scripts/golden/models.py            writes the files (tests/golden by default)
+    /usr/bin/python3 scripts/golden/models.py --check    compares them with fresh values instead
+
+The models are those of decoder.py, in float64 with gradients from autograd. Before a file is
+written its values are checked: gradients against central differences, masked documents against the
+same documents run alone, every position against a run with another future.
+
+A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I32, `logits`
+(B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter, and the run config as JSON
+under the metadata key "config". Parameters are exact in fp32, for comparison with an fp32 model.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+import zlib
+
+import numpy as np
+import torch
+
+import decoder
+import safetensors_io
+
+BATCH, DOCUMENT_START = 2, 0
+NOPE, ALIBI, SINUSOIDAL = {"name": "nope"}, {"name": "alibi"}, {"name": "sinusoidal"}
+NONE = {"name": "none"}
+ALL = ["theta_alpha", "theta_beta", "theta_mu"]
+GELU, GEGLU, SWIGLU = "gelu", "geglu", "swiglu"
+MAX_BYTES = 200_000
+
+
+def rope(theta):
+    return {"name": "rope", "theta": theta}
+
+
+def learned(positions):
+    return {"name": "learned", "positions": positions}
+
+
+def bam(init="uniform", train=ALL, share=False):
+    return {"name": "bam", "init": init, "train": train, "share": share}
+
+
+def ssmax(scale_bias="auto", offset=0):
+    return {"name": "ssmax", "init": 1.0, "init_std": 0.0, "offset": offset,
+            "scale_bias": scale_bias}
+
+
+def config(prior, scale=NONE, *, mask=False, window=0, heads=3, kv=None, head_dim=8, hidden=28,
+           vocab=41, T=24, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5, tied=False, bias=False):
+    return {
+        "model": {
+            "vocab": vocab, "width": heads * head_dim, "layers": layers, "heads": heads,
+            "kv_heads": kv or heads, "mlp": {"kind": mlp, "hidden": hidden},
+            "norm": {"kind": norm, "eps": eps}, "tied": tied, "bias": bias,
+            "attention": {"prior": prior, "scale": scale, "window": window,
+                          "document_mask": mask}},
+        "data": {"sequence_length": T, "document_start": DOCUMENT_START}}
+
+
+GROUPED = {"heads": 4, "kv": 2, "hidden": 16, "vocab": 29}
+ODD = {"heads": 4, "head_dim": 6, "hidden": 21, "vocab": 53, "T": 19}
+
+CASES = {
+    "nope": config(NOPE),
+    "nope_ssmax_offset": config(NOPE, ssmax(offset=1), mask=True),
+    "nope_bias": config(NOPE, bias=True, mask=True, hidden=25, vocab=37, eps=1e-4),
+    "rope": config(rope(10000.0), **GROUPED),
+    "rope_grouped_layernorm_bias_gelu_tied": config(
+        rope(500000.0), heads=4, kv=2, hidden=24, vocab=37, mlp=GELU, norm="layernorm", bias=True,
+        tied=True),
+    "rope_odd": config(rope(500000.0), mask=True, window=7, **ODD),
+    "alibi_window": config(ALIBI, window=9, heads=6, kv=2, hidden=16, vocab=29, layers=1),
+    "alibi_ssmax": config(ALIBI, ssmax("false"), mask=True, window=5),
+    "alibi_ssmax_scale_bias": config(ALIBI, ssmax("true")),
+    "bam": config(bam(), mask=True),
+    "bam_ssmax": config(bam(), ssmax(), mask=True, **GROUPED),
+    "bam_ssmax_content": config(bam(), ssmax("false"), mask=True),
+    "bam_ssmax_odd": config(bam(), ssmax(), mask=True, **ODD),
+    "bam_shared": config(bam(share=True), mask=True),
+    "bam_alpha_beta": config(bam(train=ALL[:2]), norm="layernorm"),
+    "bam_beta_only": config(bam("laplace", ALL[1:2]), mask=True, heads=2),
+    "bam_extreme_beta": config(bam(), **GROUPED),
+    "bam_bounded": config(bam(), **GROUPED),
+    "learned": config(learned(26), mask=True, mlp=GEGLU, hidden=20),
+    "sinusoidal": config(SINUSOIDAL, mask=True, mlp=GELU, hidden=40, norm="layernorm", bias=True),
+}
+
+# Per head, in every layer, where a case is about particular values.
+THETA = {
+    "bam_alpha_beta": {"theta_mu": [0, 0, 0]},
+    "bam_beta_only": {"theta_alpha": [math.log(2.0 ** -4), math.log(2.0 ** -8)],
+                      "theta_mu": [0, 0]},
+    # The self key is hugely negative (beta -0.6, mu 0), far keys are (beta 2.5, partly past the
+    # bound); with mu = 0 the argument's sign at the self key is 0.
+    "bam_extreme_beta": {"theta_alpha": [0.3, 1.75, -0.4, -3.5],
+                         "theta_beta": [-0.6, 2.5, -0.6, 2.5], "theta_mu": [0, 0, 0.4, -0.3]},
+    # Heads 0 and 2 are past the bound at every key but, for head 0, the self key.
+    "bam_bounded": {"theta_alpha": [10, -0.5, 10, 0.2], "theta_beta": [0.2, 0.7, -0.1, 0.4],
+                    "theta_mu": [0, 0.3, 0.25, -0.2]},
+}
+
+
+def parameter_shapes(c):
+    """{checkpoint name: shape} of every parameter of config c."""
+    m, prior = c["model"], c["model"]["attention"]["prior"]
+    V, C, H, hidden = m["vocab"], m["width"], m["heads"], m["mlp"]["hidden"]
+    KD = C // H * m["kv_heads"]
+    shapes = {"model.embed_tokens.weight": (V, C)}
+    if not m["tied"]:
+        shapes["lm_head.weight"] = (V, C)
+    if prior["name"] == "learned":
+        shapes["model.embed_positions.weight"] = (prior["positions"], C)
+    linears, norms = {}, ["model.norm"]
+    for layer in range(m["layers"]):
+        path = f"model.layers.{layer}"
+        norms += [path + ".input_layernorm", path + ".post_attention_layernorm"]
+        rows = {"q": C, "k": KD, "v": KD, "o": C}
+        linears.update({f"{path}.self_attn.{x}_proj": (rows[x], C) for x in rows})
+        linears[path + ".mlp.up_proj"] = (hidden, C)
+        linears[path + ".mlp.down_proj"] = (C, hidden)
+        if m["mlp"]["kind"] != GELU:
+            linears[path + ".mlp.gate_proj"] = (hidden, C)
+        if m["attention"]["scale"]["name"] == "ssmax":
+            shapes[path + ".self_attn.scale.s"] = (H,)
+        if prior["name"] == "bam":
+            owner = "model" if prior["share"] else path + ".self_attn"
+            shapes.update({f"{owner}.prior.{theta}": (H,) for theta in ALL})
+    for name, shape in linears.items():
+        shapes[name + ".weight"] = shape
+        if m["bias"]:
+            shapes[name + ".bias"] = shape[:1]
+    for name in norms:
+        shapes[name + ".weight"] = (C,)
+        if m["bias"] and m["norm"]["kind"] == "layernorm":
+            shapes[name + ".bias"] = (C,)
+    return shapes
+
+
+def random_parameter(rng, case, name, shape):
+    """Values that leave no term trivial: norms away from 1, biases and theta_mu away from 0."""
+    last = name.split(".")[-1]
+    if last in THETA.get(case, {}):
+        value = np.array(THETA[case][last], float)
+    elif last == "theta_mu":
+        value = rng.choice([-1, 1], shape) * rng.uniform(0.1, 0.6, shape)
+    elif last.startswith("theta"):
+        value = rng.normal(-0.5 if last == "theta_alpha" else 0.6, 0.4, shape)
+    elif last == "s":
+        value = rng.normal(1.0, 0.3, shape)
+    elif last == "bias":
+        value = rng.normal(0, 0.3, shape)
+    elif len(shape) == 1:
+        value = rng.normal(1.0, 0.3, shape)
+    elif "embed" in name:
+        value = rng.normal(0, 0.4, shape)
+    else:
+        value = rng.normal(0, 1.2 / math.sqrt(shape[1]), shape)
+    return torch.from_numpy(value.astype(np.float32).astype(np.float64))
+
+
+def random_tokens(rng, c):
+    """(B, T + 1). Row 0 begins inside a document and holds a document of one token; row 1 begins
+    with a document and ends with the first token of another, which is a target only."""
+    T = c["data"]["sequence_length"]
+    tokens = rng.integers(1, c["model"]["vocab"], (BATCH, T + 1))
+    tokens[0, [5, 6, 14]] = DOCUMENT_START
+    tokens[1, [0, 9, T]] = DOCUMENT_START
+    return torch.from_numpy(tokens)
+
+
+def is_trained(c, name):
+    last = name.split(".")[-1]
+    return not last.startswith("theta") or last in c["model"]["attention"]["prior"]["train"]
+
+
+def check_gradients(case, rng, p, c, tokens, gradients, h=1e-6):
+    """Central differences at the largest entry and at two random entries of every gradient."""
+    for name, gradient in gradients.items():
+        flat, grad = p[name].detach().reshape(-1), gradient.reshape(-1)
+        entries = {int(grad.abs().argmax()), *rng.integers(0, len(flat), 2).tolist()}
+        for entry in (range(len(flat)) if len(flat) <= 8 else entries):
+            losses = []
+            for step in (h, -h):
+                moved = flat.clone()
+                moved[entry] += step
+                q = {**p, name: moved.view(gradient.shape)}
+                with torch.no_grad():
+                    losses.append(decoder.mean_loss(q, c, tokens))
+            difference = (losses[0] - losses[1]) / (2 * h)
+            assert abs(difference - grad[entry]) < 1e-8 + 1e-6 * abs(grad[entry]), (
+                f"{case}: {name}[{entry}] gradient {grad[entry]}, differences {difference}")
+
+
+def check_independence(case, rng, p, c, tokens, logits):
+    """No position sees its future, and under a document mask no document sees another."""
+    T = tokens.shape[1]
+    for cut in (1, T // 2, T - 1):
+        other = tokens.clone()
+        other[:, cut:] = torch.from_numpy(rng.integers(0, c["model"]["vocab"], (BATCH, T - cut)))
+        same = decoder.logits(p, c, other)[:, :cut]
+        assert torch.allclose(same, logits[:, :cut], rtol=0, atol=1e-11), f"{case}: not causal"
+    if not c["model"]["attention"]["document_mask"]:
+        return
+    for b in range(BATCH):
+        starts = [0] + [i for i in range(1, T) if tokens[b, i] == DOCUMENT_START] + [T]
+        assert len(starts) > 2, f"{case}: row {b} is one document"
+        for begin, end in zip(starts, starts[1:]):
+            alone = decoder.logits(p, c, tokens[b:b + 1, begin:end])[0]
+            assert torch.allclose(alone, logits[b, begin:end], rtol=0, atol=1e-11), (
+                f"{case}: document {begin}..{end} of row {b} differs from the same one alone")
+
+
+def make(case):
+    """({name: array}, metadata) of one case, checked."""
+    c = CASES[case]
+    rng = np.random.Generator(np.random.PCG64(zlib.crc32(case.encode())))
+    shapes = parameter_shapes(c)
+    p = {name: random_parameter(rng, case, name, shapes[name]) for name in sorted(shapes)}
+    tokens = random_tokens(rng, c)
+    trained = [name for name in p if is_trained(c, name)]
+    for name in trained:
+        p[name].requires_grad_()
+    loss = decoder.mean_loss(p, c, tokens)
+    gradients = dict(zip(trained, torch.autograd.grad(loss, [p[name] for name in trained])))
+    with torch.no_grad():
+        logits = decoder.logits(p, c, tokens[:, :-1])
+        check_independence(case, rng, p, c, tokens[:, :-1], logits)
+    check_gradients(case, rng, p, c, tokens, gradients)
+    tensors = {name: value.detach().numpy() for name, value in p.items()}
+    tensors.update({"grad." + name: value.numpy() for name, value in gradients.items()})
+    tensors.update(tokens=tokens.numpy().astype(np.int32), logits=logits.numpy(),
+                   loss=loss.detach().numpy().reshape(1))
+    assert all(np.isfinite(x).all() for x in tensors.values()), f"{case}: not finite"
+    return tensors, {"config": json.dumps(c, sort_keys=True)}
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser = argparse.ArgumentParser(description="Golden logits, losses and gradients.")
+    parser.add_argument("--out", type=pathlib.Path, default=root / "tests" / "golden")
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    failed = 0
+    for case in CASES:
+        tensors, metadata = make(case)
+        path = options.out / f"model_{case}.safetensors"
+        if options.check:
+            verdict = "same" if safetensors_io.same(path, tensors, metadata) else "DIFFERS"
+            failed += verdict != "same"
+        else:
+            data = safetensors_io.encode(tensors, metadata)
+            assert len(data) < MAX_BYTES, f"{case}: {len(data)} bytes"
+            path.write_bytes(data)
+            verdict = f"{len(data)} bytes"
+        print(f"{case:40} loss {tensors['loss'][0]:.12f}  {verdict}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

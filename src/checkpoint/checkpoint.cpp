@@ -1,0 +1,155 @@
+#include "checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+#include <limits>
+#include <map>
+
+#include "checkpoint/input_file.h"
+#include "checkpoint/json_text.h"
+#include "checkpoint/leftovers.h"
+#include "checkpoint/manifest.h"
+#include "core/error.h"
+
+namespace bamtrain {
+namespace {
+
+using Json = nlohmann::json;
+namespace files = checkpoint_files;
+
+constexpr int64_t kMaxState = int64_t{100} << 20;
+constexpr const char* kPrefix = "checkpoint-";
+constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";
+
+/// The text of state.json. JSON has no NaN and no infinity, and the library writes null instead;
+/// comparing what would be read back with what was given catches that before a run depends on it.
+std::string state_text(const Json& given, int64_t step) {
+  require(given.is_object() || given.is_null(), "a state that is a JSON object");
+  Json state = given;
+  state["format"] = kCheckpointFormat;
+  state["step"] = step;
+  std::string text;
+  try {
+    text = state.dump(2) + "\n";
+  } catch (const Json::exception& e) {
+    throw Error(ExitCode::checkpoint, files::kState, "text in UTF-8", e.what(),
+                "use names and paths in UTF-8");
+  }
+  require(Json::parse(text) == state, "a state without NaN or infinity");
+  return text;
+}
+
+void write_files(const std::string& folder, const std::string& state,
+                 const CheckpointContents& contents) {
+  // What lets Hugging Face's readers take the file for a PyTorch model.
+  const std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  files::Digests written;
+  const std::string path = folder + "/";
+  written[files::kModel] = write_safetensors(path + files::kModel, contents.model, metadata);
+  written[files::kOptimizer] =
+      write_safetensors(path + files::kOptimizer, contents.optimizer, metadata);
+  DurableFile file(path + files::kState);
+  file.write(state.data(), static_cast<int64_t>(state.size()));
+  written[files::kState] = file.finish();
+  files::write_manifest(folder, written);
+  sync_folder(folder);
+}
+
+/// Gives the complete folder `temporary` its final name.
+void publish(const std::string& out_dir, const std::string& temporary, const std::string& name) {
+  const std::string folder = out_dir + "/" + name;
+  const std::string replaced = out_dir + "/" + leftovers::kReplaced + name;
+  const bool replaces = leftovers::exists(folder);
+  if (replaces) rename_path(folder, replaced);
+  try {
+    rename_path(temporary, folder);
+  } catch (...) {
+    if (replaces) rename_path(replaced, folder);
+    throw;
+  }
+  sync_folder(out_dir);
+  if (replaces) remove_tree(replaced);
+}
+
+void check_listed(const files::Digests& listed, const char* name, const std::string& folder) {
+  if (listed.count(name)) return;
+  throw Error(ExitCode::checkpoint, folder + "/" + files::kManifest,
+              std::string("an entry ") + name, "none", kRemedy);
+}
+
+/// A member of state.json: an integer in [0, 2^63).
+int64_t number_in(const Json& state, const char* key, const std::string& path) {
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
+  if (!state.is_object() || !state.contains(key) || !state[key].is_number_unsigned() ||
+      state[key].get<uint64_t>() > kMax) {
+    throw Error(ExitCode::checkpoint, path + ": " + key, "a number", "none", kRemedy);
+  }
+  return state[key].get<int64_t>();
+}
+
+}  // namespace
+
+NewerFormat::NewerFormat(const std::string& where, int64_t found)
+    : Error(ExitCode::checkpoint, where,
+            "format " + std::to_string(kCheckpointFormat) + " or older",
+            "the newer format " + std::to_string(found),
+            "read it with the version of bamtrain that wrote it, or a later one") {}
+
+std::string checkpoint_name(int64_t step) { return fmt::format("{}{:08d}", kPrefix, step); }
+
+std::optional<int64_t> checkpoint_step(const std::string& name) {
+  const size_t prefix = std::string(kPrefix).size();
+  int64_t step = 0;
+  if (name.compare(0, prefix, kPrefix) != 0) return std::nullopt;
+  const auto [end, error] = std::from_chars(name.data() + prefix, name.data() + name.size(), step);
+  if (error != std::errc() || step < 0 || checkpoint_name(step) != name) return std::nullopt;
+  return step;
+}
+
+void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents) {
+  require(step >= 0, "a step that is not negative");
+  const std::string state = state_text(contents.state, step);
+  const std::string name = checkpoint_name(step);
+  const std::string temporary = out_dir + "/" + leftovers::kTemporary + name;
+
+  remove_leftovers(out_dir);
+  try {
+    make_folder(temporary);
+    write_files(temporary, state, contents);
+    publish(out_dir, temporary, name);
+  } catch (...) {
+    // The first failure is the one to report; what cannot be removed now, the next save removes.
+    try {
+      remove_tree(temporary);
+    } catch (const Error&) {
+    }
+    throw;
+  }
+}
+
+Checkpoint open_checkpoint(const std::string& folder) {
+  const files::Digests listed = files::verify_manifest(folder);
+  check_listed(listed, files::kState, folder);
+  const std::string path = folder + "/" + files::kState;
+  Checkpoint result{folder, 0, parse_json_text(InputFile(path).text(kMaxState), path)};
+
+  const int64_t format = number_in(result.state, "format", path);
+  if (format > kCheckpointFormat) throw NewerFormat(path, format);
+  check_listed(listed, files::kModel, folder);
+  check_listed(listed, files::kOptimizer, folder);
+  if (listed.size() != 3) {
+    throw Error(ExitCode::checkpoint, folder + "/" + files::kManifest, "3 files",
+                std::to_string(listed.size()), kRemedy);
+  }
+  result.step = number_in(result.state, "step", path);
+  const auto named = checkpoint_step(std::filesystem::path(folder + "/").parent_path().filename());
+  if (named && *named != result.step) {
+    throw Error(ExitCode::checkpoint, folder, "the checkpoint of step " + std::to_string(*named),
+                "that of step " + std::to_string(result.step), "give the folder its own name back");
+  }
+  return result;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,88 @@
+#include "checkpoint/input_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/sha256.h"
+
+namespace bamtrain {
+namespace {
+
+constexpr int64_t kPiece = int64_t{1} << 20;
+constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";
+
+}  // namespace
+
+InputFile::InputFile(const std::string& path) : path_(path) {
+  // Without O_NONBLOCK a named pipe would be waited for instead of refused.
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) {
+    throw Error(ExitCode::checkpoint, path, "a readable file", std::strerror(errno), kRemedy);
+  }
+  struct stat info {};
+  if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor_);
+    throw Error(ExitCode::checkpoint, path, "a regular file", "something else", kRemedy);
+  }
+  bytes_ = info.st_size;
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
+  require(offset >= 0 && bytes >= 0, "an offset and a size that are not negative");
+  char* next = static_cast<char*>(out);
+  while (bytes > 0) {
+    const ssize_t n =
+        ::pread(descriptor_, next, static_cast<size_t>(std::min(bytes, kPiece * 1024)),
+                static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      throw Error(ExitCode::checkpoint, path_,
+                  std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
+                  n < 0 ? std::strerror(errno) : "the end of the file", kRemedy);
+    }
+    next += n;
+    offset += n;
+    bytes -= n;
+  }
+}
+
+std::string InputFile::text(int64_t limit) const {
+  if (bytes_ > limit) {
+    throw Error(ExitCode::checkpoint, path_, "at most " + std::to_string(limit) + " bytes",
+                std::to_string(bytes_), kRemedy);
+  }
+  std::string content(static_cast<size_t>(bytes_), '\0');
+  read(0, content.data(), bytes_);
+  return content;
+}
+
+std::string InputFile::sha256() const {
+  Sha256 digest;
+  std::vector<char> piece(static_cast<size_t>(std::min(bytes_, kPiece)));
+  for (int64_t offset = 0; offset < bytes_;) {
+    const int64_t n = std::min(bytes_ - offset, kPiece);
+    read(offset, piece.data(), n);
+    digest.update(piece.data(), static_cast<size_t>(n));
+    offset += n;
+  }
+  return digest.hex();
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,21 @@
+#pragma once
+// Names of what a save or a prune that dies half-way leaves behind in the folder of checkpoints.
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+namespace bamtrain::leftovers {
+
+inline constexpr const char* kTemporary = ".tmp-";      // + checkpoint name: to be removed
+inline constexpr const char* kReplaced = ".replaced-";  // + checkpoint name: valid, see publish()
+
+/// Whether there is anything at `path`; yes where that cannot be told, so that the operation that
+/// follows reports the reason.
+inline bool exists(const std::string& path) {
+  std::error_code failure;
+  const auto status = std::filesystem::symlink_status(path, failure);
+  return status.type() != std::filesystem::file_type::not_found;
+}
+
+}  // namespace bamtrain::leftovers

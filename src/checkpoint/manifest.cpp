@@ -1,0 +1,77 @@
+#include "checkpoint/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/input_file.h"
+#include "checkpoint/json_text.h"
+#include "core/error.h"
+
+namespace bamtrain::checkpoint_files {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kMaxManifest = 1 << 20;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& expected,
+                         const std::string& found) {
+  throw Error(ExitCode::checkpoint, where, expected, found,
+              "use another checkpoint, or restore this one from a copy");
+}
+
+std::string text_of(const Digests& files) {
+  Json list = Json::object();
+  for (const auto& [name, digest] : files) {
+    list[name] = {{"bytes", digest.bytes}, {"sha256", digest.sha256}};
+  }
+  return Json{{"files", list}}.dump(2) + "\n";
+}
+
+Digests read_manifest(const std::string& folder) {
+  const std::string path = folder + "/" + kManifest;
+  const std::string text = InputFile(path).text(kMaxManifest);
+  const Json manifest = parse_json_text(text, path);
+  if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object()) {
+    refuse(path, "an object with files", manifest.type_name());
+  }
+  Digests files;
+  for (const auto& [name, entry] : manifest["files"].items()) {
+    const std::string where = path + ": files." + name.substr(0, 100);
+    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos) {
+      refuse(where, "the name of a file in the same folder", "another");
+    }
+    if (!entry.is_object() || !entry.contains("bytes") || !entry["bytes"].is_number_unsigned() ||
+        !entry.contains("sha256") || !entry["sha256"].is_string()) {
+      refuse(where, "bytes and sha256", "something else");
+    }
+    files[name] = {entry["bytes"].get<int64_t>(), entry["sha256"].get<std::string>()};
+  }
+  if (text != text_of(files)) {
+    refuse(path, "the very bytes that bamtrain writes for these files", "others");
+  }
+  return files;
+}
+
+}  // namespace
+
+void write_manifest(const std::string& folder, const Digests& files) {
+  const std::string text = text_of(files);
+  DurableFile file(folder + "/" + kManifest);
+  file.write(text.data(), static_cast<int64_t>(text.size()));
+  file.finish();
+}
+
+Digests verify_manifest(const std::string& folder) {
+  const Digests files = read_manifest(folder);
+  for (const auto& [name, expected] : files) {
+    const InputFile file(folder + "/" + name);
+    if (file.bytes() != expected.bytes) {
+      refuse(file.path(), std::to_string(expected.bytes) + " bytes", std::to_string(file.bytes()));
+    }
+    const std::string found = file.sha256();
+    if (found != expected.sha256) refuse(file.path(), "SHA-256 " + expected.sha256, found);
+  }
+  return files;
+}
+
+}  // namespace bamtrain::checkpoint_files

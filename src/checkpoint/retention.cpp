@@ -1,0 +1,111 @@
+// Which checkpoints there are, which is the newest, which are kept.
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/file.h"
+#include "checkpoint/leftovers.h"
+#include "core/error.h"
+
+namespace bamtrain {
+namespace {
+
+/// What `folder` holds, sorted. Error with `code` where it cannot be listed.
+std::vector<std::string> names_in(const std::string& folder, ExitCode code) {
+  std::error_code failure;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator it(folder, failure), end; !failure && it != end;
+       it.increment(failure)) {
+    names.push_back(it->path().filename().string());
+  }
+  if (failure) {
+    throw Error(code, folder, "a readable folder", failure.message(), "check the path");
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool begins_with(const std::string& name, const std::string& prefix) {
+  return name.compare(0, prefix.size(), prefix) == 0;
+}
+
+struct Candidate {
+  int64_t step = 0;
+  bool replaced = false;  // set aside by a save of the same step that did not finish
+  std::string name;
+};
+
+/// Newest first; of the same step, the one set aside last.
+std::vector<Candidate> candidates_in(const std::string& out_dir) {
+  const std::string aside = leftovers::kReplaced;
+  std::vector<Candidate> found;
+  for (const std::string& name : names_in(out_dir, ExitCode::checkpoint)) {
+    const bool replaced = begins_with(name, aside);
+    const auto step = checkpoint_step(replaced ? name.substr(aside.size()) : name);
+    if (step) found.push_back({*step, replaced, name});
+  }
+  std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+    return a.step != b.step ? a.step > b.step : a.replaced < b.replaced;
+  });
+  return found;
+}
+
+}  // namespace
+
+std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Warn& warn) {
+  if (!leftovers::exists(out_dir)) return std::nullopt;
+  const std::vector<Candidate> candidates = candidates_in(out_dir);
+  for (const Candidate& candidate : candidates) {
+    try {
+      return open_checkpoint(out_dir + "/" + candidate.name);
+    } catch (const NewerFormat&) {
+      throw;
+    } catch (const Error& e) {
+      warn("checkpoint " + candidate.name + " is damaged and is passed over: " + e.what());
+    }
+  }
+  if (candidates.empty()) return std::nullopt;
+  throw Error(ExitCode::checkpoint, out_dir, "a valid checkpoint",
+              std::to_string(candidates.size()) + ", all damaged, the newest " + candidates[0].name,
+              "restore one from a copy, or start afresh in another out_dir");
+}
+
+void remove_leftovers(const std::string& out_dir) {
+  const std::string aside = leftovers::kReplaced;
+  for (const std::string& name : names_in(out_dir, ExitCode::io)) {
+    const std::string path = out_dir + "/" + name;
+    if (begins_with(name, leftovers::kTemporary + std::string("checkpoint-"))) {
+      remove_tree(path);
+    } else if (begins_with(name, aside) && checkpoint_step(name.substr(aside.size()))) {
+      const std::string successor = out_dir + "/" + name.substr(aside.size());
+      const bool arrived = leftovers::exists(successor);
+      if (!arrived) rename_path(path, successor);
+      sync_folder(out_dir);  // the successor's name must last before the only other copy goes
+      if (arrived) remove_tree(path);
+    }
+  }
+}
+
+void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_every,
+                       const Warn& warn) {
+  require(keep >= 1 && keep_every >= 0, "at least one checkpoint to keep");
+  remove_leftovers(out_dir);
+  const std::vector<Candidate> all = candidates_in(out_dir);
+  std::vector<Candidate> unwanted;
+  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
+    if (keep_every == 0 || all[i].step % keep_every != 0) unwanted.push_back(all[i]);
+  }
+  if (unwanted.empty()) return;
+
+  const std::optional<Checkpoint> valid = newest_checkpoint(out_dir, warn);
+  std::erase_if(unwanted, [&](const Candidate& c) { return valid && c.step == valid->step; });
+  // Renamed first, so that no half-removed folder is ever taken for a damaged checkpoint.
+  const std::string doomed = out_dir + "/" + leftovers::kTemporary;
+  for (const Candidate& c : unwanted) rename_path(out_dir + "/" + c.name, doomed + c.name);
+  if (!unwanted.empty()) sync_folder(out_dir);
+  for (const Candidate& c : unwanted) remove_tree(doomed + c.name);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,73 @@
+#pragma once
+// The safetensors format (https://huggingface.co/docs/safetensors): 8 bytes little-endian header
+// length, a JSON header of names, dtypes, shapes and offsets, then the tensors' bytes, row-major
+// and little-endian, without gaps.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "checkpoint/file.h"
+#include "checkpoint/input_file.h"
+#include "core/dtype.h"
+
+namespace bamtrain {
+
+/// A contiguous row-major tensor in the caller's memory: the source of a write or the target of a
+/// read. An empty shape is a scalar.
+struct NamedTensor {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<int64_t> shape;
+  void* data = nullptr;
+};
+
+/// Writes `tensors` durably to `path`; the bytes depend on nothing but the arguments, and not on
+/// the order of `tensors`: header keys sorted, header padded with spaces to 8 bytes, data ordered
+/// by falling element size, then name, so that every tensor is aligned to its elements. On an Error
+/// (ExitCode::io) no file is left. REQUIRES: unique non-empty names other than "__metadata__",
+/// names and metadata in UTF-8.
+FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                             const std::map<std::string, std::string>& metadata);
+
+/// A safetensors file open for reading. `open` believes nothing before all of the header is checked
+/// against the format and the file's length, so that entries can be trusted afterwards.
+class SafetensorsFile {
+ public:
+  struct Entry {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    std::vector<int64_t> shape;
+    int64_t offset = 0;  // of the first byte in the file
+    int64_t bytes = 0;
+  };
+
+  /// Error (ExitCode::checkpoint) naming the file, what was expected and what was found: truncated
+  /// or damaged, or with tensors of a dtype other than F64, F32, BF16, I32.
+  static SafetensorsFile open(const std::string& path);
+
+  const std::string& path() const { return file_.path(); }
+  const std::vector<Entry>& tensors() const { return entries_; }  // sorted by name
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// Null where there is no tensor of that name.
+  const Entry* find(const std::string& name) const;
+
+  /// Copies the tensor's `entry.bytes` bytes to `out`. Error (ExitCode::checkpoint) where the disk
+  /// does not deliver them. REQUIRES: an entry of this file.
+  void read(const Entry& entry, void* out) const;
+
+ private:
+  explicit SafetensorsFile(InputFile file) : file_(std::move(file)) {}
+
+  InputFile file_;
+  std::vector<Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// Fills the memory of `want` from `file`, which must hold exactly these names with these shapes
+/// and dtypes; otherwise Error (ExitCode::checkpoint) naming the tensor, the shape and dtype
+/// expected and those found, before any memory is written to.
+void read_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want);
+
+}  // namespace bamtrain

@@ -1,0 +1,42 @@
+#pragma once
+// What the reader and the writer of safetensors files share.
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/dtype.h"
+
+namespace bamtrain::safetensors {
+
+static_assert(std::endian::native == std::endian::little, "tensors are copied as they lie");
+
+constexpr int64_t kLengthBytes = 8;                 // the header's length, before the header
+constexpr int64_t kMaxHeader = int64_t{100000000};  // the format's own limit
+constexpr const char* kMetadata = "__metadata__";
+
+constexpr const char* format_name(Dtype t) {
+  switch (t) {
+    case Dtype::f64:
+      return "F64";
+    case Dtype::f32:
+      return "F32";
+    case Dtype::bf16:
+      return "BF16";
+    case Dtype::i32:
+      return "I32";
+  }
+  return "?";
+}
+
+/// Bytes of a tensor; none where a dimension is negative or a product passes 2^63.
+inline std::optional<int64_t> byte_size(Dtype dtype, const std::vector<int64_t>& shape) {
+  int64_t bytes = static_cast<int64_t>(size_of(dtype));
+  for (int64_t dim : shape) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, dim, &bytes)) return std::nullopt;
+  }
+  return bytes;
+}
+
+}  // namespace bamtrain::safetensors

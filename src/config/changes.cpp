@@ -1,0 +1,61 @@
+#include "config/changes.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "config/keys.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+
+void flatten(const json& value, const std::string& path, std::map<std::string, json>& out) {
+  if (!value.is_object() || value.empty()) {
+    out[path] = value;
+    return;
+  }
+  for (const auto& [name, member] : value.items()) {
+    flatten(member, path.empty() ? name : path + "." + name, out);
+  }
+}
+
+std::map<std::string, json> flattened(const json& document) {
+  std::map<std::string, json> out;
+  flatten(document, "", out);
+  // An empty object holds nothing that could differ: {} against {"a": 1} is a change of "a".
+  std::erase_if(out, [](const auto& leaf) { return leaf.second.is_object(); });
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> changed_keys(const json& a, const json& b) {
+  const std::map<std::string, json> before = flattened(a), now = flattened(b);
+  std::vector<std::string> changed;
+  for (const auto& [path, value] : before) {
+    const auto it = now.find(path);
+    if (it == now.end() || it->second != value) changed.push_back(path);
+  }
+  for (const auto& [path, value] : now) {
+    if (before.count(path) == 0) changed.push_back(path);
+  }
+  std::sort(changed.begin(), changed.end());
+  return changed;
+}
+
+std::vector<std::string> keys_refused_on_resume(const json& before, const json& now,
+                                                const std::vector<std::string>& allow_change) {
+  std::vector<std::string> refused = changed_keys(before, now);
+  std::erase_if(refused, [&allow_change](const std::string& path) {
+    const Key* key = find_owner(path);
+    return (key != nullptr && key->free_on_resume) ||
+           std::any_of(allow_change.begin(), allow_change.end(),
+                       [&path](const std::string& tree) { return lies_in(path, tree); });
+  });
+  return refused;
+}
+
+}  // namespace bamtrain

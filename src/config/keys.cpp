@@ -1,0 +1,370 @@
+#include "config/keys.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "config/names.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// Limits far above any use: beyond them a number is a slip of the keyboard.
+constexpr int64_t kMaxSteps = int64_t{1} << 40;
+constexpr int64_t kMaxTokens = int64_t{1} << 40;
+constexpr int64_t kMaxLength = int64_t{1} << 24;
+constexpr int64_t kMaxWidth = int64_t{1} << 20;
+constexpr int64_t kMaxInt32 = (int64_t{1} << 31) - 1;
+constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
+
+template <class T>
+struct Json {
+  static ordered_json write(const T& v) { return v; }
+  static T read(const json& v) { return v.get<T>(); }
+};
+
+template <class T>
+struct Json<std::optional<T>> {
+  static ordered_json write(const std::optional<T>& v) {
+    return v ? ordered_json(*v) : ordered_json(nullptr);
+  }
+  static std::optional<T> read(const json& v) {
+    return v.is_null() ? std::optional<T>() : v.get<T>();
+  }
+};
+
+/// A key stored in the member that `field` selects.
+template <class Field>
+Key key(const std::string& path, const std::string& description, const ValueSchema& schema,
+        Field field) {
+  using T = std::decay_t<decltype(field(std::declval<RunConfig&>()))>;
+  Key k{path, description, schema};
+  k.get = [field](const RunConfig& c) { return Json<T>::write(field(c)); };
+  k.set = [field, path, schema](RunConfig& c, const json& v, const Origin& origin) {
+    check_value(v, schema, origin.at(path));
+    field(c) = Json<T>::read(v);
+  };
+  return k;
+}
+
+/// A key whose names stand for the enumerators of a member.
+template <class Enum, class Field>
+Key choice(const std::string& path, const std::string& description,
+           const std::vector<std::pair<std::string, Enum>>& names, Field field) {
+  std::vector<std::string> words;
+  for (const auto& [word, unused] : names) words.push_back(word);
+  const ValueSchema schema = one_of(words);
+  Key k{path, description, schema};
+  k.get = [field, names](const RunConfig& c) -> ordered_json {
+    for (const auto& [word, value] : names) {
+      if (value == field(c)) return word;
+    }
+    return nullptr;  // an enumerator that configurations do not offer
+  };
+  k.set = [field, names, path, schema](RunConfig& c, const json& v, const Origin& origin) {
+    check_value(v, schema, origin.at(path));
+    for (const auto& [word, value] : names) {
+      if (v == word) field(c) = value;
+    }
+  };
+  return k;
+}
+
+template <class Field>
+Key mechanism(const std::string& path, const std::string& description,
+              const std::vector<Mechanism>& choices, Field field) {
+  Key k{path, description, mechanism_schema(choices), choices};
+  k.get = [field, choices](const RunConfig& c) { return mechanism_json(field(c), choices); };
+  k.set = [field, path, choices](RunConfig& c, const json& v, const Origin& origin) {
+    field(c) = read_mechanism(v, choices, path, origin);
+  };
+  return k;
+}
+
+Key normalizer() {
+  const std::string path = "model.attention.normalizer";
+  const std::vector<Mechanism> choices = normalizer_choices();
+  Key k{path, "how logits become weights", mechanism_schema(choices), choices};
+  k.get = [](const RunConfig&) { return ordered_json{{"name", "softmax"}}; };
+  k.set = [path, choices](RunConfig& c, const json& v, const Origin& origin) {
+    read_mechanism(v, choices, path, origin);
+    c.model.attention.normalizer = NormalizerKind::softmax;
+  };
+  return k;
+}
+
+Key betas() {
+  const std::string path = "optimizer.betas";
+  const ValueSchema schema = tuple_of(number_in_range(0, 1), 2);
+  Key k{path, "decay rates of the first and second moment", schema};
+  k.get = [](const RunConfig& c) {
+    return ordered_json::array({c.optimizer.beta1, c.optimizer.beta2});
+  };
+  k.set = [path, schema](RunConfig& c, const json& v, const Origin& origin) {
+    check_value(v, schema, origin.at(path));
+    c.optimizer.beta1 = v[0].get<double>();
+    c.optimizer.beta2 = v[1].get<double>();
+  };
+  return k;
+}
+
+Key required(Key k) {
+  k.required = true;
+  return k;
+}
+
+/// A resumed run may differ here.
+Key resumable(Key k) {
+  k.free_on_resume = true;
+  return k;
+}
+
+// Selects a member of RunConfig, const or not.
+#define FIELD(member) \
+  [](auto& c) -> auto& { return c.member; }
+
+std::vector<Key> make_keys() {
+  return {
+      required(key("config_version", "version of this format", integer_value(1, 1),
+                   FIELD(config_version))),
+      resumable(key("name", "a label, for logs and tables", any_text(), FIELD(name))),
+      key("seed", "seed of initial values and of the order of the data",
+          integer_value(0, kMaxInt64), FIELD(seed)),
+      resumable(choice<DeviceKind>(
+          "device", "auto: a CUDA device where there is one, else the CPU",
+          {{"auto", DeviceKind::automatic}, {"cpu", DeviceKind::cpu}, {"cuda", DeviceKind::cuda}},
+          FIELD(device))),
+      required(resumable(key("out_dir", "folder for checkpoints and metrics.jsonl", nonempty_text(),
+                             FIELD(out_dir)))),
+
+      required(key("model.vocab", "vocabulary size V, at least the tokenizer's",
+                   integer_value(1, kMaxInt32), FIELD(model.vocab))),
+      required(
+          key("model.width", "embedding width C", integer_value(1, kMaxWidth), FIELD(model.width))),
+      required(
+          key("model.layers", "number of blocks L", integer_value(1, 4096), FIELD(model.layers))),
+      required(key("model.heads", "query heads H; divides model.width", integer_value(1, 4096),
+                   FIELD(model.heads))),
+      key("model.kv_heads",
+          "key and value heads of grouped-query attention; divides model.heads; 0: as many as "
+          "heads",
+          integer_value(0, 4096), FIELD(model.kv_heads)),
+      choice<MlpKind>(
+          "model.mlp.kind",
+          "swiglu and geglu (tanh) are gated, with three matrices; gelu (tanh) has two",
+          {{"swiglu", MlpKind::swiglu}, {"geglu", MlpKind::geglu}, {"gelu", MlpKind::gelu}},
+          FIELD(model.mlp.kind)),
+      required(key("model.mlp.hidden", "hidden width of the MLP", integer_value(1, kMaxWidth),
+                   FIELD(model.mlp.hidden))),
+      choice<NormKind>("model.norm.kind", "normalization before attention, MLP and head",
+                       {{"rmsnorm", NormKind::rmsnorm}, {"layernorm", NormKind::layernorm}},
+                       FIELD(model.norm.kind)),
+      key("model.norm.eps", "added to the variance", number_above(0), FIELD(model.norm.eps)),
+      key("model.tied", "the head shares the embedding's matrix", boolean_value(),
+          FIELD(model.tied)),
+      key("model.bias", "linear layers and layernorm have biases", boolean_value(),
+          FIELD(model.bias)),
+      choice<InitKind>(
+          "model.init",
+          "initial values: gpt2 (std 0.02, residual projections x (2L)^-0.5), torch "
+          "(linear U(+-1/sqrt(fan_in)), embedding N(0, 1)), neox (std sqrt(2/5C), "
+          "residual projections 2/(L sqrt C))",
+          {{"gpt2", InitKind::gpt2}, {"torch", InitKind::torch}, {"neox", InitKind::neox}},
+          FIELD(model.init)),
+      mechanism("model.attention.prior", "positional prior: what position adds to a logit",
+                prior_choices(), FIELD(model.attention.prior)),
+      mechanism("model.attention.scale", "logit scale t_i of a query that sees n_i keys",
+                scale_choices(), FIELD(model.attention.scale)),
+      normalizer(),
+      key("model.attention.window", "a key is visible iff i - j < window; 0: no window",
+          integer_value(0, kMaxLength), FIELD(model.attention.window)),
+      key("model.attention.document_mask",
+          "attention, n_i and absolute positions restart where a document begins", boolean_value(),
+          FIELD(model.attention.document_mask)),
+
+      required(resumable(key("data.train", "token shards to train on: a folder of *.bin or a glob",
+                             nonempty_text(), FIELD(data.train)))),
+      resumable(key("data.val", "token shards to validate on, likewise; empty: no validation",
+                    any_text(), FIELD(data.val))),
+      required(key("data.sequence_length", "tokens per training sequence T",
+                   integer_value(1, kMaxLength), FIELD(data.sequence_length))),
+      key("data.document_start", "token id that begins a document; null: from the shards' manifest",
+          or_null(integer_value(0, kMaxInt32)), FIELD(data.document_start)),
+      key("data.shuffle", "sequences permuted anew each epoch instead of in file order",
+          boolean_value(), FIELD(data.shuffle)),
+
+      choice<OptimizerKind>("optimizer.name", "both with decoupled weight decay",
+                            {{"radam", OptimizerKind::radam}, {"adamw", OptimizerKind::adamw}},
+                            FIELD(optimizer.name)),
+      key("optimizer.lr", "peak learning rate", number_above(0), FIELD(optimizer.lr)),
+      betas(),
+      key("optimizer.eps", "added to the root of the second moment", number_above(0),
+          FIELD(optimizer.eps)),
+      key("optimizer.weight_decay", "decoupled decay of matrices and embeddings", number_from(0),
+          FIELD(optimizer.weight_decay)),
+      key("optimizer.clip", "largest global gradient norm; 0: no clipping", number_from(0),
+          FIELD(optimizer.clip)),
+      key("optimizer.lr_multipliers",
+          "factors on the learning rate by group (prior, scale) or by parameter of the chosen "
+          "prior "
+          "or scale (theta_alpha); the parameter wins over the group",
+          map_of(number_from(0)), FIELD(optimizer.lr_multipliers)),
+
+      choice<ScheduleKind>("schedule.name",
+                           "learning rate after the warm-up; wsd: constant, then a linear decay",
+                           {{"cosine", ScheduleKind::cosine},
+                            {"linear", ScheduleKind::linear},
+                            {"constant", ScheduleKind::constant},
+                            {"wsd", ScheduleKind::wsd}},
+                           FIELD(schedule.name)),
+      key("schedule.warmup_steps", "steps of linear warm-up", integer_value(0, kMaxSteps),
+          FIELD(schedule.warmup_steps)),
+      key("schedule.min_ratio", "learning rate at the last step, as a fraction of the peak",
+          number_within(0, 1), FIELD(schedule.min_ratio)),
+      key("schedule.decay_steps", "length of the final decay; for wsd only",
+          integer_value(0, kMaxSteps), FIELD(schedule.decay_steps)),
+
+      required(key("train.steps", "optimizer steps of the whole schedule",
+                   integer_value(1, kMaxSteps), FIELD(train.steps))),
+      resumable(key("train.stop_at",
+                    "end with a checkpoint after this step, the schedule still running to "
+                    "train.steps; 0: at train.steps",
+                    integer_value(0, kMaxSteps), FIELD(train.stop_at))),
+      required(key("train.tokens_per_step",
+                   "tokens per optimizer step, a multiple of train.micro_batch * "
+                   "data.sequence_length",
+                   integer_value(1, kMaxTokens), FIELD(train.tokens_per_step))),
+      required(key("train.micro_batch", "sequences in one forward and backward pass",
+                   integer_value(1, 1 << 20), FIELD(train.micro_batch))),
+      key("train.lanes",
+          "partial gradient sums, a power of two that divides the micro-batches of a step; every "
+          "number of processes that divides it gives the same bits; 0: the largest up to 8",
+          integer_value(0, 1 << 16), FIELD(train.lanes)),
+      choice<Precision>("train.precision", "activations and products; masters and sums stay fp32",
+                        {{"fp32", Precision::f32}, {"bf16", Precision::bf16}},
+                        FIELD(train.precision)),
+
+      resumable(key("checkpoint.every", "steps between checkpoints; 0: at the end and on signals",
+                    integer_value(0, kMaxSteps), FIELD(checkpoint.every))),
+      resumable(key("checkpoint.keep", "newest checkpoints kept", integer_value(1, kMaxInt32),
+                    FIELD(checkpoint.keep))),
+      resumable(key("checkpoint.keep_every",
+                    "checkpoints whose step divides by this are kept for good; a multiple of "
+                    "checkpoint.every; 0: none",
+                    integer_value(0, kMaxSteps), FIELD(checkpoint.keep_every))),
+      resumable(key("checkpoint.resume",
+                    "auto: the newest good checkpoint of out_dir if any; never: an error where "
+                    "out_dir is not empty; else a checkpoint folder",
+                    nonempty_text(), FIELD(checkpoint.resume))),
+      resumable(key("checkpoint.allow_change",
+                    "keys, or groups of keys, that may differ from the run that is resumed",
+                    set_of(nonempty_text()), FIELD(checkpoint.allow_change))),
+
+      resumable(key("eval.every", "steps between validation passes; 0: at the end",
+                    integer_value(0, kMaxSteps), FIELD(eval.every))),
+      resumable(key("eval.tokens", "tokens of a validation pass; 0: the whole validation set",
+                    integer_value(0, kMaxTokens), FIELD(eval.tokens))),
+      resumable(key("eval.lengths", "perplexity against length at the end: the lengths",
+                    set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
+
+      resumable(key("log.every", "steps between lines of metrics.jsonl",
+                    integer_value(1, kMaxSteps), FIELD(log.every))),
+  };
+}
+
+#undef FIELD
+
+}  // namespace
+
+const std::vector<Key>& all_keys() {
+  static const std::vector<Key> keys = make_keys();
+  return keys;
+}
+
+const std::vector<KeyGroup>& all_groups() {
+  static const std::vector<KeyGroup> groups = {
+      {"model", "a pre-norm decoder"},
+      {"model.mlp", "the feed-forward half of a block"},
+      {"model.norm", "the norms"},
+      {"model.attention", "prior x scale x normalizer x mask"},
+      {"data", "what is trained on"},
+      {"optimizer", "the step from gradients to weights"},
+      {"schedule", "the learning rate over the run"},
+      {"train", "length and shape of the run"},
+      {"checkpoint", "what is saved, kept and resumed from"},
+      {"eval", "validation"},
+      {"log", "what is written while training"},
+  };
+  return groups;
+}
+
+const Key* find_key(const std::string& path) {
+  for (const Key& k : all_keys()) {
+    if (k.path == path) return &k;
+  }
+  return nullptr;
+}
+
+const Key* find_owner(const std::string& path) {
+  for (const Key& k : all_keys()) {
+    if (lies_in(path, k.path)) return &k;
+  }
+  return nullptr;
+}
+
+bool is_group(const std::string& path) {
+  const std::vector<KeyGroup>& groups = all_groups();
+  return std::any_of(groups.begin(), groups.end(),
+                     [&path](const KeyGroup& g) { return g.path == path; });
+}
+
+std::vector<std::string> members(const std::string& group) {
+  const std::string prefix = group.empty() ? "" : group + ".";
+  std::vector<std::string> names;
+  for (const Key& k : all_keys()) {
+    if (k.path.compare(0, prefix.size(), prefix) != 0) continue;
+    const std::string rest = k.path.substr(prefix.size());
+    const std::string name = rest.substr(0, rest.find('.'));
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
+std::string nearest_path(const std::string& path) {
+  const size_t dot = path.rfind('.');
+  const std::string group = dot == std::string::npos ? "" : path.substr(0, dot);
+  const std::string name = path.substr(dot == std::string::npos ? 0 : dot + 1);
+  const size_t near = std::max<size_t>(1, name.size() / 3);
+  const std::string sibling = nearest_name(name, members(group));
+  if (!sibling.empty() && edit_distance(name, sibling) <= near) {
+    return group.empty() ? sibling : group + "." + sibling;
+  }
+  std::string best;
+  size_t best_distance = near + 1;
+  std::vector<std::string> paths;
+  for (const Key& k : all_keys()) {
+    paths.push_back(k.path);
+    const size_t distance = edit_distance(name, k.path.substr(k.path.rfind('.') + 1));
+    if (distance < best_distance) {
+      best = k.path;
+      best_distance = distance;
+    }
+  }
+  for (const KeyGroup& g : all_groups()) paths.push_back(g.path);
+  return best.empty() ? nearest_name(path, paths) : best;
+}
+
+RunConfig default_run_config() {
+  RunConfig c;
+  c.model.attention.prior = default_mechanism("nope", prior_choices());
+  c.model.attention.scale = default_mechanism("none", scale_choices());
+  return c;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,42 @@
+#pragma once
+// Mechanisms chosen by name (prior, scale, normalizer) between JSON and MechanismConfig. Names and
+// options come from the registries, which declare them beside the formulas.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "config/origin.h"
+#include "config/value_schema.h"
+#include "model/model_config.h"
+
+namespace bamtrain {
+
+/// One choice: {"name": name, <options>} in JSON.
+struct Mechanism {
+  std::string name;
+  std::string formula;
+  std::vector<OptionSpec> options = {};
+};
+
+std::vector<Mechanism> prior_choices();
+std::vector<Mechanism> scale_choices();
+std::vector<Mechanism> normalizer_choices();
+
+/// The choice of that name with every option at its default.
+MechanismConfig default_mechanism(const std::string& name, const std::vector<Mechanism>& choices);
+
+/// The object at key `path`, defaults filled in. Error (ExitCode::config) for a missing or unknown
+/// name, an option that the chosen mechanism does not have (all such are named, with the mechanisms
+/// they belong to), a value of wrong type or range.
+MechanismConfig read_mechanism(const nlohmann::json& value, const std::vector<Mechanism>& choices,
+                               const std::string& path, const Origin& origin);
+
+/// Its inverse: the name, then every option in the declared order. Null for a name that is unknown.
+nlohmann::ordered_json mechanism_json(const MechanismConfig& config,
+                                      const std::vector<Mechanism>& choices);
+
+/// JSON Schema: oneOf, an object per name.
+ValueSchema mechanism_schema(const std::vector<Mechanism>& choices);
+
+}  // namespace bamtrain

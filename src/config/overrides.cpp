@@ -1,0 +1,74 @@
+#include "config/overrides.h"
+
+#include <sstream>
+#include <vector>
+
+#include "config/keys.h"
+#include "config/names.h"
+#include "config/strict_json.h"
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void refuse_form(const std::string& text, const std::string& found) {
+  throw Error(ExitCode::usage, "--set " + abbreviate(text), "key=value", found,
+              "write it like train.steps=1000");
+}
+
+json parse_value(const std::string& value, const std::string& where) {
+  const size_t first = value.find_first_not_of(" \t\r\n");
+  const bool structured =
+      first != std::string::npos && std::string("{[\"").find(value[first]) != std::string::npos;
+  if (structured) return parse_json_strict(value, where);
+  json parsed = json::parse(value, nullptr, false);
+  if (!parsed.is_discarded()) return parsed;
+  try {
+    json(value).dump();
+  } catch (const json::exception&) {
+    throw Error(ExitCode::config, where, "text in UTF-8", "other bytes", "write it in UTF-8");
+  }
+  return value;
+}
+
+}  // namespace
+
+Override parse_override(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) refuse_form(text, "no '='");
+  const std::string path = text.substr(0, equals);
+  if (path.empty() || path.front() == '.' || path.back() == '.' ||
+      path.find("..") != std::string::npos) {
+    refuse_form(text, "an empty name in the key");
+  }
+  return {path, parse_value(text.substr(equals + 1), "--set " + abbreviate(text)),
+          abbreviate(text)};
+}
+
+void apply_override(json& document, const Override& change) {
+  json* at = &document;
+  std::istringstream names(change.path);
+  std::string walked, name;
+  while (std::getline(names, name, '.')) {
+    if (!at->is_object()) {
+      throw Error(ExitCode::config, "--set " + change.text,
+                  "an object at \"" + walked + "\" to set \"" + name + "\" in", describe_value(*at),
+                  "set \"" + walked + "\" as a whole");
+    }
+    walked += (walked.empty() ? "" : ".") + name;
+    const bool absent = !at->contains(name);
+    at = &(*at)[name];
+    if (absent) *at = json::object();
+  }
+  const Key* key = find_key(change.path);
+  if (key != nullptr && !key->mechanisms.empty() && change.value.is_string()) {
+    *at = {{"name", change.value}};
+  } else {
+    *at = change.value;
+  }
+}
+
+}  // namespace bamtrain

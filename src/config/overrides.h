@@ -1,0 +1,25 @@
+#pragma once
+// --set a.b.c=value.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace bamtrain {
+
+struct Override {
+  std::string path;  // "a.b.c"
+  nlohmann::json value;
+  std::string text;  // as given
+};
+
+/// Splits at the first '='. The value is JSON where it parses as such, else a bare string; one that
+/// begins like an object, an array or a quoted string must be JSON. Error (ExitCode::usage) without
+/// '=' or with an empty name, (ExitCode::config) for damaged JSON.
+Override parse_override(const std::string& text);
+
+/// Writes the value at its path, replacing what is there whole and creating objects on the way. A
+/// mechanism (model.attention.prior) given by a bare name becomes {"name": ...}. Whether the key
+/// exists is for the reader to say. Error where the path leads through something not an object.
+void apply_override(nlohmann::json& document, const Override& change);
+
+}  // namespace bamtrain

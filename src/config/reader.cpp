@@ -1,0 +1,152 @@
+#include "config/reader.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "config/keys.h"
+#include "config/names.h"
+#include "config/overrides.h"
+#include "config/validate.h"
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr size_t kLargestFile = size_t{1} << 20;
+
+std::string read_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw Error(ExitCode::io, path, "a configuration file", "a folder", "name the file in it");
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    throw Error(ExitCode::io, path, "a readable configuration file", "none",
+                "check the name and its permissions");
+  }
+  std::string text(kLargestFile + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (in.bad()) {
+    throw Error(ExitCode::io, path, "a readable configuration file", "a read error",
+                "check the disk");
+  }
+  text.resize(static_cast<size_t>(in.gcount()));
+  if (text.size() > kLargestFile) {
+    throw Error(ExitCode::config, path, "at most 1 MiB", "more", "name a run configuration");
+  }
+  return text;
+}
+
+/// The value at `path`, or null where there is none.
+const json* find_value(const json& document, const std::string& path) {
+  const json* at = &document;
+  std::istringstream names(path);
+  std::string name;
+  while (std::getline(names, name, '.')) {
+    if (!at->is_object()) return nullptr;
+    const auto it = at->find(name);
+    if (it == at->end()) return nullptr;
+    at = &*it;
+  }
+  return at;
+}
+
+void check_version(const json& document, const Origin& origin) {
+  const json* found = find_value(document, "config_version");
+  if (found == nullptr || !found->is_number_integer()) return;  // the table's checks say more
+  if (*found > kConfigVersion) {
+    throw Error(ExitCode::config, origin.at("config_version"),
+                "version " + std::to_string(kConfigVersion) + ", which this program reads",
+                "version " + found->dump(), "use a newer bamtrain");
+  }
+}
+
+void check_names(const json& object, const std::string& group, const Origin& origin) {
+  if (!object.is_object()) {
+    throw Error(ExitCode::config, group.empty() ? origin.file : origin.at(group),
+                "an object with the keys " + join(members(group)), describe_value(object),
+                "write {\"" + members(group)[0] + "\": ...}");
+  }
+  for (const auto& [name, value] : object.items()) {
+    const std::string path = group.empty() ? name : group + "." + name;
+    // A name with a dot in it would look like a path: {"model.width": 3} is not {"model": {...}}.
+    const bool plain = name.find('.') == std::string::npos;
+    if (plain && is_group(path)) {
+      check_names(value, path, origin);
+    } else if (!plain || find_key(path) == nullptr) {
+      throw Error(
+          ExitCode::config, origin.at(abbreviate(path)),
+          "one of the keys" + (group.empty() ? "" : " of " + group) + ": " + join(members(group)),
+          plain ? "an unknown key" : "an unknown key, with a dot in its name",
+          "did you mean \"" + nearest_path(path) + (plain ? "\"?" : "\", one object per dot?"));
+    }
+  }
+}
+
+void read_keys(const json& document, const Origin& origin, RunConfig& config) {
+  for (const Key& key : all_keys()) {
+    const json* value = find_value(document, key.path);
+    if (value != nullptr) {
+      key.set(config, *value, origin);
+    } else if (key.required) {
+      throw Error(ExitCode::config, origin.at(key.path),
+                  describe(key.schema) + " (" + key.description + ")", "no such key",
+                  "add it, or give --set " + key.path + "=...");
+    }
+  }
+}
+
+/// Values that follow from others where the configuration leaves them open.
+void derive(RunConfig& c) {
+  if (c.model.kv_heads == 0) c.model.kv_heads = c.model.heads;
+  const int64_t sequences = c.train.tokens_per_step / c.data.sequence_length;
+  const int64_t micro_batches = sequences / c.train.micro_batch;
+  if (c.train.lanes != 0 || micro_batches == 0) return;
+  c.train.lanes = 8;
+  while (micro_batches % c.train.lanes != 0) c.train.lanes /= 2;
+}
+
+}  // namespace
+
+RunConfig read_run_config_text(const std::string& text, const std::string& where,
+                               const std::vector<std::string>& overrides) {
+  json document = parse_json_strict(text, where);
+  Origin origin{where};
+  if (!document.is_object()) check_names(document, "", origin);
+  for (const std::string& o : overrides) {
+    const Override change = parse_override(o);
+    apply_override(document, change);
+    origin.overrides.emplace_back(change.path, change.text);
+  }
+  check_version(document, origin);
+  check_names(document, "", origin);
+  RunConfig config = default_run_config();
+  read_keys(document, origin, config);
+  derive(config);
+  validate(config, origin);
+  return config;
+}
+
+RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides) {
+  return read_run_config_text(read_file(path), path, overrides);
+}
+
+ordered_json resolved_json(const RunConfig& config) {
+  ordered_json out = ordered_json::object();
+  for (const Key& key : all_keys()) {
+    ordered_json* at = &out;
+    std::istringstream names(key.path);
+    std::string name;
+    while (std::getline(names, name, '.')) at = &(*at)[name];
+    *at = key.get(config);
+  }
+  return out;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,2 @@
+#pragma once
+#include "train/run_config.h"

@@ -1,0 +1,61 @@
+#include "config/schema.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/keys.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string member_path(const std::string& group, const std::string& name) {
+  return group.empty() ? name : group + "." + name;
+}
+
+ordered_json key_schema(const Key& key, const RunConfig& defaults) {
+  ordered_json s = {{"description", key.description}};
+  for (const auto& [keyword, value] : key.schema.items()) s[keyword] = value;
+  if (!key.required) s["default"] = key.get(defaults);
+  if (key.free_on_resume) s["$comment"] = "may change when a run is resumed";
+  return s;
+}
+
+/// Whether a group holds a required key, so that the group itself is required.
+bool is_required(const std::string& path) {
+  return std::any_of(all_keys().begin(), all_keys().end(),
+                     [&path](const Key& k) { return k.required && lies_in(k.path, path); });
+}
+
+ordered_json group_schema(const std::string& group, const RunConfig& defaults) {
+  ordered_json properties = ordered_json::object();
+  ordered_json required = ordered_json::array();
+  for (const std::string& name : members(group)) {
+    const std::string path = member_path(group, name);
+    const Key* key = find_key(path);
+    properties[name] = key != nullptr ? key_schema(*key, defaults) : group_schema(path, defaults);
+    if (is_required(path)) required.push_back(name);
+  }
+  ordered_json s = ordered_json::object();
+  for (const KeyGroup& g : all_groups()) {
+    if (g.path == group) s["description"] = g.description;
+  }
+  s["type"] = "object";
+  s["properties"] = properties;
+  if (!required.empty()) s["required"] = required;
+  s["additionalProperties"] = false;
+  return s;
+}
+
+}  // namespace
+
+ordered_json schema_json() {
+  ordered_json s = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                    {"title", "bamtrain run configuration"}};
+  s.update(group_schema("", default_run_config()));
+  return s;
+}
+
+}  // namespace bamtrain

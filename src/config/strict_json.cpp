@@ -1,0 +1,206 @@
+#include "config/strict_json.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "config/names.h"
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kDeepest = 100;
+
+/// "where:line:column" of the byte before `end`.
+std::string place(const std::string& text, size_t end, const std::string& where) {
+  const size_t at = std::min(end, text.size());
+  const size_t before = at > 0 ? at - 1 : 0;
+  const auto begin = text.begin();
+  const auto line = 1 + std::count(begin, begin + static_cast<ptrdiff_t>(before), '\n');
+  const size_t newline = before > 0 ? text.rfind('\n', before - 1) : std::string::npos;
+  const size_t column = newline == std::string::npos ? before + 1 : before - newline;
+  return where + ":" + std::to_string(line) + ":" + std::to_string(column);
+}
+
+/// Tells the handler below how far the lexer has read.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, size_t* count) : at_(at), count_(count) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    ++at_;
+    ++*count_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator old = *this;
+    ++*this;
+    return old;
+  }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
+  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
+
+ private:
+  const char* at_;
+  size_t* count_;
+};
+
+/// The part of nlohmann's message after its own prefix and position.
+std::string reason(const std::string& what) {
+  size_t start = 0;
+  if (!what.empty() && what[0] == '[') start = what.find("] ");
+  start = start == std::string::npos ? 0 : start == 0 ? 0 : start + 2;
+  const size_t column = what.find("column ", start);
+  if (what.compare(start, 11, "parse error") == 0 && column != std::string::npos) {
+    const size_t colon = what.find(": ", column);
+    if (colon != std::string::npos) start = colon + 2;
+  }
+  return abbreviate(what.substr(start), 240);
+}
+
+/// Builds the value from the parser's events.
+class Builder {
+ public:
+  Builder(const std::string& text, const std::string& where) : text_(text), where_(where) {}
+
+  size_t* count() { return &count_; }
+  json take() { return std::move(root_); }
+
+  bool null() { return add(nullptr); }
+  bool boolean(bool v) { return add(v); }
+  bool number_integer(json::number_integer_t v) { return add(v); }
+  bool number_unsigned(json::number_unsigned_t v) { return add(v); }
+  bool number_float(json::number_float_t v, const std::string&) { return add(v); }
+  bool string(std::string& v) { return add(std::move(v)); }
+  bool binary(json::binary_t&) { return false; }  // no JSON text has it
+
+  bool start_object(size_t) { return open(json::object()); }
+  bool start_array(size_t) { return open(json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    Level& level = levels_.back();
+    if (level.value.contains(name)) {
+      std::string path;
+      for (const Level& l : levels_) path += l.name.empty() ? "" : l.name + ".";
+      throw Error(
+          ExitCode::config, place(text_, key_start() + 1, where_), "each key once in its object",
+          "\"" + abbreviate(path + name) + "\" for the second time", "remove one of the two");
+    }
+    level.key = name;
+    return true;
+  }
+
+  bool parse_error(size_t position, const std::string&, const json::exception& e) {
+    if (levels_.empty() && complete_) {
+      throw Error(ExitCode::config, place(text_, position, where_), "nothing after the JSON value",
+                  "trailing text", "remove what follows, or look for a bracket closed too early");
+    }
+    throw Error(ExitCode::config, place(text_, position, where_), "valid JSON", reason(e.what()),
+                remedy(std::min(position, text_.size())));
+  }
+
+ private:
+  struct Level {
+    json value;
+    std::string key;   // of the member being read
+    std::string name;  // of this value in its parent
+  };
+
+  bool open(json value) {
+    if (levels_.size() >= kDeepest) {
+      throw Error(ExitCode::config, place(text_, count_, where_),
+                  "at most " + std::to_string(kDeepest) + " levels of nesting", "more",
+                  "nest less deeply");
+    }
+    levels_.push_back({std::move(value), "", levels_.empty() ? "" : levels_.back().key});
+    return true;
+  }
+
+  bool close() {
+    json value = std::move(levels_.back().value);
+    levels_.pop_back();
+    return add(std::move(value));
+  }
+
+  bool add(json value) {
+    if (levels_.empty()) {
+      root_ = std::move(value);
+      complete_ = true;
+    } else if (levels_.back().value.is_array()) {
+      levels_.back().value.push_back(std::move(value));
+    } else {
+      levels_.back().value[levels_.back().key] = std::move(value);
+    }
+    return true;
+  }
+
+  /// Where the string that ends at count_ starts: the parser reports a key as soon as it has read
+  /// the closing quote.
+  size_t key_start() const {
+    size_t i = count_ - 1;
+    while (i > 0) {
+      --i;
+      if (text_[i] != '"') continue;
+      size_t slashes = 0;
+      while (slashes < i && text_[i - 1 - slashes] == '\\') ++slashes;
+      if (slashes % 2 == 0) break;
+    }
+    return i;
+  }
+
+  std::string remedy(size_t end) const {
+    if (end == 0) return "write a configuration: the text is empty";
+    const char c = text_[end - 1];
+    if (c == '/' || c == '#') return "remove the comment: JSON has none";
+    if (c == '}' || c == ']') {
+      const size_t last = end < 2 ? std::string::npos : text_.find_last_not_of(" \t\r\n", end - 2);
+      if (last != std::string::npos && text_[last] == ',') return "remove the comma before it";
+    }
+    if (text_.find_first_not_of(" \t\r\n", end) == std::string::npos) {
+      return "complete the text: it seems to be cut off";
+    }
+    return "correct the text at or just before this place";
+  }
+
+  const std::string& text_;
+  const std::string& where_;
+  size_t count_ = 0;
+  bool complete_ = false;
+  std::vector<Level> levels_;
+  json root_;
+};
+
+}  // namespace
+
+json parse_json_strict(const std::string& text, const std::string& where) {
+  // nlohmann's lexer takes a NUL for the end of the input and would ignore what follows.
+  const size_t nul = text.find('\0');
+  if (nul != std::string::npos) {
+    throw Error(ExitCode::config, place(text, nul + 1, where), "text", "a NUL byte",
+                "remove it: the file seems to be damaged, or is not UTF-8");
+  }
+  Builder builder(text, where);
+  const CountingIterator begin(text.data(), builder.count());
+  const CountingIterator end(text.data() + text.size(), builder.count());
+  if (!json::sax_parse(begin, end, &builder)) {
+    throw Error(ExitCode::config, where, "valid JSON", "something else", "correct the text");
+  }
+  return builder.take();
+}
+
+}  // namespace bamtrain

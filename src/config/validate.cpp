@@ -1,0 +1,214 @@
+#include "config/validate.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "config/keys.h"
+#include "config/names.h"
+#include "core/error.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain {
+
+namespace {
+
+std::string text(int64_t n) { return std::to_string(n); }
+
+/// The divisors of n next to m, for a remedy: "8 or 12".
+std::string divisors_near(int64_t n, int64_t m) {
+  int64_t below = std::min(m, n), above = m;
+  while (below > 1 && n % below != 0) --below;
+  while (above <= n && n % above != 0) ++above;
+  return text(below) + (above <= n ? " or " + text(above) : "");
+}
+
+class Relations {
+ public:
+  Relations(const RunConfig& config, const Origin& origin) : c_(config), origin_(origin) {}
+
+  void check() const {
+    heads();
+    mechanisms();
+    data();
+    schedule();
+    batches();
+    checkpoints();
+    evaluation();
+    multipliers();
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& key, const std::string& expected,
+                           const std::string& found, const std::string& remedy) const {
+    throw Error(ExitCode::config, origin_.at(key), expected, found, remedy);
+  }
+
+  void heads() const {
+    const ModelConfig& m = c_.model;
+    if (m.width % m.heads != 0) {
+      refuse("model.heads", "a divisor of model.width = " + text(m.width), text(m.heads),
+             "use " + divisors_near(m.width, m.heads) + ", or change model.width");
+    }
+    if (m.kv_heads != 0 && m.heads % m.kv_heads != 0) {
+      refuse("model.kv_heads", "a divisor of model.heads = " + text(m.heads), text(m.kv_heads),
+             "use " + divisors_near(m.heads, m.kv_heads) + ", or 0 for as many as heads");
+    }
+  }
+
+  PriorShape shape() const {
+    const ModelConfig& m = c_.model;
+    return {m.layers, m.heads, m.head_dim(), m.width, c_.data.sequence_length};
+  }
+
+  std::vector<MechanismParameter> prior_parameters() const {
+    const MechanismConfig& p = c_.model.attention.prior;
+    return find_prior(p.name)->parameters(p.options, shape());
+  }
+
+  std::vector<MechanismParameter> scale_parameters() const {
+    const MechanismConfig& s = c_.model.attention.scale;
+    return find_scale(s.name)->parameters(s.options, shape());
+  }
+
+  /// Positions that the model knows; 0: any number.
+  int64_t position_limit() const {
+    const PriorInfo& prior = *find_prior(c_.model.attention.prior.name);
+    const bool table = prior.family == Family::embedding && prior.embedding == nullptr;
+    return table ? prior_parameters().at(0).shape.at(0) : 0;
+  }
+
+  /// The registries refuse what their mechanisms do not define for this shape.
+  void mechanisms() const {
+    prior_parameters();
+    scale_parameters();
+  }
+
+  void data() const {
+    const auto& start = c_.data.document_start;
+    if (start && *start >= c_.model.vocab) {
+      refuse("data.document_start",
+             "a token id below model.vocab = " + text(c_.model.vocab) + ", or null", text(*start),
+             "give the id that begins a document, or raise model.vocab");
+    }
+  }
+
+  void schedule() const {
+    const ScheduleConfig& s = c_.schedule;
+    const int64_t steps = c_.train.steps;
+    if (s.warmup_steps > steps) {
+      refuse("schedule.warmup_steps", "at most train.steps = " + text(steps), text(s.warmup_steps),
+             "shorten the warm-up or raise train.steps");
+    }
+    const bool wsd = s.name == ScheduleKind::wsd;
+    if (!wsd && s.decay_steps != 0) {
+      refuse("schedule.decay_steps", "0 unless schedule.name is \"wsd\"", text(s.decay_steps),
+             "remove it, or set schedule.name to \"wsd\"");
+    }
+    if (wsd && (s.decay_steps < 1 || s.decay_steps > steps - s.warmup_steps)) {
+      refuse("schedule.decay_steps",
+             "from 1 to train.steps - schedule.warmup_steps = " + text(steps - s.warmup_steps) +
+                 " with the wsd schedule",
+             text(s.decay_steps), "say how many of the last steps decay");
+    }
+    if (c_.train.stop_at > steps) {
+      refuse("train.stop_at", "at most train.steps = " + text(steps), text(c_.train.stop_at),
+             "lower it, or raise train.steps");
+    }
+  }
+
+  void batches() const {
+    const TrainConfig& t = c_.train;
+    const int64_t tokens = t.micro_batch * c_.data.sequence_length;
+    if (t.tokens_per_step % tokens != 0) {
+      const int64_t below = t.tokens_per_step / tokens * tokens;
+      refuse("train.tokens_per_step",
+             "a multiple of train.micro_batch * data.sequence_length = " + text(tokens),
+             text(t.tokens_per_step),
+             "use " + (below > 0 ? text(below) + " or " : "") + text(below + tokens) +
+                 ", or change train.micro_batch");
+    }
+    const int64_t micro_batches = t.tokens_per_step / tokens;
+    const bool power = t.lanes == 0 || std::has_single_bit(static_cast<uint64_t>(t.lanes));
+    if (!power || (t.lanes != 0 && micro_batches % t.lanes != 0)) {
+      const int64_t most = micro_batches & -micro_batches;
+      refuse("train.lanes",
+             "a power of two that divides the " + text(micro_batches) +
+                 " micro-batches of a step (train.tokens_per_step / (train.micro_batch * "
+                 "data.sequence_length))",
+             text(t.lanes),
+             "use " + (most > 1 ? "a power of two up to " + text(most) : "1") +
+                 ", or 0 for the largest up to 8");
+    }
+  }
+
+  void checkpoints() const {
+    const CheckpointConfig& k = c_.checkpoint;
+    if (k.keep_every != 0 && (k.every == 0 || k.keep_every % k.every != 0)) {
+      refuse("checkpoint.keep_every", "0 or a multiple of checkpoint.every = " + text(k.every),
+             text(k.keep_every),
+             k.every == 0 ? "set checkpoint.every too" : "choose such a multiple");
+    }
+    for (const std::string& name : k.allow_change) {
+      const Key* owner = find_owner(name);
+      const bool inside = owner != nullptr && (owner->path == name || holds_members(*owner));
+      if (inside || is_group(name)) continue;
+      refuse("checkpoint.allow_change", "known keys or groups of keys",
+             "\"" + abbreviate(name) + "\"", "did you mean \"" + nearest_path(name) + "\"?");
+    }
+  }
+
+  static bool holds_members(const Key& key) {
+    return !key.mechanisms.empty() || key.schema.contains("additionalProperties");
+  }
+
+  void evaluation() const {
+    const EvalConfig& e = c_.eval;
+    const bool wanted = e.every != 0 || e.tokens != 0 || !e.lengths.empty();
+    if (c_.data.val.empty() && wanted) {
+      refuse("data.val", "shards to validate on, which the keys of eval ask for", "none",
+             "set data.val, or remove eval.every, eval.tokens and eval.lengths");
+    }
+    if (e.tokens != 0 && e.tokens < c_.data.sequence_length) {
+      refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),
+             text(e.tokens), "raise it: a pass needs one whole sequence");
+    }
+    const int64_t limit = position_limit();
+    for (const int64_t length : e.lengths) {
+      if (limit != 0 && length > limit) {
+        refuse("eval.lengths",
+               "lengths up to the " + text(limit) + " positions of the \"" +
+                   c_.model.attention.prior.name + "\" prior",
+               text(length), "remove the longer ones, or raise model.attention.prior.positions");
+      }
+    }
+  }
+
+  void multipliers() const {
+    std::vector<std::string> known = {"prior", "scale"};
+    for (const MechanismParameter& p : prior_parameters()) known.push_back(p.name);
+    for (const MechanismParameter& p : scale_parameters()) known.push_back(p.name);
+    for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      const std::string near = nearest_name(name, known);
+      refuse("optimizer.lr_multipliers." + abbreviate(name), "one of " + join(known),
+             "an unknown group or parameter",
+             near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
+    }
+  }
+
+  const RunConfig& c_;
+  const Origin& origin_;
+};
+
+}  // namespace
+
+void validate(const RunConfig& config, const Origin& origin) {
+  RunConfig scratch = config;
+  for (const Key& key : all_keys()) key.set(scratch, nlohmann::json(key.get(config)), origin);
+  Relations(config, origin).check();
+}
+
+void validate(const RunConfig& config) { validate(config, Origin{}); }
+
+}  // namespace bamtrain

@@ -1,0 +1,18 @@
+#pragma once
+// What single keys cannot say: how they relate.
+
+#include "config/origin.h"
+#include "config/run_config.h"
+
+namespace bamtrain {
+
+/// Checks every key's own limits and every relation between keys: heads and width, sequence lengths
+/// and position tables, tokens per step and micro-batches, lanes, schedule and steps, validation
+/// and its data, names in lists. Error (ExitCode::config) names the key, what is allowed, what was
+/// found and the remedy. A zero in kv_heads or lanes stands for the derived value and is accepted.
+void validate(const RunConfig& config);
+
+/// The same with the file or override that wrote a key in front of it.
+void validate(const RunConfig& config, const Origin& origin);
+
+}  // namespace bamtrain

@@ -1,0 +1,42 @@
+#pragma once
+// The JSON Schema (draft 2020-12) of one value. The same fragment is printed by --print-schema and
+// checked here when a configuration is read, so the two cannot disagree. Keywords in use: type,
+// enum, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, items, minItems, maxItems,
+// uniqueItems, additionalProperties (as a schema of the values).
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace bamtrain {
+
+using ValueSchema = nlohmann::ordered_json;
+
+ValueSchema boolean_value();
+ValueSchema integer_value(int64_t minimum, int64_t maximum);  // both inclusive
+ValueSchema number_from(double minimum);
+ValueSchema number_above(double minimum);
+ValueSchema number_within(double minimum, double maximum);    // both inclusive
+ValueSchema number_in_range(double minimum, double maximum);  // minimum inclusive, maximum not
+ValueSchema any_text();
+ValueSchema nonempty_text();
+ValueSchema one_of(const std::vector<std::string>& names);
+ValueSchema list_of(const ValueSchema& item);
+ValueSchema set_of(const ValueSchema& item);                // elements differ
+ValueSchema tuple_of(const ValueSchema& item, int length);  // of exactly that many elements
+ValueSchema map_of(const ValueSchema& value);               // an object with any keys
+ValueSchema or_null(ValueSchema schema);
+
+/// What the schema allows, as a phrase: "an integer from 1 to 8".
+std::string describe(const ValueSchema& schema);
+
+/// What the value is, as a phrase: "the string \"abc\"".
+std::string describe_value(const nlohmann::json& value);
+
+/// Error (ExitCode::config) naming `where` unless the value satisfies the schema. An integer may be
+/// written with an exponent or a zero fraction as long as a double holds it exactly. Strings with a
+/// NUL character are refused: file names end there.
+void check_value(const nlohmann::json& value, const ValueSchema& schema, const std::string& where);
+
+}  // namespace bamtrain

@@ -1,0 +1,48 @@
+#pragma once
+// The one exception type of bamtrain and the exit codes that main() turns it into.
+
+#include <stdexcept>
+#include <string>
+
+namespace bamtrain {
+
+/// Process exit codes. Documented for users in docs/exit_codes.md; values never change meaning.
+enum class ExitCode : int {
+  ok = 0,
+  internal = 1,      // a broken invariant of the program itself: a bug
+  usage = 2,         // the command line
+  config = 3,        // a run configuration
+  data = 4,          // shards, manifests, text, tokenizers
+  checkpoint = 5,    // a checkpoint that cannot be read, or does not fit the run
+  io = 6,            // files and folders: permissions, full disk
+  nonfinite = 7,     // loss or gradient norm is NaN or infinite
+  distributed = 8,   // communication between processes
+  device = 9,        // the compute device: absent, too old, too little memory
+  interrupted = 85,  // saved after a pre-emption signal: run again to resume
+};
+
+/// What was expected, what was found, where, and what the user can do about it.
+/// `where` is a file, a config key or a field; each part is one phrase without a trailing period.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& where, const std::string& expected,
+        const std::string& found, const std::string& remedy)
+      : std::runtime_error(where + ": expected " + expected + ", found " + found +
+                           (remedy.empty() ? std::string() : "; remedy: " + remedy)),
+        code_(code) {}
+
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// REQUIRES: `condition`. A violated internal contract: the caller is wrong, not the user.
+inline void require(bool condition, const char* what) {
+  if (!condition) {
+    throw Error(ExitCode::internal, "internal contract", what, "its violation",
+                "this is a bug in bamtrain, please report it");
+  }
+}
+
+}  // namespace bamtrain

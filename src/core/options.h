@@ -1,0 +1,56 @@
+#pragma once
+// Typed options that a mechanism declares beside its formula, so that the config reader, the schema
+// and the documentation know them without being told twice.
+
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+using StringList = std::vector<std::string>;
+using OptionValue = std::variant<bool, double, std::string, StringList>;
+
+struct OptionSpec {
+  std::string name;
+  std::string description;
+  OptionValue fallback;                   // its default; the alternative held is the option's type
+  std::vector<std::string> choices = {};  // for strings and string lists: the allowed values
+  double minimum = -1e300, maximum = 1e300;  // for numbers, both inclusive
+  bool integer = false;                      // for numbers
+};
+
+/// A mechanism's chosen option values by name.
+class Options {
+ public:
+  void set(const std::string& name, OptionValue value) { values_[name] = std::move(value); }
+  bool has(const std::string& name) const { return values_.count(name) != 0; }
+  const std::map<std::string, OptionValue>& values() const { return values_; }
+
+  bool flag(const std::string& name) const { return get<bool>(name); }
+  double number(const std::string& name) const { return get<double>(name); }
+  const std::string& text(const std::string& name) const { return get<std::string>(name); }
+  const StringList& list(const std::string& name) const { return get<StringList>(name); }
+
+ private:
+  template <class T>
+  const T& get(const std::string& name) const {
+    const auto it = values_.find(name);
+    require(it != values_.end() && std::holds_alternative<T>(it->second),
+            "an option that its mechanism declares, with the declared type");
+    return std::get<T>(it->second);
+  }
+  std::map<std::string, OptionValue> values_;
+};
+
+/// The declared defaults.
+inline Options default_options(const std::vector<OptionSpec>& specs) {
+  Options o;
+  for (const OptionSpec& s : specs) o.set(s.name, s.fallback);
+  return o;
+}
+
+}  // namespace bamtrain

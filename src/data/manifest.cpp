@@ -1,0 +1,227 @@
+#include "data/manifest.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "core/checked.h"
+#include "core/error.h"
+#include "data/atomic_file.h"
+
+namespace bamtrain {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
+constexpr const char* kRemedy = "restore the manifest, or make the shards again with bamdata";
+
+/// One JSON object of the manifest and how errors call it.
+class Fields {
+ public:
+  Fields(const Json& object, std::string path, std::string prefix)
+      : object_(object), path_(std::move(path)), prefix_(std::move(prefix)) {
+    if (!object_.is_object()) refuse("", "an object", object_.type_name());
+  }
+
+  [[noreturn]] void refuse(const std::string& field, const std::string& expected,
+                           const std::string& found) const {
+    std::string name = prefix_;
+    if (!name.empty() && !field.empty()) name += '.';
+    name += field;
+    throw Error(ExitCode::data, name.empty() ? path_ : path_ + ": " + name, expected, found,
+                kRemedy);
+  }
+
+  /// Error unless the object's fields are among `names`.
+  void allow(std::initializer_list<std::string_view> names) const {
+    for (const auto& item : object_.items()) {
+      if (std::find(names.begin(), names.end(), item.key()) != names.end()) continue;
+      std::string known;
+      for (std::string_view n : names) known += (known.empty() ? "" : ", ") + std::string(n);
+      refuse(item.key(), "one of " + known, "an unknown field");
+    }
+  }
+
+  const Json& at(const std::string& field) const {
+    const auto it = object_.find(field);
+    if (it == object_.end()) refuse(field, "this field", "nothing");
+    return *it;
+  }
+
+  /// REQUIRES: minimum >= 0.
+  int64_t integer(const std::string& field, int64_t minimum, int64_t maximum) const {
+    const Json& v = at(field);
+    const std::string expected =
+        "an integer from " + std::to_string(minimum) + " to " + std::to_string(maximum);
+    if (!v.is_number_integer()) {
+      refuse(field, expected, v.is_number() ? v.dump() : v.type_name());
+    }
+    // A number from 2^63 to 2^64 comes out negative, so below any minimum.
+    const int64_t n = v.get<int64_t>();
+    if (n < minimum || n > maximum) refuse(field, expected, v.dump());
+    return n;
+  }
+
+  std::optional<int64_t> id_or_null(const std::string& field, int64_t vocab) const {
+    if (at(field).is_null()) return std::nullopt;
+    return integer(field, 0, vocab - 1);
+  }
+
+  const std::string& text(const std::string& field) const {
+    const Json& v = at(field);
+    if (!v.is_string()) refuse(field, "a string", v.type_name());
+    return v.get_ref<const std::string&>();
+  }
+
+  const std::string& sha256(const std::string& field) const {
+    const std::string& s = text(field);
+    if (s.size() != 64 || s.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      refuse(field, "64 lower-case hex digits", at(field).dump());
+    }
+    return s;
+  }
+
+ private:
+  const Json& object_;
+  std::string path_;
+  std::string prefix_;
+};
+
+Json parse_json(const std::string& text, const std::string& path) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto no_repeats = [&](int, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) keys.emplace_back();
+    if (event == Json::parse_event_t::object_end) keys.pop_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+      throw Error(ExitCode::data, path + ": " + value.get<std::string>(), "this field once",
+                  "a second one", kRemedy);
+    }
+    return true;
+  };
+  try {
+    return Json::parse(text, no_repeats);
+  } catch (const Json::exception& e) {  // its message has line and column
+    throw Error(ExitCode::data, path, "JSON", e.what(), kRemedy);
+  }
+}
+
+Manifest::ShardEntry read_entry(const Fields& f) {
+  f.allow({"file", "tokens", "documents", "sha256"});
+  Manifest::ShardEntry e;
+  e.file = f.text("file");
+  if (e.file.empty() || e.file == "." || e.file == ".." ||
+      e.file.find_first_of(std::string("/\0", 2)) != std::string::npos) {
+    f.refuse("file", "the name of a file in the manifest's folder", f.at("file").dump());
+  }
+  e.tokens = f.integer("tokens", 0, kMaxInt32);
+  e.documents = f.integer("documents", 0, e.tokens);
+  e.sha256 = f.sha256("sha256");
+  return e;
+}
+
+Manifest parse(const std::string& text, const std::string& path) {
+  const Json json = parse_json(text, path);
+  const Fields top(json, path, "");
+  // The format comes first: a newer one may have other fields.
+  const int64_t format = top.integer("format", 1, std::numeric_limits<int64_t>::max());
+  if (format != Manifest::kFormat) {
+    throw Error(ExitCode::data, path + ": format", std::to_string(Manifest::kFormat),
+                std::to_string(format), "read it with a newer bamtrain");
+  }
+  top.allow({"format", "tokenizer", "document_start", "tokens", "documents", "shards"});
+
+  Manifest m;
+  const Fields tokenizer(top.at("tokenizer"), path, "tokenizer");
+  tokenizer.allow({"sha256", "vocab", "bos", "eos"});
+  m.tokenizer_sha256 = tokenizer.sha256("sha256");
+  m.vocab = tokenizer.integer("vocab", 1, kMaxInt32);
+  m.bos = tokenizer.id_or_null("bos", m.vocab);
+  m.eos = tokenizer.id_or_null("eos", m.vocab);
+  m.document_start = top.id_or_null("document_start", m.vocab);
+  m.tokens = top.integer("tokens", 0, std::numeric_limits<int64_t>::max());
+  m.documents = top.integer("documents", 0, std::numeric_limits<int64_t>::max());
+
+  const Json& shards = top.at("shards");
+  if (!shards.is_array()) top.refuse("shards", "an array", shards.type_name());
+  std::set<std::string> names;
+  int64_t tokens = 0, documents = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const Fields f(shards[i], path, "shards[" + std::to_string(i) + "]");
+    m.shards.push_back(read_entry(f));
+    const Manifest::ShardEntry& e = m.shards.back();
+    if (!names.insert(e.file).second) f.refuse("file", "each shard once", e.file + " again");
+    tokens = checked_add(tokens, e.tokens, path);
+    documents = checked_add(documents, e.documents, path);
+  }
+  if (tokens != m.tokens) {
+    top.refuse("tokens", std::to_string(tokens) + ", the sum over the shards",
+               std::to_string(m.tokens));
+  }
+  if (documents != m.documents) {
+    top.refuse("documents", std::to_string(documents) + ", the sum over the shards",
+               std::to_string(m.documents));
+  }
+  return m;
+}
+
+}  // namespace
+
+Manifest read_manifest(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             std::fclose);
+  const auto refuse = [&] {
+    throw Error(ExitCode::io, path, "a readable manifest", std::strerror(errno),
+                "check the path, permissions and the disk");
+  };
+  if (!file) refuse();
+  std::string text;
+  char buffer[1 << 16];
+  for (size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), file.get())) > 0;) {
+    text.append(buffer, n);
+  }
+  if (std::ferror(file.get())) refuse();
+  return parse(text, path);
+}
+
+void write_manifest(const std::string& path, const Manifest& m) {
+  const auto or_null = [](const std::optional<int64_t>& id) {
+    return id ? OrderedJson(*id) : OrderedJson(nullptr);
+  };
+  OrderedJson json;
+  json["format"] = Manifest::kFormat;
+  json["tokenizer"] = {{"sha256", m.tokenizer_sha256},
+                       {"vocab", m.vocab},
+                       {"bos", or_null(m.bos)},
+                       {"eos", or_null(m.eos)}};
+  json["document_start"] = or_null(m.document_start);
+  json["tokens"] = m.tokens;
+  json["documents"] = m.documents;
+  json["shards"] = OrderedJson::array();
+  for (const Manifest::ShardEntry& e : m.shards) {
+    json["shards"].push_back(
+        {{"file", e.file}, {"tokens", e.tokens}, {"documents", e.documents}, {"sha256", e.sha256}});
+  }
+  std::string text;
+  try {
+    text = json.dump(2) + "\n";
+  } catch (const Json::exception& e) {
+    throw Error(ExitCode::data, path, "file names in UTF-8", e.what(), "rename the shards");
+  }
+  parse(text, path);  // what is written can be read
+
+  AtomicFile file(path);
+  file.write(text.data(), text.size());
+  file.close();
+  file.commit();
+}
+
+}  // namespace bamtrain

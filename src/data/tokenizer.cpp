@@ -1,0 +1,381 @@
+#include "data/tokenizer.h"
+
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/error.h"
+#include "core/sha256.h"
+
+namespace bamtrain {
+namespace {
+
+constexpr int64_t kMaxModelBytes = int64_t{1} << 28;  // the largest in use have a few million
+constexpr uint32_t kSpaceSign = 0x2581;               // stands for a space in pieces
+
+Error damaged(const std::string& path, const std::string& found) {
+  return Error(ExitCode::data, path, "a SentencePiece model", found,
+               "give the tokenizer's own .model file, undamaged");
+}
+
+std::string read_model_file(const std::string& path) {
+  const auto unreadable = [&] {
+    return Error(ExitCode::io, path, "a readable tokenizer file", std::strerror(errno),
+                 "check the path");
+  };
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file) throw unreadable();
+  std::string bytes;
+  std::array<char, 1 << 16> buffer;
+  size_t n = 0;
+  while ((n = std::fread(buffer.data(), 1, buffer.size(), file.get())) > 0) {
+    bytes.append(buffer.data(), n);
+    if (static_cast<int64_t>(bytes.size()) > kMaxModelBytes) {
+      throw damaged(path, "a file of more than " + std::to_string(kMaxModelBytes) + " bytes");
+    }
+  }
+  if (std::ferror(file.get())) throw unreadable();
+  if (bytes.empty()) throw damaged(path, "an empty file");
+  return bytes;
+}
+
+/// The fields of one protocol buffer message, front to back. A damaged message ends with ok false.
+struct WireReader {
+  std::string_view rest;
+  bool ok = true;
+  uint64_t field = 0;
+  uint64_t number = 0;     // the value of a varint field
+  std::string_view bytes;  // the value of a length-delimited field
+
+  explicit WireReader(std::string_view message) : rest(message) {}
+
+  bool next() {
+    number = 0;
+    bytes = {};
+    if (rest.empty()) return false;
+    const uint64_t tag = varint();
+    field = tag >> 3;
+    switch (tag & 7) {
+      case 0:
+        number = varint();
+        break;
+      case 1:
+        take(8);
+        break;
+      case 2:
+        bytes = take(varint());
+        break;
+      case 5:
+        take(4);
+        break;
+      default:
+        ok = false;
+    }
+    return ok;
+  }
+
+ private:
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && !rest.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(rest.front());
+      rest.remove_prefix(1);
+      value |= uint64_t{byte & 0x7Fu} << shift;
+      if (byte < 0x80) return value;
+    }
+    ok = false;
+    return 0;
+  }
+  std::string_view take(uint64_t n) {
+    ok = ok && n <= rest.size();
+    const std::string_view taken = ok ? rest.substr(0, n) : std::string_view();
+    rest.remove_prefix(taken.size());
+    return taken;
+  }
+};
+
+/// What decides whether text may be cut, from the model's specification messages: field numbers and
+/// defaults of sentencepiece_model.proto.
+struct Specification {
+  uint64_t model_type = 1;  // 2: BPE
+  bool byte_fallback = false;
+  bool space_as_suffix = false;
+  bool identity = true;  // no table of character replacements, in either direction
+  bool dummy_prefix = true;
+  bool squeezes_spaces = true;
+  bool escapes_spaces = true;
+
+  bool cuttable() const {
+    return model_type == 2 && byte_fallback && !space_as_suffix && identity && !squeezes_spaces &&
+           escapes_spaces;
+  }
+};
+
+std::optional<Specification> read_specification(std::string_view model) {
+  Specification s;
+  WireReader top(model);
+  while (top.next()) {
+    WireReader spec(top.field == 2 || top.field == 3 || top.field == 5 ? top.bytes : "");
+    while (spec.next()) {
+      if (top.field == 2) {  // TrainerSpec
+        if (spec.field == 3) s.model_type = spec.number;
+        if (spec.field == 24) s.space_as_suffix = spec.number != 0;
+        if (spec.field == 35) s.byte_fallback = spec.number != 0;
+      } else {  // NormalizerSpec
+        if (spec.field == 2 && !spec.bytes.empty()) s.identity = false;
+        if (top.field == 5) continue;  // the denormalizer has no other field that counts
+        if (spec.field == 3) s.dummy_prefix = spec.number != 0;
+        if (spec.field == 4) s.squeezes_spaces = spec.number != 0;
+        if (spec.field == 5) s.escapes_spaces = spec.number != 0;
+      }
+    }
+    if (!spec.ok) return std::nullopt;
+  }
+  return top.ok ? std::optional(s) : std::nullopt;
+}
+
+/// The character at text[at], and how many bytes it takes. A byte that begins no valid sequence is
+/// a character of its own, past the last of Unicode.
+std::pair<uint32_t, size_t> character_at(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const uint32_t first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const size_t n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
+  if (n == 1 || first > 0xF4 || n > text.size() - at) return {0x110000 + first, 1};
+  uint32_t c = first & (0x7Fu >> n);
+  for (size_t i = 1; i < n; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {0x110000 + first, 1};
+    c = c << 6 | (byte(i) & 0x3Fu);
+  }
+  return {c == kSpaceSign ? ' ' : c, n};
+}
+
+}  // namespace
+
+class Tokenizer::Model : public sentencepiece::SentencePieceProcessor {};
+
+/// Which characters stand side by side in some piece. Between all others text may be cut.
+class Tokenizer::SafeCuts {
+ public:
+  SafeCuts(const Model& model, bool dummy_prefix) : dummy_prefix_(dummy_prefix) {
+    std::vector<uint64_t> wide;
+    for (int id = 0; id < model.GetPieceSize(); ++id) {
+      if (model.IsControl(id) || model.IsUnknown(id) || model.IsByte(id)) continue;
+      const std::string& piece = model.IdToPiece(id);
+      uint32_t before = 0;
+      for (size_t at = 0; at < piece.size();) {
+        const auto [c, n] = character_at(piece, at);
+        if (at > 0 && (before | c) < 128) ascii_.set(before * 128 + c);
+        if (at > 0 && (before | c) >= 128) wide.push_back(key(before, c));
+        before = c;
+        at += n;
+      }
+    }
+    size_t size = 16;
+    while (size < 4 * wide.size()) size *= 2;
+    wide_.resize(size);
+    for (uint64_t k : wide) *slot(k) = k;
+    std::vector<int> lead;
+    lead_ok_ = model.Encode(std::string(1, kLead), &lead).ok();
+    for (uint32_t c = 0; c < 128; ++c)
+      lead_ok_ = lead_ok_ && !joined(kLead, c) && !joined(c, kLead);
+    lead_ids_ = lead.size();
+  }
+
+  /// No piece holds kLead beside another character.
+  bool usable() const { return lead_ok_; }
+  bool dummy_prefix() const { return dummy_prefix_; }
+  size_t lead_ids() const { return lead_ids_; }
+
+  /// Whether a merge might join a symbol that ends in `a` to one that begins with `b`.
+  bool joined(uint32_t a, uint32_t b) const {
+    if ((a | b) < 128) return ascii_[a * 128 + b];
+    return *const_cast<SafeCuts*>(this)->slot(key(a, b)) != 0;
+  }
+
+  /// Goes before a stretch that is encoded alone: it takes the place at the start, where
+  /// SentencePiece may add a space of its own. Its ids are then dropped.
+  static constexpr char kLead = '\x01';
+
+ private:
+  static uint64_t key(uint32_t a, uint32_t b) { return uint64_t{a} << 32 | b; }
+  /// Where `k` is, or the empty place where it would be (open addressing; never full).
+  uint64_t* slot(uint64_t k) {
+    size_t i = (k * 0x9E3779B97F4A7C15u) >> 32 & (wide_.size() - 1);
+    while (wide_[i] != 0 && wide_[i] != k) i = (i + 1) & (wide_.size() - 1);
+    return &wide_[i];
+  }
+
+  std::bitset<128 * 128> ascii_;
+  std::vector<uint64_t> wide_;  // pairs with a character past ASCII
+  bool dummy_prefix_;
+  bool lead_ok_ = false;
+  size_t lead_ids_ = 0;
+};
+
+/// One cache line. The key is the stretch, padded with zeros, its length in the last byte.
+struct alignas(64) Tokenizer::Cache::Slot {
+  static constexpr size_t kTextBytes = 23;
+  static constexpr size_t kIds = 9;
+  using Key = std::array<uint64_t, 3>;
+  static_assert(sizeof(Key) == kTextBytes + 1);
+
+  Key key{};
+  int32_t count = 0;
+  std::array<int32_t, kIds> ids{};
+
+  static Key key_of(std::string_view text) {
+    char bytes[kTextBytes + 1] = {};
+    std::memcpy(bytes, text.data(), text.size());
+    bytes[kTextBytes] = static_cast<char>(text.size());
+    Key k;
+    std::memcpy(k.data(), bytes, sizeof k);
+    return k;
+  }
+};
+
+Tokenizer::Cache::Cache() : slots_(size_t{1} << 17) {}
+Tokenizer::Cache::Cache(Cache&&) noexcept = default;
+Tokenizer::Cache::~Cache() = default;
+
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Tokenizer Tokenizer::open(const std::string& path) {
+  const std::string bytes = read_model_file(path);
+  const std::optional<Specification> specification = read_specification(bytes);
+  if (!specification) throw damaged(path, "bytes that are no protocol buffer");
+  Tokenizer t;
+  t.model_ = std::make_unique<Model>();
+  const auto status = t.model_->LoadFromSerializedProto(bytes);
+  if (!status.ok()) throw damaged(path, status.ToString());
+  t.sha256_ = sha256_hex(bytes);
+  t.vocab_ = t.model_->GetPieceSize();
+  t.bos_ = t.model_->bos_id();
+  t.eos_ = t.model_->eos_id();
+  if (t.vocab_ < 1) throw damaged(path, "a model without pieces");
+  if (specification->cuttable()) {
+    t.cuts_ = std::make_unique<SafeCuts>(*t.model_, specification->dummy_prefix);
+    if (!t.cuts_->usable()) t.cuts_.reset();
+  }
+  return t;
+}
+
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
+  std::vector<int32_t> ids;
+  encode(text, nullptr, &ids);
+  return ids;
+}
+
+void Tokenizer::encode(std::string_view text, Cache* cache, std::vector<int32_t>* ids) const {
+  if (!cuts_) return encode_whole(text, ids);
+  if (text.empty()) return;
+  std::string first;  // of the stretch that SentencePiece's own leading space begins
+  uint32_t before = 0;
+  if (cuts_->dummy_prefix()) {
+    first = " ";
+    before = ' ';
+  }
+  size_t begin = 0;
+  const auto emit = [&](size_t end) {
+    if (first.empty()) {
+      if (end > begin) encode_stretch(text.substr(begin, end - begin), cache, ids);
+    } else {
+      encode_stretch(first.append(text.substr(begin, end - begin)), cache, ids);
+      first.clear();
+    }
+    begin = end;
+  };
+  for (size_t at = 0; at < text.size();) {
+    const auto [c, n] = character_at(text, at);
+    if (!cuts_->joined(before, c) || at + n - begin > kLongestStretch) emit(at);
+    before = c;
+    at += n;
+  }
+  emit(text.size());
+}
+
+void Tokenizer::encode_stretch(std::string_view text, Cache* cache,
+                               std::vector<int32_t>* ids) const {
+  Cache::Slot* slot = nullptr;
+  Cache::Slot::Key key{};
+  if (cache && text.size() <= Cache::Slot::kTextBytes) {
+    key = Cache::Slot::key_of(text);
+    uint64_t h = (key[0] ^ 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
+    h = (h ^ h >> 32 ^ key[1]) * 0x94D049BB133111EBu;
+    h = (h ^ h >> 29 ^ key[2]) * 0xD6E8FEB86659FD93u;
+    slot = &cache->slots_[(h >> 32) & (cache->slots_.size() - 1)];
+    if (slot->key == key) {
+      ids->insert(ids->end(), slot->ids.begin(), slot->ids.begin() + slot->count);
+      return;
+    }
+  }
+  std::string led(1, SafeCuts::kLead);
+  led.append(text);
+  std::vector<int> found;
+  const auto status = model_->Encode(led, &found);
+  if (!status.ok() || found.size() <= cuts_->lead_ids()) {
+    throw Error(ExitCode::internal, "SentencePiece", "ids for every text",
+                status.ok() ? "none" : status.ToString(), "report the text that did this");
+  }
+  const auto begin = found.begin() + static_cast<std::ptrdiff_t>(cuts_->lead_ids());
+  ids->insert(ids->end(), begin, found.end());
+  const size_t count = found.size() - cuts_->lead_ids();
+  if (slot && count <= Cache::Slot::kIds) {
+    slot->key = key;
+    slot->count = static_cast<int32_t>(count);
+    std::copy(begin, found.end(), slot->ids.begin());
+  }
+}
+
+void Tokenizer::encode_whole(std::string_view text, std::vector<int32_t>* ids) const {
+  while (!text.empty()) {
+    size_t n = text.size();
+    if (n > kLongestStretch) {
+      n = text.rfind('\n', kLongestStretch - 1) + 1;  // npos + 1 == 0
+      if (n == 0) n = text.rfind(' ', kLongestStretch - 1) + 1;
+      if (n == 0) {
+        n = kLongestStretch;
+        while (n > kLongestStretch - 3 && (text[n] & 0xC0) == 0x80) --n;
+      }
+    }
+    std::vector<int> found;
+    const auto status = model_->Encode(text.substr(0, n), &found);
+    if (!status.ok()) {
+      throw Error(ExitCode::internal, "SentencePiece", "ids for every text", status.ToString(),
+                  "report the text that did this");
+    }
+    ids->insert(ids->end(), found.begin(), found.end());
+    text.remove_prefix(n);
+  }
+}
+
+std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
+  for (int32_t id : ids) piece(id);
+  std::string text;
+  const auto status = model_->Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+  if (!status.ok()) {
+    throw Error(ExitCode::internal, "SentencePiece", "a text for every list of ids",
+                status.ToString(), "report the ids that did this");
+  }
+  return text;
+}
+
+std::string Tokenizer::piece(int32_t id) const {
+  if (id < 0 || id >= vocab_) {
+    throw Error(ExitCode::data, "token id " + std::to_string(id),
+                "an id below the vocabulary of " + std::to_string(vocab_), std::to_string(id),
+                "use the tokenizer that made these tokens");
+  }
+  return model_->IdToPiece(id);
+}
+
+}  // namespace bamtrain

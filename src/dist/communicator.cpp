@@ -1,0 +1,34 @@
+#include "dist/communicator.h"
+
+#include <bit>
+
+#include "core/error.h"
+#include "dist/backends.h"
+
+namespace bamtrain {
+
+std::unique_ptr<Communicator> make_communicator() {
+  const Launch launch = detect_launch();
+#ifdef BAMTRAIN_MPI
+  if (launch.parallel()) return make_mpi_communicator(launch);
+#else
+  require_single_process(launch);
+#endif
+  return make_single_communicator();
+}
+
+void check_process_count(int size, int64_t lanes) {
+  require(lanes >= 1 && std::has_single_bit(static_cast<uint64_t>(lanes)),
+          "a number of lanes that is a power of two");
+  if (size >= 1 && size <= lanes && lanes % size == 0) return;
+  std::string allowed = "1";
+  for (int64_t p = 2; p <= lanes; p *= 2) {
+    allowed += (p == lanes ? " or " : ", ") + std::to_string(p);
+  }
+  throw Error(ExitCode::distributed, "number of processes",
+              allowed + ", which divide train.lanes = " + std::to_string(lanes),
+              std::to_string(size),
+              "start one of these numbers with mpirun -np, or choose other train.lanes");
+}
+
+}  // namespace bamtrain

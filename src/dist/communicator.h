@@ -1,0 +1,68 @@
+#pragma once
+// What the processes of one run say to each other.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace bamtrain {
+
+/// The processes of a run, numbered 0 to size() - 1. Everything but rank, size, scratch_bytes and
+/// abort is collective: all ranks call the same members in the same order with the same sizes, from
+/// the thread that made the communicator. Failures are Errors (ExitCode::distributed) with the
+/// library's own text.
+///
+/// An Error on one rank leaves the others waiting for it. So main keeps the communicator alive
+/// around its handler, prints what happened and calls abort(); a communicator destroyed by an
+/// unwinding exception does that itself.
+class Communicator {
+ public:
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// data[i] becomes its sum over all ranks, added in the upper levels of LaneTree: ranks 2r and
+  /// 2r + 1 first, then distance 2, 4. Every rank receives the same bits, and where each rank holds
+  /// the tree sum of its own contiguous lanes, they are the bits of one process with all lanes.
+  /// Not-a-number results are NaN everywhere, but their payload may depend on the number of ranks.
+  /// REQUIRES: size() is a power of two, see check_process_count.
+  virtual void all_reduce_sum(float* data, int64_t n) = 0;
+  virtual void all_reduce_sum(double* data, int64_t n) = 0;
+
+  /// Whether `value` is true on any rank.
+  virtual bool any(bool value) = 0;
+  virtual int64_t max(int64_t value) = 0;
+
+  /// Copies `bytes` bytes of rank `root` to all others.
+  virtual void broadcast(void* data, int64_t bytes, int root) = 0;
+
+  virtual void barrier() = 0;
+
+  /// Every rank's string, by rank, on every rank.
+  virtual std::vector<std::string> gather_strings(const std::string& mine) = 0;
+
+  /// Memory that reductions use, taken once at construction.
+  virtual int64_t scratch_bytes() const = 0;
+
+  /// Ends the processes of all ranks with `exit_code`, this one included, whatever they are waiting
+  /// for. With a single process there is nobody to release: it returns.
+  virtual void abort(int exit_code) = 0;
+};
+
+/// MPI where the environment says that a launcher such as mpirun started this process (see
+/// dist/launch.h), one process otherwise. Error (ExitCode::distributed) where a launcher started
+/// several processes that cannot reach each other: this binary was built without MPI, or with
+/// another MPI than the launcher's. They would be copies of one run writing the same files.
+/// REQUIRES: at most one call per process, MPI starts only once.
+std::unique_ptr<Communicator> make_communicator();
+
+/// Error (ExitCode::distributed) with the allowed numbers unless `size` processes can share `lanes`
+/// equally: a power of two that divides `lanes`. REQUIRES: `lanes` is a power of two.
+void check_process_count(int size, int64_t lanes);
+
+}  // namespace bamtrain

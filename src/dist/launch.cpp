@@ -1,0 +1,57 @@
+#include "dist/launch.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace bamtrain {
+namespace {
+
+int parse_count(const char* variable, const std::string& text) {
+  int count = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc() || stop != end || count < 1) {
+    throw Error(ExitCode::distributed, std::string("environment variable ") + variable,
+                "a number of processes", "\"" + text + "\"",
+                "unset it, or start bamtrain with the mpirun of the MPI that it was built with");
+  }
+  return count;
+}
+
+std::string announced(const Launch& launch) {
+  return launch.processes == Launch::kUnknown ? "an unknown number of processes"
+                                              : std::to_string(launch.processes) + " processes";
+}
+
+}  // namespace
+
+Launch detect_launch() {
+  // The launcher's own variable first: where mpirun itself runs under srun, its processes inherit
+  // the others, which then count something else.
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* text = std::getenv(variable)) return {variable, parse_count(variable, text)};
+  }
+  if (std::getenv("PMIX_RANK") != nullptr) {
+    const char* text = std::getenv("SLURM_STEP_NUM_TASKS");
+    return {"PMIX_RANK", text ? parse_count("SLURM_STEP_NUM_TASKS", text) : Launch::kUnknown};
+  }
+  return {};
+}
+
+void require_single_process(const Launch& launch) {
+  if (!launch.parallel() || launch.processes == 1) return;
+  throw Error(ExitCode::distributed, "process launch (" + launch.variable + ")",
+              "one process, because this bamtrain was built without MPI", announced(launch),
+              "build with -Dmpi=enabled, or start bamtrain without the launcher");
+}
+
+void require_connected(const Launch& launch, int connected) {
+  if (launch.processes == Launch::kUnknown || launch.processes == connected) return;
+  throw Error(ExitCode::distributed, "process launch (" + launch.variable + ")",
+              announced(launch) + " connected by MPI", std::to_string(connected),
+              "use the mpirun that belongs to the MPI library bamtrain was built with");
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,201 @@
+#include "eval/perplexity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/checked.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr int64_t kBin = 1024;             // positions per bin of protocol (c)
+constexpr int64_t kBatchTokens = 1 << 13;  // tokens per forward pass, at least one sequence
+
+/// One stretch of a document to predict: tokens [begin, begin + length], of which the losses of
+/// targets at positions >= from count.
+struct Window {
+  DocumentSpan tokens;  // length + 1 of them
+  int64_t from = 0;
+};
+
+struct Mean {
+  double sum = 0;
+  int64_t count = 0;
+
+  nlohmann::ordered_json json() const {
+    const double loss = sum / static_cast<double>(count);
+    return {{"loss", loss}, {"perplexity", std::exp(loss)}, {"tokens", count}};
+  }
+};
+
+/// A model with memory for one length.
+class Evaluator {
+ public:
+  Evaluator(const ModelConfig& config, int64_t training_length, Backend& backend, Dtype activations,
+            const Tensor& masters, const ShardSet& documents, int64_t length)
+      : documents_(documents),
+        length_(length),
+        batch_(std::max<int64_t>(1, kBatchTokens / length)),
+        model_(config, training_length, backend, activations) {
+    model_.plan(arena_, batch_, length, ModelUse::evaluation);
+    arena_.commit();
+    model_.set_masters(masters);
+    model_.refresh();
+  }
+
+  /// Calls f(window, position, loss) for every target of every window, in order.
+  template <class F>
+  void run(const std::vector<Window>& windows, const std::function<void(double)>& progress, F&& f) {
+    std::vector<int32_t> row(static_cast<size_t>(length_ + 1));
+    std::vector<int32_t> inputs(static_cast<size_t>(batch_ * length_)), targets(inputs.size());
+    std::vector<double> losses(inputs.size());
+    const auto n = static_cast<int64_t>(windows.size());
+    for (int64_t first = 0; first < n; first += batch_) {
+      const int64_t rows = std::min(batch_, n - first);
+      for (int64_t r = 0; r < rows; ++r) {
+        documents_.read_span(windows[static_cast<size_t>(first + r)].tokens, row.data());
+        std::copy_n(row.data(), length_, inputs.data() + r * length_);
+        std::copy_n(row.data() + 1, length_, targets.data() + r * length_);
+      }
+      model_.evaluate(inputs.data(), targets.data(), rows, length_, std::nullopt, losses.data());
+      for (int64_t r = 0; r < rows; ++r) {
+        const Window& w = windows[static_cast<size_t>(first + r)];
+        for (int64_t i = w.from; i < length_; ++i) {
+          f(w, i, losses[static_cast<size_t>(r * length_ + i)]);
+        }
+      }
+      progress(static_cast<double>(first + rows) / static_cast<double>(n));
+    }
+  }
+
+ private:
+  const ShardSet& documents_;
+  int64_t length_, batch_;
+  Arena arena_;
+  Model model_;
+};
+
+/// Documents with room for at least one longest window and the target after it.
+std::vector<DocumentSpan> long_documents(const ShardSet& shards, const PerplexityRequest& request) {
+  const int64_t longest = request.lengths.back();
+  std::vector<DocumentSpan> out;
+  int64_t seen = 0, length = 0;
+  for (const DocumentSpan& d : shards.documents(request.document_start)) {
+    length = std::max(length, d.length);
+    ++seen;
+    if (d.length >= longest + 1) out.push_back(d);
+  }
+  if (out.empty()) {
+    throw Error(ExitCode::data, shards.source(),
+                "a document of at least " + std::to_string(longest + 1) + " tokens",
+                std::to_string(seen) + " documents, the longest of " + std::to_string(length),
+                "evaluate at shorter lengths or on data with longer documents");
+  }
+  return out;
+}
+
+/// (a) every longest stretch of every document, cut into windows of `length`. Where the longest is
+/// no multiple of `length`, the last window ends with the stretch and counts its new targets only.
+std::vector<Window> all_windows(const std::vector<DocumentSpan>& documents, int64_t longest,
+                                int64_t length, int64_t max_targets) {
+  std::vector<Window> out;
+  int64_t targets = 0;
+  for (const DocumentSpan& d : documents) {
+    for (int64_t stretch = 0; stretch + longest + 1 <= d.length; stretch += longest) {
+      if (max_targets > 0 && targets >= max_targets) return out;
+      targets += longest;
+      for (int64_t begin = 0; begin < longest; begin += length) {
+        const int64_t start = std::min(begin, longest - length);
+        out.push_back({{d.shard, d.begin + stretch + start, length + 1}, begin - start});
+      }
+    }
+  }
+  return out;
+}
+
+/// (b) the window of `length` that ends with each longest stretch; its last K targets count.
+std::vector<Window> last_windows(const std::vector<DocumentSpan>& documents, int64_t longest,
+                                 int64_t length, int64_t K, int64_t max_targets) {
+  std::vector<Window> out;
+  for (const DocumentSpan& d : documents) {
+    for (int64_t stretch = 0; stretch + longest + 1 <= d.length; stretch += longest) {
+      if (max_targets > 0 && static_cast<int64_t>(out.size()) * K >= max_targets) return out;
+      out.push_back({{d.shard, d.begin + stretch + longest - length, length + 1}, length - K});
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
+                                                 Backend& backend, Dtype activations,
+                                                 const Tensor& masters, const ShardSet& shards,
+                                                 const PerplexityRequest& request,
+                                                 const PerplexityProgress& progress) {
+  require(
+      !request.lengths.empty() && std::is_sorted(request.lengths.begin(), request.lengths.end()),
+      "ascending lengths");
+  const std::vector<DocumentSpan> documents = long_documents(shards, request);
+  const int64_t longest = request.lengths.back(), shortest = request.lengths.front();
+  const int64_t K = request.last_tokens > 0 ? request.last_tokens
+                                            : std::min<int64_t>(256, request.training_length / 2);
+  const auto wanted = [&](const char* protocol) {
+    return std::find(request.protocols.begin(), request.protocols.end(), protocol) !=
+           request.protocols.end();
+  };
+  if (wanted("last") && (K < 1 || K > shortest)) {
+    throw Error(ExitCode::usage, "--last-tokens",
+                "1 to the shortest length, " + std::to_string(shortest), std::to_string(K),
+                "change it or the lengths");
+  }
+  nlohmann::ordered_json result;
+  result["documents"] = documents.size();
+  result["last_tokens"] = K;
+  if (wanted("windows")) result["windows"] = nlohmann::ordered_json::array();
+  if (wanted("last")) result["last"] = nlohmann::ordered_json::array();
+  for (int64_t length : request.lengths) {
+    Evaluator evaluator(config, training_length, backend, activations, masters, shards, length);
+    const auto measure = [&](const char* protocol, const std::vector<Window>& windows) {
+      Mean mean;
+      evaluator.run(
+          windows, [&](double share) { progress(protocol, length, share); },
+          [&](const Window&, int64_t, double loss) {
+            mean.sum += loss;
+            ++mean.count;
+          });
+      nlohmann::ordered_json row = {{"length", length}};
+      row.update(mean.json());
+      result[protocol].push_back(row);
+    };
+    if (wanted("windows")) {
+      measure("windows", all_windows(documents, longest, length, request.max_tokens));
+    }
+    if (wanted("last")) {
+      measure("last", last_windows(documents, longest, length, K, request.max_tokens));
+    }
+    if (wanted("bins") && length == longest) {
+      std::map<int64_t, Mean> bins;
+      evaluator.run(
+          all_windows(documents, longest, longest, request.max_tokens),
+          [&](double share) { progress("bins", length, share); },
+          [&](const Window&, int64_t position, double loss) {
+            Mean& bin = bins[position / kBin];
+            bin.sum += loss;
+            ++bin.count;
+          });
+      result["bins"] = nlohmann::ordered_json::array();
+      for (const auto& [bin, mean] : bins) {
+        nlohmann::ordered_json row = {{"from", bin * kBin},
+                                      {"to", std::min(longest, (bin + 1) * kBin)}};
+        row.update(mean.json());
+        result["bins"].push_back(row);
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,270 @@
+// The command line of bamtrain. Everything else is a config key; `--resume` is the only alias.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "config/changes.h"
+#include "config/reader.h"
+#include "config/schema.h"
+#include "core/parallel.h"
+#include "dist/communicator.h"
+#include "eval/perplexity.h"
+#include "ops/cpu/cpu.h"
+#include "train/progress.h"
+#include "train/run_files.h"
+#include "train/signals.h"
+#include "train/train.h"
+
+namespace bamtrain {
+
+namespace {
+
+struct TrainArguments {
+  std::string config;
+  std::vector<std::string> overrides;
+  bool dry_run = false, print_schema = false;
+};
+
+struct EvalArguments {
+  std::string checkpoint, data, output, precision;
+  std::vector<int64_t> lengths;
+  std::vector<std::string> protocols = {"windows", "last", "bins"};
+  int64_t last_tokens = 0, max_tokens = 0;
+};
+
+std::unique_ptr<Backend> make_backend(DeviceKind device) {
+  if (device == DeviceKind::cuda) {
+    throw Error(ExitCode::device, "device", "auto or cpu in this build", "cuda",
+                "build bamtrain with CUDA, or set device to auto");
+  }
+  return make_cpu_backend();
+}
+
+Dtype activations_of(const RunConfig& c) {
+  return c.train.precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
+}
+
+// --- evaluation
+
+void print_perplexities(const nlohmann::ordered_json& result) {
+  for (const char* protocol : {"windows", "last"}) {
+    if (!result.contains(protocol)) continue;
+    fmt::print("{}\n", std::string(protocol) == "windows"
+                           ? "perplexity, windows of each length, all positions"
+                           : fmt::format("perplexity of the last {} tokens of each window",
+                                         result["last_tokens"].get<int64_t>()));
+    for (const auto& row : result[protocol]) {
+      fmt::print("  length {:>7}  perplexity {:>9.3f}  loss {:.4f}  ({} tokens)\n",
+                 row["length"].get<int64_t>(), row["perplexity"].get<double>(),
+                 row["loss"].get<double>(), row["tokens"].get<int64_t>());
+    }
+  }
+  if (!result.contains("bins")) return;
+  fmt::print("perplexity by position in one long pass\n");
+  for (const auto& row : result["bins"]) {
+    fmt::print("  {:>7} to {:>7}  perplexity {:>9.3f}\n", row["from"].get<int64_t>(),
+               row["to"].get<int64_t>(), row["perplexity"].get<double>());
+  }
+}
+
+nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const RunConfig c = read_run_config_text(checkpoint.state.at("config").dump(),
+                                           checkpoint.folder + "/state.json: config", {});
+  const std::unique_ptr<Backend> backend = make_backend(c.device);
+  const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
+  if (source.empty()) {
+    throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
+                "neither this option nor data.val in the checkpoint's config", "give --data");
+  }
+  const ShardSet shards = ShardSet::open(source, c.model.vocab);
+  require_same_data(checkpoint.state.at("data"), shards, true, checkpoint.folder);
+  const std::optional<int64_t> start =
+      c.data.document_start ? c.data.document_start : shards.document_start();
+  if (!start) {
+    throw Error(ExitCode::config, "data.document_start", "the id that begins a document",
+                "neither the key nor a manifest beside " + source,
+                "evaluate shards with a manifest, or train with data.document_start set");
+  }
+
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  Arena arena;
+  Tensor masters;
+  arena.add("weights.masters", &masters, Dtype::f32, {layout.elements()});
+  arena.commit();
+  read_tensors(SafetensorsFile::open(checkpoint.model_file()), model_tensors(layout, masters));
+
+  PerplexityRequest request;
+  request.lengths = arguments.lengths;
+  std::sort(request.lengths.begin(), request.lengths.end());
+  request.lengths.erase(std::unique(request.lengths.begin(), request.lengths.end()),
+                        request.lengths.end());
+  request.protocols = arguments.protocols;
+  request.last_tokens = arguments.last_tokens;
+  request.max_tokens = arguments.max_tokens;
+  request.training_length = c.data.sequence_length;
+  request.document_start = *start;
+  const Dtype activations = arguments.precision.empty()     ? activations_of(c)
+                            : arguments.precision == "bf16" ? Dtype::bf16
+                                                            : Dtype::f32;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  nlohmann::ordered_json result = {{"checkpoint", checkpoint.folder},
+                                   {"name", c.name},
+                                   {"step", checkpoint.step},
+                                   {"data", source},
+                                   {"data_fingerprint", shards.fingerprint()},
+                                   {"precision", name_of(activations)},
+                                   {"training_length", c.data.sequence_length}};
+  result.update(perplexity_against_length(
+      c.model, c.data.sequence_length, *backend, activations, masters, shards, request,
+      [&](const std::string& protocol, int64_t length, double share) {
+        if (terminal) {
+          fmt::print(stderr, "\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share);
+        }
+      }));
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  return result;
+}
+
+int run_eval(const EvalArguments& arguments) {
+  const nlohmann::ordered_json result = evaluate(arguments);
+  print_perplexities(result);
+  if (!arguments.output.empty()) {
+    std::ofstream out(arguments.output);
+    out << result.dump(2) << "\n";
+    out.close();
+    if (!out) {
+      throw Error(ExitCode::io, arguments.output, "a file that can be written", "an error",
+                  "check the path and free space");
+    }
+  }
+  return 0;
+}
+
+// --- training
+
+int run_train(const TrainArguments& arguments, Communicator& comm) {
+  TrainRun run;
+  run.config = read_run_config(arguments.config, arguments.overrides);
+  run.resolved = resolved_json(run.config);
+  run.refused_keys = [&run](const nlohmann::json& before) {
+    return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
+  };
+  const std::unique_ptr<Backend> backend = make_backend(run.config.device);
+  const bool first = comm.rank() == 0;
+  if (arguments.dry_run) {
+    if (first) dry_run(run, *backend, comm.size());
+    comm.barrier();
+    return 0;
+  }
+  install_signal_handlers();
+  if (first) {
+    fmt::print("{}: {} process(es) of {} thread(s), {}\n", run.config.name, comm.size(),
+               max_threads(), run.config.out_dir);
+  }
+  const TrainResult result = train(run, comm, *backend);
+  if (!first) return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::ok);
+  if (result.interrupted) {
+    fmt::print("stopped at step {} as asked; run the same command to resume\n", result.step);
+    return static_cast<int>(ExitCode::interrupted);
+  }
+  fmt::print("checkpoint {}\n", result.checkpoint);
+  if (!run.config.eval.lengths.empty() && !run.config.data.val.empty()) {
+    EvalArguments eval;
+    eval.checkpoint = result.checkpoint;
+    eval.lengths = run.config.eval.lengths;
+    eval.protocols = {"windows", "last"};
+    eval.max_tokens = run.config.eval.tokens;
+    eval.output = run.config.out_dir + "/perplexity.json";
+    run_eval(eval);
+  }
+  return 0;
+}
+
+void require_readable_config(const TrainArguments& arguments) {
+  if (arguments.config.empty()) {
+    throw Error(ExitCode::usage, "--config", "a run configuration", "none",
+                "bamtrain --config run.json; see bamtrain --help");
+  }
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app{"bamtrain pretrains decoder-only language models and studies how they extrapolate"};
+  app.set_version_flag("--version", BAMTRAIN_VERSION);
+  TrainArguments arguments;
+  std::string resume;
+  app.add_option("--config", arguments.config, "run configuration (JSON)");
+  app.add_option("--set", arguments.overrides,
+                 "override a config key: a.b.c=value, JSON or a bare string (repeatable)")
+      ->take_all();
+  app.add_option("--resume", resume, "alias of checkpoint.resume: auto, never or a folder");
+  app.add_flag("--dry-run", arguments.dry_run,
+               "check config, data and memory, print what the run needs, train nothing");
+  app.add_flag("--print-schema", arguments.print_schema, "print the config's JSON Schema");
+
+  EvalArguments eval;
+  CLI::App* eval_command = app.add_subcommand("eval", "perplexity against length");
+  eval_command->add_option("--checkpoint", eval.checkpoint, "checkpoint folder")->required();
+  eval_command->add_option("--lengths", eval.lengths, "sequence lengths, e.g. 512,1024,2048")
+      ->required()
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  eval_command->add_option("--data", eval.data, "folder or glob of shards (default: data.val)");
+  eval_command->add_option("--protocols", eval.protocols, "of windows, last, bins (default: all)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"windows", "last", "bins"}));
+  eval_command->add_option("--last-tokens", eval.last_tokens,
+                           "K of protocol last (default: 256, or half the training length)");
+  eval_command->add_option("--max-tokens", eval.max_tokens,
+                           "targets per length and protocol (default: all)");
+  eval_command->add_option("--precision", eval.precision, "fp32 or bf16 (default: as trained)")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+  eval_command->add_option("--output", eval.output, "write the result as JSON to this file");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+  }
+  if (arguments.print_schema) {
+    fmt::print("{}\n", schema_json().dump(2));
+    return 0;
+  }
+  if (*eval_command) return run_eval(eval);
+  if (!resume.empty()) arguments.overrides.push_back("checkpoint.resume=" + resume);
+  require_readable_config(arguments);
+
+  const std::unique_ptr<Communicator> comm = make_communicator();
+  try {
+    return run_train(arguments, *comm);
+  } catch (const Error& e) {
+    fmt::print(stderr, "bamtrain: {}{}\n",
+               comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "", e.what());
+    std::fflush(nullptr);
+    comm->abort(static_cast<int>(e.code()));
+    return static_cast<int>(e.code());
+  }
+}
+
+}  // namespace
+
+}  // namespace bamtrain
+
+int main(int argc, char** argv) {
+  try {
+    return bamtrain::parse_and_run(argc, argv);
+  } catch (const bamtrain::Error& e) {
+    fmt::print(stderr, "bamtrain: {}\n", e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "bamtrain: {}\n", e.what());
+    return static_cast<int>(bamtrain::ExitCode::internal);
+  }
+}

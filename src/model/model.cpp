@@ -1,0 +1,296 @@
+#include "model/model.h"
+
+#include <algorithm>
+
+#include "core/checked.h"
+#include "model/sequence.h"
+
+namespace bamtrain {
+
+namespace {
+// Bytes of fp32 logits that exist at a time: large enough for the products to run at full speed.
+constexpr int64_t kLogitBytes = int64_t{64} << 20;
+constexpr int64_t kSmallestChunk = 64;
+}  // namespace
+
+Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backend,
+             Dtype activations)
+    : config_(config),
+      backend_(backend),
+      dtype_(activations),
+      layout_(config, sequence_length),
+      mechanisms_(config, layout_, backend.parameter_dtype()) {}
+
+void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
+  const bool training = use == ModelUse::training;
+  const Dtype A = dtype_, P = backend_.parameter_dtype();
+  const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
+  const int64_t C = config_.width, F = config_.mlp.hidden, W = qkv_width();
+  const int64_t Q = config_.heads * config_.head_dim(), V = config_.vocab, H = config_.heads;
+  max_B_ = B;
+  max_T_ = T;
+  chunk_ = std::min(N, std::max(kSmallestChunk, kLogitBytes / (4 * V) / 64 * 64));
+
+  if (A != P) arena.add("weights.compute", &compute_, A, {layout_.elements()});
+  arena.add("batch.tokens", &tokens_, Dtype::i32, {N});
+  arena.add("batch.targets", &targets_, Dtype::i32, {N});
+  arena.add("batch.first_key", &first_key_, Dtype::i32, {B, T});
+  arena.add("batch.positions", &positions_, Dtype::i32, {B, T});
+  layers_.resize(static_cast<size_t>(training ? config_.layers : 1));
+  for (LayerActivations& l : layers_) {
+    arena.add("activations.residual", &l.residual, A, {N, C});
+    arena.add("activations.norm1", &l.norm1, A, {N, C});
+    arena.add("activations.stats1", &l.stats1, P, {N, 2});
+    arena.add("activations.qkv", &l.qkv, A, {N, W});
+    arena.add("activations.attention", &l.attention, A, {N, Q});
+    arena.add("activations.lse", &l.lse, P, {B, H, T});
+    arena.add("activations.residual2", &l.residual2, A, {N, C});
+    arena.add("activations.norm2", &l.norm2, A, {N, C});
+    arena.add("activations.stats2", &l.stats2, P, {N, 2});
+    arena.add("activations.hidden", &l.hidden, A, {N, hidden_width()});
+    arena.add("activations.activation", &l.activation, A, {N, F});
+  }
+  arena.add("activations.branch", &branch_, A, {N, C});
+  arena.add("activations.final", &final_, A, {N, C});
+  arena.add("activations.norm", &norm_, A, {N, C});
+  arena.add("activations.stats", &stats_, P, {N, 2});
+  arena.add("head.logits", &logits_, P, {chunk_, V});
+  arena.add("head.losses", &losses_, P, {N});
+  if (training) {
+    if (A != P) arena.add("head.dlogits", &dlogits_, A, {chunk_, V});
+    arena.add("gradients.stream", &dstream_, A, {N, C});
+    arena.add("gradients.norm", &dnorm_, A, {N, C});
+    arena.add("gradients.qkv", &dqkv_, A, {N, W});
+    arena.add("gradients.attention", &dattention_, A, {N, Q});
+    arena.add("gradients.activation", &dactivation_, A, {N, F});
+  }
+  mechanisms_.plan(arena, B, T, training);
+  backend_.plan(arena, {B, T, H, config_.kv_heads, config_.head_dim(), C, training});
+}
+
+void Model::refresh() {
+  if (compute_) backend_.convert(compute_, masters_);
+  mechanisms_.refresh(masters_);
+}
+
+Tensor Model::weight(const std::string& name) const {
+  return layout_.view(compute_ ? compute_ : masters_, name);
+}
+Tensor Model::vector(const std::string& name) const { return layout_.view(masters_, name); }
+
+/// The part of a planned tensor that the batch at hand uses: its first N rows.
+Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }
+
+void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
+                       std::optional<int64_t> document_start) {
+  require(B <= max_B_ && T <= max_T_, "a batch within the planned size");
+  if (!config_.attention.document_mask) document_start.reset();
+  B_ = B;
+  T_ = T;
+  std::copy_n(tokens, B * T, tokens_.ptr<int32_t>());
+  if (targets) std::copy_n(targets, B * T, targets_.ptr<int32_t>());
+  for (int64_t b = 0; b < B; ++b) {
+    lay_out_sequence(tokens + b * T, T, document_start, config_.attention.window,
+                     first_key_.ptr<int32_t>() + b * T, positions_.ptr<int32_t>() + b * T);
+  }
+}
+
+Attention Model::attention_of(int64_t l) {
+  const int64_t H = config_.heads, K = config_.kv_heads, D = config_.head_dim();
+  const Tensor qkv = rows(layer(l).qkv).reshaped({B_, T_, H + 2 * K, D});
+  Attention a;
+  a.q = qkv.slice(2, 0, H);
+  a.k = qkv.slice(2, H, K);
+  a.v = qkv.slice(2, H + K, K);
+  a.first_key = Tensor(first_key_.data, Dtype::i32, {B_, T_});
+  mechanisms_.attach(l, a);
+  return a;
+}
+
+// --- forward ------------------------------------------------------------------------------------
+
+void Model::embedding_forward() {
+  Tensor table = vector("model.embed_positions.weight");
+  if (mechanisms_.sinusoidal()) table = mechanisms_.position_table();
+  if (table && T_ > table.shape[0]) {
+    throw Error(ExitCode::config, "model.attention.prior",
+                "at most " + std::to_string(table.shape[0]) + " positions, the learned table",
+                std::to_string(T_), "evaluate at shorter lengths, or train with a longer table");
+  }
+  backend_.embedding_forward(rows(layer(0).residual), rows(tokens_),
+                             weight("model.embed_tokens.weight"),
+                             positions_.reshaped({max_B_ * max_T_}), table);
+}
+
+void Model::forward_block(int64_t l) {
+  LayerActivations& x = layer(l);
+  const std::string p = layer_prefix(l);
+  const int64_t C = config_.width, W = qkv_width();
+  const NormConfig& n = config_.norm;
+  // The stream enters as the embedding, or as the sum of the block before and its mlp.
+  const Tensor residual = l == 0 ? rows(x.residual) : rows(layer(l - 1).residual2);
+  backend_.norm_forward(rows(x.residual), rows(x.norm1), rows(x.stats1), residual,
+                        l == 0 ? Tensor() : rows(branch_), vector(p + "input_layernorm.weight"),
+                        vector(p + "input_layernorm.bias"), n.kind, n.eps);
+  backend_.linear_forward(
+      rows(x.qkv), rows(x.norm1),
+      layout_.fused_view(compute_ ? compute_ : masters_, p + "self_attn.q_proj.weight", W, C),
+      layout_.fused_view(masters_, p + "self_attn.q_proj.bias", W, 1));
+  const Attention a = attention_of(l);
+  if (mechanisms_.rotary()) {
+    backend_.rotate(a.q, positions_, mechanisms_.cosine(), mechanisms_.sine(), false);
+    backend_.rotate(a.k, positions_, mechanisms_.cosine(), mechanisms_.sine(), false);
+  }
+  const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
+  backend_.attention_forward(out, x.lse, a);
+  backend_.linear_forward(rows(branch_), rows(x.attention), weight(p + "self_attn.o_proj.weight"),
+                          vector(p + "self_attn.o_proj.bias"));
+  backend_.norm_forward(rows(x.residual2), rows(x.norm2), rows(x.stats2), rows(x.residual),
+                        rows(branch_), vector(p + "post_attention_layernorm.weight"),
+                        vector(p + "post_attention_layernorm.bias"), n.kind, n.eps);
+  const std::string first = p + (gated() ? "mlp.gate_proj" : "mlp.up_proj");
+  backend_.linear_forward(
+      rows(x.hidden), rows(x.norm2),
+      layout_.fused_view(compute_ ? compute_ : masters_, first + ".weight", hidden_width(), C),
+      layout_.fused_view(masters_, first + ".bias", hidden_width(), 1));
+  backend_.activation_forward(rows(x.activation), rows(x.hidden), config_.mlp.kind);
+  backend_.linear_forward(rows(branch_), rows(x.activation), weight(p + "mlp.down_proj.weight"),
+                          vector(p + "mlp.down_proj.bias"));
+}
+
+void Model::forward() {
+  embedding_forward();
+  for (int64_t l = 0; l < config_.layers; ++l) forward_block(l);
+  backend_.norm_forward(rows(final_), rows(norm_), rows(stats_),
+                        rows(layer(config_.layers - 1).residual2), rows(branch_),
+                        vector("model.norm.weight"), vector("model.norm.bias"), config_.norm.kind,
+                        config_.norm.eps);
+}
+
+/// Forward and backward at once, so that logits exist for one chunk of rows only. The adjoint of
+/// the final norm's output lands in dnorm_.
+void Model::head(double scale, const Tensor* gradients) {
+  const int64_t N = B_ * T_;
+  const Tensor w = weight(head_name());
+  for (int64_t begin = 0; begin < N; begin += chunk_) {
+    const int64_t R = std::min(chunk_, N - begin);
+    const Tensor x = norm_.slice(0, begin, R), z = logits_.slice(0, 0, R);
+    const Tensor dz = !gradients ? Tensor() : dlogits_ ? dlogits_.slice(0, 0, R) : z;
+    backend_.linear_forward(z, x, w, {});
+    backend_.cross_entropy(losses_.slice(0, begin, R), dz, z, targets_.slice(0, begin, R), scale);
+    if (!gradients) continue;
+    backend_.linear_backward_input(dnorm_.slice(0, begin, R), dz, w, false);
+    backend_.linear_backward_weight(layout_.view(*gradients, head_name()), {}, dz, x);
+  }
+}
+
+// --- backward -----------------------------------------------------------------------------------
+
+/// Reads the layer's activations; dstream_ holds the adjoint of the block's output on entry and of
+/// its input on exit.
+void Model::backward_block(int64_t l, const Tensor& gradients) {
+  LayerActivations& x = layer(l);
+  const std::string p = layer_prefix(l);
+  const int64_t C = config_.width, W = qkv_width();
+  const auto grad = [&](const std::string& name) { return layout_.view(gradients, name); };
+  const Tensor dstream = rows(dstream_), dnorm = rows(dnorm_), dqkv = rows(dqkv_);
+
+  // The adjoint of `hidden` overwrites it: nothing reads it again.
+  const std::string first = p + (gated() ? "mlp.gate_proj" : "mlp.up_proj");
+  const Tensor dhidden = rows(x.hidden);
+  backend_.linear_backward_weight(grad(p + "mlp.down_proj.weight"), grad(p + "mlp.down_proj.bias"),
+                                  dstream, rows(x.activation));
+  backend_.linear_backward_input(rows(dactivation_), dstream, weight(p + "mlp.down_proj.weight"),
+                                 false);
+  backend_.activation_backward(dhidden, rows(dactivation_), rows(x.hidden), config_.mlp.kind);
+  backend_.linear_backward_weight(
+      layout_.fused_view(gradients, first + ".weight", hidden_width(), C),
+      layout_.fused_view(gradients, first + ".bias", hidden_width(), 1), dhidden, rows(x.norm2));
+  backend_.linear_backward_input(
+      dnorm, dhidden,
+      layout_.fused_view(compute_ ? compute_ : masters_, first + ".weight", hidden_width(), C),
+      false);
+  backend_.norm_backward(dstream, grad(p + "post_attention_layernorm.weight"),
+                         grad(p + "post_attention_layernorm.bias"), dnorm, rows(x.residual2),
+                         rows(x.stats2), vector(p + "post_attention_layernorm.weight"),
+                         config_.norm.kind);
+
+  backend_.linear_backward_weight(grad(p + "self_attn.o_proj.weight"),
+                                  grad(p + "self_attn.o_proj.bias"), dstream, rows(x.attention));
+  backend_.linear_backward_input(rows(dattention_), dstream, weight(p + "self_attn.o_proj.weight"),
+                                 false);
+  const int64_t H = config_.heads, K = config_.kv_heads, D = config_.head_dim();
+  const Attention a = attention_of(l);
+  const Tensor heads = dqkv.reshaped({B_, T_, H + 2 * K, D});
+  AttentionGradients g;
+  g.dq = heads.slice(2, 0, H);
+  g.dk = heads.slice(2, H, K);
+  g.dv = heads.slice(2, H + K, K);
+  mechanisms_.attach(g);
+  backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
+                              rows(x.attention).reshaped({B_, T_, H, D}), x.lse, a);
+  mechanisms_.backward(l, g, a, masters_, gradients);
+  if (mechanisms_.rotary()) {
+    backend_.rotate(g.dq, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
+    backend_.rotate(g.dk, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
+  }
+  backend_.linear_backward_weight(
+      layout_.fused_view(gradients, p + "self_attn.q_proj.weight", W, C),
+      layout_.fused_view(gradients, p + "self_attn.q_proj.bias", W, 1), dqkv, rows(x.norm1));
+  backend_.linear_backward_input(
+      dnorm, dqkv,
+      layout_.fused_view(compute_ ? compute_ : masters_, p + "self_attn.q_proj.weight", W, C),
+      false);
+  backend_.norm_backward(dstream, grad(p + "input_layernorm.weight"),
+                         grad(p + "input_layernorm.bias"), dnorm, rows(x.residual), rows(x.stats1),
+                         vector(p + "input_layernorm.weight"), config_.norm.kind);
+}
+
+void Model::embedding_backward(const Tensor& gradients) {
+  backend_.embedding_backward(layout_.view(gradients, "model.embed_tokens.weight"),
+                              layout_.view(gradients, "model.embed_positions.weight"),
+                              rows(dstream_), rows(tokens_),
+                              positions_.reshaped({max_B_ * max_T_}));
+}
+
+double Model::forward_backward(const int32_t* tokens, const int32_t* targets,
+                               std::optional<int64_t> document_start, double scale,
+                               Tensor gradients) {
+  load_batch(tokens, targets, max_B_, max_T_, document_start);
+  forward();
+  head(scale, &gradients);
+  backend_.zero(rows(dstream_));
+  backend_.norm_backward(rows(dstream_), layout_.view(gradients, "model.norm.weight"),
+                         layout_.view(gradients, "model.norm.bias"), rows(dnorm_), rows(final_),
+                         rows(stats_), vector("model.norm.weight"), config_.norm.kind);
+  for (int64_t l = config_.layers - 1; l >= 0; --l) backward_block(l, gradients);
+  embedding_backward(gradients);
+  double sum = 0;
+  for (int64_t n = 0; n < B_ * T_; ++n) {
+    sum += losses_.dtype == Dtype::f64 ? losses_.ptr<double>()[n]
+                                       : static_cast<double>(losses_.ptr<float>()[n]);
+  }
+  return sum;
+}
+
+// --- evaluation ---------------------------------------------------------------------------------
+
+void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
+                     std::optional<int64_t> document_start, double* losses) {
+  load_batch(tokens, targets, b, t, document_start);
+  forward();
+  head(1, nullptr);
+  for (int64_t n = 0; n < b * t; ++n) {
+    losses[n] = losses_.dtype == Dtype::f64 ? losses_.ptr<double>()[n]
+                                            : static_cast<double>(losses_.ptr<float>()[n]);
+  }
+}
+
+void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
+                   std::optional<int64_t> document_start, Tensor out) {
+  load_batch(tokens, nullptr, b, t, document_start);
+  forward();
+  backend_.linear_forward(out, rows(norm_), weight(head_name()), {});
+}
+
+}  // namespace bamtrain

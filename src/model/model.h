@@ -1,0 +1,121 @@
+#pragma once
+// The decoder: forward, and under it the hand-written backward pass, on any backend.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "core/arena.h"
+#include "model/mechanisms.h"
+#include "model/model_config.h"
+#include "model/parameters.h"
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D.
+struct LayerActivations {
+  Tensor residual;    // (N, C) A, the stream before the block
+  Tensor norm1;       // (N, C) A
+  Tensor stats1;      // (N, 2) P
+  Tensor qkv;         // (N, W) A, q and k rotated where the prior rotates
+  Tensor attention;   // (N, Q) A
+  Tensor lse;         // (B, H, T) P
+  Tensor residual2;   // (N, C) A, the stream between attention and mlp
+  Tensor norm2;       // (N, C) A
+  Tensor stats2;      // (N, 2) P
+  Tensor hidden;      // (N, 2F) A, or (N, F) for gelu
+  Tensor activation;  // (N, F) A
+};
+
+/// Whether a model keeps what the backward pass reads.
+enum class ModelUse { training, evaluation };
+
+class Model {
+ public:
+  /// `sequence_length` is T of training; A the dtype of activations.
+  Model(const ModelConfig& config, int64_t sequence_length, Backend& backend, Dtype activations);
+
+  const ModelConfig& config() const { return config_; }
+  const ParameterLayout& parameters() const { return layout_; }
+
+  /// Registers activations, tables and scratch for batches of B sequences of T tokens.
+  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use);
+
+  /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
+  /// refresh() after every change.
+  void set_masters(Tensor masters) { masters_ = masters; }
+  void refresh();
+
+  /// One micro-batch: tokens and targets (B, T) i32 in host memory. Adds to `gradients` (flat, P)
+  /// those of scale * (sum of the token losses) and returns that sum, unscaled, in index order.
+  double forward_backward(const int32_t* tokens, const int32_t* targets,
+                          std::optional<int64_t> document_start, double scale, Tensor gradients);
+
+  /// Token losses (b * t) for b <= B sequences of t <= T tokens, written to losses[b * t].
+  void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
+                std::optional<int64_t> document_start, double* losses);
+
+  /// Logits (b * t, V) in P, for tests and small exports.
+  void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
+              Tensor out);
+
+ private:
+  void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
+                  std::optional<int64_t> document_start);
+  /// The stream after the last block and its norm: (N, C) A.
+  void forward();
+  void forward_block(int64_t l);
+  void backward_block(int64_t l, const Tensor& gradients);
+  void embedding_forward();
+  void embedding_backward(const Tensor& gradients);
+  /// Final norm's output to losses, chunk by chunk; with gradients also dnorm and the head's
+  /// weight.
+  void head(double scale, const Tensor* gradients);
+
+  LayerActivations& layer(int64_t l) {
+    return layers_[static_cast<size_t>(layers_.size() > 1 ? l : 0)];
+  }
+  Attention attention_of(int64_t l);
+  Tensor weight(const std::string& name) const;
+  Tensor bias(const std::string& name) const;
+  Tensor vector(const std::string& name) const;
+  Tensor rows(const Tensor& t) const;
+  bool gated() const { return config_.mlp.kind != MlpKind::gelu; }
+  int64_t hidden_width() const { return (gated() ? 2 : 1) * config_.mlp.hidden; }
+  int64_t qkv_width() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim(); }
+  std::string head_name() const {
+    return config_.tied ? "model.embed_tokens.weight" : "lm_head.weight";
+  }
+
+  ModelConfig config_;
+  Backend& backend_;
+  Dtype dtype_;  // A
+  ParameterLayout layout_;
+  Mechanisms mechanisms_;
+  int64_t max_B_ = 0, max_T_ = 0;  // planned
+  int64_t B_ = 0, T_ = 0;          // of the batch at hand
+  int64_t chunk_ = 0;              // rows per chunk of the head
+
+  Tensor masters_;                        // (elements) P, the caller's
+  Tensor compute_;                        // (elements) A: rounded weights; empty where A is P
+  Tensor tokens_;                         // (N) i32
+  Tensor targets_;                        // (N) i32
+  Tensor first_key_;                      // (B, T) i32
+  Tensor positions_;                      // (B, T) i32
+  std::vector<LayerActivations> layers_;  // L in training, one in evaluation
+  Tensor branch_;                         // (N, C) A: what a block adds to the stream
+  Tensor final_;                          // (N, C) A: the stream before the final norm
+  Tensor norm_;                           // (N, C) A: after it
+  Tensor stats_;                          // (N, 2) P
+  Tensor logits_;                         // (chunk, V) P
+  Tensor dlogits_;      // (chunk, V) A; empty where A is P: the logits' memory serves
+  Tensor losses_;       // (N) P
+  Tensor dstream_;      // (N, C) A
+  Tensor dnorm_;        // (N, C) A
+  Tensor dqkv_;         // (N, W) A
+  Tensor dattention_;   // (N, Q) A
+  Tensor dactivation_;  // (N, F) A
+};
+
+}  // namespace bamtrain

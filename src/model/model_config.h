@@ -1,0 +1,55 @@
+#pragma once
+// What a model is: plain structs, filled by src/config and by tests.
+
+#include <cstdint>
+#include <string>
+
+#include "core/options.h"
+#include "ops/kinds.h"
+
+namespace bamtrain {
+
+enum class InitKind { gpt2, torch, neox };  // SPEC section 5
+
+struct MlpConfig {
+  MlpKind kind = MlpKind::swiglu;
+  int64_t hidden = 0;  // F
+};
+
+struct NormConfig {
+  NormKind kind = NormKind::rmsnorm;
+  double eps = 1e-5;
+};
+
+/// A mechanism chosen by name, with its own options (see its registry: priors/registry.h,
+/// scales/registry.h).
+struct MechanismConfig {
+  std::string name;
+  Options options;  // complete: every option the mechanism declares has a value
+};
+
+struct AttentionConfig {
+  MechanismConfig prior;  // default: nope
+  MechanismConfig scale;  // default: none
+  NormalizerKind normalizer = NormalizerKind::softmax;
+  int64_t window = 0;          // keys visible iff i - j < window; 0: no window
+  bool document_mask = false;  // attention, n_i and positions restart at document starts
+};
+
+struct ModelConfig {
+  int64_t vocab = 0;     // V
+  int64_t width = 0;     // C
+  int64_t layers = 0;    // L
+  int64_t heads = 0;     // H
+  int64_t kv_heads = 0;  // K, divides H
+  MlpConfig mlp;
+  NormConfig norm;
+  bool tied = false;
+  bool bias = false;
+  InitKind init = InitKind::gpt2;
+  AttentionConfig attention;
+
+  int64_t head_dim() const { return width / heads; }  // D
+};
+
+}  // namespace bamtrain

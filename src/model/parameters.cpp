@@ -1,0 +1,228 @@
+#include "model/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "core/checked.h"
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr int64_t kAlignment = 16;  // elements: 64 bytes of fp32
+
+const PriorInfo& prior_of(const ModelConfig& c) {
+  const PriorInfo* p = find_prior(c.attention.prior.name);
+  require(p != nullptr, "a prior that the registry knows");
+  return *p;
+}
+const ScaleInfo& scale_of(const ModelConfig& c) {
+  const ScaleInfo* s = find_scale(c.attention.scale.name);
+  require(s != nullptr, "a scale that the registry knows");
+  return *s;
+}
+
+std::string mechanism_prefix(const MechanismParameter& p, const char* kind, int64_t layer) {
+  if (p.shared) return std::string("model.") + kind + ".";
+  return layer_prefix(layer) + "self_attn." + kind + ".";
+}
+
+bool ends_with(const std::string& s, const std::string& end) {
+  return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
+}
+
+}  // namespace
+
+std::string layer_prefix(int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+
+PriorShape prior_shape(const ModelConfig& c, int64_t sequence_length) {
+  return {c.layers, c.heads, c.head_dim(), c.width, sequence_length};
+}
+
+void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, ParameterGroup group,
+                          bool trained, bool after_previous) {
+  Parameter p;
+  p.name = name;
+  p.shape = std::move(shape);
+  p.group = group;
+  p.trained = trained;
+  p.size = 1;
+  for (int64_t d : p.shape) p.size = checked_mul(p.size, d, name);
+  p.offset = after_previous ? parameters_.back().offset + parameters_.back().size : elements_;
+  elements_ = ceil_div(checked_add(p.offset, p.size, name), kAlignment) * kAlignment;
+  parameters_.push_back(std::move(p));
+}
+
+ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) {
+  using G = ParameterGroup;
+  const PriorShape shape = prior_shape(c, sequence_length);
+  const PriorInfo& prior = prior_of(c);
+  const auto prior_parameters = prior.parameters(c.attention.prior.options, shape);
+  const auto scale_parameters = scale_of(c).parameters(c.attention.scale.options, shape);
+  const int64_t C = c.width, D = c.head_dim(), Q = c.heads * D, KV = c.kv_heads * D;
+  const bool norm_bias = c.bias && c.norm.kind == NormKind::layernorm;
+
+  const auto norm = [&](const std::string& name) {
+    add(name + ".weight", {C}, G::norm);
+    if (norm_bias) add(name + ".bias", {C}, G::norm);
+  };
+  /// Matrices that share their input: neighbours in memory, then their biases likewise.
+  const auto linears = [&](const std::vector<std::pair<std::string, int64_t>>& outputs, int64_t I) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      add(outputs[i].first + ".weight", {outputs[i].second, I}, G::matrix, true, i > 0);
+    }
+    for (size_t i = 0; c.bias && i < outputs.size(); ++i) {
+      add(outputs[i].first + ".bias", {outputs[i].second}, G::bias, true, i > 0);
+    }
+  };
+  const auto mechanism = [&](const std::vector<MechanismParameter>& list, const char* kind, G group,
+                             int64_t layer) {
+    for (const MechanismParameter& p : list) {
+      if (p.shared && layer > 0) continue;
+      add(mechanism_prefix(p, kind, layer) + p.name, p.shape, group, p.trained);
+    }
+  };
+
+  add("model.embed_tokens.weight", {c.vocab, C}, G::embedding);
+  if (prior.family == Family::embedding) {
+    for (const MechanismParameter& p : prior_parameters) {
+      add("model.embed_positions." + p.name, p.shape, G::embedding, p.trained);
+    }
+  }
+  for (int64_t l = 0; l < c.layers; ++l) {
+    const std::string prefix = layer_prefix(l);
+    const std::string attention = prefix + "self_attn.", mlp = prefix + "mlp.";
+    norm(prefix + "input_layernorm");
+    linears({{attention + "q_proj", Q}, {attention + "k_proj", KV}, {attention + "v_proj", KV}}, C);
+    linears({{attention + "o_proj", C}}, Q);
+    if (prior.family != Family::embedding) mechanism(prior_parameters, "prior", G::prior, l);
+    mechanism(scale_parameters, "scale", G::scale, l);
+    norm(prefix + "post_attention_layernorm");
+    if (c.mlp.kind == MlpKind::gelu) {
+      linears({{mlp + "up_proj", c.mlp.hidden}}, C);
+    } else {
+      linears({{mlp + "gate_proj", c.mlp.hidden}, {mlp + "up_proj", c.mlp.hidden}}, C);
+    }
+    linears({{mlp + "down_proj", C}}, c.mlp.hidden);
+  }
+  norm("model.norm");
+  if (!c.tied) add("lm_head.weight", {c.vocab, C}, G::matrix);
+}
+
+const Parameter* ParameterLayout::find(const std::string& name) const {
+  for (const Parameter& p : parameters_) {
+    if (p.name == name) return &p;
+  }
+  return nullptr;
+}
+
+Tensor ParameterLayout::view(const Tensor& flat, const std::string& name) const {
+  const Parameter* p = find(name);
+  if (!p) return {};
+  const Tensor part = flat.slice(0, p->offset, p->size);
+  return p->shape.size() == 1 ? part : part.reshaped({p->shape[0], p->shape[1]});
+}
+
+Tensor ParameterLayout::fused_view(const Tensor& flat, const std::string& name, int64_t rows,
+                                   int64_t columns) const {
+  const Parameter* p = find(name);
+  if (!p) return {};
+  const Tensor part = flat.slice(0, p->offset, rows * columns);
+  return columns == 1 ? part : part.reshaped({rows, columns});
+}
+
+int64_t ParameterLayout::count(std::initializer_list<ParameterGroup> groups) const {
+  int64_t n = 0;
+  for (const Parameter& p : parameters_) {
+    if (std::find(groups.begin(), groups.end(), p.group) != groups.end()) n += p.size;
+  }
+  return n;
+}
+
+namespace {
+
+/// The rule for a matrix or an embedding: normal(0, std), or uniform(-bound, bound).
+struct MatrixInit {
+  double std = 0;
+  double bound = 0;
+};
+
+MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
+  const bool residual = ends_with(p.name, "o_proj.weight") || ends_with(p.name, "down_proj.weight");
+  const double L = static_cast<double>(c.layers), C = static_cast<double>(c.width);
+  switch (c.init) {
+    case InitKind::gpt2:
+      return {0.02 * (residual ? 1 / std::sqrt(2 * L) : 1), 0};
+    case InitKind::neox:
+      return {residual ? 2 / (L * std::sqrt(C)) : std::sqrt(2 / (5 * C)), 0};
+    case InitKind::torch:
+      break;
+  }
+  if (p.group == ParameterGroup::embedding) return {1, 0};
+  return {0, 1 / std::sqrt(static_cast<double>(p.shape[1]))};
+}
+
+/// The input width of the matrix that a bias belongs to.
+int64_t fan_in_of_bias(const Parameter& p, const ModelConfig& c) {
+  if (ends_with(p.name, "down_proj.bias")) return c.mlp.hidden;
+  return c.width;  // o_proj too: heads * head_dim = width
+}
+
+/// The initial value of element i of a mechanism's parameter, as its registry has it.
+using MechanismInit = std::function<double(int64_t i, double uniform, double normal)>;
+
+template <class Info>
+MechanismInit mechanism_init(const Info& info, const Options& options, const PriorShape& shape,
+                             const Parameter& p) {
+  for (const MechanismParameter& q : info.parameters(options, shape)) {
+    if (q.name != p.leaf()) continue;
+    return [&info, &options, shape, q](int64_t i, double uniform, double normal) {
+      return info.initial(options, shape, q, i, uniform, normal);
+    };
+  }
+  require(false, "a mechanism parameter that its registry declares");
+  return {};
+}
+
+}  // namespace
+
+void initialize(const Parameter& p, const ModelConfig& c, int64_t sequence_length, uint64_t seed,
+                Tensor out) {
+  const Rng rng(seed, p.name);
+  const PriorShape shape = prior_shape(c, sequence_length);
+  MechanismInit mechanism;
+  if (p.group == ParameterGroup::prior || p.name == "model.embed_positions.weight") {
+    mechanism = mechanism_init(prior_of(c), c.attention.prior.options, shape, p);
+  } else if (p.group == ParameterGroup::scale) {
+    mechanism = mechanism_init(scale_of(c), c.attention.scale.options, shape, p);
+  }
+  const auto value = [&](int64_t i) -> double {
+    const auto index = static_cast<uint64_t>(i);
+    if (mechanism) return mechanism(i, rng.uniform(index), rng.normal(index));
+    if (p.group == ParameterGroup::norm) return p.leaf() == "bias" ? 0 : 1;
+    if (p.group == ParameterGroup::bias) {
+      if (c.init != InitKind::torch) return 0;
+      const double bound = 1 / std::sqrt(static_cast<double>(fan_in_of_bias(p, c)));
+      return bound * (2 * rng.uniform(index) - 1);
+    }
+    const MatrixInit rule = matrix_init(p, c);
+    if (rule.bound > 0) return rule.bound * (2 * rng.uniform(index) - 1);
+    return rule.std * rng.normal(index);
+  };
+  parallel_ranges(p.size, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (out.dtype == Dtype::f64) {
+        out.ptr<double>()[i] = value(i);
+      } else {
+        out.ptr<float>()[i] = static_cast<float>(value(i));
+      }
+    }
+  });
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,68 @@
+#pragma once
+// The parameters of a model: names, shapes, places in one flat buffer, optimizer rules, initial
+// values. Names are Hugging Face Llama's and part of the checkpoint format.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "model/model_config.h"
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+struct Parameter {
+  std::string name;            // "model.layers.3.self_attn.q_proj.weight"
+  std::vector<int64_t> shape;  // one or two dimensions
+  ParameterGroup group = ParameterGroup::matrix;
+  bool trained = true;
+  int64_t offset = 0;  // in elements of the flat buffer
+  int64_t size = 0;
+
+  bool decays() const {
+    return group == ParameterGroup::matrix || group == ParameterGroup::embedding;
+  }
+  /// The last part of the name: "theta_alpha".
+  std::string leaf() const { return name.substr(name.rfind('.') + 1); }
+};
+
+/// All parameters of a model in file order, laid out in one flat buffer. Matrices that one product
+/// reads together (q, k, v; gate, up) are neighbours without a gap.
+class ParameterLayout {
+ public:
+  /// `sequence_length` is T of training. Error (ExitCode::config) for what the mechanisms refuse.
+  ParameterLayout(const ModelConfig& config, int64_t sequence_length);
+
+  const std::vector<Parameter>& all() const { return parameters_; }
+  int64_t elements() const { return elements_; }  // of the flat buffer, gaps included
+
+  const Parameter* find(const std::string& name) const;
+  /// The part of a flat buffer that holds `name`, in its own shape; absent: an empty tensor.
+  Tensor view(const Tensor& flat, const std::string& name) const;
+  /// `rows` x `columns` starting at `name`, across neighbours.
+  Tensor fused_view(const Tensor& flat, const std::string& name, int64_t rows,
+                    int64_t columns) const;
+
+  /// Number of elements in these groups (gaps excluded).
+  int64_t count(std::initializer_list<ParameterGroup> groups) const;
+
+ private:
+  void add(const std::string& name, std::vector<int64_t> shape, ParameterGroup group,
+           bool trained = true, bool after_previous = false);
+
+  std::vector<Parameter> parameters_;
+  int64_t elements_ = 0;
+};
+
+/// What the mechanisms may know of the model.
+PriorShape prior_shape(const ModelConfig& config, int64_t sequence_length);
+
+/// Element `i` of the initial value of `p`: a pure function of (seed, name, i). (SPEC section 5)
+void initialize(const Parameter& p, const ModelConfig& config, int64_t sequence_length,
+                uint64_t seed, Tensor out);
+
+/// "model.layers.N."
+std::string layer_prefix(int64_t layer);
+
+}  // namespace bamtrain

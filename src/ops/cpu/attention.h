@@ -1,0 +1,24 @@
+#pragma once
+// Attention for the CPU backend: blocked, online softmax, O(T) memory in both directions, dead
+// tiles skipped. See Backend in ops/ops.h for the contract, KERNELS section 1 and 2 for the
+// algebra.
+
+#include <cstdint>
+
+#include "core/arena.h"
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// Scratch of one thread, sized by plan for the longest sequence.
+struct AttentionScratch {
+  Tensor packed;  // (threads, floats) f32
+  Tensor dtable;  // (B, H, padded T) f32, reversed partial tables; only with backward
+  void plan(Arena& arena, const WorkspaceShape& w);
+};
+
+void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const AttentionScratch& s);
+void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                            const Attention& a, const AttentionScratch& s);
+
+}  // namespace bamtrain

@@ -1,0 +1,129 @@
+#pragma once
+// What the forward and the backward pass of the CPU attention share: tile geometry, packing of
+// operands into fp32, and the logits of one tile.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/checked.h"
+#include "ops/cpu/simd.h"
+#include "ops/cpu/tile_product.h"
+#include "ops/ops.h"
+
+namespace bamtrain::tiles {
+
+using simd::Vec;
+
+constexpr int64_t kQ = 64;                 // queries per tile
+constexpr int64_t kK = 64;                 // keys per tile
+constexpr int64_t kV = kK / simd::kWidth;  // vectors per row of a tile
+// Rows of a logit tile carry one vector of zeros on either side, so that a diagonal can be read as
+// sixteen neighbouring lanes without a test for the tile's edge.
+constexpr int64_t kMargin = simd::kWidth;
+constexpr int64_t kStride = kK + 2 * kMargin;
+constexpr int64_t kTile = kQ * kStride;
+
+inline int64_t padded(int64_t n) { return ceil_div(n, simd::kWidth) * simd::kWidth; }
+inline int64_t padded_keys(int64_t T) { return ceil_div(T, kK) * kK; }
+/// A reversed table: entry (T - 1 - d), so that a row's biases ascend with the key; margins keep
+/// loads past either end inside.
+inline int64_t table_length(int64_t T) { return padded_keys(T) + 2 * kK; }
+
+enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
+
+/// Rows of x (T, D) at (b, h), converted to fp32, times `factor`; columns past D are zero.
+template <class A>
+inline void pack_rows(float* out, const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t end,
+                      int64_t Dp, float factor) {
+  const int64_t D = x.shape[3];
+  const A* base = static_cast<const A*>(x.data) + b * x.stride[0] + h * x.stride[2];
+  for (int64_t t = begin; t < end; ++t, out += Dp) {
+    const A* row = base + t * x.stride[1];
+    int64_t c = 0;
+    for (; c + simd::kWidth <= D; c += simd::kWidth) {
+      simd::store(out + c, simd::load(row + c) * factor);
+    }
+    if (c < D) simd::store(out + c, simd::load_partial(row + c, D - c) * factor);
+  }
+}
+
+/// The inverse of pack_rows: rows of fp32 back to x (T, D) at (b, h), times `factor`.
+template <class A>
+inline void unpack_rows(const Tensor& x, int64_t b, int64_t h, int64_t begin, int64_t end,
+                        const float* in, int64_t Dp, float factor) {
+  const int64_t D = x.shape[3];
+  A* base = static_cast<A*>(x.data) + b * x.stride[0] + h * x.stride[2];
+  for (int64_t t = begin; t < end; ++t, in += Dp) {
+    A* row = base + t * x.stride[1];
+    int64_t c = 0;
+    for (; c + simd::kWidth <= D; c += simd::kWidth) {
+      simd::store(row + c, simd::load(in + c) * factor);
+    }
+    if (c < D) simd::store_partial(row + c, simd::load(in + c) * factor, D - c);
+  }
+}
+
+/// Packed rows (T, Dp) to one transposed block (D, kK) per key tile; keys past T are zero.
+inline void transpose_tiles(float* out, const float* rows, int64_t T, int64_t D, int64_t Dp) {
+  for (int64_t j0 = 0; j0 < T; j0 += kK) {
+    const int64_t n = std::min(kK, T - j0);
+    for (int64_t d = 0; d < D; ++d) {
+      for (int64_t j = 0; j < n; ++j) out[d * kK + j] = rows[(j0 + j) * Dp + d];
+      for (int64_t j = n; j < kK; ++j) out[d * kK + j] = 0;
+    }
+    out += D * kK;
+  }
+}
+
+/// The reversed, margined fp32 table of one head (see table_length).
+inline void reverse_table(float* out, const float* table, int64_t T) {
+  std::fill_n(out, table_length(T), 0.0f);
+  for (int64_t d = 0; d < T; ++d) out[kK + T - 1 - d] = table[d];
+}
+/// Where the biases of row i begin for key j0.
+inline int64_t table_offset(int64_t T, int64_t i, int64_t j0) { return kK + T - 1 - i + j0; }
+
+/// One row of logits from its content scores.
+template <bool kTable, ScaleMode kScale>
+inline Vec logits(Vec s, const float* bias, Vec t) {
+  if constexpr (kTable) {
+    const Vec b = simd::load(bias);
+    if constexpr (kScale == ScaleMode::both) return t * (s + b);
+    if constexpr (kScale == ScaleMode::content) return t * s + b;
+    return s + b;
+  }
+  if constexpr (kScale == ScaleMode::none) return s;
+  return t * s;
+}
+
+/// All ones where first <= j + lane <= last.
+inline simd::IVec visible(int64_t j, int64_t first, int64_t last) {
+  const simd::IVec key = simd::lanes() + static_cast<int32_t>(j);
+  return (key >= static_cast<int32_t>(first)) & (key <= static_cast<int32_t>(last));
+}
+
+inline const int32_t* first_keys(const Attention& a, int64_t b) {
+  return a.first_key.ptr<int32_t>() + b * a.q.shape[1];
+}
+
+/// Whether every key of the tile at j0 is visible to every row in [i0, i1). first_key never falls.
+inline bool whole(const int32_t* first, int64_t i0, int64_t i1, int64_t j0) {
+  return first[i1 - 1] <= j0 && j0 + kK - 1 <= i0;
+}
+
+/// Calls f.template operator()<kTable, kScale>() for the form of z that `a` asks for.
+template <class F>
+inline void dispatch_form(const Attention& a, F&& f) {
+  const bool both = a.scale && a.scale_bias;
+  if (a.table) {
+    if (both) return f.template operator()<true, ScaleMode::both>();
+    if (a.scale) return f.template operator()<true, ScaleMode::content>();
+    return f.template operator()<true, ScaleMode::none>();
+  }
+  if (a.scale) return f.template operator()<false, ScaleMode::content>();
+  return f.template operator()<false, ScaleMode::none>();
+}
+
+}  // namespace bamtrain::tiles

@@ -1,0 +1,187 @@
+#include "ops/cpu/matmul.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <dnnl.hpp>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "core/checked.h"
+
+namespace bamtrain {
+
+namespace {
+
+const dnnl::engine& engine() {
+  static const dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  return e;
+}
+
+dnnl::stream& stream() {
+  thread_local dnnl::stream s(engine());
+  return s;
+}
+
+dnnl::memory::data_type dnnl_type(Dtype t) {
+  require(t == Dtype::f32 || t == Dtype::bf16, "f32 or bf16 operands of a matrix product");
+  return t == Dtype::f32 ? dnnl::memory::data_type::f32 : dnnl::memory::data_type::bf16;
+}
+
+/// Everything of a product that oneDNN compiles for.
+struct Shape {
+  int64_t M, N, K;
+  Dtype in, out;
+  bool a_transposed, b_transposed;
+  int64_t lda, ldb, ldc;
+  bool bias, accumulate;
+  auto operator<=>(const Shape&) const = default;
+};
+
+struct Primitive {
+  dnnl::memory::desc a, b, c, bias;
+  dnnl::matmul kernel;
+};
+
+Primitive compile(const Shape& s) {
+  using dnnl::memory;
+  const auto strides = [](bool transposed, int64_t ld) {
+    return transposed ? memory::dims{1, ld} : memory::dims{ld, 1};
+  };
+  Primitive p;
+  p.a = memory::desc({s.M, s.K}, dnnl_type(s.in), strides(s.a_transposed, s.lda));
+  p.b = memory::desc({s.K, s.N}, dnnl_type(s.in), strides(s.b_transposed, s.ldb));
+  p.c = memory::desc({s.M, s.N}, dnnl_type(s.out), memory::dims{s.ldc, 1});
+  p.bias = memory::desc({1, s.N}, memory::data_type::f32, memory::dims{s.N, 1});
+  dnnl::primitive_attr attributes;
+  if (s.accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attributes.set_post_ops(sum);
+  }
+#if DNNL_VERSION_MAJOR >= 3
+  const auto descriptor =
+      s.bias ? dnnl::matmul::primitive_desc(engine(), p.a, p.b, p.bias, p.c, attributes)
+             : dnnl::matmul::primitive_desc(engine(), p.a, p.b, p.c, attributes);
+#else
+  const auto operation =
+      s.bias ? dnnl::matmul::desc(p.a, p.b, p.bias, p.c) : dnnl::matmul::desc(p.a, p.b, p.c);
+  const dnnl::matmul::primitive_desc descriptor(operation, attributes, engine());
+#endif
+  p.kernel = dnnl::matmul(descriptor);
+  return p;
+}
+
+/// oneDNN looks at the number of threads when it compiles; a tile is compiled for one.
+class OneThread {
+ public:
+  OneThread() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(threads_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+ private:
+  int threads_;
+};
+
+Shape shape_of(const Matrix& c, const Matrix& a, const Matrix& b, bool bias, bool accumulate) {
+  require(a.columns == b.rows && c.rows == a.rows && c.columns == b.columns && !c.transposed,
+          "matching shapes of a matrix product");
+  require(a.dtype == b.dtype, "operands of one dtype in a matrix product");
+  return {c.rows,       c.columns, a.columns, a.dtype, c.dtype, a.transposed,
+          b.transposed, a.ld,      b.ld,      c.ld,    bias,    accumulate};
+}
+
+void execute(const Primitive& p, void* c, void* a, void* b, const float* bias) {
+  std::unordered_map<int, dnnl::memory> arguments = {
+      {DNNL_ARG_SRC, dnnl::memory(p.a, engine(), a)},
+      {DNNL_ARG_WEIGHTS, dnnl::memory(p.b, engine(), b)},
+      {DNNL_ARG_DST, dnnl::memory(p.c, engine(), c)}};
+  if (bias) {
+    arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(p.bias, engine(), const_cast<float*>(bias)));
+  }
+  p.kernel.execute(stream(), arguments);
+  stream().wait();
+}
+
+/// Tile sizes by shape alone: large enough for oneDNN to be near its peak, small enough that there
+/// is work for several threads.
+std::pair<int64_t, int64_t> tile_sizes(int64_t M, int64_t N) {
+  constexpr int64_t kRows = 256, kColumns = 384, kSmallest = 64, kTiles = 8;
+  int64_t m = std::min(M, kRows), n = std::min(N, kColumns);
+  while (ceil_div(M, m) * ceil_div(N, n) < kTiles && std::max(m, n) > kSmallest) {
+    int64_t& larger = m >= n ? m : n;
+    larger = std::max(kSmallest, ceil_div(larger, 2));
+  }
+  return {m, n};
+}
+
+void* element(const Matrix& x, int64_t row, int64_t column) {
+  const int64_t offset = x.transposed ? column * x.ld + row : row * x.ld + column;
+  return static_cast<char*>(x.data) + offset * static_cast<int64_t>(size_of(x.dtype));
+}
+
+}  // namespace
+
+Matrix matrix(const Tensor& t) {
+  require(t.rank == 2 && (t.stride[1] == 1 || t.shape[1] == 1), "a matrix with contiguous rows");
+  return {t.data, t.dtype, t.shape[0], t.shape[1], std::max(t.stride[0], t.shape[1]), false};
+}
+
+Matrix matrix_transposed(const Tensor& t) {
+  Matrix m = matrix(t);
+  std::swap(m.rows, m.columns);
+  m.transposed = true;
+  return m;
+}
+
+struct Matmul::Cache {
+  std::map<Shape, Primitive> primitives;
+
+  const Primitive& get(const Shape& s) {
+    auto it = primitives.find(s);
+    if (it == primitives.end()) {
+      const OneThread one;
+      it = primitives.emplace(s, compile(s)).first;
+    }
+    return it->second;
+  }
+};
+
+Matmul::Matmul() : cache_(std::make_unique<Cache>()) {}
+Matmul::~Matmul() = default;
+
+void Matmul::run(const Matrix& c, const Matrix& a, const Matrix& b, const float* bias,
+                 bool accumulate) {
+  const Shape whole = shape_of(c, a, b, bias != nullptr, accumulate);
+  if (whole.M == 0 || whole.N == 0) return;
+  const auto [m, n] = tile_sizes(whole.M, whole.N);
+  const int64_t rows = ceil_div(whole.M, m), columns = ceil_div(whole.N, n);
+  // Compiled before the parallel region: [last row of tiles][last column of tiles].
+  const Primitive* kernels[2][2];
+  for (int last_row = 0; last_row < 2; ++last_row) {
+    for (int last_column = 0; last_column < 2; ++last_column) {
+      Shape tile = whole;
+      tile.M = last_row ? whole.M - (rows - 1) * m : m;
+      tile.N = last_column ? whole.N - (columns - 1) * n : n;
+      kernels[last_row][last_column] = &cache_->get(tile);
+    }
+  }
+  // A parallel region even for one tile: inside it oneDNN stays on the calling thread.
+#pragma omp parallel for schedule(dynamic, 1)
+  for (int64_t tile = 0; tile < rows * columns; ++tile) {
+    // Neighbouring tiles share their columns of B, the operand that a product of tall A rereads.
+    const int64_t i = tile % rows, j = tile / rows;
+    execute(*kernels[i == rows - 1][j == columns - 1], element(c, i * m, j * n),
+            element(a, i * m, 0), element(b, 0, j * n), bias ? bias + j * n : nullptr);
+  }
+}
+
+void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
+  const Primitive p = compile(shape_of(c, a, b, false, false));
+  execute(p, c.data, a.data, b.data, nullptr);
+}
+
+}  // namespace bamtrain

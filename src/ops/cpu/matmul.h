@@ -1,0 +1,44 @@
+#pragma once
+// Matrix products for the CPU backend, by oneDNN, with the same bits for any number of threads.
+//
+// oneDNN's own threading may split the inner dimension by the number of threads, which changes the
+// order of additions. Here the output is cut into tiles by a rule that knows the shape only, every
+// tile is one single-threaded oneDNN product, and threads take tiles.
+
+#include <cstdint>
+#include <memory>
+
+#include "core/tensor.h"
+
+namespace bamtrain {
+
+/// A matrix operand: `rows` x `columns` at `data`, or the transpose of what is stored there.
+/// `ld` is the distance between stored rows in elements.
+struct Matrix {
+  void* data = nullptr;
+  Dtype dtype = Dtype::f32;
+  int64_t rows = 0, columns = 0, ld = 0;
+  bool transposed = false;  // stored as (columns, rows)
+};
+
+Matrix matrix(const Tensor& t);             // (rows, columns), rows may be strided
+Matrix matrix_transposed(const Tensor& t);  // its transpose
+
+/// C = A B (+ bias over columns), or C += A B. Same dtype f32 or bf16 for A and B; C f32 or bf16;
+/// bias f32 or null. Products are accumulated in fp32 within one oneDNN call.
+class Matmul {
+ public:
+  Matmul();
+  ~Matmul();
+  void run(const Matrix& c, const Matrix& a, const Matrix& b, const float* bias, bool accumulate);
+
+ private:
+  struct Cache;
+  std::unique_ptr<Cache> cache_;
+};
+
+/// The same product by one call of oneDNN with its own threads. For tests and benchmarks only: its
+/// bits may depend on the number of threads.
+void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b);
+
+}  // namespace bamtrain

@@ -1,0 +1,48 @@
+#pragma once
+// Loops over rows of vectors, shared by the element-wise operations of the CPU backend.
+
+#include <cstdint>
+
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/tensor.h"
+#include "ops/cpu/simd.h"
+
+namespace bamtrain::rows {
+
+using simd::kWidth;
+using simd::Vec;
+
+/// Calls f(c, n): whole vectors with n = kWidth, then the rest of the row with n < kWidth.
+template <class F>
+inline void for_vectors(int64_t C, F&& f) {
+  int64_t c = 0;
+  for (; c + kWidth <= C; c += kWidth) f(c, std::integral_constant<int64_t, kWidth>());
+  if (c < C) f(c, C - c);
+}
+
+/// n elements at p, the other lanes zero. Whole vectors cost no test: n is a constant there.
+template <class T, class N>
+inline Vec load(const T* p, N n) {
+  if constexpr (std::is_same_v<N, std::integral_constant<int64_t, kWidth>>)
+    return simd::load(p);
+  else
+    return simd::load_partial(p, n);
+}
+template <class T, class N>
+inline void store(T* p, Vec v, N n) {
+  if constexpr (std::is_same_v<N, std::integral_constant<int64_t, kWidth>>)
+    simd::store(p, v);
+  else
+    simd::store_partial(p, v, n);
+}
+
+/// Calls f.template operator()<A>() with the element type of activations.
+template <class F>
+inline void dispatch_activation(Dtype t, F&& f) {
+  if (t == Dtype::f32) return f.template operator()<float>();
+  require(t == Dtype::bf16, "f32 or bf16 activations in the CPU backend");
+  f.template operator()<bf16>();
+}
+
+}  // namespace bamtrain::rows

@@ -1,0 +1,103 @@
+#pragma once
+// Sixteen floats at a time, written with the compiler's vector types: one AVX-512 register, or two
+// AVX registers where there is no AVX-512.
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/dtype.h"
+
+namespace bamtrain::simd {
+
+constexpr int kWidth = 16;
+typedef float Vec __attribute__((vector_size(4 * kWidth)));
+typedef int32_t IVec __attribute__((vector_size(4 * kWidth)));
+typedef uint32_t UVec __attribute__((vector_size(4 * kWidth)));
+typedef uint16_t HVec __attribute__((vector_size(2 * kWidth)));
+
+inline Vec splat(float x) { return x - Vec{}; }
+
+inline Vec load(const float* p) {
+  Vec v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
+
+inline Vec load(const bf16* p) {
+  HVec h;
+  std::memcpy(&h, p, sizeof h);
+  return reinterpret_cast<Vec>(__builtin_convertvector(h, UVec) << 16);
+}
+/// Rounds to nearest even, as bf16(float) does; NaN stays NaN.
+inline void store(bf16* p, Vec v) {
+  const UVec u = reinterpret_cast<UVec>(v);
+  const UVec rounded = (u + 0x7FFFu + ((u >> 16) & 1u)) >> 16;
+  const UVec quiet = (u >> 16) | 0x40u;
+  const HVec h = __builtin_convertvector((v == v) ? rounded : quiet, HVec);
+  std::memcpy(static_cast<void*>(p), &h, sizeof h);
+}
+
+/// The first n < kWidth elements, the rest zero.
+template <class T>
+inline Vec load_partial(const T* p, int64_t n) {
+  T buffer[kWidth] = {};
+  std::memcpy(static_cast<void*>(buffer), p, static_cast<size_t>(n) * sizeof(T));
+  return load(buffer);
+}
+template <class T>
+inline void store_partial(T* p, Vec v, int64_t n) {
+  T buffer[kWidth];
+  store(buffer, v);
+  std::memcpy(static_cast<void*>(p), buffer, static_cast<size_t>(n) * sizeof(T));
+}
+
+inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
+inline Vec min(Vec a, Vec b) { return a < b ? a : b; }
+
+/// 0, 1, ..., 15.
+inline IVec lanes() { return IVec{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
+
+/// The sum of all lanes in a fixed order (halves, quarters, ...).
+inline float sum(Vec v) {
+  float x[kWidth];
+  store(x, v);
+  for (int half = kWidth / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) x[i] += x[i + half];
+  }
+  return x[0];
+}
+inline float maximum(Vec v) {
+  float x[kWidth];
+  store(x, v);
+  for (int half = kWidth / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
+  }
+  return x[0];
+}
+
+/// exp(x) with a relative error below 2e-7 on [-87, 88]; below it the result is at most e^-87
+/// (never denormal, never negative), above it e^88; NaN stays NaN.
+inline Vec exp(Vec x) {
+  x = (x < -87.0f) ? splat(-87.0f) : x;
+  x = (x > 88.0f) ? splat(88.0f) : x;
+  // x = n ln 2 + r with |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds to an integer.
+  const float kMagic = 12582912.0f;
+  const Vec shifted = x * 1.44269504f + kMagic;
+  const Vec n = shifted - kMagic;
+  const Vec r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  Vec p = splat(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * r * r + r + 1.0f;
+  const IVec exponent = reinterpret_cast<IVec>(shifted) << 23;
+  return reinterpret_cast<Vec>(reinterpret_cast<IVec>(p) + exponent);
+}
+
+inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
+inline Vec tanh(Vec x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
+
+}  // namespace bamtrain::simd

@@ -1,0 +1,145 @@
+#pragma once
+// The contract of a backend: every operation of a training step with its adjoint beside it.
+//
+// Conventions. A is the activation dtype of the run (f32, bf16; f64 in the reference backend), P
+// the parameter dtype (f32; f64 in the reference backend). N = B*T rows. Arguments that are written
+// come first. "+=" in a comment means that the result is added to what is there; everything else is
+// overwritten. Inputs and outputs never overlap unless a comment allows it. Operations take no
+// memory: their scratch is registered by plan() before the first step. They return no status: a
+// violated contract is an Error with ExitCode::internal.
+//
+// Every operation is a pure function of its arguments: the bits do not depend on the number of
+// threads or on what ran before.
+
+#include <cstdint>
+
+#include "core/arena.h"
+#include "core/tensor.h"
+#include "ops/kinds.h"
+
+namespace bamtrain {
+
+/// The largest shapes that a backend's scratch must serve.
+struct WorkspaceShape {
+  int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
+  bool backward = true;
+};
+
+/// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
+/// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K). (SPEC section 1)
+struct Attention {
+  Tensor q;          // (B, T, H, D) A, innermost dimension contiguous
+  Tensor k, v;       // (B, T, K, D) A, likewise
+  Tensor table;      // (H, >= T) P: b at (h, i - j). Empty: b = 0
+  Tensor scale;      // (B, H, T) P: t. Empty: t = 1
+  Tensor first_key;  // (B, T) i32: row i sees keys first_key[i] .. i. Non-decreasing, <= i
+  bool scale_bias = false;
+  NormalizerKind normalizer = NormalizerKind::softmax;
+};
+
+/// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.
+struct AttentionGradients {
+  Tensor dq, dk, dv;  // shapes and strides as q, k, v
+  Tensor dtable;      // (H, T) P: sums of db over the diagonals of all sequences. Where table is
+  Tensor dscale;      // (B, H, T) P. Where scale is
+};
+
+/// One fused update over a flat range of parameters.
+struct OptimizerStep {
+  OptimizerKind kind = OptimizerKind::adamw;
+  int64_t step = 1;  // t, from 1
+  double lr = 0, beta1 = 0, beta2 = 0, eps = 0;
+  double weight_decay = 0;    // decoupled: w -= lr * weight_decay * w before the step
+  double gradient_scale = 1;  // the clipping factor
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual const char* name() const = 0;
+  virtual Dtype parameter_dtype() const = 0;  // P
+
+  /// Registers the scratch of all operations for shapes up to `w`.
+  virtual void plan(Arena& arena, const WorkspaceShape& w) = 0;
+
+  // --- memory -----------------------------------------------------------------------------------
+
+  virtual void zero(Tensor x) = 0;
+  /// dst += src, element by element. P, same size.
+  virtual void add(Tensor dst, Tensor src) = 0;
+  /// dst = src rounded to dst's dtype.
+  virtual void convert(Tensor dst, Tensor src) = 0;
+  /// Sum of squares of x (P), accumulated in fp64 in a fixed order.
+  virtual double squared_norm(Tensor x) = 0;
+
+  // --- embedding --------------------------------------------------------------------------------
+
+  /// out (N, C) A = table[tokens[n]] + position_table[positions[n]].
+  /// tokens, positions (N) i32; table (V, C) A; position_table (T', C) P or empty.
+  virtual void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+                                 Tensor position_table) = 0;
+  /// dtable (V, C) P +=, dposition_table (T', C) P += (may be empty), from dout (N, C) A.
+  virtual void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
+                                  Tensor positions) = 0;
+
+  // --- norm, fused with the residual addition before it -----------------------------------------
+
+  /// sum (N, C) A = residual + branch; y (N, C) A = (sum - mean) rstd w + b over the last dimension
+  /// (rmsnorm: mean = 0, no b). stats (N, 2) f32 (P): mean, rstd, saved for the adjoint.
+  /// branch may be empty: then sum = residual, and both may be the same memory.
+  virtual void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
+                            Tensor weight, Tensor bias, NormKind kind, double eps) = 0;
+  /// dsum (N, C) A += adjoint of the norm at dy (N, C) A; dweight, dbias (C) P +=.
+  /// The adjoint of the addition is dsum itself, for the residual and for the branch.
+  virtual void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum,
+                             Tensor stats, Tensor weight, NormKind kind) = 0;
+
+  // --- linear -----------------------------------------------------------------------------------
+
+  /// y (N, O) = x (N, I) w^T + b. w (O, I) A, b (O) P or empty; y A, or f32 for logits.
+  virtual void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) = 0;
+  /// dx (N, I) A = dy (N, O) w, or += with `accumulate`.
+  virtual void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) = 0;
+  /// dw (O, I) P += dy^T x; db (O) P += column sums of dy (db may be empty).
+  virtual void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) = 0;
+
+  // --- mlp activation ---------------------------------------------------------------------------
+
+  /// out (N, F) A = act(gate) * up with in (N, 2F) = [gate | up], or act(in) with in (N, F) for
+  /// gelu.
+  virtual void activation_forward(Tensor out, Tensor in, MlpKind kind) = 0;
+  /// din, shaped as in. din and in may be the same memory.
+  virtual void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) = 0;
+
+  // --- rotation ---------------------------------------------------------------------------------
+
+  /// Rotates x (B, T, H, D) A in place, half-split pairs, by the angle of positions[b, t] (i32)
+  /// whose cosine and sine are rows of cosine, sine (T', D/2) P; `inverse` rotates back (the
+  /// adjoint).
+  virtual void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) = 0;
+
+  // --- attention --------------------------------------------------------------------------------
+
+  /// out (B, T, H, D) A; lse (B, H, T) P, the log of the sum of exp(z) of each row, saved.
+  virtual void attention_forward(Tensor out, Tensor lse, const Attention& a) = 0;
+  /// The adjoint at dout; out and lse as saved by the forward pass. O(T) memory.
+  virtual void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                                  const Attention& a) = 0;
+
+  // --- loss -------------------------------------------------------------------------------------
+
+  /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32. Where dlogits
+  /// (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot).
+  virtual void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
+                             double scale) = 0;
+
+  // --- optimizer --------------------------------------------------------------------------------
+
+  /// weights, m, v (n) P updated from gradients (n) P. (RAdam: Liu et al. 2020 with decoupled
+  /// decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
+  virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+                              const OptimizerStep& s) = 0;
+};
+
+}  // namespace bamtrain

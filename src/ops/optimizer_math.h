@@ -1,0 +1,44 @@
+#pragma once
+// The scalar factors of one optimizer step, shared by all backends.
+
+#include <cmath>
+
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// w -= decay * w;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
+/// w -= step_size * m / (sqrt(v) * v_scale + eps), or w -= step_size * m where !adaptive.
+struct OptimizerFactors {
+  double decay = 0;
+  double step_size = 0;
+  double v_scale = 0;
+  bool adaptive = true;
+};
+
+inline OptimizerFactors optimizer_factors(const OptimizerStep& s) {
+  const double t = static_cast<double>(s.step);
+  const double correction1 = 1 - std::pow(s.beta1, t);
+  const double correction2 = 1 - std::pow(s.beta2, t);
+  OptimizerFactors f;
+  f.decay = s.lr * s.weight_decay;
+  f.v_scale = 1 / std::sqrt(correction2);
+  f.step_size = s.lr / correction1;
+  if (s.kind == OptimizerKind::radam) {
+    // Length of the approximated simple moving average (Liu et al. 2020, equation 5). Below 5 the
+    // variance of the adaptive term is intractable: momentum without it (PyTorch's threshold).
+    const double rho_inf = 2 / (1 - s.beta2) - 1;
+    const double rho = rho_inf - 2 * t * std::pow(s.beta2, t) / correction2;
+    f.adaptive = rho > 5;
+    if (f.adaptive) {
+      // PyTorch's place of eps: beside sqrt(v), before the bias correction.
+      f.v_scale = 1;
+      f.step_size *= std::sqrt(correction2);
+      f.step_size *=
+          std::sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho));
+    }
+  }
+  return f;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,12 @@
+#pragma once
+// Attention in fp64, one row at a time, and its adjoint. See Backend in ops/ops.h for the contract.
+
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+void reference_attention_forward(Tensor out, Tensor lse, const Attention& a);
+void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                                  const Attention& a);
+
+}  // namespace bamtrain

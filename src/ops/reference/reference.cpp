@@ -1,0 +1,255 @@
+#include "ops/reference/reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "ops/optimizer_math.h"
+#include "ops/reference/attention.h"
+#include "priors/rope.h"
+
+namespace bamtrain {
+
+namespace {
+
+double* f64(const Tensor& t) { return t.ptr<double>(); }
+const int32_t* i32(const Tensor& t) { return t.ptr<int32_t>(); }
+
+constexpr double kGeluScale = 0.7978845608028654;  // sqrt(2 / pi)
+constexpr double kGeluCubic = 0.044715;
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
+}
+double gelu_derivative(double x) {
+  const double t = std::tanh(kGeluScale * (x + kGeluCubic * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGeluScale * (1 + 3 * kGeluCubic * x * x);
+}
+double silu(double x) { return x / (1 + std::exp(-x)); }
+double silu_derivative(double x) {
+  const double s = 1 / (1 + std::exp(-x));
+  return s * (1 + x * (1 - s));
+}
+
+class ReferenceBackend final : public Backend {
+ public:
+  const char* name() const override { return "reference"; }
+  Dtype parameter_dtype() const override { return Dtype::f64; }
+  void plan(Arena&, const WorkspaceShape&) override {}
+
+  void zero(Tensor x) override { std::memset(x.data, 0, static_cast<size_t>(x.bytes())); }
+
+  void add(Tensor dst, Tensor src) override {
+    for (int64_t i = 0; i < dst.size(); ++i) f64(dst)[i] += f64(src)[i];
+  }
+
+  void convert(Tensor dst, Tensor src) override { std::copy_n(f64(src), src.size(), f64(dst)); }
+
+  double squared_norm(Tensor x) override {
+    double sum = 0;
+    for (int64_t i = 0; i < x.size(); ++i) sum += f64(x)[i] * f64(x)[i];
+    return sum;
+  }
+
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+                         Tensor position_table) override {
+    const int64_t N = out.shape[0], C = out.shape[1];
+    for (int64_t n = 0; n < N; ++n) {
+      for (int64_t c = 0; c < C; ++c) {
+        double x = f64(table)[i32(tokens)[n] * C + c];
+        if (position_table) x += f64(position_table)[i32(positions)[n] * C + c];
+        f64(out)[n * C + c] = x;
+      }
+    }
+  }
+
+  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
+                          Tensor positions) override {
+    const int64_t N = dout.shape[0], C = dout.shape[1];
+    for (int64_t n = 0; n < N; ++n) {
+      for (int64_t c = 0; c < C; ++c) {
+        const double d = f64(dout)[n * C + c];
+        f64(dtable)[i32(tokens)[n] * C + c] += d;
+        if (dposition_table) f64(dposition_table)[i32(positions)[n] * C + c] += d;
+      }
+    }
+  }
+
+  void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
+                    Tensor weight, Tensor bias, NormKind kind, double eps) override {
+    const int64_t N = sum.shape[0], C = sum.shape[1];
+    for (int64_t n = 0; n < N; ++n) {
+      double* x = f64(sum) + n * C;
+      double mean = 0, square = 0;
+      for (int64_t c = 0; c < C; ++c) {
+        x[c] = f64(residual)[n * C + c] + (branch ? f64(branch)[n * C + c] : 0);
+        mean += x[c] / static_cast<double>(C);
+      }
+      if (kind == NormKind::rmsnorm) mean = 0;
+      for (int64_t c = 0; c < C; ++c) square += (x[c] - mean) * (x[c] - mean);
+      const double rstd = 1 / std::sqrt(square / static_cast<double>(C) + eps);
+      for (int64_t c = 0; c < C; ++c) {
+        f64(y)[n * C + c] = (x[c] - mean) * rstd * f64(weight)[c] + (bias ? f64(bias)[c] : 0);
+      }
+      f64(stats)[2 * n] = mean;
+      f64(stats)[2 * n + 1] = rstd;
+    }
+  }
+
+  void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,
+                     Tensor weight, NormKind kind) override {
+    const int64_t N = sum.shape[0], C = sum.shape[1];
+    const double inverse_C = 1 / static_cast<double>(C);
+    for (int64_t n = 0; n < N; ++n) {
+      const double mean = f64(stats)[2 * n], rstd = f64(stats)[2 * n + 1];
+      const double* x = f64(sum) + n * C;
+      const double* g = f64(dy) + n * C;
+      double mean_u = 0, mean_ux = 0;  // of u = dy w, and of u x_hat
+      for (int64_t c = 0; c < C; ++c) {
+        const double x_hat = (x[c] - mean) * rstd, u = g[c] * f64(weight)[c];
+        mean_u += u * inverse_C;
+        mean_ux += u * x_hat * inverse_C;
+        f64(dweight)[c] += g[c] * x_hat;
+        if (dbias) f64(dbias)[c] += g[c];
+      }
+      if (kind == NormKind::rmsnorm) mean_u = 0;
+      for (int64_t c = 0; c < C; ++c) {
+        const double x_hat = (x[c] - mean) * rstd, u = g[c] * f64(weight)[c];
+        f64(dsum)[n * C + c] += rstd * (u - mean_u - x_hat * mean_ux);
+      }
+    }
+  }
+
+  void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
+    const int64_t N = x.shape[0], I = x.shape[1], O = weight.shape[0];
+    for (int64_t n = 0; n < N; ++n) {
+      for (int64_t o = 0; o < O; ++o) {
+        double sum = bias ? f64(bias)[o] : 0;
+        for (int64_t i = 0; i < I; ++i) sum += f64(x)[n * I + i] * f64(weight)[o * I + i];
+        f64(y)[n * O + o] = sum;
+      }
+    }
+  }
+
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
+    const int64_t N = dx.shape[0], I = dx.shape[1], O = weight.shape[0];
+    if (!accumulate) zero(dx);
+    for (int64_t n = 0; n < N; ++n) {
+      for (int64_t o = 0; o < O; ++o) {
+        const double d = f64(dy)[n * O + o];
+        for (int64_t i = 0; i < I; ++i) f64(dx)[n * I + i] += d * f64(weight)[o * I + i];
+      }
+    }
+  }
+
+  void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {
+    const int64_t N = x.shape[0], I = x.shape[1], O = dweight.shape[0];
+    for (int64_t n = 0; n < N; ++n) {
+      for (int64_t o = 0; o < O; ++o) {
+        const double d = f64(dy)[n * O + o];
+        for (int64_t i = 0; i < I; ++i) f64(dweight)[o * I + i] += d * f64(x)[n * I + i];
+        if (dbias) f64(dbias)[o] += d;
+      }
+    }
+  }
+
+  void activation_forward(Tensor out, Tensor in, MlpKind kind) override {
+    const int64_t N = out.shape[0], F = out.shape[1];
+    for (int64_t n = 0; n < N; ++n) {
+      for (int64_t f = 0; f < F; ++f) {
+        double& y = f64(out)[n * F + f];
+        if (kind == MlpKind::gelu) {
+          y = gelu(f64(in)[n * F + f]);
+        } else {
+          const double gate = f64(in)[n * 2 * F + f], up = f64(in)[n * 2 * F + F + f];
+          y = (kind == MlpKind::swiglu ? silu(gate) : gelu(gate)) * up;
+        }
+      }
+    }
+  }
+
+  void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override {
+    const int64_t N = dout.shape[0], F = dout.shape[1];
+    for (int64_t n = 0; n < N; ++n) {
+      for (int64_t f = 0; f < F; ++f) {
+        const double d = f64(dout)[n * F + f];
+        if (kind == MlpKind::gelu) {
+          f64(din)[n * F + f] = d * gelu_derivative(f64(in)[n * F + f]);
+        } else {
+          const bool swiglu = kind == MlpKind::swiglu;
+          const double gate = f64(in)[n * 2 * F + f], up = f64(in)[n * 2 * F + F + f];
+          f64(din)[n * 2 * F + f] =
+              d * up * (swiglu ? silu_derivative(gate) : gelu_derivative(gate));
+          f64(din)[n * 2 * F + F + f] = d * (swiglu ? silu(gate) : gelu(gate));
+        }
+      }
+    }
+  }
+
+  void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override {
+    const int64_t B = x.shape[0], T = x.shape[1], H = x.shape[2], half = x.shape[3] / 2;
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t t = 0; t < T; ++t) {
+        const int64_t p = i32(positions)[b * T + t];
+        for (int64_t h = 0; h < H; ++h) {
+          double* row = f64(x) + b * x.stride[0] + t * x.stride[1] + h * x.stride[2];
+          for (int64_t c = 0; c < half; ++c) {
+            const double cs = f64(cosine)[p * half + c], sn = f64(sine)[p * half + c];
+            if (inverse) {
+              rope_rotate_adjoint(row[c], row[c + half], cs, sn);
+            } else {
+              rope_rotate(row[c], row[c + half], cs, sn);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
+    reference_attention_forward(out, lse, a);
+  }
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                          const Attention& a) override {
+    reference_attention_backward(g, dout, out, lse, a);
+  }
+
+  void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
+                     double scale) override {
+    const int64_t R = logits.shape[0], V = logits.shape[1];
+    for (int64_t r = 0; r < R; ++r) {
+      const double* z = f64(logits) + r * V;
+      const double m = *std::max_element(z, z + V);
+      double sum = 0;
+      for (int64_t v = 0; v < V; ++v) sum += std::exp(z[v] - m);
+      const int64_t target = i32(targets)[r];
+      f64(losses)[r] = m + std::log(sum) - z[target];
+      if (!dlogits) continue;
+      for (int64_t v = 0; v < V; ++v) {
+        f64(dlogits)[r * V + v] = scale * (std::exp(z[v] - m) / sum - (v == target ? 1 : 0));
+      }
+    }
+  }
+
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+                      const OptimizerStep& s) override {
+    const OptimizerFactors f = optimizer_factors(s);
+    for (int64_t i = 0; i < weights.size(); ++i) {
+      const double g = f64(gradients)[i] * s.gradient_scale;
+      double& w = f64(weights)[i];
+      double& first = f64(m)[i];
+      double& second = f64(v)[i];
+      w -= f.decay * w;
+      first = s.beta1 * first + (1 - s.beta1) * g;
+      second = s.beta2 * second + (1 - s.beta2) * g * g;
+      w -= f.step_size * (f.adaptive ? first / (std::sqrt(second) * f.v_scale + s.eps) : first);
+    }
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace bamtrain

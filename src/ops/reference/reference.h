@@ -1,0 +1,14 @@
+#pragma once
+// The reference backend: every operation in fp64, one row and one logit at a time, in the order in
+// which the mathematics is written. Finite differences and the fast backends are tested against it.
+// It is single-threaded and slow, and stays so.
+
+#include <memory>
+
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+std::unique_ptr<Backend> make_reference_backend();
+
+}  // namespace bamtrain

@@ -1,0 +1,30 @@
+#pragma once
+// ALiBi: b(d) = -m_h d with fixed slopes (Press et al. 2022; SPEC section 2).
+
+#include <cmath>
+
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+/// Slope of head h (0-based) of H: 2^(-8 (h + 1) / H); where H is no power of two, the slopes of
+/// the largest power of two P below it, then every second one of those for 2 P.
+BAMTRAIN_HD inline double alibi_slope(int64_t h, int64_t H) {
+  int64_t P = 1;
+  while (P * 2 <= H) P *= 2;
+  if (h < P) return pow(2.0, -8.0 * static_cast<double>(h + 1) / static_cast<double>(P));
+  return pow(2.0, -8.0 * static_cast<double>(2 * (h - P) + 1) / static_cast<double>(2 * P));
+}
+
+template <class Real>
+struct Alibi {
+  static constexpr int kParameters = 0;
+  Real slope;
+
+  BAMTRAIN_HD Alibi(const Real*, int64_t h, int64_t H)
+      : slope(static_cast<Real>(alibi_slope(h, H))) {}
+  BAMTRAIN_HD Real bias(int64_t d) const { return -slope * static_cast<Real>(d); }
+  BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}  // nothing is trained
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,84 @@
+#pragma once
+// The seam between a positional prior and everything else. A prior is one header in this folder
+// (formula, derivative, parameters, initial values) and one line in registry.cpp.
+//
+// A prior reaches the logits in one of these ways (its Family):
+//   none       nothing to add
+//   table      b_ij = table[h][d], d = i - j: the prior gives bias(d) and accumulate(dz, d); the
+//              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals
+//   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
+//   embedding  a function of the position is added to the token embedding
+// Families still to come (row and column sums, priors with a kernel of their own) join the enum and
+// the attention arguments of ops/ops.h; the priors here do not change.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/options.h"
+
+#if defined(__CUDACC__)
+#define BAMTRAIN_HD __host__ __device__
+#else
+#define BAMTRAIN_HD
+#endif
+
+namespace bamtrain {
+
+enum class Family { none, table, rotary, embedding };
+
+/// What a prior may know of the model when it sizes and initialises its parameters.
+struct PriorShape {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  int64_t width = 0;
+  int64_t sequence_length = 0;  // T in training
+};
+
+/// Which rules of the optimizer apply to a parameter.
+enum class ParameterGroup { matrix, embedding, norm, bias, prior, scale };
+
+/// A parameter of a prior or scale, one per layer, or one for the model where `shared`.
+struct MechanismParameter {
+  std::string name;            // last part of the checkpoint name, e.g. "theta_alpha"
+  std::vector<int64_t> shape;  // e.g. {H}
+  bool trained = true;         // false: fixed at its initial value, but stored all the same
+  bool shared = false;         // one for all layers
+  std::string init;            // the rule, for init_value and for the documentation
+};
+
+/// One prior, type-erased. The functions for families that do not apply are null.
+///
+/// `theta` holds the prior's parameters in the order of `parameters()`, each a pointer to its
+/// elements as doubles (kernels work on rounded tables; formulas are evaluated in fp64 because a
+/// table is small and a distance is exact).
+struct PriorInfo {
+  std::string name;
+  std::string formula;  // one line, for --print-schema and the README
+  Family family = Family::none;
+  std::vector<OptionSpec> options;
+
+  /// Parameters, in the order of `theta`. Validates options against the shape: Error
+  /// (ExitCode::config).
+  std::vector<MechanismParameter> (*parameters)(const Options&, const PriorShape&) = nullptr;
+  /// Element `i` of the initial value of parameter `p`; the caller provides random numbers:
+  /// `uniform` in [0, 1) and `normal` belong to (seed, full parameter name, i).
+  double (*initial)(const Options&, const PriorShape&, const MechanismParameter& p, int64_t i,
+                    double uniform, double normal) = nullptr;
+
+  /// family table. table: (H, T), table[h * T + d] = b at distance d.
+  void (*table)(const double* const* theta, int64_t H, int64_t T, double* table) = nullptr;
+  /// Its adjoint: adds to dtheta[p][...] what dtable (H, T) gives to each parameter.
+  void (*table_adjoint)(const double* const* theta, int64_t H, int64_t T, const double* dtable,
+                        double* const* dtheta) = nullptr;
+
+  /// family rotary: angle per unit of position of each pair (D/2 values).
+  std::vector<double> (*inverse_frequencies)(const Options&, int64_t D) = nullptr;
+
+  /// family embedding: what is added to channel c at a position. Null where the prior's only
+  /// parameter, a table (positions, C), is added instead.
+  double (*embedding)(int64_t position, int64_t c, int64_t C) = nullptr;
+};
+
+}  // namespace bamtrain

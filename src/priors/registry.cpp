@@ -1,0 +1,159 @@
+#include "priors/registry.h"
+
+#include <algorithm>
+
+#include "priors/alibi.h"
+#include "priors/bam.h"
+#include "priors/embedding.h"
+#include "priors/rope.h"
+#include "priors/table_prior.h"
+
+namespace bamtrain {
+
+namespace {
+
+std::vector<MechanismParameter> no_parameters(const Options&, const PriorShape&) { return {}; }
+
+PriorInfo nope() {
+  PriorInfo p;
+  p.name = "nope";
+  p.formula = "b = 0";
+  p.family = Family::none;
+  p.parameters = no_parameters;
+  return p;
+}
+
+PriorInfo alibi() {
+  PriorInfo p;
+  p.name = "alibi";
+  p.formula = "b = -m_h d, m_h = 2^(-8h/H)";
+  p.family = Family::table;
+  p.parameters = no_parameters;
+  p.table = TableHooks<Alibi>::table;
+  p.table_adjoint = TableHooks<Alibi>::table_adjoint;
+  return p;
+}
+
+bool contains(const StringList& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+PriorInfo bam() {
+  PriorInfo p;
+  p.name = "bam";
+  p.formula =
+      "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta";
+  p.family = Family::table;
+  p.options = {
+      {"init",
+       "initial values: uniform (all zero), laplace (ALiBi's slopes), linear (theta_beta from 0 to "
+       "1 over the heads), normal (theta_alpha, theta_beta ~ N(0, 1))",
+       std::string("uniform"),
+       {"uniform", "laplace", "linear", "normal"}},
+      {"train",
+       "which parameters are trained; the others stay at their initial values",
+       StringList{"theta_alpha", "theta_beta"},
+       {"theta_alpha", "theta_beta", "theta_mu"}},
+      {"share", "one set of parameters for all layers instead of one per layer", false},
+  };
+  p.parameters = [](const Options& o, const PriorShape& s) {
+    std::vector<MechanismParameter> out;
+    for (const char* name : {"theta_alpha", "theta_beta", "theta_mu"}) {
+      out.push_back(
+          {name, {s.heads}, contains(o.list("train"), name), o.flag("share"), o.text("init")});
+    }
+    return out;
+  };
+  p.initial = [](const Options&, const PriorShape& s, const MechanismParameter& q, int64_t h,
+                 double, double normal) {
+    if (q.name == "theta_mu") return 0.0;
+    const bool alpha = q.name == "theta_alpha";
+    if (q.init == "laplace") return alpha ? std::log(alibi_slope(h, s.heads)) : 1.0;
+    if (q.init == "linear") {
+      if (alpha || s.heads == 1) return 0.0;
+      return static_cast<double>(h) / static_cast<double>(s.heads - 1);
+    }
+    if (q.init == "normal") return normal;
+    return 0.0;
+  };
+  p.table = TableHooks<Bam>::table;
+  p.table_adjoint = TableHooks<Bam>::table_adjoint;
+  return p;
+}
+
+PriorInfo rope() {
+  PriorInfo p;
+  p.name = "rope";
+  p.formula = "q, k rotated by position * theta^(-2c/D), half-split pairs";
+  p.family = Family::rotary;
+  p.options = {{"theta",
+                "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
+                500000.0,
+                {},
+                1.0,
+                1e12}};
+  p.parameters = [](const Options&, const PriorShape& s) {
+    if (s.head_dim % 2 != 0) {
+      throw Error(ExitCode::config, "model.attention.prior",
+                  "an even head dimension (width / heads) for rope", std::to_string(s.head_dim),
+                  "change model.width or model.heads");
+    }
+    return std::vector<MechanismParameter>{};
+  };
+  p.inverse_frequencies = [](const Options& o, int64_t D) {
+    std::vector<double> f;
+    for (int64_t c = 0; c < D / 2; ++c)
+      f.push_back(rope_inverse_frequency(o.number("theta"), c, D));
+    return f;
+  };
+  return p;
+}
+
+PriorInfo sinusoidal() {
+  PriorInfo p;
+  p.name = "sinusoidal";
+  p.formula = "embedding += sin, cos(position / 10000^(2c/C))";
+  p.family = Family::embedding;
+  p.parameters = no_parameters;
+  p.embedding = sinusoidal_embedding;
+  return p;
+}
+
+PriorInfo learned() {
+  PriorInfo p;
+  p.name = "learned";
+  p.formula = "embedding += P[position]";
+  p.family = Family::embedding;
+  p.options = {
+      {"positions", "length of the table; 0: the training length", 0.0, {}, 0.0, 1e9, true}};
+  p.parameters = [](const Options& o, const PriorShape& s) {
+    const auto n = static_cast<int64_t>(o.number("positions"));
+    const int64_t positions = n ? n : s.sequence_length;
+    if (positions < s.sequence_length) {
+      throw Error(ExitCode::config, "model.attention.prior.positions",
+                  "at least data.sequence_length = " + std::to_string(s.sequence_length),
+                  std::to_string(positions), "raise it, or set it to 0");
+    }
+    return std::vector<MechanismParameter>{{"weight", {positions, s.width}, true, true, "normal"}};
+  };
+  p.initial = [](const Options&, const PriorShape&, const MechanismParameter&, int64_t, double,
+                 double normal) { return kLearnedEmbeddingStd * normal; };
+  return p;
+}
+
+}  // namespace
+
+const std::vector<PriorInfo>& all_priors() {
+  static const std::vector<PriorInfo> priors = {nope(), alibi(),      bam(),
+                                                rope(), sinusoidal(), learned()};
+  return priors;
+}
+
+const PriorInfo* find_prior(const std::string& name) {
+  for (const PriorInfo& p : all_priors()) {
+    if (p.name == name) return &p;
+  }
+  return nullptr;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,36 @@
+#pragma once
+// The seam between a logit scale t_i and everything else: z = t_i s_ij + b_ij, or
+// z = t_i (s_ij + b_ij) with scale_bias. A scale is one header in this folder and one line in
+// registry.cpp. The kernels see t as a tensor (B, H, T) and return dt of the same shape.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/options.h"
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+/// One logit scale, type-erased. `theta` as in PriorInfo; n is n_i, the number of visible keys.
+struct ScaleInfo {
+  std::string name;
+  std::string formula;
+  std::vector<OptionSpec> options;
+  std::vector<MechanismParameter> (*parameters)(const Options&, const PriorShape&) = nullptr;
+  double (*initial)(const Options&, const PriorShape&, const MechanismParameter& p, int64_t i,
+                    double uniform, double normal) = nullptr;
+
+  /// t for head h and a row that sees n keys. Null: t = 1, no tensor is formed.
+  double (*value)(const Options&, const double* const* theta, int64_t h, int64_t n) = nullptr;
+  /// Its adjoint: adds to dtheta[p][h] what dt at (h, n) gives.
+  void (*accumulate)(const Options&, const double* const* theta, int64_t h, int64_t n, double dt,
+                     double* const* dtheta) = nullptr;
+  /// Whether the bias is scaled too, where the config leaves it open.
+  bool (*default_scale_bias)(const std::string& prior) = nullptr;
+};
+
+const std::vector<ScaleInfo>& all_scales();
+const ScaleInfo* find_scale(const std::string& name);
+
+}  // namespace bamtrain

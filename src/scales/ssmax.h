@@ -1,0 +1,21 @@
+#pragma once
+// Scalable softmax: t_i = s_h log n_i (Nakanishi 2025; BAM; SPEC section 3). log 1 = 0: a row that
+// sees one key has t = 0, and its softmax is 1 whatever the logit.
+
+#include <cmath>
+
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+template <class Real>
+struct Ssmax {
+  Real s;       // of one head
+  Real offset;  // 0, or 1 for ASEntmax's log(n + 1)
+
+  BAMTRAIN_HD Real log_length(int64_t n) const { return log(static_cast<Real>(n) + offset); }
+  BAMTRAIN_HD Real value(int64_t n) const { return s * log_length(n); }
+  BAMTRAIN_HD void accumulate(Real dt, int64_t n, Real* ds) const { *ds += dt * log_length(n); }
+};
+
+}  // namespace bamtrain

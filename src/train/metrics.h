@@ -1,0 +1,27 @@
+#pragma once
+// metrics.jsonl: one JSON object per line, one line per logged step.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace bamtrain {
+
+class Metrics {
+ public:
+  /// Opens OUT/metrics.jsonl for appending after cutting it back to the lines up to `step`, so that
+  /// a resumed run shows no step twice. Error (ExitCode::io).
+  Metrics(const std::string& out_dir, int64_t step);
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  /// Appends one line and hands it to the system. REQUIRES: line has the integer "step".
+  void write(const nlohmann::ordered_json& line);
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace bamtrain

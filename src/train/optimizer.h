@@ -1,0 +1,40 @@
+#pragma once
+// The optimizer of a run: which rule applies to which parameter, the moments, clipping.
+
+#include <cstdint>
+#include <vector>
+
+#include "core/arena.h"
+#include "model/parameters.h"
+#include "ops/ops.h"
+#include "train/train_config.h"
+
+namespace bamtrain {
+
+class Optimizer {
+ public:
+  /// Error (ExitCode::config) for an lr_multipliers name that no parameter answers to.
+  Optimizer(const OptimizerConfig& config, const ParameterLayout& layout, Backend& backend);
+
+  void plan(Arena& arena);
+
+  /// The factor min(1, clip / norm) that brings the gradient norm to `clip`; 1 without clipping.
+  double clip_factor(double norm) const;
+
+  /// One update of all trained parameters. `step` counts from 1; `lr` is the scheduled rate;
+  /// `gradient_scale` the clipping factor.
+  void step(int64_t step, double lr, double gradient_scale, Tensor masters, Tensor gradients);
+
+  const Tensor& first_moments() const { return m_; }
+  const Tensor& second_moments() const { return v_; }
+
+ private:
+  double multiplier(const Parameter& p) const;
+
+  OptimizerConfig config_;
+  const ParameterLayout& layout_;
+  Backend& backend_;
+  Tensor m_, v_;  // (elements) P
+};
+
+}  // namespace bamtrain

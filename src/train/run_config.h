@@ -1,0 +1,30 @@
+#pragma once
+// One run: everything a config says, filled from JSON by config/reader.h.
+
+#include <string>
+
+#include "data/data_config.h"
+#include "model/model_config.h"
+#include "train/train_config.h"
+
+namespace bamtrain {
+
+enum class DeviceKind { automatic, cpu, cuda };  // "auto" in JSON
+
+struct RunConfig {
+  int64_t config_version = 1;
+  std::string name;
+  uint64_t seed = 0;
+  DeviceKind device = DeviceKind::automatic;
+  std::string out_dir;
+  ModelConfig model;
+  DataConfig data;
+  OptimizerConfig optimizer;
+  ScheduleConfig schedule;
+  TrainConfig train;
+  CheckpointConfig checkpoint;
+  EvalConfig eval;
+  LogConfig log;
+};
+
+}  // namespace bamtrain

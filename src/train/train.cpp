@@ -1,0 +1,274 @@
+#include "train/train.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include "train/metrics.h"
+#include "train/progress.h"
+#include "train/run_files.h"
+#include "train/signals.h"
+#include "train/trainer.h"
+
+namespace bamtrain {
+
+namespace {
+
+using G = ParameterGroup;
+
+void make_out_dir(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) {
+    throw Error(ExitCode::io, path, "a folder that can be created", error.message(),
+                "change out_dir or its permissions");
+  }
+}
+
+/// Runs `f` on the first rank; an Error there becomes an Error on all.
+template <class F>
+void on_first_rank(Communicator& comm, const char* what, F&& f) {
+  bool failed = false;
+  std::exception_ptr failure;
+  if (comm.rank() == 0) {
+    try {
+      f();
+    } catch (const std::exception&) {
+      failure = std::current_exception();
+      failed = true;
+    }
+  }
+  failed = comm.any(failed);
+  if (failure) std::rethrow_exception(failure);
+  if (failed) {
+    throw Error(ExitCode::distributed, what, "success on rank 0", "a failure there",
+                "see the message of rank 0");
+  }
+}
+
+/// The checkpoint to continue from, as checkpoint.resume asks.
+std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) {
+  namespace fs = std::filesystem;
+  if (c.checkpoint.resume == "auto") return newest_checkpoint(c.out_dir, warn);
+  if (c.checkpoint.resume == "never") {
+    if (fs::exists(c.out_dir) && !fs::is_empty(c.out_dir)) {
+      throw Error(ExitCode::config, "checkpoint.resume",
+                  "an empty or absent out_dir, since it is \"never\"", c.out_dir + " with files",
+                  "choose another out_dir, empty this one, or resume with \"auto\"");
+    }
+    return std::nullopt;
+  }
+  return open_checkpoint(c.checkpoint.resume);
+}
+
+void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer) {
+  const nlohmann::json before = checkpoint.state.value("config", nlohmann::json::object());
+  const std::vector<std::string> refused = run.refused_keys(before);
+  if (!refused.empty()) {
+    std::string keys;
+    for (const std::string& k : refused) keys += (keys.empty() ? "" : ", ") + k;
+    throw Error(
+        ExitCode::config, keys, "the values that " + checkpoint.folder + " was trained with",
+        "others",
+        "set them back, name them in checkpoint.allow_change, or start a new run in another "
+        "out_dir");
+  }
+  const auto& allow = run.config.checkpoint.allow_change;
+  const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
+                          std::find(allow.begin(), allow.end(), "data") != allow.end();
+  require_same_data(checkpoint.state.value("data", nlohmann::json::object()),
+                    trainer.training_data(), other_data, checkpoint.folder);
+}
+
+/// Masters, moments and step of a checkpoint on all processes; 0 where the run starts afresh.
+int64_t restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
+  int64_t step = 0;
+  on_first_rank(comm, "resuming", [&] {
+    const auto checkpoint = find_checkpoint(
+        run.config, [&](const std::string& text) { progress.note("warning: " + text); });
+    if (!checkpoint) {
+      trainer.initialize();
+      return;
+    }
+    check_fits(run, *checkpoint, trainer);
+    step = checkpoint->step;
+    read_tensors(SafetensorsFile::open(checkpoint->model_file()),
+                 model_tensors(trainer.layout(), trainer.masters()));
+    read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
+                 optimizer_tensors(trainer.layout(), trainer.optimizer().first_moments(),
+                                   trainer.optimizer().second_moments()));
+    progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
+  });
+  if (comm.size() > 1) {
+    comm.broadcast(&step, sizeof step, 0);
+    for (const Tensor& t : {trainer.masters(), trainer.optimizer().first_moments(),
+                            trainer.optimizer().second_moments()}) {
+      comm.broadcast(t.data, t.bytes(), 0);
+    }
+  }
+  return step;
+}
+
+void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t step,
+          Progress& progress) {
+  on_first_rank(comm, "saving a checkpoint", [&] {
+    CheckpointContents contents;
+    contents.model = model_tensors(trainer.layout(), trainer.masters());
+    contents.optimizer = optimizer_tensors(trainer.layout(), trainer.optimizer().first_moments(),
+                                           trainer.optimizer().second_moments());
+    contents.state["config"] = run.resolved;
+    contents.state["data"] = describe_data(trainer.training_data());
+    contents.state["data"]["windows"] = step * trainer.sequences_per_step();
+    contents.state["tokens"] = step * run.config.train.tokens_per_step;
+    contents.state["rng"] = {{"generator", "philox4x32-10"}, {"seed", run.config.seed}};
+    save_checkpoint(run.config.out_dir, step, contents);
+    prune_checkpoints(run.config.out_dir, run.config.checkpoint.keep,
+                      run.config.checkpoint.keep_every,
+                      [&](const std::string& text) { progress.note("warning: " + text); });
+  });
+}
+
+/// {"model.layers.0.self_attn.prior.theta_alpha": [...], ...}: what the mechanisms have learned.
+nlohmann::ordered_json mechanism_parameters(const Trainer& trainer) {
+  nlohmann::ordered_json j = nlohmann::ordered_json::object();
+  for (const Parameter& p : trainer.layout().all()) {
+    if (p.group != G::prior && p.group != G::scale) continue;
+    const float* x = trainer.masters().slice(0, p.offset, p.size).ptr<float>();
+    j[p.name] = std::vector<float>(x, x + p.size);
+  }
+  return j;
+}
+
+/// Whether any process was asked to stop. The trigger file is obeyed once.
+bool stop_requested(Communicator& comm, const std::string& out_dir) {
+  bool stop = stop_signalled();
+  if (comm.rank() == 0) {
+    std::error_code ignored;
+    stop |= std::filesystem::remove(trigger_file(out_dir), ignored);
+  }
+  return comm.size() > 1 ? comm.any(stop) : stop;
+}
+
+}  // namespace
+
+double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int64_t T) {
+  double matrices = static_cast<double>(layout.count({G::matrix}));
+  if (c.tied) matrices += static_cast<double>(c.vocab * c.width);
+  const double attention =
+      6.0 * static_cast<double>(c.layers * c.heads * c.head_dim()) * static_cast<double>(T + 1);
+  return 6 * matrices + attention;
+}
+
+double measure_matrix_rate(Backend& backend, Dtype activations) {
+  constexpr int64_t kSize = 1024;
+  Arena arena;
+  Tensor x, w, y;
+  arena.add("x", &x, activations, {kSize, kSize});
+  arena.add("w", &w, activations, {kSize, kSize});
+  arena.add("y", &y, activations, {kSize, kSize});
+  arena.commit();
+  double best = 0;
+  for (int run = 0; run < 5; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    backend.linear_forward(y, x, w, {});
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (run > 0) best = std::max(best, 2.0 * kSize * kSize * kSize / elapsed.count());
+  }
+  return best;
+}
+
+void dry_run(const TrainRun& run, Backend& backend, int processes) {
+  const RunConfig& c = run.config;
+  const Trainer trainer(run, backend, 0, processes);
+  const ParameterLayout& layout = trainer.layout();
+  const Dtype A = c.train.precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
+  const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
+  const double rate = measure_matrix_rate(backend, A);
+  const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
+  const double tokens = static_cast<double>(c.train.tokens_per_step * end);
+  fmt::print("parameters\n");
+  fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));
+  fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
+  fmt::print("  {:<28} {:>12}\n", "prior and scale", layout.count({G::prior, G::scale}));
+  fmt::print("data\n");
+  fmt::print("  {:<28} {:>12} tokens in {} shards\n", "training", trainer.training_data().tokens(),
+             trainer.training_data().size());
+  fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
+  fmt::print("a step\n");
+  fmt::print("  {:<28} {:>12}\n", "tokens", c.train.tokens_per_step);
+  fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
+             trainer.lanes());
+  fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
+  fmt::print("memory of one process\n{}", trainer.arena().table());
+  fmt::print("time\n");
+  fmt::print("  {:<28} {:>12.4g} FLOP/s ({}, {})\n", "matrix products, measured", rate,
+             backend.name(), name_of(A));
+  fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
+             format_duration(tokens * flops / rate / processes), end, processes);
+}
+
+TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
+  const RunConfig& c = run.config;
+  Trainer trainer(run, backend, comm.rank(), comm.size());
+  const bool first_rank = comm.rank() == 0;
+  const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
+  const Dtype A = c.train.precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
+  const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
+  Progress notes(0, 1, 1, 0, 0, !first_rank);
+  trainer.commit();
+  const int64_t resumed = restore(run, comm, trainer, notes);
+  std::optional<Metrics> metrics;
+  on_first_rank(comm, "opening out_dir", [&] {
+    make_out_dir(c.out_dir);
+    metrics.emplace(c.out_dir, resumed);
+  });
+
+  // Every process computes; the rate of all is the share that the progress line compares with.
+  const double rate = measure_matrix_rate(backend, A) * comm.size();
+  Progress progress(resumed, end, c.train.tokens_per_step, flops, rate, !first_rank);
+  TrainResult result;
+  result.step = resumed;
+  result.checkpoint = c.out_dir + "/" + checkpoint_name(resumed);
+  bool saved = resumed > 0 && c.checkpoint.resume == "auto";
+  for (int64_t step = resumed; step < end; ++step) {
+    const StepResult r = trainer.step(step, comm);
+    const int64_t done = step + 1;
+    const bool last = done == end;
+    saved = false;
+    progress.step({done, r.loss, r.lr, r.norm});
+    nlohmann::ordered_json line = {
+        {"step", done},        {"tokens", done * c.train.tokens_per_step},
+        {"loss", r.loss},      {"lr", r.lr},
+        {"grad_norm", r.norm}, {"tokens_per_second", progress.tokens_per_second()},
+    };
+    const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
+    if (evaluate) {
+      if (const auto loss = trainer.validate(comm)) {
+        result.validation_loss = *loss;
+        line["validation_loss"] = *loss;
+        progress.note(fmt::format("step {} validation loss {:.4f} perplexity {:.2f}", done, *loss,
+                                  std::exp(*loss)));
+      }
+      line["parameters"] = mechanism_parameters(trainer);
+    }
+    if (evaluate || done % c.log.every == 0) {
+      on_first_rank(comm, "writing metrics", [&] { metrics->write(line); });
+    }
+    result.step = done;
+    result.interrupted = !last && stop_requested(comm, c.out_dir);
+    const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
+    if (last || due || result.interrupted) {
+      save(run, comm, trainer, done, progress);
+      result.checkpoint = c.out_dir + "/" + checkpoint_name(done);
+      saved = true;
+    }
+    if (result.interrupted) break;
+  }
+  progress.finish();
+  if (!saved && result.step > 0) save(run, comm, trainer, result.step, progress);
+  return result;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,46 @@
+#pragma once
+// The training loop: data, model, optimizer, checkpoints, on any backend and number of processes.
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "dist/communicator.h"
+#include "model/model.h"
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+struct TrainRun {
+  RunConfig config;
+  nlohmann::json resolved;  // the config as it is stored with every checkpoint
+  /// The keys in which `resolved` differs from a checkpoint's config and must not.
+  std::function<std::vector<std::string>(const nlohmann::json& before)> refused_keys;
+};
+
+struct TrainResult {
+  bool interrupted = false;    // stopped by a signal or the trigger file
+  int64_t step = 0;            // steps done, saved in `checkpoint`
+  std::string checkpoint;      // the last one's folder
+  double validation_loss = 0;  // of the last pass; 0 where there was none
+};
+
+/// Floating-point operations per trained token: 6 per matrix parameter (forward and backward), and
+/// causal attention. (KERNELS section 9)
+double flops_per_token(const ModelConfig& config, const ParameterLayout& layout, int64_t T);
+
+/// FLOP/s of matrix products on this backend and dtype, measured in some hundredths of a second.
+double measure_matrix_rate(Backend& backend, Dtype activations);
+
+/// Prints what --dry-run promises: parameters, tokens per step, FLOPs per token, memory, time.
+/// Opens the data, so that errors in it show too. Starts nothing.
+void dry_run(const TrainRun& run, Backend& backend, int processes);
+
+/// Trains from the newest checkpoint (checkpoint.resume) or from the start, to train.stop_at or
+/// train.steps. Collective: every process calls it with the same run. Errors: config, data,
+/// checkpoint, io, and ExitCode::nonfinite before any parameter has changed.
+TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend);
+
+}  // namespace bamtrain

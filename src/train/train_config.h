@@ -1,0 +1,62 @@
+#pragma once
+// How a model is trained: plain structs, filled by src/config and by tests.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/kinds.h"
+
+namespace bamtrain {
+
+enum class ScheduleKind { cosine, linear, constant, wsd };  // wsd: warm-up, stable, decay
+enum class Precision { f32, bf16, f64 };  // of activations and products; f64 is for tests
+
+struct OptimizerConfig {
+  OptimizerKind name = OptimizerKind::adamw;
+  double lr = 1e-3;  // peak
+  double beta1 = 0.9, beta2 = 0.95;
+  double eps = 1e-8;
+  double weight_decay = 0.1;  // decoupled; matrices and embeddings only
+  double clip = 1.0;          // global gradient norm; 0: no clipping
+  /// Factors on lr, by group ("prior", "scale") or by the last part of a parameter's name
+  /// ("theta_alpha"); the name wins over the group.
+  std::map<std::string, double> lr_multipliers;
+};
+
+struct ScheduleConfig {
+  ScheduleKind name = ScheduleKind::cosine;
+  int64_t warmup_steps = 0;
+  double min_ratio = 0.1;   // of the peak, at the end
+  int64_t decay_steps = 0;  // wsd only: length of the final decay
+};
+
+struct TrainConfig {
+  int64_t steps = 0;
+  int64_t stop_at = 0;          // end there with a checkpoint; 0: at `steps`
+  int64_t tokens_per_step = 0;  // micro_batch * T * number of micro-batches
+  int64_t micro_batch = 0;      // B, sequences
+  int64_t lanes = 0;            // G; 0: the largest power of two up to 8 that divides
+  Precision precision = Precision::f32;
+};
+
+struct CheckpointConfig {
+  int64_t every = 0;            // steps between checkpoints; 0: only at the end and on signals
+  int64_t keep = 3;             // newest kept
+  int64_t keep_every = 0;       // additionally every checkpoint whose step divides by it; 0: none
+  std::string resume = "auto";  // "auto", "never" or a checkpoint folder
+  std::vector<std::string> allow_change;  // config keys that may differ on resume
+};
+
+struct EvalConfig {
+  int64_t every = 0;             // steps between validation passes; 0: only at the end
+  int64_t tokens = 0;            // per pass; 0: the whole validation set
+  std::vector<int64_t> lengths;  // perplexity against length at the end; empty: none
+};
+
+struct LogConfig {
+  int64_t every = 1;  // steps between lines of metrics.jsonl
+};
+
+}  // namespace bamtrain

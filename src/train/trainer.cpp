@@ -1,0 +1,196 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/checked.h"
+#include "train/schedule.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr int64_t kMostLanes = 8;  // the default for train.lanes
+
+int64_t count_micro_batches(const RunConfig& c) {
+  const int64_t per = c.train.micro_batch * c.data.sequence_length;
+  if (per <= 0 || c.train.tokens_per_step % per != 0 || c.train.tokens_per_step == 0) {
+    throw Error(ExitCode::config, "train.tokens_per_step",
+                fmt::format("a multiple of train.micro_batch * data.sequence_length = {}", per),
+                std::to_string(c.train.tokens_per_step), "change one of the three");
+  }
+  return c.train.tokens_per_step / per;
+}
+
+int64_t resolve_lanes(const RunConfig& c, int64_t micro_batches) {
+  if (c.train.lanes > 0) return c.train.lanes;
+  int64_t lanes = 1;
+  while (lanes < kMostLanes && micro_batches % (2 * lanes) == 0) lanes *= 2;
+  return lanes;
+}
+
+std::optional<int64_t> resolve_document_start(const RunConfig& c, const ShardSet& shards) {
+  if (!c.model.attention.document_mask) return std::nullopt;
+  const std::optional<int64_t> id =
+      c.data.document_start ? c.data.document_start : shards.document_start();
+  if (!id) {
+    throw Error(ExitCode::config, "data.document_start",
+                "the id of the token that begins a document, since "
+                "model.attention.document_mask is true",
+                "neither this key nor a manifest beside the shards of " + shards.source(),
+                "set data.document_start, or model.attention.document_mask to false");
+  }
+  return id;
+}
+
+Dtype activations_of(Precision p) {
+  return p == Precision::bf16 ? Dtype::bf16 : p == Precision::f64 ? Dtype::f64 : Dtype::f32;
+}
+
+std::unique_ptr<Loader> open_loader(const std::string& source, const RunConfig& c, bool shuffle) {
+  auto shards = std::make_shared<const ShardSet>(ShardSet::open(source, c.model.vocab));
+  return std::make_unique<Loader>(std::move(shards), c.data.sequence_length, c.seed, shuffle);
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
+    : config_(run.config),
+      backend_(backend),
+      rank_(rank),
+      processes_(processes),
+      micro_batches_(count_micro_batches(config_)),
+      lanes_(resolve_lanes(config_, micro_batches_)),
+      tree_((check_process_count(processes, lanes_), lanes_ / processes)),
+      loader_(open_loader(config_.data.train, config_, config_.data.shuffle)),
+      document_start_(resolve_document_start(config_, loader_->shards())),
+      model_(config_.model, config_.data.sequence_length, backend,
+             activations_of(config_.train.precision)),
+      optimizer_(config_.optimizer, model_.parameters(), backend) {
+  if (micro_batches_ % lanes_ != 0) {
+    throw Error(ExitCode::config, "train.lanes",
+                fmt::format("a divisor of the {} micro-batches of a step", micro_batches_),
+                std::to_string(lanes_), "lower it, or leave it out");
+  }
+  if (!config_.data.val.empty()) validation_ = open_loader(config_.data.val, config_, false);
+  const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
+  const Dtype P = backend_.parameter_dtype();
+  arena_.add("weights.masters", &masters_, P, {layout().elements()});
+  optimizer_.plan(arena_);
+  gradients_.resize(static_cast<size_t>(tree_.buffers()));
+  for (Tensor& g : gradients_) arena_.add("gradients.lanes", &g, P, {layout().elements()});
+  model_.plan(arena_, B, T, ModelUse::training);
+}
+
+void Trainer::commit() {
+  arena_.commit();
+  model_.set_masters(masters_);
+  const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
+  windows_.resize(N + static_cast<size_t>(config_.train.micro_batch));
+  inputs_.resize(N);
+  targets_.resize(N);
+}
+
+void Trainer::initialize() {
+  for (const Parameter& p : layout().all()) {
+    bamtrain::initialize(p, config_.model, config_.data.sequence_length, config_.seed,
+                         masters_.slice(0, p.offset, p.size));
+  }
+}
+
+/// Windows of T + 1 tokens to inputs and, one further, targets.
+void Trainer::split_rows(const std::vector<int32_t>& windows) {
+  const int64_t T = config_.data.sequence_length;
+  const int64_t rows = static_cast<int64_t>(windows.size()) / (T + 1);
+  for (int64_t b = 0; b < rows; ++b) {
+    const int32_t* window = windows.data() + b * (T + 1);
+    std::copy_n(window, T, inputs_.data() + b * T);
+    std::copy_n(window + 1, T, targets_.data() + b * T);
+  }
+}
+
+/// Accumulates one lane's micro-batches in index order; returns the sum of its token losses.
+double Trainer::lane(int64_t first_window, Tensor gradients) {
+  const int64_t B = config_.train.micro_batch;
+  const double scale = 1 / static_cast<double>(config_.train.tokens_per_step);
+  double loss = 0;
+  backend_.zero(gradients);
+  for (int64_t m = 0; m < micro_batches_ / lanes_; ++m) {
+    loader_->read(first_window + m * B, B, windows_.data());
+    split_rows(windows_);
+    loss +=
+        model_.forward_backward(inputs_.data(), targets_.data(), document_start_, scale, gradients);
+  }
+  return loss;
+}
+
+StepResult Trainer::step(int64_t step, Communicator& comm) {
+  const int64_t own_lanes = tree_.lanes(), windows = sequences_per_step();
+  const int64_t per_lane = windows / lanes_;
+  const int64_t first = step * windows + rank_ * own_lanes * per_lane;
+  loader_->prefetch(first + windows, own_lanes * per_lane);
+  model_.refresh();
+  std::vector<double> losses;
+  for (int64_t l = 0; l < own_lanes; ++l) {
+    losses.push_back(
+        lane(first + l * per_lane, gradients_[static_cast<size_t>(tree_.buffer_for(l))]));
+    for (const auto& [into, from] : tree_.joins_after(l)) {
+      backend_.add(gradients_[static_cast<size_t>(into)], gradients_[static_cast<size_t>(from)]);
+    }
+  }
+  double loss = tree_sum(losses);
+  const Tensor& total = gradients_[0];
+  if (processes_ > 1) {
+    comm.all_reduce_sum(total.ptr<float>(), total.size());
+    comm.all_reduce_sum(&loss, 1);
+  }
+  StepResult r;
+  r.loss = loss / static_cast<double>(config_.train.tokens_per_step);
+  r.norm = std::sqrt(backend_.squared_norm(total));
+  r.lr = config_.optimizer.lr * schedule_factor(config_.schedule, step, config_.train.steps);
+  if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) {
+    throw Error(ExitCode::nonfinite, fmt::format("step {}", step + 1),
+                "a finite loss and gradient norm",
+                fmt::format("loss {}, gradient norm {} in the batch of windows {} to {}", r.loss,
+                            r.norm, step * windows, (step + 1) * windows - 1),
+                "no parameter was changed in this step: lower optimizer.lr or optimizer.clip, or "
+                "look at these windows, and resume from the last checkpoint");
+  }
+  optimizer_.step(step + 1, r.lr, optimizer_.clip_factor(r.norm), masters_, total);
+  return r;
+}
+
+int64_t Trainer::validation_windows() const {
+  if (!validation_) return 0;
+  const int64_t all = validation_->windows_per_epoch();
+  if (config_.eval.tokens == 0) return all;
+  return std::clamp<int64_t>(config_.eval.tokens / config_.data.sequence_length, 1, all);
+}
+
+std::optional<double> Trainer::validate(Communicator& comm) {
+  if (!validation_) return std::nullopt;
+  const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
+  const int64_t windows = validation_windows(), batches = ceil_div(windows, B);
+  // A slot per batch, filled by one process and zero elsewhere: the sum over processes is exact.
+  std::vector<double> sums(static_cast<size_t>(batches), 0.0);
+  std::vector<double> losses(static_cast<size_t>(B * T));
+  model_.refresh();
+  for (int64_t batch = rank_; batch < batches; batch += processes_) {
+    const int64_t rows = std::min(B, windows - batch * B);
+    std::vector<int32_t> part(static_cast<size_t>(rows * (T + 1)));
+    validation_->read(batch * B, rows, part.data());
+    split_rows(part);
+    model_.evaluate(inputs_.data(), targets_.data(), rows, T, document_start_, losses.data());
+    for (int64_t n = 0; n < rows * T; ++n) {
+      sums[static_cast<size_t>(batch)] += losses[static_cast<size_t>(n)];
+    }
+  }
+  if (processes_ > 1) comm.all_reduce_sum(sums.data(), batches);
+  double total = 0;
+  for (double s : sums) total += s;
+  return total / static_cast<double>(windows * T);
+}
+
+}  // namespace bamtrain

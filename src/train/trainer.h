@@ -1,0 +1,67 @@
+#pragma once
+// One run in memory: everything that a step reads and writes. Used by train() and by dry_run().
+
+#include <memory>
+#include <optional>
+
+#include "core/lane_tree.h"
+#include "data/loader.h"
+#include "train/optimizer.h"
+#include "train/train.h"
+
+namespace bamtrain {
+
+/// Loss and gradient norm of one step.
+struct StepResult {
+  double loss = 0;  // mean over the step's tokens
+  double norm = 0;  // global gradient norm, before clipping
+  double lr = 0;
+};
+
+class Trainer {
+ public:
+  /// Opens the data and plans the memory; takes none before commit().
+  /// Errors as documented for train().
+  Trainer(const TrainRun& run, Backend& backend, int rank, int processes);
+
+  void commit();
+  void initialize();  // parameters to their initial values
+
+  /// Step number `step` (from 0) on all processes. Throws Error (ExitCode::nonfinite) before any
+  /// parameter or moment has changed.
+  StepResult step(int64_t step, Communicator& comm);
+
+  /// Mean loss over eval.tokens of the validation set; none without one.
+  std::optional<double> validate(Communicator& comm);
+
+  Model& model() { return model_; }
+  const ParameterLayout& layout() const { return model_.parameters(); }
+  Optimizer& optimizer() { return optimizer_; }
+  const Arena& arena() const { return arena_; }
+  const Tensor& masters() const { return masters_; }
+  const ShardSet& training_data() const { return loader_->shards(); }
+  int64_t lanes() const { return lanes_; }
+  int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
+  int64_t validation_windows() const;
+
+ private:
+  double lane(int64_t first_window, Tensor gradients);
+  void split_rows(const std::vector<int32_t>& windows);
+
+  const RunConfig& config_;
+  Backend& backend_;
+  int rank_, processes_;
+  int64_t micro_batches_, lanes_;
+  LaneTree tree_;
+  std::unique_ptr<Loader> loader_, validation_;
+  std::optional<int64_t> document_start_;
+  Arena arena_;
+  Model model_;
+  Optimizer optimizer_;
+  Tensor masters_;                         // (elements) P
+  std::vector<Tensor> gradients_;          // tree_.buffers() of (elements) P
+  std::vector<int32_t> windows_;           // (B, T + 1)
+  std::vector<int32_t> inputs_, targets_;  // (B, T)
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,157 @@
+#include "checkpoint/checkpoint.h"
+
+#include <cmath>
+#include <limits>
+
+#include "catch.h"
+#include "scenario.h"
+
+namespace bamtrain {
+namespace {
+
+TEST_CASE("a checkpoint comes back as it was saved") {
+  const TemporaryFolder out;
+  Sample sample(10);
+  CheckpointContents contents = sample.contents();
+  contents.state["numbers"] = {0.1, -0.0, 1e-310, 1.7976931348623157e308, 9007199254740993};
+  const nlohmann::json given = contents.state;
+  save_checkpoint(out.path(), 1234, contents);
+  CHECK(names_in(out.path()) == std::vector<std::string>{"checkpoint-00001234"});
+  const Checkpoint found = open_checkpoint(out / "checkpoint-00001234");
+  CHECK(found.folder == out / "checkpoint-00001234");
+  CHECK(found.step == 1234);
+  CHECK(found.state.at("format") == 1);
+  CHECK(found.state.at("step") == 1234);
+  CHECK(found.state.at("rng").at("seed") == 18446744073709551615u);
+  CHECK(found.state.at("numbers") == given.at("numbers"));
+  CHECK(std::signbit(found.state.at("numbers")[1].get<double>()));
+  CHECK(found.state.size() == given.size() + 2);
+  CHECK(holds(found, 10));
+  CHECK(SafetensorsFile::open(found.model_file()).metadata().at("format") == "pt");
+}
+
+TEST_CASE("the same contents give the same bytes in every file") {
+  const TemporaryFolder one, two;
+  save(one.path(), 5, 10);
+  save(two.path(), 5, 10);
+  for (const std::string& name : names_in(one / "checkpoint-00000005")) {
+    CHECK(read_bytes(one / "checkpoint-00000005/" + name) ==
+          read_bytes(two / "checkpoint-00000005/" + name));
+  }
+}
+
+TEST_CASE("names of checkpoints and steps belong together, and nothing else is such a name") {
+  for (int64_t step : {int64_t{0}, int64_t{7}, int64_t{99999999}, int64_t{100000000},
+                       std::numeric_limits<int64_t>::max()}) {
+    CHECK(checkpoint_step(checkpoint_name(step)) == step);
+  }
+  CHECK(checkpoint_name(1234) == "checkpoint-00001234");
+  for (const char* name :
+       {"", "checkpoint-", "checkpoint-1", "checkpoint-000000001", "checkpoint-00000001x",
+        "checkpoint--0000001", "checkpoint-99999999999999999999", "Checkpoint-00000001",
+        "checkpoint-0000 001", ".tmp-checkpoint-00000001", "checkpoint-0000000"}) {
+    INFO(name);
+    CHECK(!checkpoint_step(name).has_value());
+  }
+}
+
+TEST_CASE("the newest checkpoint is that of the highest step, whatever the order of names") {
+  const TemporaryFolder out;
+  CHECK(!newest_checkpoint(out.path(), no_warning).has_value());
+  CHECK(!newest_checkpoint(out / "none", no_warning).has_value());
+  write_bytes(out / "metrics.jsonl", "");
+  std::filesystem::create_directory(out / "checkpoint-best");
+  CHECK(!newest_checkpoint(out.path(), no_warning).has_value());
+  save(out.path(), 100000000, 30);
+  save(out.path(), 99999999, 20);
+  save(out.path(), 0, 10);
+  CHECK(newest_tag(out.path()) == 30);
+}
+
+TEST_CASE("a folder that cannot be listed is an error, not an empty one") {
+  const TemporaryFolder out;
+  write_bytes(out / "file", "");
+  CHECK(
+      contains(error_of(ExitCode::checkpoint, [&] { newest_checkpoint(out / "file", no_warning); }),
+               "file: expected a readable folder, found Not a directory"));
+}
+
+TEST_CASE("looking for the newest checkpoint changes nothing, not even a save in progress") {
+  const TemporaryFolder out;
+  save(out.path(), 1, 10);
+  std::filesystem::create_directory(out / ".tmp-checkpoint-00000002");
+  std::filesystem::rename(out / "checkpoint-00000001", out / ".replaced-checkpoint-00000001");
+  const auto before = names_in(out.path());
+  const auto found = newest_checkpoint(out.path(), no_warning);
+  REQUIRE(found.has_value());
+  CHECK(holds(*found, 10));
+  CHECK(names_in(out.path()) == before);
+  remove_leftovers(out.path());
+  CHECK(names_in(out.path()) == std::vector<std::string>{"checkpoint-00000001"});
+  CHECK(newest_tag(out.path()) == 10);
+}
+
+TEST_CASE("leftovers are removed and nothing that only looks like one") {
+  const TemporaryFolder out;
+  const std::vector<std::string> kept = {".replaced-checkpoint-best", ".tmp", ".tmp-other", "a"};
+  for (const std::string& name : kept) write_bytes(out / name, "");
+  std::filesystem::create_directories(out / ".tmp-checkpoint-00000001/deep/deeper");
+  std::filesystem::create_symlink(out / "a", out / ".tmp-checkpoint-00000001/deep/link");
+  write_bytes(out / ".tmp-checkpoint-00000002", "a file");
+  remove_leftovers(out.path());
+  CHECK(names_in(out.path()) == kept);
+}
+
+TEST_CASE("pruning keeps the newest ones and every step that divides") {
+  const TemporaryFolder out;
+  const auto steps = [&] {
+    std::vector<int64_t> found;
+    for (const std::string& name : names_in(out.path())) {
+      found.push_back(checkpoint_step(name).value_or(-1));
+    }
+    return found;
+  };
+  for (int step = 0; step <= 100; step += 10) save(out.path(), step, step);
+  prune_checkpoints(out.path(), 11, 0, no_warning);
+  CHECK(steps().size() == 11);
+  prune_checkpoints(out.path(), 3, 40, no_warning);
+  CHECK(steps() == std::vector<int64_t>{0, 40, 80, 90, 100});
+  prune_checkpoints(out.path(), 3, 40, no_warning);
+  CHECK(steps() == std::vector<int64_t>{0, 40, 80, 90, 100});
+  prune_checkpoints(out.path(), 1, 0, no_warning);
+  CHECK(steps() == std::vector<int64_t>{100});
+  CHECK(newest_tag(out.path()) == 100);
+}
+
+TEST_CASE("a state that JSON would change on the way is refused before the disk is touched") {
+  const TemporaryFolder out;
+  for (double number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    Sample sample(10);
+    CheckpointContents contents = sample.contents();
+    contents.state["loss"] = number;
+    CHECK_THROWS_AS(save_checkpoint(out.path(), 1, contents), Error);
+  }
+  Sample sample(10);
+  CheckpointContents contents = sample.contents();
+  contents.state["path"] = "\xff";
+  CHECK(contains(error_of(ExitCode::checkpoint, [&] { save_checkpoint(out.path(), 1, contents); }),
+                 "state.json: expected text in UTF-8"));
+  CHECK(names_in(out.path()).empty());
+}
+
+TEST_CASE("a checkpoint of a model of other shapes names tensor and both shapes") {
+  const TemporaryFolder out;
+  save(out.path(), 1, 10);
+  Sample sample(10);
+  std::vector<NamedTensor> model = sample.model();
+  model[0].shape = {3, 5};
+  const Checkpoint checkpoint = open_checkpoint(out / "checkpoint-00000001");
+  const std::string message = error_of(ExitCode::checkpoint, [&] {
+    read_tensors(SafetensorsFile::open(checkpoint.model_file()), model);
+  });
+  CHECK(contains(message, "model.safetensors: tensor \"model.embed_tokens.weight\""));
+  CHECK(contains(message, "expected (3, 5) F32, found (3, 4) F32"));
+}
+
+}  // namespace
+}  // namespace bamtrain

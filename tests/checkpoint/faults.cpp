@@ -1,0 +1,130 @@
+// Every operation on the disk fails once, in turn.
+
+#include <cerrno>
+#include <cstring>
+
+#include "catch.h"
+#include "checkpoint/file.h"
+#include "scenario.h"
+
+namespace bamtrain {
+namespace {
+
+struct Plan {
+  int64_t first = 0;     // the number of the operation that fails, from 1
+  bool lasting = false;  // all of its kind that follow fail too
+  int error = 0;
+  int64_t seen = 0;
+  bool failed = false;
+  FileOp op = FileOp::write;
+};
+Plan g_plan;
+
+int fail_as_planned(FileOp op, const std::string&, const std::string&) {
+  ++g_plan.seen;
+  if (g_plan.seen < g_plan.first) return 0;
+  if (g_plan.seen == g_plan.first) {
+    g_plan.op = op;
+    g_plan.failed = true;
+    return g_plan.error;
+  }
+  return g_plan.lasting && op == g_plan.op ? g_plan.error : 0;
+}
+
+/// The message of the Error that the change ends in; "" where it succeeds.
+std::string change_with(const Plan& plan, const Scenario& scenario, const std::string& out) {
+  g_plan = plan;
+  set_file_fault(fail_as_planned);
+  std::string message;
+  try {
+    scenario.change(out);
+  } catch (const Error& e) {
+    message = e.code() == ExitCode::io ? e.what() : "an Error of another code";
+  }
+  set_file_fault(nullptr);
+  return message;
+}
+
+TEST_CASE("whichever operation fails, the last good checkpoint stays and the temporary goes") {
+  for (const Scenario& scenario : scenarios()) {
+    for (const int error : {ENOSPC, EIO, EROFS}) {
+      for (const bool lasting : {false, true}) {
+        int64_t n = 1;
+        for (;; ++n) {
+          INFO(scenario.name << ", operation " << n << ", " << std::strerror(error) << lasting);
+          const TemporaryFolder out;
+          scenario.prepare(out.path());
+          const std::string message = change_with({n, lasting, error}, scenario, out.path());
+          if (!g_plan.failed) {
+            CHECK(message == "");
+            CHECK(newest_tag(out.path()) == scenario.after);
+            CHECK(names_in(out.path()) == scenario.remaining);
+            break;
+          }
+          INFO(message);
+          CHECK(contains(message, out.path()));
+          CHECK(contains(message, std::strerror(error)));
+          CHECK(contains(message, "remedy"));
+          const auto tag = newest_tag(out.path());
+          CHECK((tag == scenario.before || tag == scenario.after));
+          CHECK(all_valid(out.path()));
+          if (scenario.name != "pruning") {
+            CHECK(!std::filesystem::exists(out / ".tmp-checkpoint-00000002"));
+            CHECK(!std::filesystem::exists(out / ".tmp-checkpoint-00000004"));
+          }
+          if (scenario.name == "a save of the same step" && !lasting) {
+            CHECK(std::filesystem::exists(out / "checkpoint-00000002"));
+          }
+          scenario.change(out.path());
+          CHECK(newest_tag(out.path()) == scenario.after);
+          CHECK(names_in(out.path()) == scenario.remaining);
+        }
+        CHECK(n > 4);
+      }
+    }
+  }
+}
+
+TEST_CASE("a file whose writing fails is removed") {
+  const TemporaryFolder folder;
+  std::string text = "text";
+  for (int64_t n = 1; n <= 3; ++n) {  // create, write, sync
+    g_plan = {n, false, ENOSPC};
+    set_file_fault(fail_as_planned);
+    const std::string message = error_of(ExitCode::io, [&] {
+      DurableFile file(folder / "file");
+      file.write(text.data(), 4);
+      file.finish();
+    });
+    set_file_fault(nullptr);
+    CHECK(contains(message, "No space left on device; remedy: free space"));
+    CHECK(names_in(folder.path()).empty());
+  }
+  {
+    DurableFile abandoned(folder / "file");
+    abandoned.write(text.data(), 4);
+  }
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("a place that cannot hold checkpoints is named with the reason") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "file", "");
+  CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "none", 1, 10); }),
+                 "none: expected a readable folder, found No such file or directory"));
+  CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "file", 1, 10); }), "Not a directory"));
+}
+
+TEST_CASE("a full device is reported by the write itself") {
+  char byte = 'x';
+  const std::string message = error_of(ExitCode::io, [&] {
+    const TemporaryFolder folder;
+    std::filesystem::create_symlink("/dev/full", folder / "full");
+    DurableFile file(folder / "full");
+    file.write(&byte, 1);
+  });
+  CHECK(contains(message, "full: expected 1 more bytes to be written, found No space left"));
+}
+
+}  // namespace
+}  // namespace bamtrain

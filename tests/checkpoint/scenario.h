@@ -1,0 +1,87 @@
+#pragma once
+// Changes to a folder of checkpoints that may fail or be cut short at any point.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "folder.h"
+#include "sample.h"
+
+namespace bamtrain {
+
+inline void save(const std::string& out_dir, int64_t step, int32_t tag) {
+  Sample sample(tag);
+  save_checkpoint(out_dir, step, sample.contents());
+}
+
+struct Scenario {
+  std::string name;
+  std::function<void(const std::string& out_dir)> prepare;
+  std::function<void(const std::string& out_dir)> change;
+  std::optional<int32_t> before, after;  // tag of the newest checkpoint
+  std::vector<std::string> remaining;    // what the folder holds after the change
+};
+
+inline std::vector<Scenario> scenarios() {
+  const auto save_two = [](const std::string& out) { save(out, 2, 20); };
+  return {{"the first save", [](const std::string&) {}, save_two, {}, 20, {"checkpoint-00000002"}},
+          {"a later save",
+           [](const std::string& out) { save(out, 1, 10); },
+           save_two,
+           10,
+           20,
+           {"checkpoint-00000001", "checkpoint-00000002"}},
+          {"a save of the same step",
+           [](const std::string& out) {
+             save(out, 1, 10);
+             save(out, 2, 15);
+           },
+           save_two,
+           15,
+           20,
+           {"checkpoint-00000001", "checkpoint-00000002"}},
+          {"a save after a process died in each way",
+           [](const std::string& out) {
+             save(out, 1, 10);
+             std::filesystem::copy(out + "/checkpoint-00000001",
+                                   out + "/.replaced-checkpoint-00000001");
+             save(out + "/.", 3, 30);
+             std::filesystem::rename(out + "/checkpoint-00000003",
+                                     out + "/.replaced-checkpoint-00000003");
+             std::filesystem::create_directory(out + "/.tmp-checkpoint-00000007");
+             write_bytes(out + "/.tmp-checkpoint-00000007/model.safetensors", "half of");
+           },
+           [](const std::string& out) { save(out, 4, 40); },
+           30,
+           40,
+           {"checkpoint-00000001", "checkpoint-00000003", "checkpoint-00000004"}},
+          {"pruning",
+           [](const std::string& out) {
+             for (int step = 1; step <= 5; ++step) save(out, step, step * 10);
+           },
+           [](const std::string& out) { prune_checkpoints(out, 2, 3, no_warning); },
+           50,
+           50,
+           {"checkpoint-00000003", "checkpoint-00000004", "checkpoint-00000005"}}};
+}
+
+/// The tag of the newest checkpoint, found without a warning; -1 where its parts do not belong
+/// together.
+inline std::optional<int32_t> newest_tag(const std::string& out_dir) {
+  const auto checkpoint = newest_checkpoint(out_dir, no_warning);
+  if (!checkpoint) return std::nullopt;
+  const int32_t tag = checkpoint->state.at("tag");
+  return holds(*checkpoint, tag) ? tag : -1;
+}
+
+/// Whether every folder named as a checkpoint is one, not the newest alone.
+inline bool all_valid(const std::string& out_dir) {
+  for (const std::string& name : names_in(out_dir)) {
+    if (checkpoint_step(name)) open_checkpoint(out_dir + "/" + name);
+  }
+  return true;
+}
+
+}  // namespace bamtrain

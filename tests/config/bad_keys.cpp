@@ -1,0 +1,230 @@
+// Keys that are unknown, missing, of wrong type or out of range: each message names the file or the
+// override, the key, what is allowed, what was found, and what to do.
+
+#include <cstdio>
+#include <fstream>
+
+#include "fixture.h"
+
+TEST_CASE("an unknown key is refused with the nearest name and its neighbours") {
+  check_mentions(message(replaced("\"width\"", "\"widht\"")),
+                 {"run.json: model.widht:", "unknown key", "vocab, width, layers",
+                  "did you mean \"model.width\"?"});
+  check_mentions(message(replaced("\"train\": {", "\"trian\": {")),
+                 {"run.json: trian:", "did you mean \"train\"?"});
+  check_mentions(message(replaced("\"hidden\": 64", "\"hidden\": 64, \"activation\": \"relu\"")),
+                 {"run.json: model.mlp.activation:", "kind, hidden"});
+}
+
+TEST_CASE("a known key in the wrong object is sent to the right one") {
+  check_mentions(message(replaced("\"out_dir\"", "\"sequence_length\": 8, \"out_dir\"")),
+                 {"run.json: sequence_length:", "did you mean \"data.sequence_length\""});
+  check_mentions(message(replaced("\"mlp\": {", "\"mlp\": {\"tokens_per_step\": 3, ")),
+                 {"model.mlp.tokens_per_step:", "did you mean \"train.tokens_per_step\""});
+}
+
+TEST_CASE("a misspelt key in the wrong object is recognised too") {
+  check_mentions(message(kValid, {"wdith=3"}), {"--set wdith=3: wdith:", "mean \"model.width\"?"});
+  check_mentions(message(kValid, {"model.lr=3"}), {"model.lr:", "did you mean \"optimizer.lr\"?"});
+}
+
+TEST_CASE("a path is not a key: dots in a name are refused") {
+  check_mentions(message(replaced("\"out_dir\"", "\"model.width\": 8, \"out_dir\"")),
+                 {"run.json: model.width:", "unknown key", "one object per dot"});
+  check_mentions(message(replaced("\"width\": 48", "\"mlp.hidden\": 48")),
+                 {"model.mlp.hidden:", "unknown key"});
+}
+
+TEST_CASE("a duplicate key is refused") {
+  check_mentions(message(replaced("\"width\": 48", "\"width\": 48, \"width\": 64")),
+                 {"run.json:6:18", "\"model.width\"", "second time", "remove one"});
+}
+
+TEST_CASE("trailing text is refused") {
+  check_mentions(message(kValid + "\n}"), {"run.json:18:1", "trailing text", "remove"});
+}
+
+TEST_CASE("a configuration is an object") {
+  check_mentions(message("[1]"), {"run.json:", "an object", "config_version", "the array [1]"});
+  check_mentions(message("3"), {"run.json:", "an object", "the number 3"});
+  check_mentions(message("{}"), {"config_version", "no such key", "add it"});
+}
+
+TEST_CASE("each required key is asked for by name") {
+  const std::vector<std::pair<const char*, const char*>> keys = {
+      {"\"config_version\": 1,", "config_version"},
+      {"\"out_dir\": \"out\",", "out_dir"},
+      {"\"vocab\": 96,", "model.vocab"},
+      {"\"width\": 48,", "model.width"},
+      {"\"layers\": 2,", "model.layers"},
+      {"\"heads\": 4,", "model.heads"},
+      {"\"hidden\": 64", "model.mlp.hidden"},
+      {"\"train\": \"tokens/train\",", "data.train"},
+      {", \"sequence_length\": 16", "data.sequence_length"},
+      {"\"steps\": 10,", "train.steps"},
+      {"\"tokens_per_step\": 256,", "train.tokens_per_step"},
+      {", \"micro_batch\": 2", "train.micro_batch"}};
+  for (const auto& [text, key] : keys) {
+    const std::string set = std::string("--set ") + key + "=";
+    check_mentions(message(replaced(text, "")),
+                   {("run.json: " + std::string(key) + ":").c_str(), "no such key", set.c_str()});
+  }
+}
+
+TEST_CASE("a newer format is refused as such, before its keys are") {
+  const std::string text = replaced("\"config_version\": 1", "\"config_version\": 2, \"new\": 1");
+  check_mentions(message(text), {"run.json: config_version:", "version 1", "version 2", "newer"});
+  check_mentions(message(kValid, {"config_version=0"}),
+                 {"config_version", "from 1 to 1", "number 0"});
+}
+
+TEST_CASE("a wrong type is refused with both types") {
+  check_mentions(
+      message(kValid, {"model.width=\"48\""}),
+      {"model.width:", "an integer from 1 to", "the string \"48\"", "without the quotes"});
+  check_mentions(message(kValid, {"model.width=4.5"}),
+                 {"model.width:", "an integer", "the number 4.5", "whole number"});
+  check_mentions(message(kValid, {"model.width=null"}), {"model.width:", "an integer", "null"});
+  check_mentions(message(kValid, {"model.width=[48]"}), {"model.width:", "the array [48]"});
+  check_mentions(message(kValid, {"model.tied=1"}), {"model.tied:", "true or false", "number 1"});
+  check_mentions(message(kValid, {"model.tied=yes"}), {"model.tied:", "true or false", "\"yes\""});
+  check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\""});
+  check_mentions(message(kValid, {"model.mlp=64"}),
+                 {"model.mlp:", "an object with the keys kind, hidden", "the number 64"});
+  check_mentions(message(kValid, {"optimizer.lr=\"1e-3\""}),
+                 {"optimizer.lr:", "a number above 0", "without the quotes"});
+  check_mentions(message(kValid, {"eval.lengths=512"}),
+                 {"eval.lengths:", "an array", "number 512"});
+  check_mentions(message(kValid, {"eval.lengths=[16,\"32\"]"}), {"eval.lengths[1]:", "an integer"});
+  check_mentions(message(kValid, {"data.document_start=bos"}),
+                 {"data.document_start:", "or null", "\"bos\""});
+  check_mentions(message(kValid, {"optimizer.lr_multipliers=[1]"}),
+                 {"optimizer.lr_multipliers:", "an object, each value a number", "the array [1]"});
+}
+
+TEST_CASE("a value out of range is refused with the range") {
+  check_mentions(message(kValid, {"model.width=0"}), {"model.width:", "from 1 to", "the number 0"});
+  check_mentions(message(kValid, {"train.steps=-1"}), {"train.steps:", "from 1 to", "number -1"});
+  check_mentions(message(kValid, {"optimizer.lr=0"}), {"optimizer.lr:", "above 0", "limits"});
+  check_mentions(message(kValid, {"optimizer.lr=-1e-3"}), {"optimizer.lr:", "above 0"});
+  check_mentions(message(kValid, {"optimizer.betas=[0.9,1]"}),
+                 {"optimizer.betas[1]:", "of at least 0 and below 1", "the number 1"});
+  check_mentions(message(kValid, {"optimizer.betas=[-0.1,0.9]"}), {"optimizer.betas[0]:"});
+  check_mentions(message(kValid, {"optimizer.betas=[0.9]"}), {"optimizer.betas:", "exactly 2"});
+  check_mentions(message(kValid, {"optimizer.clip=-1"}), {"optimizer.clip:", "at least 0"});
+  check_mentions(message(kValid, {"schedule.min_ratio=1.5"}),
+                 {"schedule.min_ratio:", "from 0 to 1"});
+  check_mentions(message(kValid, {"model.norm.eps=0"}), {"model.norm.eps:", "above 0"});
+  check_mentions(message(kValid, {"checkpoint.keep=0"}), {"checkpoint.keep:", "from 1"});
+  check_mentions(message(kValid, {"log.every=0"}), {"log.every:", "from 1"});
+  check_mentions(message(kValid, {"eval.lengths=[16,16]", "data.val=v"}),
+                 {"eval.lengths:", "none twice", "16 twice"});
+  check_mentions(message(kValid, {"optimizer.lr_multipliers.prior=-1"}),
+                 {"optimizer.lr_multipliers.prior:", "at least 0"});
+}
+
+TEST_CASE("integers past any range are out of range, not wrapped") {
+  for (const char* n : {"18446744073709551615", "9223372036854775808", "99999999999999999999"}) {
+    check_mentions(message(kValid, {std::string("train.steps=") + n}),
+                   {"train.steps:", "from 1 to 1099511627776", "within these limits"});
+  }
+  check_mentions(message(kValid, {"seed=9223372036854775808"}),
+                 {"seed:", "from 0 to 9223372036854775807"});
+  check_mentions(message(kValid, {"seed=-1"}), {"seed:", "from 0"});
+}
+
+TEST_CASE("a word that is not among the choices is refused with the nearest") {
+  check_mentions(message(kValid, {"device=gpu"}),
+                 {"device:", "one of \"auto\", \"cpu\", \"cuda\"", "\"gpu\""});
+  check_mentions(message(kValid, {"train.precision=fp16"}),
+                 {"train.precision:", "one of \"fp32\", \"bf16\"", "did you mean"});
+  check_mentions(message(kValid, {"train.precision=f64"}), {"train.precision:", "\"fp32\""});
+  check_mentions(message(kValid, {"optimizer.name=adam"}),
+                 {"optimizer.name:", "did you mean \"radam\"?"});
+  check_mentions(message(kValid, {"model.mlp.kind=swigLU2"}), {"did you mean \"swiglu\"?"});
+  check_mentions(message(kValid, {"model.norm.kind=rms"}), {"did you mean \"rmsnorm\"?"});
+  check_mentions(message(kValid, {"model.init=gpt"}), {"did you mean \"gpt2\"?"});
+  check_mentions(message(kValid, {"schedule.name=cosin"}), {"did you mean \"cosine\"?"});
+}
+
+TEST_CASE("an unknown mechanism is refused with the known ones") {
+  check_mentions(message(kValid, {"model.attention.prior=ropes"}),
+                 {"model.attention.prior.name:", "\"nope\"", "\"alibi\"", "\"bam\"",
+                  "did you mean \"rope\"?"});
+  check_mentions(message(kValid, {"model.attention.scale=ssmx"}),
+                 {"model.attention.scale.name:", "did you mean \"ssmax\"?"});
+  check_mentions(message(kValid, {"model.attention.normalizer=entmax"}),
+                 {"model.attention.normalizer.name:", "\"softmax\""});
+  check_mentions(message(replaced("\"name\": \"ssmax\"", "")),
+                 {"run.json: model.attention.scale.name:", "no such key"});
+  check_mentions(message(replaced("{\"name\": \"ssmax\"}", "\"ssmax\"")),
+                 {"run.json: model.attention.scale:", "an object with a name", "write {\"name\""});
+}
+
+TEST_CASE("a mechanism's option is checked against that mechanism") {
+  check_mentions(message(replaced("\"init\": \"laplace\"", "\"int\": \"laplace\"")),
+                 {"run.json: model.attention.prior.int:", "only options of bam: init",
+                  "did you mean \"init\"?"});
+  check_mentions(message(replaced("laplace", "laplacian")),
+                 {"run.json: model.attention.prior.init:", "\"uniform\", \"laplace\"",
+                  "did you mean \"laplace\"?"});
+  check_mentions(message(kValid, {"model.attention.prior.share=1"}),
+                 {"model.attention.prior.share:", "true or false"});
+  check_mentions(message(kValid, {"model.attention.prior.train=[\"theta_gamma\"]"}),
+                 {"model.attention.prior.train[0]:", "\"theta_alpha\"", "did you mean"});
+  check_mentions(message(kValid, {"model.attention.prior.train=[\"theta_mu\",\"theta_mu\"]"}),
+                 {"model.attention.prior.train:", "twice"});
+  check_mentions(message(kValid, {"model.attention.prior={\"name\":\"rope\",\"theta\":0}"}),
+                 {"model.attention.prior.theta:", "from 1 to", "the number 0"});
+  check_mentions(message(kValid, {"model.attention.scale.offset=0.5"}),
+                 {"model.attention.scale.offset:", "an integer from 0 to 1"});
+  check_mentions(message(kValid, {"model.attention.scale.scale_bias=true"}),
+                 {"model.attention.scale.scale_bias:", "\"auto\", \"true\", \"false\"",
+                  "in double quotes: \"true\""});
+}
+
+TEST_CASE("options left over from another mechanism are all named, with the way out") {
+  const std::string what = message(kValid, {"model.attention.prior.name=rope"});
+  check_mentions(what, {"model.attention.prior.init:", "options of rope: theta",
+                        "\"init\" (an option of bam)", "--set model.attention.prior=rope"});
+  CHECK(message(kValid, {"model.attention.prior=rope"}).empty());
+  check_mentions(
+      message(kValid, {"model.attention.prior.share=true", "model.attention.prior.name=nope"}),
+      {"no options, nope has none", "\"init\"", "\"share\""});
+}
+
+TEST_CASE("a file name with a NUL character is refused") {
+  check_mentions(message(replaced("\"out\"", "\"o\\u0000ut\"")),
+                 {"run.json: out_dir:", "remove the NUL"});
+}
+
+TEST_CASE("an error says which override caused it") {
+  check_mentions(message(kValid, {"seed=1", "model.widht=3"}),
+                 {"--set model.widht=3: model.widht:"});
+  check_mentions(message(kValid, {"model={\"width\":3}"}),
+                 {"--set model={\"width\":3}: model.vocab:"});
+  check_mentions(message(kValid, {"model.heads=5"}), {"--set model.heads=5: model.heads:"});
+}
+
+TEST_CASE("a file that cannot be read is an error of its own kind") {
+  const auto code = [](const std::string& path) {
+    try {
+      bamtrain::read_run_config(path, {});
+    } catch (const bamtrain::Error& e) {
+      check_mentions(e.what(), {path.c_str(), "remedy"});
+      return e.code();
+    }
+    return bamtrain::ExitCode::ok;
+  };
+  std::string folder = (std::filesystem::temp_directory_path() / "config-XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  CHECK(code(folder) == bamtrain::ExitCode::io);
+  CHECK(code(folder + "/absent.json") == bamtrain::ExitCode::io);
+  std::ofstream(folder + "/large.json") << std::string(2 << 20, ' ');
+  CHECK(code(folder + "/large.json") == bamtrain::ExitCode::config);
+  std::ofstream(folder + "/empty.json") << "";
+  CHECK(code(folder + "/empty.json") == bamtrain::ExitCode::config);
+  std::ofstream(folder + "/good.json") << kValid;
+  CHECK(bamtrain::read_run_config(folder + "/good.json", {}).model.width == 48);
+  std::filesystem::remove_all(folder);
+}

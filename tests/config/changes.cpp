@@ -1,0 +1,63 @@
+#include "config/changes.h"
+
+#include "fixture.h"
+
+using bamtrain::changed_keys;
+using bamtrain::keys_refused_on_resume;
+using bamtrain::resolved_json;
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+namespace {
+
+Names refused(const Names& overrides, const Names& allow_change = {}) {
+  return keys_refused_on_resume(resolved_json(valid_with({"data.val=v"})),
+                                resolved_json(valid_with(overrides)), allow_change);
+}
+
+}  // namespace
+
+TEST_CASE("changed keys are named by their paths") {
+  const json a = {{"x", 1}, {"y", {{"z", "s"}, {"w", {1, 2}}}}};
+  CHECK(changed_keys(a, a).empty());
+  CHECK(changed_keys(a, {{"x", 2}, {"y", {{"z", "s"}, {"w", {1, 3}}}}}) == Names{"x", "y.w"});
+  CHECK(changed_keys(a, {{"x", 1}, {"v", 0}}) == Names{"v", "y.w", "y.z"});
+  CHECK(changed_keys({{"m", json::object()}}, {{"m", {{"prior", 0.5}}}}) == Names{"m.prior"});
+  CHECK(changed_keys({{"n", nullptr}}, {{"n", 0}}) == Names{"n"});
+}
+
+TEST_CASE("a change of prior shows its name and its options") {
+  const json a = resolved_json(valid_with({}));
+  const json b = resolved_json(valid_with({"model.attention.prior=rope"}));
+  CHECK(changed_keys(a, b) == Names{"model.attention.prior.init", "model.attention.prior.name",
+                                    "model.attention.prior.share", "model.attention.prior.theta",
+                                    "model.attention.prior.train"});
+}
+
+TEST_CASE("a resumed run may change paths, device, eval, log, checkpoint and where it stops") {
+  CHECK(refused({"data.val=v"}).empty());
+  CHECK(
+      refused({"out_dir=elsewhere", "data.train=moved", "data.val=moved", "device=cpu", "name=x",
+               "eval.every=2", "eval.lengths=[16]", "log.every=7", "checkpoint.every=3",
+               "checkpoint.resume=never", "checkpoint.allow_change=[\"seed\"]", "train.stop_at=5"})
+          .empty());
+}
+
+TEST_CASE("a resumed run may change nothing else") {
+  CHECK(refused({"model.tied=true"}) == Names{"model.tied"});
+  CHECK(refused({"seed=3", "train.steps=20", "optimizer.lr=1"}) ==
+        Names{"optimizer.lr", "seed", "train.steps"});
+  CHECK(refused({"data.sequence_length=8", "data.shuffle=false", "train.lanes=4"}) ==
+        Names{"data.sequence_length", "data.shuffle", "train.lanes"});
+  CHECK(refused({"train.precision=bf16"}) == Names{"train.precision"});
+  CHECK(refused({"optimizer.lr_multipliers.prior=2"}) == Names{"optimizer.lr_multipliers.prior"});
+  CHECK(refused({"model.attention.prior.share=true"}) == Names{"model.attention.prior.share"});
+}
+
+TEST_CASE("what allow_change names may change, a group with all below it") {
+  CHECK(refused({"optimizer.lr=1"}, {"optimizer.lr"}).empty());
+  CHECK(refused({"optimizer.lr=1", "seed=2"}, {"optimizer"}) == Names{"seed"});
+  CHECK(refused({"model.attention.prior=rope"}, {"model.attention.prior"}).empty());
+  // A prefix of a name is not a group.
+  CHECK(refused({"train.steps=20"}, {"train.step"}) == Names{"train.steps"});
+}

@@ -1,0 +1,77 @@
+#pragma once
+// A small valid configuration, and the message of the error that a changed one gives.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "config/reader.h"
+#include "core/error.h"
+
+inline const std::string kValid = R"({
+  "config_version": 1,
+  "out_dir": "out",
+  "model": {
+    "vocab": 96,
+    "width": 48,
+    "layers": 2,
+    "heads": 4,
+    "mlp": {"hidden": 64},
+    "attention": {
+      "prior": {"name": "bam", "init": "laplace"},
+      "scale": {"name": "ssmax"}
+    }
+  },
+  "data": {"train": "tokens/train", "sequence_length": 16},
+  "train": {"steps": 10, "tokens_per_step": 256, "micro_batch": 2}
+})";
+
+/// A configuration with one key changed, by the --set that a user would type.
+inline bamtrain::RunConfig valid_with(const std::vector<std::string>& overrides) {
+  return bamtrain::read_run_config_text(kValid, "run.json", overrides);
+}
+
+/// The message of the error that reading gives; empty where there is none.
+inline std::string message(const std::string& text, const std::vector<std::string>& overrides = {},
+                           bamtrain::ExitCode code = bamtrain::ExitCode::config) {
+  try {
+    bamtrain::read_run_config_text(text, "run.json", overrides);
+  } catch (const bamtrain::Error& e) {
+    CHECK(e.code() == code);
+    return e.what();
+  }
+  return "";
+}
+
+/// kValid with the first occurrence of `from` replaced.
+inline std::string replaced(const std::string& from, const std::string& to) {
+  std::string text = kValid;
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+inline void check_mentions(const std::string& text, std::initializer_list<const char*> parts) {
+  INFO("the message: " << text);
+  for (const char* part : parts) {
+    INFO("must mention: " << part);
+    CHECK(text.find(part) != std::string::npos);
+  }
+}
+
+/// The configurations that come with the program, in order of their names.
+inline std::vector<std::filesystem::path> shipped_configs() {
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  const std::filesystem::path folder = std::filesystem::path(source ? source : ".") / "configs";
+  std::vector<std::filesystem::path> out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") out.push_back(entry.path());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}

@@ -1,0 +1,106 @@
+// What the parser refuses, and where it says so.
+
+#include "config/strict_json.h"
+#include "fixture.h"
+
+using bamtrain::Error;
+using bamtrain::parse_json_strict;
+
+namespace {
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_json_strict(text, "f");
+  } catch (const Error& e) {
+    CHECK(e.code() == bamtrain::ExitCode::config);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("every kind of JSON value is read as it is written") {
+  const nlohmann::json v = parse_json_strict(
+      R"( {"a": [1, -2, 0.5, "x\n\u00e9", true, false, null], "b": {"c": {}}} )", "f");
+  CHECK(v["a"][0] == 1);
+  CHECK(v["a"][1] == -2);
+  CHECK(v["a"][2] == 0.5);
+  CHECK(v["a"][3] == "x\n\xc3\xa9");
+  CHECK(v["a"][4] == true);
+  CHECK(v["a"][6].is_null());
+  CHECK(v["b"]["c"].empty());
+  CHECK(v.size() == 2);
+}
+
+TEST_CASE("a duplicate key is named with its path, line and column") {
+  check_mentions(refusal("{\"a\": 1,\n  \"b\": {\"c\": 1, \"d\": 2,\n \"c\": 3}}"),
+                 {"f:3:2:", "\"b.c\"", "second time", "remove one"});
+}
+
+TEST_CASE("duplicates are found whatever their spelling") {
+  check_mentions(refusal("{\"ab\": 1, \"a\\u0062\": 2}"), {"f:1:11:", "\"ab\""});
+  check_mentions(refusal("{\"a\\\"\": 1, \"a\\\"\": 2}"), {"f:1:12:"});
+  check_mentions(refusal("[{\"a\": 1}, {\"a\": 1, \"a\": 2}]"), {"f:1:21:"});
+  CHECK(refusal("[{\"a\": 1}, {\"a\": 2}]").empty());
+}
+
+TEST_CASE("text after the value is refused at its place") {
+  check_mentions(refusal("{}\n{}"), {"f:2:1:", "trailing text", "remove"});
+  check_mentions(refusal("{} x"), {"f:1:4:", "trailing text"});
+  check_mentions(refusal("{\"a\": 1}}"), {"f:1:9:", "trailing text"});
+  CHECK(refusal("{}  \n\t\r\n").empty());
+}
+
+TEST_CASE("a NUL byte does not hide what follows it") {
+  check_mentions(refusal(std::string("{}\0{", 4)), {"f:1:3:", "NUL"});
+  check_mentions(refusal(std::string("{\"a\0\": 1}", 9)), {"f:1:4:", "NUL"});
+}
+
+TEST_CASE("comments and spare commas are refused with the remedy") {
+  check_mentions(refusal("{\n// no\n}"), {"f:2:1:", "remove the comment"});
+  check_mentions(refusal("{/* no */}"), {"f:1:2:", "remove the comment"});
+  check_mentions(refusal("{} # no"), {"f:1:4:", "trailing"});
+  check_mentions(refusal("{\"a\": 1,\n}"), {"f:2:1:", "remove the comma"});
+  check_mentions(refusal("[1, 2, ]"), {"f:1:8:", "remove the comma"});
+}
+
+TEST_CASE("damaged text is refused where it is damaged") {
+  check_mentions(refusal("{\"a\": 1 \"b\": 2}"), {"f:1:", "valid JSON"});
+  check_mentions(refusal("{'a': 1}"), {"f:1:2:"});
+  check_mentions(refusal("{\"a\": 01}"), {"f:1:8:"});
+  check_mentions(refusal("{\"a\": NaN}"), {"f:1:7:"});
+  check_mentions(refusal("{\"a\": 1e999}"), {"f:1:", "1e999"});
+  check_mentions(refusal("{\"a\": \"\xff\"}"), {"f:1:8:", "UTF-8"});
+  check_mentions(refusal(""), {"f:1:1:", "empty"});
+  check_mentions(refusal("{\"a\": [1, 2"), {"f:1:", "cut off"});
+}
+
+TEST_CASE("nesting has a limit, so that no text exhausts the stack") {
+  CHECK(refusal(std::string(100, '[') + std::string(100, ']')).empty());
+  check_mentions(refusal(std::string(101, '[') + std::string(101, ']')),
+                 {"f:1:101:", "100 levels"});
+  check_mentions(refusal(std::string(1000000, '[')), {"100 levels"});
+}
+
+TEST_CASE("a configuration cut off at any byte is an error") {
+  for (size_t length = 0; length < kValid.size(); ++length) {
+    INFO("cut after " << length << " bytes");
+    const std::string what = message(kValid.substr(0, length));
+    CHECK(what.find("run.json:") == 0);
+    CHECK(what.find("remedy: ") != std::string::npos);
+  }
+  CHECK(message(kValid).empty());
+}
+
+TEST_CASE("a configuration with any byte replaced is read or refused, never anything else") {
+  int refused = 0;
+  for (size_t at = 0; at < kValid.size(); ++at) {
+    for (const char c : {'\0', '"', '{', '}', ',', '9', '\xff', 'e', '-', '\\'}) {
+      std::string text = kValid;
+      text[at] = c;
+      refused += !message(text).empty();
+    }
+  }
+  CHECK(refused > static_cast<int>(kValid.size()) * 5);
+}

@@ -1,0 +1,88 @@
+#include "config/overrides.h"
+
+#include "fixture.h"
+
+using bamtrain::parse_override;
+
+TEST_CASE("the value of an override is JSON, or else a bare string") {
+  const auto value = [](const std::string& text) { return parse_override("k=" + text).value; };
+  CHECK(value("3") == 3);
+  CHECK(value("-1.5e-3") == -1.5e-3);
+  CHECK(value("true") == true);
+  CHECK(value("null").is_null());
+  CHECK(value("[1,2]") == nlohmann::json({1, 2}));
+  CHECK(value("{\"a\":{\"b\":1}}")["a"]["b"] == 1);
+  CHECK(value("\"3\"") == "3");
+  CHECK(value("rope") == "rope");
+  CHECK(value("") == "");
+  CHECK(value("a=b") == "a=b");
+  CHECK(value("data/*.bin") == "data/*.bin");
+  CHECK(value("1.2.3") == "1.2.3");
+  CHECK(value("nan") == "nan");
+}
+
+TEST_CASE("an override without a key or a value is refused as misuse of the command line") {
+  for (const char* text : {"model.width", "=3", ".a=3", "a.=3", "a..b=3", ""}) {
+    check_mentions(message(kValid, {text}, bamtrain::ExitCode::usage), {"--set", "key=value"});
+  }
+}
+
+TEST_CASE("an override that begins like JSON must be JSON") {
+  check_mentions(message(kValid, {"eval.lengths=[512,"}), {"--set eval.lengths=[512,", "cut off"});
+  check_mentions(message(kValid, {"name=\"x"}), {"--set name=\"x", "valid JSON"});
+  check_mentions(message(kValid, {"optimizer={\"lr\":1,\"lr\":2}"}), {"--set", "second time"});
+  check_mentions(message(kValid, {"name=\xff"}), {"--set", "UTF-8"});
+}
+
+TEST_CASE("an override reaches any key, in the file or not") {
+  CHECK(valid_with({"model.width=96"}).model.width == 96);
+  CHECK(valid_with({"model.norm.kind=layernorm"}).model.norm.kind == bamtrain::NormKind::layernorm);
+  CHECK(valid_with({"data.train=shards/*.bin"}).data.train == "shards/*.bin");
+  CHECK(valid_with({"data.val=v", "eval.lengths=[16,32]"}).eval.lengths ==
+        std::vector<int64_t>{16, 32});
+  CHECK(valid_with({"data.document_start=7", "data.document_start=null"}).data.document_start ==
+        std::nullopt);
+  CHECK(valid_with({"optimizer.lr_multipliers.theta_beta=0.5"})
+            .optimizer.lr_multipliers.at("theta_beta") == 0.5);
+}
+
+TEST_CASE("of two overrides of a key the last one counts") {
+  CHECK(valid_with({"train.steps=20", "train.steps=30"}).train.steps == 30);
+}
+
+TEST_CASE("an override of an object replaces it whole") {
+  const auto c = valid_with({"model.attention={\"scale\":{\"name\":\"ssmax\",\"offset\":1}}"});
+  CHECK(c.model.attention.prior.name == "nope");
+  CHECK(c.model.attention.scale.options.number("offset") == 1.0);
+}
+
+TEST_CASE("a mechanism is replaced by name or by object, with its own defaults") {
+  const auto by_name = valid_with({"model.attention.prior=rope"}).model.attention.prior;
+  CHECK(by_name.name == "rope");
+  CHECK(by_name.options.number("theta") == 500000.0);
+  CHECK_FALSE(by_name.options.has("init"));
+  const auto by_object = valid_with({"model.attention.prior={\"name\":\"rope\",\"theta\":1e4}"});
+  CHECK(by_object.model.attention.prior.options.number("theta") == 10000.0);
+  const auto then_option =
+      valid_with({"model.attention.prior=rope", "model.attention.prior.theta=123"});
+  CHECK(then_option.model.attention.prior.options.number("theta") == 123.0);
+  const auto same = valid_with({"model.attention.prior=bam"}).model.attention.prior;
+  CHECK(same.options.text("init") == "uniform");
+  CHECK(valid_with({"model.attention.normalizer=softmax"}).model.attention.normalizer ==
+        bamtrain::NormalizerKind::softmax);
+}
+
+TEST_CASE("an override cannot pass through a value") {
+  check_mentions(message(kValid, {"model.width.x=3"}),
+                 {"--set model.width.x=3", "an object at \"model.width\"", "the number 48"});
+  check_mentions(message(kValid, {"optimizer.betas=[0.9,0.99]", "optimizer.betas.0=0.5"}),
+                 {"--set optimizer.betas.0=0.5", "as a whole"});
+}
+
+TEST_CASE("an unknown key in an override is refused as in a file") {
+  check_mentions(
+      message(kValid, {"model.widht=3"}),
+      {"--set model.widht=3: model.widht:", "unknown key", "did you mean \"model.width\"?"});
+  check_mentions(message(kValid, {"optimiser.lr=3"}),
+                 {"optimiser:", "did you mean \"optimizer\"?"});
+}

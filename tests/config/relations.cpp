@@ -1,0 +1,156 @@
+// Values that are fine alone and wrong together.
+
+#include "config/validate.h"
+#include "fixture.h"
+
+TEST_CASE("heads divide the width, and the remedy does too") {
+  check_mentions(message(kValid, {"model.heads=5"}),
+                 {"model.heads:", "a divisor of model.width = 48", "found 5", "use 4 or 6"});
+  check_mentions(message(kValid, {"model.heads=100"}), {"model.heads:", "use 48,"});
+  CHECK(message(kValid, {"model.heads=6"}).empty());
+}
+
+TEST_CASE("key and value heads divide the heads") {
+  check_mentions(message(kValid, {"model.kv_heads=3"}),
+                 {"model.kv_heads:", "a divisor of model.heads = 4", "found 3", "use 2 or 4"});
+  check_mentions(message(kValid, {"model.kv_heads=8"}), {"model.kv_heads:", "found 8", "use 4,"});
+  CHECK(valid_with({"model.kv_heads=2"}).model.kv_heads == 2);
+}
+
+TEST_CASE("rope needs an even head dimension") {
+  check_mentions(message(kValid, {"model.heads=16", "model.attention.prior=rope"}),
+                 {"model.attention.prior", "even head dimension", "found 3", "change model.width"});
+  CHECK(message(kValid, {"model.heads=16"}).empty());
+}
+
+TEST_CASE("sequences fit into a learned table of positions") {
+  const std::string prior = "model.attention.prior={\"name\":\"learned\",\"positions\":";
+  check_mentions(
+      message(kValid, {prior + "15}"}),
+      {"model.attention.prior.positions", "data.sequence_length = 16", "found 15", "raise it"});
+  CHECK(message(kValid, {prior + "16}"}).empty());
+  check_mentions(message(kValid, {prior + "20}", "data.val=v", "eval.lengths=[16,21]"}),
+                 {"eval.lengths:", "the 20 positions", "\"learned\"", "found 21", "remove"});
+  check_mentions(message(kValid, {prior + "0}", "data.val=v", "eval.lengths=[17]"}),
+                 {"eval.lengths:", "the 16 positions"});
+  CHECK(message(kValid, {prior + "20}", "data.val=v", "eval.lengths=[16,20]"}).empty());
+  CHECK(message(kValid, {"data.val=v", "eval.lengths=[4096]"}).empty());
+}
+
+TEST_CASE("a step is a whole number of micro-batches") {
+  check_mentions(message(kValid, {"train.tokens_per_step=250"}),
+                 {"train.tokens_per_step:", "train.micro_batch * data.sequence_length = 32",
+                  "found 250", "use 224 or 256"});
+  check_mentions(message(kValid, {"train.tokens_per_step=8"}),
+                 {"train.tokens_per_step:", "found 8", "use 32,"});
+}
+
+TEST_CASE("lanes default to the largest power of two up to 8 that divides the micro-batches") {
+  // Micro-batches of a step, and the lanes that follow.
+  const std::vector<std::pair<int, int>> expected = {{1, 1}, {2, 2},  {3, 1},  {4, 4},  {6, 2},
+                                                     {8, 8}, {12, 4}, {16, 8}, {24, 8}, {72, 8}};
+  for (const auto& [micro_batches, lanes] : expected) {
+    INFO(micro_batches << " micro-batches");
+    const std::string tokens = std::to_string(32 * micro_batches);
+    CHECK(valid_with({"train.tokens_per_step=" + tokens}).train.lanes == lanes);
+  }
+  CHECK(valid_with({"train.tokens_per_step=512", "train.lanes=16"}).train.lanes == 16);
+  CHECK(valid_with({"train.lanes=1"}).train.lanes == 1);
+}
+
+TEST_CASE("lanes that do not divide the micro-batches are refused") {
+  check_mentions(message(kValid, {"train.lanes=3"}),
+                 {"train.lanes:", "a power of two", "the 8 micro-batches", "found 3", "up to 8"});
+  check_mentions(message(kValid, {"train.lanes=16"}), {"train.lanes:", "found 16", "up to 8"});
+  check_mentions(message(kValid, {"train.tokens_per_step=96", "train.lanes=2"}),
+                 {"train.lanes:", "the 3 micro-batches", "use 1,"});
+}
+
+TEST_CASE("warm-up, stop and decay lie within the steps") {
+  check_mentions(message(kValid, {"schedule.warmup_steps=11"}),
+                 {"schedule.warmup_steps:", "at most train.steps = 10", "found 11", "raise"});
+  CHECK(message(kValid, {"schedule.warmup_steps=10"}).empty());
+  check_mentions(message(kValid, {"train.stop_at=11"}),
+                 {"train.stop_at:", "at most train.steps = 10", "found 11", "lower it"});
+  CHECK(message(kValid, {"train.stop_at=10"}).empty());
+  check_mentions(
+      message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=4", "schedule.decay_steps=7"}),
+      {"schedule.decay_steps:", "from 1 to", "= 6", "found 7"});
+  check_mentions(message(kValid, {"schedule.name=wsd"}), {"schedule.decay_steps:", "found 0"});
+  CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=4", "schedule.decay_steps=6"})
+            .empty());
+}
+
+TEST_CASE("an undefined combination is refused by name") {
+  check_mentions(message(kValid, {"schedule.decay_steps=3"}),
+                 {"schedule.decay_steps:", "schedule.name is \"wsd\"", "found 3", "remove it"});
+  check_mentions(message(kValid, {"eval.every=5"}),
+                 {"data.val:", "shards to validate on", "none", "set data.val"});
+  check_mentions(message(kValid, {"eval.lengths=[16]"}), {"data.val:"});
+  check_mentions(message(kValid, {"checkpoint.keep_every=4"}),
+                 {"checkpoint.keep_every:", "checkpoint.every = 0", "set checkpoint.every"});
+  check_mentions(message(kValid, {"checkpoint.keep_every=4", "checkpoint.every=3"}),
+                 {"checkpoint.keep_every:", "a multiple of checkpoint.every = 3", "found 4"});
+  check_mentions(message(kValid, {"eval.tokens=15", "data.val=v"}),
+                 {"eval.tokens:", "data.sequence_length = 16", "found 15", "raise it"});
+}
+
+TEST_CASE("the token that begins a document is in the vocabulary") {
+  check_mentions(message(kValid, {"data.document_start=96"}),
+                 {"data.document_start:", "below model.vocab = 96", "found 96"});
+  CHECK(valid_with({"data.document_start=95"}).data.document_start == 95);
+}
+
+TEST_CASE("learning rates are multiplied for parameters that exist") {
+  const auto c = valid_with({"optimizer.lr_multipliers={\"prior\":0.1,\"theta_alpha\":2,\"s\":3}"});
+  CHECK(c.optimizer.lr_multipliers ==
+        std::map<std::string, double>{{"prior", 0.1}, {"s", 3.0}, {"theta_alpha", 2.0}});
+  check_mentions(message(kValid, {"optimizer.lr_multipliers.theta_alfa=1"}),
+                 {"optimizer.lr_multipliers.theta_alfa:", "prior, scale, theta_alpha",
+                  "did you mean \"theta_alpha\"?"});
+  check_mentions(
+      message(kValid, {"optimizer.lr_multipliers.theta_alpha=1", "model.attention.prior=rope"}),
+      {"optimizer.lr_multipliers.theta_alpha:", "one of prior, scale, s"});
+}
+
+TEST_CASE("keys allowed to change on resume are known keys") {
+  CHECK(message(kValid, {"checkpoint.allow_change=[\"optimizer.lr\",\"schedule\","
+                         "\"model.attention.prior.share\"]"})
+            .empty());
+  check_mentions(
+      message(kValid, {"checkpoint.allow_change=[\"optimiser.lr\"]"}),
+      {"checkpoint.allow_change:", "\"optimiser.lr\"", "did you mean \"optimizer.lr\"?"});
+  check_mentions(message(kValid, {"checkpoint.allow_change=[\"lr\"]"}),
+                 {"checkpoint.allow_change:", "did you mean \"optimizer.lr\"?"});
+  check_mentions(message(kValid, {"checkpoint.allow_change=[\"optimizer.lr.x\"]"}),
+                 {"checkpoint.allow_change:", "did you mean \"optimizer.lr\"?"});
+}
+
+TEST_CASE("a struct filled by a program is checked like a file") {
+  bamtrain::RunConfig c = valid_with({});
+  CHECK_NOTHROW(bamtrain::validate(c));
+  c.train.lanes = 0;
+  c.model.kv_heads = 0;
+  CHECK_NOTHROW(bamtrain::validate(c));
+  const auto refusal = [](const bamtrain::RunConfig& config) -> std::string {
+    try {
+      bamtrain::validate(config);
+    } catch (const bamtrain::Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  bamtrain::RunConfig wide = c;
+  wide.model.width = 50;
+  CHECK(refusal(wide).find("model.heads: expected a divisor") == 0);
+  bamtrain::RunConfig rate = c;
+  rate.optimizer.lr = std::numeric_limits<double>::quiet_NaN();
+  CHECK(refusal(rate).find("optimizer.lr: expected a number above 0") == 0);
+  bamtrain::RunConfig decay = c;
+  decay.optimizer.weight_decay = std::numeric_limits<double>::infinity();
+  CHECK(refusal(decay).find("optimizer.weight_decay:") == 0);
+  bamtrain::RunConfig prior = c;
+  prior.model.attention.prior.name = "sundial";
+  CHECK(refusal(prior).find("model.attention.prior") == 0);
+  CHECK(refusal(bamtrain::RunConfig{}).find("out_dir:") == 0);
+}

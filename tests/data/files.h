@@ -1,0 +1,110 @@
+#pragma once
+// Folders, bytes and errors for the tests of src/data. Shards are made here byte by byte, by
+// nothing that src/data has.
+
+#include <stdlib.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/error.h"
+
+namespace bamtrain::testing {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "bamtrain-data-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  /// The folder's entries, so that a test sees what was left behind.
+  int64_t entries() const { return std::distance(std::filesystem::directory_iterator(path_), {}); }
+
+ private:
+  std::string path_;
+};
+
+inline void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  out.close();
+  REQUIRE(out);
+}
+
+inline std::string read_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+/// `value` as `width` little-endian bytes.
+inline std::string little_endian(uint32_t value, int width) {
+  std::string bytes;
+  for (int i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
+  return bytes;
+}
+
+/// A file of llm.c's layout, whatever its fields say.
+inline std::string shard_bytes(int32_t magic, int32_t version, int32_t count, int width,
+                               const std::vector<uint32_t>& tokens) {
+  std::string bytes = little_endian(static_cast<uint32_t>(magic), 4) +
+                      little_endian(static_cast<uint32_t>(version), 4) +
+                      little_endian(static_cast<uint32_t>(count), 4) + std::string(253 * 4, '\0');
+  for (uint32_t t : tokens) bytes += little_endian(t, width);
+  return bytes;
+}
+
+/// A good shard of uint16 tokens.
+inline std::string shard_bytes(const std::vector<uint32_t>& tokens) {
+  return shard_bytes(20240520, 1, static_cast<int32_t>(tokens.size()), 2, tokens);
+}
+
+/// Good shards a.bin, b.bin, ... with these tokens.
+inline void write_shards(const TemporaryFolder& folder,
+                         const std::vector<std::vector<uint32_t>>& shards) {
+  for (size_t i = 0; i < shards.size(); ++i) {
+    write_bytes(folder.file(std::string(1, static_cast<char>('a' + i)) + ".bin"),
+                shard_bytes(shards[i]));
+  }
+}
+
+/// first, first + 1, ..., `count` of them.
+inline std::vector<uint32_t> counting(uint32_t first, size_t count) {
+  std::vector<uint32_t> v(count);
+  for (size_t i = 0; i < count; ++i) v[i] = first + static_cast<uint32_t>(i);
+  return v;
+}
+
+/// The message of the Error with this code that `f` throws.
+template <class F>
+std::string error_of(ExitCode code, F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    CHECK(static_cast<int>(e.code()) == static_cast<int>(code));
+    return e.what();
+  }
+  FAIL("an Error was expected");
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,196 @@
+#include "data/manifest.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/error.h"
+#include "files.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+
+const std::string kA(64, 'a');
+const std::string kB = std::string(32, '0') + std::string(32, '9');
+
+Manifest example() {
+  Manifest m;
+  m.tokenizer_sha256 = kA;
+  m.vocab = 32768;
+  m.bos = 1;
+  m.document_start = 1;
+  m.tokens = 4294967300;  // past 2^32
+  m.documents = 7;
+  m.shards = {{"000000.bin", 2147483647, 3, kA},
+              {"000001.bin", 2147483647, 4, kB},
+              {"000002.bin", 6, 0, kA}};
+  return m;
+}
+
+/// The same by hand: the documented format.
+const std::string kExample =
+    R"({"format": 1,
+        "tokenizer": {"sha256": ")" +
+    kA + R"(", "vocab": 32768, "bos": 1, "eos": null},
+        "document_start": 1, "tokens": 4294967300, "documents": 7,
+        "shards": [
+          {"file": "000000.bin", "tokens": 2147483647, "documents": 3, "sha256": ")" +
+    kA + R"("},
+          {"file": "000001.bin", "tokens": 2147483647, "documents": 4, "sha256": ")" +
+    kB + R"("},
+          {"file": "000002.bin", "tokens": 6, "documents": 0, "sha256": ")" +
+    kA + R"("}]})";
+
+std::string replaced(const std::string& from, const std::string& to) {
+  std::string text = kExample;
+  const size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+/// The Error of reading this text; it names the file.
+std::string refusal(const std::string& text) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("manifest.json");
+  write_bytes(path, text);
+  const std::string message = error_of(ExitCode::data, [&] { read_manifest(path); });
+  CHECK(contains(message, path));
+  CHECK(contains(message, "remedy"));
+  return message;
+}
+
+TEST_CASE("a manifest written by hand in the documented format is read") {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("manifest.json"), kExample);
+  CHECK(read_manifest(folder.file("manifest.json")) == example());
+}
+
+TEST_CASE("a manifest comes back as it was written") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("manifest.json");
+  Manifest m = example();
+  write_manifest(path, m);
+  CHECK(read_manifest(path) == m);
+  m.bos.reset();
+  m.document_start.reset();
+  m.eos = 32767;
+  m.shards.clear();
+  m.tokens = m.documents = 0;
+  write_manifest(path, m);
+  CHECK(read_manifest(path) == m);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a manifest that cannot be opened is an io error") {
+  const TemporaryFolder folder;
+  const std::string missing = folder.file("manifest.json");
+  CHECK(contains(error_of(ExitCode::io, [&] { read_manifest(missing); }), missing));
+  CHECK(contains(error_of(ExitCode::io, [&] { read_manifest(folder.path()); }), folder.path()));
+}
+
+TEST_CASE("a manifest cut off anywhere is refused") {
+  for (size_t n = 0; n < kExample.size(); ++n) {
+    INFO(n << " bytes");
+    CHECK(contains(refusal(kExample.substr(0, n)), "expected JSON"));
+  }
+}
+
+TEST_CASE("each damaged field of a manifest is named") {
+  struct Case {
+    std::string from, to, field, expected;
+  };
+  const std::string trillion = "1000000000000", huge = "18446744073709551615";
+  const std::vector<Case> cases = {
+      {"\"format\": 1", "\"format\": 2", ": format", "newer bamtrain"},
+      {"\"format\": 1", "\"format\": 0", ": format", "an integer from 1"},
+      {"\"format\": 1", "\"format\": \"1\"", ": format", "found string"},
+      {"\"format\": 1,", "", ": format", "this field"},
+      {"\"format\": 1", "\"format\": 1, \"extra\": 1", ": extra", "an unknown field"},
+      {"\"format\": 1", "\"format\": 1, \"format\": 1", ": format", "this field once"},
+      {"\"eos\": null", "\"eos\": null, \"bos\": 2", ": bos", "this field once"},
+      {"\"eos\": null", "\"eos\": null, \"pad\": 2", "tokenizer.pad", "an unknown field"},
+      {", \"eos\": null", "", "tokenizer.eos", "this field"},
+      {"\"eos\": null", "\"eos\": 32768", "tokenizer.eos", "from 0 to 32767"},
+      {"\"bos\": 1", "\"bos\": -1", "tokenizer.bos", "from 0 to 32767"},
+      {"\"bos\": 1", "\"bos\": true", "tokenizer.bos", "found boolean"},
+      {"\"vocab\": 32768", "\"vocab\": 0", "tokenizer.vocab", "from 1 to"},
+      {"\"vocab\": 32768", "\"vocab\": 1.5", "tokenizer.vocab", "found 1.5"},
+      {"\"vocab\": 32768", "\"vocab\": " + huge, "tokenizer.vocab", huge},
+      {"\"sha256\": \"a", "\"sha256\": \"A", "tokenizer.sha256", "64 lower-case hex"},
+      {"\"sha256\": \"a", "\"sha256\": \"", "tokenizer.sha256", "64 lower-case hex"},
+      {"\"document_start\": 1", "\"document_start\": 40000", ": document_start", "from 0 to"},
+      {"4294967300", "4294967301", ": tokens", "4294967300, the sum"},
+      {"4294967300", huge, ": tokens", huge},
+      {"4294967300", "9223372036854775808", ": tokens", "9223372036854775808"},
+      {"4294967300", "18446744073709551616", ": tokens", "an integer"},
+      {"\"documents\": 7", "\"documents\": 8", ": documents", "7, the sum"},
+      {"\"tokens\": 6", "\"tokens\": 2147483648", "shards[2].tokens", "2147483648"},
+      {"\"tokens\": 6", "\"tokens\": " + trillion, "shards[2].tokens", trillion},
+      {"\"tokens\": 6", "\"tokens\": 6e0", "shards[2].tokens", "an integer"},
+      {"\"documents\": 0", "\"documents\": 7", "shards[2].documents", "from 0 to 6"},
+      {"\"file\": \"000001.bin\", ", "", "shards[1].file", "this field"},
+      {"000001.bin", "000000.bin", "shards[1].file", "000000.bin again"},
+      {"000001.bin", "../1.bin", "shards[1].file", "in the manifest's folder"},
+      {"000001.bin", "..", "shards[1].file", "in the manifest's folder"},
+      {"000001.bin", "a\\u0000b", "shards[1].file", "in the manifest's folder"},
+      {"000001.bin", "", "shards[1].file", "in the manifest's folder"},
+      {"\"file\": \"000001.bin\"", "\"file\": 1", "shards[1].file", "a string"},
+      {"{\"file\": \"000000.bin\"", "null, {\"file\": \"000000.bin\"", "shards[0]", "an object"},
+      {"\"shards\": [", "\"other\": [", ": other", "an unknown field"},
+      {"000001.bin", "\xFF", "expected JSON", "UTF-8"},
+      {"4294967300", "1e999", "expected JSON", "range"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.from << " -> " << c.to);
+    const std::string message = refusal(replaced(c.from, c.to));
+    INFO(message);
+    CHECK(contains(message, c.field));
+    CHECK(contains(message, c.expected));
+  }
+  CHECK(contains(refusal("[]"), "an object"));
+  CHECK(contains(refusal(kExample + "{}"), "expected JSON"));
+  CHECK(contains(refusal(std::string(100000, '[')), "expected JSON"));
+}
+
+TEST_CASE("a manifest that could not be read is not written") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("manifest.json");
+  write_manifest(path, example());
+  Manifest m = example();
+  m.tokens += 1;
+  CHECK(contains(error_of(ExitCode::data, [&] { write_manifest(path, m); }), "the sum"));
+  m = example();
+  m.shards[0].file = "\xFF.bin";
+  CHECK(contains(error_of(ExitCode::data, [&] { write_manifest(path, m); }), "UTF-8"));
+  CHECK(read_manifest(path) == example());
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("a manifest that cannot be written leaves the old one and no temporary") {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("file"), "");
+  const std::string nowhere = folder.file("file/manifest.json");
+  CHECK(contains(error_of(ExitCode::io, [&] { write_manifest(nowhere, example()); }), nowhere));
+
+  struct stat status;
+  if (::stat("/dev/full", &status) != 0 || !S_ISCHR(status.st_mode)) {
+    WARN("skipped: there is no /dev/full");
+    return;
+  }
+  const std::string path = folder.file("manifest.json");
+  write_manifest(path, example());
+  REQUIRE(::symlink("/dev/full", (path + ".tmp").c_str()) == 0);
+  Manifest other = example();
+  other.vocab = 50000;
+  CHECK(contains(error_of(ExitCode::io, [&] { write_manifest(path, other); }), "No space left"));
+  CHECK(read_manifest(path) == example());
+  CHECK(folder.entries() == 2);
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,115 @@
+#include "dist/communicator.h"
+
+#include <string>
+
+#include "catch.h"
+#include "core/error.h"
+#include "dist/launch.h"
+#include "launch_environment.h"
+
+namespace bamtrain {
+namespace {
+
+std::string message_of(int size, int64_t lanes) {
+  try {
+    check_process_count(size, lanes);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::distributed);
+    return e.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a process started directly is its own communicator") {
+  const LaunchEnvironment nothing{};
+  const auto communicator = make_communicator();
+  CHECK(communicator->rank() == 0);
+  CHECK(communicator->size() == 1);
+  float f[] = {1.5f, -2.0f};
+  double d[] = {0.25};
+  communicator->all_reduce_sum(f, 2);
+  communicator->all_reduce_sum(d, 1);
+  CHECK(f[0] == 1.5f);
+  CHECK(f[1] == -2.0f);
+  CHECK(d[0] == 0.25);
+  CHECK(communicator->any(true));
+  CHECK_FALSE(communicator->any(false));
+  CHECK(communicator->max(-7) == -7);
+  communicator->broadcast(f, sizeof(f), 0);
+  CHECK(f[0] == 1.5f);
+  CHECK_THROWS_AS(communicator->broadcast(f, sizeof(f), 1), Error);
+  communicator->barrier();
+  CHECK(communicator->gather_strings("here") == std::vector<std::string>{"here"});
+  CHECK(communicator->scratch_bytes() == 0);
+  communicator->abort(3);  // nobody to release: returns
+}
+
+TEST_CASE("the number of processes is a power of two that divides the lanes") {
+  for (int64_t lanes : {1, 2, 4, 8, 16}) {
+    for (int size = 1; size <= 17; ++size) {
+      INFO(size << " processes, " << lanes << " lanes");
+      const bool allowed = size == 1 || (size == 2 && lanes >= 2) || (size == 4 && lanes >= 4) ||
+                           (size == 8 && lanes >= 8) || (size == 16 && lanes >= 16);
+      CHECK(message_of(size, lanes).empty() == allowed);
+    }
+  }
+  CHECK(contains(message_of(3, 8), "1, 2, 4 or 8"));
+  CHECK(contains(message_of(3, 8), "found 3"));
+  CHECK(contains(message_of(4, 2), "1 or 2"));
+  CHECK(contains(message_of(2, 1), "expected 1, "));
+  CHECK(contains(message_of(0, 4), "train.lanes = 4"));
+}
+
+TEST_CASE("launchers are known by their variables, the innermost first") {
+  {
+    const LaunchEnvironment nothing{};
+    CHECK_FALSE(detect_launch().parallel());
+  }
+  {
+    const LaunchEnvironment open_mpi{{"OMPI_COMM_WORLD_SIZE", "4"},
+                                     {"PMI_SIZE", "2"},
+                                     {"PMIX_RANK", "3"},
+                                     {"SLURM_STEP_NUM_TASKS", "1"}};
+    CHECK(detect_launch().variable == "OMPI_COMM_WORLD_SIZE");
+    CHECK(detect_launch().processes == 4);
+  }
+  {
+    const LaunchEnvironment mpich{{"PMI_SIZE", "2"}};
+    CHECK(detect_launch().processes == 2);
+  }
+  {
+    const LaunchEnvironment slurm{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "16"}};
+    CHECK(detect_launch().variable == "PMIX_RANK");
+    CHECK(detect_launch().processes == 16);
+  }
+  {
+    const LaunchEnvironment silent{{"PMIX_RANK", "0"}};
+    CHECK(detect_launch().parallel());
+    CHECK(detect_launch().processes == Launch::kUnknown);
+  }
+  for (const char* bad : {"", "four", "0", "-1", "2x", "99999999999"}) {
+    INFO(bad);
+    const LaunchEnvironment damaged{{"OMPI_COMM_WORLD_SIZE", bad}};
+    CHECK_THROWS_AS(detect_launch(), Error);
+  }
+}
+
+TEST_CASE("without MPI, only one process may have been launched") {
+  CHECK_NOTHROW(require_single_process({}));
+  CHECK_NOTHROW(require_single_process({"PMI_SIZE", 1}));
+  CHECK_THROWS_AS(require_single_process({"PMI_SIZE", 2}), Error);
+  CHECK_THROWS_AS(require_single_process({"PMIX_RANK", Launch::kUnknown}), Error);
+}
+
+TEST_CASE("processes that were launched together but do not see each other are refused") {
+  CHECK_NOTHROW(require_connected({"OMPI_COMM_WORLD_SIZE", 4}, 4));
+  CHECK_NOTHROW(require_connected({"PMIX_RANK", Launch::kUnknown}, 4));
+  CHECK_THROWS_AS(require_connected({"OMPI_COMM_WORLD_SIZE", 4}, 1), Error);
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,113 @@
+// Starts mpi_checks (mpi_checks.cpp) under mpirun: what several processes do together. Part of
+// builds with MPI only, which define BAMTRAIN_MPIRUN and BAMTRAIN_MPI_CHECKS (paths).
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "catch.h"
+
+namespace {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;
+
+  bool says(const std::string& part) const { return output.find(part) != std::string::npos; }
+};
+
+Outcome shell(const std::string& command) {
+  Outcome outcome;
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> block;
+  for (size_t n; (n = fread(block.data(), 1, block.size(), pipe)) > 0;) {
+    outcome.output.append(block.data(), n);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+/// `mpirun -np processes mpi_checks mode processes`. More processes than cores and the superuser
+/// are allowed, and shared memory is used without the kernel calls that containers forbid; Open MPI
+/// 4 and 5 each read their own of the variables. A deadlock ends after five minutes with code 124.
+Outcome mpirun(int processes, const std::string& mode) {
+  const std::string n = std::to_string(processes);
+  return shell(
+      "timeout -k 5 300 env OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive"
+      " OMPI_MCA_mpi_yield_when_idle=1"
+      " OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+      " PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+      " OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma,xpmem"
+      " '" BAMTRAIN_MPIRUN "' --map-by :OVERSUBSCRIBE --bind-to none -np " +
+      n + " '" BAMTRAIN_MPI_CHECKS "' " + mode + " " + n);
+}
+
+TEST_CASE("sums over 2, 4 and 8 processes have the bits of the single process's tree") {
+  for (int processes : {2, 4, 8}) {
+    const Outcome outcome = mpirun(processes, "sums");
+    INFO(processes << " processes\n" << outcome.output);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.says("rank " + std::to_string(processes - 1) + ": all checks passed"));
+  }
+}
+
+TEST_CASE("lanes spread over 1, 2, 4 and 8 processes give the bits of one process") {
+  for (int processes : {1, 2, 4, 8}) {
+    const Outcome outcome = mpirun(processes, "lanes");
+    INFO(processes << " processes\n" << outcome.output);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.says("rank " + std::to_string(processes - 1) + ": all checks passed"));
+  }
+}
+
+TEST_CASE("flags, maxima, bytes and strings reach every process") {
+  for (int processes : {2, 3, 8}) {
+    const Outcome outcome = mpirun(processes, "messages");
+    INFO(processes << " processes\n" << outcome.output);
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.says("rank " + std::to_string(processes - 1) + ": all checks passed"));
+  }
+}
+
+TEST_CASE("an error on one process ends all of them with its exit code") {
+  const Outcome outcome = mpirun(4, "abort");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 7);
+  CHECK(outcome.says("found not-a-number"));
+  CHECK_FALSE(outcome.says("passed the barrier"));
+}
+
+TEST_CASE("a communicator destroyed by an unwinding error ends all processes") {
+  const Outcome outcome = mpirun(2, "unwind");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 1);
+  CHECK(outcome.says("rank 1 ends by an error"));
+  CHECK_FALSE(outcome.says("passed the barrier"));
+}
+
+TEST_CASE("a failing MPI call is an error with the library's text") {
+  const Outcome outcome = mpirun(2, "mismatch");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 8);
+  CHECK(outcome.says("MPI_ERR_TRUNCATE"));
+}
+
+TEST_CASE("three processes are refused with the numbers that are allowed") {
+  const Outcome outcome = mpirun(3, "count");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 8);
+  CHECK(outcome.says("1, 2, 4 or 8"));
+}
+
+TEST_CASE("an MPI that finds fewer processes than were launched is refused") {
+  const Outcome outcome = shell("OMPI_COMM_WORLD_SIZE=4 '" BAMTRAIN_MPI_CHECKS "' sums 4");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 8);
+  CHECK(outcome.says("expected 4 processes connected by MPI, found 1"));
+}
+
+}  // namespace

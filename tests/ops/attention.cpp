@@ -1,0 +1,104 @@
+// Attention over a table of shapes and forms: finite differences of the reference, and the CPU
+// backend against the reference.
+
+#include <cmath>
+
+#include "attention_case.h"
+#include "catch.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr TableForm kTables[] = {TableForm::none, TableForm::normal, TableForm::falling};
+constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
+constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
+
+/// Every T with every D in every form of table and scale; heads, sequences, documents and windows
+/// turn at their own pace, so that any two meet.
+template <class F>
+void for_cases(F&& f) {
+  size_t n = 0;
+  for (int64_t T : {1, 2, 17, 63, 64, 65, 130, 200}) {
+    for (int64_t D : {6, 8, 16, 20, 48, 64, 80, 128}) {
+      for (TableForm table : kTables) {
+        for (ScaleForm scale : kScales) {
+          AttentionCase c;
+          c.T = T;
+          c.D = D;
+          c.table = table;
+          c.scale = scale;
+          c.H = kHeads[n % 4][0];
+          c.K = kHeads[n % 4][1];
+          c.B = 1 + static_cast<int64_t>(n / 4 % 3);
+          c.documents = n / 3 % 2 == 1;
+          c.window = kWindows[n / 5 % 6];
+          if (T >= 130 && D >= 80 && n % 3 != 0) c.B = 1;  // for time
+          ++n;
+          INFO(describe(c));
+          f(c);
+        }
+      }
+    }
+  }
+}
+
+/// Rounding of a logit: the product of D terms of size 1 over sqrt(D), 0.3 u sqrt(D) (linear.cpp),
+/// times t, and the bias; then exp to 3.4 u, sums over T keys, D terms of dP, T or D terms of the
+/// gradients. Three times the sum of these for the largest of many elements.
+double tolerance(const AttentionCase& c) {
+  const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
+  return 3 * kF32 * (8 + terms);
+}
+
+TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in fp32") {
+  for_cases([](const AttentionCase& c) {
+    compare_with_reference(attention(c), Dtype::f32, tolerance(c));
+  });
+}
+
+TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in bf16") {
+  for_cases([](const AttentionCase& c) {
+    compare_with_reference(attention(c), Dtype::bf16, tolerance(c));
+  });
+}
+
+TEST_CASE("the adjoint of attention agrees with finite differences") {
+  for (TableForm table : {TableForm::none, TableForm::normal, TableForm::bounded}) {
+    for (ScaleForm scale : kScales) {
+      for (bool documents : {false, true}) {
+        for (int64_t window : {0, 1, 5}) {
+          AttentionCase c;
+          c.B = 2;
+          c.T = 17;
+          c.H = 4;
+          c.K = window == 5 ? 1 : 2;
+          c.D = 6;
+          c.table = table;
+          c.scale = scale;
+          c.documents = documents;
+          c.window = window;
+          c.zero_scale = window == 5;
+          INFO(describe(c));
+          CHECK(difference_error(attention(c), 30) < kDifferenceTolerance);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the adjoint of attention agrees with finite differences across tiles") {
+  AttentionCase c;
+  c.T = 70;
+  c.H = c.K = 2;
+  c.D = 8;
+  c.table = TableForm::falling;
+  c.scale = ScaleForm::both;
+  CHECK(difference_error(attention(c), 20) < kDifferenceTolerance);
+  c.documents = true;
+  c.scale = ScaleForm::content;
+  CHECK(difference_error(attention(c), 20) < kDifferenceTolerance);
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

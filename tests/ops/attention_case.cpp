@@ -1,0 +1,149 @@
+#include "attention_case.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/rng.h"
+
+namespace bamtrain::testing {
+
+namespace {
+
+constexpr Role A = Role::activation, P = Role::parameter;
+
+/// q, k, v or their gradients in one block.
+struct Heads {
+  Memory block;
+  Tensor q, k, v;
+
+  Heads(Memory memory, const AttentionCase& c)
+      : block(std::move(memory)),
+        q(block.tensor().slice(2, 0, c.H)),
+        k(block.tensor().slice(2, c.H, c.K)),
+        v(block.tensor().slice(2, c.H + c.K, c.K)) {}
+};
+
+/// The inputs of one call in a backend's memory.
+struct Loaded {
+  Heads qkv;
+  std::vector<Memory> optional;
+  Memory first;
+  Attention a;
+
+  Loaded(Machine& m, const AttentionCase& c, const Arrays& in)
+      : qkv(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c),
+        first(m.memory(first_key_values(c))) {
+    fill(qkv.q, in.at("q"));
+    fill(qkv.k, in.at("k"));
+    fill(qkv.v, in.at("v"));
+    a.q = qkv.q;
+    a.k = qkv.k;
+    a.v = qkv.v;
+    a.first_key = first.tensor();
+    a.scale_bias = c.scale == ScaleForm::both;
+    if (in.count("table")) a.table = load(m, in.at("table"));
+    if (in.count("scale")) a.scale = load(m, in.at("scale"));
+  }
+
+ private:
+  Tensor load(const Machine& m, const Values& v) {
+    optional.push_back(m.memory(v));
+    return optional.back().tensor();
+  }
+  static Values first_key_values(const AttentionCase& c) {
+    const std::vector<int32_t> first = first_keys(c);
+    return {Role::index, {c.B, c.T}, {first.begin(), first.end()}};
+  }
+};
+
+Values table_values(const AttentionCase& c) {
+  Values v = random_values(P, {c.H, c.T}, "table");
+  for (int64_t h = 0; h < c.H; ++h) {
+    for (int64_t d = 0; d < c.T; ++d) {
+      double& b = v.x[static_cast<size_t>(h * c.T + d)];
+      if (c.table == TableForm::falling) b = -static_cast<double>(d) / 8;
+      const bool self_of_last = h == c.H - 1 && d == 0;
+      if (c.table == TableForm::bounded && (d % 3 == 1 || self_of_last)) b = -1e4;
+    }
+  }
+  return v;
+}
+
+/// Positive, as logit scales are; 0 in some rows where asked.
+Values scale_values(const AttentionCase& c) {
+  Values v = random_values(P, {c.B, c.H, c.T}, "scale", 0.4);
+  for (size_t i = 0; i < v.x.size(); ++i) {
+    v.x[i] = c.zero_scale && i % 3 == 0 ? 0 : std::exp(v.x[i]);
+  }
+  return v;
+}
+
+}  // namespace
+
+std::vector<int32_t> first_keys(const AttentionCase& c) {
+  const Rng rng(31, describe(c));
+  std::vector<int32_t> first;
+  for (int64_t b = 0; b < c.B; ++b) {
+    int64_t document = 0;
+    for (int64_t i = 0; i < c.T; ++i) {
+      // Documents of 16 tokens on average; now and then two of one token follow each other.
+      const uint64_t draw = rng.below(static_cast<uint64_t>(b * c.T + i), 32);
+      if (c.documents && (draw < 2 || (draw == 2 && i > 0 && document == i - 1))) document = i;
+      const int64_t nearest = c.window > 0 ? i - c.window + 1 : 0;
+      first.push_back(static_cast<int32_t>(std::max(document, nearest)));
+    }
+  }
+  return first;
+}
+
+std::string describe(const AttentionCase& c) {
+  std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
+                  std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
+                  std::to_string(c.D) + ", window " + std::to_string(c.window);
+  constexpr const char* kTables[] = {"no", "normal", "falling", "bounded"};
+  constexpr const char* kScales[] = {"none", "content", "both"};
+  s += std::string(", ") + kTables[static_cast<int>(c.table)] + " table, scale " +
+       kScales[static_cast<int>(c.scale)];
+  return s + (c.documents ? ", documents" : "");
+}
+
+Operation attention(const AttentionCase& c) {
+  Operation op;
+  op.inputs["q"] = random_values(A, {c.B, c.T, c.H, c.D}, "q", c.content);
+  op.inputs["k"] = random_values(A, {c.B, c.T, c.K, c.D}, "k");
+  op.inputs["v"] = random_values(A, {c.B, c.T, c.K, c.D}, "v");
+  if (c.table != TableForm::none) op.inputs["table"] = table_values(c);
+  if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
+  op.differentiated = {"out"};
+  // dz = p (dP - D) is a difference of numbers of size p sqrt(D), and so are sums of it. q and k
+  // multiply that by numbers of size 1 / sqrt(D); averages over n keys fall as sqrt(n).
+  const double root_D = std::sqrt(static_cast<double>(c.D));
+  const double root_T = std::sqrt(static_cast<double>(c.T));
+  op.cancelling = {{"q", 1 / root_T}, {"k", 1 / root_T}, {"table", root_D / root_T},
+                   {"scale", root_D}};
+  op.forward = [c](Machine& m, const Arrays& in) {
+    const Loaded x(m, c, in);
+    const Memory out = m.unwritten(A, {c.B, c.T, c.H, c.D});
+    const Memory lse = m.unwritten(P, {c.B, c.H, c.T});
+    m.backend().attention_forward(out.tensor(), lse.tensor(), x.a);
+    return Arrays{{"out", read(out.tensor(), A)}, {"lse", read(lse.tensor(), P)}};
+  };
+  op.adjoint = [c](Machine& m, const Arrays& in, const Arrays& saved, const Arrays& cotangents,
+                   double) {
+    const Loaded x(m, c, in);
+    const Memory out = m.memory(saved.at("out")), lse = m.memory(saved.at("lse"));
+    const Memory dout = m.memory(cotangents.at("out"));
+    const Heads d(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c);
+    const Memory dtable = m.unwritten(P, {c.H, c.T}), dscale = m.unwritten(P, {c.B, c.H, c.T});
+    const AttentionGradients g{d.q, d.k, d.v, x.a.table ? dtable.tensor() : Tensor(),
+                               x.a.scale ? dscale.tensor() : Tensor()};
+    m.backend().attention_backward(g, dout.tensor(), out.tensor(), lse.tensor(), x.a);
+    Arrays gradients{{"q", read(d.q, A)}, {"k", read(d.k, A)}, {"v", read(d.v, A)}};
+    if (x.a.table) gradients["table"] = read(dtable.tensor(), P);
+    if (x.a.scale) gradients["scale"] = read(dscale.tensor(), P);
+    return gradients;
+  };
+  return op;
+}
+
+}  // namespace bamtrain::testing

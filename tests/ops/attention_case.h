@@ -1,0 +1,37 @@
+#pragma once
+// Attention as an operation of named values, over every form that the contract knows.
+
+#include <vector>
+
+#include "compare.h"
+
+namespace bamtrain::testing {
+
+enum class ScaleForm { none, content, both };  // z = s + b;  t s + b;  t (s + b)
+enum class TableForm {
+  none,
+  normal,   // b ~ N(0, 1)
+  falling,  // b = -d / 8, as priors of distance are
+  bounded,  // every third entry -1e4, the self key of the last head too
+};
+
+struct AttentionCase {
+  int64_t B = 1, T = 1, H = 1, K = 1, D = 8;
+  TableForm table = TableForm::none;
+  ScaleForm scale = ScaleForm::none;
+  bool documents = false;  // of random length
+  int64_t window = 0;
+  double content = 1;     // standard deviation of q; k and v have 1
+  bool zero_scale = false;  // t = 0 in every third row
+};
+
+/// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T), scale (B, H, T); results out, lse. On a
+/// backend q, k, v are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the model.
+Operation attention(const AttentionCase& c);
+
+/// (B, T): what `documents` and `window` leave visible. Seeded by the case's shape.
+std::vector<int32_t> first_keys(const AttentionCase& c);
+
+std::string describe(const AttentionCase& c);
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,249 @@
+#include "cases.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/rng.h"
+
+namespace bamtrain::testing {
+
+namespace {
+
+constexpr Role A = Role::activation, P = Role::parameter;
+
+Tensor tensor_or_none(const std::vector<Memory>& memory) {
+  return memory.empty() ? Tensor() : memory.front().tensor();
+}
+
+/// The named input in memory, or nothing where it is absent.
+std::vector<Memory> optional(const Machine& m, const Arrays& in, const std::string& name) {
+  std::vector<Memory> out;
+  if (in.count(name)) out.push_back(m.memory(in.at(name)));
+  return out;
+}
+
+/// Memory for the gradient of an optional input, holding `existing`.
+std::vector<Memory> optional_gradient(const Machine& m, const Arrays& in, const std::string& name,
+                                      double existing) {
+  std::vector<Memory> out;
+  if (in.count(name)) {
+    const Values& v = in.at(name);
+    out.push_back(m.memory(constant_values(P, v.shape, existing)));
+  }
+  return out;
+}
+
+Values index_values(int64_t n, int64_t below, const std::string& stream) {
+  const Rng rng(29, stream);
+  Values v{Role::index, {n}, {}};
+  for (int64_t i = 0; i < n; ++i) {
+    v.x.push_back(static_cast<double>(
+        rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(below))));
+  }
+  return v;
+}
+
+}  // namespace
+
+Operation linear(const LinearCase& c) {
+  Operation op;
+  op.inputs["x"] = random_values(A, {c.N, c.I}, "x");
+  op.inputs["weight"] = random_values(A, {c.O, c.I}, "weight");
+  if (c.bias) op.inputs["bias"] = random_values(P, {c.O}, "bias");
+  op.differentiated = {"y"};
+  op.accumulated = {"weight", "bias"};
+  // Sums of n products of normal numbers, which in a small case may happen to cancel.
+  const double rows = std::sqrt(static_cast<double>(c.N));
+  op.cancelling = {{"y", std::sqrt(static_cast<double>(c.I))},
+                   {"x", std::sqrt(static_cast<double>(c.O))},
+                   {"weight", rows},
+                   {"bias", rows}};
+  if (c.accumulate) op.accumulated.push_back("x");
+  op.forward = [c](Machine& m, const Arrays& in) {
+    const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
+    const auto bias = optional(m, in, "bias");
+    const Memory y = m.unwritten(A, {c.N, c.O});
+    m.backend().linear_forward(y.tensor(), x.tensor(), w.tensor(), tensor_or_none(bias));
+    return Arrays{{"y", read(y.tensor(), A)}};
+  };
+  op.adjoint = [c](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
+                   double existing) {
+    const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
+    const Memory dy = m.memory(cotangents.at("y"));
+    const Memory dx = c.accumulate ? m.memory(constant_values(A, {c.N, c.I}, existing))
+                                   : m.unwritten(A, {c.N, c.I});
+    const Memory dw = m.memory(constant_values(P, {c.O, c.I}, existing));
+    const auto db = optional_gradient(m, in, "bias", existing);
+    m.backend().linear_backward_input(dx.tensor(), dy.tensor(), w.tensor(), c.accumulate);
+    m.backend().linear_backward_weight(dw.tensor(), tensor_or_none(db), dy.tensor(), x.tensor());
+    Arrays out{{"x", read(dx.tensor(), A)}, {"weight", read(dw.tensor(), P)}};
+    if (c.bias) out["bias"] = read(db.front().tensor(), P);
+    return out;
+  };
+  return op;
+}
+
+Operation norm(const NormCase& c) {
+  const double eps = 1e-5;
+  const auto sixteenths = [&](const std::string& stream) {
+    Values v = random_values(A, {c.N, c.C}, stream);
+    for (double& x : v.x) x = std::clamp(std::round(16 * x) / 16, -7.5, 7.5);
+    return v;
+  };
+  Operation op;
+  op.inputs["residual"] = sixteenths("residual");
+  if (c.branch) op.inputs["branch"] = sixteenths("branch");
+  op.inputs["weight"] = random_values(P, {c.C}, "norm weight");
+  if (c.bias) op.inputs["bias"] = random_values(P, {c.C}, "norm bias");
+  op.differentiated = {"y"};
+  op.accumulated = {"residual", "branch", "weight", "bias"};
+  // dsum is rstd u less its projections on 1 and x, which with one column are all of it but eps.
+  // In a row of small numbers rstd is large.
+  double rstd = 0;
+  for (int64_t n = 0; c.C == 1 && n < c.N; ++n) {
+    const double x = op.inputs["residual"].x[static_cast<size_t>(n)] +
+                     (c.branch ? op.inputs["branch"].x[static_cast<size_t>(n)] : 0);
+    const double variance = c.kind == NormKind::rmsnorm ? x * x : 0;
+    rstd = std::max(rstd, 1 / std::sqrt(variance + eps));
+  }
+  if (c.C == 1) op.cancelling = {{"residual", rstd}, {"branch", rstd}, {"weight", 1}};
+  op.forward = [c, eps](Machine& m, const Arrays& in) {
+    const Memory residual = m.memory(in.at("residual")), w = m.memory(in.at("weight"));
+    const auto branch = optional(m, in, "branch"), bias = optional(m, in, "bias");
+    const Memory sum = m.unwritten(A, {c.N, c.C}), y = m.unwritten(A, {c.N, c.C});
+    const Memory stats = m.unwritten(P, {c.N, 2});
+    m.backend().norm_forward(sum.tensor(), y.tensor(), stats.tensor(), residual.tensor(),
+                             tensor_or_none(branch), w.tensor(), tensor_or_none(bias), c.kind, eps);
+    return Arrays{{"sum", read(sum.tensor(), A)},
+                  {"y", read(y.tensor(), A)},
+                  {"stats", read(stats.tensor(), P)}};
+  };
+  op.adjoint = [c](Machine& m, const Arrays& in, const Arrays& saved, const Arrays& cotangents,
+                   double existing) {
+    const Memory sum = m.memory(saved.at("sum")), stats = m.memory(saved.at("stats"));
+    const Memory w = m.memory(in.at("weight")), dy = m.memory(cotangents.at("y"));
+    const Memory dsum = m.memory(constant_values(A, {c.N, c.C}, existing));
+    const Memory dw = m.memory(constant_values(P, {c.C}, existing));
+    const auto db = optional_gradient(m, in, "bias", existing);
+    m.backend().norm_backward(dsum.tensor(), dw.tensor(), tensor_or_none(db), dy.tensor(),
+                              sum.tensor(), stats.tensor(), w.tensor(), c.kind);
+    Arrays out{{"residual", read(dsum.tensor(), A)}, {"weight", read(dw.tensor(), P)}};
+    if (c.branch) out["branch"] = out["residual"];
+    if (c.bias) out["bias"] = read(db.front().tensor(), P);
+    return out;
+  };
+  return op;
+}
+
+Operation activation(MlpKind kind, int64_t N, int64_t F) {
+  const int64_t width = kind == MlpKind::gelu ? F : 2 * F;
+  Operation op;
+  op.inputs["in"] = random_values(A, {N, width}, "in", 2);
+  op.differentiated = {"out"};
+  op.cancelling = {{"out", 1}, {"in", 1}};  // 1 + tanh left of zero
+  op.forward = [=](Machine& m, const Arrays& in) {
+    const Memory x = m.memory(in.at("in")), out = m.unwritten(A, {N, F});
+    m.backend().activation_forward(out.tensor(), x.tensor(), kind);
+    return Arrays{{"out", read(out.tensor(), A)}};
+  };
+  op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents, double) {
+    const Memory x = m.memory(in.at("in")), dout = m.memory(cotangents.at("out"));
+    const Memory din = m.unwritten(A, {N, width});
+    m.backend().activation_backward(din.tensor(), dout.tensor(), x.tensor(), kind);
+    return Arrays{{"in", read(din.tensor(), A)}};
+  };
+  return op;
+}
+
+Operation rotate(const RotateCase& c) {
+  const int64_t half = c.D / 2;
+  Values positions = index_values(c.B * c.T, 5, "restarts"), cosine{P, {c.T, half}, {}},
+         sine = cosine;
+  for (int64_t r = 0; r < c.B * c.T; ++r) {
+    double& p = positions.x[static_cast<size_t>(r)];
+    p = r % c.T == 0 || p == 0 ? 0 : positions.x[static_cast<size_t>(r - 1)] + 1;
+  }
+  positions.shape = {c.B, c.T};
+  for (int64_t t = 0; t < c.T; ++t) {
+    for (int64_t i = 0; i < half; ++i) {
+      const double angle = static_cast<double>(t) / static_cast<double>(1 + 3 * i);
+      cosine.x.push_back(rounded(std::cos(angle), Dtype::f32));
+      sine.x.push_back(rounded(std::sin(angle), Dtype::f32));
+    }
+  }
+  const auto turn = [=](Machine& m, const Values& v, bool inverse) {
+    const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 2, c.D});
+    const Tensor x = wide.tensor().slice(2, 0, c.H);
+    fill(x, v);
+    const Memory p = m.memory(positions), cs = m.memory(cosine), sn = m.memory(sine);
+    m.backend().rotate(x, p.tensor(), cs.tensor(), sn.tensor(), inverse);
+    return read(x, A);
+  };
+  Operation op;
+  op.inputs["x"] = random_values(A, {c.B, c.T, c.H, c.D}, "x");
+  op.differentiated = {"rotated"};
+  op.forward = [=](Machine& m, const Arrays& in) {
+    return Arrays{{"rotated", turn(m, in.at("x"), false)}};
+  };
+  op.adjoint = [=](Machine& m, const Arrays&, const Arrays&, const Arrays& cotangents, double) {
+    return Arrays{{"x", turn(m, cotangents.at("rotated"), true)}};
+  };
+  return op;
+}
+
+Operation embedding(const EmbeddingCase& c) {
+  const Values tokens = index_values(c.N, c.V, "tokens");
+  const Values positions = index_values(c.N, c.T, "positions");
+  Operation op;
+  op.inputs["table"] = random_values(A, {c.V, c.C}, "table");
+  if (c.positions) op.inputs["position_table"] = random_values(P, {c.T, c.C}, "position table");
+  op.differentiated = {"out"};
+  op.accumulated = {"table", "position_table"};
+  op.forward = [=](Machine& m, const Arrays& in) {
+    const Memory table = m.memory(in.at("table")), out = m.unwritten(A, {c.N, c.C});
+    const auto extra = optional(m, in, "position_table");
+    const Memory token = m.memory(tokens), position = m.memory(positions);
+    m.backend().embedding_forward(out.tensor(), token.tensor(), table.tensor(), position.tensor(),
+                                  tensor_or_none(extra));
+    return Arrays{{"out", read(out.tensor(), A)}};
+  };
+  op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
+                   double existing) {
+    const Memory dout = m.memory(cotangents.at("out"));
+    const Memory dtable = m.memory(constant_values(P, {c.V, c.C}, existing));
+    const auto dextra = optional_gradient(m, in, "position_table", existing);
+    const Memory token = m.memory(tokens), position = m.memory(positions);
+    m.backend().embedding_backward(dtable.tensor(), tensor_or_none(dextra), dout.tensor(),
+                                   token.tensor(), position.tensor());
+    Arrays out{{"table", read(dtable.tensor(), P)}};
+    if (c.positions) out["position_table"] = read(dextra.front().tensor(), P);
+    return out;
+  };
+  return op;
+}
+
+Operation cross_entropy(const CrossEntropyCase& c) {
+  const double scale = 0.25;
+  const Values targets = index_values(c.R, c.V, "targets");
+  Operation op;
+  op.inputs["logits"] = random_values(P, {c.R, c.V}, "logits", 3);
+  for (double& z : op.inputs["logits"].x) z += c.shift;
+  op.differentiated = {"losses"};
+  op.cotangents["losses"] = constant_values(P, {c.R}, scale);
+  op.forward = [=](Machine& m, const Arrays& in) {
+    const Memory z = m.memory(in.at("logits")), t = m.memory(targets);
+    const Memory losses = m.unwritten(P, {c.R});
+    m.backend().cross_entropy(losses.tensor(), {}, z.tensor(), t.tensor(), 1);
+    return Arrays{{"losses", read(losses.tensor(), P)}};
+  };
+  op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays&, double) {
+    const Memory z = m.memory(in.at("logits")), t = m.memory(targets);
+    const Memory losses = m.unwritten(P, {c.R}), own = m.unwritten(A, {c.R, c.V});
+    const Memory& dz = c.in_place ? z : own;
+    m.backend().cross_entropy(losses.tensor(), dz.tensor(), z.tensor(), t.tensor(), scale);
+    return Arrays{{"logits", read(dz.tensor(), c.in_place ? P : A)}};
+  };
+  return op;
+}
+
+}  // namespace bamtrain::testing

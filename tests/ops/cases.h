@@ -1,0 +1,49 @@
+#pragma once
+// The operations of Backend as functions of named values, for comparisons and finite differences.
+
+#include "compare.h"
+
+namespace bamtrain::testing {
+
+/// x (N, I), weight (O, I), bias (O); dx is overwritten, or added to with `accumulate`.
+struct LinearCase {
+  int64_t N = 1, O = 1, I = 1;
+  bool bias = false, accumulate = false;
+};
+Operation linear(const LinearCase& c);
+
+/// residual, branch (N, C), weight, bias (C). Residual and branch are multiples of 1/16 below 8 in
+/// size, so that their sum is exact in bf16: what is compared is the norm, not the addition.
+struct NormCase {
+  NormKind kind = NormKind::rmsnorm;
+  int64_t N = 1, C = 1;
+  bool bias = false, branch = false;
+};
+Operation norm(const NormCase& c);
+
+/// in (N, 2F), or (N, F) for gelu, of standard deviation 2.
+Operation activation(MlpKind kind, int64_t N, int64_t F);
+
+/// x (B, T, H, D) as the first heads of a wider (B, T, H + 2, D), as q lies in qkv; positions fall
+/// back to 0 at random places.
+struct RotateCase {
+  int64_t B = 1, T = 1, H = 1, D = 2;
+};
+Operation rotate(const RotateCase& c);
+
+/// table (V, C), position_table (T, C); N tokens, most of them several times.
+struct EmbeddingCase {
+  int64_t N = 1, V = 1, T = 1, C = 1;
+  bool positions = false;
+};
+Operation embedding(const EmbeddingCase& c);
+
+/// logits (R, V) plus `shift`; the gradient lies in the logits' own memory where `in_place`.
+struct CrossEntropyCase {
+  int64_t R = 1, V = 1;
+  double shift = 0;
+  bool in_place = false;
+};
+Operation cross_entropy(const CrossEntropyCase& c);
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,292 @@
+#include "compare.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "catch.h"
+#include "core/rng.h"
+#include "ops/cpu/cpu.h"
+#include "ops/reference/reference.h"
+
+namespace bamtrain::testing {
+
+namespace {
+
+int64_t product(const std::vector<int64_t>& shape) {
+  int64_t n = 1;
+  for (int64_t d : shape) n *= d;
+  return n;
+}
+
+double get(const Tensor& t, int64_t offset) {
+  switch (t.dtype) {
+    case Dtype::f64:
+      return t.ptr<double>()[offset];
+    case Dtype::f32:
+      return static_cast<double>(t.ptr<float>()[offset]);
+    case Dtype::bf16:
+      return static_cast<double>(static_cast<float>(t.ptr<bf16>()[offset]));
+    case Dtype::i32:
+      return t.ptr<int32_t>()[offset];
+  }
+  return 0;
+}
+
+void put(const Tensor& t, int64_t offset, double x) {
+  switch (t.dtype) {
+    case Dtype::f64:
+      t.ptr<double>()[offset] = x;
+      break;
+    case Dtype::f32:
+      t.ptr<float>()[offset] = static_cast<float>(x);
+      break;
+    case Dtype::bf16:
+      t.ptr<bf16>()[offset] = bf16(static_cast<float>(x));
+      break;
+    case Dtype::i32:
+      t.ptr<int32_t>()[offset] = static_cast<int32_t>(x);
+      break;
+  }
+}
+
+/// Calls f(offset in memory, index in row-major order) for every element.
+template <class F>
+void for_elements(const Tensor& t, F&& f) {
+  for (int64_t n = 0; n < t.size(); ++n) {
+    int64_t rest = n, offset = 0;
+    for (int d = t.rank - 1; d >= 0; --d) {
+      offset += rest % t.shape[static_cast<size_t>(d)] * t.stride[static_cast<size_t>(d)];
+      rest /= t.shape[static_cast<size_t>(d)];
+    }
+    f(offset, static_cast<size_t>(n));
+  }
+}
+
+Tensor tensor_of(void* data, Dtype dtype, const std::vector<int64_t>& s) {
+  switch (s.size()) {
+    case 1:
+      return {data, dtype, {s[0]}};
+    case 2:
+      return {data, dtype, {s[0], s[1]}};
+    case 3:
+      return {data, dtype, {s[0], s[1], s[2]}};
+    default:
+      return {data, dtype, {s.at(0), s.at(1), s.at(2), s.at(3)}};
+  }
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+}  // namespace
+
+Values random_values(Role role, std::vector<int64_t> shape, const std::string& stream,
+                     double deviation) {
+  const Rng rng(17, stream);
+  Values v{role, std::move(shape), {}};
+  for (int64_t i = 0; i < product(v.shape); ++i) {
+    v.x.push_back(deviation * rng.normal(static_cast<uint64_t>(i)));
+  }
+  return v;
+}
+
+Values constant_values(Role role, std::vector<int64_t> shape, double value) {
+  Values v{role, std::move(shape), {}};
+  v.x.assign(static_cast<size_t>(product(v.shape)), value);
+  return v;
+}
+
+double rounded(double x, Dtype dtype) {
+  if (dtype == Dtype::f64 || dtype == Dtype::i32) return x;
+  const float f = static_cast<float>(x);
+  return static_cast<double>(dtype == Dtype::f32 ? f : static_cast<float>(bf16(f)));
+}
+
+Memory::Memory(Dtype dtype, const std::vector<int64_t>& shape, double value)
+    : bytes_(static_cast<size_t>(product(shape)) * size_of(dtype)),
+      tensor_(tensor_of(bytes_.data(), dtype, shape)) {
+  for_elements(tensor_, [&](int64_t offset, size_t) { put(tensor_, offset, value); });
+}
+
+void fill(const Tensor& t, const Values& v) {
+  REQUIRE(static_cast<size_t>(t.size()) == v.x.size());
+  for_elements(t, [&](int64_t offset, size_t n) { put(t, offset, v.x[n]); });
+}
+
+Values read(const Tensor& t, Role role) {
+  Values v{role, {t.shape.begin(), t.shape.begin() + t.rank}, {}};
+  v.x.resize(static_cast<size_t>(t.size()));
+  for_elements(t, [&](int64_t offset, size_t n) { v.x[n] = get(t, offset); });
+  return v;
+}
+
+Machine::Machine(Dtype activations)
+    : activations_(activations),
+      backend_(reference() ? make_reference_backend() : make_cpu_backend()) {
+  backend_->plan(arena_, {4, 1100, 6, 6, 128, 1024, true});
+  arena_.commit();
+}
+
+Dtype Machine::dtype_of(Role role) const {
+  if (role == Role::index) return Dtype::i32;
+  return role == Role::activation ? activations_ : backend_->parameter_dtype();
+}
+
+Memory Machine::memory(const Values& v) const {
+  Memory m(dtype_of(v.role), v.shape, 0);
+  fill(m.tensor(), v);
+  return m;
+}
+
+Memory Machine::zeros(Role role, const std::vector<int64_t>& shape) const {
+  return {dtype_of(role), shape, 0};
+}
+
+Memory Machine::unwritten(Role role, const std::vector<int64_t>& shape) const {
+  return {dtype_of(role), shape, std::numeric_limits<double>::quiet_NaN()};
+}
+
+namespace {
+
+Arrays cotangents_of(const Operation& op, const Arrays& results) {
+  Arrays cotangents = op.cotangents;
+  for (const std::string& name : op.differentiated) {
+    const Values& v = results.at(name);
+    if (cotangents.count(name) == 0) {
+      cotangents[name] = random_values(v.role, v.shape, "cotangent of " + name);
+    }
+  }
+  return cotangents;
+}
+
+Arrays round_to(Arrays arrays, const Machine& machine) {
+  for (auto& [name, v] : arrays) {
+    for (double& x : v.x) x = rounded(x, machine.dtype_of(v.role));
+  }
+  return arrays;
+}
+
+bool same_bits(const Arrays& a, const Arrays& b) {
+  for (const auto& [name, v] : a) {
+    const Values& w = b.at(name);
+    if (std::memcmp(v.x.data(), w.x.data(), v.x.size() * sizeof(double)) != 0) return false;
+  }
+  return a.size() == b.size();
+}
+
+}  // namespace
+
+double difference_error(const Operation& op, int64_t entries) {
+  Machine machine(Dtype::f64);
+  Arrays inputs = op.inputs;
+  const Arrays saved = op.forward(machine, inputs);
+  const Arrays cotangents = cotangents_of(op, saved);
+  const Arrays gradients = op.adjoint(machine, inputs, saved, cotangents, 0);
+  const Arrays raised = op.adjoint(machine, inputs, saved, cotangents, 0.5);
+  const auto f = [&] {
+    double sum = 0;
+    const Arrays results = op.forward(machine, inputs);
+    for (const auto& [name, c] : cotangents) {
+      for (size_t i = 0; i < c.x.size(); ++i) sum += c.x[i] * results.at(name).x[i];
+    }
+    return sum;
+  };
+  double worst = 0;
+  for (auto& [name, v] : inputs) {
+    if (v.role == Role::index) continue;
+    const std::vector<double>& g = gradients.at(name).x;
+    double largest = 0, error = 0;
+    for (size_t i = 0; i < g.size(); ++i) {
+      largest = std::max(largest, std::abs(g[i]));
+      const double expected = g[i] + (contains(op.accumulated, name) ? 0.5 : 0);
+      if (!(std::abs(raised.at(name).x[i] - expected) <= 1e-12 * (1 + std::abs(g[i])))) {
+        return std::numeric_limits<double>::infinity();
+      }
+    }
+    const Rng pick(23, name);
+    const auto n = static_cast<int64_t>(v.x.size());
+    for (int64_t e = 0; e < std::min(n, entries); ++e) {
+      const size_t i = n <= entries ? static_cast<size_t>(e)
+                                    : pick.below(static_cast<uint64_t>(e), v.x.size());
+      const double x = v.x[i], h = 1e-5;
+      v.x[i] = x + h;
+      const double above = f();
+      v.x[i] = x - h;
+      const double below = f();
+      v.x[i] = x;
+      const double difference = (above - below) / (2 * h);
+      if (!std::isfinite(difference)) return std::numeric_limits<double>::infinity();
+      error = std::max(error, std::abs(difference - g[i]));
+    }
+    // An input without influence (a table that one key sees) has gradient 0: absolute there.
+    worst = std::max(worst, error / (largest > 0 ? largest : 1));
+  }
+  return worst;
+}
+
+void check_close(const std::string& name, const Values& found, const Values& truth,
+                 double tolerance, double least) {
+  REQUIRE(found.shape == truth.shape);
+  double error = 0, size = 0, largest_error = 0, largest = 0;
+  for (size_t i = 0; i < truth.x.size(); ++i) {
+    const double e = std::abs(found.x[i] - truth.x[i]), x = std::abs(truth.x[i]);
+    // Written so that NaN counts.
+    if (!(e <= largest_error)) largest_error = e;
+    error += e * e;
+    size += x * x;
+    largest = std::max(largest, x);
+  }
+  INFO(name << ": largest error " << largest_error << ", largest element " << largest);
+  const double n = static_cast<double>(truth.x.size());
+  CHECK(std::sqrt(error) <= tolerance * std::max(std::sqrt(size), least * std::sqrt(n)));
+  CHECK(largest_error <= tolerance * std::max(largest, least));
+}
+
+void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance) {
+  Machine reference(Dtype::f64), cpu(activations);
+  const Arrays inputs = round_to(op.inputs, cpu);
+  const auto compare = [&](const Arrays& found, const Arrays& truth) {
+    for (const auto& [name, v] : truth) {
+      const bool stored_in_bf16 = v.role == Role::activation && activations == Dtype::bf16;
+      const auto least = op.cancelling.find(name);
+      check_close(name, found.at(name), v, f32_tolerance + (stored_in_bf16 ? kBf16 : 0),
+                  least == op.cancelling.end() ? 0 : least->second);
+    }
+  };
+  const Arrays results = op.forward(reference, inputs);
+  compare(op.forward(cpu, inputs), results);
+  const Arrays saved = round_to(results, cpu);
+  const Arrays cotangents = round_to(cotangents_of(op, results), cpu);
+  for (double existing : {0.0, 0.5}) {
+    INFO("gradients added to " << existing);
+    compare(op.adjoint(cpu, inputs, saved, cotangents, existing),
+            op.adjoint(reference, inputs, saved, cotangents, existing));
+    if (op.accumulated.empty()) break;
+  }
+}
+
+bool same_for_any_threads(const Operation& op, Dtype activations) {
+  Arrays results, gradients;
+  for (int threads = 1; threads <= 4; ++threads) {
+    const Threads limit(threads);
+    Machine cpu(activations);
+    const Arrays saved = op.forward(cpu, op.inputs);
+    const Arrays g = op.adjoint(cpu, op.inputs, saved, cotangents_of(op, saved), 0.5);
+    if (threads == 1) {
+      results = saved;
+      gradients = g;
+    } else if (!same_bits(results, saved) || !same_bits(gradients, g)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Threads::Threads(int n) : before_(omp_get_max_threads()) { omp_set_num_threads(n); }
+Threads::~Threads() { omp_set_num_threads(before_); }
+
+}  // namespace bamtrain::testing

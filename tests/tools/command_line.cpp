@@ -1,0 +1,209 @@
+// The built program: its exit codes, its messages, its pipes and signals.
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/inotify.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catch.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+
+/// The built bamdata, or nothing (with a message) where the environment does not name it.
+std::string program() {
+  const char* build = std::getenv("BAMTRAIN_BUILD");
+  const std::string path = std::string(build ? build : "") + "/data_tools/bamdata";
+  if (build && ::access(path.c_str(), X_OK) == 0) return path;
+  std::printf("skipped: BAMTRAIN_BUILD names no build with bamdata\n");
+  return "";
+}
+
+struct Result {
+  int code;
+  std::string out, err;
+};
+
+/// Runs a shell command, `$B` being the program and `$D` the folder.
+Result shell(const TemporaryFolder& folder, const std::string& command) {
+  const TemporaryFolder logs;
+  ::setenv("B", program().c_str(), 1);
+  ::setenv("D", folder.path().c_str(), 1);
+  const int status = std::system(
+      ("{ " + command + "; } > " + logs.file("out") + " 2> " + logs.file("err")).c_str());
+  REQUIRE(WIFEXITED(status));
+  return {WEXITSTATUS(status), read_bytes(logs.file("out")), read_bytes(logs.file("err"))};
+}
+
+TEST_CASE("text in, tokenizer, shards, verified and shown: every command by its name") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  std::string text;
+  for (const std::string& s : sample_sentences()) text += s + "\n\n";
+  write_bytes(folder.file("in.txt"), text);
+  Result r = shell(folder,
+                   "$B train-tokenizer --vocab 450 --document blank-line --output $D/t.model "
+                   "$D/in.txt");
+  INFO(r.err);
+  REQUIRE(r.code == 0);
+  r = shell(folder,
+            "$B tokenize --tokenizer $D/t.model --document blank-line --val-documents 16 "
+            "--threads 2 --eos --output $D/set $D/in.txt");
+  REQUIRE(r.code == 0);
+  CHECK(contains(r.out, "200 documents"));
+  CHECK(contains(r.out, "16 documents"));
+  CHECK(r.err.empty());  // nobody watches, and it was short
+  r = shell(folder, "$B verify --tokenizer $D/t.model $D/set");
+  CHECK(r.code == 0);
+  r = shell(folder, "$B inspect --json --count 5 --tokenizer $D/t.model $D/set/val");
+  REQUIRE(r.code == 0);
+  CHECK(nlohmann::json::parse(r.out)["sets"][0]["documents"]["count"] == 16);
+}
+
+TEST_CASE("standard input is read, and a cut-off pipe of bad JSON leaves nothing") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  const std::string tokenize =
+      "$B tokenize --tokenizer $D/small.model --format jsonl --output $D/set -";
+  Result r = shell(folder, "printf '{\"text\": \"a road\"}\\n{\"text\": \"b\"}\\n' | " + tokenize);
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(contains(r.out, "2 documents"));
+  r = shell(folder, "printf '{\"text\": \"a road\"}\\n{\"text\": \"b' | " + tokenize + "2");
+  CHECK(r.code == 2);  // "-2" is no option
+  r = shell(folder,
+            "printf '{\"text\": \"a road\"}\\n{\"text\": \"b' | " + tokenize + " --overwrite");
+  CHECK(r.code == 4);
+  CHECK(contains(r.err, "bamdata: -:2: expected a JSON object"));
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("exit codes tell usage, data and file errors apart, and messages begin with the name") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  write_bytes(folder.file("in.txt"), "a\nb\n");
+  write_bytes(folder.file("bad.txt"), "a\xFF\n");
+  const std::string tokenize =
+      "$B tokenize --document line --tokenizer $D/small.model --output $D/set ";
+  const std::vector<std::pair<std::string, int>> cases = {
+      {"$B --help", 0},
+      {"$B --version", 0},
+      {"$B tokenize --help", 0},
+      {"$B", 2},
+      {"$B no-such-command", 2},
+      {"$B tokenize", 2},
+      {tokenize + "--no-such-option $D/in.txt", 2},
+      {tokenize + "--threads 0 $D/in.txt", 2},
+      {tokenize + "--val-documents 1 --val-fraction 0.1 $D/in.txt", 2},
+      {tokenize + "--val-fraction 1.5 $D/in.txt", 2},
+      {tokenize + "--document paragraph $D/in.txt", 2},
+      {tokenize + "- < $D/in.txt", 2},
+      {tokenize + "$D/small.model", 2},
+      {tokenize + "$D/bad.txt", 4},
+      {tokenize + "$D/none.txt", 6},
+      {tokenize + "--tokenizer $D/in.txt $D/in.txt", 2},  // given twice
+      {"$B tokenize --document line --tokenizer $D/in.txt --output $D/set $D/in.txt", 4},
+      {"$B tokenize --document line --tokenizer $D/none --output $D/set $D/in.txt", 6},
+      {"$B tokenize --document line --tokenizer $D/small.model --output $D $D/in.txt", 6},
+      {"$B tokenize --document line --tokenizer $D/small.model --output /dev/null/x $D/in.txt", 6},
+      {"$B inspect $D/none", 4},
+      {"$B verify $D", 4},
+      {"$B inspect --document-start 1 $D/in.txt", 4},
+  };
+  for (const auto& [command, code] : cases) {
+    const Result r = shell(folder, command);
+    INFO(command << "\n" << r.err);
+    CHECK(r.code == code);
+    if (code > 2) CHECK(r.err.starts_with("bamdata: "));
+    if (code != 0) CHECK_FALSE(r.err.empty());
+  }
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("Ctrl-C ends tokenize by that signal and leaves nothing") {
+  const std::string bamdata = program();
+  if (bamdata.empty()) return;
+  for (int signal : {SIGINT, SIGTERM}) {
+    const TemporaryFolder folder, logs;
+    const std::string model = small_tokenizer(folder);
+    const int watch = ::inotify_init1(IN_CLOEXEC);
+    REQUIRE(watch >= 0);
+    REQUIRE(::inotify_add_watch(watch, folder.path().c_str(), IN_CREATE) >= 0);
+    int text[2];
+    REQUIRE(::pipe2(text, O_CLOEXEC) == 0);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      ::dup2(text[0], STDIN_FILENO);
+      ::dup2(::open(logs.file("err").c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
+      const std::string out = folder.file("set");
+      ::execl(bamdata.c_str(), "bamdata", "tokenize", "--tokenizer", model.c_str(), "--format",
+              "txt", "--document", "line", "--output", out.c_str(), "-", nullptr);
+      ::_exit(127);
+    }
+    ::close(text[0]);
+    // The temporary folder appears once signals are caught; the text has not ended yet.
+    char event[4096];
+    REQUIRE(::read(watch, event, sizeof event) > 0);
+    CHECK(folder.entries() == 2);
+    REQUIRE(::write(text[1], "a road\n", 7) == 7);
+    REQUIRE(::kill(child, signal) == 0);
+    ::close(text[1]);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    ::close(watch);
+    INFO(read_bytes(logs.file("err")));
+    REQUIRE(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == signal);
+    CHECK(folder.entries() == 1);
+    CHECK(contains(read_bytes(logs.file("err")), "nothing was written"));
+  }
+}
+
+TEST_CASE("a full disk is an error of files that leaves nothing") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  std::string text;
+  for (int i = 0; i < 300; ++i) text += sample_sentences()[static_cast<size_t>(i) % 216] + "\n";
+  write_bytes(folder.file("in.txt"), text);
+  // A limit on file sizes stands for the full disk; its signal is ignored so that write() fails.
+  const Result r = shell(folder,
+                         "trap '' XFSZ; ulimit -f 1; $B tokenize --document line --tokenizer "
+                         "$D/small.model --output $D/set $D/in.txt 2>&1 | cat >&2; exit 0");
+  CHECK(contains(r.err, "bamdata: "));
+  CHECK(contains(r.err, "000000.bin"));
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("parquet_to_jsonl.py says how to get pyarrow where it is missing") {
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  if (!source || std::system("command -v python3 > /dev/null") != 0) {
+    std::printf("skipped: BAMTRAIN_SOURCE is not set, or there is no python3\n");
+    return;
+  }
+  const TemporaryFolder folder;
+  write_bytes(folder.file("pyarrow.py"), "raise ImportError('none here')\n");
+  ::setenv("S", source, 1);
+  const Result r = shell(folder,
+                         "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$D python3 "
+                         "$S/data_tools/parquet_to_jsonl.py x.parquet");
+  CHECK(r.code == 2);
+  CHECK(contains(r.err, "pip install pyarrow"));
+  CHECK(r.out.empty());
+}
+
+}  // namespace
+}  // namespace bamtrain

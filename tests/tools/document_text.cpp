@@ -1,0 +1,96 @@
+#include "data_tools/document_text.h"
+
+#include <optional>
+#include <string>
+
+#include "catch.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+
+struct Result {
+  std::optional<std::string> text;
+  TextCounts counts;
+};
+
+Result text_of(const std::string& raw, DocumentKind kind,
+               InvalidUtf8 invalid = InvalidUtf8::error) {
+  Result result;
+  std::string text;
+  // As if it began in line 7 of the file, at byte 100.
+  if (document_text({raw, 7, 100}, "books.jsonl", kind, "text", invalid, &text, &result.counts)) {
+    result.text = text;
+  }
+  return result;
+}
+
+std::string refusal(const std::string& raw, DocumentKind kind) {
+  return error_of(ExitCode::data, [&] { text_of(raw, kind); });
+}
+
+TEST_CASE("plain text is given as it is") {
+  CHECK(text_of(" a\n\xC3\xA9 ", DocumentKind::file).text == " a\n\xC3\xA9 ");
+}
+
+TEST_CASE("the field of a JSON line is the text, escapes decoded, other fields of any kind") {
+  CHECK(
+      text_of(R"({"id": [1, {"text": "no"}], "text": "caf\u00e9\n\ud83c\udf89 \"q\"", "n": null})",
+              DocumentKind::jsonl)
+          .text == "caf\xC3\xA9\n\xF0\x9F\x8E\x89 \"q\"");
+}
+
+TEST_CASE("documents without visible characters are left out and counted") {
+  for (const char* blank : {"", " ", "\n\t \r\n"}) {
+    const Result r = text_of(blank, DocumentKind::line);
+    CHECK_FALSE(r.text.has_value());
+    CHECK(r.counts.empty == 1);
+  }
+  CHECK(text_of(R"({"text": " \n"})", DocumentKind::jsonl).counts.empty == 1);
+}
+
+TEST_CASE("bad JSON lines are refused by file and line") {
+  const auto refused = [](const std::string& line, const std::string& part) {
+    const std::string message = refusal(line, DocumentKind::jsonl);
+    INFO(message);
+    CHECK(contains(message, "books.jsonl:7"));
+    CHECK(contains(message, part));
+    CHECK(contains(message, "remedy"));
+  };
+  refused("{\"text\": \"cut o", "bad JSON");
+  refused("{\"text\": \"a\"} {\"text\": \"b\"}", "bad JSON");
+  refused("not json", "bad JSON");
+  refused("{\"text\": \"\\ud83c lone\"}", "bad JSON");
+  refused("[\"text\"]", "array");
+  refused("{\"content\": \"a\", \"url\": \"b\"}", "content, url");
+  refused("{}", "no field");
+  refused("{\"text\": 5}", "number");
+  refused("{\"text\": null}", "null");
+  refused(std::string(100'000, '['), "bad JSON");
+}
+
+TEST_CASE("bad UTF-8 is refused by file, line, byte and offset") {
+  const std::string message = refusal("good\nbad \xFF here", DocumentKind::file);
+  CHECK(contains(message, "books.jsonl:8"));
+  CHECK(contains(message, "0xFF"));
+  CHECK(contains(message, "offset 109"));
+  CHECK(contains(message, "--invalid-utf8"));
+  CHECK(contains(refusal("{\"text\": \"\xC3\"}", DocumentKind::jsonl), "offset 110"));
+}
+
+TEST_CASE("bad UTF-8 is replaced or skipped on request, and counted") {
+  const Result replaced = text_of("a\xFFz", DocumentKind::line, InvalidUtf8::replace);
+  CHECK(replaced.text == "a\xEF\xBF\xBDz");
+  CHECK(replaced.counts.replaced == 1);
+  const Result json = text_of("{\"text\": \"a\xFFz\"}", DocumentKind::jsonl, InvalidUtf8::replace);
+  CHECK(json.text == "a\xEF\xBF\xBDz");
+  const Result skipped = text_of("a\xFFz", DocumentKind::line, InvalidUtf8::skip);
+  CHECK_FALSE(skipped.text.has_value());
+  CHECK(skipped.counts.skipped == 1);
+  CHECK(skipped.counts.empty == 0);
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,407 @@
+#include "data_tools/tokenize.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/sha256.h"
+#include "data/loader.h"
+#include "data/tokenizer.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+TokenizeOptions options_for(const TemporaryFolder& folder, const std::string& text,
+                            DocumentKind kind) {
+  TokenizeOptions o;
+  o.input.paths = {folder.file("in.txt")};
+  o.input.kind = kind;
+  o.tokenizer = small_tokenizer(folder);
+  o.output = folder.file("out");
+  write_bytes(o.input.paths[0], text);
+  return o;
+}
+
+TokenizeReport run(const TokenizeOptions& options) {
+  std::FILE* log = std::fopen("/dev/null", "w");
+  REQUIRE(log != nullptr);
+  struct Close {
+    std::FILE* file;
+    ~Close() { std::fclose(file); }
+  } close{log};
+  return tokenize(options, log);
+}
+
+/// SHA-256 of every file under a folder, by its path within.
+std::map<std::string, std::string> hashes(const std::string& folder) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    found[fs::relative(entry.path(), folder).string()] = sha256_file(entry.path().string());
+  }
+  return found;
+}
+
+/// The documents of a folder's shards as text, read without src/data.
+std::vector<std::string> decoded(const std::string& folder, const Tokenizer& tokenizer) {
+  std::vector<std::string> files, texts;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().extension() == ".bin") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::string& file : files) {
+    for (const auto& document : split_at(uint16_tokens(file), tokenizer.bos())) {
+      texts.push_back(tokenizer.decode(document));
+    }
+  }
+  return texts;
+}
+
+/// `count` lines of different lengths, each with its number in it.
+std::string numbered_lines(int count) {
+  const std::vector<std::string> sentences = sample_sentences();
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text += std::to_string(i);
+    for (int k = 0; k <= i % 7; ++k) {
+      text += " " + sentences[static_cast<size_t>(i * 31 + k) % sentences.size()];
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1) {
+    lines.push_back(text.substr(at, end - at));
+  }
+  return lines;
+}
+
+TEST_CASE("shards decode to the documents, in order, and the manifest describes them") {
+  const TemporaryFolder folder;
+  const std::string text = numbered_lines(300);
+  TokenizeOptions o = options_for(folder, text, DocumentKind::line);
+  o.shard_tokens = 5000;
+  const TokenizeReport report = run(o);
+  const Tokenizer tokenizer = Tokenizer::open(o.tokenizer);
+  CHECK(decoded(o.output + "/train", tokenizer) == lines_of(text));
+  CHECK_FALSE(fs::exists(o.output + "/val"));
+
+  const auto manifest = nlohmann::json::parse(read_bytes(o.output + "/train/manifest.json"));
+  CHECK(manifest["tokenizer"]["sha256"] == sha256_file(o.tokenizer));
+  CHECK(manifest["tokenizer"]["vocab"] == 500);
+  CHECK(manifest["tokenizer"]["bos"] == 1);
+  CHECK(manifest["tokenizer"]["eos"] == 2);
+  CHECK(manifest["document_start"] == 1);
+  CHECK(manifest["documents"] == 300);
+  int64_t tokens = 0;
+  REQUIRE(manifest["shards"].size() > 3);
+  for (const auto& shard : manifest["shards"]) {
+    const std::string path = o.output + "/train/" + shard["file"].get<std::string>();
+    const std::vector<int32_t> ids = uint16_tokens(path);
+    tokens += static_cast<int64_t>(ids.size());
+    CHECK(shard["sha256"] == sha256_file(path));
+    CHECK(shard["tokens"] == ids.size());
+    CHECK(shard["documents"] == std::count(ids.begin(), ids.end(), 1));
+    CHECK(ids.front() == 1);  // documents lie whole in a shard
+    const auto last = std::find(ids.rbegin(), ids.rend(), 1);
+    CHECK(ids.rend() - last - 1 < 5000);  // it had not its size before the last document
+    if (&shard != &manifest["shards"].back()) CHECK(ids.size() >= 5000);
+  }
+  CHECK(manifest["tokens"] == tokens);
+  CHECK(report.train.tokens == tokens);
+  CHECK(ShardSet::open(o.output + "/train", 500).tokens() == tokens);
+}
+
+TEST_CASE("one, two and three threads write the same bytes") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, numbered_lines(6000), DocumentKind::line);
+  o.shard_tokens = 50'000;
+  SECTION("a number of validation documents") { o.validation.documents = 100; }
+  SECTION("a fraction for validation, and EOS") {
+    o.validation.fraction = 0.1;
+    o.eos = true;
+  }
+  std::vector<std::map<std::string, std::string>> found;
+  for (int threads : {1, 2, 3}) {
+    o.threads = threads;
+    o.output = folder.file("out" + std::to_string(threads));
+    run(o);
+    found.push_back(hashes(o.output));
+  }
+  CHECK(found[0].size() >= 5);
+  CHECK(found[1] == found[0]);
+  CHECK(found[2] == found[0]);
+}
+
+TEST_CASE("the same text as txt, zst, xz and JSON lines gives the same shards") {
+  const TemporaryFolder folder;
+  const std::string text = numbered_lines(500);
+  TokenizeOptions o = options_for(folder, text, DocumentKind::line);
+  std::string jsonl;
+  for (const std::string& line : lines_of(text)) {
+    jsonl += nlohmann::json{{"url", "x"}, {"body", line}}.dump() + "\n";
+  }
+  write_bytes(folder.file("in.txt.zst"), zstd_of(text));
+  write_bytes(folder.file("in.txt.xz"), xz_of(text));
+  write_bytes(folder.file("in.jsonl"), jsonl);
+  write_bytes(folder.file("in.jsonl.zst"), zstd_of(jsonl));
+  write_bytes(folder.file("in.jsonl.xz"), xz_of(jsonl));
+  o.input.field = "body";
+  run(o);
+  const auto expected = hashes(o.output);
+  for (const char* name : {"in.txt.zst", "in.txt.xz", "in.jsonl", "in.jsonl.zst", "in.jsonl.xz"}) {
+    o.input.paths = {folder.file(name)};
+    o.output = folder.file(std::string("out-") + name);
+    run(o);
+    CHECK(hashes(o.output) == expected);
+  }
+}
+
+TEST_CASE("several inputs of different formats are one stream in the order given") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "first\nsecond\n", DocumentKind::line);
+  write_bytes(folder.file("b.jsonl"), "{\"text\": \"third\\nline\"}\n");
+  write_bytes(folder.file("c.txt.xz"), xz_of("fourth"));
+  o.input.paths = {folder.file("in.txt"), folder.file("b.jsonl"), folder.file("c.txt.xz")};
+  run(o);
+  CHECK(decoded(o.output + "/train", Tokenizer::open(o.tokenizer)) ==
+        std::vector<std::string>{"first", "second", "third\nline", "fourth"});
+}
+
+TEST_CASE("every document is in training or in validation, once") {
+  const TemporaryFolder folder;
+  const std::string text = numbered_lines(1000);
+  TokenizeOptions o = options_for(folder, text, DocumentKind::line);
+  size_t at_least = 0, at_most = 0;
+  SECTION("a number of documents") {
+    o.validation.documents = 37;
+    at_least = at_most = 37;
+  }
+  SECTION("a fraction") {
+    o.validation.fraction = 0.2;
+    at_least = 150, at_most = 250;  // 200, give or take four standard deviations
+  }
+  run(o);
+  const Tokenizer tokenizer = Tokenizer::open(o.tokenizer);
+  const auto train = decoded(o.output + "/train", tokenizer);
+  const auto val = decoded(o.output + "/val", tokenizer);
+  CHECK(val.size() >= at_least);
+  CHECK(val.size() <= at_most);
+  std::vector<std::string> both = train;
+  both.insert(both.end(), val.begin(), val.end());
+  std::vector<std::string> expected = lines_of(text);
+  std::sort(both.begin(), both.end());
+  std::sort(expected.begin(), expected.end());
+  CHECK(both == expected);
+}
+
+TEST_CASE("BOS begins and, on request, EOS ends every document") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\nthe hills\n", DocumentKind::line);
+  const Tokenizer tokenizer = [&] { return Tokenizer::open(o.tokenizer); }();
+  const auto road = tokenizer.encode("the road"), hills = tokenizer.encode("the hills");
+  for (bool eos : {false, true}) {
+    std::vector<int32_t> expected;
+    for (const auto& words : {road, hills}) {
+      expected.push_back(1);
+      expected.insert(expected.end(), words.begin(), words.end());
+      if (eos) expected.push_back(2);
+    }
+    o.eos = eos;
+    o.overwrite = true;
+    run(o);
+    CHECK(uint16_tokens(o.output + "/train/000000.bin") == expected);
+  }
+}
+
+TEST_CASE("empty documents are left out and counted") {
+  const TemporaryFolder folder;
+  const TokenizeOptions o = options_for(folder, "a\n\n \nb\n\n", DocumentKind::line);
+  const TokenizeReport report = run(o);
+  CHECK(report.counts.empty == 3);
+  CHECK(report.train.documents == 2);
+  CHECK(contains(describe(report, o.output), "3 empty"));
+}
+
+TEST_CASE("ids are those of SentencePiece's own spm_encode") {
+  const std::string model = shared_data("tokenizer/mistral-7b-v0.3.model");
+  const std::string text = shared_data("tinyshakespeare.txt");
+  if (model.empty() || text.empty()) return;
+  if (std::system("command -v spm_encode > /dev/null") != 0) {
+    std::printf("skipped: spm_encode (Debian package sentencepiece) is not there\n");
+    return;
+  }
+  const TemporaryFolder folder;
+  const std::string theirs = folder.file("ids.txt");
+  REQUIRE(std::system(("spm_encode --model '" + model + "' --output_format id < '" + text +
+                       "' > '" + theirs + "'")
+                          .c_str()) == 0);
+  TokenizeOptions o;
+  o.input.paths = {text};
+  o.input.kind = DocumentKind::line;
+  o.tokenizer = model;
+  o.output = folder.file("out");
+  run(o);
+  std::string mine;
+  for (const auto& document : split_at(uint16_tokens(o.output + "/train/000000.bin"), 1)) {
+    for (size_t i = 1; i < document.size(); ++i) {
+      mine += (i == 1 ? "" : " ") + std::to_string(document[i]);
+    }
+    mine += "\n";
+  }
+  std::string expected;  // without the empty lines, which are no documents
+  for (const std::string& line : lines_of(read_bytes(theirs))) {
+    if (!line.empty()) expected += line + "\n";
+  }
+  CHECK(mine == expected);
+}
+
+TEST_CASE("a vocabulary past 65,536 ids makes shards of 4 bytes a token") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  // Unused ids appended to the model: messages of field 1 {1: piece, 3: type 5}.
+  std::string model = read_bytes(o.tokenizer);
+  for (int i = 500; i < 65'537; ++i) {
+    const std::string piece = "<extra " + std::to_string(100'000 + i) + ">";
+    const std::string body =
+        std::string("\x0A") + static_cast<char>(piece.size()) + piece + "\x18\x05";
+    model += std::string("\x0A") + static_cast<char>(body.size()) + body;
+  }
+  write_bytes(o.tokenizer, model);
+  run(o);
+  const std::string bytes = read_bytes(o.output + "/train/000000.bin");
+  CHECK(bytes.substr(0, 8) == little_endian(20240801, 4) + little_endian(7, 4));
+  std::string expected = little_endian(1, 4);
+  for (int32_t id : Tokenizer::open(o.tokenizer).encode("the road")) {
+    expected += little_endian(static_cast<uint32_t>(id), 4);
+  }
+  CHECK(bytes.substr(1024) == expected);
+}
+
+TEST_CASE("a 100 MB line is one document that decodes to itself") {
+  const TemporaryFolder folder;
+  std::string line;
+  for (int i = 0; line.size() < 100'000'000; ++i) {
+    line += sample_sentences()[static_cast<size_t>(i) % 216] + std::to_string(i % 1000) + " ";
+    if (line.size() > 100'000) break;
+  }
+  while (line.size() < 100'000'000) line += line.substr(0, 100'000'000 - line.size());
+  const TokenizeOptions o = options_for(folder, line, DocumentKind::line);
+  const TokenizeReport report = run(o);
+  CHECK(report.train.documents == 1);
+  const auto texts = decoded(o.output + "/train", Tokenizer::open(o.tokenizer));
+  REQUIRE(texts.size() == 1);
+  CHECK((texts[0] == line));  // in brackets: not printed
+}
+
+TEST_CASE("on an error nothing is left, and the first one in the text is reported") {
+  const TemporaryFolder folder;
+  std::string text = numbered_lines(4000);
+  text.insert(text.find("\n2000 ") + 1, "b\xFF\n");
+  text.insert(text.find("\n3500 ") + 1, "c\xFE\n");
+  TokenizeOptions o = options_for(folder, text, DocumentKind::line);
+  o.input.max_document_bytes = 100'000;
+  write_bytes(o.input.paths[0], text + std::string(200'000, 'x') + "\n");
+  for (int threads : {1, 3}) {
+    o.threads = threads;
+    const std::string message = error_of(ExitCode::data, [&] { run(o); });
+    CHECK(contains(message, "in.txt:2001"));
+    CHECK(contains(message, "0xFF"));
+    CHECK(folder.entries() == 2);  // the text and the tokenizer
+  }
+  o.input.invalid_utf8 = InvalidUtf8::skip;
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "in.txt:4003"));
+  o.input.max_document_bytes = 1 << 20;
+  const TokenizeReport report = run(o);
+  CHECK(report.counts.skipped == 2);
+  CHECK(report.train.documents == 4001);
+}
+
+TEST_CASE("an output folder with content is kept, unless it is a set to overwrite") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  o.validation.documents = 0;
+  run(o);
+  const auto before = hashes(o.output);
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "--overwrite"));
+  CHECK(hashes(o.output) == before);
+  o.overwrite = true;
+  write_bytes(o.input.paths[0], "the hills\n");
+  run(o);
+  CHECK(hashes(o.output) != before);
+  CHECK(folder.entries() == 3);
+
+  write_bytes(o.output + "/thesis.txt", "mine");
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "thesis.txt"));
+  CHECK(read_bytes(o.output + "/thesis.txt") == "mine");
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("an empty output folder is taken, a file is not") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  fs::create_directory(o.output);
+  run(o);
+  CHECK(fs::exists(o.output + "/train/manifest.json"));
+  o.output = folder.file("file");
+  write_bytes(o.output, "x");
+  o.overwrite = true;
+  error_of(ExitCode::io, [&] { run(o); });
+  CHECK(read_bytes(o.output) == "x");
+}
+
+TEST_CASE("a failing run with --overwrite leaves the former set as it was") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  run(o);
+  const auto before = hashes(o.output);
+  o.overwrite = true;
+  write_bytes(o.input.paths[0], "the hills\n\xFF\n");
+  error_of(ExitCode::data, [&] { run(o); });
+  CHECK(hashes(o.output) == before);
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("text that leaves a set without a document is refused") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "\n \n\n", DocumentKind::line);
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "visible"));
+  write_bytes(o.input.paths[0], "a\nb\n");
+  for (int64_t documents : {2, 3}) {
+    o.validation.documents = documents;
+    CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "2 documents"));
+  }
+  o.validation = {0, 1e-6};
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "--val-documents"));
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("a tokenizer without a BOS is refused") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "a\n", DocumentKind::line);
+  auto settings = llama_settings();
+  settings["bos_id"] = "-1";
+  write_bytes(o.tokenizer, trained_model(settings));
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "BOS"));
+}
+
+TEST_CASE("a missing second input is found before the first is read") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "\xFF\n", DocumentKind::line);
+  o.input.paths.push_back(folder.file("none.txt"));
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "none.txt"));
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,95 @@
+#include "data_tools/utf8.h"
+
+#include <cstdint>
+#include <string>
+
+#include "catch.h"
+
+namespace bamtrain {
+namespace {
+
+constexpr size_t kNone = std::string_view::npos;
+
+/// The encoding of a code point, by arithmetic.
+std::string encoded(uint32_t c) {
+  const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3F)); };
+  if (c < 0x80) return {static_cast<char>(c)};
+  if (c < 0x800) return {static_cast<char>(0xC0 | c >> 6), tail(0)};
+  if (c < 0x10000) return {static_cast<char>(0xE0 | c >> 12), tail(6), tail(0)};
+  return {static_cast<char>(0xF0 | c >> 18), tail(12), tail(6), tail(0)};
+}
+
+TEST_CASE("the encoding of every code point but surrogates is valid") {
+  int64_t wrong = 0;
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    const bool surrogate = c >= 0xD800 && c < 0xE000;
+    wrong += (first_invalid_utf8(encoded(c)) == kNone) == surrogate;
+  }
+  CHECK(wrong == 0);
+  for (uint32_t c : {0x110000u, 0x13FFFFu}) CHECK(first_invalid_utf8(encoded(c)) == 0);
+}
+
+TEST_CASE("as many byte strings are valid as there are ways to join encodings to that length") {
+  const int64_t one = 0x80, two = 0x800 - 0x80, three = 0x10000 - 0x800 - 0x800;
+  int64_t valid2 = 0, valid3 = 0;
+  std::string text(3, '\0');
+  for (int a = 0; a < 256; ++a) {
+    text[0] = static_cast<char>(a);
+    for (int b = 0; b < 256; ++b) {
+      text[1] = static_cast<char>(b);
+      valid2 += first_invalid_utf8(text.substr(0, 2)) == kNone;
+      for (int c = 0; c < 256; ++c) {
+        text[2] = static_cast<char>(c);
+        valid3 += first_invalid_utf8(text) == kNone;
+      }
+    }
+  }
+  CHECK(valid2 == one * one + two);
+  CHECK(valid3 == one * one * one + 2 * one * two + three);
+}
+
+TEST_CASE("of four bytes, only code points from U+10000 to U+10FFFF are valid") {
+  int64_t valid = 0;
+  for (int a = 0xF0; a < 256; ++a) {
+    for (int b = 0; b < 256; ++b) {
+      for (int c : {0x7F, 0x80, 0xBF, 0xC0}) {
+        for (int d : {0x7F, 0x80, 0xBF, 0xC0}) {
+          const std::string text = {static_cast<char>(a), static_cast<char>(b),
+                                    static_cast<char>(c), static_cast<char>(d)};
+          valid += first_invalid_utf8(text) == kNone;
+        }
+      }
+    }
+  }
+  CHECK(valid == (0x110000 - 0x10000) / 0x1000 * 2 * 2);
+}
+
+TEST_CASE("the first bad byte is found behind text of any length") {
+  for (size_t before = 0; before < 40; ++before) {
+    const std::string ascii(before, 'x');
+    CHECK(first_invalid_utf8(ascii) == kNone);
+    CHECK(first_invalid_utf8(ascii + "\xC3\xA9") == kNone);
+    CHECK(first_invalid_utf8(ascii + "\xC3") == before);
+    CHECK(first_invalid_utf8(ascii + "\xE6\x97\xA5\xFF tail of the text") == before + 3);
+    CHECK(first_invalid_utf8(ascii + "\xED\xA0\x80") == before);  // a surrogate
+    CHECK(first_invalid_utf8(ascii + "\xC0\xAF") == before);      // an overlong slash
+  }
+  CHECK(first_invalid_utf8("") == kNone);
+}
+
+TEST_CASE("bad parts are replaced as Python's decode(errors=\"replace\") does") {
+  const std::string r = "\xEF\xBF\xBD";
+  // Expected values: Python 3, bytes.decode("utf-8", "replace").
+  CHECK(replace_invalid_utf8("plain") == "plain");
+  CHECK(replace_invalid_utf8("a\xFFz") == "a" + r + "z");
+  CHECK(replace_invalid_utf8("a\xE6\x97z") == "a" + r + "z");
+  CHECK(replace_invalid_utf8("a\xE6\x97") == "a" + r);
+  CHECK(replace_invalid_utf8("\xF0\x9F\x8Ez") == r + "z");
+  CHECK(replace_invalid_utf8("\xED\xA0\x80") == r + r + r);
+  CHECK(replace_invalid_utf8("\xC0\xAF") == r + r);
+  CHECK(replace_invalid_utf8("\xF4\x90\x80\x80") == r + r + r + r);
+  CHECK(replace_invalid_utf8("\xE6\xE6\x97\xA5") == r + "\xE6\x97\xA5");
+}
+
+}  // namespace
+}  // namespace bamtrain
