@@ -33,7 +33,7 @@ struct TokenizeReport {
 
 /// Writes the shards and their manifests; progress goes to `log`. The files' bytes depend on the
 /// inputs' content and order, the tokenizer, `validation`, `shard_tokens` and `eos`, and not on
-/// `threads`. Memory: some dozens of MB a thread, and three times the longest document. Either the
+/// `threads`. Memory: some dozens of MB a thread, and four times the longest document. Either the
 /// whole output appears or nothing does: on an Error (and Interrupted) what was written is removed.
 /// Errors: as Inputs, Tokenizer::open, OutputFolder, document_text, ShardSetWriter,
 /// ValidationSplit::finish; the first one in the order of the text, whatever the number of threads.

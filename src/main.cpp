@@ -167,6 +167,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   if (first) {
     fmt::print("{}: {} process(es) of {} thread(s), {}\n", run.config.name, comm.size(),
                max_threads(), run.config.out_dir);
+    std::fflush(stdout);  // signals are obeyed from here on; whoever waits for that reads it here
   }
   const TrainResult result = train(run, comm, *backend);
   if (!first) return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::ok);

@@ -280,6 +280,31 @@ std::vector<Key> make_keys() {
 
 #undef FIELD
 
+std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+/// See unknown_key_remedy; empty where no name shares anything with the path.
+std::string nearest_path(const std::string& path) {
+  const std::string name = last_name(path);
+  const std::string prefix = path.substr(0, path.size() - name.size());
+  const std::string group = prefix.substr(0, prefix.find_last_not_of('.') + 1);
+  const size_t near = std::max<size_t>(1, name.size() / 3);
+  const std::string sibling = nearest_name(name, members(group));
+  if (!sibling.empty() && edit_distance(name, sibling) <= near) return prefix + sibling;
+  std::string best;
+  size_t best_distance = near + 1;
+  std::vector<std::string> paths;
+  for (const Key& k : all_keys()) {
+    paths.push_back(k.path);
+    const size_t distance = edit_distance(name, last_name(k.path));
+    if (distance < best_distance) {
+      best = k.path;
+      best_distance = distance;
+    }
+  }
+  for (const KeyGroup& g : all_groups()) paths.push_back(g.path);
+  return best.empty() ? nearest_name(path, paths) : best;
+}
+
 }  // namespace
 
 const std::vector<Key>& all_keys() {
@@ -336,28 +361,10 @@ std::vector<std::string> members(const std::string& group) {
   return names;
 }
 
-std::string nearest_path(const std::string& path) {
-  const size_t dot = path.rfind('.');
-  const std::string group = dot == std::string::npos ? "" : path.substr(0, dot);
-  const std::string name = path.substr(dot == std::string::npos ? 0 : dot + 1);
-  const size_t near = std::max<size_t>(1, name.size() / 3);
-  const std::string sibling = nearest_name(name, members(group));
-  if (!sibling.empty() && edit_distance(name, sibling) <= near) {
-    return group.empty() ? sibling : group + "." + sibling;
-  }
-  std::string best;
-  size_t best_distance = near + 1;
-  std::vector<std::string> paths;
-  for (const Key& k : all_keys()) {
-    paths.push_back(k.path);
-    const size_t distance = edit_distance(name, k.path.substr(k.path.rfind('.') + 1));
-    if (distance < best_distance) {
-      best = k.path;
-      best_distance = distance;
-    }
-  }
-  for (const KeyGroup& g : all_groups()) paths.push_back(g.path);
-  return best.empty() ? nearest_name(path, paths) : best;
+std::string unknown_key_remedy(const std::string& path) {
+  const std::string near = nearest_path(path);
+  return near.empty() ? "remove it; --print-schema lists every key"
+                      : "did you mean \"" + near + "\"?";
 }
 
 RunConfig default_run_config() {

@@ -10,8 +10,8 @@
 
 #include "config/mechanism.h"
 #include "config/origin.h"
-#include "config/run_config.h"
 #include "config/value_schema.h"
+#include "train/run_config.h"
 
 namespace bamtrain {
 
@@ -49,9 +49,10 @@ bool is_group(const std::string& path);
 /// The names directly below a group; of the document for "".
 std::vector<std::string> members(const std::string& group);
 
-/// The key or group that a path with an unknown name most likely means: a neighbour spelt nearly
-/// the same, else a key elsewhere whose last name is nearly the same, else the nearest of all.
-std::string nearest_path(const std::string& path);
+/// The remedy for a path that is not known, with what it most likely means: a neighbour spelt
+/// nearly the same, else a key elsewhere whose last name is nearly the same, else the nearest of
+/// all.
+std::string unknown_key_remedy(const std::string& path);
 
 /// A configuration with every default; required keys are at zero or empty.
 RunConfig default_run_config();

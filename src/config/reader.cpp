@@ -84,7 +84,7 @@ void check_names(const json& object, const std::string& group, const Origin& ori
           ExitCode::config, origin.at(abbreviate(path)),
           "one of the keys" + (group.empty() ? "" : " of " + group) + ": " + join(members(group)),
           plain ? "an unknown key" : "an unknown key, with a dot in its name",
-          "did you mean \"" + nearest_path(path) + (plain ? "\"?" : "\", one object per dot?"));
+          plain ? unknown_key_remedy(path) : "write one object for each name before a dot");
     }
   }
 }

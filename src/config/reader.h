@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "config/run_config.h"
 #include "config/strict_json.h"
+#include "train/run_config.h"
 
 namespace bamtrain {
 

@@ -154,7 +154,7 @@ class Relations {
       const bool inside = owner != nullptr && (owner->path == name || holds_members(*owner));
       if (inside || is_group(name)) continue;
       refuse("checkpoint.allow_change", "known keys or groups of keys",
-             "\"" + abbreviate(name) + "\"", "did you mean \"" + nearest_path(name) + "\"?");
+             "\"" + abbreviate(name) + "\"", unknown_key_remedy(name));
     }
   }
 

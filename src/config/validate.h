@@ -2,7 +2,7 @@
 // What single keys cannot say: how they relate.
 
 #include "config/origin.h"
-#include "config/run_config.h"
+#include "train/run_config.h"
 
 namespace bamtrain {
 

@@ -1,6 +1,7 @@
 #pragma once
 // The communicators behind make_communicator.
 
+#include <cstdint>
 #include <memory>
 
 #include "dist/communicator.h"
@@ -11,8 +12,14 @@ namespace bamtrain {
 /// One process: sums, broadcasts and barriers have nothing to do.
 std::unique_ptr<Communicator> make_single_communicator();
 
-/// The processes of MPI_COMM_WORLD; starts MPI, and ends it when destroyed. Exists only in builds
-/// with MPI. Error (ExitCode::distributed) where fewer are connected than `launch` announces.
-std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch);
+/// Long messages: processes that share cores pay for every hand-over from one to the next.
+inline constexpr int64_t kDefaultPieceBytes = int64_t{16} << 20;
+
+/// The processes of MPI_COMM_WORLD; starts MPI, and ends it when destroyed. Messages of at most
+/// `piece_bytes` bytes, two of which a reduction keeps in scratch. Exists only in builds with MPI.
+/// Error (ExitCode::distributed) where fewer processes are connected than `launch` announces.
+/// REQUIRES: piece_bytes is a positive multiple of 8 below 2^31.
+std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch,
+                                                    int64_t piece_bytes = kDefaultPieceBytes);
 
 }  // namespace bamtrain

@@ -18,10 +18,7 @@ namespace bamtrain {
 namespace {
 
 constexpr int kTag = 1;
-// Every message is at most this long: far below the 2^31 of MPI's counts, long enough to reach the
-// link's rate, short enough for one piece to travel while another is added.
-constexpr int64_t kPieceBytes = int64_t{1} << 20;
-// Pieces of one exchange that are under way at a time.
+// Pieces of one exchange that are under way at a time: one travels while another is added.
 constexpr int kSlots = 2;
 // Elements that one thread adds at a time.
 constexpr int64_t kAddGrain = int64_t{1} << 14;
@@ -38,7 +35,7 @@ void check(int status, const char* call) {
 }
 
 template <class T>
-void add(T* __restrict into, const T* __restrict from, int64_t n) {
+void add(T* into, const T* from, int64_t n) {
   parallel_ranges(n, kAddGrain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) into[i] += from[i];
   });
@@ -46,7 +43,9 @@ void add(T* __restrict into, const T* __restrict from, int64_t n) {
 
 class MpiCommunicator final : public Communicator {
  public:
-  explicit MpiCommunicator(const Launch& launch) {
+  MpiCommunicator(const Launch& launch, int64_t piece_bytes) : piece_bytes_(piece_bytes) {
+    require(piece_bytes > 0 && piece_bytes % 8 == 0 && piece_bytes < INT32_MAX,
+            "messages of whole elements, below MPI's 2^31 bytes");
     int initialized = 0;
     check(MPI_Initialized(&initialized), "MPI_Initialized");
     require(initialized == 0, "one MPI communicator per process");
@@ -60,7 +59,10 @@ class MpiCommunicator final : public Communicator {
                   "thread level " + std::to_string(level), "use an MPI built with thread support");
     }
     require_connected(launch, size_);
-    if (size_ > 1) scratch_.resize(kSlots * kPieceBytes);
+    if (size_ > 1) {
+      scratch_ =
+          std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(kSlots * piece_bytes_));
+    }
   }
 
   ~MpiCommunicator() override {
@@ -92,8 +94,8 @@ class MpiCommunicator final : public Communicator {
   void broadcast(void* data, int64_t bytes, int root) override {
     require(root >= 0 && root < size_, "a rank as the root");
     char* at = static_cast<char*>(data);
-    for (int64_t done = 0; done < bytes; done += kPieceBytes) {
-      const int length = static_cast<int>(std::min(kPieceBytes, bytes - done));
+    for (int64_t done = 0; done < bytes; done += piece_bytes_) {
+      const int length = static_cast<int>(std::min(piece_bytes_, bytes - done));
       check(MPI_Bcast(at + done, length, MPI_BYTE, root, MPI_COMM_WORLD), "MPI_Bcast");
     }
   }
@@ -113,7 +115,7 @@ class MpiCommunicator final : public Communicator {
     return all;
   }
 
-  int64_t scratch_bytes() const override { return static_cast<int64_t>(scratch_.size()); }
+  int64_t scratch_bytes() const override { return scratch_ ? kSlots * piece_bytes_ : 0; }
 
   void abort(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
@@ -152,35 +154,35 @@ class MpiCommunicator final : public Communicator {
   // Sends `give` to `peer` and adds what it sends to `keep`; the next piece travels meanwhile.
   template <class T>
   void exchange_and_add(T* data, Range give, Range keep, int peer) {
-    constexpr int64_t kPiece = kPieceBytes / static_cast<int64_t>(sizeof(T));
+    const int64_t piece_size = piece_bytes_ / static_cast<int64_t>(sizeof(T));
     std::array<MPI_Request, kSlots> sends, receives;
     sends.fill(MPI_REQUEST_NULL);
     receives.fill(MPI_REQUEST_NULL);
     const auto slot_memory = [this](int64_t piece) {
-      return reinterpret_cast<T*>(scratch_.data() + piece % kSlots * kPieceBytes);
+      return reinterpret_cast<T*>(scratch_.get() + piece % kSlots * piece_bytes_);
     };
     const auto start = [&](int64_t piece) {
-      const int64_t first = piece * kPiece;
+      const int64_t first = piece * piece_size;
       const size_t slot = static_cast<size_t>(piece % kSlots);
-      if (const int64_t count = std::min(kPiece, keep.size() - first); count > 0) {
+      if (const int64_t count = std::min(piece_size, keep.size() - first); count > 0) {
         check(MPI_Irecv(slot_memory(piece), bytes_of<T>(count), MPI_BYTE, peer, kTag,
                         MPI_COMM_WORLD, &receives[slot]),
               "MPI_Irecv");
       }
-      if (const int64_t count = std::min(kPiece, give.size() - first); count > 0) {
+      if (const int64_t count = std::min(piece_size, give.size() - first); count > 0) {
         check(MPI_Isend(data + give.begin + first, bytes_of<T>(count), MPI_BYTE, peer, kTag,
                         MPI_COMM_WORLD, &sends[slot]),
               "MPI_Isend");
       }
     };
-    const int64_t pieces = (std::max(give.size(), keep.size()) + kPiece - 1) / kPiece;
+    const int64_t pieces = (std::max(give.size(), keep.size()) + piece_size - 1) / piece_size;
     if (pieces > 0) start(0);
     for (int64_t piece = 0; piece < pieces; ++piece) {
       if (piece + 1 < pieces) start(piece + 1);
       const size_t slot = static_cast<size_t>(piece % kSlots);
       check(MPI_Wait(&receives[slot], MPI_STATUS_IGNORE), "MPI_Wait");
-      const int64_t first = piece * kPiece;
-      add(data + keep.begin + first, slot_memory(piece), std::min(kPiece, keep.size() - first));
+      const int64_t first = piece * piece_size;
+      add(data + keep.begin + first, slot_memory(piece), std::min(piece_size, keep.size() - first));
       check(MPI_Wait(&sends[slot], MPI_STATUS_IGNORE), "MPI_Wait");
     }
   }
@@ -188,11 +190,11 @@ class MpiCommunicator final : public Communicator {
   // Sends `give` to `peer` and replaces `take` by what it sends.
   template <class T>
   void exchange(T* data, Range give, Range take, int peer) {
-    constexpr int64_t kPiece = kPieceBytes / static_cast<int64_t>(sizeof(T));
+    const int64_t piece_size = piece_bytes_ / static_cast<int64_t>(sizeof(T));
     const int64_t longest = std::max(give.size(), take.size());
-    for (int64_t first = 0; first < longest; first += kPiece) {
-      const int64_t out = std::clamp<int64_t>(give.size() - first, 0, kPiece);
-      const int64_t in = std::clamp<int64_t>(take.size() - first, 0, kPiece);
+    for (int64_t first = 0; first < longest; first += piece_size) {
+      const int64_t out = std::clamp<int64_t>(give.size() - first, 0, piece_size);
+      const int64_t in = std::clamp<int64_t>(take.size() - first, 0, piece_size);
       check(MPI_Sendrecv(data + give.begin + first, bytes_of<T>(out), MPI_BYTE,
                          out > 0 ? peer : MPI_PROC_NULL, kTag, data + take.begin + first,
                          bytes_of<T>(in), MPI_BYTE, in > 0 ? peer : MPI_PROC_NULL, kTag,
@@ -209,13 +211,14 @@ class MpiCommunicator final : public Communicator {
 
   int rank_ = 0;
   int size_ = 1;
-  std::vector<std::byte> scratch_;  // kSlots pieces
+  int64_t piece_bytes_;                   // of every message, at most
+  std::unique_ptr<std::byte[]> scratch_;  // kSlots pieces
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch) {
-  return std::make_unique<MpiCommunicator>(launch);
+std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch, int64_t piece_bytes) {
+  return std::make_unique<MpiCommunicator>(launch, piece_bytes);
 }
 
 }  // namespace bamtrain

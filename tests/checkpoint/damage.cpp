@@ -137,7 +137,8 @@ TEST_CASE("a state without its own step and format is refused") {
   for (const char* text :
        {"{}", "[]", "{\"format\":1}", "{\"format\":\"1\",\"step\":1}", "{\"format\":1,\"step\":-1}",
         "{\"format\":1,\"step\":1.0}", "{\"format\":1,\"step\":9223372036854775808}",
-        "{\"format\":1,\"step\":1,\"step\":1}", "{\"format\":1,\"step\":1} {}"}) {
+        "{\"format\":1,\"step\":1,\"step\":1}", "{\"format\":1,\"step\":1} {}",
+        "\xEF\xBB\xBF{\"format\":1,\"step\":1}"}) {
     forge(folder, "state.json", text);
     INFO(text);
     CHECK(contains(refusal(folder), "state.json"));

@@ -1,9 +1,11 @@
 #pragma once
 // Changes to a folder of checkpoints that may fail or be cut short at any point.
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "folder.h"
@@ -20,17 +22,29 @@ struct Scenario {
   std::string name;
   std::function<void(const std::string& out_dir)> prepare;
   std::function<void(const std::string& out_dir)> change;
-  std::optional<int32_t> before, after;  // tag of the newest checkpoint
-  std::vector<std::string> remaining;    // what the folder holds after the change
+  std::vector<std::optional<int32_t>> before;  // tags that the newest checkpoint may have
+  int32_t after = 0;                           // the one it must have
+  std::vector<std::string> remaining;          // what the folder holds after the change
+  /// Renames, old name and new, that `prepare` leaves to the system to put on the disk.
+  std::vector<std::pair<std::string, std::string>> unsynced = {};
+
+  bool before_or_after(const std::optional<int32_t>& tag) const {
+    return tag == after || std::find(before.begin(), before.end(), tag) != before.end();
+  }
 };
 
 inline std::vector<Scenario> scenarios() {
   const auto save_two = [](const std::string& out) { save(out, 2, 20); };
-  return {{"the first save", [](const std::string&) {}, save_two, {}, 20, {"checkpoint-00000002"}},
+  return {{"the first save",
+           [](const std::string&) {},
+           save_two,
+           {std::nullopt},
+           20,
+           {"checkpoint-00000002"}},
           {"a later save",
            [](const std::string& out) { save(out, 1, 10); },
            save_two,
-           10,
+           {10},
            20,
            {"checkpoint-00000001", "checkpoint-00000002"}},
           {"a save of the same step",
@@ -39,30 +53,43 @@ inline std::vector<Scenario> scenarios() {
              save(out, 2, 15);
            },
            save_two,
-           15,
+           {15},
            20,
            {"checkpoint-00000001", "checkpoint-00000002"}},
           {"a save after a process died in each way",
            [](const std::string& out) {
              save(out, 1, 10);
+             save(out, 3, 30);
              std::filesystem::copy(out + "/checkpoint-00000001",
                                    out + "/.replaced-checkpoint-00000001");
-             save(out + "/.", 3, 30);
              std::filesystem::rename(out + "/checkpoint-00000003",
                                      out + "/.replaced-checkpoint-00000003");
              std::filesystem::create_directory(out + "/.tmp-checkpoint-00000007");
              write_bytes(out + "/.tmp-checkpoint-00000007/model.safetensors", "half of");
            },
            [](const std::string& out) { save(out, 4, 40); },
-           30,
+           {30},
            40,
            {"checkpoint-00000001", "checkpoint-00000003", "checkpoint-00000004"}},
+          {"a save after a process died having replaced a checkpoint",
+           [](const std::string& out) {
+             save(out, 2, 15);
+             std::filesystem::rename(out + "/checkpoint-00000002", out + "/aside");
+             save(out, 2, 20);
+             std::filesystem::rename(out + "/aside", out + "/.replaced-checkpoint-00000002");
+           },
+           [](const std::string& out) { save(out, 4, 40); },
+           {15, 20},
+           40,
+           {"checkpoint-00000002", "checkpoint-00000004"},
+           {{"checkpoint-00000002", ".replaced-checkpoint-00000002"},
+            {".tmp-checkpoint-00000002", "checkpoint-00000002"}}},
           {"pruning",
            [](const std::string& out) {
              for (int step = 1; step <= 5; ++step) save(out, step, step * 10);
            },
            [](const std::string& out) { prune_checkpoints(out, 2, 3, no_warning); },
-           50,
+           {50},
            50,
            {"checkpoint-00000003", "checkpoint-00000004", "checkpoint-00000005"}}};
 }

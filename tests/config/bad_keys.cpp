@@ -28,9 +28,14 @@ TEST_CASE("a misspelt key in the wrong object is recognised too") {
   check_mentions(message(kValid, {"model.lr=3"}), {"model.lr:", "did you mean \"optimizer.lr\"?"});
 }
 
+TEST_CASE("an unknown key that resembles none is still refused with a remedy") {
+  check_mentions(message(replaced("\"out_dir\"", "\"\u00a7\": 8, \"out_dir\"")),
+                 {"\u00a7:", "unknown key", "--print-schema"});
+}
+
 TEST_CASE("a path is not a key: dots in a name are refused") {
   check_mentions(message(replaced("\"out_dir\"", "\"model.width\": 8, \"out_dir\"")),
-                 {"run.json: model.width:", "unknown key", "one object per dot"});
+                 {"run.json: model.width:", "unknown key", "one object for each name"});
   check_mentions(message(replaced("\"width\": 48", "\"mlp.hidden\": 48")),
                  {"model.mlp.hidden:", "unknown key"});
 }

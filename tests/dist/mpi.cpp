@@ -31,10 +31,11 @@ Outcome shell(const std::string& command) {
   return outcome;
 }
 
-/// `mpirun -np processes mpi_checks mode processes`. More processes than cores and the superuser
-/// are allowed, and shared memory is used without the kernel calls that containers forbid; Open MPI
-/// 4 and 5 each read their own of the variables. A deadlock ends after five minutes with code 124.
-Outcome mpirun(int processes, const std::string& mode) {
+/// `mpirun -np processes mpi_checks mode processes bytes_per_message`. More processes than cores
+/// and the superuser are allowed, and shared memory is used without the kernel calls that
+/// containers forbid; Open MPI 4 and 5 each read their own of the variables. A deadlock ends after
+/// five minutes with code 124.
+Outcome mpirun(int processes, const std::string& mode, const std::string& bytes_per_message = "") {
   const std::string n = std::to_string(processes);
   return shell(
       "timeout -k 5 300 env OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive"
@@ -43,33 +44,32 @@ Outcome mpirun(int processes, const std::string& mode) {
       " PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1"
       " OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_smsc=^cma,xpmem"
       " '" BAMTRAIN_MPIRUN "' --map-by :OVERSUBSCRIBE --bind-to none -np " +
-      n + " '" BAMTRAIN_MPI_CHECKS "' " + mode + " " + n);
+      n + " '" BAMTRAIN_MPI_CHECKS "' " + mode + " " + n + " " + bytes_per_message);
+}
+
+void require_success(const Outcome& outcome, int processes) {
+  INFO(processes << " processes\n" << outcome.output);
+  CHECK(outcome.exit_code == 0);
+  for (int rank = 0; rank < processes; ++rank) {
+    CHECK(outcome.says("rank " + std::to_string(rank) + ": all checks passed"));
+  }
 }
 
 TEST_CASE("sums over 2, 4 and 8 processes have the bits of the single process's tree") {
-  for (int processes : {2, 4, 8}) {
-    const Outcome outcome = mpirun(processes, "sums");
-    INFO(processes << " processes\n" << outcome.output);
-    CHECK(outcome.exit_code == 0);
-    CHECK(outcome.says("rank " + std::to_string(processes - 1) + ": all checks passed"));
-  }
+  for (int processes : {2, 4, 8}) require_success(mpirun(processes, "sums"), processes);
+}
+
+TEST_CASE("sums that take many messages have the bits of the single process's tree") {
+  for (int processes : {2, 4, 8}) require_success(mpirun(processes, "sums", "65536"), processes);
 }
 
 TEST_CASE("lanes spread over 1, 2, 4 and 8 processes give the bits of one process") {
-  for (int processes : {1, 2, 4, 8}) {
-    const Outcome outcome = mpirun(processes, "lanes");
-    INFO(processes << " processes\n" << outcome.output);
-    CHECK(outcome.exit_code == 0);
-    CHECK(outcome.says("rank " + std::to_string(processes - 1) + ": all checks passed"));
-  }
+  for (int processes : {1, 2, 4, 8}) require_success(mpirun(processes, "lanes"), processes);
 }
 
 TEST_CASE("flags, maxima, bytes and strings reach every process") {
   for (int processes : {2, 3, 8}) {
-    const Outcome outcome = mpirun(processes, "messages");
-    INFO(processes << " processes\n" << outcome.output);
-    CHECK(outcome.exit_code == 0);
-    CHECK(outcome.says("rank " + std::to_string(processes - 1) + ": all checks passed"));
+    require_success(mpirun(processes, "messages", "4096"), processes);
   }
 }
 

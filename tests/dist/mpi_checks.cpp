@@ -1,5 +1,6 @@
 // What several processes check together; the cases of mpi.cpp start it under mpirun.
-// Usage: mpi_checks MODE PROCESSES. Exit code 0: every check held on every rank.
+// Usage: mpi_checks MODE PROCESSES [BYTES_PER_MESSAGE]. Exit code 0: every check held on every
+// rank.
 
 #include <bit>
 #include <cmath>
@@ -15,7 +16,9 @@
 
 #include "core/error.h"
 #include "core/lane_tree.h"
+#include "dist/backends.h"
 #include "dist/communicator.h"
+#include "dist/launch.h"
 
 namespace bamtrain {
 namespace {
@@ -170,7 +173,7 @@ void messages(Communicator& communicator, Checks& checks) {
   bool same = all.size() == static_cast<size_t>(size);
   for (int r = 0; same && r < size; ++r) same = all[static_cast<size_t>(r)] == text_of(r);
   checks.check(same, "strings of every length by rank");
-  checks.check(communicator.scratch_bytes() > 0, "reductions state their memory");
+  checks.check(communicator.scratch_bytes() >= 8192, "reductions state their memory");
 }
 
 /// Rank 1 fails while the others wait for it.
@@ -196,10 +199,11 @@ int run(const std::string& mode, Communicator& communicator) {
   return checks.report();
 }
 
-int main_program(const std::string& mode, int processes) {
+int main_program(const std::string& mode, int processes, int64_t piece_bytes) {
   std::unique_ptr<Communicator> communicator;
   try {
-    communicator = make_communicator();
+    communicator =
+        piece_bytes > 0 ? make_mpi_communicator(detect_launch(), piece_bytes) : make_communicator();
     if (communicator->size() != processes) throw std::runtime_error("other number of processes");
     if (mode == "unwind") {
       const std::unique_ptr<Communicator> inner = std::move(communicator);
@@ -217,6 +221,6 @@ int main_program(const std::string& mode, int processes) {
 }  // namespace bamtrain
 
 int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  return bamtrain::main_program(argv[1], std::atoi(argv[2]));
+  if (argc < 3 || argc > 4) return 2;
+  return bamtrain::main_program(argv[1], std::atoi(argv[2]), argc == 4 ? std::atoll(argv[3]) : 0);
 }

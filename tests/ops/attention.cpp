@@ -78,7 +78,8 @@ TEST_CASE("the adjoint of attention agrees with finite differences") {
           c.scale = scale;
           c.documents = documents;
           c.window = window;
-          c.zero_scale = window == 5;
+          // With t (s + b) and b = -1e4 a step of 1e-5 away from t = 0 moves the logit by 0.1.
+          c.zero_scale = window == 5 && table != TableForm::bounded;
           INFO(describe(c));
           CHECK(difference_error(attention(c), 30) < kDifferenceTolerance);
         }

@@ -80,8 +80,6 @@ TEST_CASE("standard input is read, and a cut-off pipe of bad JSON leaves nothing
   INFO(r.err);
   CHECK(r.code == 0);
   CHECK(contains(r.out, "2 documents"));
-  r = shell(folder, "printf '{\"text\": \"a road\"}\\n{\"text\": \"b' | " + tokenize + "2");
-  CHECK(r.code == 2);  // "-2" is no option
   r = shell(folder,
             "printf '{\"text\": \"a road\"}\\n{\"text\": \"b' | " + tokenize + " --overwrite");
   CHECK(r.code == 4);

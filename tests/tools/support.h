@@ -121,9 +121,9 @@ inline std::vector<int32_t> uint16_tokens(const std::string& path) {
 /// Documents of token ids: each begins with `bos`.
 inline std::vector<std::vector<int32_t>> split_at(const std::vector<int32_t>& ids, int32_t bos) {
   std::vector<std::vector<int32_t>> documents;
+  REQUIRE((ids.empty() || ids.front() == bos));
   for (int32_t id : ids) {
     if (id == bos) documents.emplace_back();
-    REQUIRE_FALSE(documents.empty());
     documents.back().push_back(id);
   }
   return documents;

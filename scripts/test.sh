@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Builds everything, runs every test, closes with "N passed, N failed" (test cases). Exits with 1
+# where a test failed. Arguments go to `meson setup`, e.g. -Dmpi=disabled; BUILD names the folder.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export BUILD=${BUILD:-build}
+scripts/setup.sh
+scripts/build.sh "$@"
+
+# Each test program is itself threaded: one at a time.
+status=0
+meson test -C "$BUILD" --no-rebuild --num-processes 1 --print-errorlogs || status=$?
+
+# Catch2 closes with "All tests passed (A assertions in N test cases)" or with
+# "test cases: N | P passed | F failed". A program that ends otherwise (a crash, a time limit)
+# counts as one failure.
+awk -v status="$status" '
+  /^=+ [0-9]+\/[0-9]+ =+$/ { close_program(); open = 1; counted = 0; bad = 0 }
+  /^result: / { if ($0 !~ /exit status 0/) bad = 1 }
+  /^All tests passed \(/ { passed += $(NF - 2); counted = 1 }
+  /^test cases: / {
+    counted = 1
+    for (i = 1; i <= NF; ++i) {
+      if ($i == "passed") passed += $(i - 1)
+      if ($i == "failed") failed += $(i - 1)
+    }
+  }
+  function close_program() { if (open && (bad || !counted) && !counted) ++failed }
+  END {
+    close_program()
+    if (status != 0 && failed == 0) failed = 1
+    printf "%d passed, %d failed\n", passed, failed
+    exit failed > 0 || passed == 0
+  }' "$BUILD/meson-logs/testlog.txt"

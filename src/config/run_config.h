@@ -1,2 +1,0 @@
-#pragma once
-#include "train/run_config.h"

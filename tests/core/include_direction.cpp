@@ -1,0 +1,63 @@
+// Includes go one way (see src/meson.build); this reads every source file and checks.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "catch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What each folder of src may include, besides itself.
+const std::map<std::string, std::set<std::string>> kAllowed = {
+    {"core", {}},
+    {"priors", {"core"}},
+    {"scales", {"core", "priors"}},
+    {"ops", {"core", "priors", "scales"}},
+    {"model", {"core", "priors", "scales", "ops"}},
+    {"dist", {"core"}},
+    {"data", {"core"}},
+    {"checkpoint", {"core"}},
+    {"train", {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint"}},
+    {"eval", {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint"}},
+    // Structs and registries only, but it may name all that a config can say.
+    {"config", {"core", "priors", "scales", "ops", "model", "data", "train"}},
+};
+
+}  // namespace
+
+TEST_CASE("includes follow the direction of the design") {
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  REQUIRE(source != nullptr);
+  const fs::path root = fs::path(source) / "src";
+  const std::regex include("^\\s*#\\s*include\\s*\"([a-z0-9_]+)/");
+  int files = 0, includes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension != ".h" && extension != ".cpp" && extension != ".cuh" && extension != ".cu") {
+      continue;
+    }
+    const std::string folder = fs::relative(entry.path(), root).begin()->string();
+    if (folder == "main.cpp") continue;  // may include everything
+    INFO(entry.path().string());
+    REQUIRE(kAllowed.count(folder) == 1);
+    ++files;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      std::smatch match;
+      if (!std::regex_search(line, match, include)) continue;
+      ++includes;
+      INFO(line);
+      const std::string target = match[1];
+      CHECK((target == folder || kAllowed.at(folder).count(target) == 1));
+    }
+  }
+  CHECK(files > 50);
+  CHECK(includes > 100);
+}

@@ -1,0 +1,193 @@
+// The protocols of perplexity against length, checked against losses that a second model computes
+// one window at a time, and against what the protocols promise.
+
+#include "eval/perplexity.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "catch.h"
+#include "data/shard.h"
+#include "ops/reference/reference.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+constexpr int64_t kVocab = 19;
+
+ModelConfig tiny_model(const std::string& prior) {
+  ModelConfig c;
+  c.vocab = kVocab;
+  c.width = 8;
+  c.layers = 2;
+  c.heads = c.kv_heads = 2;
+  c.mlp.hidden = 8;
+  c.init = InitKind::torch;
+  c.attention.prior = {prior, default_options(find_prior(prior)->options)};
+  c.attention.scale = {"none", {}};
+  return c;
+}
+
+/// Documents of the given lengths, beginning with token 1, in one shard.
+std::vector<uint32_t> write_documents(const std::string& path, const std::vector<int>& lengths) {
+  std::vector<uint32_t> ids;
+  for (int length : lengths) {
+    for (int i = 0; i < length; ++i) {
+      const auto x = static_cast<uint32_t>(ids.size());
+      ids.push_back(i == 0 ? 1 : 2 + (x * x + 3 * x / 2) % (kVocab - 2));
+    }
+  }
+  ShardWriter w(path, 2);
+  w.append(ids);
+  w.finish();
+  return ids;
+}
+
+struct Fixture {
+  Workplace w;
+  std::unique_ptr<Backend> backend = make_reference_backend();
+  ModelConfig config = tiny_model("alibi");
+  ParameterLayout layout{config, 8};
+  Arena arena;
+  Tensor masters;
+  std::vector<uint32_t> ids;
+
+  Fixture() {
+    std::filesystem::create_directories(w.path("val"));
+    // Room for one longest window (32 + 1), for two (70), and for none (20).
+    ids = write_documents(w.path("val/0.bin"), {40, 20, 70});
+    arena.add("masters", &masters, Dtype::f64, {layout.elements()});
+    arena.commit();
+    for (const Parameter& p : layout.all()) {
+      initialize(p, config, 8, 5, masters.slice(0, p.offset, p.size));
+    }
+  }
+
+  nlohmann::ordered_json evaluate(const PerplexityRequest& request) {
+    return perplexity_against_length(config, 8, *backend, Dtype::f64, masters,
+                                     ShardSet::open(w.path("val"), kVocab), request,
+                                     [](const std::string&, int64_t, double) {});
+  }
+
+  /// Losses of one window of `length` inputs from token `begin` of the shard.
+  std::vector<double> losses(int64_t begin, int64_t length) {
+    Model model(config, 8, *backend, Dtype::f64);
+    Arena own;
+    model.plan(own, 1, length, ModelUse::evaluation);
+    own.commit();
+    model.set_masters(masters);
+    model.refresh();
+    const std::vector<int32_t> tokens(ids.begin() + begin, ids.begin() + begin + length + 1);
+    std::vector<double> out(static_cast<size_t>(length));
+    model.evaluate(tokens.data(), tokens.data() + 1, 1, length, std::nullopt, out.data());
+    return out;
+  }
+};
+
+double mean(const std::vector<double>& x) {
+  double sum = 0;
+  for (double v : x) sum += v;
+  return sum / static_cast<double>(x.size());
+}
+
+PerplexityRequest request() {
+  PerplexityRequest r;
+  r.lengths = {8, 32};
+  r.training_length = 8;
+  r.document_start = 1;
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("protocol (a): windows of each length cover the same targets") {
+  Fixture f;
+  const auto result = f.evaluate(request());
+  CHECK(result["documents"] == 2);
+  // Longest stretches begin at 0 (first document) and at 60 and 92 (third document).
+  for (const auto& row : result["windows"]) {
+    const int64_t length = row["length"];
+    CHECK(row["tokens"] == 3 * 32);
+    std::vector<double> all;
+    for (int64_t stretch : {0, 60, 92}) {
+      for (int64_t begin = 0; begin < 32; begin += length) {
+        for (double x : f.losses(stretch + begin, length)) all.push_back(x);
+      }
+    }
+    CHECK(row["loss"].get<double>() == Approx(mean(all)).epsilon(1e-12));
+    CHECK(row["perplexity"].get<double>() == Approx(std::exp(mean(all))).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("protocol (b): the last K tokens, the same targets at every length") {
+  Fixture f;
+  const auto result = f.evaluate(request());
+  CHECK(result["last_tokens"] == 4);  // half of the training length
+  for (const auto& row : result["last"]) {
+    const int64_t length = row["length"];
+    std::vector<double> all;
+    for (int64_t stretch : {0, 60, 92}) {
+      const auto x = f.losses(stretch + 32 - length, length);
+      all.insert(all.end(), x.end() - 4, x.end());
+    }
+    CHECK(row["tokens"] == 12);
+    CHECK(row["loss"].get<double>() == Approx(mean(all)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("protocol (c): one pass at the longest length, by position") {
+  Fixture f;
+  const auto result = f.evaluate(request());
+  REQUIRE(result["bins"].size() == 1);
+  CHECK(result["bins"][0]["from"] == 0);
+  CHECK(result["bins"][0]["to"] == 32);
+  CHECK(result["bins"][0]["loss"].get<double>() ==
+        Approx(result["windows"][1]["loss"].get<double>()).epsilon(1e-12));
+}
+
+TEST_CASE("lengths that do not divide the longest still cover the same targets") {
+  Fixture f;
+  PerplexityRequest r = request();
+  r.lengths = {12, 32};
+  r.protocols = {"windows"};
+  const auto result = f.evaluate(r);
+  std::vector<double> all;
+  for (int64_t stretch : {0, 60, 92}) {
+    for (int64_t begin : {0, 12}) {
+      for (double x : f.losses(stretch + begin, 12)) all.push_back(x);
+    }
+    const auto tail = f.losses(stretch + 20, 12);
+    all.insert(all.end(), tail.begin() + 4, tail.end());
+  }
+  CHECK(result["windows"][0]["tokens"] == 96);
+  CHECK(result["windows"][0]["loss"].get<double>() == Approx(mean(all)).epsilon(1e-12));
+  CHECK_FALSE(result.contains("last"));
+}
+
+TEST_CASE("a limit on tokens and documents that are too short") {
+  Fixture f;
+  PerplexityRequest r = request();
+  r.max_tokens = 32;
+  CHECK(f.evaluate(r)["windows"][0]["tokens"] == 32);
+  r.max_tokens = 0;
+  r.lengths = {8, 100};
+  REQUIRE_THROWS_AS(f.evaluate(r), Error);
+  r.lengths = {8, 32};
+  r.last_tokens = 9;
+  REQUIRE_THROWS_AS(f.evaluate(r), Error);
+}
+
+TEST_CASE("a learned position table refuses lengths past its end") {
+  Fixture f;
+  f.config = tiny_model("learned");
+  f.layout = ParameterLayout(f.config, 8);
+  Arena arena;
+  arena.add("masters", &f.masters, Dtype::f64, {f.layout.elements()});
+  arena.commit();
+  REQUIRE_THROWS_AS(f.evaluate(request()), Error);
+}

@@ -1,0 +1,172 @@
+// What a run refuses, with which exit code, and what it leaves behind.
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "core/sha256.h"
+#include "data/manifest.h"
+#include "data/shard.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+Outcome train(const Workplace& w, const nlohmann::json& config,
+              const std::vector<std::string>& overrides = {}) {
+  return run(bamtrain_command(write_config(w, "run.json", config), overrides), threads(2));
+}
+
+void require_error(const Outcome& o, ExitCode code, const std::vector<std::string>& words) {
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(code));
+  for (const std::string& word : words) {
+    INFO("expected in the message: " << word);
+    CHECK(o.output.find(word) != std::string::npos);
+  }
+}
+
+void flip_byte(const std::string& path, std::streamoff at) {
+  std::fstream f(path, std::ios::in | std::ios::out | std::ios::binary);
+  f.seekg(at);
+  const char old = static_cast<char>(f.get());
+  f.seekp(at);
+  f.put(static_cast<char>(old ^ 1));
+  REQUIRE(f.good());
+}
+
+/// A manifest for the workplace's one training shard that names `tokenizer`.
+void write_training_manifest(const Workplace& w, char tokenizer) {
+  Manifest m;
+  m.tokenizer_sha256 = std::string(64, tokenizer);
+  m.vocab = 211;
+  m.document_start = 1;
+  m.tokens = 40000;
+  m.documents = 1;
+  m.shards = {{"000.bin", 40000, 1, sha256_file(w.path("train/000.bin"))}};
+  write_manifest(w.path("train/manifest.json"), m);
+}
+
+}  // namespace
+
+TEST_CASE("a non-finite loss stops before anything changes, names step and windows, exits with 7") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["optimizer"]["lr"] = 1e30;
+  c["optimizer"]["clip"] = 0;
+  c["checkpoint"]["every"] = 1;
+  c["checkpoint"]["keep"] = 100;
+  const Outcome o = train(w, c);
+  require_error(o, ExitCode::nonfinite, {"a finite loss", "windows", "remedy"});
+  const size_t at = o.output.find("bamtrain: step ");
+  REQUIRE(at != std::string::npos);
+  const int step = std::stoi(o.output.substr(at + 15));
+  REQUIRE(step > 1);
+  char name[64];
+  std::snprintf(name, sizeof name, "out/checkpoint-%08d", step - 1);
+  CHECK(std::filesystem::exists(w.path(name)));
+  std::snprintf(name, sizeof name, "out/checkpoint-%08d", step);
+  CHECK_FALSE(std::filesystem::exists(w.path(name)));
+}
+
+TEST_CASE("bad shards are refused before training starts") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  SECTION("missing") {
+    c["data"]["train"] = w.path("nowhere");
+    require_error(train(w, c), ExitCode::data, {"nowhere", "remedy"});
+  }
+  SECTION("truncated") {
+    std::filesystem::resize_file(w.path("train/000.bin"), 40001);
+    require_error(train(w, c), ExitCode::data, {"000.bin", "expected", "found", "remedy"});
+  }
+  SECTION("token id past the vocabulary") {
+    c["model"]["vocab"] = 100;
+    require_error(train(w, c), ExitCode::data, {"000.bin", "100", "remedy"});
+  }
+  SECTION("documents masked without a document start") {
+    c["data"].erase("document_start");
+    require_error(train(w, c), ExitCode::config, {"data.document_start", "remedy"});
+  }
+  CHECK_FALSE(std::filesystem::exists(w.path("out/checkpoint-00000004")));
+}
+
+TEST_CASE("tokens_per_step that does not divide and lanes that do not fit are refused") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  require_error(train(w, c, {"train.tokens_per_step=1000"}), ExitCode::config,
+                {"train.tokens_per_step", "remedy"});
+  require_error(train(w, c, {"train.lanes=16"}), ExitCode::config, {"train.lanes", "remedy"});
+}
+
+TEST_CASE("cuda is refused by name in a build without it") {
+  const Workplace w;
+  require_error(train(w, small_run(w), {"device=cuda"}), ExitCode::device, {"device", "remedy"});
+}
+
+TEST_CASE("resuming refuses a changed model, other data and another tokenizer") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  write_training_manifest(w, 'a');
+  REQUIRE(train(w, c, {"train.stop_at=4"}).code == 0);
+  SECTION("a changed key, unless allowed") {
+    require_error(train(w, c, {"optimizer.lr=0.001"}), ExitCode::config,
+                  {"optimizer.lr", "allow_change", "remedy"});
+    CHECK(train(w, c, {"optimizer.lr=0.001", "checkpoint.allow_change=[\"optimizer.lr\"]"}).code ==
+          0);
+  }
+  SECTION("other shapes") {
+    require_error(train(w, c, {"model.width=128"}), ExitCode::config, {"model.width"});
+  }
+  SECTION("keys that may change") {
+    CHECK(train(w, c, {"log.every=2", "eval.every=3", "name=other"}).code == 0);
+  }
+  SECTION("another tokenizer") {
+    write_training_manifest(w, 'b');
+    require_error(train(w, c), ExitCode::data, {"tokenizer", std::string(64, 'a'), "remedy"});
+  }
+  SECTION("other data") {
+    write_shard(w.path("train/001.bin"), 1000, 211, 9);
+    std::filesystem::remove(w.path("train/manifest.json"));
+    require_error(train(w, c), ExitCode::data, {"fingerprint", "remedy"});
+  }
+  SECTION("never") {
+    require_error(
+        run({bamtrain_program(), "--config", write_config(w, "run.json", c), "--resume", "never"}),
+        ExitCode::config, {"checkpoint.resume", "never", "remedy"});
+  }
+}
+
+TEST_CASE("a damaged newest checkpoint is named in a warning and the one before it is used") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  REQUIRE(train(w, c).code == 0);
+  const std::string good = digest(w.path("out/checkpoint-00000008"));
+  flip_byte(w.path("out/checkpoint-00000008/model.safetensors"), 5000);
+  const Outcome o = train(w, c);
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find("warning") != std::string::npos);
+  CHECK(o.output.find("checkpoint-00000008") != std::string::npos);
+  CHECK(o.output.find("resuming from " + w.path("out/checkpoint-00000004")) != std::string::npos);
+  CHECK(digest(w.path("out/checkpoint-00000008")) == good);
+}
+
+TEST_CASE("an out_dir that cannot be made is an error of its own, before training") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  std::ofstream(w.path("file")) << "no folder";
+  c["out_dir"] = w.path("file/out");
+  require_error(train(w, c), ExitCode::io, {"file/out", "remedy"});
+}
+
+TEST_CASE("usage errors exit with 2") {
+  CHECK(run({bamtrain_program()}).code == 2);
+  CHECK(run({bamtrain_program(), "--no-such-option"}).code == 2);
+  CHECK(run({bamtrain_program(), "eval", "--lengths", "0", "--checkpoint", "x"}).code == 2);
+  CHECK(run({bamtrain_program(), "--config", "/nowhere/run.json"}).code ==
+        static_cast<int>(ExitCode::io));
+}

@@ -1,0 +1,145 @@
+// The same config and seed give the same bits: run to run, resumed or not, with any number of
+// processes that divides the lanes and any number of threads.
+
+#include <csignal>
+#include <filesystem>
+
+#include "catch.h"
+#include "train/support.h"
+
+using namespace bamtrain::testing;
+
+namespace {
+
+/// Trains `config` in its own out_dir and returns the digest of its last checkpoint.
+std::string train_to_end(const Workplace& w, nlohmann::json config, const std::string& out,
+                         int threads_per_process, int processes) {
+  config["out_dir"] = w.path(out);
+  auto command = bamtrain_command(write_config(w, out + ".json", config));
+  if (processes > 1) command = mpirun_command(processes, command);
+  const Outcome o = run(command, threads(threads_per_process));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  return digest(w.path(out) + "/checkpoint-00000008");
+}
+
+/// All the ways to the same model that this build offers.
+void check_all_ways(const Workplace& w, const nlohmann::json& config) {
+  const std::string straight = train_to_end(w, config, "straight", 1, 1);
+  for (int n : {2, 3}) {
+    INFO(n << " threads");
+    CHECK(train_to_end(w, config, "threads" + std::to_string(n), n, 1) == straight);
+  }
+  nlohmann::json half = config;
+  half["train"]["stop_at"] = 4;
+  half["out_dir"] = w.path("halves");
+  const Outcome first = run(bamtrain_command(write_config(w, "half.json", half)), threads(2));
+  INFO(first.output);
+  REQUIRE(first.code == 0);
+  REQUIRE_FALSE(std::filesystem::exists(w.path("halves/checkpoint-00000008")));
+  CHECK(train_to_end(w, config, "halves", 1, 1) == straight);
+  if (!have_mpi()) {
+    WARN("built without MPI: one process only");
+    return;
+  }
+  for (int n : {2, 4}) {
+    INFO(n << " processes");
+    CHECK(train_to_end(w, config, "processes" + std::to_string(n), 1, n) == straight);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("fp32 training gives the same bits by every way") {
+  const Workplace w;
+  check_all_ways(w, small_run(w));
+}
+
+TEST_CASE("bf16 training gives the same bits by every way") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["precision"] = "bf16";
+  check_all_ways(w, c);
+}
+
+TEST_CASE("width 64 with 4,096 tokens per micro-batch gives the same bits by every way") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["micro_batch"] = 64;  // of 64 tokens
+  c["train"]["tokens_per_step"] = 4 * 4096;
+  for (const char* precision : {"fp32", "bf16"}) {
+    c["train"]["precision"] = precision;
+    INFO(precision);
+    const std::string name = precision;
+    const std::string straight = train_to_end(w, c, name + "-1", 1, 1);
+    CHECK(train_to_end(w, c, name + "-2", 2, 1) == straight);
+    if (have_mpi()) CHECK(train_to_end(w, c, name + "-mpi", 1, 4) == straight);
+  }
+}
+
+TEST_CASE("other seeds and other data give other bits") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const std::string straight = train_to_end(w, c, "a", 2, 1);
+  c["seed"] = 8;
+  CHECK(train_to_end(w, c, "b", 2, 1) != straight);
+}
+
+TEST_CASE("a run stopped by SIGUSR1 resumes to the same bits") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const std::string straight = train_to_end(w, c, "straight", 2, 1);
+  c["out_dir"] = w.path("stopped");
+  const std::string config = write_config(w, "stopped.json", c);
+  const Outcome stopped =
+      run_and_signal(bamtrain_command(config), "process(es)", SIGUSR1, threads(2));
+  INFO(stopped.output);
+  REQUIRE(stopped.code == 85);
+  const Outcome resumed = run(bamtrain_command(config), threads(1));
+  INFO(resumed.output);
+  REQUIRE(resumed.code == 0);
+  CHECK(resumed.output.find("resuming from") != std::string::npos);
+  CHECK(digest(w.path("stopped/checkpoint-00000008")) == straight);
+}
+
+TEST_CASE("mpirun forwards SIGUSR1 to all ranks, and the run resumes to the same bits") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const std::string straight = train_to_end(w, c, "straight", 2, 1);
+  c["out_dir"] = w.path("stopped");
+  const std::string config = write_config(w, "stopped.json", c);
+  const Outcome stopped = run_and_signal(mpirun_command(2, bamtrain_command(config)), "process(es)",
+                                         SIGUSR1, threads(1));
+  INFO(stopped.output);
+  REQUIRE(stopped.code == 85);
+  const Outcome resumed = run(mpirun_command(4, bamtrain_command(config)), threads(1));
+  INFO(resumed.output);
+  REQUIRE(resumed.code == 0);
+  CHECK(digest(w.path("stopped/checkpoint-00000008")) == straight);
+}
+
+TEST_CASE("the trigger file stops a run after one step, once, and it resumes to the same bits") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const std::string straight = train_to_end(w, c, "straight", 2, 1);
+  c["out_dir"] = w.path("stopped");
+  const std::string config = write_config(w, "stopped.json", c);
+  std::filesystem::create_directories(w.path("stopped"));
+  fclose(fopen(w.path("stopped/stop").c_str(), "w"));
+  const Outcome stopped = run(bamtrain_command(config), threads(2));
+  INFO(stopped.output);
+  REQUIRE(stopped.code == 85);
+  CHECK(std::filesystem::exists(w.path("stopped/checkpoint-00000001")));
+  CHECK_FALSE(std::filesystem::exists(w.path("stopped/stop")));
+  const Outcome resumed = run(bamtrain_command(config), threads(2));
+  INFO(resumed.output);
+  REQUIRE(resumed.code == 0);
+  CHECK(digest(w.path("stopped/checkpoint-00000008")) == straight);
+  const auto lines = read_metrics(w.path("stopped"));
+  REQUIRE(lines.size() == 8);
+  for (size_t i = 0; i < lines.size(); ++i) CHECK(lines[i]["step"] == i + 1);
+}

@@ -1,0 +1,41 @@
+#include "train/schedule.h"
+
+#include <cmath>
+
+#include "catch.h"
+
+using namespace bamtrain;
+
+TEST_CASE("warm-up rises linearly to the peak") {
+  ScheduleConfig s;
+  s.warmup_steps = 4;
+  CHECK(schedule_factor(s, 0, 100) == Approx(0.25));
+  CHECK(schedule_factor(s, 1, 100) == Approx(0.5));
+  CHECK(schedule_factor(s, 3, 100) == Approx(1.0));
+  CHECK(schedule_factor(s, 4, 100) == Approx(1.0));
+}
+
+TEST_CASE("cosine falls from 1 through the middle to min_ratio") {
+  ScheduleConfig s;
+  s.name = ScheduleKind::cosine;
+  s.min_ratio = 0.1;
+  CHECK(schedule_factor(s, 0, 100) == Approx(1.0));
+  CHECK(schedule_factor(s, 50, 100) == Approx(0.55));
+  CHECK(schedule_factor(s, 25, 100) == Approx(0.1 + 0.45 * (1 + std::sqrt(0.5))));
+  CHECK(schedule_factor(s, 100, 100) == Approx(0.1));
+}
+
+TEST_CASE("linear, constant and wsd") {
+  ScheduleConfig s;
+  s.min_ratio = 0.2;
+  s.warmup_steps = 10;
+  s.name = ScheduleKind::linear;
+  CHECK(schedule_factor(s, 60, 110) == Approx(0.6));
+  s.name = ScheduleKind::constant;
+  CHECK(schedule_factor(s, 109, 110) == 1.0);
+  s.name = ScheduleKind::wsd;
+  s.decay_steps = 20;
+  CHECK(schedule_factor(s, 89, 110) == 1.0);
+  CHECK(schedule_factor(s, 100, 110) == Approx(0.6));
+  CHECK(schedule_factor(s, 110, 110) == Approx(0.2));
+}

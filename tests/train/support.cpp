@@ -1,0 +1,204 @@
+#include "train/support.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "core/rng.h"
+#include "core/sha256.h"
+#include "data/shard.h"
+
+extern char** environ;
+
+namespace bamtrain::testing {
+
+Workplace::Workplace() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "bamtrain-XXXXXX").string();
+  REQUIRE(mkdtemp(pattern.data()) != nullptr);
+  folder_ = pattern;
+}
+
+Workplace::~Workplace() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+namespace {
+
+/// Starts the program with its output in a pipe; returns its process id and the pipe's end.
+std::pair<pid_t, int> start(const std::vector<std::string>& command,
+                            const Environment& environment) {
+  int pipe_ends[2];
+  REQUIRE(pipe2(pipe_ends, O_CLOEXEC) == 0);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDERR_FILENO);
+  std::vector<char*> argv, envp;
+  for (const std::string& s : command) argv.push_back(const_cast<char*>(s.c_str()));
+  argv.push_back(nullptr);
+  for (char** e = environ; *e; ++e) {
+    bool replaced = false;
+    for (const std::string& s : environment) {
+      replaced |= std::strncmp(*e, s.c_str(), s.find('=') + 1) == 0;
+    }
+    if (!replaced) envp.push_back(*e);
+  }
+  for (const std::string& s : environment) envp.push_back(const_cast<char*>(s.c_str()));
+  envp.push_back(nullptr);
+  pid_t child = 0;
+  const int error =
+      posix_spawnp(&child, command[0].c_str(), &actions, nullptr, argv.data(), envp.data());
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_ends[1]);
+  INFO(command[0] << ": " << std::strerror(error));
+  REQUIRE(error == 0);
+  return {child, pipe_ends[0]};
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+Outcome run_and_signal(const std::vector<std::string>& command, const std::string& marker,
+                       int signal, const Environment& environment) {
+  const auto [child, output] = start(command, environment);
+  Outcome outcome;
+  bool sent = marker.empty();
+  char buffer[4096];
+  ssize_t n = 0;
+  while ((n = read(output, buffer, sizeof buffer)) > 0) {
+    outcome.output.append(buffer, static_cast<size_t>(n));
+    if (!sent && outcome.output.find(marker) != std::string::npos) {
+      kill(child, signal);
+      sent = true;
+    }
+  }
+  close(output);
+  outcome.code = wait_for(child);
+  return outcome;
+}
+
+Outcome run(const std::vector<std::string>& command, const Environment& environment) {
+  return run_and_signal(command, "", 0, environment);
+}
+
+std::string bamtrain_program() {
+  const char* build = std::getenv("BAMTRAIN_BUILD");
+  return std::string(build ? build : "build") + "/src/bamtrain";
+}
+
+std::vector<std::string> bamtrain_command(const std::string& config,
+                                          const std::vector<std::string>& overrides) {
+  std::vector<std::string> command = {bamtrain_program(), "--config", config};
+  for (const std::string& o : overrides) {
+    command.push_back("--set");
+    command.push_back(o);
+  }
+  return command;
+}
+
+std::vector<std::string> mpirun_command(int processes, const std::vector<std::string>& command) {
+  std::vector<std::string> out = {"mpirun", "-np", std::to_string(processes)};
+  out.insert(out.end(), command.begin(), command.end());
+  return out;
+}
+
+Environment threads(int n) {
+  return {"OMP_NUM_THREADS=" + std::to_string(n),
+          // Runs as root in containers, more processes than cores, no network needed: Open MPI 4
+          // reads the OMPI variables, Open MPI 5 those of PRTE.
+          "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "OMPI_MCA_rmaps_base_oversubscribe=1", "OMPI_MCA_hwloc_base_binding_policy=none",
+          "OMPI_MCA_btl_vader_single_copy_mechanism=none", "PRTE_ALLOW_RUN_AS_ROOT=1",
+          "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe",
+          "PRTE_MCA_hwloc_default_binding_policy=none"};
+}
+
+bool have_mpi() {
+#ifdef BAMTRAIN_TEST_MPI
+  return true;
+#else
+  return false;
+#endif
+}
+
+void write_shard(const std::string& path, int64_t tokens, int64_t vocab, uint64_t seed) {
+  const Rng rng(seed, "test shard");
+  std::vector<uint32_t> ids;
+  for (int64_t i = 0; i < tokens; ++i) {
+    const auto n = static_cast<uint64_t>(i);
+    uint32_t id = static_cast<uint32_t>(2 + rng.below(n, static_cast<uint64_t>(vocab - 2)));
+    if (rng.uniform(n) < 0.02) {
+      id = 1;
+    } else if (i > 3 && rng.uniform(n) < 0.7) {
+      id = (ids[static_cast<size_t>(i - 3)] + 1) % static_cast<uint32_t>(vocab);
+    }
+    ids.push_back(i == 0 ? 1 : id);
+  }
+  ShardWriter writer(path, 2);
+  writer.append(ids);
+  writer.finish();
+}
+
+nlohmann::json small_run(const Workplace& w) {
+  std::filesystem::create_directories(w.path("train"));
+  std::filesystem::create_directories(w.path("val"));
+  write_shard(w.path("train/000.bin"), 40000, 211, 1);
+  write_shard(w.path("val/000.bin"), 5000, 211, 2);
+  nlohmann::json c;
+  c["config_version"] = 1;
+  c["name"] = "small";
+  c["seed"] = 7;
+  c["out_dir"] = w.path("out");
+  c["model"] = {
+      {"vocab", 211},
+      {"width", 64},
+      {"layers", 2},
+      {"heads", 4},
+      {"kv_heads", 2},
+      {"mlp", {{"kind", "swiglu"}, {"hidden", 96}}},
+      {"attention",
+       {{"prior", {{"name", "bam"}}}, {"scale", {{"name", "ssmax"}}}, {"document_mask", true}}}};
+  c["data"] = {{"train", w.path("train")},
+               {"val", w.path("val")},
+               {"sequence_length", 64},
+               {"document_start", 1}};
+  c["optimizer"] = {{"name", "radam"}, {"lr", 3e-3}};
+  c["schedule"] = {{"name", "cosine"}, {"min_ratio", 0.1}};
+  c["train"] = {{"steps", 8}, {"tokens_per_step", 1024}, {"micro_batch", 2}, {"lanes", 4}};
+  c["checkpoint"] = {{"every", 4}};
+  return c;
+}
+
+std::string write_config(const Workplace& w, const std::string& name,
+                         const nlohmann::json& config) {
+  std::ofstream(w.path(name)) << config.dump(2);
+  return w.path(name);
+}
+
+std::string digest(const std::string& checkpoint) {
+  return sha256_file(checkpoint + "/model.safetensors") + " " +
+         sha256_file(checkpoint + "/optimizer.safetensors");
+}
+
+std::vector<nlohmann::json> read_metrics(const std::string& out_dir) {
+  std::ifstream in(out_dir + "/metrics.jsonl");
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,61 @@
+#pragma once
+// What the tests of whole runs share: synthetic shards, configs, child processes.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace bamtrain::testing {
+
+/// A folder of its own, removed at the end of the test.
+class Workplace {
+ public:
+  Workplace();
+  ~Workplace();
+  Workplace(const Workplace&) = delete;
+  Workplace& operator=(const Workplace&) = delete;
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+
+ private:
+  std::string folder_;
+};
+
+struct Outcome {
+  int code = 0;        // exit code; 128 + n for signal n
+  std::string output;  // standard output and standard error
+};
+
+/// Environment variables for a child, "NAME=value".
+using Environment = std::vector<std::string>;
+
+/// Runs a program to its end.
+Outcome run(const std::vector<std::string>& command, const Environment& environment = {});
+
+/// Runs a program, sends `signal` to it as soon as its output contains `marker`, and waits.
+Outcome run_and_signal(const std::vector<std::string>& command, const std::string& marker,
+                       int signal, const Environment& environment = {});
+
+/// The program under test, and mpirun before it with one thread per process.
+std::string bamtrain_program();
+std::vector<std::string> bamtrain_command(const std::string& config,
+                                          const std::vector<std::string>& overrides = {});
+std::vector<std::string> mpirun_command(int processes, const std::vector<std::string>& command);
+Environment threads(int n);
+bool have_mpi();
+
+/// Writes a shard of `tokens` ids below `vocab`: noisy repetitions, so that a small model learns.
+/// Every 50th token or so is document_start = 1.
+void write_shard(const std::string& path, int64_t tokens, int64_t vocab, uint64_t seed);
+
+/// A run that trains in a second or two: shards in the workplace, a bam + ssmax model, 8 steps of
+/// 4 lanes. Tests change keys of the returned object.
+nlohmann::json small_run(const Workplace& w);
+/// Writes it to the workplace and returns its path.
+std::string write_config(const Workplace& w, const std::string& name, const nlohmann::json& config);
+
+/// SHA-256 of model.safetensors and of optimizer.safetensors of a checkpoint, joined.
+std::string digest(const std::string& checkpoint);
+/// The lines of OUT/metrics.jsonl.
+std::vector<nlohmann::json> read_metrics(const std::string& out_dir);
+
+}  // namespace bamtrain::testing
