@@ -34,8 +34,8 @@ double now() {
 /// The best FLOP/s of the library's own threaded product over shapes of a training step.
 double library_rate(Dtype dtype) {
   double best = 0;
-  for (const int64_t(&s)[3] : {{1024, 3072, 768}, {1024, 768, 3072}, {2048, 2048, 2048}}) {
-    const int64_t M = s[0], N = s[1], K = s[2];
+  constexpr int64_t kShapes[][3] = {{1024, 3072, 768}, {1024, 768, 3072}, {2048, 2048, 2048}};
+  for (const auto& [M, N, K] : kShapes) {
     Arena arena;
     Tensor a, b, c;
     arena.add("a", &a, dtype, {M, K});

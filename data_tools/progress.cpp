@@ -15,11 +15,15 @@ std::string with_commas(int64_t n) {
   return digits;
 }
 
+std::string counted(int64_t n, const std::string& noun) {
+  return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
+}
+
 std::string progress_line(const Progress::Counts& counts, std::optional<int64_t> total,
                           double seconds) {
   const double rate = seconds > 0 ? static_cast<double>(counts.text_bytes) / seconds / 1e6 : 0;
-  std::string line = fmt::format("{} documents  {} tokens  {:.1f} MB/s",
-                                 with_commas(counts.documents), with_commas(counts.tokens), rate);
+  std::string line = fmt::format("{}  {}  {:.1f} MB/s", counted(counts.documents, "document"),
+                                 counted(counts.tokens, "token"), rate);
   if (!total || *total <= 0 || counts.taken <= 0) return line;
   const double share =
       std::min(1.0, static_cast<double>(counts.taken) / static_cast<double>(*total));

@@ -42,6 +42,9 @@ class Progress {
 /// "12,345,678".
 std::string with_commas(int64_t n);
 
+/// "1 document", "2,000 documents".
+std::string counted(int64_t n, const std::string& noun);
+
 /// One line of progress, without its end: documents, tokens, MB of text a second, and with `total`
 /// the share done and the time left.
 std::string progress_line(const Progress::Counts& counts, std::optional<int64_t> total,

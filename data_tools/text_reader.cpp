@@ -125,7 +125,7 @@ class ZstdBytes : public Decoder {
   size_t read(char* out, size_t n) override {
     ZSTD_outBuffer target = {out, n, 0};
     while (target.pos == 0) {
-      if (in_.pos == in_.size && !flushing_) {
+      if (in_.pos == in_.size) {
         const std::string_view chunk = next_chunk();
         if (chunk.empty()) {
           if (inside_frame_) throw damaged(path(), "zstd", "an end inside a frame");
@@ -135,8 +135,7 @@ class ZstdBytes : public Decoder {
       }
       const size_t hint = ZSTD_decompressStream(context_.get(), &target, &in_);
       if (ZSTD_isError(hint)) throw damaged(path(), "zstd", ZSTD_getErrorName(hint));
-      inside_frame_ = hint != 0;
-      flushing_ = inside_frame_ && target.pos == target.size;  // more may wait in the decoder
+      inside_frame_ = hint != 0;  // stays set, one byte kept back, until all is flushed
     }
     return target.pos;
   }
@@ -145,7 +144,6 @@ class ZstdBytes : public Decoder {
   std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> context_;
   ZSTD_inBuffer in_ = {nullptr, 0, 0};
   bool inside_frame_ = false;
-  bool flushing_ = false;
 };
 
 class XzBytes : public Decoder {

@@ -135,9 +135,9 @@ class Pipeline {
 };
 
 std::string describe_set(const std::string& path, const Manifest& m) {
-  return fmt::format("{}: {} tokens, {} {}, {} {}\n", path, with_commas(m.tokens),
-                     with_commas(m.documents), m.documents == 1 ? "document" : "documents",
-                     m.shards.size(), m.shards.size() == 1 ? "shard" : "shards");
+  return fmt::format("{}: {}, {}, {}\n", path, counted(m.tokens, "token"),
+                     counted(m.documents, "document"),
+                     counted(static_cast<int64_t>(m.shards.size()), "shard"));
 }
 
 }  // namespace
@@ -168,12 +168,12 @@ std::string describe(const TokenizeReport& report, const std::string& output) {
   std::string text = describe_set(output + "/train", report.train);
   if (report.val) text += describe_set(output + "/val", *report.val);
   const TextCounts& c = report.counts;
-  if (c.empty > 0) text += fmt::format("left out: {} empty documents\n", with_commas(c.empty));
+  if (c.empty > 0) text += fmt::format("left out: {}\n", counted(c.empty, "empty document"));
   if (c.skipped > 0) {
-    text += fmt::format("left out: {} documents of invalid UTF-8\n", with_commas(c.skipped));
+    text += fmt::format("left out: {} of invalid UTF-8\n", counted(c.skipped, "document"));
   }
   if (c.replaced > 0) {
-    text += fmt::format("repaired: {} documents of invalid UTF-8\n", with_commas(c.replaced));
+    text += fmt::format("repaired: {} of invalid UTF-8\n", counted(c.replaced, "document"));
   }
   const double megabytes = static_cast<double>(report.text_bytes) / 1e6;
   return text + fmt::format("{:.1f} MB of text in {:.1f} s, {:.1f} MB/s\n", megabytes,

@@ -71,8 +71,8 @@ class Verification {
       const std::string shard = (fs::path(folder) / entry.file).string();
       try {
         verify_shard(shard, manifest, entry);
-        fmt::print(out_, "ok   {}: {} tokens, {} documents\n", shard, with_commas(entry.tokens),
-                   with_commas(entry.documents));
+        fmt::print(out_, "ok   {}: {}, {}\n", shard, counted(entry.tokens, "token"),
+                   counted(entry.documents, "document"));
       } catch (const Error& e) {
         report_bad(e.what());
       }

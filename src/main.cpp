@@ -242,15 +242,21 @@ int parse_and_run(int argc, char** argv) {
   if (!resume.empty()) arguments.overrides.push_back("checkpoint.resume=" + resume);
   require_readable_config(arguments);
 
+  // It outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
+  const auto fail = [&](const char* what, ExitCode code) {
+    const std::string rank = comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "";
+    fmt::print(stderr, "bamtrain: {}{}\n", rank, what);
+    std::fflush(nullptr);
+    comm->abort(static_cast<int>(code));
+    return static_cast<int>(code);
+  };
   try {
     return run_train(arguments, *comm);
   } catch (const Error& e) {
-    fmt::print(stderr, "bamtrain: {}{}\n",
-               comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "", e.what());
-    std::fflush(nullptr);
-    comm->abort(static_cast<int>(e.code()));
-    return static_cast<int>(e.code());
+    return fail(e.what(), e.code());
+  } catch (const std::exception& e) {
+    return fail(e.what(), ExitCode::internal);
   }
 }
 

@@ -1,9 +1,10 @@
 // Keys that are unknown, missing, of wrong type or out of range: each message names the file or the
 // override, the key, what is allowed, what was found, and what to do.
 
-#include <cstdio>
+#include <cstdint>
 #include <fstream>
 
+#include "config/value_schema.h"
 #include "fixture.h"
 
 TEST_CASE("an unknown key is refused with the nearest name and its neighbours") {
@@ -136,6 +137,11 @@ TEST_CASE("integers past any range are out of range, not wrapped") {
   check_mentions(message(kValid, {"seed=9223372036854775808"}),
                  {"seed:", "from 0 to 9223372036854775807"});
   check_mentions(message(kValid, {"seed=-1"}), {"seed:", "from 0"});
+  // As a two's complement the last one is -1, inside the range.
+  using bamtrain::check_value;
+  using bamtrain::integer_value;
+  CHECK_NOTHROW(check_value(-1, integer_value(-10, 10), "k"));
+  CHECK_THROWS_AS(check_value(UINT64_MAX, integer_value(-10, 10), "k"), bamtrain::Error);
 }
 
 TEST_CASE("a word that is not among the choices is refused with the nearest") {

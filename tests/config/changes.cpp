@@ -54,6 +54,14 @@ TEST_CASE("a resumed run may change nothing else") {
   CHECK(refused({"model.attention.prior.share=true"}) == Names{"model.attention.prior.share"});
 }
 
+TEST_CASE("a key that only the earlier run knows is refused") {
+  const json now = resolved_json(valid_with({}));
+  json before = now;
+  before["model"]["dropout"] = 0.1;
+  CHECK(keys_refused_on_resume(before, now, {}) == Names{"model.dropout"});
+  CHECK(keys_refused_on_resume(before, now, {"model.dropout"}).empty());
+}
+
 TEST_CASE("what allow_change names may change, a group with all below it") {
   CHECK(refused({"optimizer.lr=1"}, {"optimizer.lr"}).empty());
   CHECK(refused({"optimizer.lr=1", "seed=2"}, {"optimizer"}) == Names{"seed"});

@@ -62,8 +62,9 @@ Values table_values(const AttentionCase& c) {
     for (int64_t d = 0; d < c.T; ++d) {
       double& b = v.x[static_cast<size_t>(h * c.T + d)];
       if (c.table == TableForm::falling) b = -static_cast<double>(d) / 8;
-      const bool self_of_last = h == c.H - 1 && d == 0;
-      if (c.table == TableForm::bounded && (d % 3 == 1 || self_of_last)) b = -1e4;
+      const bool bounded = c.table == TableForm::bounded || c.table == TableForm::self;
+      if (bounded && d % 3 == 1) b = -1e4;
+      if (c.table == TableForm::self && h == c.H - 1 && d == 0) b = -1e4;
     }
   }
   return v;
@@ -100,7 +101,7 @@ std::string describe(const AttentionCase& c) {
   std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
-  constexpr const char* kTables[] = {"no", "normal", "falling", "bounded"};
+  constexpr const char* kTables[] = {"no", "normal", "falling", "bounded", "bounded self"};
   constexpr const char* kScales[] = {"none", "content", "both"};
   s += std::string(", ") + kTables[static_cast<int>(c.table)] + " table, scale " +
        kScales[static_cast<int>(c.scale)];
@@ -119,8 +120,10 @@ Operation attention(const AttentionCase& c) {
   // multiply that by numbers of size 1 / sqrt(D); averages over n keys fall as sqrt(n).
   const double root_D = std::sqrt(static_cast<double>(c.D));
   const double root_T = std::sqrt(static_cast<double>(c.T));
-  op.cancelling = {{"q", 1 / root_T}, {"k", 1 / root_T}, {"table", root_D / root_T},
-                   {"scale", root_D}};
+  op.cancelling = {{"q", 1 / root_T},
+                   {"k", c.content / root_T},
+                   {"table", root_D / root_T},
+                   {"scale", c.content * root_D}};
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded x(m, c, in);
     const Memory out = m.unwritten(A, {c.B, c.T, c.H, c.D});

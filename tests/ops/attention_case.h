@@ -12,7 +12,8 @@ enum class TableForm {
   none,
   normal,   // b ~ N(0, 1)
   falling,  // b = -d / 8, as priors of distance are
-  bounded,  // every third entry -1e4, the self key of the last head too
+  bounded,  // every third entry -1e4, but not the self key's
+  self,     // the same, and the self key of the last head too
 };
 
 struct AttentionCase {
@@ -21,12 +22,13 @@ struct AttentionCase {
   ScaleForm scale = ScaleForm::none;
   bool documents = false;  // of random length
   int64_t window = 0;
-  double content = 1;     // standard deviation of q; k and v have 1
+  double content = 1;       // standard deviation of q; k and v have 1
   bool zero_scale = false;  // t = 0 in every third row
 };
 
 /// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T), scale (B, H, T); results out, lse. On a
-/// backend q, k, v are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the model.
+/// backend q, k, v are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the
+/// model.
 Operation attention(const AttentionCase& c);
 
 /// (B, T): what `documents` and `window` leave visible. Seeded by the case's shape.

@@ -37,8 +37,8 @@ Values index_values(int64_t n, int64_t below, const std::string& stream) {
   const Rng rng(29, stream);
   Values v{Role::index, {n}, {}};
   for (int64_t i = 0; i < n; ++i) {
-    v.x.push_back(static_cast<double>(
-        rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(below))));
+    v.x.push_back(
+        static_cast<double>(rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(below))));
   }
   return v;
 }

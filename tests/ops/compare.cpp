@@ -55,7 +55,12 @@ void put(const Tensor& t, int64_t offset, double x) {
 /// Calls f(offset in memory, index in row-major order) for every element.
 template <class F>
 void for_elements(const Tensor& t, F&& f) {
-  for (int64_t n = 0; n < t.size(); ++n) {
+  const int64_t size = t.size();
+  if (t.contiguous()) {
+    for (int64_t n = 0; n < size; ++n) f(n, static_cast<size_t>(n));
+    return;
+  }
+  for (int64_t n = 0; n < size; ++n) {
     int64_t rest = n, offset = 0;
     for (int d = t.rank - 1; d >= 0; --d) {
       offset += rest % t.shape[static_cast<size_t>(d)] * t.stride[static_cast<size_t>(d)];
@@ -210,8 +215,8 @@ double difference_error(const Operation& op, int64_t entries) {
     const Rng pick(23, name);
     const auto n = static_cast<int64_t>(v.x.size());
     for (int64_t e = 0; e < std::min(n, entries); ++e) {
-      const size_t i = n <= entries ? static_cast<size_t>(e)
-                                    : pick.below(static_cast<uint64_t>(e), v.x.size());
+      const size_t i =
+          n <= entries ? static_cast<size_t>(e) : pick.below(static_cast<uint64_t>(e), v.x.size());
       const double x = v.x[i], h = 1e-5;
       v.x[i] = x + h;
       const double above = f();
@@ -244,6 +249,15 @@ void check_close(const std::string& name, const Values& found, const Values& tru
   const double n = static_cast<double>(truth.x.size());
   CHECK(std::sqrt(error) <= tolerance * std::max(std::sqrt(size), least * std::sqrt(n)));
   CHECK(largest_error <= tolerance * std::max(largest, least));
+}
+
+void check_equal(const std::vector<double>& found, const std::vector<double>& truth) {
+  REQUIRE(found.size() == truth.size());
+  const auto [f, t] = std::mismatch(found.begin(), found.end(), truth.begin());
+  const bool equal = f == found.end();
+  INFO("element " << f - found.begin() << ": found " << (equal ? 0 : *f) << ", expected "
+                  << (equal ? 0 : *t));
+  CHECK(equal);
 }
 
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance) {

@@ -114,6 +114,9 @@ void compare_with_reference(const Operation& op, Dtype activations, double f32_t
 void check_close(const std::string& name, const Values& found, const Values& truth,
                  double tolerance, double least = 0);
 
+/// Checks that all elements are the same numbers, naming the first that are not.
+void check_equal(const std::vector<double>& found, const std::vector<double>& truth);
+
 /// Whether all results and gradients of the CPU backend have the same bits for 1, 2, 3 and 4
 /// threads, each with a backend of its own.
 bool same_for_any_threads(const Operation& op, Dtype activations);

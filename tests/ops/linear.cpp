@@ -12,9 +12,7 @@ namespace {
 /// the largest of many elements, and a few roundings of inputs and outputs.
 double sum_tolerance(int64_t n) { return kF32 * (4 + 1.5 * std::sqrt(static_cast<double>(n))); }
 
-double linear_tolerance(const LinearCase& c) {
-  return sum_tolerance(std::max({c.N, c.O, c.I}));
-}
+double linear_tolerance(const LinearCase& c) { return sum_tolerance(std::max({c.N, c.O, c.I})); }
 
 TEST_CASE("linear's adjoint agrees with finite differences") {
   for (const LinearCase& c : {LinearCase{1, 1, 1, true, false}, LinearCase{5, 7, 3, true, false},

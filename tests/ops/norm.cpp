@@ -55,8 +55,8 @@ TEST_CASE("without a branch the stream may stay where it is") {
     const Memory stats = m.unwritten(Role::parameter, {9, 2});
     m.backend().norm_forward(x.tensor(), y.tensor(), stats.tensor(), x.tensor(), {}, w.tensor(), {},
                              NormKind::rmsnorm, 1e-5);
-    CHECK(read(y.tensor(), Role::activation).x == apart.at("y").x);
-    CHECK(read(x.tensor(), Role::activation).x == op.inputs.at("residual").x);
+    check_equal(read(y.tensor(), Role::activation).x, apart.at("y").x);
+    check_equal(read(x.tensor(), Role::activation).x, op.inputs.at("residual").x);
   }
 }
 
@@ -68,7 +68,8 @@ TEST_CASE("a row of equal numbers has the norms that its formulas give") {
     const Memory x = m.memory(constant_values(Role::activation, {2, 40}, -4));
     const Memory w = m.memory(constant_values(Role::parameter, {40}, 0.5));
     const Memory b = m.memory(constant_values(Role::parameter, {40}, 0.25));
-    const Memory sum = m.unwritten(Role::activation, {2, 40}), y = m.zeros(Role::activation, {2, 40});
+    const Memory sum = m.unwritten(Role::activation, {2, 40}),
+                 y = m.zeros(Role::activation, {2, 40});
     const Memory stats = m.unwritten(Role::parameter, {2, 2});
     m.backend().norm_forward(sum.tensor(), y.tensor(), stats.tensor(), x.tensor(), {}, w.tensor(),
                              {}, NormKind::rmsnorm, 0);
@@ -78,9 +79,9 @@ TEST_CASE("a row of equal numbers has the norms that its formulas give") {
                              b.tensor(), NormKind::layernorm, 1);
     // The mean of forty equal numbers is one rounding or two away from them.
     check_close("y", read(y.tensor(), Role::activation),
-                constant_values(Role::activation, {2, 40}, 0.25), 4 * unit);
+                constant_values(Role::activation, {2, 40}, 0.25), 8 * unit, 4);
     check_close("stats", read(stats.tensor(), Role::parameter),
-                {Role::parameter, {2, 2}, {-4, 1, -4, 1}}, 4 * unit);
+                {Role::parameter, {2, 2}, {-4, 1, -4, 1}}, 8 * unit);
   }
 }
 

@@ -65,7 +65,7 @@ TEST_CASE("a WikiText title has exactly one equals sign on either side") {
 TEST_CASE("WikiText articles go from title to title, sections and formulas stay inside") {
   const std::string first = " = Alpha = \n \n text of a\n = = Part = = \n more\n \n";
   const std::string second =
-      " = Beta = \n \n the gain is\n = 1 / s and k = \n 2 .\n \n = odd =\n x\n\n";
+      " = Beta = \n \n the gain is\n = 1 / s and k = \n 2 .\n \n = odd =\n x\n = legend = \n \n";
   const std::string third = " = Gamma = ";
   CHECK(texts_of(" \n" + first + second + third, DocumentKind::wikitext) ==
         Texts{first, second, third});

@@ -161,7 +161,7 @@ TEST_CASE("a good set verifies, by itself and within the output of tokenize") {
   GoodSet set;
   const std::string lines = printed([&](std::FILE* out) { verify(set.path, set.tokenizer, out); });
   CHECK(contains(lines, "ok   " + set.path + "/000000.bin: 5 tokens, 2 documents"));
-  CHECK(contains(lines, "ok   " + set.path + "/000001.bin: 4 tokens, 1 documents"));
+  CHECK(contains(lines, "ok   " + set.path + "/000001.bin: 4 tokens, 1 document\n"));
   std::filesystem::rename(set.path, set.folder.file("train"));
   CHECK(contains(printed([&](std::FILE* out) { verify(set.folder.path(), "", out); }),
                  "train/000001.bin"));

@@ -152,14 +152,17 @@ void softmax_adjoint(float* p, float* dz, float* dt, const float* table, const f
     float* dz_row = dz + (i - i0) * kStride + kMargin;
     const float* bias = kTable ? table + table_offset(T, i, j0) : nullptr;
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
-    const float alone = first[i] == i ? 0.0f : 1.0f;  // one visible key: dz = 0 exactly
+    const bool one = first[i] == i;  // one visible key: p = 1 and dz = 0 exactly
+    const float alone = one ? 0.0f : 1.0f;
     Vec dscale{};
     for (int64_t v = 0; v < kV; ++v) {
       const int64_t j = v * simd::kWidth;
       const Vec s = simd::load(p_row + j);
       const Vec z = logits<kTable, kScale>(s, kTable ? bias + j : nullptr, scale);
       Vec prob = simd::exp(z - lse[i]);
-      if (!all_visible) prob = visible(j0 + j, first[i], i) ? prob : Vec{};
+      if (!all_visible) {
+        prob = visible(j0 + j, first[i], i) ? (one ? simd::splat(1.0f) : prob) : Vec{};
+      }
       Vec d = prob * (simd::load(dz_row + j) - D_i[i]) * alone;
       if constexpr (kScale == ScaleMode::content) dscale += d * s;
       if constexpr (kScale == ScaleMode::both) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/checked.h"
+#include "core/parallel.h"
 
 namespace bamtrain {
 
@@ -41,7 +42,7 @@ struct Shape {
 };
 
 struct Primitive {
-  dnnl::memory::desc a, b, c, bias;
+  dnnl::memory::desc a, b, c, bias, scratch;
   dnnl::matmul kernel;
 };
 
@@ -56,6 +57,9 @@ Primitive compile(const Shape& s) {
   p.c = memory::desc({s.M, s.N}, dnnl_type(s.out), memory::dims{s.ldc, 1});
   p.bias = memory::desc({1, s.N}, memory::data_type::f32, memory::dims{s.N, 1});
   dnnl::primitive_attr attributes;
+  // The library's own scratchpad is for the thread that compiled a primitive: executing it on any
+  // other one gives wrong results. Ours is the caller's, one per thread.
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (s.accumulate) {
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
@@ -70,6 +74,7 @@ Primitive compile(const Shape& s) {
       s.bias ? dnnl::matmul::desc(p.a, p.b, p.bias, p.c) : dnnl::matmul::desc(p.a, p.b, p.c);
   const dnnl::matmul::primitive_desc descriptor(operation, attributes, engine());
 #endif
+  p.scratch = descriptor.scratchpad_desc();
   p.kernel = dnnl::matmul(descriptor);
   return p;
 }
@@ -94,11 +99,23 @@ Shape shape_of(const Matrix& c, const Matrix& a, const Matrix& b, bool bias, boo
           b.transposed, a.ld,      b.ld,      c.ld,    bias,    accumulate};
 }
 
-void execute(const Primitive& p, void* c, void* a, void* b, const float* bias) {
+/// A cache line, so that vectors of them are aligned as oneDNN wishes.
+struct alignas(64) Line {
+  char bytes[64];
+};
+using Scratch = std::vector<Line>;
+
+size_t scratch_lines(const Primitive& p) {
+  return (p.scratch.get_size() + sizeof(Line) - 1) / sizeof(Line);
+}
+
+/// REQUIRES: `scratch` holds scratch_lines(p) and no other thread uses it.
+void execute(const Primitive& p, void* c, void* a, void* b, const float* bias, Scratch& scratch) {
   std::unordered_map<int, dnnl::memory> arguments = {
       {DNNL_ARG_SRC, dnnl::memory(p.a, engine(), a)},
       {DNNL_ARG_WEIGHTS, dnnl::memory(p.b, engine(), b)},
-      {DNNL_ARG_DST, dnnl::memory(p.c, engine(), c)}};
+      {DNNL_ARG_DST, dnnl::memory(p.c, engine(), c)},
+      {DNNL_ARG_SCRATCHPAD, dnnl::memory(p.scratch, engine(), scratch.data())}};
   if (bias) {
     arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(p.bias, engine(), const_cast<float*>(bias)));
   }
@@ -139,14 +156,22 @@ Matrix matrix_transposed(const Tensor& t) {
 
 struct Matmul::Cache {
   std::map<Shape, Primitive> primitives;
+  std::vector<Scratch> scratch;  // one per thread
+  size_t lines = 0;              // the most that any primitive needs
 
   const Primitive& get(const Shape& s) {
     auto it = primitives.find(s);
     if (it == primitives.end()) {
       const OneThread one;
       it = primitives.emplace(s, compile(s)).first;
+      lines = std::max(lines, scratch_lines(it->second));
     }
     return it->second;
+  }
+
+  void reserve_scratch() {
+    scratch.resize(std::max(scratch.size(), static_cast<size_t>(max_threads())));
+    for (Scratch& s : scratch) s.resize(std::max(s.size(), lines));
   }
 };
 
@@ -169,19 +194,22 @@ void Matmul::run(const Matrix& c, const Matrix& a, const Matrix& b, const float*
       kernels[last_row][last_column] = &cache_->get(tile);
     }
   }
+  cache_->reserve_scratch();
   // A parallel region even for one tile: inside it oneDNN stays on the calling thread.
 #pragma omp parallel for schedule(dynamic, 1)
   for (int64_t tile = 0; tile < rows * columns; ++tile) {
     // Neighbouring tiles share their columns of B, the operand that a product of tall A rereads.
     const int64_t i = tile % rows, j = tile / rows;
     execute(*kernels[i == rows - 1][j == columns - 1], element(c, i * m, j * n),
-            element(a, i * m, 0), element(b, 0, j * n), bias ? bias + j * n : nullptr);
+            element(a, i * m, 0), element(b, 0, j * n), bias ? bias + j * n : nullptr,
+            cache_->scratch[static_cast<size_t>(thread_index())]);
   }
 }
 
 void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
   const Primitive p = compile(shape_of(c, a, b, false, false));
-  execute(p, c.data, a.data, b.data, nullptr);
+  Scratch scratch(scratch_lines(p));
+  execute(p, c.data, a.data, b.data, nullptr, scratch);
 }
 
 }  // namespace bamtrain

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Trains the same model with each prior on the same tokens and tabulates perplexity against length.
+
+WikiText-2 with the Mistral v0.3 tokenizer, articles as documents, bf16, T 256 (the config is
+configs/compare-wikitext2.json). Perplexity of the last 128 tokens of windows of single articles:
+the same targets at every length. Resumable: what is finished is not done again.
+
+  scripts/compare_priors.py --wikitext DIR --tokenizer FILE.model [--only NAME ...]
+
+DIR holds train.txt and valid.txt. Results: out/compare-wikitext2/*.json and, as a table,
+bench/results/compare-wikitext2.md.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OUT = ROOT / "out/compare-wikitext2"
+CONFIG = "configs/compare-wikitext2.json"
+LENGTHS = [256, 512, 1024, 2048, 4096]
+
+# Name of the row: overrides of the config.
+RUNS = {
+    "nope": [],
+    "rope": ["model.attention.prior.name=rope"],
+    "alibi": ["model.attention.prior.name=alibi"],
+    "bam": ["model.attention.prior.name=bam"],
+    "bam + ssmax": ["model.attention.prior.name=bam", "model.attention.scale.name=ssmax"],
+}
+
+
+def run(command):
+    print("+", " ".join(str(c) for c in command), flush=True)
+    subprocess.run([str(c) for c in command], cwd=ROOT, check=True)
+
+
+def tokenize(bin_dir, wikitext, tokenizer):
+    for part, file in (("train", "train.txt"), ("val", "valid.txt")):
+        if (OUT / part).exists():
+            continue
+        run([bin_dir / "data_tools/bamdata", "tokenize", "--document", "wikitext", "--tokenizer",
+             tokenizer, "--output", OUT / part, wikitext / file])
+
+
+def train_and_evaluate(bin_dir, name, overrides):
+    slug = name.replace(" + ", "-")
+    result = OUT / f"{slug}.json"
+    if not result.exists():
+        out_dir = OUT / "runs" / slug
+        command = [bin_dir / "src/bamtrain", "--config", CONFIG, "--set", f"name={slug}", "--set",
+                   f"out_dir={out_dir}"]
+        for override in overrides:
+            command += ["--set", override]
+        run(command)
+        checkpoint = sorted(out_dir.glob("checkpoint-*"))[-1]
+        run([bin_dir / "src/bamtrain", "eval", "--checkpoint", checkpoint, "--lengths",
+             ",".join(map(str, LENGTHS)), "--protocols", "last", "--last-tokens", "128",
+             "--output", result])
+    return json.loads(result.read_text())
+
+
+def cpu_name():
+    try:
+        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown processor"
+
+
+def table(results):
+    lines = ["| prior | " + " | ".join(str(n) for n in LENGTHS) + " | 4096 over 512 |",
+             "|---|" + "---|" * (len(LENGTHS) + 1)]
+    for name, result in results.items():
+        perplexity = {row["length"]: row["perplexity"] for row in result["last"]}
+        cells = [f"{perplexity[n]:.2f}" for n in LENGTHS]
+        lines.append(f"| {name} | " + " | ".join(cells) +
+                     f" | {perplexity[4096] / perplexity[512]:.3f} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--wikitext", type=pathlib.Path, required=True)
+    parser.add_argument("--tokenizer", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--only", nargs="*", choices=list(RUNS), default=list(RUNS))
+    args = parser.parse_args()
+    for path in (args.wikitext / "train.txt", args.wikitext / "valid.txt", args.tokenizer,
+                 args.build / "src/bamtrain"):
+        if not path.exists():
+            sys.exit(f"compare_priors.py: {path}: expected a file, found none")
+    OUT.mkdir(parents=True, exist_ok=True)
+    bin_dir = args.build.resolve()
+    tokenize(bin_dir, args.wikitext.resolve(), args.tokenizer.resolve())
+    results = {name: train_and_evaluate(bin_dir, name, RUNS[name]) for name in args.only}
+    text = table(results)
+    print(text)
+    if set(args.only) != set(RUNS):
+        return
+    config = json.loads((ROOT / CONFIG).read_text())
+    tokens = config["train"]["steps"] * config["train"]["tokens_per_step"]
+    first = next(iter(results.values()))
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True,
+                            capture_output=True, check=False).stdout.strip()
+    report = ROOT / "bench/results/compare-wikitext2.md"
+    report.write_text(f"""# Perplexity against length, WikiText-2
+
+Validation perplexity of the last {first['last_tokens']} tokens of windows of each length, single
+articles ({first['documents']} of at least 4,097 tokens, {first['last'][0]['tokens']} targets, the
+same at every length). The model of `{CONFIG}` trained at T 256 on {tokens:,} tokens, bf16.
+
+{text}
+
+Command: `scripts/compare_priors.py --wikitext DIR --tokenizer FILE`; commit {commit},
+{datetime.date.today()}, {cpu_name()}, {os.cpu_count()} cores.
+""")
+    print(f"written: {report.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

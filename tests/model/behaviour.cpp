@@ -1,0 +1,143 @@
+// What a model's callers rely on, whatever the numbers are.
+
+#include <cmath>
+
+#include "build.h"
+#include "catch.h"
+#include "core/error.h"
+#include "priors/registry.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr Dtype kDtypes[] = {Dtype::f64, Dtype::f32, Dtype::bf16};
+
+ModelConfig bam_config() {
+  ModelConfig c = small_config();
+  c.attention.prior = prior("bam");
+  c.attention.scale = scale("ssmax");
+  return c;
+}
+
+TEST_CASE("a window as long as the sequence is no window") {
+  for (Dtype t : kDtypes) {
+    ModelConfig c = bam_config();
+    const Batch batch = random_batch(2, 19, c.vocab);
+    Run without(c, t, 2, 19);
+    c.attention.window = 19;
+    Run with(c, t, 2, 19);
+    c.attention.window = 18;
+    Run shorter(c, t, 2, 19);
+    CHECK(with.differentiate(batch) == without.differentiate(batch));
+    check_equal(read(with.gradients(), Role::parameter).x,
+                read(without.gradients(), Role::parameter).x);
+    CHECK(shorter.loss(batch) != without.loss(batch));
+  }
+}
+
+TEST_CASE("document starts mean nothing without a document mask, and something with one") {
+  for (Dtype t : kDtypes) {
+    ModelConfig c = bam_config();
+    Batch batch = random_batch(2, 19, c.vocab);
+    REQUIRE(std::count(batch.tokens.begin(), batch.tokens.end(), 0) > 2);
+    Run open(c, t, 2, 19);
+    const double loss = open.loss(batch);
+    c.attention.document_mask = true;
+    Run masked(c, t, 2, 19);
+    CHECK(masked.loss(batch) != loss);
+    batch.document_start.reset();
+    CHECK(open.loss(batch) == loss);
+    CHECK(masked.loss(batch) == loss);
+  }
+}
+
+TEST_CASE("packed documents lose what each loses alone") {
+  for (const PriorInfo& p : all_priors()) {
+    for (Dtype t : kDtypes) {
+      INFO(p.name << " in " << name_of(t));
+      ModelConfig c = bam_config();
+      c.attention.prior = prior(p.name);
+      c.attention.document_mask = true;
+      Batch batch = random_batch(1, 60, c.vocab);
+      Run run(c, t, 1, 60);
+      const double packed = run.loss(batch) * 60;
+      double alone = 0;
+      for (size_t begin = 0, end = 0; begin < 60; begin = end) {
+        for (end = begin + 1; end < 60 && batch.tokens[end] != 0;) ++end;
+        Batch one{1, static_cast<int64_t>(end - begin), {}, {}, {}};
+        one.tokens.assign(batch.tokens.begin() + static_cast<int64_t>(begin),
+                          batch.tokens.begin() + static_cast<int64_t>(end));
+        one.targets.assign(batch.targets.begin() + static_cast<int64_t>(begin),
+                           batch.targets.begin() + static_cast<int64_t>(end));
+        alone += run.loss(one) * static_cast<double>(one.T);
+      }
+      const double tolerance = t == Dtype::f64 ? 1e-13 : t == Dtype::f32 ? 1e-6 : 0.02;
+      CHECK(alone == Approx(packed).epsilon(tolerance));
+    }
+  }
+}
+
+TEST_CASE("batches below the planned size give the losses of their own plan") {
+  for (const PriorInfo& p : all_priors()) {
+    for (Dtype t : kDtypes) {
+      INFO(p.name << " in " << name_of(t));
+      ModelConfig c = bam_config();
+      c.attention.prior = prior(p.name);
+      c.attention.document_mask = true;
+      const Batch batch = random_batch(2, 40, c.vocab);
+      Run large(c, t, 3, 70), exact(c, t, 3, 70, ModelUse::evaluation);
+      const double loss = large.loss(batch);
+      CHECK(exact.loss(batch) == loss);
+      if (p.family == Family::embedding && !p.embedding) continue;  // a table of another length
+      Run own(c, t, 2, 40);
+      CHECK(own.loss(batch) == loss);
+    }
+  }
+}
+
+TEST_CASE("gradients are added to what is there, scaled") {
+  for (Dtype t : {Dtype::f64, Dtype::f32}) {
+    const ModelConfig c = bam_config();
+    const Batch batch = random_batch(2, 19, c.vocab);
+    Run run(c, t, 2, 19);
+    run.differentiate(batch);
+    const std::vector<double> once = read(run.gradients(), Role::parameter).x;
+    // 1 / 38 there already, 2 / 38 more: three times as much.
+    const double sum = run.model().forward_backward(
+        batch.tokens.data(), batch.targets.data(), batch.document_start, 2.0 / 38, run.gradients());
+    CHECK(sum == Approx(38 * run.loss(batch)));
+    std::vector<double> thrice = once;
+    for (double& x : thrice) x *= 3;
+    const double tolerance = t == Dtype::f64 ? 1e-14 : 1e-6;
+    CHECK(distance(read(run.gradients(), Role::parameter).x, thrice) <= tolerance * norm(thrice));
+  }
+}
+
+TEST_CASE("the learned table refuses sequences past its end") {
+  ModelConfig c = small_config();
+  c.attention.prior = prior("learned");
+  for (Dtype t : kDtypes) {
+    Run run(c, t, 1, 20, ModelUse::evaluation, 19);
+    CHECK_NOTHROW(run.loss(random_batch(1, 19, c.vocab)));
+    CHECK_THROWS_AS(run.loss(random_batch(1, 20, c.vocab)), Error);
+  }
+}
+
+TEST_CASE("no position sees a later token") {
+  for (const PriorInfo& p : all_priors()) {
+    ModelConfig c = bam_config();
+    c.attention.prior = prior(p.name);
+    Batch batch = random_batch(1, 40, c.vocab);
+    Run run(c, Dtype::f32, 1, 40);
+    const std::vector<double> before = run.logits(batch);
+    for (size_t i = 20; i < 40; ++i) batch.tokens[i] = (batch.tokens[i] + 1) % 29;
+    const std::vector<double> after = run.logits(batch);
+    INFO(p.name);
+    check_equal({after.begin(), after.begin() + 20 * 29},
+                {before.begin(), before.begin() + 20 * 29});
+    CHECK(distance(after, before) > 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

@@ -1,0 +1,192 @@
+#include "build.h"
+
+#include <cmath>
+
+#include "core/rng.h"
+#include "ops/cpu/cpu.h"
+#include "ops/reference/reference.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain::testing {
+
+namespace {
+
+template <class Info>
+MechanismConfig mechanism(const Info& info, std::map<std::string, OptionValue> options) {
+  MechanismConfig c{info.name, default_options(info.options)};
+  for (auto& [name, value] : options) {
+    require(c.options.has(name), "an option that the mechanism declares");
+    c.options.set(name, std::move(value));
+  }
+  return c;
+}
+
+double get(const Tensor& t, int64_t i) {
+  return t.dtype == Dtype::f64 ? t.ptr<double>()[i] : static_cast<double>(t.ptr<float>()[i]);
+}
+void put(const Tensor& t, int64_t i, double x) {
+  if (t.dtype == Dtype::f64) {
+    t.ptr<double>()[i] = x;
+  } else {
+    t.ptr<float>()[i] = static_cast<float>(x);
+  }
+}
+
+double random_value(const Parameter& p, int64_t i) {
+  const Rng rng(3, p.name);
+  const double z = rng.normal(static_cast<uint64_t>(i));
+  const double sign = rng.bits(static_cast<uint64_t>(i)) % 2 ? 1 : -1;
+  switch (p.group) {
+    case ParameterGroup::matrix:
+      return 1.2 * z / std::sqrt(static_cast<double>(p.shape[1]));
+    case ParameterGroup::embedding:
+      return 0.4 * z;
+    case ParameterGroup::norm:
+      return (p.leaf() == "weight" ? 1 : 0) + 0.3 * z;
+    case ParameterGroup::bias:
+      return 0.3 * z;
+    case ParameterGroup::scale:
+      return 1 + 0.3 * z;
+    case ParameterGroup::prior:
+      break;
+  }
+  if (p.leaf() == "theta_alpha") return -0.5 + 0.4 * z;
+  if (p.leaf() == "theta_beta") return 0.6 + 0.4 * z;
+  // The location, 2 sinh of it, stays clear of the integers, where |.| has a kink.
+  return sign * (0.1 + 0.3 * rng.uniform(static_cast<uint64_t>(i)));
+}
+
+std::vector<double> read_all(const Tensor& t) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < t.size(); ++i) out.push_back(get(t, i));
+  return out;
+}
+
+}  // namespace
+
+MechanismConfig prior(const std::string& name, std::map<std::string, OptionValue> options) {
+  return mechanism(*find_prior(name), std::move(options));
+}
+MechanismConfig scale(const std::string& name, std::map<std::string, OptionValue> options) {
+  return mechanism(*find_scale(name), std::move(options));
+}
+
+ModelConfig small_config() {
+  ModelConfig c;
+  c.vocab = 29;
+  c.width = 24;
+  c.layers = 2;
+  c.heads = 4;
+  c.kv_heads = 2;
+  c.mlp.hidden = 20;
+  c.attention.prior = prior("nope");
+  c.attention.scale = scale("none");
+  return c;
+}
+
+std::string describe(const ModelConfig& c) {
+  constexpr const char* kMlps[] = {"swiglu", "geglu", "gelu"};
+  std::string s = c.attention.prior.name + ", scale " + c.attention.scale.name + ", heads " +
+                  std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", window " +
+                  std::to_string(c.attention.window) + ", " + kMlps[static_cast<int>(c.mlp.kind)];
+  s += c.norm.kind == NormKind::rmsnorm ? ", rmsnorm" : ", layernorm";
+  if (c.attention.document_mask) s += ", documents";
+  if (c.tied) s += ", tied";
+  if (c.bias) s += ", bias";
+  return s;
+}
+
+Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start) {
+  const Rng rng(5, "tokens");
+  Batch b{B, T, {}, {}, {}};
+  if (document_start) b.document_start = 0;
+  for (int64_t r = 0; r < B; ++r) {
+    const auto token = [&](int64_t t) {
+      const auto i = static_cast<uint64_t>(r * (T + 1) + t);
+      const bool start = rng.bits(i) % 8 == 0;
+      return static_cast<int32_t>(start ? 0 : rng.below(i, static_cast<uint64_t>(vocab)));
+    };
+    for (int64_t t = 0; t < T; ++t) {
+      b.tokens.push_back(token(t));
+      b.targets.push_back(token(t + 1));
+    }
+  }
+  return b;
+}
+
+Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
+         int64_t trained_T)
+    : backend_(activations == Dtype::f64 ? make_reference_backend() : make_cpu_backend()),
+      model_(config, trained_T ? trained_T : T, *backend_, activations) {
+  const Dtype P = backend_->parameter_dtype();
+  arena_.add("masters", &masters_, P, {model_.parameters().elements()});
+  arena_.add("gradients.parameters", &gradients_, P, {model_.parameters().elements()});
+  model_.plan(arena_, B, T, use);
+  arena_.commit();
+  for (const Parameter& p : parameters()) {
+    for (int64_t i = 0; i < p.size; ++i) {
+      put(masters_, p.offset + i, rounded(random_value(p, i), Dtype::f32));
+    }
+  }
+  model_.set_masters(masters_);
+  model_.refresh();
+}
+
+std::vector<double> Run::parameter(const std::string& name) const {
+  return read_all(model_.parameters().view(masters_, name));
+}
+
+void Run::set_parameter(const std::string& name, const std::vector<double>& values) {
+  const Tensor t = model_.parameters().view(masters_, name);
+  require(static_cast<size_t>(t.size()) == values.size(), "as many values as the parameter has");
+  for (int64_t i = 0; i < t.size(); ++i) put(t, i, values[static_cast<size_t>(i)]);
+  model_.refresh();
+}
+
+void Run::move(const Parameter& p, int64_t i, double by) {
+  put(masters_, p.offset + i, get(masters_, p.offset + i) + by);
+  model_.refresh();
+}
+
+double Run::loss(const Batch& b) {
+  std::vector<double> losses(b.tokens.size());
+  model_.evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data());
+  double sum = 0;
+  for (double l : losses) sum += l;
+  return sum / static_cast<double>(losses.size());
+}
+
+double Run::differentiate(const Batch& b) {
+  const double count = static_cast<double>(b.tokens.size());
+  for (int64_t i = 0; i < gradients_.size(); ++i) put(gradients_, i, 0);
+  return model_.forward_backward(b.tokens.data(), b.targets.data(), b.document_start, 1 / count,
+                                 gradients_) /
+         count;
+}
+
+std::vector<double> Run::gradient(const std::string& name) const {
+  return read_all(model_.parameters().view(gradients_, name));
+}
+
+std::vector<double> Run::logits(const Batch& b) {
+  const int64_t V = model_.config().vocab;
+  const Memory out(backend_->parameter_dtype(), {b.B * b.T, V}, 0);
+  model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor());
+  return read(out.tensor(), Role::parameter).x;
+}
+
+double norm(const std::vector<double>& a) {
+  double sum = 0;
+  for (double x : a) sum += x * x;
+  return std::sqrt(sum);
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  require(a.size() == b.size(), "vectors of one length");
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return std::sqrt(sum);
+}
+
+}  // namespace bamtrain::testing

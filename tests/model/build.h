@@ -1,0 +1,78 @@
+#pragma once
+// Small models on any backend, with their batches, for the tests of src/model.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/arena.h"
+#include "model/model.h"
+#include "ops/compare.h"
+
+namespace bamtrain::testing {
+
+/// A mechanism with its declared defaults and these options on top.
+MechanismConfig prior(const std::string& name, std::map<std::string, OptionValue> options = {});
+MechanismConfig scale(const std::string& name, std::map<std::string, OptionValue> options = {});
+
+/// Two layers of width 24, 4 heads of 6 channels over 2 key heads, RMSNorm, SwiGLU of 20, a
+/// vocabulary of 29; neither prior nor scale.
+ModelConfig small_config();
+
+std::string describe(const ModelConfig& c);
+
+/// B sequences of T tokens, each token's target the next one.
+struct Batch {
+  int64_t B = 0, T = 0;
+  std::vector<int32_t> tokens, targets;
+  std::optional<int64_t> document_start;
+};
+/// Random tokens. Token 0 begins documents: about one in eight, now and then two in a row.
+Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start = true);
+
+/// A model with masters, gradients and memory of its own.
+class Run {
+ public:
+  /// Activations f64 selects the reference backend, f32 and bf16 the CPU backend. Every parameter
+  /// gets a value that leaves no term trivial, exact in fp32: norms away from 1, biases and priors
+  /// away from 0. The model is planned for batches of B x T, and was trained at T unless told.
+  Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T,
+      ModelUse use = ModelUse::training, int64_t trained_T = 0);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  Model& model() { return model_; }
+  const std::vector<Parameter>& parameters() const { return model_.parameters().all(); }
+
+  std::vector<double> parameter(const std::string& name) const;
+  void set_parameter(const std::string& name, const std::vector<double>& values);
+  /// Adds to one element, and has the model read it.
+  void move(const Parameter& p, int64_t i, double by);
+
+  /// The mean of the token losses.
+  double loss(const Batch& b);
+  /// Its gradients, by forward_backward. Overwrites those of the call before; returns the mean
+  /// loss.
+  double differentiate(const Batch& b);
+  std::vector<double> gradient(const std::string& name) const;
+  /// The flat buffers as they are.
+  const Tensor& gradients() const { return gradients_; }
+  const Tensor& masters() const { return masters_; }
+
+  /// (B T, V).
+  std::vector<double> logits(const Batch& b);
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  Model model_;
+  Arena arena_;
+  Tensor masters_, gradients_;
+};
+
+/// The norm of a - b, of a, and of all gradients, for relative errors.
+double norm(const std::vector<double>& a);
+double distance(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,162 @@
+// Whole models in fp64: the gradient of the loss against central differences, for every parameter
+// tensor, over the mechanisms and shapes that a config can choose.
+
+#include <algorithm>
+#include <cmath>
+
+#include "build.h"
+#include "catch.h"
+#include "core/rng.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain::testing {
+namespace {
+
+/// Checks up to `entries` elements of every parameter, all of a prior's and a scale's.
+///
+/// With h = 1e-5 the rounding of a loss of about 4 is u 4 / h = 5e-11 and the truncation
+/// h^2 f''' / 6 = 2e-11 f''': below 1e-6 of a tensor's largest gradient, or 2e-9 where the whole
+/// tensor has next to none (key biases under softmax).
+void check_differences(const ModelConfig& config, const Batch& batch, int64_t entries = 3) {
+  INFO(describe(config) << ", T " << batch.T);
+  constexpr double h = 1e-5;
+  Run run(config, Dtype::f64, batch.B, batch.T);
+  const double loss = run.differentiate(batch);
+  CHECK(std::abs(run.loss(batch) - loss) <= 1e-13 * loss);
+  for (const Parameter& p : run.parameters()) {
+    const std::vector<double> g = run.gradient(p.name);
+    double largest = 0;
+    for (double x : g) largest = std::max(largest, std::abs(x));
+    if (!p.trained) {
+      INFO(p.name << " is not trained");
+      CHECK(largest == 0);
+      continue;
+    }
+    const bool all = p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
+    const Rng pick(7, p.name);
+    for (int64_t e = 0; e < (all ? p.size : std::min(entries, p.size)); ++e) {
+      // The first entry is the one with the largest gradient: an untouched token has none.
+      int64_t i = e;
+      if (!all && e == 0) {
+        i = std::max_element(g.begin(), g.end(),
+                             [](double a, double b) { return std::abs(a) < std::abs(b); }) -
+            g.begin();
+      } else if (!all) {
+        i = static_cast<int64_t>(pick.below(static_cast<uint64_t>(e), g.size()));
+      }
+      run.move(p, i, h);
+      const double above = run.loss(batch);
+      run.move(p, i, -2 * h);
+      const double below = run.loss(batch);
+      run.move(p, i, h);
+      const double difference = (above - below) / (2 * h);
+      INFO(p.name << "[" << i << "]: difference " << difference << ", gradient "
+                  << g[static_cast<size_t>(i)]);
+      CHECK(std::abs(difference - g[static_cast<size_t>(i)]) <= 1e-6 * largest + 2e-9);
+    }
+  }
+}
+
+/// What else a model may be, one variation after another.
+void vary(ModelConfig& c, size_t n) {
+  constexpr MlpKind kMlps[] = {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu};
+  constexpr int64_t kKeyHeads[] = {2, 4, 1};
+  c.mlp.kind = kMlps[n % 3];
+  c.kv_heads = kKeyHeads[n / 2 % 3];
+  c.norm.kind = n % 2 ? NormKind::layernorm : NormKind::rmsnorm;
+  c.tied = n / 2 % 2 == 1;
+  c.bias = n / 3 % 2 == 1;
+  c.attention.document_mask = n % 4 != 0;
+  c.attention.window = n % 5 == 2 ? 7 : 0;
+}
+
+TEST_CASE("every prior with every scale: gradients of whole models agree with differences") {
+  size_t n = 0;
+  for (const PriorInfo& p : all_priors()) {
+    for (const ScaleInfo& s : all_scales()) {
+      for (int variation = 0; variation < 2; ++variation, ++n) {
+        ModelConfig c = small_config();
+        c.attention.prior = prior(p.name);
+        c.attention.scale = scale(s.name);
+        vary(c, n);
+        check_differences(c, random_batch(2, 19, c.vocab));
+      }
+    }
+  }
+}
+
+TEST_CASE("lengths past a tile: gradients of whole models agree with differences") {
+  for (const char* name : {"bam", "rope", "learned"}) {
+    ModelConfig c = small_config();
+    c.attention.prior = prior(name);
+    c.attention.scale = scale("ssmax");
+    c.attention.document_mask = true;
+    check_differences(c, random_batch(2, 65, c.vocab), 2);
+  }
+}
+
+TEST_CASE("every subset of bam's parameters, shared or not, is trained and no other") {
+  const char* names[] = {"theta_alpha", "theta_beta", "theta_mu"};
+  for (unsigned subset = 0; subset < 8; ++subset) {
+    for (bool share : {false, true}) {
+      StringList train;
+      for (unsigned i = 0; i < 3; ++i) {
+        if (subset >> i & 1) train.push_back(names[i]);
+      }
+      ModelConfig c = small_config();
+      c.attention.prior = prior("bam", {{"train", train}, {"share", share}});
+      c.attention.scale = scale(share ? "none" : "ssmax");
+      c.attention.document_mask = true;
+      const Batch batch = random_batch(2, 19, c.vocab);
+      check_differences(c, batch, 1);
+      // The trained ones do have gradients.
+      Run run(c, Dtype::f64, 2, 19);
+      run.differentiate(batch);
+      for (const std::string& name : train) {
+        const std::string path = share ? "model." : "model.layers.1.self_attn.";
+        CHECK(norm(run.gradient(path + "prior." + name)) > 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("the scale on content or on both, with and without offset, differentiates") {
+  for (const char* bias : {"true", "false"}) {
+    for (double offset : {0.0, 1.0}) {
+      for (const char* name : {"alibi", "bam"}) {
+        ModelConfig c = small_config();
+        c.attention.prior = prior(name);
+        c.attention.scale = scale("ssmax", {{"scale_bias", std::string(bias)}, {"offset", offset}});
+        c.attention.document_mask = true;
+        c.attention.window = 6;
+        check_differences(c, random_batch(2, 19, c.vocab), 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("a vocabulary whose logits are formed in chunks differentiates") {
+  ModelConfig c = small_config();
+  c.vocab = 60000;
+  c.width = 8;
+  c.heads = c.kv_heads = 1;
+  c.layers = 1;
+  c.mlp.hidden = 4;
+  // 64 MiB of logits hold 256 of these rows.
+  const Batch batch = random_batch(1, 330, c.vocab);
+  check_differences(c, batch, 1);
+  Run run(c, Dtype::f64, 1, 330);
+  const std::vector<double> z = run.logits(batch);
+  double sum = 0;
+  for (size_t r = 0; r < 330; ++r) {
+    const double* row = z.data() + r * 60000;
+    double total = 0;
+    for (size_t v = 0; v < 60000; ++v) total += std::exp(row[v]);
+    sum += std::log(total) - row[batch.targets[r]];
+  }
+  CHECK(run.loss(batch) == Approx(sum / 330).epsilon(1e-12));
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

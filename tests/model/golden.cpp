@@ -1,0 +1,230 @@
+// The golden models of tests/golden, computed by an independent script (scripts/golden/models.py):
+// logits, loss and gradients in fp64, and the same in fp32 and bf16 on the CPU backend.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "build.h"
+#include "catch.h"
+#include "checkpoint/safetensors.h"
+
+namespace bamtrain::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Golden {
+  std::string name;
+  SafetensorsFile file;
+  ModelConfig config;
+  Batch batch;
+
+  std::vector<double> values(const std::string& tensor) const {
+    const SafetensorsFile::Entry* entry = file.find(tensor);
+    REQUIRE(entry != nullptr);
+    REQUIRE(entry->dtype == Dtype::f64);
+    std::vector<double> x(static_cast<size_t>(entry->bytes) / sizeof(double));
+    file.read(*entry, x.data());
+    return x;
+  }
+};
+
+std::map<std::string, OptionValue> options_of(const Json& mechanism) {
+  std::map<std::string, OptionValue> options;
+  for (const auto& [key, value] : mechanism.items()) {
+    if (key == "name") continue;
+    if (value.is_boolean()) {
+      options[key] = value.get<bool>();
+    } else if (value.is_number()) {
+      options[key] = value.get<double>();
+    } else if (value.is_string()) {
+      options[key] = value.get<std::string>();
+    } else {
+      options[key] = value.get<StringList>();
+    }
+  }
+  return options;
+}
+
+ModelConfig config_of(const Json& m) {
+  const std::string mlp = m["mlp"]["kind"], norm_kind = m["norm"]["kind"];
+  const Json& attention = m["attention"];
+  ModelConfig c;
+  c.vocab = m["vocab"];
+  c.width = m["width"];
+  c.layers = m["layers"];
+  c.heads = m["heads"];
+  c.kv_heads = m["kv_heads"];
+  c.mlp.hidden = m["mlp"]["hidden"];
+  c.mlp.kind = mlp == "swiglu" ? MlpKind::swiglu : mlp == "geglu" ? MlpKind::geglu : MlpKind::gelu;
+  c.norm.kind = norm_kind == "rmsnorm" ? NormKind::rmsnorm : NormKind::layernorm;
+  c.norm.eps = m["norm"]["eps"];
+  c.tied = m["tied"];
+  c.bias = m["bias"];
+  c.attention.prior = prior(attention["prior"]["name"], options_of(attention["prior"]));
+  c.attention.scale = scale(attention["scale"]["name"], options_of(attention["scale"]));
+  c.attention.window = attention["window"];
+  c.attention.document_mask = attention["document_mask"];
+  return c;
+}
+
+Golden open_golden(const std::filesystem::path& path) {
+  Golden g{path.stem().string(), SafetensorsFile::open(path.string()), {}, {}};
+  const Json config = Json::parse(g.file.metadata().at("config"));
+  g.config = config_of(config["model"]);
+  const SafetensorsFile::Entry* tokens = g.file.find("tokens");
+  REQUIRE(tokens != nullptr);
+  std::vector<int32_t> rows(static_cast<size_t>(tokens->bytes) / sizeof(int32_t));
+  g.file.read(*tokens, rows.data());
+  g.batch.B = tokens->shape.at(0);
+  g.batch.T = tokens->shape.at(1) - 1;
+  REQUIRE(g.batch.T == config["data"]["sequence_length"].get<int64_t>());
+  g.batch.document_start = config["data"]["document_start"].get<int64_t>();
+  for (int64_t b = 0; b < g.batch.B; ++b) {
+    const auto row = rows.begin() + b * (g.batch.T + 1);
+    g.batch.tokens.insert(g.batch.tokens.end(), row, row + g.batch.T);
+    g.batch.targets.insert(g.batch.targets.end(), row + 1, row + g.batch.T + 1);
+  }
+  return g;
+}
+
+std::vector<Golden> all_goldens() {
+  const char* root = std::getenv("BAMTRAIN_SOURCE");
+  std::vector<std::filesystem::path> paths;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(root ? root : ".") + "/tests/golden")) {
+    if (file.path().filename().string().rfind("model_", 0) == 0) paths.push_back(file.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<Golden> goldens;
+  for (const auto& path : paths) goldens.push_back(open_golden(path));
+  return goldens;
+}
+
+/// Gives the model the golden parameters. The file must hold exactly the model's.
+void load(const Golden& g, Run& run) {
+  size_t gradients = 0;
+  for (const Parameter& p : run.parameters()) {
+    INFO(p.name);
+    const SafetensorsFile::Entry* entry = g.file.find(p.name);
+    REQUIRE(entry != nullptr);
+    REQUIRE(entry->shape == p.shape);
+    REQUIRE((g.file.find("grad." + p.name) != nullptr) == p.trained);
+    gradients += p.trained;
+    run.set_parameter(p.name, g.values(p.name));
+  }
+  REQUIRE(g.file.tensors().size() == run.parameters().size() + gradients + 3);
+}
+
+TEST_CASE("there is a golden model for every prior and scale") {
+  std::vector<std::string> priors, scales;
+  for (const Golden& g : all_goldens()) {
+    priors.push_back(g.config.attention.prior.name);
+    scales.push_back(g.config.attention.scale.name);
+  }
+  for (const char* name : {"nope", "rope", "alibi", "bam", "learned", "sinusoidal"}) {
+    CHECK(std::count(priors.begin(), priors.end(), name) > 0);
+  }
+  CHECK(std::count(scales.begin(), scales.end(), "ssmax") > 0);
+}
+
+TEST_CASE("golden logits, losses and gradients in fp64") {
+  for (const Golden& g : all_goldens()) {
+    INFO(g.name);
+    Run run(g.config, Dtype::f64, g.batch.B, g.batch.T);
+    load(g, run);
+    const std::vector<double> logits = g.values("logits"), found = run.logits(g.batch);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (!(std::abs(found[i] - logits[i]) <= 1e-10)) FAIL("logit " << i << ": " << found[i]);
+    }
+    CHECK(run.differentiate(g.batch) == Approx(g.values("loss")[0]).epsilon(1e-13));
+    for (const Parameter& p : run.parameters()) {
+      const std::vector<double> gradient = run.gradient(p.name);
+      INFO(p.name);
+      if (!p.trained) {
+        CHECK(norm(gradient) == 0);
+        continue;
+      }
+      const std::vector<double> truth = g.values("grad." + p.name);
+      // Exact zeros and sums that cancel to rounding (key biases) meet the absolute part.
+      CHECK(distance(gradient, truth) <= 1e-11 * norm(truth) + 1e-14);
+    }
+  }
+}
+
+/// The errors of a rounded model relative to what they may be.
+void check_against(const Golden& g, Run& run, double logit_tolerance, double gradient_tolerance) {
+  const std::vector<double> logits = g.values("logits");
+  const double size = norm(logits);
+  CHECK(distance(run.logits(g.batch), logits) / size <= logit_tolerance);
+  // A loss moves by at most twice what its logits move by.
+  const double rms = size / std::sqrt(static_cast<double>(logits.size()));
+  CHECK(std::abs(run.differentiate(g.batch) - g.values("loss")[0]) <= 2 * logit_tolerance * rms);
+  double whole = 0;
+  for (const Parameter& p : run.parameters()) {
+    if (p.trained) whole = std::hypot(whole, norm(g.values("grad." + p.name)));
+  }
+  for (const Parameter& p : run.parameters()) {
+    const std::vector<double> gradient = run.gradient(p.name);
+    INFO(p.name);
+    if (!p.trained) {
+      CHECK(norm(gradient) == 0);
+      continue;
+    }
+    // Relative to the tensor, or to a hundredth of all gradients where it has next to none.
+    const std::vector<double> truth = g.values("grad." + p.name);
+    CHECK(distance(gradient, truth) / (norm(truth) + 1e-2 * whole) <= gradient_tolerance);
+  }
+}
+
+TEST_CASE("golden logits, losses and gradients in fp32") {
+  for (const Golden& g : all_goldens()) {
+    INFO(g.name);
+    Run run(g.config, Dtype::f32, g.batch.B, g.batch.T);
+    load(g, run);
+    // Some 30 roundings one after another, each of some sums of 20 to 50 terms: u sqrt(1000), and
+    // softmax with logits of size 5 in between. Heads at the bound keep 4e-4 of each logit.
+    const double tolerance = g.name == "model_bam_bounded" ? 5e-3 : 100 * kF32;
+    check_against(g, run, tolerance, tolerance);
+  }
+}
+
+TEST_CASE("golden logits, losses and gradients in bf16") {
+  for (const Golden& g : all_goldens()) {
+    INFO(g.name);
+    // How far bf16 may be off depends on how sharp a model's softmax is. The measure is the fp64
+    // model with its matrices and embeddings rounded to bf16, one rounding per weight; activations
+    // are rounded about twice as often on their way. Six times it for single tensors.
+    Run exact(g.config, Dtype::f64, g.batch.B, g.batch.T);
+    Run moved(g.config, Dtype::f64, g.batch.B, g.batch.T);
+    Run run(g.config, Dtype::bf16, g.batch.B, g.batch.T);
+    load(g, exact);
+    load(g, moved);
+    load(g, run);
+    for (const Parameter& p : moved.parameters()) {
+      if (!p.decays()) continue;
+      std::vector<double> weights = moved.parameter(p.name);
+      for (double& w : weights) w = rounded(w, Dtype::bf16);
+      moved.set_parameter(p.name, weights);
+    }
+    exact.differentiate(g.batch);
+    moved.differentiate(g.batch);
+    double change = 0, whole = 0;
+    for (const Parameter& p : exact.parameters()) {
+      const std::vector<double> gradient = exact.gradient(p.name);
+      change = std::hypot(change, distance(moved.gradient(p.name), gradient));
+      whole = std::hypot(whole, norm(gradient));
+    }
+    const std::vector<double> logits = exact.logits(g.batch);
+    const double logit_change = distance(moved.logits(g.batch), logits) / norm(logits);
+    CHECK(logit_change < 8 * kBf16);  // or the measure would forgive anything
+    CHECK(change / whole < 20 * kBf16);
+    check_against(g, run, 4 * logit_change, 6 * change / whole);
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

@@ -1,0 +1,321 @@
+// What must hold of attention whatever computes it, and its behaviour at the ends of the range.
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention_case.h"
+#include "catch.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr Dtype kDtypes[] = {Dtype::f64, Dtype::f32, Dtype::bf16};
+
+/// Forward results and gradients at cotangents that depend on the shape only, with the saved
+/// results of the machine's own forward pass.
+struct Run {
+  Arrays results, gradients;
+
+  Run(const Operation& op, Dtype t) {
+    Machine m(t);
+    results = op.forward(m, op.inputs);
+    const Values& out = results.at("out");
+    Values dout = random_values(Role::activation, out.shape, "dout");
+    for (double& x : dout.x) x = rounded(x, m.dtype_of(Role::activation));
+    gradients = op.adjoint(m, op.inputs, results, {{"out", dout}}, 0);
+  }
+};
+
+double tolerance_of(Dtype t) {
+  if (t == Dtype::f64) return 1e-12;
+  // Sums of up to a few hundred terms; bf16 adds one rounding of each result, and that of `out`
+  // enters the adjoint.
+  return t == Dtype::f32 ? 100 * kF32 : 4 * kBf16;
+}
+
+AttentionCase long_case() {
+  AttentionCase c;
+  c.B = 2;
+  c.T = 150;
+  c.H = 4;
+  c.K = 2;
+  c.D = 20;
+  c.table = TableForm::normal;
+  c.scale = ScaleForm::content;
+  c.documents = true;
+  return c;
+}
+
+TEST_CASE("a constant added to the table changes the log-sum alone") {
+  for (Dtype t : kDtypes) {
+    for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+      AttentionCase c = long_case();
+      c.scale = scale;
+      Operation op = attention(c);
+      const Run before(op, t);
+      for (double& b : op.inputs["table"].x) b += 3;
+      const Run after(op, t);
+      INFO(describe(c));
+      for (const auto& [name, v] : before.gradients) {
+        const auto n = static_cast<double>(c.T);
+        // dscale of t (s + b) holds sums of dz b.
+        check_close(name, after.gradients.at(name), v, 4 * tolerance_of(t), 1 / std::sqrt(n));
+      }
+      check_close("out", after.results.at("out"), before.results.at("out"), tolerance_of(t));
+      Values lse = before.results.at("lse");
+      for (size_t i = 0; i < lse.x.size(); ++i) {
+        lse.x[i] += 3 * (scale == ScaleForm::both ? op.inputs["scale"].x[i] : 1);
+      }
+      check_close("lse", after.results.at("lse"), lse, t == Dtype::f64 ? 1e-12 : 100 * kF32);
+    }
+  }
+}
+
+TEST_CASE("the rows of dz sum to zero, and so does the table's gradient of each head") {
+  for (Dtype t : kDtypes) {
+    for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+      AttentionCase c = long_case();
+      c.scale = scale;
+      const Run run(attention(c), t);
+      const std::vector<double>& d = run.gradients.at("table").x;
+      for (int64_t h = 0; h < c.H; ++h) {
+        double sum = 0, size = 0;
+        for (int64_t i = h * c.T; i < (h + 1) * c.T; ++i) {
+          sum += d[static_cast<size_t>(i)];
+          size += std::abs(d[static_cast<size_t>(i)]);
+        }
+        INFO(describe(c));
+        CHECK(size > 1);
+        CHECK(std::abs(sum) < tolerance_of(t) * size);
+      }
+    }
+  }
+}
+
+TEST_CASE("the gradient of t times t is that of q times q, row by row, where t scales content") {
+  for (Dtype t : kDtypes) {
+    const AttentionCase c = long_case();
+    const Operation op = attention(c);
+    const Run run(op, t);
+    Values by_scale = op.inputs.at("scale"), by_query = by_scale;
+    for (int64_t b = 0; b < c.B; ++b) {
+      for (int64_t i = 0; i < c.T; ++i) {
+        for (int64_t h = 0; h < c.H; ++h) {
+          const auto row = static_cast<size_t>((b * c.H + h) * c.T + i);
+          by_scale.x[row] *= run.gradients.at("scale").x[row];
+          double& dot = by_query.x[row] = 0;
+          for (int64_t d = 0; d < c.D; ++d) {
+            const auto e = static_cast<size_t>(((b * c.T + i) * c.H + h) * c.D + d);
+            dot += op.inputs.at("q").x[e] * run.gradients.at("q").x[e];
+          }
+        }
+      }
+    }
+    check_close("t dt", by_scale, by_query, 2 * tolerance_of(t));
+  }
+}
+
+TEST_CASE("documents packed into one sequence give what each gives alone, dead tiles or not") {
+  AttentionCase c;
+  c.T = 500;
+  c.H = 2;
+  c.K = 1;
+  c.D = 24;
+  c.table = TableForm::falling;
+  c.documents = true;
+  const std::vector<int32_t> first = first_keys(c);
+  Operation op = attention(c);
+  for (Dtype t : kDtypes) {
+    Machine m(t);
+    for (auto& [name, v] : op.inputs) {
+      for (double& x : v.x) x = rounded(x, m.dtype_of(v.role));
+    }
+    const Arrays packed = op.forward(m, op.inputs);
+    const Arrays dout{{"out", packed.at("out")}};
+    const Arrays gradients = op.adjoint(m, op.inputs, packed, dout, 0);
+    Values dtable = constant_values(Role::parameter, {c.H, c.T}, 0);
+    int64_t documents = 0;
+    for (int64_t begin = 0, end = 0; begin < c.T; begin = end) {
+      for (end = begin; end < c.T && first[static_cast<size_t>(end)] == begin;) ++end;
+      ++documents;
+      AttentionCase one = c;
+      one.T = end - begin;
+      one.documents = false;
+      const auto part = [&](const Values& v, int64_t width) {
+        return Values{v.role,
+                      {1, one.T, width / c.D, c.D},
+                      {v.x.begin() + begin * width, v.x.begin() + end * width}};
+      };
+      const int64_t Q = c.H * c.D, K = c.K * c.D;
+      Operation alone = attention(one);
+      alone.inputs["q"] = part(op.inputs["q"], Q);
+      alone.inputs["k"] = part(op.inputs["k"], K);
+      alone.inputs["v"] = part(op.inputs["v"], K);
+      const Arrays results = alone.forward(m, alone.inputs);
+      const Arrays d =
+          alone.adjoint(m, alone.inputs, results, {{"out", part(dout.at("out"), Q)}}, 0);
+      const double tolerance = tolerance_of(t);
+      check_close("out", part(packed.at("out"), Q), results.at("out"), tolerance);
+      check_close("dq", part(gradients.at("q"), Q), d.at("q"), tolerance, 0.1);
+      check_close("dk", part(gradients.at("k"), K), d.at("k"), tolerance, 0.1);
+      check_close("dv", part(gradients.at("v"), K), d.at("v"), tolerance);
+      for (int64_t h = 0; h < c.H; ++h) {
+        for (int64_t i = 0; i < one.T; ++i) {
+          dtable.x[static_cast<size_t>(h * c.T + i)] +=
+              d.at("table").x[static_cast<size_t>(h * one.T + i)];
+        }
+      }
+    }
+    CHECK(documents > 20);
+    check_close("dtable", gradients.at("table"), dtable, tolerance_of(t));
+  }
+}
+
+TEST_CASE("long sequences with small windows skip tiles and lose nothing") {
+  for (int64_t window : {1, 5, 64, 70}) {
+    AttentionCase c;
+    c.T = 1000;
+    c.H = c.K = 1;
+    c.D = 16;
+    c.window = window;
+    c.table = TableForm::normal;
+    c.scale = ScaleForm::both;
+    INFO(describe(c));
+    compare_with_reference(attention(c), Dtype::f32, 100 * kF32);
+    compare_with_reference(attention(c), Dtype::bf16, 100 * kF32);
+  }
+}
+
+TEST_CASE("a row that sees one key returns its value and sends no gradient through the logit") {
+  for (TableForm table : {TableForm::none, TableForm::normal, TableForm::self}) {
+    for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+      for (Dtype t : kDtypes) {
+        AttentionCase c = long_case();
+        c.H = c.K = 3;
+        c.window = 1;
+        c.table = table;
+        c.scale = scale;
+        Operation op = attention(c);
+        for (auto& [name, v] : op.inputs) {
+          for (double& x : v.x) x = rounded(x, t);
+        }
+        const Run run(op, t);
+        INFO(describe(c) << " in " << name_of(t));
+        check_equal(run.results.at("out").x, op.inputs.at("v").x);
+        for (const auto& [name, v] : run.gradients) {
+          if (name == "v") continue;
+          CHECK(std::count(v.x.begin(), v.x.end(), 0.0) == static_cast<int64_t>(v.x.size()));
+        }
+        Values dout = random_values(Role::activation, op.inputs.at("v").shape, "dout");
+        for (double& x : dout.x) x = rounded(x, t);
+        check_equal(run.gradients.at("v").x, dout.x);
+      }
+    }
+  }
+}
+
+TEST_CASE("t = 0 makes the row the mean of the values it sees") {
+  for (Dtype t : kDtypes) {
+    AttentionCase c = long_case();
+    c.scale = ScaleForm::both;
+    Operation op = attention(c);
+    std::fill(op.inputs["scale"].x.begin(), op.inputs["scale"].x.end(), 0.0);
+    for (double& x : op.inputs["v"].x) x = rounded(x, t);
+    const Run run(op, t);
+    const std::vector<int32_t> first = first_keys(c);
+    Values mean = run.results.at("out");
+    for (size_t e = 0; e < mean.x.size(); ++e) {
+      const auto D = static_cast<size_t>(c.D), H = static_cast<size_t>(c.H),
+                 K = static_cast<size_t>(c.K), T = static_cast<size_t>(c.T);
+      const size_t d = e % D, h = e / D % H, row = e / D / H, i = row % T, b = row / T;
+      const auto begin = static_cast<size_t>(first[row]);
+      mean.x[e] = 0;
+      for (size_t j = begin; j <= i; ++j) {
+        mean.x[e] += op.inputs["v"].x[((b * T + j) * K + h / (H / K)) * D + d] /
+                     static_cast<double>(i - begin + 1);
+      }
+    }
+    check_close("out", run.results.at("out"), mean, tolerance_of(t));
+    for (const char* name : {"q", "k", "table"}) {
+      const std::vector<double>& g = run.gradients.at(name).x;
+      CHECK(std::count(g.begin(), g.end(), 0.0) == static_cast<int64_t>(g.size()));
+    }
+    compare_with_reference(op, t == Dtype::bf16 ? Dtype::bf16 : Dtype::f32, 100 * kF32);
+  }
+}
+
+TEST_CASE("tables bounded at -1e4 hide keys without spoiling the others") {
+  for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+    AttentionCase c = long_case();
+    c.scale = scale;
+    c.table = TableForm::bounded;
+    INFO(describe(c));
+    compare_with_reference(attention(c), Dtype::f32, 100 * kF32);
+    compare_with_reference(attention(c), Dtype::bf16, 100 * kF32);
+    // Where every key of a row is at -1e4, its logits keep 4e-4 in fp32 (half a unit in the last
+    // place), times t up to 3; probabilities and gradients are off by as much.
+    c.table = TableForm::self;
+    Operation op = attention(c);
+    // The gradient of t in t (s + b) multiplies dz by b = -1e4 and relies on its sum being zero.
+    if (scale == ScaleForm::both) op.cancelling["scale"] = 1e4;
+    compare_with_reference(op, Dtype::f32, 4e-3);
+    compare_with_reference(op, Dtype::bf16, 4e-3);
+  }
+}
+
+TEST_CASE("logits of 1e4 give the hard maximum and finite gradients") {
+  for (ScaleForm scale : {ScaleForm::none, ScaleForm::content}) {
+    AttentionCase c = long_case();
+    c.scale = scale;
+    c.table = TableForm::none;
+    c.content = 1e4;
+    INFO(describe(c));
+    // A logit of size 1e4 t is off by 0.3 sqrt(D) u 1e4 t = 3e-3 where t = 3 (linear.cpp), three
+    // times that at worst, and with it the few rows whose two largest logits are that near.
+    compare_with_reference(attention(c), Dtype::f32, 1e-2);
+    compare_with_reference(attention(c), Dtype::bf16, 1e-2);
+  }
+}
+
+TEST_CASE("q, k, v in blocks of their own give the bits that they give inside qkv") {
+  const AttentionCase c = long_case();
+  const Operation op = attention(c);
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    Machine m(t);
+    const Arrays inside = op.forward(m, op.inputs);
+    const Memory q = m.memory(op.inputs.at("q")), k = m.memory(op.inputs.at("k"));
+    const Memory v = m.memory(op.inputs.at("v")), table = m.memory(op.inputs.at("table"));
+    const Memory scale = m.memory(op.inputs.at("scale"));
+    const std::vector<int32_t> first = first_keys(c);
+    const Memory first_key = m.memory({Role::index, {c.B, c.T}, {first.begin(), first.end()}});
+    Attention a;
+    a.q = q.tensor();
+    a.k = k.tensor();
+    a.v = v.tensor();
+    a.table = table.tensor();
+    a.scale = scale.tensor();
+    a.first_key = first_key.tensor();
+    const Memory out = m.unwritten(Role::activation, {c.B, c.T, c.H, c.D});
+    const Memory lse = m.unwritten(Role::parameter, {c.B, c.H, c.T});
+    m.backend().attention_forward(out.tensor(), lse.tensor(), a);
+    check_equal(read(out.tensor(), Role::activation).x, inside.at("out").x);
+    const Memory dout = m.memory(inside.at("out"));
+    const Memory dq = m.unwritten(Role::activation, {c.B, c.T, c.H, c.D});
+    const Memory dk = m.unwritten(Role::activation, {c.B, c.T, c.K, c.D});
+    const Memory dv = m.unwritten(Role::activation, {c.B, c.T, c.K, c.D});
+    const Memory dtable = m.unwritten(Role::parameter, {c.H, c.T});
+    const Memory dscale = m.unwritten(Role::parameter, {c.B, c.H, c.T});
+    m.backend().attention_backward(
+        {dq.tensor(), dk.tensor(), dv.tensor(), dtable.tensor(), dscale.tensor()}, dout.tensor(),
+        out.tensor(), lse.tensor(), a);
+    const Arrays d = op.adjoint(m, op.inputs, inside, {{"out", inside.at("out")}}, 0);
+    check_equal(read(dq.tensor(), Role::activation).x, d.at("q").x);
+    check_equal(read(dk.tensor(), Role::activation).x, d.at("k").x);
+    check_equal(read(dv.tensor(), Role::activation).x, d.at("v").x);
+    check_equal(read(dtable.tensor(), Role::parameter).x, d.at("table").x);
+    check_equal(read(dscale.tensor(), Role::parameter).x, d.at("scale").x);
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

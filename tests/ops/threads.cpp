@@ -1,0 +1,135 @@
+// The bits of every operation of the CPU backend do not depend on the number of threads.
+
+#include <cstring>
+#include <dnnl.hpp>
+
+#include "attention_case.h"
+#include "cases.h"
+#include "catch.h"
+#include "ops/cpu/matmul.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr Dtype kDtypes[] = {Dtype::f32, Dtype::bf16};
+
+TEST_CASE("every operation gives the same bits with 1, 2, 3 and 4 threads") {
+  for (Dtype t : kDtypes) {
+    INFO(name_of(t));
+    for (NormKind kind : {NormKind::rmsnorm, NormKind::layernorm}) {
+      CHECK(same_for_any_threads(norm({kind, 1000, 96, kind == NormKind::layernorm, true}), t));
+    }
+    CHECK(same_for_any_threads(linear({600, 385, 200, true, false}), t));
+    CHECK(same_for_any_threads(linear({4096, 64, 64, true, true}), t));
+    for (MlpKind kind : {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu}) {
+      CHECK(same_for_any_threads(activation(kind, 333, 100), t));
+    }
+    CHECK(same_for_any_threads(rotate({2, 300, 3, 20}), t));
+    CHECK(same_for_any_threads(embedding({2000, 7, 50, 150, true}), t));
+    CHECK(same_for_any_threads(cross_entropy({100, 3000, 0, false}), t));
+    for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+      AttentionCase c;
+      c.B = 3;
+      c.T = 200;
+      c.H = 6;
+      c.K = 3;
+      c.D = 24;
+      c.table = scale == ScaleForm::none ? TableForm::none : TableForm::normal;
+      c.scale = scale;
+      c.documents = true;
+      CHECK(same_for_any_threads(attention(c), t));
+    }
+  }
+}
+
+TEST_CASE("flat passes give the same bits with 1, 2, 3 and 4 threads") {
+  const int64_t n = 200003;
+  const Values x = random_values(Role::parameter, {n}, "x"),
+               g = random_values(Role::parameter, {n}, "g");
+  std::vector<double> first;
+  for (int threads = 1; threads <= 4; ++threads) {
+    const Threads limit(threads);
+    Machine m(Dtype::bf16);
+    const Memory w = m.memory(x), gradient = m.memory(g);
+    const Memory m1 = m.zeros(Role::parameter, {n}), m2 = m.zeros(Role::parameter, {n});
+    const Memory narrow = m.unwritten(Role::activation, {n});
+    OptimizerStep s;
+    s.lr = 0.01;
+    s.beta1 = 0.9;
+    s.beta2 = 0.95;
+    s.eps = 1e-8;
+    s.gradient_scale = 1 / std::sqrt(m.backend().squared_norm(gradient.tensor()));
+    m.backend().optimizer_step(w.tensor(), m1.tensor(), m2.tensor(), gradient.tensor(), s);
+    m.backend().add(w.tensor(), gradient.tensor());
+    m.backend().convert(narrow.tensor(), w.tensor());
+    std::vector<double> found = read(narrow.tensor(), Role::activation).x;
+    found.push_back(m.backend().squared_norm(w.tensor()));
+    if (threads == 1) first = found;
+    check_equal(found, first);
+  }
+}
+
+/// C = A^T B as the gradient of a weight needs it: (M, N) fp32 from (K, M) and (K, N).
+struct Product {
+  int64_t M, K, N;
+
+  template <class F>
+  std::vector<double> with_threads(int threads, Dtype t, F&& multiply) const {
+    const Threads limit(threads);
+    const Machine machine(t);
+    const Memory a = machine.memory(random_values(Role::activation, {K, M}, "a"));
+    const Memory b = machine.memory(random_values(Role::activation, {K, N}, "b"));
+    const Memory c = machine.zeros(Role::parameter, {M, N});
+    multiply(matrix(c.tensor()), matrix_transposed(a.tensor()), matrix(b.tensor()));
+    return read(c.tensor(), Role::parameter).x;
+  }
+};
+
+TEST_CASE("products with a long inner dimension give the same bits with any number of threads") {
+  for (const Product& p : {Product{64, 4096, 64}, Product{128, 8192, 128}, Product{64, 16384, 64},
+                           Product{600, 100, 800}, Product{1, 5000, 1}}) {
+    for (Dtype t : kDtypes) {
+      const auto guarded = [](const Matrix& c, const Matrix& a, const Matrix& b) {
+        Matmul().run(c, a, b, nullptr, true);
+      };
+      const std::vector<double> first = p.with_threads(1, t, guarded);
+      for (int threads : {2, 3, 4}) {
+        INFO(p.M << " x " << p.K << " x " << p.N << " in " << name_of(t) << ", " << threads
+                 << " threads");
+        check_equal(p.with_threads(threads, t, guarded), first);
+      }
+    }
+  }
+}
+
+TEST_CASE("one product object serves a changing number of threads") {
+  Matmul product;
+  const Product p{200, 300, 100};
+  const auto multiply = [&](const Matrix& c, const Matrix& a, const Matrix& b) {
+    product.run(c, a, b, nullptr, false);
+  };
+  const std::vector<double> first = p.with_threads(1, Dtype::f32, multiply);
+  for (int threads : {4, 2, 3, 1})
+    check_equal(p.with_threads(threads, Dtype::f32, multiply), first);
+}
+
+TEST_CASE("the library's own threads change the bits of a product with a long inner dimension") {
+  // Why Matmul exists. Nothing depends on the library doing this: a version that does not is
+  // reported and passes.
+  bool differs = false;
+  for (const Product& p : {Product{64, 16384, 64}, Product{128, 8192, 128}}) {
+    const std::vector<double> one = p.with_threads(1, Dtype::f32, matmul_unguarded);
+    for (int threads : {2, 4}) {
+      differs = differs || p.with_threads(threads, Dtype::f32, matmul_unguarded) != one;
+    }
+  }
+  if (!differs) {
+    const dnnl_version_t* v = dnnl_version();
+    WARN("oneDNN " << v->major << "." << v->minor << "." << v->patch
+                   << " gives the same bits for any number of threads here");
+  }
+  SUCCEED();
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

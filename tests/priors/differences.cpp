@@ -1,0 +1,128 @@
+#include "differences.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/rng.h"
+
+namespace bamtrain::testing {
+
+namespace {
+
+constexpr double kStep = 1e-6;
+
+/// |difference - gradient| relative to the value and its gradient, infinite where not finite.
+double relative_error(double difference, double gradient, double value) {
+  if (!std::isfinite(gradient) || !std::isfinite(value)) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const double size = std::abs(gradient) + std::abs(value);
+  return std::abs(difference - gradient) / (size > 0 ? size : 1);
+}
+
+Theta zeros_like(const Theta& theta) {
+  Theta z;
+  for (const auto& v : theta.values) z.values.emplace_back(v.size(), 0.0);
+  return z;
+}
+
+std::vector<double*> mutable_pointers(Theta& theta) {
+  std::vector<double*> p;
+  for (auto& v : theta.values) p.push_back(v.data());
+  return p;
+}
+
+}  // namespace
+
+std::vector<const double*> Theta::pointers() const {
+  std::vector<const double*> p;
+  for (const auto& v : values) p.push_back(v.data());
+  return p;
+}
+
+double table_difference_error(const PriorInfo& prior, const Theta& theta, int64_t H, int64_t T) {
+  const auto n = static_cast<size_t>(H * T);
+  const auto table_at = [&](const Theta& at) {
+    std::vector<double> table(n);
+    prior.table(at.pointers().data(), H, T, table.data());
+    return table;
+  };
+  const std::vector<double> table = table_at(theta);
+  // gradients[entry][parameter][element]
+  std::vector<Theta> gradients;
+  for (size_t entry = 0; entry < n; ++entry) {
+    std::vector<double> one(n, 0.0);
+    one[entry] = 1;
+    gradients.push_back(zeros_like(theta));
+    prior.table_adjoint(theta.pointers().data(), H, T, one.data(),
+                        mutable_pointers(gradients.back()).data());
+  }
+  double worst = 0;
+  for (size_t p = 0; p < theta.values.size(); ++p) {
+    for (size_t e = 0; e < theta.values[p].size(); ++e) {
+      Theta above = theta, below = theta;
+      above.values[p][e] += kStep;
+      below.values[p][e] -= kStep;
+      const std::vector<double> high = table_at(above), low = table_at(below);
+      for (size_t entry = 0; entry < n; ++entry) {
+        const double difference = (high[entry] - low[entry]) / (2 * kStep);
+        worst = std::max(worst,
+                         relative_error(difference, gradients[entry].values[p][e], table[entry]));
+      }
+    }
+  }
+  return worst;
+}
+
+double scale_difference_error(const ScaleInfo& scale, const Options& options, const Theta& theta,
+                              int64_t H, int64_t T) {
+  double worst = 0;
+  for (int64_t h = 0; h < H; ++h) {
+    for (int64_t n = 1; n <= T; ++n) {
+      const auto value = [&](const Theta& at) {
+        return scale.value(options, at.pointers().data(), h, n);
+      };
+      Theta gradient = zeros_like(theta);
+      scale.accumulate(options, theta.pointers().data(), h, n, 1,
+                       mutable_pointers(gradient).data());
+      for (size_t p = 0; p < theta.values.size(); ++p) {
+        for (size_t e = 0; e < theta.values[p].size(); ++e) {
+          Theta above = theta, below = theta;
+          above.values[p][e] += kStep;
+          below.values[p][e] -= kStep;
+          const double difference = (value(above) - value(below)) / (2 * kStep);
+          worst = std::max(worst, relative_error(difference, gradient.values[p][e], value(theta)));
+        }
+      }
+    }
+  }
+  return worst;
+}
+
+PriorShape shape_of(int64_t heads) {
+  PriorShape s;
+  s.layers = 2;
+  s.heads = heads;
+  s.head_dim = 8;
+  s.width = heads * s.head_dim;
+  s.sequence_length = 40;
+  return s;
+}
+
+Theta random_theta(const std::vector<MechanismParameter>& parameters) {
+  Theta theta;
+  for (const MechanismParameter& p : parameters) {
+    const Rng rng(41, p.name);
+    int64_t n = 1;
+    for (int64_t d : p.shape) n *= d;
+    std::vector<double>& v = theta.values.emplace_back();
+    for (int64_t i = 0; i < n; ++i) {
+      // At least 0.05 away from 0, where |.| of a location may have a kink.
+      const double x = rng.uniform(static_cast<uint64_t>(i)) - 0.5;
+      v.push_back(x < 0 ? x - 0.05 : x + 0.05);
+    }
+  }
+  return theta;
+}
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,178 @@
+// Every prior and every scale of the registries: derivatives against finite differences, and the
+// same check failing once the derivative is off by 1 %.
+
+#include <algorithm>
+#include <cmath>
+
+#include "catch.h"
+#include "differences.h"
+#include "ops/cases.h"
+#include "priors/registry.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr int64_t kH = 6, kT = 40;
+constexpr double kOff = 1.01;
+
+decltype(PriorInfo::table_adjoint) right_table_adjoint = nullptr;
+decltype(ScaleInfo::accumulate) right_accumulate = nullptr;
+
+/// The prior with `accumulate` scaled: it is linear in dz.
+PriorInfo with_wrong_accumulate(PriorInfo prior) {
+  right_table_adjoint = prior.table_adjoint;
+  prior.table_adjoint = [](const double* const* theta, int64_t H, int64_t T, const double* dtable,
+                           double* const* dtheta) {
+    std::vector<double> scaled(dtable, dtable + H * T);
+    for (double& d : scaled) d *= kOff;
+    right_table_adjoint(theta, H, T, scaled.data(), dtheta);
+  };
+  return prior;
+}
+
+ScaleInfo with_wrong_accumulate(ScaleInfo scale) {
+  right_accumulate = scale.accumulate;
+  scale.accumulate = [](const Options& o, const double* const* theta, int64_t h, int64_t n,
+                        double dt, double* const* dtheta) {
+    right_accumulate(o, theta, h, n, kOff * dt, dtheta);
+  };
+  return scale;
+}
+
+Operation with_wrong_adjoint(Operation op) {
+  op.adjoint = [right = op.adjoint](Machine& m, const Arrays& in, const Arrays& saved,
+                                    const Arrays& cotangents, double existing) {
+    Arrays scaled = cotangents;
+    for (auto& [name, v] : scaled) {
+      for (double& x : v.x) x *= kOff;
+    }
+    return right(m, in, saved, scaled, existing);
+  };
+  return op;
+}
+
+bool has_trained_parameter(const std::vector<MechanismParameter>& list) {
+  return std::any_of(list.begin(), list.end(), [](const auto& p) { return p.trained; });
+}
+
+TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more does not") {
+  int64_t trained = 0;
+  for (const PriorInfo& prior : all_priors()) {
+    INFO(prior.name);
+    const auto parameters = prior.parameters(default_options(prior.options), shape_of(kH));
+    trained += has_trained_parameter(parameters);
+    switch (prior.family) {
+      case Family::none:
+        CHECK(parameters.empty());
+        break;
+      case Family::table: {
+        const Theta theta = random_theta(parameters);
+        CHECK(table_difference_error(prior, theta, kH, kT) < kTableTolerance);
+        if (parameters.empty()) break;
+        CHECK(table_difference_error(with_wrong_accumulate(prior), theta, kH, kT) > 1e-3);
+        break;
+      }
+      case Family::rotary: {
+        const Operation op = rotate({2, 7, 2, 6});
+        CHECK(difference_error(op) < kDifferenceTolerance);
+        CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
+        break;
+      }
+      case Family::embedding: {
+        const Operation op = embedding({13, 4, 6, 5, true});
+        CHECK(difference_error(op) < kDifferenceTolerance);
+        CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
+        break;
+      }
+    }
+  }
+  CHECK(trained == 2);  // bam and learned: a new one must have its family tested above
+}
+
+TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more does not") {
+  int64_t trained = 0;
+  for (const ScaleInfo& scale : all_scales()) {
+    INFO(scale.name);
+    Options options = default_options(scale.options);
+    const auto parameters = scale.parameters(options, shape_of(kH));
+    if (!scale.value) {
+      CHECK(parameters.empty());
+      continue;
+    }
+    ++trained;
+    const Theta theta = random_theta(parameters);
+    for (double offset : {0.0, 1.0}) {
+      if (options.has("offset")) options.set("offset", offset);
+      CHECK(scale_difference_error(scale, options, theta, kH, kT) < kTableTolerance);
+      CHECK(scale_difference_error(with_wrong_accumulate(scale), options, theta, kH, kT) > 1e-3);
+    }
+  }
+  CHECK(trained == 1);
+}
+
+TEST_CASE("bam's derivatives agree with finite differences for all shapes of its curve") {
+  const PriorInfo& bam = *find_prior("bam");
+  const std::vector<double> beta = {-8, -2, -0.6, 0, 1, 2.5, 4};
+  const auto H = static_cast<int64_t>(beta.size());
+  for (double alpha : {-3.5, 0.0, 1.5}) {
+    // Locations 2 sinh(mu) away from integers, where |.| has a kink; at mu = 0 the kink at distance
+    // 0 is symmetric and its central difference 0, as sign(0) is.
+    for (double mu : {0.0, 0.3, -0.25, 0.55, -0.4}) {
+      INFO("theta_alpha " << alpha << ", theta_mu " << mu);
+      const Theta theta{
+          {std::vector<double>(beta.size(), alpha), beta, std::vector<double>(beta.size(), mu)}};
+      CHECK(table_difference_error(bam, theta, H, kT) < kTableTolerance);
+    }
+  }
+}
+
+TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others theirs") {
+  const PriorInfo& bam = *find_prior("bam");
+  // (1e-5)^-8 = 1e40 at the self key, 39^4 = 2.3e6 at the last, nothing in the third head.
+  const Theta theta{{{0, 0, 0}, {-8, 4, 0.5}, {0, 0, 0}}};
+  std::vector<double> table(3 * kT);
+  bam.table(theta.pointers().data(), 3, kT, table.data());
+  for (int64_t h = 0; h < 3; ++h) {
+    for (int64_t d = 0; d < kT; ++d) {
+      const bool bounded = (h == 0 && d == 0) || (h == 1 && d >= 10);
+      const double b = table[static_cast<size_t>(h * kT + d)];
+      INFO("head " << h << ", distance " << d);
+      if (bounded) {
+        CHECK(b == -1e4);
+      } else {
+        CHECK(b > -1e4);
+      }
+      std::vector<double> one(3 * kT, 0.0), alpha(3, 0.0), beta = alpha, mu = alpha;
+      one[static_cast<size_t>(h * kT + d)] = 1;
+      double* gradients[] = {alpha.data(), beta.data(), mu.data()};
+      bam.table_adjoint(theta.pointers().data(), 3, kT, one.data(), gradients);
+      for (int64_t g = 0; g < 3; ++g) {
+        const auto i = static_cast<size_t>(g);
+        CHECK(std::isfinite(alpha[i] + beta[i] + mu[i]));
+        if (bounded || g != h) CHECK((alpha[i] == 0 && beta[i] == 0 && mu[i] == 0));
+      }
+      if (!bounded) CHECK(alpha[static_cast<size_t>(h)] == b);  // db / dta = b
+    }
+  }
+}
+
+TEST_CASE("far beyond any trained value bam's table and gradients stay finite") {
+  const PriorInfo& bam = *find_prior("bam");
+  for (double alpha : {-700.0, 0.0, 700.0}) {
+    for (double beta : {-300.0, 0.0, 300.0}) {
+      for (double mu : {-300.0, 0.0, 300.0}) {
+        INFO("theta " << alpha << ", " << beta << ", " << mu);
+        const Theta theta{{{alpha}, {beta}, {mu}}};
+        std::vector<double> table(kT), dtable(kT, 1.0), gradient(3, 0.0);
+        bam.table(theta.pointers().data(), 1, kT, table.data());
+        double* gradients[] = {&gradient[0], &gradient[1], &gradient[2]};
+        bam.table_adjoint(theta.pointers().data(), 1, kT, dtable.data(), gradients);
+        for (double b : table) CHECK((b >= -1e4 && b <= 0));
+        for (double g : gradient) CHECK(std::isfinite(g));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

@@ -1,0 +1,201 @@
+// Formulas and initial values against numbers written by hand.
+
+#include <cmath>
+
+#include "catch.h"
+#include "core/error.h"
+#include "differences.h"
+#include "priors/alibi.h"
+#include "priors/registry.h"
+#include "priors/rope.h"
+#include "scales/ssmax.h"
+
+namespace bamtrain::testing {
+namespace {
+
+std::vector<double> table_of(const std::string& name, const Theta& theta, int64_t H, int64_t T) {
+  std::vector<double> table(static_cast<size_t>(H * T));
+  find_prior(name)->table(theta.pointers().data(), H, T, table.data());
+  return table;
+}
+
+TEST_CASE("alibi's slopes for 8, 16, 6 and 12 heads") {
+  const double r = std::sqrt(0.5);
+  const std::vector<std::vector<double>> slopes = {
+      {1. / 2, 1. / 4, 1. / 8, 1. / 16, 1. / 32, 1. / 64, 1. / 128, 1. / 256},
+      {r, 1. / 2, r / 2, 1. / 4, r / 4, 1. / 8, r / 8, 1. / 16, r / 16, 1. / 32, r / 32, 1. / 64,
+       r / 64, 1. / 128, r / 128, 1. / 256},
+      {1. / 4, 1. / 16, 1. / 64, 1. / 256, 1. / 2, 1. / 8},
+      {1. / 2, 1. / 4, 1. / 8, 1. / 16, 1. / 32, 1. / 64, 1. / 128, 1. / 256, r, r / 2, r / 4,
+       r / 8}};
+  for (const std::vector<double>& expected : slopes) {
+    const auto H = static_cast<int64_t>(expected.size());
+    const std::vector<double> table = table_of("alibi", {}, H, 5);
+    for (int64_t h = 0; h < H; ++h) {
+      INFO("head " << h << " of " << H);
+      for (int64_t d = 0; d < 5; ++d) {
+        CHECK(-table[static_cast<size_t>(h * 5 + d)] ==
+              Approx(expected[static_cast<size_t>(h)] * static_cast<double>(d)));
+      }
+    }
+  }
+}
+
+TEST_CASE("bam with exponent 1 and alibi's amplitudes is alibi up to its epsilon") {
+  const int64_t H = 6, T = 50;
+  Theta theta{{{}, std::vector<double>(6, 1.0), std::vector<double>(6, 0.0)}};
+  for (int64_t h = 0; h < H; ++h) theta.values[0].push_back(std::log(alibi_slope(h, H)));
+  const std::vector<double> bam = table_of("bam", theta, H, T), alibi = table_of("alibi", {}, H, T);
+  for (size_t i = 0; i < bam.size(); ++i) CHECK(std::abs(bam[i] - alibi[i]) < 1.01e-5);
+}
+
+TEST_CASE("bam whose amplitude vanishes is nope") {
+  const Theta theta{{{-700, -700}, {1, 2.5}, {0, 0.3}}};
+  for (double b : table_of("bam", theta, 2, 50)) CHECK((b <= 0 && b > -1e-290));
+}
+
+TEST_CASE("bam's curve at chosen points") {
+  // |x| + eps with x = -d - (e^mu - e^-mu); mu = log 2 has its location at 1.5.
+  const Theta theta{{{std::log(2.0), 0, 0}, {2, 0, -1}, {std::log(2.0), 0.7, 0}}};
+  const std::vector<double> b = table_of("bam", theta, 3, 4);
+  for (int64_t d = 0; d < 4; ++d) {
+    const auto i = static_cast<size_t>(d);
+    const double x = static_cast<double>(d);
+    CHECK(b[i] == Approx(-2 * (x + 1.50001) * (x + 1.50001)));
+    CHECK(b[4 + i] == Approx(-1));
+    CHECK(b[8 + i] == Approx(d == 0 ? -1e4 : -1 / (x + 1e-5)));  // -1e5 before the bound
+  }
+}
+
+TEST_CASE("bam's initial values by rule") {
+  const PriorInfo& bam = *find_prior("bam");
+  const int64_t H = 6;
+  const auto initial = [&](const std::string& rule, const std::string& name, int64_t h) {
+    Options o = default_options(bam.options);
+    o.set("init", rule);
+    for (const MechanismParameter& p : bam.parameters(o, shape_of(H))) {
+      if (p.name == name) return bam.initial(o, shape_of(H), p, h, 0.25, -1.75);
+    }
+    FAIL("no parameter " << name);
+    return 0.0;
+  };
+  const double slopes[] = {1. / 4, 1. / 16, 1. / 64, 1. / 256, 1. / 2, 1. / 8};
+  for (int64_t h = 0; h < H; ++h) {
+    CHECK(initial("uniform", "theta_alpha", h) == 0);
+    CHECK(initial("uniform", "theta_beta", h) == 0);
+    CHECK(initial("laplace", "theta_alpha", h) == Approx(std::log(slopes[h])));
+    CHECK(initial("laplace", "theta_beta", h) == 1);
+    CHECK(initial("linear", "theta_alpha", h) == 0);
+    CHECK(initial("linear", "theta_beta", h) == Approx(0.2 * static_cast<double>(h)).margin(1e-15));
+    CHECK(initial("normal", "theta_alpha", h) == -1.75);
+    CHECK(initial("normal", "theta_beta", h) == -1.75);
+    for (const char* rule : {"uniform", "laplace", "linear", "normal"}) {
+      CHECK(initial(rule, "theta_mu", h) == 0);
+    }
+  }
+  Options linear = default_options(bam.options);
+  linear.set("init", std::string("linear"));
+  const auto one = bam.parameters(linear, shape_of(1));
+  CHECK(bam.initial(linear, shape_of(1), one.at(1), 0, 0, 0) == 0);
+}
+
+TEST_CASE("bam declares three parameters per layer and trains those that are named") {
+  const PriorInfo& bam = *find_prior("bam");
+  Options o = default_options(bam.options);
+  auto p = bam.parameters(o, shape_of(5));
+  REQUIRE(p.size() == 3);
+  const char* names[] = {"theta_alpha", "theta_beta", "theta_mu"};
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(p[i].name == names[i]);
+    CHECK(p[i].shape == std::vector<int64_t>{5});
+    CHECK(p[i].trained == (i < 2));
+    CHECK_FALSE(p[i].shared);
+  }
+  o.set("train", StringList{"theta_mu"});
+  o.set("share", true);
+  p = bam.parameters(o, shape_of(5));
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(p[i].trained == (i == 2));
+    CHECK(p[i].shared);
+  }
+}
+
+TEST_CASE("rope's frequencies fall from 1 in powers of its base") {
+  const PriorInfo& rope = *find_prior("rope");
+  Options o = default_options(rope.options);
+  CHECK(o.number("theta") == 500000);
+  o.set("theta", 10000.0);
+  const std::vector<double> f = rope.inverse_frequencies(o, 8);
+  REQUIRE(f.size() == 4);
+  for (size_t c = 0; c < 4; ++c) {
+    CHECK(f[c] == Approx(std::pow(10.0, -static_cast<double>(c))));
+  }
+}
+
+TEST_CASE("rope refuses an odd head dimension, learned a table shorter than the sequence") {
+  PriorShape odd = shape_of(2);
+  odd.head_dim = 7;
+  const PriorInfo &rope = *find_prior("rope"), &learned = *find_prior("learned");
+  CHECK_THROWS_AS(rope.parameters(default_options(rope.options), odd), Error);
+  Options o = default_options(learned.options);
+  o.set("positions", 39.0);
+  CHECK_THROWS_AS(learned.parameters(o, shape_of(2)), Error);
+}
+
+TEST_CASE("the learned table is as long as the sequence unless told otherwise") {
+  const PriorInfo& learned = *find_prior("learned");
+  Options o = default_options(learned.options);
+  const auto p = learned.parameters(o, shape_of(3));
+  REQUIRE(p.size() == 1);
+  CHECK(p[0].shape == std::vector<int64_t>{40, 24});
+  CHECK(learned.initial(o, shape_of(3), p[0], 5, 0.5, 1.5) == Approx(0.03));
+  o.set("positions", 100.0);
+  CHECK(learned.parameters(o, shape_of(3))[0].shape == std::vector<int64_t>{100, 24});
+}
+
+TEST_CASE("sinusoids: sine on even channels, cosine on odd ones, one frequency for both") {
+  const auto embedding = find_prior("sinusoidal")->embedding;
+  for (int64_t position : {0, 1, 37}) {
+    const auto x = static_cast<double>(position);
+    CHECK(embedding(position, 0, 4) == Approx(std::sin(x)));
+    CHECK(embedding(position, 1, 4) == Approx(std::cos(x)));
+    CHECK(embedding(position, 2, 4) == Approx(std::sin(x / 100)));
+    CHECK(embedding(position, 3, 4) == Approx(std::cos(x / 100)));
+  }
+}
+
+TEST_CASE("ssmax is s log n, or s log (n + 1)") {
+  CHECK(Ssmax<double>{1.5, 0}.value(1) == 0);
+  CHECK(Ssmax<double>{1.5, 0}.value(8) == Approx(1.5 * 3 * std::log(2.0)));
+  CHECK(Ssmax<double>{1.5, 1}.value(7) == Approx(1.5 * 3 * std::log(2.0)));
+  const ScaleInfo& ssmax = *find_scale("ssmax");
+  Options o = default_options(ssmax.options);
+  const auto p = ssmax.parameters(o, shape_of(3));
+  REQUIRE(p.size() == 1);
+  CHECK(p[0].name == "s");
+  CHECK(p[0].shape == std::vector<int64_t>{3});
+  CHECK(p[0].trained);
+  CHECK(ssmax.initial(o, shape_of(3), p[0], 0, 0.5, 2) == 1);
+  o.set("init", 0.5);
+  o.set("init_std", 0.25);
+  CHECK(ssmax.initial(o, shape_of(3), p[0], 0, 0.5, 2) == 1);
+  CHECK(ssmax.initial(o, shape_of(3), p[0], 0, 0.5, -1) == 0.25);
+}
+
+TEST_CASE("a scale multiplies the bias too with bam, and only the content with the other priors") {
+  for (const PriorInfo& prior : all_priors()) {
+    CHECK(find_scale("ssmax")->default_scale_bias(prior.name) == (prior.name == "bam"));
+    CHECK_FALSE(find_scale("none")->default_scale_bias(prior.name));
+  }
+}
+
+TEST_CASE("names in the registries are unique, and unknown ones are not found") {
+  for (const PriorInfo& prior : all_priors()) CHECK(find_prior(prior.name) == &prior);
+  for (const ScaleInfo& scale : all_scales()) CHECK(find_scale(scale.name) == &scale);
+  CHECK(find_prior("") == nullptr);
+  CHECK(find_prior("Bam") == nullptr);
+  CHECK(find_scale("softmax") == nullptr);
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

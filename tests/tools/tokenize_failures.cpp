@@ -1,0 +1,118 @@
+// What tokenize refuses, and what it leaves then: nothing.
+
+#include <filesystem>
+#include <string>
+
+#include "catch.h"
+#include "data_tools/tokenize.h"
+#include "tools/tokenizing.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+
+TEST_CASE("on an error nothing is left, and the first one in the text is reported") {
+  const TemporaryFolder folder;
+  std::string text = numbered_lines(4000);
+  text.insert(text.find("\n2000 ") + 1, "b\xFF\n");
+  text.insert(text.find("\n3500 ") + 1, "c\xFE\n");
+  TokenizeOptions o = options_for(folder, text, DocumentKind::line);
+  o.input.max_document_bytes = 100'000;
+  write_bytes(o.input.paths[0], text + std::string(200'000, 'x') + "\n");
+  for (int threads : {1, 3}) {
+    o.threads = threads;
+    const std::string message = error_of(ExitCode::data, [&] { run(o); });
+    CHECK(contains(message, "in.txt:2001"));
+    CHECK(contains(message, "0xFF"));
+    CHECK(folder.entries() == 2);  // the text and the tokenizer
+  }
+  // Where the text cannot be read further, what was read before it counts too.
+  write_bytes(o.input.paths[0], "a\xFF\n" + std::string(200'000, 'x') + "\n");
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "in.txt:1:"));
+  write_bytes(o.input.paths[0], text + std::string(200'000, 'x') + "\n");
+  o.input.invalid_utf8 = InvalidUtf8::skip;
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "in.txt:4003"));
+  o.input.max_document_bytes = 1 << 20;
+  const TokenizeReport report = run(o);
+  CHECK(report.counts.skipped == 2);
+  CHECK(report.train.documents == 4001);
+}
+
+TEST_CASE("an output folder with content is kept, unless it is a set to overwrite") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  o.validation.documents = 0;
+  run(o);
+  const auto before = hashes(o.output);
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "--overwrite"));
+  CHECK(hashes(o.output) == before);
+  o.overwrite = true;
+  write_bytes(o.input.paths[0], "the hills\n");
+  run(o);
+  CHECK(hashes(o.output) != before);
+  CHECK(folder.entries() == 3);
+
+  write_bytes(o.output + "/thesis.txt", "mine");
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "thesis.txt"));
+  CHECK(read_bytes(o.output + "/thesis.txt") == "mine");
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("an empty output folder is taken, a file is not") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  fs::create_directory(o.output);
+  run(o);
+  CHECK(fs::exists(o.output + "/train/manifest.json"));
+  o.output = folder.file("file");
+  write_bytes(o.output, "x");
+  o.overwrite = true;
+  error_of(ExitCode::io, [&] { run(o); });
+  CHECK(read_bytes(o.output) == "x");
+}
+
+TEST_CASE("a failing run with --overwrite leaves the former set as it was") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "the road\n", DocumentKind::line);
+  run(o);
+  const auto before = hashes(o.output);
+  o.overwrite = true;
+  write_bytes(o.input.paths[0], "the hills\n\xFF\n");
+  error_of(ExitCode::data, [&] { run(o); });
+  CHECK(hashes(o.output) == before);
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("text that leaves a set without a document is refused") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "\n \n\n", DocumentKind::line);
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "visible"));
+  write_bytes(o.input.paths[0], "a\nb\n");
+  for (int64_t documents : {2, 3}) {
+    o.validation.documents = documents;
+    CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "2 documents"));
+  }
+  o.validation = {0, 1e-6};
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "--val-documents"));
+  CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("a tokenizer without a BOS is refused") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "a\n", DocumentKind::line);
+  auto settings = llama_settings();
+  settings["bos_id"] = "-1";
+  write_bytes(o.tokenizer, trained_model(settings));
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "BOS"));
+}
+
+TEST_CASE("a missing second input is found before the first is read") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = options_for(folder, "\xFF\n", DocumentKind::line);
+  o.input.paths.push_back(folder.file("none.txt"));
+  CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "none.txt"));
+}
+
+}  // namespace
+}  // namespace bamtrain
