@@ -28,7 +28,7 @@ if [ ${#texts[@]} -eq 0 ]; then scripts/setup.sh perl-doc; else scripts/setup.sh
 
 say "building"
 scripts/build.sh
-bin=build
+bin=${BUILD:-build}
 
 # Pieces of at most 64 KiB: many documents, each long enough for the longest evaluation.
 if [ ! -d "$out/text" ]; then
