@@ -1,5 +1,6 @@
 // What a model's callers rely on, whatever the numbers are.
 
+#include <algorithm>
 #include <cmath>
 
 #include "build.h"
@@ -10,7 +11,10 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr Dtype kDtypes[] = {Dtype::f64, Dtype::f32, Dtype::bf16};
+const std::vector<Dtype>& dtypes() {
+  static const auto list = with_products({Dtype::f64, Dtype::f32, Dtype::bf16});
+  return list;
+}
 
 ModelConfig bam_config() {
   ModelConfig c = small_config();
@@ -20,7 +24,7 @@ ModelConfig bam_config() {
 }
 
 TEST_CASE("a window as long as the sequence is no window") {
-  for (Dtype t : kDtypes) {
+  for (Dtype t : dtypes()) {
     ModelConfig c = bam_config();
     const Batch batch = random_batch(2, 19, c.vocab);
     Run without(c, t, 2, 19);
@@ -36,7 +40,7 @@ TEST_CASE("a window as long as the sequence is no window") {
 }
 
 TEST_CASE("document starts mean nothing without a document mask, and something with one") {
-  for (Dtype t : kDtypes) {
+  for (Dtype t : dtypes()) {
     ModelConfig c = bam_config();
     Batch batch = random_batch(2, 19, c.vocab);
     REQUIRE(std::count(batch.tokens.begin(), batch.tokens.end(), 0) > 2);
@@ -53,7 +57,7 @@ TEST_CASE("document starts mean nothing without a document mask, and something w
 
 TEST_CASE("packed documents lose what each loses alone") {
   for (const PriorInfo& p : all_priors()) {
-    for (Dtype t : kDtypes) {
+    for (Dtype t : dtypes()) {
       INFO(p.name << " in " << name_of(t));
       ModelConfig c = bam_config();
       c.attention.prior = prior(p.name);
@@ -79,7 +83,7 @@ TEST_CASE("packed documents lose what each loses alone") {
 
 TEST_CASE("batches below the planned size give the losses of their own plan") {
   for (const PriorInfo& p : all_priors()) {
-    for (Dtype t : kDtypes) {
+    for (Dtype t : dtypes()) {
       INFO(p.name << " in " << name_of(t));
       ModelConfig c = bam_config();
       c.attention.prior = prior(p.name);
@@ -116,7 +120,7 @@ TEST_CASE("gradients are added to what is there, scaled") {
 TEST_CASE("the learned table refuses sequences past its end") {
   ModelConfig c = small_config();
   c.attention.prior = prior("learned");
-  for (Dtype t : kDtypes) {
+  for (Dtype t : dtypes()) {
     Run run(c, t, 1, 20, ModelUse::evaluation, 19);
     CHECK_NOTHROW(run.loss(random_batch(1, 19, c.vocab)));
     CHECK_THROWS_AS(run.loss(random_batch(1, 20, c.vocab)), Error);

@@ -188,11 +188,13 @@ TEST_CASE("golden logits, losses and gradients in fp32") {
     // Some 30 roundings one after another, each of some sums of 20 to 50 terms: u sqrt(1000), and
     // softmax with logits of size 5 in between. Heads at the bound keep 4e-4 of each logit.
     const double tolerance = g.name == "model_bam_bounded" ? 5e-3 : 100 * kF32;
-    check_against(g, run, tolerance, tolerance);
+    // Gradients of s and theta are sums of far larger terms.
+    check_against(g, run, tolerance, 4 * tolerance);
   }
 }
 
 TEST_CASE("golden logits, losses and gradients in bf16") {
+  if (with_products({Dtype::bf16}).empty()) return;
   for (const Golden& g : all_goldens()) {
     INFO(g.name);
     // How far bf16 may be off depends on how sharp a model's softmax is. The measure is the fp64

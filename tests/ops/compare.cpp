@@ -9,6 +9,7 @@
 #include "catch.h"
 #include "core/rng.h"
 #include "ops/cpu/cpu.h"
+#include "ops/cpu/matmul.h"
 #include "ops/reference/reference.h"
 
 namespace bamtrain::testing {
@@ -115,6 +116,21 @@ Memory::Memory(Dtype dtype, const std::vector<int64_t>& shape, double value)
     : bytes_(static_cast<size_t>(product(shape)) * size_of(dtype)),
       tensor_(tensor_of(bytes_.data(), dtype, shape)) {
   for_elements(tensor_, [&](int64_t offset, size_t) { put(tensor_, offset, value); });
+}
+
+std::vector<Dtype> with_products(std::vector<Dtype> dtypes) {
+  static const bool bf16_works = [] {
+    try {
+      const Memory x(Dtype::bf16, {1, 1}, 1), y(Dtype::bf16, {1, 1}, 0);
+      Matmul().run(matrix(y.tensor()), matrix(x.tensor()), matrix(x.tensor()), nullptr, false);
+      return true;
+    } catch (const Error& e) {
+      WARN("bf16 is not tested where it needs products: " << e.what());
+      return false;
+    }
+  }();
+  if (!bf16_works) std::erase(dtypes, Dtype::bf16);
+  return dtypes;
 }
 
 void fill(const Tensor& t, const Values& v) {

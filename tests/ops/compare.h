@@ -50,6 +50,10 @@ class Memory {
   Tensor tensor_;
 };
 
+/// Those of `dtypes` in which this machine has matrix products: oneDNN multiplies bf16 on AVX-512
+/// only. What is left out is reported once.
+std::vector<Dtype> with_products(std::vector<Dtype> dtypes);
+
 /// Element by element between fp64 and a tensor of any dtype and strides.
 void fill(const Tensor& t, const Values& v);
 Values read(const Tensor& t, Role role);

@@ -1,5 +1,6 @@
 #include "ops/cpu/simd.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>

@@ -11,10 +11,8 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr Dtype kDtypes[] = {Dtype::f32, Dtype::bf16};
-
 TEST_CASE("every operation gives the same bits with 1, 2, 3 and 4 threads") {
-  for (Dtype t : kDtypes) {
+  for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
     INFO(name_of(t));
     for (NormKind kind : {NormKind::rmsnorm, NormKind::layernorm}) {
       CHECK(same_for_any_threads(norm({kind, 1000, 96, kind == NormKind::layernorm, true}), t));
@@ -88,7 +86,7 @@ struct Product {
 TEST_CASE("products with a long inner dimension give the same bits with any number of threads") {
   for (const Product& p : {Product{64, 4096, 64}, Product{128, 8192, 128}, Product{64, 16384, 64},
                            Product{600, 100, 800}, Product{1, 5000, 1}}) {
-    for (Dtype t : kDtypes) {
+    for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
       const auto guarded = [](const Matrix& c, const Matrix& a, const Matrix& b) {
         Matmul().run(c, a, b, nullptr, true);
       };

@@ -46,7 +46,8 @@ struct Primitive {
   dnnl::matmul kernel;
 };
 
-Primitive compile(const Shape& s) {
+/// Error (ExitCode::device) where oneDNN has no such product for this processor.
+Primitive compile(const Shape& s) try {
   using dnnl::memory;
   const auto strides = [](bool transposed, int64_t ld) {
     return transposed ? memory::dims{1, ld} : memory::dims{ld, 1};
@@ -77,6 +78,11 @@ Primitive compile(const Shape& s) {
   p.scratch = descriptor.scratchpad_desc();
   p.kernel = dnnl::matmul(descriptor);
   return p;
+} catch (const dnnl::error& e) {
+  throw Error(ExitCode::device, "matrix product",
+              std::string("a processor on which oneDNN multiplies ") + name_of(s.in) +
+                  (s.in == Dtype::bf16 ? " (AVX-512)" : ""),
+              e.what(), s.in == Dtype::bf16 ? "set train.precision to fp32" : "");
 }
 
 /// oneDNN looks at the number of threads when it compiles; a tile is compiled for one.
