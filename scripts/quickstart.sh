@@ -54,18 +54,18 @@ fi
 
 if [ ! -f "$out/tokenizer.model" ]; then
   say "training a tokenizer of 4,096 pieces"
-  $bin/data_tools/bamdata train-tokenizer --document file --vocab 4096 \
+  "$bin"/data_tools/bamdata train-tokenizer --document file --vocab 4096 \
     --output "$out/tokenizer.model" "$out"/text/*.txt
 fi
 
 if [ ! -d "$out/data" ]; then
   say "writing token shards to $out/data"
-  $bin/data_tools/bamdata tokenize --document file --tokenizer "$out/tokenizer.model" \
+  "$bin"/data_tools/bamdata tokenize --document file --tokenizer "$out/tokenizer.model" \
     --val-fraction 0.05 --output "$out/data" "$out"/text/*.txt
 fi
 
 say "training configs/quickstart.json in $out/run"
-$bin/src/bamtrain --config configs/quickstart.json
+"$bin"/src/bamtrain --config configs/quickstart.json
 
 say "to continue the training"
 echo "$bin/src/bamtrain --config configs/quickstart.json --set train.steps=3000" \

@@ -331,7 +331,7 @@ class CpuBackend final : public Backend {
   }
 
  private:
-  static constexpr int64_t kSegment = 1024;       // logits per fp32 partial sum
+  static constexpr int64_t kSegment = 1024;        // logits per fp32 partial sum
   static constexpr int64_t kColumns = 64;          // columns per piece of a column sum
   static constexpr int64_t kMaxSquares = 1 << 14;  // pieces of a squared norm per round
 
