@@ -163,11 +163,11 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     comm.barrier();
     return 0;
   }
-  install_signal_handlers();
+  comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
     fmt::print("{}: {} process(es) of {} thread(s), {}\n", run.config.name, comm.size(),
                max_threads(), run.config.out_dir);
-    std::fflush(stdout);  // signals are obeyed from here on; whoever waits for that reads it here
+    std::fflush(stdout);
   }
   const TrainResult result = train(run, comm, *backend);
   if (!first) return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::ok);
@@ -242,6 +242,7 @@ int parse_and_run(int argc, char** argv) {
   if (!resume.empty()) arguments.overrides.push_back("checkpoint.resume=" + resume);
   require_readable_config(arguments);
 
+  install_signal_handlers();
   // It outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
   const auto fail = [&](const char* what, ExitCode code) {

@@ -24,6 +24,7 @@ ModelConfig bam_config() {
 }
 
 TEST_CASE("a window as long as the sequence is no window") {
+  const Threads one(1);  // many tiny passes
   for (Dtype t : dtypes()) {
     ModelConfig c = bam_config();
     const Batch batch = random_batch(2, 19, c.vocab);
@@ -40,6 +41,7 @@ TEST_CASE("a window as long as the sequence is no window") {
 }
 
 TEST_CASE("document starts mean nothing without a document mask, and something with one") {
+  const Threads one(1);  // many tiny passes
   for (Dtype t : dtypes()) {
     ModelConfig c = bam_config();
     Batch batch = random_batch(2, 19, c.vocab);
@@ -56,6 +58,7 @@ TEST_CASE("document starts mean nothing without a document mask, and something w
 }
 
 TEST_CASE("packed documents lose what each loses alone") {
+  const Threads one(1);  // many tiny passes
   for (const PriorInfo& p : all_priors()) {
     for (Dtype t : dtypes()) {
       INFO(p.name << " in " << name_of(t));
@@ -82,6 +85,7 @@ TEST_CASE("packed documents lose what each loses alone") {
 }
 
 TEST_CASE("batches below the planned size give the losses of their own plan") {
+  const Threads one(1);  // many tiny passes
   for (const PriorInfo& p : all_priors()) {
     for (Dtype t : dtypes()) {
       INFO(p.name << " in " << name_of(t));
@@ -100,6 +104,7 @@ TEST_CASE("batches below the planned size give the losses of their own plan") {
 }
 
 TEST_CASE("gradients are added to what is there, scaled") {
+  const Threads one(1);  // many tiny passes
   for (Dtype t : {Dtype::f64, Dtype::f32}) {
     const ModelConfig c = bam_config();
     const Batch batch = random_batch(2, 19, c.vocab);
@@ -128,6 +133,7 @@ TEST_CASE("the learned table refuses sequences past its end") {
 }
 
 TEST_CASE("no position sees a later token") {
+  const Threads one(1);  // many tiny passes
   for (const PriorInfo& p : all_priors()) {
     ModelConfig c = bam_config();
     c.attention.prior = prior(p.name);

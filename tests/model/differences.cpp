@@ -20,6 +20,7 @@ namespace {
 /// tensor has next to none (key biases under softmax).
 void check_differences(const ModelConfig& config, const Batch& batch, int64_t entries = 3) {
   INFO(describe(config) << ", T " << batch.T);
+  const Threads one(1);  // thousands of tiny passes
   constexpr double h = 1e-5;
   Run run(config, Dtype::f64, batch.B, batch.T);
   const double loss = run.differentiate(batch);

@@ -132,6 +132,7 @@ TEST_CASE("there is a golden model for every prior and scale") {
 }
 
 TEST_CASE("golden logits, losses and gradients in fp64") {
+  const Threads one(1);  // many tiny passes
   for (const Golden& g : all_goldens()) {
     INFO(g.name);
     Run run(g.config, Dtype::f64, g.batch.B, g.batch.T);
@@ -181,6 +182,7 @@ void check_against(const Golden& g, Run& run, double logit_tolerance, double gra
 }
 
 TEST_CASE("golden logits, losses and gradients in fp32") {
+  const Threads one(1);  // many tiny passes
   for (const Golden& g : all_goldens()) {
     INFO(g.name);
     Run run(g.config, Dtype::f32, g.batch.B, g.batch.T);
@@ -194,6 +196,7 @@ TEST_CASE("golden logits, losses and gradients in fp32") {
 }
 
 TEST_CASE("golden logits, losses and gradients in bf16") {
+  const Threads one(1);  // many tiny passes
   if (with_products({Dtype::bf16}).empty()) return;
   for (const Golden& g : all_goldens()) {
     INFO(g.name);

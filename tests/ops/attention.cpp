@@ -33,6 +33,7 @@ void for_cases(F&& f) {
           c.B = 1 + static_cast<int64_t>(n / 4 % 3);
           c.documents = n / 3 % 2 == 1;
           c.window = kWindows[n / 5 % 6];
+          c.zero_scale = n / 2 % 4 == 1;
           if (T >= 130 && D >= 80 && n % 3 != 0) c.B = 1;  // for time
           ++n;
           INFO(describe(c));

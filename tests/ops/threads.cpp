@@ -1,6 +1,6 @@
 // The bits of every operation of the CPU backend do not depend on the number of threads.
 
-#include <cstring>
+#include <cmath>
 #include <dnnl.hpp>
 
 #include "attention_case.h"

@@ -37,6 +37,7 @@ int64_t backward_floats(int64_t T, int64_t D) {
 }
 
 float* thread_scratch(const AttentionScratch& s) {
+  require(thread_index() < s.packed.shape[0], "no more threads than when the scratch was planned");
   return s.packed.ptr<float>() + thread_index() * s.packed.stride[0];
 }
 

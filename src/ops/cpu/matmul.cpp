@@ -120,8 +120,10 @@ void execute(const Primitive& p, void* c, void* a, void* b, const float* bias, S
   std::unordered_map<int, dnnl::memory> arguments = {
       {DNNL_ARG_SRC, dnnl::memory(p.a, engine(), a)},
       {DNNL_ARG_WEIGHTS, dnnl::memory(p.b, engine(), b)},
-      {DNNL_ARG_DST, dnnl::memory(p.c, engine(), c)},
-      {DNNL_ARG_SCRATCHPAD, dnnl::memory(p.scratch, engine(), scratch.data())}};
+      {DNNL_ARG_DST, dnnl::memory(p.c, engine(), c)}};
+  if (scratch_lines(p) > 0) {
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(p.scratch, engine(), scratch.data()));
+  }
   if (bias) {
     arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(p.bias, engine(), const_cast<float*>(bias)));
   }
