@@ -49,6 +49,10 @@ struct Primitive {
 /// Error (ExitCode::device) where oneDNN has no such product for this processor.
 Primitive compile(const Shape& s) try {
   using dnnl::memory;
+  // oneDNN 3 ignores the stride between elements of a matrix's only column.
+  require(
+      (s.N > 1 || s.M == 1 || s.ldc == 1) && (s.M > 1 || s.K == 1 || !s.a_transposed || s.lda == 1),
+      "single columns of a matrix product without gaps");
   const auto strides = [](bool transposed, int64_t ld) {
     return transposed ? memory::dims{1, ld} : memory::dims{ld, 1};
   };
@@ -132,7 +136,7 @@ void execute(const Primitive& p, void* c, void* a, void* b, const float* bias, S
 }
 
 /// Tile sizes by shape alone: large enough for oneDNN to be near its peak, small enough that there
-/// is work for several threads.
+/// is work for several threads. No tile is a single row or column of a wider matrix (see compile).
 std::pair<int64_t, int64_t> tile_sizes(int64_t M, int64_t N) {
   constexpr int64_t kRows = 256, kColumns = 384, kSmallest = 64, kTiles = 8;
   int64_t m = std::min(M, kRows), n = std::min(N, kColumns);
@@ -140,7 +144,11 @@ std::pair<int64_t, int64_t> tile_sizes(int64_t M, int64_t N) {
     int64_t& larger = m >= n ? m : n;
     larger = std::max(kSmallest, ceil_div(larger, 2));
   }
-  return {m, n};
+  const auto without_rest_of_one = [](int64_t total, int64_t tile) {
+    while (tile < total && total % tile == 1) tile = std::min(total, tile + 16);
+    return tile;
+  };
+  return {without_rest_of_one(M, m), without_rest_of_one(N, n)};
 }
 
 void* element(const Matrix& x, int64_t row, int64_t column) {
