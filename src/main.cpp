@@ -46,10 +46,6 @@ std::unique_ptr<Backend> make_backend(DeviceKind device) {
   return make_cpu_backend();
 }
 
-Dtype activations_of(const RunConfig& c) {
-  return c.train.precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
-}
-
 // --- evaluation
 
 void print_perplexities(const nlohmann::ordered_json& result) {
@@ -110,7 +106,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   request.max_tokens = arguments.max_tokens;
   request.training_length = c.data.sequence_length;
   request.document_start = *start;
-  const Dtype activations = arguments.precision.empty()     ? activations_of(c)
+  const Dtype activations = arguments.precision.empty()     ? activation_dtype(c.train.precision)
                             : arguments.precision == "bf16" ? Dtype::bf16
                                                             : Dtype::f32;
   const bool terminal = isatty(STDERR_FILENO) != 0;

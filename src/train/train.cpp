@@ -183,7 +183,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
   const Trainer trainer(run, backend, 0, processes);
   const ParameterLayout& layout = trainer.layout();
-  const Dtype A = c.train.precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
+  const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
   const double rate = measure_matrix_rate(backend, A);
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
@@ -214,7 +214,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   Trainer trainer(run, backend, comm.rank(), comm.size());
   const bool first_rank = comm.rank() == 0;
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
-  const Dtype A = c.train.precision == Precision::bf16 ? Dtype::bf16 : Dtype::f32;
+  const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 1, 0, 0, !first_rank);
   trainer.commit();

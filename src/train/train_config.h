@@ -6,12 +6,18 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.h"
 #include "ops/kinds.h"
 
 namespace bamtrain {
 
 enum class ScheduleKind { cosine, linear, constant, wsd };  // wsd: warm-up, stable, decay
 enum class Precision { f32, bf16, f64 };  // of activations and products; f64 is for tests
+
+/// The dtype A of ops/ops.h in a run of this precision.
+constexpr Dtype activation_dtype(Precision p) {
+  return p == Precision::bf16 ? Dtype::bf16 : p == Precision::f64 ? Dtype::f64 : Dtype::f32;
+}
 
 struct OptimizerConfig {
   OptimizerKind name = OptimizerKind::adamw;

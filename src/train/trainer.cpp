@@ -45,10 +45,6 @@ std::optional<int64_t> resolve_document_start(const RunConfig& c, const ShardSet
   return id;
 }
 
-Dtype activations_of(Precision p) {
-  return p == Precision::bf16 ? Dtype::bf16 : p == Precision::f64 ? Dtype::f64 : Dtype::f32;
-}
-
 std::unique_ptr<Loader> open_loader(const std::string& source, const RunConfig& c, bool shuffle) {
   auto shards = std::make_shared<const ShardSet>(ShardSet::open(source, c.model.vocab));
   return std::make_unique<Loader>(std::move(shards), c.data.sequence_length, c.seed, shuffle);
@@ -67,7 +63,7 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
       loader_(open_loader(config_.data.train, config_, config_.data.shuffle)),
       document_start_(resolve_document_start(config_, loader_->shards())),
       model_(config_.model, config_.data.sequence_length, backend,
-             activations_of(config_.train.precision)),
+             activation_dtype(config_.train.precision)),
       optimizer_(config_.optimizer, model_.parameters(), backend) {
   if (micro_batches_ % lanes_ != 0) {
     throw Error(ExitCode::config, "train.lanes",
