@@ -8,10 +8,10 @@
 #include <map>
 
 #include "checkpoint/input_file.h"
-#include "checkpoint/json_text.h"
 #include "checkpoint/leftovers.h"
 #include "checkpoint/manifest.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace bamtrain {
 namespace {
@@ -21,7 +21,6 @@ namespace files = checkpoint_files;
 
 constexpr int64_t kMaxState = int64_t{100} << 20;
 constexpr const char* kPrefix = "checkpoint-";
-constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";
 
 /// The text of state.json. JSON has no NaN and no infinity, and the library writes null instead;
 /// comparing what would be read back with what was given catches that before a run depends on it.
@@ -76,7 +75,7 @@ void publish(const std::string& out_dir, const std::string& temporary, const std
 void check_listed(const files::Digests& listed, const char* name, const std::string& folder) {
   if (listed.count(name)) return;
   throw Error(ExitCode::checkpoint, folder + "/" + files::kManifest,
-              std::string("an entry ") + name, "none", kRemedy);
+              std::string("an entry ") + name, "none", kDamagedRemedy);
 }
 
 /// A member of state.json: an integer in [0, 2^63).
@@ -84,7 +83,7 @@ int64_t number_in(const Json& state, const char* key, const std::string& path) {
   constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
   if (!state.is_object() || !state.contains(key) || !state[key].is_number_unsigned() ||
       state[key].get<uint64_t>() > kMax) {
-    throw Error(ExitCode::checkpoint, path + ": " + key, "a number", "none", kRemedy);
+    throw Error(ExitCode::checkpoint, path + ": " + key, "a number", "none", kDamagedRemedy);
   }
   return state[key].get<int64_t>();
 }
@@ -133,7 +132,9 @@ Checkpoint open_checkpoint(const std::string& folder) {
   const files::Digests listed = files::verify_manifest(folder);
   check_listed(listed, files::kState, folder);
   const std::string path = folder + "/" + files::kState;
-  Checkpoint result{folder, 0, parse_json_text(InputFile(path).text(kMaxState), path)};
+  Checkpoint result{
+      folder, 0,
+      parse_json(InputFile(path).text(kMaxState), {path, ExitCode::checkpoint, kDamagedRemedy})};
 
   const int64_t format = number_in(result.state, "format", path);
   if (format > kCheckpointFormat) throw NewerFormat(path, format);
@@ -141,7 +142,7 @@ Checkpoint open_checkpoint(const std::string& folder) {
   check_listed(listed, files::kOptimizer, folder);
   if (listed.size() != 3) {
     throw Error(ExitCode::checkpoint, folder + "/" + files::kManifest, "3 files",
-                std::to_string(listed.size()), kRemedy);
+                std::to_string(listed.size()), kDamagedRemedy);
   }
   result.step = number_in(result.state, "step", path);
   const auto named = checkpoint_step(std::filesystem::path(folder + "/").parent_path().filename());

@@ -17,7 +17,6 @@ namespace bamtrain {
 namespace {
 
 constexpr int64_t kPiece = int64_t{1} << 20;
-constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";
 
 }  // namespace
 
@@ -25,12 +24,13 @@ InputFile::InputFile(const std::string& path) : path_(path) {
   // Without O_NONBLOCK a named pipe would be waited for instead of refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) {
-    throw Error(ExitCode::checkpoint, path, "a readable file", std::strerror(errno), kRemedy);
+    throw Error(ExitCode::checkpoint, path, "a readable file", std::strerror(errno),
+                kDamagedRemedy);
   }
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor_);
-    throw Error(ExitCode::checkpoint, path, "a regular file", "something else", kRemedy);
+    throw Error(ExitCode::checkpoint, path, "a regular file", "something else", kDamagedRemedy);
   }
   bytes_ = info.st_size;
 }
@@ -55,7 +55,7 @@ void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
     if (n <= 0) {
       throw Error(ExitCode::checkpoint, path_,
                   std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
-                  n < 0 ? std::strerror(errno) : "the end of the file", kRemedy);
+                  n < 0 ? std::strerror(errno) : "the end of the file", kDamagedRemedy);
     }
     next += n;
     offset += n;
@@ -66,7 +66,7 @@ void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
 std::string InputFile::text(int64_t limit) const {
   if (bytes_ > limit) {
     throw Error(ExitCode::checkpoint, path_, "at most " + std::to_string(limit) + " bytes",
-                std::to_string(bytes_), kRemedy);
+                std::to_string(bytes_), kDamagedRemedy);
   }
   std::string content(static_cast<size_t>(bytes_), '\0');
   read(0, content.data(), bytes_);

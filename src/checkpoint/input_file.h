@@ -6,6 +6,10 @@
 
 namespace bamtrain {
 
+/// The remedy for a file of a checkpoint that is missing, damaged or not ours.
+inline constexpr const char* kDamagedRemedy =
+    "use another checkpoint, or restore this one from a copy";
+
 /// A regular file open for reading. Every failure is an Error (ExitCode::checkpoint) naming it.
 ///
 /// Reads are copies rather than views of a mapping: a mapped page that the disk cannot deliver, or

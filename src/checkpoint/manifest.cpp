@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/input_file.h"
-#include "checkpoint/json_text.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace bamtrain::checkpoint_files {
 namespace {
@@ -15,8 +15,7 @@ constexpr int64_t kMaxManifest = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& expected,
                          const std::string& found) {
-  throw Error(ExitCode::checkpoint, where, expected, found,
-              "use another checkpoint, or restore this one from a copy");
+  throw Error(ExitCode::checkpoint, where, expected, found, kDamagedRemedy);
 }
 
 std::string text_of(const Digests& files) {
@@ -30,7 +29,7 @@ std::string text_of(const Digests& files) {
 Digests read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifest;
   const std::string text = InputFile(path).text(kMaxManifest);
-  const Json manifest = parse_json_text(text, path);
+  const Json manifest = parse_json(text, {path, ExitCode::checkpoint, kDamagedRemedy});
   if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object()) {
     refuse(path, "an object with files", manifest.type_name());
   }

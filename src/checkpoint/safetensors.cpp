@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
-#include "checkpoint/json_text.h"
 #include "checkpoint/safetensors_format.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace bamtrain {
 namespace {
@@ -15,11 +16,9 @@ namespace {
 using Json = nlohmann::json;
 using Entry = SafetensorsFile::Entry;
 
-constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";
-
 [[noreturn]] void refuse(const std::string& where, const std::string& expected,
                          const std::string& found) {
-  throw Error(ExitCode::checkpoint, where, expected, found, kRemedy);
+  throw Error(ExitCode::checkpoint, where, expected, found, kDamagedRemedy);
 }
 
 /// "FILE: tensor "NAME"", of a name that may be as long as the file.
@@ -139,7 +138,7 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   file.read(safetensors::kLengthBytes, text.data(), static_cast<int64_t>(length));
   if (text.empty() || text[0] != '{') refuse(path, "a header that begins with {", "none");
 
-  const Json header = parse_json_text(text, path);
+  const Json header = parse_json(text, {path, ExitCode::checkpoint, kDamagedRemedy});
   for (const auto& [name, value] : header.items()) {
     if (name == safetensors::kMetadata) {
       result.metadata_ = metadata_of(value, path);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/names.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
 #include "priors/registry.h"
 #include "scales/scale.h"

@@ -60,11 +60,4 @@ std::string join(const std::vector<std::string>& words, const std::string& separ
   return out;
 }
 
-std::string abbreviate(const std::string& text, size_t limit) {
-  if (text.size() <= limit) return text;
-  size_t end = limit;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "...";
-}
-
 }  // namespace bamtrain

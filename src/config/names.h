@@ -1,5 +1,5 @@
 #pragma once
-// Names in messages: the nearest known one, lists, and long texts cut short.
+// Names in messages: the nearest known one, and lists.
 
 #include <string>
 #include <vector>
@@ -16,9 +16,5 @@ size_t edit_distance(const std::string& a, const std::string& b);
 
 /// "a, b, c".
 std::string join(const std::vector<std::string>& words, const std::string& separator = ", ");
-
-/// The text itself, or its beginning and "..." where it is longer than `limit` bytes; a UTF-8
-/// sequence is never cut in two.
-std::string abbreviate(const std::string& text, size_t limit = 80);
 
 }  // namespace bamtrain

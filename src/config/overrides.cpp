@@ -5,8 +5,9 @@
 
 #include "config/keys.h"
 #include "config/names.h"
-#include "config/strict_json.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace bamtrain {
 
@@ -23,7 +24,7 @@ json parse_value(const std::string& value, const std::string& where) {
   const size_t first = value.find_first_not_of(" \t\r\n");
   const bool structured =
       first != std::string::npos && std::string("{[\"").find(value[first]) != std::string::npos;
-  if (structured) return parse_json_strict(value, where);
+  if (structured) return parse_json(value, {where, ExitCode::config});
   json parsed = json::parse(value, nullptr, false);
   if (!parsed.is_discarded()) return parsed;
   try {

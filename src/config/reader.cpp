@@ -9,7 +9,9 @@
 #include "config/names.h"
 #include "config/overrides.h"
 #include "config/validate.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/json.h"
 
 namespace bamtrain {
 
@@ -116,7 +118,7 @@ void derive(RunConfig& c) {
 
 RunConfig read_run_config_text(const std::string& text, const std::string& where,
                                const std::vector<std::string>& overrides) {
-  json document = parse_json_strict(text, where);
+  json document = parse_json(text, {where, ExitCode::config});
   Origin origin{where};
   if (!document.is_object()) check_names(document, "", origin);
   for (const std::string& o : overrides) {

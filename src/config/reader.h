@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "config/strict_json.h"
 #include "train/run_config.h"
 
 namespace bamtrain {

@@ -5,6 +5,7 @@
 
 #include "config/keys.h"
 #include "config/names.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
 #include "priors/registry.h"
 #include "scales/scale.h"

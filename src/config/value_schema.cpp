@@ -5,6 +5,7 @@
 #include <set>
 
 #include "config/names.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
 
 namespace bamtrain {

@@ -13,6 +13,7 @@
 
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/json.h"
 #include "data/atomic_file.h"
 
 namespace bamtrain {
@@ -96,24 +97,6 @@ class Fields {
   std::string prefix_;
 };
 
-Json parse_json(const std::string& text, const std::string& path) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto no_repeats = [&](int, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      throw Error(ExitCode::data, path + ": " + value.get<std::string>(), "this field once",
-                  "a second one", kRemedy);
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text, no_repeats);
-  } catch (const Json::exception& e) {  // its message has line and column
-    throw Error(ExitCode::data, path, "JSON", e.what(), kRemedy);
-  }
-}
-
 Manifest::ShardEntry read_entry(const Fields& f) {
   f.allow({"file", "tokens", "documents", "sha256"});
   Manifest::ShardEntry e;
@@ -129,7 +112,7 @@ Manifest::ShardEntry read_entry(const Fields& f) {
 }
 
 Manifest parse(const std::string& text, const std::string& path) {
-  const Json json = parse_json(text, path);
+  const Json json = parse_json(text, {path, ExitCode::data, kRemedy});
   const Fields top(json, path, "");
   // The format comes first: a newer one may have other fields.
   const int64_t format = top.integer("format", 1, std::numeric_limits<int64_t>::max());

@@ -2,7 +2,6 @@
 
 #include "fixture.h"
 
-using bamtrain::abbreviate;
 using bamtrain::edit_distance;
 using bamtrain::nearest_name;
 
@@ -27,11 +26,4 @@ TEST_CASE("the nearest name is the one a typist meant") {
   CHECK(nearest_name("width", {}).empty());
   CHECK(nearest_name("ab", {"ax", "ay"}) == "ax");
   CHECK(nearest_name(std::string(1 << 20, 'q'), names).empty());
-}
-
-TEST_CASE("an abbreviation never cuts a character in two") {
-  CHECK(abbreviate("short", 5) == "short");
-  CHECK(abbreviate("longer", 5) == "longe...");
-  CHECK(abbreviate("abc\xc3\xa9", 4) == "abc...");
-  CHECK(abbreviate("abc\xc3\xa9", 5) == "abc\xc3\xa9");
 }

@@ -96,7 +96,7 @@ TEST_CASE("a manifest that cannot be opened is an io error") {
 TEST_CASE("a manifest cut off anywhere is refused") {
   for (size_t n = 0; n < kExample.size(); ++n) {
     INFO(n << " bytes");
-    CHECK(contains(refusal(kExample.substr(0, n)), "expected JSON"));
+    CHECK(contains(refusal(kExample.substr(0, n)), "expected valid JSON"));
   }
 }
 
@@ -111,8 +111,8 @@ TEST_CASE("each damaged field of a manifest is named") {
       {"\"format\": 1", "\"format\": \"1\"", ": format", "found string"},
       {"\"format\": 1,", "", ": format", "this field"},
       {"\"format\": 1", "\"format\": 1, \"extra\": 1", ": extra", "an unknown field"},
-      {"\"format\": 1", "\"format\": 1, \"format\": 1", ": format", "this field once"},
-      {"\"eos\": null", "\"eos\": null, \"bos\": 2", ": bos", "this field once"},
+      {"\"format\": 1", "\"format\": 1, \"format\": 1", "\"format\"", "each key once"},
+      {"\"eos\": null", "\"eos\": null, \"bos\": 2", "bos\"", "each key once"},
       {"\"eos\": null", "\"eos\": null, \"pad\": 2", "tokenizer.pad", "an unknown field"},
       {", \"eos\": null", "", "tokenizer.eos", "this field"},
       {"\"eos\": null", "\"eos\": 32768", "tokenizer.eos", "from 0 to 32767"},
@@ -142,8 +142,8 @@ TEST_CASE("each damaged field of a manifest is named") {
       {"\"file\": \"000001.bin\"", "\"file\": 1", "shards[1].file", "a string"},
       {"{\"file\": \"000000.bin\"", "null, {\"file\": \"000000.bin\"", "shards[0]", "an object"},
       {"\"shards\": [", "\"other\": [", ": other", "an unknown field"},
-      {"000001.bin", "\xFF", "expected JSON", "UTF-8"},
-      {"4294967300", "1e999", "expected JSON", "range"},
+      {"000001.bin", "\xFF", "expected valid JSON", "UTF-8"},
+      {"4294967300", "1e999", "expected valid JSON", "overflow"},
   };
   for (const Case& c : cases) {
     INFO(c.from << " -> " << c.to);
@@ -153,8 +153,8 @@ TEST_CASE("each damaged field of a manifest is named") {
     CHECK(contains(message, c.expected));
   }
   CHECK(contains(refusal("[]"), "an object"));
-  CHECK(contains(refusal(kExample + "{}"), "expected JSON"));
-  CHECK(contains(refusal(std::string(100000, '[')), "expected JSON"));
+  CHECK(contains(refusal(kExample + "{}"), "expected nothing after"));
+  CHECK(contains(refusal(std::string(100000, '[')), "levels of nesting"));
 }
 
 TEST_CASE("a manifest that could not be read is not written") {

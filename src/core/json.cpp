@@ -1,4 +1,4 @@
-#include "config/strict_json.h"
+#include "core/json.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/names.h"
-#include "core/error.h"
+#include "core/abbreviate.h"
 
 namespace bamtrain {
 
@@ -19,13 +18,13 @@ using nlohmann::json;
 constexpr size_t kDeepest = 100;
 
 /// "where:line:column" of the byte before `end`.
-std::string place(const std::string& text, size_t end, const std::string& where) {
+std::string place(std::string_view text, size_t end, const std::string& where) {
   const size_t at = std::min(end, text.size());
   const size_t before = at > 0 ? at - 1 : 0;
   const auto begin = text.begin();
   const auto line = 1 + std::count(begin, begin + static_cast<ptrdiff_t>(before), '\n');
-  const size_t newline = before > 0 ? text.rfind('\n', before - 1) : std::string::npos;
-  const size_t column = newline == std::string::npos ? before + 1 : before - newline;
+  const size_t newline = before > 0 ? text.rfind('\n', before - 1) : std::string_view::npos;
+  const size_t column = newline == std::string_view::npos ? before + 1 : before - newline;
   return where + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
@@ -74,10 +73,17 @@ std::string reason(const std::string& what) {
 /// Builds the value from the parser's events.
 class Builder {
  public:
-  Builder(const std::string& text, const std::string& where) : text_(text), where_(where) {}
+  Builder(std::string_view text, const JsonSource& source) : text_(text), source_(source) {}
 
   size_t* count() { return &count_; }
   json take() { return std::move(root_); }
+
+  /// Refuses the byte before `end`.
+  [[noreturn]] void refuse(size_t end, const std::string& expected, const std::string& found,
+                           const std::string& remedy) const {
+    throw Error(source_.code, place(text_, end, source_.where), expected, found,
+                source_.remedy.empty() ? remedy : source_.remedy);
+  }
 
   bool null() { return add(nullptr); }
   bool boolean(bool v) { return add(v); }
@@ -97,9 +103,8 @@ class Builder {
     if (level.value.contains(name)) {
       std::string path;
       for (const Level& l : levels_) path += l.name.empty() ? "" : l.name + ".";
-      throw Error(
-          ExitCode::config, place(text_, key_start() + 1, where_), "each key once in its object",
-          "\"" + abbreviate(path + name) + "\" for the second time", "remove one of the two");
+      refuse(key_start() + 1, "each key once in its object",
+             "\"" + abbreviate(path + name) + "\" for the second time", "remove one of the two");
     }
     level.key = name;
     return true;
@@ -107,11 +112,10 @@ class Builder {
 
   bool parse_error(size_t position, const std::string&, const json::exception& e) {
     if (levels_.empty() && complete_) {
-      throw Error(ExitCode::config, place(text_, position, where_), "nothing after the JSON value",
-                  "trailing text", "remove what follows, or look for a bracket closed too early");
+      refuse(position, "nothing after the JSON value", "trailing text",
+             "remove what follows, or look for a bracket closed too early");
     }
-    throw Error(ExitCode::config, place(text_, position, where_), "valid JSON", reason(e.what()),
-                remedy(std::min(position, text_.size())));
+    refuse(position, "valid JSON", reason(e.what()), remedy(std::min(position, text_.size())));
   }
 
  private:
@@ -123,9 +127,8 @@ class Builder {
 
   bool open(json value) {
     if (levels_.size() >= kDeepest) {
-      throw Error(ExitCode::config, place(text_, count_, where_),
-                  "at most " + std::to_string(kDeepest) + " levels of nesting", "more",
-                  "nest less deeply");
+      refuse(count_, "at most " + std::to_string(kDeepest) + " levels of nesting", "more",
+             "nest less deeply");
     }
     levels_.push_back({std::move(value), "", levels_.empty() ? "" : levels_.back().key});
     return true;
@@ -168,17 +171,18 @@ class Builder {
     const char c = text_[end - 1];
     if (c == '/' || c == '#') return "remove the comment: JSON has none";
     if (c == '}' || c == ']') {
-      const size_t last = end < 2 ? std::string::npos : text_.find_last_not_of(" \t\r\n", end - 2);
-      if (last != std::string::npos && text_[last] == ',') return "remove the comma before it";
+      const size_t last =
+          end < 2 ? std::string_view::npos : text_.find_last_not_of(" \t\r\n", end - 2);
+      if (last != std::string_view::npos && text_[last] == ',') return "remove the comma before it";
     }
-    if (text_.find_first_not_of(" \t\r\n", end) == std::string::npos) {
+    if (text_.find_first_not_of(" \t\r\n", end) == std::string_view::npos) {
       return "complete the text: it seems to be cut off";
     }
     return "correct the text at or just before this place";
   }
 
-  const std::string& text_;
-  const std::string& where_;
+  const std::string_view text_;
+  const JsonSource& source_;
   size_t count_ = 0;
   bool complete_ = false;
   std::vector<Level> levels_;
@@ -187,18 +191,22 @@ class Builder {
 
 }  // namespace
 
-json parse_json_strict(const std::string& text, const std::string& where) {
-  // nlohmann's lexer takes a NUL for the end of the input and would ignore what follows.
+json parse_json(std::string_view text, const JsonSource& source) {
+  Builder builder(text, source);
+  // nlohmann's lexer takes a NUL for the end of the input and would ignore what follows; it would
+  // skip a byte order mark, which others read as text.
   const size_t nul = text.find('\0');
-  if (nul != std::string::npos) {
-    throw Error(ExitCode::config, place(text, nul + 1, where), "text", "a NUL byte",
-                "remove it: the file seems to be damaged, or is not UTF-8");
+  if (nul != std::string_view::npos) {
+    builder.refuse(nul + 1, "text", "a NUL byte",
+                   "remove it: the file seems to be damaged, or is not UTF-8");
   }
-  Builder builder(text, where);
+  if (text.substr(0, 3) == "\xEF\xBB\xBF") {
+    builder.refuse(1, "text", "a byte order mark", "save the file as UTF-8 without one");
+  }
   const CountingIterator begin(text.data(), builder.count());
   const CountingIterator end(text.data() + text.size(), builder.count());
   if (!json::sax_parse(begin, end, &builder)) {
-    throw Error(ExitCode::config, where, "valid JSON", "something else", "correct the text");
+    throw Error(source.code, source.where, "valid JSON", "something else", "correct the text");
   }
   return builder.take();
 }

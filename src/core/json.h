@@ -1,0 +1,27 @@
+#pragma once
+// JSON text to values, with nothing forgiven.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+/// Where a JSON text comes from, for errors.
+struct JsonSource {
+  std::string where;  // a file or a key
+  ExitCode code;
+  /// For texts that programs write. Empty: the remedy is one for the author of the text, such as
+  /// "remove the comma before it".
+  std::string remedy = {};
+};
+
+/// The value that `text` holds. Error (source.code) "where:line:column" for anything that is not
+/// one JSON value (RFC 8259): comments, trailing text, NUL bytes, a byte order mark, invalid UTF-8,
+/// numbers past the range of a double; and for a key that appears twice in an object, or nesting
+/// past 100 levels. Columns count bytes from 1.
+nlohmann::json parse_json(std::string_view text, const JsonSource& source);
+
+}  // namespace bamtrain
