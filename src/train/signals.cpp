@@ -24,6 +24,7 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 bool stop_signalled() { return g_stop != 0; }

@@ -6,7 +6,8 @@
 
 namespace bamtrain {
 
-/// Installs the handlers. Call once, from main.
+/// Installs the handlers. Call once, from main. A file past the process's size limit (ulimit -f)
+/// becomes a failed write, reported like a full disk, instead of the end of the process.
 void install_signal_handlers();
 
 /// Whether a signal has arrived in this process.

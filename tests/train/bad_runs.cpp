@@ -1,5 +1,6 @@
 // What a run refuses, with which exit code, and what it leaves behind.
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -36,6 +37,16 @@ void flip_byte(const std::string& path, std::streamoff at) {
   f.seekp(at);
   f.put(static_cast<char>(old ^ 1));
   REQUIRE(f.good());
+}
+
+/// Names in a run's folder that a checkpoint has or leaves: hidden ones, too.
+std::vector<std::string> checkpoints_in(const std::string& out_dir) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(out_dir)) {
+    if (entry.is_directory()) names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 /// A manifest for the workplace's one training shard that names `tokenizer`.
@@ -161,6 +172,36 @@ TEST_CASE("an out_dir that cannot be made is an error of its own, before trainin
   std::ofstream(w.path("file")) << "no folder";
   c["out_dir"] = w.path("file/out");
   require_error(train(w, c), ExitCode::io, {"file/out", "remedy"});
+}
+
+// Checkpoints of these runs have 0.4 MB of parameters; the limit is in blocks of 512 bytes.
+TEST_CASE("a disk that fills in mid-run ends it with the last good checkpoint intact") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(2)).code == 0);
+  const std::string good = digest(w.path("out/checkpoint-00000004"));
+  const Outcome o =
+      run({"sh", "-c", "ulimit -f 100; exec \"$0\" --config \"$1\"", bamtrain_program(), config},
+          threads(2));
+  require_error(o, ExitCode::io,
+                {"resuming from", "checkpoint-00000008/model.safetensors", "remedy"});
+  CHECK(checkpoints_in(w.path("out")) == std::vector<std::string>{"checkpoint-00000004"});
+  CHECK(digest(w.path("out/checkpoint-00000004")) == good);
+  CHECK(run(bamtrain_command(config), threads(2)).code == 0);
+}
+
+TEST_CASE("a folder that vanishes in mid-run is an error at the next checkpoint") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 100000;
+  const std::string config = write_config(w, "run.json", c);
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(2)).code == 0);
+  const std::string good = digest(w.path("out/checkpoint-00000004"));
+  const auto vanish = [&](int) { std::filesystem::rename(w.path("out"), w.path("elsewhere")); };
+  const Outcome o = run_and(bamtrain_command(config), "\n5/100000 loss", vanish, threads(2));
+  require_error(o, ExitCode::io, {w.path("out"), "No such file or directory", "remedy"});
+  CHECK_FALSE(std::filesystem::exists(w.path("out")));
+  CHECK(digest(w.path("elsewhere/checkpoint-00000004")) == good);
 }
 
 TEST_CASE("usage errors exit with 2") {

@@ -11,6 +11,8 @@ using namespace bamtrain::testing;
 
 namespace {
 
+void send_usr1(int process) { kill(process, SIGUSR1); }
+
 /// Trains `config` in its own out_dir and returns the digest of its last checkpoint.
 std::string train_to_end(const Workplace& w, nlohmann::json config, const std::string& out,
                          int threads_per_process, int processes) {
@@ -91,8 +93,7 @@ TEST_CASE("a run stopped by SIGUSR1 resumes to the same bits") {
   const std::string straight = train_to_end(w, c, "straight", 2, 1);
   c["out_dir"] = w.path("stopped");
   const std::string config = write_config(w, "stopped.json", c);
-  const Outcome stopped =
-      run_and_signal(bamtrain_command(config), "process(es)", SIGUSR1, threads(2));
+  const Outcome stopped = run_and(bamtrain_command(config), "process(es)", send_usr1, threads(2));
   INFO(stopped.output);
   REQUIRE(stopped.code == 85);
   const Outcome resumed = run(bamtrain_command(config), threads(1));
@@ -112,8 +113,8 @@ TEST_CASE("mpirun forwards SIGUSR1 to all ranks, and the run resumes to the same
   const std::string straight = train_to_end(w, c, "straight", 2, 1);
   c["out_dir"] = w.path("stopped");
   const std::string config = write_config(w, "stopped.json", c);
-  const Outcome stopped = run_and_signal(mpirun_command(2, bamtrain_command(config)), "process(es)",
-                                         SIGUSR1, threads(1));
+  const Outcome stopped =
+      run_and(mpirun_command(2, bamtrain_command(config)), "process(es)", send_usr1, threads(1));
   INFO(stopped.output);
   REQUIRE(stopped.code == 85);
   const Outcome resumed = run(mpirun_command(4, bamtrain_command(config)), threads(1));

@@ -71,18 +71,18 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-Outcome run_and_signal(const std::vector<std::string>& command, const std::string& marker,
-                       int signal, const Environment& environment) {
+Outcome run_and(const std::vector<std::string>& command, const std::string& marker,
+                const std::function<void(int)>& action, const Environment& environment) {
   const auto [child, output] = start(command, environment);
   Outcome outcome;
-  bool sent = marker.empty();
+  bool acted = false;
   char buffer[4096];
   ssize_t n = 0;
   while ((n = read(output, buffer, sizeof buffer)) > 0) {
     outcome.output.append(buffer, static_cast<size_t>(n));
-    if (!sent && outcome.output.find(marker) != std::string::npos) {
-      kill(child, signal);
-      sent = true;
+    if (!acted && outcome.output.find(marker) != std::string::npos) {
+      action(child);
+      acted = true;
     }
   }
   close(output);
@@ -91,7 +91,8 @@ Outcome run_and_signal(const std::vector<std::string>& command, const std::strin
 }
 
 Outcome run(const std::vector<std::string>& command, const Environment& environment) {
-  return run_and_signal(command, "", 0, environment);
+  return run_and(
+      command, "", [](int) {}, environment);
 }
 
 std::string bamtrain_program() {

@@ -1,6 +1,7 @@
 #pragma once
 // What the tests of whole runs share: synthetic shards, configs, child processes.
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -31,9 +32,10 @@ using Environment = std::vector<std::string>;
 /// Runs a program to its end.
 Outcome run(const std::vector<std::string>& command, const Environment& environment = {});
 
-/// Runs a program, sends `signal` to it as soon as its output contains `marker`, and waits.
-Outcome run_and_signal(const std::vector<std::string>& command, const std::string& marker,
-                       int signal, const Environment& environment = {});
+/// Runs a program, calls `action` with its process id as soon as its output contains `marker`, and
+/// waits for its end.
+Outcome run_and(const std::vector<std::string>& command, const std::string& marker,
+                const std::function<void(int)>& action, const Environment& environment = {});
 
 /// The program under test, and mpirun before it with one thread per process.
 std::string bamtrain_program();
