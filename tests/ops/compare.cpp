@@ -8,7 +8,6 @@
 
 #include "catch.h"
 #include "core/rng.h"
-#include "ops/cpu/cpu.h"
 #include "ops/cpu/matmul.h"
 #include "ops/reference/reference.h"
 
@@ -145,9 +144,9 @@ Values read(const Tensor& t, Role role) {
   return v;
 }
 
-Machine::Machine(Dtype activations)
+Machine::Machine(Dtype activations, CpuIsa isa)
     : activations_(activations),
-      backend_(reference() ? make_reference_backend() : make_cpu_backend()) {
+      backend_(reference() ? make_reference_backend() : make_cpu_backend(isa)) {
   backend_->plan(arena_, {4, 1100, 6, 6, 128, 1024, true});
   arena_.commit();
 }
@@ -277,7 +276,7 @@ void check_equal(const std::vector<double>& found, const std::vector<double>& tr
 }
 
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance) {
-  Machine reference(Dtype::f64), cpu(activations);
+  Machine reference(Dtype::f64), cpu(activations), older(activations, CpuIsa::avx2);
   const Arrays inputs = round_to(op.inputs, cpu);
   const auto compare = [&](const Arrays& found, const Arrays& truth) {
     for (const auto& [name, v] : truth) {
@@ -289,12 +288,14 @@ void compare_with_reference(const Operation& op, Dtype activations, double f32_t
   };
   const Arrays results = op.forward(reference, inputs);
   compare(op.forward(cpu, inputs), results);
+  compare(op.forward(older, inputs), results);
   const Arrays saved = round_to(results, cpu);
   const Arrays cotangents = round_to(cotangents_of(op, results), cpu);
   for (double existing : {0.0, 0.5}) {
     INFO("gradients added to " << existing);
-    compare(op.adjoint(cpu, inputs, saved, cotangents, existing),
-            op.adjoint(reference, inputs, saved, cotangents, existing));
+    const Arrays truth = op.adjoint(reference, inputs, saved, cotangents, existing);
+    compare(op.adjoint(cpu, inputs, saved, cotangents, existing), truth);
+    compare(op.adjoint(older, inputs, saved, cotangents, existing), truth);
     if (op.accumulated.empty()) break;
   }
 }

@@ -12,6 +12,7 @@
 
 #include "core/arena.h"
 #include "core/tensor.h"
+#include "ops/cpu/cpu.h"
 #include "ops/ops.h"
 
 namespace bamtrain::testing {
@@ -62,7 +63,7 @@ Values read(const Tensor& t, Role role);
 /// CPU backend.
 class Machine {
  public:
-  explicit Machine(Dtype activations);
+  explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512);
 
   Backend& backend() { return *backend_; }
   Dtype dtype_of(Role role) const;
@@ -107,7 +108,8 @@ struct Operation {
 double difference_error(const Operation& op, int64_t entries = 40);
 constexpr double kDifferenceTolerance = 1e-7;
 
-/// Checks every result and gradient of the CPU backend against the reference in `activations`.
+/// Checks every result and gradient of the CPU backend, for every instruction set that this machine
+/// has, against the reference in `activations`.
 /// Inputs are rounded to their dtype first, so that only arithmetic differs.
 ///
 /// Both the norm of the error over the norm of the truth and the largest error over the largest

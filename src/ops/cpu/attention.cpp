@@ -5,7 +5,7 @@
 #include "core/parallel.h"
 #include "ops/cpu/attention_tiles.h"
 
-namespace bamtrain {
+namespace bamtrain::inline BAMTRAIN_ISA {
 
 using namespace tiles;
 
@@ -341,4 +341,4 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
   if (a.table) reduce_tables(g, a, s);
 }
 
-}  // namespace bamtrain
+}  // namespace bamtrain::inline BAMTRAIN_ISA

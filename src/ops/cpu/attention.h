@@ -6,9 +6,10 @@
 #include <cstdint>
 
 #include "core/arena.h"
+#include "ops/cpu/isa.h"
 #include "ops/ops.h"
 
-namespace bamtrain {
+namespace bamtrain::inline BAMTRAIN_ISA {
 
 /// Scratch of one thread, sized by plan for the longest sequence.
 struct AttentionScratch {
@@ -21,4 +22,4 @@ void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const Att
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                             const Attention& a, const AttentionScratch& s);
 
-}  // namespace bamtrain
+}  // namespace bamtrain::inline BAMTRAIN_ISA

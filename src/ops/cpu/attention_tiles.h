@@ -12,7 +12,7 @@
 #include "ops/cpu/tile_product.h"
 #include "ops/ops.h"
 
-namespace bamtrain::tiles {
+namespace bamtrain::inline BAMTRAIN_ISA::tiles {
 
 using simd::Vec;
 
@@ -126,4 +126,4 @@ inline void dispatch_form(const Attention& a, F&& f) {
   return f.template operator()<false, ScaleMode::none>();
 }
 
-}  // namespace bamtrain::tiles
+}  // namespace bamtrain::inline BAMTRAIN_ISA::tiles

@@ -1,348 +1,47 @@
 #include "ops/cpu/cpu.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
-#include "core/checked.h"
-#include "core/parallel.h"
-#include "ops/cpu/attention.h"
-#include "ops/cpu/matmul.h"
-#include "ops/cpu/norm.h"
-#include "ops/cpu/rows.h"
-#include "ops/optimizer_math.h"
+#include "core/error.h"
 
 namespace bamtrain {
 
-using namespace rows;
+#if defined(__x86_64__)
+
+namespace v3 {
+std::unique_ptr<Backend> make_backend();
+}
+namespace v4 {
+std::unique_ptr<Backend> make_backend();
+}
 
 namespace {
 
-constexpr int64_t kGrain = 1 << 14;          // elements per piece of a flat pass
-constexpr float kGeluScale = 0.7978845608f;  // sqrt(2 / pi)
-constexpr float kGeluCubic = 0.044715f;
-
-Vec gelu(Vec x) {
-  return 0.5f * x * (1.0f + simd::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
+bool has_v3() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
 }
-Vec gelu_derivative(Vec x) {
-  const Vec t = simd::tanh(kGeluScale * (x + kGeluCubic * x * x * x));
-  return 0.5f * (1.0f + t) +
-         0.5f * x * (1.0f - t * t) * kGeluScale * (1.0f + 3.0f * kGeluCubic * x * x);
+bool has_v4() {
+  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
 }
-Vec silu(Vec x) { return x * simd::sigmoid(x); }
-Vec silu_derivative(Vec x) {
-  const Vec s = simd::sigmoid(x);
-  return s * (1.0f + x * (1.0f - s));
-}
-
-class CpuBackend final : public Backend {
- public:
-  const char* name() const override { return "cpu"; }
-  Dtype parameter_dtype() const override { return Dtype::f32; }
-
-  void plan(Arena& arena, const WorkspaceShape& w) override {
-    attention_.plan(arena, w);
-    norm_.plan(arena, w);
-    arena.add("scratch.squares", &squares_, Dtype::f64, {kMaxSquares});
-  }
-
-  // --- memory
-
-  void zero(Tensor x) override {
-    parallel_ranges(x.bytes(), 4 * kGrain, [&](int64_t begin, int64_t end) {
-      std::memset(static_cast<char*>(x.data) + begin, 0, static_cast<size_t>(end - begin));
-    });
-  }
-
-  void add(Tensor dst, Tensor src) override {
-    float* d = dst.ptr<float>();
-    const float* s = src.ptr<float>();
-    parallel_ranges(dst.size(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) d[i] += s[i];
-    });
-  }
-
-  void convert(Tensor dst, Tensor src) override {
-    const float* s = src.ptr<float>();
-    dispatch_activation(dst.dtype, [&]<class A>() {
-      A* d = dst.ptr<A>();
-      parallel_ranges(dst.size(), kGrain, [&](int64_t begin, int64_t end) {
-        for_vectors(end - begin,
-                    [&](int64_t i, auto n) { store(d + begin + i, load(s + begin + i, n), n); });
-      });
-    });
-  }
-
-  double squared_norm(Tensor x) override {
-    const int64_t n = x.size(), pieces = ceil_div(n, kGrain);
-    const float* p = x.ptr<float>();
-    double* sums = squares_.ptr<double>();
-    double total = 0;
-    // Whole rounds of kMaxSquares pieces: the scratch has a fixed size, a tensor has not.
-    for (int64_t first = 0; first < pieces; first += kMaxSquares) {
-      const int64_t round = std::min(kMaxSquares, pieces - first);
-      parallel_for(round, [&](int64_t piece) {
-        const int64_t begin = (first + piece) * kGrain, end = std::min(n, begin + kGrain);
-        double lanes[8] = {};
-        for (int64_t i = begin; i < end; ++i) {
-          lanes[(i - begin) % 8] += static_cast<double>(p[i]) * static_cast<double>(p[i]);
-        }
-        sums[piece] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-                      ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-      });
-      for (int64_t piece = 0; piece < round; ++piece) total += sums[piece];
-    }
-    return total;
-  }
-
-  // --- embedding
-
-  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
-                         Tensor position_table) override {
-    const int64_t N = out.shape[0], C = out.shape[1];
-    const int32_t* token = tokens.ptr<int32_t>();
-    const int32_t* position = position_table ? positions.ptr<int32_t>() : nullptr;
-    dispatch_activation(out.dtype, [&]<class A>() {
-      parallel_ranges(N, 64, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          const A* row = table.ptr<A>() + token[r] * C;
-          const float* extra = position ? position_table.ptr<float>() + position[r] * C : nullptr;
-          for_vectors(C, [&](int64_t c, auto n) {
-            Vec x = load(row + c, n);
-            if (extra) x += load(extra + c, n);
-            store(out.ptr<A>() + r * C + c, x, n);
-          });
-        }
-      });
-    });
-  }
-
-  /// Each thread owns a range of columns and adds the rows in their order: no two threads meet.
-  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
-                          Tensor positions) override {
-    const int64_t N = dout.shape[0], C = dout.shape[1];
-    const auto scatter = [&]<class A>(float* table, const int32_t* index) {
-      parallel_ranges(C, kColumns, [&](int64_t begin, int64_t end) {
-        for (int64_t r = 0; r < N; ++r) {
-          float* row = table + index[r] * C + begin;
-          const A* d = dout.ptr<A>() + r * C + begin;
-          for_vectors(end - begin, [&](int64_t c, auto n) {
-            store(row + c, load(row + c, n) + load(d + c, n), n);
-          });
-        }
-      });
-    };
-    dispatch_activation(dout.dtype, [&]<class A>() {
-      scatter.template operator()<A>(dtable.ptr<float>(), tokens.ptr<int32_t>());
-      if (dposition_table) {
-        scatter.template operator()<A>(dposition_table.ptr<float>(), positions.ptr<int32_t>());
-      }
-    });
-  }
-
-  // --- norm
-
-  void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
-                    Tensor weight, Tensor bias, NormKind kind, double eps) override {
-    cpu_norm_forward(sum, y, stats, residual, branch, weight, bias, kind, eps);
-  }
-  void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,
-                     Tensor weight, NormKind kind) override {
-    cpu_norm_backward(dsum, dweight, dbias, dy, sum, stats, weight, kind, norm_);
-  }
-
-  // --- linear
-
-  void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
-    matmul_.run(matrix(y), matrix(x), matrix_transposed(weight), bias ? bias.ptr<float>() : nullptr,
-                false);
-  }
-  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
-    matmul_.run(matrix(dx), matrix(dy), matrix(weight), nullptr, accumulate);
-  }
-  void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {
-    matmul_.run(matrix(dweight), matrix_transposed(dy), matrix(x), nullptr, true);
-    if (!dbias) return;
-    const int64_t N = dy.shape[0], O = dy.shape[1];
-    dispatch_activation(dy.dtype, [&]<class A>() {
-      parallel_ranges(O, kColumns, [&](int64_t begin, int64_t end) {
-        for_vectors(end - begin, [&](int64_t c, auto n) {
-          Vec total{};
-          for (int64_t r = 0; r < N; ++r) total += load(dy.ptr<A>() + r * O + begin + c, n);
-          float* out = dbias.ptr<float>() + begin + c;
-          store(out, load(out, n) + total, n);
-        });
-      });
-    });
-  }
-
-  // --- mlp activation
-
-  void activation_forward(Tensor out, Tensor in, MlpKind kind) override {
-    const int64_t N = out.shape[0], F = out.shape[1], width = in.shape[1];
-    dispatch_activation(out.dtype, [&]<class A>() {
-      parallel_ranges(N, 16, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          const A* gate = in.ptr<A>() + r * width;
-          const A* up = gate + F;
-          A* y = out.ptr<A>() + r * F;
-          for_vectors(F, [&](int64_t f, auto n) {
-            const Vec x = load(gate + f, n);
-            if (kind == MlpKind::gelu) {
-              store(y + f, gelu(x), n);
-            } else {
-              store(y + f, (kind == MlpKind::swiglu ? silu(x) : gelu(x)) * load(up + f, n), n);
-            }
-          });
-        }
-      });
-    });
-  }
-
-  void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override {
-    const int64_t N = dout.shape[0], F = dout.shape[1], width = in.shape[1];
-    dispatch_activation(dout.dtype, [&]<class A>() {
-      parallel_ranges(N, 16, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          const A* gate = in.ptr<A>() + r * width;
-          A* dgate = din.ptr<A>() + r * width;
-          const A* dy = dout.ptr<A>() + r * F;
-          for_vectors(F, [&](int64_t f, auto n) {
-            const Vec x = load(gate + f, n), d = load(dy + f, n);
-            if (kind == MlpKind::gelu) {
-              store(dgate + f, d * gelu_derivative(x), n);
-              return;
-            }
-            const bool swiglu = kind == MlpKind::swiglu;
-            const Vec up = load(gate + F + f, n);
-            store(dgate + f, d * up * (swiglu ? silu_derivative(x) : gelu_derivative(x)), n);
-            store(dgate + F + f, d * (swiglu ? silu(x) : gelu(x)), n);
-          });
-        }
-      });
-    });
-  }
-
-  // --- rotation
-
-  void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override {
-    const int64_t B = x.shape[0], T = x.shape[1], H = x.shape[2], half = x.shape[3] / 2;
-    const float sign = inverse ? -1.0f : 1.0f;
-    dispatch_activation(x.dtype, [&]<class A>() {
-      parallel_ranges(B * T, 32, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          const int64_t p = positions.ptr<int32_t>()[r];
-          A* token = static_cast<A*>(x.data) + (r / T) * x.stride[0] + (r % T) * x.stride[1];
-          for (int64_t h = 0; h < H; ++h) {
-            A* low = token + h * x.stride[2];
-            A* high = low + half;
-            for_vectors(half, [&](int64_t c, auto n) {
-              const Vec cs = load(cosine.ptr<float>() + p * half + c, n);
-              const Vec sn = sign * load(sine.ptr<float>() + p * half + c, n);
-              const Vec a = load(low + c, n), b = load(high + c, n);
-              store(low + c, a * cs - b * sn, n);
-              store(high + c, b * cs + a * sn, n);
-            });
-          }
-        }
-      });
-    });
-  }
-
-  // --- attention
-
-  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
-    cpu_attention_forward(out, lse, a, attention_);
-  }
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                          const Attention& a) override {
-    cpu_attention_backward(g, dout, out, lse, a, attention_);
-  }
-
-  // --- loss
-
-  void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
-                     double scale) override {
-    const int64_t R = logits.shape[0], V = logits.shape[1];
-    const auto row = [&]<class A>(int64_t r) {
-      const float* z = logits.ptr<float>() + r * V;
-      const int64_t target = targets.ptr<int32_t>()[r];
-      const float picked = z[target];
-      Vec highest = simd::splat(z[0]);
-      for_vectors(V, [&](int64_t v, auto n) {
-        const Vec x = load(z + v, n);
-        highest = simd::max(
-            highest, n < kWidth ? (simd::lanes() < static_cast<int32_t>(n) ? x : highest) : x);
-      });
-      const float m = simd::maximum(highest);
-      // In segments, whose fp32 sums join in fp64: one fp32 sum of 2^17 terms loses digits.
-      double total = 0;
-      for (int64_t begin = 0; begin < V; begin += kSegment) {
-        Vec part{};
-        for_vectors(std::min(kSegment, V - begin), [&](int64_t v, auto n) {
-          Vec e = simd::exp(load(z + begin + v, n) - m);
-          if (n < kWidth) e = (simd::lanes() < static_cast<int32_t>(n)) ? e : Vec{};
-          part += e;
-        });
-        total += static_cast<double>(simd::sum(part));
-      }
-      losses.ptr<float>()[r] = static_cast<float>(static_cast<double>(m) + std::log(total) -
-                                                  static_cast<double>(picked));
-      if (!dlogits) return;
-      A* d = dlogits.ptr<A>() + r * V;
-      const float factor = static_cast<float>(scale / total);
-      for_vectors(
-          V, [&](int64_t v, auto n) { store(d + v, simd::exp(load(z + v, n) - m) * factor, n); });
-      const double p = std::exp(static_cast<double>(picked) - static_cast<double>(m)) / total;
-      d[target] = A(static_cast<float>(scale * (p - 1)));
-    };
-    dispatch_activation(dlogits ? dlogits.dtype : Dtype::f32, [&]<class A>() {
-      parallel_ranges(R, 4, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) row.template operator()<A>(r);
-      });
-    });
-  }
-
-  // --- optimizer
-
-  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
-                      const OptimizerStep& s) override {
-    const OptimizerFactors f = optimizer_factors(s);
-    const auto decay = static_cast<float>(f.decay), step_size = static_cast<float>(f.step_size);
-    const auto v_scale = static_cast<float>(f.v_scale), eps = static_cast<float>(s.eps);
-    const auto b1 = static_cast<float>(s.beta1), b2 = static_cast<float>(s.beta2);
-    const auto one_b1 = static_cast<float>(1 - s.beta1), one_b2 = static_cast<float>(1 - s.beta2);
-    const auto g_scale = static_cast<float>(s.gradient_scale);
-    float *pw = weights.ptr<float>(), *pm = m.ptr<float>(), *pv = v.ptr<float>();
-    const float* pg = gradients.ptr<float>();
-    parallel_ranges(weights.size(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float g = pg[i] * g_scale;
-        const float first = b1 * pm[i] + one_b1 * g;
-        const float second = b2 * pv[i] + one_b2 * g * g;
-        const float step = f.adaptive ? first / (std::sqrt(second) * v_scale + eps) : first;
-        const float w = pw[i] - decay * pw[i];
-        pw[i] = w - step_size * step;
-        pm[i] = first;
-        pv[i] = second;
-      }
-    });
-  }
-
- private:
-  static constexpr int64_t kSegment = 1024;        // logits per fp32 partial sum
-  static constexpr int64_t kColumns = 64;          // columns per piece of a column sum
-  static constexpr int64_t kMaxSquares = 1 << 14;  // pieces of a squared norm per round
-
-  Matmul matmul_;
-  AttentionScratch attention_;
-  NormScratch norm_;
-  Tensor squares_;  // (kMaxSquares) f64
-};
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
+std::unique_ptr<Backend> make_cpu_backend(CpuIsa most) {
+  if (most == CpuIsa::avx512 && has_v4()) return v4::make_backend();
+  if (has_v3()) return v3::make_backend();
+  throw Error(ExitCode::device, "device: cpu", "a processor with AVX2 and FMA (2013 or later)",
+              "an older one", "run on a newer machine");
+}
+
+#else
+
+namespace generic {
+std::unique_ptr<Backend> make_backend();
+}
+
+std::unique_ptr<Backend> make_cpu_backend(CpuIsa) { return generic::make_backend(); }
+
+#endif
 
 }  // namespace bamtrain

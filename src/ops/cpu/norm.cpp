@@ -7,7 +7,7 @@
 #include "core/parallel.h"
 #include "ops/cpu/rows.h"
 
-namespace bamtrain {
+namespace bamtrain::inline BAMTRAIN_ISA {
 
 using namespace rows;
 
@@ -115,4 +115,4 @@ void NormScratch::plan(Arena& arena, const WorkspaceShape& w) {
   if (w.backward) arena.add("scratch.norm", &partial, Dtype::f32, {kPieces, 2, w.C});
 }
 
-}  // namespace bamtrain
+}  // namespace bamtrain::inline BAMTRAIN_ISA

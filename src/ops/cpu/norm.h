@@ -1,9 +1,10 @@
 #pragma once
 // RMSNorm and LayerNorm with the residual addition before them, and the adjoint. See Backend.
 
+#include "ops/cpu/isa.h"
 #include "ops/ops.h"
 
-namespace bamtrain {
+namespace bamtrain::inline BAMTRAIN_ISA {
 
 /// Partial sums of the weights' gradients, one slot per piece of rows.
 struct NormScratch {
@@ -16,4 +17,4 @@ void cpu_norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tenso
 void cpu_norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum,
                        Tensor stats, Tensor weight, NormKind kind, const NormScratch& s);
 
-}  // namespace bamtrain
+}  // namespace bamtrain::inline BAMTRAIN_ISA

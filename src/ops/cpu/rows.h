@@ -8,7 +8,7 @@
 #include "core/tensor.h"
 #include "ops/cpu/simd.h"
 
-namespace bamtrain::rows {
+namespace bamtrain::inline BAMTRAIN_ISA::rows {
 
 using simd::kWidth;
 using simd::Vec;
@@ -45,4 +45,4 @@ inline void dispatch_activation(Dtype t, F&& f) {
   f.template operator()<bf16>();
 }
 
-}  // namespace bamtrain::rows
+}  // namespace bamtrain::inline BAMTRAIN_ISA::rows

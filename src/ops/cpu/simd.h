@@ -6,8 +6,9 @@
 #include <cstring>
 
 #include "core/dtype.h"
+#include "ops/cpu/isa.h"
 
-namespace bamtrain::simd {
+namespace bamtrain::inline BAMTRAIN_ISA::simd {
 
 constexpr int kWidth = 16;
 typedef float Vec __attribute__((vector_size(4 * kWidth)));
@@ -100,4 +101,4 @@ inline Vec exp(Vec x) {
 inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
 inline Vec tanh(Vec x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
 
-}  // namespace bamtrain::simd
+}  // namespace bamtrain::inline BAMTRAIN_ISA::simd

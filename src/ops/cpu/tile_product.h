@@ -8,7 +8,7 @@
 
 #include "ops/cpu/simd.h"
 
-namespace bamtrain::tile {
+namespace bamtrain::inline BAMTRAIN_ISA::tile {
 
 /// A (M, K) in memory with any two strides, B (K, N) and C (M, N) with contiguous rows.
 struct Operand {
@@ -87,4 +87,4 @@ inline void product(int64_t M, int64_t N, int64_t K, Operand a, const float* b, 
   }
 }
 
-}  // namespace bamtrain::tile
+}  // namespace bamtrain::inline BAMTRAIN_ISA::tile

@@ -1,0 +1,119 @@
+// Attention alone, forward and backward, as a share of the fp32 rate of matrix products measured in
+// the same run. Causal flops: 7 products of 2 D per visible pair of query and key.
+//
+//   build/bench/attention --length 2048 --head-dim 64 --form table
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "core/parallel.h"
+#include "core/rng.h"
+#include "ops/cpu/cpu.h"
+#include "profile.h"
+#include "rates.h"
+
+using namespace bamtrain;
+using namespace bamtrain::bench;
+
+namespace {
+
+void fill(const Tensor& t, const std::string& stream) {
+  const Rng rng(1, stream);
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const auto x = static_cast<float>(rng.normal(static_cast<uint64_t>(i)));
+    if (t.dtype == Dtype::f32) t.ptr<float>()[i] = x;
+    if (t.dtype == Dtype::bf16) t.ptr<bf16>()[i] = bf16(x);
+  }
+}
+
+double median(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 2];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  CLI::App app{"time of attention alone"};
+  int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
+  std::string precision = "fp32", form = "none";
+  app.add_option("--batch", B, "sequences");
+  app.add_option("--length", T, "tokens per sequence");
+  app.add_option("--heads", H, "query heads");
+  app.add_option("--kv-heads", K, "key heads (default: as many)");
+  app.add_option("--head-dim", D, "head dimension");
+  app.add_option("--runs", runs, "measured runs, after one warm-up");
+  app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--form", form, "none, table (a bias by distance), scale, table+scale")
+      ->check(CLI::IsMember({"none", "table", "scale", "table+scale"}));
+  CLI11_PARSE(app, argc, argv);
+  if (K == 0) K = H;
+
+  const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
+  const auto backend = make_cpu_backend();
+  Arena arena;
+  Attention a;
+  AttentionGradients g;
+  Tensor out, lse, dout;
+  arena.add("q", &a.q, A, {B, T, H, D});
+  arena.add("k", &a.k, A, {B, T, K, D});
+  arena.add("v", &a.v, A, {B, T, K, D});
+  arena.add("dq", &g.dq, A, {B, T, H, D});
+  arena.add("dk", &g.dk, A, {B, T, K, D});
+  arena.add("dv", &g.dv, A, {B, T, K, D});
+  arena.add("out", &out, A, {B, T, H, D});
+  arena.add("dout", &dout, A, {B, T, H, D});
+  arena.add("lse", &lse, Dtype::f32, {B, H, T});
+  arena.add("first_key", &a.first_key, Dtype::i32, {B, T});
+  if (form.find("table") != std::string::npos) {
+    arena.add("table", &a.table, Dtype::f32, {H, T});
+    arena.add("dtable", &g.dtable, Dtype::f32, {H, T});
+  }
+  if (form.find("scale") != std::string::npos) {
+    arena.add("scale", &a.scale, Dtype::f32, {B, H, T});
+    arena.add("dscale", &g.dscale, Dtype::f32, {B, H, T});
+  }
+  backend->plan(arena, {B, T, H, K, D, H * D, true});
+  arena.commit();
+  for (const auto& [name, t] : std::map<std::string, Tensor>{{"q", a.q}, {"k", a.k}, {"v", a.v}}) {
+    fill(t, name);
+  }
+  fill(dout, "dout");
+  if (a.table) {
+    for (int64_t h = 0; h < H; ++h) {
+      for (int64_t d = 0; d < T; ++d) {
+        a.table.ptr<float>()[h * T + d] = -0.01f * static_cast<float>(d);
+      }
+    }
+  }
+  if (a.scale) std::fill_n(a.scale.ptr<float>(), a.scale.size(), 1.1f);
+
+  const double rate_before = matrix_rate(Dtype::f32);
+  std::vector<double> forward, backward;
+  for (int64_t run = 0; run <= runs; ++run) {
+    const double start = now();
+    backend->attention_forward(out, lse, a);
+    const double between = now();
+    backend->attention_backward(g, dout, out, lse, a);
+    if (run == 0) continue;
+    forward.push_back(between - start);
+    backward.push_back(now() - between);
+  }
+  const double rate = std::max(rate_before, matrix_rate(Dtype::f32));
+  const double flops = attention_flops(a), f = median(forward), b = median(backward);
+  fmt::print("attention {} form {} B {} T {} H {} K {} D {} threads {}\n", precision, form, B, T, H,
+             K, D, max_threads());
+  fmt::print("fp32 rate    {:.1f} GFLOP/s (library, same run)\n", rate * 1e-9);
+  fmt::print("forward      {:.2f} ms, {:.1f} %\n", 1e3 * f, 200 * flops / f / rate);
+  fmt::print("backward     {:.2f} ms, {:.1f} %\n", 1e3 * b, 500 * flops / b / rate);
+  fmt::print("both         {:.2f} ms, {:.1f} %\n", 1e3 * (f + b), 700 * flops / (f + b) / rate);
+  return 0;
+} catch (const std::exception& e) {
+  fmt::print(stderr, "attention: {}\n", e.what());
+  return 1;
+}

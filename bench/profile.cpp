@@ -1,0 +1,166 @@
+#include "profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "rates.h"
+
+namespace bamtrain::bench {
+
+namespace {
+
+double bytes_of(std::initializer_list<Tensor> tensors) {
+  int64_t bytes = 0;
+  for (const Tensor& t : tensors) bytes += t ? t.bytes() : 0;
+  return static_cast<double>(bytes);
+}
+
+double product_flops(const Tensor& x, int64_t outputs) {
+  return 2 * static_cast<double>(x.size()) * static_cast<double>(outputs);
+}
+
+/// Adds the time of its own life to a cost.
+class Timed {
+ public:
+  Timed(OperationCost& cost, double flops, double bytes) : cost_(cost), start_(now()) {
+    cost_.calls += 1;
+    cost_.flops += flops;
+    cost_.bytes += bytes;
+  }
+  ~Timed() { cost_.seconds += now() - start_; }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  OperationCost& cost_;
+  double start_;
+};
+
+}  // namespace
+
+double attention_flops(const Attention& a) {
+  const auto B = static_cast<double>(a.q.shape[0]), T = static_cast<double>(a.q.shape[1]);
+  const auto HD = static_cast<double>(a.q.shape[2] * a.q.shape[3]);
+  return 2 * B * HD * T * (T + 1) / 2;
+}
+
+void ProfiledBackend::zero(Tensor x) {
+  const Timed timed(costs_["zero"], 0, bytes_of({x}));
+  inner_->zero(x);
+}
+void ProfiledBackend::add(Tensor dst, Tensor src) {
+  const Timed timed(costs_["add"], 0, bytes_of({dst, dst, src}));
+  inner_->add(dst, src);
+}
+void ProfiledBackend::convert(Tensor dst, Tensor src) {
+  const Timed timed(costs_["convert"], 0, bytes_of({dst, src}));
+  inner_->convert(dst, src);
+}
+double ProfiledBackend::squared_norm(Tensor x) {
+  const Timed timed(costs_["squared_norm"], 0, bytes_of({x}));
+  return inner_->squared_norm(x);
+}
+void ProfiledBackend::embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+                                        Tensor position_table) {
+  const Timed timed(costs_["embedding_forward"], 0, bytes_of({out, out, tokens}));
+  inner_->embedding_forward(out, tokens, table, positions, position_table);
+}
+void ProfiledBackend::embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout,
+                                         Tensor tokens, Tensor positions) {
+  const Timed timed(costs_["embedding_backward"], 0, 3 * bytes_of({dout}));
+  inner_->embedding_backward(dtable, dposition_table, dout, tokens, positions);
+}
+void ProfiledBackend::norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual,
+                                   Tensor branch, Tensor weight, Tensor bias, NormKind kind,
+                                   double eps) {
+  const Timed timed(costs_["norm_forward"], 0, bytes_of({sum, y, residual, branch}));
+  inner_->norm_forward(sum, y, stats, residual, branch, weight, bias, kind, eps);
+}
+void ProfiledBackend::norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy,
+                                    Tensor sum, Tensor stats, Tensor weight, NormKind kind) {
+  const Timed timed(costs_["norm_backward"], 0, bytes_of({dsum, dsum, dy, sum}));
+  inner_->norm_backward(dsum, dweight, dbias, dy, sum, stats, weight, kind);
+}
+void ProfiledBackend::linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) {
+  const Timed timed(costs_["linear_forward"], product_flops(x, y.shape[1]),
+                    bytes_of({y, x, weight}));
+  inner_->linear_forward(y, x, weight, bias);
+}
+void ProfiledBackend::linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) {
+  const Timed timed(costs_["linear_backward_input"], product_flops(dx, dy.shape[1]),
+                    bytes_of({dx, dy, weight}));
+  inner_->linear_backward_input(dx, dy, weight, accumulate);
+}
+void ProfiledBackend::linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) {
+  const Timed timed(costs_["linear_backward_weight"], product_flops(x, dy.shape[1]),
+                    bytes_of({dweight, dweight, dy, x}));
+  inner_->linear_backward_weight(dweight, dbias, dy, x);
+}
+void ProfiledBackend::activation_forward(Tensor out, Tensor in, MlpKind kind) {
+  const Timed timed(costs_["activation_forward"], 0, bytes_of({out, in}));
+  inner_->activation_forward(out, in, kind);
+}
+void ProfiledBackend::activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) {
+  const Timed timed(costs_["activation_backward"], 0, bytes_of({din, dout, in}));
+  inner_->activation_backward(din, dout, in, kind);
+}
+void ProfiledBackend::rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) {
+  const Timed timed(costs_["rotate"], 0, bytes_of({x, x}));
+  inner_->rotate(x, positions, cosine, sine, inverse);
+}
+void ProfiledBackend::attention_forward(Tensor out, Tensor lse, const Attention& a) {
+  const Timed timed(costs_["attention_forward"], 2 * attention_flops(a),
+                    bytes_of({out, a.q, a.k, a.v}));
+  inner_->attention_forward(out, lse, a);
+}
+void ProfiledBackend::attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                                         Tensor lse, const Attention& a) {
+  const Timed timed(costs_["attention_backward"], 5 * attention_flops(a),
+                    bytes_of({g.dq, g.dk, g.dv, dout, out, a.q, a.k, a.v}));
+  inner_->attention_backward(g, dout, out, lse, a);
+}
+void ProfiledBackend::cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
+                                    double scale) {
+  const Timed timed(costs_["cross_entropy"], 0, bytes_of({dlogits, logits}));
+  inner_->cross_entropy(losses, dlogits, logits, targets, scale);
+}
+void ProfiledBackend::optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+                                     const OptimizerStep& s) {
+  const Timed timed(costs_["optimizer_step"], 0,
+                    bytes_of({weights, weights, m, m, v, v, gradients}));
+  inner_->optimizer_step(weights, m, v, gradients, s);
+}
+
+std::string ProfiledBackend::table(double seconds, int64_t steps, const Limits& limits) const {
+  std::vector<std::pair<std::string, OperationCost>> rows(costs_.begin(), costs_.end());
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  const auto per_step = 1e3 / static_cast<double>(steps);
+  std::string out = fmt::format("{:<24} {:>8} {:>7} {:>10} {:>10}  {}\n", "operation", "ms/step",
+                                "%", "GFLOP/s", "GB/s", "share of its limit");
+  double accounted = 0;
+  for (const auto& [name, cost] : rows) {
+    accounted += cost.seconds;
+    const double flops = cost.flops / cost.seconds, bytes = cost.bytes / cost.seconds;
+    const bool attention = name.rfind("attention", 0) == 0;
+    const double limit = attention ? limits.fp32 : limits.products;
+    const std::string share =
+        cost.flops > 0
+            ? fmt::format("{:.0f} % of the {} rate", 100 * flops / limit,
+                          attention ? "fp32" : "matrix")
+            : fmt::format("{:.0f} % of the copy bandwidth", 100 * bytes / limits.bandwidth);
+    out +=
+        fmt::format("{:<24} {:>8.2f} {:>6.1f}% {:>10} {:>10.1f}  {}\n", name,
+                    cost.seconds * per_step, 100 * cost.seconds / seconds,
+                    cost.flops > 0 ? fmt::format("{:.1f}", flops * 1e-9) : "", bytes * 1e-9, share);
+  }
+  out += fmt::format("{:<24} {:>8.2f} {:>6.1f}%\n", "outside the backend",
+                     (seconds - accounted) * per_step, 100 * (seconds - accounted) / seconds);
+  return out;
+}
+
+}  // namespace bamtrain::bench

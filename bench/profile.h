@@ -1,0 +1,74 @@
+#pragma once
+// A backend that times another: milliseconds per operation and how far each is from its own limit.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "ops/ops.h"
+
+namespace bamtrain::bench {
+
+/// What one kind of operation has cost so far.
+struct OperationCost {
+  int64_t calls = 0;
+  double seconds = 0;
+  double flops = 0;  // of matrix products and of causal attention; 0 for all others
+  double bytes = 0;  // of the operands, each once
+};
+
+/// The rates that a profile is measured against.
+struct Limits {
+  double products = 0;   // FLOP/s of matrix products in the activations' dtype
+  double fp32 = 0;       // FLOP/s in fp32, in which the attention computes
+  double bandwidth = 0;  // bytes/s of a copy, read and written
+};
+
+class ProfiledBackend final : public Backend {
+ public:
+  explicit ProfiledBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
+
+  void reset() { costs_.clear(); }
+  /// One line per operation, the most expensive first; `seconds` is the time of all `steps` steps,
+  /// of which what no operation accounts for is shown too.
+  std::string table(double seconds, int64_t steps, const Limits& limits) const;
+
+  const char* name() const override { return inner_->name(); }
+  Dtype parameter_dtype() const override { return inner_->parameter_dtype(); }
+  void plan(Arena& arena, const WorkspaceShape& w) override { inner_->plan(arena, w); }
+  void zero(Tensor x) override;
+  void add(Tensor dst, Tensor src) override;
+  void convert(Tensor dst, Tensor src) override;
+  double squared_norm(Tensor x) override;
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+                         Tensor position_table) override;
+  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
+                          Tensor positions) override;
+  void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
+                    Tensor weight, Tensor bias, NormKind kind, double eps) override;
+  void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,
+                     Tensor weight, NormKind kind) override;
+  void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override;
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override;
+  void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override;
+  void activation_forward(Tensor out, Tensor in, MlpKind kind) override;
+  void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override;
+  void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override;
+  void attention_forward(Tensor out, Tensor lse, const Attention& a) override;
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                          const Attention& a) override;
+  void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
+                     double scale) override;
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+                      const OptimizerStep& s) override;
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  std::map<std::string, OperationCost> costs_;
+};
+
+/// Products of all pairs of a query and a visible key, without document masks, one per head and
+/// element: 2 flops each. The forward pass of attention is 2 of them, the backward pass 5.
+double attention_flops(const Attention& a);
+
+}  // namespace bamtrain::bench

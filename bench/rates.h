@@ -1,0 +1,26 @@
+#pragma once
+// What the machine can do, measured in the same run as what is compared with it.
+
+#include <chrono>
+#include <cstdint>
+
+#include "core/dtype.h"
+
+namespace bamtrain::bench {
+
+/// Seconds, from an arbitrary start.
+inline double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// The best FLOP/s of the library's own threaded matrix product, over shapes of a training step.
+double matrix_rate(Dtype dtype);
+
+/// The best bytes per second of a threaded copy between buffers far larger than the caches: bytes
+/// read plus bytes written.
+double copy_bandwidth();
+
+/// The largest resident set of this process so far, in bytes.
+int64_t peak_bytes();
+
+}  // namespace bamtrain::bench
