@@ -81,8 +81,12 @@ class Relations {
 
   /// The registries refuse what their mechanisms do not define for this shape.
   void mechanisms() const {
-    prior_parameters();
-    scale_parameters();
+    try {
+      prior_parameters();
+      scale_parameters();
+    } catch (const Error& e) {
+      throw e.at(origin_.at(e.where()));
+    }
   }
 
   void data() const {

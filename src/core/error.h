@@ -27,14 +27,22 @@ class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& where, const std::string& expected,
         const std::string& found, const std::string& remedy)
-      : std::runtime_error(where + ": expected " + expected + ", found " + found +
-                           (remedy.empty() ? std::string() : "; remedy: " + remedy)),
-        code_(code) {}
+      : Error(code, where,
+              ": expected " + expected + ", found " + found +
+                  (remedy.empty() ? std::string() : "; remedy: " + remedy)) {}
 
   ExitCode code() const { return code_; }
+  const std::string& where() const { return where_; }
+
+  /// The same error with a fuller place, by a caller that knows the file.
+  Error at(const std::string& where) const { return {code_, where, rest_}; }
 
  private:
+  Error(ExitCode code, const std::string& where, const std::string& rest)
+      : std::runtime_error(where + rest), code_(code), where_(where), rest_(rest) {}
+
   ExitCode code_;
+  std::string where_, rest_;
 };
 
 /// REQUIRES: `condition`. A violated internal contract: the caller is wrong, not the user.

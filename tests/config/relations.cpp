@@ -19,7 +19,8 @@ TEST_CASE("key and value heads divide the heads") {
 
 TEST_CASE("rope needs an even head dimension") {
   check_mentions(message(kValid, {"model.heads=16", "model.attention.prior=rope"}),
-                 {"model.attention.prior", "even head dimension", "found 3", "change model.width"});
+                 {"--set model.attention.prior=rope: model.attention.prior: expected",
+                  "even head dimension", "found 3", "change model.width"});
   CHECK(message(kValid, {"model.heads=16"}).empty());
 }
 
