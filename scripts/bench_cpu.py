@@ -3,9 +3,10 @@
 
   scripts/bench_cpu.py [--build DIR] [--runs 3] [--only SECTION ...] [--tokenizer FILE --text FILE]
 
-Every row is run --runs times; shown are the median and the range. Sections: targets, growth,
-processes, tokenizer (which needs --tokenizer and --text; spm_encode, from Debian's package
-sentencepiece, is the peer). The table goes to bench/results/cpu-SECTION.md. Leave the machine alone meanwhile.
+Every row of targets, start, processes and tokenizer is run --runs times; shown are the median and the
+range. precision needs the shards of scripts/compare_priors.py, tokenizer --tokenizer and --text
+(its peer is spm_encode, from Debian's package sentencepiece). Tables go to
+bench/results/cpu-SECTION.md. Leave the machine alone meanwhile.
 """
 
 import argparse
@@ -115,10 +116,12 @@ def growth(bench, _):
             # Flops per second are the share of the matrix rate: equal shares, equal efficiency.
             first = first or float(share.group(2))
             predicted = speed * first / float(share.group(2))
-            rows.append([size, f"{speed:,.0f}", f"{predicted:,.0f}", f"{share.group(2)} %"])
+            memory = float(re.search(r"([\d.]+) MiB largest resident set", out).group(1))
+            rows.append([size, f"{speed:,.0f}", f"{predicted:,.0f}", f"{share.group(2)} %",
+                         f"{memory:,.0f} MiB"])
             print(title, rows[-1], flush=True)
         parts.append(f"{title}: `{command(name)}`\n\n" + table(
-            [name, "tokens/s", "at the first row's efficiency", "of the matrix rate"], rows))
+            [name, "tokens/s", "at the first row's efficiency", "of the matrix rate", "memory"], rows))
 
     step = "bench/step --config configs/compare-wikitext2.json --precision bf16 --steps 3"
     step += " --set model.attention.prior.name=bam"
@@ -132,13 +135,53 @@ def growth(bench, _):
 
 
 def write_shard(path, tokens):
-    """A shard in llm.c's format: 256 ints of header (magic, version, tokens), then uint16."""
+    """A shard in llm.c's format: 256 ints of header (magic, version, tokens), then uint16. The ids
+    repeat every 100,000."""
     header = [20240520, 1, tokens] + [0] * 253
     state, ids = 1, bytearray()
-    for _ in range(tokens):
+    for _ in range(100000):
         state = (state * 1103515245 + 12345) % 2**31
         ids += ((state >> 16) % 4096).to_bytes(2, "little")
-    path.write_bytes(b"".join(n.to_bytes(4, "little") for n in header) + ids)
+    with open(path, "wb") as file:
+        file.write(b"".join(n.to_bytes(4, "little") for n in header))
+        for begin in range(0, tokens, 100000):
+            file.write(ids[:2 * min(100000, tokens - begin)])
+
+
+def shard_overrides(shards, out_dir):
+    """configs/quickstart.json on these shards, without validation and checkpoints."""
+    changes = [f"out_dir={out_dir}", f"data.train={shards}", "data.val=null",
+               "data.document_start=0", "eval.every=0", "eval.lengths=[]", "checkpoint.every=0"]
+    return [word for change in changes for word in ("--set", change)]
+
+
+def start(bench, _):
+    """From the start of the program to the end of the first step, on 1 GB of shards."""
+    times = []
+    with tempfile.TemporaryDirectory() as folder:
+        shards = pathlib.Path(folder) / "shards"
+        shards.mkdir()
+        for i in range(5):
+            write_shard(shards / f"{i}.bin", 100000000)
+        for run in range(bench.runs):
+            out_dir = pathlib.Path(folder) / f"out{run}"
+            command = [bench.build / "src/bamtrain", "--config", "configs/quickstart.json",
+                       *shard_overrides(shards, out_dir)]
+            began = time.perf_counter()
+            process = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT)
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith("1/"):
+                    times.append(time.perf_counter() - began)
+                    break
+            process.kill()
+            process.wait()
+            if len(times) != run + 1:
+                sys.exit("bench_cpu.py: no first step in\n" + "".join(lines))
+    print("first step", times, flush=True)
+    return f"`configs/quickstart.json`, 4,096 tokens a step: {cell(times)} s (target 2)."
 
 
 def processes(bench, _):
@@ -153,10 +196,8 @@ def processes(bench, _):
             shutil.rmtree(out_dir, ignore_errors=True)
             command = launcher + [
                 str(bench.build / "src/bamtrain"), "--config", "configs/quickstart.json"]
-            for change in (f"out_dir={out_dir}", f"data.train={shard}", "data.val=null",
-                           "data.document_start=0", "eval.every=0", "eval.lengths=[]",
-                           f"train.steps={steps}", f"train.lanes={lanes}", "train.micro_batch=4",
-                           "checkpoint.every=0"):
+            command += shard_overrides(shard, out_dir)
+            for change in (f"train.steps={steps}", f"train.lanes={lanes}", "train.micro_batch=4"):
                 command += ["--set", change]
             env = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMPI_ALLOW_RUN_AS_ROOT": "1",
                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -220,7 +261,35 @@ def tokenizer(bench, args):
         ["two threads over one (target 1.8)", f"{middle(two) / middle(one):.2f}"]])
 
 
-SECTIONS = {f.__name__: f for f in (targets, growth, processes, tokenizer)}
+def precision(bench, _):
+    """The same 200 steps in fp32 and in bf16: loss, smoothed over the last 20 steps."""
+    config, steps, window = "configs/compare-wikitext2.json", 200, 20
+    losses = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("fp32", "bf16"):
+            out_dir = pathlib.Path(folder) / name
+            bench.run(["src/bamtrain", "--config", config, "--set", f"out_dir={out_dir}", "--set",
+                       f"train.precision={name}", "--set", f"train.steps={steps}", "--set",
+                       "model.attention.prior.name=bam", "--set", "eval.every=0"])
+            lines = (out_dir / "metrics.jsonl").read_text().splitlines()
+            losses[name] = [json.loads(line)["loss"] for line in lines]
+            print(name, losses[name][-1], flush=True)
+
+    def smooth(name, step):
+        return statistics.mean(losses[name][step - window:step])
+
+    rows = []
+    worst = 0
+    for step in range(window, steps + 1):
+        a, b = smooth("fp32", step), smooth("bf16", step)
+        worst = max(worst, abs(b / a - 1))
+        if step % window == 0:
+            rows.append([step, f"{a:.4f}", f"{b:.4f}", f"{100 * (b / a - 1):+.3f} %"])
+    return (f"`{config}` with prior bam; the largest difference at any step is {100 * worst:.3f} % "
+            "(target 0.5).\n\n" + table(["step", "fp32", "bf16", "difference"], rows))
+
+
+SECTIONS = {f.__name__: f for f in (targets, growth, start, processes, tokenizer, precision)}
 
 
 def main():
@@ -239,7 +308,8 @@ def main():
         report = ROOT / f"bench/results/cpu-{name}.md"
         report.write_text(f"""# CPU: {name}
 
-{SECTIONS[name].__doc__} Median and range of {args.runs} runs where a range is given.
+{SECTIONS[name].__doc__.strip()} Where a range is given: median and range of
+{args.runs} runs.
 
 {text}
 

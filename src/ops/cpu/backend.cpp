@@ -90,7 +90,13 @@ class CpuBackend final : public Backend {
       parallel_for(round, [&](int64_t piece) {
         const int64_t begin = (first + piece) * kGrain, end = std::min(n, begin + kGrain);
         double lanes[8] = {};
-        for (int64_t i = begin; i < end; ++i) {
+        int64_t i = begin;
+        for (; i + 8 <= end; i += 8) {
+          for (int l = 0; l < 8; ++l) {
+            lanes[l] += static_cast<double>(p[i + l]) * static_cast<double>(p[i + l]);
+          }
+        }
+        for (; i < end; ++i) {
           lanes[(i - begin) % 8] += static_cast<double>(p[i]) * static_cast<double>(p[i]);
         }
         sums[piece] = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
@@ -319,14 +325,21 @@ class CpuBackend final : public Backend {
     const auto b1 = static_cast<float>(s.beta1), b2 = static_cast<float>(s.beta2);
     const auto one_b1 = static_cast<float>(1 - s.beta1), one_b2 = static_cast<float>(1 - s.beta2);
     const auto g_scale = static_cast<float>(s.gradient_scale);
-    float *pw = weights.ptr<float>(), *pm = m.ptr<float>(), *pv = v.ptr<float>();
-    const float* pg = gradients.ptr<float>();
-    parallel_ranges(weights.size(), kGrain, [&](int64_t begin, int64_t end) {
+    float *all_w = weights.ptr<float>(), *all_m = m.ptr<float>(), *all_v = v.ptr<float>();
+    const float* all_g = gradients.ptr<float>();
+    const bool adaptive = f.adaptive;
+    // By value and without aliases: a store to a float could otherwise change every other operand,
+    // and the loop would not be vectorised.
+    parallel_ranges(weights.size(), kGrain, [=](int64_t begin, int64_t end) {
+      float* __restrict pw = all_w;
+      float* __restrict pm = all_m;
+      float* __restrict pv = all_v;
+      const float* __restrict pg = all_g;
       for (int64_t i = begin; i < end; ++i) {
         const float g = pg[i] * g_scale;
         const float first = b1 * pm[i] + one_b1 * g;
         const float second = b2 * pv[i] + one_b2 * g * g;
-        const float step = f.adaptive ? first / (std::sqrt(second) * v_scale + eps) : first;
+        const float step = adaptive ? first / (std::sqrt(second) * v_scale + eps) : first;
         const float w = pw[i] - decay * pw[i];
         pw[i] = w - step_size * step;
         pm[i] = first;
