@@ -5,7 +5,8 @@
 #include "core/parallel.h"
 #include "ops/cpu/attention_tiles.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
 
 using namespace tiles;
 
@@ -341,4 +342,5 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
   if (a.table) reduce_tables(g, a, s);
 }
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

@@ -9,7 +9,8 @@
 #include "ops/cpu/isa.h"
 #include "ops/ops.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
 
 /// Scratch of one thread, sized by plan for the longest sequence.
 struct AttentionScratch {
@@ -22,4 +23,5 @@ void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const Att
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                             const Attention& a, const AttentionScratch& s);
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

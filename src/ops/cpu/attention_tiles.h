@@ -12,7 +12,9 @@
 #include "ops/cpu/tile_product.h"
 #include "ops/ops.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA::tiles {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace tiles {
 
 using simd::Vec;
 
@@ -126,4 +128,6 @@ inline void dispatch_form(const Attention& a, F&& f) {
   return f.template operator()<false, ScaleMode::none>();
 }
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA::tiles
+}  // namespace tiles
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

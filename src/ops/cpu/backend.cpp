@@ -13,7 +13,8 @@
 #include "ops/cpu/rows.h"
 #include "ops/optimizer_math.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
 
 using namespace rows;
 
@@ -363,4 +364,5 @@ class CpuBackend final : public Backend {
 
 std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

@@ -7,7 +7,8 @@
 #include "core/parallel.h"
 #include "ops/cpu/rows.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
 
 using namespace rows;
 
@@ -115,4 +116,5 @@ void NormScratch::plan(Arena& arena, const WorkspaceShape& w) {
   if (w.backward) arena.add("scratch.norm", &partial, Dtype::f32, {kPieces, 2, w.C});
 }
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

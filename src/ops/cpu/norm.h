@@ -4,7 +4,8 @@
 #include "ops/cpu/isa.h"
 #include "ops/ops.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
 
 /// Partial sums of the weights' gradients, one slot per piece of rows.
 struct NormScratch {
@@ -17,4 +18,5 @@ void cpu_norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tenso
 void cpu_norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum,
                        Tensor stats, Tensor weight, NormKind kind, const NormScratch& s);
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

@@ -8,7 +8,9 @@
 #include "core/tensor.h"
 #include "ops/cpu/simd.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA::rows {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace rows {
 
 using simd::kWidth;
 using simd::Vec;
@@ -45,4 +47,6 @@ inline void dispatch_activation(Dtype t, F&& f) {
   f.template operator()<bf16>();
 }
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA::rows
+}  // namespace rows
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

@@ -8,7 +8,9 @@
 #include "core/dtype.h"
 #include "ops/cpu/isa.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA::simd {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace simd {
 
 constexpr int kWidth = 16;
 typedef float Vec __attribute__((vector_size(4 * kWidth)));
@@ -101,4 +103,6 @@ inline Vec exp(Vec x) {
 inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
 inline Vec tanh(Vec x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA::simd
+}  // namespace simd
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

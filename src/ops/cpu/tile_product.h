@@ -8,7 +8,9 @@
 
 #include "ops/cpu/simd.h"
 
-namespace bamtrain::inline BAMTRAIN_ISA::tile {
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace tile {
 
 /// A (M, K) in memory with any two strides, B (K, N) and C (M, N) with contiguous rows.
 struct Operand {
@@ -87,4 +89,6 @@ inline void product(int64_t M, int64_t N, int64_t K, Operand a, const float* b, 
   }
 }
 
-}  // namespace bamtrain::inline BAMTRAIN_ISA::tile
+}  // namespace tile
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain
