@@ -93,8 +93,8 @@ def targets(bench, _):
     row("small model (width 256, 6 layers), fp32", f"bench/step {SMALL} --precision fp32", SHARE, 45)
     row("small model (width 256, 6 layers), bf16", f"bench/step {SMALL} --precision bf16", SHARE, 45)
     bam = "bench/step --config configs/bam-120m.json --batch 2 --length 512 --precision bf16"
-    bare = "--set model.attention.prior.name=nope --set model.attention.scale.name=none"
-    with_bam = bench.values(f"{bam} --set model.attention.scale.name=none", TOKENS)
+    bare = "--set model.attention.prior=nope --set model.attention.scale=none"
+    with_bam = bench.values(f"{bam} --set model.attention.scale=none", TOKENS)
     without = bench.values(f"{bam} {bare}", TOKENS)
     ratio = [a / b for a, b in zip(with_bam, without)]
     rows.append(["BAM 120M, T 512, bf16: bam over nope, tokens/s", "0.95", cell(ratio),
@@ -150,8 +150,8 @@ def write_shard(path, tokens):
 
 def shard_overrides(shards, out_dir):
     """configs/quickstart.json on these shards, without validation and checkpoints."""
-    changes = [f"out_dir={out_dir}", f"data.train={shards}", "data.val=null",
-               "data.document_start=0", "eval.every=0", "eval.lengths=[]", "checkpoint.every=0"]
+    changes = [f"out_dir={out_dir}", f"data.train={shards}", "data.val=",
+               "data.document_start=0", "eval.every=0", "eval.tokens=0", "eval.lengths=[]", "checkpoint.every=0"]
     return [word for change in changes for word in ("--set", change)]
 
 
