@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/abbreviate.h"
 #include "core/error.h"
 #include "data_tools/utf8.h"
 
@@ -31,7 +32,7 @@ std::string json_field(const RawDocument& raw, const std::string& path, const st
   try {
     object = nlohmann::json::parse(raw.text);
   } catch (const nlohmann::json::exception& e) {
-    throw bad_line(path, raw.line, "a JSON object", std::string("bad JSON: ") + e.what(),
+    throw bad_line(path, raw.line, "a JSON object", "bad JSON: " + abbreviate(e.what(), 240),
                    "repair or remove the line");
   }
   if (!object.is_object()) {
@@ -43,7 +44,8 @@ std::string json_field(const RawDocument& raw, const std::string& path, const st
     std::string names;
     for (const auto& item : object.items()) names += (names.empty() ? "" : ", ") + item.key();
     throw bad_line(path, raw.line, "a field \"" + field + "\"",
-                   names.empty() ? "no field" : "only " + names, "name the right one by --field");
+                   names.empty() ? "no field" : "only " + abbreviate(names, 240),
+                   "name the right one by --field");
   }
   if (!it->is_string()) {
     throw bad_line(path, raw.line, "a string in the field \"" + field + "\"",

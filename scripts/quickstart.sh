@@ -6,6 +6,7 @@
 #
 #   scripts/quickstart.sh [--text FILE...]      train on these text files instead
 set -euo pipefail
+here=$PWD
 cd "$(dirname "$0")/.."
 
 out=out/quickstart
@@ -16,7 +17,9 @@ if [ $# -gt 0 ]; then
     exit 2
   fi
   shift
-  texts=("$@")
+  for file in "$@"; do
+    case $file in /*) texts+=("$file") ;; *) texts+=("$here/$file") ;; esac
+  done
   for file in "${texts[@]}"; do
     [ -r "$file" ] || { echo "quickstart.sh: $file: cannot be read" >&2; exit 6; }
   done

@@ -5,14 +5,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
 #include "config/reader.h"
 #include "config/schema.h"
 #include "core/parallel.h"
+#include "data/atomic_file.h"
 #include "dist/communicator.h"
 #include "eval/perplexity.h"
 #include "ops/cpu/cpu.h"
@@ -69,33 +70,16 @@ void print_perplexities(const nlohmann::ordered_json& result) {
   }
 }
 
-nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
-  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
-  const RunConfig c = read_run_config_text(checkpoint.state.at("config").dump(),
-                                           checkpoint.folder + "/state.json: config", {});
-  const std::unique_ptr<Backend> backend = make_backend(c.device);
-  const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
-  if (source.empty()) {
-    throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
-                "neither this option nor data.val in the checkpoint's config", "give --data");
-  }
-  const ShardSet shards = ShardSet::open(source, c.model.vocab);
-  require_same_data(checkpoint.state.at("data"), shards, true, checkpoint.folder);
+PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
+                             const ShardSet& shards) {
   const std::optional<int64_t> start =
       c.data.document_start ? c.data.document_start : shards.document_start();
   if (!start) {
-    throw Error(ExitCode::config, "data.document_start", "the id that begins a document",
-                "neither the key nor a manifest beside " + source,
-                "evaluate shards with a manifest, or train with data.document_start set");
+    throw Error(ExitCode::config, "data.document_start",
+                "the id that begins a document, which evaluation at lengths needs",
+                "neither the key nor a manifest beside " + shards.source(),
+                "set data.document_start, or evaluate shards with a manifest");
   }
-
-  const ParameterLayout layout(c.model, c.data.sequence_length);
-  Arena arena;
-  Tensor masters;
-  arena.add("weights.masters", &masters, Dtype::f32, {layout.elements()});
-  arena.commit();
-  read_tensors(SafetensorsFile::open(checkpoint.model_file()), model_tensors(layout, masters));
-
   PerplexityRequest request;
   request.lengths = arguments.lengths;
   std::sort(request.lengths.begin(), request.lengths.end());
@@ -106,6 +90,48 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   request.max_tokens = arguments.max_tokens;
   request.training_length = c.data.sequence_length;
   request.document_start = *start;
+  return request;
+}
+
+/// The evaluation that ends a training run; none where the config asks for none.
+std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
+  if (c.eval.lengths.empty() || c.data.val.empty()) return std::nullopt;
+  EvalArguments eval;
+  eval.lengths = c.eval.lengths;
+  eval.protocols = {"windows", "last"};
+  eval.max_tokens = c.eval.tokens;
+  eval.output = c.out_dir + "/perplexity.json";
+  return eval;
+}
+
+nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const std::string state = checkpoint.folder + "/state.json";
+  if (!checkpoint.state.contains("config")) {
+    throw Error(ExitCode::checkpoint, state + ": config", "the run's config", "none",
+                "use another checkpoint");
+  }
+  const RunConfig c =
+      read_run_config_text(checkpoint.state["config"].dump(), state + ": config", {});
+  const std::unique_ptr<Backend> backend = make_backend(c.device);
+  const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
+  if (source.empty()) {
+    throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
+                "neither this option nor data.val in the checkpoint's config", "give --data");
+  }
+  const ShardSet shards = ShardSet::open(source, c.model.vocab);
+  require_same_data(checkpoint.state.value("data", nlohmann::json()), shards, true,
+                    checkpoint.folder);
+  const PerplexityRequest request = request_of(arguments, c, shards);
+  check_perplexity_request(shards, request);
+
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  Arena arena;
+  Tensor masters;
+  arena.add("weights.masters", &masters, Dtype::f32, {layout.elements()});
+  arena.commit();
+  read_tensors(SafetensorsFile::open(checkpoint.model_file()), model_tensors(layout, masters));
+
   const Dtype activations = arguments.precision.empty()     ? activation_dtype(c.train.precision)
                             : arguments.precision == "bf16" ? Dtype::bf16
                                                             : Dtype::f32;
@@ -129,16 +155,16 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
 }
 
 int run_eval(const EvalArguments& arguments) {
+  // Opened first: a path that cannot be written is found before the work, not after it.
+  std::optional<AtomicFile> output;
+  if (!arguments.output.empty()) output.emplace(arguments.output);
   const nlohmann::ordered_json result = evaluate(arguments);
   print_perplexities(result);
-  if (!arguments.output.empty()) {
-    std::ofstream out(arguments.output);
-    out << result.dump(2) << "\n";
-    out.close();
-    if (!out) {
-      throw Error(ExitCode::io, arguments.output, "a file that can be written", "an error",
-                  "check the path and free space");
-    }
+  if (output) {
+    const std::string text = result.dump(2) + "\n";
+    output->write(text.data(), text.size());
+    output->close();
+    output->commit();
   }
   return 0;
 }
@@ -154,6 +180,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   };
   const std::unique_ptr<Backend> backend = make_backend(run.config.device);
   const bool first = comm.rank() == 0;
+  const std::optional<EvalArguments> last = final_evaluation(run.config);
+  if (last) {
+    // Hours before it is needed.
+    const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
+    check_perplexity_request(shards, request_of(*last, run.config, shards));
+  }
   if (arguments.dry_run) {
     if (first) dry_run(run, *backend, comm.size());
     comm.barrier();
@@ -168,17 +200,17 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   const TrainResult result = train(run, comm, *backend);
   if (!first) return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::ok);
   if (result.interrupted) {
-    fmt::print("stopped at step {} as asked; run the same command to resume\n", result.step);
+    fmt::print("stopped at step {} as asked; run the same command to resume{}\n", result.step,
+               run.config.checkpoint.resume == "never" ? " (without resume never)" : "");
     return static_cast<int>(ExitCode::interrupted);
   }
   fmt::print("checkpoint {}\n", result.checkpoint);
-  if (!run.config.eval.lengths.empty() && !run.config.data.val.empty()) {
-    EvalArguments eval;
+  restore_signal_handlers();
+  if (last) {
+    // Too late for the step loop: the same command goes straight to this evaluation.
+    if (stop_signalled()) return static_cast<int>(ExitCode::interrupted);
+    EvalArguments eval = *last;
     eval.checkpoint = result.checkpoint;
-    eval.lengths = run.config.eval.lengths;
-    eval.protocols = {"windows", "last"};
-    eval.max_tokens = run.config.eval.tokens;
-    eval.output = run.config.out_dir + "/perplexity.json";
     run_eval(eval);
   }
   return 0;
@@ -216,10 +248,15 @@ int parse_and_run(int argc, char** argv) {
   eval_command->add_option("--protocols", eval.protocols, "of windows, last, bins (default: all)")
       ->delimiter(',')
       ->check(CLI::IsMember({"windows", "last", "bins"}));
-  eval_command->add_option("--last-tokens", eval.last_tokens,
-                           "K of protocol last (default: 256, or half the training length)");
-  eval_command->add_option("--max-tokens", eval.max_tokens,
-                           "targets per length and protocol (default: all)");
+  eval_command
+      ->add_option("--last-tokens", eval.last_tokens,
+                   "K of protocol last (default: 256, half the training length or the shortest "
+                   "length)")
+      ->check(CLI::PositiveNumber);
+  eval_command
+      ->add_option("--max-tokens", eval.max_tokens,
+                   "targets per length and protocol (default: all)")
+      ->check(CLI::PositiveNumber);
   eval_command->add_option("--precision", eval.precision, "fp32 or bf16 (default: as trained)")
       ->check(CLI::IsMember({"fp32", "bf16"}));
   eval_command->add_option("--output", eval.output, "write the result as JSON to this file");
@@ -234,8 +271,15 @@ int parse_and_run(int argc, char** argv) {
     fmt::print("{}\n", schema_json().dump(2));
     return 0;
   }
-  if (*eval_command) return run_eval(eval);
-  if (!resume.empty()) arguments.overrides.push_back("checkpoint.resume=" + resume);
+  if (*eval_command) {
+    if (!arguments.config.empty() || !arguments.overrides.empty() || !resume.empty()) {
+      throw Error(ExitCode::usage, "eval", "options of eval alone: the checkpoint has its config",
+                  "--config, --set or --resume before it", "remove them");
+    }
+    return run_eval(eval);
+  }
+  if (!resume.empty())
+    arguments.overrides.push_back("checkpoint.resume=" + nlohmann::json(resume).dump());
   require_readable_config(arguments);
 
   install_signal_handlers();
@@ -262,6 +306,8 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace bamtrain
 
 int main(int argc, char** argv) {
+  // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return bamtrain::parse_and_run(argc, argv);
   } catch (const bamtrain::Error& e) {

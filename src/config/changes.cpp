@@ -50,6 +50,8 @@ std::vector<std::string> keys_refused_on_resume(const json& before, const json& 
                                                 const std::vector<std::string>& allow_change) {
   std::vector<std::string> refused = changed_keys(before, now);
   std::erase_if(refused, [&allow_change](const std::string& path) {
+    // A step's number places it in the data: these two decide how.
+    if (path == "train.tokens_per_step" || path == "data.sequence_length") return false;
     const Key* key = find_owner(path);
     return (key != nullptr && key->free_on_resume) ||
            std::any_of(allow_change.begin(), allow_change.end(),

@@ -36,6 +36,8 @@ class Arena {
 
   /// Takes the memory. Error (ExitCode::device) where the system has too little.
   void commit();
+  /// Error (ExitCode::device) where the plan exceeds the machine's memory or the process's limit.
+  void check_fits() const;
 
   int64_t total_bytes() const { return total_; }
   const std::vector<Entry>& entries() const { return entries_; }

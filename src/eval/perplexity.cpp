@@ -128,29 +128,46 @@ std::vector<Window> last_windows(const std::vector<DocumentSpan>& documents, int
   return out;
 }
 
+bool asks_for(const PerplexityRequest& request, const char* protocol) {
+  return std::find(request.protocols.begin(), request.protocols.end(), protocol) !=
+         request.protocols.end();
+}
+
+int64_t last_tokens(const PerplexityRequest& request) {
+  if (request.last_tokens > 0) return request.last_tokens;
+  const int64_t half = std::max<int64_t>(1, request.training_length / 2);
+  return std::min({int64_t{256}, half, request.lengths.front()});
+}
+
+void check_last_tokens(const PerplexityRequest& request) {
+  require(
+      !request.lengths.empty() && std::is_sorted(request.lengths.begin(), request.lengths.end()),
+      "ascending lengths");
+  const int64_t K = last_tokens(request), shortest = request.lengths.front();
+  if (asks_for(request, "last") && K > shortest) {
+    throw Error(ExitCode::usage, "--last-tokens",
+                "1 to the shortest length, " + std::to_string(shortest), std::to_string(K),
+                "change it or the lengths");
+  }
+}
+
 }  // namespace
+
+void check_perplexity_request(const ShardSet& documents, const PerplexityRequest& request) {
+  check_last_tokens(request);
+  long_documents(documents, request);
+}
 
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
                                                  Backend& backend, Dtype activations,
                                                  const Tensor& masters, const ShardSet& shards,
                                                  const PerplexityRequest& request,
                                                  const PerplexityProgress& progress) {
-  require(
-      !request.lengths.empty() && std::is_sorted(request.lengths.begin(), request.lengths.end()),
-      "ascending lengths");
+  check_last_tokens(request);
   const std::vector<DocumentSpan> documents = long_documents(shards, request);
-  const int64_t longest = request.lengths.back(), shortest = request.lengths.front();
-  const int64_t K = request.last_tokens > 0 ? request.last_tokens
-                                            : std::min<int64_t>(256, request.training_length / 2);
-  const auto wanted = [&](const char* protocol) {
-    return std::find(request.protocols.begin(), request.protocols.end(), protocol) !=
-           request.protocols.end();
-  };
-  if (wanted("last") && (K < 1 || K > shortest)) {
-    throw Error(ExitCode::usage, "--last-tokens",
-                "1 to the shortest length, " + std::to_string(shortest), std::to_string(K),
-                "change it or the lengths");
-  }
+  const int64_t longest = request.lengths.back();
+  const int64_t K = last_tokens(request);
+  const auto wanted = [&](const char* protocol) { return asks_for(request, protocol); };
   nlohmann::ordered_json result;
   result["documents"] = documents.size();
   result["last_tokens"] = K;

@@ -5,9 +5,8 @@
 // windows. No attention crosses documents, so no document mask is needed.
 //
 //   windows  (a) non-overlapping windows of each length, all positions: the same targets everywhere
-//   last     (b) the last K tokens of windows of each length that end at the same places: the same
-//   K
-//                tokens at every length (DAPE)
+//   last     (b) the last K tokens of windows of each length that end at the same places, so the
+//                same K tokens at every length (DAPE)
 //   bins     (c) one pass at the longest length, mean loss per bin of 1,024 positions (BAM)
 
 #include <cstdint>
@@ -24,7 +23,7 @@ namespace bamtrain {
 struct PerplexityRequest {
   std::vector<int64_t> lengths;  // ascending, unique
   std::vector<std::string> protocols = {"windows", "last", "bins"};
-  int64_t last_tokens = 0;      // K; 0: 256, or half of T in training if smaller
+  int64_t last_tokens = 0;      // K; 0: 256, half of T in training or the shortest length
   int64_t training_length = 0;  // T in training
   int64_t max_tokens = 0;       // targets per length and protocol; 0: all
   int64_t document_start = 0;   // the id that begins a document
@@ -33,10 +32,15 @@ struct PerplexityRequest {
 /// Progress of a long evaluation: protocol, length, share done.
 using PerplexityProgress = std::function<void(const std::string&, int64_t, double)>;
 
+/// Everything that perplexity_against_length would refuse, before any time is spent.
+/// Error (ExitCode::data) where no document is long enough for the longest length,
+/// (ExitCode::usage) where last_tokens exceeds the shortest.
+void check_perplexity_request(const ShardSet& documents, const PerplexityRequest& request);
+
 /// Evaluates `model`, whose masters hold the trained weights, on `documents`. The result:
-/// {"documents", "targets", "windows": [{"length", "loss", "perplexity", "tokens"}...],
+/// {"documents", "windows": [{"length", "loss", "perplexity", "tokens"}...],
 ///  "last": [...], "last_tokens", "bins": [{"from", "to", ...}]}.
-/// Error (ExitCode::data) where no document is long enough for the longest length.
+/// Errors as check_perplexity_request.
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
                                                  Backend& backend, Dtype activations,
                                                  const Tensor& masters, const ShardSet& documents,

@@ -133,7 +133,7 @@ Tensor ParameterLayout::fused_view(const Tensor& flat, const std::string& name, 
   const Parameter* p = find(name);
   if (!p) return {};
   const Tensor part = flat.slice(0, p->offset, rows * columns);
-  return columns == 1 ? part : part.reshaped({rows, columns});
+  return p->shape.size() == 1 ? part : part.reshaped({rows, columns});
 }
 
 int64_t ParameterLayout::count(std::initializer_list<ParameterGroup> groups) const {

@@ -33,6 +33,10 @@ nlohmann::json describe_data(const ShardSet& shards) {
 
 void require_same_data(const nlohmann::json& before, const ShardSet& now, bool allow_other,
                        const std::string& where) {
+  if (!before.is_object()) {
+    throw Error(ExitCode::checkpoint, where + "/state.json: data", "an object", before.type_name(),
+                "use another checkpoint");
+  }
   const nlohmann::json current = describe_data(now);
   const auto tokenizer = before.value("tokenizer_sha256", nlohmann::json());
   if (!tokenizer.is_null() && !current["tokenizer_sha256"].is_null() &&

@@ -24,7 +24,10 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
   for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
-  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void restore_signal_handlers() {
+  for (int signal : {SIGUSR1, SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
 }
 
 bool stop_signalled() { return g_stop != 0; }

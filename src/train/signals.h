@@ -6,9 +6,11 @@
 
 namespace bamtrain {
 
-/// Installs the handlers. Call once, from main. A file past the process's size limit (ulimit -f)
-/// becomes a failed write, reported like a full disk, instead of the end of the process.
+/// Installs the handlers. Call once, from main.
 void install_signal_handlers();
+
+/// Signals end the process again, as they do by default: once nothing is left to save.
+void restore_signal_handlers();
 
 /// Whether a signal has arrived in this process.
 bool stop_signalled();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "train/folder_lock.h"
 #include "train/metrics.h"
 #include "train/progress.h"
 #include "train/run_files.h"
@@ -17,6 +18,8 @@ namespace bamtrain {
 namespace {
 
 using G = ParameterGroup;
+
+constexpr const char* kStartedFrom = "started_from";  // in state.json
 
 void make_out_dir(const std::string& path) {
   std::error_code error;
@@ -40,12 +43,22 @@ void on_first_rank(Communicator& comm, const char* what, F&& f) {
       failed = true;
     }
   }
-  failed = comm.any(failed);
-  if (failure) std::rethrow_exception(failure);
-  if (failed) {
-    throw Error(ExitCode::distributed, what, "success on rank 0", "a failure there",
-                "see the message of rank 0");
+  // The code travels too, so that all processes end with the same one.
+  int32_t code = static_cast<int32_t>(ExitCode::internal);
+  if (failure) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const Error& e) {
+      code = static_cast<int32_t>(e.code());
+    } catch (const std::exception&) {
+    }
   }
+  failed = comm.any(failed);
+  if (!failed) return;
+  if (comm.size() > 1) comm.broadcast(&code, sizeof code, 0);
+  if (failure) std::rethrow_exception(failure);
+  throw Error(static_cast<ExitCode>(code), what, "success on rank 0", "a failure there",
+              "see the message of rank 0");
 }
 
 /// The checkpoint to continue from, as checkpoint.resume asks.
@@ -60,7 +73,25 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
     }
     return std::nullopt;
   }
-  return open_checkpoint(c.checkpoint.resume);
+  // A folder: the start of this run, unless the run has already gone on from there.
+  const Checkpoint start = open_checkpoint(c.checkpoint.resume);
+  const std::optional<Checkpoint> newest = newest_checkpoint(c.out_dir, warn);
+  if (!newest || fs::equivalent(newest->folder, start.folder)) return start;
+  if (newest->state.value(kStartedFrom, "") == fs::canonical(start.folder)) return newest;
+  throw Error(ExitCode::config, "checkpoint.resume",
+              "an out_dir without checkpoints of another run or of later steps",
+              start.folder + " to resume from and " + newest->folder + " in out_dir",
+              "choose another out_dir, or move the later checkpoints elsewhere");
+}
+
+/// The folder outside out_dir from which the run once started; "" where there is none.
+std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::canonical(checkpoint.folder);
+  if (fs::exists(c.out_dir) && fs::equivalent(folder.parent_path(), c.out_dir)) {
+    return checkpoint.state.value(kStartedFrom, "");
+  }
+  return folder;
 }
 
 void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer) {
@@ -73,7 +104,8 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
         ExitCode::config, keys, "the values that " + checkpoint.folder + " was trained with",
         "others",
         "set them back, name them in checkpoint.allow_change, or start a new run in another "
-        "out_dir");
+        "out_dir (train.tokens_per_step and data.sequence_length never change: they place the "
+        "data)");
   }
   const auto& allow = run.config.checkpoint.allow_change;
   const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
@@ -82,9 +114,16 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
                     trainer.training_data(), other_data, checkpoint.folder);
 }
 
-/// Masters, moments and step of a checkpoint on all processes; 0 where the run starts afresh.
-int64_t restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
+/// Where a run continues.
+struct Beginning {
   int64_t step = 0;
+  std::string started_from;  // see above; known to rank 0
+};
+
+/// Masters, moments and step of a checkpoint on all processes; step 0 where the run starts afresh.
+Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
+  Beginning beginning;
+  int64_t& step = beginning.step;
   on_first_rank(comm, "resuming", [&] {
     const auto checkpoint = find_checkpoint(
         run.config, [&](const std::string& text) { progress.note("warning: " + text); });
@@ -94,6 +133,7 @@ int64_t restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progr
     }
     check_fits(run, *checkpoint, trainer);
     step = checkpoint->step;
+    beginning.started_from = started_from(run.config, *checkpoint);
     read_tensors(SafetensorsFile::open(checkpoint->model_file()),
                  model_tensors(trainer.layout(), trainer.masters()));
     read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
@@ -108,12 +148,13 @@ int64_t restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progr
       comm.broadcast(t.data, t.bytes(), 0);
     }
   }
-  return step;
+  return beginning;
 }
 
 void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t step,
-          Progress& progress) {
+          const std::string& started_from, Progress& progress) {
   on_first_rank(comm, "saving a checkpoint", [&] {
+    trainer.check_finite(step);
     CheckpointContents contents;
     contents.model = model_tensors(trainer.layout(), trainer.masters());
     contents.optimizer = optimizer_tensors(trainer.layout(), trainer.optimizer().first_moments(),
@@ -123,6 +164,7 @@ void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t ste
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
     contents.state["tokens"] = step * run.config.train.tokens_per_step;
     contents.state["rng"] = {{"generator", "philox4x32-10"}, {"seed", run.config.seed}};
+    if (!started_from.empty()) contents.state[kStartedFrom] = started_from;
     save_checkpoint(run.config.out_dir, step, contents);
     prune_checkpoints(run.config.out_dir, run.config.checkpoint.keep,
                       run.config.checkpoint.keep_every,
@@ -187,7 +229,8 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
   const double rate = measure_matrix_rate(backend, A);
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
-  const double tokens = static_cast<double>(c.train.tokens_per_step * end);
+  const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
+  trainer.arena().check_fits();
   fmt::print("parameters\n");
   fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));
   fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
@@ -218,10 +261,13 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 1, 0, 0, !first_rank);
   trainer.commit();
-  const int64_t resumed = restore(run, comm, trainer, notes);
+  const Beginning beginning = restore(run, comm, trainer, notes);
+  const int64_t resumed = beginning.step;
+  std::optional<FolderLock> lock;
   std::optional<Metrics> metrics;
   on_first_rank(comm, "opening out_dir", [&] {
     make_out_dir(c.out_dir);
+    lock.emplace(c.out_dir);
     metrics.emplace(c.out_dir, resumed);
   });
 
@@ -246,6 +292,11 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
     if (evaluate) {
       if (const auto loss = trainer.validate(comm)) {
+        if (!std::isfinite(*loss)) {
+          throw Error(ExitCode::nonfinite, fmt::format("step {}", done), "a finite validation loss",
+                      fmt::format("{}", *loss),
+                      "lower optimizer.lr and resume from the last checkpoint");
+        }
         result.validation_loss = *loss;
         line["validation_loss"] = *loss;
         progress.note(fmt::format("step {} validation loss {:.4f} perplexity {:.2f}", done, *loss,
@@ -260,14 +311,16 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     result.interrupted = !last && stop_requested(comm, c.out_dir);
     const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
     if (last || due || result.interrupted) {
-      save(run, comm, trainer, done, progress);
+      save(run, comm, trainer, done, beginning.started_from, progress);
       result.checkpoint = c.out_dir + "/" + checkpoint_name(done);
       saved = true;
     }
     if (result.interrupted) break;
   }
   progress.finish();
-  if (!saved && result.step > 0) save(run, comm, trainer, result.step, progress);
+  if (!saved && result.step > 0) {
+    save(run, comm, trainer, result.step, beginning.started_from, progress);
+  }
   return result;
 }
 

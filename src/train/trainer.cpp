@@ -70,7 +70,10 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
                 fmt::format("a divisor of the {} micro-batches of a step", micro_batches_),
                 std::to_string(lanes_), "lower it, or leave it out");
   }
-  if (!config_.data.val.empty()) validation_ = open_loader(config_.data.val, config_, false);
+  if (!config_.data.val.empty()) {
+    validation_ = open_loader(config_.data.val, config_, false);
+    check_validation_shards();
+  }
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
   const Dtype P = backend_.parameter_dtype();
   arena_.add("weights.masters", &masters_, P, {layout().elements()});
@@ -158,11 +161,36 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
   return r;
 }
 
+/// What would otherwise end the run at its first validation.
+void Trainer::check_validation_shards() {
+  const auto &training = loader_->shards().manifest(),
+             &validation = validation_->shards().manifest();
+  if (training && validation && training->tokenizer_sha256 != validation->tokenizer_sha256) {
+    throw Error(ExitCode::data, "data.val",
+                "shards of the tokenizer of data.train (sha256 " + training->tokenizer_sha256 + ")",
+                "shards of another (sha256 " + validation->tokenizer_sha256 + ")",
+                "tokenize both texts with one tokenizer");
+  }
+  const int64_t T = config_.data.sequence_length, windows = validation_windows();
+  std::vector<int32_t> window(static_cast<size_t>(T + 1));
+  for (int64_t w = 0; w < windows; ++w) validation_->read(w, 1, window.data());
+}
+
 int64_t Trainer::validation_windows() const {
   if (!validation_) return 0;
   const int64_t all = validation_->windows_per_epoch();
   if (config_.eval.tokens == 0) return all;
   return std::clamp<int64_t>(config_.eval.tokens / config_.data.sequence_length, 1, all);
+}
+
+void Trainer::check_finite(int64_t step) const {
+  const Tensor states[] = {masters_, optimizer_.first_moments(), optimizer_.second_moments()};
+  for (const Tensor& t : states) {
+    if (std::isfinite(backend_.squared_norm(t))) continue;
+    throw Error(ExitCode::nonfinite, fmt::format("step {}", step),
+                "finite parameters and moments to save", "NaN or infinity in them",
+                "lower optimizer.lr and resume from the last checkpoint, which is intact");
+  }
 }
 
 std::optional<double> Trainer::validate(Communicator& comm) {

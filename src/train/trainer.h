@@ -31,6 +31,9 @@ class Trainer {
   /// parameter or moment has changed.
   StepResult step(int64_t step, Communicator& comm);
 
+  /// Error (ExitCode::nonfinite) unless every parameter and moment is finite; `step`: steps done.
+  void check_finite(int64_t step) const;
+
   /// Mean loss over eval.tokens of the validation set; none without one.
   std::optional<double> validate(Communicator& comm);
 
@@ -45,6 +48,7 @@ class Trainer {
   int64_t validation_windows() const;
 
  private:
+  void check_validation_shards();
   double lane(int64_t first_window, Tensor gradients);
   void split_rows(const std::vector<int32_t>& windows);
 

@@ -1,7 +1,7 @@
 // What a run refuses, with which exit code, and what it leaves behind.
 
 #include <algorithm>
-#include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -164,6 +164,108 @@ TEST_CASE("a damaged newest checkpoint is named in a warning and the one before 
   CHECK(o.output.find("checkpoint-00000008") != std::string::npos);
   CHECK(o.output.find("resuming from " + w.path("out/checkpoint-00000004")) != std::string::npos);
   CHECK(digest(w.path("out/checkpoint-00000008")) == good);
+}
+
+TEST_CASE("a folder to resume from begins a run, and the same command goes on with it") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  REQUIRE(train(w, c).code == 0);
+  const std::string whole = digest(w.path("out/checkpoint-00000008"));
+  const std::string start = w.path("out/checkpoint-00000004");
+  require_error(train(w, c, {"checkpoint.resume=" + start}), ExitCode::config,
+                {"checkpoint.resume", "checkpoint-00000008", "remedy"});
+  CHECK(digest(w.path("out/checkpoint-00000008")) == whole);
+  c["out_dir"] = w.path("other");
+  REQUIRE(train(w, c, {"checkpoint.resume=" + start, "train.stop_at=6"}).code == 0);
+  const Outcome o = train(w, c, {"checkpoint.resume=" + start});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find("resuming from " + w.path("other/checkpoint-00000006")) != std::string::npos);
+  CHECK(digest(w.path("other/checkpoint-00000008")) == whole);
+}
+
+TEST_CASE("parameters that are not finite are never saved") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["checkpoint"]["every"] = 1;
+  REQUIRE(train(w, c, {"train.stop_at=1"}).code == 0);
+  const std::string good = digest(w.path("out/checkpoint-00000001"));
+  require_error(train(w, c, {"optimizer.lr=1e39", "checkpoint.allow_change=[\"optimizer.lr\"]"}),
+                ExitCode::nonfinite, {"step 2", "finite parameters", "remedy"});
+  CHECK(checkpoints_in(w.path("out")) == std::vector<std::string>{"checkpoint-00000001"});
+  CHECK(digest(w.path("out/checkpoint-00000001")) == good);
+}
+
+TEST_CASE("what the final evaluation will refuse is refused before the first step") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"lengths", {64, 4096}}};
+  require_error(train(w, c), ExitCode::data, {"a document of at least 4097 tokens", "remedy"});
+  c["eval"] = {{"lengths", {32}}};
+  c["data"].erase("document_start");
+  c["model"]["attention"]["document_mask"] = false;
+  require_error(train(w, c), ExitCode::config, {"data.document_start", "remedy"});
+  CHECK_FALSE(std::filesystem::exists(w.path("out")));
+}
+
+TEST_CASE("validation shards that cannot be used are refused before the first step") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  SECTION("token id past the vocabulary") {
+    write_shard(w.path("val/000.bin"), 5000, 400, 2);
+    require_error(train(w, c), ExitCode::data, {"val/000.bin", "remedy"});
+  }
+  SECTION("another tokenizer") {
+    write_training_manifest(w, 'a');
+    Manifest m = read_manifest(w.path("train/manifest.json"));
+    m.tokenizer_sha256 = std::string(64, 'b');
+    m.tokens = m.shards[0].tokens = 5000;
+    m.shards[0].sha256 = sha256_file(w.path("val/000.bin"));
+    write_manifest(w.path("val/manifest.json"), m);
+    require_error(train(w, c), ExitCode::data, {"data.val", std::string(64, 'b'), "remedy"});
+  }
+  CHECK_FALSE(std::filesystem::exists(w.path("out")));
+}
+
+TEST_CASE("two runs do not share a folder") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 100000;
+  const std::string config = write_config(w, "run.json", c);
+  Outcome second;
+  const auto intrude = [&](int first) {
+    second = run(bamtrain_command(config), threads(1));
+    kill(first, SIGUSR1);
+  };
+  const Outcome first = run_and(bamtrain_command(config), "\n1/100000 loss", intrude, threads(1));
+  CHECK(first.code == static_cast<int>(ExitCode::interrupted));
+  require_error(second, ExitCode::io, {w.path("out"), "process", "remedy"});
+}
+
+TEST_CASE("processes that rank 0 fails end with its exit code") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  std::filesystem::create_directories(w.path("out/something"));
+  const std::string config = write_config(w, "run.json", c);
+  for (int i = 0; i < 5; ++i) {
+    const Outcome o =
+        run(mpirun_command(2, bamtrain_command(config, {"checkpoint.resume=never"})), threads(1));
+    require_error(o, ExitCode::config, {"checkpoint.resume", "remedy"});
+  }
+}
+
+TEST_CASE("the data's place cannot change on resume") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  REQUIRE(train(w, c, {"train.stop_at=4"}).code == 0);
+  require_error(
+      train(w, c,
+            {"train.tokens_per_step=2048", "checkpoint.allow_change=[\"train.tokens_per_step\"]"}),
+      ExitCode::config, {"train.tokens_per_step", "never change"});
 }
 
 TEST_CASE("an out_dir that cannot be made is an error of its own, before training") {

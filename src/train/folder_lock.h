@@ -1,0 +1,22 @@
+#pragma once
+// One run per folder: two would mix their metrics and remove each other's checkpoints.
+
+#include <string>
+
+namespace bamtrain {
+
+/// Holds an advisory lock on the file FOLDER/.lock, which the system drops when the process ends
+/// however it ends. The file stays.
+class FolderLock {
+ public:
+  /// Error (ExitCode::io) where another process holds it, naming the process.
+  explicit FolderLock(const std::string& folder);
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+  ~FolderLock();
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace bamtrain
