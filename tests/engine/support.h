@@ -1,0 +1,59 @@
+#pragma once
+// What the tests of the engine share.
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/wrapper_cases.h"
+
+namespace bamtrain::engine {
+
+/// The engine's options are `o` while this lives.
+class With {
+ public:
+  explicit With(const Options& o) : before_(options()) { options() = o; }
+  ~With() { options() = before_; }
+  With(const With&) = delete;
+  With& operator=(const With&) = delete;
+
+ private:
+  Options before_;
+};
+
+inline std::filesystem::path source_folder() {
+  const char* root = std::getenv("BAMTRAIN_SOURCE");
+  return root == nullptr ? "." : root;
+}
+
+/// What the engine makes of a case of wrapper_cases.h.
+inline std::vector<uint32_t> run(const wrappers::Case& c) {
+  const GlobalArray<uint32_t> in(c.in);
+  GlobalArray<uint32_t> out(c.out_words);
+  const auto status =
+      device::launch(c.kernel, {}, {32, 1, 1}, c.shared_bytes, nullptr, in.data(), out.data());
+  require(status.ok(), status.message);
+  return out.values();
+}
+
+/// The largest error of a word that `tolerance` allows, where `expected` is right and, for mma,
+/// `magnitude` the sum of the absolute values of the terms. REQUIRES: finite values, not exact.
+inline double allowed(wrappers::Tolerance tolerance, double argument, double expected,
+                      double magnitude) {
+  const double relative = (0x1p-22 + 0x1p-24) * std::abs(expected);
+  switch (tolerance) {
+    case wrappers::Tolerance::mma:
+      return 0x1p-18 * magnitude;
+    case wrappers::Tolerance::exp2:
+      return relative;
+    case wrappers::Tolerance::log2:
+      return argument > 0.5 && argument < 2.0 ? 0x1p-22 + 0x1p-24 : relative;
+    case wrappers::Tolerance::exact:
+      break;
+  }
+  return 0.0;
+}
+
+}  // namespace bamtrain::engine
