@@ -51,6 +51,12 @@ def tokenize(bin_dir, wikitext, tokenizer):
 def train_and_evaluate(bin_dir, name, overrides):
     slug = name.replace(" + ", "-")
     result = OUT / f"{slug}.json"
+    asked = {"config": json.loads((ROOT / CONFIG).read_text()), "overrides": overrides}
+    made_of = OUT / f"{slug}.asked.json"
+    if result.exists() and made_of.exists() and json.loads(made_of.read_text()) != asked:
+        sys.exit(f"compare_priors.py: {result}: expected a result of today's {CONFIG}, found one of "
+                 f"another; remedy: remove {OUT}")
+    made_of.write_text(json.dumps(asked))
     if not result.exists():
         out_dir = OUT / "runs" / slug
         command = [bin_dir / "src/bamtrain", "--config", CONFIG, "--set", f"name={slug}", "--set",
@@ -111,6 +117,8 @@ def main():
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True,
                             capture_output=True, check=False).stdout.strip()
     report = ROOT / "bench/results/compare-wikitext2.md"
+    # Remarks are written by hand, below a line of their own: they stay.
+    remarks = report.read_text().partition("\n## Remarks\n")[2] if report.exists() else ""
     report.write_text(f"""# Perplexity against length, WikiText-2
 
 Validation perplexity of the last {first['last_tokens']} tokens of windows of each length, single
@@ -121,7 +129,7 @@ same at every length). The model of `{CONFIG}` trained at T 256 on {tokens:,} to
 
 Command: `scripts/compare_priors.py --wikitext DIR --tokenizer FILE`; commit {commit},
 {datetime.date.today()}, {cpu_name()}, {os.cpu_count()} cores.
-""")
+""" + (f"\n## Remarks\n{remarks}" if remarks else ""))
     print(f"written: {report.relative_to(ROOT)}")
 
 

@@ -33,6 +33,17 @@ say "building"
 scripts/build.sh
 bin=${BUILD:-build}
 
+# What lies in $out was made of one text: another one needs another folder.
+mkdir -p "$out"
+source="perl-doc"
+[ ${#texts[@]} -eq 0 ] || source=$(cat "${texts[@]}" | sha256sum | cut -d ' ' -f 1)
+if [ -f "$out/source" ] && [ "$(cat "$out/source")" != "$source" ]; then
+  echo "quickstart.sh: $out: expected what an earlier call made of this text, found another text;" \
+    "remedy: move $out elsewhere" >&2
+  exit 4
+fi
+echo "$source" > "$out/source"
+
 # Pieces of at most 64 KiB: many documents, each long enough for the longest evaluation.
 if [ ! -d "$out/text" ]; then
   say "collecting text in $out/text"

@@ -276,6 +276,11 @@ int parse_and_run(int argc, char** argv) {
       throw Error(ExitCode::usage, "eval", "options of eval alone: the checkpoint has its config",
                   "--config, --set or --resume before it", "remove them");
     }
+    const int processes = make_communicator()->size();
+    if (processes > 1) {
+      throw Error(ExitCode::usage, "eval", "one process", std::to_string(processes),
+                  "run it without mpirun");
+    }
     return run_eval(eval);
   }
   if (!resume.empty())

@@ -125,10 +125,14 @@ TEST_CASE("there is a golden model for every prior and scale") {
     priors.push_back(g.config.attention.prior.name);
     scales.push_back(g.config.attention.scale.name);
   }
-  for (const char* name : {"nope", "rope", "alibi", "bam", "learned", "sinusoidal"}) {
-    CHECK(std::count(priors.begin(), priors.end(), name) > 0);
+  for (const PriorInfo& prior : all_priors()) {
+    INFO(prior.name);
+    CHECK(std::count(priors.begin(), priors.end(), prior.name) > 0);
   }
-  CHECK(std::count(scales.begin(), scales.end(), "ssmax") > 0);
+  for (const ScaleInfo& scale : all_scales()) {
+    INFO(scale.name);
+    CHECK(std::count(scales.begin(), scales.end(), scale.name) > 0);
+  }
 }
 
 TEST_CASE("golden logits, losses and gradients in fp64") {

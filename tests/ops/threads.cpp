@@ -112,8 +112,8 @@ TEST_CASE("one product object serves a changing number of threads") {
 }
 
 TEST_CASE("the library's own threads change the bits of a product with a long inner dimension") {
-  // Why Matmul exists. Nothing depends on the library doing this: a version that does not is
-  // reported and passes.
+  // Why Matmul exists. Nothing depends on the library doing this: only where it was seen to, it
+  // must be seen again, so that this test cannot pass for another reason.
   bool differs = false;
   for (const Product& p : {Product{64, 16384, 64}, Product{128, 8192, 128}}) {
     const std::vector<double> one = p.with_threads(1, Dtype::f32, matmul_unguarded);
@@ -121,12 +121,15 @@ TEST_CASE("the library's own threads change the bits of a product with a long in
       differs = differs || p.with_threads(threads, Dtype::f32, matmul_unguarded) != one;
     }
   }
+  const dnnl_version_t* v = dnnl_version();
+  INFO("oneDNN " << v->major << "." << v->minor);
+#if defined(__x86_64__)
+  if (v->major == 2 && v->minor == 6 && __builtin_cpu_supports("avx512f")) CHECK(differs);
+#endif
   if (!differs) {
-    const dnnl_version_t* v = dnnl_version();
     WARN("oneDNN " << v->major << "." << v->minor << "." << v->patch
                    << " gives the same bits for any number of threads here");
   }
-  SUCCEED();
 }
 
 }  // namespace
