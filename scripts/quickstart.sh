@@ -25,6 +25,15 @@ if [ $# -gt 0 ]; then
   done
 fi
 
+if [ ${#texts[@]} -gt 0 ]; then
+  bytes=$(cat "${texts[@]}" | wc -c)
+  if [ "$bytes" -lt 1000000 ]; then
+    echo "quickstart.sh: --text: expected at least 1,000,000 bytes, enough for 4,096 pieces, found" \
+      "$bytes; remedy: give more text" >&2
+    exit 4
+  fi
+fi
+
 say() { printf '\n== %s\n' "$*"; }
 
 if [ ${#texts[@]} -eq 0 ]; then scripts/setup.sh perl-doc; else scripts/setup.sh; fi
@@ -44,7 +53,8 @@ if [ -f "$out/source" ] && [ "$(cat "$out/source")" != "$source" ]; then
 fi
 echo "$source" > "$out/source"
 
-# Pieces of at most 64 KiB: many documents, each long enough for the longest evaluation.
+# Pieces of at most 64 KiB: many documents, each long enough for the longest evaluation. A line
+# longer than a piece may be cut inside a character, which is then replaced.
 if [ ! -d "$out/text" ]; then
   say "collecting text in $out/text"
   rm -rf "$out/text.tmp"
@@ -68,13 +78,14 @@ fi
 
 if [ ! -f "$out/tokenizer.model" ]; then
   say "training a tokenizer of 4,096 pieces"
-  "$bin"/data_tools/bamdata train-tokenizer --document file --vocab 4096 \
+  "$bin"/data_tools/bamdata train-tokenizer --document file --invalid-utf8 replace --vocab 4096 \
     --output "$out/tokenizer.model" "$out"/text/*.txt
 fi
 
 if [ ! -d "$out/data" ]; then
   say "writing token shards to $out/data"
-  "$bin"/data_tools/bamdata tokenize --document file --tokenizer "$out/tokenizer.model" \
+  "$bin"/data_tools/bamdata tokenize --document file --invalid-utf8 replace \
+    --tokenizer "$out/tokenizer.model" \
     --val-fraction 0.05 --output "$out/data" "$out"/text/*.txt
 fi
 

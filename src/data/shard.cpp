@@ -104,7 +104,8 @@ ShardFormat ShardFormat::of_width(int width) {
 }
 
 Shard Shard::open(const std::string& path) {
-  FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // Without O_NONBLOCK a named pipe would be waited for instead of refused.
+  FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
     refuse(path, "a token shard", "no such file", "check the path, or make it with bamdata");
   }

@@ -159,6 +159,9 @@ TEST_CASE("a missing shard, and what is no file, are named") {
   CHECK(contains(message, "no such file"));
   CHECK(contains(error_of(ExitCode::data, [&] { Shard::open(folder.path()); }),
                  "not a regular file"));
+  const std::string pipe = folder.file("pipe.bin");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(contains(error_of(ExitCode::data, [&] { Shard::open(pipe); }), "not a regular file"));
 }
 
 TEST_CASE("each way a shard can be bad has its own message") {
