@@ -2,23 +2,12 @@
 
 #include <cmath>
 
+#include "core/element.h"
 #include "core/parallel.h"
 
 namespace bamtrain {
 
 namespace {
-
-/// Element access for either parameter dtype.
-double get(const Tensor& t, int64_t i) {
-  return t.dtype == Dtype::f64 ? t.ptr<double>()[i] : static_cast<double>(t.ptr<float>()[i]);
-}
-void put(const Tensor& t, int64_t i, double x) {
-  if (t.dtype == Dtype::f64) {
-    t.ptr<double>()[i] = x;
-  } else {
-    t.ptr<float>()[i] = static_cast<float>(x);
-  }
-}
 
 bool resolve_scale_bias(const ModelConfig& c, const ScaleInfo& scale) {
   const Options& o = c.attention.scale.options;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/checked.h"
+#include "core/element.h"
 #include "model/sequence.h"
 
 namespace bamtrain {
@@ -267,8 +268,7 @@ double Model::forward_backward(const int32_t* tokens, const int32_t* targets,
   embedding_backward(gradients);
   double sum = 0;
   for (int64_t n = 0; n < B_ * T_; ++n) {
-    sum += losses_.dtype == Dtype::f64 ? losses_.ptr<double>()[n]
-                                       : static_cast<double>(losses_.ptr<float>()[n]);
+    sum += get(losses_, n);
   }
   return sum;
 }
@@ -281,8 +281,7 @@ void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, i
   forward();
   head(1, nullptr);
   for (int64_t n = 0; n < b * t; ++n) {
-    losses[n] = losses_.dtype == Dtype::f64 ? losses_.ptr<double>()[n]
-                                            : static_cast<double>(losses_.ptr<float>()[n]);
+    losses[n] = get(losses_, n);
   }
 }
 

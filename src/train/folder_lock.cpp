@@ -23,8 +23,8 @@ FolderLock::FolderLock(const std::string& folder) {
     char holder[32] = {};
     const ssize_t n = ::read(descriptor_, holder, sizeof holder - 1);
     ::close(descriptor_);
-    // File systems without locks answer otherwise: the run goes on unprotected there.
     descriptor_ = -1;
+    // Any other answer comes from a file system that has no locks.
     if (reason != EWOULDBLOCK) return;
     throw Error(ExitCode::io, folder, "a folder that no other run is using",
                 n > 0 ? "the run of process " + std::string(holder, static_cast<size_t>(n))

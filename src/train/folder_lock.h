@@ -6,7 +6,7 @@
 namespace bamtrain {
 
 /// Holds an advisory lock on the file FOLDER/.lock, which the system drops when the process ends
-/// however it ends. The file stays.
+/// however it ends. The file stays. File systems that have no locks give no protection.
 class FolderLock {
  public:
   /// Error (ExitCode::io) where another process holds it, naming the process.

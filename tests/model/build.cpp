@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/element.h"
 #include "core/rng.h"
 #include "ops/cpu/cpu.h"
 #include "ops/reference/reference.h"
@@ -20,17 +21,6 @@ MechanismConfig mechanism(const Info& info, std::map<std::string, OptionValue> o
     c.options.set(name, std::move(value));
   }
   return c;
-}
-
-double get(const Tensor& t, int64_t i) {
-  return t.dtype == Dtype::f64 ? t.ptr<double>()[i] : static_cast<double>(t.ptr<float>()[i]);
-}
-void put(const Tensor& t, int64_t i, double x) {
-  if (t.dtype == Dtype::f64) {
-    t.ptr<double>()[i] = x;
-  } else {
-    t.ptr<float>()[i] = static_cast<float>(x);
-  }
 }
 
 double random_value(const Parameter& p, int64_t i) {

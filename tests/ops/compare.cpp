@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "catch.h"
+#include "core/element.h"
 #include "core/rng.h"
 #include "ops/cpu/matmul.h"
 #include "ops/reference/reference.h"
@@ -19,37 +20,6 @@ int64_t product(const std::vector<int64_t>& shape) {
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
   return n;
-}
-
-double get(const Tensor& t, int64_t offset) {
-  switch (t.dtype) {
-    case Dtype::f64:
-      return t.ptr<double>()[offset];
-    case Dtype::f32:
-      return static_cast<double>(t.ptr<float>()[offset]);
-    case Dtype::bf16:
-      return static_cast<double>(static_cast<float>(t.ptr<bf16>()[offset]));
-    case Dtype::i32:
-      return t.ptr<int32_t>()[offset];
-  }
-  return 0;
-}
-
-void put(const Tensor& t, int64_t offset, double x) {
-  switch (t.dtype) {
-    case Dtype::f64:
-      t.ptr<double>()[offset] = x;
-      break;
-    case Dtype::f32:
-      t.ptr<float>()[offset] = static_cast<float>(x);
-      break;
-    case Dtype::bf16:
-      t.ptr<bf16>()[offset] = bf16(static_cast<float>(x));
-      break;
-    case Dtype::i32:
-      t.ptr<int32_t>()[offset] = static_cast<int32_t>(x);
-      break;
-  }
 }
 
 /// Calls f(offset in memory, index in row-major order) for every element.
