@@ -14,6 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "launch.h"
+
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 
@@ -45,29 +47,10 @@
       &name##_key, sizeof(type) * (count), alignof(type), {__builtin_FILE(), __builtin_LINE()}))
 #endif
 
-struct CUstream_st;  // what cudaStream_t points to
-
 namespace bamtrain::device {
 
-using Stream = CUstream_st*;
 using SharedAddress = uint32_t;  // in bytes, of the shared state space
 constexpr uint32_t kWholeWarp = 0xFFFFFFFFu;
-
-struct Dim3 {
-  uint32_t x = 1, y = 1, z = 1;
-};
-
-/// The bits of bamtrain::bf16, as a type that a kernel may hold in shared memory.
-struct bf16 {
-  uint16_t bits;
-};
-
-/// What became of a launch: code 0, or the runtime's error code and its description.
-struct [[nodiscard]] LaunchStatus {
-  int code = 0;
-  const char* message = "";
-  bool ok() const { return code == 0; }
-};
 
 #ifdef __CUDACC__
 

@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <tuple>
+
+#include "core/error.h"
 
 namespace bamtrain::engine {
 
@@ -80,9 +83,20 @@ uint32_t pack_bf16(float low, float high);
 const char* run(Index grid, Index block, size_t shared_bytes, void (*entry)(void*), void* arguments,
                 size_t bytes);
 
+/// Whether launches are being recorded (see tests/engine/runtime.cpp) instead of run.
+bool recording();
+void record(std::function<void()> work);
+
 template <class... Parameters>
 const char* launch(void (*kernel)(Parameters...), Index grid, Index block, size_t shared_bytes,
                    Parameters... parameters) {
+  if (recording()) {
+    record([=] {
+      const char* refusal = launch(kernel, grid, block, shared_bytes, parameters...);
+      require(refusal == nullptr, "a recorded launch that a device accepts");
+    });
+    return nullptr;
+  }
   struct Call {
     void (*kernel)(Parameters...);
     std::tuple<Parameters...> parameters;

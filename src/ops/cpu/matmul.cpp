@@ -158,18 +158,6 @@ void* element(const Matrix& x, int64_t row, int64_t column) {
 
 }  // namespace
 
-Matrix matrix(const Tensor& t) {
-  require(t.rank == 2 && (t.stride[1] == 1 || t.shape[1] == 1), "a matrix with contiguous rows");
-  return {t.data, t.dtype, t.shape[0], t.shape[1], std::max(t.stride[0], t.shape[1]), false};
-}
-
-Matrix matrix_transposed(const Tensor& t) {
-  Matrix m = matrix(t);
-  std::swap(m.rows, m.columns);
-  m.transposed = true;
-  return m;
-}
-
 struct Matmul::Cache {
   std::map<Shape, Primitive> primitives;
   std::vector<Scratch> scratch;  // one per thread

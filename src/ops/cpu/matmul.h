@@ -8,21 +8,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/tensor.h"
+#include "ops/matrix.h"
 
 namespace bamtrain {
-
-/// A matrix operand: `rows` x `columns` at `data`, or the transpose of what is stored there.
-/// `ld` is the distance between stored rows in elements.
-struct Matrix {
-  void* data = nullptr;
-  Dtype dtype = Dtype::f32;
-  int64_t rows = 0, columns = 0, ld = 0;
-  bool transposed = false;  // stored as (columns, rows)
-};
-
-Matrix matrix(const Tensor& t);             // (rows, columns), rows may be strided
-Matrix matrix_transposed(const Tensor& t);  // its transpose
 
 /// C = A B (+ bias over columns), or C += A B. Same dtype f32 or bf16 for A and B; C f32 or bf16;
 /// bias f32 or null. Products are accumulated in fp32 within one oneDNN call.

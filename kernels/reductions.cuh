@@ -1,0 +1,50 @@
+#pragma once
+// Sums and maxima over a warp or a block, the same in every lane and in the same order always.
+
+#include "device.cuh"
+
+namespace bamtrain::kernels {
+
+/// All lanes of the warp call. T: float or double.
+template <class T>
+BAMTRAIN_DEVICE T warp_sum(T x) {
+  BAMTRAIN_UNROLL
+  for (int distance = 16; distance > 0; distance /= 2) {
+    x += device::shuffle_xor(device::kWholeWarp, x, distance);
+  }
+  return x;
+}
+BAMTRAIN_DEVICE float warp_max(float x) {
+  BAMTRAIN_UNROLL
+  for (int distance = 16; distance > 0; distance /= 2) {
+    x = fmaxf(x, device::shuffle_xor(device::kWholeWarp, x, distance));
+  }
+  return x;
+}
+
+/// All threads of a one-dimensional block of kWarps warps call. `scratch`: kWarps elements of
+/// shared memory, which a barrier separates from their earlier use.
+template <int kWarps, class T>
+BAMTRAIN_DEVICE T block_sum(T x, T (&scratch)[kWarps]) {
+  const int thread = static_cast<int>(device::thread_index().x);
+  x = warp_sum(x);
+  if (thread % 32 == 0) scratch[thread / 32] = x;
+  device::barrier();
+  T total = scratch[0];
+  BAMTRAIN_UNROLL
+  for (int w = 1; w < kWarps; ++w) total += scratch[w];
+  return total;
+}
+template <int kWarps>
+BAMTRAIN_DEVICE float block_max(float x, float (&scratch)[kWarps]) {
+  const int thread = static_cast<int>(device::thread_index().x);
+  x = warp_max(x);
+  if (thread % 32 == 0) scratch[thread / 32] = x;
+  device::barrier();
+  float highest = scratch[0];
+  BAMTRAIN_UNROLL
+  for (int w = 1; w < kWarps; ++w) highest = fmaxf(highest, scratch[w]);
+  return highest;
+}
+
+}  // namespace bamtrain::kernels

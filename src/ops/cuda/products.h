@@ -1,0 +1,39 @@
+#pragma once
+// Matrix products on the device. products.cpp: cuBLASLt; tests/engine/products.cpp: loops on the
+// CPU.
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/launch.h"
+#include "ops/matrix.h"
+
+namespace bamtrain::cuda {
+
+/// Products with fp32 accumulation. The algorithm of a shape is chosen at its first use, by the
+/// library's own estimate and not by the clock, and kept: the same device and library give the same
+/// bits.
+class Products {
+ public:
+  /// Error (ExitCode::device) where the library is absent or refuses.
+  Products();
+  ~Products();
+  Products(const Products&) = delete;
+  Products& operator=(const Products&) = delete;
+
+  /// Scratch of this many bytes, for set_workspace.
+  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
+  void set_workspace(void* workspace) { workspace_ = workspace; }
+
+  /// c = a b, or c += a b. a, b: both f32 or both bf16; c: f32, or as they are. c is not
+  /// transposed.
+  void multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate,
+                device::Stream stream);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+  void* workspace_ = nullptr;
+};
+
+}  // namespace bamtrain::cuda

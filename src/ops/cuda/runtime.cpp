@@ -1,0 +1,133 @@
+#include "ops/cuda/runtime.h"
+
+#include <cuda_runtime.h>
+
+#include "core/error.h"
+
+namespace bamtrain::cuda {
+
+namespace {
+
+[[noreturn]] void fail(cudaError_t error, const std::string& expected, const std::string& remedy) {
+  throw Error(ExitCode::device, "CUDA", expected,
+              std::string(cudaGetErrorString(error)) + " (" + cudaGetErrorName(error) + ")",
+              remedy);
+}
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  fail(error, what,
+       "an error of a kernel shows at a later call: run with CUDA_LAUNCH_BLOCKING=1, or under "
+       "compute-sanitizer");
+}
+
+}  // namespace
+
+int device_count() {
+  int count = 0;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+DeviceProperties open_device(int index) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    fail(error, "a driver and a GPU",
+         "install NVIDIA's driver (nvidia-smi must list the GPU), or set device to \"cpu\"");
+  }
+  if (index >= count) {
+    throw Error(ExitCode::device, "CUDA", "device " + std::to_string(index),
+                std::to_string(count) + " devices",
+                "start no more processes on a node than it has GPUs, and see CUDA_VISIBLE_DEVICES");
+  }
+  cudaDeviceProp p = {};
+  check(cudaGetDeviceProperties(&p, index), "the properties of the device");
+  if (p.major < 8) {
+    throw Error(ExitCode::device, p.name, "compute capability 8.0 or later",
+                std::to_string(p.major) + "." + std::to_string(p.minor),
+                "use a GPU of the Ampere generation or later, or set device to \"cpu\"");
+  }
+  check(cudaSetDevice(index), "the device");
+  return {p.name, p.major, p.minor, static_cast<int64_t>(p.totalGlobalMem)};
+}
+
+void* allocate(int64_t bytes) {
+  void* memory = nullptr;
+  if (const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes));
+      error != cudaSuccess) {
+    (void)cudaGetLastError();
+    fail(error, std::to_string(bytes >> 20) + " MiB of device memory",
+         "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes");
+  }
+  check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "a zeroed allocation");
+  return memory;
+}
+
+void release(void* memory) { (void)cudaFree(memory); }
+
+int64_t free_memory() {
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "the device's free memory");
+  return static_cast<int64_t>(free);
+}
+
+WorkStream::WorkStream() {
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+}
+WorkStream::~WorkStream() { (void)cudaStreamDestroy(stream_); }
+
+void fill_zero(void* to, int64_t bytes, Stream stream) {
+  check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), stream), "a fill with zeros");
+}
+
+void upload(void* to, const void* from, int64_t bytes, Stream stream) {
+  // From pageable memory the call returns when the source has been read.
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream),
+        "a copy to the device");
+}
+
+void download(void* to, const void* from, int64_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream),
+        "a copy from the device");
+  synchronize(stream);
+}
+
+void synchronize(Stream stream) { check(cudaStreamSynchronize(stream), "work without errors"); }
+
+void check(device::LaunchStatus status, const char* what) {
+  if (status.ok()) return;
+  require(status.code != device::LaunchStatus::kRefused, status.message);
+  throw Error(ExitCode::device, what, "a launch", status.message,
+              "build for this GPU's architecture, or report it");
+}
+
+struct Recording::State {
+  cudaGraphExec_t executable = nullptr;
+  ~State() {
+    if (executable != nullptr) (void)cudaGraphExecDestroy(executable);
+  }
+};
+
+Recording::Recording() : state_(std::make_unique<State>()) {}
+Recording::~Recording() = default;
+Recording::Recording(Recording&&) noexcept = default;
+Recording& Recording::operator=(Recording&&) noexcept = default;
+
+void Recording::begin(Stream stream) {
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+        "the begin of a recording");
+}
+
+void Recording::end(Stream stream) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream, &graph), "the end of a recording");
+  const cudaError_t error = cudaGraphInstantiate(&state_->executable, graph, 0);
+  (void)cudaGraphDestroy(graph);
+  check(error, "an executable recording");
+}
+
+void Recording::replay(Stream stream) const {
+  require(state_->executable != nullptr, "a recording before its replay");
+  check(cudaGraphLaunch(state_->executable, stream), "the replay of a recording");
+}
+
+}  // namespace bamtrain::cuda

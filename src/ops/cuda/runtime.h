@@ -1,0 +1,80 @@
+#pragma once
+// What the host side of the CUDA backend asks of the machine besides kernels and products: a
+// device, memory, transfers, one stream, recorded work. runtime.cpp answers with the CUDA runtime;
+// tests/engine/runtime.cpp answers on the CPU, beside the engine that runs the kernels there.
+//
+// Failures are Errors (ExitCode::device) with the runtime's own text.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/launch.h"
+
+namespace bamtrain::cuda {
+
+using device::Stream;
+
+/// Devices that this process can see: 0 without a driver.
+int device_count();
+
+struct DeviceProperties {
+  std::string name;          // "NVIDIA H200"
+  int major = 0, minor = 0;  // compute capability
+  int64_t memory = 0;        // bytes, in all
+};
+
+/// Makes device `index` the one that everything below uses. Error where there is no driver, no such
+/// device, or none of compute capability 8.0 or later.
+DeviceProperties open_device(int index);
+
+/// Zero-filled, aligned to 256 bytes.
+void* allocate(int64_t bytes);
+void release(void* memory);
+/// Bytes that allocate() could still give.
+int64_t free_memory();
+
+/// The stream of all work; operations on it run one after another.
+class WorkStream {
+ public:
+  WorkStream();
+  ~WorkStream();
+  WorkStream(const WorkStream&) = delete;
+  WorkStream& operator=(const WorkStream&) = delete;
+  Stream get() const { return stream_; }
+
+ private:
+  Stream stream_ = nullptr;
+};
+
+void fill_zero(void* to, int64_t bytes, Stream stream);
+/// `from` is host memory and may be reused when the call returns.
+void upload(void* to, const void* from, int64_t bytes, Stream stream);
+/// Waits for the stream; `to` is host memory.
+void download(void* to, const void* from, int64_t bytes, Stream stream);
+/// Waits for the stream. An error of earlier work shows here at the latest.
+void synchronize(Stream stream);
+
+/// Throws where a launch failed or was refused; `what`: the operation.
+void check(device::LaunchStatus status, const char* what);
+
+/// Work recorded once and replayed at the cost of one launch: kernels, products and fill_zero on
+/// one stream, with the arguments that they had. Transfers cannot be recorded.
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(Recording&&) noexcept;
+  Recording& operator=(Recording&&) noexcept;
+
+  void begin(Stream stream);
+  void end(Stream stream);
+  /// REQUIRES: begin and end.
+  void replay(Stream stream) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bamtrain::cuda

@@ -1,0 +1,73 @@
+// The products of the CUDA backend beside the engine: plain loops with fp32 accumulation.
+
+#include "ops/cuda/products.h"
+
+#include <vector>
+
+#include "engine/calls.h"
+
+namespace bamtrain::cuda {
+
+namespace {
+
+float read(const Matrix& m, int64_t row, int64_t column) {
+  const int64_t at = m.transposed ? column * m.ld + row : row * m.ld + column;
+  if (m.dtype == Dtype::f32) return static_cast<const float*>(m.data)[at];
+  return static_cast<float>(static_cast<const bf16*>(m.data)[at]);
+}
+
+/// A row-major copy: the loops then run over neighbours.
+std::vector<float> dense(const Matrix& m) {
+  std::vector<float> out;
+  out.reserve(static_cast<size_t>(m.rows * m.columns));
+  for (int64_t i = 0; i < m.rows; ++i) {
+    for (int64_t j = 0; j < m.columns; ++j) out.push_back(read(m, i, j));
+  }
+  return out;
+}
+
+void run(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate) {
+  const std::vector<float> left = dense(a), right = dense(b);
+  std::vector<float> row(static_cast<size_t>(c.columns));
+  for (int64_t i = 0; i < c.rows; ++i) {
+    row.assign(row.size(), 0.0f);
+    for (int64_t k = 0; k < a.columns; ++k) {
+      const float factor = left[static_cast<size_t>(i * a.columns + k)];
+      const float* from = right.data() + k * c.columns;
+      for (size_t j = 0; j < row.size(); ++j) row[j] += factor * from[j];
+    }
+    for (int64_t j = 0; j < c.columns; ++j) {
+      const float sum = row[static_cast<size_t>(j)];
+      if (c.dtype == Dtype::f32) {
+        float& to = static_cast<float*>(c.data)[i * c.ld + j];
+        to = accumulate ? to + sum : sum;
+      } else {
+        bf16& to = static_cast<bf16*>(c.data)[i * c.ld + j];
+        to = bf16(accumulate ? static_cast<float>(to) + sum : sum);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+struct Products::State {};
+
+Products::Products() = default;
+Products::~Products() = default;
+
+void Products::multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate,
+                        device::Stream) {
+  require(workspace_ != nullptr, "a workspace before the first product");
+  require(a.dtype == b.dtype && (c.dtype == Dtype::f32 || c.dtype == a.dtype) && !c.transposed &&
+              a.columns == b.rows && c.rows == a.rows && c.columns == b.columns,
+          "operands of one type and matching shapes");
+  const auto work = [=] { run(c, a, b, accumulate); };
+  if (engine::recording()) {
+    engine::record(work);
+  } else {
+    work();
+  }
+}
+
+}  // namespace bamtrain::cuda

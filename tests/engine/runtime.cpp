@@ -1,0 +1,100 @@
+// The runtime of the CUDA backend beside the engine: memory that the checker knows, transfers by
+// assignment, recorded work as a list of calls.
+
+#include "ops/cuda/runtime.h"
+
+#include <cstring>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "engine/calls.h"
+#include "engine/engine.h"
+
+namespace bamtrain {
+
+namespace engine {
+
+namespace {
+std::vector<std::function<void()>>* recorded = nullptr;  // null while nothing is recorded
+}
+
+bool recording() { return recorded != nullptr; }
+void record(std::function<void()> work) { recorded->push_back(std::move(work)); }
+
+}  // namespace engine
+
+namespace cuda {
+
+namespace {
+
+/// What a device refuses while it records.
+void require_no_recording() {
+  require(!engine::recording(), "no transfer, allocation or wait while work is recorded");
+}
+
+}  // namespace
+
+int device_count() { return 1; }
+
+DeviceProperties open_device(int index) {
+  require(index == 0, "the engine, device 0");
+  return {"the CPU engine", 8, 0, int64_t{1} << 30};
+}
+
+void* allocate(int64_t bytes) {
+  require_no_recording();
+  void* memory = engine::global_allocate(static_cast<size_t>(bytes));
+  std::memset(memory, 0, static_cast<size_t>(bytes));
+  return memory;
+}
+void release(void* memory) { engine::global_free(memory); }
+int64_t free_memory() { return int64_t{1} << 30; }
+
+WorkStream::WorkStream() = default;
+WorkStream::~WorkStream() = default;
+
+void fill_zero(void* to, int64_t bytes, Stream) {
+  const auto work = [=] { std::memset(to, 0, static_cast<size_t>(bytes)); };
+  if (engine::recording()) {
+    engine::record(work);
+  } else {
+    work();
+  }
+}
+
+void upload(void* to, const void* from, int64_t bytes, Stream) {
+  require_no_recording();
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+void download(void* to, const void* from, int64_t bytes, Stream) {
+  require_no_recording();
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+void synchronize(Stream) { require_no_recording(); }
+
+void check(device::LaunchStatus status, const char* what) {
+  require(status.ok(), (std::string(what) + ": " + status.message).c_str());
+}
+
+struct Recording::State {
+  std::vector<std::function<void()>> work;
+};
+
+Recording::Recording() : state_(std::make_unique<State>()) {}
+Recording::~Recording() = default;
+Recording::Recording(Recording&&) noexcept = default;
+Recording& Recording::operator=(Recording&&) noexcept = default;
+
+void Recording::begin(Stream) {
+  require(!engine::recording() && state_->work.empty(), "one recording at a time");
+  engine::recorded = &state_->work;
+}
+void Recording::end(Stream) { engine::recorded = nullptr; }
+void Recording::replay(Stream) const {
+  require(!state_->work.empty(), "a recording before its replay");
+  for (const auto& work : state_->work) work();
+}
+
+}  // namespace cuda
+}  // namespace bamtrain
