@@ -36,9 +36,16 @@ class ProfiledBackend final : public Backend {
   const char* name() const override { return inner_->name(); }
   Dtype parameter_dtype() const override { return inner_->parameter_dtype(); }
   void plan(Arena& arena, const WorkspaceShape& w) override { inner_->plan(arena, w); }
+  MemorySource& memory() override { return inner_->memory(); }
+  void upload(Tensor dst, const void* src) override;
+  void download(void* dst, Tensor src) override;
+  void synchronize() override { inner_->synchronize(); }
+  /// Not recorded: every operation is timed.
+  void repeat(int64_t, const std::function<void()>& work) override { work(); }
   void zero(Tensor x) override;
   void add(Tensor dst, Tensor src) override;
   void convert(Tensor dst, Tensor src) override;
+  void sum(Tensor total, Tensor x) override;
   double squared_norm(Tensor x) override;
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
                          Tensor position_table) override;
@@ -54,6 +61,14 @@ class ProfiledBackend final : public Backend {
   void activation_forward(Tensor out, Tensor in, MlpKind kind) override;
   void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override;
   void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override;
+  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override;
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+                      std::span<const Tensor> theta) override;
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+                     std::span<const Tensor> theta) override;
+  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
+                      const ScaleInfo& info, const Options& options,
+                      std::span<const Tensor> theta) override;
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override;
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                           const Attention& a) override;

@@ -20,6 +20,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "ops/cpu/cpu.h"
+#include "ops/host_copy.h"
 #include "profile.h"
 #include "rates.h"
 #include "train/optimizer.h"
@@ -55,14 +56,17 @@ int main(int argc, char** argv) try {
   Model model(c.model, std::max(T, c.data.sequence_length), *backend, A);
   Optimizer optimizer(c.optimizer, model.parameters(), *backend);
   Arena arena;
-  Tensor masters, gradients;
+  Tensor masters, gradients, loss_sum;
   arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
   arena.add("gradients.lanes", &gradients, Dtype::f32, {model.parameters().elements()});
+  arena.add("batch.loss", &loss_sum, Dtype::f64, {1});
   optimizer.plan(arena);
   model.plan(arena, B, T, ModelUse::training);
-  arena.commit();
+  arena.commit(backend->memory());
   for (const Parameter& p : model.parameters().all()) {
-    initialize(p, c.model, c.data.sequence_length, 1, masters.slice(0, p.offset, p.size));
+    HostCopy part(*backend, masters.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
+    initialize(p, c.model, c.data.sequence_length, 1, part.tensor());
+    part.upload();
   }
   model.set_masters(masters);
 
@@ -79,8 +83,10 @@ int main(int argc, char** argv) try {
     const double start = now();
     model.refresh();
     backend->zero(gradients);
-    loss = model.forward_backward(tokens.data(), tokens.data() + 1, c.data.document_start,
-                                  1 / static_cast<double>(B * T), gradients);
+    backend->zero(loss_sum);
+    model.forward_backward(tokens.data(), tokens.data() + 1, c.data.document_start,
+                           1 / static_cast<double>(B * T), gradients, loss_sum);
+    backend->download(&loss, loss_sum);
     const double norm = std::sqrt(backend->squared_norm(gradients));
     optimizer.step(step + 1, 1e-4, optimizer.clip_factor(norm), masters, gradients);
     if (step > 0) times.push_back(now() - start);

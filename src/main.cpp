@@ -17,6 +17,7 @@
 #include "dist/communicator.h"
 #include "eval/perplexity.h"
 #include "ops/cpu/cpu.h"
+#include "ops/host_copy.h"
 #include "train/progress.h"
 #include "train/run_files.h"
 #include "train/signals.h"
@@ -39,11 +40,19 @@ struct EvalArguments {
   int64_t last_tokens = 0, max_tokens = 0;
 };
 
-std::unique_ptr<Backend> make_backend(DeviceKind device) {
+/// `local_rank`: this process among those of its node, each of which takes a GPU of its own.
+std::unique_ptr<Backend> make_backend(DeviceKind device, int local_rank) {
+#ifdef BAMTRAIN_CUDA
+  if (device == DeviceKind::cuda || (device == DeviceKind::automatic && cuda_devices() > 0)) {
+    return make_cuda_backend(local_rank);
+  }
+#else
+  static_cast<void>(local_rank);
   if (device == DeviceKind::cuda) {
     throw Error(ExitCode::device, "device", "auto or cpu in this build", "cuda",
                 "build bamtrain with CUDA, or set device to auto");
   }
+#endif
   return make_cpu_backend();
 }
 
@@ -129,8 +138,11 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   Arena arena;
   Tensor masters;
   arena.add("weights.masters", &masters, Dtype::f32, {layout.elements()});
-  arena.commit();
-  read_tensors(SafetensorsFile::open(checkpoint.model_file()), model_tensors(layout, masters));
+  arena.commit(backend->memory());
+  HostCopy host(*backend, masters, HostCopy::Contents::undefined);
+  read_tensors(SafetensorsFile::open(checkpoint.model_file()),
+               model_tensors(layout, host.tensor()));
+  host.upload();
 
   const Dtype activations = arguments.precision.empty()     ? activation_dtype(c.train.precision)
                             : arguments.precision == "bf16" ? Dtype::bf16

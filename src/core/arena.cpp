@@ -1,9 +1,6 @@
 #include "core/arena.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <map>
 
@@ -13,12 +10,10 @@ namespace bamtrain {
 
 namespace {
 constexpr int64_t kAlignment = 64;  // one cache line, one AVX-512 vector
-constexpr const char* kRemedy =
-    "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes";
 }  // namespace
 
 Arena::~Arena() {
-  if (memory_) munmap(memory_, static_cast<size_t>(total_));
+  if (memory_) source_->release(memory_, total_);
 }
 
 void Arena::add(const std::string& name, Tensor* target, Dtype dtype,
@@ -34,32 +29,11 @@ void Arena::add(const std::string& name, Tensor* target, Dtype dtype,
   total_ = checked_add(total_, bytes, "memory plan: " + name);
 }
 
-void Arena::check_fits() const {
-  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  rlimit limit = {};
-  getrlimit(RLIMIT_AS, &limit);
-  const bool limited =
-      limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < static_cast<rlim_t>(machine);
-  const int64_t room = limited ? static_cast<int64_t>(limit.rlim_cur) : machine;
-  if (total_ <= room) return;
-  throw Error(ExitCode::device, "memory plan",
-              fmt::format("at most {} MiB, {}", room >> 20,
-                          limited ? "the limit of this process" : "all that the machine has"),
-              fmt::format("{} MiB", total_ >> 20), kRemedy);
-}
-
-void Arena::commit() {
+void Arena::commit(MemorySource& source) {
   require(memory_ == nullptr, "a single Arena::commit");
   if (total_ == 0) return;
-  check_fits();
-  void* p = mmap(nullptr, static_cast<size_t>(total_), PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) {
-    throw Error(ExitCode::device, "memory plan", fmt::format("{} MiB", total_ >> 20),
-                "an allocation the system refused", kRemedy);
-  }
-  madvise(p, static_cast<size_t>(total_), MADV_HUGEPAGE);  // advice only: failure costs speed
-  memory_ = static_cast<char*>(p);
+  memory_ = static_cast<char*>(source.allocate(total_));
+  source_ = &source;
   for (Entry& e : entries_) e.target->data = memory_ + e.offset;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/memory_source.h"
 #include "core/tensor.h"
 
 namespace bamtrain {
@@ -34,10 +35,9 @@ class Arena {
   void add(const std::string& name, Tensor* target, Dtype dtype,
            std::initializer_list<int64_t> dims);
 
-  /// Takes the memory. Error (ExitCode::device) where the system has too little.
-  void commit();
-  /// Error (ExitCode::device) where the plan exceeds the machine's memory or the process's limit.
-  void check_fits() const;
+  /// Takes the memory. Error (ExitCode::device) where the source has too little. The source must
+  /// outlive the arena.
+  void commit(MemorySource& source = host_memory());
 
   int64_t total_bytes() const { return total_; }
   const std::vector<Entry>& entries() const { return entries_; }
@@ -49,6 +49,7 @@ class Arena {
   std::vector<Entry> entries_;
   int64_t total_ = 0;
   char* memory_ = nullptr;
+  MemorySource* source_ = nullptr;
 };
 
 }  // namespace bamtrain

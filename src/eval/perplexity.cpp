@@ -40,7 +40,7 @@ class Evaluator {
         batch_(std::max<int64_t>(1, kBatchTokens / length)),
         model_(config, training_length, backend, activations) {
     model_.plan(arena_, batch_, length, ModelUse::evaluation);
-    arena_.commit();
+    arena_.commit(backend.memory());
     model_.set_masters(masters);
     model_.refresh();
   }

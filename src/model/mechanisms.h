@@ -1,6 +1,6 @@
 #pragma once
-// Prior and scale of a model in the form that attention reads: tables over (head, distance) and
-// (head, visible keys), and the way back from their gradients to the parameters.
+// Prior and scale of a model in the form that attention reads: tables over (head, distance), scales
+// over rows, and the way back from their gradients to the parameters.
 
 #include <string>
 #include <vector>
@@ -14,43 +14,24 @@
 
 namespace bamtrain {
 
-/// One layer's parameters of a mechanism as doubles, and their gradients on the way back.
-class MechanismValues {
- public:
-  /// Reads the named parameters from a flat buffer of masters.
-  MechanismValues(const ParameterLayout& layout, const std::vector<std::string>& names,
-                  const Tensor& masters);
-
-  const double* const* theta() const { return pointers_.data(); }
-  double* const* gradients() { return gradient_pointers_.data(); }
-  /// Adds the gathered gradients of trained parameters to a flat buffer of gradients.
-  void add_gradients(const Tensor& flat) const;
-
- private:
-  const ParameterLayout& layout_;
-  std::vector<std::string> names_;
-  std::vector<std::vector<double>> values_, gradients_;
-  std::vector<const double*> pointers_;
-  std::vector<double*> gradient_pointers_;
-};
-
 /// The prior and the scale of every layer.
 class Mechanisms {
  public:
-  Mechanisms(const ModelConfig& config, const ParameterLayout& layout, Dtype parameter_dtype);
+  Mechanisms(const ModelConfig& config, const ParameterLayout& layout, Backend& backend);
 
   void plan(Arena& arena, int64_t B, int64_t T, bool training);
 
   /// Forms tables from the masters: once whenever they change. REQUIRES: planned and committed.
   void refresh(const Tensor& masters);
 
-  /// Sets the prior's and the scale's part of `a` for a layer. `first_key` (B, T) must be set.
+  /// Sets the prior's and the scale's part of `a` for a layer, from `first_key` (B, T) of `a` and
+  /// the masters of the last refresh.
   void attach(int64_t layer, Attention& a);
   /// Where the backward pass of attention writes; absent parts stay empty.
   void attach(AttentionGradients& g) const;
   /// Adds what dtable and dscale of this layer give to the mechanisms' parameters.
   void backward(int64_t layer, const AttentionGradients& g, const Attention& a,
-                const Tensor& masters, const Tensor& gradients);
+                const Tensor& gradients);
 
   bool rotary() const { return prior_.family == Family::rotary; }
   const Tensor& cosine() const { return cosine_; }
@@ -60,27 +41,35 @@ class Mechanisms {
   const Tensor& position_table() const { return position_table_; }
 
  private:
-  std::vector<std::string> names(const std::vector<MechanismParameter>& list, const char* kind,
-                                 int64_t layer) const;
-  void fill_scale(const Attention& a, const Tensor& by_length) const;
+  /// A mechanism's parameters, one list per layer.
+  using Names = std::vector<std::vector<std::string>>;
+
+  Names names(const std::vector<MechanismParameter>& list, const char* kind) const;
+  /// The parts of a flat buffer that hold these parameters, in order; with `trained_only`, the
+  /// others are empty. Good until the next call.
+  std::span<const Tensor> views(const Tensor& flat, const std::vector<std::string>& names,
+                                bool trained_only, std::vector<Tensor>& out) const;
+  void upload_constants();
 
   ModelConfig config_;
   const ParameterLayout& layout_;
+  Backend& backend_;
   const PriorInfo& prior_;
   const ScaleInfo& scale_;
-  std::vector<MechanismParameter> prior_parameters_, scale_parameters_;
-  Dtype dtype_;
+  Names prior_names_, scale_names_;
   bool scale_bias_ = false;
   bool shared_table_ = false;  // one table for all layers
+  bool constants_ready_ = false;
   int64_t T_ = 0;
+  std::vector<Tensor> theta_, dtheta_;  // of the operation at hand
 
-  Tensor tables_;           // (L or 1, H, T) P
-  Tensor scale_by_length_;  // (L, H, T + 1) P: t at n visible keys
-  Tensor scale_rows_;       // (B, H, T) P: t of the layer at hand
-  Tensor dtable_;           // (H, T) P
-  Tensor dscale_;           // (B, H, T) P
-  Tensor cosine_, sine_;    // (T, D/2) P
-  Tensor position_table_;   // (T, C) P
+  Tensor masters_;         // of the last refresh
+  Tensor tables_;          // (L or 1, H, T) P
+  Tensor scale_rows_;      // (B, H, T) P: t of the layer at hand
+  Tensor dtable_;          // (H, T) P
+  Tensor dscale_;          // (B, H, T) P
+  Tensor cosine_, sine_;   // (T, D/2) P
+  Tensor position_table_;  // (T, C) P
 };
 
 }  // namespace bamtrain

@@ -12,6 +12,8 @@ namespace {
 // Bytes of fp32 logits that exist at a time: large enough for the products to run at full speed.
 constexpr int64_t kLogitBytes = int64_t{64} << 20;
 constexpr int64_t kSmallestChunk = 64;
+// Rows of logits begin at multiples of this many elements, whatever the vocabulary.
+constexpr int64_t kLogitAlignment = 64;
 }  // namespace
 
 Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backend,
@@ -20,7 +22,7 @@ Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backen
       backend_(backend),
       dtype_(activations),
       layout_(config, sequence_length),
-      mechanisms_(config, layout_, backend.parameter_dtype()) {}
+      mechanisms_(config, layout_, backend) {}
 
 void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   const bool training = use == ModelUse::training;
@@ -30,6 +32,9 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   const int64_t Q = config_.heads * config_.head_dim(), V = config_.vocab, H = config_.heads;
   max_B_ = B;
   max_T_ = T;
+  host_first_key_.resize(static_cast<size_t>(N));
+  host_positions_.resize(static_cast<size_t>(N));
+  host_losses_.resize(static_cast<size_t>(N) * size_of(P));
   chunk_ = std::min(N, std::max(kSmallestChunk, kLogitBytes / (4 * V) / 64 * 64));
 
   if (A != P) arena.add("weights.compute", &compute_, A, {layout_.elements()});
@@ -55,10 +60,10 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   arena.add("activations.final", &final_, A, {N, C});
   arena.add("activations.norm", &norm_, A, {N, C});
   arena.add("activations.stats", &stats_, P, {N, 2});
-  arena.add("head.logits", &logits_, P, {chunk_, V});
+  arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
   arena.add("head.losses", &losses_, P, {N});
   if (training) {
-    if (A != P) arena.add("head.dlogits", &dlogits_, A, {chunk_, V});
+    if (A != P) arena.add("head.dlogits", &dlogits_, A, {chunk_, logits_stride()});
     arena.add("gradients.stream", &dstream_, A, {N, C});
     arena.add("gradients.norm", &dnorm_, A, {N, C});
     arena.add("gradients.qkv", &dqkv_, A, {N, W});
@@ -66,7 +71,19 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
     arena.add("gradients.activation", &dactivation_, A, {N, F});
   }
   mechanisms_.plan(arena, B, T, training);
-  backend_.plan(arena, {B, T, H, config_.kv_heads, config_.head_dim(), C, training});
+  backend_.plan(arena, {.B = B,
+                        .T = T,
+                        .H = H,
+                        .K = config_.kv_heads,
+                        .D = config_.head_dim(),
+                        .C = C,
+                        .backward = training,
+                        .hidden = hidden_width(),
+                        .V = V});
+}
+
+int64_t Model::logits_stride() const {
+  return ceil_div(config_.vocab, kLogitAlignment) * kLogitAlignment;
 }
 
 void Model::refresh() {
@@ -88,12 +105,15 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   if (!config_.attention.document_mask) document_start.reset();
   B_ = B;
   T_ = T;
-  std::copy_n(tokens, B * T, tokens_.ptr<int32_t>());
-  if (targets) std::copy_n(targets, B * T, targets_.ptr<int32_t>());
   for (int64_t b = 0; b < B; ++b) {
     lay_out_sequence(tokens + b * T, T, document_start, config_.attention.window,
-                     first_key_.ptr<int32_t>() + b * T, positions_.ptr<int32_t>() + b * T);
+                     host_first_key_.data() + b * T, host_positions_.data() + b * T);
   }
+  const auto batch = [&](const Tensor& t) { return Tensor(t.data, t.dtype, {B * T}); };
+  backend_.upload(batch(tokens_), tokens);
+  if (targets) backend_.upload(batch(targets_), targets);
+  backend_.upload(batch(first_key_), host_first_key_.data());
+  backend_.upload(batch(positions_), host_positions_.data());
 }
 
 Attention Model::attention_of(int64_t l) {
@@ -175,8 +195,11 @@ void Model::head(double scale, const Tensor* gradients) {
   const Tensor w = weight(head_name());
   for (int64_t begin = 0; begin < N; begin += chunk_) {
     const int64_t R = std::min(chunk_, N - begin);
-    const Tensor x = norm_.slice(0, begin, R), z = logits_.slice(0, 0, R);
-    const Tensor dz = !gradients ? Tensor() : dlogits_ ? dlogits_.slice(0, 0, R) : z;
+    const auto of_chunk = [&](const Tensor& t) {
+      return t.slice(0, 0, R).slice(1, 0, config_.vocab);
+    };
+    const Tensor x = norm_.slice(0, begin, R), z = of_chunk(logits_);
+    const Tensor dz = !gradients ? Tensor() : dlogits_ ? of_chunk(dlogits_) : z;
     backend_.linear_forward(z, x, w, {});
     backend_.cross_entropy(losses_.slice(0, begin, R), dz, z, targets_.slice(0, begin, R), scale);
     if (!gradients) continue;
@@ -230,7 +253,7 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   mechanisms_.attach(g);
   backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
                               rows(x.attention).reshaped({B_, T_, H, D}), x.lse, a);
-  mechanisms_.backward(l, g, a, masters_, gradients);
+  mechanisms_.backward(l, g, a, gradients);
   if (mechanisms_.rotary()) {
     backend_.rotate(g.dq, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
     backend_.rotate(g.dk, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
@@ -254,23 +277,22 @@ void Model::embedding_backward(const Tensor& gradients) {
                               positions_.reshaped({max_B_ * max_T_}));
 }
 
-double Model::forward_backward(const int32_t* tokens, const int32_t* targets,
-                               std::optional<int64_t> document_start, double scale,
-                               Tensor gradients) {
+void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
+                             std::optional<int64_t> document_start, double scale, Tensor gradients,
+                             Tensor loss) {
   load_batch(tokens, targets, max_B_, max_T_, document_start);
-  forward();
-  head(scale, &gradients);
-  backend_.zero(rows(dstream_));
-  backend_.norm_backward(rows(dstream_), layout_.view(gradients, "model.norm.weight"),
-                         layout_.view(gradients, "model.norm.bias"), rows(dnorm_), rows(final_),
-                         rows(stats_), vector("model.norm.weight"), config_.norm.kind);
-  for (int64_t l = config_.layers - 1; l >= 0; --l) backward_block(l, gradients);
-  embedding_backward(gradients);
-  double sum = 0;
-  for (int64_t n = 0; n < B_ * T_; ++n) {
-    sum += get(losses_, n);
-  }
-  return sum;
+  // The same operations on the same memory for every micro-batch of a lane's buffer.
+  backend_.repeat(reinterpret_cast<intptr_t>(gradients.data), [&] {
+    forward();
+    head(scale, &gradients);
+    backend_.sum(loss, rows(losses_));
+    backend_.zero(rows(dstream_));
+    backend_.norm_backward(rows(dstream_), layout_.view(gradients, "model.norm.weight"),
+                           layout_.view(gradients, "model.norm.bias"), rows(dnorm_), rows(final_),
+                           rows(stats_), vector("model.norm.weight"), config_.norm.kind);
+    for (int64_t l = config_.layers - 1; l >= 0; --l) backward_block(l, gradients);
+    embedding_backward(gradients);
+  });
 }
 
 // --- evaluation ---------------------------------------------------------------------------------
@@ -280,9 +302,9 @@ void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, i
   load_batch(tokens, targets, b, t, document_start);
   forward();
   head(1, nullptr);
-  for (int64_t n = 0; n < b * t; ++n) {
-    losses[n] = get(losses_, n);
-  }
+  backend_.download(host_losses_.data(), rows(losses_));
+  const Tensor host(host_losses_.data(), losses_.dtype, {b * t});
+  for (int64_t n = 0; n < b * t; ++n) losses[n] = get(host, n);
 }
 
 void Model::logits(const int32_t* tokens, int64_t b, int64_t t,

@@ -48,9 +48,11 @@ class Model {
   void refresh();
 
   /// One micro-batch: tokens and targets (B, T) i32 in host memory. Adds to `gradients` (flat, P)
-  /// those of scale * (sum of the token losses) and returns that sum, unscaled, in index order.
-  double forward_backward(const int32_t* tokens, const int32_t* targets,
-                          std::optional<int64_t> document_start, double scale, Tensor gradients);
+  /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale
+  /// and the place of `loss` must be the same at every call with the same gradients' memory.
+  void forward_backward(const int32_t* tokens, const int32_t* targets,
+                        std::optional<int64_t> document_start, double scale, Tensor gradients,
+                        Tensor loss);
 
   /// Token losses (b * t) for b <= B sequences of t <= T tokens, written to losses[b * t].
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
@@ -83,6 +85,7 @@ class Model {
   Tensor rows(const Tensor& t) const;
   bool gated() const { return config_.mlp.kind != MlpKind::gelu; }
   int64_t hidden_width() const { return (gated() ? 2 : 1) * config_.mlp.hidden; }
+  int64_t logits_stride() const;
   int64_t qkv_width() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim(); }
   std::string head_name() const {
     return config_.tied ? "model.embed_tokens.weight" : "lm_head.weight";
@@ -97,6 +100,10 @@ class Model {
   int64_t B_ = 0, T_ = 0;          // of the batch at hand
   int64_t chunk_ = 0;              // rows per chunk of the head
 
+  // The batch on its way to the device, token losses on their way back.
+  std::vector<int32_t> host_first_key_, host_positions_;  // (B, T)
+  std::vector<char> host_losses_;                         // (N) P
+
   Tensor masters_;                        // (elements) P, the caller's
   Tensor compute_;                        // (elements) A: rounded weights; empty where A is P
   Tensor tokens_;                         // (N) i32
@@ -108,8 +115,8 @@ class Model {
   Tensor final_;                          // (N, C) A: the stream before the final norm
   Tensor norm_;                           // (N, C) A: after it
   Tensor stats_;                          // (N, 2) P
-  Tensor logits_;                         // (chunk, V) P
-  Tensor dlogits_;      // (chunk, V) A; empty where A is P: the logits' memory serves
+  Tensor logits_;                         // (chunk, V padded) P
+  Tensor dlogits_;      // (chunk, V padded) A; empty where A is P: the logits' memory serves
   Tensor losses_;       // (N) P
   Tensor dstream_;      // (N, C) A
   Tensor dnorm_;        // (N, C) A

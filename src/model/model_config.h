@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "core/kinds.h"
 #include "core/options.h"
-#include "ops/kinds.h"
 
 namespace bamtrain {
 

@@ -12,10 +12,14 @@
 // threads or on what ran before.
 
 #include <cstdint>
+#include <functional>
+#include <span>
 
 #include "core/arena.h"
+#include "core/kinds.h"
 #include "core/tensor.h"
-#include "ops/kinds.h"
+#include "priors/prior.h"
+#include "scales/scale.h"
 
 namespace bamtrain {
 
@@ -23,6 +27,8 @@ namespace bamtrain {
 struct WorkspaceShape {
   int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
   bool backward = true;
+  int64_t hidden = 0;  // columns of the mlp's input to its activation
+  int64_t V = 0;       // rows of an embedding
 };
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
@@ -65,12 +71,28 @@ class Backend {
 
   // --- memory -----------------------------------------------------------------------------------
 
+  /// Where the tensors of all operations lie.
+  virtual MemorySource& memory() = 0;
+  /// dst = src in host memory, in dst's dtype. dst is contiguous.
+  virtual void upload(Tensor dst, const void* src) = 0;
+  /// dst in host memory = src, which is contiguous. Waits for all operations before it.
+  virtual void download(void* dst, Tensor src) = 0;
+  /// Waits for all operations before it.
+  virtual void synchronize() = 0;
+  /// Runs `work`, which calls operations of this backend and nothing else that matters. A backend
+  /// may record what the first calls with this key do and replay it later without running `work`:
+  /// the operations and all their arguments must be the same at every call with the same key, the
+  /// contents of tensors need not.
+  virtual void repeat(int64_t key, const std::function<void()>& work) = 0;
+
   virtual void zero(Tensor x) = 0;
-  /// dst += src, element by element. P, same size.
+  /// dst += src, element by element. P or f64, same size.
   virtual void add(Tensor dst, Tensor src) = 0;
   /// dst = src rounded to dst's dtype.
   virtual void convert(Tensor dst, Tensor src) = 0;
-  /// Sum of squares of x (P), accumulated in fp64 in a fixed order.
+  /// total (1) f64 += the sum of x (n) P, accumulated in fp64 in a fixed order.
+  virtual void sum(Tensor total, Tensor x) = 0;
+  /// Sum of squares of x (P), accumulated in fp64 in a fixed order. Waits for it.
   virtual double squared_norm(Tensor x) = 0;
 
   // --- embedding --------------------------------------------------------------------------------
@@ -96,6 +118,7 @@ class Backend {
                              Tensor stats, Tensor weight, NormKind kind) = 0;
 
   // --- linear -----------------------------------------------------------------------------------
+  // y and dy without a bias may have strided rows.
 
   /// y (N, O) = x (N, I) w^T + b. w (O, I) A, b (O) P or empty; y A, or f32 for logits.
   virtual void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) = 0;
@@ -119,6 +142,22 @@ class Backend {
   /// adjoint).
   virtual void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) = 0;
 
+  // --- priors and scales ------------------------------------------------------------------------
+  // theta: a mechanism's parameters, (H) P each, in the order of its parameters(). dtheta likewise,
+  // P +=, empty where a parameter is not trained. Formulas are evaluated in fp64.
+
+  /// table (H, T) P: b of a prior of family table at (h, d).
+  virtual void table_forward(Tensor table, const PriorInfo& prior,
+                             std::span<const Tensor> theta) = 0;
+  virtual void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+                              std::span<const Tensor> theta) = 0;
+  /// scale (B, H, T) P: t of row i, which sees n = i - first_key + 1 keys; first_key (B, T) i32.
+  virtual void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info,
+                             const Options& options, std::span<const Tensor> theta) = 0;
+  virtual void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
+                              const ScaleInfo& info, const Options& options,
+                              std::span<const Tensor> theta) = 0;
+
   // --- attention --------------------------------------------------------------------------------
 
   /// out (B, T, H, D) A; lse (B, H, T) P, the log of the sum of exp(z) of each row, saved.
@@ -130,7 +169,8 @@ class Backend {
   // --- loss -------------------------------------------------------------------------------------
 
   /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32. Where dlogits
-  /// (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot).
+  /// (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot). Rows of both may
+  /// be strided; what lies between them is left alone or set to zero.
   virtual void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                              double scale) = 0;
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "ops/host_copy.h"
 #include "train/folder_lock.h"
 #include "train/metrics.h"
 #include "train/progress.h"
@@ -114,6 +115,33 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
                     trainer.training_data(), other_data, checkpoint.folder);
 }
 
+/// Masters and moments in host memory.
+class HostState {
+ public:
+  HostState(Trainer& trainer, HostCopy::Contents contents)
+      : masters_(trainer.backend(), trainer.masters(), contents),
+        first_(trainer.backend(), trainer.optimizer().first_moments(), contents),
+        second_(trainer.backend(), trainer.optimizer().second_moments(), contents) {}
+
+  std::vector<NamedTensor> model(const ParameterLayout& layout) const {
+    return model_tensors(layout, masters_.tensor());
+  }
+  std::vector<NamedTensor> optimizer(const ParameterLayout& layout) const {
+    return optimizer_tensors(layout, first_.tensor(), second_.tensor());
+  }
+  std::array<Tensor, 3> tensors() const {
+    return {masters_.tensor(), first_.tensor(), second_.tensor()};
+  }
+  void upload() {
+    masters_.upload();
+    first_.upload();
+    second_.upload();
+  }
+
+ private:
+  HostCopy masters_, first_, second_;
+};
+
 /// Where a run continues.
 struct Beginning {
   int64_t step = 0;
@@ -134,19 +162,18 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     check_fits(run, *checkpoint, trainer);
     step = checkpoint->step;
     beginning.started_from = started_from(run.config, *checkpoint);
-    read_tensors(SafetensorsFile::open(checkpoint->model_file()),
-                 model_tensors(trainer.layout(), trainer.masters()));
+    HostState state(trainer, HostCopy::Contents::undefined);
+    read_tensors(SafetensorsFile::open(checkpoint->model_file()), state.model(trainer.layout()));
     read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
-                 optimizer_tensors(trainer.layout(), trainer.optimizer().first_moments(),
-                                   trainer.optimizer().second_moments()));
+                 state.optimizer(trainer.layout()));
+    state.upload();
     progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
   });
   if (comm.size() > 1) {
     comm.broadcast(&step, sizeof step, 0);
-    for (const Tensor& t : {trainer.masters(), trainer.optimizer().first_moments(),
-                            trainer.optimizer().second_moments()}) {
-      comm.broadcast(t.data, t.bytes(), 0);
-    }
+    HostState state(trainer, HostCopy::Contents::downloaded);
+    for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);
+    state.upload();
   }
   return beginning;
 }
@@ -156,9 +183,9 @@ void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t ste
   on_first_rank(comm, "saving a checkpoint", [&] {
     trainer.check_finite(step);
     CheckpointContents contents;
-    contents.model = model_tensors(trainer.layout(), trainer.masters());
-    contents.optimizer = optimizer_tensors(trainer.layout(), trainer.optimizer().first_moments(),
-                                           trainer.optimizer().second_moments());
+    const HostState host(trainer, HostCopy::Contents::downloaded);
+    contents.model = host.model(trainer.layout());
+    contents.optimizer = host.optimizer(trainer.layout());
     contents.state["config"] = run.resolved;
     contents.state["data"] = describe_data(trainer.training_data());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
@@ -177,8 +204,9 @@ nlohmann::ordered_json mechanism_parameters(const Trainer& trainer) {
   nlohmann::ordered_json j = nlohmann::ordered_json::object();
   for (const Parameter& p : trainer.layout().all()) {
     if (p.group != G::prior && p.group != G::scale) continue;
-    const float* x = trainer.masters().slice(0, p.offset, p.size).ptr<float>();
-    j[p.name] = std::vector<float>(x, x + p.size);
+    std::vector<float> values(static_cast<size_t>(p.size));
+    trainer.backend().download(values.data(), trainer.masters().slice(0, p.offset, p.size));
+    j[p.name] = std::move(values);
   }
   return j;
 }
@@ -210,11 +238,12 @@ double measure_matrix_rate(Backend& backend, Dtype activations) {
   arena.add("x", &x, activations, {kSize, kSize});
   arena.add("w", &w, activations, {kSize, kSize});
   arena.add("y", &y, activations, {kSize, kSize});
-  arena.commit();
+  arena.commit(backend.memory());
   double best = 0;
   for (int run = 0; run < 5; ++run) {
     const auto start = std::chrono::steady_clock::now();
     backend.linear_forward(y, x, w, {});
+    backend.synchronize();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (run > 0) best = std::max(best, 2.0 * kSize * kSize * kSize / elapsed.count());
   }
@@ -230,7 +259,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const double rate = measure_matrix_rate(backend, A);
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
-  trainer.arena().check_fits();
+  backend.memory().check_fits(trainer.arena().total_bytes());
   fmt::print("parameters\n");
   fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));
   fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "ops/kinds.h"
+#include "core/kinds.h"
 
 namespace bamtrain {
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/checked.h"
+#include "ops/host_copy.h"
 #include "train/schedule.h"
 
 namespace bamtrain {
@@ -80,11 +81,13 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
   optimizer_.plan(arena_);
   gradients_.resize(static_cast<size_t>(tree_.buffers()));
   for (Tensor& g : gradients_) arena_.add("gradients.lanes", &g, P, {layout().elements()});
+  losses_.resize(gradients_.size());
+  for (Tensor& l : losses_) arena_.add("batch.loss", &l, Dtype::f64, {1});
   model_.plan(arena_, B, T, ModelUse::training);
 }
 
 void Trainer::commit() {
-  arena_.commit();
+  arena_.commit(backend_.memory());
   model_.set_masters(masters_);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
   windows_.resize(N + static_cast<size_t>(config_.train.micro_batch));
@@ -94,8 +97,10 @@ void Trainer::commit() {
 
 void Trainer::initialize() {
   for (const Parameter& p : layout().all()) {
+    HostCopy part(backend_, masters_.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
     bamtrain::initialize(p, config_.model, config_.data.sequence_length, config_.seed,
-                         masters_.slice(0, p.offset, p.size));
+                         part.tensor());
+    part.upload();
   }
 }
 
@@ -110,19 +115,18 @@ void Trainer::split_rows(const std::vector<int32_t>& windows) {
   }
 }
 
-/// Accumulates one lane's micro-batches in index order; returns the sum of its token losses.
-double Trainer::lane(int64_t first_window, Tensor gradients) {
+/// Accumulates one lane's micro-batches in index order: their gradients and token losses.
+void Trainer::lane(int64_t first_window, Tensor gradients, Tensor loss) {
   const int64_t B = config_.train.micro_batch;
   const double scale = 1 / static_cast<double>(config_.train.tokens_per_step);
-  double loss = 0;
   backend_.zero(gradients);
+  backend_.zero(loss);
   for (int64_t m = 0; m < micro_batches_ / lanes_; ++m) {
     loader_->read(first_window + m * B, B, windows_.data());
     split_rows(windows_);
-    loss +=
-        model_.forward_backward(inputs_.data(), targets_.data(), document_start_, scale, gradients);
+    model_.forward_backward(inputs_.data(), targets_.data(), document_start_, scale, gradients,
+                            loss);
   }
-  return loss;
 }
 
 StepResult Trainer::step(int64_t step, Communicator& comm) {
@@ -131,18 +135,22 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
   const int64_t first = step * windows + rank_ * own_lanes * per_lane;
   loader_->prefetch(first + windows, own_lanes * per_lane);
   model_.refresh();
-  std::vector<double> losses;
   for (int64_t l = 0; l < own_lanes; ++l) {
-    losses.push_back(
-        lane(first + l * per_lane, gradients_[static_cast<size_t>(tree_.buffer_for(l))]));
+    const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
+    lane(first + l * per_lane, gradients_[buffer], losses_[buffer]);
     for (const auto& [into, from] : tree_.joins_after(l)) {
-      backend_.add(gradients_[static_cast<size_t>(into)], gradients_[static_cast<size_t>(from)]);
+      const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
+      backend_.add(gradients_[to], gradients_[of]);
+      backend_.add(losses_[to], losses_[of]);
     }
   }
-  double loss = tree_sum(losses);
   const Tensor& total = gradients_[0];
+  double loss = 0;
+  backend_.download(&loss, losses_[0]);
   if (processes_ > 1) {
-    comm.all_reduce_sum(total.ptr<float>(), total.size());
+    HostCopy host(backend_, total, HostCopy::Contents::downloaded);
+    comm.all_reduce_sum(host.tensor().ptr<float>(), total.size());
+    host.upload();
     comm.all_reduce_sum(&loss, 1);
   }
   StepResult r;

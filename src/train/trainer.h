@@ -37,6 +37,7 @@ class Trainer {
   /// Mean loss over eval.tokens of the validation set; none without one.
   std::optional<double> validate(Communicator& comm);
 
+  Backend& backend() const { return backend_; }
   Model& model() { return model_; }
   const ParameterLayout& layout() const { return model_.parameters(); }
   Optimizer& optimizer() { return optimizer_; }
@@ -49,7 +50,7 @@ class Trainer {
 
  private:
   void check_validation_shards();
-  double lane(int64_t first_window, Tensor gradients);
+  void lane(int64_t first_window, Tensor gradients, Tensor loss);
   void split_rows(const std::vector<int32_t>& windows);
 
   const RunConfig& config_;
@@ -64,6 +65,7 @@ class Trainer {
   Optimizer optimizer_;
   Tensor masters_;                         // (elements) P
   std::vector<Tensor> gradients_;          // tree_.buffers() of (elements) P
+  std::vector<Tensor> losses_;             // likewise, of (1) f64: sums of token losses
   std::vector<int32_t> windows_;           // (B, T + 1)
   std::vector<int32_t> inputs_, targets_;  // (B, T)
 };

@@ -107,13 +107,23 @@ Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start) {
 
 Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
          int64_t trained_T)
-    : backend_(activations == Dtype::f64 ? make_reference_backend() : make_cpu_backend()),
-      model_(config, trained_T ? trained_T : T, *backend_, activations) {
-  const Dtype P = backend_->parameter_dtype();
+    : Run(config, activations, B, T, use, trained_T,
+          {activations == Dtype::f64 ? make_reference_backend() : make_cpu_backend(),
+           &host_memory()}) {}
+
+Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device)
+    : Run(config, activations, B, T, ModelUse::training, 0, std::move(device)) {}
+
+Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
+         int64_t trained_T, Device device)
+    : device_(std::move(device)),
+      model_(config, trained_T ? trained_T : T, *device_.backend, activations) {
+  const Dtype P = device_.backend->parameter_dtype();
   arena_.add("masters", &masters_, P, {model_.parameters().elements()});
   arena_.add("gradients.parameters", &gradients_, P, {model_.parameters().elements()});
+  arena_.add("loss", &loss_, Dtype::f64, {1});
   model_.plan(arena_, B, T, use);
-  arena_.commit();
+  arena_.commit(*device_.source);
   for (const Parameter& p : parameters()) {
     for (int64_t i = 0; i < p.size; ++i) {
       put(masters_, p.offset + i, rounded(random_value(p, i), Dtype::f32));
@@ -150,9 +160,10 @@ double Run::loss(const Batch& b) {
 double Run::differentiate(const Batch& b) {
   const double count = static_cast<double>(b.tokens.size());
   for (int64_t i = 0; i < gradients_.size(); ++i) put(gradients_, i, 0);
-  return model_.forward_backward(b.tokens.data(), b.targets.data(), b.document_start, 1 / count,
-                                 gradients_) /
-         count;
+  device_.backend->zero(loss_);
+  model_.forward_backward(b.tokens.data(), b.targets.data(), b.document_start, 1 / count,
+                          gradients_, loss_);
+  return *loss_.ptr<double>() / count;
 }
 
 std::vector<double> Run::gradient(const std::string& name) const {
@@ -161,7 +172,7 @@ std::vector<double> Run::gradient(const std::string& name) const {
 
 std::vector<double> Run::logits(const Batch& b) {
   const int64_t V = model_.config().vocab;
-  const Memory out(backend_->parameter_dtype(), {b.B * b.T, V}, 0);
+  const Memory out(device_.backend->parameter_dtype(), {b.B * b.T, V}, 0, *device_.source);
   model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor());
   return read(out.tensor(), Role::parameter).x;
 }

@@ -40,6 +40,8 @@ class Run {
   /// away from 0. The model is planned for batches of B x T, and was trained at T unless told.
   Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T,
       ModelUse use = ModelUse::training, int64_t trained_T = 0);
+  /// On any device.
+  Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -65,10 +67,13 @@ class Run {
   std::vector<double> logits(const Batch& b);
 
  private:
-  std::unique_ptr<Backend> backend_;
+  Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
+      int64_t trained_T, Device device);
+
+  Device device_;
   Model model_;
   Arena arena_;
-  Tensor masters_, gradients_;
+  Tensor masters_, gradients_, loss_;
 };
 
 /// The norm of a - b, of a, and of all gradients, for relative errors.

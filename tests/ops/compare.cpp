@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "catch.h"
 #include "core/element.h"
@@ -81,10 +83,29 @@ double rounded(double x, Dtype dtype) {
   return static_cast<double>(dtype == Dtype::f32 ? f : static_cast<float>(bf16(f)));
 }
 
-Memory::Memory(Dtype dtype, const std::vector<int64_t>& shape, double value)
-    : bytes_(static_cast<size_t>(product(shape)) * size_of(dtype)),
-      tensor_(tensor_of(bytes_.data(), dtype, shape)) {
+MemorySource& heap_memory() {
+  class Heap final : public MemorySource {
+    void* allocate(int64_t bytes) override { return std::calloc(1, static_cast<size_t>(bytes)); }
+    void release(void* memory, int64_t) override { std::free(memory); }
+    void check_fits(int64_t) const override {}
+    bool on_host() const override { return true; }
+  };
+  static Heap heap;
+  return heap;
+}
+
+Memory::Memory(Dtype dtype, const std::vector<int64_t>& shape, double value, MemorySource& source)
+    : source_(&source) {
+  const int64_t bytes = product(shape) * static_cast<int64_t>(size_of(dtype));
+  tensor_ = tensor_of(source.allocate(std::max<int64_t>(bytes, 1)), dtype, shape);
   for_elements(tensor_, [&](int64_t offset, size_t) { put(tensor_, offset, value); });
+}
+
+Memory::Memory(Memory&& other) noexcept
+    : source_(other.source_), tensor_(std::exchange(other.tensor_, Tensor())) {}
+
+Memory::~Memory() {
+  if (tensor_) source_->release(tensor_.data, std::max<int64_t>(tensor_.bytes(), 1));
 }
 
 std::vector<Dtype> with_products(std::vector<Dtype> dtypes) {
@@ -115,29 +136,41 @@ Values read(const Tensor& t, Role role) {
 }
 
 Machine::Machine(Dtype activations, CpuIsa isa)
-    : activations_(activations),
-      backend_(reference() ? make_reference_backend() : make_cpu_backend(isa)) {
-  backend_->plan(arena_, {4, 1100, 6, 6, 128, 1024, true});
-  arena_.commit();
+    : Machine(activations,
+              {activations == Dtype::f64 ? make_reference_backend() : make_cpu_backend(isa),
+               &heap_memory()}) {}
+
+Machine::Machine(Dtype activations, Device device)
+    : activations_(activations), device_(std::move(device)) {
+  backend().plan(arena_, {.B = 4,
+                          .T = 1100,
+                          .H = 6,
+                          .K = 6,
+                          .D = 128,
+                          .C = 1024,
+                          .backward = true,
+                          .hidden = 1024,
+                          .V = 1024});
+  arena_.commit(*device_.source);
 }
 
 Dtype Machine::dtype_of(Role role) const {
   if (role == Role::index) return Dtype::i32;
-  return role == Role::activation ? activations_ : backend_->parameter_dtype();
+  return role == Role::activation ? activations_ : device_.backend->parameter_dtype();
 }
 
 Memory Machine::memory(const Values& v) const {
-  Memory m(dtype_of(v.role), v.shape, 0);
+  Memory m(dtype_of(v.role), v.shape, 0, *device_.source);
   fill(m.tensor(), v);
   return m;
 }
 
 Memory Machine::zeros(Role role, const std::vector<int64_t>& shape) const {
-  return {dtype_of(role), shape, 0};
+  return {dtype_of(role), shape, 0, *device_.source};
 }
 
 Memory Machine::unwritten(Role role, const std::vector<int64_t>& shape) const {
-  return {dtype_of(role), shape, std::numeric_limits<double>::quiet_NaN()};
+  return {dtype_of(role), shape, std::numeric_limits<double>::quiet_NaN(), *device_.source};
 }
 
 namespace {
@@ -246,8 +279,14 @@ void check_equal(const std::vector<double>& found, const std::vector<double>& tr
 }
 
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance) {
-  Machine reference(Dtype::f64), cpu(activations), older(activations, CpuIsa::avx2);
-  const Arrays inputs = round_to(op.inputs, cpu);
+  Machine cpu(activations), older(activations, CpuIsa::avx2);
+  compare_with_reference(op, activations, f32_tolerance, {&cpu, &older});
+}
+
+void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance,
+                            const std::vector<Machine*>& machines) {
+  Machine reference(Dtype::f64);
+  const Arrays inputs = round_to(op.inputs, *machines[0]);
   const auto compare = [&](const Arrays& found, const Arrays& truth) {
     for (const auto& [name, v] : truth) {
       const bool stored_in_bf16 = v.role == Role::activation && activations == Dtype::bf16;
@@ -257,15 +296,15 @@ void compare_with_reference(const Operation& op, Dtype activations, double f32_t
     }
   };
   const Arrays results = op.forward(reference, inputs);
-  compare(op.forward(cpu, inputs), results);
-  compare(op.forward(older, inputs), results);
-  const Arrays saved = round_to(results, cpu);
-  const Arrays cotangents = round_to(cotangents_of(op, results), cpu);
+  for (Machine* m : machines) compare(op.forward(*m, inputs), results);
+  const Arrays saved = round_to(results, *machines[0]);
+  const Arrays cotangents = round_to(cotangents_of(op, results), *machines[0]);
   for (double existing : {0.0, 0.5}) {
     INFO("gradients added to " << existing);
     const Arrays truth = op.adjoint(reference, inputs, saved, cotangents, existing);
-    compare(op.adjoint(cpu, inputs, saved, cotangents, existing), truth);
-    compare(op.adjoint(older, inputs, saved, cotangents, existing), truth);
+    for (Machine* m : machines) {
+      compare(op.adjoint(*m, inputs, saved, cotangents, existing), truth);
+    }
     if (op.accumulated.empty()) break;
   }
 }

@@ -39,15 +39,20 @@ Values constant_values(Role role, std::vector<int64_t> shape, double value);
 /// `x` rounded to what `dtype` can represent.
 double rounded(double x, Dtype dtype);
 
-/// Memory of its own.
+/// The heap, whose bounds sanitizers know.
+MemorySource& heap_memory();
+
+/// A tensor with memory of its own, from a source whose memory the host can read and write.
 class Memory {
  public:
-  Memory(Dtype dtype, const std::vector<int64_t>& shape, double fill);
-  Memory(Memory&&) = default;
+  Memory(Dtype dtype, const std::vector<int64_t>& shape, double fill,
+         MemorySource& source = heap_memory());
+  Memory(Memory&& other) noexcept;
+  ~Memory();
   Tensor tensor() const { return tensor_; }
 
  private:
-  std::vector<char> bytes_;
+  MemorySource* source_;
   Tensor tensor_;
 };
 
@@ -59,13 +64,20 @@ std::vector<Dtype> with_products(std::vector<Dtype> dtypes);
 void fill(const Tensor& t, const Values& v);
 Values read(const Tensor& t, Role role);
 
+/// A backend, and memory that both it and the host can read and write.
+struct Device {
+  std::unique_ptr<Backend> backend;
+  MemorySource* source = nullptr;
+};
+
 /// A backend with its scratch. `activations` f64 selects the reference backend, f32 and bf16 the
 /// CPU backend.
 class Machine {
  public:
   explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512);
+  Machine(Dtype activations, Device device);
 
-  Backend& backend() { return *backend_; }
+  Backend& backend() { return *device_.backend; }
   Dtype dtype_of(Role role) const;
   bool reference() const { return activations_ == Dtype::f64; }
 
@@ -76,7 +88,7 @@ class Machine {
 
  private:
   Dtype activations_;
-  std::unique_ptr<Backend> backend_;
+  Device device_;
   Arena arena_;
 };
 
@@ -116,6 +128,9 @@ constexpr double kDifferenceTolerance = 1e-7;
 /// element must be within `f32_tolerance`, which the caller derives from the operation. In bf16 an
 /// activation is rounded once when it is stored: kBf16 more.
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance);
+/// The same for other machines, all of these activations.
+void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance,
+                            const std::vector<Machine*>& machines);
 /// The comparison of one array; `least` is the least size that errors are relative to.
 void check_close(const std::string& name, const Values& found, const Values& truth,
                  double tolerance, double least = 0);

@@ -11,6 +11,7 @@
 #include "ops/cpu/matmul.h"
 #include "ops/cpu/norm.h"
 #include "ops/cpu/rows.h"
+#include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 
 namespace bamtrain {
@@ -42,12 +43,13 @@ Vec silu_derivative(Vec x) {
   return s * (1.0f + x * (1.0f - s));
 }
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public HostBackend {
  public:
   const char* name() const override { return kName; }
   Dtype parameter_dtype() const override { return Dtype::f32; }
 
   void plan(Arena& arena, const WorkspaceShape& w) override {
+    HostBackend::plan(arena, w);
     attention_.plan(arena, w);
     norm_.plan(arena, w);
     arena.add("scratch.squares", &squares_, Dtype::f64, {kMaxSquares});
@@ -62,11 +64,16 @@ class CpuBackend final : public Backend {
   }
 
   void add(Tensor dst, Tensor src) override {
-    float* d = dst.ptr<float>();
-    const float* s = src.ptr<float>();
-    parallel_ranges(dst.size(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) d[i] += s[i];
-    });
+    const auto add_all = [&](auto* d, const auto* s) {
+      parallel_ranges(dst.size(), kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) d[i] += s[i];
+      });
+    };
+    if (dst.dtype == Dtype::f64) {
+      add_all(dst.ptr<double>(), src.ptr<double>());
+    } else {
+      add_all(dst.ptr<float>(), src.ptr<float>());
+    }
   }
 
   void convert(Tensor dst, Tensor src) override {
@@ -278,7 +285,7 @@ class CpuBackend final : public Backend {
                      double scale) override {
     const int64_t R = logits.shape[0], V = logits.shape[1];
     const auto row = [&]<class A>(int64_t r) {
-      const float* z = logits.ptr<float>() + r * V;
+      const float* z = logits.ptr<float>() + r * logits.stride[0];
       const int64_t target = targets.ptr<int32_t>()[r];
       const float picked = z[target];
       Vec highest = simd::splat(z[0]);
@@ -302,7 +309,7 @@ class CpuBackend final : public Backend {
       losses.ptr<float>()[r] = static_cast<float>(static_cast<double>(m) + std::log(total) -
                                                   static_cast<double>(picked));
       if (!dlogits) return;
-      A* d = dlogits.ptr<A>() + r * V;
+      A* d = dlogits.ptr<A>() + r * dlogits.stride[0];
       const float factor = static_cast<float>(scale / total);
       for_vectors(
           V, [&](int64_t v, auto n) { store(d + v, simd::exp(load(z + v, n) - m) * factor, n); });

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
 #include "priors/rope.h"
@@ -32,11 +33,10 @@ double silu_derivative(double x) {
   return s * (1 + x * (1 - s));
 }
 
-class ReferenceBackend final : public Backend {
+class ReferenceBackend final : public HostBackend {
  public:
   const char* name() const override { return "reference"; }
   Dtype parameter_dtype() const override { return Dtype::f64; }
-  void plan(Arena&, const WorkspaceShape&) override {}
 
   void zero(Tensor x) override { std::memset(x.data, 0, static_cast<size_t>(x.bytes())); }
 
@@ -127,7 +127,7 @@ class ReferenceBackend final : public Backend {
       for (int64_t o = 0; o < O; ++o) {
         double sum = bias ? f64(bias)[o] : 0;
         for (int64_t i = 0; i < I; ++i) sum += f64(x)[n * I + i] * f64(weight)[o * I + i];
-        f64(y)[n * O + o] = sum;
+        f64(y)[n * y.stride[0] + o] = sum;
       }
     }
   }
@@ -137,7 +137,7 @@ class ReferenceBackend final : public Backend {
     if (!accumulate) zero(dx);
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t o = 0; o < O; ++o) {
-        const double d = f64(dy)[n * O + o];
+        const double d = f64(dy)[n * dy.stride[0] + o];
         for (int64_t i = 0; i < I; ++i) f64(dx)[n * I + i] += d * f64(weight)[o * I + i];
       }
     }
@@ -147,7 +147,7 @@ class ReferenceBackend final : public Backend {
     const int64_t N = x.shape[0], I = x.shape[1], O = dweight.shape[0];
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t o = 0; o < O; ++o) {
-        const double d = f64(dy)[n * O + o];
+        const double d = f64(dy)[n * dy.stride[0] + o];
         for (int64_t i = 0; i < I; ++i) f64(dweight)[o * I + i] += d * f64(x)[n * I + i];
         if (dbias) f64(dbias)[o] += d;
       }
@@ -219,15 +219,16 @@ class ReferenceBackend final : public Backend {
                      double scale) override {
     const int64_t R = logits.shape[0], V = logits.shape[1];
     for (int64_t r = 0; r < R; ++r) {
-      const double* z = f64(logits) + r * V;
+      const double* z = f64(logits) + r * logits.stride[0];
       const double m = *std::max_element(z, z + V);
       double sum = 0;
       for (int64_t v = 0; v < V; ++v) sum += std::exp(z[v] - m);
       const int64_t target = i32(targets)[r];
       f64(losses)[r] = m + std::log(sum) - z[target];
       if (!dlogits) continue;
+      double* d = f64(dlogits) + r * dlogits.stride[0];
       for (int64_t v = 0; v < V; ++v) {
-        f64(dlogits)[r * V + v] = scale * (std::exp(z[v] - m) / sum - (v == target ? 1 : 0));
+        d[v] = scale * (std::exp(z[v] - m) / sum - (v == target ? 1 : 0));
       }
     }
   }

@@ -1,0 +1,57 @@
+#include "core/memory_source.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr const char* kRemedy =
+    "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes";
+
+class HostMemory final : public MemorySource {
+ public:
+  void* allocate(int64_t bytes) override {
+    check_fits(bytes);
+    void* p = mmap(nullptr, static_cast<size_t>(bytes), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) {
+      throw Error(ExitCode::device, "memory plan", fmt::format("{} MiB", bytes >> 20),
+                  "an allocation the system refused", kRemedy);
+    }
+    madvise(p, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice only: failure costs speed
+    return p;
+  }
+
+  void release(void* memory, int64_t bytes) override { munmap(memory, static_cast<size_t>(bytes)); }
+
+  void check_fits(int64_t bytes) const override {
+    const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+    rlimit limit = {};
+    getrlimit(RLIMIT_AS, &limit);
+    const bool limited =
+        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < static_cast<rlim_t>(machine);
+    const int64_t room = limited ? static_cast<int64_t>(limit.rlim_cur) : machine;
+    if (bytes <= room) return;
+    throw Error(ExitCode::device, "memory plan",
+                fmt::format("at most {} MiB, {}", room >> 20,
+                            limited ? "the limit of this process" : "all that the machine has"),
+                fmt::format("{} MiB", bytes >> 20), kRemedy);
+  }
+
+  bool on_host() const override { return true; }
+};
+
+}  // namespace
+
+MemorySource& host_memory() {
+  static HostMemory memory;
+  return memory;
+}
+
+}  // namespace bamtrain

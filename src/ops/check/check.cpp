@@ -1,0 +1,408 @@
+#include "ops/check/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <vector>
+
+#include "core/element.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// f(offset) for every element of a tensor of up to four dimensions, in row-major order.
+template <class F>
+void for_elements(const Tensor& t, F&& f) {
+  std::array<int64_t, 4> index{};
+  for (int64_t n = 0; n < t.size(); ++n) {
+    int64_t offset = 0;
+    for (int d = 0; d < t.rank; ++d) offset += index[static_cast<size_t>(d)] * t.stride[d];
+    f(offset);
+    for (int d = t.rank - 1; d >= 0; --d) {
+      if (++index[static_cast<size_t>(d)] < t.shape[d]) break;
+      index[static_cast<size_t>(d)] = 0;
+    }
+  }
+}
+
+/// Elements from a tensor's first to its last in memory, gaps included.
+int64_t extent(const Tensor& t) {
+  int64_t last = 0;
+  for (int d = 0; d < t.rank; ++d) last += (t.shape[d] - 1) * t.stride[d];
+  return t.size() == 0 ? 0 : last + 1;
+}
+
+Tensor flat(const Tensor& t) { return Tensor(t.data, t.dtype, {extent(t)}); }
+
+enum class Use { read, written, updated };
+
+/// One operand of one operation on both sides.
+struct Operand {
+  std::string name;
+  Tensor tested;   // the caller's
+  Tensor trusted;  // same shape and strides in memory of the trusted backend
+  Use use = Use::read;
+  std::vector<char> bytes;  // of `trusted`, in host memory
+};
+
+class CheckBackend final : public Backend {
+ public:
+  CheckBackend(std::unique_ptr<Backend> tested, std::unique_ptr<Backend> trusted,
+               CheckLimits limits)
+      : tested_(std::move(tested)), trusted_(std::move(trusted)), limits_(limits) {
+    require(trusted_->memory().on_host(), "a trusted backend in host memory");
+    name_ = fmt::format("check ({} against {})", tested_->name(), trusted_->name());
+  }
+
+  const char* name() const override { return name_.c_str(); }
+  Dtype parameter_dtype() const override { return tested_->parameter_dtype(); }
+
+  void plan(Arena& arena, const WorkspaceShape& w) override {
+    tested_->plan(arena, w);
+    trusted_scratch_.emplace_back();
+    trusted_->plan(trusted_scratch_.back(), w);
+    trusted_scratch_.back().commit();
+  }
+
+  MemorySource& memory() override { return tested_->memory(); }
+  void upload(Tensor dst, const void* src) override { tested_->upload(dst, src); }
+  void download(void* dst, Tensor src) override { tested_->download(dst, src); }
+  void synchronize() override { tested_->synchronize(); }
+  /// Never recorded: every operation is compared every time.
+  void repeat(int64_t, const std::function<void()>& work) override { work(); }
+
+  void zero(Tensor x) override {
+    Call c(*this, "zero");
+    const Tensor to = c.written("x", x);
+    c.run([&](Backend& b, bool own) { b.zero(own ? x : to); });
+  }
+  void add(Tensor dst, Tensor src) override {
+    Call c(*this, "add");
+    const Tensor d = c.updated("dst", dst), s = c.read(src);
+    c.run([&](Backend& b, bool own) { own ? b.add(dst, src) : b.add(d, s); });
+  }
+  void convert(Tensor dst, Tensor src) override {
+    Call c(*this, "convert");
+    const Tensor d = c.written("dst", dst), s = c.read(src);
+    c.run([&](Backend& b, bool own) { own ? b.convert(dst, src) : b.convert(d, s); });
+  }
+  void sum(Tensor total, Tensor x) override {
+    Call c(*this, "sum");
+    const Tensor t = c.updated("total", total), s = c.read(x);
+    c.run([&](Backend& b, bool own) { own ? b.sum(total, x) : b.sum(t, s); });
+  }
+  double squared_norm(Tensor x) override {
+    Call c(*this, "squared_norm");
+    const Tensor s = c.read(x);
+    const double truth = trusted_->squared_norm(s), found = tested_->squared_norm(x);
+    if (!(std::abs(found - truth) <= limits_.f32 * std::abs(truth)) &&
+        std::isfinite(found) | std::isfinite(truth)) {
+      c.fail("the result", found, truth);
+    }
+    return found;
+  }
+
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+                         Tensor position_table) override {
+    Call c(*this, "embedding_forward");
+    const Tensor o = c.written("out", out), t = c.read(tokens), w = c.read(table),
+                 p = c.read(positions), q = c.read(position_table);
+    c.run([&](Backend& b, bool own) {
+      own ? b.embedding_forward(out, tokens, table, positions, position_table)
+          : b.embedding_forward(o, t, w, p, q);
+    });
+  }
+  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
+                          Tensor positions) override {
+    Call c(*this, "embedding_backward");
+    const Tensor w = c.updated("dtable", dtable), q = c.updated("dposition_table", dposition_table),
+                 o = c.read(dout), t = c.read(tokens), p = c.read(positions);
+    c.run([&](Backend& b, bool own) {
+      own ? b.embedding_backward(dtable, dposition_table, dout, tokens, positions)
+          : b.embedding_backward(w, q, o, t, p);
+    });
+  }
+
+  void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
+                    Tensor weight, Tensor bias, NormKind kind, double eps) override {
+    Call c(*this, "norm_forward");
+    const Tensor s = c.written("sum", sum), o = c.written("y", y), t = c.written("stats", stats),
+                 r = c.read(residual), a = c.read(branch), w = c.read(weight), d = c.read(bias);
+    c.run([&](Backend& b, bool own) {
+      own ? b.norm_forward(sum, y, stats, residual, branch, weight, bias, kind, eps)
+          : b.norm_forward(s, o, t, r, a, w, d, kind, eps);
+    });
+  }
+  void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,
+                     Tensor weight, NormKind kind) override {
+    Call c(*this, "norm_backward");
+    const Tensor s = c.updated("dsum", dsum), w = c.updated("dweight", dweight),
+                 d = c.updated("dbias", dbias), o = c.read(dy), x = c.read(sum), t = c.read(stats),
+                 v = c.read(weight);
+    c.run([&](Backend& b, bool own) {
+      own ? b.norm_backward(dsum, dweight, dbias, dy, sum, stats, weight, kind)
+          : b.norm_backward(s, w, d, o, x, t, v, kind);
+    });
+  }
+
+  void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
+    Call c(*this, "linear_forward");
+    const Tensor o = c.written("y", y), i = c.read(x), w = c.read(weight), d = c.read(bias);
+    c.run([&](Backend& b, bool own) {
+      own ? b.linear_forward(y, x, weight, bias) : b.linear_forward(o, i, w, d);
+    });
+  }
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
+    Call c(*this, "linear_backward_input");
+    const Tensor i = accumulate ? c.updated("dx", dx) : c.written("dx", dx), o = c.read(dy),
+                 w = c.read(weight);
+    c.run([&](Backend& b, bool own) {
+      own ? b.linear_backward_input(dx, dy, weight, accumulate)
+          : b.linear_backward_input(i, o, w, accumulate);
+    });
+  }
+  void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {
+    Call c(*this, "linear_backward_weight");
+    const Tensor w = c.updated("dweight", dweight), d = c.updated("dbias", dbias), o = c.read(dy),
+                 i = c.read(x);
+    c.run([&](Backend& b, bool own) {
+      own ? b.linear_backward_weight(dweight, dbias, dy, x) : b.linear_backward_weight(w, d, o, i);
+    });
+  }
+
+  void activation_forward(Tensor out, Tensor in, MlpKind kind) override {
+    Call c(*this, "activation_forward");
+    const Tensor o = c.written("out", out), i = c.read(in);
+    c.run([&](Backend& b, bool own) {
+      own ? b.activation_forward(out, in, kind) : b.activation_forward(o, i, kind);
+    });
+  }
+  void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override {
+    Call c(*this, "activation_backward");
+    const Tensor d = c.written("din", din), o = c.read(dout), i = c.read(in);
+    c.run([&](Backend& b, bool own) {
+      own ? b.activation_backward(din, dout, in, kind) : b.activation_backward(d, o, i, kind);
+    });
+  }
+
+  void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override {
+    Call c(*this, "rotate");
+    const Tensor y = c.updated("x", x), p = c.read(positions), u = c.read(cosine), s = c.read(sine);
+    c.run([&](Backend& b, bool own) {
+      own ? b.rotate(x, positions, cosine, sine, inverse) : b.rotate(y, p, u, s, inverse);
+    });
+  }
+
+  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override {
+    Call c(*this, "table_forward");
+    const Tensor t = c.written("table", table);
+    const std::vector<Tensor> p = c.read_all(theta);
+    c.run([&](Backend& b, bool own) {
+      own ? b.table_forward(table, prior, theta) : b.table_forward(t, prior, p);
+    });
+  }
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+                      std::span<const Tensor> theta) override {
+    Call c(*this, "table_backward");
+    const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
+    const Tensor t = c.read(dtable);
+    c.run([&](Backend& b, bool own) {
+      own ? b.table_backward(dtheta, dtable, prior, theta) : b.table_backward(d, t, prior, p);
+    });
+  }
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+                     std::span<const Tensor> theta) override {
+    Call c(*this, "scale_forward");
+    const Tensor t = c.written("scale", scale), f = c.read(first_key);
+    const std::vector<Tensor> p = c.read_all(theta);
+    c.run([&](Backend& b, bool own) {
+      own ? b.scale_forward(scale, first_key, info, options, theta)
+          : b.scale_forward(t, f, info, options, p);
+    });
+  }
+  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
+                      const ScaleInfo& info, const Options& options,
+                      std::span<const Tensor> theta) override {
+    Call c(*this, "scale_backward");
+    const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
+    const Tensor t = c.read(dscale), f = c.read(first_key);
+    c.run([&](Backend& b, bool own) {
+      own ? b.scale_backward(dtheta, dscale, first_key, info, options, theta)
+          : b.scale_backward(d, t, f, info, options, p);
+    });
+  }
+
+  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
+    Call c(*this, "attention_forward");
+    const Tensor o = c.written("out", out), l = c.written("lse", lse);
+    const Attention other = c.read(a);
+    c.run([&](Backend& b, bool own) {
+      own ? b.attention_forward(out, lse, a) : b.attention_forward(o, l, other);
+    });
+  }
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                          const Attention& a) override {
+    Call c(*this, "attention_backward");
+    AttentionGradients d;
+    d.dq = c.written("dq", g.dq);
+    d.dk = c.written("dk", g.dk);
+    d.dv = c.written("dv", g.dv);
+    d.dtable = c.written("dtable", g.dtable);
+    d.dscale = c.written("dscale", g.dscale);
+    const Tensor e = c.read(dout), o = c.read(out), l = c.read(lse);
+    const Attention other = c.read(a);
+    c.run([&](Backend& b, bool own) {
+      own ? b.attention_backward(g, dout, out, lse, a) : b.attention_backward(d, e, o, l, other);
+    });
+  }
+
+  void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
+                     double scale) override {
+    Call c(*this, "cross_entropy");
+    const Tensor l = c.written("losses", losses), d = c.written("dlogits", dlogits),
+                 z = c.read(logits), t = c.read(targets);
+    c.run([&](Backend& b, bool own) {
+      own ? b.cross_entropy(losses, dlogits, logits, targets, scale)
+          : b.cross_entropy(l, d, z, t, scale);
+    });
+  }
+
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+                      const OptimizerStep& s) override {
+    Call c(*this, "optimizer_step");
+    const Tensor w = c.updated("weights", weights), f = c.updated("m", m), e = c.updated("v", v),
+                 g = c.read(gradients);
+    c.run([&](Backend& b, bool own) {
+      own ? b.optimizer_step(weights, m, v, gradients, s) : b.optimizer_step(w, f, e, g, s);
+    });
+  }
+
+ private:
+  /// One operation: its operands are mirrored first, then both backends run, then what they wrote
+  /// is compared.
+  class Call {
+   public:
+    Call(CheckBackend& owner, const char* operation) : owner_(owner), operation_(operation) {}
+
+    Tensor read(const Tensor& t) { return add("", t, Use::read); }
+    Tensor written(const char* name, const Tensor& t) { return add(name, t, Use::written); }
+    Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
+    std::vector<Tensor> read_all(std::span<const Tensor> list) {
+      std::vector<Tensor> out;
+      for (const Tensor& t : list) out.push_back(read(t));
+      return out;
+    }
+    std::vector<Tensor> updated_all(const char* name, std::span<const Tensor> list) {
+      std::vector<Tensor> out;
+      for (const Tensor& t : list) out.push_back(updated(name, t));
+      return out;
+    }
+    Attention read(const Attention& a) {
+      Attention copy = a;
+      for (Tensor Attention::*member :
+           {&Attention::q, &Attention::k, &Attention::v, &Attention::table, &Attention::scale,
+            &Attention::first_key}) {
+        copy.*member = read(a.*member);
+      }
+      return copy;
+    }
+
+    template <class F>
+    void run(F&& operation) {
+      operation(*owner_.trusted_, false);
+      operation(*owner_.tested_, true);
+      for (const Operand& o : operands_) {
+        if (o.use != Use::read) compare(o);
+      }
+    }
+
+    [[noreturn]] void fail(const std::string& what, double found, double truth) const {
+      throw Error(ExitCode::internal, std::string(operation_) + ": " + what,
+                  fmt::format("{} as on {}", truth, owner_.trusted_->name()),
+                  fmt::format("{} on {}", found, owner_.tested_->name()),
+                  "one of the two backends is wrong here");
+    }
+
+   private:
+    Tensor add(const char* name, const Tensor& t, Use use) {
+      if (!t) return t;
+      const Dtype P = owner_.trusted_->parameter_dtype();
+      Operand& o = operands_.emplace_back();
+      o.name = name;
+      o.tested = t;
+      o.use = use;
+      o.trusted = t;
+      if (t.dtype == Dtype::f32 || t.dtype == Dtype::bf16) o.trusted.dtype = P;
+      o.bytes.resize(static_cast<size_t>(extent(t)) * size_of(o.trusted.dtype));
+      o.trusted.data = o.bytes.data();
+      half_precision_ |= t.dtype == Dtype::bf16;
+      if (use == Use::written) {
+        for_elements(t, [&](int64_t at) { put(o.trusted, at, std::nan("")); });
+      } else {
+        const std::vector<char> bytes = contents(t);
+        Tensor host = t;
+        host.data = const_cast<char*>(bytes.data());
+        for_elements(t, [&](int64_t at) { put(o.trusted, at, get(host, at)); });
+      }
+      return o.trusted;
+    }
+
+    std::vector<char> contents(const Tensor& t) const {
+      std::vector<char> bytes(static_cast<size_t>(extent(t)) * size_of(t.dtype));
+      owner_.tested_->download(bytes.data(), flat(t));
+      return bytes;
+    }
+
+    void compare(const Operand& o) const {
+      const std::vector<char> bytes = contents(o.tested);
+      Tensor found = o.tested;
+      found.data = const_cast<char*>(bytes.data());
+      double error = 0, size = 0, worst = -1, largest = 0;
+      int64_t place = 0;
+      for_elements(o.tested, [&](int64_t at) {
+        const double x = get(found, at), y = get(o.trusted, at);
+        const bool both_wild = !std::isfinite(x) && !std::isfinite(y);
+        const double e = both_wild ? 0 : std::abs(x - y);
+        if (!(e <= worst)) {
+          worst = e;
+          place = at;
+        }
+        if (both_wild) return;
+        error += e * e;
+        size += y * y;
+        largest = std::max(largest, std::abs(y));
+      });
+      const double limit = half_precision_ ? owner_.limits_.bf16 : owner_.limits_.f32;
+      // Sums that cancel are small beside their terms: an absolute floor for what is tiny.
+      constexpr double kFloor = 1e-30;
+      if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor &&
+          worst <= limit * largest + kFloor) {
+        return;
+      }
+      fail(fmt::format("{} {} at element {}", o.name, o.tested.describe(), place),
+           get(found, place), get(o.trusted, place));
+    }
+
+    CheckBackend& owner_;
+    const char* operation_;
+    std::deque<Operand> operands_;  // addresses stay
+    bool half_precision_ = false;
+  };
+
+  std::unique_ptr<Backend> tested_, trusted_;
+  CheckLimits limits_;
+  std::string name_;
+  std::deque<Arena> trusted_scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_check_backend(std::unique_ptr<Backend> tested,
+                                            std::unique_ptr<Backend> trusted, CheckLimits limits) {
+  return std::make_unique<CheckBackend>(std::move(tested), std::move(trusted), limits);
+}
+
+}  // namespace bamtrain

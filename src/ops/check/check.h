@@ -1,0 +1,28 @@
+#pragma once
+// A backend that runs two: every operation on both, from the same inputs, and compares what they
+// write. For finding the operation that is wrong, not for speed.
+
+#include <memory>
+#include <string>
+
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// The largest error that an operation of `tested` may show: the norm of the difference over the
+/// norm of the trusted result, and the largest difference over the largest element.
+struct CheckLimits {
+  double f32 = 1e-4;   // of arrays in fp32: a sum of 10^6 terms, or an exp of a logit of 100
+  double bf16 = 0.05;  // of arrays in bf16, and of fp32 arrays formed from them
+};
+
+/// Computes with `tested` and compares with `trusted`, whose inputs are copies of the former's in
+/// its own dtypes and whose results are thrown away. An operation past the limits is an Error
+/// (ExitCode::internal) that names it, the tensor and both values at the worst place.
+///
+/// The backend's dtypes, memory and results are those of `tested`.
+std::unique_ptr<Backend> make_check_backend(std::unique_ptr<Backend> tested,
+                                            std::unique_ptr<Backend> trusted,
+                                            CheckLimits limits = {});
+
+}  // namespace bamtrain

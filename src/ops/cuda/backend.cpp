@@ -1,0 +1,505 @@
+// The host side of the CUDA backend: tensors to launchers.
+
+#include <map>
+#include <string>
+
+#include "kernels/activation.h"
+#include "kernels/attention.h"
+#include "kernels/attention_reference.h"
+#include "kernels/bias.h"
+#include "kernels/embedding.h"
+#include "kernels/flat.h"
+#include "kernels/loss.h"
+#include "kernels/mechanisms.h"
+#include "kernels/norm.h"
+#include "kernels/optimizer.h"
+#include "kernels/rotation.h"
+#include "ops/cuda/cuda.h"
+#include "ops/cuda/products.h"
+#include "ops/cuda/runtime.h"
+#include "ops/optimizer_math.h"
+
+namespace bamtrain {
+
+namespace {
+
+using cuda::check;
+using kernels::Rows;
+
+/// The element type of kernels for each dtype.
+template <class A>
+A* pointer(const Tensor& t) {
+  if constexpr (std::is_same_v<std::remove_const_t<A>, device::bf16>) {
+    return reinterpret_cast<A*>(t ? t.ptr<bf16>() : nullptr);
+  } else {
+    return t ? t.ptr<std::remove_const_t<A>>() : nullptr;
+  }
+}
+float* f32(const Tensor& t) { return pointer<float>(t); }
+const int32_t* i32(const Tensor& t) { return pointer<const int32_t>(t); }
+
+/// Calls f.template operator()<A>() with the element type of activations.
+template <class F>
+void dispatch(Dtype t, F&& f) {
+  if (t == Dtype::f32) return f.template operator()<float>();
+  require(t == Dtype::bf16, "f32 or bf16 activations in the CUDA backend");
+  f.template operator()<device::bf16>();
+}
+
+/// A (B, T, heads, D) tensor.
+template <class A>
+Rows<A> rows(const Tensor& t) {
+  require(t.rank == 4 && t.stride[3] == 1, "heads with contiguous channels");
+  return {pointer<A>(t), t.stride[0], t.stride[1], t.stride[2]};
+}
+
+int as_int(int64_t n) {
+  require(n >= 0 && n <= INT32_MAX, "a size below 2^31");
+  return static_cast<int>(n);
+}
+
+/// Device memory of one process. Failures are the runtime's.
+class DeviceMemory final : public MemorySource {
+ public:
+  void* allocate(int64_t bytes) override { return cuda::allocate(bytes); }
+  void release(void* memory, int64_t) override { cuda::release(memory); }
+  void check_fits(int64_t bytes) const override {
+    const int64_t free = cuda::free_memory();
+    if (bytes <= free) return;
+    throw Error(ExitCode::device, "memory plan",
+                "at most " + std::to_string(free >> 20) + " MiB, what the device has free",
+                std::to_string(bytes >> 20) + " MiB",
+                "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes");
+  }
+  bool on_host() const override { return false; }
+};
+
+/// Work that repeats: run as it is the first time, when libraries may still load code and choose
+/// algorithms; recorded the second; replayed from then on.
+struct Repeated {
+  int64_t calls = 0;
+  cuda::Recording recording;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(int index)
+      : properties_(cuda::open_device(index)), name_("cuda (" + properties_.name + ")") {}
+
+  const char* name() const override { return name_.c_str(); }
+  Dtype parameter_dtype() const override { return Dtype::f32; }
+
+  void plan(Arena& arena, const WorkspaceShape& w) override;
+
+  // --- memory
+
+  MemorySource& memory() override { return memory_; }
+
+  void upload(Tensor dst, const void* src) override {
+    require(dst.contiguous(), "a contiguous tensor to upload to");
+    cuda::upload(dst.data, src, dst.bytes(), stream());
+  }
+  void download(void* dst, Tensor src) override {
+    require(src.contiguous(), "a contiguous tensor to download from");
+    cuda::download(dst, src.data, src.bytes(), stream());
+  }
+
+  void synchronize() override { cuda::synchronize(stream()); }
+  void repeat(int64_t key, const std::function<void()>& work) override {
+    Repeated& r = repeated_[key];
+    ++r.calls;
+    if (r.calls == 1) return work();
+    if (r.calls == 2) {
+      products_.set_workspace(workspace_.data);
+      r.recording.begin(stream());
+      work();
+      r.recording.end(stream());
+    }
+    r.recording.replay(stream());
+  }
+
+  void zero(Tensor x) override {
+    require(x.contiguous(), "a contiguous tensor to fill");
+    cuda::fill_zero(x.data, x.bytes(), stream());
+  }
+  void add(Tensor dst, Tensor src) override {
+    if (dst.dtype == Dtype::f64) {
+      check(kernels::add(dst.ptr<double>(), src.ptr<double>(), dst.size(), stream()), "add");
+    } else {
+      check(kernels::add(f32(dst), f32(src), dst.size(), stream()), "add");
+    }
+  }
+  void convert(Tensor dst, Tensor src) override {
+    dispatch(dst.dtype, [&]<class A>() {
+      check(kernels::convert<A>(pointer<A>(dst), f32(src), dst.size(), stream()), "convert");
+    });
+  }
+  void sum(Tensor total, Tensor x) override {
+    check(kernels::sum_losses(total.ptr<double>(), f32(x), x.size(), stream()), "sum");
+  }
+  double squared_norm(Tensor x) override {
+    check(kernels::squared_norm(squares_.ptr<double>(), f32(x), x.size(),
+                                squares_.ptr<double>() + 1, stream()),
+          "squared_norm");
+    double result = 0;
+    cuda::download(&result, squares_.data, sizeof result, stream());
+    return result;
+  }
+
+  // --- embedding
+
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+                         Tensor position_table) override {
+    dispatch(out.dtype, [&]<class A>() {
+      kernels::EmbeddingForward<A> e;
+      e.out = pointer<A>(out);
+      e.table = pointer<A>(table);
+      e.tokens = i32(tokens);
+      e.positions = i32(positions);
+      e.position_table = f32(position_table);
+      e.N = out.shape[0];
+      e.C = as_int(out.shape[1]);
+      check(kernels::embedding_forward(e, stream()), "embedding_forward");
+    });
+  }
+  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
+                          Tensor positions) override {
+    dispatch(dout.dtype, [&]<class A>() {
+      kernels::EmbeddingBackward<A> e;
+      e.dtable = f32(dtable);
+      e.dposition_table = f32(dposition_table);
+      e.dout = pointer<A>(dout);
+      e.tokens = i32(tokens);
+      e.positions = i32(positions);
+      e.N = dout.shape[0];
+      e.C = as_int(dout.shape[1]);
+      e.V = as_int(dtable.shape[0]);
+      e.T = dposition_table ? as_int(dposition_table.shape[0]) : 0;
+      e.scratch = scratch(kernels::embedding_backward_scratch(e.N, e.C) / 4);
+      check(kernels::embedding_backward(e, stream()), "embedding_backward");
+    });
+  }
+
+  // --- norm
+
+  void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
+                    Tensor weight, Tensor bias, NormKind kind, double eps) override {
+    dispatch(sum.dtype, [&]<class A>() {
+      kernels::NormForward<A> f;
+      f.sum = pointer<A>(sum);
+      f.y = pointer<A>(y);
+      f.stats = f32(stats);
+      f.residual = pointer<A>(residual);
+      f.branch = pointer<A>(branch);
+      f.weight = f32(weight);
+      f.bias = f32(bias);
+      f.N = sum.shape[0];
+      f.C = as_int(sum.shape[1]);
+      f.kind = kind;
+      f.eps = static_cast<float>(eps);
+      check(kernels::norm_forward(f, stream()), "norm_forward");
+    });
+  }
+  void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,
+                     Tensor weight, NormKind kind) override {
+    const int64_t N = sum.shape[0];
+    const int C = as_int(sum.shape[1]);
+    dispatch(sum.dtype, [&]<class A>() {
+      kernels::NormBackward<A> g;
+      g.dsum = pointer<A>(dsum);
+      g.dweight = f32(dweight);
+      g.dbias = f32(dbias);
+      g.dy = pointer<A>(dy);
+      g.sum = pointer<A>(sum);
+      g.stats = f32(stats);
+      g.weight = f32(weight);
+      g.N = N;
+      g.C = C;
+      g.kind = kind;
+      g.partial = scratch(kernels::norm_backward_partial(N, C));
+      check(kernels::norm_backward(g, stream()), "norm_backward");
+    });
+  }
+
+  // --- linear
+
+  void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
+    multiply(matrix(y), matrix(x), matrix_transposed(weight), false);
+    if (!bias) return;
+    dispatch(y.dtype, [&]<class A>() {
+      kernels::AddBias<A> a{pointer<A>(y), f32(bias), y.shape[0], y.shape[1]};
+      check(kernels::add_bias(a, stream()), "linear_forward");
+    });
+  }
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
+    multiply(matrix(dx), matrix(dy), matrix(weight), accumulate);
+  }
+  void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {
+    multiply(matrix(dweight), matrix_transposed(dy), matrix(x), true);
+    if (!dbias) return;
+    const int64_t N = dy.shape[0], O = dy.shape[1];
+    dispatch(dy.dtype, [&]<class A>() {
+      kernels::ColumnSums<A> s{f32(dbias), pointer<A>(dy), N, O,
+                               scratch(kernels::column_sums_partial(N, O))};
+      check(kernels::column_sums(s, stream()), "linear_backward_weight");
+    });
+  }
+
+  // --- mlp activation
+
+  void activation_forward(Tensor out, Tensor in, MlpKind kind) override {
+    dispatch(out.dtype, [&]<class A>() {
+      kernels::ActivationForward<A> a{pointer<A>(out), pointer<A>(in), out.shape[0], out.shape[1],
+                                      kind};
+      check(kernels::activation_forward(a, stream()), "activation_forward");
+    });
+  }
+  void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override {
+    dispatch(dout.dtype, [&]<class A>() {
+      kernels::ActivationBackward<A> a{pointer<A>(din), pointer<A>(dout), pointer<A>(in),
+                                       dout.shape[0],   dout.shape[1],    kind};
+      check(kernels::activation_backward(a, stream()), "activation_backward");
+    });
+  }
+
+  // --- rotation
+
+  void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override {
+    dispatch(x.dtype, [&]<class A>() {
+      const Rows<A> all = rows<A>(x);
+      kernels::Rotation<A> r;
+      r.x = all.data;
+      r.batch = all.batch;
+      r.row = all.row;
+      r.head = all.head;
+      r.B = as_int(x.shape[0]);
+      r.T = as_int(x.shape[1]);
+      r.heads = as_int(x.shape[2]);
+      r.D = as_int(x.shape[3]);
+      r.positions = i32(positions);
+      r.cosine = f32(cosine);
+      r.sine = f32(sine);
+      r.inverse = inverse;
+      check(kernels::rotate(r, stream()), "rotate");
+    });
+  }
+
+  // --- priors and scales
+
+  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override {
+    check(kernels::table_prior_forward(f32(table), prior_of(prior, table, theta), stream()),
+          "table_forward");
+  }
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+                      std::span<const Tensor> theta) override {
+    kernels::TablePriorGradients g;
+    for (size_t p = 0; p < dtheta.size(); ++p) g.dtheta[p] = f32(dtheta[p]);
+    g.dtable = f32(dtable);
+    check(kernels::table_prior_backward(g, prior_of(prior, dtable, theta), stream()),
+          "table_backward");
+  }
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+                     std::span<const Tensor> theta) override {
+    check(kernels::scale_forward(f32(scale), scale_of(info, options, scale, first_key, theta),
+                                 stream()),
+          "scale_forward");
+  }
+  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
+                      const ScaleInfo& info, const Options& options,
+                      std::span<const Tensor> theta) override {
+    if (dtheta.empty() || !dtheta[0]) return;
+    const kernels::ScaleRows rows = scale_of(info, options, dscale, first_key, theta);
+    check(kernels::scale_backward(f32(dtheta[0]), scale_partial_.ptr<double>(), f32(dscale), rows,
+                                  stream()),
+          "scale_backward");
+  }
+
+  // --- attention
+
+  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
+    dispatch(out.dtype, [&]<class A>() {
+      const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), f32(lse)};
+      if constexpr (std::is_same_v<A, float>) {
+        check(kernels::attention_forward_reference(f, stream()), "attention_forward");
+      } else {
+        check(kernels::attention_forward(f, stream()), "attention_forward");
+      }
+    });
+  }
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                          const Attention& a) override {
+    dispatch(out.dtype, [&]<class A>() {
+      kernels::AttentionBackward<A> k;
+      k.in = inputs_of<A>(a);
+      k.out = rows<const A>(out);
+      k.dout = rows<const A>(dout);
+      k.lse = f32(lse);
+      k.dq = rows<A>(g.dq);
+      k.dk = rows<A>(g.dk);
+      k.dv = rows<A>(g.dv);
+      k.dtable = f32(g.dtable);
+      k.dtable_head = g.dtable ? g.dtable.stride[0] : 0;
+      k.dscale = f32(g.dscale);
+      const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
+      const int64_t tables =
+          g.dtable ? kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
+      k.row_product = scratch(products + tables);
+      k.partial = k.row_product + products;
+      if constexpr (std::is_same_v<A, float>) {
+        check(kernels::attention_backward_reference(k, stream()), "attention_backward");
+      } else {
+        check(kernels::attention_backward(k, stream()), "attention_backward");
+      }
+    });
+  }
+
+  // --- loss
+
+  void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
+                     double scale) override {
+    dispatch(dlogits ? dlogits.dtype : Dtype::f32, [&]<class A>() {
+      kernels::CrossEntropy<A> c;
+      c.R = logits.shape[0];
+      c.V = logits.shape[1];
+      c.losses = f32(losses);
+      c.dlogits = pointer<A>(dlogits);
+      c.dlogits_row = dlogits ? dlogits.stride[0] : 0;
+      c.logits = f32(logits);
+      c.logits_row = logits.stride[0];
+      c.targets = i32(targets);
+      c.scale = scale;
+      check(kernels::cross_entropy(c, stream()), "cross_entropy");
+    });
+  }
+
+  // --- optimizer
+
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+                      const OptimizerStep& s) override {
+    const OptimizerFactors f = optimizer_factors(s);
+    kernels::OptimizerScalars k;
+    k.gradient_scale = static_cast<float>(s.gradient_scale);
+    k.beta1 = static_cast<float>(s.beta1);
+    k.one_minus_beta1 = static_cast<float>(1 - s.beta1);
+    k.beta2 = static_cast<float>(s.beta2);
+    k.one_minus_beta2 = static_cast<float>(1 - s.beta2);
+    k.decay = static_cast<float>(f.decay);
+    k.step_size = static_cast<float>(f.step_size);
+    k.v_scale = static_cast<float>(f.v_scale);
+    k.eps = static_cast<float>(s.eps);
+    k.adaptive = f.adaptive;
+    check(kernels::optimizer_step(f32(weights), f32(m), f32(v), nullptr, f32(gradients),
+                                  weights.size(), k, stream()),
+          "optimizer_step");
+  }
+
+ private:
+  device::Stream stream() const { return stream_.get(); }
+
+  /// Memory that one operation uses and leaves: at least `floats`.
+  float* scratch(int64_t floats) const {
+    require(floats <= scratch_.size(), "scratch for shapes no larger than was planned");
+    return scratch_.ptr<float>();
+  }
+
+  void multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate) {
+    products_.set_workspace(workspace_.data);
+    products_.multiply(c, a, b, accumulate, stream());
+  }
+
+  static kernels::TablePrior prior_of(const PriorInfo& info, const Tensor& table,
+                                      std::span<const Tensor> theta) {
+    require(theta.size() <= kernels::kMaxPriorParameters && table.contiguous(),
+            "a contiguous table and at most 8 parameters");
+    kernels::TablePrior p;
+    p.name = info.name.c_str();
+    p.H = table.shape[0];
+    p.T = table.shape[1];
+    for (size_t n = 0; n < theta.size(); ++n) p.theta[n] = f32(theta[n]);
+    return p;
+  }
+
+  static kernels::ScaleRows scale_of(const ScaleInfo& info, const Options& options,
+                                     const Tensor& scale, const Tensor& first_key,
+                                     std::span<const Tensor> theta) {
+    kernels::ScaleRows r;
+    r.name = info.name.c_str();
+    r.offset = options.has("offset") ? options.number("offset") : 0;
+    r.s = theta.empty() ? nullptr : f32(theta[0]);
+    r.first_key = i32(first_key);
+    r.B = scale.shape[0];
+    r.H = scale.shape[1];
+    r.T = scale.shape[2];
+    return r;
+  }
+
+  template <class A>
+  static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
+    require(a.normalizer == NormalizerKind::softmax, "the softmax normalizer");
+    kernels::AttentionInputs<A> in;
+    in.B = as_int(a.q.shape[0]);
+    in.T = as_int(a.q.shape[1]);
+    in.H = as_int(a.q.shape[2]);
+    in.K = as_int(a.k.shape[2]);
+    in.D = as_int(a.q.shape[3]);
+    in.q = rows<const A>(a.q);
+    in.k = rows<const A>(a.k);
+    in.v = rows<const A>(a.v);
+    in.table = f32(a.table);
+    in.table_head = a.table ? a.table.stride[0] : 0;
+    in.scale = f32(a.scale);
+    in.scale_bias = a.scale_bias;
+    in.first_key = i32(a.first_key);
+    return in;
+  }
+
+  cuda::DeviceProperties properties_;
+  std::string name_;
+  DeviceMemory memory_;
+  cuda::WorkStream stream_;
+  cuda::Products products_;
+  std::map<int64_t, Repeated> repeated_;
+  Tensor workspace_;      // (Products::kWorkspaceBytes / 4) i32
+  Tensor scratch_;        // f32: of one operation
+  Tensor squares_;        // f64: the result of a squared norm and its scratch
+  Tensor scale_partial_;  // f64
+};
+
+[[noreturn]] void refuse_width(const char* key, const char* what, int64_t found) {
+  throw Error(ExitCode::config, key, std::string(what) + " that is a multiple of 8 on CUDA",
+              std::to_string(found), "change it, or set device to \"cpu\"");
+}
+
+void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
+  if (w.C % 8 != 0 || w.C > kernels::kNormMaxC) {
+    refuse_width("model.width", "a width of at most 8,192", w.C);
+  }
+  if (w.hidden % 8 != 0) refuse_width("model.mlp.hidden", "a width", w.hidden);
+  const int64_t N = w.B * w.T, W = (w.H + 2 * w.K) * w.D;
+  const int B = as_int(w.B), T = as_int(w.T), H = as_int(w.H), K = as_int(w.K), C = as_int(w.C);
+  repeated_.clear();
+  int64_t floats = 0;
+  if (w.backward) {
+    const int64_t attention =
+        kernels::attention_row_products(B, T, H) + kernels::attention_partial_floats(B, T, H, K);
+    floats = std::max({kernels::norm_backward_partial(N, C), attention,
+                       kernels::embedding_backward_scratch(N, C) / 4,
+                       kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
+                       kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
+    arena.add("scratch.scale", &scale_partial_, Dtype::f64,
+              {kernels::scale_backward_scratch(w.B, w.H, w.T)});
+  }
+  arena.add("scratch.products", &workspace_, Dtype::i32, {cuda::Products::kWorkspaceBytes / 4});
+  arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
+  arena.add("scratch.squares", &squares_, Dtype::f64, {1 + kernels::kSquaredNormScratch});
+}
+
+}  // namespace
+
+int cuda_devices() { return cuda::device_count(); }
+
+std::unique_ptr<Backend> make_cuda_backend(int index) {
+  return std::make_unique<CudaBackend>(index);
+}
+
+}  // namespace bamtrain

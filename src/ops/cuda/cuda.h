@@ -1,0 +1,22 @@
+#pragma once
+// The CUDA backend: bf16 or f32 activations, f32 parameters, compute capability 8.0 and later. The
+// same device and libraries give the same bits.
+
+#include <memory>
+
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// Devices that this process can see: 0 without a driver.
+int cuda_devices();
+
+/// The backend on device `index`. Error (ExitCode::device) where there is none, it is too old, or
+/// cuBLASLt is absent.
+///
+/// Shapes beyond those of ops.h: widths (C, F, every output of a linear layer with a bias) are
+/// multiples of 8; bf16 attention takes head dimensions 16, 32, 48, 64, 96 and 128. Anything else
+/// is an Error (ExitCode::config) at plan().
+std::unique_ptr<Backend> make_cuda_backend(int index);
+
+}  // namespace bamtrain

@@ -1,0 +1,130 @@
+#include "ops/host_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/element.h"
+#include "core/parallel.h"
+
+namespace bamtrain {
+
+HostBackend::~HostBackend() = default;
+
+MemorySource& HostBackend::memory() { return host_memory(); }
+
+void HostBackend::synchronize() {}
+
+void HostBackend::plan(Arena& arena, const WorkspaceShape& w) {
+  arena.add("scratch.table", &table_, Dtype::f64, {w.H, w.T});
+  arena.add("scratch.by_length", &by_length_, Dtype::f64, {w.H, w.T + 1});
+  arena.add("scratch.theta", &theta_, Dtype::f64, {kMaxParameters, w.H});
+  arena.add("scratch.dtheta", &dtheta_, Dtype::f64, {kMaxParameters, w.H});
+}
+
+void HostBackend::upload(Tensor dst, const void* src) {
+  require(dst.contiguous(), "a contiguous tensor to upload to");
+  std::memcpy(dst.data, src, static_cast<size_t>(dst.bytes()));
+}
+
+void HostBackend::download(void* dst, Tensor src) {
+  require(src.contiguous(), "a contiguous tensor to download from");
+  std::memcpy(dst, src.data, static_cast<size_t>(src.bytes()));
+}
+
+void HostBackend::repeat(int64_t, const std::function<void()>& work) { work(); }
+
+void HostBackend::sum(Tensor total, Tensor x) {
+  double s = 0;
+  for (int64_t i = 0; i < x.size(); ++i) s += get(x, i);
+  *total.ptr<double>() += s;
+}
+
+// --- priors and scales
+
+HostBackend::Pointers HostBackend::theta_values(std::span<const Tensor> theta) const {
+  const Pointers p = zeros(theta_, theta.size());
+  for (size_t n = 0; n < theta.size(); ++n) {
+    require(theta[n].size() <= theta_.shape[1], "parameters of no more heads than were planned");
+    for (int64_t h = 0; h < theta[n].size(); ++h) p.of[n][h] = get(theta[n], h);
+  }
+  return p;
+}
+
+HostBackend::Pointers HostBackend::zeros(Tensor values, size_t count) const {
+  require(values && count <= kMaxParameters, "a planned backend and at most 8 parameters");
+  Pointers p;
+  for (size_t n = 0; n < count; ++n) {
+    p.of[n] = values.ptr<double>() + static_cast<int64_t>(n) * values.shape[1];
+    std::fill_n(p.of[n], values.shape[1], 0.0);
+  }
+  return p;
+}
+
+void HostBackend::add_to(std::span<const Tensor> dtheta, const Pointers& values) const {
+  for (size_t n = 0; n < dtheta.size(); ++n) {
+    for (int64_t h = 0; h < dtheta[n].size(); ++h) {
+      put(dtheta[n], h, get(dtheta[n], h) + values.of[n][h]);
+    }
+  }
+}
+
+void HostBackend::table_forward(Tensor table, const PriorInfo& prior,
+                                std::span<const Tensor> theta) {
+  const int64_t H = table.shape[0], T = table.shape[1];
+  require(table_ && H * T <= table_.size(), "a table no larger than was planned");
+  prior.table(theta_values(theta).of, H, T, table_.ptr<double>());
+  for (int64_t i = 0; i < H * T; ++i) put(table, i, table_.ptr<double>()[i]);
+}
+
+void HostBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
+                                 const PriorInfo& prior, std::span<const Tensor> theta) {
+  const int64_t H = dtable.shape[0], T = dtable.shape[1];
+  require(table_ && H * T <= table_.size(), "a table no larger than was planned");
+  for (int64_t i = 0; i < H * T; ++i) table_.ptr<double>()[i] = get(dtable, i);
+  const Pointers gradients = zeros(dtheta_, dtheta.size());
+  prior.table_adjoint(theta_values(theta).of, H, T, table_.ptr<double>(), gradients.of);
+  add_to(dtheta, gradients);
+}
+
+/// t depends on (h, n) alone: it is formed once per length, then looked up.
+void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info,
+                                const Options& options, std::span<const Tensor> theta) {
+  const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
+  require(by_length_ && H * (T + 1) <= by_length_.size(), "a scale no larger than was planned");
+  const Pointers p = theta_values(theta);
+  const int32_t* first = first_key.ptr<int32_t>();
+  parallel_for(H, [&](int64_t h) {
+    double* of_length = by_length_.ptr<double>() + h * (T + 1);
+    for (int64_t n = 1; n <= T; ++n) of_length[n] = info.value(options, p.of, h, n);
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t i = 0; i < T; ++i) {
+        put(scale, (b * H + h) * T + i, of_length[i - first[b * T + i] + 1]);
+      }
+    }
+  });
+}
+
+/// dt is summed by n first, in order.
+void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
+                                 const ScaleInfo& info, const Options& options,
+                                 std::span<const Tensor> theta) {
+  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
+  require(by_length_ && H * (T + 1) <= by_length_.size(), "a scale no larger than was planned");
+  const Pointers p = theta_values(theta), gradients = zeros(dtheta_, dtheta.size());
+  const int32_t* first = first_key.ptr<int32_t>();
+  parallel_for(H, [&](int64_t h) {
+    double* of_length = by_length_.ptr<double>() + h * (T + 1);
+    std::fill_n(of_length, T + 1, 0.0);
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t i = 0; i < T; ++i) {
+        of_length[i - first[b * T + i] + 1] += get(dscale, (b * H + h) * T + i);
+      }
+    }
+    for (int64_t n = 1; n <= T; ++n) {
+      info.accumulate(options, p.of, h, n, of_length[n], gradients.of);
+    }
+  });
+  add_to(dtheta, gradients);
+}
+
+}  // namespace bamtrain

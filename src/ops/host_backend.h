@@ -1,0 +1,49 @@
+#pragma once
+// What the backends in host memory have in common: memory, transfers, priors and scales.
+
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// Nothing here is inline: the CPU backend is compiled for several instruction sets.
+class HostBackend : public Backend {
+ public:
+  ~HostBackend() override;
+  void plan(Arena& arena, const WorkspaceShape& w) override;
+
+  MemorySource& memory() override;
+  void upload(Tensor dst, const void* src) override;
+  void download(void* dst, Tensor src) override;
+  void synchronize() override;
+  void repeat(int64_t key, const std::function<void()>& work) override;
+  /// In index order.
+  void sum(Tensor total, Tensor x) override;
+
+  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override;
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+                      std::span<const Tensor> theta) override;
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+                     std::span<const Tensor> theta) override;
+  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
+                      const ScaleInfo& info, const Options& options,
+                      std::span<const Tensor> theta) override;
+
+ private:
+  static constexpr int kMaxParameters = 8;  // of a prior or a scale
+
+  struct Pointers {
+    double* of[kMaxParameters] = {};
+  };
+  /// theta as doubles, in theta_.
+  Pointers theta_values(std::span<const Tensor> theta) const;
+  /// Zeros in `values`, and what was added there to the tensors of dtheta that are not empty.
+  Pointers zeros(Tensor values, size_t count) const;
+  void add_to(std::span<const Tensor> dtheta, const Pointers& values) const;
+
+  Tensor table_;      // (H, T) f64
+  Tensor by_length_;  // (H, T + 1) f64: of n visible keys
+  Tensor theta_;      // (kMaxParameters, H) f64
+  Tensor dtheta_;     // (kMaxParameters, H) f64
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,39 @@
+#pragma once
+// Tensors of a backend as the host sees them.
+
+#include <vector>
+
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// A contiguous tensor's elements in host memory: the tensor itself where the backend's memory is
+/// the host's, else a copy.
+class HostCopy {
+ public:
+  enum class Contents { downloaded, undefined };
+
+  HostCopy(Backend& backend, const Tensor& original, Contents contents)
+      : backend_(backend), original_(original), host_(original) {
+    if (backend.memory().on_host()) return;
+    bytes_.resize(static_cast<size_t>(original.bytes()));
+    host_.data = bytes_.data();
+    if (contents == Contents::downloaded) backend.download(bytes_.data(), original);
+  }
+  HostCopy(const HostCopy&) = delete;
+  HostCopy& operator=(const HostCopy&) = delete;
+
+  /// Valid as long as this object and the original.
+  const Tensor& tensor() const { return host_; }
+  /// Makes the original equal to tensor().
+  void upload() {
+    if (!bytes_.empty()) backend_.upload(original_, bytes_.data());
+  }
+
+ private:
+  Backend& backend_;
+  Tensor original_, host_;
+  std::vector<char> bytes_;
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,14 @@
+// The CUDA backend on the CPU engine, whose device memory is the host's.
+
+#include "cuda/device.h"
+#include "ops/cuda/cuda.h"
+
+namespace bamtrain::testing {
+
+Device cuda_device() {
+  Device d{make_cuda_backend(0), nullptr};
+  d.source = &d.backend->memory();
+  return d;
+}
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,83 @@
+// Whole models on the CUDA backend against the fp64 reference, recorded and replayed.
+
+#include <cmath>
+
+#include "catch.h"
+#include "cuda/device.h"
+#include "model/build.h"
+
+namespace bamtrain::testing {
+namespace {
+
+/// small_config with sizes that the device takes.
+ModelConfig device_config(const std::string& prior_name, const std::string& scale_name) {
+  ModelConfig c = small_config();
+  c.width = 64;
+  c.heads = 4;
+  c.kv_heads = 2;
+  c.mlp.hidden = 40;
+  c.vocab = 67;
+  c.attention.prior = prior(prior_name);
+  c.attention.scale = scale(scale_name);
+  c.attention.document_mask = true;
+  return c;
+}
+
+void round_weights(Run& run) {
+  for (const Parameter& p : run.parameters()) {
+    if (!p.decays()) continue;
+    std::vector<double> weights = run.parameter(p.name);
+    for (double& w : weights) w = rounded(w, Dtype::bf16);
+    run.set_parameter(p.name, weights);
+  }
+}
+
+double gradient_error(const Run& run, const Run& truth) {
+  double error = 0, whole = 0;
+  for (const Parameter& p : truth.parameters()) {
+    const std::vector<double> g = truth.gradient(p.name);
+    whole = std::hypot(whole, norm(g));
+    error = std::hypot(error, distance(run.gradient(p.name), g));
+  }
+  return error / whole;
+}
+
+TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
+  for (const auto& [prior_name, scale_name] :
+       {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
+        std::pair{"alibi", "none"}}) {
+    ModelConfig c = device_config(prior_name, scale_name);
+    c.tied = prior_name == std::string("learned");
+    c.bias = c.tied;
+    const Batch batch = random_batch(2, 40, c.vocab);
+    INFO(describe(c));
+    Run truth(c, Dtype::f64, 2, 40);
+    round_weights(truth);
+    const double loss = truth.differentiate(batch);
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      INFO(name_of(t));
+      Run run(c, t, 2, 40, cuda_device());
+      round_weights(run);
+      // As in tests/model/backends.cpp.
+      const double tolerance = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
+      const double first_loss = run.differentiate(batch);
+      CHECK(std::abs(first_loss - loss) <= tolerance);
+      CHECK(gradient_error(run, truth) <= 3 * tolerance);
+      // The second pass is recorded, the third replays the recording: the same bits.
+      const std::vector<double> first = read(run.gradients(), Role::parameter).x;
+      for (int pass = 0; pass < 2; ++pass) {
+        CHECK(run.differentiate(batch) == first_loss);
+        check_equal(read(run.gradients(), Role::parameter).x, first);
+      }
+      // And reads the tokens of the moment.
+      const Batch other = random_batch(2, 40, c.vocab - 1);
+      const double other_loss = run.differentiate(other);
+      CHECK(std::abs(other_loss - truth.differentiate(other)) <= tolerance);
+      CHECK(gradient_error(run, truth) <= 3 * tolerance);
+      truth.differentiate(batch);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing
