@@ -16,8 +16,11 @@
 #include "data/atomic_file.h"
 #include "dist/communicator.h"
 #include "eval/perplexity.h"
+#include "ops/check/check.h"
 #include "ops/cpu/cpu.h"
+#include "ops/cuda/cuda.h"
 #include "ops/host_copy.h"
+#include "ops/reference/reference.h"
 #include "train/progress.h"
 #include "train/run_files.h"
 #include "train/signals.h"
@@ -43,16 +46,23 @@ struct EvalArguments {
 /// `local_rank`: this process among those of its node, each of which takes a GPU of its own.
 std::unique_ptr<Backend> make_backend(DeviceKind device, int local_rank) {
 #ifdef BAMTRAIN_CUDA
-  if (device == DeviceKind::cuda || (device == DeviceKind::automatic && cuda_devices() > 0)) {
+  const bool found = cuda_devices() > 0;
+  if (device == DeviceKind::cuda || (device == DeviceKind::automatic && found)) {
     return make_cuda_backend(local_rank);
+  }
+  if (device == DeviceKind::check && found) {
+    return make_check_backend(make_cuda_backend(local_rank), make_cpu_backend());
   }
 #else
   static_cast<void>(local_rank);
   if (device == DeviceKind::cuda) {
-    throw Error(ExitCode::device, "device", "auto or cpu in this build", "cuda",
+    throw Error(ExitCode::device, "device", "auto, cpu or check in this build", "cuda",
                 "build bamtrain with CUDA, or set device to auto");
   }
 #endif
+  if (device == DeviceKind::check) {
+    return make_check_backend(make_cpu_backend(), make_reference_backend());
+  }
   return make_cpu_backend();
 }
 
@@ -122,7 +132,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   }
   const RunConfig c =
       read_run_config_text(checkpoint.state["config"].dump(), state + ": config", {});
-  const std::unique_ptr<Backend> backend = make_backend(c.device);
+  const std::unique_ptr<Backend> backend = make_backend(c.device, 0);
   const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
   if (source.empty()) {
     throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
@@ -190,7 +200,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
-  const std::unique_ptr<Backend> backend = make_backend(run.config.device);
+  const std::unique_ptr<Backend> backend = make_backend(run.config.device, comm.local_rank());
   const bool first = comm.rank() == 0;
   const std::optional<EvalArguments> last = final_evaluation(run.config);
   if (last) {

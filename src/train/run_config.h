@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-enum class DeviceKind { automatic, cpu, cuda };  // "auto" in JSON
+enum class DeviceKind { automatic, cpu, cuda, check };  // "auto" in JSON
 
 struct RunConfig {
   int64_t config_version = 1;

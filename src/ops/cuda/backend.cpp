@@ -138,8 +138,8 @@ class CudaBackend final : public Backend {
     check(kernels::sum_losses(total.ptr<double>(), f32(x), x.size(), stream()), "sum");
   }
   double squared_norm(Tensor x) override {
-    check(kernels::squared_norm(squares_.ptr<double>(), f32(x), x.size(),
-                                squares_.ptr<double>() + 1, stream()),
+    check(kernels::squared_norm(squares_.ptr<double>(), squares_.ptr<double>() + 2, f32(x),
+                                x.size(), stream()),
           "squared_norm");
     double result = 0;
     cuda::download(&result, squares_.data, sizeof result, stream());
@@ -320,7 +320,7 @@ class CudaBackend final : public Backend {
     dispatch(out.dtype, [&]<class A>() {
       const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), f32(lse)};
       if constexpr (std::is_same_v<A, float>) {
-        check(kernels::attention_forward_reference(f, stream()), "attention_forward");
+        check(kernels::attention_reference_forward(f, stream()), "attention_forward");
       } else {
         check(kernels::attention_forward(f, stream()), "attention_forward");
       }
@@ -346,7 +346,7 @@ class CudaBackend final : public Backend {
       k.row_product = scratch(products + tables);
       k.partial = k.row_product + products;
       if constexpr (std::is_same_v<A, float>) {
-        check(kernels::attention_backward_reference(k, stream()), "attention_backward");
+        check(kernels::attention_reference_backward(k, stream()), "attention_backward");
       } else {
         check(kernels::attention_backward(k, stream()), "attention_backward");
       }
@@ -491,7 +491,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   }
   arena.add("scratch.products", &workspace_, Dtype::i32, {cuda::Products::kWorkspaceBytes / 4});
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
-  arena.add("scratch.squares", &squares_, Dtype::f64, {1 + kernels::kSquaredNormScratch});
+  arena.add("scratch.squares", &squares_, Dtype::f64, {2 + kernels::kSquaredNormScratch});
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // The CUDA backend: bf16 or f32 activations, f32 parameters, compute capability 8.0 and later. The
-// same device and libraries give the same bits.
+// same device and libraries give the same bits. In bf16 a product is rounded before a bias is added
+// to it.
 
 #include <memory>
 

@@ -1,0 +1,101 @@
+// The check backend: silent where two backends agree, precise where they do not.
+
+#include "ops/check/check.h"
+
+#include "attention_case.h"
+#include "cases.h"
+#include "catch.h"
+#include "ops/reference/reference.h"
+
+namespace bamtrain::testing {
+namespace {
+
+std::unique_ptr<Backend> checked(double limit) {
+  return make_check_backend(make_cpu_backend(), make_reference_backend(), {limit, limit});
+}
+
+AttentionCase attention_form() {
+  AttentionCase c;
+  c.T = 19;
+  c.H = 2;
+  c.K = 1;
+  c.table = TableForm::falling;
+  c.scale = ScaleForm::both;
+  return c;
+}
+
+struct Named {
+  const char* forward;
+  const char* backward;  // "" where the same call is both
+  Operation op;
+};
+
+std::vector<Named> operations() {
+  return {{"linear_forward", "linear_backward_input", linear({9, 7, 5, true, false})},
+          {"norm_forward", "norm_backward", norm({NormKind::layernorm, 9, 24, true, true})},
+          {"activation_forward", "activation_backward", activation(MlpKind::swiglu, 9, 10)},
+          {"rotate", "rotate", rotate({2, 7, 2, 6})},
+          {"embedding_forward", "embedding_backward", embedding({30, 5, 40, 6, true})},
+          {"cross_entropy", "", cross_entropy({5, 30, 0, false})},
+          {"attention_forward", "attention_backward", attention(attention_form())}};
+}
+
+TEST_CASE("backends that agree pass, and the results are those of the tested one") {
+  for (const Named& n : operations()) {
+    INFO(n.forward);
+    // Above fp32's errors, which the tests of each operation derive, below any mistake.
+    Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()}), cpu(Dtype::f32);
+    const Arrays expected = n.op.forward(cpu, n.op.inputs);
+    const Arrays found = n.op.forward(machine, n.op.inputs);
+    for (const auto& [name, v] : expected) check_equal(found.at(name).x, v.x);
+    Arrays cotangents = n.op.cotangents;
+    for (const std::string& name : n.op.differentiated) {
+      if (!cotangents.count(name)) {
+        cotangents[name] = random_values(found.at(name).role, found.at(name).shape, name);
+      }
+    }
+    CHECK_NOTHROW(n.op.adjoint(machine, n.op.inputs, found, cotangents, 0.5));
+  }
+}
+
+TEST_CASE("an operation past the limit is named, with both values") {
+  for (const Named& n : operations()) {
+    // fp32 differs from fp64 by more than this everywhere.
+    Machine machine(Dtype::f32, {checked(1e-12), &heap_memory()});
+    try {
+      n.op.forward(machine, n.op.inputs);
+      FAIL("no error from " << n.forward);
+    } catch (const Error& e) {
+      const std::string text = e.what();
+      INFO(text);
+      CHECK(e.code() == ExitCode::internal);
+      CHECK(text.find(n.forward) == 0);
+      CHECK(text.find("reference") != std::string::npos);
+      CHECK(text.find("cpu") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a backward pass past the limit is named") {
+  for (const Named& n : operations()) {
+    if (n.backward[0] == '\0') continue;
+    Machine good(Dtype::f32), strict(Dtype::f32, {checked(1e-12), &heap_memory()});
+    const Arrays saved = n.op.forward(good, n.op.inputs);
+    Arrays cotangents = n.op.cotangents;
+    for (const std::string& name : n.op.differentiated) {
+      if (!cotangents.count(name)) {
+        cotangents[name] = random_values(saved.at(name).role, saved.at(name).shape, name);
+      }
+    }
+    try {
+      n.op.adjoint(strict, n.op.inputs, saved, cotangents, 0.5);
+      FAIL("no error from " << n.backward);
+    } catch (const Error& e) {
+      INFO(e.what());
+      CHECK(std::string(e.what()).find(n.backward) == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing
