@@ -12,8 +12,9 @@
 #include "config/changes.h"
 #include "config/reader.h"
 #include "config/schema.h"
+#include "core/durable_file.h"
 #include "core/parallel.h"
-#include "data/atomic_file.h"
+#include "core/standard_output.h"
 #include "dist/communicator.h"
 #include "eval/perplexity.h"
 #include "ops/cpu/cpu.h"
@@ -159,13 +160,11 @@ int run_eval(const EvalArguments& arguments) {
   std::optional<AtomicFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output);
   const nlohmann::ordered_json result = evaluate(arguments);
-  print_perplexities(result);
   if (output) {
-    const std::string text = result.dump(2) + "\n";
-    output->write(text.data(), text.size());
-    output->close();
+    output->write(result.dump(2) + "\n");
     output->commit();
   }
+  print_perplexities(result);
   return 0;
 }
 
@@ -181,8 +180,8 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   const std::unique_ptr<Backend> backend = make_backend(run.config.device);
   const bool first = comm.rank() == 0;
   const std::optional<EvalArguments> last = final_evaluation(run.config);
-  if (last) {
-    // Hours before it is needed.
+  if (last && first) {
+    // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
     const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
     check_perplexity_request(shards, request_of(*last, run.config, shards));
   }
@@ -214,6 +213,20 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run_eval(eval);
   }
   return 0;
+}
+
+/// Says what ended the program, below what was printed before, and returns the exit code.
+int report(const std::exception& failure, const std::string& who) {
+  const auto* error = dynamic_cast<const Error*>(&failure);
+  auto code = error ? error->code() : ExitCode::internal;
+  std::string text = failure.what();
+  if (!error && standard_output_failed()) {  // {fmt} throws an exception of its own then
+    code = ExitCode::io;
+    text = standard_output_error(0).what();
+  }
+  std::fflush(stdout);
+  std::fputs(fmt::format("bamtrain: {}{}\n", who, text).c_str(), stderr);
+  return static_cast<int>(code);
 }
 
 void require_readable_config(const TrainArguments& arguments) {
@@ -290,19 +303,12 @@ int parse_and_run(int argc, char** argv) {
   install_signal_handlers();
   // It outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
-  const auto fail = [&](const char* what, ExitCode code) {
-    const std::string rank = comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "";
-    fmt::print(stderr, "bamtrain: {}{}\n", rank, what);
-    std::fflush(nullptr);
-    comm->abort(static_cast<int>(code));
-    return static_cast<int>(code);
-  };
   try {
     return run_train(arguments, *comm);
-  } catch (const Error& e) {
-    return fail(e.what(), e.code());
   } catch (const std::exception& e) {
-    return fail(e.what(), ExitCode::internal);
+    const int code = report(e, comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "");
+    comm->abort(code);
+    return code;
   }
 }
 
@@ -314,12 +320,10 @@ int main(int argc, char** argv) {
   // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return bamtrain::parse_and_run(argc, argv);
-  } catch (const bamtrain::Error& e) {
-    fmt::print(stderr, "bamtrain: {}\n", e.what());
-    return static_cast<int>(e.code());
+    const int code = bamtrain::parse_and_run(argc, argv);
+    if (code == 0) bamtrain::flush_standard_output();
+    return code;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "bamtrain: {}\n", e.what());
-    return static_cast<int>(bamtrain::ExitCode::internal);
+    return bamtrain::report(e, "");
   }
 }
