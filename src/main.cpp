@@ -16,6 +16,7 @@
 #include "core/parallel.h"
 #include "core/standard_output.h"
 #include "dist/communicator.h"
+#include "dist/together.h"
 #include "eval/perplexity.h"
 #include "ops/cpu/cpu.h"
 #include "train/progress.h"
@@ -171,23 +172,26 @@ int run_eval(const EvalArguments& arguments) {
 // --- training
 
 int run_train(const TrainArguments& arguments, Communicator& comm) {
+  const bool first = comm.rank() == 0;
   TrainRun run;
-  run.config = read_run_config(arguments.config, arguments.overrides);
-  run.resolved = resolved_json(run.config);
+  std::unique_ptr<Backend> backend;
+  std::optional<EvalArguments> last;
+  together(comm, [&] {
+    run.config = read_run_config(arguments.config, arguments.overrides);
+    run.resolved = resolved_json(run.config);
+    backend = make_backend(run.config.device);
+    last = final_evaluation(run.config);
+    if (last && first) {
+      // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
+      const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
+      check_perplexity_request(shards, request_of(*last, run.config, shards));
+    }
+  });
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
-  const std::unique_ptr<Backend> backend = make_backend(run.config.device);
-  const bool first = comm.rank() == 0;
-  const std::optional<EvalArguments> last = final_evaluation(run.config);
-  if (last && first) {
-    // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
-    const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
-    check_perplexity_request(shards, request_of(*last, run.config, shards));
-  }
   if (arguments.dry_run) {
-    if (first) dry_run(run, *backend, comm.size());
-    comm.barrier();
+    on_first_rank(comm, [&] { dry_run(run, *backend, comm.size()); });
     return 0;
   }
   comm.barrier();  // from this line of output on, every process obeys signals

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <map>
 
 #include "core/checked.h"
+#include "core/memory_limit.h"
 
 namespace bamtrain {
 
@@ -34,18 +33,12 @@ void Arena::add(const std::string& name, Tensor* target, Dtype dtype,
   total_ = checked_add(total_, bytes, "memory plan: " + name);
 }
 
-void Arena::check_fits() const {
-  const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  rlimit limit = {};
-  getrlimit(RLIMIT_AS, &limit);
-  const bool limited =
-      limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < static_cast<rlim_t>(machine);
-  const int64_t room = limited ? static_cast<int64_t>(limit.rlim_cur) : machine;
-  if (total_ <= room) return;
+void Arena::check_fits(int64_t beside) const {
+  const MemoryLimit limit = memory_limit();
+  if (beside <= limit.bytes && total_ <= limit.bytes - beside) return;
   throw Error(ExitCode::device, "memory plan",
-              fmt::format("at most {} MiB, {}", room >> 20,
-                          limited ? "the limit of this process" : "all that the machine has"),
-              fmt::format("{} MiB", total_ >> 20), kRemedy);
+              fmt::format("at most {} MiB, {}", limit.bytes >> 20, limit.source),
+              fmt::format("{} MiB", (total_ >> 20) + (beside >> 20)), kRemedy);
 }
 
 void Arena::commit() {

@@ -36,8 +36,9 @@ class Arena {
 
   /// Takes the memory. Error (ExitCode::device) where the system has too little.
   void commit();
-  /// Error (ExitCode::device) where the plan exceeds the machine's memory or the process's limit.
-  void check_fits() const;
+  /// Error (ExitCode::device) where the plan, with `beside` bytes of other memory, exceeds what
+  /// this process may use (core/memory_limit.h).
+  void check_fits(int64_t beside = 0) const;
 
   int64_t total_bytes() const { return total_; }
   const std::vector<Entry>& entries() const { return entries_; }

@@ -2,7 +2,6 @@
 // Prior and scale of a model in the form that attention reads: tables over (head, distance) and
 // (head, visible keys), and the way back from their gradients to the parameters.
 
-#include <string>
 #include <vector>
 
 #include "core/arena.h"
@@ -14,21 +13,26 @@
 
 namespace bamtrain {
 
-/// One layer's parameters of a mechanism as doubles, and their gradients on the way back.
+/// One layer's parameters of a mechanism as doubles, and their gradients on the way back. All
+/// memory is taken at construction.
 class MechanismValues {
  public:
-  /// Reads the named parameters from a flat buffer of masters.
-  MechanismValues(const ParameterLayout& layout, const std::vector<std::string>& names,
-                  const Tensor& masters);
+  MechanismValues(const ParameterLayout& layout, const std::vector<MechanismParameter>& list,
+                  const char* kind, int64_t layer);
+  MechanismValues(const MechanismValues&) = delete;
+  MechanismValues(MechanismValues&&) = default;
 
+  /// Takes the values from a flat buffer of masters and clears the gradients.
+  void read(const Tensor& masters);
+
+  bool empty() const { return parameters_.empty(); }
   const double* const* theta() const { return pointers_.data(); }
   double* const* gradients() { return gradient_pointers_.data(); }
   /// Adds the gathered gradients of trained parameters to a flat buffer of gradients.
   void add_gradients(const Tensor& flat) const;
 
  private:
-  const ParameterLayout& layout_;
-  std::vector<std::string> names_;
+  std::vector<const Parameter*> parameters_;
   std::vector<std::vector<double>> values_, gradients_;
   std::vector<const double*> pointers_;
   std::vector<double*> gradient_pointers_;
@@ -38,10 +42,13 @@ class MechanismValues {
 class Mechanisms {
  public:
   Mechanisms(const ModelConfig& config, const ParameterLayout& layout, Dtype parameter_dtype);
+  Mechanisms(const Mechanisms&) = delete;
+  Mechanisms& operator=(const Mechanisms&) = delete;
 
   void plan(Arena& arena, int64_t B, int64_t T, bool training);
 
   /// Forms tables from the masters: once whenever they change. REQUIRES: planned and committed.
+  /// The first call takes memory, the later ones do not.
   void refresh(const Tensor& masters);
 
   /// Sets the prior's and the scale's part of `a` for a layer. `first_key` (B, T) must be set.
@@ -60,25 +67,28 @@ class Mechanisms {
   const Tensor& position_table() const { return position_table_; }
 
  private:
-  std::vector<std::string> names(const std::vector<MechanismParameter>& list, const char* kind,
-                                 int64_t layer) const;
-  void fill_scale(const Attention& a, const Tensor& by_length) const;
+  MechanismValues& prior_values(int64_t layer);
+  void form_fixed_tables();
+  void backward_prior(MechanismValues& values, const Tensor& dtable);
+  void backward_scale(MechanismValues& values, const Tensor& dscale, const Attention& a);
 
   ModelConfig config_;
-  const ParameterLayout& layout_;
   const PriorInfo& prior_;
   const ScaleInfo& scale_;
-  std::vector<MechanismParameter> prior_parameters_, scale_parameters_;
   Dtype dtype_;
   bool scale_bias_ = false;
-  bool shared_table_ = false;  // one table for all layers
+  bool fixed_tables_formed_ = false;
+  std::vector<MechanismValues> prior_values_;  // by layer, or one where all layers share theirs
+  std::vector<MechanismValues> scale_values_;  // by layer
   int64_t T_ = 0;
 
   Tensor tables_;           // (L or 1, H, T) P
+  Tensor exact_;            // (layers at a time, H, T) f64: tables before rounding
   Tensor scale_by_length_;  // (L, H, T + 1) P: t at n visible keys
   Tensor scale_rows_;       // (B, H, T) P: t of the layer at hand
   Tensor dtable_;           // (H, T) P
   Tensor dscale_;           // (B, H, T) P
+  Tensor dscale_sums_;      // (H, T + 1) f64: dt by the number of visible keys
   Tensor cosine_, sine_;    // (T, D/2) P
   Tensor position_table_;   // (T, C) P
 };

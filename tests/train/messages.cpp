@@ -36,6 +36,11 @@ TEST_CASE("an error that all ranks meet is printed once") {
   nlohmann::json c = small_run(w);
   ExitCode code = ExitCode::ok;
   std::string text;
+  SECTION("in the config") {
+    c["model"]["heads"] = 5;
+    code = ExitCode::config;
+    text = "run.json: model.heads: expected a divisor";
+  }
   SECTION("in the data") {
     c["data"]["train"] = w.path("nowhere");
     code = ExitCode::data;
