@@ -123,10 +123,10 @@ void ProfiledBackend::linear_forward(Tensor y, Tensor x, Tensor weight, Tensor b
                     bytes_of({y, x, weight}));
   inner_->linear_forward(y, x, weight, bias);
 }
-void ProfiledBackend::linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) {
+void ProfiledBackend::linear_backward_input(Tensor dx, Tensor dy, Tensor weight) {
   const Timed timed(costs_["linear_backward_input"], product_flops(dx, dy.shape[1]),
                     bytes_of({dx, dy, weight}));
-  inner_->linear_backward_input(dx, dy, weight, accumulate);
+  inner_->linear_backward_input(dx, dy, weight);
 }
 void ProfiledBackend::linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) {
   const Timed timed(costs_["linear_backward_weight"], product_flops(x, dy.shape[1]),

@@ -56,7 +56,7 @@ class ProfiledBackend final : public Backend {
   void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,
                      Tensor weight, NormKind kind) override;
   void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override;
-  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override;
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight) override;
   void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override;
   void activation_forward(Tensor out, Tensor in, MlpKind kind) override;
   void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override;

@@ -6,10 +6,13 @@
 
 #include "core/abbreviate.h"
 #include "core/error.h"
-#include "data_tools/utf8.h"
+#include "core/json.h"
+#include "data/utf8.h"
 
 namespace bamtrain {
 namespace {
+
+constexpr const char* kRepair = "repair or remove the line";
 
 Error bad_line(const std::string& path, int64_t line, const std::string& expected,
                const std::string& found, const std::string& remedy) {
@@ -27,17 +30,21 @@ Error bad_utf8(const RawDocument& raw, const std::string& path, size_t at) {
                   "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
 }
 
-std::string json_field(const RawDocument& raw, const std::string& path, const std::string& field) {
-  nlohmann::json object;
+nlohmann::json parsed(const RawDocument& raw, const std::string& path) {
   try {
-    object = nlohmann::json::parse(raw.text);
-  } catch (const nlohmann::json::exception& e) {
-    throw bad_line(path, raw.line, "a JSON object", "bad JSON: " + abbreviate(e.what(), 240),
-                   "repair or remove the line");
+    return parse_json(raw.text, {"", ExitCode::data, kRepair});
+  } catch (const Error& e) {
+    // Its place is ":1:COLUMN": the text is one line, whose number only the caller knows.
+    const std::string& place = e.where();
+    throw e.at(path + ":" + std::to_string(raw.line) + place.substr(place.rfind(':')));
   }
+}
+
+std::string json_field(const RawDocument& raw, const std::string& path, const std::string& field) {
+  nlohmann::json object = parsed(raw, path);
   if (!object.is_object()) {
     throw bad_line(path, raw.line, "a JSON object",
-                   std::string("JSON of type ") + object.type_name(), "repair or remove the line");
+                   std::string("JSON of type ") + object.type_name(), kRepair);
   }
   const auto it = object.find(field);
   if (it == object.end()) {

@@ -8,8 +8,9 @@ struct Interrupted {
   int signal;
 };
 
-/// While one exists, SIGINT, SIGTERM and SIGHUP only set a flag (and end a blocked read); the
-/// former handlers return with its end. One at a time.
+/// While one exists, SIGINT, SIGTERM and SIGHUP wait for the calls below; the former handlers
+/// return with its end. One at a time, and the calls from its thread; threads that are begun
+/// meanwhile inherit that these signals are blocked.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -18,7 +19,11 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 };
 
-/// Throws Interrupted where a signal came since the InterruptGuard began.
+/// Throws Interrupted where a signal came since the InterruptGuard began; nothing without one.
 void check_interrupt();
+
+/// Waits until read(2) on the descriptor will not block; returns at once without an InterruptGuard.
+/// Throws Interrupted for a signal that came before or comes meanwhile: none slips in between.
+void wait_for_input(int descriptor);
 
 }  // namespace bamtrain

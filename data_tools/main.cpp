@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/standard_output.h"
 #include "data/shard.h"
 #include "data_tools/inspect.h"
 #include "data_tools/interrupt.h"
@@ -76,7 +77,8 @@ void add_tokenize(CLI::App* app, TokenizeOptions* options) {
       ->required();
   app->add_option("--output", options->output,
                   "The folder to make: train/*.bin and train/manifest.json, and val/ likewise. It "
-                  "appears complete at the end or not at all")
+                  "appears complete at the end or not at all; what a killed run left beside it "
+                  "(NAME.tmp-XXXXXX) the next one removes")
       ->required();
   auto* documents =
       app->add_option("--val-documents", options->validation.documents,
@@ -179,19 +181,30 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using bamtrain::ExitCode;
+  const auto report = [](const std::string& text, ExitCode code) {
+    std::fflush(stdout);  // what was printed before stands before it
+    std::fputs(("bamdata: " + text + "\n").c_str(), stderr);
+    return static_cast<int>(code);
+  };
   try {
-    return bamtrain::run(argc, argv);
+    const int code = bamtrain::run(argc, argv);
+    if (code == 0) bamtrain::flush_standard_output();
+    return code;
   } catch (const bamtrain::Error& e) {
-    fmt::print(stderr, "bamdata: {}\n", e.what());
-    return static_cast<int>(e.code());
+    return report(e.what(), e.code());
   } catch (const bamtrain::Interrupted& e) {
-    fmt::print(stderr, "bamdata: interrupted, nothing was written\n");
+    report("interrupted, nothing was written", ExitCode::ok);
     std::signal(e.signal, SIG_DFL);
     std::raise(e.signal);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "bamdata: out of memory; remedy: lower --max-document-bytes or --threads\n");
+    report("out of memory; remedy: lower --max-document-bytes or --threads", ExitCode::internal);
   } catch (const std::exception& e) {
-    fmt::print(stderr, "bamdata: internal error: {}; this is a bug, please report it\n", e.what());
+    // {fmt} throws an exception of its own where standard output takes no more.
+    if (bamtrain::standard_output_failed()) {
+      return report(bamtrain::standard_output_error(0).what(), ExitCode::io);
+    }
+    report(fmt::format("internal error: {}; this is a bug, please report it", e.what()),
+           ExitCode::internal);
   }
   return static_cast<int>(ExitCode::internal);
 }

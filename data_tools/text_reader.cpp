@@ -76,7 +76,7 @@ class PlainBytes : public ByteSource {
  private:
   size_t read_new(char* out, size_t n) {
     while (true) {
-      check_interrupt();
+      wait_for_input(fd_);
       const ssize_t got = ::read(fd_, out, n);
       if (got >= 0) {
         taken_ += got;

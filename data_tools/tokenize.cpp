@@ -148,6 +148,9 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   Inputs inputs(options.input);
   const InterruptGuard guard;
   OutputFolder output(options.output, options.overwrite);
+  for (const std::string& leftover : output.removed_leftovers()) {
+    fmt::print(log, "removed {}, which a run that was killed had left\n", leftover);
+  }
   ShardSetWriter train(output.subfolder("train"), tokenizer, options.shard_tokens);
   std::optional<ShardSetWriter> val;
   if (options.validation.documents > 0 || options.validation.fraction > 0) {

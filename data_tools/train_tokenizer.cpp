@@ -10,9 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/durable_file.h"
 #include "core/error.h"
 #include "core/rng.h"
-#include "data/atomic_file.h"
+#include "data/utf8.h"
 #include "data_tools/progress.h"
 
 namespace bamtrain {
@@ -61,8 +62,7 @@ class LineSample {
     while (line.size() > kLongestLine) {
       size_t cut = line.rfind(' ', kLongestLine);
       if (cut == std::string_view::npos || cut == 0) {
-        cut = kLongestLine;
-        while ((line[cut] & 0xC0) == 0x80) --cut;
+        cut = utf8_boundary_before(line, kLongestLine);
       }
       add(line.substr(0, cut));
       line.remove_prefix(line[cut] == ' ' ? cut + 1 : cut);
@@ -176,8 +176,7 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
              static_cast<double>(report.bytes) / 1e6);
   std::fflush(log);
   const std::string model = train(lines, options);
-  file.write(model.data(), model.size());
-  file.close();
+  file.write(model);
   file.commit();
   return report;
 }

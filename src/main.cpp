@@ -12,9 +12,11 @@
 #include "config/changes.h"
 #include "config/reader.h"
 #include "config/schema.h"
+#include "core/durable_file.h"
 #include "core/parallel.h"
-#include "data/atomic_file.h"
+#include "core/standard_output.h"
 #include "dist/communicator.h"
+#include "dist/together.h"
 #include "eval/perplexity.h"
 #include "ops/check/check.h"
 #include "ops/cpu/cpu.h"
@@ -181,36 +183,37 @@ int run_eval(const EvalArguments& arguments) {
   std::optional<AtomicFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output);
   const nlohmann::ordered_json result = evaluate(arguments);
-  print_perplexities(result);
   if (output) {
-    const std::string text = result.dump(2) + "\n";
-    output->write(text.data(), text.size());
-    output->close();
+    output->write(result.dump(2) + "\n");
     output->commit();
   }
+  print_perplexities(result);
   return 0;
 }
 
 // --- training
 
 int run_train(const TrainArguments& arguments, Communicator& comm) {
+  const bool first = comm.rank() == 0;
   TrainRun run;
-  run.config = read_run_config(arguments.config, arguments.overrides);
-  run.resolved = resolved_json(run.config);
+  std::unique_ptr<Backend> backend;
+  std::optional<EvalArguments> last;
+  together(comm, [&] {
+    run.config = read_run_config(arguments.config, arguments.overrides);
+    run.resolved = resolved_json(run.config);
+    backend = make_backend(run.config.device, comm.local_rank());
+    last = final_evaluation(run.config);
+    if (last && first) {
+      // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
+      const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
+      check_perplexity_request(shards, request_of(*last, run.config, shards));
+    }
+  });
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
-  const std::unique_ptr<Backend> backend = make_backend(run.config.device, comm.local_rank());
-  const bool first = comm.rank() == 0;
-  const std::optional<EvalArguments> last = final_evaluation(run.config);
-  if (last) {
-    // Hours before it is needed.
-    const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
-    check_perplexity_request(shards, request_of(*last, run.config, shards));
-  }
   if (arguments.dry_run) {
-    if (first) dry_run(run, *backend, comm.size());
-    comm.barrier();
+    on_first_rank(comm, [&] { dry_run(run, *backend, comm.size()); });
     return 0;
   }
   comm.barrier();  // from this line of output on, every process obeys signals
@@ -236,6 +239,20 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run_eval(eval);
   }
   return 0;
+}
+
+/// Says what ended the program, below what was printed before, and returns the exit code.
+int report(const std::exception& failure, const std::string& who) {
+  const auto* error = dynamic_cast<const Error*>(&failure);
+  auto code = error ? error->code() : ExitCode::internal;
+  std::string text = failure.what();
+  if (!error && standard_output_failed()) {  // {fmt} throws an exception of its own then
+    code = ExitCode::io;
+    text = standard_output_error(0).what();
+  }
+  std::fflush(stdout);
+  std::fputs(fmt::format("bamtrain: {}{}\n", who, text).c_str(), stderr);
+  return static_cast<int>(code);
 }
 
 void require_readable_config(const TrainArguments& arguments) {
@@ -312,19 +329,12 @@ int parse_and_run(int argc, char** argv) {
   install_signal_handlers();
   // It outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
-  const auto fail = [&](const char* what, ExitCode code) {
-    const std::string rank = comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "";
-    fmt::print(stderr, "bamtrain: {}{}\n", rank, what);
-    std::fflush(nullptr);
-    comm->abort(static_cast<int>(code));
-    return static_cast<int>(code);
-  };
   try {
     return run_train(arguments, *comm);
-  } catch (const Error& e) {
-    return fail(e.what(), e.code());
   } catch (const std::exception& e) {
-    return fail(e.what(), ExitCode::internal);
+    const int code = report(e, comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "");
+    comm->abort(code);
+    return code;
   }
 }
 
@@ -336,12 +346,10 @@ int main(int argc, char** argv) {
   // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return bamtrain::parse_and_run(argc, argv);
-  } catch (const bamtrain::Error& e) {
-    fmt::print(stderr, "bamtrain: {}\n", e.what());
-    return static_cast<int>(e.code());
+    const int code = bamtrain::parse_and_run(argc, argv);
+    if (code == 0) bamtrain::flush_standard_output();
+    return code;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "bamtrain: {}\n", e.what());
-    return static_cast<int>(bamtrain::ExitCode::internal);
+    return bamtrain::report(e, "");
   }
 }

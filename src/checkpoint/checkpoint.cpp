@@ -7,9 +7,10 @@
 #include <limits>
 #include <map>
 
-#include "checkpoint/input_file.h"
 #include "checkpoint/leftovers.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/part.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -81,11 +82,12 @@ void check_listed(const files::Digests& listed, const char* name, const std::str
 /// A member of state.json: an integer in [0, 2^63).
 int64_t number_in(const Json& state, const char* key, const std::string& path) {
   constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
-  if (!state.is_object() || !state.contains(key) || !state[key].is_number_unsigned() ||
-      state[key].get<uint64_t>() > kMax) {
-    throw Error(ExitCode::checkpoint, path + ": " + key, "a number", "none", kDamagedRemedy);
+  const Json* found = state.is_object() && state.contains(key) ? &state[key] : nullptr;
+  if (found && found->is_number_unsigned() && found->get<uint64_t>() <= kMax) {
+    return found->get<int64_t>();
   }
-  return state[key].get<int64_t>();
+  throw Error(ExitCode::checkpoint, path + ": " + key, fmt::format("an integer from 0 to {}", kMax),
+              found ? abbreviate(found->dump()) : "no such member", kDamagedRemedy);
 }
 
 }  // namespace
@@ -134,7 +136,7 @@ Checkpoint open_checkpoint(const std::string& folder) {
   const std::string path = folder + "/" + files::kState;
   Checkpoint result{
       folder, 0,
-      parse_json(InputFile(path).text(kMaxState), {path, ExitCode::checkpoint, kDamagedRemedy})};
+      parse_json(open_part(path).text(kMaxState), {path, ExitCode::checkpoint, kDamagedRemedy})};
 
   const int64_t format = number_in(result.state, "format", path);
   if (format > kCheckpointFormat) throw NewerFormat(path, format);

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/input_file.h"
+#include "checkpoint/part.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -28,7 +28,7 @@ std::string text_of(const Digests& files) {
 
 Digests read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifest;
-  const std::string text = InputFile(path).text(kMaxManifest);
+  const std::string text = open_part(path).text(kMaxManifest);
   const Json manifest = parse_json(text, {path, ExitCode::checkpoint, kDamagedRemedy});
   if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_object()) {
     refuse(path, "an object with files", manifest.type_name());
@@ -63,7 +63,7 @@ void write_manifest(const std::string& folder, const Digests& files) {
 Digests verify_manifest(const std::string& folder) {
   const Digests files = read_manifest(folder);
   for (const auto& [name, expected] : files) {
-    const InputFile file(folder + "/" + name);
+    const InputFile file = open_part(folder + "/" + name);
     if (file.bytes() != expected.bytes) {
       refuse(file.path(), std::to_string(expected.bytes) + " bytes", std::to_string(file.bytes()));
     }

@@ -18,7 +18,7 @@
 #include <map>
 #include <string>
 
-#include "checkpoint/file.h"
+#include "core/durable_file.h"
 
 namespace bamtrain::checkpoint_files {
 

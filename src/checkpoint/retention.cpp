@@ -5,8 +5,8 @@
 #include <system_error>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/file.h"
 #include "checkpoint/leftovers.h"
+#include "core/durable_file.h"
 #include "core/error.h"
 
 namespace bamtrain {

@@ -122,7 +122,7 @@ void check_tiling(std::vector<Entry>& entries, int64_t data_bytes, const std::st
 }  // namespace
 
 SafetensorsFile SafetensorsFile::open(const std::string& path) {
-  SafetensorsFile result{InputFile(path)};
+  SafetensorsFile result{open_part(path)};
   const InputFile& file = result.file_;
   if (file.bytes() < safetensors::kLengthBytes) {
     refuse(path, "a safetensors file of at least 8 bytes", std::to_string(file.bytes()));

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/file.h"
-#include "checkpoint/input_file.h"
+#include "checkpoint/part.h"
 #include "core/dtype.h"
+#include "core/durable_file.h"
 
 namespace bamtrain {
 

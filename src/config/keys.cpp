@@ -15,11 +15,13 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Limits far above any use: beyond them a number is a slip of the keyboard.
-constexpr int64_t kMaxSteps = int64_t{1} << 40;
+// Limits far above any use, as kMaxSteps: beyond them a number is a slip of the keyboard.
 constexpr int64_t kMaxTokens = int64_t{1} << 40;
 constexpr int64_t kMaxLength = int64_t{1} << 24;
 constexpr int64_t kMaxWidth = int64_t{1} << 20;
+// What keeps a divisor away from zero is added in fp32, where smaller numbers lose their digits or
+// become zero.
+constexpr double kMinEps = std::numeric_limits<float>::min();
 constexpr int64_t kMaxInt32 = (int64_t{1} << 31) - 1;
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
@@ -167,7 +169,8 @@ std::vector<Key> make_keys() {
       choice<NormKind>("model.norm.kind", "normalization before attention, MLP and head",
                        {{"rmsnorm", NormKind::rmsnorm}, {"layernorm", NormKind::layernorm}},
                        FIELD(model.norm.kind)),
-      key("model.norm.eps", "added to the variance", number_above(0), FIELD(model.norm.eps)),
+      key("model.norm.eps", "added to the variance, in fp32", number_from(kMinEps),
+          FIELD(model.norm.eps)),
       key("model.tied", "the head shares the embedding's matrix", boolean_value(),
           FIELD(model.tied)),
       key("model.bias", "linear layers and layernorm have biases", boolean_value(),
@@ -206,7 +209,7 @@ std::vector<Key> make_keys() {
                             FIELD(optimizer.name)),
       key("optimizer.lr", "peak learning rate", number_above(0), FIELD(optimizer.lr)),
       betas(),
-      key("optimizer.eps", "added to the root of the second moment", number_above(0),
+      key("optimizer.eps", "added to the root of the second moment, in fp32", number_from(kMinEps),
           FIELD(optimizer.eps)),
       key("optimizer.weight_decay", "decoupled decay of matrices and embeddings", number_from(0),
           FIELD(optimizer.weight_decay)),

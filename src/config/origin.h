@@ -2,8 +2,9 @@
 // Where a key's value was written, for messages.
 
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "core/abbreviate.h"
 
 namespace bamtrain {
 
@@ -13,17 +14,26 @@ inline bool lies_in(const std::string& path, const std::string& tree) {
          (path.size() == tree.size() || path[tree.size()] == '.');
 }
 
-struct Origin {
-  std::string file;  // empty: no file, a struct filled by a program
-  /// Key and text of each override, in the order given.
-  std::vector<std::pair<std::string, std::string>> overrides = {};
+/// One --set.
+struct OverrideOrigin {
+  std::string path;  // "a.b.c"
+  std::string text;  // as given, abbreviated
+  /// The first part of the path that was not there before: "a.b", or the whole path.
+  std::string created;
+};
 
-  /// "run.json: key", or "--set model.width=3: key" where an override wrote it.
+struct Origin {
+  std::string file;                            // empty: no file, a struct filled by a program
+  std::vector<OverrideOrigin> overrides = {};  // in the order given
+
+  /// "run.json: key", or "--set model.width=3: key" where an override wrote it, or created it on
+  /// the way to what it wrote.
   std::string at(const std::string& key) const {
     for (auto it = overrides.rbegin(); it != overrides.rend(); ++it) {
-      if (lies_in(key, it->first)) return "--set " + it->second + ": " + key;
+      const bool on_the_way = lies_in(it->path, key) && lies_in(key, it->created);
+      if (on_the_way || lies_in(key, it->path)) return "--set " + it->text + ": " + abbreviate(key);
     }
-    return file.empty() ? key : file + ": " + key;
+    return (file.empty() ? "" : file + ": ") + abbreviate(key);
   }
 };
 

@@ -49,10 +49,10 @@ Override parse_override(const std::string& text) {
           abbreviate(text)};
 }
 
-void apply_override(json& document, const Override& change) {
+std::string apply_override(json& document, const Override& change) {
   json* at = &document;
   std::istringstream names(change.path);
-  std::string walked, name;
+  std::string walked, name, created;
   while (std::getline(names, name, '.')) {
     if (!at->is_object()) {
       throw Error(ExitCode::config, "--set " + change.text,
@@ -63,6 +63,7 @@ void apply_override(json& document, const Override& change) {
     const bool absent = !at->contains(name);
     at = &(*at)[name];
     if (absent) *at = json::object();
+    if (absent && created.empty()) created = walked;
   }
   const Key* key = find_key(change.path);
   if (key != nullptr && !key->mechanisms.empty() && change.value.is_string()) {
@@ -70,6 +71,7 @@ void apply_override(json& document, const Override& change) {
   } else {
     *at = change.value;
   }
+  return created.empty() ? change.path : created;
 }
 
 }  // namespace bamtrain

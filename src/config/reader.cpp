@@ -83,7 +83,7 @@ void check_names(const json& object, const std::string& group, const Origin& ori
       check_names(value, path, origin);
     } else if (!plain || find_key(path) == nullptr) {
       throw Error(
-          ExitCode::config, origin.at(abbreviate(path)),
+          ExitCode::config, origin.at(path),
           "one of the keys" + (group.empty() ? "" : " of " + group) + ": " + join(members(group)),
           plain ? "an unknown key" : "an unknown key, with a dot in its name",
           plain ? unknown_key_remedy(path) : "write one object for each name before a dot");
@@ -109,9 +109,7 @@ void derive(RunConfig& c) {
   if (c.model.kv_heads == 0) c.model.kv_heads = c.model.heads;
   const int64_t sequences = c.train.tokens_per_step / c.data.sequence_length;
   const int64_t micro_batches = sequences / c.train.micro_batch;
-  if (c.train.lanes != 0 || micro_batches == 0) return;
-  c.train.lanes = 8;
-  while (micro_batches % c.train.lanes != 0) c.train.lanes /= 2;
+  if (c.train.lanes == 0 && micro_batches > 0) c.train.lanes = default_lanes(micro_batches);
 }
 
 }  // namespace
@@ -123,8 +121,7 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
   if (!document.is_object()) check_names(document, "", origin);
   for (const std::string& o : overrides) {
     const Override change = parse_override(o);
-    apply_override(document, change);
-    origin.overrides.emplace_back(change.path, change.text);
+    origin.overrides.push_back({change.path, change.text, apply_override(document, change)});
   }
   check_version(document, origin);
   check_names(document, "", origin);

@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "core/error.h"
+#include "core/memory_limit.h"
 
 namespace bamtrain {
 
@@ -31,16 +30,10 @@ class HostMemory final : public MemorySource {
   void release(void* memory, int64_t bytes) override { munmap(memory, static_cast<size_t>(bytes)); }
 
   void check_fits(int64_t bytes) const override {
-    const int64_t machine = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-    rlimit limit = {};
-    getrlimit(RLIMIT_AS, &limit);
-    const bool limited =
-        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < static_cast<rlim_t>(machine);
-    const int64_t room = limited ? static_cast<int64_t>(limit.rlim_cur) : machine;
-    if (bytes <= room) return;
+    const MemoryLimit limit = memory_limit();
+    if (bytes <= limit.bytes) return;
     throw Error(ExitCode::device, "memory plan",
-                fmt::format("at most {} MiB, {}", room >> 20,
-                            limited ? "the limit of this process" : "all that the machine has"),
+                fmt::format("at most {} MiB, {}", limit.bytes >> 20, limit.source),
                 fmt::format("{} MiB", bytes >> 20), kRemedy);
   }
 

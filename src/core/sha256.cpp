@@ -2,12 +2,8 @@
 
 #include <openssl/evp.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <vector>
-
 #include "core/error.h"
+#include "core/input_file.h"
 
 namespace bamtrain {
 
@@ -51,18 +47,7 @@ std::string sha256_hex(std::string_view data) {
 }
 
 std::string sha256_file(const std::string& path) {
-  std::FILE* f = std::fopen(path.c_str(), "rb");
-  if (!f) {
-    throw Error(ExitCode::io, path, "a readable file", std::strerror(errno), "check the path");
-  }
-  std::vector<char> buffer(1 << 20);
-  Sha256 h;
-  size_t n = 0;
-  while ((n = std::fread(buffer.data(), 1, buffer.size(), f)) > 0) h.update(buffer.data(), n);
-  const bool failed = std::ferror(f) != 0;
-  std::fclose(f);
-  if (failed) throw Error(ExitCode::io, path, "a readable file", "a read error", "check the disk");
-  return h.hex();
+  return InputFile(path, ExitCode::io, "check the path").sha256();
 }
 
 }  // namespace bamtrain

@@ -25,7 +25,7 @@ class Sha256 {
 };
 
 std::string sha256_hex(std::string_view data);
-/// Digest of a whole file. Error (ExitCode::io) where it cannot be read.
+/// Digest of a whole regular file. Error (ExitCode::io) where it cannot be read.
 std::string sha256_file(const std::string& path);
 
 }  // namespace bamtrain

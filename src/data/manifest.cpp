@@ -1,20 +1,17 @@
 #include "data/manifest.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <limits>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
 #include "core/checked.h"
+#include "core/durable_file.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/json.h"
-#include "data/atomic_file.h"
 
 namespace bamtrain {
 namespace {
@@ -23,6 +20,7 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMaxBytes = int64_t{1} << 28;  // more than a million shards
 constexpr const char* kRemedy = "restore the manifest, or make the shards again with bamdata";
 
 /// One JSON object of the manifest and how errors call it.
@@ -159,20 +157,13 @@ Manifest parse(const std::string& text, const std::string& path) {
 }  // namespace
 
 Manifest read_manifest(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
-  const auto refuse = [&] {
-    throw Error(ExitCode::io, path, "a readable manifest", std::strerror(errno),
-                "check the path, permissions and the disk");
-  };
-  if (!file) refuse();
-  std::string text;
-  char buffer[1 << 16];
-  for (size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), file.get())) > 0;) {
-    text.append(buffer, n);
+  const InputFile file(path, ExitCode::io, "check the path, permissions and the disk");
+  if (file.bytes() > kMaxBytes) {
+    throw Error(ExitCode::data, path,
+                "a manifest of at most " + std::to_string(kMaxBytes) + " bytes",
+                std::to_string(file.bytes()), kRemedy);
   }
-  if (std::ferror(file.get())) refuse();
-  return parse(text, path);
+  return parse(file.text(kMaxBytes), path);
 }
 
 void write_manifest(const std::string& path, const Manifest& m) {
@@ -202,8 +193,7 @@ void write_manifest(const std::string& path, const Manifest& m) {
   parse(text, path);  // what is written can be read
 
   AtomicFile file(path);
-  file.write(text.data(), text.size());
-  file.close();
+  file.write(text);
   file.commit();
 }
 

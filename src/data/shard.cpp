@@ -13,7 +13,6 @@
 
 #include "core/checked.h"
 #include "core/error.h"
-#include "core/sha256.h"
 
 namespace bamtrain {
 namespace {
@@ -253,7 +252,7 @@ void ShardWriter::append(std::span<const uint32_t> tokens) {
 }
 
 void ShardWriter::flush() {
-  file_.write(buffer_.data(), buffer_.size());
+  file_.write(buffer_.data(), static_cast<int64_t>(buffer_.size()));
   buffer_.clear();
 }
 
@@ -263,9 +262,8 @@ std::string ShardWriter::finish() {
   const std::array<int32_t, 3> header = {format.magic, format.version,
                                          static_cast<int32_t>(tokens_)};
   file_.rewrite_start(header.data(), sizeof(header));
-  file_.close();
   // The count stands before the tokens and is known after them: the hash takes a second pass.
-  std::string hash = sha256_file(file_.temporary());
+  std::string hash = file_.sha256();
   file_.commit();
   return hash;
 }

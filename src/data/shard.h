@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "data/atomic_file.h"
+#include "core/durable_file.h"
 
 namespace bamtrain {
 
@@ -72,10 +72,10 @@ class Shard {
   int width_ = 0;
 };
 
-/// Writes one shard. The file appears under its name only in finish(), complete and on disk; until
-/// then, and whenever the writer is destroyed unfinished, there is at most `path`.tmp, which the
-/// destructor removes. Every member may throw Error (ExitCode::io) for a full disk or a path that
-/// cannot be written; the writer is good for nothing but destruction afterwards.
+/// Writes one shard, an AtomicFile: it appears under its name only in finish(), complete and on
+/// disk, and not at all where the writer is destroyed unfinished. Every member may throw Error
+/// (ExitCode::io) for a full disk or a path that cannot be written; the writer is good for nothing
+/// but destruction afterwards.
 class ShardWriter {
  public:
   /// REQUIRES: width 2 or 4. The folder of `path` must exist.

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/sha256.h"
+#include "data/utf8.h"
 
 namespace bamtrain {
 namespace {
@@ -26,24 +26,12 @@ Error damaged(const std::string& path, const std::string& found) {
 }
 
 std::string read_model_file(const std::string& path) {
-  const auto unreadable = [&] {
-    return Error(ExitCode::io, path, "a readable tokenizer file", std::strerror(errno),
-                 "check the path");
-  };
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (!file) throw unreadable();
-  std::string bytes;
-  std::array<char, 1 << 16> buffer;
-  size_t n = 0;
-  while ((n = std::fread(buffer.data(), 1, buffer.size(), file.get())) > 0) {
-    bytes.append(buffer.data(), n);
-    if (static_cast<int64_t>(bytes.size()) > kMaxModelBytes) {
-      throw damaged(path, "a file of more than " + std::to_string(kMaxModelBytes) + " bytes");
-    }
+  const InputFile file(path, ExitCode::io, "check the path");
+  if (file.bytes() == 0) throw damaged(path, "an empty file");
+  if (file.bytes() > kMaxModelBytes) {
+    throw damaged(path, "a file of more than " + std::to_string(kMaxModelBytes) + " bytes");
   }
-  if (std::ferror(file.get())) throw unreadable();
-  if (bytes.empty()) throw damaged(path, "an empty file");
-  return bytes;
+  return file.text(kMaxModelBytes);
 }
 
 /// The fields of one protocol buffer message, front to back. A damaged message ends with ok false.
@@ -142,19 +130,13 @@ std::optional<Specification> read_specification(std::string_view model) {
 }
 
 /// The character at text[at], and how many bytes it takes. A byte that begins no valid sequence is
-/// a character of its own, past the last of Unicode.
+/// a character of its own, past the last of Unicode: SentencePiece, too, passes over one byte then.
 std::pair<uint32_t, size_t> character_at(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const uint32_t first = byte(0);
+  const uint32_t first = static_cast<unsigned char>(text[at]);
   if (first < 0x80) return {first, 1};
-  const size_t n = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
-  if (n == 1 || first > 0xF4 || n > text.size() - at) return {0x110000 + first, 1};
-  uint32_t c = first & (0x7Fu >> n);
-  for (size_t i = 1; i < n; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return {0x110000 + first, 1};
-    c = c << 6 | (byte(i) & 0x3Fu);
-  }
-  return {c == kSpaceSign ? ' ' : c, n};
+  const Utf8Character c = utf8_character_at(text, at);
+  if (!c.valid) return {0x110000 + first, 1};
+  return {c.code == kSpaceSign ? ' ' : c.code, c.bytes};
 }
 
 }  // namespace
@@ -342,10 +324,7 @@ void Tokenizer::encode_whole(std::string_view text, std::vector<int32_t>* ids) c
     if (n > kLongestStretch) {
       n = text.rfind('\n', kLongestStretch - 1) + 1;  // npos + 1 == 0
       if (n == 0) n = text.rfind(' ', kLongestStretch - 1) + 1;
-      if (n == 0) {
-        n = kLongestStretch;
-        while (n > kLongestStretch - 3 && (text[n] & 0xC0) == 0x80) --n;
-      }
+      if (n == 0) n = utf8_boundary_before(text, kLongestStretch);
     }
     std::vector<int> found;
     const auto status = model_->Encode(text.substr(0, n), &found);

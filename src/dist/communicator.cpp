@@ -1,6 +1,7 @@
 #include "dist/communicator.h"
 
 #include <bit>
+#include <string>
 
 #include "core/error.h"
 #include "dist/backends.h"
@@ -15,6 +16,10 @@ std::unique_ptr<Communicator> make_communicator() {
   require_single_process(launch);
 #endif
   return make_single_communicator();
+}
+
+int64_t communicator_bytes(int processes) {
+  return processes > 1 ? kMessagesUnderWay * kDefaultPieceBytes : 0;
 }
 
 void check_process_count(int size, int64_t lanes) {

@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 namespace bamtrain {
 
-/// The processes of a run, numbered 0 to size() - 1. Everything but rank, size, scratch_bytes and
+/// The processes of a run, numbered 0 to size() - 1. Everything but rank, size, local_rank and
 /// abort is collective: all ranks call the same members in the same order with the same sizes, from
 /// the thread that made the communicator. Failures are Errors (ExitCode::distributed) with the
 /// library's own text.
@@ -25,6 +23,8 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// This process among those of its machine, from 0.
+  virtual int local_rank() const = 0;
 
   /// data[i] becomes its sum over all ranks, added in the upper levels of LaneTree: ranks 2r and
   /// 2r + 1 first, then distance 2, 4. Every rank receives the same bits, and where each rank holds
@@ -36,18 +36,11 @@ class Communicator {
 
   /// Whether `value` is true on any rank.
   virtual bool any(bool value) = 0;
-  virtual int64_t max(int64_t value) = 0;
 
   /// Copies `bytes` bytes of rank `root` to all others.
   virtual void broadcast(void* data, int64_t bytes, int root) = 0;
 
   virtual void barrier() = 0;
-
-  /// Every rank's string, by rank, on every rank.
-  virtual std::vector<std::string> gather_strings(const std::string& mine) = 0;
-
-  /// Memory that reductions use, taken once at construction.
-  virtual int64_t scratch_bytes() const = 0;
 
   /// Ends the processes of all ranks with `exit_code`, this one included, whatever they are waiting
   /// for. With a single process there is nobody to release: it returns.
@@ -60,6 +53,10 @@ class Communicator {
 /// another MPI than the launcher's. They would be copies of one run writing the same files.
 /// REQUIRES: at most one call per process, MPI starts only once.
 std::unique_ptr<Communicator> make_communicator();
+
+/// Memory that the communicator of `processes` processes takes beside what it is given: the
+/// messages of a reduction that are under way.
+int64_t communicator_bytes(int processes);
 
 /// Error (ExitCode::distributed) with the allowed numbers unless `size` processes can share `lanes`
 /// equally: a power of two that divides `lanes`. REQUIRES: `lanes` is a power of two.

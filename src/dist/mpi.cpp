@@ -18,8 +18,6 @@ namespace bamtrain {
 namespace {
 
 constexpr int kTag = 1;
-// Pieces of one exchange that are under way at a time: one travels while another is added.
-constexpr int kSlots = 2;
 // Elements that one thread adds at a time.
 constexpr int64_t kAddGrain = int64_t{1} << 14;
 
@@ -59,9 +57,14 @@ class MpiCommunicator final : public Communicator {
                   "thread level " + std::to_string(level), "use an MPI built with thread support");
     }
     require_connected(launch, size_);
+    MPI_Comm machine = MPI_COMM_NULL;
+    check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine),
+          "MPI_Comm_split_type");
+    check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
+    check(MPI_Comm_free(&machine), "MPI_Comm_free");
     if (size_ > 1) {
-      scratch_ =
-          std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(kSlots * piece_bytes_));
+      scratch_ = std::make_unique_for_overwrite<std::byte[]>(
+          static_cast<size_t>(kMessagesUnderWay * piece_bytes_));
     }
   }
 
@@ -75,6 +78,7 @@ class MpiCommunicator final : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  int local_rank() const override { return local_rank_; }
 
   void all_reduce_sum(float* data, int64_t n) override { all_reduce(data, n); }
   void all_reduce_sum(double* data, int64_t n) override { all_reduce(data, n); }
@@ -83,12 +87,6 @@ class MpiCommunicator final : public Communicator {
     int mine = value ? 1 : 0, result = 0;
     check(MPI_Allreduce(&mine, &result, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD), "MPI_Allreduce");
     return result != 0;
-  }
-
-  int64_t max(int64_t value) override {
-    int64_t result = 0;
-    check(MPI_Allreduce(&value, &result, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
-    return result;
   }
 
   void broadcast(void* data, int64_t bytes, int root) override {
@@ -101,21 +99,6 @@ class MpiCommunicator final : public Communicator {
   }
 
   void barrier() override { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
-
-  std::vector<std::string> gather_strings(const std::string& mine) override {
-    std::vector<std::string> all(static_cast<size_t>(size_));
-    for (int root = 0; root < size_; ++root) {
-      std::string& text = all[static_cast<size_t>(root)];
-      if (root == rank_) text = mine;
-      int64_t length = static_cast<int64_t>(text.size());
-      broadcast(&length, sizeof(length), root);
-      text.resize(static_cast<size_t>(length));
-      broadcast(text.data(), length, root);
-    }
-    return all;
-  }
-
-  int64_t scratch_bytes() const override { return scratch_ ? kSlots * piece_bytes_ : 0; }
 
   void abort(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
@@ -155,15 +138,15 @@ class MpiCommunicator final : public Communicator {
   template <class T>
   void exchange_and_add(T* data, Range give, Range keep, int peer) {
     const int64_t piece_size = piece_bytes_ / static_cast<int64_t>(sizeof(T));
-    std::array<MPI_Request, kSlots> sends, receives;
+    std::array<MPI_Request, kMessagesUnderWay> sends, receives;
     sends.fill(MPI_REQUEST_NULL);
     receives.fill(MPI_REQUEST_NULL);
     const auto slot_memory = [this](int64_t piece) {
-      return reinterpret_cast<T*>(scratch_.get() + piece % kSlots * piece_bytes_);
+      return reinterpret_cast<T*>(scratch_.get() + piece % kMessagesUnderWay * piece_bytes_);
     };
     const auto start = [&](int64_t piece) {
       const int64_t first = piece * piece_size;
-      const size_t slot = static_cast<size_t>(piece % kSlots);
+      const size_t slot = static_cast<size_t>(piece % kMessagesUnderWay);
       if (const int64_t count = std::min(piece_size, keep.size() - first); count > 0) {
         check(MPI_Irecv(slot_memory(piece), bytes_of<T>(count), MPI_BYTE, peer, kTag,
                         MPI_COMM_WORLD, &receives[slot]),
@@ -179,7 +162,7 @@ class MpiCommunicator final : public Communicator {
     if (pieces > 0) start(0);
     for (int64_t piece = 0; piece < pieces; ++piece) {
       if (piece + 1 < pieces) start(piece + 1);
-      const size_t slot = static_cast<size_t>(piece % kSlots);
+      const size_t slot = static_cast<size_t>(piece % kMessagesUnderWay);
       check(MPI_Wait(&receives[slot], MPI_STATUS_IGNORE), "MPI_Wait");
       const int64_t first = piece * piece_size;
       add(data + keep.begin + first, slot_memory(piece), std::min(piece_size, keep.size() - first));
@@ -211,8 +194,9 @@ class MpiCommunicator final : public Communicator {
 
   int rank_ = 0;
   int size_ = 1;
+  int local_rank_ = 0;
   int64_t piece_bytes_;                   // of every message, at most
-  std::unique_ptr<std::byte[]> scratch_;  // kSlots pieces
+  std::unique_ptr<std::byte[]> scratch_;  // kMessagesUnderWay pieces
 };
 
 }  // namespace

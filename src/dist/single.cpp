@@ -8,14 +8,12 @@ class SingleCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
+  int local_rank() const override { return 0; }
   void all_reduce_sum(float*, int64_t) override {}
   void all_reduce_sum(double*, int64_t) override {}
   bool any(bool value) override { return value; }
-  int64_t max(int64_t value) override { return value; }
   void broadcast(void*, int64_t, int root) override { require(root == 0, "a rank as the root"); }
   void barrier() override {}
-  std::vector<std::string> gather_strings(const std::string& mine) override { return {mine}; }
-  int64_t scratch_bytes() const override { return 0; }
   void abort(int) override {}
 };
 

@@ -10,8 +10,7 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kBin = 1024;             // positions per bin of protocol (c)
-constexpr int64_t kBatchTokens = 1 << 13;  // tokens per forward pass, at least one sequence
+constexpr int64_t kBin = 1024;  // positions per bin of protocol (c)
 
 /// One stretch of a document to predict: tokens [begin, begin + length], of which the losses of
 /// targets at positions >= from count.
@@ -37,7 +36,7 @@ class Evaluator {
             const Tensor& masters, const ShardSet& documents, int64_t length)
       : documents_(documents),
         length_(length),
-        batch_(std::max<int64_t>(1, kBatchTokens / length)),
+        batch_(evaluation_batch(length)),
         model_(config, training_length, backend, activations) {
     model_.plan(arena_, batch_, length, ModelUse::evaluation);
     arena_.commit(backend.memory());

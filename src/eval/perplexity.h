@@ -1,5 +1,5 @@
 #pragma once
-// Perplexity against length on single documents, the three protocols of SPEC section 7.
+// Perplexity against length on single documents, by three protocols.
 //
 // Documents at least as long as the longest length are used, each cut to a whole number of longest
 // windows. No attention crosses documents, so no document mask is needed.

@@ -1,5 +1,6 @@
 #include "model/mechanisms.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -28,47 +29,49 @@ void upload_table(Backend& backend, const Tensor& dst,
 
 Mechanisms::Mechanisms(const ModelConfig& config, const ParameterLayout& layout, Backend& backend)
     : config_(config),
-      layout_(layout),
       backend_(backend),
       prior_(*find_prior(config.attention.prior.name)),
       scale_(*find_scale(config.attention.scale.name)),
       scale_bias_(resolve_scale_bias(config, scale_)) {
   const PriorShape shape = prior_shape(config, 0);
-  std::vector<MechanismParameter> of_prior;
-  if (prior_.family != Family::embedding) {
-    of_prior = prior_.parameters(config.attention.prior.options, shape);
+  if (prior_.family == Family::table) {
+    const auto parameters = prior_.parameters(config.attention.prior.options, shape);
+    of_prior_ = find(parameters, "prior", layout);
+    shared_table_ = std::all_of(parameters.begin(), parameters.end(),
+                                [](const MechanismParameter& p) { return p.shared; });
   }
-  const std::vector<MechanismParameter> of_scale =
-      scale_.parameters(config.attention.scale.options, shape);
-  prior_names_ = names(of_prior, "prior");
-  scale_names_ = names(of_scale, "scale");
-  shared_table_ = true;
-  for (const MechanismParameter& p : of_prior) shared_table_ &= p.shared;
-  theta_.reserve(std::max(of_prior.size(), of_scale.size()));
-  dtheta_.reserve(theta_.capacity());
+  if (scale_.value) {
+    of_scale_ = find(scale_.parameters(config.attention.scale.options, shape), "scale", layout);
+  }
 }
 
-Mechanisms::Names Mechanisms::names(const std::vector<MechanismParameter>& list,
-                                    const char* kind) const {
-  Names out(static_cast<size_t>(config_.layers));
+std::vector<Mechanisms::Parameters> Mechanisms::find(const std::vector<MechanismParameter>& list,
+                                                     const char* kind,
+                                                     const ParameterLayout& layout) const {
+  std::vector<Parameters> out(static_cast<size_t>(config_.layers));
   for (int64_t l = 0; l < config_.layers; ++l) {
     for (const MechanismParameter& p : list) {
-      out[static_cast<size_t>(l)].push_back(
-          (p.shared ? std::string("model.") : layer_prefix(l) + "self_attn.") + kind + "." +
-          p.name);
+      const Parameter* found = layout.find(mechanism_parameter_name(p, kind, l));
+      require(found != nullptr, "a mechanism's parameter in the layout");
+      out[static_cast<size_t>(l)].push_back(found);
     }
   }
   return out;
 }
 
-std::span<const Tensor> Mechanisms::views(const Tensor& flat, const std::vector<std::string>& names,
-                                          bool trained_only, std::vector<Tensor>& out) const {
-  out.clear();
-  for (const std::string& name : names) {
-    const bool wanted = !trained_only || layout_.find(name)->trained;
-    out.push_back(wanted ? layout_.view(flat, name) : Tensor());
+std::span<const Tensor> Mechanisms::theta(const std::vector<Parameters>& of, int64_t layer) {
+  theta_.clear();
+  for (const Parameter* p : of[static_cast<size_t>(layer)]) theta_.push_back(view_of(masters_, p));
+  return theta_;
+}
+
+std::span<const Tensor> Mechanisms::dtheta(const std::vector<Parameters>& of, int64_t layer,
+                                           const Tensor& gradients) {
+  dtheta_.clear();
+  for (const Parameter* p : of[static_cast<size_t>(layer)]) {
+    dtheta_.push_back(p->trained ? view_of(gradients, p) : Tensor());
   }
-  return out;
+  return dtheta_;
 }
 
 void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
@@ -94,9 +97,8 @@ void Mechanisms::refresh(const Tensor& masters) {
   masters_ = masters;
   if (tables_) {
     for (int64_t layer = 0; layer < tables_.shape[0]; ++layer) {
-      backend_.table_forward(
-          tables_.slice(0, layer, 1).reshaped({config_.heads, T_}), prior_,
-          views(masters, prior_names_[static_cast<size_t>(layer)], false, theta_));
+      backend_.table_forward(tables_.slice(0, layer, 1).reshaped({config_.heads, T_}), prior_,
+                             theta(of_prior_, layer));
     }
   }
   if (!constants_ready_) upload_constants();
@@ -129,7 +131,7 @@ void Mechanisms::attach(int64_t layer, Attention& a) {
                    {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
   a.scale_bias = scale_bias_;
   backend_.scale_forward(a.scale, a.first_key, scale_, config_.attention.scale.options,
-                         views(masters_, scale_names_[static_cast<size_t>(layer)], false, theta_));
+                         theta(of_scale_, layer));
 }
 
 void Mechanisms::attach(AttentionGradients& g) const {
@@ -139,15 +141,13 @@ void Mechanisms::attach(AttentionGradients& g) const {
 
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                           const Tensor& gradients) {
-  const auto l = static_cast<size_t>(layer);
-  if (g.dtable && !prior_names_[l].empty()) {
-    backend_.table_backward(views(gradients, prior_names_[l], true, dtheta_), g.dtable, prior_,
-                            views(masters_, prior_names_[l], false, theta_));
+  if (g.dtable && !of_prior_[static_cast<size_t>(layer)].empty()) {
+    backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_,
+                            theta(of_prior_, layer));
   }
   if (g.dscale) {
-    backend_.scale_backward(views(gradients, scale_names_[l], true, dtheta_), g.dscale, a.first_key,
-                            scale_, config_.attention.scale.options,
-                            views(masters_, scale_names_[l], false, theta_));
+    backend_.scale_backward(dtheta(of_scale_, layer, gradients), g.dscale, a.first_key, scale_,
+                            config_.attention.scale.options, theta(of_scale_, layer));
   }
 }
 

@@ -2,7 +2,7 @@
 // Prior and scale of a model in the form that attention reads: tables over (head, distance), scales
 // over rows, and the way back from their gradients to the parameters.
 
-#include <string>
+#include <span>
 #include <vector>
 
 #include "core/arena.h"
@@ -22,6 +22,7 @@ class Mechanisms {
   void plan(Arena& arena, int64_t B, int64_t T, bool training);
 
   /// Forms tables from the masters: once whenever they change. REQUIRES: planned and committed.
+  /// The first call takes memory, the later ones do not.
   void refresh(const Tensor& masters);
 
   /// Sets the prior's and the scale's part of `a` for a layer, from `first_key` (B, T) of `a` and
@@ -41,22 +42,23 @@ class Mechanisms {
   const Tensor& position_table() const { return position_table_; }
 
  private:
-  /// A mechanism's parameters, one list per layer.
-  using Names = std::vector<std::vector<std::string>>;
+  /// A mechanism's parameters in one layer.
+  using Parameters = std::vector<const Parameter*>;
 
-  Names names(const std::vector<MechanismParameter>& list, const char* kind) const;
-  /// The parts of a flat buffer that hold these parameters, in order; with `trained_only`, the
-  /// others are empty. Good until the next call.
-  std::span<const Tensor> views(const Tensor& flat, const std::vector<std::string>& names,
-                                bool trained_only, std::vector<Tensor>& out) const;
+  std::vector<Parameters> find(const std::vector<MechanismParameter>& list, const char* kind,
+                               const ParameterLayout& layout) const;
+  /// Parameters of a layer as parts of the masters, good until the next call.
+  std::span<const Tensor> theta(const std::vector<Parameters>& of, int64_t layer);
+  /// Likewise of the gradients; those of parameters that are not trained are empty.
+  std::span<const Tensor> dtheta(const std::vector<Parameters>& of, int64_t layer,
+                                 const Tensor& gradients);
   void upload_constants();
 
   ModelConfig config_;
-  const ParameterLayout& layout_;
   Backend& backend_;
   const PriorInfo& prior_;
   const ScaleInfo& scale_;
-  Names prior_names_, scale_names_;
+  std::vector<Parameters> of_prior_, of_scale_;  // by layer
   bool scale_bias_ = false;
   bool shared_table_ = false;  // one table for all layers
   bool constants_ready_ = false;

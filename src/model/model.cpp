@@ -16,13 +16,39 @@ constexpr int64_t kSmallestChunk = 64;
 constexpr int64_t kLogitAlignment = 64;
 }  // namespace
 
+int64_t evaluation_batch(int64_t length) { return std::max<int64_t>(1, 8192 / length); }
+
 Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backend,
              Dtype activations)
     : config_(config),
       backend_(backend),
       dtype_(activations),
       layout_(config, sequence_length),
-      mechanisms_(config, layout_, backend) {}
+      embedding_(layout_.find("model.embed_tokens.weight")),
+      position_embedding_(layout_.find("model.embed_positions.weight")),
+      final_norm_(layout_.find("model.norm.weight")),
+      final_norm_bias_(layout_.find("model.norm.bias")),
+      head_(config.tied ? embedding_ : layout_.find("lm_head.weight")),
+      mechanisms_(config, layout_, backend) {
+  for (int64_t l = 0; l < config.layers; ++l) blocks_.push_back(find_block(l));
+}
+
+BlockParameters Model::find_block(int64_t l) const {
+  const auto find = [&](const char* name) { return layout_.find(layer_prefix(l) + name); };
+  const bool two = gated();
+  return {find("input_layernorm.weight"),
+          find("input_layernorm.bias"),
+          find("self_attn.q_proj.weight"),
+          find("self_attn.q_proj.bias"),
+          find("self_attn.o_proj.weight"),
+          find("self_attn.o_proj.bias"),
+          find("post_attention_layernorm.weight"),
+          find("post_attention_layernorm.bias"),
+          find(two ? "mlp.gate_proj.weight" : "mlp.up_proj.weight"),
+          find(two ? "mlp.gate_proj.bias" : "mlp.up_proj.bias"),
+          find("mlp.down_proj.weight"),
+          find("mlp.down_proj.bias")};
+}
 
 void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   const bool training = use == ModelUse::training;
@@ -91,11 +117,6 @@ void Model::refresh() {
   mechanisms_.refresh(masters_);
 }
 
-Tensor Model::weight(const std::string& name) const {
-  return layout_.view(compute_ ? compute_ : masters_, name);
-}
-Tensor Model::vector(const std::string& name) const { return layout_.view(masters_, name); }
-
 /// The part of a planned tensor that the batch at hand uses: its first N rows.
 Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }
 
@@ -131,32 +152,30 @@ Attention Model::attention_of(int64_t l) {
 // --- forward ------------------------------------------------------------------------------------
 
 void Model::embedding_forward() {
-  Tensor table = vector("model.embed_positions.weight");
+  Tensor table = view_of(masters_, position_embedding_);
   if (mechanisms_.sinusoidal()) table = mechanisms_.position_table();
   if (table && T_ > table.shape[0]) {
     throw Error(ExitCode::config, "model.attention.prior",
                 "at most " + std::to_string(table.shape[0]) + " positions, the learned table",
                 std::to_string(T_), "evaluate at shorter lengths, or train with a longer table");
   }
-  backend_.embedding_forward(rows(layer(0).residual), rows(tokens_),
-                             weight("model.embed_tokens.weight"),
+  backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
                              positions_.reshaped({max_B_ * max_T_}), table);
 }
 
 void Model::forward_block(int64_t l) {
   LayerActivations& x = layer(l);
-  const std::string p = layer_prefix(l);
-  const int64_t C = config_.width, W = qkv_width();
+  const BlockParameters& p = block(l);
+  const int64_t C = config_.width, W = qkv_width(), F = hidden_width();
   const NormConfig& n = config_.norm;
+  const auto vector = [&](const Parameter* v) { return view_of(masters_, v); };
   // The stream enters as the embedding, or as the sum of the block before and its mlp.
   const Tensor residual = l == 0 ? rows(x.residual) : rows(layer(l - 1).residual2);
   backend_.norm_forward(rows(x.residual), rows(x.norm1), rows(x.stats1), residual,
-                        l == 0 ? Tensor() : rows(branch_), vector(p + "input_layernorm.weight"),
-                        vector(p + "input_layernorm.bias"), n.kind, n.eps);
-  backend_.linear_forward(
-      rows(x.qkv), rows(x.norm1),
-      layout_.fused_view(compute_ ? compute_ : masters_, p + "self_attn.q_proj.weight", W, C),
-      layout_.fused_view(masters_, p + "self_attn.q_proj.bias", W, 1));
+                        l == 0 ? Tensor() : rows(branch_), vector(p.norm1), vector(p.norm1_bias),
+                        n.kind, n.eps);
+  backend_.linear_forward(rows(x.qkv), rows(x.norm1), fused_view_of(weights(), p.qkv, W, C),
+                          fused_view_of(masters_, p.qkv_bias, W, 1));
   const Attention a = attention_of(l);
   if (mechanisms_.rotary()) {
     backend_.rotate(a.q, positions_, mechanisms_.cosine(), mechanisms_.sine(), false);
@@ -164,19 +183,15 @@ void Model::forward_block(int64_t l) {
   }
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, x.lse, a);
-  backend_.linear_forward(rows(branch_), rows(x.attention), weight(p + "self_attn.o_proj.weight"),
-                          vector(p + "self_attn.o_proj.bias"));
+  backend_.linear_forward(rows(branch_), rows(x.attention), view_of(weights(), p.out),
+                          vector(p.out_bias));
   backend_.norm_forward(rows(x.residual2), rows(x.norm2), rows(x.stats2), rows(x.residual),
-                        rows(branch_), vector(p + "post_attention_layernorm.weight"),
-                        vector(p + "post_attention_layernorm.bias"), n.kind, n.eps);
-  const std::string first = p + (gated() ? "mlp.gate_proj" : "mlp.up_proj");
-  backend_.linear_forward(
-      rows(x.hidden), rows(x.norm2),
-      layout_.fused_view(compute_ ? compute_ : masters_, first + ".weight", hidden_width(), C),
-      layout_.fused_view(masters_, first + ".bias", hidden_width(), 1));
+                        rows(branch_), vector(p.norm2), vector(p.norm2_bias), n.kind, n.eps);
+  backend_.linear_forward(rows(x.hidden), rows(x.norm2), fused_view_of(weights(), p.hidden, F, C),
+                          fused_view_of(masters_, p.hidden_bias, F, 1));
   backend_.activation_forward(rows(x.activation), rows(x.hidden), config_.mlp.kind);
-  backend_.linear_forward(rows(branch_), rows(x.activation), weight(p + "mlp.down_proj.weight"),
-                          vector(p + "mlp.down_proj.bias"));
+  backend_.linear_forward(rows(branch_), rows(x.activation), view_of(weights(), p.down),
+                          vector(p.down_bias));
 }
 
 void Model::forward() {
@@ -184,15 +199,15 @@ void Model::forward() {
   for (int64_t l = 0; l < config_.layers; ++l) forward_block(l);
   backend_.norm_forward(rows(final_), rows(norm_), rows(stats_),
                         rows(layer(config_.layers - 1).residual2), rows(branch_),
-                        vector("model.norm.weight"), vector("model.norm.bias"), config_.norm.kind,
-                        config_.norm.eps);
+                        view_of(masters_, final_norm_), view_of(masters_, final_norm_bias_),
+                        config_.norm.kind, config_.norm.eps);
 }
 
 /// Forward and backward at once, so that logits exist for one chunk of rows only. The adjoint of
 /// the final norm's output lands in dnorm_.
 void Model::head(double scale, const Tensor* gradients) {
   const int64_t N = B_ * T_;
-  const Tensor w = weight(head_name());
+  const Tensor w = view_of(weights(), head_);
   for (int64_t begin = 0; begin < N; begin += chunk_) {
     const int64_t R = std::min(chunk_, N - begin);
     const auto of_chunk = [&](const Tensor& t) {
@@ -203,8 +218,8 @@ void Model::head(double scale, const Tensor* gradients) {
     backend_.linear_forward(z, x, w, {});
     backend_.cross_entropy(losses_.slice(0, begin, R), dz, z, targets_.slice(0, begin, R), scale);
     if (!gradients) continue;
-    backend_.linear_backward_input(dnorm_.slice(0, begin, R), dz, w, false);
-    backend_.linear_backward_weight(layout_.view(*gradients, head_name()), {}, dz, x);
+    backend_.linear_backward_input(dnorm_.slice(0, begin, R), dz, w);
+    backend_.linear_backward_weight(view_of(*gradients, head_), {}, dz, x);
   }
 }
 
@@ -214,35 +229,25 @@ void Model::head(double scale, const Tensor* gradients) {
 /// its input on exit.
 void Model::backward_block(int64_t l, const Tensor& gradients) {
   LayerActivations& x = layer(l);
-  const std::string p = layer_prefix(l);
-  const int64_t C = config_.width, W = qkv_width();
-  const auto grad = [&](const std::string& name) { return layout_.view(gradients, name); };
+  const BlockParameters& p = block(l);
+  const int64_t C = config_.width, W = qkv_width(), F = hidden_width();
+  const auto grad = [&](const Parameter* g) { return view_of(gradients, g); };
   const Tensor dstream = rows(dstream_), dnorm = rows(dnorm_), dqkv = rows(dqkv_);
 
   // The adjoint of `hidden` overwrites it: nothing reads it again.
-  const std::string first = p + (gated() ? "mlp.gate_proj" : "mlp.up_proj");
   const Tensor dhidden = rows(x.hidden);
-  backend_.linear_backward_weight(grad(p + "mlp.down_proj.weight"), grad(p + "mlp.down_proj.bias"),
-                                  dstream, rows(x.activation));
-  backend_.linear_backward_input(rows(dactivation_), dstream, weight(p + "mlp.down_proj.weight"),
-                                 false);
+  backend_.linear_backward_weight(grad(p.down), grad(p.down_bias), dstream, rows(x.activation));
+  backend_.linear_backward_input(rows(dactivation_), dstream, view_of(weights(), p.down));
   backend_.activation_backward(dhidden, rows(dactivation_), rows(x.hidden), config_.mlp.kind);
-  backend_.linear_backward_weight(
-      layout_.fused_view(gradients, first + ".weight", hidden_width(), C),
-      layout_.fused_view(gradients, first + ".bias", hidden_width(), 1), dhidden, rows(x.norm2));
-  backend_.linear_backward_input(
-      dnorm, dhidden,
-      layout_.fused_view(compute_ ? compute_ : masters_, first + ".weight", hidden_width(), C),
-      false);
-  backend_.norm_backward(dstream, grad(p + "post_attention_layernorm.weight"),
-                         grad(p + "post_attention_layernorm.bias"), dnorm, rows(x.residual2),
-                         rows(x.stats2), vector(p + "post_attention_layernorm.weight"),
-                         config_.norm.kind);
+  backend_.linear_backward_weight(fused_view_of(gradients, p.hidden, F, C),
+                                  fused_view_of(gradients, p.hidden_bias, F, 1), dhidden,
+                                  rows(x.norm2));
+  backend_.linear_backward_input(dnorm, dhidden, fused_view_of(weights(), p.hidden, F, C));
+  backend_.norm_backward(dstream, grad(p.norm2), grad(p.norm2_bias), dnorm, rows(x.residual2),
+                         rows(x.stats2), view_of(masters_, p.norm2), config_.norm.kind);
 
-  backend_.linear_backward_weight(grad(p + "self_attn.o_proj.weight"),
-                                  grad(p + "self_attn.o_proj.bias"), dstream, rows(x.attention));
-  backend_.linear_backward_input(rows(dattention_), dstream, weight(p + "self_attn.o_proj.weight"),
-                                 false);
+  backend_.linear_backward_weight(grad(p.out), grad(p.out_bias), dstream, rows(x.attention));
+  backend_.linear_backward_input(rows(dattention_), dstream, view_of(weights(), p.out));
   const int64_t H = config_.heads, K = config_.kv_heads, D = config_.head_dim();
   const Attention a = attention_of(l);
   const Tensor heads = dqkv.reshaped({B_, T_, H + 2 * K, D});
@@ -258,23 +263,17 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
     backend_.rotate(g.dq, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
     backend_.rotate(g.dk, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
   }
-  backend_.linear_backward_weight(
-      layout_.fused_view(gradients, p + "self_attn.q_proj.weight", W, C),
-      layout_.fused_view(gradients, p + "self_attn.q_proj.bias", W, 1), dqkv, rows(x.norm1));
-  backend_.linear_backward_input(
-      dnorm, dqkv,
-      layout_.fused_view(compute_ ? compute_ : masters_, p + "self_attn.q_proj.weight", W, C),
-      false);
-  backend_.norm_backward(dstream, grad(p + "input_layernorm.weight"),
-                         grad(p + "input_layernorm.bias"), dnorm, rows(x.residual), rows(x.stats1),
-                         vector(p + "input_layernorm.weight"), config_.norm.kind);
+  backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),
+                                  fused_view_of(gradients, p.qkv_bias, W, 1), dqkv, rows(x.norm1));
+  backend_.linear_backward_input(dnorm, dqkv, fused_view_of(weights(), p.qkv, W, C));
+  backend_.norm_backward(dstream, grad(p.norm1), grad(p.norm1_bias), dnorm, rows(x.residual),
+                         rows(x.stats1), view_of(masters_, p.norm1), config_.norm.kind);
 }
 
 void Model::embedding_backward(const Tensor& gradients) {
-  backend_.embedding_backward(layout_.view(gradients, "model.embed_tokens.weight"),
-                              layout_.view(gradients, "model.embed_positions.weight"),
-                              rows(dstream_), rows(tokens_),
-                              positions_.reshaped({max_B_ * max_T_}));
+  backend_.embedding_backward(view_of(gradients, embedding_),
+                              view_of(gradients, position_embedding_), rows(dstream_),
+                              rows(tokens_), positions_.reshaped({max_B_ * max_T_}));
 }
 
 void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
@@ -282,17 +281,18 @@ void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
                              Tensor loss) {
   load_batch(tokens, targets, max_B_, max_T_, document_start);
   // The same operations on the same memory for every micro-batch of a lane's buffer.
-  backend_.repeat(reinterpret_cast<intptr_t>(gradients.data), [&] {
+  const auto work = [&] {
     forward();
     head(scale, &gradients);
     backend_.sum(loss, rows(losses_));
     backend_.zero(rows(dstream_));
-    backend_.norm_backward(rows(dstream_), layout_.view(gradients, "model.norm.weight"),
-                           layout_.view(gradients, "model.norm.bias"), rows(dnorm_), rows(final_),
-                           rows(stats_), vector("model.norm.weight"), config_.norm.kind);
+    backend_.norm_backward(rows(dstream_), view_of(gradients, final_norm_),
+                           view_of(gradients, final_norm_bias_), rows(dnorm_), rows(final_),
+                           rows(stats_), view_of(masters_, final_norm_), config_.norm.kind);
     for (int64_t l = config_.layers - 1; l >= 0; --l) backward_block(l, gradients);
     embedding_backward(gradients);
-  });
+  };
+  backend_.repeat(reinterpret_cast<intptr_t>(gradients.data), std::ref(work));  // takes no memory
 }
 
 // --- evaluation ---------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
                    std::optional<int64_t> document_start, Tensor out) {
   load_batch(tokens, nullptr, b, t, document_start);
   forward();
-  backend_.linear_forward(out, rows(norm_), weight(head_name()), {});
+  backend_.linear_forward(out, rows(norm_), view_of(weights(), head_), {});
 }
 
 }  // namespace bamtrain

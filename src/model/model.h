@@ -28,13 +28,30 @@ struct LayerActivations {
   Tensor activation;  // (N, F) A
 };
 
+/// The parameters of one block, found by name once; null: the model has none. Matrices that one
+/// product reads together stand under the name of the first.
+struct BlockParameters {
+  const Parameter *norm1, *norm1_bias;
+  const Parameter *qkv, *qkv_bias;  // q_proj; k_proj and v_proj follow
+  const Parameter *out, *out_bias;  // o_proj
+  const Parameter *norm2, *norm2_bias;
+  const Parameter *hidden, *hidden_bias;  // gate_proj, and up_proj follows; gelu: up_proj
+  const Parameter *down, *down_bias;
+};
+
 /// Whether a model keeps what the backward pass reads.
 enum class ModelUse { training, evaluation };
+
+/// How many sequences of `length` tokens an evaluation passes at a time: 8,192 tokens, one sequence
+/// at least.
+int64_t evaluation_batch(int64_t length);
 
 class Model {
  public:
   /// `sequence_length` is T of training; A the dtype of activations.
   Model(const ModelConfig& config, int64_t sequence_length, Backend& backend, Dtype activations);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
 
   const ModelConfig& config() const { return config_; }
   const ParameterLayout& parameters() const { return layout_; }
@@ -43,7 +60,7 @@ class Model {
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use);
 
   /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
-  /// refresh() after every change.
+  /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
   void set_masters(Tensor masters) { masters_ = masters; }
   void refresh();
 
@@ -79,22 +96,22 @@ class Model {
     return layers_[static_cast<size_t>(layers_.size() > 1 ? l : 0)];
   }
   Attention attention_of(int64_t l);
-  Tensor weight(const std::string& name) const;
-  Tensor bias(const std::string& name) const;
-  Tensor vector(const std::string& name) const;
+  BlockParameters find_block(int64_t l) const;
+  const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
+  /// Where products read their weights.
+  const Tensor& weights() const { return compute_ ? compute_ : masters_; }
   Tensor rows(const Tensor& t) const;
   bool gated() const { return config_.mlp.kind != MlpKind::gelu; }
   int64_t hidden_width() const { return (gated() ? 2 : 1) * config_.mlp.hidden; }
   int64_t logits_stride() const;
   int64_t qkv_width() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim(); }
-  std::string head_name() const {
-    return config_.tied ? "model.embed_tokens.weight" : "lm_head.weight";
-  }
 
   ModelConfig config_;
   Backend& backend_;
   Dtype dtype_;  // A
   ParameterLayout layout_;
+  std::vector<BlockParameters> blocks_;
+  const Parameter *embedding_, *position_embedding_, *final_norm_, *final_norm_bias_, *head_;
   Mechanisms mechanisms_;
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand

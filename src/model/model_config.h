@@ -9,7 +9,11 @@
 
 namespace bamtrain {
 
-enum class InitKind { gpt2, torch, neox };  // SPEC section 5
+/// Initial values of matrices and embeddings, C the width, L the layers:
+///   gpt2   normal, std 0.02; residual projections (o_proj, down_proj) (2 L)^-0.5 times that
+///   torch  PyTorch's defaults: linear layers U(+-1/sqrt(fan_in)), embeddings N(0, 1) (BAM)
+///   neox   normal, std sqrt(2 / (5 C)); residual projections 2 / (L sqrt C) (DAPE)
+enum class InitKind { gpt2, torch, neox };
 
 struct MlpConfig {
   MlpKind kind = MlpKind::swiglu;

@@ -27,11 +27,6 @@ const ScaleInfo& scale_of(const ModelConfig& c) {
   return *s;
 }
 
-std::string mechanism_prefix(const MechanismParameter& p, const char* kind, int64_t layer) {
-  if (p.shared) return std::string("model.") + kind + ".";
-  return layer_prefix(layer) + "self_attn." + kind + ".";
-}
-
 bool ends_with(const std::string& s, const std::string& end) {
   return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
 }
@@ -39,6 +34,10 @@ bool ends_with(const std::string& s, const std::string& end) {
 }  // namespace
 
 std::string layer_prefix(int64_t layer) { return "model.layers." + std::to_string(layer) + "."; }
+
+std::string mechanism_parameter_name(const MechanismParameter& p, const char* kind, int64_t layer) {
+  return (p.shared ? "model." : layer_prefix(layer) + "self_attn.") + kind + "." + p.name;
+}
 
 PriorShape prior_shape(const ModelConfig& c, int64_t sequence_length) {
   return {c.layers, c.heads, c.head_dim(), c.width, sequence_length};
@@ -84,7 +83,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
                              int64_t layer) {
     for (const MechanismParameter& p : list) {
       if (p.shared && layer > 0) continue;
-      add(mechanism_prefix(p, kind, layer) + p.name, p.shape, group, p.trained);
+      add(mechanism_parameter_name(p, kind, layer), p.shape, group, p.trained);
     }
   };
 
@@ -122,15 +121,16 @@ const Parameter* ParameterLayout::find(const std::string& name) const {
 }
 
 Tensor ParameterLayout::view(const Tensor& flat, const std::string& name) const {
-  const Parameter* p = find(name);
+  return view_of(flat, find(name));
+}
+
+Tensor view_of(const Tensor& flat, const Parameter* p) {
   if (!p) return {};
   const Tensor part = flat.slice(0, p->offset, p->size);
   return p->shape.size() == 1 ? part : part.reshaped({p->shape[0], p->shape[1]});
 }
 
-Tensor ParameterLayout::fused_view(const Tensor& flat, const std::string& name, int64_t rows,
-                                   int64_t columns) const {
-  const Parameter* p = find(name);
+Tensor fused_view_of(const Tensor& flat, const Parameter* p, int64_t rows, int64_t columns) {
   if (!p) return {};
   const Tensor part = flat.slice(0, p->offset, rows * columns);
   return p->shape.size() == 1 ? part : part.reshaped({rows, columns});

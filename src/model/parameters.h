@@ -37,12 +37,10 @@ class ParameterLayout {
   const std::vector<Parameter>& all() const { return parameters_; }
   int64_t elements() const { return elements_; }  // of the flat buffer, gaps included
 
+  /// The parameter of that name, or null; it keeps its address.
   const Parameter* find(const std::string& name) const;
   /// The part of a flat buffer that holds `name`, in its own shape; absent: an empty tensor.
   Tensor view(const Tensor& flat, const std::string& name) const;
-  /// `rows` x `columns` starting at `name`, across neighbours.
-  Tensor fused_view(const Tensor& flat, const std::string& name, int64_t rows,
-                    int64_t columns) const;
 
   /// Number of elements in these groups (gaps excluded).
   int64_t count(std::initializer_list<ParameterGroup> groups) const;
@@ -55,14 +53,26 @@ class ParameterLayout {
   int64_t elements_ = 0;
 };
 
+/// The part of a flat buffer that holds `p`, in its own shape; null: an empty tensor.
+Tensor view_of(const Tensor& flat, const Parameter* p);
+/// `rows` x `columns` (vectors: rows * columns elements) that begin with `p`, across its
+/// neighbours.
+Tensor fused_view_of(const Tensor& flat, const Parameter* p, int64_t rows, int64_t columns);
+
 /// What the mechanisms may know of the model.
 PriorShape prior_shape(const ModelConfig& config, int64_t sequence_length);
 
-/// Element `i` of the initial value of `p`: a pure function of (seed, name, i). (SPEC section 5)
+/// Fills `out` (shaped as p, P) with the initial value of `p` by the rules of InitKind and of the
+/// mechanisms' registries; biases start at 0 (torch: as the matrix they belong to), norms at 1.
+/// Element i is a pure function of (seed, name, i).
 void initialize(const Parameter& p, const ModelConfig& config, int64_t sequence_length,
                 uint64_t seed, Tensor out);
 
 /// "model.layers.N."
 std::string layer_prefix(int64_t layer);
+
+/// "model.layers.N.self_attn.KIND.NAME", or "model.KIND.NAME" where all layers share `p`. KIND is
+/// "prior" or "scale".
+std::string mechanism_parameter_name(const MechanismParameter& p, const char* kind, int64_t layer);
 
 }  // namespace bamtrain

@@ -32,7 +32,7 @@ struct WorkspaceShape {
 };
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
-/// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K). (SPEC section 1)
+/// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K).
 struct Attention {
   Tensor q;          // (B, T, H, D) A, innermost dimension contiguous
   Tensor k, v;       // (B, T, K, D) A, likewise
@@ -122,8 +122,8 @@ class Backend {
 
   /// y (N, O) = x (N, I) w^T + b. w (O, I) A, b (O) P or empty; y A, or f32 for logits.
   virtual void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) = 0;
-  /// dx (N, I) A = dy (N, O) w, or += with `accumulate`.
-  virtual void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) = 0;
+  /// dx (N, I) A = dy (N, O) w.
+  virtual void linear_backward_input(Tensor dx, Tensor dy, Tensor weight) = 0;
   /// dw (O, I) P += dy^T x; db (O) P += column sums of dy (db may be empty).
   virtual void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) = 0;
 

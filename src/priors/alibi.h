@@ -1,5 +1,5 @@
 #pragma once
-// ALiBi: b(d) = -m_h d with fixed slopes (Press et al. 2022; SPEC section 2).
+// ALiBi: b(d) = -m_h d with fixed slopes (Press et al. 2022).
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 #pragma once
-// BAM: a generalised Gaussian prior over distance (BAM, appendix C; SPEC section 2).
+// BAM: a generalised Gaussian prior over distance (BAM, appendix C).
 //
 //   b(d) = -exp(ta) * (| -d - (exp(tm) - exp(-tm)) | + eps)^tb        d = i - j
 //

@@ -1,6 +1,6 @@
 #pragma once
-// Scalable softmax: t_i = s_h log n_i (Nakanishi 2025; BAM; SPEC section 3). log 1 = 0: a row that
-// sees one key has t = 0, and its softmax is 1 whatever the logit.
+// Scalable softmax: t_i = s_h log n_i (Nakanishi 2025; BAM, section 2). log 1 = 0: a row that sees
+// one key has t = 0, and its softmax is 1 whatever the logit.
 
 #include <cmath>
 

@@ -25,6 +25,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
                   "a name that none of its parameters has", "remove it or correct it");
     }
   }
+  for (const Parameter& p : layout_.all()) multipliers_.push_back(multiplier(p));
 }
 
 void Optimizer::plan(Arena& arena) {
@@ -49,12 +50,13 @@ double Optimizer::multiplier(const Parameter& p) const {
 
 void Optimizer::step(int64_t step, double lr, double gradient_scale, Tensor masters,
                      Tensor gradients) {
-  for (const Parameter& p : layout_.all()) {
+  for (size_t i = 0; i < multipliers_.size(); ++i) {
+    const Parameter& p = layout_.all()[i];
     if (!p.trained) continue;
     OptimizerStep s;
     s.kind = config_.name;
     s.step = step;
-    s.lr = lr * multiplier(p);
+    s.lr = lr * multipliers_[i];
     s.beta1 = config_.beta1;
     s.beta2 = config_.beta2;
     s.eps = config_.eps;

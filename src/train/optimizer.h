@@ -34,7 +34,8 @@ class Optimizer {
   OptimizerConfig config_;
   const ParameterLayout& layout_;
   Backend& backend_;
-  Tensor m_, v_;  // (elements) P
+  std::vector<double> multipliers_;  // on the learning rate, by parameter
+  Tensor m_, v_;                     // (elements) P
 };
 
 }  // namespace bamtrain

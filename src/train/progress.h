@@ -26,7 +26,6 @@ class Progress {
   void finish();
 
   double tokens_per_second() const;  // of this run
-  double smoothed_loss() const { return smoothed_; }
 
  private:
   std::string line(const ProgressStep& s) const;

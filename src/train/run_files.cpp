@@ -1,5 +1,10 @@
 #include "train/run_files.h"
 
+#include <cstdint>
+
+#include "core/abbreviate.h"
+#include "core/error.h"
+
 namespace bamtrain {
 
 std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tensor& masters) {
@@ -31,14 +36,64 @@ nlohmann::json describe_data(const ShardSet& shards) {
   return j;
 }
 
+namespace {
+
+constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";
+
+/// What a member of state.json must be.
+struct Expected {
+  const char* phrase;
+  bool (*holds)(const nlohmann::json&);
+};
+
+constexpr Expected kObject = {"an object", [](const nlohmann::json& v) { return v.is_object(); }};
+constexpr Expected kText = {"a string", [](const nlohmann::json& v) { return v.is_string(); }};
+constexpr Expected kTextOrNull = {
+    "a string or null", [](const nlohmann::json& v) { return v.is_string() || v.is_null(); }};
+constexpr Expected kCount = {"an integer from 0 to 9223372036854775807",
+                             [](const nlohmann::json& v) {
+                               return v.is_number_unsigned() && v.get<uint64_t>() <= INT64_MAX;
+                             }};
+
+/// The member `path` ("data.windows") of the state in `folder`; `object` is the one it lies in.
+const nlohmann::json& member(const nlohmann::json& object, const std::string& path,
+                             const Expected& expected, const std::string& folder) {
+  const auto it = object.find(path.substr(path.rfind('.') + 1));
+  if (it != object.end() && expected.holds(*it)) return *it;
+  throw Error(ExitCode::checkpoint, folder + "/state.json: " + path, expected.phrase,
+              it == object.end() ? "no such member" : abbreviate(it->dump()), kRemedy);
+}
+
+/// The members of `data` that identify a data set.
+void check_data(const nlohmann::json& data, const std::string& folder) {
+  member(data, "data.fingerprint", kText, folder);
+  member(data, "data.tokenizer_sha256", kTextOrNull, folder);
+}
+
+}  // namespace
+
+void check_run_state(const Checkpoint& checkpoint) {
+  const nlohmann::json& state = checkpoint.state;
+  const std::string& folder = checkpoint.folder;
+  if (checkpoint.step > kMaxSteps) {
+    throw Error(ExitCode::checkpoint, folder + "/state.json: step",
+                "an integer from 0 to " + std::to_string(kMaxSteps),
+                std::to_string(checkpoint.step), kRemedy);
+  }
+  member(state, "config", kObject, folder);
+  member(state, "tokens", kCount, folder);
+  const nlohmann::json& data = member(state, "data", kObject, folder);
+  check_data(data, folder);
+  member(data, "data.windows", kCount, folder);
+  if (state.contains(kStartedFrom)) member(state, kStartedFrom, kText, folder);
+}
+
 void require_same_data(const nlohmann::json& before, const ShardSet& now, bool allow_other,
                        const std::string& where) {
-  if (!before.is_object()) {
-    throw Error(ExitCode::checkpoint, where + "/state.json: data", "an object", before.type_name(),
-                "use another checkpoint");
-  }
+  member({{"data", before}}, "data", kObject, where);
+  check_data(before, where);
   const nlohmann::json current = describe_data(now);
-  const auto tokenizer = before.value("tokenizer_sha256", nlohmann::json());
+  const nlohmann::json& tokenizer = before["tokenizer_sha256"];
   if (!tokenizer.is_null() && !current["tokenizer_sha256"].is_null() &&
       tokenizer != current["tokenizer_sha256"]) {
     throw Error(ExitCode::data, now.source(),
@@ -48,7 +103,7 @@ void require_same_data(const nlohmann::json& before, const ShardSet& now, bool a
                     current["tokenizer_sha256"].get<std::string>() + ")",
                 "tokenize the text with the checkpoint's tokenizer");
   }
-  const auto fingerprint = before.value("fingerprint", nlohmann::json());
+  const nlohmann::json& fingerprint = before["fingerprint"];
   if (!allow_other && fingerprint != current["fingerprint"]) {
     throw Error(
         ExitCode::data, now.source(),

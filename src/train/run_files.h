@@ -23,8 +23,17 @@ std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const 
 /// What identifies a data set in state.json: {"fingerprint", "tokenizer_sha256" or null}.
 nlohmann::json describe_data(const ShardSet& shards);
 
+/// In state.json: the checkpoint outside out_dir that the run once started from; absent otherwise.
+inline constexpr const char* kStartedFrom = "started_from";
+
+/// Error (ExitCode::checkpoint) naming file and member unless state.json holds what a run writes:
+/// "config" (an object), "data" (describe_data and the number of "windows" read), "tokens", and
+/// kStartedFrom where it is; step at most kMaxSteps. Other members are none of a run's business.
+void check_run_state(const Checkpoint& checkpoint);
+
 /// Error (ExitCode::data) where the checkpoint was trained on other data or another tokenizer.
-/// `allow_other` lifts the first, never the second.
+/// `allow_other` lifts the first, never the second. Error (ExitCode::checkpoint) where `before`,
+/// its "data", does not identify a data set. `where`: the checkpoint's folder.
 void require_same_data(const nlohmann::json& before, const ShardSet& now, bool allow_other,
                        const std::string& where);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Learning rate against step. (SPEC section 5, "Conventions where sources differ")
+// Learning rate against step.
 
 #include <cstdint>
 

@@ -1,21 +1,29 @@
 #pragma once
 // The wish to stop: SIGUSR1 (the documented pre-emption signal: mpirun forwards it), SIGTERM,
-// SIGINT and a trigger file. A second SIGINT ends the process at once, as users expect.
+// SIGINT and a trigger file.
 
 #include <string>
 
 namespace bamtrain {
 
-/// Installs the handlers. Call once, from main.
+/// Installs the handlers: until defer_stop_signals, a signal ends the process at once with
+/// ExitCode::interrupted, whatever it is waiting for. Call once, from main, before MPI starts.
+/// Launchers such as mpirun end the other ranks with one that ends so. Error
+/// (ExitCode::distributed) as detect_launch.
 void install_signal_handlers();
+
+/// From here on there is something to lose: a signal is only noted, for stop_signalled. A second
+/// SIGINT ends the process at once, as users expect.
+void defer_stop_signals();
 
 /// Signals end the process again, as they do by default: once nothing is left to save.
 void restore_signal_handlers();
 
-/// Whether a signal has arrived in this process.
+/// Whether a signal has been noted in this process.
 bool stop_signalled();
 
-/// The file in the run's folder whose appearance asks for a stop; it is removed when obeyed.
-std::string trigger_file(const std::string& out_dir);
+/// Whether `out_dir` holds the trigger file, a regular file named "stop", which is thereby removed.
+/// Anything else of that name is left alone.
+bool take_trigger_file(const std::string& out_dir);
 
 }  // namespace bamtrain

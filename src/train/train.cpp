@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/checked.h"
+#include "dist/together.h"
 #include "ops/host_copy.h"
 #include "train/folder_lock.h"
 #include "train/metrics.h"
@@ -20,8 +22,6 @@ namespace {
 
 using G = ParameterGroup;
 
-constexpr const char* kStartedFrom = "started_from";  // in state.json
-
 void make_out_dir(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
@@ -31,41 +31,15 @@ void make_out_dir(const std::string& path) {
   }
 }
 
-/// Runs `f` on the first rank; an Error there becomes an Error on all.
-template <class F>
-void on_first_rank(Communicator& comm, const char* what, F&& f) {
-  bool failed = false;
-  std::exception_ptr failure;
-  if (comm.rank() == 0) {
-    try {
-      f();
-    } catch (const std::exception&) {
-      failure = std::current_exception();
-      failed = true;
-    }
-  }
-  // The code travels too, so that all processes end with the same one.
-  int32_t code = static_cast<int32_t>(ExitCode::internal);
-  if (failure) {
-    try {
-      std::rethrow_exception(failure);
-    } catch (const Error& e) {
-      code = static_cast<int32_t>(e.code());
-    } catch (const std::exception&) {
-    }
-  }
-  failed = comm.any(failed);
-  if (!failed) return;
-  if (comm.size() > 1) comm.broadcast(&code, sizeof code, 0);
-  if (failure) std::rethrow_exception(failure);
-  throw Error(static_cast<ExitCode>(code), what, "success on rank 0", "a failure there",
-              "see the message of rank 0");
-}
-
 /// The checkpoint to continue from, as checkpoint.resume asks.
 std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) {
   namespace fs = std::filesystem;
-  if (c.checkpoint.resume == "auto") return newest_checkpoint(c.out_dir, warn);
+  const auto newest_in_out_dir = [&] {
+    std::optional<Checkpoint> newest = newest_checkpoint(c.out_dir, warn);
+    if (newest) check_run_state(*newest);
+    return newest;
+  };
+  if (c.checkpoint.resume == "auto") return newest_in_out_dir();
   if (c.checkpoint.resume == "never") {
     if (fs::exists(c.out_dir) && !fs::is_empty(c.out_dir)) {
       throw Error(ExitCode::config, "checkpoint.resume",
@@ -76,7 +50,8 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
   }
   // A folder: the start of this run, unless the run has already gone on from there.
   const Checkpoint start = open_checkpoint(c.checkpoint.resume);
-  const std::optional<Checkpoint> newest = newest_checkpoint(c.out_dir, warn);
+  check_run_state(start);
+  const std::optional<Checkpoint> newest = newest_in_out_dir();
   if (!newest || fs::equivalent(newest->folder, start.folder)) return start;
   if (newest->state.value(kStartedFrom, "") == fs::canonical(start.folder)) return newest;
   throw Error(ExitCode::config, "checkpoint.resume",
@@ -95,9 +70,9 @@ std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
   return folder;
 }
 
+/// REQUIRES: check_run_state has accepted the checkpoint.
 void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer) {
-  const nlohmann::json before = checkpoint.state.value("config", nlohmann::json::object());
-  const std::vector<std::string> refused = run.refused_keys(before);
+  const std::vector<std::string> refused = run.refused_keys(checkpoint.state["config"]);
   if (!refused.empty()) {
     std::string keys;
     for (const std::string& k : refused) keys += (keys.empty() ? "" : ", ") + k;
@@ -111,8 +86,19 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   const auto& allow = run.config.checkpoint.allow_change;
   const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
                           std::find(allow.begin(), allow.end(), "data") != allow.end();
-  require_same_data(checkpoint.state.value("data", nlohmann::json::object()),
-                    trainer.training_data(), other_data, checkpoint.folder);
+  const nlohmann::json& data = checkpoint.state["data"];
+  require_same_data(data, trainer.training_data(), other_data, checkpoint.folder);
+  const auto require_count = [&](const nlohmann::json& object, const char* key, const char* path,
+                                 int64_t per_step) {
+    const std::string where = checkpoint.folder + "/state.json: " + path;
+    const int64_t expected = checked_mul(checkpoint.step, per_step, where);
+    if (object[key].get<int64_t>() == expected) return;
+    throw Error(ExitCode::checkpoint, where,
+                fmt::format("{}, {} for each of {} steps", expected, per_step, checkpoint.step),
+                object[key].dump(), "use another checkpoint");
+  };
+  require_count(checkpoint.state, "tokens", "tokens", run.config.train.tokens_per_step);
+  require_count(data, "windows", "data.windows", trainer.sequences_per_step());
 }
 
 /// Masters and moments in host memory.
@@ -152,7 +138,7 @@ struct Beginning {
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
   Beginning beginning;
   int64_t& step = beginning.step;
-  on_first_rank(comm, "resuming", [&] {
+  on_first_rank(comm, [&] {
     const auto checkpoint = find_checkpoint(
         run.config, [&](const std::string& text) { progress.note("warning: " + text); });
     if (!checkpoint) {
@@ -180,7 +166,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
 
 void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t step,
           const std::string& started_from, Progress& progress) {
-  on_first_rank(comm, "saving a checkpoint", [&] {
+  on_first_rank(comm, [&] {
     trainer.check_finite(step);
     CheckpointContents contents;
     const HostState host(trainer, HostCopy::Contents::downloaded);
@@ -190,7 +176,6 @@ void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t ste
     contents.state["data"] = describe_data(trainer.training_data());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
     contents.state["tokens"] = step * run.config.train.tokens_per_step;
-    contents.state["rng"] = {{"generator", "philox4x32-10"}, {"seed", run.config.seed}};
     if (!started_from.empty()) contents.state[kStartedFrom] = started_from;
     save_checkpoint(run.config.out_dir, step, contents);
     prune_checkpoints(run.config.out_dir, run.config.checkpoint.keep,
@@ -214,11 +199,8 @@ nlohmann::ordered_json mechanism_parameters(const Trainer& trainer) {
 /// Whether any process was asked to stop. The trigger file is obeyed once.
 bool stop_requested(Communicator& comm, const std::string& out_dir) {
   bool stop = stop_signalled();
-  if (comm.rank() == 0) {
-    std::error_code ignored;
-    stop |= std::filesystem::remove(trigger_file(out_dir), ignored);
-  }
-  return comm.size() > 1 ? comm.any(stop) : stop;
+  if (comm.rank() == 0) stop |= take_trigger_file(out_dir);
+  return comm.any(stop);
 }
 
 }  // namespace
@@ -250,6 +232,31 @@ double measure_matrix_rate(Backend& backend, Dtype activations) {
   return best;
 }
 
+namespace {
+
+/// Memory of the evaluation at eval.lengths, which follows when that of the steps is given back; 0
+/// where there is none. Error (ExitCode::device) where it does not fit.
+int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
+  int64_t most = 0;
+  for (const int64_t length : c.eval.lengths) {
+    Model model(c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision));
+    Arena arena;
+    Tensor masters;
+    arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
+    model.plan(arena, evaluation_batch(length), length, ModelUse::evaluation);
+    backend.memory().check_fits(arena.total_bytes());
+    most = std::max(most, arena.total_bytes());
+  }
+  return most;
+}
+
+void print_mebibytes(const char* what, int64_t bytes) {
+  if (bytes == 0) return;
+  fmt::print("  {:<28} {:>10.1f} MiB\n", what, static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
+
 void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
   const Trainer trainer(run, backend, 0, processes);
@@ -259,7 +266,9 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const double rate = measure_matrix_rate(backend, A);
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
-  backend.memory().check_fits(trainer.arena().total_bytes());
+  const int64_t messages = communicator_bytes(processes);
+  backend.memory().check_fits(checked_add(trainer.arena().total_bytes(), messages, "memory plan"));
+  const int64_t evaluation = evaluation_bytes(c, backend);
   fmt::print("parameters\n");
   fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));
   fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
@@ -274,6 +283,8 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
              trainer.lanes());
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
+  print_mebibytes("beside it: messages", messages);
+  print_mebibytes("after it: evaluation", evaluation);
   fmt::print("time\n");
   fmt::print("  {:<28} {:>12.4g} FLOP/s ({}, {})\n", "matrix products, measured", rate,
              backend.name(), name_of(A));
@@ -283,29 +294,38 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
 
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const RunConfig& c = run.config;
-  Trainer trainer(run, backend, comm.rank(), comm.size());
+  std::optional<Trainer> made;
+  together(comm, [&] {
+    made.emplace(run, backend, comm.rank(), comm.size());
+    made->commit();
+  });
+  Trainer& trainer = *made;
   const bool first_rank = comm.rank() == 0;
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
   const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 1, 0, 0, !first_rank);
-  trainer.commit();
   const Beginning beginning = restore(run, comm, trainer, notes);
   const int64_t resumed = beginning.step;
+  // Every process computes; the rate of all is the share that the progress line compares with.
+  const double rate = measure_matrix_rate(backend, A) * comm.size();
+  TrainResult result;
+  result.step = resumed;
+  result.checkpoint = c.out_dir + "/" + checkpoint_name(resumed);
+  // Nothing was written so far. A signal that one rank has noted stops all of them here; one that
+  // ends a rank keeps the others from passing.
+  defer_stop_signals();
+  result.interrupted = comm.any(stop_signalled());
+  if (result.interrupted) return result;
+
   std::optional<FolderLock> lock;
   std::optional<Metrics> metrics;
-  on_first_rank(comm, "opening out_dir", [&] {
+  on_first_rank(comm, [&] {
     make_out_dir(c.out_dir);
     lock.emplace(c.out_dir);
     metrics.emplace(c.out_dir, resumed);
   });
-
-  // Every process computes; the rate of all is the share that the progress line compares with.
-  const double rate = measure_matrix_rate(backend, A) * comm.size();
   Progress progress(resumed, end, c.train.tokens_per_step, flops, rate, !first_rank);
-  TrainResult result;
-  result.step = resumed;
-  result.checkpoint = c.out_dir + "/" + checkpoint_name(resumed);
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
   for (int64_t step = resumed; step < end; ++step) {
     const StepResult r = trainer.step(step, comm);
@@ -322,11 +342,11 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (evaluate) {
       if (const auto loss = trainer.validate(comm)) {
         if (!std::isfinite(*loss)) {
-          throw Error(ExitCode::nonfinite, fmt::format("step {}", done), "a finite validation loss",
-                      fmt::format("{}", *loss),
-                      "lower optimizer.lr and resume from the last checkpoint");
+          fail_together(comm, std::make_exception_ptr(
+                                  Error(ExitCode::nonfinite, fmt::format("step {}", done),
+                                        "a finite validation loss", fmt::format("{}", *loss),
+                                        "lower optimizer.lr and resume from the last checkpoint")));
         }
-        result.validation_loss = *loss;
         line["validation_loss"] = *loss;
         progress.note(fmt::format("step {} validation loss {:.4f} perplexity {:.2f}", done, *loss,
                                   std::exp(*loss)));
@@ -334,7 +354,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       line["parameters"] = mechanism_parameters(trainer);
     }
     if (evaluate || done % c.log.every == 0) {
-      on_first_rank(comm, "writing metrics", [&] { metrics->write(line); });
+      on_first_rank(comm, [&] { metrics->write(line); });
     }
     result.step = done;
     result.interrupted = !last && stop_requested(comm, c.out_dir);

@@ -21,14 +21,13 @@ struct TrainRun {
 };
 
 struct TrainResult {
-  bool interrupted = false;    // stopped by a signal or the trigger file
-  int64_t step = 0;            // steps done, saved in `checkpoint`
-  std::string checkpoint;      // the last one's folder
-  double validation_loss = 0;  // of the last pass; 0 where there was none
+  bool interrupted = false;  // stopped by a signal or the trigger file
+  int64_t step = 0;          // steps done, saved in `checkpoint` where there are any
+  std::string checkpoint;    // the last one's folder
 };
 
-/// Floating-point operations per trained token: 6 per matrix parameter (forward and backward), and
-/// causal attention. (KERNELS section 9)
+/// Floating-point operations per trained token: 6 per matrix parameter (2 forward, 4 backward; the
+/// embedding is looked up, the head multiplied) and 6 L H D (T + 1) for causal attention.
 double flops_per_token(const ModelConfig& config, const ParameterLayout& layout, int64_t T);
 
 /// FLOP/s of matrix products on this backend and dtype, measured in some hundredths of a second.
@@ -39,7 +38,9 @@ double measure_matrix_rate(Backend& backend, Dtype activations);
 void dry_run(const TrainRun& run, Backend& backend, int processes);
 
 /// Trains from the newest checkpoint (checkpoint.resume) or from the start, to train.stop_at or
-/// train.steps. Collective: every process calls it with the same run. Errors: config, data,
+/// train.steps. Signals end the process until the first step begins, and are then obeyed after the
+/// step at hand (train/signals.h). Collective: every process calls it with the same run; an Error
+/// that all meet alike is thrown on rank 0 alone (dist/together.h). Errors: config, data,
 /// checkpoint, io, and ExitCode::nonfinite before any parameter has changed.
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend);
 

@@ -14,6 +14,17 @@ namespace bamtrain {
 enum class ScheduleKind { cosine, linear, constant, wsd };  // wsd: warm-up, stable, decay
 enum class Precision { f32, bf16, f64 };  // of activations and products; f64 is for tests
 
+/// Far above any use: a number of steps beyond it is a slip of the keyboard, or damage.
+inline constexpr int64_t kMaxSteps = int64_t{1} << 40;
+
+/// train.lanes where a config leaves it open: the largest power of two up to 8 that divides the
+/// micro-batches of a step.
+constexpr int64_t default_lanes(int64_t micro_batches) {
+  int64_t lanes = 8;
+  while (micro_batches % lanes != 0) lanes /= 2;
+  return lanes;
+}
+
 /// The dtype A of ops/ops.h in a run of this precision.
 constexpr Dtype activation_dtype(Precision p) {
   return p == Precision::bf16 ? Dtype::bf16 : p == Precision::f64 ? Dtype::f64 : Dtype::f32;

@@ -6,14 +6,13 @@
 #include <cmath>
 
 #include "core/checked.h"
+#include "dist/together.h"
 #include "ops/host_copy.h"
 #include "train/schedule.h"
 
 namespace bamtrain {
 
 namespace {
-
-constexpr int64_t kMostLanes = 8;  // the default for train.lanes
 
 int64_t count_micro_batches(const RunConfig& c) {
   const int64_t per = c.train.micro_batch * c.data.sequence_length;
@@ -23,13 +22,6 @@ int64_t count_micro_batches(const RunConfig& c) {
                 std::to_string(c.train.tokens_per_step), "change one of the three");
   }
   return c.train.tokens_per_step / per;
-}
-
-int64_t resolve_lanes(const RunConfig& c, int64_t micro_batches) {
-  if (c.train.lanes > 0) return c.train.lanes;
-  int64_t lanes = 1;
-  while (lanes < kMostLanes && micro_batches % (2 * lanes) == 0) lanes *= 2;
-  return lanes;
 }
 
 std::optional<int64_t> resolve_document_start(const RunConfig& c, const ShardSet& shards) {
@@ -59,7 +51,7 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
       rank_(rank),
       processes_(processes),
       micro_batches_(count_micro_batches(config_)),
-      lanes_(resolve_lanes(config_, micro_batches_)),
+      lanes_(config_.train.lanes > 0 ? config_.train.lanes : default_lanes(micro_batches_)),
       tree_((check_process_count(processes, lanes_), lanes_ / processes)),
       loader_(open_loader(config_.data.train, config_, config_.data.shuffle)),
       document_start_(resolve_document_start(config_, loader_->shards())),
@@ -93,6 +85,7 @@ void Trainer::commit() {
   windows_.resize(N + static_cast<size_t>(config_.train.micro_batch));
   inputs_.resize(N);
   targets_.resize(N);
+  for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
 }
 
 void Trainer::initialize() {
@@ -138,7 +131,7 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
   for (int64_t l = 0; l < own_lanes; ++l) {
     const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
     lane(first + l * per_lane, gradients_[buffer], losses_[buffer]);
-    for (const auto& [into, from] : tree_.joins_after(l)) {
+    for (const auto& [into, from] : joins_[static_cast<size_t>(l)]) {
       const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
       backend_.add(gradients_[to], gradients_[of]);
       backend_.add(losses_[to], losses_[of]);
@@ -158,12 +151,14 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
   r.norm = std::sqrt(backend_.squared_norm(total));
   r.lr = config_.optimizer.lr * schedule_factor(config_.schedule, step, config_.train.steps);
   if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) {
-    throw Error(ExitCode::nonfinite, fmt::format("step {}", step + 1),
-                "a finite loss and gradient norm",
-                fmt::format("loss {}, gradient norm {} in the batch of windows {} to {}", r.loss,
-                            r.norm, step * windows, (step + 1) * windows - 1),
-                "no parameter was changed in this step: lower optimizer.lr or optimizer.clip, or "
-                "look at these windows, and resume from the last checkpoint");
+    fail_together(
+        comm, std::make_exception_ptr(Error(
+                  ExitCode::nonfinite, fmt::format("step {}", step + 1),
+                  "a finite loss and gradient norm",
+                  fmt::format("loss {}, gradient norm {} in the batch of windows {} to {}", r.loss,
+                              r.norm, step * windows, (step + 1) * windows - 1),
+                  "no parameter was changed in this step: lower optimizer.lr or optimizer.clip, or "
+                  "look at these windows, and resume from the last checkpoint")));
   }
   optimizer_.step(step + 1, r.lr, optimizer_.clip_factor(r.norm), masters_, total);
   return r;

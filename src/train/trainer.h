@@ -28,7 +28,8 @@ class Trainer {
   void initialize();  // parameters to their initial values
 
   /// Step number `step` (from 0) on all processes. Throws Error (ExitCode::nonfinite) before any
-  /// parameter or moment has changed.
+  /// parameter or moment has changed. Takes no memory once the loader holds two steps' windows,
+  /// that is from the third call on.
   StepResult step(int64_t step, Communicator& comm);
 
   /// Error (ExitCode::nonfinite) unless every parameter and moment is finite; `step`: steps done.
@@ -63,11 +64,12 @@ class Trainer {
   Arena arena_;
   Model model_;
   Optimizer optimizer_;
-  Tensor masters_;                         // (elements) P
-  std::vector<Tensor> gradients_;          // tree_.buffers() of (elements) P
-  std::vector<Tensor> losses_;             // likewise, of (1) f64: sums of token losses
-  std::vector<int32_t> windows_;           // (B, T + 1)
-  std::vector<int32_t> inputs_, targets_;  // (B, T)
+  Tensor masters_;                                       // (elements) P
+  std::vector<Tensor> gradients_;                        // tree_.buffers() of (elements) P
+  std::vector<Tensor> losses_;                           // likewise, of (1) f64: sums of losses
+  std::vector<int32_t> windows_;                         // (B, T + 1)
+  std::vector<int32_t> inputs_, targets_;                // (B, T)
+  std::vector<std::vector<std::pair<int, int>>> joins_;  // LaneTree::joins_after, by lane
 };
 
 }  // namespace bamtrain

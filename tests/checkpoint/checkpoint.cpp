@@ -22,7 +22,7 @@ TEST_CASE("a checkpoint comes back as it was saved") {
   CHECK(found.step == 1234);
   CHECK(found.state.at("format") == 1);
   CHECK(found.state.at("step") == 1234);
-  CHECK(found.state.at("rng").at("seed") == 18446744073709551615u);
+  CHECK(found.state.at("nested").at("large") == 18446744073709551615u);
   CHECK(found.state.at("numbers") == given.at("numbers"));
   CHECK(std::signbit(found.state.at("numbers")[1].get<double>()));
   CHECK(found.state.size() == given.size() + 2);

@@ -143,6 +143,15 @@ TEST_CASE("a state without its own step and format is refused") {
     INFO(text);
     CHECK(contains(refusal(folder), "state.json"));
   }
+  const auto refused_as = [&](const char* text, const std::string& message) {
+    forge(folder, "state.json", text);
+    INFO(text);
+    CHECK(contains(refusal(folder), "state.json: " + message));
+  };
+  refused_as("{}", "format: expected an integer from 0 to 9223372036854775807, found no such");
+  refused_as("{\"format\":1,\"step\":true}", "step: expected an integer from 0 to ");
+  refused_as("{\"format\":1,\"step\":[2]}",
+             "step: expected an integer from 0 to 9223372036854775807, found [2]; ");
   forge(folder, "state.json", "{\"format\":1,\"step\":1}");
   CHECK(open_checkpoint(folder).step == 1);
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "catch.h"
-#include "checkpoint/file.h"
+#include "core/durable_file.h"
 #include "scenario.h"
 
 namespace bamtrain {
@@ -84,45 +84,12 @@ TEST_CASE("whichever operation fails, the last good checkpoint stays and the tem
   }
 }
 
-TEST_CASE("a file whose writing fails is removed") {
-  const TemporaryFolder folder;
-  std::string text = "text";
-  for (int64_t n = 1; n <= 3; ++n) {  // create, write, sync
-    g_plan = {n, false, ENOSPC};
-    set_file_fault(fail_as_planned);
-    const std::string message = error_of(ExitCode::io, [&] {
-      DurableFile file(folder / "file");
-      file.write(text.data(), 4);
-      file.finish();
-    });
-    set_file_fault(nullptr);
-    CHECK(contains(message, "No space left on device; remedy: free space"));
-    CHECK(names_in(folder.path()).empty());
-  }
-  {
-    DurableFile abandoned(folder / "file");
-    abandoned.write(text.data(), 4);
-  }
-  CHECK(names_in(folder.path()).empty());
-}
-
 TEST_CASE("a place that cannot hold checkpoints is named with the reason") {
   const TemporaryFolder folder;
   write_bytes(folder / "file", "");
   CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "none", 1, 10); }),
                  "none: expected a readable folder, found No such file or directory"));
   CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "file", 1, 10); }), "Not a directory"));
-}
-
-TEST_CASE("a full device is reported by the write itself") {
-  char byte = 'x';
-  const std::string message = error_of(ExitCode::io, [&] {
-    const TemporaryFolder folder;
-    std::filesystem::create_symlink("/dev/full", folder / "full");
-    DurableFile file(folder / "full");
-    file.write(&byte, 1);
-  });
-  CHECK(contains(message, "full: expected 1 more bytes to be written, found No space left"));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "catch.h"
-#include "checkpoint/file.h"
+#include "core/durable_file.h"
 #include "scenario.h"
 
 namespace bamtrain {

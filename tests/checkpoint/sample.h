@@ -24,7 +24,7 @@ class Sample {
     CheckpointContents c;
     c.model = model();
     c.optimizer = optimizer();
-    c.state = {{"tag", tag_}, {"rng", {{"seed", 18446744073709551615u}}}};
+    c.state = {{"tag", tag_}, {"nested", {{"large", 18446744073709551615u}}}};
     return c;
   }
   std::vector<NamedTensor> model() & {

@@ -1,6 +1,7 @@
 // Keys that are unknown, missing, of wrong type or out of range: each message names the file or the
 // override, the key, what is allowed, what was found, and what to do.
 
+#include <cmath>
 #include <cstdint>
 #include <fstream>
 
@@ -120,13 +121,24 @@ TEST_CASE("a value out of range is refused with the range") {
   check_mentions(message(kValid, {"optimizer.clip=-1"}), {"optimizer.clip:", "at least 0"});
   check_mentions(message(kValid, {"schedule.min_ratio=1.5"}),
                  {"schedule.min_ratio:", "from 0 to 1"});
-  check_mentions(message(kValid, {"model.norm.eps=0"}), {"model.norm.eps:", "above 0"});
   check_mentions(message(kValid, {"checkpoint.keep=0"}), {"checkpoint.keep:", "from 1"});
   check_mentions(message(kValid, {"log.every=0"}), {"log.every:", "from 1"});
   check_mentions(message(kValid, {"eval.lengths=[16,16]", "data.val=v"}),
                  {"eval.lengths:", "none twice", "16 twice"});
   check_mentions(message(kValid, {"optimizer.lr_multipliers.prior=-1"}),
                  {"optimizer.lr_multipliers.prior:", "at least 0"});
+}
+
+TEST_CASE("an eps that is zero or subnormal in fp32 is refused, the smallest normal one taken") {
+  for (const std::string key : {"optimizer.eps", "model.norm.eps"}) {
+    for (const char* value : {"0", "1e-50", "1e-38", "-1e-8"}) {
+      check_mentions(message(kValid, {key + "=" + value}),
+                     {(key + ":").c_str(), "at least 1.17549435082228", "within these limits"});
+    }
+  }
+  const auto c = valid_with({"optimizer.eps=1.18e-38", "model.norm.eps=1.18e-38"});
+  CHECK(std::isnormal(static_cast<float>(c.optimizer.eps)));
+  CHECK(std::isnormal(static_cast<float>(c.model.norm.eps)));
 }
 
 TEST_CASE("integers past any range are out of range, not wrapped") {

@@ -84,5 +84,19 @@ TEST_CASE("an unknown key in an override is refused as in a file") {
       message(kValid, {"model.widht=3"}),
       {"--set model.widht=3: model.widht:", "unknown key", "did you mean \"model.width\"?"});
   check_mentions(message(kValid, {"optimiser.lr=3"}),
-                 {"optimiser:", "did you mean \"optimizer\"?"});
+                 {"--set optimiser.lr=3: optimiser:", "did you mean \"optimizer\"?"});
+}
+
+TEST_CASE("an unknown group is blamed on the override that made it, and on the file where it did") {
+  check_mentions(message(kValid, {"seed=1", "foo.bar=1", "foo.baz=2", "name=x"}),
+                 {"--set foo.bar=1: foo:", "unknown key"});
+  check_mentions(message(kValid, {"model.foo.bar.baz=1"}),
+                 {"--set model.foo.bar.baz=1: model.foo:", "one of the keys of model"});
+  check_mentions(message(replaced("\"out_dir\"", "\"foo\": {}, \"out_dir\""), {"foo.bar=1"}),
+                 {"run.json: foo:", "unknown key"});
+  // The group is known and was made by the override; what it lacks is the file's omission.
+  const std::string without = replaced("\"mlp\": {\"hidden\": 64},", "");
+  check_mentions(message(without, {"model.mlp.kind=gelu"}), {"run.json: model.mlp.hidden:"});
+  const std::string endless(300, 'x');
+  check_mentions(message(kValid, {endless + "=1"}), {"--set xxx", "...: xxx", "unknown key"});
 }

@@ -1,10 +1,12 @@
 #include "dist/communicator.h"
 
+#include <new>
 #include <string>
 
 #include "catch.h"
 #include "core/error.h"
 #include "dist/launch.h"
+#include "dist/together.h"
 #include "launch_environment.h"
 
 namespace bamtrain {
@@ -38,14 +40,26 @@ TEST_CASE("a process started directly is its own communicator") {
   CHECK(d[0] == 0.25);
   CHECK(communicator->any(true));
   CHECK_FALSE(communicator->any(false));
-  CHECK(communicator->max(-7) == -7);
   communicator->broadcast(f, sizeof(f), 0);
   CHECK(f[0] == 1.5f);
   CHECK_THROWS_AS(communicator->broadcast(f, sizeof(f), 1), Error);
   communicator->barrier();
-  CHECK(communicator->gather_strings("here") == std::vector<std::string>{"here"});
-  CHECK(communicator->scratch_bytes() == 0);
   communicator->abort(3);  // nobody to release: returns
+}
+
+TEST_CASE(
+    "alone, an error is thrown whoever was to meet it, and work is done whoever was to do it") {
+  const LaunchEnvironment nothing{};
+  const auto communicator = make_communicator();
+  const auto fail = [] { throw Error(ExitCode::data, "here", "this", "that", ""); };
+  CHECK_THROWS_AS(together(*communicator, fail), Error);
+  CHECK_THROWS_AS(on_first_rank(*communicator, fail), Error);
+  CHECK_THROWS_AS(fail_together(*communicator, std::make_exception_ptr(std::bad_alloc())),
+                  std::bad_alloc);
+  int done = 0;
+  together(*communicator, [&] { done += 1; });
+  on_first_rank(*communicator, [&] { done += 2; });
+  CHECK(done == 3);
 }
 
 TEST_CASE("the number of processes is a power of two that divides the lanes") {

@@ -16,6 +16,12 @@ struct Outcome {
   std::string output;
 
   bool says(const std::string& part) const { return output.find(part) != std::string::npos; }
+  int times(const std::string& part) const {
+    int n = 0;
+    for (size_t at = output.find(part); at != std::string::npos; at = output.find(part, at + 1))
+      ++n;
+    return n;
+  }
 };
 
 Outcome shell(const std::string& command) {
@@ -67,10 +73,48 @@ TEST_CASE("lanes spread over 1, 2, 4 and 8 processes give the bits of one proces
   for (int processes : {1, 2, 4, 8}) require_success(mpirun(processes, "lanes"), processes);
 }
 
-TEST_CASE("flags, maxima, bytes and strings reach every process") {
+TEST_CASE("flags and bytes reach every process") {
   for (int processes : {2, 3, 8}) {
     require_success(mpirun(processes, "messages", "4096"), processes);
   }
+}
+
+TEST_CASE("work of one process or of all is done there and nowhere else") {
+  for (int processes : {2, 4}) require_success(mpirun(processes, "first"), processes);
+}
+
+TEST_CASE("an error that all processes meet is thrown on the first alone") {
+  const Outcome outcome = mpirun(4, "all_alike");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 4);
+  CHECK(outcome.times("expected a file, found none") == 1);
+  CHECK(outcome.says("rank 0: shard: "));
+  CHECK_FALSE(outcome.says("passed by"));
+}
+
+TEST_CASE("an error that one process meets is thrown there alone") {
+  const Outcome outcome = mpirun(4, "rank_2_alone");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 4);
+  CHECK(outcome.times("expected a file, found none") == 1);
+  CHECK(outcome.says("rank 2: shard: "));
+  CHECK_FALSE(outcome.says("passed by"));
+}
+
+TEST_CASE("errors that differ, or that some processes do not meet, are thrown where they are met") {
+  const Outcome different = mpirun(4, "all_differently");
+  INFO(different.output);
+  CHECK(different.exit_code == 4);
+  CHECK(different.says("rank 0: shard of 0: ") + different.says("rank 1: shard of 1: ") +
+            different.says("rank 2: shard of 2: ") + different.says("rank 3: shard of 3: ") >=
+        1);
+  CHECK_FALSE(different.says("passed by"));
+  const Outcome some = mpirun(4, "some_alike");
+  INFO(some.output);
+  CHECK(some.exit_code == 4);
+  CHECK(some.times("expected a file, found none") >= 1);
+  CHECK_FALSE(some.says("rank 1: shard"));
+  CHECK_FALSE(some.says("passed by"));
 }
 
 TEST_CASE("an error on one process ends all of them with its exit code") {

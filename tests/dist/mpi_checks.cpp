@@ -19,6 +19,7 @@
 #include "dist/backends.h"
 #include "dist/communicator.h"
 #include "dist/launch.h"
+#include "dist/together.h"
 
 namespace bamtrain {
 namespace {
@@ -154,26 +155,13 @@ void messages(Communicator& communicator, Checks& checks) {
   for (int r = 0; r < size; ++r) {
     checks.check(communicator.any(rank == r),
                  "rank " + std::to_string(r) + " alone makes any true");
-    const int64_t big = int64_t{1} << 40;
-    checks.check(communicator.max(rank == r ? big + r : -rank) == big + r, "maximum of one rank");
     // Longer than one message.
     std::vector<double> data = values<double>(rank, 300001);
     communicator.broadcast(data.data(), static_cast<int64_t>(data.size() * sizeof(double)), r);
     checks.check(same_bits(data, values<double>(r, 300001)), "bytes of one rank");
   }
-  checks.check(communicator.max(-1 - rank) == -1, "maximum of negative numbers");
   communicator.broadcast(nullptr, 0, size - 1);
   communicator.barrier();
-
-  const auto text_of = [](int r) {
-    return r == 1 ? std::string()
-                  : std::string(static_cast<size_t>(r) * 700000, 'x') + '\0' + "end";
-  };
-  const std::vector<std::string> all = communicator.gather_strings(text_of(rank));
-  bool same = all.size() == static_cast<size_t>(size);
-  for (int r = 0; same && r < size; ++r) same = all[static_cast<size_t>(r)] == text_of(r);
-  checks.check(same, "strings of every length by rank");
-  checks.check(communicator.scratch_bytes() >= 8192, "reductions state their memory");
 }
 
 /// Rank 1 fails while the others wait for it.
@@ -185,12 +173,37 @@ void fail_on_one_rank(Communicator& communicator) {
   std::printf("passed the barrier\n");
 }
 
+/// Ranks for which bit r of `failing` is set fail; `alike` or with a text of their own.
+void fail_side_by_side(Communicator& communicator, unsigned failing, bool alike) {
+  const int rank = communicator.rank();
+  together(communicator, [&] {
+    if ((failing >> rank & 1) == 0) return;
+    throw Error(ExitCode::data, alike ? "shard" : "shard of " + std::to_string(rank), "a file",
+                "none", "");
+  });
+  std::printf("passed by rank %d\n", rank);
+}
+
+/// Work for rank 0 alone; the others must see it done.
+void first_rank(Communicator& communicator, Checks& checks) {
+  int done = 0;
+  on_first_rank(communicator, [&] { ++done; });
+  checks.check(done == (communicator.rank() == 0 ? 1 : 0), "work of rank 0 is done there alone");
+  together(communicator, [&] { ++done; });
+  checks.check(done == (communicator.rank() == 0 ? 2 : 1), "work of all is done everywhere");
+}
+
 int run(const std::string& mode, Communicator& communicator) {
   Checks checks(communicator);
   if (mode == "sums") sums(communicator, checks);
   if (mode == "lanes") lanes(communicator, checks);
   if (mode == "messages") messages(communicator, checks);
+  if (mode == "first") first_rank(communicator, checks);
   if (mode == "abort") fail_on_one_rank(communicator);
+  if (mode == "all_alike") fail_side_by_side(communicator, 0b1111, true);
+  if (mode == "all_differently") fail_side_by_side(communicator, 0b1111, false);
+  if (mode == "some_alike") fail_side_by_side(communicator, 0b1101, true);
+  if (mode == "rank_2_alone") fail_side_by_side(communicator, 0b0100, true);
   if (mode == "count") check_process_count(communicator.size(), 8);
   if (mode == "mismatch") {
     std::vector<float> data(communicator.rank() == 0 ? 100 : 4000);
@@ -211,7 +224,8 @@ int main_program(const std::string& mode, int processes, int64_t piece_bytes) {
     }
     return run(mode, *communicator);
   } catch (const Error& e) {
-    std::fprintf(stderr, "%s\n", e.what());
+    const int rank = communicator ? communicator->rank() : 0;
+    std::fprintf(stderr, "rank %d: %s\n", rank, e.what());
     if (communicator) communicator->abort(static_cast<int>(e.code()));
     return static_cast<int>(e.code());
   }

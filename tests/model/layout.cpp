@@ -160,13 +160,15 @@ TEST_CASE("parameters do not overlap, begin on cache lines, and fused neighbours
 
   std::vector<double> memory(static_cast<size_t>(layout.elements()));
   const Tensor flat(memory.data(), Dtype::f64, {layout.elements()});
-  const Tensor qkv = layout.fused_view(flat, "model.layers.1.self_attn.q_proj.weight", 40, 20);
+  const Tensor qkv =
+      fused_view_of(flat, layout.find("model.layers.1.self_attn.q_proj.weight"), 40, 20);
   CHECK(qkv.shape[0] == 40);
   CHECK(qkv.slice(0, 20, 10).data ==
         layout.view(flat, "model.layers.1.self_attn.k_proj.weight").data);
   CHECK(qkv.slice(0, 30, 10).data ==
         layout.view(flat, "model.layers.1.self_attn.v_proj.weight").data);
-  const Tensor bias = layout.fused_view(flat, "model.layers.1.self_attn.q_proj.bias", 40, 1);
+  const Tensor bias =
+      fused_view_of(flat, layout.find("model.layers.1.self_attn.q_proj.bias"), 40, 1);
   CHECK(bias.slice(0, 30, 10).data ==
         layout.view(flat, "model.layers.1.self_attn.v_proj.bias").data);
   CHECK_FALSE(static_cast<bool>(layout.view(flat, "model.layers.2.self_attn.q_proj.weight")));

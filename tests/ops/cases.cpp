@@ -58,7 +58,6 @@ Operation linear(const LinearCase& c) {
                    {"x", std::sqrt(static_cast<double>(c.O))},
                    {"weight", rows},
                    {"bias", rows}};
-  if (c.accumulate) op.accumulated.push_back("x");
   op.forward = [c](Machine& m, const Arrays& in) {
     const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
     const auto bias = optional(m, in, "bias");
@@ -70,11 +69,10 @@ Operation linear(const LinearCase& c) {
                    double existing) {
     const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
     const Memory dy = m.memory(cotangents.at("y"));
-    const Memory dx = c.accumulate ? m.memory(constant_values(A, {c.N, c.I}, existing))
-                                   : m.unwritten(A, {c.N, c.I});
+    const Memory dx = m.unwritten(A, {c.N, c.I});
     const Memory dw = m.memory(constant_values(P, {c.O, c.I}, existing));
     const auto db = optional_gradient(m, in, "bias", existing);
-    m.backend().linear_backward_input(dx.tensor(), dy.tensor(), w.tensor(), c.accumulate);
+    m.backend().linear_backward_input(dx.tensor(), dy.tensor(), w.tensor());
     m.backend().linear_backward_weight(dw.tensor(), tensor_or_none(db), dy.tensor(), x.tensor());
     Arrays out{{"x", read(dx.tensor(), A)}, {"weight", read(dw.tensor(), P)}};
     if (c.bias) out["bias"] = read(db.front().tensor(), P);

@@ -5,10 +5,10 @@
 
 namespace bamtrain::testing {
 
-/// x (N, I), weight (O, I), bias (O); dx is overwritten, or added to with `accumulate`.
+/// x (N, I), weight (O, I), bias (O).
 struct LinearCase {
   int64_t N = 1, O = 1, I = 1;
-  bool bias = false, accumulate = false;
+  bool bias = false;
 };
 Operation linear(const LinearCase& c);
 

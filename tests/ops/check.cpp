@@ -31,7 +31,7 @@ struct Named {
 };
 
 std::vector<Named> operations() {
-  return {{"linear_forward", "linear_backward_input", linear({9, 7, 5, true, false})},
+  return {{"linear_forward", "linear_backward_input", linear({9, 7, 5, true})},
           {"norm_forward", "norm_backward", norm({NormKind::layernorm, 9, 24, true, true})},
           {"activation_forward", "activation_backward", activation(MlpKind::swiglu, 9, 10)},
           {"rotate", "rotate", rotate({2, 7, 2, 6})},

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -83,7 +84,7 @@ TEST_CASE("standard input is read, and a cut-off pipe of bad JSON leaves nothing
   r = shell(folder,
             "printf '{\"text\": \"a road\"}\\n{\"text\": \"b' | " + tokenize + " --overwrite");
   CHECK(r.code == 4);
-  CHECK(contains(r.err, "bamdata: -:2: expected a JSON object"));
+  CHECK(contains(r.err, "bamdata: -:2:11: expected valid JSON"));
   CHECK(folder.entries() == 2);
 }
 
@@ -186,6 +187,64 @@ TEST_CASE("a full disk is an error of files that leaves nothing") {
   CHECK(contains(r.err, "bamdata: "));
   CHECK(contains(r.err, "000000.bin"));
   CHECK(folder.entries() == 2);
+}
+
+TEST_CASE("what a run that was killed left is removed by the next one, which says so") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  write_bytes(folder.file("in.txt"), "a road\n");
+  const std::string tokenize =
+      "$B tokenize --tokenizer $D/small.model --format txt --document line --output $D/set ";
+  // A named pipe that nobody writes to: it is killed once its folder holds the first set.
+  Result r =
+      shell(folder, "mkfifo $D/pipe; " + tokenize +
+                        "- <> $D/pipe & child=$!; "
+                        "while [ ! -d $D/set.tmp-*/train ]; do kill -0 $child || exit 1; done; "
+                        "kill -KILL $child; wait $child; rm $D/pipe; ls -d $D/set.tmp-*");
+  REQUIRE(r.code == 0);
+  const std::string leftover = r.out.substr(0, r.out.find('\n'));
+  REQUIRE(std::filesystem::exists(leftover));
+  r = shell(folder, tokenize + "$D/in.txt");
+  INFO(r.err);
+  CHECK(r.code == 0);
+  CHECK(r.err == "removed " + leftover + ", which a run that was killed had left\n");
+  CHECK_FALSE(std::filesystem::exists(leftover));
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("output that does not arrive is an error of files") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  write_bytes(folder.file("in.txt"), "a road\n");
+  for (const std::string command :
+       {"$B --help", "$B tokenize --help",
+        "$B tokenize --document line --tokenizer $D/small.model --output $D/set $D/in.txt",
+        "$B inspect --json $D/set/train"}) {
+    const Result r = shell(folder, command + " > /dev/full");
+    INFO(command << "\n" << r.err);
+    CHECK(r.code == 6);
+    CHECK(contains(r.err, "bamdata: standard output: expected"));
+    CHECK(contains(r.err, "No space left"));
+  }
+}
+
+TEST_CASE("what was printed before an error stands before it") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  write_bytes(folder.file("in.txt"), "a road\n");
+  REQUIRE(shell(folder,
+                "$B tokenize --document line --tokenizer $D/small.model --output $D/set $D/in.txt; "
+                "cp $D/set/train/000000.bin $D/set/train/other.bin")
+              .code == 0);
+  const Result r = shell(folder, "$B verify $D/set 2>&1");
+  INFO(r.out);
+  CHECK(r.code == 4);
+  REQUIRE(contains(r.out, "other.bin: not in the manifest"));
+  REQUIRE(contains(r.out, "bamdata: "));
+  CHECK(r.out.find("other.bin: not in") < r.out.find("bamdata: "));
 }
 
 TEST_CASE("parquet_to_jsonl.py says how to get pyarrow where it is missing") {

@@ -59,16 +59,32 @@ TEST_CASE("bad JSON lines are refused by file and line") {
     CHECK(contains(message, part));
     CHECK(contains(message, "remedy"));
   };
-  refused("{\"text\": \"cut o", "bad JSON");
-  refused("{\"text\": \"a\"} {\"text\": \"b\"}", "bad JSON");
-  refused("not json", "bad JSON");
-  refused("{\"text\": \"\\ud83c lone\"}", "bad JSON");
+  refused("{\"text\": \"cut o", "books.jsonl:7:15: expected valid JSON");
+  refused("{\"text\": \"a\"} {\"text\": \"b\"}", "books.jsonl:7:15: expected nothing after");
+  refused("not json", "books.jsonl:7:2: expected valid JSON");
+  refused("{\"text\": \"\\ud83c lone\"}", "expected valid JSON");
+  refused(std::string("{\"text\": \"a\0\"}", 14), "NUL");
   refused("[\"text\"]", "array");
   refused("{\"content\": \"a\", \"url\": \"b\"}", "content, url");
   refused("{}", "no field");
   refused("{\"text\": 5}", "number");
   refused("{\"text\": null}", "null");
-  refused(std::string(100'000, '['), "bad JSON");
+  refused(std::string(100'000, '['), "levels of nesting");
+}
+
+TEST_CASE(
+    "a JSON line with a key twice is refused, wherever it is: readers disagree on its value") {
+  for (const char* line :
+       {R"({"text": "a", "text": "b"})", R"({"text": "a", "te\u0078t": "b"})",
+        R"({"text": "a", "meta": {"id": 1, "id": 2}})", R"({"text": "a", "id": 1, "id": 1})"}) {
+    const std::string message = refusal(line, DocumentKind::jsonl);
+    INFO(message);
+    CHECK(contains(message, "books.jsonl:7:"));
+    CHECK(contains(message, "for the second time"));
+    CHECK(contains(message, "remedy: repair or remove the line"));
+  }
+  CHECK(text_of(R"({"text": "a", "one": {"id": 1}, "two": {"id": 2}})", DocumentKind::jsonl).text ==
+        "a");
 }
 
 TEST_CASE("bad UTF-8 is refused by file, line, byte and offset") {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "catch.h"
+#include "core/error.h"
 #include "core/sha256.h"
 #include "data/manifest.h"
 #include "data/shard.h"

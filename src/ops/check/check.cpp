@@ -155,13 +155,11 @@ class CheckBackend final : public Backend {
       own ? b.linear_forward(y, x, weight, bias) : b.linear_forward(o, i, w, d);
     });
   }
-  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight) override {
     Call c(*this, "linear_backward_input");
-    const Tensor i = accumulate ? c.updated("dx", dx) : c.written("dx", dx), o = c.read(dy),
-                 w = c.read(weight);
+    const Tensor i = c.written("dx", dx), o = c.read(dy), w = c.read(weight);
     c.run([&](Backend& b, bool own) {
-      own ? b.linear_backward_input(dx, dy, weight, accumulate)
-          : b.linear_backward_input(i, o, w, accumulate);
+      own ? b.linear_backward_input(dx, dy, weight) : b.linear_backward_input(i, o, w);
     });
   }
   void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {

@@ -1,7 +1,7 @@
 #pragma once
 // Attention for the CPU backend: blocked, online softmax, O(T) memory in both directions, dead
-// tiles skipped. See Backend in ops/ops.h for the contract, KERNELS section 1 and 2 for the
-// algebra.
+// tiles skipped. See Backend in ops/ops.h for the contract and ops/reference/attention.cpp for the
+// algebra, one logit at a time.
 
 #include <cstdint>
 

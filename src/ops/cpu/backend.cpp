@@ -177,8 +177,8 @@ class CpuBackend final : public HostBackend {
     matmul_.run(matrix(y), matrix(x), matrix_transposed(weight), bias ? bias.ptr<float>() : nullptr,
                 false);
   }
-  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
-    matmul_.run(matrix(dx), matrix(dy), matrix(weight), nullptr, accumulate);
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight) override {
+    matmul_.run(matrix(dx), matrix(dy), matrix(weight), nullptr, false);
   }
   void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {
     matmul_.run(matrix(dweight), matrix_transposed(dy), matrix(x), nullptr, true);

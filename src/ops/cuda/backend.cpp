@@ -231,8 +231,8 @@ class CudaBackend final : public Backend {
       check(kernels::add_bias(a, stream()), "linear_forward");
     });
   }
-  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
-    multiply(matrix(dx), matrix(dy), matrix(weight), accumulate);
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight) override {
+    multiply(matrix(dx), matrix(dy), matrix(weight), false);
   }
   void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {
     multiply(matrix(dweight), matrix_transposed(dy), matrix(x), true);

@@ -132,9 +132,9 @@ class ReferenceBackend final : public HostBackend {
     }
   }
 
-  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight, bool accumulate) override {
+  void linear_backward_input(Tensor dx, Tensor dy, Tensor weight) override {
     const int64_t N = dx.shape[0], I = dx.shape[1], O = weight.shape[0];
-    if (!accumulate) zero(dx);
+    zero(dx);
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t o = 0; o < O; ++o) {
         const double d = f64(dy)[n * dy.stride[0] + o];

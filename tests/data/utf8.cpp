@@ -1,7 +1,8 @@
-#include "data_tools/utf8.h"
+#include "data/utf8.h"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "catch.h"
 
@@ -89,6 +90,33 @@ TEST_CASE("bad parts are replaced as Python's decode(errors=\"replace\") does") 
   CHECK(replace_invalid_utf8("\xC0\xAF") == r + r);
   CHECK(replace_invalid_utf8("\xF4\x90\x80\x80") == r + r + r + r);
   CHECK(replace_invalid_utf8("\xE6\xE6\x97\xA5") == r + "\xE6\x97\xA5");
+}
+
+TEST_CASE("characters have the code points and lengths that they were encoded with") {
+  int64_t wrong = 0;
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xD800 && c < 0xE000) continue;
+    const std::string text = "x" + encoded(c) + "x";
+    const Utf8Character found = utf8_character_at(text, 1);
+    wrong += !found.valid || found.code != c || found.bytes != text.size() - 2;
+  }
+  CHECK(wrong == 0);
+  const Utf8Character bad = utf8_character_at("a\xE6\x97z", 1);
+  CHECK_FALSE(bad.valid);
+  CHECK(bad.code == 0xE6);
+  CHECK(bad.bytes == 2);
+}
+
+TEST_CASE("a cut moves back to the start of the character that it would cut") {
+  const std::string text = "a\xC3\xA9\xE6\x97\xA5\xF0\x9F\x8E\x89z";
+  const std::vector<size_t> expected = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};
+  REQUIRE(expected.size() == text.size());
+  for (size_t at = 0; at < text.size(); ++at) {
+    INFO(at);
+    CHECK(utf8_boundary_before(text, at) == expected[at]);
+  }
+  // Never further than a character is long, whatever the bytes.
+  CHECK(utf8_boundary_before(std::string(20, '\x80'), 10) == 7);
 }
 
 }  // namespace

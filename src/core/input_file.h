@@ -1,22 +1,21 @@
 #pragma once
-// Reading files of a checkpoint: nothing is allocated or believed beyond the bytes that are there.
+// Reading regular files: nothing is allocated or believed beyond the bytes that are there.
 
 #include <cstdint>
 #include <string>
 
+#include "core/error.h"
+
 namespace bamtrain {
 
-/// The remedy for a file of a checkpoint that is missing, damaged or not ours.
-inline constexpr const char* kDamagedRemedy =
-    "use another checkpoint, or restore this one from a copy";
-
-/// A regular file open for reading. Every failure is an Error (ExitCode::checkpoint) naming it.
+/// A regular file open for reading. Every failure is an Error of the given code and remedy that
+/// names the file.
 ///
 /// Reads are copies rather than views of a mapping: a mapped page that the disk cannot deliver, or
 /// that another process has cut off, would end the process without a word.
 class InputFile {
  public:
-  explicit InputFile(const std::string& path);
+  InputFile(const std::string& path, ExitCode code, const std::string& remedy);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   ~InputFile();
@@ -32,7 +31,11 @@ class InputFile {
   std::string sha256() const;
 
  private:
+  [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
+
   std::string path_;
+  ExitCode code_;
+  std::string remedy_;
   int descriptor_ = -1;
   int64_t bytes_ = 0;
 };

@@ -1,35 +1,27 @@
-#include "data_tools/utf8.h"
+#include "data/utf8.h"
 
-#include <cstdint>
 #include <cstring>
 
 namespace bamtrain {
-namespace {
 
-struct Sequence {
-  size_t bytes;  // of the well-formed sequence, or of the ill-formed part to replace
-  bool valid;
-};
-
-/// The sequence that begins at text[at]. REQUIRES: at < text.size().
-Sequence sequence_at(std::string_view text, size_t at) {
+Utf8Character utf8_character_at(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned first = byte(0);
-  if (first < 0x80) return {1, true};
-  if (first < 0xC2 || first > 0xF4) return {1, false};
+  const uint32_t first = byte(0);
+  if (first < 0x80) return {first, 1, true};
+  if (first < 0xC2 || first > 0xF4) return {first, 1, false};
   const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
   // The second byte's range is narrower than 80..BF after these four.
   const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
   const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  uint32_t code = first & (0x7Fu >> length);
   for (size_t i = 1; i < length; ++i) {
     const bool follows = at + i < text.size() && byte(i) >= (i == 1 ? low : 0x80u) &&
                          byte(i) <= (i == 1 ? high : 0xBFu);
-    if (!follows) return {i, false};
+    if (!follows) return {first, i, false};
+    code = code << 6 | (byte(i) & 0x3Fu);
   }
-  return {length, true};
+  return {code, length, true};
 }
-
-}  // namespace
 
 size_t first_invalid_utf8(std::string_view text) {
   size_t at = 0;
@@ -41,9 +33,9 @@ size_t first_invalid_utf8(std::string_view text) {
       at += sizeof eight;
     }
     if (at == text.size()) break;
-    const Sequence s = sequence_at(text, at);
-    if (!s.valid) return at;
-    at += s.bytes;
+    const Utf8Character c = utf8_character_at(text, at);
+    if (!c.valid) return at;
+    at += c.bytes;
   }
   return std::string_view::npos;
 }
@@ -55,7 +47,7 @@ std::string replace_invalid_utf8(std::string_view text) {
     out.append(text.substr(0, valid));
     if (valid == std::string_view::npos) return out;
     out.append("\xEF\xBF\xBD");
-    text.remove_prefix(valid + sequence_at(text, valid).bytes);
+    text.remove_prefix(valid + utf8_character_at(text, valid).bytes);
   }
 }
 

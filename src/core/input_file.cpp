@@ -1,4 +1,4 @@
-#include "checkpoint/input_file.h"
+#include "core/input_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
 #include "core/sha256.h"
 
 namespace bamtrain {
@@ -20,28 +19,32 @@ constexpr int64_t kPiece = int64_t{1} << 20;
 
 }  // namespace
 
-InputFile::InputFile(const std::string& path) : path_(path) {
+InputFile::InputFile(const std::string& path, ExitCode code, const std::string& remedy)
+    : path_(path), code_(code), remedy_(remedy) {
   // Without O_NONBLOCK a named pipe would be waited for instead of refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) {
-    throw Error(ExitCode::checkpoint, path, "a readable file", std::strerror(errno),
-                kDamagedRemedy);
-  }
+  if (descriptor_ < 0) refuse("a readable file", std::strerror(errno));
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor_);
-    throw Error(ExitCode::checkpoint, path, "a regular file", "something else", kDamagedRemedy);
+    refuse("a regular file", S_ISDIR(info.st_mode) ? "a folder" : "something else");
   }
   bytes_ = info.st_size;
 }
 
 InputFile::InputFile(InputFile&& other) noexcept
     : path_(std::move(other.path_)),
+      code_(other.code_),
+      remedy_(std::move(other.remedy_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
 InputFile::~InputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void InputFile::refuse(const std::string& expected, const std::string& found) const {
+  throw Error(code_, path_, expected, found, remedy_);
 }
 
 void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
@@ -53,9 +56,8 @@ void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
                 static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      throw Error(ExitCode::checkpoint, path_,
-                  std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
-                  n < 0 ? std::strerror(errno) : "the end of the file", kDamagedRemedy);
+      refuse(std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
+             n < 0 ? std::strerror(errno) : "the end of the file");
     }
     next += n;
     offset += n;
@@ -65,8 +67,7 @@ void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
 
 std::string InputFile::text(int64_t limit) const {
   if (bytes_ > limit) {
-    throw Error(ExitCode::checkpoint, path_, "at most " + std::to_string(limit) + " bytes",
-                std::to_string(bytes_), kDamagedRemedy);
+    refuse("at most " + std::to_string(limit) + " bytes", std::to_string(bytes_));
   }
   std::string content(static_cast<size_t>(bytes_), '\0');
   read(0, content.data(), bytes_);

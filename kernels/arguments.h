@@ -1,0 +1,25 @@
+#pragma once
+// What launchers ask of their arguments.
+
+#include <cstdint>
+
+#include "launch.h"
+
+namespace bamtrain::kernels {
+
+/// Whether 16-byte accesses may start at each of the addresses; null may stand among them.
+template <class... T>
+bool aligned(const T*... address) {
+  return ((reinterpret_cast<uintptr_t>(address) % 16 == 0) && ...);
+}
+
+/// Blocks that fit the x dimension of a grid.
+constexpr int64_t kMaxBlocks = 0x7FFFFFFF;
+
+constexpr int64_t blocks_of(int64_t items, int64_t per_block) {
+  return (items + per_block - 1) / per_block;
+}
+
+inline device::Dim3 grid_of(int64_t blocks) { return {static_cast<uint32_t>(blocks), 1, 1}; }
+
+}  // namespace bamtrain::kernels

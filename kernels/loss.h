@@ -1,0 +1,39 @@
+#pragma once
+// Cross entropy over rows of logits, and the sum of its losses. See cross_entropy in ops/ops.h.
+
+#include <cstdint>
+
+#include "launch.h"
+
+namespace bamtrain::kernels {
+
+/// A: float or bf16, the type of the gradient.
+template <class A>
+struct CrossEntropy {
+  int64_t R = 0, V = 0;              // V: any number
+  float* losses = nullptr;           // (R), written
+  A* dlogits = nullptr;              // (R, V), written. Null: losses alone
+  int64_t dlogits_row = 0;           // elements from one row to the next, a multiple of 4, >= V
+  const float* logits = nullptr;     // (R, V)
+  int64_t logits_row = 0;            // likewise
+  const int32_t* targets = nullptr;  // (R), in [0, V)
+  double scale = 1;
+};
+
+/// losses = -log softmax(logits)[target]; dlogits = scale * (softmax - one hot), and zero in the
+/// columns from V up to the end of a row. dlogits may be the logits' own memory, A = float.
+///
+/// A loss l is within 1e-6 max(1, l) for V <= 2^17, whatever the logits, as long as they are
+/// finite and differ by less than fp32 holds. A logit that is NaN or +inf makes its row's loss NaN.
+///
+/// Refuses sizes that are not positive or pass 2^30, rows that are no multiple of 4 or shorter than
+/// V, and addresses that are not aligned to 16 bytes (dlogits in bf16: 8).
+template <class A>
+device::LaunchStatus cross_entropy(const CrossEntropy<A>& c, device::Stream stream);
+
+/// total (1) += the sum of losses (N), in fp64 and in an order that depends on N alone. Refuses
+/// N < 0.
+device::LaunchStatus sum_losses(double* total, const float* losses, int64_t N,
+                                device::Stream stream);
+
+}  // namespace bamtrain::kernels

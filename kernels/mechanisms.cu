@@ -1,0 +1,250 @@
+// Tables of priors and rows of scales.
+
+#include <cstring>
+
+#include "arguments.h"
+#include "mechanisms.h"
+#include "priors/alibi.h"
+#include "priors/bam.h"
+#include "priors/table_prior.h"
+#include "reductions.cuh"
+#include "scales/ssmax.h"
+
+namespace bamtrain::kernels {
+
+namespace {
+
+using device::LaunchStatus;
+using device::Stream;
+
+constexpr int kMechanismWarps = 8, kMechanismThreads = 32 * kMechanismWarps;
+
+// --- priors
+
+template <template <class> class P>
+BAMTRAIN_DEVICE P<double> prior_of_head(const TablePrior& prior, int64_t h) {
+  double theta[kMaxPriorParameters] = {};
+  BAMTRAIN_UNROLL
+  for (int p = 0; p < P<double>::kParameters; ++p)
+    theta[p] = static_cast<double>(prior.theta[p][h]);
+  return P<double>(theta, h, prior.H);
+}
+
+template <template <class> class P>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+    table_of_prior(float* table, const TablePrior prior) {
+  const int64_t h = device::block_index().y;
+  const int64_t d = int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
+  if (d >= prior.T) return;
+  table[h * prior.T + d] = static_cast<float>(prior_of_head<P>(prior, h).bias(d));
+}
+
+template <template <class> class P>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+    gradient_of_prior(const TablePriorGradients g, const TablePrior prior) {
+  BAMTRAIN_SHARED(double, sums, kMechanismWarps);
+  constexpr int kParameters = P<double>::kParameters;
+  const int64_t h = device::block_index().x;
+  const P<double> of_head = prior_of_head<P>(prior, h);
+  double own[kParameters] = {};
+  for (int64_t d = device::thread_index().x; d < prior.T; d += kMechanismThreads) {
+    of_head.accumulate(static_cast<double>(g.dtable[h * prior.T + d]), d, own);
+  }
+  BAMTRAIN_UNROLL
+  for (int p = 0; p < kParameters; ++p) {
+    if (g.dtheta[p] == nullptr) continue;
+    device::barrier();  // the sum before has been read
+    const double sum = block_sum<kMechanismWarps>(own[p], sums);
+    if (device::thread_index().x == 0) {
+      g.dtheta[p][h] = static_cast<float>(static_cast<double>(g.dtheta[p][h]) + sum);
+    }
+  }
+}
+
+struct TablePriorKernels {
+  const char* name;
+  int parameters;
+  LaunchStatus (*forward)(float*, const TablePrior&, Stream);
+  LaunchStatus (*backward)(const TablePriorGradients&, const TablePrior&, Stream);
+};
+
+template <template <class> class P>
+LaunchStatus launch_table(float* table, const TablePrior& prior, Stream stream) {
+  const auto blocks = static_cast<uint32_t>(blocks_of(prior.T, kMechanismThreads));
+  return device::launch(table_of_prior<P>, {blocks, static_cast<uint32_t>(prior.H), 1},
+                        {kMechanismThreads, 1, 1}, 0, stream, table, prior);
+}
+
+template <template <class> class P>
+LaunchStatus launch_gradient(const TablePriorGradients& g, const TablePrior& prior, Stream stream) {
+  if constexpr (P<double>::kParameters == 0) {
+    return {};
+  } else {
+    return device::launch(gradient_of_prior<P>, {static_cast<uint32_t>(prior.H), 1, 1},
+                          {kMechanismThreads, 1, 1}, 0, stream, g, prior);
+  }
+}
+
+template <template <class> class P>
+constexpr TablePriorKernels table_prior_kernels(const char* name) {
+  static_assert(P<double>::kParameters <= kMaxPriorParameters);
+  return {name, P<double>::kParameters, launch_table<P>, launch_gradient<P>};
+}
+
+/// Every prior of Family::table.
+constexpr TablePriorKernels kTablePriors[] = {
+    table_prior_kernels<Alibi>("alibi"),
+    table_prior_kernels<Bam>("bam"),
+};
+
+// --- scales
+
+template <template <class> class S>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+    rows_of_scale(float* scale, const ScaleRows rows) {
+  const int64_t row =
+      int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
+  if (row >= rows.B * rows.T) return;
+  const int64_t b = row / rows.T, i = row % rows.T;
+  const int64_t n = i - rows.first_key[row] + 1;
+  for (int64_t h = 0; h < rows.H; ++h) {
+    const S<double> of_head = {static_cast<double>(rows.s[h]), rows.offset};
+    scale[(b * rows.H + h) * rows.T + i] = static_cast<float>(of_head.value(n));
+  }
+}
+
+/// partial[h][block]: what kScaleRowsPerBlock rows give to ds[h].
+template <template <class> class S>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+    gradient_of_scale(double* partial, const float* dscale, const ScaleRows rows) {
+  BAMTRAIN_SHARED(double, sums, kMechanismWarps);
+  const int64_t h = device::block_index().y;
+  const S<double> of_head = {static_cast<double>(rows.s[h]), rows.offset};
+  const auto T = static_cast<uint32_t>(rows.T), all = static_cast<uint32_t>(rows.B) * T;
+  const uint32_t first = device::block_index().x * kScaleRowsPerBlock;
+  const uint32_t end = all - first < kScaleRowsPerBlock ? all : first + kScaleRowsPerBlock;
+  double own = 0;
+  for (uint32_t row = first + device::thread_index().x; row < end; row += kMechanismThreads) {
+    const uint32_t b = row / T, i = row % T;
+    of_head.accumulate(static_cast<double>(dscale[(b * rows.H + h) * rows.T + i]),
+                       int64_t{i} - rows.first_key[row] + 1, &own);
+  }
+  own = block_sum<kMechanismWarps>(own, sums);
+  if (device::thread_index().x == 0) {
+    partial[h * device::grid_size().x + device::block_index().x] = own;
+  }
+}
+
+/// A warp per head.
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
+    join_scale_gradients(float* ds, const double* partial, int64_t count) {
+  const int64_t h = device::block_index().x;
+  double sum = 0;
+  for (int64_t k = device::thread_index().x; k < count; k += 32) sum += partial[h * count + k];
+  sum = warp_sum(sum);
+  if (device::thread_index().x == 0) {
+    ds[h] = static_cast<float>(static_cast<double>(ds[h]) + sum);
+  }
+}
+
+struct ScaleKernels {
+  const char* name;
+  LaunchStatus (*forward)(float*, const ScaleRows&, Stream);
+  LaunchStatus (*backward)(float*, double*, const float*, const ScaleRows&, Stream);
+};
+
+template <template <class> class S>
+LaunchStatus launch_rows(float* scale, const ScaleRows& rows, Stream stream) {
+  return device::launch(rows_of_scale<S>, grid_of(blocks_of(rows.B * rows.T, kMechanismThreads)),
+                        {kMechanismThreads, 1, 1}, 0, stream, scale, rows);
+}
+
+template <template <class> class S>
+LaunchStatus launch_scale_gradient(float* ds, double* scratch, const float* dscale,
+                                   const ScaleRows& rows, Stream stream) {
+  const int64_t blocks = scale_backward_scratch(rows.B, 1, rows.T);
+  const auto H = static_cast<uint32_t>(rows.H);
+  const LaunchStatus status =
+      device::launch(gradient_of_scale<S>, {static_cast<uint32_t>(blocks), H, 1},
+                     {kMechanismThreads, 1, 1}, 0, stream, scratch, dscale, rows);
+  if (!status.ok()) return status;
+  return device::launch(join_scale_gradients, {H, 1, 1}, {32, 1, 1}, 0, stream, ds, scratch,
+                        blocks);
+}
+
+template <template <class> class S>
+constexpr ScaleKernels scale_kernels(const char* name) {
+  return {name, launch_rows<S>, launch_scale_gradient<S>};
+}
+
+/// Every scale that forms a tensor.
+constexpr ScaleKernels kScales[] = {
+    scale_kernels<Ssmax>("ssmax"),
+};
+
+// --- by name
+
+template <class Kernels, size_t kCount>
+const Kernels* find_kernels(const Kernels (&all)[kCount], const char* name) {
+  for (const Kernels& k : all) {
+    if (name != nullptr && std::strcmp(k.name, name) == 0) return &k;
+  }
+  return nullptr;
+}
+
+constexpr int64_t kMaxHeads = 0xFFFF;  // blocks that fit the y dimension of a grid
+bool is_head_count(int64_t H) { return H >= 1 && H <= kMaxHeads; }
+
+/// Ok, or why the prior is refused.
+LaunchStatus check_table_prior(const TablePrior& prior, const TablePriorKernels* kernels) {
+  if (kernels == nullptr) return device::refused("table prior: a name that has kernels");
+  if (!is_head_count(prior.H) || prior.T < 1 || prior.T > kMaxBlocks) {
+    return device::refused("table prior: H, 1 to 2^16 - 1, and T, 1 to 2^31 - 1");
+  }
+  for (int p = 0; p < kernels->parameters; ++p) {
+    if (prior.theta[p] == nullptr) return device::refused("table prior: a theta per parameter");
+  }
+  return {};
+}
+
+LaunchStatus check_scale(const ScaleRows& rows, const ScaleKernels* kernels) {
+  if (kernels == nullptr) return device::refused("scale: a name that has kernels");
+  if (!is_head_count(rows.H) || rows.B < 1 || rows.B > kMaxBlocks || rows.T < 1 ||
+      rows.T > kMaxBlocks / rows.B) {
+    return device::refused("scale: H, 1 to 2^16 - 1, and B T, 1 to 2^31 - 1");
+  }
+  return {};
+}
+
+}  // namespace
+
+LaunchStatus table_prior_forward(float* table, const TablePrior& prior, Stream stream) {
+  const TablePriorKernels* kernels = find_kernels(kTablePriors, prior.name);
+  const LaunchStatus status = check_table_prior(prior, kernels);
+  return status.ok() ? kernels->forward(table, prior, stream) : status;
+}
+
+LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,
+                                  Stream stream) {
+  const TablePriorKernels* kernels = find_kernels(kTablePriors, prior.name);
+  const LaunchStatus status = check_table_prior(prior, kernels);
+  if (!status.ok()) return status;
+  bool any = false;
+  for (int p = 0; p < kernels->parameters; ++p) any |= g.dtheta[p] != nullptr;
+  return any ? kernels->backward(g, prior, stream) : LaunchStatus{};
+}
+
+LaunchStatus scale_forward(float* scale, const ScaleRows& rows, Stream stream) {
+  const ScaleKernels* kernels = find_kernels(kScales, rows.name);
+  const LaunchStatus status = check_scale(rows, kernels);
+  return status.ok() ? kernels->forward(scale, rows, stream) : status;
+}
+
+LaunchStatus scale_backward(float* ds, double* scratch, const float* dscale, const ScaleRows& rows,
+                            Stream stream) {
+  const ScaleKernels* kernels = find_kernels(kScales, rows.name);
+  const LaunchStatus status = check_scale(rows, kernels);
+  return status.ok() ? kernels->backward(ds, scratch, dscale, rows, stream) : status;
+}
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,61 @@
+#pragma once
+// Prior tables and logit scales from their parameters, and the way back. The formulas are those of
+// src/priors and src/scales, evaluated in fp64 and rounded once, as model/mechanisms.cpp does on
+// the host. A prior or scale joins with one line in a list of mechanisms.cu.
+
+#include <cstdint>
+
+#include "launch.h"
+
+namespace bamtrain::kernels {
+
+/// As many as TableHooks::kMax of priors/table_prior.h.
+constexpr int kMaxPriorParameters = 8;
+
+/// A prior of Family::table and its shape.
+struct TablePrior {
+  const char* name = "";                         // as in priors/registry.cpp
+  int64_t H = 0, T = 0;                          // H < 2^16
+  const float* theta[kMaxPriorParameters] = {};  // (H) each, in the prior's order
+};
+
+/// table (H, T) = b at (h, d). Refuses a name without kernels, sizes that are not positive and a
+/// missing theta.
+device::LaunchStatus table_prior_forward(float* table, const TablePrior& prior,
+                                         device::Stream stream);
+
+struct TablePriorGradients {
+  float* dtheta[kMaxPriorParameters] = {};  // (H) each, +=. Null: not trained
+  const float* dtable = nullptr;            // (H, T)
+};
+
+/// dtheta[p][h] += sum over d of dtable[h][d] db/dtheta[p], in fp64 and in a fixed order. Nothing
+/// is launched where every dtheta of the prior is null. Refuses what the forward pass refuses.
+device::LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,
+                                          device::Stream stream);
+
+/// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys.
+struct ScaleRows {
+  const char* name = "";               // as in scales/registry.cpp
+  double offset = 0;                   // the option of ssmax
+  const float* s = nullptr;            // (H)
+  const int32_t* first_key = nullptr;  // (B, T), in [0, i]
+  int64_t B = 0, H = 0, T = 0;         // H < 2^16, B T < 2^31
+};
+
+/// scale (B, H, T) = t at (h, n). Refuses a name without kernels and sizes that are not positive.
+device::LaunchStatus scale_forward(float* scale, const ScaleRows& rows, device::Stream stream);
+
+/// Rows whose gradients one block adds.
+constexpr int kScaleRowsPerBlock = 4096;
+/// Doubles of scale_backward's scratch.
+constexpr int64_t scale_backward_scratch(int64_t B, int64_t H, int64_t T) {
+  return H * ((B * T + kScaleRowsPerBlock - 1) / kScaleRowsPerBlock);
+}
+
+/// ds (H) += sum over b, i of dscale (B, H, T) dt/ds, in fp64 and in a fixed order. Two kernels.
+/// Refuses what the forward pass refuses.
+device::LaunchStatus scale_backward(float* ds, double* scratch, const float* dscale,
+                                    const ScaleRows& rows, device::Stream stream);
+
+}  // namespace bamtrain::kernels

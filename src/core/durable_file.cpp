@@ -1,0 +1,288 @@
+#include "core/durable_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace bamtrain {
+namespace {
+
+// Digested while still in the cache, and below the 2 GiB that one write(2) takes.
+constexpr int64_t kPiece = int64_t{8} << 20;
+
+FileFault g_fault = nullptr;
+
+int injected(FileOp op, const std::string& path, const std::string& target = {}) {
+  return g_fault ? g_fault(op, path, target) : 0;
+}
+
+const char* remedy_for(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free space on this disk, or choose a folder on another one";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "make the folder writable, or choose another one";
+    case ENOENT:
+    case ENOTDIR:
+      return "create the folder, or choose another one";
+    case EIO:
+      return "check the disk: the system's log names the device";
+    default:
+      return "check the folder and its disk";
+  }
+}
+
+[[noreturn]] void fail(const std::string& path, const std::string& expected, int error) {
+  throw Error(ExitCode::io, path, expected, std::strerror(error), remedy_for(error));
+}
+
+/// Repeats a call that a signal interrupted. Returns 0 or the errno value.
+template <class Call>
+int outcome(FileOp op, const std::string& path, Call&& call) {
+  if (const int error = injected(op, path)) return error;
+  while (call() != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+/// Appends, calling written(piece, bytes) after each piece.
+template <class F>
+void write_all(int descriptor, const std::string& path, const void* data, int64_t bytes,
+               F&& written) {
+  require(descriptor >= 0 && bytes >= 0, "a file that is not finished yet");
+  const char* next = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const size_t piece = static_cast<size_t>(std::min(bytes, kPiece));
+    ssize_t n = 0;
+    const int error = outcome(FileOp::write, path, [&] {
+      n = ::write(descriptor, next, piece);
+      return n < 0 ? -1 : 0;
+    });
+    if (error) fail(path, std::to_string(bytes) + " more bytes to be written", error);
+    written(next, static_cast<int64_t>(n));
+    next += n;
+    bytes -= n;
+  }
+}
+
+void sync_file(int descriptor, const std::string& path) {
+  require(descriptor >= 0, "a file that is not finished yet");
+  const int error = outcome(FileOp::sync, path, [&] { return ::fsync(descriptor); });
+  if (error) fail(path, "the file to be put on the disk", error);
+}
+
+/// Network file systems report a full disk here. Returns 0 or the errno value; after EINTR the
+/// descriptor is closed on Linux.
+int close_file(int* descriptor) {
+  return ::close(std::exchange(*descriptor, -1)) != 0 && errno != EINTR ? errno : 0;
+}
+
+/// Tries names beside `path` until `make` finds one free. Returns 0 or the errno value.
+template <class Make>
+int take_free_name(const std::string& path, std::string* name, Make&& make) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  std::uniform_int_distribution<size_t> letter(0, kLetters.size() - 1);
+  constexpr int kTries = 100;
+  int error = EEXIST;
+  for (int i = 0; i < kTries && error == EEXIST; ++i) {
+    *name = path + ".tmp-";
+    for (int k = 0; k < 6; ++k) *name += kLetters[letter(random)];
+    error = make(*name);
+  }
+  return error;
+}
+
+/// The name under which the system knows an open file, whether or not it has one of its own.
+std::string name_of_descriptor(int descriptor) {
+  return "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+/// A file without a name in the folder of `path`; -1 where there can be none.
+int create_unnamed(const std::string& path) {
+  int descriptor = -1;
+  const std::string folder = parent_folder(path);
+  const int error = outcome(FileOp::create_unnamed, path, [&] {
+    descriptor = ::open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
+    return descriptor < 0 ? -1 : 0;
+  });
+  if (error) return -1;
+  // Without /proc it could never be given a name.
+  struct stat info {};
+  if (::stat(name_of_descriptor(descriptor).c_str(), &info) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
+}  // namespace
+
+void set_file_fault(FileFault fault) { g_fault = fault; }
+
+DurableFile::DurableFile(const std::string& path) : path_(path) {
+  const int error = outcome(FileOp::create, path_, [&] {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return descriptor_ < 0 ? -1 : 0;
+  });
+  if (error) fail(path_, "a file to be created", error);
+}
+
+DurableFile::~DurableFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(path_.c_str());
+}
+
+void DurableFile::write(const void* data, int64_t bytes) {
+  write_all(descriptor_, path_, data, bytes, [&](const char* piece, int64_t n) {
+    digest_.update(piece, static_cast<size_t>(n));
+    bytes_ += n;
+  });
+}
+
+FileDigest DurableFile::finish() {
+  sync_file(descriptor_, path_);
+  if (const int error = close_file(&descriptor_)) {
+    ::unlink(path_.c_str());
+    fail(path_, "the file to be closed", error);
+  }
+  return {bytes_, digest_.hex()};
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  struct stat info {};
+  if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    throw Error(ExitCode::io, path_, "the name of a file",
+                S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file",
+                "choose another name");
+  }
+  descriptor_ = create_unnamed(path_);
+  if (descriptor_ >= 0) return;
+  const int error = take_free_name(path_, &temporary_, [&](const std::string& name) {
+    return outcome(FileOp::create, name, [&] {
+      descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      return descriptor_ < 0 ? -1 : 0;
+    });
+  });
+  if (error) fail(path_, "a file to be created", error);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(const void* data, int64_t bytes) {
+  write_all(descriptor_, path_, data, bytes, [](const char*, int64_t) {});
+}
+
+void AtomicFile::rewrite_start(const void* data, int64_t bytes) {
+  if (::lseek(descriptor_, 0, SEEK_SET) != 0) fail(path_, "a file to be written anew", errno);
+  write(data, bytes);
+}
+
+std::string AtomicFile::sha256() const {
+  require(descriptor_ >= 0, "a file that is not finished yet");
+  Sha256 digest;
+  std::vector<char> piece(size_t{1} << 20);
+  for (off_t offset = 0;;) {
+    const ssize_t n = ::pread(descriptor_, piece.data(), piece.size(), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(path_, "what was written to be read back", errno);
+    if (n == 0) return digest.hex();
+    digest.update(piece.data(), static_cast<size_t>(n));
+    offset += n;
+  }
+}
+
+void AtomicFile::commit() {
+  sync_file(descriptor_, path_);
+  int error = 0;
+  if (temporary_.empty()) {
+    std::string name;
+    error = take_free_name(path_, &name, [&](const std::string& free) {
+      if (const int fault = injected(FileOp::link, path_, free)) return fault;
+      const int linked = ::linkat(AT_FDCWD, name_of_descriptor(descriptor_).c_str(), AT_FDCWD,
+                                  free.c_str(), AT_SYMLINK_FOLLOW);
+      return linked == 0 ? 0 : errno;
+    });
+    if (error) fail(path_, "the file to be given a name", error);
+    temporary_ = name;
+  }
+  error = close_file(&descriptor_);
+  if (error) fail(path_, "the file to be closed", error);
+  error = injected(FileOp::rename, temporary_, path_);
+  if (!error && std::rename(temporary_.c_str(), path_.c_str()) != 0) error = errno;
+  if (error) fail(path_, "the file to be given its name", error);
+  temporary_.clear();
+  sync_folder(parent_folder(path_));
+}
+
+void make_folder(const std::string& path) {
+  const int error = outcome(FileOp::make_folder, path, [&] { return ::mkdir(path.c_str(), 0777); });
+  if (error) fail(path, "a folder to be created", error);
+}
+
+void sync_folder(const std::string& path) {
+  const int error = outcome(FileOp::sync_folder, path, [&] {
+    const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) return -1;
+    int result = ::fsync(descriptor);
+    // What a file system says that has no way to sync a folder; its entries are then as durable as
+    // it ever makes them.
+    if (result != 0 && errno == EINVAL) result = 0;
+    const int reason = errno;
+    ::close(descriptor);
+    errno = reason;
+    return result;
+  });
+  if (error) fail(path, "the folder's entries to be put on the disk", error);
+}
+
+void rename_path(const std::string& from, const std::string& to) {
+  int error = injected(FileOp::rename, from, to);
+  if (!error && ::rename(from.c_str(), to.c_str()) != 0) error = errno;
+  if (error) fail(from, "to be renamed to " + to, error);
+}
+
+void remove_tree(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) {
+    if (errno == ENOENT) return;
+    fail(path, "to be removed", errno);
+  }
+  if (S_ISDIR(info.st_mode)) {
+    std::error_code failure;
+    std::vector<std::string> entries;
+    for (std::filesystem::directory_iterator it(path, failure), end; !failure && it != end;
+         it.increment(failure)) {
+      entries.push_back(it->path().string());
+    }
+    if (failure) fail(path, "a folder to be removed", failure.value());
+    for (const std::string& entry : entries) remove_tree(entry);
+  }
+  const int error = outcome(FileOp::remove, path, [&] { return std::remove(path.c_str()); });
+  if (error) fail(path, "to be removed", error);
+}
+
+std::string parent_folder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace bamtrain

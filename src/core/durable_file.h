@@ -1,0 +1,106 @@
+#pragma once
+// Durable changes to files and folders: each either happened or is an Error (ExitCode::io) naming
+// the path, the operating system's reason and the remedy.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/sha256.h"
+
+namespace bamtrain {
+
+/// The operations on which durability rests. `write` is one write(2) call; `create_unnamed` and
+/// `link` are the two ends of a file without a name, see AtomicFile.
+enum class FileOp {
+  make_folder,
+  create,
+  create_unnamed,
+  link,
+  write,
+  sync,
+  sync_folder,
+  rename,
+  remove
+};
+
+/// Called before each operation with its path and, for link and rename only, the new path. A
+/// non-zero errno value makes the operation fail with it, without being attempted. For tests, which
+/// also end the process in it; not thread-safe. Null, the default, for none.
+using FileFault = int (*)(FileOp op, const std::string& path, const std::string& target);
+void set_file_fault(FileFault fault);
+
+/// What was written to a file.
+struct FileDigest {
+  int64_t bytes = 0;
+  std::string sha256;
+};
+
+/// A new file, digested while it is written. Unless `finish` has returned, destruction removes it:
+/// no half-written file outlives an Error.
+class DurableFile {
+ public:
+  /// Creates the file, or empties the one that is there.
+  explicit DurableFile(const std::string& path);
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+  ~DurableFile();
+
+  /// Appends `bytes` bytes at `data`.
+  void write(const void* data, int64_t bytes);
+  /// Puts everything on the disk and closes the file. The folder's entry for a new file is durable
+  /// only after `sync_folder`.
+  FileDigest finish();
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  int64_t bytes_ = 0;
+  Sha256 digest_;
+};
+
+/// A file that appears under its name complete and on the disk, or not at all. Until `commit` its
+/// bytes lie in the same folder in a file without a name, so that nothing is left whatever ends the
+/// process. On file systems that have no such files (NFS is one) they lie in `path`.tmp-XXXXXX,
+/// which destruction removes and a process that is killed leaves. No other file is ever touched.
+class AtomicFile {
+ public:
+  /// Error (ExitCode::io) where `path` is there and is no regular file, or its folder is not there
+  /// or not writable. A regular file of this name stays as it is until `commit` replaces it.
+  explicit AtomicFile(const std::string& path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  const std::string& path() const { return path_; }
+
+  /// Appends.
+  void write(const void* data, int64_t bytes);
+  void write(std::string_view bytes) { write(bytes.data(), static_cast<int64_t>(bytes.size())); }
+  /// Replaces bytes at the start. REQUIRES: so many were written before; `write` is not called
+  /// again.
+  void rewrite_start(const void* data, int64_t bytes);
+  /// SHA-256 of all that is written so far, read back: 64 lower-case digits.
+  std::string sha256() const;
+  /// Puts everything on the disk under the name `path`. The access rights are those of any new
+  /// file. REQUIRES: called once, and nothing after it.
+  void commit();
+
+ private:
+  std::string path_;
+  std::string temporary_;  // its name until commit; empty while it has none
+  int descriptor_ = -1;
+};
+
+void make_folder(const std::string& path);
+/// Puts a folder's entries on the disk: files created in it, renames into and out of it.
+void sync_folder(const std::string& path);
+/// REQUIRES: `to` does not exist, or is an empty folder where `from` is a folder.
+void rename_path(const std::string& from, const std::string& to);
+/// Removes a file, or a folder with what is in it; links are not followed. Nothing there: no error.
+void remove_tree(const std::string& path);
+
+/// The folder in which `path` is an entry: "." for a bare name.
+std::string parent_folder(const std::string& path);
+
+}  // namespace bamtrain

@@ -1,0 +1,31 @@
+#pragma once
+// Standard output is a file like any other: what was printed must have arrived.
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+/// Whether something printed so far did not reach standard output.
+inline bool standard_output_failed() { return std::ferror(stdout) != 0 || !std::cout.good(); }
+
+/// Error (ExitCode::io) that says so; `reason` is an errno value, 0 where it is no longer known.
+inline Error standard_output_error(int reason) {
+  return Error(ExitCode::io, "standard output", "a place that takes what is printed",
+               reason != 0 ? std::strerror(reason) : "one that does not",
+               "free some space, or print to another place");
+}
+
+/// Hands everything printed so far to the system. Error (ExitCode::io) where it does not take it,
+/// or did not before.
+inline void flush_standard_output() {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || standard_output_failed()) throw standard_output_error(errno);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,39 @@
+#pragma once
+// Well-formed UTF-8 (The Unicode Standard, table 3-7): no overlong forms, no surrogates, nothing
+// past U+10FFFF.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bamtrain {
+
+/// What stands at one place of a text.
+struct Utf8Character {
+  uint32_t code = 0;   // the code point; of an ill-formed sequence, its first byte
+  size_t bytes = 0;    // of the sequence; of an ill-formed one, its longest part that could begin a
+                       // well-formed one, at least 1
+  bool valid = false;  // well-formed
+};
+
+/// The character that begins at text[at]. REQUIRES: at < text.size().
+Utf8Character utf8_character_at(std::string_view text, size_t at);
+
+/// Position of the first byte of `text` that belongs to no well-formed sequence, or npos.
+size_t first_invalid_utf8(std::string_view text);
+
+/// `text` with U+FFFD for each maximal part of an ill-formed sequence (the Unicode Standard,
+/// section 3.9: what Python's errors="replace" and browsers do).
+std::string replace_invalid_utf8(std::string_view text);
+
+/// The last position of `text` up to `at` before which it can be cut without cutting a character.
+/// REQUIRES: at < text.size(), valid UTF-8 before `at`.
+inline size_t utf8_boundary_before(std::string_view text, size_t at) {
+  constexpr size_t kLongest = 4;
+  const size_t last = at < kLongest ? 0 : at - kLongest + 1;
+  while (at > last && (text[at] & 0xC0) == 0x80) --at;
+  return at;
+}
+
+}  // namespace bamtrain

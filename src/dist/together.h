@@ -1,0 +1,28 @@
+#pragma once
+// Work that several ranks do side by side, and whose error is then reported.
+//
+// main() prints the Error that reaches it and ends the processes of all ranks by
+// Communicator::abort(). So a rank that has nothing of its own to report does not throw: it waits
+// for that, with the default action of SIGTERM.
+
+#include <exception>
+#include <functional>
+
+#include "dist/communicator.h"
+
+namespace bamtrain {
+
+/// Ends the run for a reason that every rank has found alike: rank 0 throws `failure`, the others
+/// wait for its abort(). REQUIRES: all ranks call it.
+[[noreturn]] void fail_together(Communicator& comm, const std::exception_ptr& failure);
+
+/// Runs `f` on every rank. Where it fails with the same text on all of them, rank 0 throws and the
+/// others wait for its abort(); otherwise every rank on which it fails throws, and the others wait.
+/// REQUIRES: `f` does not communicate.
+void together(Communicator& comm, const std::function<void()>& f);
+
+/// Runs `f` on rank 0; the others wait for its end, and for abort() where it fails.
+/// REQUIRES: `f` does not communicate.
+void on_first_rank(Communicator& comm, const std::function<void()>& f);
+
+}  // namespace bamtrain

@@ -1,0 +1,290 @@
+// Files that are there whole or not at all.
+
+#include "core/durable_file.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/sha256.h"
+#include "data/files.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+/// The operation that fails, and with what; and all that were attempted.
+FileOp g_failing = FileOp::write;
+int g_error = 0;
+std::vector<FileOp> g_seen;
+
+/// `f` with a fault; afterwards there is none.
+template <class F>
+void with_fault(FileOp op, int error, F&& f) {
+  g_failing = op;
+  g_error = error;
+  g_seen.clear();
+  set_file_fault([](FileOp now, const std::string&, const std::string&) {
+    g_seen.push_back(now);
+    return now == g_failing ? g_error : 0;
+  });
+  struct Lift {
+    ~Lift() { set_file_fault(nullptr); }
+  } lift;
+  f();
+}
+
+void write_atomically(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+/// Names in the folder, hidden ones too.
+std::vector<std::string> names_in(const TemporaryFolder& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+/// Both kinds of temporary file: without a name, and with one as on file systems that know no
+/// other.
+void for_both_kinds(const std::function<void()>& check) {
+  {
+    INFO("a file without a name");
+    check();
+  }
+  INFO("a file with a name");
+  with_fault(FileOp::create_unnamed, EOPNOTSUPP, check);
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat info {};
+  REQUIRE(::stat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+TEST_CASE("an atomic file appears with all its bytes at commit, in place of the former") {
+  for_both_kinds([] {
+    const TemporaryFolder folder;
+    const std::string path = folder.file("a");
+    write_bytes(path, "former");
+    {
+      AtomicFile file(path);
+      file.write("????, ");
+      file.write("world", 5);
+      CHECK(read_bytes(path) == "former");
+      file.rewrite_start("1234", 4);
+      CHECK(file.sha256() == sha256_hex("1234, world"));
+      CHECK(read_bytes(path) == "former");
+      file.commit();
+    }
+    CHECK(read_bytes(path) == "1234, world");
+    CHECK(names_in(folder) == Names{"a"});
+  });
+}
+
+TEST_CASE("an atomic file that is given up leaves nothing") {
+  for_both_kinds([] {
+    const TemporaryFolder folder;
+    write_bytes(folder.file("a"), "former");
+    {
+      AtomicFile file(folder.file("a"));
+      file.write("new");
+    }
+    CHECK(read_bytes(folder.file("a")) == "former");
+    CHECK(names_in(folder) == Names{"a"});
+  });
+}
+
+TEST_CASE("no file of the user's is taken for a temporary one") {
+  for_both_kinds([] {
+    const TemporaryFolder folder;
+    const Names before = {"a.tmp", "a.tmp-", "a.tmp-abcdef"};
+    for (const std::string& name : before) write_bytes(folder.file(name), "mine");
+    write_atomically(folder.file("a"), "new");
+    for (const std::string& name : before) CHECK(read_bytes(folder.file(name)) == "mine");
+    CHECK(names_in(folder) == Names{"a", "a.tmp", "a.tmp-", "a.tmp-abcdef"});
+  });
+}
+
+TEST_CASE("an atomic file has the access rights of an ordinary new one") {
+  for (const mode_t mask : {0022, 0077, 0002}) {
+    const mode_t former = ::umask(mask);
+    for_both_kinds([&] {
+      const TemporaryFolder folder;
+      write_bytes(folder.file("ordinary"), "x");
+      write_atomically(folder.file("a"), "x");
+      CHECK(mode_of(folder.file("a")) == mode_of(folder.file("ordinary")));
+      CHECK(mode_of(folder.file("a")) == (0666 & ~mask));
+    });
+    ::umask(former);
+  }
+}
+
+TEST_CASE("two atomic files of one name do not meet; the last commit counts") {
+  for_both_kinds([] {
+    const TemporaryFolder folder;
+    AtomicFile first(folder.file("a")), second(folder.file("a"));
+    first.write("first");
+    second.write("the second");
+    second.commit();
+    CHECK(read_bytes(folder.file("a")) == "the second");
+    first.commit();
+    CHECK(read_bytes(folder.file("a")) == "first");
+    CHECK(names_in(folder) == Names{"a"});
+  });
+}
+
+TEST_CASE("whichever operation fails, the former file stays and nothing else") {
+  for (const FileOp op : {FileOp::write, FileOp::sync, FileOp::link, FileOp::rename}) {
+    for (const int error : {ENOSPC, EIO}) {
+      const TemporaryFolder folder;
+      write_bytes(folder.file("a"), "former");
+      std::string message;
+      with_fault(op, error, [&] {
+        message = error_of(ExitCode::io, [&] { write_atomically(folder.file("a"), "new"); });
+      });
+      INFO(message);
+      const auto attempts = std::count(g_seen.begin(), g_seen.end(), op);
+      if (op == FileOp::link && attempts == 0) continue;  // a file system where all have names
+      CHECK(attempts == 1);
+      CHECK(contains(message, folder.file("a") + ": expected"));
+      CHECK(contains(message, std::strerror(error)));
+      CHECK(contains(message, "remedy"));
+      CHECK(read_bytes(folder.file("a")) == "former");
+      CHECK(names_in(folder) == Names{"a"});
+    }
+  }
+}
+
+TEST_CASE("what is on the disk before the name, and the folder after it") {
+  const TemporaryFolder folder;
+  with_fault(FileOp::remove, 0, [&] { write_atomically(folder.file("a"), "new"); });
+  const std::vector<FileOp> expected = {FileOp::create_unnamed, FileOp::write,
+                                        FileOp::sync,           FileOp::link,
+                                        FileOp::rename,         FileOp::sync_folder};
+  CHECK((g_seen == expected || std::count(g_seen.begin(), g_seen.end(), FileOp::create) == 1));
+  CHECK(g_seen.back() == FileOp::sync_folder);
+  const auto at = [](FileOp op) { return std::find(g_seen.begin(), g_seen.end(), op); };
+  CHECK(at(FileOp::sync) < at(FileOp::rename));
+}
+
+TEST_CASE("a process that is killed leaves nothing where files need no names") {
+  const TemporaryFolder folder;
+  with_fault(FileOp::remove, 0, [&] { AtomicFile(folder.file("probe")); });
+  if (std::count(g_seen.begin(), g_seen.end(), FileOp::create) == 1) {
+    WARN("skipped: the file system of temporary files knows none without a name");
+    return;
+  }
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    AtomicFile file(folder.file("a"));
+    file.write("half of");
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(names_in(folder).empty());
+}
+
+TEST_CASE("names that no file can have are refused before the work") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.file("folder"));
+  fs::create_symlink("/dev/null", folder.file("device"));
+  const auto refusal = [&](const std::string& name) {
+    return error_of(ExitCode::io, [&] { AtomicFile(folder.file(name)); });
+  };
+  CHECK(contains(refusal("folder"), "found a folder"));
+  CHECK(contains(refusal("device"), "not a regular file"));
+  CHECK(contains(refusal("none/a"), "No such file or directory; remedy: create the folder"));
+  CHECK(fs::is_symlink(folder.file("device")));
+}
+
+TEST_CASE("a durable file counts and digests what it writes, and is removed unless finished") {
+  const TemporaryFolder folder;
+  {
+    DurableFile file(folder.file("a"));
+    file.write("abc", 3);
+    const FileDigest digest = file.finish();
+    CHECK(digest.bytes == 3);
+    CHECK(digest.sha256 == sha256_hex("abc"));
+  }
+  CHECK(read_bytes(folder.file("a")) == "abc");
+  {
+    DurableFile abandoned(folder.file("b"));
+    abandoned.write("abc", 3);
+  }
+  CHECK(names_in(folder) == Names{"a"});
+}
+
+TEST_CASE("a durable file whose writing fails is removed") {
+  for (const FileOp op : {FileOp::create, FileOp::write, FileOp::sync}) {
+    const TemporaryFolder folder;
+    std::string message;
+    with_fault(op, ENOSPC, [&] {
+      message = error_of(ExitCode::io, [&] {
+        DurableFile file(folder.file("a"));
+        file.write("text", 4);
+        file.finish();
+      });
+    });
+    CHECK(contains(message, "No space left on device; remedy: free space"));
+    CHECK(names_in(folder).empty());
+  }
+}
+
+TEST_CASE("a full device is reported by the write itself") {
+  struct stat info {};
+  if (::stat("/dev/full", &info) != 0 || !S_ISCHR(info.st_mode)) {
+    WARN("skipped: there is no /dev/full");
+    return;
+  }
+  const TemporaryFolder folder;
+  fs::create_symlink("/dev/full", folder.file("full"));
+  const std::string message = error_of(ExitCode::io, [&] {
+    DurableFile file(folder.file("full"));
+    file.write("x", 1);
+  });
+  CHECK(contains(message, "full: expected 1 more bytes to be written, found No space left"));
+}
+
+TEST_CASE("a tree is removed with all in it, what its links lead to stays") {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.file("tree/deep/deeper"));
+  write_bytes(folder.file("tree/deep/file"), "x");
+  write_bytes(folder.file("kept"), "x");
+  fs::create_symlink(folder.file("kept"), folder.file("tree/link"));
+  remove_tree(folder.file("tree"));
+  remove_tree(folder.file("tree"));  // nothing there: no error
+  CHECK(names_in(folder) == Names{"kept"});
+}
+
+TEST_CASE("the folder of a path is what precedes its last name") {
+  CHECK(parent_folder("a") == ".");
+  CHECK(parent_folder("/a") == "/");
+  CHECK(parent_folder("b/a") == "b");
+  CHECK(parent_folder("/c/b/a") == "/c/b");
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,83 @@
+// A step takes no memory beside the operations of its backend.
+
+#include <string>
+#include <vector>
+
+#include "build.h"
+#include "catch.h"
+#include "model/count_allocations.h"
+#include "model/null_backend.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain::testing {
+namespace {
+
+/// How often memory is taken by the third to fifth pass over one batch, weights refreshed each
+/// time.
+int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations) {
+  constexpr int64_t B = 2, T = 32;
+  NullBackend backend;
+  Model model(config, T, backend, activations);
+  Arena arena;
+  Tensor masters, gradients;
+  arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+  arena.add("gradients", &gradients, Dtype::f32, {model.parameters().elements()});
+  model.plan(arena, B, T, ModelUse::training);
+  arena.commit();
+  model.set_masters(masters);
+  const Batch batch = random_batch(B, T, config.vocab);
+  std::vector<double> losses(static_cast<size_t>(B * T));
+  int64_t before = 0;
+  double loss = 0;
+  for (int pass = 1; pass <= 5; ++pass) {
+    if (pass == 3) before = allocations();
+    model.refresh();
+    model.forward_backward(batch.tokens.data(), batch.targets.data(), batch.document_start, 1,
+                           gradients, Tensor(&loss, Dtype::f64, {1}));
+    model.evaluate(batch.tokens.data(), batch.targets.data(), B, T, batch.document_start,
+                   losses.data());
+  }
+  return allocations() - before;
+}
+
+TEST_CASE("the counter sees what takes memory") {
+  const int64_t before = allocations();
+  const std::vector<double> one(3);
+  CHECK(allocations() == before + 1);
+  const std::string two(100, 'x');
+  CHECK(allocations() == before + 2);
+  struct alignas(64) Line {
+    char bytes[64];
+  };
+  const std::vector<Line> three(2);
+  CHECK(allocations() == before + 3);
+}
+
+TEST_CASE("passes over a model of any mechanism take no memory") {
+  for (const PriorInfo& p : all_priors()) {
+    for (const ScaleInfo& s : all_scales()) {
+      ModelConfig c = small_config();
+      c.attention.prior = prior(p.name);
+      c.attention.scale = scale(s.name);
+      c.attention.document_mask = true;
+      for (const Dtype activations : {Dtype::f32, Dtype::bf16}) {
+        INFO(describe(c));
+        CHECK(allocations_of_later_passes(c, activations) == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("passes over a model of other blocks take no memory") {
+  ModelConfig c = small_config();
+  c.attention.prior = prior("bam", {{"share", true}});
+  c.mlp.kind = MlpKind::gelu;
+  c.norm.kind = NormKind::layernorm;
+  c.bias = c.tied = true;
+  c.attention.window = 8;
+  CHECK(allocations_of_later_passes(c, Dtype::f32) == 0);
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

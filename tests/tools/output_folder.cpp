@@ -1,0 +1,196 @@
+// Which folders an OutputFolder makes, replaces and removes. Whole runs: tokenize_failures.cpp.
+
+#include "data_tools/output_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/durable_file.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+
+using Names = std::vector<std::string>;
+
+Names names_in(const std::string& folder) {
+  Names names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Writes train/000000.bin with `content` into the folder.
+void fill(const OutputFolder& output, const std::string& content) {
+  write_bytes(output.subfolder("train") + "/000000.bin", content);
+}
+
+/// A process makes an OutputFolder and is killed; the folder that it leaves.
+std::string killed_run(const std::string& path) {
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    OutputFolder output(path, false);
+    fill(output, "half of");
+    if (::write(ends[1], output.path().data(), output.path().size()) < 0) ::_exit(1);
+    ::kill(::getpid(), SIGKILL);
+  }
+  ::close(ends[1]);
+  char name[4096];
+  const ssize_t n = ::read(ends[0], name, sizeof name);
+  ::close(ends[0]);
+  REQUIRE(n > 0);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  return {name, static_cast<size_t>(n)};
+}
+
+TEST_CASE("a committed folder holds what was put into it and nothing else") {
+  const TemporaryFolder folder;
+  const mode_t mask = ::umask(0027);
+  {
+    OutputFolder output(folder.file("set"), false);
+    fill(output, "new");
+    output.commit();
+  }
+  ::umask(mask);
+  CHECK(names_in(folder.path()) == Names{"set"});
+  CHECK(names_in(folder.file("set")) == Names{"train"});
+  CHECK(read_bytes(folder.file("set/train/000000.bin")) == "new");
+  CHECK(static_cast<int>(fs::status(folder.file("set")).permissions()) == 0750);
+}
+
+TEST_CASE("what a killed process left is removed and named, by an output of the same name only") {
+  const TemporaryFolder folder;
+  const std::string leftover = killed_run(folder.file("set"));
+  REQUIRE(fs::exists(leftover + "/train/000000.bin"));
+  { CHECK(OutputFolder(folder.file("other"), false).removed_leftovers().empty()); }
+  { CHECK(OutputFolder(folder.file("se"), false).removed_leftovers().empty()); }
+  CHECK(fs::exists(leftover));
+  {
+    const OutputFolder output(folder.file("set"), false);
+    CHECK(output.removed_leftovers() == Names{leftover});
+  }
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("the folder of a living process stays, whichever ends first") {
+  const TemporaryFolder folder;
+  OutputFolder first(folder.file("set"), true);
+  fill(first, "first");
+  {
+    OutputFolder second(folder.file("set"), true);
+    CHECK(second.removed_leftovers().empty());
+    fill(second, "second");
+    second.commit();
+  }
+  CHECK(read_bytes(folder.file("set/train/000000.bin")) == "second");
+  first.commit();
+  CHECK(read_bytes(folder.file("set/train/000000.bin")) == "first");
+  CHECK(names_in(folder.path()) == Names{"set"});
+}
+
+TEST_CASE("a folder of such a name that is not provably a leftover stays") {
+  const TemporaryFolder folder;
+  const std::string mark = std::string("/") + OutputFolder::kMark;
+  fs::rename(killed_run(folder.file("set")), folder.file("elsewhere"));
+  fs::create_directory(folder.file("set.tmp-abcdef"));  // no mark
+  write_bytes(folder.file("set.tmp-abcdef/mine"), "x");
+  fs::create_directory(folder.file("set.tmp-ABC123"));  // the mark of another machine
+  write_bytes(folder.file("set.tmp-ABC123") + mark, "no machine has this name\n");
+  write_bytes(folder.file("set.tmp-123456"), "a file");
+  fs::create_directory_symlink("elsewhere", folder.file("set.tmp-000000"));
+  fs::copy(folder.file("elsewhere"), folder.file("set.tmp-abc"), fs::copy_options::recursive);
+  const Names before = names_in(folder.path());
+  { CHECK(OutputFolder(folder.file("set"), false).removed_leftovers().empty()); }
+  CHECK(names_in(folder.path()) == before);
+  CHECK(fs::exists(folder.file("elsewhere/train/000000.bin")));
+}
+
+TEST_CASE("a set that another process put there meanwhile is not replaced unasked") {
+  const TemporaryFolder folder;
+  for (const bool overwrite : {false, true}) {
+    {
+      OutputFolder output(folder.file("set"), overwrite);
+      fill(output, "late");
+      fs::create_directories(folder.file("set/train"));
+      write_bytes(folder.file("set/train/000000.bin"), "early");
+      if (overwrite) {
+        output.commit();
+      } else {
+        CHECK(contains(error_of(ExitCode::io, [&] { output.commit(); }), "--overwrite"));
+      }
+    }
+    CHECK(read_bytes(folder.file("set/train/000000.bin")) == (overwrite ? "late" : "early"));
+    CHECK(names_in(folder.path()) == Names{"set"});
+    fs::remove_all(folder.file("set"));
+  }
+}
+
+TEST_CASE("a former set is back in its place where the new one cannot be moved there") {
+  static int renames = 0;
+  const TemporaryFolder folder;
+  fs::create_directories(folder.file("set/train"));
+  write_bytes(folder.file("set/train/000000.bin"), "former");
+  for (const int failing : {1, 2}) {
+    {
+      OutputFolder output(folder.file("set"), true);
+      fill(output, "new");
+      renames = failing;
+      set_file_fault([](FileOp op, const std::string&, const std::string&) {
+        return op == FileOp::rename && --renames == 0 ? EIO : 0;
+      });
+      const std::string message = error_of(ExitCode::io, [&] { output.commit(); });
+      set_file_fault(nullptr);
+      CHECK(contains(message, "Input/output error"));
+    }
+    CHECK(read_bytes(folder.file("set/train/000000.bin")) == "former");
+    CHECK(names_in(folder.path()) == Names{"set"});
+  }
+}
+
+TEST_CASE("a former set that is being removed when the process dies is a leftover") {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.file("set/train"));
+  write_bytes(folder.file("set/train/000000.bin"), "former");
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    OutputFolder output(folder.file("set"), true);
+    fill(output, "new");
+    set_file_fault([](FileOp op, const std::string& path, const std::string&) -> int {
+      if (op == FileOp::remove && path.ends_with("/train")) ::_exit(0);
+      return 0;
+    });
+    output.commit();
+    ::_exit(1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  CHECK(read_bytes(folder.file("set/train/000000.bin")) == "new");
+  REQUIRE(names_in(folder.path()).size() == 2);
+  { CHECK(OutputFolder(folder.file("set"), true).removed_leftovers().size() == 1); }
+  CHECK(names_in(folder.path()) == Names{"set"});
+}
+
+}  // namespace
+}  // namespace bamtrain

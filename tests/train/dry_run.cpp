@@ -1,0 +1,87 @@
+// What --dry-run prints, against figures worked out here, and that it leaves no trace.
+
+#include <cmath>
+#include <filesystem>
+#include <regex>
+#include <string>
+
+#include "catch.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+/// The number behind `label` in its line of the output.
+double figure(const std::string& output, const std::string& label) {
+  std::smatch match;
+  INFO(label << " in\n" << output);
+  REQUIRE(std::regex_search(output, match, std::regex("\\n  " + label + " +([0-9.e+]+)")));
+  return std::stod(match[1]);
+}
+
+Outcome dry_run(const std::string& config) {
+  auto command = bamtrain_command(config);
+  command.push_back("--dry-run");
+  return run(command, threads(1));
+}
+
+}  // namespace
+
+TEST_CASE("--dry-run counts parameters, tokens and FLOPs as one does by hand, and makes nothing") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const std::string config = write_config(w, "run.json", c);
+  const Outcome o = dry_run(config);
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+
+  const double V = 211, D = 64, L = 2, heads = 4, kv_heads = 2, T = 64, hidden = 96;
+  const double head_dim = D / heads;
+  const double matrices =  // of a layer: q and o, k and v, the three of SwiGLU
+      2 * D * D + 2 * D * kv_heads * head_dim + 3 * D * hidden;
+  const double norms = L * 2 * D + D;
+  const double head = V * D;
+  CHECK(figure(o.output, "embedding") == V * D);
+  CHECK(figure(o.output, "transformer") == L * matrices + norms + head);
+  // alpha, beta and mu of BAM, s of SSMax: one of each for every head of every layer.
+  CHECK(figure(o.output, "prior and scale") == L * heads * 4);
+
+  CHECK(figure(o.output, "training") == 40000);
+  CHECK(figure(o.output, "validation") == (5000 - 1) / 64);
+  CHECK(figure(o.output, "tokens") == 1024);
+  CHECK(figure(o.output, "sequences") == 1024 / T);
+
+  // A multiply and an add for each weight, forward and twice backward; for attention, of each
+  // position with the (T + 1) / 2 before it on average, q k and p v.
+  const double products = 3 * 2 * (L * matrices + head);
+  const double attention = 3 * 2 * 2 * L * heads * head_dim * (T + 1) / 2;
+  CHECK(figure(o.output, "FLOPs per token") == Approx(products + attention).epsilon(1e-3));
+
+  CHECK_FALSE(std::filesystem::exists(w.path("out")));
+}
+
+TEST_CASE("--dry-run counts a tied embedding once, as parameters and not as work") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const Outcome untied = dry_run(write_config(w, "untied.json", c));
+  c["model"]["tied"] = true;
+  const Outcome tied = dry_run(write_config(w, "tied.json", c));
+  INFO(tied.output);
+  REQUIRE(tied.code == 0);
+  CHECK(figure(tied.output, "embedding") == 211 * 64);
+  CHECK(figure(untied.output, "transformer") - figure(tied.output, "transformer") == 211 * 64);
+  CHECK(figure(tied.output, "FLOPs per token") == figure(untied.output, "FLOPs per token"));
+}
+
+TEST_CASE("--dry-run refuses what the run would refuse, with the same code") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  std::filesystem::remove_all(w.path("val"));
+  const Outcome o = dry_run(write_config(w, "run.json", c));
+  INFO(o.output);
+  CHECK(o.code == 4);
+  CHECK(o.output.find(w.path("val")) != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(w.path("out")));
+}

@@ -1,0 +1,209 @@
+// `bamtrain eval` as a user calls it: what it prints, what it writes, what it refuses.
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Lengths of the documents of the workplace's validation shard, read as bytes.
+std::vector<int64_t> document_lengths(const Workplace& w) {
+  const std::string bytes = read_text(w.path("val/000.bin"));
+  std::vector<int64_t> lengths;
+  for (size_t i = 1024; i + 1 < bytes.size(); i += 2) {
+    if (bytes[i] == 1 && bytes[i + 1] == 0) lengths.push_back(0);
+    ++lengths.back();
+  }
+  return lengths;
+}
+
+/// A run of the workplace, trained for a step, and its checkpoint.
+struct Trained {
+  Workplace w;
+  nlohmann::json config = small_run(w);
+  std::string checkpoint = w.path("out/checkpoint-00000001");
+
+  Trained() {
+    config["train"]["stop_at"] = 1;
+    config["eval"] = {{"lengths", {16, 48}}, {"tokens", 480}};
+    const Outcome o = run(bamtrain_command(write_config(w, "run.json", config)), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+  }
+
+  std::vector<std::string> command(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {bamtrain_program(), "eval", "--checkpoint", checkpoint};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+};
+
+/// The checkpoint's copy whose head gives every token the same logit.
+std::string with_a_head_of_zeros(const Trained& t) {
+  const Checkpoint original = open_checkpoint(t.checkpoint);
+  CheckpointContents contents;
+  contents.state = original.state;
+  std::vector<std::vector<char>> memory;
+  const auto copy = [&](const std::string& path, std::vector<NamedTensor>* to) {
+    const SafetensorsFile file = SafetensorsFile::open(path);
+    for (const SafetensorsFile::Entry& e : file.tensors()) {
+      memory.emplace_back(static_cast<size_t>(e.bytes));
+      if (e.name != "lm_head.weight") file.read(e, memory.back().data());
+      to->push_back({e.name, e.dtype, e.shape, memory.back().data()});
+    }
+  };
+  copy(original.model_file(), &contents.model);
+  copy(original.optimizer_file(), &contents.optimizer);
+  fs::create_directory(t.w.path("zeros"));
+  save_checkpoint(t.w.path("zeros"), original.step, contents);
+  return t.w.path("zeros/checkpoint-00000001");
+}
+
+}  // namespace
+
+TEST_CASE("eval writes what it prints: the JSON that the end of the training wrote, too") {
+  const Trained t;
+  const std::string output = t.w.path("result.json");
+  const Outcome o = run(t.command({"--lengths", "48,16", "--protocols", "windows,last",
+                                   "--max-tokens", "480", "--output", output}),
+                        threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const std::string text = read_text(output);
+  CHECK(text == read_text(t.w.path("out/perplexity.json")));
+
+  const auto result = nlohmann::json::parse(text);
+  CHECK(result["checkpoint"] == t.checkpoint);
+  CHECK(result["step"] == 1);
+  CHECK(result["data"] == t.w.path("val"));
+  CHECK(result["precision"] == "f32");
+  CHECK(result["training_length"] == 64);
+  CHECK_FALSE(result.contains("bins"));
+  int rows = 0;
+  for (const char* protocol : {"windows", "last"}) {
+    REQUIRE(result[protocol].size() == 2);
+    for (const auto& row : result[protocol]) {
+      const double loss = row["loss"], perplexity = row["perplexity"];
+      CHECK(perplexity == Approx(std::exp(loss)).epsilon(1e-12));
+      char line[200];
+      std::snprintf(line, sizeof line, "\n  length %7d  perplexity %9.3f  loss %.4f  (%d tokens)\n",
+                    row["length"].get<int>(), perplexity, loss, row["tokens"].get<int>());
+      INFO(line);
+      CHECK(o.output.find(line) != std::string::npos);
+      ++rows;
+    }
+  }
+  CHECK(rows == 4);
+}
+
+TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every long document") {
+  const Trained t;
+  const std::string output = t.w.path("result.json");
+  std::vector<std::string> command = t.command({"--lengths", "16,48", "--output", output});
+  command[3] = with_a_head_of_zeros(t);
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  int64_t documents = 0, stretches = 0;  // of 48 targets
+  for (int64_t length : document_lengths(t.w)) {
+    documents += length >= 49;
+    stretches += (length - 1) / 48;
+  }
+  REQUIRE(documents > 10);
+  const auto result = nlohmann::json::parse(read_text(output));
+  CHECK(result["documents"] == documents);
+  CHECK(result["last_tokens"] == 16);
+  for (const auto& row : result["windows"]) CHECK(row["tokens"] == stretches * 48);
+  for (const auto& row : result["last"]) CHECK(row["tokens"] == stretches * 16);
+  CHECK(result["bins"][0]["tokens"] == stretches * 48);
+  for (const char* protocol : {"windows", "last", "bins"}) {
+    for (const auto& row : result[protocol]) {
+      CHECK(row["loss"].get<double>() == Approx(std::log(211.0)).epsilon(1e-6));
+      CHECK(row["perplexity"].get<double>() == Approx(211.0).epsilon(1e-5));
+    }
+  }
+}
+
+TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
+  const Trained t;
+  fs::create_directory(t.w.path("results"));
+  const std::string output = t.w.path("results/result.json");
+  std::ofstream(output) << "former";
+  Outcome o = run(t.command({"--lengths", "4096", "--output", output}), threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::data));
+  CHECK(read_text(output) == "former");
+  CHECK(std::distance(fs::directory_iterator(t.w.path("results")), {}) == 1);
+
+  // A place that cannot be written to shows before the checkpoint is opened.
+  fs::remove_all(t.checkpoint);
+  for (const std::string& place : {t.w.path("none/result.json"), t.w.path("results")}) {
+    o = run(t.command({"--lengths", "16", "--output", place}), threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::io));
+    CHECK(o.output.find(place) != std::string::npos);
+  }
+}
+
+TEST_CASE("eval refuses options of the training and several processes, and writes nothing then") {
+  const Trained t;
+  const std::string output = t.w.path("result.json");
+  const std::vector<std::string> eval =
+      t.command({"--lengths", "16", "--max-tokens", "48", "--output", output});
+  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
+           {"--config", t.w.path("run.json")}, {"--set", "seed=3"}, {"--resume", "never"}}) {
+    std::vector<std::string> command = eval;
+    command.insert(command.begin() + 1, option.begin(), option.end());
+    const Outcome o = run(command, threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::usage));
+    CHECK(o.output.find("options of eval alone") != std::string::npos);
+  }
+  if (have_mpi()) {
+    const Outcome o = run(mpirun_command(2, eval), threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::usage));
+    CHECK(o.output.find("expected one process, found 2") != std::string::npos);
+  }
+  CHECK_FALSE(fs::exists(output));
+  CHECK(run(eval, threads(1)).code == 0);
+  CHECK(fs::exists(output));
+}
+
+TEST_CASE("the process that will evaluate refuses what it cannot, and all end with its code") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"lengths", {64, 4096}}};
+  const std::string config = write_config(w, "run.json", c);
+  const Outcome o = run(mpirun_command(2, bamtrain_command(config)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::data));
+  CHECK(o.output.find("rank 0: ") != std::string::npos);
+  CHECK(o.output.find("rank 1: ") == std::string::npos);
+  CHECK(o.output.find("a document of at least 4097 tokens") != std::string::npos);
+  CHECK_FALSE(fs::exists(w.path("out")));
+}

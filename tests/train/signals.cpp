@@ -1,0 +1,137 @@
+// Signals before the first step, and the trigger file.
+
+#include "train/signals.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+/// A named pipe in the place of a config: the process that reads it waits until the other end is
+/// closed, and the other end can be opened only once that process reads.
+class Pipe {
+ public:
+  explicit Pipe(const std::string& path) : path_(path) { REQUIRE(mkfifo(path.c_str(), 0600) == 0); }
+  ~Pipe() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  void wait_for_reader() {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    REQUIRE(descriptor_ >= 0);
+  }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+/// A shard whose tokens are holes of the file, all 0.
+void write_empty_shard(const std::string& path, int32_t tokens) {
+  std::vector<int32_t> header(256, 0);
+  header[0] = 20240520;
+  header[1] = 1;
+  header[2] = tokens;
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(header.data()), 4 * 256);
+  std::filesystem::resize_file(path, 1024 + 2 * static_cast<uintmax_t>(tokens));
+}
+
+}  // namespace
+
+TEST_CASE("a signal while the config is read ends the process with 85") {
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) {
+    const Workplace w;
+    Pipe config(w.path("pipe"));
+    const auto interrupt = [&](int process) {
+      config.wait_for_reader();
+      kill(process, signal);
+    };
+    const Outcome o = run_and({"sh", "-c", "echo started; exec \"$0\" --config \"$1\"",
+                               bamtrain_program(), w.path("pipe")},
+                              "started", interrupt, threads(1));
+    INFO("signal " << signal << "\n" << o.output);
+    CHECK(o.code == 85);
+    CHECK(o.output.find("before the first step") != std::string::npos);
+  }
+}
+
+TEST_CASE("a signal while shards are opened ends the run with 85 and nothing written") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  // A thousand million tokens, all of which a run looks at before its first step.
+  write_empty_shard(w.path("val/000.bin"), 1 << 30);
+  const std::string config = write_config(w, "run.json", c);
+  const auto terminate = [](int process) { kill(process, SIGTERM); };
+  const Outcome o = run_and(bamtrain_command(config), "process(es)", terminate, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 85);
+  CHECK_FALSE(std::filesystem::exists(w.path("out")));
+}
+
+TEST_CASE("a signal before the first step ends all ranks, sent to all or to one") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  for (const bool to_one : {false, true}) {
+    const Workplace w;
+    Pipe first(w.path("pipe0")), second(w.path("pipe1"));
+    std::vector<std::string> command =
+        mpirun_command(2, {"sh", "-c",
+                           "echo $$ > $1/pid$OMPI_COMM_WORLD_RANK; "
+                           "exec $0 --config $1/pipe$OMPI_COMM_WORLD_RANK",
+                           bamtrain_program(), w.path(".")});
+    command.insert(command.begin(), {"sh", "-c", "echo started; exec \"$0\" \"$@\""});
+    const auto interrupt = [&](int launcher) {
+      first.wait_for_reader();
+      second.wait_for_reader();
+      int rank1 = 0;
+      std::ifstream(w.path("pid1")) >> rank1;
+      REQUIRE(rank1 > 0);
+      kill(to_one ? rank1 : launcher, to_one ? SIGTERM : SIGUSR1);
+    };
+    const Outcome o = run_and(command, "started", interrupt, threads(1));
+    INFO((to_one ? "SIGTERM to rank 1\n" : "SIGUSR1 to mpirun\n") << o.output);
+    CHECK(o.code == 85);
+  }
+}
+
+TEST_CASE("the trigger file is a regular file named stop, taken once") {
+  const Workplace w;
+  const std::string folder = w.path("."), path = w.path("stop");
+  CHECK_FALSE(take_trigger_file(folder));
+  CHECK_FALSE(take_trigger_file(w.path("absent")));
+  std::ofstream(path) << "";
+  CHECK(take_trigger_file(folder));
+  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK_FALSE(take_trigger_file(folder));
+}
+
+TEST_CASE("a folder, a link or a pipe named stop asks for nothing and stays") {
+  const Workplace w;
+  const std::string path = w.path("stop");
+  SECTION("an empty folder") { std::filesystem::create_directory(path); }
+  SECTION("a link to a file") {
+    std::ofstream(w.path("file")) << "text";
+    std::filesystem::create_symlink(w.path("file"), path);
+  }
+  SECTION("a link to nothing") { std::filesystem::create_symlink(w.path("absent"), path); }
+  SECTION("a pipe") { REQUIRE(mkfifo(path.c_str(), 0600) == 0); }
+  CHECK_FALSE(take_trigger_file(w.path(".")));
+  std::error_code ignored;
+  CHECK(std::filesystem::symlink_status(path, ignored).type() !=
+        std::filesystem::file_type::not_found);
+}

@@ -1,0 +1,146 @@
+// state.json of a checkpoint: what a run believes of it, and what it refuses.
+
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "core/sha256.h"
+#include "train/run_files.h"
+#include "train/support.h"
+#include "train/train_config.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+using nlohmann::json;
+
+namespace {
+
+json good_state() {
+  return json::parse(R"({
+    "format": 1, "step": 4, "config": {"seed": 7}, "tokens": 4096,
+    "data": {"fingerprint": "0123", "tokenizer_sha256": null, "windows": 64}
+  })");
+}
+
+/// The message with which a state is refused; empty where it is taken.
+std::string refusal(const json& state, int64_t step = 4) {
+  try {
+    check_run_state({"out/checkpoint-00000004", step, state});
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::checkpoint);
+    return e.what();
+  }
+  return "";
+}
+
+void check_mentions(const std::string& text, const std::vector<std::string>& parts) {
+  INFO("the message: " << text);
+  for (const std::string& part : parts) {
+    INFO("must mention: " << part);
+    CHECK(text.find(part) != std::string::npos);
+  }
+}
+
+/// Replaces state.json by its text after `change`, and what the manifest says of it.
+template <class F>
+void forge(const std::string& checkpoint, F&& change) {
+  const auto read = [&](const std::string& name) {
+    return json::parse(std::ifstream(checkpoint + "/" + name));
+  };
+  json state = read("state.json"), manifest = read("manifest.json");
+  change(state);
+  const std::string text = state.dump(2) + "\n";
+  manifest["files"]["state.json"] = {{"bytes", text.size()}, {"sha256", sha256_hex(text)}};
+  std::ofstream(checkpoint + "/state.json") << text;
+  std::ofstream(checkpoint + "/manifest.json") << manifest.dump(2) + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("a state as a run writes it is taken, and one that holds more") {
+  CHECK(refusal(good_state()).empty());
+  json state = good_state();
+  state["started_from"] = "elsewhere/checkpoint-00000002";
+  state["data"]["tokenizer_sha256"] = "4567";
+  state["later"] = {{"members", {1, 2}}};
+  CHECK(refusal(state).empty());
+}
+
+TEST_CASE("a member that is missing is named with its file") {
+  for (const char* path : {"/config", "/tokens", "/data", "/data/fingerprint",
+                           "/data/tokenizer_sha256", "/data/windows"}) {
+    const json::json_pointer member(path);
+    json state = good_state();
+    state[member.parent_pointer()].erase(member.back());
+    std::string name = std::string(path).substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    check_mentions(refusal(state), {"out/checkpoint-00000004/state.json: " + name + ": expected ",
+                                    "found no such member", "remedy: "});
+  }
+}
+
+TEST_CASE("a member of a wrong type or range is named with what it holds") {
+  struct Bad {
+    const char *path, *name, *expected;
+    std::vector<json> values;
+  };
+  const std::vector<Bad> all = {
+      {"/config", "config", "an object", {json(), 3, "x", json::array()}},
+      {"/tokens", "tokens", "an integer from 0", {-1, 1.0, "4096", json(), UINT64_MAX, 1e30}},
+      {"/data", "data", "an object", {json(), "x", json::array({1})}},
+      {"/data/fingerprint", "data.fingerprint", "a string", {json(), 3, json::object(), true}},
+      {"/data/tokenizer_sha256", "data.tokenizer_sha256", "a string or null", {3, json::array()}},
+      {"/data/windows", "data.windows", "an integer from 0", {-1, 0.5, "64", json()}},
+      {"/started_from", "started_from", "a string", {3, json(), json::object()}}};
+  for (const Bad& bad : all) {
+    for (const json& value : bad.values) {
+      json state = good_state();
+      state[json::json_pointer(bad.path)] = value;
+      check_mentions(refusal(state),
+                     {std::string("/state.json: ") + bad.name + ": expected " + bad.expected,
+                      "found " + value.dump(), "remedy: "});
+    }
+  }
+}
+
+TEST_CASE("a step that no run reaches is refused") {
+  CHECK(refusal(good_state(), kMaxSteps).empty());
+  for (const int64_t step : {kMaxSteps + 1, int64_t{1} << 62, INT64_MAX}) {
+    check_mentions(refusal(good_state(), step),
+                   {"state.json: step: expected an integer from 0 to 1099511627776",
+                    "found " + std::to_string(step)});
+  }
+}
+
+TEST_CASE("a run refuses a checkpoint whose state does not fit, and leaves it alone") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(2)).code == 0);
+  std::string checkpoint = w.path("out/checkpoint-00000004");
+  const std::string good = digest(checkpoint);
+  std::vector<std::string> words;
+  SECTION("a wrong type") {
+    forge(checkpoint, [](json& state) { state["data"]["fingerprint"] = 3; });
+    words = {"state.json: data.fingerprint: expected a string, found 3"};
+  }
+  SECTION("a wrong place in the data") {
+    forge(checkpoint, [](json& state) { state["data"]["windows"] = 65; });
+    words = {"state.json: data.windows: expected 64, 16 for each of 4 steps, found 65"};
+  }
+  SECTION("a wrong number of tokens") {
+    forge(checkpoint, [](json& state) { state["tokens"] = 0; });
+    words = {"state.json: tokens: expected 4096, 1024 for each of 4 steps, found 0"};
+  }
+  SECTION("a step of 2^62") {
+    forge(checkpoint, [](json& state) { state["step"] = int64_t{1} << 62; });
+    const std::string named = w.path("out/checkpoint-4611686018427387904");
+    std::filesystem::rename(checkpoint, named);
+    checkpoint = named;
+    words = {"state.json: step: expected an integer from 0 to 1099511627776"};
+  }
+  const Outcome o = run(bamtrain_command(config), threads(2));
+  CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+  words.push_back("remedy: ");
+  check_mentions(o.output, words);
+  CHECK(digest(checkpoint) == good);
+}
