@@ -6,43 +6,26 @@
 // with 16 bytes of padding per row: the eight rows that one ldmatrix reads then start in eight
 // different groups of four banks, for every D that is a multiple of 16. D = 48 costs 48.
 
+#include "attention.h"
 #include "device.cuh"
 
 namespace bamtrain::kernels {
 
-using device::bf16;
 using device::SharedAddress;
 
 enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
 
-/// A (B, T, heads, D) tensor: strides in elements, all multiples of 8, the innermost dimension
-/// contiguous, data aligned to 16 bytes.
-template <class Element>
-struct Rows {
-  Element* data;
-  int64_t batch, row, head;
-
-  BAMTRAIN_DEVICE Element* at(int b, int t, int h) const {
-    return data + b * batch + t * row + h * head;
-  }
-};
-
-/// See Attention in ops/ops.h for the mathematics.
-struct AttentionInputs {
-  Rows<const bf16> q, k, v;
-  const float* table;        // (H, >= T): b at (h, i - j); with kTable
-  int64_t table_head;        // distance between its rows
-  const float* scale;        // (B, H, T): t; with ScaleMode other than none
-  const int32_t* first_key;  // (B, T)
-  int T, H, group;           // group = H / K: query heads per key head
-};
-
-constexpr int kTile = 64;  // queries and keys per tile
 constexpr int kThreads = 128;
 constexpr int kWarpRows = 16;
+constexpr int kSlice = kThreads;  // >= kTile + keys per tile - 1
 constexpr float kLog2e = 1.44269504f;
 constexpr float kLn2 = 0.69314718f;
 constexpr float kMinusInfinity = -INFINITY;
+
+template <class Element>
+BAMTRAIN_DEVICE Element* row_of(const Rows<Element>& x, int b, int t, int h) {
+  return x.data + b * x.batch + t * x.row + h * x.head;
+}
 
 /// Bytes from one row of a tile to the next.
 template <int D>
@@ -50,7 +33,7 @@ constexpr uint32_t kRowBytes = 2 * D + 16;
 template <int D, int kRows = kTile>
 constexpr uint32_t kTileBytes = kRows* kRowBytes<D>;
 
-/// 1 / sqrt(D), times log2(e).
+/// log2(e) / sqrt(D).
 template <int D>
 BAMTRAIN_DEVICE float score_factor() {
   return kLog2e / sqrtf(static_cast<float>(D));
@@ -67,6 +50,8 @@ struct Lane {
     row = lane / 4;
     pair = lane % 4;
   }
+  /// Column of element e of the n-th eight columns of an accumulator; its row is that of e / 2.
+  BAMTRAIN_DEVICE int column(int n, int e) const { return 8 * n + 2 * pair + e % 2; }
 };
 
 /// Starts the copy of rows [t0, t0 + kRows) of (b, h) into a tile; rows past T become zero.
@@ -78,7 +63,7 @@ BAMTRAIN_DEVICE void copy_tile(SharedAddress to, const Rows<const bf16>& x, int 
   for (int n = static_cast<int>(device::thread_index().x); n < kRows * kChunks; n += kThreads) {
     const int r = n / kChunks, c = n % kChunks, t = t0 + r;
     device::copy_async_16(to + static_cast<uint32_t>(r) * kRowBytes<D> + 16u * c,
-                          x.at(b, t < T ? t : 0, h) + 8 * c, t < T);
+                          row_of(x, b, t < T ? t : 0, h) + 8 * c, t < T);
   }
 }
 
@@ -132,19 +117,72 @@ BAMTRAIN_DEVICE void as_operand(uint32_t (&a)[N / 2][4], const float (&c)[N][4])
   }
 }
 
-/// The logit in base 2 from a raw product <q, k>, given t, factor = score_factor and the bias in
-/// base 2.
+/// What a raw product <q, k> is multiplied by first, in a row of scale t.
+template <int D, ScaleMode kScale>
+BAMTRAIN_DEVICE float product_factor(float t) {
+  return kScale == ScaleMode::content ? score_factor<D>() * t : score_factor<D>();
+}
+
+/// The logit in base 2 from a raw product, given factor = product_factor and the bias in base 2.
 template <bool kTable, ScaleMode kScale>
 BAMTRAIN_DEVICE float logit(float product, float factor, float t, float bias) {
-  float z = product * factor;
-  if (kScale == ScaleMode::both) return t * (kTable ? z + bias : z);
-  if (kScale == ScaleMode::content) z *= t;
-  return kTable ? z + bias : z;
+  const float z = kTable ? product * factor + bias : product * factor;
+  return kScale == ScaleMode::both ? t * z : z;
 }
 
 /// The bias in base 2 at distance d, zero outside the table.
-BAMTRAIN_DEVICE float bias_at(const AttentionInputs& a, int h, int d) {
+BAMTRAIN_DEVICE float bias_at(const AttentionInputs<bf16>& a, int h, int d) {
   return d >= 0 && d < a.T ? a.table[h * a.table_head + d] * kLog2e : 0.0f;
 }
+
+/// The 64 queries of one head that a block owns, the longest rows first, so that short ones fill
+/// the gaps at the end of a grid (tiles of queries, H, B); and the tiles of kKeys keys that they
+/// see. A thread holds parts of two of the rows.
+template <int D, int kKeys, ScaleMode kScale>
+struct QueryBlock {
+  int b, h, i0;
+  int first_tile, last_tile;  // of keys
+  int end, widest_first;      // T; the largest first key
+  int rows[2], first[2];      // rows past T: first is past the row, they see nothing
+  float factor[2], t[2];      // of logit()
+
+  BAMTRAIN_DEVICE QueryBlock(const AttentionInputs<bf16>& a, const Lane& l) {
+    const int tiles = static_cast<int>(device::grid_size().x);
+    i0 = kTile * (tiles - 1 - static_cast<int>(device::block_index().x));
+    h = static_cast<int>(device::block_index().y);
+    b = static_cast<int>(device::block_index().z);
+    end = a.T;
+    const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
+    const int last_row = i0 + kTile <= a.T ? i0 + kTile - 1 : a.T - 1;
+    first_tile = first_key[i0] / kKeys;
+    last_tile = last_row / kKeys;
+    widest_first = first_key[last_row];
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      rows[r] = i0 + l.warp * kWarpRows + l.row + 8 * r;
+      first[r] = inside(r) ? first_key[rows[r]] : rows[r] + 1;
+      t[r] = kScale != ScaleMode::none && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
+      factor[r] = product_factor<D, kScale>(t[r]);
+    }
+  }
+
+  /// Where row r is in a (B, H, T) array.
+  BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
+    return (static_cast<int64_t>(b) * a.H + h) * a.T + rows[r];
+  }
+  BAMTRAIN_DEVICE bool inside(int r) const { return rows[r] < end; }
+  /// Whether every row sees every key of the tile at j0.
+  BAMTRAIN_DEVICE bool sees_all(int j0) const {
+    return j0 + kKeys - 1 <= i0 && widest_first <= j0 && i0 + kTile <= end;
+  }
+  BAMTRAIN_DEVICE bool sees(int r, int j) const { return j <= rows[r] && j >= first[r]; }
+  /// The bias in base 2 that this thread loads for the tile of keys at j0: entry `thread` of the
+  /// slice of kSlice floats of the table that the tile needs.
+  BAMTRAIN_DEVICE float bias_for(const AttentionInputs<bf16>& a, int j0, int thread) const {
+    return bias_at(a, h, i0 - j0 + thread - (kKeys - 1));
+  }
+  /// Where in that slice the bias of row r and a key of the tile is.
+  BAMTRAIN_DEVICE int bias_index(int r, int key) const { return rows[r] - i0 - key + kKeys - 1; }
+};
 
 }  // namespace bamtrain::kernels

@@ -7,161 +7,186 @@
 //   attention_backward_table    the partial sums, in order, to dtable
 //
 // The logits are computed twice, seven products in all instead of five, and in return every output
-// has one block that owns it (KERNELS section 1). out and lse are what the forward pass saved.
+// has one block that owns it and no sum needs atomics. out and lse are what the forward pass saved.
 // dz_ij = p_ij (<dO_i, v_j> - D_i); rows that see one key have p = 1 and dz = 0 exactly.
 
 #include "attention.cuh"
+#include "vectors.cuh"
 
 namespace bamtrain::kernels {
 
 /// What the backward pass reads besides the inputs.
 struct AttentionSaved {
-  Rows<const bf16> out, dout;
+  Rows<const bf16> dout;
   const float* lse;          // (B, H, T)
   const float* row_product;  // (B, H, T): D_i
 };
 
 // --- D_i ----------------------------------------------------------------------------------------
 
-/// Launch with grid (ceil(T / 4), H, B) and kThreads threads: a warp per row.
+/// Lanes that share a row, 8 elements each: a power of two.
+template <int D>
+constexpr int kRowLanes = D <= 16   ? 2
+                          : D <= 32 ? 4
+                          : D <= 64 ? 8
+                                    : 16;
+template <int D>
+constexpr int kRowsPerBlock = kThreads / kRowLanes<D>;
+
+/// Launch with grid (ceil(T / kRowsPerBlock), H, B) and kThreads threads.
 template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
     attention_backward_rows(float* row_product, Rows<const bf16> out, Rows<const bf16> dout, int T,
                             int H) {
-  const Lane l;
-  const int t = static_cast<int>(device::block_index().x) * (kThreads / 32) + l.warp;
+  const int thread = static_cast<int>(device::thread_index().x), part = thread % kRowLanes<D>;
+  const int t =
+      static_cast<int>(device::block_index().x) * kRowsPerBlock<D> + thread / kRowLanes<D>;
   const int h = static_cast<int>(device::block_index().y);
   const int b = static_cast<int>(device::block_index().z);
-  if (t >= T) return;  // the whole warp
-  const auto* o = reinterpret_cast<const uint32_t*>(out.at(b, t, h));
-  const auto* d = reinterpret_cast<const uint32_t*>(dout.at(b, t, h));
   float sum = 0;
-  for (int n = l.lane; n < D / 2; n += 32) {
-    sum += device::low_bf16(o[n]) * device::low_bf16(d[n]) +
-           device::high_bf16(o[n]) * device::high_bf16(d[n]);
+  if (t < T && part < D / 8) {
+    float o[8], d[8];
+    load_vector(o, row_of(out, b, t, h) + 8 * part);
+    load_vector(d, row_of(dout, b, t, h) + 8 * part);
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < 8; ++n) sum += o[n] * d[n];
   }
   BAMTRAIN_UNROLL
-  for (int distance = 16; distance > 0; distance /= 2) {
+  for (int distance = kRowLanes<D> / 2; distance > 0; distance /= 2) {
     sum += device::shuffle_xor(device::kWholeWarp, sum, distance);
   }
-  if (l.lane == 0) row_product[(static_cast<int64_t>(b) * H + h) * T + t] = sum;
+  if (t < T && part == 0) row_product[(static_cast<int64_t>(b) * H + h) * T + t] = sum;
 }
 
 // --- dq and dt ----------------------------------------------------------------------------------
 
+/// Keys per tile here: registers hold two tiles of logits, and four blocks of D = 64 instead of two
+/// fit a multiprocessor.
+template <int D>
+constexpr int kBackwardKeys = D > 16 ? 32 : 64;
+template <int D, ScaleMode kScale>
+constexpr int kQueriesBlocks = D > 96                                            ? 2
+                               : D > 64 || (D > 32 && kScale != ScaleMode::none) ? 3
+                                                                                 : 4;
+
 template <int D>
 constexpr size_t attention_backward_queries_shared() {
-  return 6 * kTileBytes<D> + 2 * 2 * kTile * sizeof(float);
+  return 2 * kTileBytes<D> + 4 * kTileBytes<D, kBackwardKeys<D>> + 2 * kSlice * sizeof(float);
 }
 
 /// dq (B, T, H, D) and, with a scale, dscale (B, H, T) are written. Launch as the forward kernel.
 template <int D, bool kTable, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
-    attention_backward_queries(AttentionInputs a, AttentionSaved saved, Rows<bf16> dq,
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kScale>)
+    attention_backward_queries(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dq,
                                float* dscale) {
+  constexpr int kKeys = kBackwardKeys<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
-  const int tiles = static_cast<int>(device::grid_size().x);
-  const int i0 = kTile * (tiles - 1 - static_cast<int>(device::block_index().x));
-  const int h = static_cast<int>(device::block_index().y);
-  const int b = static_cast<int>(device::block_index().z);
-  const int kh = h / a.group, thread = 32 * l.warp + l.lane;
+  const QueryBlock<D, kKeys, kScale> own(a, l);
+  const int thread = 32 * l.warp + l.lane, kh = own.h / (a.H / a.K);
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress outputs = queries + kTileBytes<D>;  // dO
-  const SharedAddress keys = outputs + kTileBytes<D>;
-  const SharedAddress values = keys + 2 * kTileBytes<D>;
-  float* const biases = reinterpret_cast<float*>(shared + 6 * kTileBytes<D>);
-  const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-  const int64_t row_of_head = (static_cast<int64_t>(b) * a.H + h) * a.T;
-  const int last_row = i0 + kTile <= a.T ? i0 + kTile - 1 : a.T - 1;
-  const int first_tile = first_key[i0] / kTile, last_tile = i0 / kTile;
-  const int widest_first = first_key[last_row];
+  const SharedAddress keys = outputs + kTileBytes<D>;     // two stages
+  const SharedAddress values = keys + 2 * kTileBytes<D, kKeys>;
+  float* const biases =
+      reinterpret_cast<float*>(shared + 2 * kTileBytes<D> + 4 * kTileBytes<D, kKeys>);
 
-  copy_tile<D>(queries, a.q, b, h, i0, a.T);
-  copy_tile<D>(outputs, saved.dout, b, h, i0, a.T);
-  copy_tile<D>(keys, a.k, b, kh, first_tile * kTile, a.T);
-  copy_tile<D>(values, a.v, b, kh, first_tile * kTile, a.T);
+  copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
+  copy_tile<D>(outputs, saved.dout, own.b, own.h, own.i0, a.T);
+  copy_tile<D, kKeys>(keys, a.k, own.b, kh, own.first_tile * kKeys, a.T);
+  copy_tile<D, kKeys>(values, a.v, own.b, kh, own.first_tile * kKeys, a.T);
   device::copy_async_commit();
-  if (kTable) biases[thread] = bias_at(a, h, i0 - first_tile * kTile + thread - (kTile - 1));
+  if (kTable) biases[thread] = own.bias_for(a, own.first_tile * kKeys, thread);
 
-  int rows[2], first[2];
-  float t[2] = {1, 1}, lse[2] = {0, 0}, row_product[2] = {0, 0}, dt[2] = {0, 0};
+  float lse[2] = {0, 0}, row_product[2] = {0, 0}, dt[2] = {0, 0};
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
-    rows[r] = i0 + l.warp * kWarpRows + l.row + 8 * r;
-    const bool inside = rows[r] < a.T;
-    first[r] = inside ? first_key[rows[r]] : rows[r] + 1;  // past the end: sees nothing
-    if (!inside) continue;
-    if (kScale != ScaleMode::none) t[r] = a.scale[row_of_head + rows[r]];
-    lse[r] = saved.lse[row_of_head + rows[r]] * kLog2e;
-    row_product[r] = saved.row_product[row_of_head + rows[r]];
+    if (!own.inside(r)) continue;
+    lse[r] = saved.lse[own.of_row(a, r)] * kLog2e;
+    row_product[r] = saved.row_product[own.of_row(a, r)];
   }
   const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
-  const float factor = score_factor<D>();
   float sum[D / 8][4] = {};
 
-  for (int tile = first_tile; tile <= last_tile; ++tile) {
-    const int j0 = tile * kTile;
-    const uint32_t stage = static_cast<uint32_t>((tile - first_tile) % 2), other = 1 - stage;
+  for (int tile = own.first_tile; tile <= own.last_tile; ++tile) {
+    const int j0 = tile * kKeys;
+    const uint32_t stage = static_cast<uint32_t>((tile - own.first_tile) % 2), other = 1 - stage;
     float next_bias = 0;
-    if (tile < last_tile) {
-      copy_tile<D>(keys + other * kTileBytes<D>, a.k, b, kh, j0 + kTile, a.T);
-      copy_tile<D>(values + other * kTileBytes<D>, a.v, b, kh, j0 + kTile, a.T);
-      if (kTable) next_bias = bias_at(a, h, i0 - j0 - kTile + thread - (kTile - 1));
+    if (tile < own.last_tile) {
+      copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
+      copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
+      if (kTable) next_bias = own.bias_for(a, j0 + kKeys, thread);
     }
     device::copy_async_commit();
     device::copy_async_wait<1>();
     device::barrier();
 
-    float s[kTile / 8][4] = {}, dz[kTile / 8][4] = {};
+    float s[kKeys / 8][4] = {}, dz[kKeys / 8][4] = {};
     BAMTRAIN_UNROLL
     for (int step = 0; step < D / 16; ++step) {
       uint32_t row[4];
       load_a<D>(row, queries + warp_rows, step, l);
-      multiply_transposed<D>(s, row, keys + stage * kTileBytes<D>, step, l);
+      multiply_transposed<D>(s, row, keys + stage * kTileBytes<D, kKeys>, step, l);
       load_a<D>(row, outputs + warp_rows, step, l);
-      multiply_transposed<D>(dz, row, values + stage * kTileBytes<D>, step, l);
+      multiply_transposed<D>(dz, row, values + stage * kTileBytes<D, kKeys>, step, l);
     }
-    const float* slice = biases + stage * 2 * kTile;
-    const bool whole = j0 + kTile - 1 <= i0 && widest_first <= j0 && i0 + kTile <= a.T;
+    if (kTable) biases[other * kSlice + static_cast<uint32_t>(thread)] = next_bias;
+    const float* slice = biases + stage * kSlice;
     BAMTRAIN_UNROLL
-    for (int n = 0; n < kTile / 8; ++n) {
+    for (int n = 0; n < kKeys / 8; ++n) {
       BAMTRAIN_UNROLL
       for (int e = 0; e < 4; ++e) {
-        const int r = e / 2, j = j0 + 8 * n + 2 * l.pair + e % 2;
-        const float bias = kTable ? slice[rows[r] - j - (i0 - j0) + kTile - 1] : 0.0f;
-        const bool visible = (whole || (j <= rows[r] && j >= first[r])) && first[r] != rows[r];
-        const float z = logit<kTable, kScale>(s[n][e], factor, t[r], bias);
-        const float p = visible ? device::exp2_approx(z - lse[r]) : 0.0f;
-        const float d = p * (dz[n][e] - row_product[r]);
-        if (kScale == ScaleMode::content) dt[r] += d * s[n][e] * factor;
-        if (kScale == ScaleMode::both) dt[r] += d * (s[n][e] * factor + bias);
-        dz[n][e] = kScale == ScaleMode::none ? d : d * t[r];
+        const int r = e / 2;
+        const float bias = kTable ? slice[own.bias_index(r, l.column(n, e))] : 0.0f;
+        const float z = logit<kTable, kScale>(s[n][e], own.factor[r], own.t[r], bias);
+        dz[n][e] = device::exp2_approx(z - lse[r]) * (dz[n][e] - row_product[r]);
+        // What dt sums up.
+        if (kScale == ScaleMode::both) s[n][e] = s[n][e] * own.factor[r] + bias;
       }
     }
-    uint32_t ds[kTile / 16][4];
+    if (!own.sees_all(j0)) {
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) {
+        BAMTRAIN_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const int r = e / 2;
+          const bool alone = own.first[r] == own.rows[r];
+          if (alone || !own.sees(r, j0 + l.column(n, e))) dz[n][e] = 0;
+        }
+      }
+    }
+    if (kScale != ScaleMode::none) {
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) {
+        BAMTRAIN_UNROLL
+        for (int e = 0; e < 4; ++e) dt[e / 2] += dz[n][e] * s[n][e];
+      }
+    }
+    uint32_t ds[kKeys / 16][4];
     as_operand(ds, dz);
-    multiply<D>(sum, ds, keys + stage * kTileBytes<D>, l);
-    if (kTable) biases[other * 2 * kTile + static_cast<uint32_t>(thread)] = next_bias;
+    multiply<D>(sum, ds, keys + stage * kTileBytes<D, kKeys>, l);
     device::barrier();
   }
   device::copy_async_wait<0>();
 
-  const float root = factor * kLn2;
+  const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     if (kScale != ScaleMode::none) {
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 1);
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 2);
     }
-    if (rows[r] >= a.T) continue;
-    auto* to = reinterpret_cast<uint32_t*>(dq.at(b, rows[r], h));
+    if (!own.inside(r)) continue;
+    const float to_dq = kScale == ScaleMode::none ? root : root * own.t[r];
+    auto* to = reinterpret_cast<uint32_t*>(row_of(dq, own.b, own.rows[r], own.h));
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
-      to[4 * n + l.pair] = device::pack_bf16(sum[n][2 * r] * root, sum[n][2 * r + 1] * root);
+      to[4 * n + l.pair] = device::pack_bf16(sum[n][2 * r] * to_dq, sum[n][2 * r + 1] * to_dq);
     }
-    // The logits are in base 2.
-    if (kScale != ScaleMode::none && l.pair == 0) dscale[row_of_head + rows[r]] = dt[r] * kLn2;
+    if (kScale != ScaleMode::none && l.pair == 0) {
+      // Raw products still lack their factor; logits in base 2 are too large by log2(e).
+      dscale[own.of_row(a, r)] = dt[r] * (kScale == ScaleMode::content ? root : kLn2);
+    }
   }
 }
 
@@ -169,12 +194,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
 
 /// Queries per tile here: registers hold dk and dv of 16 keys beside two tiles of logits.
 template <int D>
-constexpr int kBackwardQueries = D > 96    ? 16
-                                 : D >= 64 ? 32
-                                           : 64;
+constexpr int kBackwardQueries = D > 96 ? 16 : 32;
+template <int D, bool kTable, ScaleMode kScale>
+constexpr int kKeysBlocks = D > 64 || (D == 64 && kTable && kScale == ScaleMode::content) ? 2
+                            : D > 16                                                      ? 3
+                                                                                          : 4;
 
-/// Distance between rows of the tile of db in shared memory, in floats: 8 more than a multiple of
-/// 32, so that the pairs that a half-warp stores fall into different banks.
+/// Distance between rows of the tile of db in shared memory, in floats: 8 or 24 modulo 32, so that
+/// the pairs that a half-warp stores fall into different banks.
 template <int D>
 constexpr int kDiagonalStride = kBackwardQueries<D> + 8;
 
@@ -183,19 +210,17 @@ constexpr size_t attention_backward_keys_shared(bool table) {
   const int Q = kBackwardQueries<D>;
   return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> +
          sizeof(float) *
-             static_cast<size_t>(4 * Q + (table ? 2 * kTile + kTile * kDiagonalStride<D> : 0));
+             static_cast<size_t>(4 * Q + (table ? kSlice + kTile * kDiagonalStride<D> : 0));
 }
 
-/// Floats of one partial table: distances -(kTile - 1) .. T + kTile.
-BAMTRAIN_BOTH int64_t partial_table_floats(int T) { return T + 2 * kTile; }
-
-/// dk and dv (B, T, K, D) are written; with a table partial (B, H, parts, partial_table_floats(T))
-/// too, entry kTile - 1 + d for distance d. Launch with grid (parts, K, B): a block takes every
-/// parts-th tile of keys, so that the partial tables are few and each has one owner.
+/// dk and dv (B, T, K, D) are written; with a table partial (B, H, parts, slot_floats) too, entry
+/// kTile - 1 + d of a slot for distance d; slot_floats is attention_partial_table(T). Launch with
+/// grid (parts, K, B): a block takes every parts-th tile of keys, so that the partial tables are
+/// few and each has one owner.
 template <int D, bool kTable, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
-    attention_backward_keys(AttentionInputs a, AttentionSaved saved, Rows<bf16> dk, Rows<bf16> dv,
-                            float* partial) {
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
+    attention_backward_keys(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dk,
+                            Rows<bf16> dv, float* partial, int64_t slot_floats) {
   constexpr int Q = kBackwardQueries<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -203,7 +228,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
   const int parts = static_cast<int>(device::grid_size().x);
   const int kh = static_cast<int>(device::block_index().y);
   const int b = static_cast<int>(device::block_index().z);
-  const int thread = 32 * l.warp + l.lane;
+  const int thread = 32 * l.warp + l.lane, group = a.H / a.K;
+  const int own_key = l.warp * kWarpRows + l.row;  // in the tile; and the one 8 further
   const SharedAddress keys = device::shared_address(shared);
   const SharedAddress values = keys + kTileBytes<D>;
   const SharedAddress queries = values + kTileBytes<D>;          // two stages
@@ -213,18 +239,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
   float* const row_product = row_lse + Q;
   float* const row_scale = row_product + Q;
   int* const row_first = reinterpret_cast<int*>(row_scale + Q);
-  float* const slice = row_scale + 2 * Q;  // 2 kTile floats
-  float* const db = slice + 2 * kTile;     // (kTile, diagonal_stride)
+  float* const slice = row_scale + 2 * Q;  // kSlice floats
+  float* const db = slice + kSlice;        // (kTile, kDiagonalStride)
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-  const int64_t floats = partial_table_floats(a.T);
-  const float factor = score_factor<D>(), root = factor * kLn2;
+  const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
   const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
 
   if (kTable) {
-    for (int g = 0; g < a.group; ++g) {
+    for (int g = 0; g < group; ++g) {
       float* slot =
-          partial + ((static_cast<int64_t>(b) * a.H + kh * a.group + g) * parts + part) * floats;
-      for (int64_t n = thread; n < floats; n += kThreads) slot[n] = 0;
+          partial + ((static_cast<int64_t>(b) * a.H + kh * group + g) * parts + part) * slot_floats;
+      for (int64_t n = thread; n < slot_floats; n += kThreads) slot[n] = 0;
     }
   }
 
@@ -248,11 +273,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
     copy_tile<D>(values, a.v, b, kh, j0, a.T);
     float sum_k[D / 8][4] = {}, sum_v[D / 8][4] = {};
 
-    for (int g = 0; g < a.group; ++g) {
-      const int h = kh * a.group + g;
+    for (int g = 0; g < group; ++g) {
+      const int h = kh * group + g;
       const int64_t row_of_head = (static_cast<int64_t>(b) * a.H + h) * a.T;
-      float* slot = kTable ? partial + ((static_cast<int64_t>(b) * a.H + h) * parts + part) * floats
-                           : nullptr;
+      float* slot =
+          kTable ? partial + ((static_cast<int64_t>(b) * a.H + h) * parts + part) * slot_floats
+                 : nullptr;
       copy_tile<D, Q>(queries, a.q, b, h, j0, a.T);
       copy_tile<D, Q>(outputs, saved.dout, b, h, j0, a.T);
       device::copy_async_commit();
@@ -278,9 +304,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
 
         // Transposed: rows are keys, columns queries.
         float p[Q / 8][4] = {}, dz[Q / 8][4] = {};
-        BAMTRAIN_NO_UNROLL  // registers: the next step's operands would be loaded early
-
-            for (int step = 0; step < D / 16; ++step) {
+        // Not unrolled, for the registers: the next step's operands would be loaded early.
+        BAMTRAIN_NO_UNROLL
+        for (int step = 0; step < D / 16; ++step) {
           uint32_t row[4];
           load_a<D>(row, keys + warp_rows, step, l);
           multiply_transposed<D>(p, row, queries + stage * kTileBytes<D, Q>, step, l);
@@ -291,19 +317,37 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
         for (int n = 0; n < Q / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
-            const int key = l.warp * kWarpRows + l.row + e / 2 * 8, j = j0 + key;
-            const int query = 8 * n + 2 * l.pair + e % 2, i = i0 + query;
+            const int key = own_key + e / 2 * 8, query = l.column(n, e);
             const float bias = kTable ? slice[query - key + kTile - 1] : 0.0f;
-            const int first = row_first[query];
             const float t = kScale == ScaleMode::none ? 1.0f : row_scale[query];
-            const bool visible = j <= i && j >= first, alone = first == i;
-            const float z = logit<kTable, kScale>(p[n][e], factor, t, bias);
-            const float prob = !visible ? 0.0f
-                               : alone  ? 1.0f
-                                        : device::exp2_approx(z - row_lse[query]);
-            const float d = alone ? 0.0f : prob * (dz[n][e] - row_product[query]);
-            p[n][e] = prob;
-            dz[n][e] = kScale == ScaleMode::none ? d : d * t;
+            const float z = logit<kTable, kScale>(p[n][e], product_factor<D, kScale>(t), t, bias);
+            p[n][e] = device::exp2_approx(z - row_lse[query]);
+            dz[n][e] -= row_product[query];
+          }
+        }
+        const bool all_seen = j0 + kTile - 1 <= i0 && row_first[Q - 1] <= j0 && i0 + Q <= a.T;
+        if (!all_seen) {
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < Q / 8; ++n) {
+            BAMTRAIN_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              const int j = j0 + own_key + e / 2 * 8, i = i0 + l.column(n, e);
+              const int first = row_first[l.column(n, e)];
+              if (j > i || j < first) p[n][e] = 0;
+              if (first == i) {
+                if (j == i) p[n][e] = 1;
+                dz[n][e] = 0;
+              }
+            }
+          }
+        }
+        BAMTRAIN_UNROLL
+        for (int n = 0; n < Q / 8; ++n) {
+          BAMTRAIN_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const int key = own_key + e / 2 * 8, query = l.column(n, e);
+            const float d = p[n][e] * dz[n][e];
+            dz[n][e] = kScale == ScaleMode::none ? d : d * row_scale[query];
             if (kTable) {
               db[key * kDiagonalStride<D> + query] = kScale == ScaleMode::content ? d : dz[n][e];
             }
@@ -318,11 +362,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
         if (kTable && thread < Q + kTile - 1) {
           // Thread n sums distance i0 - j0 + n - 63: element (key, n - 63 + key).
           const int shift = thread - (kTile - 1);
-          float sum = 0;
+          float sum = slot[i0 - j0 + thread];
           for (int key = shift < 0 ? -shift : 0; key < kTile && key + shift < Q; ++key) {
             sum += db[key * kDiagonalStride<D> + key + shift];
           }
-          slot[i0 - j0 + thread] += sum;
+          slot[i0 - j0 + thread] = sum;
         }
       }
       device::copy_async_wait<0>();
@@ -333,8 +377,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
     for (int r = 0; r < 2; ++r) {
       const int j = j0 + l.warp * kWarpRows + l.row + 8 * r;
       if (j >= a.T) continue;
-      auto* to_k = reinterpret_cast<uint32_t*>(dk.at(b, j, kh));
-      auto* to_v = reinterpret_cast<uint32_t*>(dv.at(b, j, kh));
+      auto* to_k = reinterpret_cast<uint32_t*>(row_of(dk, b, j, kh));
+      auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh));
       BAMTRAIN_UNROLL
       for (int n = 0; n < D / 8; ++n) {
         to_k[4 * n + l.pair] =
@@ -343,24 +387,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 1)
       }
     }
   }
-}
-
-/// dtable (H, T) is written. Launch with grid (ceil(T / kThreads), H) and kThreads threads.
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
-    attention_backward_table(float* dtable, int64_t dtable_head, const float* partial, int B, int H,
-                             int T, int parts) {
-  const int d = static_cast<int>(device::block_index().x) * kThreads +
-                static_cast<int>(device::thread_index().x);
-  const int h = static_cast<int>(device::block_index().y);
-  if (d >= T) return;
-  float sum = 0;
-  for (int b = 0; b < B; ++b) {
-    for (int part = 0; part < parts; ++part) {
-      const int64_t slot = (static_cast<int64_t>(b) * H + h) * parts + part;
-      sum += partial[slot * partial_table_floats(T) + kTile - 1 + d];
-    }
-  }
-  dtable[h * dtable_head + d] = sum;
 }
 
 }  // namespace bamtrain::kernels

@@ -6,105 +6,101 @@
 
 namespace bamtrain::kernels {
 
-/// Launch with grid (ceil(T / 64), H, B), kThreads threads and this much dynamic shared memory.
+/// Keys per tile: at most what leaves room for several blocks in the shared memory of sm_80.
+template <int D>
+constexpr int kForwardKeys = D > 64 ? 32 : 64;
+
+/// Launch with grid (tiles of queries, H, B), kThreads threads and this much dynamic shared memory.
 template <int D>
 constexpr size_t attention_forward_shared() {
-  return 4 * kTileBytes<D> + 2 * 2 * kTile * sizeof(float);
+  return kTileBytes<D> + 4 * kTileBytes<D, kForwardKeys<D>> + 2 * kSlice * sizeof(float);
 }
+
+/// Blocks on a multiprocessor, here and in the backward kernels: the most that registers allow
+/// without spilling.
+template <int D>
+constexpr int kForwardBlocks = D > 64   ? 3
+                               : D > 16 ? 4
+                                        : 5;
 
 /// out (B, T, H, D) and lse (B, H, T) are written.
 template <int D, bool kTable, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
-    attention_forward(AttentionInputs a, Rows<bf16> out, float* lse) {
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
+    attention_forward_queries(AttentionInputs<bf16> a, Rows<bf16> out, float* lse) {
+  constexpr int kKeys = kForwardKeys<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
-  const int tiles = static_cast<int>(device::grid_size().x);
-  // The longest rows first, so that short ones fill the gaps at the end.
-  const int i0 = kTile * (tiles - 1 - static_cast<int>(device::block_index().x));
-  const int h = static_cast<int>(device::block_index().y);
-  const int b = static_cast<int>(device::block_index().z);
-  const int kh = h / a.group;
-  const SharedAddress keys = device::shared_address(shared);
-  const SharedAddress values = keys + 2 * kTileBytes<D>;
-  float* const biases = reinterpret_cast<float*>(shared + 4 * kTileBytes<D>);  // two slices
-  const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-  const int64_t row_of_head = (static_cast<int64_t>(b) * a.H + h) * a.T;
+  const QueryBlock<D, kKeys, kScale> own(a, l);
+  const int thread = 32 * l.warp + l.lane, kh = own.h / (a.H / a.K);
+  const SharedAddress queries = device::shared_address(shared);
+  const SharedAddress keys = queries + kTileBytes<D>;  // two stages
+  const SharedAddress values = keys + 2 * kTileBytes<D, kKeys>;
+  float* const biases =
+      reinterpret_cast<float*>(shared + kTileBytes<D> + 4 * kTileBytes<D, kKeys>);  // two slices
 
-  const int last_row = i0 + kTile <= a.T ? i0 + kTile - 1 : a.T - 1;
-  const int first_tile = first_key[i0] / kTile, last_tile = i0 / kTile;
-  const int widest_first = first_key[last_row];
-
-  // Queries pass through the second stage of the keys, on their way to registers.
-  copy_tile<D>(keys + kTileBytes<D>, a.q, b, h, i0, a.T);
+  copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
+  copy_tile<D, kKeys>(keys, a.k, own.b, kh, own.first_tile * kKeys, a.T);
+  copy_tile<D, kKeys>(values, a.v, own.b, kh, own.first_tile * kKeys, a.T);
   device::copy_async_commit();
-  copy_tile<D>(keys, a.k, b, kh, first_tile * kTile, a.T);
-  copy_tile<D>(values, a.v, b, kh, first_tile * kTile, a.T);
-  device::copy_async_commit();
-  const int thread = 32 * l.warp + l.lane;
-  if (kTable) biases[thread] = bias_at(a, h, i0 - first_tile * kTile + thread - (kTile - 1));
-  device::copy_async_wait<1>();
-  device::barrier();
-  uint32_t query[D / 16][4];
-  BAMTRAIN_UNROLL
-  for (int step = 0; step < D / 16; ++step) {
-    load_a<D>(query[step],
-              keys + kTileBytes<D> + static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>, step,
-              l);
-  }
-  device::barrier();
+  if (kTable) biases[thread] = own.bias_for(a, own.first_tile * kKeys, thread);
 
-  int rows[2], first[2];
-  float t[2] = {1, 1};
-  BAMTRAIN_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    rows[r] = i0 + l.warp * kWarpRows + l.row + 8 * r;
-    const bool inside = rows[r] < a.T;
-    first[r] = inside ? first_key[rows[r]] : rows[r] + 1;  // past the end: sees nothing
-    if (kScale != ScaleMode::none && inside) t[r] = a.scale[row_of_head + rows[r]];
-  }
-
+  const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
   float sum_out[D / 8][4] = {};
   float maximum[2] = {kMinusInfinity, kMinusInfinity}, sum[2] = {0, 0};
-  const float factor = score_factor<D>();
 
-  for (int tile = first_tile; tile <= last_tile; ++tile) {
-    const int j0 = tile * kTile;
-    const uint32_t stage = static_cast<uint32_t>((tile - first_tile) % 2);
+  for (int tile = own.first_tile; tile <= own.last_tile; ++tile) {
+    const int j0 = tile * kKeys;
+    const uint32_t stage = static_cast<uint32_t>((tile - own.first_tile) % 2);
     const uint32_t other = 1 - stage;
     float next_bias = 0;
-    if (tile < last_tile) {
-      copy_tile<D>(keys + other * kTileBytes<D>, a.k, b, kh, j0 + kTile, a.T);
-      copy_tile<D>(values + other * kTileBytes<D>, a.v, b, kh, j0 + kTile, a.T);
-      if (kTable) next_bias = bias_at(a, h, i0 - j0 - kTile + thread - (kTile - 1));
+    if (tile < own.last_tile) {
+      copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
+      copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
+      if (kTable) next_bias = own.bias_for(a, j0 + kKeys, thread);
     }
     device::copy_async_commit();
     device::copy_async_wait<1>();
     device::barrier();
 
-    float z[kTile / 8][4] = {};
+    float z[kKeys / 8][4] = {};
     BAMTRAIN_UNROLL
     for (int step = 0; step < D / 16; ++step) {
-      multiply_transposed<D>(z, query[step], keys + stage * kTileBytes<D>, step, l);
+      uint32_t row[4];
+      load_a<D>(row, queries + warp_rows, step, l);
+      multiply_transposed<D>(z, row, keys + stage * kTileBytes<D, kKeys>, step, l);
     }
-    const float* slice = biases + stage * 2 * kTile;  // at i - j + 63 - (i0 - j0)
-    const bool whole = j0 + kTile - 1 <= i0 && widest_first <= j0 && i0 + kTile <= a.T;
-    float highest[2] = {maximum[0], maximum[1]};
+    if (kTable) biases[other * kSlice + static_cast<uint32_t>(thread)] = next_bias;
+    const float* slice = biases + stage * kSlice;
     BAMTRAIN_UNROLL
-    for (int n = 0; n < kTile / 8; ++n) {
+    for (int n = 0; n < kKeys / 8; ++n) {
       BAMTRAIN_UNROLL
       for (int e = 0; e < 4; ++e) {
-        const int r = e / 2, j = j0 + 8 * n + 2 * l.pair + e % 2;
-        const float bias = kTable ? slice[rows[r] - j - (i0 - j0) + kTile - 1] : 0.0f;
-        const bool visible = whole || (j <= rows[r] && j >= first[r]);
-        z[n][e] = visible ? logit<kTable, kScale>(z[n][e], factor, t[r], bias) : kMinusInfinity;
-        highest[r] = fmaxf(highest[r], z[n][e]);
+        const int r = e / 2;
+        const float bias = kTable ? slice[own.bias_index(r, l.column(n, e))] : 0.0f;
+        z[n][e] = logit<kTable, kScale>(z[n][e], own.factor[r], own.t[r], bias);
       }
+    }
+    if (!own.sees_all(j0)) {
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < kKeys / 8; ++n) {
+        BAMTRAIN_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          if (!own.sees(e / 2, j0 + l.column(n, e))) z[n][e] = kMinusInfinity;
+        }
+      }
+    }
+    float highest[2] = {maximum[0], maximum[1]};
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < kKeys / 8; ++n) {
+      BAMTRAIN_UNROLL
+      for (int e = 0; e < 4; ++e) highest[e / 2] = fmaxf(highest[e / 2], z[n][e]);
     }
     BAMTRAIN_UNROLL
     for (int r = 0; r < 2; ++r) {
       highest[r] = fmaxf(highest[r], device::shuffle_xor(device::kWholeWarp, highest[r], 1));
       highest[r] = fmaxf(highest[r], device::shuffle_xor(device::kWholeWarp, highest[r], 2));
-      // A row that has seen no key yet keeps nothing and adds nothing.
+      // A row that has seen no key yet keeps nothing and adds
+      // nothing.
       const float base = highest[r] == kMinusInfinity ? 0.0f : highest[r];
       const float keep = device::exp2_approx(maximum[r] - base);
       maximum[r] = highest[r];
@@ -117,17 +113,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
       }
     }
     BAMTRAIN_UNROLL
-    for (int n = 0; n < kTile / 8; ++n) {
+    for (int n = 0; n < kKeys / 8; ++n) {
       BAMTRAIN_UNROLL
       for (int e = 0; e < 4; ++e) {
         z[n][e] = device::exp2_approx(z[n][e] - highest[e / 2]);
         sum[e / 2] += z[n][e];
       }
     }
-    uint32_t p[kTile / 16][4];
+    uint32_t p[kKeys / 16][4];
     as_operand(p, z);
-    multiply<D>(sum_out, p, values + stage * kTileBytes<D>, l);
-    if (kTable) biases[other * 2 * kTile + static_cast<uint32_t>(thread)] = next_bias;
+    multiply<D>(sum_out, p, values + stage * kTileBytes<D, kKeys>, l);
     device::barrier();
   }
   device::copy_async_wait<0>();
@@ -136,16 +131,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
   for (int r = 0; r < 2; ++r) {
     sum[r] += device::shuffle_xor(device::kWholeWarp, sum[r], 1);
     sum[r] += device::shuffle_xor(device::kWholeWarp, sum[r], 2);
-    if (rows[r] >= a.T) continue;
+    if (!own.inside(r)) continue;
     const float inverse = 1.0f / sum[r];
-    auto* to = reinterpret_cast<uint32_t*>(out.at(b, rows[r], h));
+    auto* to = reinterpret_cast<uint32_t*>(row_of(out, own.b, own.rows[r], own.h));
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
       to[4 * n + l.pair] =
           device::pack_bf16(sum_out[n][2 * r] * inverse, sum_out[n][2 * r + 1] * inverse);
     }
     if (l.pair == 0) {
-      lse[row_of_head + rows[r]] = (maximum[r] + device::log2_approx(sum[r])) * kLn2;
+      lse[own.of_row(a, r)] = (maximum[r] + device::log2_approx(sum[r])) * kLn2;
     }
   }
 }

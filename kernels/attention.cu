@@ -1,0 +1,69 @@
+// The launchers of the fused kernels for one head dimension: this file is compiled once for each D
+// of kHeadDims, as BAMTRAIN_HEAD_DIM. attention_dispatch.cu chooses among them.
+
+#include "attention_backward.cuh"
+#include "attention_forward.cuh"
+#include "attention_head_dim.h"
+
+namespace bamtrain::kernels {
+
+namespace {
+
+using device::Dim3;
+using device::LaunchStatus;
+using device::Stream;
+
+uint32_t count(int n) { return static_cast<uint32_t>(n); }
+
+/// run.operator()<kTable, kScale>() for the form of logit that `a` asks for.
+template <class Run>
+LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
+  if (a.table == nullptr) {
+    return a.scale == nullptr ? run.template operator()<false, ScaleMode::none>()
+                              : run.template operator()<false, ScaleMode::content>();
+  }
+  if (a.scale == nullptr) return run.template operator()<true, ScaleMode::none>();
+  return a.scale_bias ? run.template operator()<true, ScaleMode::both>()
+                      : run.template operator()<true, ScaleMode::content>();
+}
+
+}  // namespace
+
+template <int D>
+LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream) {
+  const AttentionInputs<bf16>& a = f.in;
+  const Dim3 grid = {count(attention_tiles(a.T)), count(a.H), count(a.B)};
+  return of_form(a, [&]<bool kTable, ScaleMode kScale>() {
+    return device::launch(attention_forward_queries<D, kTable, kScale>, grid, {kThreads, 1, 1},
+                          attention_forward_shared<D>(), stream, a, f.out, f.lse);
+  });
+}
+
+template <int D>
+LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stream) {
+  const AttentionInputs<bf16>& a = g.in;
+  const Dim3 block = {kThreads, 1, 1};
+  const uint32_t B = count(a.B), H = count(a.H), K = count(a.K);
+  const uint32_t row_blocks = count((a.T + kRowsPerBlock<D> - 1) / kRowsPerBlock<D>);
+  const LaunchStatus rows = device::launch(attention_backward_rows<D>, {row_blocks, H, B}, block, 0,
+                                           stream, g.row_product, g.out, g.dout, a.T, a.H);
+  if (!rows.ok()) return rows;
+  const AttentionSaved saved = {g.dout, g.lse, g.row_product};
+  return of_form(a, [&]<bool kTable, ScaleMode kScale>() {
+    const LaunchStatus queries = device::launch(
+        attention_backward_queries<D, kTable, kScale>, {count(attention_tiles(a.T)), H, B}, block,
+        attention_backward_queries_shared<D>(), stream, a, saved, g.dq, g.dscale);
+    if (!queries.ok()) return queries;
+    return device::launch(attention_backward_keys<D, kTable, kScale>,
+                          {count(attention_parts(a.B, a.T, a.K, kTable)), K, B}, block,
+                          attention_backward_keys_shared<D>(kTable), stream, a, saved, g.dk, g.dv,
+                          g.partial, attention_partial_table(a.T));
+  });
+}
+
+template LaunchStatus attention_forward_of<BAMTRAIN_HEAD_DIM>(const AttentionForward<bf16>&,
+                                                              Stream);
+template LaunchStatus attention_backward_of<BAMTRAIN_HEAD_DIM>(const AttentionBackward<bf16>&,
+                                                               Stream);
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,47 @@
+#pragma once
+// What the launchers of attention ask of their arguments, fused or not. Null: nothing is wrong.
+
+#include "attention.h"
+
+namespace bamtrain::kernels {
+
+template <class A>
+const char* refusal(const AttentionInputs<A>& a) {
+  constexpr int kGridLimit = 65535;  // of the second and third dimension
+  if (a.B < 1 || a.T < 1 || a.H < 1 || a.K < 1) return "attention: a size is not positive";
+  if (a.H % a.K != 0) return "attention: the key heads do not divide the query heads";
+  if (a.B > kGridLimit || a.H > kGridLimit) return "attention: over 65,535 sequences or heads";
+  if (a.T > kLongest) return "attention: a sequence of over 2^30 positions";
+  if (a.q.data == nullptr || a.k.data == nullptr || a.v.data == nullptr || a.first_key == nullptr) {
+    return "attention: q, k, v or first_key is missing";
+  }
+  if (a.table != nullptr && a.table_head < a.T) {
+    return "attention: the table holds fewer than T distances";
+  }
+  return nullptr;
+}
+
+template <class A>
+const char* refusal(const AttentionForward<A>& f) {
+  if (const char* why = refusal(f.in)) return why;
+  return f.out.data == nullptr || f.lse == nullptr ? "attention: out or lse is missing" : nullptr;
+}
+
+template <class A>
+const char* refusal(const AttentionBackward<A>& g) {
+  if (const char* why = refusal(g.in)) return why;
+  if (g.out.data == nullptr || g.dout.data == nullptr || g.lse == nullptr) {
+    return "attention: out, dout or lse is missing";
+  }
+  if (g.dq.data == nullptr || g.dk.data == nullptr || g.dv.data == nullptr) {
+    return "attention: dq, dk or dv is missing";
+  }
+  if (g.row_product == nullptr) return "attention: row_product is missing";
+  if (g.in.scale != nullptr && g.dscale == nullptr) return "attention: a scale without dscale";
+  if (g.in.table != nullptr && (g.dtable == nullptr || g.dtable_head < g.in.T)) {
+    return "attention: a table without dtable, or with one of fewer than T distances";
+  }
+  return nullptr;
+}
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,85 @@
+// From the arguments of attention to the launchers of its head dimension.
+
+#include "arguments.h"
+#include "attention_backward_table.cuh"
+#include "attention_checks.h"
+#include "attention_head_dim.h"
+
+namespace bamtrain::kernels {
+
+namespace {
+
+using device::Dim3;
+using device::LaunchStatus;
+using device::refused;
+using device::Stream;
+
+constexpr const char* kNoVectors =
+    "attention: a tensor is not aligned to 16 bytes, or a stride is no multiple of 8";
+
+template <class Element>
+bool takes_vectors(const Rows<Element>& x) {
+  return aligned(x.data) && x.batch % 8 == 0 && x.row % 8 == 0 && x.head % 8 == 0;
+}
+
+/// What the fused kernels ask beyond attention_checks.h.
+const char* fused_refusal(const AttentionInputs<bf16>& a) {
+  if (!has_head_dim(a.D)) {
+    return "attention: the head dimension is none of 16, 32, 48, 64, 96, 128";
+  }
+  if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
+    return kNoVectors;
+  }
+  return nullptr;
+}
+
+/// run.operator()<D>() for a D of kHeadDims.
+template <class Run>
+LaunchStatus of_head_dim(int D, const Run& run) {
+  switch (D) {
+    case 16:
+      return run.template operator()<16>();
+    case 32:
+      return run.template operator()<32>();
+    case 48:
+      return run.template operator()<48>();
+    case 64:
+      return run.template operator()<64>();
+    case 96:
+      return run.template operator()<96>();
+    default:
+      return run.template operator()<128>();
+  }
+}
+
+}  // namespace
+
+LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream) {
+  if (const char* why = refusal(f)) return refused(why);
+  if (const char* why = fused_refusal(f.in)) return refused(why);
+  if (!takes_vectors(f.out)) return refused(kNoVectors);
+  return of_head_dim(f.in.D, [&]<int D>() { return attention_forward_of<D>(f, stream); });
+}
+
+LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream) {
+  const AttentionInputs<bf16>& a = g.in;
+  if (const char* why = refusal(g)) return refused(why);
+  if (const char* why = fused_refusal(a)) return refused(why);
+  if (!takes_vectors(g.out) || !takes_vectors(g.dout) || !takes_vectors(g.dq) ||
+      !takes_vectors(g.dk) || !takes_vectors(g.dv)) {
+    return refused(kNoVectors);
+  }
+  if (a.table != nullptr && g.partial == nullptr) {
+    return refused("attention: a table without partial tables");
+  }
+  const LaunchStatus status =
+      of_head_dim(a.D, [&]<int D>() { return attention_backward_of<D>(g, stream); });
+  if (!status.ok() || a.table == nullptr) return status;
+  const Dim3 grid = {static_cast<uint32_t>(blocks_of(a.T, kTableDistances)),
+                     static_cast<uint32_t>(a.H), 1};
+  return device::launch(attention_backward_table, grid, {kTableDistances * kTableWarps, 1, 1}, 0,
+                        stream, g.dtable, g.dtable_head, g.partial, attention_partial_table(a.T),
+                        a.B, a.H, a.T, attention_parts(a.B, a.T, a.K, true));
+}
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,21 @@
+#pragma once
+// Attention on a device in plain loops, slow and obviously right: the fp32 precision runs on it,
+// and the fused kernels of attention.h are compared with it.
+
+#include "attention.h"
+
+namespace bamtrain::kernels {
+
+constexpr int kReferenceLongestRow = 256;  // D
+
+/// As attention_forward and attention_backward, for A = float or bf16, any D up to
+/// kReferenceLongestRow and any strides. All arithmetic is fp32; only what is stored is rounded to
+/// A. `partial` is not used.
+template <class A>
+device::LaunchStatus attention_reference_forward(const AttentionForward<A>& f,
+                                                 device::Stream stream);
+template <class A>
+device::LaunchStatus attention_reference_backward(const AttentionBackward<A>& g,
+                                                  device::Stream stream);
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,228 @@
+#include "kernels/attention_cases.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "core/arena.h"
+#include "ops/reference/reference.h"
+
+namespace bamtrain::test {
+
+const std::vector<AttentionCase> kAttentionCases = {{1, 1, 2, 1},
+                                                    {2, 64, 2, 2},
+                                                    {2, 130, 4, 2, true},
+                                                    {1, 200, 2, 1, false, 70},
+                                                    {1, 161, 3, 1, true, 33}};
+
+std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
+  std::ostringstream text;
+  text << "D " << D << " table " << form.table << " scale " << form.scale << " of the bias "
+       << form.scale_bias << " B " << c.B << " T " << c.T << " H " << c.H << " K " << c.K
+       << " documents " << c.documents << " window " << c.window;
+  return text.str();
+}
+
+template <class A>
+AttentionValues attention_values(const AttentionCase& c, int D) {
+  const auto B = static_cast<size_t>(c.B), T = static_cast<size_t>(c.T);
+  const auto H = static_cast<size_t>(c.H), K = static_cast<size_t>(c.K), d = static_cast<size_t>(D);
+  AttentionValues x;
+  x.qkv = normal<A>("qkv", B * T * (H + 2 * K) * d);
+  x.dout = normal<A>("dout", B * T * H * d);
+  for (size_t h = 0; h < H; ++h) {
+    for (size_t i = 0; i < T; ++i) {
+      const auto head = static_cast<double>(h), distance = static_cast<double>(i);
+      x.table.push_back(as<float>(-0.1 * std::sqrt(distance) * (1.0 + head)));
+    }
+  }
+  for (size_t n = 0; n < B * H * T; ++n) {
+    x.scale.push_back(as<float>(0.5 + 0.3 * static_cast<double>(n % 7)));
+  }
+  for (int b = 0; b < c.B; ++b) {
+    int start = 0;
+    for (int t = 0; t < c.T; ++t) {
+      if (c.documents && t > 0 && (t * 7 + b * 3) % 41 == 0) start = t;
+      x.first_key.push_back(c.window > 0 ? std::max(start, t - c.window + 1) : start);
+    }
+  }
+  return x;
+}
+template AttentionValues attention_values<float>(const AttentionCase&, int);
+template AttentionValues attention_values<DeviceBf16>(const AttentionCase&, int);
+
+Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
+                        const AttentionForm& form) {
+  const int64_t B = c.B, T = c.T, H = c.H, K = c.K, W = (H + 2 * K) * D;
+  const auto backend = make_reference_backend();
+  Arena arena;
+  Tensor qkv, dqkv, out, lse, dout;
+  Attention a;
+  AttentionGradients g;
+  arena.add("qkv", &qkv, Dtype::f64, {B, T, W});
+  arena.add("dqkv", &dqkv, Dtype::f64, {B, T, W});
+  arena.add("out", &out, Dtype::f64, {B, T, H, D});
+  arena.add("dout", &dout, Dtype::f64, {B, T, H, D});
+  arena.add("lse", &lse, Dtype::f64, {B, H, T});
+  arena.add("first_key", &a.first_key, Dtype::i32, {B, T});
+  if (form.table) {
+    arena.add("table", &a.table, Dtype::f64, {H, T});
+    arena.add("dtable", &g.dtable, Dtype::f64, {H, T});
+  }
+  if (form.scale) {
+    arena.add("scale", &a.scale, Dtype::f64, {B, H, T});
+    arena.add("dscale", &g.dscale, Dtype::f64, {B, H, T});
+  }
+  a.scale_bias = form.scale_bias;
+  backend->plan(arena, {B, T, H, K, D, H * D, true});
+  arena.commit();
+  const auto part = [&](const Tensor& all, int64_t head, int64_t heads) {
+    Tensor t(all.ptr<double>() + head * D, Dtype::f64, {B, T, heads, D});
+    t.stride[0] = T * W;
+    t.stride[1] = W;
+    return t;
+  };
+  a.q = part(qkv, 0, H);
+  a.k = part(qkv, H, K);
+  a.v = part(qkv, H + K, K);
+  g.dq = part(dqkv, 0, H);
+  g.dk = part(dqkv, H, K);
+  g.dv = part(dqkv, H + K, K);
+  std::copy(x.qkv.begin(), x.qkv.end(), qkv.ptr<double>());
+  std::copy(x.dout.begin(), x.dout.end(), dout.ptr<double>());
+  std::copy(x.first_key.begin(), x.first_key.end(), a.first_key.ptr<int32_t>());
+  if (form.table) std::copy(x.table.begin(), x.table.end(), a.table.ptr<double>());
+  if (form.scale) std::copy(x.scale.begin(), x.scale.end(), a.scale.ptr<double>());
+  backend->attention_forward(out, lse, a);
+  backend->attention_backward(g, dout, out, lse, a);
+  Results r;
+  const auto take = [&](const char* name, const Tensor& t) {
+    if (t) r[name].assign(t.ptr<double>(), t.ptr<double>() + t.size());
+  };
+  take("out", out);
+  take("lse", lse);
+  take("dqkv", dqkv);
+  take("dtable", g.dtable);
+  take("dscale", g.dscale);
+  return r;
+}
+
+double relative_error(const Doubles& found, const Doubles& truth) {
+  REQUIRE(found.size() == truth.size());
+  double error = 0, size = 0;
+  for (size_t i = 0; i < truth.size(); ++i) {
+    if (!std::isfinite(found[i])) return INFINITY;
+    error += (found[i] - truth[i]) * (found[i] - truth[i]);
+    size += truth[i] * truth[i];
+  }
+  if (size == 0) return error == 0 ? 0 : INFINITY;
+  return std::sqrt(error / size);
+}
+
+// --- on the engine ------------------------------------------------------------------------------
+
+template <class A>
+AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const AttentionValues& x,
+                                    const AttentionForm& form)
+    : c_(c),
+      D_(D),
+      form_(form),
+      qkv_(elements<A>(x.qkv)),
+      dout_(elements<A>(x.dout)),
+      dqkv_(x.qkv.size()),
+      out_(x.dout.size()),
+      table_(elements<float>(x.table)),
+      scale_(elements<float>(x.scale)),
+      lse_(x.scale.size()),
+      row_product_(static_cast<size_t>(kernels::attention_row_products(c.B, c.T, c.H))),
+      dscale_(x.scale.size()),
+      dtable_(x.table.size()),
+      partial_(static_cast<size_t>(kernels::attention_partial_floats(c.B, c.T, c.H, c.K))),
+      first_key_(x.first_key) {}
+
+template <class A>
+template <class Element>
+kernels::Rows<Element> AttentionArrays<A>::part(Element* data, int head) const {
+  const int64_t width = int64_t{c_.H + 2 * c_.K} * D_;
+  return {data + head * D_, c_.T * width, width, D_};
+}
+template <class A>
+template <class Element>
+kernels::Rows<Element> AttentionArrays<A>::heads(Element* data) const {
+  const int64_t width = int64_t{c_.H} * D_;
+  return {data, c_.T * width, width, D_};
+}
+
+template <class A>
+kernels::AttentionForward<A> AttentionArrays<A>::forward() {
+  kernels::AttentionForward<A> f;
+  const A* qkv = qkv_.data();
+  f.in.B = c_.B;
+  f.in.T = c_.T;
+  f.in.H = c_.H;
+  f.in.K = c_.K;
+  f.in.D = D_;
+  f.in.q = part(qkv, 0);
+  f.in.k = part(qkv, c_.H);
+  f.in.v = part(qkv, c_.H + c_.K);
+  if (form_.table) f.in.table = table_.data();
+  f.in.table_head = c_.T;
+  if (form_.scale) f.in.scale = scale_.data();
+  f.in.scale_bias = form_.scale_bias;
+  f.in.first_key = first_key_.data();
+  f.out = heads(out_.data());
+  f.lse = lse_.data();
+  return f;
+}
+
+template <class A>
+kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
+  kernels::AttentionBackward<A> g;
+  const A* out = out_.data();
+  const A* dout = dout_.data();
+  g.in = forward().in;
+  g.out = heads(out);
+  g.dout = heads(dout);
+  g.lse = lse_.data();
+  g.dq = part(dqkv_.data(), 0);
+  g.dk = part(dqkv_.data(), c_.H);
+  g.dv = part(dqkv_.data(), c_.H + c_.K);
+  if (form_.table) g.dtable = dtable_.data();
+  g.dtable_head = c_.T;
+  if (form_.scale) g.dscale = dscale_.data();
+  g.row_product = row_product_.data();
+  g.partial = partial_.data();
+  return g;
+}
+
+template <class A>
+Results AttentionArrays<A>::results() const {
+  Results r = {{"out", doubles(out_)}, {"lse", doubles(lse_)}, {"dqkv", doubles(dqkv_)}};
+  if (form_.table) r["dtable"] = doubles(dtable_);
+  if (form_.scale) r["dscale"] = doubles(dscale_);
+  return r;
+}
+
+template <class A>
+Results attention_on_engine(Kernels which, const AttentionCase& c, int D, const AttentionValues& x,
+                            const AttentionForm& form) {
+  AttentionArrays<A> arrays(c, D, x, form);
+  const kernels::AttentionForward<A> f = arrays.forward();
+  const kernels::AttentionBackward<A> g = arrays.backward();
+  if (which == Kernels::reference) {
+    REQUIRE(kernels::attention_reference_forward(f, nullptr).ok());
+    REQUIRE(kernels::attention_reference_backward(g, nullptr).ok());
+  } else if constexpr (std::is_same_v<A, DeviceBf16>) {
+    REQUIRE(kernels::attention_forward(f, nullptr).ok());
+    REQUIRE(kernels::attention_backward(g, nullptr).ok());
+  }
+  return arrays.results();
+}
+
+template class AttentionArrays<float>;
+template class AttentionArrays<DeviceBf16>;
+template Results attention_on_engine<float>(Kernels, const AttentionCase&, int,
+                                            const AttentionValues&, const AttentionForm&);
+template Results attention_on_engine<DeviceBf16>(Kernels, const AttentionCase&, int,
+                                                 const AttentionValues&, const AttentionForm&);
+
+}  // namespace bamtrain::test

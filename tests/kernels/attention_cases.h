@@ -1,0 +1,87 @@
+#pragma once
+// Cases for the attention kernels: inputs, their truth from the fp64 reference backend, and the
+// launchers on the engine.
+
+#include <map>
+
+#include "kernels/attention.h"
+#include "kernels/attention_reference.h"
+#include "kernels/values.h"
+
+namespace bamtrain::test {
+
+struct AttentionCase {
+  int B = 1, T = 64, H = 2, K = 1;
+  bool documents = false;
+  int window = 0;  // 0: none
+};
+
+/// The form of a logit: z = s, s + b, t s, t s + b or t (s + b).
+struct AttentionForm {
+  bool table = false, scale = false, scale_bias = false;
+};
+constexpr AttentionForm kEveryForm[] = {{false, false, false},
+                                        {true, false, false},
+                                        {false, true, false},
+                                        {true, true, false},
+                                        {true, true, true}};
+
+/// What both sides can represent.
+struct AttentionValues {
+  Doubles qkv;    // (B, T, (H + 2 K) D), A
+  Doubles dout;   // (B, T, H, D), A
+  Doubles table;  // (H, T), fp32
+  Doubles scale;  // (B, H, T), fp32
+  std::vector<int32_t> first_key;
+};
+template <class A>
+AttentionValues attention_values(const AttentionCase& c, int D);
+
+/// By name: out, lse, dqkv and, where the form has them, dtable and dscale.
+using Results = std::map<std::string, Doubles>;
+
+Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
+                        const AttentionForm& form);
+
+/// Inputs, outputs and scratch in the engine's global memory.
+template <class A>
+class AttentionArrays {
+ public:
+  AttentionArrays(const AttentionCase& c, int D, const AttentionValues& x,
+                  const AttentionForm& form);
+
+  kernels::AttentionForward<A> forward();
+  kernels::AttentionBackward<A> backward();
+  Results results() const;
+
+ private:
+  template <class Element>
+  kernels::Rows<Element> part(Element* data, int head) const;
+  template <class Element>
+  kernels::Rows<Element> heads(Element* data) const;
+
+  AttentionCase c_;
+  int D_;
+  AttentionForm form_;
+  GlobalArray<A> qkv_, dout_, dqkv_, out_;
+  GlobalArray<float> table_, scale_, lse_, row_product_, dscale_, dtable_, partial_;
+  GlobalArray<int32_t> first_key_;
+};
+
+enum class Kernels { fused, reference };
+
+/// Forward and backward pass; the launches must succeed.
+template <class A>
+Results attention_on_engine(Kernels kernels, const AttentionCase& c, int D,
+                            const AttentionValues& x, const AttentionForm& form);
+
+/// Error norm over the norm of the truth; infinite where something is not finite, or not zero where
+/// the truth is.
+double relative_error(const Doubles& found, const Doubles& truth);
+
+/// Ragged ends, one row, packed documents, windows, grouped heads, longer than a tile.
+extern const std::vector<AttentionCase> kAttentionCases;
+
+std::string text_of(const AttentionCase& c, int D, const AttentionForm& form);
+
+}  // namespace bamtrain::test

@@ -1,0 +1,3 @@
+// The launchers of attention for one head dimension, BAMTRAIN_HEAD_DIM, compiled for the engine.
+
+#include "kernels/attention.cu"

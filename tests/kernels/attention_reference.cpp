@@ -1,0 +1,92 @@
+// The plain attention kernels against the fp64 reference backend, and the fused ones against them.
+
+#include "catch.h"
+#include "kernels/attention_cases.h"
+
+using namespace bamtrain;
+using namespace bamtrain::test;
+
+namespace {
+
+/// fp32: sums of up to 256 products, then of up to 200 rows, errors that do not add up in one
+/// direction. bf16: out is rounded, and enters D_i rounded; then the gradient.
+template <class A>
+double tolerance(const std::string& name) {
+  const double fp32 = 2e-6;
+  if (std::is_same_v<A, float> || name == "lse") return fp32;
+  return name == "out" ? kRoundoff<A> : 2 * kRoundoff<A>;
+}
+
+template <class A>
+void compare(const AttentionCase& c, int D, const AttentionForm& form) {
+  INFO(text_of(c, D, form));
+  const AttentionValues x = attention_values<A>(c, D);
+  const Results truth = attention_truth(c, D, x, form);
+  const Results found = attention_on_engine<A>(Kernels::reference, c, D, x, form);
+  REQUIRE(found.size() == truth.size());
+  for (const auto& [name, t] : truth) {
+    INFO(name);
+    CHECK(relative_error(found.at(name), t) < tolerance<A>(name));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("plain attention kernels of every form agree with the reference backend") {
+  for (const AttentionForm& form : kEveryForm) {
+    compare<float>({2, 45, 4, 2, true}, 24, form);
+    compare<DeviceBf16>({2, 45, 4, 2, true}, 24, form);
+  }
+}
+
+TEST_CASE("plain attention kernels take one row, windows, and any head dimension up to 256") {
+  compare<float>({1, 1, 2, 1}, 64, {true, true, false});
+  compare<float>({1, 70, 3, 1, true, 33}, 1, {true, true, true});
+  compare<float>({1, 37, 1, 1}, 80, {true, false, false});
+  compare<DeviceBf16>({1, 40, 2, 2, false, 7}, 256, {true, true, false});
+}
+
+TEST_CASE("fused attention kernels agree with the plain ones") {
+  const AttentionCase c = {2, 130, 4, 2, true, 50};
+  const AttentionForm form = {true, true, false};
+  const AttentionValues x = attention_values<DeviceBf16>(c, 48);
+  const Results plain = attention_on_engine<DeviceBf16>(Kernels::reference, c, 48, x, form);
+  const Results fused = attention_on_engine<DeviceBf16>(Kernels::fused, c, 48, x, form);
+  for (const auto& [name, p] : plain) {
+    INFO(name);
+    // Both round out and gradients; the fused kernels also round p and dz.
+    CHECK(relative_error(fused.at(name), p) < (name == "lse" ? 1e-6 : 3 * kRoundoff<DeviceBf16>));
+  }
+}
+
+TEST_CASE("plain attention kernels give the same bits in every order of threads, warps, blocks") {
+  const AttentionCase c = {1, 40, 2, 1, true};
+  const AttentionForm form = {true, true, true};
+  const AttentionValues x = attention_values<float>(c, 8);
+  const engine::Options before = engine::options();
+  std::optional<Results> first;
+  for (const engine::Options& schedule : engine::schedules()) {
+    engine::options() = schedule;
+    const Results r = attention_on_engine<float>(Kernels::reference, c, 8, x, form);
+    if (!first) first = r;
+    CHECK(r == *first);
+  }
+  engine::options() = before;
+}
+
+TEST_CASE("arguments that the plain attention kernels do not take are refused") {
+  const AttentionCase c = {1, 8, 2, 1};
+  AttentionArrays<float> arrays(c, 16, attention_values<float>(c, 16), {true, true, false});
+  for (int D : {0, 257}) {
+    kernels::AttentionForward<float> f = arrays.forward();
+    f.in.D = D;
+    check_refused(kernels::attention_reference_forward(f, nullptr));
+    kernels::AttentionBackward<float> g = arrays.backward();
+    g.in.D = D;
+    check_refused(kernels::attention_reference_backward(g, nullptr));
+  }
+  kernels::AttentionBackward<float> g = arrays.backward();
+  g.in.H = 3;
+  g.in.K = 2;
+  check_refused(kernels::attention_reference_backward(g, nullptr));
+}
