@@ -1,0 +1,11 @@
+// The launchers of kernels/, compiled for the engine.
+
+#include "kernels/activation.cu"
+#include "kernels/bias.cu"
+#include "kernels/embedding.cu"
+#include "kernels/flat.cu"
+#include "kernels/loss.cu"
+#include "kernels/mechanisms.cu"
+#include "kernels/norm.cu"
+#include "kernels/optimizer.cu"
+#include "kernels/rotation.cu"

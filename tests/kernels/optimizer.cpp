@@ -1,0 +1,216 @@
+// The optimizer's pass on the engine against the CPU backend and fp64.
+
+#include "kernels/optimizer.h"
+
+#include <cmath>
+#include <vector>
+
+#include "catch.h"
+#include "core/dtype.h"
+#include "core/rng.h"
+#include "engine/support.h"
+#include "kernels/device.cuh"
+#include "ops/cpu/cpu.h"
+#include "ops/optimizer_math.h"
+
+using namespace bamtrain;
+using engine::GlobalArray;
+using kernels::OptimizerScalars;
+
+namespace {
+
+constexpr size_t kBlock = 1024;  // elements of a block
+
+/// As the CPU backend rounds them.
+OptimizerScalars scalars_of(const OptimizerStep& s) {
+  const OptimizerFactors f = optimizer_factors(s);
+  OptimizerScalars x;
+  x.gradient_scale = static_cast<float>(s.gradient_scale);
+  x.beta1 = static_cast<float>(s.beta1);
+  x.one_minus_beta1 = static_cast<float>(1 - s.beta1);
+  x.beta2 = static_cast<float>(s.beta2);
+  x.one_minus_beta2 = static_cast<float>(1 - s.beta2);
+  x.decay = static_cast<float>(f.decay);
+  x.step_size = static_cast<float>(f.step_size);
+  x.v_scale = static_cast<float>(f.v_scale);
+  x.eps = static_cast<float>(s.eps);
+  x.adaptive = f.adaptive;
+  return x;
+}
+
+OptimizerStep step_of(OptimizerKind kind, int64_t step) {
+  OptimizerStep s;
+  s.kind = kind;
+  s.step = step;
+  s.lr = 3e-2;
+  s.beta1 = 0.9;
+  s.beta2 = 0.95;
+  s.eps = 1e-8;
+  s.weight_decay = 2;
+  s.gradient_scale = 0.37;
+  return s;
+}
+
+struct State {
+  std::vector<float> w, m, v, g;
+  bool operator==(const State&) const = default;
+};
+
+State state_of(size_t n) {
+  const Rng w(8, "w"), m(8, "m"), v(8, "v"), g(8, "g");
+  State s;
+  for (size_t i = 0; i < n; ++i) {
+    s.w.push_back(static_cast<float>(w.normal(i)));
+    s.m.push_back(static_cast<float>(0.1 * m.normal(i)));
+    s.v.push_back(static_cast<float>(std::pow(v.normal(i), 4) * 0.01));
+    s.g.push_back(i % 50 == 7 ? 0.0f : static_cast<float>(g.normal(i)));
+  }
+  return s;
+}
+
+struct Result {
+  State state;
+  std::vector<uint16_t> copy;
+  bool operator==(const Result&) const = default;
+};
+
+/// `offset`: elements from an address aligned to 16 bytes to each array's first, `copy_offset` more
+/// to the copy's. What lies before and after the range must not change.
+Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool copy,
+                 size_t copy_offset = 0) {
+  constexpr float kMark = 1234.5f;
+  const size_t n = s.w.size(), end = offset + n;
+  const auto placed = [&](const std::vector<float>& x) {
+    std::vector<float> all(end + 3, kMark);
+    std::copy(x.begin(), x.end(), all.begin() + static_cast<ptrdiff_t>(offset));
+    return all;
+  };
+  GlobalArray<float> w(placed(s.w)), m(placed(s.m)), v(placed(s.v)), g(placed(s.g));
+  constexpr uint16_t kNarrowMark = 0x1234;
+  GlobalArray<device::bf16> narrow(
+      std::vector<device::bf16>(end + copy_offset + 3, device::bf16{kNarrowMark}));
+  REQUIRE(kernels::optimizer_step(w.data() + offset, m.data() + offset, v.data() + offset,
+                                  copy ? narrow.data() + offset + copy_offset : nullptr,
+                                  g.data() + offset, static_cast<int64_t>(n), scalars_of(step),
+                                  nullptr)
+              .ok());
+  Result r;
+  const auto taken = [&](const GlobalArray<float>& x) {
+    for (size_t i = 0; i < offset; ++i) CHECK(x[i] == kMark);
+    for (size_t i = end; i < end + 3; ++i) CHECK(x[i] == kMark);
+    return std::vector<float>(x.data() + offset, x.data() + end);
+  };
+  r.state = {taken(w), taken(m), taken(v), taken(g)};
+  for (size_t i = 0; i < narrow.size(); ++i) {
+    if (copy && i >= offset + copy_offset && i < end + copy_offset) {
+      r.copy.push_back(narrow[i].bits);
+    } else {
+      CHECK(narrow[i].bits == kNarrowMark);
+    }
+  }
+  return r;
+}
+
+State on_cpu(State s, const OptimizerStep& step) {
+  const auto n = static_cast<int64_t>(s.w.size());
+  const auto tensor = [&](std::vector<float>& x) { return Tensor(x.data(), Dtype::f32, {n}); };
+  make_cpu_backend()->optimizer_step(tensor(s.w), tensor(s.m), tensor(s.v), tensor(s.g), step);
+  return s;
+}
+
+/// Largest error of the step in w, over what fp32 allows.
+double worst_error(const State& before, const State& after, const OptimizerStep& step) {
+  const OptimizerFactors f = optimizer_factors(step);
+  double worst = 0;
+  for (size_t i = 0; i < before.w.size(); ++i) {
+    const double g = before.g[i] * step.gradient_scale;
+    const double m = step.beta1 * before.m[i] + (1 - step.beta1) * g;
+    const double v = step.beta2 * before.v[i] + (1 - step.beta2) * g * g;
+    const double change =
+        f.step_size * (f.adaptive ? m / (std::sqrt(v) * f.v_scale + step.eps) : m);
+    const double w = before.w[i] - f.decay * before.w[i] - change;
+    // Two roundings of w and its like; about eight of the step, of which those of m's terms are
+    // relative to the larger.
+    const double terms = std::abs(before.m[i]) + std::abs(g);
+    const double scale = terms == 0 || m == 0 ? 1 : std::max(1.0, terms / std::abs(m));
+    const double allowed =
+        2 * 0x1p-24 * std::abs(before.w[i]) + 8 * 0x1p-24 * std::abs(change) * scale + 1e-12;
+    const double error = std::abs(after.w[i] - w) / allowed;
+    worst = std::isnan(error) ? INFINITY : std::max(worst, error);
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("the optimizer's pass has the CPU backend's bits and follows fp64") {
+  const State before = state_of(2 * kBlock + 77);
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::radam}) {
+    for (const int64_t t : {int64_t{1}, int64_t{4}, int64_t{5}, int64_t{9}, int64_t{1000}}) {
+      INFO("kind " << static_cast<int>(kind) << " step " << t);
+      const OptimizerStep step = step_of(kind, t);
+      const State after = on_engine(before, step, 0, true).state;
+      CHECK(after == on_cpu(before, step));
+      CHECK(worst_error(before, after, step) < 1);
+    }
+  }
+}
+
+TEST_CASE("the first steps of RAdam are not adaptive, later ones are") {
+  // beta2 = 0.95: rho passes 5 between steps 5 and 6 (Liu et al. 2020, equation 5).
+  CHECK_FALSE(scalars_of(step_of(OptimizerKind::radam, 5)).adaptive);
+  CHECK(scalars_of(step_of(OptimizerKind::radam, 6)).adaptive);
+}
+
+TEST_CASE("any size and any alignment give the same bits, and touch nothing beside the range") {
+  const OptimizerStep step = step_of(OptimizerKind::adamw, 3);
+  for (const size_t n :
+       {size_t{1}, size_t{3}, size_t{4}, size_t{257}, kBlock, kBlock + 1, 3 * kBlock - 2}) {
+    INFO(n);
+    const State before = state_of(n);
+    const Result aligned = on_engine(before, step, 0, true);
+    CHECK(aligned.state == on_cpu(before, step));
+    CHECK(on_engine(before, step, 1, true) == aligned);
+    CHECK(on_engine(before, step, 2, true) == aligned);
+    CHECK(on_engine(before, step, 0, true, 1) == aligned);
+    CHECK(on_engine(before, step, 0, true, 4) == aligned);
+    CHECK(on_engine(before, step, 0, false).state == aligned.state);
+    CHECK(on_engine(before, step, 3, false).state == aligned.state);
+    size_t wrong = 0;
+    for (size_t i = 0; i < n; ++i) wrong += aligned.copy[i] != bf16(aligned.state.w[i]).bits;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a gradient that is not finite reaches its own weight alone") {
+  State before = state_of(20);
+  before.g[6] = NAN;
+  const State after = on_engine(before, step_of(OptimizerKind::adamw, 3), 0, false).state;
+  for (size_t i = 0; i < 20; ++i) CHECK(std::isnan(after.w[i]) == (i == 6));
+}
+
+TEST_CASE("the optimizer's pass has the same bits in every order of threads, warps and blocks") {
+  const State before = state_of(kBlock + 9);
+  const OptimizerStep step = step_of(OptimizerKind::radam, 12);
+  const Result first = on_engine(before, step, 0, true);
+  for (const engine::Options& o : engine::schedules()) {
+    const engine::With with(o);
+    CHECK(on_engine(before, step, 0, true) == first);
+  }
+}
+
+TEST_CASE("the optimizer's pass refuses an empty range and null arrays") {
+  GlobalArray<float> f(16);
+  float* const x = f.data();
+  const OptimizerScalars s = scalars_of(step_of(OptimizerKind::adamw, 1));
+  const auto refused = [&](float* w, float* m, float* v, const float* g, int64_t n) {
+    return kernels::optimizer_step(w, m, v, nullptr, g, n, s, nullptr).code ==
+           device::LaunchStatus::kRefused;
+  };
+  CHECK(refused(x, x + 4, x + 8, x + 12, 0));
+  CHECK(refused(x, x + 4, x + 8, x + 12, -3));
+  CHECK(refused(nullptr, x + 4, x + 8, x + 12, 4));
+  CHECK(refused(x, nullptr, x + 8, x + 12, 4));
+  CHECK(refused(x, x + 4, nullptr, x + 12, 4));
+  CHECK(refused(x, x + 4, x + 8, nullptr, 4));
+}
