@@ -2,6 +2,7 @@
 // the same run. Causal flops: 7 products of 2 D per visible pair of query and key.
 //
 //   build/bench/attention --length 2048 --head-dim 64 --form table
+//   build/bench/attention --isa avx2        (as on a processor without AVX-512)
 
 #include <fmt/format.h>
 
@@ -13,7 +14,7 @@
 
 #include "core/parallel.h"
 #include "core/rng.h"
-#include "ops/cpu/cpu.h"
+#include "isa.h"
 #include "profile.h"
 #include "rates.h"
 
@@ -41,7 +42,7 @@ double median(std::vector<double> x) {
 int main(int argc, char** argv) try {
   CLI::App app{"time of attention alone"};
   int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
-  std::string precision = "fp32", form = "none";
+  std::string precision = "fp32", form = "none", isa = "newest";
   app.add_option("--batch", B, "sequences");
   app.add_option("--length", T, "tokens per sequence");
   app.add_option("--heads", H, "query heads");
@@ -49,13 +50,15 @@ int main(int argc, char** argv) try {
   app.add_option("--head-dim", D, "head dimension");
   app.add_option("--runs", runs, "measured runs, after one warm-up");
   app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
+      ->check(CLI::IsMember({"newest", "avx2"}));
   app.add_option("--form", form, "none, table (a bias by distance), scale, table+scale")
       ->check(CLI::IsMember({"none", "table", "scale", "table+scale"}));
   CLI11_PARSE(app, argc, argv);
   if (K == 0) K = H;
 
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
-  const auto backend = make_cpu_backend();
+  const auto backend = make_backend_for(isa);
   Arena arena;
   Attention a;
   AttentionGradients g;
@@ -106,8 +109,8 @@ int main(int argc, char** argv) try {
   }
   const double rate = std::max(rate_before, matrix_rate(Dtype::f32));
   const double flops = attention_flops(a), f = median(forward), b = median(backward);
-  fmt::print("attention {} form {} B {} T {} H {} K {} D {} threads {}\n", precision, form, B, T, H,
-             K, D, max_threads());
+  fmt::print("attention {} {} form {} B {} T {} H {} K {} D {} threads {}\n", backend->name(),
+             precision, form, B, T, H, K, D, max_threads());
   fmt::print("fp32 rate    {:.1f} GFLOP/s (library, same run)\n", rate * 1e-9);
   fmt::print("forward      {:.2f} ms, {:.1f} %\n", 1e3 * f, 200 * flops / f / rate);
   fmt::print("backward     {:.2f} ms, {:.1f} %\n", 1e3 * b, 500 * flops / b / rate);

@@ -2,6 +2,7 @@
 // model on random tokens, beside the rate of matrix products measured in the same run.
 //
 //   build/bench/step --config configs/gpt2-124m.json --batch 4 --length 256 --precision fp32
+//   build/bench/step --config configs/gpt2-124m.json --isa avx2    (as on one without AVX-512)
 //
 // Prints tokens per second, 6 N D as a share of the matrix rate (N: all parameters but embeddings
 // that are only looked up), and the largest resident set; with --profile where the time goes.
@@ -19,7 +20,7 @@
 #include "config/reader.h"
 #include "core/parallel.h"
 #include "core/rng.h"
-#include "ops/cpu/cpu.h"
+#include "isa.h"
 #include "ops/host_copy.h"
 #include "profile.h"
 #include "rates.h"
@@ -31,7 +32,7 @@ using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
   CLI::App app{"time and memory of a training step"};
-  std::string config_path, precision = "fp32";
+  std::string config_path, precision = "fp32", isa = "newest";
   std::vector<std::string> overrides;
   int64_t B = 4, T = 256, steps = 5;
   bool profile = false;
@@ -41,12 +42,14 @@ int main(int argc, char** argv) try {
   app.add_option("--length", T, "tokens per sequence");
   app.add_option("--steps", steps, "measured steps, after one warm-up step");
   app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
+      ->check(CLI::IsMember({"newest", "avx2"}));
   app.add_flag("--profile", profile, "time per operation, and its share of its own limit");
   CLI11_PARSE(app, argc, argv);
 
   const RunConfig c = read_run_config(config_path, overrides);
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
-  std::unique_ptr<Backend> backend = make_cpu_backend();
+  std::unique_ptr<Backend> backend = make_backend_for(isa);
   ProfiledBackend* profiled = nullptr;
   if (profile) {
     auto timed = std::make_unique<ProfiledBackend>(std::move(backend));
@@ -98,8 +101,8 @@ int main(int argc, char** argv) try {
   const double flops = flops_per_token(c.model, model.parameters(), T);
   const double matrices =
       flops - 6.0 * static_cast<double>(c.model.layers * c.model.width * (T + 1));
-  fmt::print("{} {} B {} T {} threads {} loss {:.4f}\n", c.name, precision, B, T, max_threads(),
-             loss / N);
+  fmt::print("{} {} {} B {} T {} threads {} loss {:.4f}\n", c.name, backend->name(), precision, B,
+             T, max_threads(), loss / N);
   fmt::print("step         {:.1f} ms median, {:.1f} to {:.1f} over {}\n", 1e3 * median,
              1e3 * times.front(), 1e3 * times.back(), times.size());
   fmt::print("tokens/s     {:.1f}\n", N / median);

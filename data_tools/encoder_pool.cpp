@@ -3,25 +3,59 @@
 #include <signal.h>
 
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
 
 namespace bamtrain {
 
+namespace {
+
+/// Blocks all signals on this thread until destruction. Threads started meanwhile never get any:
+/// signals go to the caller's thread, where they end a blocked read.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &former_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t former_;
+};
+
+}  // namespace
+
 EncoderPool::EncoderPool(const Tokenizer& tokenizer, Options options, int threads)
     : tokenizer_(tokenizer), options_(std::move(options)) {
   require(threads >= 1 && tokenizer.bos() >= 0 && (!options_.eos || tokenizer.eos() >= 0),
           "a thread, a BOS, and an EOS where it is asked for");
-  // Signals go to the caller's thread, where they end a blocked read.
-  sigset_t all, former;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &former);
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
-  pthread_sigmask(SIG_SETMASK, &former, nullptr);
+  const auto count = static_cast<size_t>(threads);
+  caches_.resize(count);
+  threads_.reserve(count);
+  const SignalsBlocked blocked;
+  try {
+    for (Tokenizer::Cache& cache : caches_) {
+      threads_.emplace_back([this, &cache] { work(&cache); });
+    }
+  } catch (const std::system_error& e) {
+    close();
+    throw Error(ExitCode::device, "--threads", std::to_string(threads) + " threads",
+                std::string("that one more cannot be started: ") + e.what(), "ask for fewer");
+  } catch (...) {
+    close();
+    throw;
+  }
 }
 
-EncoderPool::~EncoderPool() {
+EncoderPool::~EncoderPool() { close(); }
+
+void EncoderPool::close() {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
@@ -43,8 +77,7 @@ std::future<EncodedBatch> EncoderPool::submit(Batch batch) {
   return result;
 }
 
-void EncoderPool::work() {
-  Tokenizer::Cache cache;
+void EncoderPool::work(Tokenizer::Cache* cache) {
   while (true) {
     Job job;
     {
@@ -54,7 +87,7 @@ void EncoderPool::work() {
       job = std::move(jobs_.front());
       jobs_.pop_front();
     }
-    job(&cache);
+    job(cache);
   }
 }
 

@@ -39,7 +39,8 @@ class EncoderPool {
   };
 
   /// `tokenizer` must outlive the pool. REQUIRES: threads >= 1; the tokenizer has a BOS, and with
-  /// `eos` an EOS.
+  /// `eos` an EOS. Error (ExitCode::device) where the system starts fewer threads; none is left
+  /// then.
   EncoderPool(const Tokenizer& tokenizer, Options options, int threads);
   /// Drops what no thread has begun.
   ~EncoderPool();
@@ -53,14 +54,17 @@ class EncoderPool {
   using Job = std::packaged_task<EncodedBatch(Tokenizer::Cache*)>;
 
   EncodedBatch encode(Batch& batch, Tokenizer::Cache* cache) const;
-  void work();
+  void work(Tokenizer::Cache* cache);
+  /// Drops what no thread has begun and ends the threads.
+  void close();
 
   const Tokenizer& tokenizer_;
   Options options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;  // guarded by mutex_
-  bool closing_ = false;  // guarded by mutex_
+  std::deque<Job> jobs_;                  // guarded by mutex_
+  bool closing_ = false;                  // guarded by mutex_
+  std::vector<Tokenizer::Cache> caches_;  // one per thread
   std::vector<std::thread> threads_;
 };
 

@@ -1,9 +1,10 @@
 #pragma once
-// Threads. Work is cut into pieces whose number and content never depend on the number of threads,
-// so that results do not either.
+// Threads. Work is cut so that results never depend on their number: into pieces that do not, or
+// into such that every result is added up in the same order however it is cut.
 
 #include <omp.h>
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 
@@ -12,22 +13,33 @@ namespace bamtrain {
 inline int max_threads() { return omp_get_max_threads(); }
 inline int thread_index() { return omp_get_thread_num(); }
 
-/// f(i) for i in [0, n), in any order, on all threads. The first exception of any piece is rethrown
-/// on the caller's thread after the loop.
+/// f(i, slot) for i in [0, n), in any order, on all threads. `slot` is for scratch memory: below
+/// min(n, max_threads()), never two of the same at once, and the same thread's as far as there are
+/// that many. The first exception of any piece is rethrown on the caller's thread after the loop.
 template <class F>
-void parallel_for(int64_t n, F&& f) {
+void parallel_for_slots(int64_t n, F&& f) {
   if (n <= 0) return;
   std::exception_ptr failure;
-#pragma omp parallel for schedule(dynamic, 1) if (n > 1)
+  const bool one_per_thread = n >= max_threads();
+  std::atomic<int64_t> taken{0};
+  int64_t slot = -1;
+#pragma omp parallel for schedule(dynamic, 1) firstprivate(slot) if (n > 1)
   for (int64_t i = 0; i < n; ++i) {
+    if (slot < 0) slot = one_per_thread ? thread_index() : taken.fetch_add(1);
     try {
-      f(i);
+      f(i, slot);
     } catch (...) {
 #pragma omp critical(bamtrain_parallel_for)
       if (!failure) failure = std::current_exception();
     }
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+/// f(i) for i in [0, n), likewise.
+template <class F>
+void parallel_for(int64_t n, F&& f) {
+  parallel_for_slots(n, [&f](int64_t i, int64_t) { f(i); });
 }
 
 /// f(begin, end) over [0, n) in pieces of `grain` elements.

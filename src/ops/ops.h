@@ -5,8 +5,8 @@
 // the parameter dtype (f32; f64 in the reference backend). N = B*T rows. Arguments that are written
 // come first. "+=" in a comment means that the result is added to what is there; everything else is
 // overwritten. Inputs and outputs never overlap unless a comment allows it. Operations take no
-// memory: their scratch is registered by plan() before the first step. They return no status: a
-// violated contract is an Error with ExitCode::internal.
+// memory but what a library takes for a product: their scratch is registered by plan() before the
+// first step. They return no status: a violated contract is an Error with ExitCode::internal.
 //
 // Every operation is a pure function of its arguments: the bits do not depend on the number of
 // threads or on what ran before.

@@ -1,5 +1,7 @@
 #include "core/parallel.h"
 
+#include <algorithm>
+#include <atomic>
 #include <stdexcept>
 #include <vector>
 
@@ -22,4 +24,25 @@ TEST_CASE("an exception in a piece reaches the caller") {
                                    if (i == 5) throw std::runtime_error("piece 5");
                                  }),
                     std::runtime_error);
+}
+
+TEST_CASE("slots are few, and no two pieces share one at once") {
+  for (int64_t n : {1, 2, 3, 100}) {
+    const int64_t slots = std::min<int64_t>(n, max_threads());
+    std::vector<std::atomic<int>> users(static_cast<size_t>(slots));
+    std::atomic<int64_t> wrong{0}, pieces{0};
+    parallel_for_slots(n, [&](int64_t, int64_t slot) {
+      ++pieces;
+      if (slot < 0 || slot >= slots) {
+        ++wrong;
+        return;
+      }
+      std::atomic<int>& user = users[static_cast<size_t>(slot)];
+      if (user.fetch_add(1) != 0) ++wrong;
+      for (int again = 0; again < 1000; ++again) wrong += user.load() != 1;
+      user.fetch_sub(1);
+    });
+    CHECK(pieces == n);
+    CHECK(wrong == 0);
+  }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attention_case.h"
 #include "catch.h"
@@ -274,6 +275,33 @@ TEST_CASE("logits of 1e4 give the hard maximum and finite gradients") {
     // times that at worst, and with it the few rows whose two largest logits are that near.
     compare_with_reference(attention(c), Dtype::f32, 1e-2);
     compare_with_reference(attention(c), Dtype::bf16, 1e-2);
+  }
+}
+
+TEST_CASE("a key that is NaN reaches every row that sees it and no other") {
+  AttentionCase c;
+  c.T = 80;
+  c.H = 2;
+  c.window = 17;  // row 79 sees key 63 alone of the first 64
+  const std::vector<int32_t> first = first_keys(c);
+  for (int64_t key : {0, 15, 47, 63, 64}) {
+    Operation op = attention(c);
+    op.inputs["k"].x[static_cast<size_t>(key * c.D + 3)] = std::numeric_limits<double>::quiet_NaN();
+    for (Dtype t : kDtypes) {
+      for (CpuIsa isa : {CpuIsa::avx2, CpuIsa::avx512}) {
+        Machine m(t, isa);
+        const std::vector<double> out = op.forward(m, op.inputs).at("out").x;
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < c.T; ++i) {
+          const bool sees = first[static_cast<size_t>(i)] <= key && key <= i;
+          for (int64_t e = i * c.H * c.D; e < (i + 1) * c.H * c.D; ++e) {
+            wrong += std::isnan(out[static_cast<size_t>(e)]) != sees;
+          }
+        }
+        INFO("key " << key << " in " << name_of(t) << ", " << m.backend().name());
+        CHECK(wrong == 0);
+      }
+    }
   }
 }
 

@@ -1,9 +1,10 @@
-// The program runs on processors older than the newest that it has code for.
+// The programs run on processors older than the newest that it has code for.
 
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "catch.h"
@@ -37,8 +38,8 @@ std::set<std::string> functions_with_avx(const std::string& program) {
     }
   }
   std::free(line);
-  INFO("objdump is part of binutils, which the compiler needs");
-  REQUIRE(lines > 10000);
+  INFO(program << ": objdump is part of binutils, which the compiler needs");
+  REQUIRE(lines > 1000);
   return found;
 }
 
@@ -48,19 +49,26 @@ TEST_CASE("newer instructions stay in the functions that are chosen at run time"
 #if defined(__AVX__)
   WARN("built with -Dnative=true, for this machine only: skipped");
 #elif defined(__x86_64__)
-  const char* build = std::getenv("BAMTRAIN_BUILD");
-  const auto functions = functions_with_avx(std::string(build ? build : "build") + "/src/bamtrain");
-  int chosen = 0;
-  for (const std::string& name : functions) {
-    // Copies for one caller are local to their file: nothing is merged with them.
-    if (name.find("[clone .constprop") != std::string::npos) continue;
-    const bool inside = name.find("bamtrain::v3::") != std::string::npos ||
-                        name.find("bamtrain::v4::") != std::string::npos;
-    INFO("compiled for new processors, merged with what all run: " << name);
-    CHECK(inside);
-    chosen += inside;
+  const char* list = std::getenv("BAMTRAIN_PROGRAMS");
+  if (!list) {
+    WARN("BAMTRAIN_PROGRAMS names no programs: skipped; run by meson test");
+    return;
   }
-  CHECK(chosen > 20);
+  std::istringstream programs(list);
+  std::string program;
+  int chosen_in_all = 0;
+  while (std::getline(programs, program, ':')) {
+    for (const std::string& name : functions_with_avx(program)) {
+      // Copies for one caller are local to their file: nothing is merged with them.
+      if (name.find("[clone .constprop") != std::string::npos) continue;
+      const bool inside = name.find("bamtrain::v3::") != std::string::npos ||
+                          name.find("bamtrain::v4::") != std::string::npos;
+      INFO(program << ": compiled for new processors, merged with what all run: " << name);
+      CHECK(inside);
+      chosen_in_all += inside;
+    }
+  }
+  CHECK(chosen_in_all > 20);
 #else
   WARN("one instruction set on this processor: skipped");
 #endif

@@ -1,32 +1,63 @@
-#include "ops/cpu/simd.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 
 #include "catch.h"
+#include "simd_set.h"
 
 namespace bamtrain {
+
+#if defined(BAMTRAIN_ONLY_ISA)
+namespace BAMTRAIN_ONLY_ISA {
+extern const testing::SimdSet kSimdSet;
+}
+#else
+namespace v3 {
+extern const testing::SimdSet kSimdSet;
+}
+namespace v4 {
+extern const testing::SimdSet kSimdSet;
+}
+#endif
+
+namespace testing {
+
+std::vector<SimdSet> simd_sets() {
+#if defined(BAMTRAIN_ONLY_ISA)
+  return {BAMTRAIN_ONLY_ISA::kSimdSet};
+#else
+  std::vector<SimdSet> sets;
+  if (__builtin_cpu_supports("x86-64-v3")) sets.push_back(v3::kSimdSet);
+  if (__builtin_cpu_supports("x86-64-v4")) sets.push_back(v4::kSimdSet);
+  if (sets.size() < 2) WARN("this processor runs " << sets.size() << " of 2 instruction sets");
+  return sets;
+#endif
+}
+
 namespace {
 
-float exp_of(float x) {
-  float out[simd::kWidth];
-  simd::store(out, simd::exp(simd::splat(x)));
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+float exp_of(const SimdSet& set, float x) {
+  const std::vector<float> in(static_cast<size_t>(set.width), x);
+  std::vector<float> out(in.size());
+  set.exp(out.data(), in.data());
   return out[0];
 }
 
 /// The largest relative error over every `stride`-th float between two of one sign.
-double largest_error(float from, float to, uint32_t stride) {
+double largest_error(const SimdSet& set, float from, float to, uint32_t stride) {
   const uint32_t end = std::bit_cast<uint32_t>(to);
+  std::vector<float> x(static_cast<size_t>(set.width)), y(x.size());
   double worst = 0;
   for (uint32_t bits = std::bit_cast<uint32_t>(from); bits <= end;) {
-    float x[simd::kWidth], y[simd::kWidth];
-    for (int i = 0; i < simd::kWidth; ++i, bits += stride) {
-      x[i] = std::bit_cast<float>(bits <= end ? bits : end);
+    for (float& argument : x) {
+      argument = std::bit_cast<float>(std::min(bits, end));
+      bits += stride;
     }
-    simd::store(y, simd::exp(simd::load(x)));
-    for (int i = 0; i < simd::kWidth; ++i) {
+    set.exp(y.data(), x.data());
+    for (size_t i = 0; i < x.size(); ++i) {
       const double truth = std::exp(static_cast<double>(x[i]));
       worst = std::max(worst, std::abs(static_cast<double>(y[i]) - truth) / truth);
     }
@@ -35,47 +66,69 @@ double largest_error(float from, float to, uint32_t stride) {
 }
 
 TEST_CASE("the vector exponential is within 2e-7 of the exact one over its whole range") {
-  CHECK(largest_error(0.0f, 88.0f, 499) < 2e-7);
-  CHECK(largest_error(-0.0f, -87.0f, 499) < 2e-7);
+  for (const SimdSet& set : simd_sets()) {
+    INFO(set.name);
+    CHECK(largest_error(set, 0.0f, 88.0f, 499) < 2e-7);
+    CHECK(largest_error(set, -0.0f, -87.0f, 499) < 2e-7);
+  }
 }
 
 TEST_CASE("the vector exponential at the ends of its range") {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  CHECK(exp_of(0) == 1);
-  for (float x : {-87.5f, -1e4f, -std::numeric_limits<float>::max(), -kInfinity}) {
-    CHECK(exp_of(x) >= std::numeric_limits<float>::min());
-    CHECK(exp_of(x) < 1.7e-38f);
+  for (const SimdSet& set : simd_sets()) {
+    INFO(set.name);
+    CHECK(exp_of(set, 0) == 1);
+    for (float x : {-87.5f, -1e4f, -std::numeric_limits<float>::max(), -kInfinity}) {
+      CHECK(exp_of(set, x) >= std::numeric_limits<float>::min());
+      CHECK(exp_of(set, x) < 1.7e-38f);
+    }
+    for (float x : {88.5f, 1e4f, std::numeric_limits<float>::max(), kInfinity}) {
+      CHECK(exp_of(set, x) == exp_of(set, 88));
+    }
   }
-  for (float x : {88.5f, 1e4f, std::numeric_limits<float>::max(), kInfinity}) {
-    CHECK(exp_of(x) == exp_of(88));
+}
+
+TEST_CASE("the vector exponential of NaN is NaN, whatever the payload") {
+  for (const SimdSet& set : simd_sets()) {
+    for (uint32_t sign : {0u, 0x80000000u}) {
+      for (uint32_t payload : {0x400000u, 0x400001u, 0x4000FFu, 0x400100u, 0x7FFFFFu, 0x400080u,
+                               0x40007Fu, 0x4001FEu, 0x000001u, 0x2AAAAAu}) {
+        const uint32_t bits = sign | 0x7F800000u | payload;
+        INFO(set.name << ", bits " << std::hex << bits);
+        CHECK(std::isnan(exp_of(set, std::bit_cast<float>(bits))));
+      }
+    }
   }
-  CHECK(std::isnan(exp_of(std::numeric_limits<float>::quiet_NaN())));
-  CHECK(std::isnan(exp_of(-std::numeric_limits<float>::quiet_NaN())));
 }
 
 TEST_CASE("partial loads and stores touch the elements they name") {
-  for (int64_t n = 0; n < simd::kWidth; ++n) {
-    float in[simd::kWidth], out[simd::kWidth];
-    for (int i = 0; i < simd::kWidth; ++i) {
-      in[i] = static_cast<float>(i + 1);
-      out[i] = -1;
-    }
-    float all[simd::kWidth];
-    simd::store(all, simd::load_partial(in, n));
-    simd::store_partial(out, simd::load(in), n);
-    for (int i = 0; i < simd::kWidth; ++i) {
-      CHECK(all[i] == (i < n ? in[i] : 0));
-      CHECK(out[i] == (i < n ? in[i] : -1));
+  for (const SimdSet& set : simd_sets()) {
+    const auto width = static_cast<size_t>(set.width);
+    for (size_t n = 0; n < width; ++n) {
+      INFO(set.name << ", " << n << " elements");
+      std::vector<float> in(width), loaded(width), stored(width, -1.0f);
+      for (size_t i = 0; i < width; ++i) in[i] = static_cast<float>(i + 1);
+      set.load_partial(loaded.data(), in.data(), static_cast<int64_t>(n));
+      set.store_partial(stored.data(), in.data(), static_cast<int64_t>(n));
+      for (size_t i = 0; i < width; ++i) {
+        CHECK(loaded[i] == (i < n ? in[i] : 0));
+        CHECK(stored[i] == (i < n ? in[i] : -1));
+      }
     }
   }
 }
 
 TEST_CASE("sums and maxima over lanes") {
-  float x[simd::kWidth];
-  for (int i = 0; i < simd::kWidth; ++i) x[i] = static_cast<float>((i * 7) % simd::kWidth - 20);
-  CHECK(simd::sum(simd::load(x)) == 15 * 16 / 2 - 20 * 16);
-  CHECK(simd::maximum(simd::load(x)) == -5);
+  for (const SimdSet& set : simd_sets()) {
+    INFO(set.name);
+    const int n = set.width;
+    std::vector<float> x(static_cast<size_t>(n));
+    // 7 is prime to every width: a permutation of 0, ..., n - 1, less 20.
+    for (int i = 0; i < n; ++i) x[static_cast<size_t>(i)] = static_cast<float>((i * 7) % n - 20);
+    CHECK(set.sum(x.data()) == static_cast<float>(n * (n - 1) / 2 - 20 * n));
+    CHECK(set.maximum(x.data()) == static_cast<float>(n - 1 - 20));
+  }
 }
 
 }  // namespace
+}  // namespace testing
 }  // namespace bamtrain

@@ -36,6 +36,11 @@ TEST_CASE("every operation gives the same bits with 1, 2, 3 and 4 threads") {
       c.scale = scale;
       c.documents = true;
       CHECK(same_for_any_threads(attention(c), t));
+      // One key head: parts of it become tasks as soon as there is a second thread.
+      c.B = c.K = 1;
+      c.T = 400;
+      c.documents = false;
+      CHECK(same_for_any_threads(attention(c), t));
     }
   }
 }

@@ -12,11 +12,12 @@
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 
-/// Scratch of one thread, sized by plan for the longest sequence.
+/// Sized by plan for the longest sequence.
 struct AttentionScratch {
-  Tensor packed;  // (threads, floats) f32
-  Tensor dtable;  // (B, H, padded T) f32, reversed partial tables; only with backward
+  Tensor packed;  // (slots, floats) f32: as many as tasks can run at once
+  Tensor dtable;  // (B, H, parts of T, padded T) f32, reversed partial tables; only with backward
   void plan(Arena& arena, const WorkspaceShape& w);
+  float* of_slot(int64_t slot) const;
 };
 
 void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const AttentionScratch& s);

@@ -22,7 +22,7 @@ constexpr int64_t kQ = 64;                 // queries per tile
 constexpr int64_t kK = 64;                 // keys per tile
 constexpr int64_t kV = kK / simd::kWidth;  // vectors per row of a tile
 // Rows of a logit tile carry one vector of zeros on either side, so that a diagonal can be read as
-// sixteen neighbouring lanes without a test for the tile's edge.
+// one vector of neighbouring lanes without a test for the tile's edge.
 constexpr int64_t kMargin = simd::kWidth;
 constexpr int64_t kStride = kK + 2 * kMargin;
 constexpr int64_t kTile = kQ * kStride;
@@ -32,6 +32,20 @@ inline int64_t padded_keys(int64_t T) { return ceil_div(T, kK) * kK; }
 /// A reversed table: entry (T - 1 - d), so that a row's biases ascend with the key; margins keep
 /// loads past either end inside.
 inline int64_t table_length(int64_t T) { return padded_keys(T) + 2 * kK; }
+
+/// Hands out pieces of one task's scratch.
+class Pieces {
+ public:
+  explicit Pieces(float* memory) : next_(memory) {}
+  float* take(int64_t floats) {
+    float* p = next_;
+    next_ += padded(floats);
+    return p;
+  }
+
+ private:
+  float* next_;
+};
 
 enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
 
@@ -67,15 +81,17 @@ inline void unpack_rows(const Tensor& x, int64_t b, int64_t h, int64_t begin, in
   }
 }
 
-/// Packed rows (T, Dp) to one transposed block (D, kK) per key tile; keys past T are zero.
-inline void transpose_tiles(float* out, const float* rows, int64_t T, int64_t D, int64_t Dp) {
-  for (int64_t j0 = 0; j0 < T; j0 += kK) {
-    const int64_t n = std::min(kK, T - j0);
+/// Packed rows [begin, end) of (T, Dp) to one transposed block (D, kK) per key tile; keys past
+/// `end` are zero. REQUIRES: `begin` is the first key of a tile.
+inline void transpose_tiles(float* out, const float* rows, int64_t begin, int64_t end, int64_t D,
+                            int64_t Dp) {
+  for (int64_t j0 = begin; j0 < end; j0 += kK) {
+    float* block = out + j0 * D;
+    const int64_t n = std::min(kK, end - j0);
     for (int64_t d = 0; d < D; ++d) {
-      for (int64_t j = 0; j < n; ++j) out[d * kK + j] = rows[(j0 + j) * Dp + d];
-      for (int64_t j = n; j < kK; ++j) out[d * kK + j] = 0;
+      for (int64_t j = 0; j < n; ++j) block[d * kK + j] = rows[(j0 + j) * Dp + d];
+      for (int64_t j = n; j < kK; ++j) block[d * kK + j] = 0;
     }
-    out += D * kK;
   }
 }
 

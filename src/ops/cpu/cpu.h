@@ -10,9 +10,9 @@ namespace bamtrain {
 
 enum class CpuIsa { avx2, avx512 };
 
-/// The backend for the newest instruction set that the processor has and `most` allows; on others
-/// than x86-64 there is one only. Error (ExitCode::device) where the processor lacks AVX2.
-/// Bits depend on the instruction set.
+/// The backend for the newest instruction set that the processor has and `most` allows; there is
+/// one only on others than x86-64, and in a build with -Dnative=true. Error (ExitCode::device)
+/// where the processor is older than x86-64-v3. Bits depend on the instruction set.
 std::unique_ptr<Backend> make_cpu_backend(CpuIsa most = CpuIsa::avx512);
 
 }  // namespace bamtrain

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <dnnl.hpp>
 #include <map>
-#include <tuple>
-#include <unordered_map>
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "core/checked.h"
@@ -15,6 +15,9 @@
 namespace bamtrain {
 
 namespace {
+
+constexpr const char* kMemoryRemedy =
+    "lower train.micro_batch or OMP_NUM_THREADS, or allow the program more memory";
 
 const dnnl::engine& engine() {
   static const dnnl::engine e(dnnl::engine::kind::cpu, 0);
@@ -43,11 +46,11 @@ struct Shape {
 
 struct Primitive {
   dnnl::memory::desc a, b, c, bias, scratch;
+  bool has_bias = false;
   dnnl::matmul kernel;
 };
 
-/// Error (ExitCode::device) where oneDNN has no such product for this processor.
-Primitive compile(const Shape& s) try {
+Primitive compile(const Shape& s) {
   using dnnl::memory;
   // oneDNN 3 ignores the stride between elements of a matrix's only column.
   require(
@@ -80,16 +83,14 @@ Primitive compile(const Shape& s) try {
   const dnnl::matmul::primitive_desc descriptor(operation, attributes, engine());
 #endif
   p.scratch = descriptor.scratchpad_desc();
+  p.has_bias = s.bias;
   p.kernel = dnnl::matmul(descriptor);
   return p;
-} catch (const dnnl::error& e) {
-  throw Error(ExitCode::device, "matrix product",
-              std::string("a processor on which oneDNN multiplies ") + name_of(s.in) +
-                  (s.in == Dtype::bf16 ? " (AVX-512)" : ""),
-              e.what(), s.in == Dtype::bf16 ? "set train.precision to fp32" : "");
 }
 
-/// oneDNN looks at the number of threads when it compiles; a tile is compiled for one.
+/// oneDNN asks for the number of threads when it compiles and when it executes; a tile is one
+/// thread's in both. Being inside a parallel region does not tell it so: where OpenMP gave the
+/// region one thread only (OMP_THREAD_LIMIT, OMP_DYNAMIC), omp_in_parallel() is false.
 class OneThread {
  public:
   OneThread() : threads_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -119,20 +120,73 @@ size_t scratch_lines(const Primitive& p) {
   return (p.scratch.get_size() + sizeof(Line) - 1) / sizeof(Line);
 }
 
-/// REQUIRES: `scratch` holds scratch_lines(p) and no other thread uses it.
-void execute(const Primitive& p, void* c, void* a, void* b, const float* bias, Scratch& scratch) {
-  std::unordered_map<int, dnnl::memory> arguments = {
-      {DNNL_ARG_SRC, dnnl::memory(p.a, engine(), a)},
-      {DNNL_ARG_WEIGHTS, dnnl::memory(p.b, engine(), b)},
-      {DNNL_ARG_DST, dnnl::memory(p.c, engine(), c)}};
-  if (scratch_lines(p) > 0) {
-    arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(p.scratch, engine(), scratch.data()));
+/// The operands of a compiled product, for one thread. They are made once, without data: what an
+/// execution changes is where the data lies.
+class Call {
+ public:
+  explicit Call(const Primitive& p)
+      : kernel_(p.kernel),
+        a_(p.a, engine(), DNNL_MEMORY_NONE),
+        b_(p.b, engine(), DNNL_MEMORY_NONE),
+        c_(p.c, engine(), DNNL_MEMORY_NONE),
+        scratch_lines_(scratch_lines(p)) {
+    arguments_ = {{DNNL_ARG_SRC, a_.get()}, {DNNL_ARG_WEIGHTS, b_.get()}, {DNNL_ARG_DST, c_.get()}};
+    if (scratch_lines_ > 0) {
+      scratch_ = dnnl::memory(p.scratch, engine(), DNNL_MEMORY_NONE);
+      arguments_.push_back({DNNL_ARG_SCRATCHPAD, scratch_.get()});
+    }
+    if (p.has_bias) {
+      bias_ = dnnl::memory(p.bias, engine(), DNNL_MEMORY_NONE);
+      arguments_.push_back({DNNL_ARG_BIAS, bias_.get()});
+    }
   }
-  if (bias) {
-    arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(p.bias, engine(), const_cast<float*>(bias)));
+
+  /// `scratch` grows to what the product needs. REQUIRES: no other thread uses it.
+  void execute(void* c, void* a, void* b, const float* bias, Scratch& scratch) {
+    if (scratch.size() < scratch_lines_) scratch.resize(scratch_lines_);
+    a_.set_data_handle(a);
+    b_.set_data_handle(b);
+    c_.set_data_handle(c);
+    if (bias_) bias_.set_data_handle(const_cast<float*>(bias));
+    if (scratch_) scratch_.set_data_handle(scratch.data());
+    // In C: the C++ interface takes a map, which it turns into this list on every call.
+    dnnl::error::wrap_c_api(
+        dnnl_primitive_execute(kernel_.get(), stream().get(), static_cast<int>(arguments_.size()),
+                               arguments_.data()),
+        "execution of a matrix product");
+    stream().wait();
   }
-  p.kernel.execute(stream(), arguments);
-  stream().wait();
+
+ private:
+  dnnl::matmul kernel_;
+  dnnl::memory a_, b_, c_, bias_, scratch_;  // the last two where there are such
+  size_t scratch_lines_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+Error refused(const Shape& s, const dnnl::error& e) {
+  const std::string found = std::string("oneDNN: ") + e.what();
+  if (e.status == dnnl_unimplemented) {
+    return Error(ExitCode::device, "matrix product",
+                 std::string("a processor on which oneDNN multiplies ") + name_of(s.in) +
+                     (s.in == Dtype::bf16 ? " (AVX-512)" : ""),
+                 found, s.in == Dtype::bf16 ? "set train.precision to fp32" : "");
+  }
+  return Error(ExitCode::device, "matrix product",
+               std::to_string(s.M) + " x " + std::to_string(s.N) + " elements from sums of " +
+                   std::to_string(s.K),
+               found, e.status == dnnl_out_of_memory ? kMemoryRemedy : "");
+}
+
+/// f(), with what oneDNN or the system refuses as an Error (ExitCode::device).
+template <class F>
+void run_or_explain(const Shape& s, F&& f) try {
+  f();
+} catch (const dnnl::error& e) {
+  throw refused(s, e);
+} catch (const std::bad_alloc&) {
+  throw Error(ExitCode::device, "matrix product", "memory for oneDNN",
+              "an allocation the system refused", kMemoryRemedy);
 }
 
 /// Tile sizes by shape alone: large enough for oneDNN to be near its peak, small enough that there
@@ -159,23 +213,29 @@ void* element(const Matrix& x, int64_t row, int64_t column) {
 }  // namespace
 
 struct Matmul::Cache {
-  std::map<Shape, Primitive> primitives;
+  struct Product {
+    Primitive primitive;
+    std::vector<std::unique_ptr<Call>> calls;  // one per thread, made when it first needs it
+  };
+  std::map<Shape, Product> products;
   std::vector<Scratch> scratch;  // one per thread
-  size_t lines = 0;              // the most that any primitive needs
 
-  const Primitive& get(const Shape& s) {
-    auto it = primitives.find(s);
-    if (it == primitives.end()) {
+  /// REQUIRES: outside parallel regions.
+  Product& get(const Shape& s) {
+    auto it = products.find(s);
+    if (it == products.end()) {
       const OneThread one;
-      it = primitives.emplace(s, compile(s)).first;
-      lines = std::max(lines, scratch_lines(it->second));
+      it = products.emplace(s, Product{compile(s), {}}).first;
     }
+    const auto threads = static_cast<size_t>(max_threads());
+    if (it->second.calls.size() < threads) it->second.calls.resize(threads);
+    if (scratch.size() < threads) scratch.resize(threads);
     return it->second;
   }
 
-  void reserve_scratch() {
-    scratch.resize(std::max(scratch.size(), static_cast<size_t>(max_threads())));
-    for (Scratch& s : scratch) s.resize(std::max(s.size(), lines));
+  Call& call(Product& p, size_t thread) {
+    if (!p.calls[thread]) p.calls[thread] = std::make_unique<Call>(p.primitive);
+    return *p.calls[thread];
   }
 };
 
@@ -188,32 +248,36 @@ void Matmul::run(const Matrix& c, const Matrix& a, const Matrix& b, const float*
   if (whole.M == 0 || whole.N == 0) return;
   const auto [m, n] = tile_sizes(whole.M, whole.N);
   const int64_t rows = ceil_div(whole.M, m), columns = ceil_div(whole.N, n);
-  // Compiled before the parallel region: [last row of tiles][last column of tiles].
-  const Primitive* kernels[2][2];
-  for (int last_row = 0; last_row < 2; ++last_row) {
-    for (int last_column = 0; last_column < 2; ++last_column) {
-      Shape tile = whole;
-      tile.M = last_row ? whole.M - (rows - 1) * m : m;
-      tile.N = last_column ? whole.N - (columns - 1) * n : n;
-      kernels[last_row][last_column] = &cache_->get(tile);
+  run_or_explain(whole, [&] {
+    // Compiled before the parallel region: [last row of tiles][last column of tiles].
+    Cache::Product* products[2][2];
+    for (int last_row = 0; last_row < 2; ++last_row) {
+      for (int last_column = 0; last_column < 2; ++last_column) {
+        Shape tile = whole;
+        tile.M = last_row ? whole.M - (rows - 1) * m : m;
+        tile.N = last_column ? whole.N - (columns - 1) * n : n;
+        products[last_row][last_column] = &cache_->get(tile);
+      }
     }
-  }
-  cache_->reserve_scratch();
-  // A parallel region even for one tile: inside it oneDNN stays on the calling thread.
-#pragma omp parallel for schedule(dynamic, 1)
-  for (int64_t tile = 0; tile < rows * columns; ++tile) {
-    // Neighbouring tiles share their columns of B, the operand that a product of tall A rereads.
-    const int64_t i = tile % rows, j = tile / rows;
-    execute(*kernels[i == rows - 1][j == columns - 1], element(c, i * m, j * n),
-            element(a, i * m, 0), element(b, 0, j * n), bias ? bias + j * n : nullptr,
-            cache_->scratch[static_cast<size_t>(thread_index())]);
-  }
+    parallel_for(rows * columns, [&](int64_t tile) {
+      // Neighbouring tiles share their columns of B, the operand that a product of tall A rereads.
+      const int64_t i = tile % rows, j = tile / rows;
+      const auto thread = static_cast<size_t>(thread_index());
+      const OneThread one;
+      cache_->call(*products[i == rows - 1][j == columns - 1], thread)
+          .execute(element(c, i * m, j * n), element(a, i * m, 0), element(b, 0, j * n),
+                   bias ? bias + j * n : nullptr, cache_->scratch[thread]);
+    });
+  });
 }
 
 void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
-  const Primitive p = compile(shape_of(c, a, b, false, false));
-  Scratch scratch(scratch_lines(p));
-  execute(p, c.data, a.data, b.data, nullptr, scratch);
+  const Shape s = shape_of(c, a, b, false, false);
+  run_or_explain(s, [&] {
+    Call call(compile(s));
+    Scratch scratch;
+    call.execute(c.data, a.data, b.data, nullptr, scratch);
+  });
 }
 
 }  // namespace bamtrain

@@ -13,7 +13,9 @@
 namespace bamtrain {
 
 /// C = A B (+ bias over columns), or C += A B. Same dtype f32 or bf16 for A and B; C f32 or bf16;
-/// bias f32 or null. Products are accumulated in fp32 within one oneDNN call.
+/// bias f32 or null. Products are accumulated in fp32 within one oneDNN call. Error
+/// (ExitCode::device) where oneDNN or the system refuses one. A thread takes memory at the first
+/// product of a shape; afterwards only oneDNN does, a few small pieces per tile.
 class Matmul {
  public:
   Matmul();

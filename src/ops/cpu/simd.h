@@ -1,6 +1,6 @@
 #pragma once
-// Sixteen floats at a time, written with the compiler's vector types: one AVX-512 register, or two
-// AVX registers where there is no AVX-512.
+// One register of floats at a time, written with the compiler's vector types. Wider vectors than
+// the registers of the target are no way out: g++ 12 takes them apart through memory.
 
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,15 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace simd {
 
-constexpr int kWidth = 16;
+#if defined(__AVX512F__)
+constexpr int kWidth = 16, kRegisters = 32;
+#elif defined(__AVX__)
+constexpr int kWidth = 8, kRegisters = 16;
+#elif defined(__aarch64__)
+constexpr int kWidth = 4, kRegisters = 32;
+#else
+constexpr int kWidth = 4, kRegisters = 16;
+#endif
 typedef float Vec __attribute__((vector_size(4 * kWidth)));
 typedef int32_t IVec __attribute__((vector_size(4 * kWidth)));
 typedef uint32_t UVec __attribute__((vector_size(4 * kWidth)));
@@ -55,11 +63,16 @@ inline void store_partial(T* p, Vec v, int64_t n) {
   std::memcpy(static_cast<void*>(p), buffer, static_cast<size_t>(n) * sizeof(T));
 }
 
+/// The larger of each pair; b where either is NaN.
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
-inline Vec min(Vec a, Vec b) { return a < b ? a : b; }
 
-/// 0, 1, ..., 15.
-inline IVec lanes() { return IVec{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
+/// 0, 1, ..., kWidth - 1.
+inline IVec lanes() {
+  constexpr int32_t kLanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  IVec v;
+  std::memcpy(&v, kLanes, sizeof v);
+  return v;
+}
 
 /// The sum of all lanes in a fixed order (halves, quarters, ...).
 inline float sum(Vec v) {
@@ -70,6 +83,7 @@ inline float sum(Vec v) {
   }
   return x[0];
 }
+/// The largest lane of those that are not NaN, or NaN.
 inline float maximum(Vec v) {
   float x[kWidth];
   store(x, v);
@@ -96,8 +110,8 @@ inline Vec exp(Vec x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  const IVec exponent = reinterpret_cast<IVec>(shifted) << 23;
-  return reinterpret_cast<Vec>(reinterpret_cast<IVec>(p) + exponent);
+  // A product with 2^n, exact, where adding to the exponent bits would turn some NaN into numbers.
+  return p * reinterpret_cast<Vec>((reinterpret_cast<IVec>(shifted) << 23) + (127 << 23));
 }
 
 inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }

@@ -40,8 +40,13 @@ inline void block(int64_t K, Operand a, const float* b, int64_t ldb, float* c, i
   }
 }
 
-/// Rows per block that fill the registers: 24 accumulators of 32.
-constexpr int rows_per_block(int NV) { return NV == 4 ? 6 : NV == 3 ? 8 : 12; }
+/// The widest block in vectors, and rows per block that fill the registers: 24 accumulators of 32
+/// registers, 12 of 16.
+constexpr int kVectors = simd::kRegisters == 32 ? 4 : 2;
+constexpr int rows_per_block(int NV) {
+  if (simd::kRegisters == 16) return NV == 2 ? 6 : 12;
+  return NV == 4 ? 6 : NV == 3 ? 8 : 12;
+}
 
 template <int NV, bool kAccumulate, int... R>
 inline void rest(std::integer_sequence<int, R...>, int64_t rows, int64_t K, Operand a,
@@ -70,19 +75,19 @@ template <bool kAccumulate>
 inline void product(int64_t M, int64_t N, int64_t K, Operand a, const float* b, int64_t ldb,
                     float* c, int64_t ldc) {
   for (int64_t n = 0; n < N;) {
-    const int64_t vectors = std::min<int64_t>(4, (N - n) / simd::kWidth);
+    const int64_t vectors = std::min<int64_t>(kVectors, (N - n) / simd::kWidth);
     switch (vectors) {
-      case 4:
-        columns<4, kAccumulate>(M, K, a, b + n, ldb, c + n, ldc);
-        break;
-      case 3:
-        columns<3, kAccumulate>(M, K, a, b + n, ldb, c + n, ldc);
+      case 1:
+        columns<1, kAccumulate>(M, K, a, b + n, ldb, c + n, ldc);
         break;
       case 2:
         columns<2, kAccumulate>(M, K, a, b + n, ldb, c + n, ldc);
         break;
+      case 3:
+        columns<std::min(3, kVectors), kAccumulate>(M, K, a, b + n, ldb, c + n, ldc);
+        break;
       default:
-        columns<1, kAccumulate>(M, K, a, b + n, ldb, c + n, ldc);
+        columns<kVectors, kAccumulate>(M, K, a, b + n, ldb, c + n, ldc);
         break;
     }
     n += vectors * simd::kWidth;

@@ -1,0 +1,17 @@
+#pragma once
+// Figures of older processors on newer ones.
+
+#include <memory>
+#include <string>
+
+#include "ops/ops.h"
+
+namespace bamtrain::bench {
+
+/// The backend for "newest" (what the processor has) or "avx2". The latter keeps oneDNN at AVX2
+/// too, so that rates of its products are those of such a processor at this one's clock. REQUIRES:
+/// no matrix product before the call. Error (ExitCode::device) where oneDNN cannot be kept there,
+/// and in a build for one instruction set alone.
+std::unique_ptr<Backend> make_backend_for(const std::string& isa);
+
+}  // namespace bamtrain::bench

@@ -1,0 +1,261 @@
+#include "core/parallel.h"
+#include "ops/cpu/attention.h"
+#include "ops/cpu/attention_tasks.h"
+#include "ops/cpu/attention_tiles.h"
+#include "ops/cpu/rows.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+
+using namespace tiles;
+using rows::dispatch_activation;
+
+namespace {
+
+/// Reads the content scores in `p` and dP in `dz`; leaves p and ds = t dz there, and adds to dt.
+/// db (dz, or ds with ScaleMode::both) is what the table receives; where it differs from ds, the
+/// diagonals are summed before the factor t is applied (see backward_part).
+template <bool kTable, ScaleMode kScale>
+void softmax_adjoint(float* p, float* dz, float* dt, const float* table, const float* t,
+                     const float* lse, const float* D_i, const int32_t* first, int64_t T,
+                     int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
+  for (int64_t i = i0; i < i1; ++i) {
+    float* p_row = p + (i - i0) * kStride + kMargin;
+    float* dz_row = dz + (i - i0) * kStride + kMargin;
+    const float* bias = kTable ? table + table_offset(T, i, j0) : nullptr;
+    const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
+    const bool one = first[i] == i;  // one visible key: p = 1 and dz = 0 exactly
+    const float alone = one ? 0.0f : 1.0f;
+    Vec dscale{};
+    for (int64_t v = 0; v < kV; ++v) {
+      const int64_t j = v * simd::kWidth;
+      const Vec s = simd::load(p_row + j);
+      const Vec z = logits<kTable, kScale>(s, kTable ? bias + j : nullptr, scale);
+      Vec prob = simd::exp(z - lse[i]);
+      if (!all_visible) {
+        prob = visible(j0 + j, first[i], i) ? (one ? simd::splat(1.0f) : prob) : Vec{};
+      }
+      Vec d = prob * (simd::load(dz_row + j) - D_i[i]) * alone;
+      if constexpr (kScale == ScaleMode::content) dscale += d * s;
+      if constexpr (kScale == ScaleMode::both) {
+        dscale += d * (kTable ? s + simd::load(bias + j) : s);
+        d *= scale;
+      }
+      simd::store(p_row + j, prob);
+      simd::store(dz_row + j, d);
+    }
+    if constexpr (kScale != ScaleMode::none) dt[i] += simd::sum(dscale);
+  }
+}
+
+/// Adds the diagonals of one tile to the reversed table: lane n of the tile's 2 kK - 1 distances is
+/// the sum over rows r of element (r, n - (kQ - 1) + r).
+void add_diagonals(float* dtable, const float* dz, int64_t rows, int64_t T, int64_t i0,
+                   int64_t j0) {
+  float* out = dtable + table_offset(T, i0 + kQ - 1, j0);
+  for (int64_t n0 = 0; n0 < kQ + kK; n0 += simd::kWidth) {
+    const int64_t from = std::max<int64_t>(0, kQ - 1 - n0 - (simd::kWidth - 1));
+    const int64_t to = std::min<int64_t>(rows, kQ - 1 - n0 + kK);
+    Vec sum{};
+    for (int64_t r = from; r < to; ++r) {
+      sum += simd::load(dz + r * kStride + kMargin + n0 - (kQ - 1) + r);
+    }
+    simd::store(out + n0, simd::load(out + n0) + sum);
+  }
+}
+
+/// One task of the backward pass: the query heads in `heads`, which read one key head, and the
+/// tiles of `queries` by `keys`. `for_keys` writes dk and dv and needs all queries that see the
+/// keys, `for_queries` writes dq, dscale and the partial tables and needs all keys that the queries
+/// see.
+struct Part {
+  int64_t b = 0;
+  Span heads, queries, keys;
+  bool for_keys = true, for_queries = true;
+};
+
+/// D_i = <dout_i, out_i> for the rows in `queries`; dout is packed.
+template <class A>
+void row_products(float* D_i, const float* d_o, float* o_tile, const Tensor& out, int64_t b,
+                  int64_t h, Span queries, int64_t Dp) {
+  for (int64_t i0 = queries.begin; i0 < queries.end; i0 += kQ) {
+    const int64_t i1 = std::min(i0 + kQ, queries.end);
+    pack_rows<A>(o_tile, out, b, h, i0, i1, Dp, 1);
+    for (int64_t i = i0; i < i1; ++i) {
+      Vec sum{};
+      for (int64_t c = 0; c < Dp; c += simd::kWidth) {
+        sum += simd::load(d_o + i * Dp + c) * simd::load(o_tile + (i - i0) * Dp + c);
+      }
+      D_i[i] = simd::sum(sum);
+    }
+  }
+}
+
+/// dtable of one head and one part of the queries.
+float* partial_table(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
+                     int64_t part) {
+  const int64_t heads = b * a.q.shape[2] + h;
+  return s.dtable.ptr<float>() + (heads * parts_of(a.q.shape[1]) + part) * s.dtable.stride[2];
+}
+
+template <class A, bool kTable, ScaleMode kScale>
+void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                   const Attention& a, const AttentionScratch& s, int64_t slot, const Part& part) {
+  const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
+  const int64_t kh = part.heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
+  const auto [b, heads, queries, key_span, for_keys, for_queries] = part;
+  if (queries.begin == queries.end || key_span.begin == key_span.end) return;
+  const float root = 1 / std::sqrt(static_cast<float>(D));
+  const int32_t* first = first_keys(a, b);
+  Pieces pieces(s.of_slot(slot));
+  float* keys = pieces.take(Tp * Dp);      // rows
+  float* keys_t = pieces.take(Tp * Dp);    // transposed tiles
+  float* values_t = pieces.take(Tp * Dp);  // transposed tiles
+  float* dkeys = pieces.take(Tp * Dp);
+  float* dvalues = pieces.take(Tp * Dp);
+  float* query = pieces.take(Tp * Dp);
+  float* dquery = pieces.take(Tp * Dp);
+  float* d_o = pieces.take(Tp * Dp);
+  float* o_tile = pieces.take(kQ * Dp);
+  float* D_i = pieces.take(Tp);
+  float* dt_elsewhere = pieces.take(Tp);  // where another task writes dscale
+  float* table = pieces.take(table_length(T));
+  float* p = pieces.take(kTile);
+  float* dz = pieces.take(kTile);
+  std::fill_n(dz, kTile, 0.0f);  // the margins stay zero
+
+  const int64_t j_begin = std::max(key_span.begin, first[queries.begin] / kK * kK);
+  const int64_t j_end = std::min(key_span.end, queries.end);
+  const auto at = [Dp](float* rows, int64_t row) { return rows + row * Dp; };
+  pack_rows<A>(at(keys, j_begin), a.v, b, kh, j_begin, j_end, Dp, 1);  // on the way to `values_t`
+  transpose_tiles(values_t, keys, j_begin, j_end, D, Dp);
+  pack_rows<A>(at(keys, j_begin), a.k, b, kh, j_begin, j_end, Dp, 1);
+  transpose_tiles(keys_t, keys, j_begin, j_end, D, Dp);
+  const int64_t key_rows = key_span.end - key_span.begin, query_rows = queries.end - queries.begin;
+  if (for_keys) {
+    std::fill_n(at(dkeys, key_span.begin), key_rows * Dp, 0.0f);
+    std::fill_n(at(dvalues, key_span.begin), key_rows * Dp, 0.0f);
+  }
+
+  for (int64_t h = heads.begin; h < heads.end; ++h) {
+    const float* row_lse = lse.ptr<float>() + (b * H + h) * T;
+    const float* t = kScale == ScaleMode::none ? nullptr : a.scale.ptr<float>() + (b * H + h) * T;
+    float* dt = nullptr;
+    if constexpr (kScale != ScaleMode::none) {
+      dt = for_queries ? g.dscale.ptr<float>() + (b * H + h) * T : dt_elsewhere;
+      std::fill_n(dt + queries.begin, query_rows, 0.0f);
+    }
+    if constexpr (kTable) reverse_table(table, a.table.ptr<float>() + h * a.table.stride[0], T);
+    pack_rows<A>(at(query, queries.begin), a.q, b, h, queries.begin, queries.end, Dp, root);
+    pack_rows<A>(at(d_o, queries.begin), dout, b, h, queries.begin, queries.end, Dp, 1);
+    row_products<A>(D_i, d_o, o_tile, out, b, h, queries, Dp);
+    if (for_queries) std::fill_n(at(dquery, queries.begin), query_rows * Dp, 0.0f);
+
+    for (int64_t n = 0; n < parts_of(T); ++n) {
+      const Span rows_of_part = query_part(T, n);
+      const int64_t i_begin = std::max(queries.begin, rows_of_part.begin);
+      const int64_t i_end = std::min(queries.end, rows_of_part.end);
+      float* dtable = nullptr;
+      if constexpr (kTable) {
+        dtable = partial_table(s, a, b, h, n);
+        const bool mine =
+            for_queries && queries.begin <= rows_of_part.begin && rows_of_part.end <= queries.end;
+        if (mine) std::fill_n(dtable, table_length(T), 0.0f);
+      }
+      for (int64_t i0 = i_begin; i0 < i_end; i0 += kQ) {
+        const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
+        const float* q = query + i0 * Dp;
+        const float* go = d_o + i0 * Dp;
+        const int64_t j_first = std::max(key_span.begin, first[i0] / kK * kK);
+        for (int64_t j0 = j_first; j0 < std::min(i1, key_span.end); j0 += kK) {
+          tile::product<false>(rows, kK, D, {q, Dp, 1}, keys_t + j0 * D, kK, p + kMargin, kStride);
+          tile::product<false>(rows, kK, D, {go, Dp, 1}, values_t + j0 * D, kK, dz + kMargin,
+                               kStride);
+          softmax_adjoint<kTable, kScale>(p, dz, dt, table, t, row_lse, D_i, first, T, i0, i1, j0,
+                                          whole(first, i0, i1, j0));
+          if (kTable && for_queries) add_diagonals(dtable, dz, rows, T, i0, j0);
+          if constexpr (kScale == ScaleMode::content) {
+            for (int64_t r = 0; r < rows; ++r) {
+              float* row = dz + r * kStride + kMargin;
+              for (int64_t c = 0; c < kK; c += simd::kWidth) {
+                simd::store(row + c, simd::load(row + c) * t[i0 + r]);
+              }
+            }
+          }
+          const int64_t live = std::min(kK, i1 - j0);
+          if (for_keys) {
+            tile::product<true>(live, Dp, rows, {p + kMargin, 1, kStride}, go, Dp, at(dvalues, j0),
+                                Dp);
+            tile::product<true>(live, Dp, rows, {dz + kMargin, 1, kStride}, q, Dp, at(dkeys, j0),
+                                Dp);
+          }
+          if (for_queries) {
+            tile::product<true>(rows, Dp, live, {dz + kMargin, kStride, 1}, keys + j0 * Dp, Dp,
+                                at(dquery, i0), Dp);
+          }
+        }
+      }
+    }
+    if (for_queries) {
+      unpack_rows<A>(g.dq, b, h, queries.begin, queries.end, at(dquery, queries.begin), Dp, root);
+    }
+  }
+  if (for_keys) {  // q carried 1 / sqrt(D)
+    unpack_rows<A>(g.dk, b, kh, key_span.begin, key_span.end, at(dkeys, key_span.begin), Dp, 1);
+    unpack_rows<A>(g.dv, b, kh, key_span.begin, key_span.end, at(dvalues, key_span.begin), Dp, 1);
+  }
+}
+
+/// Sums the reversed partial tables over sequences and parts, in order, into g.dtable (H, T).
+void reduce_tables(const AttentionGradients& g, const Attention& a, const AttentionScratch& s) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  parallel_for(H, [&](int64_t h) {
+    float* total = g.dtable.ptr<float>() + h * g.dtable.stride[0];
+    std::fill_n(total, T, 0.0f);
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t n = 0; n < parts_of(T); ++n) {
+        const float* part = partial_table(s, a, b, h, n);
+        for (int64_t d = 0; d < T; ++d) total[d] += part[table_offset(T, d, 0)];
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
+                            const Attention& a, const AttentionScratch& s) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
+  const int64_t group = H / K, parts = parts_of(T);
+  // Products of a tile: five for keys and queries together, four and three for each alone.
+  constexpr double kApart = 1.1 * 7 / 5;
+  dispatch_activation(a.q.dtype, [&]<class A>() {
+    dispatch_form(a, [&]<bool kTable, ScaleMode kScale>() {
+      const auto run = [&](int64_t slot, const Part& part) {
+        backward_part<A, kTable, kScale>(g, dout, out, lse, a, s, slot, part);
+      };
+      const auto readers = [group](int64_t kh) { return Span{kh * group, (kh + 1) * group}; };
+      if (parts > 1 && worth_splitting(B * K, kApart)) {
+        const int64_t key_tasks = B * K * parts;
+        parallel_for_slots(key_tasks + B * H * parts, [&](int64_t n, int64_t slot) {
+          if (n < key_tasks) {
+            const Span keys = key_part(T, n % parts);
+            run(slot, {n / parts / K, readers(n / parts % K), {keys.begin, T}, keys, true, false});
+          } else {
+            const int64_t head = (n - key_tasks) / parts, h = head % H;
+            const Span queries = query_part(T, (n - key_tasks) % parts);
+            run(slot, {head / H, {h, h + 1}, queries, {0, T}, false, true});
+          }
+        });
+      } else {
+        parallel_for_slots(B * K, [&](int64_t n, int64_t slot) {
+          run(slot, {n / K, readers(n % K), {0, T}, {0, T}, true, true});
+        });
+      }
+    });
+  });
+  if (a.table) reduce_tables(g, a, s);
+}
+
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

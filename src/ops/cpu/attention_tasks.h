@@ -1,0 +1,36 @@
+#pragma once
+// How the CPU attention is cut into tasks. A task is one key head of one sequence with the query
+// heads that read it. Where there are too few of those for the threads, a task is one part of the
+// queries or keys. Neither changes the order in which anything is added: bits do not depend on
+// which of the two it was.
+
+#include <cstdint>
+
+#include "ops/cpu/isa.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace tiles {
+
+struct Span {
+  int64_t begin = 0, end = 0;
+};
+
+/// Parts of a sequence, a number that depends on its length alone; none is empty.
+int64_t parts_of(int64_t T);
+/// Queries of about the same number of (query, key) pairs, whole tiles; parts ascend.
+Span query_part(int64_t T, int64_t part);
+/// The same for keys.
+Span key_part(int64_t T, int64_t part);
+
+/// Whether `tasks` leave so many threads idle that small ones end sooner, which together do `cost`
+/// times the work.
+bool worth_splitting(int64_t tasks, double cost);
+
+/// Scratch of one task, in floats.
+int64_t forward_floats(int64_t T, int64_t D);
+int64_t backward_floats(int64_t T, int64_t D);
+
+}  // namespace tiles
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

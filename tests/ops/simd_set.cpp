@@ -1,0 +1,24 @@
+// Compiled once per instruction set, as src/ops/meson.build does with the library.
+
+#include "simd_set.h"
+
+#include "ops/cpu/simd.h"
+
+#define BAMTRAIN_QUOTED(x) #x
+#define BAMTRAIN_QUOTED_VALUE(x) BAMTRAIN_QUOTED(x)
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+
+extern const testing::SimdSet kSimdSet;
+constinit const testing::SimdSet kSimdSet = {
+    BAMTRAIN_QUOTED_VALUE(BAMTRAIN_ISA),
+    simd::kWidth,
+    [](float* out, const float* x) { simd::store(out, simd::exp(simd::load(x))); },
+    [](const float* x) { return simd::sum(simd::load(x)); },
+    [](const float* x) { return simd::maximum(simd::load(x)); },
+    [](float* out, const float* in, int64_t n) { simd::store(out, simd::load_partial(in, n)); },
+    [](float* out, const float* x, int64_t n) { simd::store_partial(out, simd::load(x), n); }};
+
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

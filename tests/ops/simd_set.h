@@ -1,0 +1,24 @@
+#pragma once
+// The vector functions of ops/cpu/simd.h as the library compiles them: once per instruction set.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bamtrain::testing {
+
+/// All pointers are to `width` elements.
+struct SimdSet {
+  const char* name;
+  int width;
+  void (*exp)(float* out, const float* x);
+  float (*sum)(const float* x);
+  float (*maximum)(const float* x);
+  void (*load_partial)(float* out, const float* in, int64_t n);
+  void (*store_partial)(float* out, const float* x, int64_t n);
+};
+
+/// The sets of this build that this machine can run.
+std::vector<SimdSet> simd_sets();
+
+}  // namespace bamtrain::testing
