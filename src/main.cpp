@@ -1,5 +1,6 @@
 // The command line of bamtrain. Everything else is a config key; `--resume` is the only alias.
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
@@ -38,8 +40,14 @@ struct TrainArguments {
   bool dry_run = false, print_schema = false;
 };
 
+const std::map<std::string, DeviceKind> kDevices = {{"auto", DeviceKind::automatic},
+                                                    {"cpu", DeviceKind::cpu},
+                                                    {"cuda", DeviceKind::cuda},
+                                                    {"check", DeviceKind::check}};
+
 struct EvalArguments {
   std::string checkpoint, data, output, precision;
+  std::string device;  // a name of kDevices; empty: as the checkpoint's run
   std::vector<int64_t> lengths;
   std::vector<std::string> protocols = {"windows", "last", "bins"};
   int64_t last_tokens = 0, max_tokens = 0;
@@ -122,6 +130,9 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   eval.protocols = {"windows", "last"};
   eval.max_tokens = c.eval.tokens;
   eval.output = c.out_dir + "/perplexity.json";
+  for (const auto& [name, device] : kDevices) {
+    if (device == c.device) eval.device = name;
+  }
   return eval;
 }
 
@@ -134,7 +145,8 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   }
   const RunConfig c =
       read_run_config_text(checkpoint.state["config"].dump(), state + ": config", {});
-  const std::unique_ptr<Backend> backend = make_backend(c.device, 0);
+  const std::unique_ptr<Backend> backend =
+      make_backend(arguments.device.empty() ? c.device : kDevices.at(arguments.device), 0);
   const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
   if (source.empty()) {
     throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
@@ -230,7 +242,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     return static_cast<int>(ExitCode::interrupted);
   }
   fmt::print("checkpoint {}\n", result.checkpoint);
-  restore_signal_handlers();
+  restore_stop_signals();
   if (last) {
     // Too late for the step loop: the same command goes straight to this evaluation.
     if (stop_signalled()) return static_cast<int>(ExitCode::interrupted);
@@ -298,6 +310,9 @@ int parse_and_run(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   eval_command->add_option("--precision", eval.precision, "fp32 or bf16 (default: as trained)")
       ->check(CLI::IsMember({"fp32", "bf16"}));
+  eval_command
+      ->add_option("--device", eval.device, "auto, cpu, cuda or check (default: as trained)")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda", "check"}));
   eval_command->add_option("--output", eval.output, "write the result as JSON to this file");
 
   try {
@@ -326,7 +341,7 @@ int parse_and_run(int argc, char** argv) {
     arguments.overrides.push_back("checkpoint.resume=" + nlohmann::json(resume).dump());
   require_readable_config(arguments);
 
-  install_signal_handlers();
+  take_stop_signals();
   // It outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
   try {
@@ -345,6 +360,10 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
+  // A file opened in the place of a closed standard descriptor would receive what is printed there.
+  for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) != descriptor) return 1;
+  }
   try {
     const int code = bamtrain::parse_and_run(argc, argv);
     if (code == 0) bamtrain::flush_standard_output();

@@ -1,5 +1,7 @@
 #include "dist/together.h"
 
+#include <pthread.h>
+
 #include <csignal>
 #include <cstdint>
 #include <string>
@@ -12,7 +14,13 @@ namespace {
 /// Throws `own`; a rank that has nothing of its own (null) waits for the others' abort().
 [[noreturn]] void end_run(Communicator& comm, const std::exception_ptr& own) {
   // abort() makes the launcher send it to those who wait: here it is no wish to stop and resume.
-  if (!own) std::signal(SIGTERM, SIG_DFL);
+  if (!own) {
+    std::signal(SIGTERM, SIG_DFL);
+    sigset_t terminate;
+    sigemptyset(&terminate);
+    sigaddset(&terminate, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &terminate, nullptr);
+  }
   comm.barrier();  // no rank ends the run before all know that it ends
   if (own) std::rethrow_exception(own);
   comm.barrier();  // a rank that throws never comes here

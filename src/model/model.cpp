@@ -137,6 +137,12 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   backend_.upload(batch(positions_), host_positions_.data());
 }
 
+Tensor Model::lse_of(const LayerActivations& x) const {
+  return Tensor(x.lse.data, x.lse.dtype, {B_, config_.heads, T_});
+}
+
+Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
+
 Attention Model::attention_of(int64_t l) {
   const int64_t H = config_.heads, K = config_.kv_heads, D = config_.head_dim();
   const Tensor qkv = rows(layer(l).qkv).reshaped({B_, T_, H + 2 * K, D});
@@ -160,7 +166,7 @@ void Model::embedding_forward() {
                 std::to_string(T_), "evaluate at shorter lengths, or train with a longer table");
   }
   backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
-                             positions_.reshaped({max_B_ * max_T_}), table);
+                             positions().reshaped({B_ * T_}), table);
 }
 
 void Model::forward_block(int64_t l) {
@@ -178,11 +184,11 @@ void Model::forward_block(int64_t l) {
                           fused_view_of(masters_, p.qkv_bias, W, 1));
   const Attention a = attention_of(l);
   if (mechanisms_.rotary()) {
-    backend_.rotate(a.q, positions_, mechanisms_.cosine(), mechanisms_.sine(), false);
-    backend_.rotate(a.k, positions_, mechanisms_.cosine(), mechanisms_.sine(), false);
+    backend_.rotate(a.q, positions(), mechanisms_.cosine(), mechanisms_.sine(), false);
+    backend_.rotate(a.k, positions(), mechanisms_.cosine(), mechanisms_.sine(), false);
   }
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
-  backend_.attention_forward(out, x.lse, a);
+  backend_.attention_forward(out, lse_of(x), a);
   backend_.linear_forward(rows(branch_), rows(x.attention), view_of(weights(), p.out),
                           vector(p.out_bias));
   backend_.norm_forward(rows(x.residual2), rows(x.norm2), rows(x.stats2), rows(x.residual),
@@ -257,11 +263,11 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   g.dv = heads.slice(2, H + K, K);
   mechanisms_.attach(g);
   backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
-                              rows(x.attention).reshaped({B_, T_, H, D}), x.lse, a);
+                              rows(x.attention).reshaped({B_, T_, H, D}), lse_of(x), a);
   mechanisms_.backward(l, g, a, gradients);
   if (mechanisms_.rotary()) {
-    backend_.rotate(g.dq, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
-    backend_.rotate(g.dk, positions_, mechanisms_.cosine(), mechanisms_.sine(), true);
+    backend_.rotate(g.dq, positions(), mechanisms_.cosine(), mechanisms_.sine(), true);
+    backend_.rotate(g.dk, positions(), mechanisms_.cosine(), mechanisms_.sine(), true);
   }
   backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),
                                   fused_view_of(gradients, p.qkv_bias, W, 1), dqkv, rows(x.norm1));
@@ -273,7 +279,7 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
 void Model::embedding_backward(const Tensor& gradients) {
   backend_.embedding_backward(view_of(gradients, embedding_),
                               view_of(gradients, position_embedding_), rows(dstream_),
-                              rows(tokens_), positions_.reshaped({max_B_ * max_T_}));
+                              rows(tokens_), positions().reshaped({B_ * T_}));
 }
 
 void Model::forward_backward(const int32_t* tokens, const int32_t* targets,

@@ -96,6 +96,9 @@ class Model {
     return layers_[static_cast<size_t>(layers_.size() > 1 ? l : 0)];
   }
   Attention attention_of(int64_t l);
+  // Parts of planned tensors that the batch at hand uses.
+  Tensor lse_of(const LayerActivations& x) const;
+  Tensor positions() const;
   BlockParameters find_block(int64_t l) const;
   const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
   /// Where products read their weights.

@@ -1,6 +1,8 @@
 #include "train/run_files.h"
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "core/abbreviate.h"
 #include "core/error.h"
@@ -56,11 +58,11 @@ constexpr Expected kCount = {"an integer from 0 to 9223372036854775807",
                              }};
 
 /// The member `path` ("data.windows") of the state in `folder`; `object` is the one it lies in.
-const nlohmann::json& member(const nlohmann::json& object, const std::string& path,
+const nlohmann::json& member(const nlohmann::json& object, std::string_view path,
                              const Expected& expected, const std::string& folder) {
-  const auto it = object.find(path.substr(path.rfind('.') + 1));
+  const auto it = object.find(std::string(path.substr(path.rfind('.') + 1)));
   if (it != object.end() && expected.holds(*it)) return *it;
-  throw Error(ExitCode::checkpoint, folder + "/state.json: " + path, expected.phrase,
+  throw Error(ExitCode::checkpoint, folder + "/state.json: " + std::string(path), expected.phrase,
               it == object.end() ? "no such member" : abbreviate(it->dump()), kRemedy);
 }
 

@@ -1,9 +1,12 @@
 #include "train/signals.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "core/error.h"
 #include "dist/launch.h"
@@ -15,44 +18,62 @@ namespace {
 constexpr char kEarly[] =
     "bamtrain: stopped by a signal before the first step; run the same command again\n";
 
-volatile std::sig_atomic_t g_announced = 0;
-volatile std::sig_atomic_t g_deferred = 0;
-volatile std::sig_atomic_t g_stop = 0;
+enum class Obey { at_once, noted, by_default };
+std::atomic<Obey> g_obey = Obey::at_once;
+std::atomic<bool> g_stop = false;
 
-void on_signal(int signal) {
-  if (!g_deferred) {
-    if (g_announced) {
-      // A message that cannot be written is lost: there is nobody to tell.
-      [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kEarly, sizeof kEarly - 1);
-    }
-    ::_exit(static_cast<int>(ExitCode::interrupted));
+sigset_t stop_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaddset(&set, signal);
+  return set;
+}
+
+/// Ends the process as the signal does by default.
+void die_of(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+  ::raise(signal);
+}
+
+void obey(int signal, bool announced) {
+  switch (g_obey.load()) {
+    case Obey::at_once:
+      if (announced) {
+        // A message that cannot be written is lost: there is nobody to tell.
+        [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kEarly, sizeof kEarly - 1);
+      }
+      ::_exit(static_cast<int>(ExitCode::interrupted));
+    case Obey::noted:
+      if (signal == SIGINT && g_stop) die_of(signal);
+      g_stop = true;
+      return;
+    case Obey::by_default:
+      die_of(signal);
   }
-  if (signal == SIGINT && g_stop) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
-  }
-  g_stop = 1;
 }
 
 }  // namespace
 
-void install_signal_handlers() {
+void take_stop_signals() {
   // One of several processes leaves it to the launcher to say so, once.
-  g_announced = !detect_launch().parallel();
-  struct sigaction action = {};
-  action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
+  const bool announced = !detect_launch().parallel();
+  const sigset_t set = stop_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::thread([set, announced] {
+    int signal = 0;
+    while (sigwait(&set, &signal) == 0) obey(signal, announced);
+  }).detach();
 }
 
-void defer_stop_signals() { g_deferred = 1; }
+void defer_stop_signals() { g_obey = Obey::noted; }
 
-void restore_signal_handlers() {
-  for (int signal : {SIGUSR1, SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
-}
+void restore_stop_signals() { g_obey = Obey::by_default; }
 
-bool stop_signalled() { return g_stop != 0; }
+bool stop_signalled() { return g_stop; }
 
 bool take_trigger_file(const std::string& out_dir) {
   namespace fs = std::filesystem;

@@ -1,23 +1,28 @@
 #pragma once
 // The wish to stop: SIGUSR1 (the documented pre-emption signal: mpirun forwards it), SIGTERM,
 // SIGINT and a trigger file.
+//
+// No thread runs a handler. oneDNN's products use the stack pointer for other memory while they
+// compute (its issue 4845): the frame of a handler would be written over the heap. All threads
+// block the signals, and one waits for them.
 
 #include <string>
 
 namespace bamtrain {
 
-/// Installs the handlers: until defer_stop_signals, a signal ends the process at once with
-/// ExitCode::interrupted, whatever it is waiting for. Call once, from main, before MPI starts.
-/// Launchers such as mpirun end the other ranks with one that ends so. Error
+/// Blocks the signals in the calling thread and all that it will start, and takes them in a thread
+/// of its own: until defer_stop_signals, one ends the process at once with ExitCode::interrupted,
+/// whatever it is waiting for. Call once, from main, before any other thread and before MPI
+/// starts. Launchers such as mpirun end the other ranks with one that ends so. Error
 /// (ExitCode::distributed) as detect_launch.
-void install_signal_handlers();
+void take_stop_signals();
 
 /// From here on there is something to lose: a signal is only noted, for stop_signalled. A second
 /// SIGINT ends the process at once, as users expect.
 void defer_stop_signals();
 
 /// Signals end the process again, as they do by default: once nothing is left to save.
-void restore_signal_handlers();
+void restore_stop_signals();
 
 /// Whether a signal has been noted in this process.
 bool stop_signalled();

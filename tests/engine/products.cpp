@@ -58,7 +58,6 @@ Products::~Products() = default;
 
 void Products::multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate,
                         device::Stream) {
-  require(workspace_ != nullptr, "a workspace before the first product");
   require(a.dtype == b.dtype && (c.dtype == Dtype::f32 || c.dtype == a.dtype) && !c.transposed &&
               a.columns == b.rows && c.rows == a.rows && c.columns == b.columns,
           "operands of one type and matching shapes");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <vector>
 
 #include "core/element.h"
@@ -98,8 +99,8 @@ class CheckBackend final : public Backend {
     Call c(*this, "squared_norm");
     const Tensor s = c.read(x);
     const double truth = trusted_->squared_norm(s), found = tested_->squared_norm(x);
-    if (!(std::abs(found - truth) <= limits_.f32 * std::abs(truth)) &&
-        std::isfinite(found) | std::isfinite(truth)) {
+    const bool same = found == truth || (std::isnan(found) && std::isnan(truth));
+    if (!same && !(std::abs(found - truth) <= limits_.f32 * std::abs(truth))) {
       c.fail("the result", found, truth);
     }
     return found;
@@ -362,13 +363,17 @@ class CheckBackend final : public Backend {
       int64_t place = 0;
       for_elements(o.tested, [&](int64_t at) {
         const double x = get(found, at), y = get(o.trusted, at);
-        const bool both_wild = !std::isfinite(x) && !std::isfinite(y);
-        const double e = both_wild ? 0 : std::abs(x - y);
-        if (!(e <= worst)) {
+        // Infinities are equal or not; NaN agrees with NaN alone.
+        const bool same = x == y || (std::isnan(x) && std::isnan(y));
+        const double difference = std::abs(x - y);
+        const double e = same                        ? 0
+                         : std::isfinite(difference) ? difference
+                                                     : std::numeric_limits<double>::infinity();
+        if (e > worst) {
           worst = e;
           place = at;
         }
-        if (both_wild) return;
+        if (!std::isfinite(x) || !std::isfinite(y)) return;
         error += e * e;
         size += y * y;
         largest = std::max(largest, std::abs(y));

@@ -110,7 +110,6 @@ class CudaBackend final : public Backend {
     ++r.calls;
     if (r.calls == 1) return work();
     if (r.calls == 2) {
-      products_.set_workspace(workspace_.data);
       r.recording.begin(stream());
       work();
       r.recording.end(stream());
@@ -403,7 +402,6 @@ class CudaBackend final : public Backend {
   }
 
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate) {
-    products_.set_workspace(workspace_.data);
     products_.multiply(c, a, b, accumulate, stream());
   }
 
@@ -459,7 +457,6 @@ class CudaBackend final : public Backend {
   cuda::WorkStream stream_;
   cuda::Products products_;
   std::map<int64_t, Repeated> repeated_;
-  Tensor workspace_;      // (Products::kWorkspaceBytes / 4) i32
   Tensor scratch_;        // f32: of one operation
   Tensor squares_;        // f64: the result of a squared norm and its scratch
   Tensor scale_partial_;  // f64
@@ -489,7 +486,6 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
     arena.add("scratch.scale", &scale_partial_, Dtype::f64,
               {kernels::scale_backward_scratch(w.B, w.H, w.T)});
   }
-  arena.add("scratch.products", &workspace_, Dtype::i32, {cuda::Products::kWorkspaceBytes / 4});
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
   arena.add("scratch.squares", &squares_, Dtype::f64, {2 + kernels::kSquaredNormScratch});
 }

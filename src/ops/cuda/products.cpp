@@ -10,10 +10,13 @@
 #include <string>
 
 #include "core/error.h"
+#include "ops/cuda/runtime.h"
 
 namespace bamtrain::cuda {
 
 namespace {
+
+constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
 
 /// cuBLASLt, loaded when the first products are made: the program starts without it.
 struct Library {
@@ -126,9 +129,14 @@ cublasLtMatrixLayout_t layout_of(const Matrix& m) {
 struct Products::State {
   cublasLtHandle_t handle = nullptr;
   std::map<Key, Plan> plans;
+  void* workspace = nullptr;
 
-  State() { check(library().create(&handle), "a handle"); }
+  State() {
+    check(library().create(&handle), "a handle");
+    workspace = allocate(kWorkspaceBytes);
+  }
   ~State() {
+    release(workspace);
     for (const auto& [key, plan] : plans) {
       (void)library().layout_destroy(plan.result);
       (void)library().layout_destroy(plan.second);
@@ -182,14 +190,13 @@ Products::~Products() = default;
 
 void Products::multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate,
                         device::Stream stream) {
-  require(workspace_ != nullptr, "a workspace before the first product");
   require(a.dtype == b.dtype && (c.dtype == Dtype::f32 || c.dtype == a.dtype) && !c.transposed &&
               a.columns == b.rows && c.rows == a.rows && c.columns == b.columns,
           "operands of one type and matching shapes");
   const Plan& p = state_->plan(c, a, b, accumulate);
   const float one = 1, beta = accumulate ? 1.0f : 0.0f;
   check(library().matmul(state_->handle, p.description, &one, b.data, p.first, a.data, p.second,
-                         &beta, c.data, p.result, c.data, p.result, &p.algorithm, workspace_,
+                         &beta, c.data, p.result, c.data, p.result, &p.algorithm, state_->workspace,
                          static_cast<size_t>(kWorkspaceBytes), stream),
         describe(c, a));
 }

@@ -15,15 +15,12 @@ namespace bamtrain::cuda {
 /// bits.
 class Products {
  public:
-  /// Error (ExitCode::device) where the library is absent or refuses.
+  /// Takes the library's scratch, 32 MiB of device memory outside every arena. Error
+  /// (ExitCode::device) where the library is absent or refuses.
   Products();
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
-
-  /// Scratch of this many bytes, for set_workspace.
-  static constexpr int64_t kWorkspaceBytes = int64_t{32} << 20;
-  void set_workspace(void* workspace) { workspace_ = workspace; }
 
   /// c = a b, or c += a b. a, b: both f32 or both bf16; c: f32, or as they are. c is not
   /// transposed.
@@ -33,7 +30,6 @@ class Products {
  private:
   struct State;
   std::unique_ptr<State> state_;
-  void* workspace_ = nullptr;
 };
 
 }  // namespace bamtrain::cuda

@@ -59,6 +59,8 @@ void* allocate(int64_t bytes) {
          "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes");
   }
   check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "a zeroed allocation");
+  // The work's stream does not wait for the default stream, on which this runs.
+  check(cudaDeviceSynchronize(), "a zeroed allocation");
   return memory;
 }
 

@@ -1,0 +1,237 @@
+// What the CUDA backend does on a GPU: attention alone in every form, and whole training steps. One
+// line of JSON per measurement, with the rate of a large bf16 product and of a copy measured in the
+// same run; scripts/gpu_peer.py prints the same lines for PyTorch.
+//
+//   build/bench/cuda attention --length 512 --length 16384 --head-dim 64 --head-dim 48
+//   build/bench/cuda step --config configs/bam-120m.json --batch 64 --length 512
+
+#include "ops/cuda/cuda.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "config/reader.h"
+#include "core/rng.h"
+#include "ops/host_copy.h"
+#include "profile.h"
+#include "rates.h"
+#include "train/optimizer.h"
+#include "train/train.h"
+
+using namespace bamtrain;
+using namespace bamtrain::bench;
+
+namespace {
+
+/// The median seconds of one call of `work`, of `runs` timings of so many calls that each timing
+/// takes 20 ms or more.
+template <class F>
+double time_of(Backend& backend, int64_t runs, F&& work) {
+  const auto timed = [&](int64_t calls) {
+    backend.synchronize();
+    const double start = now();
+    for (int64_t c = 0; c < calls; ++c) work();
+    backend.synchronize();
+    return (now() - start) / static_cast<double>(calls);
+  };
+  timed(2);  // code is loaded, algorithms are chosen
+  const auto calls = static_cast<int64_t>(std::clamp(0.02 / timed(3), 1.0, 1000.0));
+  std::vector<double> times;
+  for (int64_t r = 0; r < runs; ++r) times.push_back(timed(calls));
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+void fill_normal(Backend& backend, const Tensor& t, const std::string& stream) {
+  const Rng rng(1, stream);
+  HostCopy host(backend, t, HostCopy::Contents::undefined);
+  for (int64_t i = 0; i < t.size(); ++i) {
+    host.tensor().ptr<bf16>()[i] =
+        bf16(static_cast<float>(rng.normal(static_cast<uint64_t>(i % (1 << 20)))));
+  }
+  host.upload();
+}
+
+/// FLOP/s of a bf16 product of 8,192 cubed, and bytes/s of adding two arrays of 1 GB.
+nlohmann::ordered_json limits(Backend& backend) {
+  constexpr int64_t kSize = 8192, kElements = int64_t{1} << 28;
+  Arena arena;
+  Tensor x, w, y, a, b;
+  arena.add("x", &x, Dtype::bf16, {kSize, kSize});
+  arena.add("w", &w, Dtype::bf16, {kSize, kSize});
+  arena.add("y", &y, Dtype::bf16, {kSize, kSize});
+  arena.add("a", &a, Dtype::f32, {kElements});
+  arena.add("b", &b, Dtype::f32, {kElements});
+  backend.plan(arena, {.B = 1, .T = 64, .H = 1, .K = 1, .D = 64, .C = 64, .backward = true});
+  arena.commit(backend.memory());
+  fill_normal(backend, x, "x");
+  fill_normal(backend, w, "w");
+  const double product = time_of(backend, 5, [&] { backend.linear_forward(y, x, w, {}); });
+  const double add = time_of(backend, 5, [&] { backend.add(a, b); });
+  const auto n = static_cast<double>(kSize);
+  return {{"bf16_flops", 2 * n * n * n / product},
+          {"bytes_per_second", 12.0 * static_cast<double>(kElements) / add}};
+}
+
+void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, int64_t D,
+                       const std::string& form) {
+  const int64_t B = std::max<int64_t>(1, tokens / T);
+  Arena arena;
+  Attention a;
+  AttentionGradients g;
+  Tensor out, lse, dout, first;
+  const Dtype A = Dtype::bf16;
+  arena.add("q", &a.q, A, {B, T, H, D});
+  arena.add("k", &a.k, A, {B, T, H, D});
+  arena.add("v", &a.v, A, {B, T, H, D});
+  arena.add("dq", &g.dq, A, {B, T, H, D});
+  arena.add("dk", &g.dk, A, {B, T, H, D});
+  arena.add("dv", &g.dv, A, {B, T, H, D});
+  arena.add("out", &out, A, {B, T, H, D});
+  arena.add("dout", &dout, A, {B, T, H, D});
+  arena.add("lse", &lse, Dtype::f32, {B, H, T});
+  arena.add("first_key", &a.first_key, Dtype::i32, {B, T});
+  if (form != "none") {
+    arena.add("table", &a.table, Dtype::f32, {H, T});
+    arena.add("dtable", &g.dtable, Dtype::f32, {H, T});
+  }
+  if (form == "table+scale") {
+    arena.add("scale", &a.scale, Dtype::f32, {B, H, T});
+    arena.add("dscale", &g.dscale, Dtype::f32, {B, H, T});
+    a.scale_bias = true;
+  }
+  backend.plan(arena, {.B = B, .T = T, .H = H, .K = H, .D = D, .C = H * D, .backward = true});
+  arena.commit(backend.memory());
+  for (const Tensor& t : {a.q, a.k, a.v, dout}) fill_normal(backend, t, "x");
+  if (a.table) {
+    HostCopy table(backend, a.table, HostCopy::Contents::undefined);
+    for (int64_t i = 0; i < H * T; ++i) {
+      table.tensor().ptr<float>()[i] = -0.01f * static_cast<float>(i % T);
+    }
+    table.upload();
+  }
+  if (a.scale) {
+    HostCopy scale(backend, a.scale, HostCopy::Contents::undefined);
+    std::fill_n(scale.tensor().ptr<float>(), a.scale.size(), 1.1f);
+    scale.upload();
+  }
+  const double forward = time_of(backend, 7, [&] { backend.attention_forward(out, lse, a); });
+  const double backward =
+      time_of(backend, 7, [&] { backend.attention_backward(g, dout, out, lse, a); });
+  const double flops = attention_flops(a);
+  nlohmann::ordered_json line = {{"what", "attention"},
+                                 {"program", backend.name()},
+                                 {"form", form},
+                                 {"B", B},
+                                 {"T", T},
+                                 {"H", H},
+                                 {"D", D},
+                                 {"forward_ms", 1e3 * forward},
+                                 {"backward_ms", 1e3 * backward},
+                                 {"forward_flops", 2 * flops / forward},
+                                 {"both_flops", 7 * flops / (forward + backward)}};
+  fmt::print("{}\n", line.dump());
+  std::fflush(stdout);
+}
+
+void measure_step(Backend& backend, const RunConfig& c, int64_t B, int64_t T,
+                  int64_t micro_batches) {
+  Model model(c.model, std::max(T, c.data.sequence_length), backend, Dtype::bf16);
+  Optimizer optimizer(c.optimizer, model.parameters(), backend);
+  Arena arena;
+  Tensor masters, gradients, loss;
+  arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
+  arena.add("gradients.lanes", &gradients, Dtype::f32, {model.parameters().elements()});
+  arena.add("batch.loss", &loss, Dtype::f64, {1});
+  optimizer.plan(arena);
+  model.plan(arena, B, T, ModelUse::training);
+  arena.commit(backend.memory());
+  for (const Parameter& p : model.parameters().all()) {
+    HostCopy part(backend, masters.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
+    initialize(p, c.model, c.data.sequence_length, 1, part.tensor());
+    part.upload();
+  }
+  model.set_masters(masters);
+  const Rng rng(1, "bench");
+  std::vector<int32_t> tokens(static_cast<size_t>(B * T + 1));
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    tokens[i] = static_cast<int32_t>(rng.below(i, static_cast<uint64_t>(c.model.vocab)));
+  }
+  int64_t step = 0;
+  double last_loss = 0;
+  const double N = static_cast<double>(B * T * micro_batches);
+  const double seconds = time_of(backend, 5, [&] {
+    model.refresh();
+    backend.zero(gradients);
+    backend.zero(loss);
+    for (int64_t m = 0; m < micro_batches; ++m) {
+      model.forward_backward(tokens.data(), tokens.data() + 1, c.data.document_start, 1 / N,
+                             gradients, loss);
+    }
+    backend.download(&last_loss, loss);
+    const double norm = std::sqrt(backend.squared_norm(gradients));
+    optimizer.step(++step, 1e-4, optimizer.clip_factor(norm), masters, gradients);
+  });
+  const double flops = flops_per_token(c.model, model.parameters(), T) * N / seconds;
+  nlohmann::ordered_json line = {{"what", "step"},
+                                 {"program", backend.name()},
+                                 {"config", c.name},
+                                 {"B", B},
+                                 {"T", T},
+                                 {"micro_batches", micro_batches},
+                                 {"loss", last_loss / N},
+                                 {"step_ms", 1e3 * seconds},
+                                 {"tokens_per_second", N / seconds},
+                                 {"flops", flops},
+                                 {"memory_bytes", arena.total_bytes()}};
+  fmt::print("{}\n", line.dump());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  CLI::App app{"the CUDA backend on a GPU"};
+  app.require_subcommand(1);
+  std::vector<int64_t> lengths = {512, 1024, 2048, 4096, 8192, 16384}, dims = {64, 48};
+  std::vector<std::string> forms = {"none", "table", "table+scale"}, overrides;
+  std::string config;
+  int64_t tokens = 32768, heads = 12, B = 64, T = 512, micro_batches = 4;
+  CLI::App* attention = app.add_subcommand("attention", "forward and backward, bf16, causal");
+  attention->add_option("--length", lengths, "tokens per sequence (repeatable)");
+  attention->add_option("--head-dim", dims, "head dimension (repeatable)");
+  attention->add_option("--form", forms, "none, table, table+scale (repeatable)")
+      ->check(CLI::IsMember({"none", "table", "table+scale"}));
+  attention->add_option("--tokens", tokens, "tokens per batch");
+  attention->add_option("--heads", heads, "heads");
+  CLI::App* step = app.add_subcommand("step", "whole training steps, bf16");
+  step->add_option("--config", config, "run configuration")->required();
+  step->add_option("--set", overrides, "override a config key");
+  step->add_option("--batch", B, "sequences of a micro-batch");
+  step->add_option("--length", T, "tokens per sequence");
+  step->add_option("--micro-batches", micro_batches, "of a step")->check(CLI::PositiveNumber);
+  CLI11_PARSE(app, argc, argv);
+
+  const std::unique_ptr<Backend> backend = make_cuda_backend(0);
+  nlohmann::ordered_json machine = limits(*backend);
+  machine["what"] = "limits";
+  machine["program"] = backend->name();
+  fmt::print("{}\n", machine.dump());
+  if (*step) {
+    measure_step(*backend, read_run_config(config, overrides), B, T, micro_batches);
+    return 0;
+  }
+  for (int64_t D : dims) {
+    for (const std::string& form : forms) {
+      for (int64_t length : lengths) measure_attention(*backend, tokens, length, heads, D, form);
+    }
+  }
+  return 0;
+} catch (const std::exception& e) {
+  fmt::print(stderr, "cuda: {}\n", e.what());
+  return 1;
+}

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Checks and measures the CUDA backend on a machine with a GPU. Nothing is built: the programs come
+# from a build folder ($BUILD, default build/), made here or elsewhere.
+#
+#   scripts/gpu_check.sh [--out DIR] [STAGE ...]
+#
+#   tests      every operation and whole models against the fp64 reference
+#   goldens    records tests/golden/wrappers.txt: what the GPU computes for each wrapper of device.cuh
+#   sanitize   memcheck and racecheck of compute-sanitizer on a small set of those tests
+#   parity     a small model trained on the CPU and on the GPU: the loss curves compared
+#   bench      attention and training steps, PyTorch's attention in the same run where there is one
+#
+# Without stages: all of them. Each runs alone and ends within 8 minutes. DIR (default out/gpu) gets
+# the machine, a log per stage and the measurements; a table of stages is printed last. The exit
+# code is 1 where a stage failed, 9 where there is no GPU.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+build=${BUILD:-build}
+out=out/gpu
+stages=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --out) out=${2:?--out needs a folder}; shift 2 ;;
+    tests | goldens | sanitize | parity | bench) stages+=("$1"); shift ;;
+    -h | --help) sed -n '2,17s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "gpu_check.sh: expected a stage (tests, goldens, sanitize, parity, bench) or --out, found $1" >&2; exit 2 ;;
+  esac
+done
+[ ${#stages[@]} -gt 0 ] || stages=(tests goldens sanitize parity bench)
+mkdir -p "$out"
+
+if ! nvidia-smi >"$out/nvidia-smi.txt" 2>&1; then
+  echo "gpu_check.sh: expected a GPU that nvidia-smi lists, found none (see $out/nvidia-smi.txt): run it on a machine with one" >&2
+  exit 9
+fi
+{
+  date -u +%Y-%m-%dT%H:%M:%SZ
+  nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,memory.total,power.limit --format=csv
+  uname -srm
+  grep -m1 'model name' /proc/cpuinfo
+  "$build/src/bamtrain" --version
+} >"$out/machine.txt" 2>&1
+
+require_program() {
+  [ -x "$1" ] && return
+  echo "expected the program $1, found none: build with CUDA (meson setup build -Dcuda=enabled)"
+  return 1
+}
+
+run_tests() {
+  require_program "$build/tests/cuda/test_cuda_gpu" || return
+  CUDA_LAUNCH_BLOCKING=1 "$build/tests/cuda/test_cuda_gpu"
+}
+
+run_goldens() {
+  require_program "$build/tests/cuda/record_wrappers" || return
+  "$build/tests/cuda/record_wrappers" "$out/wrappers.txt" &&
+    echo "compare: copy $out/wrappers.txt to tests/golden/ and run test_engine"
+}
+
+run_sanitize() {
+  require_program "$build/tests/cuda/test_cuda_gpu" || return
+  command -v compute-sanitizer >/dev/null || { echo "expected compute-sanitizer on PATH, found none"; return 1; }
+  local tool
+  for tool in memcheck racecheck; do
+    echo "== $tool"
+    CUDA_LAUNCH_BLOCKING=1 timeout 220 compute-sanitizer --tool "$tool" --error-exitcode 1 \
+      "$build/tests/cuda/test_cuda_gpu" "attention*,norms*,embedding*,cross*,activations*" || return 1
+  done
+}
+
+# The quickstart's model on tokens that a small rule makes, which a model can learn.
+run_parity() {
+  require_program "$build/src/bamtrain" || return
+  local work device
+  work=$(mktemp -d)
+  python3 - "$work" <<'PY' || return 1
+import struct, sys
+tokens = 2000000
+state, ids = 1, bytearray()
+for n in range(tokens):
+    state = (state * 1103515245 + 12345) % 2**31
+    ids += struct.pack("<H", 0 if n % 500 == 0 else 1 + (n * n // 7 + (state >> 28)) % 4000)
+with open(sys.argv[1] + "/train.bin", "wb") as f:
+    f.write(struct.pack("<256i", 20240520, 1, tokens, *[0] * 253) + ids)
+PY
+  for device in cpu cuda; do
+    "$build/src/bamtrain" --config configs/quickstart.json --set device="$device" \
+      --set out_dir="$work/$device" --set data.train="$work" --set data.val= \
+      --set data.document_start=0 --set eval.every=0 --set eval.tokens=0 --set 'eval.lengths=[]' \
+      --set checkpoint.every=0 --set train.steps=40 --set log.every=1 --set train.precision=fp32 ||
+      return 1
+  done
+  cp "$work/cpu/metrics.jsonl" "$out/parity-cpu.jsonl"
+  cp "$work/cuda/metrics.jsonl" "$out/parity-cuda.jsonl"
+  rm -rf "$work"
+  # fp32 on both: they differ by the order of sums, which 40 steps of training multiply.
+  python3 - "$out" <<'PY'
+import json, sys
+read = lambda d: [json.loads(l)["loss"] for l in open(f"{sys.argv[1]}/parity-{d}.jsonl")]
+cpu, cuda = read("cpu"), read("cuda")
+assert len(cpu) == len(cuda) == 40, (len(cpu), len(cuda))
+worst = max(abs(a - b) / a for a, b in zip(cpu, cuda))
+print(f"loss {cpu[0]:.4f} to {cpu[-1]:.4f} on the CPU, {cuda[0]:.4f} to {cuda[-1]:.4f} on the GPU")
+print(f"largest relative difference of a step's loss: {worst:.2e} (limit 1e-3)")
+sys.exit(not worst < 1e-3)
+PY
+}
+
+run_bench() {
+  require_program "$build/bench/cuda" || return
+  timeout 150 "$build/bench/cuda" attention >"$out/attention.jsonl" || return 1
+  timeout 60 "$build/bench/cuda" step --config configs/bam-120m.json --batch 64 --length 512 \
+    >"$out/step-120m.jsonl" || return 1
+  cat "$out/attention.jsonl" "$out/step-120m.jsonl"
+  if python3 -c 'import torch.nn.attention.flex_attention' 2>/dev/null; then
+    timeout 240 python3 scripts/gpu_peer.py attention >"$out/attention-pytorch.jsonl"
+    cat "$out/attention-pytorch.jsonl"
+  else
+    echo "PyTorch with FlexAttention: not found, no peer measured"
+  fi
+}
+
+run() {
+  case $1 in
+    tests) run_tests ;;
+    goldens) run_goldens ;;
+    sanitize) run_sanitize ;;
+    parity) run_parity ;;
+    bench) run_bench ;;
+  esac
+}
+
+failed=0
+summary=""
+for stage in "${stages[@]}"; do
+  began=$SECONDS
+  if run "$stage" >"$out/$stage.log" 2>&1; then result=ok; else result=FAILED; failed=1; fi
+  [ $result = ok ] || tail -n 20 "$out/$stage.log"
+  summary+=$(printf '%-10s %-7s %4d s  %s' "$stage" "$result" $((SECONDS - began)) "$out/$stage.log")$'\n'
+done
+printf '%s' "$summary"
+exit $failed

@@ -1,0 +1,44 @@
+// The CUDA backend on a GPU, with managed memory. Kernels then have to end before the host reads
+// what they wrote: the process runs with CUDA_LAUNCH_BLOCKING=1.
+
+#include <cuda_runtime.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "cuda/device.h"
+#include "ops/cuda/cuda.h"
+
+namespace bamtrain::testing {
+
+namespace {
+
+void check(cudaError_t error) { require(error == cudaSuccess, cudaGetErrorString(error)); }
+
+class ManagedMemory final : public MemorySource {
+ public:
+  void* allocate(int64_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMallocManaged(&memory, static_cast<size_t>(bytes)));
+    check(cudaMemset(memory, 0, static_cast<size_t>(bytes)));
+    check(cudaDeviceSynchronize());
+    return memory;
+  }
+  void release(void* memory, int64_t) override {
+    check(cudaDeviceSynchronize());
+    check(cudaFree(memory));
+  }
+  void check_fits(int64_t) const override {}
+  bool on_host() const override { return true; }
+};
+
+}  // namespace
+
+Device cuda_device() {
+  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  require(blocking != nullptr && std::string(blocking) == "1", "CUDA_LAUNCH_BLOCKING=1");
+  static ManagedMemory memory;
+  return {make_cuda_backend(0), &memory};
+}
+
+}  // namespace bamtrain::testing
