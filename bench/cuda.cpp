@@ -105,7 +105,9 @@ void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, i
     arena.add("dscale", &g.dscale, Dtype::f32, {B, H, T});
     a.scale_bias = true;
   }
-  backend.plan(arena, {.B = B, .T = T, .H = H, .K = H, .D = D, .C = H * D, .backward = true});
+  backend.plan(
+      arena,
+      {.B = B, .T = T, .H = H, .K = H, .D = D, .C = H * D, .backward = true, .activations = A});
   arena.commit(backend.memory());
   for (const Tensor& t : {a.q, a.k, a.v, dout}) fill_normal(backend, t, "x");
   if (a.table) {

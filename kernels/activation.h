@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "launch.h"
 #include "core/kinds.h"
+#include "launch.h"
 
 namespace bamtrain::kernels {
 

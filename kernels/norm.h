@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "launch.h"
 #include "core/kinds.h"
+#include "launch.h"
 
 namespace bamtrain::kernels {
 

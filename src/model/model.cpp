@@ -105,7 +105,8 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
                         .C = C,
                         .backward = training,
                         .hidden = hidden_width(),
-                        .V = V});
+                        .V = V,
+                        .activations = A});
 }
 
 int64_t Model::logits_stride() const {

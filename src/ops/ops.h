@@ -29,6 +29,7 @@ struct WorkspaceShape {
   bool backward = true;
   int64_t hidden = 0;  // columns of the mlp's input to its activation
   int64_t V = 0;       // rows of an embedding
+  Dtype activations = Dtype::f32;
 };
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with

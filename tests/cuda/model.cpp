@@ -79,5 +79,29 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
   }
 }
 
+TEST_CASE("shapes without kernels are refused before the first step, with the key") {
+  const auto refused = [](const ModelConfig& c, Dtype t, const std::string& key) {
+    INFO(key);
+    try {
+      const Run run(c, t, 1, 16, cuda_device());
+      FAIL("planned");
+    } catch (const Error& e) {
+      CHECK(e.code() == ExitCode::config);
+      CHECK(e.where() == key);
+    }
+  };
+  ModelConfig c = device_config("bam", "ssmax");
+  c.width = 4 * 20;  // heads of 20
+  refused(c, Dtype::bf16, "model.heads");
+  CHECK_NOTHROW(Run(c, Dtype::f32, 1, 16, cuda_device()));
+  c = device_config("bam", "ssmax");
+  c.mlp.hidden = 21;  // 42 columns
+  refused(c, Dtype::f32, "model.mlp.hidden");
+  c = device_config("bam", "ssmax");
+  c.width = 12;
+  c.heads = c.kv_heads = 1;
+  refused(c, Dtype::f32, "model.width");
+}
+
 }  // namespace
 }  // namespace bamtrain::testing

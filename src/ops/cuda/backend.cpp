@@ -83,8 +83,7 @@ struct Repeated {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int index)
-      : properties_(cuda::open_device(index)), name_("cuda (" + properties_.name + ")") {}
+  explicit CudaBackend(int index) : name_("cuda (" + cuda::open_device(index) + ")") {}
 
   const char* name() const override { return name_.c_str(); }
   Dtype parameter_dtype() const override { return Dtype::f32; }
@@ -451,7 +450,6 @@ class CudaBackend final : public Backend {
     return in;
   }
 
-  cuda::DeviceProperties properties_;
   std::string name_;
   DeviceMemory memory_;
   cuda::WorkStream stream_;
@@ -462,16 +460,32 @@ class CudaBackend final : public Backend {
   Tensor scale_partial_;  // f64
 };
 
-[[noreturn]] void refuse_width(const char* key, const char* what, int64_t found) {
-  throw Error(ExitCode::config, key, std::string(what) + " that is a multiple of 8 on CUDA",
-              std::to_string(found), "change it, or set device to \"cpu\"");
+void require_on_cuda(bool holds, const char* key, const char* expected, int64_t found) {
+  if (holds) return;
+  throw Error(ExitCode::config, key, std::string(expected) + " on CUDA", std::to_string(found),
+              "change it, or set device to \"cpu\"");
+}
+
+/// What the launchers would refuse in the first step.
+void check_shape(const WorkspaceShape& w) {
+  require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
+                  "a multiple of 8, at most 8,192,", w.C);
+  require_on_cuda(w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.hidden);
+  require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
+                  "a width of queries, keys and values that is a multiple of 8",
+                  (w.H + 2 * w.K) * w.D);
+  require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab", "at most 262,144", w.V);
+  if (w.activations == Dtype::bf16) {
+    require_on_cuda(kernels::has_head_dim(as_int(w.D)), "model.heads",
+                    "a head dimension (width / heads) of 16, 32, 48, 64, 96 or 128 in bf16", w.D);
+  } else {
+    require_on_cuda(w.D <= kernels::kReferenceLongestRow, "model.heads",
+                    "a head dimension (width / heads) of at most 256", w.D);
+  }
 }
 
 void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
-  if (w.C % 8 != 0 || w.C > kernels::kNormMaxC) {
-    refuse_width("model.width", "a width of at most 8,192", w.C);
-  }
-  if (w.hidden % 8 != 0) refuse_width("model.mlp.hidden", "a width", w.hidden);
+  check_shape(w);
   const int64_t N = w.B * w.T, W = (w.H + 2 * w.K) * w.D;
   const int B = as_int(w.B), T = as_int(w.T), H = as_int(w.H), K = as_int(w.K), C = as_int(w.C);
   repeated_.clear();

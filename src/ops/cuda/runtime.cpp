@@ -28,7 +28,7 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-DeviceProperties open_device(int index) {
+std::string open_device(int index) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
     fail(error, "a driver and a GPU",
@@ -47,7 +47,7 @@ DeviceProperties open_device(int index) {
                 "use a GPU of the Ampere generation or later, or set device to \"cpu\"");
   }
   check(cudaSetDevice(index), "the device");
-  return {p.name, p.major, p.minor, static_cast<int64_t>(p.totalGlobalMem)};
+  return p.name;
 }
 
 void* allocate(int64_t bytes) {

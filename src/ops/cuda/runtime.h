@@ -18,15 +18,9 @@ using device::Stream;
 /// Devices that this process can see: 0 without a driver.
 int device_count();
 
-struct DeviceProperties {
-  std::string name;          // "NVIDIA H200"
-  int major = 0, minor = 0;  // compute capability
-  int64_t memory = 0;        // bytes, in all
-};
-
-/// Makes device `index` the one that everything below uses. Error where there is no driver, no such
-/// device, or none of compute capability 8.0 or later.
-DeviceProperties open_device(int index);
+/// Makes device `index` the one that everything below uses, and returns its name ("NVIDIA H200").
+/// Error where there is no driver, no such device, or none of compute capability 8.0 or later.
+std::string open_device(int index);
 
 /// Zero-filled, aligned to 256 bytes.
 void* allocate(int64_t bytes);
