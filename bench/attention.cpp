@@ -19,6 +19,7 @@
 #include "core/rng.h"
 #include "isa.h"
 #include "median.h"
+#include "options.h"
 #include "profile.h"
 #include "rates.h"
 
@@ -43,12 +44,12 @@ int main(int argc, char** argv) try {
   int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
   std::string precision = "fp32", form = "none", isa = "newest";
   app.set_version_flag("--version", matrix_library());
-  app.add_option("--batch", B, "sequences")->check(CLI::PositiveNumber);
-  app.add_option("--length", T, "tokens per sequence")->check(CLI::PositiveNumber);
-  app.add_option("--heads", H, "query heads")->check(CLI::PositiveNumber);
-  app.add_option("--kv-heads", K, "key heads (default: as many)")->check(CLI::PositiveNumber);
-  app.add_option("--head-dim", D, "head dimension")->check(CLI::PositiveNumber);
-  app.add_option("--runs", runs, "measured runs, after one warm-up")->check(CLI::PositiveNumber);
+  app.add_option("--batch", B, "sequences")->check(positive());
+  app.add_option("--length", T, "tokens per sequence")->check(positive());
+  app.add_option("--heads", H, "query heads")->check(positive());
+  app.add_option("--kv-heads", K, "key heads (default: as many)")->check(positive());
+  app.add_option("--head-dim", D, "head dimension")->check(positive());
+  app.add_option("--runs", runs, "measured runs, after one warm-up")->check(positive());
   app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
       ->check(CLI::IsMember({"newest", "avx2"}));

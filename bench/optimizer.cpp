@@ -15,6 +15,7 @@
 #include "core/parallel.h"
 #include "median.h"
 #include "ops/cpu/cpu.h"
+#include "options.h"
 #include "rates.h"
 
 using namespace bamtrain;
@@ -24,8 +25,8 @@ int main(int argc, char** argv) try {
   CLI::App app{"time of the optimizer's update"};
   int64_t n = 124000000, runs = 5;
   app.set_version_flag("--version", matrix_library());
-  app.add_option("--parameters", n, "elements")->check(CLI::PositiveNumber);
-  app.add_option("--runs", runs, "measured runs, after one warm-up")->check(CLI::PositiveNumber);
+  app.add_option("--parameters", n, "elements")->check(positive());
+  app.add_option("--runs", runs, "measured runs, after one warm-up")->check(positive());
   CLI11_PARSE(app, argc, argv);
 
   const auto backend = make_cpu_backend();

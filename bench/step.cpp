@@ -26,6 +26,7 @@
 #include "isa.h"
 #include "median.h"
 #include "ops/host_copy.h"
+#include "options.h"
 #include "profile.h"
 #include "rates.h"
 #include "train/optimizer.h"
@@ -43,10 +44,9 @@ int main(int argc, char** argv) try {
   app.set_version_flag("--version", matrix_library());
   app.add_option("--config", config_path, "run configuration")->required();
   app.add_option("--set", overrides, "override a config key");
-  app.add_option("--batch", B, "sequences")->check(CLI::PositiveNumber);
-  app.add_option("--length", T, "tokens per sequence")->check(CLI::PositiveNumber);
-  app.add_option("--steps", steps, "measured steps, after one warm-up step")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--batch", B, "sequences")->check(positive());
+  app.add_option("--length", T, "tokens per sequence")->check(positive());
+  app.add_option("--steps", steps, "measured steps, after one warm-up step")->check(positive());
   app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
       ->check(CLI::IsMember({"newest", "avx2"}));
