@@ -1,5 +1,6 @@
 #pragma once
-// A backend that times another: milliseconds per operation and how far each is from its own limit.
+// A backend that times another: milliseconds per operation, beside the rate of matrix products or
+// of a copy. A copy is no limit: what reads more than it writes may be faster.
 
 #include <map>
 #include <memory>
@@ -17,7 +18,7 @@ struct OperationCost {
   double bytes = 0;  // of the operands, each once
 };
 
-/// The rates that a profile is measured against.
+/// The rates that a profile is compared with.
 struct Limits {
   double products = 0;   // FLOP/s of matrix products in the activations' dtype
   double fp32 = 0;       // FLOP/s in fp32, in which the attention computes
@@ -83,7 +84,8 @@ class ProfiledBackend final : public Backend {
 };
 
 /// Products of all pairs of a query and a visible key, without document masks, one per head and
-/// element: 2 flops each. The forward pass of attention is 2 of them, the backward pass 5.
+/// element: 2 flops each. The forward pass of attention is 2 of them, the backward pass 5, of which
+/// one computes the logits anew: flops_per_token (train/train.h) counts 6.
 double attention_flops(const Attention& a);
 
 }  // namespace bamtrain::bench

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "core/dtype.h"
 
@@ -13,7 +14,11 @@ inline double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+/// The library of the matrix products with its version, as "oneDNN 2.6.3".
+std::string matrix_library();
+
 /// The best FLOP/s of the library's own threaded matrix product, over shapes of a training step.
+/// Compilation, memory and a first product are outside of the time.
 double matrix_rate(Dtype dtype);
 
 /// The best bytes per second of a threaded copy between buffers far larger than the caches: bytes

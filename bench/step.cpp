@@ -4,8 +4,11 @@
 //   build/bench/step --config configs/gpt2-124m.json --batch 4 --length 256 --precision fp32
 //   build/bench/step --config configs/gpt2-124m.json --isa avx2    (as on one without AVX-512)
 //
-// Prints tokens per second, 6 N D as a share of the matrix rate (N: all parameters but embeddings
-// that are only looked up), and the largest resident set; with --profile where the time goes.
+// Prints tokens per second, 6 N D as a share of the matrix rate (N: the parameters of matrices, a
+// head among them, and not embeddings that are only looked up), the same with the 6 products of
+// attention, and the largest resident set; with --profile where the time goes. The step is
+// Trainer::step for one lane of one micro-batch, without the loader: scripts/bench_cpu.py measures
+// the program's own steps beside it.
 
 #include <fmt/format.h>
 
@@ -21,7 +24,9 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "isa.h"
+#include "median.h"
 #include "ops/host_copy.h"
+#include "options.h"
 #include "profile.h"
 #include "rates.h"
 #include "train/optimizer.h"
@@ -36,15 +41,17 @@ int main(int argc, char** argv) try {
   std::vector<std::string> overrides;
   int64_t B = 4, T = 256, steps = 5;
   bool profile = false;
+  app.set_version_flag("--version", matrix_library());
   app.add_option("--config", config_path, "run configuration")->required();
   app.add_option("--set", overrides, "override a config key");
-  app.add_option("--batch", B, "sequences");
-  app.add_option("--length", T, "tokens per sequence");
-  app.add_option("--steps", steps, "measured steps, after one warm-up step");
+  app.add_option("--batch", B, "sequences")->check(positive());
+  app.add_option("--length", T, "tokens per sequence")->check(positive());
+  app.add_option("--steps", steps, "measured steps, after one warm-up step")->check(positive());
   app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
       ->check(CLI::IsMember({"newest", "avx2"}));
-  app.add_flag("--profile", profile, "time per operation, and its share of its own limit");
+  app.add_flag("--profile", profile,
+               "time per operation, beside the rate of products or of a copy");
   CLI11_PARSE(app, argc, argv);
 
   const RunConfig c = read_run_config(config_path, overrides);
@@ -95,20 +102,24 @@ int main(int argc, char** argv) try {
     if (step > 0) times.push_back(now() - start);
   }
   const double rate = std::max(rate_before, matrix_rate(A));
-  std::sort(times.begin(), times.end());
-  const double median = times[times.size() / 2];
+  const auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
+  const double middle = median(times);
   const auto N = static_cast<double>(B * T);
   const double flops = flops_per_token(c.model, model.parameters(), T);
-  const double matrices =
-      flops - 6.0 * static_cast<double>(c.model.layers * c.model.width * (T + 1));
+  const double attention =
+      6.0 * static_cast<double>(c.model.layers * c.model.heads * c.model.head_dim() * (T + 1));
+  const double matrices = flops - attention;
   fmt::print("{} {} {} B {} T {} threads {} loss {:.4f}\n", c.name, backend->name(), precision, B,
              T, max_threads(), loss / N);
-  fmt::print("step         {:.1f} ms median, {:.1f} to {:.1f} over {}\n", 1e3 * median,
-             1e3 * times.front(), 1e3 * times.back(), times.size());
-  fmt::print("tokens/s     {:.1f}\n", N / median);
-  fmt::print("matrix rate  {:.1f} GFLOP/s (library, same run)\n", rate * 1e-9);
+  fmt::print("step         {:.1f} ms median, {:.1f} to {:.1f} over {}\n", 1e3 * middle,
+             1e3 * *fastest, 1e3 * *slowest, times.size());
+  fmt::print("tokens/s     {:.1f}\n", N / middle);
+  fmt::print("parameters   {}\n", model.parameters().elements());
+  fmt::print("flops/token  {:.0f} in matrices (6 N), {:.0f} in attention (6 products)\n", matrices,
+             attention);
+  fmt::print("matrix rate  {:.1f} GFLOP/s ({}, same run)\n", rate * 1e-9, matrix_library());
   fmt::print("share        {:.1f} % (6 N D), {:.1f} % with attention\n",
-             100 * matrices * N / median / rate, 100 * flops * N / median / rate);
+             100 * matrices * N / middle / rate, 100 * flops * N / middle / rate);
   fmt::print("memory       {:.1f} MiB planned, {:.1f} MiB largest resident set\n",
              static_cast<double>(arena.total_bytes()) / (1 << 20),
              static_cast<double>(peak_bytes()) / (1 << 20));

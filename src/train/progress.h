@@ -14,8 +14,8 @@ struct ProgressStep {
 
 class Progress {
  public:
-  /// `flops_per_token` is 6ND; `matrix_rate` the FLOP/s of matrix products measured here, 0 where
-  /// unknown. `quiet` prints nothing: all ranks but the first.
+  /// `flops_per_token` as in train/train.h: 6 N and attention; `matrix_rate` the FLOP/s of matrix
+  /// products measured here, 0 where unknown. `quiet` prints nothing: all ranks but the first.
   Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step, double flops_per_token,
            double matrix_rate, bool quiet);
 

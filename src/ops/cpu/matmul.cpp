@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <dnnl.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <new>
@@ -271,13 +272,21 @@ void Matmul::run(const Matrix& c, const Matrix& a, const Matrix& b, const float*
   });
 }
 
-void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
-  const Shape s = shape_of(c, a, b, false, false);
-  run_or_explain(s, [&] {
-    Call call(compile(s));
+std::function<void()> prepare_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
+  struct Prepared {
+    Call call;
     Scratch scratch;
-    call.execute(c.data, a.data, b.data, nullptr, scratch);
-  });
+  };
+  const Shape s = shape_of(c, a, b, false, false);
+  std::shared_ptr<Prepared> p;
+  run_or_explain(s, [&] { p = std::make_shared<Prepared>(Prepared{Call(compile(s)), {}}); });
+  return [p, s, to = c.data, left = a.data, right = b.data] {
+    run_or_explain(s, [&] { p->call.execute(to, left, right, nullptr, p->scratch); });
+  };
+}
+
+void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
+  prepare_unguarded(c, a, b)();
 }
 
 }  // namespace bamtrain

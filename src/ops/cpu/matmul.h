@@ -6,6 +6,7 @@
 // tile is one single-threaded oneDNN product, and threads take tiles.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "ops/matrix.h"
@@ -27,8 +28,12 @@ class Matmul {
   std::unique_ptr<Cache> cache_;
 };
 
-/// The same product by one call of oneDNN with its own threads. For tests and benchmarks only: its
-/// bits may depend on the number of threads.
+/// The same product by one call of oneDNN with its own threads, compiled for as many as there are
+/// now: every call of the result is one product, and all but the first take no memory of ours. For
+/// tests and benchmarks only: its bits may depend on the number of threads.
+std::function<void()> prepare_unguarded(const Matrix& c, const Matrix& a, const Matrix& b);
+
+/// Such a product once, from compilation on.
 void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b);
 
 }  // namespace bamtrain

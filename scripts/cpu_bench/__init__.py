@@ -1,0 +1,1 @@
+"""Sections of scripts/bench_cpu.py."""

@@ -1,0 +1,32 @@
+"""Cells and tables of the reports."""
+
+import statistics
+
+
+def number(x):
+    return f"{x:,.{0 if abs(x) >= 1000 else 1 if abs(x) >= 1 else 3}f}"
+
+
+def cell(values, unit=""):
+    """Median and range, or the only value; "-" of none."""
+    if not values:
+        return "-"
+    if len(values) == 1:
+        return number(values[0]) + unit
+    return (f"{number(statistics.median(values))}{unit} "
+            f"({number(min(values))} to {number(max(values))})")
+
+
+def ratios(above, below):
+    """Median and range of the ratios of pairs."""
+    pairs = [a / b for a, b in zip(above, below)]
+    if not pairs:
+        return "-"
+    if len(pairs) == 1:
+        return f"{pairs[0]:.3f}"
+    return f"{statistics.median(pairs):.3f} ({min(pairs):.3f} to {max(pairs):.3f})"
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(str(c) for c in header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
