@@ -16,28 +16,15 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
-#include "core/rng.h"
 #include "isa.h"
 #include "median.h"
 #include "options.h"
 #include "profile.h"
 #include "rates.h"
+#include "workloads.h"
 
 using namespace bamtrain;
 using namespace bamtrain::bench;
-
-namespace {
-
-void fill(const Tensor& t, const std::string& stream) {
-  const Rng rng(1, stream);
-  for (int64_t i = 0; i < t.size(); ++i) {
-    const auto x = static_cast<float>(rng.normal(static_cast<uint64_t>(i)));
-    if (t.dtype == Dtype::f32) t.ptr<float>()[i] = x;
-    if (t.dtype == Dtype::bf16) t.ptr<bf16>()[i] = bf16(x);
-  }
-}
-
-}  // namespace
 
 int main(int argc, char** argv) try {
   CLI::App app{"time of attention alone"};
@@ -64,56 +51,29 @@ int main(int argc, char** argv) try {
 
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
   const auto backend = make_backend_for(isa);
-  Arena arena;
-  Attention a;
-  AttentionGradients g;
-  Tensor out, lse, dout;
-  arena.add("q", &a.q, A, {B, T, H, D});
-  arena.add("k", &a.k, A, {B, T, K, D});
-  arena.add("v", &a.v, A, {B, T, K, D});
-  arena.add("dq", &g.dq, A, {B, T, H, D});
-  arena.add("dk", &g.dk, A, {B, T, K, D});
-  arena.add("dv", &g.dv, A, {B, T, K, D});
-  arena.add("out", &out, A, {B, T, H, D});
-  arena.add("dout", &dout, A, {B, T, H, D});
-  arena.add("lse", &lse, Dtype::f32, {B, H, T});
-  arena.add("first_key", &a.first_key, Dtype::i32, {B, T});
-  if (form.find("table") != std::string::npos) {
-    arena.add("table", &a.table, Dtype::f32, {H, T});
-    arena.add("dtable", &g.dtable, Dtype::f32, {H, T});
-  }
-  if (form.find("scale") != std::string::npos) {
-    arena.add("scale", &a.scale, Dtype::f32, {B, H, T});
-    arena.add("dscale", &g.dscale, Dtype::f32, {B, H, T});
-  }
-  backend->plan(arena, {B, T, H, K, D, H * D, true});
-  arena.commit();
-  for (const auto& [name, t] : std::map<std::string, Tensor>{{"q", a.q}, {"k", a.k}, {"v", a.v}}) {
-    fill(t, name);
-  }
-  fill(dout, "dout");
-  if (a.table) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t d = 0; d < T; ++d) {
-        a.table.ptr<float>()[h * T + d] = -0.01f * static_cast<float>(d);
-      }
-    }
-  }
-  if (a.scale) std::fill_n(a.scale.ptr<float>(), a.scale.size(), 1.1f);
+  AttentionWorkload workload(*backend, A,
+                             {.B = B,
+                              .T = T,
+                              .H = H,
+                              .K = K,
+                              .D = D,
+                              .table = form.find("table") != std::string::npos,
+                              .scale = form.find("scale") != std::string::npos});
 
   const double rate_before = matrix_rate(Dtype::f32);
   std::vector<double> forward, backward;
   for (int64_t run = 0; run <= runs; ++run) {
     const double start = now();
-    backend->attention_forward(out, lse, a);
+    workload.forward();
     const double between = now();
-    backend->attention_backward(g, dout, out, lse, a);
+    workload.backward();
     if (run == 0) continue;
     forward.push_back(between - start);
     backward.push_back(now() - between);
   }
   const double rate = std::max(rate_before, matrix_rate(Dtype::f32));
-  const double flops = attention_flops(a), f = median(forward), b = median(backward);
+  const double flops = attention_flops(workload.arguments()), f = median(forward),
+               b = median(backward);
   fmt::print("attention {} {} form {} B {} T {} H {} K {} D {} threads {}\n", backend->name(),
              precision, form, B, T, H, K, D, max_threads());
   fmt::print("fp32 rate    {:.1f} GFLOP/s ({}, same run)\n", rate * 1e-9, matrix_library());

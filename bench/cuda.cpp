@@ -11,17 +11,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "config/reader.h"
-#include "core/rng.h"
-#include "ops/host_copy.h"
+#include "median.h"
 #include "profile.h"
 #include "rates.h"
-#include "train/optimizer.h"
 #include "train/train.h"
+#include "workloads.h"
 
 using namespace bamtrain;
 using namespace bamtrain::bench;
@@ -43,18 +41,7 @@ double time_of(Backend& backend, int64_t runs, F&& work) {
   const auto calls = static_cast<int64_t>(std::clamp(0.02 / timed(3), 1.0, 1000.0));
   std::vector<double> times;
   for (int64_t r = 0; r < runs; ++r) times.push_back(timed(calls));
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-void fill_normal(Backend& backend, const Tensor& t, const std::string& stream) {
-  const Rng rng(1, stream);
-  HostCopy host(backend, t, HostCopy::Contents::undefined);
-  for (int64_t i = 0; i < t.size(); ++i) {
-    host.tensor().ptr<bf16>()[i] =
-        bf16(static_cast<float>(rng.normal(static_cast<uint64_t>(i % (1 << 20)))));
-  }
-  host.upload();
+  return median(times);
 }
 
 /// FLOP/s of a bf16 product of 8,192 cubed, and bytes/s of adding two arrays of 1 GB.
@@ -81,51 +68,19 @@ nlohmann::ordered_json limits(Backend& backend) {
 void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, int64_t D,
                        const std::string& form) {
   const int64_t B = std::max<int64_t>(1, tokens / T);
-  Arena arena;
-  Attention a;
-  AttentionGradients g;
-  Tensor out, lse, dout, first;
-  const Dtype A = Dtype::bf16;
-  arena.add("q", &a.q, A, {B, T, H, D});
-  arena.add("k", &a.k, A, {B, T, H, D});
-  arena.add("v", &a.v, A, {B, T, H, D});
-  arena.add("dq", &g.dq, A, {B, T, H, D});
-  arena.add("dk", &g.dk, A, {B, T, H, D});
-  arena.add("dv", &g.dv, A, {B, T, H, D});
-  arena.add("out", &out, A, {B, T, H, D});
-  arena.add("dout", &dout, A, {B, T, H, D});
-  arena.add("lse", &lse, Dtype::f32, {B, H, T});
-  arena.add("first_key", &a.first_key, Dtype::i32, {B, T});
-  if (form != "none") {
-    arena.add("table", &a.table, Dtype::f32, {H, T});
-    arena.add("dtable", &g.dtable, Dtype::f32, {H, T});
-  }
-  if (form == "table+scale") {
-    arena.add("scale", &a.scale, Dtype::f32, {B, H, T});
-    arena.add("dscale", &g.dscale, Dtype::f32, {B, H, T});
-    a.scale_bias = true;
-  }
-  backend.plan(
-      arena,
-      {.B = B, .T = T, .H = H, .K = H, .D = D, .C = H * D, .backward = true, .activations = A});
-  arena.commit(backend.memory());
-  for (const Tensor& t : {a.q, a.k, a.v, dout}) fill_normal(backend, t, "x");
-  if (a.table) {
-    HostCopy table(backend, a.table, HostCopy::Contents::undefined);
-    for (int64_t i = 0; i < H * T; ++i) {
-      table.tensor().ptr<float>()[i] = -0.01f * static_cast<float>(i % T);
-    }
-    table.upload();
-  }
-  if (a.scale) {
-    HostCopy scale(backend, a.scale, HostCopy::Contents::undefined);
-    std::fill_n(scale.tensor().ptr<float>(), a.scale.size(), 1.1f);
-    scale.upload();
-  }
-  const double forward = time_of(backend, 7, [&] { backend.attention_forward(out, lse, a); });
-  const double backward =
-      time_of(backend, 7, [&] { backend.attention_backward(g, dout, out, lse, a); });
-  const double flops = attention_flops(a);
+  const bool table = form != "none", scale = form == "table+scale";
+  AttentionWorkload workload(backend, Dtype::bf16,
+                             {.B = B,
+                              .T = T,
+                              .H = H,
+                              .K = H,
+                              .D = D,
+                              .table = table,
+                              .scale = scale,
+                              .scale_bias = scale});
+  const double forward = time_of(backend, 7, [&] { workload.forward(); });
+  const double backward = time_of(backend, 7, [&] { workload.backward(); });
+  const double flops = attention_flops(workload.arguments());
   nlohmann::ordered_json line = {{"what", "attention"},
                                  {"program", backend.name()},
                                  {"form", form},
@@ -143,54 +98,22 @@ void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, i
 
 void measure_step(Backend& backend, const RunConfig& c, int64_t B, int64_t T,
                   int64_t micro_batches) {
-  Model model(c.model, std::max(T, c.data.sequence_length), backend, Dtype::bf16);
-  Optimizer optimizer(c.optimizer, model.parameters(), backend);
-  Arena arena;
-  Tensor masters, gradients, loss;
-  arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
-  arena.add("gradients.lanes", &gradients, Dtype::f32, {model.parameters().elements()});
-  arena.add("batch.loss", &loss, Dtype::f64, {1});
-  optimizer.plan(arena);
-  model.plan(arena, B, T, ModelUse::training);
-  arena.commit(backend.memory());
-  for (const Parameter& p : model.parameters().all()) {
-    HostCopy part(backend, masters.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
-    initialize(p, c.model, c.data.sequence_length, 1, part.tensor());
-    part.upload();
-  }
-  model.set_masters(masters);
-  const Rng rng(1, "bench");
-  std::vector<int32_t> tokens(static_cast<size_t>(B * T + 1));
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = static_cast<int32_t>(rng.below(i, static_cast<uint64_t>(c.model.vocab)));
-  }
-  int64_t step = 0;
-  double last_loss = 0;
+  StepWorkload workload(c, backend, Dtype::bf16, B, T);
+  double loss = 0;
   const double N = static_cast<double>(B * T * micro_batches);
-  const double seconds = time_of(backend, 5, [&] {
-    model.refresh();
-    backend.zero(gradients);
-    backend.zero(loss);
-    for (int64_t m = 0; m < micro_batches; ++m) {
-      model.forward_backward(tokens.data(), tokens.data() + 1, c.data.document_start, 1 / N,
-                             gradients, loss);
-    }
-    backend.download(&last_loss, loss);
-    const double norm = std::sqrt(backend.squared_norm(gradients));
-    optimizer.step(++step, 1e-4, optimizer.clip_factor(norm), masters, gradients);
-  });
-  const double flops = flops_per_token(c.model, model.parameters(), T) * N / seconds;
+  const double seconds = time_of(backend, 5, [&] { loss = workload.step(micro_batches); });
+  const double flops = flops_per_token(c.model, workload.parameters(), T) * N / seconds;
   nlohmann::ordered_json line = {{"what", "step"},
                                  {"program", backend.name()},
                                  {"config", c.name},
                                  {"B", B},
                                  {"T", T},
                                  {"micro_batches", micro_batches},
-                                 {"loss", last_loss / N},
+                                 {"loss", loss},
                                  {"step_ms", 1e3 * seconds},
                                  {"tokens_per_second", N / seconds},
                                  {"flops", flops},
-                                 {"memory_bytes", arena.total_bytes()}};
+                                 {"memory_bytes", workload.planned_bytes()}};
   fmt::print("{}\n", line.dump());
 }
 

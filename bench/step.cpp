@@ -22,15 +22,13 @@
 
 #include "config/reader.h"
 #include "core/parallel.h"
-#include "core/rng.h"
 #include "isa.h"
 #include "median.h"
-#include "ops/host_copy.h"
 #include "options.h"
 #include "profile.h"
 #include "rates.h"
-#include "train/optimizer.h"
 #include "train/train.h"
+#include "workloads.h"
 
 using namespace bamtrain;
 using namespace bamtrain::bench;
@@ -63,65 +61,37 @@ int main(int argc, char** argv) try {
     profiled = timed.get();
     backend = std::move(timed);
   }
-  Model model(c.model, std::max(T, c.data.sequence_length), *backend, A);
-  Optimizer optimizer(c.optimizer, model.parameters(), *backend);
-  Arena arena;
-  Tensor masters, gradients, loss_sum;
-  arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
-  arena.add("gradients.lanes", &gradients, Dtype::f32, {model.parameters().elements()});
-  arena.add("batch.loss", &loss_sum, Dtype::f64, {1});
-  optimizer.plan(arena);
-  model.plan(arena, B, T, ModelUse::training);
-  arena.commit(backend->memory());
-  for (const Parameter& p : model.parameters().all()) {
-    HostCopy part(*backend, masters.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
-    initialize(p, c.model, c.data.sequence_length, 1, part.tensor());
-    part.upload();
-  }
-  model.set_masters(masters);
-
-  const Rng rng(1, "bench");
-  std::vector<int32_t> tokens(static_cast<size_t>(B * T + 1));
-  for (size_t i = 0; i < tokens.size(); ++i) {
-    tokens[i] = static_cast<int32_t>(rng.below(i, static_cast<uint64_t>(c.model.vocab)));
-  }
+  StepWorkload workload(c, *backend, A, B, T);
   const double rate_before = matrix_rate(A);
   std::vector<double> times;
   double loss = 0;
   for (int64_t step = 0; step <= steps; ++step) {
     if (profiled && step == 1) profiled->reset();
     const double start = now();
-    model.refresh();
-    backend->zero(gradients);
-    backend->zero(loss_sum);
-    model.forward_backward(tokens.data(), tokens.data() + 1, c.data.document_start,
-                           1 / static_cast<double>(B * T), gradients, loss_sum);
-    backend->download(&loss, loss_sum);
-    const double norm = std::sqrt(backend->squared_norm(gradients));
-    optimizer.step(step + 1, 1e-4, optimizer.clip_factor(norm), masters, gradients);
+    loss = workload.step(1);
     if (step > 0) times.push_back(now() - start);
   }
   const double rate = std::max(rate_before, matrix_rate(A));
   const auto [fastest, slowest] = std::minmax_element(times.begin(), times.end());
   const double middle = median(times);
   const auto N = static_cast<double>(B * T);
-  const double flops = flops_per_token(c.model, model.parameters(), T);
+  const double flops = flops_per_token(c.model, workload.parameters(), T);
   const double attention =
       6.0 * static_cast<double>(c.model.layers * c.model.heads * c.model.head_dim() * (T + 1));
   const double matrices = flops - attention;
   fmt::print("{} {} {} B {} T {} threads {} loss {:.4f}\n", c.name, backend->name(), precision, B,
-             T, max_threads(), loss / N);
+             T, max_threads(), loss);
   fmt::print("step         {:.1f} ms median, {:.1f} to {:.1f} over {}\n", 1e3 * middle,
              1e3 * *fastest, 1e3 * *slowest, times.size());
   fmt::print("tokens/s     {:.1f}\n", N / middle);
-  fmt::print("parameters   {}\n", model.parameters().elements());
+  fmt::print("parameters   {}\n", workload.parameters().elements());
   fmt::print("flops/token  {:.0f} in matrices (6 N), {:.0f} in attention (6 products)\n", matrices,
              attention);
   fmt::print("matrix rate  {:.1f} GFLOP/s ({}, same run)\n", rate * 1e-9, matrix_library());
   fmt::print("share        {:.1f} % (6 N D), {:.1f} % with attention\n",
              100 * matrices * N / middle / rate, 100 * flops * N / middle / rate);
   fmt::print("memory       {:.1f} MiB planned, {:.1f} MiB largest resident set\n",
-             static_cast<double>(arena.total_bytes()) / (1 << 20),
+             static_cast<double>(workload.planned_bytes()) / (1 << 20),
              static_cast<double>(peak_bytes()) / (1 << 20));
   if (profiled) {
     const double seconds = std::accumulate(times.begin(), times.end(), 0.0);

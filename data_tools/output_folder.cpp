@@ -103,6 +103,7 @@ void remove_marked(const std::string& folder) {
 OutputFolder::OutputFolder(const std::string& final_path, bool overwrite)
     : final_(final_path), overwrite_(overwrite) {
   while (final_.size() > 1 && final_.back() == '/') final_.pop_back();
+  final_ = without_links(final_);
   try {
     check_place();
     fs::create_directories(parent_folder(final_));

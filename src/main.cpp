@@ -8,7 +8,6 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
@@ -40,14 +39,9 @@ struct TrainArguments {
   bool dry_run = false, print_schema = false;
 };
 
-const std::map<std::string, DeviceKind> kDevices = {{"auto", DeviceKind::automatic},
-                                                    {"cpu", DeviceKind::cpu},
-                                                    {"cuda", DeviceKind::cuda},
-                                                    {"check", DeviceKind::check}};
-
 struct EvalArguments {
   std::string checkpoint, data, output, precision;
-  std::string device;  // a name of kDevices; empty: as the checkpoint's run
+  std::optional<DeviceKind> device;  // none: as the checkpoint's run
   std::vector<int64_t> lengths;
   std::vector<std::string> protocols = {"windows", "last", "bins"};
   int64_t last_tokens = 0, max_tokens = 0;
@@ -130,9 +124,7 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   eval.protocols = {"windows", "last"};
   eval.max_tokens = c.eval.tokens;
   eval.output = c.out_dir + "/perplexity.json";
-  for (const auto& [name, device] : kDevices) {
-    if (device == c.device) eval.device = name;
-  }
+  eval.device = c.device;
   return eval;
 }
 
@@ -145,8 +137,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   }
   const RunConfig c =
       read_run_config_text(checkpoint.state["config"].dump(), state + ": config", {});
-  const std::unique_ptr<Backend> backend =
-      make_backend(arguments.device.empty() ? c.device : kDevices.at(arguments.device), 0);
+  const std::unique_ptr<Backend> backend = make_backend(arguments.device.value_or(c.device), 0);
   const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
   if (source.empty()) {
     throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
@@ -312,7 +303,7 @@ int parse_and_run(int argc, char** argv) {
       ->check(CLI::IsMember({"fp32", "bf16"}));
   eval_command
       ->add_option("--device", eval.device, "auto, cpu, cuda or check (default: as trained)")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda", "check"}));
+      ->transform(CLI::CheckedTransformer(kDeviceNames));
   eval_command->add_option("--output", eval.output, "write the result as JSON to this file");
 
   try {
@@ -326,12 +317,16 @@ int parse_and_run(int argc, char** argv) {
     return 0;
   }
   if (*eval_command) {
-    if (!arguments.config.empty() || !arguments.overrides.empty() || !resume.empty()) {
+    if (!arguments.config.empty() || !arguments.overrides.empty() || !resume.empty() ||
+        arguments.dry_run) {
       throw Error(ExitCode::usage, "eval", "options of eval alone: the checkpoint has its config",
-                  "--config, --set or --resume before it", "remove them");
+                  "--config, --set, --resume or --dry-run before it", "remove them");
     }
-    const int processes = make_communicator()->size();
+    std::unique_ptr<Communicator> comm = make_communicator();
+    const int rank = comm->rank(), processes = comm->size();
+    comm.reset();  // one that an exception destroys reports a failed run
     if (processes > 1) {
+      if (rank > 0) return static_cast<int>(ExitCode::usage);
       throw Error(ExitCode::usage, "eval", "one process", std::to_string(processes),
                   "run it without mpirun");
     }

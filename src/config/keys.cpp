@@ -138,12 +138,10 @@ std::vector<Key> make_keys() {
       resumable(key("name", "a label, for logs and tables", any_text(), FIELD(name))),
       key("seed", "seed of initial values and of the order of the data",
           integer_value(0, kMaxInt64), FIELD(seed)),
-      resumable(choice<DeviceKind>("device", "auto: a CUDA device where there is one, else the CPU",
-                                   {{"auto", DeviceKind::automatic},
-                                    {"cpu", DeviceKind::cpu},
-                                    {"cuda", DeviceKind::cuda},
-                                    {"check", DeviceKind::check}},
-                                   FIELD(device))),
+      resumable(choice<DeviceKind>("device",
+                                   "auto: a GPU where there is one, else the CPU; "
+                                   "check: two backends side by side",
+                                   kDeviceNames, FIELD(device))),
       required(resumable(key("out_dir", "folder for checkpoints and metrics.jsonl", nonempty_text(),
                              FIELD(out_dir)))),
 

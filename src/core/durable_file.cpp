@@ -164,7 +164,7 @@ FileDigest DurableFile::finish() {
   return {bytes_, digest_.hex()};
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+AtomicFile::AtomicFile(const std::string& path) : path_(without_links(path)) {
   struct stat info {};
   if (::stat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     throw Error(ExitCode::io, path_, "the name of a file",
@@ -278,6 +278,20 @@ void remove_tree(const std::string& path) {
   }
   const int error = outcome(FileOp::remove, path, [&] { return std::remove(path.c_str()); });
   if (error) fail(path, "to be removed", error);
+}
+
+std::string without_links(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr int kMostLinks = 40;  // as the kernel's
+  std::string place = path;
+  std::error_code failure;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(place, failure); ++i) {
+    const fs::path target = fs::read_symlink(place, failure);
+    if (failure) fail(path, "a symbolic link that can be followed", failure.value());
+    place = (fs::path(place).parent_path() / target).string();
+  }
+  if (fs::is_symlink(place, failure)) fail(path, "a symbolic link that leads somewhere", ELOOP);
+  return place;
 }
 
 std::string parent_folder(const std::string& path) {

@@ -66,12 +66,14 @@ class DurableFile {
 class AtomicFile {
  public:
   /// Error (ExitCode::io) where `path` is there and is no regular file, or its folder is not there
-  /// or not writable. A regular file of this name stays as it is until `commit` replaces it.
+  /// or not writable. A regular file of this name stays as it is until `commit` replaces it; of a
+  /// symbolic link that is the file it leads to.
   explicit AtomicFile(const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
 
+  /// Where the file will be: the path given, its symbolic links followed.
   const std::string& path() const { return path_; }
 
   /// Appends.
@@ -99,6 +101,10 @@ void sync_folder(const std::string& path);
 void rename_path(const std::string& from, const std::string& to);
 /// Removes a file, or a folder with what is in it; links are not followed. Nothing there: no error.
 void remove_tree(const std::string& path);
+
+/// Where `path` leads through symbolic links; nothing need be there. Links in its folder's own path
+/// stay. Error (ExitCode::io) where links go round in a circle.
+std::string without_links(const std::string& path);
 
 /// The folder in which `path` is an entry: "." for a bare name.
 std::string parent_folder(const std::string& path);

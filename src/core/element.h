@@ -41,4 +41,23 @@ inline void put(const Tensor& t, int64_t offset, double x) {
   }
 }
 
+/// Calls f(offset, n) for every element: its offset in memory, as get and put take it, and its
+/// index in row-major order.
+template <class F>
+void for_elements(const Tensor& t, F&& f) {
+  const int64_t size = t.size();
+  if (t.contiguous()) {
+    for (int64_t n = 0; n < size; ++n) f(n, n);
+    return;
+  }
+  for (int64_t n = 0; n < size; ++n) {
+    int64_t rest = n, offset = 0;
+    for (int d = t.rank - 1; d >= 0; --d) {
+      offset += rest % t.shape[static_cast<size_t>(d)] * t.stride[static_cast<size_t>(d)];
+      rest /= t.shape[static_cast<size_t>(d)];
+    }
+    f(offset, n);
+  }
+}
+
 }  // namespace bamtrain

@@ -10,7 +10,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -61,14 +60,5 @@ class LaneTree {
  private:
   int64_t lanes_;
 };
-
-/// The sum of one scalar per lane (losses, squared norms) in the same tree.
-/// REQUIRES: the number of values is a power of two.
-inline double tree_sum(std::span<const double> values) {
-  require(std::has_single_bit(values.size()), "one value per lane, a power of two of them");
-  if (values.size() == 1) return values[0];
-  const size_t half = values.size() / 2;
-  return tree_sum(values.first(half)) + tree_sum(values.last(half));
-}
 
 }  // namespace bamtrain

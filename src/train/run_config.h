@@ -9,7 +9,14 @@
 
 namespace bamtrain {
 
-enum class DeviceKind { automatic, cpu, cuda, check };  // "auto" in JSON
+enum class DeviceKind { automatic, cpu, cuda, check };
+
+/// Their names in configs and on the command line.
+inline const std::vector<std::pair<std::string, DeviceKind>> kDeviceNames = {
+    {"auto", DeviceKind::automatic},
+    {"cpu", DeviceKind::cpu},
+    {"cuda", DeviceKind::cuda},
+    {"check", DeviceKind::check}};
 
 struct RunConfig {
   int64_t config_version = 1;

@@ -207,6 +207,22 @@ TEST_CASE("a process that is killed leaves nothing where files need no names") {
   CHECK(names_in(folder).empty());
 }
 
+TEST_CASE("a file is written where symbolic links lead, and the links stay") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.file("elsewhere"));
+  fs::create_symlink("elsewhere/b", folder.file("a"));
+  fs::create_symlink("a", folder.file("c"));
+  for (const std::string text : {"new", "replaced"}) {
+    write_atomically(folder.file("c"), text);
+    CHECK(read_bytes(folder.file("elsewhere/b")) == text);
+    CHECK(fs::is_symlink(folder.file("a")));
+    CHECK(fs::is_symlink(folder.file("c")));
+  }
+  fs::create_symlink("round", folder.file("round"));
+  CHECK(contains(error_of(ExitCode::io, [&] { AtomicFile(folder.file("round")); }),
+                 "Too many levels of symbolic links"));
+}
+
 TEST_CASE("names that no file can have are refused before the work") {
   const TemporaryFolder folder;
   fs::create_directory(folder.file("folder"));

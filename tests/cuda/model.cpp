@@ -23,15 +23,6 @@ ModelConfig device_config(const std::string& prior_name, const std::string& scal
   return c;
 }
 
-void round_weights(Run& run) {
-  for (const Parameter& p : run.parameters()) {
-    if (!p.decays()) continue;
-    std::vector<double> weights = run.parameter(p.name);
-    for (double& w : weights) w = rounded(w, Dtype::bf16);
-    run.set_parameter(p.name, weights);
-  }
-}
-
 double gradient_error(const Run& run, const Run& truth) {
   double error = 0, whole = 0;
   for (const Parameter& p : truth.parameters()) {

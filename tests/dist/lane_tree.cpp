@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -100,38 +99,12 @@ TEST_CASE("a lane never overwrites a buffer whose sum is still needed") {
   CHECK(held[0] == lanes);
 }
 
-TEST_CASE("tree_sum adds scalars in the lanes' tree to the bit") {
-  for (size_t lanes : {1u, 2u, 4u, 8u, 16u}) {
-    INFO("lanes " << lanes);
-    int different_from_sequential = 0;
-    for (uint64_t draw = 0; draw < 100; ++draw) {
-      const Rng rng(draw, "scalars");
-      std::vector<double> values;
-      for (size_t i = 0; i < lanes; ++i) values.push_back(rng.normal(i));
-      // Bottom up, where tree_sum goes top down.
-      std::vector<double> level = values;
-      while (level.size() > 1) {
-        std::vector<double> next;
-        for (size_t i = 0; i < level.size(); i += 2) next.push_back(level[i] + level[i + 1]);
-        level = next;
-      }
-      REQUIRE(std::bit_cast<uint64_t>(tree_sum(values)) == std::bit_cast<uint64_t>(level[0]));
-      if (tree_sum(values) != std::accumulate(values.begin(), values.end(), 0.0)) {
-        ++different_from_sequential;
-      }
-    }
-    CHECK((different_from_sequential > 0) == (lanes > 2));
-  }
-}
-
 TEST_CASE("lanes that no binary tree fits are refused") {
   CHECK_THROWS_AS(LaneTree(0), Error);
   CHECK_THROWS_AS(LaneTree(-4), Error);
   CHECK_THROWS_AS(LaneTree(6), Error);
   CHECK_THROWS_AS(LaneTree(4).buffer_for(4), Error);
   CHECK_THROWS_AS(LaneTree(4).joins_after(-1), Error);
-  CHECK_THROWS_AS(tree_sum(std::vector<double>{}), Error);
-  CHECK_THROWS_AS(tree_sum(std::vector<double>{1, 2, 3}), Error);
 }
 
 }  // namespace

@@ -129,6 +129,13 @@ std::vector<float> lane_sum(int64_t first, int64_t count, int64_t n) {
   return buffers[0];
 }
 
+/// One number per lane, added in the lanes' tree.
+double tree_sum(std::span<const double> values) {
+  if (values.size() == 1) return values[0];
+  const size_t half = values.size() / 2;
+  return tree_sum(values.first(half)) + tree_sum(values.last(half));
+}
+
 void lanes(Communicator& communicator, Checks& checks) {
   constexpr int64_t n = 10007;
   for (int64_t total : {8, 32}) {

@@ -11,7 +11,7 @@
 #include "engine/support.h"
 #include "kernels/device.cuh"
 #include "ops/cpu/cpu.h"
-#include "ops/optimizer_math.h"
+#include "ops/cuda/optimizer_scalars.h"
 
 using namespace bamtrain;
 using engine::GlobalArray;
@@ -20,23 +20,6 @@ using kernels::OptimizerScalars;
 namespace {
 
 constexpr size_t kBlock = 1024;  // elements of a block
-
-/// As the CPU backend rounds them.
-OptimizerScalars scalars_of(const OptimizerStep& s) {
-  const OptimizerFactors f = optimizer_factors(s);
-  OptimizerScalars x;
-  x.gradient_scale = static_cast<float>(s.gradient_scale);
-  x.beta1 = static_cast<float>(s.beta1);
-  x.one_minus_beta1 = static_cast<float>(1 - s.beta1);
-  x.beta2 = static_cast<float>(s.beta2);
-  x.one_minus_beta2 = static_cast<float>(1 - s.beta2);
-  x.decay = static_cast<float>(f.decay);
-  x.step_size = static_cast<float>(f.step_size);
-  x.v_scale = static_cast<float>(f.v_scale);
-  x.eps = static_cast<float>(s.eps);
-  x.adaptive = f.adaptive;
-  return x;
-}
 
 OptimizerStep step_of(OptimizerKind kind, int64_t step) {
   OptimizerStep s;
@@ -91,8 +74,8 @@ Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool 
       std::vector<device::bf16>(end + copy_offset + 3, device::bf16{kNarrowMark}));
   REQUIRE(kernels::optimizer_step(w.data() + offset, m.data() + offset, v.data() + offset,
                                   copy ? narrow.data() + offset + copy_offset : nullptr,
-                                  g.data() + offset, static_cast<int64_t>(n), scalars_of(step),
-                                  nullptr)
+                                  g.data() + offset, static_cast<int64_t>(n),
+                                  cuda::optimizer_scalars(step), nullptr)
               .ok());
   Result r;
   const auto taken = [&](const GlobalArray<float>& x) {
@@ -158,8 +141,8 @@ TEST_CASE("the optimizer's pass has the CPU backend's bits and follows fp64") {
 
 TEST_CASE("the first steps of RAdam are not adaptive, later ones are") {
   // beta2 = 0.95: rho passes 5 between steps 5 and 6 (Liu et al. 2020, equation 5).
-  CHECK_FALSE(scalars_of(step_of(OptimizerKind::radam, 5)).adaptive);
-  CHECK(scalars_of(step_of(OptimizerKind::radam, 6)).adaptive);
+  CHECK_FALSE(cuda::optimizer_scalars(step_of(OptimizerKind::radam, 5)).adaptive);
+  CHECK(cuda::optimizer_scalars(step_of(OptimizerKind::radam, 6)).adaptive);
 }
 
 TEST_CASE("any size and any alignment give the same bits, and touch nothing beside the range") {
@@ -202,7 +185,7 @@ TEST_CASE("the optimizer's pass has the same bits in every order of threads, war
 TEST_CASE("the optimizer's pass refuses an empty range and null arrays") {
   GlobalArray<float> f(16);
   float* const x = f.data();
-  const OptimizerScalars s = scalars_of(step_of(OptimizerKind::adamw, 1));
+  const OptimizerScalars s = cuda::optimizer_scalars(step_of(OptimizerKind::adamw, 1));
   const auto refused = [&](float* w, float* m, float* v, const float* g, int64_t n) {
     return kernels::optimizer_step(w, m, v, nullptr, g, n, s, nullptr).code ==
            device::LaunchStatus::kRefused;

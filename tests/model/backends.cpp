@@ -44,16 +44,6 @@ struct Errors {
   }
 };
 
-/// Both models with the weights that bf16 can hold, so that only arithmetic differs.
-void round_weights(Run& run) {
-  for (const Parameter& p : run.parameters()) {
-    if (!p.decays()) continue;
-    std::vector<double> weights = run.parameter(p.name);
-    for (double& w : weights) w = rounded(w, Dtype::bf16);
-    run.set_parameter(p.name, weights);
-  }
-}
-
 TEST_CASE("models with several tiles agree with the reference in fp32 and bf16") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"}}) {

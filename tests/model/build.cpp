@@ -177,6 +177,15 @@ std::vector<double> Run::logits(const Batch& b) {
   return read(out.tensor(), Role::parameter).x;
 }
 
+void round_weights(Run& run) {
+  for (const Parameter& p : run.parameters()) {
+    if (!p.decays()) continue;
+    std::vector<double> weights = run.parameter(p.name);
+    for (double& w : weights) w = rounded(w, Dtype::bf16);
+    run.set_parameter(p.name, weights);
+  }
+}
+
 double norm(const std::vector<double>& a) {
   double sum = 0;
   for (double x : a) sum += x * x;

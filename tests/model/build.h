@@ -76,6 +76,9 @@ class Run {
   Tensor masters_, gradients_, loss_;
 };
 
+/// Rounds the weights to what bf16 can hold: of two models that have them only arithmetic differs.
+void round_weights(Run& run);
+
 /// The norm of a - b, of a, and of all gradients, for relative errors.
 double norm(const std::vector<double>& a);
 double distance(const std::vector<double>& a, const std::vector<double>& b);

@@ -24,24 +24,6 @@ int64_t product(const std::vector<int64_t>& shape) {
   return n;
 }
 
-/// Calls f(offset in memory, index in row-major order) for every element.
-template <class F>
-void for_elements(const Tensor& t, F&& f) {
-  const int64_t size = t.size();
-  if (t.contiguous()) {
-    for (int64_t n = 0; n < size; ++n) f(n, static_cast<size_t>(n));
-    return;
-  }
-  for (int64_t n = 0; n < size; ++n) {
-    int64_t rest = n, offset = 0;
-    for (int d = t.rank - 1; d >= 0; --d) {
-      offset += rest % t.shape[static_cast<size_t>(d)] * t.stride[static_cast<size_t>(d)];
-      rest /= t.shape[static_cast<size_t>(d)];
-    }
-    f(offset, static_cast<size_t>(n));
-  }
-}
-
 Tensor tensor_of(void* data, Dtype dtype, const std::vector<int64_t>& s) {
   switch (s.size()) {
     case 1:
@@ -98,7 +80,7 @@ Memory::Memory(Dtype dtype, const std::vector<int64_t>& shape, double value, Mem
     : source_(&source) {
   const int64_t bytes = product(shape) * static_cast<int64_t>(size_of(dtype));
   tensor_ = tensor_of(source.allocate(std::max<int64_t>(bytes, 1)), dtype, shape);
-  for_elements(tensor_, [&](int64_t offset, size_t) { put(tensor_, offset, value); });
+  for_elements(tensor_, [&](int64_t offset, int64_t) { put(tensor_, offset, value); });
 }
 
 Memory::Memory(Memory&& other) noexcept
@@ -125,13 +107,13 @@ std::vector<Dtype> with_products(std::vector<Dtype> dtypes) {
 
 void fill(const Tensor& t, const Values& v) {
   REQUIRE(static_cast<size_t>(t.size()) == v.x.size());
-  for_elements(t, [&](int64_t offset, size_t n) { put(t, offset, v.x[n]); });
+  for_elements(t, [&](int64_t offset, int64_t n) { put(t, offset, v.x[static_cast<size_t>(n)]); });
 }
 
 Values read(const Tensor& t, Role role) {
   Values v{role, {t.shape.begin(), t.shape.begin() + t.rank}, {}};
   v.x.resize(static_cast<size_t>(t.size()));
-  for_elements(t, [&](int64_t offset, size_t n) { v.x[n] = get(t, offset); });
+  for_elements(t, [&](int64_t offset, int64_t n) { v.x[static_cast<size_t>(n)] = get(t, offset); });
   return v;
 }
 

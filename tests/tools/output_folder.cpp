@@ -63,6 +63,21 @@ std::string killed_run(const std::string& path) {
   return {name, static_cast<size_t>(n)};
 }
 
+TEST_CASE("a symbolic link as the output's name is followed, to a folder that is or will be") {
+  const TemporaryFolder folder;
+  fs::create_directory(folder.file("elsewhere"));
+  fs::create_symlink("elsewhere", folder.file("to-empty"));
+  fs::create_symlink("elsewhere/new", folder.file("to-nothing"));
+  for (const std::string& name : {std::string("to-nothing"), std::string("to-empty")}) {
+    if (name == "to-empty") fs::remove_all(folder.file("elsewhere/new"));
+    OutputFolder output(folder.file(name), false);
+    fill(output, name);
+    output.commit();
+    CHECK(fs::is_symlink(folder.file(name)));
+    CHECK(read_bytes(folder.file(name) + "/train/000000.bin") == name);
+  }
+}
+
 TEST_CASE("a committed folder holds what was put into it and nothing else") {
   const TemporaryFolder folder;
   const mode_t mask = ::umask(0027);

@@ -14,21 +14,6 @@ namespace bamtrain {
 
 namespace {
 
-/// f(offset) for every element of a tensor of up to four dimensions, in row-major order.
-template <class F>
-void for_elements(const Tensor& t, F&& f) {
-  std::array<int64_t, 4> index{};
-  for (int64_t n = 0; n < t.size(); ++n) {
-    int64_t offset = 0;
-    for (int d = 0; d < t.rank; ++d) offset += index[static_cast<size_t>(d)] * t.stride[d];
-    f(offset);
-    for (int d = t.rank - 1; d >= 0; --d) {
-      if (++index[static_cast<size_t>(d)] < t.shape[d]) break;
-      index[static_cast<size_t>(d)] = 0;
-    }
-  }
-}
-
 /// Elements from a tensor's first to its last in memory, gaps included.
 int64_t extent(const Tensor& t) {
   int64_t last = 0;
@@ -339,12 +324,12 @@ class CheckBackend final : public Backend {
       o.trusted.data = o.bytes.data();
       half_precision_ |= t.dtype == Dtype::bf16;
       if (use == Use::written) {
-        for_elements(t, [&](int64_t at) { put(o.trusted, at, std::nan("")); });
+        for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, std::nan("")); });
       } else {
         const std::vector<char> bytes = contents(t);
         Tensor host = t;
         host.data = const_cast<char*>(bytes.data());
-        for_elements(t, [&](int64_t at) { put(o.trusted, at, get(host, at)); });
+        for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, get(host, at)); });
       }
       return o.trusted;
     }
@@ -361,7 +346,7 @@ class CheckBackend final : public Backend {
       found.data = const_cast<char*>(bytes.data());
       double error = 0, size = 0, worst = -1, largest = 0;
       int64_t place = 0;
-      for_elements(o.tested, [&](int64_t at) {
+      for_elements(o.tested, [&](int64_t at, int64_t) {
         const double x = get(found, at), y = get(o.trusted, at);
         // Infinities are equal or not; NaN agrees with NaN alone.
         const bool same = x == y || (std::isnan(x) && std::isnan(y));

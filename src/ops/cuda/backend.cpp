@@ -1,4 +1,5 @@
-// The host side of the CUDA backend: tensors to launchers.
+// The host side of the CUDA backend: tensors to launchers. Long because the contract is: a method
+// per operation, each of which only fills the arguments of its launcher.
 
 #include <map>
 #include <string>
@@ -15,9 +16,9 @@
 #include "kernels/optimizer.h"
 #include "kernels/rotation.h"
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/optimizer_scalars.h"
 #include "ops/cuda/products.h"
 #include "ops/cuda/runtime.h"
-#include "ops/optimizer_math.h"
 
 namespace bamtrain {
 
@@ -374,20 +375,8 @@ class CudaBackend final : public Backend {
 
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
                       const OptimizerStep& s) override {
-    const OptimizerFactors f = optimizer_factors(s);
-    kernels::OptimizerScalars k;
-    k.gradient_scale = static_cast<float>(s.gradient_scale);
-    k.beta1 = static_cast<float>(s.beta1);
-    k.one_minus_beta1 = static_cast<float>(1 - s.beta1);
-    k.beta2 = static_cast<float>(s.beta2);
-    k.one_minus_beta2 = static_cast<float>(1 - s.beta2);
-    k.decay = static_cast<float>(f.decay);
-    k.step_size = static_cast<float>(f.step_size);
-    k.v_scale = static_cast<float>(f.v_scale);
-    k.eps = static_cast<float>(s.eps);
-    k.adaptive = f.adaptive;
     check(kernels::optimizer_step(f32(weights), f32(m), f32(v), nullptr, f32(gradients),
-                                  weights.size(), k, stream()),
+                                  weights.size(), cuda::optimizer_scalars(s), stream()),
           "optimizer_step");
   }
 
