@@ -41,6 +41,7 @@ class ProfiledBackend final : public Backend {
   void upload(Tensor dst, const void* src) override;
   void download(void* dst, Tensor src) override;
   void synchronize() override { inner_->synchronize(); }
+  std::unique_ptr<PeerLink> connect(const Peers& peers) override { return inner_->connect(peers); }
   /// Not recorded: every operation is timed.
   void repeat(int64_t, const std::function<void()>& work) override { work(); }
   void zero(Tensor x) override;

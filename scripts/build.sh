@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Configures and builds in build/ (or $BUILD). Arguments go to `meson setup`.
+# Configures and builds in build/ (or $BUILD), everything or the targets in $TARGETS. Arguments go to
+# `meson setup`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -8,4 +9,5 @@ if [ ! -f "$build/build.ninja" ]; then
 elif [ $# -gt 0 ]; then
   meson configure "$build" "$@"
 fi
-ninja -C "$build" --quiet
+# shellcheck disable=SC2086  # a list
+ninja -C "$build" --quiet ${TARGETS:-}

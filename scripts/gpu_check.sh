@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks and measures the CUDA backend on a machine with a GPU. Nothing is built: the programs come
-# from a build folder ($BUILD, default build/), made here or elsewhere.
+# from a build folder ($BUILD, default build/), made here or elsewhere (see gpu_bundle.sh).
 #
 #   scripts/gpu_check.sh [--out DIR] [STAGE ...]
 #
@@ -8,7 +8,7 @@
 #   goldens    records tests/golden/wrappers.txt: what the GPU computes for each wrapper of device.cuh
 #   sanitize   memcheck and racecheck of compute-sanitizer on a small set of those tests
 #   parity     a small model trained on the CPU and on the GPU: the loss curves compared
-#   bench      attention and training steps, PyTorch's attention in the same run where there is one
+#   bench      attention and training steps, PyTorch's beside them where there is one
 #
 # Without stages: all of them. Each runs alone and ends within 8 minutes. DIR (default out/gpu) gets
 # the machine, a log per stage and the measurements; a table of stages is printed last. The exit
@@ -28,6 +28,8 @@ while [ $# -gt 0 ]; do
 done
 [ ${#stages[@]} -gt 0 ] || stages=(tests goldens sanitize parity bench)
 mkdir -p "$out"
+# Beside the programs of a bundle.
+[ ! -d lib ] || export LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 if ! nvidia-smi >"$out/nvidia-smi.txt" 2>&1; then
   echo "gpu_check.sh: expected a GPU that nvidia-smi lists, found none (see $out/nvidia-smi.txt): run it on a machine with one" >&2
@@ -109,16 +111,20 @@ PY
 
 run_bench() {
   require_program "$build/bench/cuda" || return
-  timeout 150 "$build/bench/cuda" attention >"$out/attention.jsonl" || return 1
-  timeout 60 "$build/bench/cuda" step --config configs/bam-120m.json --batch 64 --length 512 \
-    >"$out/step-120m.jsonl" || return 1
-  cat "$out/attention.jsonl" "$out/step-120m.jsonl"
-  if python3 -c 'import torch.nn.attention.flex_attention' 2>/dev/null; then
-    timeout 240 python3 scripts/gpu_peer.py attention >"$out/attention-pytorch.jsonl"
-    cat "$out/attention-pytorch.jsonl"
-  else
-    echo "PyTorch with FlexAttention: not found, no peer measured"
-  fi
+  local config peer=yes
+  python3 -c 'import torch.nn.attention.flex_attention' 2>/dev/null || peer=
+  : >"$out/step.jsonl"
+  timeout 100 "$build/bench/cuda" attention >"$out/attention.jsonl" || return 1
+  [ -z "$peer" ] || timeout 120 python3 scripts/gpu_peer.py attention >>"$out/attention.jsonl"
+  for config in "bam-120m --batch 64 --length 512" "bam-432m --batch 32 --length 512" \
+    "bam-1.1b --batch 8 --length 2048"; do
+    # shellcheck disable=SC2086  # a name and options
+    timeout 40 "$build/bench/cuda" step --config configs/${config/ /.json } >>"$out/step.jsonl" || return 1
+  done
+  [ -z "$peer" ] || timeout 110 python3 scripts/gpu_peer.py step --config configs/bam-120m.json \
+    --batch 64 --length 512 >>"$out/step.jsonl"
+  cat "$out/attention.jsonl" "$out/step.jsonl"
+  [ -n "$peer" ] || echo "PyTorch with FlexAttention: not found, no peer measured"
 }
 
 run() {

@@ -2,21 +2,27 @@
 """The peers of build/bench/cuda in PyTorch, one line of JSON per measurement, in the same shape.
 
   scripts/gpu_peer.py attention [--length N ...] [--head-dim D ...] [--tokens N] [--heads H]
+  scripts/gpu_peer.py step --config CONFIG [--batch B] [--length T] [--micro-batches N]
 
-form none: scaled_dot_product_attention held to FlashAttention. form table: FlexAttention, compiled,
-whose score is the product plus a learnable bias by head and distance. Shapes, causal mask and bf16
+attention, form none: scaled_dot_product_attention held to FlashAttention. form table: FlexAttention,
+compiled, whose score is the product plus a learnable bias by head and distance. Shapes, causal mask and bf16
 are those of bench/cuda; the time of a backward pass is that of forward and backward less forward.
+
+step: the same decoder (RMSNorm, SwiGLU, a learnable BAM prior and a learnable scale by row), the
+whole of it under torch.compile, FlexAttention, bf16 by autocast, fused AdamW, clipped gradients.
 """
 
 import argparse
 import json
 import statistics
 import time
+from pathlib import Path
 
 import torch
+from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import cross_entropy, rms_norm, scaled_dot_product_attention, silu
 
 
 def time_of(work, runs=7):
@@ -73,15 +79,109 @@ def measure(form, batch, length, heads, dim):
                       "forward_flops": 2 * pairs / one, "both_flops": 7 * pairs / two}), flush=True)
 
 
+class Block(nn.Module):
+    def __init__(self, width, heads, hidden):
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.Parameter(torch.ones(width))
+        self.norm2 = nn.Parameter(torch.ones(width))
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.gate_up = nn.Linear(width, 2 * hidden, bias=False)
+        self.down = nn.Linear(hidden, width, bias=False)
+        self.theta_alpha = nn.Parameter(torch.linspace(-6, -1, heads))
+        self.theta_beta = nn.Parameter(torch.ones(heads))
+        self.s = nn.Parameter(torch.full((heads,), 0.43))
+
+    def forward(self, x, distances, log_n, mask):
+        batch, length, width = x.shape
+        # b = -exp(ta) d^tb at (h, d); t = s log n at (h, i).
+        table = -torch.exp(self.theta_alpha)[:, None] * distances ** self.theta_beta[:, None]
+        scale = self.s[:, None] * log_n
+
+        def score(z, b, h, i, j):
+            return z * scale[h, i] + table[h, i - j]
+
+        normed = rms_norm(x, (width,), self.norm1)
+        q, k, v = (part.view(batch, length, self.heads, -1).transpose(1, 2)
+                   for part in self.qkv(normed).chunk(3, dim=-1))
+        out = flex_attention(q, k, v, score_mod=score, block_mask=mask)
+        x = x + self.out(out.transpose(1, 2).reshape(batch, length, width))
+        gate, up = self.gate_up(rms_norm(x, (width,), self.norm2)).chunk(2, dim=-1)
+        return x + self.down(silu(gate) * up)
+
+
+class Decoder(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        width = model["width"]
+        self.embedding = nn.Embedding(model["vocab"], width)
+        self.blocks = nn.ModuleList(Block(width, model["heads"], model["mlp"]["hidden"])
+                                    for _ in range(model["layers"]))
+        self.norm = nn.Parameter(torch.ones(width))
+        self.head = nn.Linear(width, model["vocab"], bias=False)
+
+    def forward(self, tokens, targets, distances, log_n, mask):
+        x = self.embedding(tokens)
+        for block in self.blocks:
+            x = block(x, distances, log_n, mask)
+        logits = self.head(rms_norm(x, x.shape[-1:], self.norm))
+        return cross_entropy(logits.float().flatten(0, 1), targets.flatten())
+
+
+def measure_step(config, batch, length, micro_batches):
+    device, model = "cuda", config["model"]
+    torch.manual_seed(1)
+    torch.set_float32_matmul_precision("high")
+    decoder = Decoder(model).to(device)
+    run = torch.compile(decoder)
+    optimizer = torch.optim.AdamW(decoder.parameters(), lr=1e-4, betas=(0.9, 0.95),
+                                  weight_decay=0.1, fused=True)
+    tokens = torch.randint(model["vocab"], (batch, length + 1), device=device)
+    distances = torch.arange(length, device=device).float().clamp(min=1e-6)
+    log_n = torch.arange(1, length + 1, device=device).float().log()
+    mask = create_block_mask(causal, None, None, length, length, device=device)
+    losses = []
+
+    def step():
+        for _ in range(micro_batches):
+            with torch.autocast(device, dtype=torch.bfloat16):
+                loss = run(tokens[:, :-1], tokens[:, 1:], distances, log_n, mask)
+            (loss / micro_batches).backward()
+        nn.utils.clip_grad_norm_(decoder.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses[:] = [loss]
+
+    seconds = time_of(step, runs=5)
+    n = batch * length * micro_batches
+    print(json.dumps({"what": "step", "program": f"PyTorch {torch.__version__} compiled, flex",
+                      "config": config["name"], "B": batch, "T": length,
+                      "micro_batches": micro_batches, "loss": losses[0].item(),
+                      "step_ms": 1e3 * seconds, "tokens_per_second": n / seconds,
+                      "memory_bytes": torch.cuda.max_memory_allocated()}),
+          flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["attention"])
+    parser.add_argument("what", choices=["attention", "step"])
+    parser.add_argument("--config", help="of step: a run configuration")
+    parser.add_argument("--batch", type=int, default=64, help="of step: of a micro-batch")
+    parser.add_argument("--micro-batches", type=int, default=4, help="of step")
     parser.add_argument("--length", type=int, action="append")
     parser.add_argument("--head-dim", type=int, action="append")
     parser.add_argument("--tokens", type=int, default=32768)
     parser.add_argument("--heads", type=int, default=12)
     arguments = parser.parse_args()
+    if arguments.what == "step":
+        if not arguments.config:
+            parser.error("step needs --config")
+        for length in arguments.length or [512]:
+            measure_step(json.loads(Path(arguments.config).read_text()), arguments.batch, length,
+                         arguments.micro_batches)
+        return
     lengths = arguments.length or [512, 1024, 2048, 4096, 8192, 16384]
     for dim in arguments.head_dim or [64, 48]:
         for form in ("none", "table"):

@@ -39,7 +39,7 @@ say() { printf '\n== %s\n' "$*"; }
 if [ ${#texts[@]} -eq 0 ]; then scripts/setup.sh perl-doc; else scripts/setup.sh; fi
 
 say "building"
-scripts/build.sh
+TARGETS="src/bamtrain data_tools/bamdata" scripts/build.sh
 bin=${BUILD:-build}
 
 # What lies in $out was made of one text: another one needs another folder.

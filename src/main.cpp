@@ -40,22 +40,26 @@ struct TrainArguments {
 };
 
 struct EvalArguments {
-  std::string checkpoint, data, output, precision;
-  std::optional<DeviceKind> device;  // none: as the checkpoint's run
+  std::string checkpoint, data, output;
+  std::optional<DeviceKind> device;  // none, here and below: as the checkpoint's run
+  std::optional<Precision> precision;
   std::vector<int64_t> lengths;
   std::vector<std::string> protocols = {"windows", "last", "bins"};
   int64_t last_tokens = 0, max_tokens = 0;
 };
 
 /// `local_rank`: this process among those of its node, each of which takes a GPU of its own.
-std::unique_ptr<Backend> make_backend(DeviceKind device, int local_rank) {
+std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, int local_rank) {
+  const bool tf32 = precision == Precision::tf32;
 #ifdef BAMTRAIN_CUDA
   const bool found = cuda_devices() > 0;
   if (device == DeviceKind::cuda || (device == DeviceKind::automatic && found)) {
-    return make_cuda_backend(local_rank);
+    return make_cuda_backend(local_rank, tf32);
   }
   if (device == DeviceKind::check && found) {
-    return make_check_backend(make_cuda_backend(local_rank), make_cpu_backend());
+    CheckLimits limits;
+    if (tf32) limits.f32 = 0x1p-8;  // operands are rounded by 2^-11 at most, one or two a term
+    return make_check_backend(make_cuda_backend(local_rank, tf32), make_cpu_backend(), limits);
   }
 #else
   static_cast<void>(local_rank);
@@ -64,6 +68,10 @@ std::unique_ptr<Backend> make_backend(DeviceKind device, int local_rank) {
                 "build bamtrain with CUDA, or set device to auto");
   }
 #endif
+  if (tf32) {
+    throw Error(ExitCode::config, "train.precision", "fp32 or bf16 on a CPU", "tf32",
+                "choose one of these, or a GPU");
+  }
   if (device == DeviceKind::check) {
     return make_check_backend(make_cpu_backend(), make_reference_backend());
   }
@@ -137,7 +145,9 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   }
   const RunConfig c =
       read_run_config_text(checkpoint.state["config"].dump(), state + ": config", {});
-  const std::unique_ptr<Backend> backend = make_backend(arguments.device.value_or(c.device), 0);
+  const Precision precision = arguments.precision.value_or(c.train.precision);
+  const std::unique_ptr<Backend> backend =
+      make_backend(arguments.device.value_or(c.device), precision, 0);
   const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
   if (source.empty()) {
     throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
@@ -159,9 +169,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
                model_tensors(layout, host.tensor()));
   host.upload();
 
-  const Dtype activations = arguments.precision.empty()     ? activation_dtype(c.train.precision)
-                            : arguments.precision == "bf16" ? Dtype::bf16
-                                                            : Dtype::f32;
+  const Dtype activations = activation_dtype(precision);
   const bool terminal = isatty(STDERR_FILENO) != 0;
   nlohmann::ordered_json result = {{"checkpoint", checkpoint.folder},
                                    {"name", c.name},
@@ -204,7 +212,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   together(comm, [&] {
     run.config = read_run_config(arguments.config, arguments.overrides);
     run.resolved = resolved_json(run.config);
-    backend = make_backend(run.config.device, comm.local_rank());
+    backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
     last = final_evaluation(run.config);
     if (last && first) {
       // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
@@ -299,8 +307,9 @@ int parse_and_run(int argc, char** argv) {
       ->add_option("--max-tokens", eval.max_tokens,
                    "targets per length and protocol (default: all)")
       ->check(CLI::PositiveNumber);
-  eval_command->add_option("--precision", eval.precision, "fp32 or bf16 (default: as trained)")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
+  eval_command
+      ->add_option("--precision", eval.precision, "fp32, tf32 or bf16 (default: as trained)")
+      ->transform(CLI::CheckedTransformer(kPrecisionNames));
   eval_command
       ->add_option("--device", eval.device, "auto, cpu, cuda or check (default: as trained)")
       ->transform(CLI::CheckedTransformer(kDeviceNames));

@@ -30,6 +30,19 @@ std::map<std::string, json> flattened(const json& document) {
   return out;
 }
 
+/// Whether only `now` has the key, at its default: the earlier run's program did not know it yet,
+/// and did what is the default since.
+bool is_newer_default(const std::string& path, const json& before, const json& now) {
+  const auto at = [](const std::string& dotted) {
+    std::string pointer = "/" + dotted;
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+    return json::json_pointer(pointer);
+  };
+  const Key* key = find_key(path);
+  return key != nullptr && !key->required && !before.contains(at(path)) && now.contains(at(path)) &&
+         now.at(at(path)) == json(key->get(default_run_config()));
+}
+
 }  // namespace
 
 std::vector<std::string> changed_keys(const json& a, const json& b) {
@@ -49,9 +62,10 @@ std::vector<std::string> changed_keys(const json& a, const json& b) {
 std::vector<std::string> keys_refused_on_resume(const json& before, const json& now,
                                                 const std::vector<std::string>& allow_change) {
   std::vector<std::string> refused = changed_keys(before, now);
-  std::erase_if(refused, [&allow_change](const std::string& path) {
+  std::erase_if(refused, [&](const std::string& path) {
     // A step's number places it in the data: these two decide how.
     if (path == "train.tokens_per_step" || path == "data.sequence_length") return false;
+    if (is_newer_default(path, before, now)) return true;
     const Key* key = find_owner(path);
     return (key != nullptr && key->free_on_resume) ||
            std::any_of(allow_change.begin(), allow_change.end(),

@@ -249,9 +249,22 @@ std::vector<Key> make_keys() {
           "partial gradient sums, a power of two that divides the micro-batches of a step; every "
           "number of processes that divides it gives the same bits; 0: the largest up to 8",
           integer_value(0, 1 << 16), FIELD(train.lanes)),
-      choice<Precision>("train.precision", "activations and products; masters and sums stay fp32",
-                        {{"fp32", Precision::f32}, {"bf16", Precision::bf16}},
-                        FIELD(train.precision)),
+      choice<Reduction>("train.reduction",
+                        "how processes add their gradients; tree: the same bits on any number of "
+                        "processes; library: MPI's or NCCL's own sum, faster, other bits on other "
+                        "numbers of processes",
+                        {{"tree", Reduction::tree}, {"library", Reduction::library}},
+                        FIELD(train.reduction)),
+      choice<Precision>("train.precision",
+                        "activations and products; masters and sums stay fp32; tf32: fp32 whose "
+                        "products are in TF32, on GPUs",
+                        kPrecisionNames, FIELD(train.precision)),
+      resumable(choice<Recompute>(
+          "train.recompute",
+          "what the backward pass computes again to save memory, to the same bits; mlp: the mlps' "
+          "hidden layers; block: all but the stream between the blocks",
+          {{"none", Recompute::none}, {"mlp", Recompute::mlp}, {"block", Recompute::block}},
+          FIELD(train.recompute))),
 
       resumable(key("checkpoint.every", "steps between checkpoints; 0: at the end and on signals",
                     integer_value(0, kMaxSteps), FIELD(checkpoint.every))),

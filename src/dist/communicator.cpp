@@ -19,7 +19,7 @@ std::unique_ptr<Communicator> make_communicator() {
 }
 
 int64_t communicator_bytes(int processes) {
-  return processes > 1 ? kMessagesUnderWay * kDefaultPieceBytes : 0;
+  return processes > 1 ? PeerLink::kSlots * kDefaultPieceBytes : 0;
 }
 
 void check_process_count(int size, int64_t lanes) {

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/peer_link.h"
+
 namespace bamtrain {
 
 /// The processes of a run, numbered 0 to size() - 1. Everything but rank, size, local_rank and
@@ -26,13 +28,13 @@ class Communicator {
   /// This process among those of its machine, from 0.
   virtual int local_rank() const = 0;
 
-  /// data[i] becomes its sum over all ranks, added in the upper levels of LaneTree: ranks 2r and
-  /// 2r + 1 first, then distance 2, 4. Every rank receives the same bits, and where each rank holds
-  /// the tree sum of its own contiguous lanes, they are the bits of one process with all lanes.
-  /// Not-a-number results are NaN everywhere, but their payload may depend on the number of ranks.
+  /// data (n) becomes its sum over all ranks, see tree_all_reduce (core/reduction_tree.h).
   /// REQUIRES: size() is a power of two, see check_process_count.
   virtual void all_reduce_sum(float* data, int64_t n) = 0;
   virtual void all_reduce_sum(double* data, int64_t n) = 0;
+
+  /// The same in parts, over messages between ranks, in host memory. Null with a single process.
+  virtual PeerLink* link() = 0;
 
   /// Whether `value` is true on any rank.
   virtual bool any(bool value) = 0;

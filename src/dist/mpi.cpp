@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/reduction_tree.h"
 #include "dist/backends.h"
 
 namespace bamtrain {
@@ -33,17 +33,65 @@ void check(int status, const char* call) {
 }
 
 template <class T>
-void add(T* into, const T* from, int64_t n) {
+void add_elements(T* into, const T* from, int64_t n) {
   parallel_ranges(n, kAddGrain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) into[i] += from[i];
   });
 }
 
+/// Messages between the processes of MPI_COMM_WORLD, in host memory.
+class MpiLink final : public PeerLink {
+ public:
+  MpiLink() { requests_.fill({MPI_REQUEST_NULL, MPI_REQUEST_NULL}); }
+
+  void start(int slot, int peer, const Tensor& out, const Tensor& in) override {
+    auto& [receive, send] = requests_.at(static_cast<size_t>(slot));
+    if (in.size() > 0) {
+      check(MPI_Irecv(in.data, static_cast<int>(in.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
+                      &receive),
+            "MPI_Irecv");
+    }
+    if (out.size() > 0) {
+      check(MPI_Isend(out.data, static_cast<int>(out.bytes()), MPI_BYTE, peer, kTag, MPI_COMM_WORLD,
+                      &send),
+            "MPI_Isend");
+    }
+  }
+
+  void finish(int slot) override {
+    for (MPI_Request& r : requests_.at(static_cast<size_t>(slot))) {
+      check(MPI_Wait(&r, MPI_STATUS_IGNORE), "MPI_Wait");
+    }
+  }
+
+  void add(const Tensor& into, const Tensor& from) override {
+    if (into.dtype == Dtype::f64) {
+      add_elements(into.ptr<double>(), from.ptr<double>(), into.size());
+    } else {
+      add_elements(into.ptr<float>(), from.ptr<float>(), into.size());
+    }
+  }
+
+  void all_reduce(const Tensor& data) override {
+    // MPI counts in int.
+    constexpr int64_t kLongest = int64_t{1} << 30;
+    for (int64_t done = 0; done < data.size(); done += kLongest) {
+      const int count = static_cast<int>(std::min(kLongest, data.size() - done));
+      check(MPI_Allreduce(MPI_IN_PLACE, data.ptr<float>() + done, count, MPI_FLOAT, MPI_SUM,
+                          MPI_COMM_WORLD),
+            "MPI_Allreduce");
+    }
+  }
+
+ private:
+  std::array<std::array<MPI_Request, 2>, kSlots> requests_;  // to receive, to send
+};
+
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(const Launch& launch, int64_t piece_bytes) : piece_bytes_(piece_bytes) {
-    require(piece_bytes > 0 && piece_bytes % 8 == 0 && piece_bytes < INT32_MAX,
-            "messages of whole elements, below MPI's 2^31 bytes");
+    require(piece_bytes > 0 && piece_bytes % 512 == 0 && piece_bytes < INT32_MAX,
+            "messages of multiples of 64 elements, below MPI's 2^31 bytes");
     int initialized = 0;
     check(MPI_Initialized(&initialized), "MPI_Initialized");
     require(initialized == 0, "one MPI communicator per process");
@@ -64,7 +112,7 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Comm_free(&machine), "MPI_Comm_free");
     if (size_ > 1) {
       scratch_ = std::make_unique_for_overwrite<std::byte[]>(
-          static_cast<size_t>(kMessagesUnderWay * piece_bytes_));
+          static_cast<size_t>(PeerLink::kSlots * piece_bytes_));
     }
   }
 
@@ -82,6 +130,7 @@ class MpiCommunicator final : public Communicator {
 
   void all_reduce_sum(float* data, int64_t n) override { all_reduce(data, n); }
   void all_reduce_sum(double* data, int64_t n) override { all_reduce(data, n); }
+  PeerLink* link() override { return &link_; }
 
   bool any(bool value) override {
     int mine = value ? 1 : 0, result = 0;
@@ -103,100 +152,19 @@ class MpiCommunicator final : public Communicator {
   void abort(int exit_code) override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
-  // The elements of `data` that this rank still sums, and the half that its peer takes.
-  struct Range {
-    int64_t begin = 0, end = 0;
-    int64_t size() const { return end - begin; }
-  };
-
-  // Recursive halving: at distance 1, 2, 4 a pair of ranks shares the range that both have summed
-  // over the same ranks so far; each receives and adds the other's half of it. So every element is
-  // added in the tree, once, by the rank that ends up with it (a + b == b + a: which of the two
-  // adds does not matter). The way back, by recursive doubling, copies.
   template <class T>
   void all_reduce(T* data, int64_t n) {
-    require(std::has_single_bit(static_cast<unsigned>(size_)),
-            "a number of processes that is a power of two");
-    const int levels = std::countr_zero(static_cast<unsigned>(size_));
-    std::array<Range, 32> mine, theirs;
-    Range range{0, n};
-    for (int level = 0; level < levels; ++level) {
-      const int64_t middle = range.begin + range.size() / 2;
-      const Range lower{range.begin, middle}, upper{middle, range.end};
-      const bool take_upper = ((rank_ >> level) & 1) != 0;
-      mine[level] = take_upper ? upper : lower;
-      theirs[level] = take_upper ? lower : upper;
-      exchange_and_add(data, theirs[level], mine[level], rank_ ^ (1 << level));
-      range = mine[level];
-    }
-    for (int level = levels - 1; level >= 0; --level) {
-      exchange(data, mine[level], theirs[level], rank_ ^ (1 << level));
-    }
-  }
-
-  // Sends `give` to `peer` and adds what it sends to `keep`; the next piece travels meanwhile.
-  template <class T>
-  void exchange_and_add(T* data, Range give, Range keep, int peer) {
-    const int64_t piece_size = piece_bytes_ / static_cast<int64_t>(sizeof(T));
-    std::array<MPI_Request, kMessagesUnderWay> sends, receives;
-    sends.fill(MPI_REQUEST_NULL);
-    receives.fill(MPI_REQUEST_NULL);
-    const auto slot_memory = [this](int64_t piece) {
-      return reinterpret_cast<T*>(scratch_.get() + piece % kMessagesUnderWay * piece_bytes_);
-    };
-    const auto start = [&](int64_t piece) {
-      const int64_t first = piece * piece_size;
-      const size_t slot = static_cast<size_t>(piece % kMessagesUnderWay);
-      if (const int64_t count = std::min(piece_size, keep.size() - first); count > 0) {
-        check(MPI_Irecv(slot_memory(piece), bytes_of<T>(count), MPI_BYTE, peer, kTag,
-                        MPI_COMM_WORLD, &receives[slot]),
-              "MPI_Irecv");
-      }
-      if (const int64_t count = std::min(piece_size, give.size() - first); count > 0) {
-        check(MPI_Isend(data + give.begin + first, bytes_of<T>(count), MPI_BYTE, peer, kTag,
-                        MPI_COMM_WORLD, &sends[slot]),
-              "MPI_Isend");
-      }
-    };
-    const int64_t pieces = (std::max(give.size(), keep.size()) + piece_size - 1) / piece_size;
-    if (pieces > 0) start(0);
-    for (int64_t piece = 0; piece < pieces; ++piece) {
-      if (piece + 1 < pieces) start(piece + 1);
-      const size_t slot = static_cast<size_t>(piece % kMessagesUnderWay);
-      check(MPI_Wait(&receives[slot], MPI_STATUS_IGNORE), "MPI_Wait");
-      const int64_t first = piece * piece_size;
-      add(data + keep.begin + first, slot_memory(piece), std::min(piece_size, keep.size() - first));
-      check(MPI_Wait(&sends[slot], MPI_STATUS_IGNORE), "MPI_Wait");
-    }
-  }
-
-  // Sends `give` to `peer` and replaces `take` by what it sends.
-  template <class T>
-  void exchange(T* data, Range give, Range take, int peer) {
-    const int64_t piece_size = piece_bytes_ / static_cast<int64_t>(sizeof(T));
-    const int64_t longest = std::max(give.size(), take.size());
-    for (int64_t first = 0; first < longest; first += piece_size) {
-      const int64_t out = std::clamp<int64_t>(give.size() - first, 0, piece_size);
-      const int64_t in = std::clamp<int64_t>(take.size() - first, 0, piece_size);
-      check(MPI_Sendrecv(data + give.begin + first, bytes_of<T>(out), MPI_BYTE,
-                         out > 0 ? peer : MPI_PROC_NULL, kTag, data + take.begin + first,
-                         bytes_of<T>(in), MPI_BYTE, in > 0 ? peer : MPI_PROC_NULL, kTag,
-                         MPI_COMM_WORLD, MPI_STATUS_IGNORE),
-            "MPI_Sendrecv");
-    }
-  }
-
-  // REQUIRES: at most one piece.
-  template <class T>
-  static int bytes_of(int64_t count) {
-    return static_cast<int>(count * static_cast<int64_t>(sizeof(T)));
+    const int64_t scratch = PeerLink::kSlots * piece_bytes_ / static_cast<int64_t>(sizeof(T));
+    tree_all_reduce(link_, {rank_, size_, {}}, Tensor(data, DtypeOf<T>::value, {n}),
+                    Tensor(scratch_.get(), DtypeOf<T>::value, {scratch}));
   }
 
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
+  MpiLink link_;
   int64_t piece_bytes_;                   // of every message, at most
-  std::unique_ptr<std::byte[]> scratch_;  // kMessagesUnderWay pieces
+  std::unique_ptr<std::byte[]> scratch_;  // PeerLink::kSlots pieces
 };
 
 }  // namespace

@@ -9,8 +9,10 @@
 namespace bamtrain {
 
 namespace {
-// Bytes of fp32 logits that exist at a time: large enough for the products to run at full speed.
-constexpr int64_t kLogitBytes = int64_t{64} << 20;
+// Bytes of fp32 logits that exist at a time: large enough for the products to run at full speed. On
+// a GPU each chunk reads and writes the gradient of the head's weight, and takes that much time of
+// a product of some thousand rows.
+constexpr int64_t kHostLogitBytes = int64_t{64} << 20, kDeviceLogitBytes = int64_t{512} << 20;
 constexpr int64_t kSmallestChunk = 64;
 // Rows of logits begin at multiples of this many elements, whatever the vocabulary.
 constexpr int64_t kLogitAlignment = 64;
@@ -50,38 +52,27 @@ BlockParameters Model::find_block(int64_t l) const {
           find("mlp.down_proj.bias")};
 }
 
-void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
+void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute) {
   const bool training = use == ModelUse::training;
   const Dtype A = dtype_, P = backend_.parameter_dtype();
   const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
   const int64_t C = config_.width, F = config_.mlp.hidden, W = qkv_width();
-  const int64_t Q = config_.heads * config_.head_dim(), V = config_.vocab, H = config_.heads;
+  const int64_t H = config_.heads, Q = H * config_.head_dim(), V = config_.vocab;
   max_B_ = B;
   max_T_ = T;
   host_first_key_.resize(static_cast<size_t>(N));
   host_positions_.resize(static_cast<size_t>(N));
   host_losses_.resize(static_cast<size_t>(N) * size_of(P));
-  chunk_ = std::min(N, std::max(kSmallestChunk, kLogitBytes / (4 * V) / 64 * 64));
+  const int64_t logit_bytes = backend_.memory().on_host() ? kHostLogitBytes : kDeviceLogitBytes;
+  chunk_ = std::min(N, std::max(kSmallestChunk, logit_bytes / (4 * V) / 64 * 64));
 
   if (A != P) arena.add("weights.compute", &compute_, A, {layout_.elements()});
   arena.add("batch.tokens", &tokens_, Dtype::i32, {N});
   arena.add("batch.targets", &targets_, Dtype::i32, {N});
   arena.add("batch.first_key", &first_key_, Dtype::i32, {B, T});
   arena.add("batch.positions", &positions_, Dtype::i32, {B, T});
-  layers_.resize(static_cast<size_t>(training ? config_.layers : 1));
-  for (LayerActivations& l : layers_) {
-    arena.add("activations.residual", &l.residual, A, {N, C});
-    arena.add("activations.norm1", &l.norm1, A, {N, C});
-    arena.add("activations.stats1", &l.stats1, P, {N, 2});
-    arena.add("activations.qkv", &l.qkv, A, {N, W});
-    arena.add("activations.attention", &l.attention, A, {N, Q});
-    arena.add("activations.lse", &l.lse, P, {B, H, T});
-    arena.add("activations.residual2", &l.residual2, A, {N, C});
-    arena.add("activations.norm2", &l.norm2, A, {N, C});
-    arena.add("activations.stats2", &l.stats2, P, {N, 2});
-    arena.add("activations.hidden", &l.hidden, A, {N, hidden_width()});
-    arena.add("activations.activation", &l.activation, A, {N, F});
-  }
+  recompute_ = recompute;
+  plan_layers(arena, B, T, training);
   arena.add("activations.branch", &branch_, A, {N, C});
   arena.add("activations.final", &final_, A, {N, C});
   arena.add("activations.norm", &norm_, A, {N, C});
@@ -107,6 +98,53 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
                         .hidden = hidden_width(),
                         .V = V,
                         .activations = A});
+}
+
+void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
+  const Dtype A = dtype_, P = backend_.parameter_dtype();
+  const int64_t N = B * T, C = config_.width, F = config_.mlp.hidden, H = config_.heads;
+  const bool block = training && recompute_ != Recompute::block;
+  const bool mlp = training && recompute_ == Recompute::none;
+  const struct {
+    const char* name;
+    Tensor LayerActivations::*tensor;
+    Dtype dtype;
+    int64_t rows, columns;
+    bool kept;  // by every layer
+  } parts[] = {{"residual", &LayerActivations::residual, A, N, C, training},
+               {"norm1", &LayerActivations::norm1, A, N, C, block},
+               {"stats1", &LayerActivations::stats1, P, N, 2, block},
+               {"qkv", &LayerActivations::qkv, A, N, qkv_width(), block},
+               {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
+               {"lse", &LayerActivations::lse, P, B * H, T, block},
+               {"residual2", &LayerActivations::residual2, A, N, C, block},
+               {"norm2", &LayerActivations::norm2, A, N, C, block},
+               {"stats2", &LayerActivations::stats2, P, N, 2, block},
+               {"hidden", &LayerActivations::hidden, A, N, hidden_width(), mlp},
+               {"activation", &LayerActivations::activation, A, N, F, mlp}};
+  const auto add = [&](LayerActivations& to, bool kept) {
+    for (const auto& p : parts) {
+      if (p.kept != kept) continue;
+      arena.add(std::string("activations.") + p.name, &(to.*p.tensor), p.dtype,
+                {p.rows, p.columns});
+    }
+  };
+  layers_.resize(static_cast<size_t>(config_.layers));
+  for (LayerActivations& l : layers_) add(l, true);
+  add(shared_, false);
+}
+
+LayerActivations Model::layer(int64_t l) const {
+  LayerActivations x = shared_;
+  const LayerActivations& kept = layers_[static_cast<size_t>(l)];
+  for (const auto part :
+       {&LayerActivations::residual, &LayerActivations::norm1, &LayerActivations::stats1,
+        &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::lse,
+        &LayerActivations::residual2, &LayerActivations::norm2, &LayerActivations::stats2,
+        &LayerActivations::hidden, &LayerActivations::activation}) {
+    if (kept.*part) x.*part = kept.*part;
+  }
+  return x;
 }
 
 int64_t Model::logits_stride() const {
@@ -171,16 +209,26 @@ void Model::embedding_forward() {
 }
 
 void Model::forward_block(int64_t l) {
-  LayerActivations& x = layer(l);
+  const LayerActivations x = layer(l);
   const BlockParameters& p = block(l);
-  const int64_t C = config_.width, W = qkv_width(), F = hidden_width();
   const NormConfig& n = config_.norm;
-  const auto vector = [&](const Parameter* v) { return view_of(masters_, v); };
   // The stream enters as the embedding, or as the sum of the block before and its mlp.
   const Tensor residual = l == 0 ? rows(x.residual) : rows(layer(l - 1).residual2);
   backend_.norm_forward(rows(x.residual), rows(x.norm1), rows(x.stats1), residual,
-                        l == 0 ? Tensor() : rows(branch_), vector(p.norm1), vector(p.norm1_bias),
-                        n.kind, n.eps);
+                        l == 0 ? Tensor() : rows(branch_), view_of(masters_, p.norm1),
+                        view_of(masters_, p.norm1_bias), n.kind, n.eps);
+  attend(l);
+  expand(l);
+  backend_.linear_forward(rows(branch_), rows(x.activation), view_of(weights(), p.down),
+                          view_of(masters_, p.down_bias));
+}
+
+/// From norm1 to norm2: attention, and the stream behind it.
+void Model::attend(int64_t l) {
+  const LayerActivations x = layer(l);
+  const BlockParameters& p = block(l);
+  const int64_t C = config_.width, W = qkv_width();
+  const auto vector = [&](const Parameter* v) { return view_of(masters_, v); };
   backend_.linear_forward(rows(x.qkv), rows(x.norm1), fused_view_of(weights(), p.qkv, W, C),
                           fused_view_of(masters_, p.qkv_bias, W, 1));
   const Attention a = attention_of(l);
@@ -193,12 +241,18 @@ void Model::forward_block(int64_t l) {
   backend_.linear_forward(rows(branch_), rows(x.attention), view_of(weights(), p.out),
                           vector(p.out_bias));
   backend_.norm_forward(rows(x.residual2), rows(x.norm2), rows(x.stats2), rows(x.residual),
-                        rows(branch_), vector(p.norm2), vector(p.norm2_bias), n.kind, n.eps);
+                        rows(branch_), vector(p.norm2), vector(p.norm2_bias), config_.norm.kind,
+                        config_.norm.eps);
+}
+
+/// From norm2 to the mlp's activation.
+void Model::expand(int64_t l) {
+  const LayerActivations x = layer(l);
+  const BlockParameters& p = block(l);
+  const int64_t C = config_.width, F = hidden_width();
   backend_.linear_forward(rows(x.hidden), rows(x.norm2), fused_view_of(weights(), p.hidden, F, C),
                           fused_view_of(masters_, p.hidden_bias, F, 1));
   backend_.activation_forward(rows(x.activation), rows(x.hidden), config_.mlp.kind);
-  backend_.linear_forward(rows(branch_), rows(x.activation), view_of(weights(), p.down),
-                          vector(p.down_bias));
 }
 
 void Model::forward() {
@@ -232,10 +286,25 @@ void Model::head(double scale, const Tensor* gradients) {
 
 // --- backward -----------------------------------------------------------------------------------
 
+/// Computes again, to the bit, what the layer did not keep of its forward pass. The last layer's is
+/// still there.
+void Model::recompute_block(int64_t l) {
+  if (recompute_ == Recompute::none || l == config_.layers - 1) return;
+  if (recompute_ == Recompute::block) {
+    const LayerActivations x = layer(l);
+    const BlockParameters& p = block(l);
+    backend_.norm_forward(rows(x.residual), rows(x.norm1), rows(x.stats1), rows(x.residual), {},
+                          view_of(masters_, p.norm1), view_of(masters_, p.norm1_bias),
+                          config_.norm.kind, config_.norm.eps);
+    attend(l);
+  }
+  expand(l);
+}
+
 /// Reads the layer's activations; dstream_ holds the adjoint of the block's output on entry and of
 /// its input on exit.
 void Model::backward_block(int64_t l, const Tensor& gradients) {
-  LayerActivations& x = layer(l);
+  const LayerActivations x = layer(l);
   const BlockParameters& p = block(l);
   const int64_t C = config_.width, W = qkv_width(), F = hidden_width();
   const auto grad = [&](const Parameter* g) { return view_of(gradients, g); };
@@ -296,7 +365,10 @@ void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
     backend_.norm_backward(rows(dstream_), view_of(gradients, final_norm_),
                            view_of(gradients, final_norm_bias_), rows(dnorm_), rows(final_),
                            rows(stats_), view_of(masters_, final_norm_), config_.norm.kind);
-    for (int64_t l = config_.layers - 1; l >= 0; --l) backward_block(l, gradients);
+    for (int64_t l = config_.layers - 1; l >= 0; --l) {
+      recompute_block(l);
+      backward_block(l, gradients);
+    }
     embedding_backward(gradients);
   };
   backend_.repeat(reinterpret_cast<intptr_t>(gradients.data), std::ref(work));  // takes no memory

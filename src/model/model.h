@@ -13,14 +13,15 @@
 
 namespace bamtrain {
 
-/// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D.
+/// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D. Some of it may lie
+/// in memory that all layers share, see Recompute.
 struct LayerActivations {
   Tensor residual;    // (N, C) A, the stream before the block
   Tensor norm1;       // (N, C) A
   Tensor stats1;      // (N, 2) P
   Tensor qkv;         // (N, W) A, q and k rotated where the prior rotates
   Tensor attention;   // (N, Q) A
-  Tensor lse;         // (B, H, T) P
+  Tensor lse;         // (B * H, T) P
   Tensor residual2;   // (N, C) A, the stream between attention and mlp
   Tensor norm2;       // (N, C) A
   Tensor stats2;      // (N, 2) P
@@ -57,7 +58,8 @@ class Model {
   const ParameterLayout& parameters() const { return layout_; }
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens.
-  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use);
+  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
+            Recompute recompute = Recompute::none);
 
   /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
   /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
@@ -85,6 +87,9 @@ class Model {
   /// The stream after the last block and its norm: (N, C) A.
   void forward();
   void forward_block(int64_t l);
+  void attend(int64_t l);
+  void expand(int64_t l);
+  void recompute_block(int64_t l);
   void backward_block(int64_t l, const Tensor& gradients);
   void embedding_forward();
   void embedding_backward(const Tensor& gradients);
@@ -92,9 +97,8 @@ class Model {
   /// weight.
   void head(double scale, const Tensor* gradients);
 
-  LayerActivations& layer(int64_t l) {
-    return layers_[static_cast<size_t>(layers_.size() > 1 ? l : 0)];
-  }
+  void plan_layers(Arena& arena, int64_t B, int64_t T, bool training);
+  LayerActivations layer(int64_t l) const;
   Attention attention_of(int64_t l);
   // Parts of planned tensors that the batch at hand uses.
   Tensor lse_of(const LayerActivations& x) const;
@@ -119,6 +123,7 @@ class Model {
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand
   int64_t chunk_ = 0;              // rows per chunk of the head
+  Recompute recompute_ = Recompute::none;
 
   // The batch on its way to the device, token losses on their way back.
   std::vector<int32_t> host_first_key_, host_positions_;  // (B, T)
@@ -130,7 +135,8 @@ class Model {
   Tensor targets_;                        // (N) i32
   Tensor first_key_;                      // (B, T) i32
   Tensor positions_;                      // (B, T) i32
-  std::vector<LayerActivations> layers_;  // L in training, one in evaluation
+  std::vector<LayerActivations> layers_;  // L: what each layer keeps
+  LayerActivations shared_;               // what it does not
   Tensor branch_;                         // (N, C) A: what a block adds to the stream
   Tensor final_;                          // (N, C) A: the stream before the final norm
   Tensor norm_;                           // (N, C) A: after it

@@ -15,6 +15,12 @@ namespace bamtrain {
 ///   neox   normal, std sqrt(2 / (5 C)); residual projections 2 / (L sqrt C) (DAPE)
 enum class InitKind { gpt2, torch, neox };
 
+/// What the backward pass computes again instead of reading it from memory; the bits are the same:
+///   none   nothing: a layer keeps 6 + 2 K / H + 3 F / C times (N, C), for gated mlps
+///   mlp    the mlp's hidden layer: 3 F / C less, at the cost of one product of the forward pass
+///   block  everything but the stream at the layer's entry: at the cost of most of a forward pass
+enum class Recompute { none, mlp, block };
+
 struct MlpConfig {
   MlpKind kind = MlpKind::swiglu;
   int64_t hidden = 0;  // F

@@ -14,6 +14,8 @@ MemorySource& HostBackend::memory() { return host_memory(); }
 
 void HostBackend::synchronize() {}
 
+std::unique_ptr<PeerLink> HostBackend::connect(const Peers&) { return nullptr; }
+
 void HostBackend::plan(Arena& arena, const WorkspaceShape& w) {
   arena.add("scratch.table", &table_, Dtype::f64, {w.H, w.T});
   arena.add("scratch.by_length", &by_length_, Dtype::f64, {w.H, w.T + 1});

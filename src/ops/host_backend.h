@@ -16,6 +16,7 @@ class HostBackend : public Backend {
   void download(void* dst, Tensor src) override;
   void synchronize() override;
   void repeat(int64_t key, const std::function<void()>& work) override;
+  std::unique_ptr<PeerLink> connect(const Peers& peers) override;
   /// In index order.
   void sum(Tensor total, Tensor x) override;
 

@@ -13,10 +13,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 
 #include "core/arena.h"
 #include "core/kinds.h"
+#include "core/peer_link.h"
 #include "core/tensor.h"
 #include "priors/prior.h"
 #include "scales/scale.h"
@@ -85,6 +87,11 @@ class Backend {
   /// the operations and all their arguments must be the same at every call with the same key, the
   /// contents of tensors need not.
   virtual void repeat(int64_t key, const std::function<void()>& work) = 0;
+
+  /// The connection of this backend's memory with that of the other processes, which all call this;
+  /// null where the memory is the host's. What it does is an operation like those below. It must
+  /// not outlive the backend.
+  virtual std::unique_ptr<PeerLink> connect(const Peers& peers) = 0;
 
   virtual void zero(Tensor x) = 0;
   /// dst += src, element by element. P or f64, same size.

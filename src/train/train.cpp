@@ -300,6 +300,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     made->commit();
   });
   Trainer& trainer = *made;
+  trainer.connect(comm);
   const bool first_rank = comm.rank() == 0;
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
   const Dtype A = activation_dtype(c.train.precision);

@@ -4,15 +4,23 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/dtype.h"
 #include "core/kinds.h"
+#include "model/model_config.h"
 
 namespace bamtrain {
 
 enum class ScheduleKind { cosine, linear, constant, wsd };  // wsd: warm-up, stable, decay
-enum class Precision { f32, bf16, f64 };  // of activations and products; f64 is for tests
+enum class Reduction { tree, library };                     // how processes add their gradients
+/// Of activations and products. tf32: activations in fp32, their products in TF32; f64: for tests.
+enum class Precision { f32, tf32, bf16, f64 };
+
+/// Their names in configs and on the command line.
+inline const std::vector<std::pair<std::string, Precision>> kPrecisionNames = {
+    {"fp32", Precision::f32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
 
 /// Far above any use: a number of steps beyond it is a slip of the keyboard, or damage.
 inline constexpr int64_t kMaxSteps = int64_t{1} << 40;
@@ -55,7 +63,9 @@ struct TrainConfig {
   int64_t tokens_per_step = 0;  // micro_batch * T * number of micro-batches
   int64_t micro_batch = 0;      // B, sequences
   int64_t lanes = 0;            // G; 0: the largest power of two up to 8 that divides
+  Reduction reduction = Reduction::tree;
   Precision precision = Precision::f32;
+  Recompute recompute = Recompute::none;
 };
 
 struct CheckpointConfig {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/checked.h"
+#include "core/reduction_tree.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
 #include "train/schedule.h"
@@ -13,6 +14,9 @@
 namespace bamtrain {
 
 namespace {
+
+// Of a message between devices: long enough for the bandwidth of their connection.
+constexpr int64_t kMessageElements = int64_t{4} << 20;
 
 int64_t count_micro_batches(const RunConfig& c) {
   const int64_t per = c.train.micro_batch * c.data.sequence_length;
@@ -75,7 +79,10 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
   for (Tensor& g : gradients_) arena_.add("gradients.lanes", &g, P, {layout().elements()});
   losses_.resize(gradients_.size());
   for (Tensor& l : losses_) arena_.add("batch.loss", &l, Dtype::f64, {1});
-  model_.plan(arena_, B, T, ModelUse::training);
+  if (processes_ > 1 && !backend_.memory().on_host()) {
+    arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
+  }
+  model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute);
 }
 
 void Trainer::commit() {
@@ -86,6 +93,12 @@ void Trainer::commit() {
   inputs_.resize(N);
   targets_.resize(N);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
+}
+
+void Trainer::connect(Communicator& comm) {
+  if (processes_ == 1) return;
+  link_ = backend_.connect(
+      {rank_, processes_, [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); }});
 }
 
 void Trainer::initialize() {
@@ -122,6 +135,18 @@ void Trainer::lane(int64_t first_window, Tensor gradients, Tensor loss) {
   }
 }
 
+void Trainer::reduce(Tensor total, Communicator& comm) {
+  PeerLink* const link = link_ ? link_.get() : comm.link();
+  require(link != nullptr, "processes that are connected");
+  if (config_.train.reduction == Reduction::library) {
+    link->all_reduce(total);
+  } else if (link_) {
+    tree_all_reduce(*link_, {rank_, processes_, {}}, total, messages_);
+  } else {
+    comm.all_reduce_sum(total.ptr<float>(), total.size());
+  }
+}
+
 StepResult Trainer::step(int64_t step, Communicator& comm) {
   const int64_t own_lanes = tree_.lanes(), windows = sequences_per_step();
   const int64_t per_lane = windows / lanes_;
@@ -141,9 +166,7 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
   double loss = 0;
   backend_.download(&loss, losses_[0]);
   if (processes_ > 1) {
-    HostCopy host(backend_, total, HostCopy::Contents::downloaded);
-    comm.all_reduce_sum(host.tensor().ptr<float>(), total.size());
-    host.upload();
+    reduce(total, comm);
     comm.all_reduce_sum(&loss, 1);
   }
   StepResult r;

@@ -25,6 +25,8 @@ class Trainer {
   Trainer(const TrainRun& run, Backend& backend, int rank, int processes);
 
   void commit();
+  /// Connects the processes' devices, where there are several. Collective.
+  void connect(Communicator& comm);
   void initialize();  // parameters to their initial values
 
   /// Step number `step` (from 0) on all processes. Throws Error (ExitCode::nonfinite) before any
@@ -52,6 +54,8 @@ class Trainer {
  private:
   void check_validation_shards();
   void lane(int64_t first_window, Tensor gradients, Tensor loss);
+  /// `total` becomes its sum over all processes.
+  void reduce(Tensor total, Communicator& comm);
   void split_rows(const std::vector<int32_t>& windows);
 
   const RunConfig& config_;
@@ -67,6 +71,8 @@ class Trainer {
   Tensor masters_;                                       // (elements) P
   std::vector<Tensor> gradients_;                        // tree_.buffers() of (elements) P
   std::vector<Tensor> losses_;                           // likewise, of (1) f64: sums of losses
+  std::unique_ptr<PeerLink> link_;                       // of devices; host memory: null
+  Tensor messages_;                                      // (2 pieces) P, of a link of devices
   std::vector<int32_t> windows_;                         // (B, T + 1)
   std::vector<int32_t> inputs_, targets_;                // (B, T)
   std::vector<std::vector<std::pair<int, int>>> joins_;  // LaneTree::joins_after, by lane

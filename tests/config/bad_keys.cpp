@@ -160,7 +160,7 @@ TEST_CASE("a word that is not among the choices is refused with the nearest") {
   check_mentions(message(kValid, {"device=gpu"}),
                  {"device:", "one of \"auto\", \"cpu\", \"cuda\", \"check\"", "\"gpu\""});
   check_mentions(message(kValid, {"train.precision=fp16"}),
-                 {"train.precision:", "one of \"fp32\", \"bf16\"", "did you mean"});
+                 {"train.precision:", "one of \"fp32\", \"tf32\", \"bf16\"", "did you mean"});
   check_mentions(message(kValid, {"train.precision=f64"}), {"train.precision:", "\"fp32\""});
   check_mentions(message(kValid, {"optimizer.name=adam"}),
                  {"optimizer.name:", "did you mean \"radam\"?"});

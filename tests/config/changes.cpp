@@ -36,11 +36,11 @@ TEST_CASE("a change of prior shows its name and its options") {
 
 TEST_CASE("a resumed run may change paths, device, eval, log, checkpoint and where it stops") {
   CHECK(refused({"data.val=v"}).empty());
-  CHECK(
-      refused({"out_dir=elsewhere", "data.train=moved", "data.val=moved", "device=cpu", "name=x",
-               "eval.every=2", "eval.lengths=[16]", "log.every=7", "checkpoint.every=3",
-               "checkpoint.resume=never", "checkpoint.allow_change=[\"seed\"]", "train.stop_at=5"})
-          .empty());
+  CHECK(refused({"out_dir=elsewhere", "data.train=moved", "data.val=moved", "device=cpu", "name=x",
+                 "eval.every=2", "eval.lengths=[16]", "log.every=7", "checkpoint.every=3",
+                 "checkpoint.resume=never", "checkpoint.allow_change=[\"seed\"]", "train.stop_at=5",
+                 "train.recompute=block"})
+            .empty());
 }
 
 TEST_CASE("a resumed run may change nothing else") {
@@ -50,6 +50,7 @@ TEST_CASE("a resumed run may change nothing else") {
   CHECK(refused({"data.sequence_length=8", "data.shuffle=false", "train.lanes=4"}) ==
         Names{"data.sequence_length", "data.shuffle", "train.lanes"});
   CHECK(refused({"train.precision=bf16"}) == Names{"train.precision"});
+  CHECK(refused({"train.reduction=library"}) == Names{"train.reduction"});
   CHECK(refused({"optimizer.lr_multipliers.prior=2"}) == Names{"optimizer.lr_multipliers.prior"});
   CHECK(refused({"model.attention.prior.share=true"}) == Names{"model.attention.prior.share"});
 }
@@ -60,6 +61,18 @@ TEST_CASE("a key that only the earlier run knows is refused") {
   before["model"]["dropout"] = 0.1;
   CHECK(keys_refused_on_resume(before, now, {}) == Names{"model.dropout"});
   CHECK(keys_refused_on_resume(before, now, {"model.dropout"}).empty());
+}
+
+TEST_CASE("a key that the earlier run did not know yet may be there, at its default alone") {
+  const json now = resolved_json(valid_with({}));
+  json before = now;
+  before["train"].erase("reduction");
+  before["data"].erase("shuffle");
+  CHECK(keys_refused_on_resume(before, now, {}).empty());
+  CHECK(keys_refused_on_resume(before, resolved_json(valid_with({"train.reduction=library"})),
+                               {}) == Names{"train.reduction"});
+  before["train"].erase("steps");  // required: every earlier run had it
+  CHECK(keys_refused_on_resume(before, now, {}) == Names{"train.steps"});
 }
 
 TEST_CASE("what allow_change names may change, a group with all below it") {

@@ -30,7 +30,7 @@ const std::string kEverything = R"({
                 "weight_decay": 0.3, "clip": 0.7, "lr_multipliers": {"theta_mu": 0.2, "scale": 5}},
   "schedule": {"name": "wsd", "warmup_steps": 13, "min_ratio": 0.01, "decay_steps": 14},
   "train": {"steps": 1000, "stop_at": 500, "tokens_per_step": 960, "micro_batch": 3, "lanes": 16,
-            "precision": "bf16"},
+            "reduction": "library", "precision": "bf16", "recompute": "mlp"},
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
                  "allow_change": ["seed", "schedule"]},
   "eval": {"every": 31, "tokens": 32, "lengths": [33, 34]},
@@ -109,6 +109,8 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.train.micro_batch == 3);
   CHECK(c.train.lanes == 16);
   CHECK(c.train.precision == bamtrain::Precision::bf16);
+  CHECK(c.train.reduction == bamtrain::Reduction::library);
+  CHECK(c.train.recompute == bamtrain::Recompute::mlp);
   CHECK(c.checkpoint.every == 21);
   CHECK(c.checkpoint.keep == 22);
   CHECK(c.checkpoint.keep_every == 63);

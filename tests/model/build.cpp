@@ -109,20 +109,22 @@ Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Mod
          int64_t trained_T)
     : Run(config, activations, B, T, use, trained_T,
           {activations == Dtype::f64 ? make_reference_backend() : make_cpu_backend(),
-           &host_memory()}) {}
+           &host_memory()},
+          Recompute::none) {}
 
-Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device)
-    : Run(config, activations, B, T, ModelUse::training, 0, std::move(device)) {}
+Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device,
+         Recompute recompute)
+    : Run(config, activations, B, T, ModelUse::training, 0, std::move(device), recompute) {}
 
 Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
-         int64_t trained_T, Device device)
+         int64_t trained_T, Device device, Recompute recompute)
     : device_(std::move(device)),
       model_(config, trained_T ? trained_T : T, *device_.backend, activations) {
   const Dtype P = device_.backend->parameter_dtype();
   arena_.add("masters", &masters_, P, {model_.parameters().elements()});
   arena_.add("gradients.parameters", &gradients_, P, {model_.parameters().elements()});
   arena_.add("loss", &loss_, Dtype::f64, {1});
-  model_.plan(arena_, B, T, use);
+  model_.plan(arena_, B, T, use, recompute);
   arena_.commit(*device_.source);
   for (const Parameter& p : parameters()) {
     for (int64_t i = 0; i < p.size; ++i) {

@@ -41,7 +41,8 @@ class Run {
   Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T,
       ModelUse use = ModelUse::training, int64_t trained_T = 0);
   /// On any device.
-  Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device);
+  Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device,
+      Recompute recompute = Recompute::none);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -62,13 +63,14 @@ class Run {
   /// The flat buffers as they are.
   const Tensor& gradients() const { return gradients_; }
   const Tensor& masters() const { return masters_; }
+  int64_t planned_bytes() const { return arena_.total_bytes(); }
 
   /// (B T, V).
   std::vector<double> logits(const Batch& b);
 
  private:
   Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
-      int64_t trained_T, Device device);
+      int64_t trained_T, Device device, Recompute recompute);
 
   Device device_;
   Model model_;

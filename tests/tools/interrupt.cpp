@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
+
 #include "catch.h"
 
 namespace bamtrain {
@@ -20,6 +22,24 @@ int signal_of(F&& f) {
   return 0;
 }
 
+/// Signals as a terminal's user has them: nohup, or a script that starts the tests in the
+/// background, has some ignored.
+class ObeyedSignals {
+ public:
+  ObeyedSignals() {
+    struct sigaction obey = {};
+    obey.sa_handler = SIG_DFL;
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &obey, &former_[i]);
+  }
+  ~ObeyedSignals() {
+    for (size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &former_[i], nullptr);
+  }
+
+ private:
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+  std::array<struct sigaction, kSignals.size()> former_;
+};
+
 struct Pipe {
   int ends[2];
   Pipe() { REQUIRE(::pipe2(ends, O_CLOEXEC) == 0); }
@@ -30,6 +50,7 @@ struct Pipe {
 };
 
 TEST_CASE("a signal under the guard is an exception at the next check, none is no exception") {
+  const ObeyedSignals obeyed;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const InterruptGuard guard;
     CHECK(signal_of(check_interrupt) == 0);
@@ -41,6 +62,7 @@ TEST_CASE("a signal under the guard is an exception at the next check, none is n
 }
 
 TEST_CASE("a signal that came before the wait for input ends it, though no input comes") {
+  const ObeyedSignals obeyed;
   const Pipe pipe;
   const InterruptGuard guard;
   REQUIRE(::raise(SIGTERM) == 0);
@@ -48,6 +70,7 @@ TEST_CASE("a signal that came before the wait for input ends it, though no input
 }
 
 TEST_CASE("a signal that comes during the wait for input ends it") {
+  const ObeyedSignals obeyed;
   const Pipe pipe;
   const pid_t parent = ::getpid();
   const InterruptGuard guard;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -53,9 +54,18 @@ std::pair<pid_t, int> start(const std::vector<std::string>& command,
   }
   for (const std::string& s : environment) envp.push_back(const_cast<char*>(s.c_str()));
   envp.push_back(nullptr);
+  // Started under nohup, or in the background of a script, the tests themselves ignore some.
+  sigset_t obeyed;
+  sigemptyset(&obeyed);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) sigaddset(&obeyed, signal);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setsigdefault(&attributes, &obeyed);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
   const int error =
-      posix_spawnp(&child, command[0].c_str(), &actions, nullptr, argv.data(), envp.data());
+      posix_spawnp(&child, command[0].c_str(), &actions, &attributes, argv.data(), envp.data());
+  posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   close(pipe_ends[1]);
   INFO(command[0] << ": " << std::strerror(error));

@@ -60,6 +60,8 @@ class CheckBackend final : public Backend {
   /// Never recorded: every operation is compared every time.
   void repeat(int64_t, const std::function<void()>& work) override { work(); }
 
+  std::unique_ptr<PeerLink> connect(const Peers& peers) override { return tested_->connect(peers); }
+
   void zero(Tensor x) override {
     Call c(*this, "zero");
     const Tensor to = c.written("x", x);

@@ -16,6 +16,7 @@
 #include "kernels/optimizer.h"
 #include "kernels/rotation.h"
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/device_link.h"
 #include "ops/cuda/optimizer_scalars.h"
 #include "ops/cuda/products.h"
 #include "ops/cuda/runtime.h"
@@ -84,7 +85,8 @@ struct Repeated {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(int index) : name_("cuda (" + cuda::open_device(index) + ")") {}
+  CudaBackend(int index, bool tf32)
+      : name_("cuda (" + cuda::open_device(index) + (tf32 ? ", TF32)" : ")")), products_(tf32) {}
 
   const char* name() const override { return name_.c_str(); }
   Dtype parameter_dtype() const override { return Dtype::f32; }
@@ -115,6 +117,10 @@ class CudaBackend final : public Backend {
       r.recording.end(stream());
     }
     r.recording.replay(stream());
+  }
+
+  std::unique_ptr<PeerLink> connect(const Peers& peers) override {
+    return std::make_unique<cuda::DeviceLink>(peers, stream());
   }
 
   void zero(Tensor x) override {
@@ -497,8 +503,8 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
 
 int cuda_devices() { return cuda::device_count(); }
 
-std::unique_ptr<Backend> make_cuda_backend(int index) {
-  return std::make_unique<CudaBackend>(index);
+std::unique_ptr<Backend> make_cuda_backend(int index, bool tf32) {
+  return std::make_unique<CudaBackend>(index, tf32);
 }
 
 }  // namespace bamtrain

@@ -131,7 +131,9 @@ struct Products::State {
   std::map<Key, Plan> plans;
   void* workspace = nullptr;
 
-  State() {
+  const bool tf32;
+
+  explicit State(bool tf32_products) : tf32(tf32_products) {
     check(library().create(&handle), "a handle");
     workspace = allocate(kWorkspaceBytes);
   }
@@ -150,7 +152,10 @@ struct Products::State {
     const auto [found, added] = plans.try_emplace(key_of(c, a, b, accumulate));
     Plan& p = found->second;
     if (!added) return p;
-    check(library().description_create(&p.description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+    const bool rounded = tf32 && a.dtype == Dtype::f32;
+    check(library().description_create(&p.description,
+                                       rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                       CUDA_R_32F),
           "a product's description");
     const auto operation = [&](cublasLtMatmulDescAttributes_t which, bool transposed) {
       const cublasOperation_t op = transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -185,7 +190,7 @@ struct Products::State {
   }
 };
 
-Products::Products() : state_(std::make_unique<State>()) {}
+Products::Products(bool tf32) : state_(std::make_unique<State>(tf32)) {}
 Products::~Products() = default;
 
 void Products::multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate,

@@ -16,8 +16,9 @@ namespace bamtrain::cuda {
 class Products {
  public:
   /// Takes the library's scratch, 32 MiB of device memory outside every arena. Error
-  /// (ExitCode::device) where the library is absent or refuses.
-  Products();
+  /// (ExitCode::device) where the library is absent or refuses. `tf32`: operands in f32 may be
+  /// rounded to TF32 (10 bits of mantissa).
+  explicit Products(bool tf32);
   ~Products();
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Packs what scripts/gpu_check.sh needs on a machine with a GPU and CUDA, but without Debian's
+# packages, network or compiler: the programs of a build folder ($BUILD, default build/), stripped,
+# the shared libraries that they need beside them, scripts and configs. Left to that machine: libc,
+# the GPU's driver, cuBLAS, NCCL.
+#
+#   scripts/gpu_bundle.sh OUT.tar.xz      there: tar -xf OUT.tar.xz && bamtrain-gpu/scripts/gpu_check.sh
+#
+# The bundle is an error where it is larger than 60 MB.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${BUILD:-build}
+out=${1:?expected the name of the bundle, OUT.tar.xz}
+programs=(src/bamtrain bench/cuda tests/cuda/test_cuda_gpu tests/cuda/record_wrappers)
+for program in "${programs[@]}"; do
+  [ -x "$build/$program" ] && continue
+  echo "gpu_bundle.sh: expected the program $build/$program, found none: build with CUDA (meson setup build -Dcuda=enabled)" >&2
+  exit 1
+done
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/bamtrain-gpu
+mkdir -p "$root/lib" "$root/scripts"
+cp -r configs "$root/"
+cp scripts/gpu_check.sh scripts/gpu_peer.py "$root/scripts/"
+for program in "${programs[@]}"; do
+  mkdir -p "$root/build/$(dirname "$program")"
+  strip -o "$root/build/$program" "$build/$program"
+done
+
+# Of libc there must be one, with the loader that belongs to it; the rest is loaded from lib/.
+of_libc='^(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|nsl|anl))\.so'
+missing=$(for program in "${programs[@]}"; do ldd "$build/$program"; done | grep 'not found' || true)
+if [ -n "$missing" ]; then
+  echo "gpu_bundle.sh: expected every library, found none of these: $missing" >&2
+  exit 1
+fi
+for program in "${programs[@]}"; do ldd "$build/$program"; done |
+  awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u |
+  while read -r name path; do
+    [[ $name =~ $of_libc ]] && continue
+    cp -L "$path" "$root/lib/$name"
+    strip --strip-unneeded "$root/lib/$name" 2>/dev/null || true  # some are stripped already
+  done
+
+tar -C "$work" -cf - bamtrain-gpu | xz -T0 -6 >"$out"
+bytes=$(stat -c %s "$out")
+libraries=("$root"/lib/*)
+echo "$out: ${#libraries[@]} libraries, $bytes bytes"
+if [ "$bytes" -gt 60000000 ]; then
+  echo "gpu_bundle.sh: expected a bundle below 60 MB, found $bytes bytes: build with -Dgpu_architectures for one GPU" >&2
+  exit 1
+fi

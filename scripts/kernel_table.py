@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+"""Tabulates the kernels: what each takes of a multiprocessor, what operations move and compute.
+
+  scripts/kernel_table.py [--logs DIR] [--nvcc NVCC] [--output bench/results/kernels.md]
+
+Compiles every unit of kernels/meson.build for sm_80, 86, 89 and 90, which needs no GPU, and reads
+registers, static shared memory and spills from what ptxas says. --logs keeps what it says in DIR
+and reads it from there the next time, unless a kernel has changed. Threads and dynamic shared
+memory are those of the launchers, written down in THREADS and dynamic_shared. Bytes and flops come
+from the formulas of kernel_costs.py, for configs/bam-120m.json. Nothing is measured.
+"""
+
+import argparse
+import collections
+import math
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from kernel_costs import (L2, SMS, Shapes, findings, operation_table, operations, paragraph,
+                          reasons, table)
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# --- what ptxas says ---------------------------------------------------------------------------
+
+Arch = collections.namedtuple("Arch", "shared threads blocks")  # of one multiprocessor; KiB
+ARCHS = {80: Arch(164, 2048, 32), 86: Arch(100, 1536, 16), 89: Arch(100, 1536, 24),
+         90: Arch(228, 2048, 32)}
+Use = collections.namedtuple("Use", "registers spilled shared")  # spilled: stores and loads, bytes
+
+SCALE_MODES = ("none", "content", "both")  # attention.cuh
+MLP_KINDS = ("swiglu", "geglu", "gelu")    # core/kinds.h
+
+
+def units():
+    """(name, source, flags) as in kernels/meson.build."""
+    text = (ROOT / "kernels/meson.build").read_text()
+    names = re.search(r"foreach name : \[(.*?)\]", text, re.S).group(1)
+    dims = re.search(r"foreach D : \[(.*?)\]", text, re.S).group(1)
+    return ([(n, n + ".cu", []) for n in re.findall(r"'(\w+)'", names)] +
+            [("attention_" + d, "attention.cu", ["-DBAMTRAIN_HEAD_DIM=" + d])
+             for d in re.findall(r"'(\d+)'", dims)])
+
+
+def kernel_names():
+    """Every kernel that the sources define."""
+    found = set()
+    for path in (ROOT / "kernels").glob("*.cu*"):
+        if path.name == "device.cuh":  # defines the macro
+            continue
+        for text in path.read_text().split("BAMTRAIN_KERNEL")[1:]:
+            calls = re.findall(r"(\w+)\(", text[:text.index("{")])
+            found.add(next(c for c in calls if c not in ("BAMTRAIN_LAUNCH_BOUNDS", "sizeof")))
+    return found
+
+
+def ptxas(unit, nvcc, logs):
+    name, source, flags = unit
+    log = logs / (name + ".txt")
+    changed = max(p.stat().st_mtime for d in ("kernels", "src/priors", "src/scales")
+                  for p in (ROOT / d).iterdir())
+    if not log.exists() or log.stat().st_mtime < changed:
+        command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Xptxas", "-v", "-fatbin", *flags,
+                   *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHS),
+                   "kernels/" + source, "-o", str(logs / (name + ".fatbin"))]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            sys.exit(f"kernel_table: {' '.join(command)}\n{run.stderr}")
+        log.write_text(run.stderr)
+    return log.read_text()
+
+
+def short(signature):
+    """norm_rows<bf16, 1, 3, true> of the demangled signature."""
+    s = signature.replace("(anonymous namespace)::", "").removeprefix("void ")
+    s = re.sub(r"\b(bamtrain|kernels|device)::", "", s)
+    s = re.sub(r"\(ScaleMode\)(\d)", lambda m: SCALE_MODES[int(m[1])], s)
+    s = re.sub(r"\(MlpKind\)(\d)", lambda m: MLP_KINDS[int(m[1])], s)
+    return s[:s.index("(")]
+
+
+def resources(nvcc, logs):
+    """{instance: {architecture: Use}}."""
+    found = {}
+    for unit in units():
+        for entry in ptxas(unit, nvcc, logs).split("Compiling entry function ")[1:]:
+            name, arch = re.match(r"'(\S+)' for 'sm_(\d+)'", entry).groups()
+            shared = re.search(r"(\d+) bytes smem", entry)
+            found.setdefault(name, {})[int(arch)] = Use(
+                int(re.search(r"Used (\d+) registers", entry)[1]),
+                sum(map(int, re.findall(r"(\d+) bytes spill", entry))),
+                int(shared[1]) if shared else 0)
+    names = subprocess.run(["c++filt"], input="\n".join(found), text=True, capture_output=True,
+                           check=True).stdout.splitlines()
+    return {short(name): use for name, use in zip(names, found.values())}
+
+
+# --- what the launchers ask for ----------------------------------------------------------------
+
+THREADS = {
+    32: "join_scale_gradients",
+    128: "attention_forward_queries attention_backward_rows attention_backward_queries "
+         "attention_backward_keys attention_reference_rows attention_reference_products "
+         "attention_reference_queries attention_reference_keys attention_reference_diagonals "
+         "add_pieces",
+    256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
+         "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
+         "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
+         "gradient_of_prior rows_of_scale gradient_of_scale attention_backward_table",
+    512: "sum_slots cross_entropy_row sum_losses_block",
+}
+KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}
+KERNEL_THREADS["norm_rows"] = None  # a row's warps, four rows where that is one
+
+
+def split(instance):
+    name, _, rest = instance.partition("<")
+    return name, rest.rstrip(">").split(", ") if rest else []
+
+
+def threads(instance):
+    name, args = split(instance)
+    if name == "norm_rows":
+        return 32 * max(4, int(args[1])) if args[1] == "1" else 32 * int(args[1])
+    if instance == "add_pieces<bf16>":
+        return 96  # of a width of 768: a thread per vector, at most 128
+    return KERNEL_THREADS[name]
+
+
+def tile_bytes(D, rows):
+    return rows * (2 * D + 16)  # kTileBytes: 16 bytes of padding a row
+
+
+def dynamic_shared(instance):
+    name, args = split(instance)
+    if name == "cross_entropy_row":
+        return 3 * 8192 * 4  # with a gradient and V > 16,384: three tiles of logits kept
+    if not name.startswith("attention_") or not args or not args[0].isdigit():
+        return 0
+    D = int(args[0])
+    if name == "attention_forward_queries":  # Q, two stages of K and V, two slices of the table
+        return tile_bytes(D, 64) + 4 * tile_bytes(D, 32 if D > 64 else 64) + 2 * 128 * 4
+    if name == "attention_backward_queries":  # Q and dO, as before
+        return 2 * tile_bytes(D, 64) + 4 * tile_bytes(D, 32 if D > 16 else 64) + 2 * 128 * 4
+    if name == "attention_backward_keys":  # K and V, two stages of Q and dO, rows, slice, db
+        Q = 16 if D > 96 else 32
+        table = 128 + 64 * (Q + 8) if args[1] == "true" else 0
+        return 2 * tile_bytes(D, 64) + 4 * tile_bytes(D, Q) + 4 * (4 * Q + table)
+    return 0
+
+
+def resident(instance, use, arch):
+    """Blocks on a multiprocessor."""
+    a, n = ARCHS[arch], threads(instance)
+    warps = math.ceil(n / 32)
+    per_warp = math.ceil(use.registers * 32 / 256) * 256
+    by_registers = 65536 // per_warp // 4 * 4 // warps  # a quarter of the warps to a scheduler
+    shared = math.ceil((use.shared + dynamic_shared(instance) + 1024) / 128) * 128
+    return min(a.blocks, a.threads // (32 * warps), by_registers, a.shared * 1024 // shared)
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+WIDTHS = {("1", "1"): 256, ("1", "2"): 512, ("1", "3"): 768, ("1", "4"): 1024, ("2", "3"): 1536,
+          ("2", "4"): 2048, ("4", "3"): 3072, ("4", "4"): 4096, ("8", "3"): 6144, ("8", "4"): 8192}
+FORMS = {"false, none": "none", "false, content": "scale", "true, none": "table",
+         "true, content": "table, scale on the scores", "true, both": "table, scale on both"}
+DIMS = (16, 32, 48, 64, 96, 128)
+
+
+def single_table(found):
+    """Kernels that neither norm_table nor attention_table shows."""
+    rows = []
+    for i in sorted(found):
+        if i.startswith("norm_rows") or re.search(r"<\d+, (true|false), ", i):
+            continue
+        use, warps = found[i], math.ceil(threads(i) / 32)
+        blocks = {a: resident(i, use[a], a) for a in (80, 90)}
+        rows.append((f"`{i}`", threads(i), f"{use[90].shared:,}", f"{dynamic_shared(i):,}",
+                     *(" / ".join(str(f(a)) for a in (80, 90)) for f in (
+                         lambda a: use[a].registers, lambda a: blocks[a],
+                         lambda a: blocks[a] * warps,
+                         lambda a: f"{100 * 32 * blocks[a] * warps / ARCHS[a].threads:.0f} %"))))
+    return table(("kernel", "threads", "static shared, B", "dynamic shared, B", "registers",
+                  "blocks", "warps", "occupancy"), rows)
+
+
+def norm_table(cell):
+    return table(("kernel", *(f"C {w:,}" for w in WIDTHS.values())), [
+        (f"`{name}`, {A}, {said}", *(cell(f"{name}<{A}, {', '.join(k)}, {flag}>") for k in WIDTHS))
+        for name, branch in (("norm_rows", "with a branch"), ("norm_rows_backward", "with a bias"))
+        for A in ("bf16", "float") for flag, said in (("true", branch), ("false", "without"))])
+
+
+def norm_blocks_table(found):
+    """The same for both types and forms."""
+    return table(("kernel", "", *(f"C {w:,}" for w in WIDTHS.values())), [
+        (f"`{name}`", said, *(f"{f(f'{name}<bf16, {k[0]}, {k[1]}, true>'):,}" for k in WIDTHS))
+        for name in ("norm_rows", "norm_rows_backward")
+        for said, f in (("threads", threads), ("static shared, B", lambda i: found[i][90].shared))])
+
+
+def attention_table(cell):
+    return table(("kernel", "form", *(f"D {d}" for d in DIMS)), [
+        (kernel, said, *(cell(f"attention_{kernel}<{d}, {form}>") for d in DIMS))
+        for kernel in ("forward_queries", "backward_queries", "backward_keys")
+        for form, said in FORMS.items()])
+
+
+def shared_table():
+    return table(("kernel", *(f"D {d}" for d in DIMS)), [
+        (said, *(f"{dynamic_shared(f'attention_{kernel}<{d}, {flag}, none>') / 1024:.1f}"
+                 for d in DIMS))
+        for said, kernel, flag in (
+            ("forward_queries", "forward_queries", "true"),
+            ("backward_queries", "backward_queries", "true"),
+            ("backward_keys", "backward_keys", "false"),
+            ("backward_keys with a table", "backward_keys", "true"))])
+
+
+def report(found, s, version):
+    ops = operations(s)
+    spilled = [f"`{i}`, sm_{a}: {u.spilled}" for i, use in found.items() for a, u in use.items()
+               if u.spilled]
+    spills = "Bytes spilled: " + "; ".join(spilled) if spilled else "Nothing spills on any of these"
+    kernels = len({split(i)[0] for i in found})
+    shapes = paragraph(f"""`configs/bam-120m.json` on one GPU: B {s.B}, T {s.T}, width {s.C},
+        {s.H} heads of {s.D}, hidden {s.F:,}, vocabulary {s.V:,}, {s.L} layers, {s.n:,}
+        parameters; bf16 activations, fp32 masters; {s.micro} micro-batches of {s.B} in {s.lanes}
+        lanes a step. One document a sequence: with more, the pairs of ours and of the least fall. A
+        micro-batch is taken to have {s.V // 4:,} different tokens.""")
+    vendor = paragraph(f"""- us: a lower bound, the larger of bytes from memory at 4.8 TB/s and
+        flops at 989 TFLOP/s, the vendor's figures for an H200, as are {SMS} multiprocessors and
+        {L2 / 1e6:.0f} MB of L2 below; not measured.""")
+
+    def blocks(instance, arch):
+        return resident(instance, found[instance][arch], arch)
+
+    def registers_cell(i):
+        return " / ".join(str(found[i][a].registers) for a in (80, 90))
+
+    def blocks_cell(i):
+        return " / ".join(str(blocks(i, a)) for a in (80, 86, 90))
+
+    return f"""\
+# Kernels: registers, shared memory, occupancy, bytes, flops
+
+`scripts/kernel_table.py`, nvcc {version}. Registers and spills are the compiler's, the rest is
+computed. Nothing was measured on a GPU.
+
+{kernels} kernels in {len(found)} instances, for sm_80, 86, 89 and 90. {spills}.
+
+Blocks on a multiprocessor follow from its 65,536 registers, given to warps in units of 256; 164,
+100, 100 and 228 KiB of shared memory, 1 KiB of it the system's for each block; 2,048, 1,536, 1,536
+and 2,048 threads; 32, 16, 24 and 32 blocks (sm_80, 86, 89, 90). Occupancy is warps over the most
+there can be, 64 on sm_80 and sm_90: a block of 128 threads is 6.25 %.
+
+## All but norm and fused attention, sm_80 / sm_90
+
+`add_pieces<bf16>` at a width of 768; `cross_entropy_row` with a gradient and more than 16,384
+logits (without a gradient it takes no dynamic shared memory).
+
+{single_table(found)}
+## Norm
+
+Registers, sm_80 / sm_90:
+
+{norm_table(registers_cell)}
+Threads and static shared memory, the same for every type and form; dynamic: none.
+
+{norm_blocks_table(found)}
+Blocks on a multiprocessor, sm_80 / sm_86 / sm_90:
+
+{norm_table(blocks_cell)}
+## Fused attention
+
+Registers, sm_80 / sm_90:
+
+{attention_table(registers_cell)}
+128 threads a block. Static shared memory: none. Dynamic, KiB, within the 99 KiB of a block on sm_86
+and sm_89:
+
+{shared_table()}
+Blocks on a multiprocessor, sm_80 / sm_86 / sm_90; sm_89 as sm_86:
+
+{attention_table(blocks_cell)}
+## Bytes and flops
+
+{shapes}
+
+- For one call, or all {s.chunks} chunks of a micro-batch where the head or the loss is concerned.
+- ours, memory: what has to travel to or from memory. ours, caches: what kernels read or write again
+  so soon or so often that L1 or L2 normally serves it.
+- least: inputs once, outputs once, causal pairs only. ratio: ours, both, over it.
+- GFLOP: of matrix products. Those of cuBLASLt count each operand once, whatever it reads again.
+{vendor}
+- calls "none": not in this configuration. geglu moves what swiglu does, gelu one input, not two.
+
+{operation_table(ops)}
+Beyond the least, MB a call:
+
+{reasons(ops)}
+## Where more than the least is moved or computed
+
+Computed from the table, not measured.
+
+{findings(s, ops, blocks, dynamic_shared)}"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--logs", type=pathlib.Path, metavar="DIR")
+    parser.add_argument("--nvcc", default="nvcc")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/kernels.md")
+    args = parser.parse_args()
+    if shutil.which(args.nvcc) is None:
+        sys.exit(f"kernel_table: no {args.nvcc}: put the CUDA toolkit's bin folder on PATH")
+    said = subprocess.run([args.nvcc, "--version"], text=True, capture_output=True,
+                          check=True).stdout
+    with tempfile.TemporaryDirectory() as own:
+        logs = args.logs or pathlib.Path(own)
+        logs.mkdir(parents=True, exist_ok=True)
+        found = resources(args.nvcc, logs)
+    defined, compiled = kernel_names(), {split(i)[0] for i in found}
+    differ = (defined ^ compiled) | (defined ^ set(KERNEL_THREADS))
+    if differ:
+        sys.exit(f"kernel_table: not both in kernels/, in its objects and in THREADS: {differ}")
+    args.output.write_text(report(found, Shapes(), re.search(r"release ([\d.]+)", said)[1]))
+
+
+if __name__ == "__main__":
+    main()

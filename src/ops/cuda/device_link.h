@@ -1,0 +1,30 @@
+#pragma once
+// The link between the memories of devices.
+
+#include "kernels/flat.h"
+#include "ops/cuda/messages.h"
+#include "ops/cuda/runtime.h"
+
+namespace bamtrain::cuda {
+
+class DeviceLink final : public PeerLink {
+ public:
+  DeviceLink(const Peers& peers, Stream stream) : messages_(peers, stream), stream_(stream) {}
+
+  void start(int slot, int peer, const Tensor& out, const Tensor& in) override {
+    messages_.start(slot, peer, out.data, out.bytes(), in.data, in.bytes());
+  }
+  void finish(int slot) override { messages_.finish(slot); }
+  void add(const Tensor& into, const Tensor& from) override {
+    check(kernels::add(into.ptr<float>(), from.ptr<float>(), into.size(), stream_), "add");
+  }
+  void all_reduce(const Tensor& data) override {
+    messages_.all_reduce(data.ptr<float>(), data.size());
+  }
+
+ private:
+  Messages messages_;
+  Stream stream_;
+};
+
+}  // namespace bamtrain::cuda

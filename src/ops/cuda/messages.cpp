@@ -1,0 +1,151 @@
+#include "ops/cuda/messages.h"
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <nccl.h>
+
+#include <array>
+#include <exception>
+#include <string>
+
+#include "core/error.h"
+#include "ops/cuda/runtime.h"
+
+namespace bamtrain::cuda {
+
+namespace {
+
+/// NCCL, loaded when the first processes are connected: the program starts without it.
+struct Library {
+  decltype(&ncclGetUniqueId) unique_id;
+  decltype(&ncclCommInitRank) init;
+  decltype(&ncclCommDestroy) destroy;
+  decltype(&ncclCommAbort) abort;
+  decltype(&ncclGetErrorString) error_string;
+  decltype(&ncclGetLastError) last_error;
+  decltype(&ncclGroupStart) group_start;
+  decltype(&ncclGroupEnd) group_end;
+  decltype(&ncclSend) send;
+  decltype(&ncclRecv) receive;
+  decltype(&ncclAllReduce) all_reduce;
+
+  Library() {
+    const std::string name = "libnccl.so." + std::to_string(NCCL_MAJOR);
+    void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) {
+      throw Error(ExitCode::distributed, "NCCL", name + ", over which GPUs exchange gradients",
+                  dlerror(),
+                  "install NCCL and name its folder in LD_LIBRARY_PATH, or start one process");
+    }
+    const auto load = [&](auto& function, const char* symbol) {
+      function =
+          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
+      if (function == nullptr) {
+        throw Error(ExitCode::distributed, name, std::string("the function ") + symbol, "none",
+                    "install the NCCL that this program was built with");
+      }
+    };
+    load(unique_id, "ncclGetUniqueId");
+    load(init, "ncclCommInitRank");
+    load(destroy, "ncclCommDestroy");
+    load(abort, "ncclCommAbort");
+    load(error_string, "ncclGetErrorString");
+    load(last_error, "ncclGetLastError");
+    load(group_start, "ncclGroupStart");
+    load(group_end, "ncclGroupEnd");
+    load(send, "ncclSend");
+    load(receive, "ncclRecv");
+    load(all_reduce, "ncclAllReduce");
+  }
+};
+
+const Library& library() {
+  static const Library loaded;
+  return loaded;
+}
+
+void check(ncclResult_t result, const char* what) {
+  if (result == ncclSuccess) return;
+  const char* detail = library().last_error(nullptr);
+  throw Error(ExitCode::distributed, "NCCL", what,
+              std::string(library().error_string(result)) +
+                  (detail != nullptr && *detail != 0 ? std::string(": ") + detail : ""),
+              "NCCL_DEBUG=INFO says more; the run resumes from its last checkpoint");
+}
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw Error(ExitCode::device, "CUDA", what, cudaGetErrorString(error),
+              "an error of a kernel shows at a later call: run with CUDA_LAUNCH_BLOCKING=1");
+}
+
+}  // namespace
+
+struct Messages::State {
+  Stream work;        // the backend's
+  WorkStream travel;  // of the messages
+  ncclComm_t comm = nullptr;
+  std::array<cudaEvent_t, PeerLink::kSlots> ready = {}, done = {};
+
+  State(const Peers& peers, Stream stream) : work(stream) {
+    library();
+    ncclUniqueId id = {};
+    if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
+    peers.broadcast(&id, sizeof id);
+    for (auto* events : {&ready, &done}) {
+      for (cudaEvent_t& e : *events) {
+        check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
+      }
+    }
+    check(library().init(&comm, peers.size, id, peers.rank), "a connection between the GPUs");
+  }
+
+  ~State() {
+    // While an error unwinds, peers may never answer: destroy() would wait for them.
+    if (comm != nullptr) {
+      (void)(std::uncaught_exceptions() > 0 ? library().abort(comm) : library().destroy(comm));
+    }
+    for (auto* events : {&ready, &done}) {
+      for (cudaEvent_t e : *events) {
+        if (e != nullptr) (void)cudaEventDestroy(e);
+      }
+    }
+  }
+};
+
+Messages::Messages(const Peers& peers, device::Stream stream)
+    : state_(std::make_unique<State>(peers, stream)) {}
+Messages::~Messages() = default;
+
+void Messages::start(int slot, int peer, const void* out, int64_t out_bytes, void* in,
+                     int64_t in_bytes) {
+  State& s = *state_;
+  const Stream travel = s.travel.get();
+  const auto index = static_cast<size_t>(slot);
+  check(cudaEventRecord(s.ready.at(index), s.work), "an event");
+  check(cudaStreamWaitEvent(travel, s.ready[index], 0), "a wait for an event");
+  check(library().group_start(), "a group of messages");
+  if (out_bytes > 0) {
+    check(library().send(out, static_cast<size_t>(out_bytes), ncclUint8, peer, s.comm, travel),
+          "a message to be sent");
+  }
+  if (in_bytes > 0) {
+    check(library().receive(in, static_cast<size_t>(in_bytes), ncclUint8, peer, s.comm, travel),
+          "a message to be received");
+  }
+  check(library().group_end(), "a group of messages");
+  check(cudaEventRecord(s.done[index], travel), "an event");
+}
+
+void Messages::finish(int slot) {
+  check(cudaStreamWaitEvent(state_->work, state_->done.at(static_cast<size_t>(slot)), 0),
+        "a wait for an event");
+}
+
+void Messages::all_reduce(float* data, int64_t n) {
+  check(library().all_reduce(data, data, static_cast<size_t>(n), ncclFloat32, ncclSum, state_->comm,
+                             state_->work),
+        "a sum over all GPUs");
+}
+
+}  // namespace bamtrain::cuda

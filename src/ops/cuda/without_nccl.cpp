@@ -1,0 +1,20 @@
+// Messages of a build without NCCL: there are none.
+
+#include "core/error.h"
+#include "ops/cuda/messages.h"
+
+namespace bamtrain::cuda {
+
+struct Messages::State {};
+
+Messages::Messages(const Peers& peers, device::Stream) {
+  throw Error(ExitCode::distributed, "NCCL", "a build with NCCL for several processes with GPUs",
+              "one without it, and " + std::to_string(peers.size) + " processes",
+              "build where nccl.h is found (-Dnccl=enabled), or start one process");
+}
+Messages::~Messages() = default;
+void Messages::start(int, int, const void*, int64_t, void*, int64_t) {}
+void Messages::finish(int) {}
+void Messages::all_reduce(float*, int64_t) {}
+
+}  // namespace bamtrain::cuda

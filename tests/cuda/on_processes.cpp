@@ -1,0 +1,128 @@
+// The CUDA backend on the engine in one or several processes; the cases of processes.cpp start it.
+// Usage: on_processes sums ELEMENTS_PER_MESSAGE | on_processes train CONFIG [KEY=VALUE ...]
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "config/reader.h"
+#include "core/reduction_tree.h"
+#include "core/rng.h"
+#include "core/sha256.h"
+#include "dist/communicator.h"
+#include "ops/cpu/cpu.h"
+#include "ops/cuda/cuda.h"
+#include "ops/host_copy.h"
+#include "train/trainer.h"
+
+namespace bamtrain {
+namespace {
+
+Peers peers_of(Communicator& comm) {
+  return {comm.rank(), comm.size(),
+          [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); }};
+}
+
+/// Magnitudes differ by up to 2^30, so that the order of additions shows.
+std::vector<float> values(int rank, int64_t n) {
+  const Rng rng(static_cast<uint64_t>(rank), "values");
+  std::vector<float> v;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto k = static_cast<uint64_t>(i);
+    v.push_back(static_cast<float>(rng.normal(k) * std::exp2(static_cast<double>(k * 7 % 31))));
+  }
+  return v;
+}
+
+/// The link's sums against the communicator's.
+int sums(Communicator& comm, int64_t piece) {
+  const auto backend = make_cuda_backend(comm.local_rank());
+  const auto link = backend->connect(peers_of(comm));
+  int failures = 0;
+  for (const int64_t n : {int64_t{1}, int64_t{63}, int64_t{1000}, int64_t{100003}}) {
+    Arena arena;
+    Tensor data, messages;
+    arena.add("data", &data, Dtype::f32, {n});
+    arena.add("messages", &messages, Dtype::f32, {PeerLink::kSlots * piece});
+    arena.commit(backend->memory());
+    const std::vector<float> own = values(comm.rank(), n);
+    std::vector<float> expected = own, found = own, library = own;
+    comm.all_reduce_sum(expected.data(), n);
+    backend->upload(data, own.data());
+    tree_all_reduce(*link, peers_of(comm), data, messages);
+    backend->download(found.data(), data);
+    if (std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)) != 0) {
+      std::printf("rank %d: tree sum of %lld: other bits\n", comm.rank(), (long long)n);
+      ++failures;
+    }
+    // Another order of additions: a rounding of a partial sum for each.
+    backend->upload(data, own.data());
+    link->all_reduce(data);
+    backend->download(library.data(), data);
+    std::vector<double> magnitude(own.size(), 0.0);
+    for (int r = 0; r < comm.size(); ++r) {
+      const std::vector<float> theirs = values(r, n);
+      for (size_t i = 0; i < theirs.size(); ++i) magnitude[i] += std::abs(theirs[i]);
+    }
+    for (size_t i = 0; i < library.size(); ++i) {
+      const double error = std::abs(static_cast<double>(library[i]) - expected[i]);
+      if (error <= 2 * comm.size() * 0x1p-24 * magnitude[i]) continue;
+      std::printf("rank %d: the library's sum %g, the tree's %g\n", comm.rank(), library[i],
+                  expected[i]);
+      ++failures;
+    }
+  }
+  return failures;
+}
+
+/// Losses and norms of all steps, and the digest of the weights after them.
+int train(Communicator& comm, const std::string& config,
+          const std::vector<std::string>& overrides) {
+  TrainRun run;
+  run.config = read_run_config(config, overrides);
+  const auto backend = run.config.device == DeviceKind::cuda ? make_cuda_backend(comm.local_rank())
+                                                             : make_cpu_backend();
+  Trainer trainer(run, *backend, comm.rank(), comm.size());
+  trainer.commit();
+  trainer.connect(comm);
+  trainer.initialize();
+  for (int64_t step = 0; step < run.config.train.steps; ++step) {
+    const StepResult r = trainer.step(step, comm);
+    if (comm.rank() == 0) std::printf("step loss %.17g norm %.17g\n", r.loss, r.norm);
+  }
+  const HostCopy weights(*backend, trainer.masters(), HostCopy::Contents::downloaded);
+  const std::string digest =
+      sha256_hex(std::string_view(static_cast<const char*>(weights.tensor().data),
+                                  static_cast<size_t>(trainer.masters().bytes())));
+  std::string first = digest;
+  comm.broadcast(first.data(), static_cast<int64_t>(first.size()), 0);
+  if (comm.any(first != digest)) {
+    std::printf("rank %d: weights %s\n", comm.rank(), digest.c_str());
+    return 1;
+  }
+  if (comm.rank() == 0) std::printf("weights %s\n", digest.c_str());
+  return 0;
+}
+
+int main_program(int argc, char** argv) {
+  const auto comm = make_communicator();
+  try {
+    const std::string mode = argv[1];
+    const int failures = mode == "sums" ? sums(*comm, std::atoll(argv[2]))
+                                        : train(*comm, argv[2], {argv + 3, argv + argc});
+    std::printf("rank %d: %d failures\n", comm->rank(), failures);
+    return failures > 0 ? 1 : 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rank %d: %s\n", comm->rank(), e.what());
+    comm->abort(1);
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain
+
+int main(int argc, char** argv) { return argc < 3 ? 2 : bamtrain::main_program(argc, argv); }

@@ -1,0 +1,117 @@
+// Training on the CUDA backend, on the engine: against the CPU, and in several processes.
+
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "ops/compare.h"
+#include "train/support.h"
+
+namespace bamtrain::testing {
+namespace {
+
+std::string program() {
+  const char* build = std::getenv("BAMTRAIN_BUILD");
+  return std::string(build ? build : "build") + "/tests/cuda/on_processes";
+}
+
+struct Curve {
+  std::vector<double> losses;
+  std::string weights;  // SHA-256
+};
+
+/// Trains small_run: 2 layers, steps of 1,024 tokens.
+Curve trained(const Workplace& w, const std::string& device, const std::string& precision,
+              int steps, int processes = 1, const std::vector<std::string>& more = {}) {
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = steps;
+  c["train"]["precision"] = precision;
+  c["device"] = device;
+  std::vector<std::string> command = {program(), "train", write_config(w, "run.json", c)};
+  command.insert(command.end(), more.begin(), more.end());
+  if (processes > 1) command = mpirun_command(processes, command);
+  const Outcome o = run(command, threads(1));
+  INFO(device << " " << precision << ", " << processes << " processes\n" << o.output);
+  REQUIRE(o.code == 0);
+  Curve curve;
+  std::istringstream lines(o.output);
+  for (std::string line; std::getline(lines, line);) {
+    double loss = 0;
+    char digest[65] = {};
+    if (std::sscanf(line.c_str(), "step loss %lf", &loss) == 1) curve.losses.push_back(loss);
+    if (std::sscanf(line.c_str(), "weights %64s", digest) == 1) curve.weights = digest;
+  }
+  REQUIRE(curve.losses.size() == static_cast<size_t>(steps));
+  REQUIRE(curve.weights.size() == 64);
+  return curve;
+}
+
+/// The largest difference of a step's loss.
+double distance(const Curve& a, const Curve& b) {
+  double most = 0;
+  for (size_t i = 0; i < a.losses.size(); ++i) {
+    most = std::max(most, std::abs(a.losses[i] - b.losses[i]));
+  }
+  return most;
+}
+
+/// Roundings of single activations by at most `rounding`, averaged over the 1,024 tokens of a step
+/// (1 / 32), eight times that.
+void check_near(const Curve& a, const Curve& b, double rounding) {
+  INFO("largest difference " << distance(a, b));
+  CHECK(distance(a, b) <= rounding / 4 * b.losses.front());
+}
+
+TEST_CASE("20 steps on CUDA in bf16 follow the CPU's loss curve, and twice give the same bits") {
+  const Workplace w;
+  const Curve cuda = trained(w, "cuda", "bf16", 20);
+  CHECK(cuda.losses.back() < cuda.losses.front() - 0.3);  // it learns
+  CHECK(trained(w, "cuda", "bf16", 20).weights == cuda.weights);
+  if (with_products({Dtype::bf16}).empty()) return;
+  const Curve cpu = trained(w, "cpu", "bf16", 20);
+  CHECK(cuda.weights != cpu.weights);
+  check_near(cuda, cpu, 0x1p-9);
+}
+
+TEST_CASE("steps on CUDA in fp32 follow the CPU's loss curve") {
+  const Workplace w;
+  check_near(trained(w, "cuda", "fp32", 4), trained(w, "cpu", "fp32", 4), 0x1p-24);
+}
+
+TEST_CASE("sums between devices have the bits of the communicator's on 2, 4 and 8 processes") {
+  if (!have_mpi()) {
+    WARN("built without MPI");
+    return;
+  }
+  for (const int processes : {2, 4, 8}) {
+    for (const char* piece : {"64", "4096"}) {
+      const Outcome o = run(mpirun_command(processes, {program(), "sums", piece}), threads(1));
+      INFO(processes << " processes, messages of " << piece << "\n" << o.output);
+      CHECK(o.code == 0);
+      CHECK(o.output.find("rank " + std::to_string(processes - 1) + ": 0 failures") !=
+            std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("several processes on CUDA train to the bits of one, and with the library's sum near") {
+  if (!have_mpi()) {
+    WARN("built without MPI");
+    return;
+  }
+  const Workplace w;
+  const Curve one = trained(w, "cuda", "bf16", 6);
+  for (const int processes : {2, 4}) {
+    const Curve several = trained(w, "cuda", "bf16", 6, processes);
+    CHECK(several.weights == one.weights);
+    CHECK(several.losses == one.losses);
+  }
+  const Curve library = trained(w, "cuda", "bf16", 6, 4, {"train.reduction=library"});
+  check_near(library, one, 0x1p-9);
+}
+
+}  // namespace
+}  // namespace bamtrain::testing
