@@ -23,7 +23,11 @@ trap 'rm -rf "$work"' EXIT
 root=$work/bamtrain-gpu
 mkdir -p "$root/lib" "$root/scripts"
 cp -r configs "$root/"
-cp scripts/gpu_check.sh scripts/gpu_peer.py "$root/scripts/"
+if [ -f tests/golden/wrappers.txt ]; then
+  mkdir -p "$root/tests/golden"
+  cp tests/golden/wrappers.txt "$root/tests/golden/"
+fi
+cp scripts/gpu_check.sh scripts/gpu_peer.py scripts/gpu_table.py "$root/scripts/"
 for program in "${programs[@]}"; do
   mkdir -p "$root/build/$(dirname "$program")"
   strip -o "$root/build/$program" "$build/$program"

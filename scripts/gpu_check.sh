@@ -28,8 +28,27 @@ while [ $# -gt 0 ]; do
 done
 [ ${#stages[@]} -gt 0 ] || stages=(tests goldens sanitize parity bench)
 mkdir -p "$out"
-# Beside the programs of a bundle.
-[ ! -d lib ] || export LD_LIBRARY_PATH="$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export PATH="$PATH:/usr/local/cuda/bin"  # compute-sanitizer's, on many machines
+
+# Where this project's programs, and they alone, find a bundle's libraries; and cuBLASLt and NCCL
+# where the system's loader does not know them, as Python's packages bring them.
+libraries=()
+[ ! -d lib ] || libraries+=("$PWD/lib")
+if ! ldconfig -p 2>/dev/null | grep -q libcublasLt; then
+  libraries+=(/usr/local/cuda/lib64)
+  while read -r folder; do libraries+=("$folder"); done < <(python3 - <<'PY' 2>/dev/null
+import glob, os, nvidia
+for root in nvidia.__path__:
+    print("\n".join(sorted({os.path.dirname(f) for n in ("libcublasLt.so*", "libnccl.so*")
+                            for f in glob.glob(f"{root}/**/{n}", recursive=True)})))
+PY
+  )
+fi
+own() {
+  local paths
+  paths=$(IFS=:; echo "${libraries[*]}")
+  LD_LIBRARY_PATH="$paths${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@"
+}
 
 if ! nvidia-smi >"$out/nvidia-smi.txt" 2>&1; then
   echo "gpu_check.sh: expected a GPU that nvidia-smi lists, found none (see $out/nvidia-smi.txt): run it on a machine with one" >&2
@@ -40,7 +59,7 @@ fi
   nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,memory.total,power.limit --format=csv
   uname -srm
   grep -m1 'model name' /proc/cpuinfo
-  "$build/src/bamtrain" --version
+  own "$build/src/bamtrain" --version
 } >"$out/machine.txt" 2>&1
 
 require_program() {
@@ -51,13 +70,22 @@ require_program() {
 
 run_tests() {
   require_program "$build/tests/cuda/test_cuda_gpu" || return
-  CUDA_LAUNCH_BLOCKING=1 "$build/tests/cuda/test_cuda_gpu"
+  own timeout 450 "$build/tests/cuda/test_cuda_gpu"
 }
 
 run_goldens() {
   require_program "$build/tests/cuda/record_wrappers" || return
-  "$build/tests/cuda/record_wrappers" "$out/wrappers.txt" &&
-    echo "compare: copy $out/wrappers.txt to tests/golden/ and run test_engine"
+  own timeout 60 "$build/tests/cuda/record_wrappers" "$out/wrappers.txt" || return
+  if [ -f tests/golden/wrappers.txt ]; then
+    # The first lines name the device.
+    if ! diff <(grep -v '^#' tests/golden/wrappers.txt) <(grep -v '^#' "$out/wrappers.txt") >"$out/wrappers.diff"; then
+      echo "other words than tests/golden/wrappers.txt: see $out/wrappers.diff"
+      return 1
+    fi
+    echo "as tests/golden/wrappers.txt has it"
+  else
+    echo "new: copy $out/wrappers.txt to tests/golden/ and run test_engine, which compares the engine with it"
+  fi
 }
 
 run_sanitize() {
@@ -66,7 +94,7 @@ run_sanitize() {
   local tool
   for tool in memcheck racecheck; do
     echo "== $tool"
-    CUDA_LAUNCH_BLOCKING=1 timeout 220 compute-sanitizer --tool "$tool" --error-exitcode 1 \
+    own timeout 220 compute-sanitizer --tool "$tool" --error-exitcode 1 \
       "$build/tests/cuda/test_cuda_gpu" "attention*,norms*,embedding*,cross*,activations*" || return 1
   done
 }
@@ -87,7 +115,7 @@ with open(sys.argv[1] + "/train.bin", "wb") as f:
     f.write(struct.pack("<256i", 20240520, 1, tokens, *[0] * 253) + ids)
 PY
   for device in cpu cuda; do
-    "$build/src/bamtrain" --config configs/quickstart.json --set device="$device" \
+    own timeout 200 "$build/src/bamtrain" --config configs/quickstart.json --set device="$device" \
       --set out_dir="$work/$device" --set data.train="$work" --set data.val= \
       --set data.document_start=0 --set eval.every=0 --set eval.tokens=0 --set 'eval.lengths=[]' \
       --set checkpoint.every=0 --set train.steps=40 --set log.every=1 --set train.precision=fp32 ||
@@ -109,22 +137,37 @@ sys.exit(not worst < 1e-3)
 PY
 }
 
+# A part of a stage: its name, seconds, a file for its standard output, and what it runs. What fails is
+# reported, and the parts after it run all the same. The first argument: own, or env for a program of
+# others, which has its own libraries.
+part() {
+  local run=$1 name=$2 seconds=$3 file=$4 code
+  shift 4
+  "$run" timeout "$seconds" "$@" >>"$file"
+  code=$?
+  [ $code -eq 0 ] || echo "$name: FAILED, code $code (124: past its $seconds s)"
+  return $code
+}
+
 run_bench() {
   require_program "$build/bench/cuda" || return
-  local config peer=yes
-  python3 -c 'import torch.nn.attention.flex_attention' 2>/dev/null || peer=
+  local config result=0
+  : >"$out/attention.jsonl"
   : >"$out/step.jsonl"
-  timeout 100 "$build/bench/cuda" attention >"$out/attention.jsonl" || return 1
-  [ -z "$peer" ] || timeout 120 python3 scripts/gpu_peer.py attention >>"$out/attention.jsonl"
-  for config in "bam-120m --batch 64 --length 512" "bam-432m --batch 32 --length 512" \
-    "bam-1.1b --batch 8 --length 2048"; do
+  part own attention 90 "$out/attention.jsonl" "$build/bench/cuda" attention || result=1
+  for config in "bam-120m.json --batch 64 --length 512" "bam-432m.json --batch 32 --length 512" \
+    "bam-1.1b.json --batch 8 --length 2048"; do
     # shellcheck disable=SC2086  # a name and options
-    timeout 40 "$build/bench/cuda" step --config configs/${config/ /.json } >>"$out/step.jsonl" || return 1
+    part own "step $config" 30 "$out/step.jsonl" "$build/bench/cuda" step --config configs/$config || result=1
   done
-  [ -z "$peer" ] || timeout 110 python3 scripts/gpu_peer.py step --config configs/bam-120m.json \
-    --batch 64 --length 512 >>"$out/step.jsonl"
-  cat "$out/attention.jsonl" "$out/step.jsonl"
-  [ -n "$peer" ] || echo "PyTorch with FlexAttention: not found, no peer measured"
+  if part env "PyTorch with FlexAttention" 30 "$out/peer.txt" python3 -c \
+    'import torch, torch.nn.attention.flex_attention; print(torch.__version__)'; then
+    part env "PyTorch, attention" 170 "$out/attention.jsonl" python3 scripts/gpu_peer.py attention || result=1
+    part env "PyTorch, step" 110 "$out/step.jsonl" python3 scripts/gpu_peer.py step \
+      --config configs/bam-120m.json --batch 64 --length 512 || result=1
+  fi
+  python3 scripts/gpu_table.py "$out/attention.jsonl" "$out/step.jsonl" | tee "$out/table.md"
+  return $result
 }
 
 run() {
@@ -145,5 +188,6 @@ for stage in "${stages[@]}"; do
   [ $result = ok ] || tail -n 20 "$out/$stage.log"
   summary+=$(printf '%-10s %-7s %4d s  %s' "$stage" "$result" $((SECONDS - began)) "$out/$stage.log")$'\n'
 done
+[ ! -f "$out/table.md" ] || cat "$out/table.md"
 printf '%s' "$summary"
 exit $failed

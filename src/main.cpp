@@ -238,13 +238,18 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   if (result.interrupted) {
     fmt::print("stopped at step {} as asked; run the same command to resume{}\n", result.step,
                run.config.checkpoint.resume == "never" ? " (without resume never)" : "");
+    // Before MPI ends: a launcher that sees another rank's code 85 kills this one.
+    flush_standard_output();
     return static_cast<int>(ExitCode::interrupted);
   }
   fmt::print("checkpoint {}\n", result.checkpoint);
   restore_stop_signals();
   if (last) {
     // Too late for the step loop: the same command goes straight to this evaluation.
-    if (stop_signalled()) return static_cast<int>(ExitCode::interrupted);
+    if (stop_signalled()) {
+      flush_standard_output();
+      return static_cast<int>(ExitCode::interrupted);
+    }
     EvalArguments eval = *last;
     eval.checkpoint = result.checkpoint;
     run_eval(eval);

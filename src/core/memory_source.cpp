@@ -10,9 +10,6 @@ namespace bamtrain {
 
 namespace {
 
-constexpr const char* kRemedy =
-    "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes";
-
 class HostMemory final : public MemorySource {
  public:
   void* allocate(int64_t bytes) override {
@@ -21,7 +18,7 @@ class HostMemory final : public MemorySource {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) {
       throw Error(ExitCode::device, "memory plan", fmt::format("{} MiB", bytes >> 20),
-                  "an allocation the system refused", kRemedy);
+                  "an allocation the system refused", kPlanRemedy);
     }
     madvise(p, static_cast<size_t>(bytes), MADV_HUGEPAGE);  // advice only: failure costs speed
     return p;
@@ -34,7 +31,7 @@ class HostMemory final : public MemorySource {
     if (bytes <= limit.bytes) return;
     throw Error(ExitCode::device, "memory plan",
                 fmt::format("at most {} MiB, {}", limit.bytes >> 20, limit.source),
-                fmt::format("{} MiB", bytes >> 20), kRemedy);
+                fmt::format("{} MiB", bytes >> 20), kPlanRemedy);
   }
 
   bool on_host() const override { return true; }

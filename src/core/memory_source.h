@@ -5,6 +5,11 @@
 
 namespace bamtrain {
 
+/// What helps where a memory plan does not fit.
+inline constexpr const char* kPlanRemedy =
+    "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes, or set "
+    "train.recompute";
+
 class MemorySource {
  public:
   virtual ~MemorySource() = default;

@@ -1,10 +1,7 @@
-// The CUDA backend on a GPU, with managed memory. Kernels then have to end before the host reads
-// what they wrote: the process runs with CUDA_LAUNCH_BLOCKING=1.
+// The CUDA backend on a GPU, with managed memory. Kernels have to end before the host reads what
+// they wrote.
 
 #include <cuda_runtime.h>
-
-#include <cstdlib>
-#include <string>
 
 #include "cuda/device.h"
 #include "ops/cuda/cuda.h"
@@ -35,8 +32,7 @@ class ManagedMemory final : public MemorySource {
 }  // namespace
 
 Device cuda_device() {
-  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-  require(blocking != nullptr && std::string(blocking) == "1", "CUDA_LAUNCH_BLOCKING=1");
+  set_wait_before_read([] { check(cudaDeviceSynchronize()); });
   static ManagedMemory memory;
   return {make_cuda_backend(0), &memory};
 }

@@ -52,8 +52,14 @@ void* allocate(int64_t bytes) {
 void release(void* memory) { engine::global_free(memory); }
 int64_t free_memory() { return int64_t{1} << 30; }
 
+struct WorkStream::State {};
 WorkStream::WorkStream() = default;
 WorkStream::~WorkStream() = default;
+Stream WorkStream::get() const { return nullptr; }
+void WorkStream::upload(void* to, const void* from, int64_t bytes) {
+  require_no_recording();
+  std::memcpy(to, from, static_cast<size_t>(bytes));
+}
 
 void fill_zero(void* to, int64_t bytes, Stream) {
   const auto work = [=] { std::memset(to, 0, static_cast<size_t>(bytes)); };
@@ -64,10 +70,6 @@ void fill_zero(void* to, int64_t bytes, Stream) {
   }
 }
 
-void upload(void* to, const void* from, int64_t bytes, Stream) {
-  require_no_recording();
-  std::memcpy(to, from, static_cast<size_t>(bytes));
-}
 void download(void* to, const void* from, int64_t bytes, Stream) {
   require_no_recording();
   std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -92,6 +94,10 @@ void Recording::begin(Stream) {
   engine::recorded = &state_->work;
 }
 void Recording::end(Stream) { engine::recorded = nullptr; }
+void Recording::give_up(Stream) {
+  engine::recorded = nullptr;
+  state_->work.clear();
+}
 void Recording::replay(Stream) const {
   require(!state_->work.empty(), "a recording before its replay");
   for (const auto& work : state_->work) work();

@@ -51,10 +51,14 @@ class Integers {
     return (next() & 0x807FFFFFu) | exponent << 23;
   }
   uint32_t bf16_pair(int from, int to) {
-    return real(from, to) >> 16 | (real(from, to) & 0xFFFF0000u);
+    const uint32_t low = real(from, to), high = real(from, to);  // in this order
+    return low >> 16 | (high & 0xFFFF0000u);
   }
   /// Two bf16 that are integers in [-8, 8].
-  uint32_t small_integer_pair() { return small_integer() >> 16 | small_integer(); }
+  uint32_t small_integer_pair() {
+    const uint32_t low = small_integer(), high = small_integer();
+    return low >> 16 | high;
+  }
   /// Bits of a float in [-8, 8] without fraction: its lower half is zero.
   uint32_t small_integer() {
     static constexpr uint32_t kBits[9] = {0x00000000, 0x3F800000, 0x40000000,

@@ -165,6 +165,7 @@ double Run::differentiate(const Batch& b) {
   device_.backend->zero(loss_);
   model_.forward_backward(b.tokens.data(), b.targets.data(), b.document_start, 1 / count,
                           gradients_, loss_);
+  device_.backend->synchronize();  // the host reads on in the device's memory
   return *loss_.ptr<double>() / count;
 }
 
@@ -176,6 +177,7 @@ std::vector<double> Run::logits(const Batch& b) {
   const int64_t V = model_.config().vocab;
   const Memory out(device_.backend->parameter_dtype(), {b.B * b.T, V}, 0, *device_.source);
   model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor());
+  device_.backend->synchronize();
   return read(out.tensor(), Role::parameter).x;
 }
 

@@ -110,7 +110,14 @@ void fill(const Tensor& t, const Values& v) {
   for_elements(t, [&](int64_t offset, int64_t n) { put(t, offset, v.x[static_cast<size_t>(n)]); });
 }
 
+namespace {
+void (*wait_before_read)() = nullptr;
+}
+
+void set_wait_before_read(void (*wait)()) { wait_before_read = wait; }
+
 Values read(const Tensor& t, Role role) {
+  if (wait_before_read) wait_before_read();
   Values v{role, {t.shape.begin(), t.shape.begin() + t.rank}, {}};
   v.x.resize(static_cast<size_t>(t.size()));
   for_elements(t, [&](int64_t offset, int64_t n) { v.x[static_cast<size_t>(n)] = get(t, offset); });

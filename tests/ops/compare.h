@@ -63,6 +63,8 @@ std::vector<Dtype> with_products(std::vector<Dtype> dtypes);
 /// Element by element between fp64 and a tensor of any dtype and strides.
 void fill(const Tensor& t, const Values& v);
 Values read(const Tensor& t, Role role);
+/// What read() calls first, where a device works on while the host goes ahead.
+void set_wait_before_read(void (*wait)());
 
 /// A backend, and memory that both it and the host can read and write.
 struct Device {

@@ -66,14 +66,18 @@ class DeviceMemory final : public MemorySource {
   void* allocate(int64_t bytes) override { return cuda::allocate(bytes); }
   void release(void* memory, int64_t) override { cuda::release(memory); }
   void check_fits(int64_t bytes) const override {
-    const int64_t free = cuda::free_memory();
-    if (bytes <= free) return;
+    const int64_t most = cuda::free_memory() - kBeside;
+    if (bytes <= most) return;
     throw Error(ExitCode::device, "memory plan",
-                "at most " + std::to_string(free >> 20) + " MiB, what the device has free",
-                std::to_string(bytes >> 20) + " MiB",
-                "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes");
+                "at most " + std::to_string(most >> 20) + " MiB, what the device has free less " +
+                    std::to_string(kBeside >> 20) + " for its libraries",
+                std::to_string(bytes >> 20) + " MiB", kPlanRemedy);
   }
   bool on_host() const override { return false; }
+
+ private:
+  /// Code that cuBLASLt loads, recorded work, NCCL's buffers: taken after the plan.
+  static constexpr int64_t kBeside = int64_t{512} << 20;
 };
 
 /// Work that repeats: run as it is the first time, when libraries may still load code and choose
@@ -99,7 +103,7 @@ class CudaBackend final : public Backend {
 
   void upload(Tensor dst, const void* src) override {
     require(dst.contiguous(), "a contiguous tensor to upload to");
-    cuda::upload(dst.data, src, dst.bytes(), stream());
+    stream_.upload(dst.data, src, dst.bytes());
   }
   void download(void* dst, Tensor src) override {
     require(src.contiguous(), "a contiguous tensor to download from");
@@ -113,7 +117,12 @@ class CudaBackend final : public Backend {
     if (r.calls == 1) return work();
     if (r.calls == 2) {
       r.recording.begin(stream());
-      work();
+      try {
+        work();
+      } catch (...) {
+        r.recording.give_up(stream());
+        throw;
+      }
       r.recording.end(stream());
     }
     r.recording.replay(stream());

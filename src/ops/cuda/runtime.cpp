@@ -2,7 +2,11 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <cstring>
+
 #include "core/error.h"
+#include "core/memory_source.h"
 
 namespace bamtrain::cuda {
 
@@ -34,6 +38,7 @@ std::string open_device(int index) {
     fail(error, "a driver and a GPU",
          "install NVIDIA's driver (nvidia-smi must list the GPU), or set device to \"cpu\"");
   }
+  if (count == 1) index = 0;  // a launcher that shows each process a device of its own
   if (index >= count) {
     throw Error(ExitCode::device, "CUDA", "device " + std::to_string(index),
                 std::to_string(count) + " devices",
@@ -55,8 +60,7 @@ void* allocate(int64_t bytes) {
   if (const cudaError_t error = cudaMalloc(&memory, static_cast<size_t>(bytes));
       error != cudaSuccess) {
     (void)cudaGetLastError();
-    fail(error, std::to_string(bytes >> 20) + " MiB of device memory",
-         "lower train.micro_batch, data.sequence_length, train.lanes or the model's sizes");
+    fail(error, std::to_string(bytes >> 20) + " MiB of device memory", kPlanRemedy);
   }
   check(cudaMemset(memory, 0, static_cast<size_t>(bytes)), "a zeroed allocation");
   // The work's stream does not wait for the default stream, on which this runs.
@@ -72,19 +76,58 @@ int64_t free_memory() {
   return static_cast<int64_t>(free);
 }
 
-WorkStream::WorkStream() {
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+/// Pinned memory for what travels to the device, in slots used in turn; an event tells when a slot
+/// has been read.
+struct WorkStream::State {
+  static constexpr int64_t kSlotBytes = int64_t{1} << 20;
+  static constexpr size_t kSlots = 8;  // the four arrays of two batches
+
+  Stream stream = nullptr;
+  char* memory = nullptr;
+  std::array<cudaEvent_t, kSlots> read = {};
+  size_t next = 0;
+
+  ~State() {
+    for (cudaEvent_t e : read) {
+      if (e != nullptr) (void)cudaEventDestroy(e);
+    }
+    if (memory != nullptr) (void)cudaFreeHost(memory);
+    if (stream != nullptr) (void)cudaStreamDestroy(stream);
+  }
+};
+
+WorkStream::WorkStream() : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  check(cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking), "a stream");
+  check(cudaMallocHost(&s.memory, State::kSlots * State::kSlotBytes), "pinned memory");
+  for (cudaEvent_t& e : s.read) {
+    check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
+  }
 }
-WorkStream::~WorkStream() { (void)cudaStreamDestroy(stream_); }
+WorkStream::~WorkStream() = default;
+
+Stream WorkStream::get() const { return state_->stream; }
+
+void WorkStream::upload(void* to, const void* from, int64_t bytes) {
+  State& s = *state_;
+  const auto size = static_cast<size_t>(bytes);
+  if (bytes > State::kSlotBytes) {
+    check(cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice, s.stream),
+          "a copy to the device");
+    // That a copy from pageable memory has read its source on return is usual, not promised.
+    return synchronize(s.stream);
+  }
+  const size_t slot = s.next++ % State::kSlots;
+  check(cudaEventSynchronize(s.read[slot]), "a copy to the device");
+  void* const staged = s.memory + slot * State::kSlotBytes;
+  std::memcpy(staged, from, size);
+  check(cudaMemcpyAsync(to, staged, size, cudaMemcpyHostToDevice, s.stream),
+        "a copy to the device");
+  check(cudaEventRecord(s.read[slot], s.stream), "an event");
+}
 
 void fill_zero(void* to, int64_t bytes, Stream stream) {
   check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), stream), "a fill with zeros");
-}
-
-void upload(void* to, const void* from, int64_t bytes, Stream stream) {
-  // From pageable memory the call returns when the source has been read.
-  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream),
-        "a copy to the device");
 }
 
 void download(void* to, const void* from, int64_t bytes, Stream stream) {
@@ -125,6 +168,12 @@ void Recording::end(Stream stream) {
   const cudaError_t error = cudaGraphInstantiate(&state_->executable, graph, 0);
   (void)cudaGraphDestroy(graph);
   check(error, "an executable recording");
+}
+
+void Recording::give_up(Stream stream) {
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) (void)cudaGraphDestroy(graph);
+  (void)cudaGetLastError();
 }
 
 void Recording::replay(Stream stream) const {

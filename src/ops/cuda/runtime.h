@@ -19,6 +19,7 @@ using device::Stream;
 int device_count();
 
 /// Makes device `index` the one that everything below uses, and returns its name ("NVIDIA H200").
+/// Where a single one is visible it is that, whatever `index`.
 /// Error where there is no driver, no such device, or none of compute capability 8.0 or later.
 std::string open_device(int index);
 
@@ -35,15 +36,18 @@ class WorkStream {
   ~WorkStream();
   WorkStream(const WorkStream&) = delete;
   WorkStream& operator=(const WorkStream&) = delete;
-  Stream get() const { return stream_; }
+  Stream get() const;
+
+  /// `from` is host memory and may be reused when the call returns. Up to 1 MiB at a time (a
+  /// batch's tokens), the host goes on while the device works.
+  void upload(void* to, const void* from, int64_t bytes);
 
  private:
-  Stream stream_ = nullptr;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 void fill_zero(void* to, int64_t bytes, Stream stream);
-/// `from` is host memory and may be reused when the call returns.
-void upload(void* to, const void* from, int64_t bytes, Stream stream);
 /// Waits for the stream; `to` is host memory.
 void download(void* to, const void* from, int64_t bytes, Stream stream);
 /// Waits for the stream. An error of earlier work shows here at the latest.
@@ -63,6 +67,8 @@ class Recording {
 
   void begin(Stream stream);
   void end(Stream stream);
+  /// In place of end(), where the work failed.
+  void give_up(Stream stream);
   /// REQUIRES: begin and end.
   void replay(Stream stream) const;
 
