@@ -313,13 +313,22 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
           load_a<D>(row, values + warp_rows, step, l);
           multiply_transposed<D>(dz, row, outputs + stage * kTileBytes<D, Q>, step, l);
         }
+        // Read once, before the stores to db, which the compiler takes for stores to them.
+        float scale[Q / 8][2];
+        BAMTRAIN_UNROLL
+        for (int n = 0; n < Q / 8; ++n) {
+          BAMTRAIN_UNROLL
+          for (int c = 0; c < 2; ++c) {
+            scale[n][c] = kScale == ScaleMode::none ? 1.0f : row_scale[l.column(n, c)];
+          }
+        }
         BAMTRAIN_UNROLL
         for (int n = 0; n < Q / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
             const int key = own_key + e / 2 * 8, query = l.column(n, e);
             const float bias = kTable ? slice[query - key + kTile - 1] : 0.0f;
-            const float t = kScale == ScaleMode::none ? 1.0f : row_scale[query];
+            const float t = scale[n][e % 2];
             const float z = logit<kTable, kScale>(p[n][e], product_factor<D, kScale>(t), t, bias);
             p[n][e] = device::exp2_approx(z - row_lse[query]);
             dz[n][e] -= row_product[query];
@@ -347,7 +356,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
           for (int e = 0; e < 4; ++e) {
             const int key = own_key + e / 2 * 8, query = l.column(n, e);
             const float d = p[n][e] * dz[n][e];
-            dz[n][e] = kScale == ScaleMode::none ? d : d * row_scale[query];
+            dz[n][e] = kScale == ScaleMode::none ? d : d * scale[n][e % 2];
             if (kTable) {
               db[key * kDiagonalStride<D> + query] = kScale == ScaleMode::content ? d : dz[n][e];
             }

@@ -23,6 +23,7 @@ trap 'rm -rf "$work"' EXIT
 root=$work/bamtrain-gpu
 mkdir -p "$root/lib" "$root/scripts"
 cp -r configs "$root/"
+git rev-parse HEAD >"$root/COMMIT"
 if [ -f tests/golden/wrappers.txt ]; then
   mkdir -p "$root/tests/golden"
   cp tests/golden/wrappers.txt "$root/tests/golden/"

@@ -220,6 +220,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
       check_perplexity_request(shards, request_of(*last, run.config, shards));
     }
   });
+  const bool on_host = backend->memory().on_host();
+  if (comm.any(on_host) && comm.any(!on_host)) {
+    throw Error(ExitCode::device, "device", "GPUs for all processes or for none",
+                on_host ? "no GPU for this one" : "a GPU for this one, none for others",
+                "start no more processes on a node than it has GPUs, or set device to \"cpu\"");
+  }
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
@@ -229,27 +235,26 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   }
   comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
-    fmt::print("{}: {} process(es) of {} thread(s), {}\n", run.config.name, comm.size(),
-               max_threads(), run.config.out_dir);
+    fmt::print("{}: {} process(es) of {} thread(s), {}, {}\n", run.config.name, comm.size(),
+               max_threads(), backend->name(), run.config.out_dir);
     std::fflush(stdout);
   }
   const TrainResult result = train(run, comm, *backend);
-  if (!first) return static_cast<int>(result.interrupted ? ExitCode::interrupted : ExitCode::ok);
   if (result.interrupted) {
-    fmt::print("stopped at step {} as asked; run the same command to resume{}\n", result.step,
-               run.config.checkpoint.resume == "never" ? " (without resume never)" : "");
-    // Before MPI ends: a launcher that sees another rank's code 85 kills this one.
-    flush_standard_output();
+    if (first) {
+      fmt::print("stopped at step {} as asked; run the same command to resume{}\n", result.step,
+                 run.config.checkpoint.resume == "never" ? " (without resume never)" : "");
+      flush_standard_output();
+    }
+    comm.barrier();  // a launcher that sees another rank's code 85 kills the first
     return static_cast<int>(ExitCode::interrupted);
   }
+  if (!first) return 0;
   fmt::print("checkpoint {}\n", result.checkpoint);
   restore_stop_signals();
   if (last) {
     // Too late for the step loop: the same command goes straight to this evaluation.
-    if (stop_signalled()) {
-      flush_standard_output();
-      return static_cast<int>(ExitCode::interrupted);
-    }
+    if (stop_signalled()) return static_cast<int>(ExitCode::interrupted);
     EvalArguments eval = *last;
     eval.checkpoint = result.checkpoint;
     run_eval(eval);
@@ -336,13 +341,15 @@ int parse_and_run(int argc, char** argv) {
       throw Error(ExitCode::usage, "eval", "options of eval alone: the checkpoint has its config",
                   "--config, --set, --resume or --dry-run before it", "remove them");
     }
-    std::unique_ptr<Communicator> comm = make_communicator();
-    const int rank = comm->rank(), processes = comm->size();
-    comm.reset();  // one that an exception destroys reports a failed run
-    if (processes > 1) {
-      if (rank > 0) return static_cast<int>(ExitCode::usage);
-      throw Error(ExitCode::usage, "eval", "one process", std::to_string(processes),
-                  "run it without mpirun");
+    if (const auto comm = make_communicator(); comm->size() > 1) {
+      const int code = static_cast<int>(ExitCode::usage);
+      if (comm->rank() == 0) {
+        report(Error(ExitCode::usage, "eval", "one process", std::to_string(comm->size()),
+                     "run it without mpirun"),
+               "");
+      }
+      comm->barrier();  // as where a run is stopped
+      return code;
     }
     return run_eval(eval);
   }

@@ -95,6 +95,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                         .D = config_.head_dim(),
                         .C = C,
                         .backward = training,
+                        .F = F,
                         .hidden = hidden_width(),
                         .V = V,
                         .activations = A});

@@ -29,7 +29,8 @@ namespace bamtrain {
 struct WorkspaceShape {
   int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
   bool backward = true;
-  int64_t hidden = 0;  // columns of the mlp's input to its activation
+  int64_t F = 0;       // width of the mlp's activation
+  int64_t hidden = 0;  // columns of its input: F, or 2 F where it is gated
   int64_t V = 0;       // rows of an embedding
   Dtype activations = Dtype::f32;
 };

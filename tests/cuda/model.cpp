@@ -104,8 +104,10 @@ TEST_CASE("shapes without kernels are refused before the first step, with the ke
   refused(c, Dtype::bf16, "model.heads");
   CHECK_NOTHROW(Run(c, Dtype::f32, 1, 16, cuda_device()));
   c = device_config("bam", "ssmax");
-  c.mlp.hidden = 21;  // 42 columns
-  refused(c, Dtype::f32, "model.mlp.hidden");
+  for (const int64_t hidden : {20, 21, 44}) {  // of a gated mlp, 40, 42 and 88 columns
+    c.mlp.hidden = hidden;
+    refused(c, Dtype::f32, "model.mlp.hidden");
+  }
   c = device_config("bam", "ssmax");
   c.width = 12;
   c.heads = c.kv_heads = 1;

@@ -85,6 +85,25 @@ TEST_CASE("cross entropy on CUDA agrees with the reference") {
   }
 }
 
+TEST_CASE("attention on CUDA agrees with the reference at every head dimension") {
+  for (const int64_t D : {32, 48, 64, 96, 128}) {
+    for (const bool window : {false, true}) {
+      AttentionCase c;
+      c.T = 150;
+      c.H = 2;
+      c.K = 1;
+      c.D = D;
+      c.table = TableForm::falling;
+      c.scale = window ? ScaleForm::content : ScaleForm::both;
+      c.window = window ? 40 : 0;
+      c.documents = !window;
+      INFO(describe(c));
+      Machine bf16(Dtype::bf16, cuda_device());
+      compare_with_reference(attention(c), Dtype::bf16, 3 * kBf16, {&bf16});  // as below
+    }
+  }
+}
+
 TEST_CASE("attention on CUDA agrees with the reference in every form") {
   for (TableForm table : {TableForm::none, TableForm::falling}) {
     for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {

@@ -173,6 +173,7 @@ nlohmann::json small_run(const Workplace& w) {
   c["config_version"] = 1;
   c["name"] = "small";
   c["seed"] = 7;
+  c["device"] = "cpu";
   c["out_dir"] = w.path("out");
   c["model"] = {
       {"vocab", 211},

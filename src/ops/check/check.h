@@ -13,7 +13,7 @@ namespace bamtrain {
 /// norm of the trusted result, and the largest difference over the largest element.
 struct CheckLimits {
   double f32 = 1e-4;   // of arrays in fp32: a sum of 10^6 terms, or an exp of a logit of 100
-  double bf16 = 0.05;  // of arrays in bf16, and of fp32 arrays formed from them
+  double bf16 = 0.02;  // of arrays in bf16, and of fp32 arrays formed from them: five roundings
 };
 
 /// Computes with `tested` and compares with `trusted`, whose inputs are copies of the former's in

@@ -474,11 +474,17 @@ void require_on_cuda(bool holds, const char* key, const char* expected, int64_t 
 void check_shape(const WorkspaceShape& w) {
   require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
                   "a multiple of 8, at most 8,192,", w.C);
-  require_on_cuda(w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.hidden);
+  require_on_cuda(w.F % 8 == 0 && w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.F);
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab", "at most 262,144", w.V);
+  // Blocks of attention count sequences and heads in dimensions that end there.
+  constexpr int64_t kMaxBlocks = 65535;
+  require_on_cuda(w.B <= kMaxBlocks, "train.micro_batch", "at most 65,535 sequences", w.B);
+  require_on_cuda(w.H <= kMaxBlocks, "model.heads", "at most 65,535", w.H);
+  require_on_cuda(!w.backward || w.B * w.T <= kernels::kEmbeddingMaxN, "train.micro_batch",
+                  "at most 2^24 tokens at a time", w.B * w.T);
   if (w.activations == Dtype::bf16) {
     require_on_cuda(kernels::has_head_dim(as_int(w.D)), "model.heads",
                     "a head dimension (width / heads) of 16, 32, 48, 64, 96 or 128 in bf16", w.D);

@@ -78,9 +78,11 @@ void check(cublasStatus_t status, const std::string& what) {
 
 cudaDataType_t type_of(Dtype t) { return t == Dtype::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// The largest power of two up to 256 that divides the address.
+/// The largest power of two up to 16 that divides the address. More would help no load, and where
+/// tensors lie, which depends on the number of processes and on recomputation, would choose
+/// algorithms and so bits.
 uint32_t alignment_of(const void* p) {
-  return std::min(256u, 1u << std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(p))));
+  return 1u << std::min(4, std::countr_zero(reinterpret_cast<uintptr_t>(p)));
 }
 
 /// The library counts in columns: a row-major matrix is the transpose of what it sees, and
@@ -174,6 +176,9 @@ struct Products::State {
       check(library().preference_set(preference, which, &value, sizeof value), "a preference");
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
+    // Parts of a sum are added in fp32, in memory of their own, never in the result's type.
+    prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+           static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(b.data));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(a.data));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(c.data));
