@@ -46,7 +46,7 @@ int main(int argc, char** argv) try {
   for (size_t k = 0; k < kKinds.size(); ++k) {
     for (int64_t run = 0; run <= runs; ++run) {
       const double start = now();
-      backend->optimizer_step(weights, m, v, gradients,
+      backend->optimizer_step(weights, m, v, {}, gradients,
                               {kKinds[k], 100 + run, 1e-4, 0.9, 0.95, 1e-8, 0.1, 1});
       if (run > 0) times[k].push_back(now() - start);
     }

@@ -98,9 +98,9 @@ void ProfiledBackend::convert(Tensor dst, Tensor src) {
   const Timed timed(costs_["convert"], 0, bytes_of({dst, src}));
   inner_->convert(dst, src);
 }
-double ProfiledBackend::squared_norm(Tensor x) {
+void ProfiledBackend::squared_norm(Tensor result, Tensor x) {
   const Timed timed(costs_["squared_norm"], 0, bytes_of({x}));
-  return inner_->squared_norm(x);
+  inner_->squared_norm(result, x);
 }
 void ProfiledBackend::embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
                                         Tensor position_table) {
@@ -172,11 +172,11 @@ void ProfiledBackend::cross_entropy(Tensor losses, Tensor dlogits, Tensor logits
   const Timed timed(costs_["cross_entropy"], 0, bytes_of({dlogits, logits}));
   inner_->cross_entropy(losses, dlogits, logits, targets, scale);
 }
-void ProfiledBackend::optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
-                                     const OptimizerStep& s) {
+void ProfiledBackend::optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded,
+                                     Tensor gradients, const OptimizerStep& s) {
   const Timed timed(costs_["optimizer_step"], 0,
-                    bytes_of({weights, weights, m, m, v, v, gradients}));
-  inner_->optimizer_step(weights, m, v, gradients, s);
+                    bytes_of({weights, weights, m, m, v, v, rounded, gradients}));
+  inner_->optimizer_step(weights, m, v, rounded, gradients, s);
 }
 
 std::string ProfiledBackend::table(double seconds, int64_t steps, const Limits& limits) const {

@@ -48,7 +48,7 @@ class ProfiledBackend final : public Backend {
   void add(Tensor dst, Tensor src) override;
   void convert(Tensor dst, Tensor src) override;
   void sum(Tensor total, Tensor x) override;
-  double squared_norm(Tensor x) override;
+  void squared_norm(Tensor result, Tensor x) override;
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
                          Tensor position_table) override;
   void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
@@ -76,7 +76,7 @@ class ProfiledBackend final : public Backend {
                           const Attention& a) override;
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override;
-  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                       const OptimizerStep& s) override;
 
  private:

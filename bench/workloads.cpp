@@ -88,6 +88,7 @@ StepWorkload::StepWorkload(const RunConfig& config, Backend& backend, Dtype acti
   arena_.add("weights.masters", &masters_, Dtype::f32, {parameters().elements()});
   arena_.add("gradients.lanes", &gradients_, Dtype::f32, {parameters().elements()});
   arena_.add("batch.loss", &loss_, Dtype::f64, {1});
+  arena_.add("batch.squares", &squares_, Dtype::f64, {1});
   optimizer_.plan(arena_);
   model_.plan(arena_, B, T, ModelUse::training);
   arena_.commit(backend.memory());
@@ -106,17 +107,20 @@ StepWorkload::StepWorkload(const RunConfig& config, Backend& backend, Dtype acti
 
 double StepWorkload::step(int64_t micro_batches) {
   const double N = static_cast<double>(tokens_.size() - 1) * static_cast<double>(micro_batches);
-  double loss = 0;
-  model_.refresh();
+  double loss = 0, squares = 0;
+  steps_ == 0 ? model_.refresh() : model_.refresh_mechanisms();
   backend_.zero(gradients_);
   backend_.zero(loss_);
   for (int64_t m = 0; m < micro_batches; ++m) {
     model_.forward_backward(tokens_.data(), tokens_.data() + 1, config_.data.document_start, 1 / N,
                             gradients_, loss_);
   }
+  backend_.squared_norm(squares_, gradients_);
   backend_.download(&loss, loss_);
-  const double norm = std::sqrt(backend_.squared_norm(gradients_));
-  optimizer_.step(++steps_, 1e-4, optimizer_.clip_factor(norm), masters_, gradients_);
+  backend_.download(&squares, squares_);
+  const double norm = std::sqrt(squares);
+  optimizer_.step(++steps_, 1e-4, optimizer_.clip_factor(norm), masters_, model_.rounded_weights(),
+                  gradients_);
   return loss / N;
 }
 

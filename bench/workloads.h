@@ -53,7 +53,7 @@ class StepWorkload {
   Model model_;
   Optimizer optimizer_;
   Arena arena_;
-  Tensor masters_, gradients_, loss_;
+  Tensor masters_, gradients_, loss_, squares_;
   std::vector<int32_t> tokens_;  // (B T + 1): inputs, and one further on the targets
   int64_t steps_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
@@ -204,6 +205,14 @@ int run_eval(const EvalArguments& arguments) {
 
 // --- training
 
+/// Rank 0 says why the run ends, and all end with `code`. No rank ends earlier: a launcher that
+/// sees the exit code of one kills the others.
+int end_together(Communicator& comm, ExitCode code, const std::function<void()>& say) {
+  if (comm.rank() == 0) say();
+  comm.barrier();
+  return static_cast<int>(code);
+}
+
 int run_train(const TrainArguments& arguments, Communicator& comm) {
   const bool first = comm.rank() == 0;
   TrainRun run;
@@ -241,13 +250,11 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   }
   const TrainResult result = train(run, comm, *backend);
   if (result.interrupted) {
-    if (first) {
+    return end_together(comm, ExitCode::interrupted, [&] {
       fmt::print("stopped at step {} as asked; run the same command to resume{}\n", result.step,
                  run.config.checkpoint.resume == "never" ? " (without resume never)" : "");
       flush_standard_output();
-    }
-    comm.barrier();  // a launcher that sees another rank's code 85 kills the first
-    return static_cast<int>(ExitCode::interrupted);
+    });
   }
   if (!first) return 0;
   fmt::print("checkpoint {}\n", result.checkpoint);
@@ -342,14 +349,11 @@ int parse_and_run(int argc, char** argv) {
                   "--config, --set, --resume or --dry-run before it", "remove them");
     }
     if (const auto comm = make_communicator(); comm->size() > 1) {
-      const int code = static_cast<int>(ExitCode::usage);
-      if (comm->rank() == 0) {
+      return end_together(*comm, ExitCode::usage, [&] {
         report(Error(ExitCode::usage, "eval", "one process", std::to_string(comm->size()),
                      "run it without mpirun"),
                "");
-      }
-      comm->barrier();  // as where a run is stopped
-      return code;
+      });
     }
     return run_eval(eval);
   }

@@ -13,6 +13,8 @@ struct Peers {
   int rank = 0, size = 1;
   /// Copies `bytes` bytes of rank 0 to all others. Collective.
   std::function<void(void* data, int64_t bytes)> broadcast;
+  /// Runs `f`, which waits for nobody; where it fails for some, none goes on. Collective.
+  std::function<void(const std::function<void()>& f)> together;
 };
 
 /// Messages between one process and the others, and additions, in memory that the link reaches.

@@ -81,25 +81,25 @@ class Reduction {
 // over the same ranks so far; each receives and adds the other's half of it. So every element is
 // added in the tree, once, by the rank that ends up with it (a + b == b + a: which of the two adds
 // does not matter). The way back, by recursive doubling, copies.
-void tree_all_reduce(PeerLink& link, const Peers& peers, const Tensor& data,
+void tree_all_reduce(PeerLink& link, int rank, int size, const Tensor& data,
                      const Tensor& messages) {
-  const auto size = static_cast<unsigned>(peers.size);
-  require(std::has_single_bit(size), "a number of processes that is a power of two");
+  const auto processes = static_cast<unsigned>(size);
+  require(std::has_single_bit(processes), "a number of processes that is a power of two");
   Reduction reduction(link, data, messages);
-  const int levels = std::countr_zero(size);
+  const int levels = std::countr_zero(processes);
   std::array<Range, 32> mine, theirs;
   Range range{0, data.size()};
   for (int level = 0; level < levels; ++level) {
     const int64_t middle = range.begin + range.size() / 2 / kAlignment * kAlignment;
     const Range lower{range.begin, middle}, upper{middle, range.end};
-    const bool take_upper = ((peers.rank >> level) & 1) != 0;
+    const bool take_upper = ((rank >> level) & 1) != 0;
     mine[level] = take_upper ? upper : lower;
     theirs[level] = take_upper ? lower : upper;
-    reduction.exchange_and_add(theirs[level], mine[level], peers.rank ^ (1 << level));
+    reduction.exchange_and_add(theirs[level], mine[level], rank ^ (1 << level));
     range = mine[level];
   }
   for (int level = levels - 1; level >= 0; --level) {
-    reduction.exchange(mine[level], theirs[level], peers.rank ^ (1 << level));
+    reduction.exchange(mine[level], theirs[level], rank ^ (1 << level));
   }
 }
 

@@ -155,7 +155,7 @@ class MpiCommunicator final : public Communicator {
   template <class T>
   void all_reduce(T* data, int64_t n) {
     const int64_t scratch = PeerLink::kSlots * piece_bytes_ / static_cast<int64_t>(sizeof(T));
-    tree_all_reduce(link_, {rank_, size_, {}}, Tensor(data, DtypeOf<T>::value, {n}),
+    tree_all_reduce(link_, rank_, size_, Tensor(data, DtypeOf<T>::value, {n}),
                     Tensor(scratch_.get(), DtypeOf<T>::value, {scratch}));
   }
 

@@ -154,8 +154,10 @@ int64_t Model::logits_stride() const {
 
 void Model::refresh() {
   if (compute_) backend_.convert(compute_, masters_);
-  mechanisms_.refresh(masters_);
+  refresh_mechanisms();
 }
+
+void Model::refresh_mechanisms() { mechanisms_.refresh(masters_); }
 
 /// The part of a planned tensor that the batch at hand uses: its first N rows.
 Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }

@@ -65,6 +65,10 @@ class Model {
   /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
   void set_masters(Tensor masters) { masters_ = masters; }
   void refresh();
+  /// The copy of the masters that products read, (elements) A; empty where A is P. Who changes both
+  /// calls refresh_mechanisms() in place of refresh().
+  const Tensor& rounded_weights() const { return compute_; }
+  void refresh_mechanisms();
 
   /// One micro-batch: tokens and targets (B, T) i32 in host memory. Adds to `gradients` (flat, P)
   /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale

@@ -101,8 +101,8 @@ class Backend {
   virtual void convert(Tensor dst, Tensor src) = 0;
   /// total (1) f64 += the sum of x (n) P, accumulated in fp64 in a fixed order.
   virtual void sum(Tensor total, Tensor x) = 0;
-  /// Sum of squares of x (P), accumulated in fp64 in a fixed order. Waits for it.
-  virtual double squared_norm(Tensor x) = 0;
+  /// result (1) f64 = the sum of the squares of x (P), accumulated in fp64 in a fixed order.
+  virtual void squared_norm(Tensor result, Tensor x) = 0;
 
   // --- embedding --------------------------------------------------------------------------------
 
@@ -185,9 +185,10 @@ class Backend {
 
   // --- optimizer --------------------------------------------------------------------------------
 
-  /// weights, m, v (n) P updated from gradients (n) P. (RAdam: Liu et al. 2020 with decoupled
+  /// weights, m, v (n) P updated from gradients (n) P; rounded (n) A, which may be empty, = the new
+  /// weights. (RAdam: Liu et al. 2020 with decoupled
   /// decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
-  virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+  virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                               const OptimizerStep& s) = 0;
 };
 

@@ -25,7 +25,17 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
                   "a name that none of its parameters has", "remove it or correct it");
     }
   }
-  for (const Parameter& p : layout_.all()) multipliers_.push_back(multiplier(p));
+  for (const Parameter& p : layout_.all()) {
+    if (!p.trained) continue;
+    const Run next = {p.offset, p.size, multiplier(p), p.decays()};
+    Run* const last = runs_.empty() ? nullptr : &runs_.back();
+    if (last && last->offset + last->size == next.offset && last->multiplier == next.multiplier &&
+        last->decays == next.decays) {
+      last->size += next.size;
+    } else {
+      runs_.push_back(next);
+    }
+  }
 }
 
 void Optimizer::plan(Arena& arena) {
@@ -48,22 +58,22 @@ double Optimizer::multiplier(const Parameter& p) const {
   return by_group == config_.lr_multipliers.end() ? 1 : by_group->second;
 }
 
-void Optimizer::step(int64_t step, double lr, double gradient_scale, Tensor masters,
+void Optimizer::step(int64_t step, double lr, double gradient_scale, Tensor masters, Tensor rounded,
                      Tensor gradients) {
-  for (size_t i = 0; i < multipliers_.size(); ++i) {
-    const Parameter& p = layout_.all()[i];
-    if (!p.trained) continue;
+  for (const Run& run : runs_) {
     OptimizerStep s;
     s.kind = config_.name;
     s.step = step;
-    s.lr = lr * multipliers_[i];
+    s.lr = lr * run.multiplier;
     s.beta1 = config_.beta1;
     s.beta2 = config_.beta2;
     s.eps = config_.eps;
-    s.weight_decay = p.decays() ? config_.weight_decay : 0;
+    s.weight_decay = run.decays ? config_.weight_decay : 0;
     s.gradient_scale = gradient_scale;
-    const auto part = [&](const Tensor& flat) { return flat.slice(0, p.offset, p.size); };
-    backend_.optimizer_step(part(masters), part(m_), part(v_), part(gradients), s);
+    const auto part = [&](const Tensor& flat) {
+      return flat ? flat.slice(0, run.offset, run.size) : flat;
+    };
+    backend_.optimizer_step(part(masters), part(m_), part(v_), part(rounded), part(gradients), s);
   }
 }
 

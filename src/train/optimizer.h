@@ -21,21 +21,29 @@ class Optimizer {
   /// The factor min(1, clip / norm) that brings the gradient norm to `clip`; 1 without clipping.
   double clip_factor(double norm) const;
 
-  /// One update of all trained parameters. `step` counts from 1; `lr` is the scheduled rate;
-  /// `gradient_scale` the clipping factor.
-  void step(int64_t step, double lr, double gradient_scale, Tensor masters, Tensor gradients);
+  /// One update of all trained parameters, and of their `rounded` copy, which may be empty. `step`
+  /// counts from 1; `lr` is the scheduled rate; `gradient_scale` the clipping factor.
+  void step(int64_t step, double lr, double gradient_scale, Tensor masters, Tensor rounded,
+            Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
   const Tensor& second_moments() const { return v_; }
 
  private:
+  /// Neighbours that are updated alike, by one operation.
+  struct Run {
+    int64_t offset = 0, size = 0;  // in the flat buffer
+    double multiplier = 1;         // on the learning rate
+    bool decays = true;
+  };
+
   double multiplier(const Parameter& p) const;
 
   OptimizerConfig config_;
   const ParameterLayout& layout_;
   Backend& backend_;
-  std::vector<double> multipliers_;  // on the learning rate, by parameter
-  Tensor m_, v_;                     // (elements) P
+  std::vector<Run> runs_;  // all trained parameters, in their order
+  Tensor m_, v_;           // (elements) P
 };
 
 }  // namespace bamtrain

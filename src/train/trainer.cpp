@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/checked.h"
@@ -77,8 +78,7 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
   optimizer_.plan(arena_);
   gradients_.resize(static_cast<size_t>(tree_.buffers()));
   for (Tensor& g : gradients_) arena_.add("gradients.lanes", &g, P, {layout().elements()});
-  losses_.resize(gradients_.size());
-  for (Tensor& l : losses_) arena_.add("batch.loss", &l, Dtype::f64, {1});
+  arena_.add("batch.sums", &sums_, Dtype::f64, {tree_.buffers(), 2});
   if (processes_ > 1 && !backend_.memory().on_host()) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
@@ -97,9 +97,12 @@ void Trainer::commit() {
 
 void Trainer::connect(Communicator& comm) {
   if (processes_ == 1) return;
-  link_ = backend_.connect(
-      {rank_, processes_, [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); }});
+  link_ = backend_.connect({rank_, processes_,
+                            [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); },
+                            [&comm](const std::function<void()>& f) { together(comm, f); }});
 }
+
+void Trainer::refresh() { rounded_ ? model_.refresh_mechanisms() : model_.refresh(); }
 
 void Trainer::initialize() {
   for (const Parameter& p : layout().all()) {
@@ -135,13 +138,19 @@ void Trainer::lane(int64_t first_window, Tensor gradients, Tensor loss) {
   }
 }
 
+Tensor Trainer::loss_sum(size_t buffer) const {
+  return Tensor(sums_.ptr<double>() + 2 * buffer, Dtype::f64, {1});
+}
+
+Tensor Trainer::squared_norm() const { return Tensor(sums_.ptr<double>() + 1, Dtype::f64, {1}); }
+
 void Trainer::reduce(Tensor total, Communicator& comm) {
   PeerLink* const link = link_ ? link_.get() : comm.link();
   require(link != nullptr, "processes that are connected");
   if (config_.train.reduction == Reduction::library) {
     link->all_reduce(total);
   } else if (link_) {
-    tree_all_reduce(*link_, {rank_, processes_, {}}, total, messages_);
+    tree_all_reduce(*link_, rank_, processes_, total, messages_);
   } else {
     comm.all_reduce_sum(total.ptr<float>(), total.size());
   }
@@ -152,26 +161,25 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
   const int64_t per_lane = windows / lanes_;
   const int64_t first = step * windows + rank_ * own_lanes * per_lane;
   loader_->prefetch(first + windows, own_lanes * per_lane);
-  model_.refresh();
+  refresh();
   for (int64_t l = 0; l < own_lanes; ++l) {
     const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
-    lane(first + l * per_lane, gradients_[buffer], losses_[buffer]);
+    lane(first + l * per_lane, gradients_[buffer], loss_sum(buffer));
     for (const auto& [into, from] : joins_[static_cast<size_t>(l)]) {
       const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
       backend_.add(gradients_[to], gradients_[of]);
-      backend_.add(losses_[to], losses_[of]);
+      backend_.add(loss_sum(to), loss_sum(of));
     }
   }
   const Tensor& total = gradients_[0];
-  double loss = 0;
-  backend_.download(&loss, losses_[0]);
-  if (processes_ > 1) {
-    reduce(total, comm);
-    comm.all_reduce_sum(&loss, 1);
-  }
+  if (processes_ > 1) reduce(total, comm);
+  backend_.squared_norm(squared_norm(), total);
+  std::array<double, 2> sums = {};  // the loss of this process, the squared norm of all gradients
+  backend_.download(sums.data(), sums_.slice(0, 0, 1));
+  if (processes_ > 1) comm.all_reduce_sum(sums.data(), 1);
   StepResult r;
-  r.loss = loss / static_cast<double>(config_.train.tokens_per_step);
-  r.norm = std::sqrt(backend_.squared_norm(total));
+  r.loss = sums[0] / static_cast<double>(config_.train.tokens_per_step);
+  r.norm = std::sqrt(sums[1]);
   r.lr = config_.optimizer.lr * schedule_factor(config_.schedule, step, config_.train.steps);
   if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) {
     fail_together(
@@ -183,7 +191,9 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
                   "no parameter was changed in this step: lower optimizer.lr or optimizer.clip, or "
                   "look at these windows, and resume from the last checkpoint")));
   }
-  optimizer_.step(step + 1, r.lr, optimizer_.clip_factor(r.norm), masters_, total);
+  optimizer_.step(step + 1, r.lr, optimizer_.clip_factor(r.norm), masters_,
+                  model_.rounded_weights(), total);
+  rounded_ = true;
   return r;
 }
 
@@ -212,7 +222,10 @@ int64_t Trainer::validation_windows() const {
 void Trainer::check_finite(int64_t step) const {
   const Tensor states[] = {masters_, optimizer_.first_moments(), optimizer_.second_moments()};
   for (const Tensor& t : states) {
-    if (std::isfinite(backend_.squared_norm(t))) continue;
+    double squares = 0;
+    backend_.squared_norm(squared_norm(), t);
+    backend_.download(&squares, squared_norm());
+    if (std::isfinite(squares)) continue;
     throw Error(ExitCode::nonfinite, fmt::format("step {}", step),
                 "finite parameters and moments to save", "NaN or infinity in them",
                 "lower optimizer.lr and resume from the last checkpoint, which is intact");
@@ -226,7 +239,7 @@ std::optional<double> Trainer::validate(Communicator& comm) {
   // A slot per batch, filled by one process and zero elsewhere: the sum over processes is exact.
   std::vector<double> sums(static_cast<size_t>(batches), 0.0);
   std::vector<double> losses(static_cast<size_t>(B * T));
-  model_.refresh();
+  refresh();
   for (int64_t batch = rank_; batch < batches; batch += processes_) {
     const int64_t rows = std::min(B, windows - batch * B);
     std::vector<int32_t> part(static_cast<size_t>(rows * (T + 1)));

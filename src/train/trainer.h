@@ -45,6 +45,7 @@ class Trainer {
   const ParameterLayout& layout() const { return model_.parameters(); }
   Optimizer& optimizer() { return optimizer_; }
   const Arena& arena() const { return arena_; }
+  /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
   const ShardSet& training_data() const { return loader_->shards(); }
   int64_t lanes() const { return lanes_; }
@@ -56,7 +57,13 @@ class Trainer {
   void lane(int64_t first_window, Tensor gradients, Tensor loss);
   /// `total` becomes its sum over all processes.
   void reduce(Tensor total, Communicator& comm);
+  /// The model computes with the masters as they are.
+  void refresh();
   void split_rows(const std::vector<int32_t>& windows);
+  /// (1) f64 in the row of a buffer: the sum of its losses; beside that of buffer 0 the squared
+  /// norm of the gradients. Rows of two, since additions want addresses that 16 bytes divide.
+  Tensor loss_sum(size_t buffer) const;
+  Tensor squared_norm() const;
 
   const RunConfig& config_;
   Backend& backend_;
@@ -69,8 +76,9 @@ class Trainer {
   Model model_;
   Optimizer optimizer_;
   Tensor masters_;                                       // (elements) P
+  bool rounded_ = false;                                 // the model has them rounded
   std::vector<Tensor> gradients_;                        // tree_.buffers() of (elements) P
-  std::vector<Tensor> losses_;                           // likewise, of (1) f64: sums of losses
+  Tensor sums_;                                          // (buffers, 2) f64, see loss_sum()
   std::unique_ptr<PeerLink> link_;                       // of devices; host memory: null
   Tensor messages_;                                      // (2 pieces) P, of a link of devices
   std::vector<int32_t> windows_;                         // (B, T + 1)

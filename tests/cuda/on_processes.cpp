@@ -13,6 +13,7 @@
 #include "core/rng.h"
 #include "core/sha256.h"
 #include "dist/communicator.h"
+#include "dist/together.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cuda/cuda.h"
 #include "ops/host_copy.h"
@@ -23,7 +24,8 @@ namespace {
 
 Peers peers_of(Communicator& comm) {
   return {comm.rank(), comm.size(),
-          [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); }};
+          [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); },
+          [&comm](const std::function<void()>& f) { together(comm, f); }};
 }
 
 /// Magnitudes differ by up to 2^30, so that the order of additions shows.
@@ -52,7 +54,7 @@ int sums(Communicator& comm, int64_t piece) {
     std::vector<float> expected = own, found = own, library = own;
     comm.all_reduce_sum(expected.data(), n);
     backend->upload(data, own.data());
-    tree_all_reduce(*link, peers_of(comm), data, messages);
+    tree_all_reduce(*link, comm.rank(), comm.size(), data, messages);
     backend->download(found.data(), data);
     if (std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)) != 0) {
       std::printf("rank %d: tree sum of %lld: other bits\n", comm.rank(), (long long)n);

@@ -162,6 +162,14 @@ Memory Machine::unwritten(Role role, const std::vector<int64_t>& shape) const {
   return {dtype_of(role), shape, std::numeric_limits<double>::quiet_NaN(), *device_.source};
 }
 
+double Machine::squared_norm(const Tensor& x) {
+  const Memory result(Dtype::f64, {1}, std::nan(""), *device_.source);
+  backend().squared_norm(result.tensor(), x);
+  double found = 0;
+  backend().download(&found, result.tensor());
+  return found;
+}
+
 namespace {
 
 Arrays cotangents_of(const Operation& op, const Arrays& results) {

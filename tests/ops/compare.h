@@ -88,6 +88,9 @@ class Machine {
   /// For what an operation overwrites: NaN, so that an element it forgets is seen.
   Memory unwritten(Role role, const std::vector<int64_t>& shape) const;
 
+  /// What the operation of that name finds.
+  double squared_norm(const Tensor& x);
+
  private:
   Dtype activations_;
   Device device_;

@@ -118,7 +118,7 @@ TEST_CASE("the squared norm of 1, 2, ..., n is n (n + 1) (2 n + 1) / 6 exactly")
       Values v = constant_values(P, {n}, 0);
       for (int64_t i = 0; i < n; ++i) v.x[static_cast<size_t>(i)] = static_cast<double>(i + 1);
       const double expected = static_cast<double>(n * (n + 1) * (2 * n + 1) / 6);
-      CHECK(m.backend().squared_norm(m.memory(v).tensor()) == expected);
+      CHECK(m.squared_norm(m.memory(v).tensor()) == expected);
     }
   }
 }
@@ -134,15 +134,15 @@ TEST_CASE("the squared norm of a billion bytes counts its first and last element
   for (int64_t i : {int64_t{0}, n / 2, (int64_t{1} << 28) - 1, int64_t{1} << 28, n - 1}) {
     x.ptr<float>()[i] = 3;
   }
-  CHECK(m.backend().squared_norm(x) == 45);
+  CHECK(m.squared_norm(x) == 45);
 }
 
 TEST_CASE("a squared norm of numbers past fp32's squares is finite, one with NaN is NaN") {
   Machine m(Dtype::f32);
-  CHECK(m.backend().squared_norm(m.memory(constant_values(P, {4}, 0x1p100)).tensor()) == 0x1p202);
+  CHECK(m.squared_norm(m.memory(constant_values(P, {4}, 0x1p100)).tensor()) == 0x1p202);
   Values v = constant_values(P, {40000}, 1);
   v.x[33333] = std::numeric_limits<double>::quiet_NaN();
-  CHECK(std::isnan(m.backend().squared_norm(m.memory(v).tensor())));
+  CHECK(std::isnan(m.squared_norm(m.memory(v).tensor())));
 }
 
 }  // namespace

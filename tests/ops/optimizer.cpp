@@ -47,8 +47,8 @@ struct Trained {
   }
   void step(const OptimizerStep& s, const std::vector<double>& gradient) {
     fill(gradients.tensor(), values(gradient));
-    machine.backend().optimizer_step(weights.tensor(), m.tensor(), v.tensor(), gradients.tensor(),
-                                     s);
+    machine.backend().optimizer_step(weights.tensor(), m.tensor(), v.tensor(), {},
+                                     gradients.tensor(), s);
   }
   std::vector<double> read_weights() const { return read(weights.tensor(), Role::parameter).x; }
 };
@@ -150,6 +150,29 @@ TEST_CASE("without a gradient only the decay moves a weight") {
       CHECK(p.read_weights() == std::vector<double>{7, -14, 0});
     }
   }
+}
+
+TEST_CASE("the rounded copy is the new weights, rounded, and nothing beside it") {
+  // Longer than what a thread takes at a time, and no multiple of a vector.
+  constexpr int64_t n = 40003;
+  Machine machine(Dtype::bf16);
+  const Memory w = machine.memory(random_values(Role::parameter, {n}, "w"));
+  const Memory g = machine.memory(random_values(Role::parameter, {n}, "g"));
+  const Memory m = machine.zeros(Role::parameter, {n}), v = machine.zeros(Role::parameter, {n});
+  const Memory rounded = machine.memory(constant_values(Role::activation, {n + 2}, 7));
+  const Memory expected = machine.unwritten(Role::activation, {n});
+  OptimizerStep s;
+  s.lr = 0.01;
+  s.beta1 = 0.9;
+  s.beta2 = 0.95;
+  s.eps = 1e-8;
+  machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(),
+                                   rounded.tensor().slice(0, 1, n), g.tensor(), s);
+  machine.backend().convert(expected.tensor(), w.tensor());
+  std::vector<double> all = read(expected.tensor(), Role::activation).x;
+  all.insert(all.begin(), 7);
+  all.push_back(7);
+  check_equal(read(rounded.tensor(), Role::activation).x, all);
 }
 
 TEST_CASE("AdamW's first step is lr times the gradient's sign") {

@@ -41,7 +41,7 @@ struct Fixture {
     arena.commit();
     for (int64_t i = 0; i < masters.size(); ++i) masters.ptr<double>()[i] = 1;
     for (int64_t i = 0; i < gradients.size(); ++i) gradients.ptr<double>()[i] = gradient;
-    optimizer.step(1, o.lr, 1, masters, gradients);
+    optimizer.step(1, o.lr, 1, masters, {}, gradients);
   }
   double value(const std::string& name) const {
     return layout.view(masters, name).ptr<double>()[0];

@@ -81,13 +81,12 @@ class CpuBackend final : public HostBackend {
     dispatch_activation(dst.dtype, [&]<class A>() {
       A* d = dst.ptr<A>();
       parallel_ranges(dst.size(), kGrain, [&](int64_t begin, int64_t end) {
-        for_vectors(end - begin,
-                    [&](int64_t i, auto n) { store(d + begin + i, load(s + begin + i, n), n); });
+        convert_range(d + begin, s + begin, end - begin);
       });
     });
   }
 
-  double squared_norm(Tensor x) override {
+  void squared_norm(Tensor result, Tensor x) override {
     const int64_t n = x.size(), pieces = ceil_div(n, kGrain);
     const float* p = x.ptr<float>();
     double* sums = squares_.ptr<double>();
@@ -112,7 +111,7 @@ class CpuBackend final : public HostBackend {
       });
       for (int64_t piece = 0; piece < round; ++piece) total += sums[piece];
     }
-    return total;
+    *result.ptr<double>() = total;
   }
 
   // --- embedding
@@ -325,7 +324,7 @@ class CpuBackend final : public HostBackend {
 
   // --- optimizer
 
-  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                       const OptimizerStep& s) override {
     const OptimizerFactors f = optimizer_factors(s);
     const auto decay = static_cast<float>(f.decay), step_size = static_cast<float>(f.step_size);
@@ -335,6 +334,7 @@ class CpuBackend final : public HostBackend {
     const auto g_scale = static_cast<float>(s.gradient_scale);
     float *all_w = weights.ptr<float>(), *all_m = m.ptr<float>(), *all_v = v.ptr<float>();
     const float* all_g = gradients.ptr<float>();
+    bf16* all_rounded = rounded ? rounded.ptr<bf16>() : nullptr;
     const bool adaptive = f.adaptive;
     // By value and without aliases: a store to a float could otherwise change every other operand,
     // and the loop would not be vectorised.
@@ -353,10 +353,17 @@ class CpuBackend final : public HostBackend {
         pm[i] = first;
         pv[i] = second;
       }
+      // The range is still in the cache.
+      if (all_rounded) convert_range(all_rounded + begin, pw + begin, end - begin);
     });
   }
 
  private:
+  template <class A>
+  static void convert_range(A* dst, const float* src, int64_t size) {
+    for_vectors(size, [=](int64_t i, auto n) { store(dst + i, load(src + i, n), n); });
+  }
+
   static constexpr int64_t kSegment = 1024;        // logits per fp32 partial sum
   static constexpr int64_t kColumns = 64;          // columns per piece of a column sum
   static constexpr int64_t kMaxSquares = 1 << 14;  // pieces of a squared norm per round

@@ -151,13 +151,10 @@ class CudaBackend final : public Backend {
   void sum(Tensor total, Tensor x) override {
     check(kernels::sum_losses(total.ptr<double>(), f32(x), x.size(), stream()), "sum");
   }
-  double squared_norm(Tensor x) override {
-    check(kernels::squared_norm(squares_.ptr<double>(), squares_.ptr<double>() + 2, f32(x),
-                                x.size(), stream()),
+  void squared_norm(Tensor result, Tensor x) override {
+    check(kernels::squared_norm(result.ptr<double>(), squares_.ptr<double>(), f32(x), x.size(),
+                                stream()),
           "squared_norm");
-    double result = 0;
-    cuda::download(&result, squares_.data, sizeof result, stream());
-    return result;
   }
 
   // --- embedding
@@ -388,10 +385,11 @@ class CudaBackend final : public Backend {
 
   // --- optimizer
 
-  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                       const OptimizerStep& s) override {
-    check(kernels::optimizer_step(f32(weights), f32(m), f32(v), nullptr, f32(gradients),
-                                  weights.size(), cuda::optimizer_scalars(s), stream()),
+    check(kernels::optimizer_step(f32(weights), f32(m), f32(v), pointer<device::bf16>(rounded),
+                                  f32(gradients), weights.size(), cuda::optimizer_scalars(s),
+                                  stream()),
           "optimizer_step");
   }
 
@@ -460,7 +458,7 @@ class CudaBackend final : public Backend {
   cuda::Products products_;
   std::map<int64_t, Repeated> repeated_;
   Tensor scratch_;        // f32: of one operation
-  Tensor squares_;        // f64: the result of a squared norm and its scratch
+  Tensor squares_;        // f64: a squared norm's
   Tensor scale_partial_;  // f64
 };
 
@@ -511,7 +509,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
               {kernels::scale_backward_scratch(w.B, w.H, w.T)});
   }
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
-  arena.add("scratch.squares", &squares_, Dtype::f64, {2 + kernels::kSquaredNormScratch});
+  arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});
 }
 
 }  // namespace

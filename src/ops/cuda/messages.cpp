@@ -1,7 +1,6 @@
 #include "ops/cuda/messages.h"
 
 #include <cuda_runtime.h>
-#include <dlfcn.h>
 #include <nccl.h>
 
 #include <array>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "ops/cuda/library.h"
 #include "ops/cuda/runtime.h"
 
 namespace bamtrain::cuda {
@@ -30,32 +30,21 @@ struct Library {
   decltype(&ncclAllReduce) all_reduce;
 
   Library() {
-    const std::string name = "libnccl.so." + std::to_string(NCCL_MAJOR);
-    void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      throw Error(ExitCode::distributed, "NCCL", name + ", over which GPUs exchange gradients",
-                  dlerror(),
-                  "install NCCL and name its folder in LD_LIBRARY_PATH, or start one process");
-    }
-    const auto load = [&](auto& function, const char* symbol) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
-      if (function == nullptr) {
-        throw Error(ExitCode::distributed, name, std::string("the function ") + symbol, "none",
-                    "install the NCCL that this program was built with");
-      }
-    };
-    load(unique_id, "ncclGetUniqueId");
-    load(init, "ncclCommInitRank");
-    load(destroy, "ncclCommDestroy");
-    load(abort, "ncclCommAbort");
-    load(error_string, "ncclGetErrorString");
-    load(last_error, "ncclGetLastError");
-    load(group_start, "ncclGroupStart");
-    load(group_end, "ncclGroupEnd");
-    load(send, "ncclSend");
-    load(receive, "ncclRecv");
-    load(all_reduce, "ncclAllReduce");
+    const LoadedLibrary nccl("libnccl.so." + std::to_string(NCCL_MAJOR), "NCCL",
+                             ExitCode::distributed,
+                             "install NCCL, over which GPUs exchange gradients, and name its "
+                             "folder in LD_LIBRARY_PATH, or start one process");
+    nccl.find(unique_id, "ncclGetUniqueId");
+    nccl.find(init, "ncclCommInitRank");
+    nccl.find(destroy, "ncclCommDestroy");
+    nccl.find(abort, "ncclCommAbort");
+    nccl.find(error_string, "ncclGetErrorString");
+    nccl.find(last_error, "ncclGetLastError");
+    nccl.find(group_start, "ncclGroupStart");
+    nccl.find(group_end, "ncclGroupEnd");
+    nccl.find(send, "ncclSend");
+    nccl.find(receive, "ncclRecv");
+    nccl.find(all_reduce, "ncclAllReduce");
   }
 };
 
@@ -88,7 +77,7 @@ struct Messages::State {
   std::array<cudaEvent_t, PeerLink::kSlots> ready = {}, done = {};
 
   State(const Peers& peers, Stream stream) : work(stream) {
-    library();
+    peers.together([] { library(); });
     ncclUniqueId id = {};
     if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
     peers.broadcast(&id, sizeof id);

@@ -1,7 +1,6 @@
 #include "ops/cuda/products.h"
 
 #include <cublasLt.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "ops/cuda/library.h"
 #include "ops/cuda/runtime.h"
 
 namespace bamtrain::cuda {
@@ -35,33 +35,23 @@ struct Library {
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
 
   Library() {
-    const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-    void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      throw Error(ExitCode::device, "cuBLASLt", name, dlerror(),
-                  "install the CUDA toolkit's cuBLAS and name its folder in LD_LIBRARY_PATH");
-    }
-    const auto load = [&](auto& function, const char* symbol) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, symbol));
-      if (function == nullptr) {
-        throw Error(ExitCode::device, name, std::string("the function ") + symbol, "none",
-                    "install the cuBLAS that this program was built with");
-      }
-    };
-    load(create, "cublasLtCreate");
-    load(destroy, "cublasLtDestroy");
-    load(status_string, "cublasLtGetStatusString");
-    load(matmul, "cublasLtMatmul");
-    load(description_create, "cublasLtMatmulDescCreate");
-    load(description_destroy, "cublasLtMatmulDescDestroy");
-    load(description_set, "cublasLtMatmulDescSetAttribute");
-    load(layout_create, "cublasLtMatrixLayoutCreate");
-    load(layout_destroy, "cublasLtMatrixLayoutDestroy");
-    load(preference_create, "cublasLtMatmulPreferenceCreate");
-    load(preference_destroy, "cublasLtMatmulPreferenceDestroy");
-    load(preference_set, "cublasLtMatmulPreferenceSetAttribute");
-    load(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    const LoadedLibrary cublas("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), "cuBLASLt",
+                               ExitCode::device,
+                               "install the CUDA toolkit's cuBLAS and name its folder in "
+                               "LD_LIBRARY_PATH");
+    cublas.find(create, "cublasLtCreate");
+    cublas.find(destroy, "cublasLtDestroy");
+    cublas.find(status_string, "cublasLtGetStatusString");
+    cublas.find(matmul, "cublasLtMatmul");
+    cublas.find(description_create, "cublasLtMatmulDescCreate");
+    cublas.find(description_destroy, "cublasLtMatmulDescDestroy");
+    cublas.find(description_set, "cublasLtMatmulDescSetAttribute");
+    cublas.find(layout_create, "cublasLtMatrixLayoutCreate");
+    cublas.find(layout_destroy, "cublasLtMatrixLayoutDestroy");
+    cublas.find(preference_create, "cublasLtMatmulPreferenceCreate");
+    cublas.find(preference_destroy, "cublasLtMatmulPreferenceDestroy");
+    cublas.find(preference_set, "cublasLtMatmulPreferenceSetAttribute");
+    cublas.find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
   }
 };
 

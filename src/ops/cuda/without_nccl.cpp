@@ -8,9 +8,11 @@ namespace bamtrain::cuda {
 struct Messages::State {};
 
 Messages::Messages(const Peers& peers, device::Stream) {
-  throw Error(ExitCode::distributed, "NCCL", "a build with NCCL for several processes with GPUs",
-              "one without it, and " + std::to_string(peers.size) + " processes",
-              "build where nccl.h is found (-Dnccl=enabled), or start one process");
+  peers.together([&peers] {
+    throw Error(ExitCode::distributed, "NCCL", "a build with NCCL for several processes with GPUs",
+                "one without it, and " + std::to_string(peers.size) + " processes",
+                "build where nccl.h is found (-Dnccl=enabled), or start one process");
+  });
 }
 Messages::~Messages() = default;
 void Messages::start(int, int, const void*, int64_t, void*, int64_t) {}

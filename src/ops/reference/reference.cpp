@@ -46,10 +46,10 @@ class ReferenceBackend final : public HostBackend {
 
   void convert(Tensor dst, Tensor src) override { std::copy_n(f64(src), src.size(), f64(dst)); }
 
-  double squared_norm(Tensor x) override {
+  void squared_norm(Tensor result, Tensor x) override {
     double sum = 0;
     for (int64_t i = 0; i < x.size(); ++i) sum += f64(x)[i] * f64(x)[i];
-    return sum;
+    *f64(result) = sum;
   }
 
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
@@ -233,7 +233,7 @@ class ReferenceBackend final : public HostBackend {
     }
   }
 
-  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor gradients,
+  void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                       const OptimizerStep& s) override {
     const OptimizerFactors f = optimizer_factors(s);
     for (int64_t i = 0; i < weights.size(); ++i) {
@@ -246,6 +246,7 @@ class ReferenceBackend final : public HostBackend {
       second = s.beta2 * second + (1 - s.beta2) * g * g;
       w -= f.step_size * (f.adaptive ? first / (std::sqrt(second) * f.v_scale + s.eps) : first);
     }
+    if (rounded) convert(rounded, weights);
   }
 };
 

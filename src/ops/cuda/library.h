@@ -1,0 +1,41 @@
+#pragma once
+// A library that is loaded where it is first needed: the program starts without it.
+
+#include <dlfcn.h>
+
+#include <string>
+#include <type_traits>
+
+#include "core/error.h"
+
+namespace bamtrain::cuda {
+
+class LoadedLibrary {
+ public:
+  /// `file`: "libnccl.so.2". `product` is what its users call it; what is absent is an Error with
+  /// `code`, and `remedy` where the file is. It stays loaded for as long as the program runs.
+  LoadedLibrary(const std::string& file, const char* product, ExitCode code, const char* remedy)
+      : file_(file),
+        product_(product),
+        code_(code),
+        handle_(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) throw Error(code, product, file, dlerror(), remedy);
+  }
+
+  template <class Function>
+  void find(Function*& function, const char* symbol) const {
+    function = reinterpret_cast<Function*>(dlsym(handle_, symbol));
+    if (function == nullptr) {
+      throw Error(code_, file_, std::string("the function ") + symbol, "none",
+                  std::string("install the ") + product_ + " that this program was built with");
+    }
+  }
+
+ private:
+  std::string file_;
+  const char* product_;
+  ExitCode code_;
+  void* handle_;
+};
+
+}  // namespace bamtrain::cuda
