@@ -15,6 +15,11 @@ using device::Stream;
 
 uint32_t count(int n) { return static_cast<uint32_t>(n); }
 
+template <int D>
+uint32_t query_tiles(int T) {
+  return count((T + kQueryTile<D> - 1) / kQueryTile<D>);
+}
+
 /// run.operator()<kTable, kScale>() for the form of logit that `a` asks for.
 template <class Run>
 LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
@@ -32,7 +37,7 @@ LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
 template <int D>
 LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream) {
   const AttentionInputs<bf16>& a = f.in;
-  const Dim3 grid = {count(attention_tiles(a.T)), count(a.H), count(a.B)};
+  const Dim3 grid = {query_tiles<D>(a.T), count(a.H), count(a.B)};
   return of_form(a, [&]<bool kTable, ScaleMode kScale>() {
     return device::launch(attention_forward_queries<D, kTable, kScale>, grid, {kThreads, 1, 1},
                           attention_forward_shared<D>(), stream, a, f.out, f.lse);
@@ -51,7 +56,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
   const AttentionSaved saved = {g.dout, g.lse, g.row_product};
   return of_form(a, [&]<bool kTable, ScaleMode kScale>() {
     const LaunchStatus queries = device::launch(
-        attention_backward_queries<D, kTable, kScale>, {count(attention_tiles(a.T)), H, B}, block,
+        attention_backward_queries<D, kTable, kScale>, {query_tiles<D>(a.T), H, B}, block,
         attention_backward_queries_shared<D>(), stream, a, saved, g.dq, g.dscale);
     if (!queries.ok()) return queries;
     return device::launch(attention_backward_keys<D, kTable, kScale>,

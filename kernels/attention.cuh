@@ -2,9 +2,13 @@
 // What the attention kernels share: arguments, tiles in shared memory, products of tiles and the
 // form of a logit. bf16 operands, fp32 accumulation, sm_80 and later.
 //
-// A block has four warps; a warp owns 16 rows of a product. Tiles of 64 rows lie in shared memory
-// with 16 bytes of padding per row: the eight rows that one ldmatrix reads then start in eight
-// different groups of four banks, for every D that is a multiple of 16. D = 48 costs 48.
+// A block has four warps; a warp owns one or two tiles of 16 rows of a product. Of two, each
+// operand that is read from shared memory serves both: an ldmatrix of four 8 x 8 matrices takes as
+// long as two to four products of tensor cores, and feeds two of them for each tile.
+//
+// Tiles lie in shared memory with 16 bytes of padding per row: the eight rows that one ldmatrix
+// reads then start in eight different groups of four banks, for every D that is a multiple of 16. D
+// = 48 costs 48.
 
 #include "attention.h"
 #include "device.cuh"
@@ -17,7 +21,7 @@ enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b
 
 constexpr int kThreads = 128;
 constexpr int kWarpRows = 16;
-constexpr int kSlice = kThreads;  // >= kTile + keys per tile - 1
+constexpr int kSlice = kThreads;  // of biases, in backward_keys: >= kTile + queries per tile - 1
 constexpr float kLog2e = 1.44269504f;
 constexpr float kLn2 = 0.69314718f;
 constexpr float kMinusInfinity = -INFINITY;
@@ -74,25 +78,29 @@ BAMTRAIN_DEVICE void load_a(uint32_t (&a)[4], SharedAddress rows, int step, cons
                           16u * static_cast<uint32_t>(2 * step + l.lane / 16));
 }
 
-/// c (16, 8 N) += A X^T for the step-th 16 columns of A (16, D) and of X (8 N, D), a tile.
-template <int D, int N>
-BAMTRAIN_DEVICE void multiply_transposed(float (&c)[N][4], const uint32_t (&a)[4], SharedAddress x,
-                                         int step, const Lane& l) {
+/// For each of M row tiles c (16, 8 N) += A X^T for the step-th 16 columns of A (16, D) and of
+/// X (8 N, D), a tile.
+template <int D, int M, int N>
+BAMTRAIN_DEVICE void multiply_transposed(float (&c)[M][N][4], const uint32_t (&a)[M][4],
+                                         SharedAddress x, int step, const Lane& l) {
   BAMTRAIN_UNROLL
   for (int n = 0; n < N / 2; ++n) {
     const int row = 16 * n + l.lane % 8 + l.lane / 16 * 8, chunk = 2 * step + l.lane / 8 % 2;
     uint32_t b[4];
     device::ldmatrix(
         b, x + static_cast<uint32_t>(row) * kRowBytes<D> + 16u * static_cast<uint32_t>(chunk));
-    device::mma_m16n8k16(c[2 * n], a, b[0], b[1]);
-    device::mma_m16n8k16(c[2 * n + 1], a, b[2], b[3]);
+    BAMTRAIN_UNROLL
+    for (int m = 0; m < M; ++m) {
+      device::mma_m16n8k16(c[m][2 * n], a[m], b[0], b[1]);
+      device::mma_m16n8k16(c[m][2 * n + 1], a[m], b[2], b[3]);
+    }
   }
 }
 
-/// c (16, D) += A X for A (16, 16 S) in registers and X (16 S, D), a tile.
-template <int D, int S>
-BAMTRAIN_DEVICE void multiply(float (&c)[D / 8][4], const uint32_t (&a)[S][4], SharedAddress x,
-                              const Lane& l) {
+/// For each of M row tiles c (16, D) += A X for A (16, 16 S) in registers and X (16 S, D), a tile.
+template <int D, int M, int S>
+BAMTRAIN_DEVICE void multiply(float (&c)[M][D / 8][4], const uint32_t (&a)[M][S][4],
+                              SharedAddress x, const Lane& l) {
   BAMTRAIN_UNROLL
   for (int s = 0; s < S; ++s) {
     BAMTRAIN_UNROLL
@@ -101,8 +109,11 @@ BAMTRAIN_DEVICE void multiply(float (&c)[D / 8][4], const uint32_t (&a)[S][4], S
       device::ldmatrix_transposed(b,
                                   x + static_cast<uint32_t>(16 * s + l.lane % 16) * kRowBytes<D> +
                                       16u * static_cast<uint32_t>(2 * n + l.lane / 16));
-      device::mma_m16n8k16(c[2 * n], a[s], b[0], b[1]);
-      device::mma_m16n8k16(c[2 * n + 1], a[s], b[2], b[3]);
+      BAMTRAIN_UNROLL
+      for (int m = 0; m < M; ++m) {
+        device::mma_m16n8k16(c[m][2 * n], a[m][s], b[0], b[1]);
+        device::mma_m16n8k16(c[m][2 * n + 1], a[m][s], b[2], b[3]);
+      }
     }
   }
 }
@@ -135,51 +146,87 @@ BAMTRAIN_DEVICE float bias_at(const AttentionInputs<bf16>& a, int h, int d) {
   return d >= 0 && d < a.T ? a.table[h * a.table_head + d] * kLog2e : 0.0f;
 }
 
-/// The 64 queries of one head that a block owns, the longest rows first, so that short ones fill
-/// the gaps at the end of a grid (tiles of queries, H, B); and the tiles of kKeys keys that they
-/// see. A thread holds parts of two of the rows.
+/// Row tiles of queries that a warp owns in the kernels of one block per tile of queries. At larger
+/// head dimensions registers do not hold two.
+template <int D>
+constexpr int kRowTiles = D <= 64 ? 2 : 1;
+template <int D>
+constexpr int kQueryTile = 64 * kRowTiles<D>;
+/// Biases of a slice there that a thread loads, and the floats of the slice.
+template <int D, int kKeys>
+constexpr int kSliceLoads = (kQueryTile<D> + kKeys - 1 + kThreads - 1) / kThreads;
+template <int D, int kKeys>
+constexpr int kQuerySlice = kSliceLoads<D, kKeys>* kThreads;
+
+/// The queries of one head that a block owns, the longest rows first, so that short ones fill the
+/// gaps at the end of a grid (tiles of queries, H, B); and the tiles of kKeys keys that they see. A
+/// thread holds parts of two rows of each of its row tiles: index 2 m + r is row r of tile m.
 template <int D, int kKeys, ScaleMode kScale>
 struct QueryBlock {
+  static constexpr int kRows = 2 * kRowTiles<D>;  // of a thread
+
   int b, h, i0;
-  int first_tile, last_tile;  // of keys
-  int end, widest_first;      // T; the largest first key
-  int rows[2], first[2];      // rows past T: first is past the row, they see nothing
-  float factor[2], t[2];      // of logit()
+  int first_tile, last_tile;      // of keys
+  int end, widest_first;          // T; the largest first key
+  int warp_begin;                 // the first key that any row of this warp sees; none: T
+  int rows[kRows], first[kRows];  // rows past T: first is past the row, they see nothing
+  float factor[kRows], t[kRows];  // of logit()
 
   BAMTRAIN_DEVICE QueryBlock(const AttentionInputs<bf16>& a, const Lane& l) {
     const int tiles = static_cast<int>(device::grid_size().x);
-    i0 = kTile * (tiles - 1 - static_cast<int>(device::block_index().x));
+    i0 = kQueryTile<D> * (tiles - 1 - static_cast<int>(device::block_index().x));
     h = static_cast<int>(device::block_index().y);
     b = static_cast<int>(device::block_index().z);
     end = a.T;
     const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-    const int last_row = i0 + kTile <= a.T ? i0 + kTile - 1 : a.T - 1;
+    const int last_row = i0 + kQueryTile<D> <= a.T ? i0 + kQueryTile<D> - 1 : a.T - 1;
     first_tile = first_key[i0] / kKeys;
     last_tile = last_row / kKeys;
     widest_first = first_key[last_row];
+    const int warp_row = i0 + tile_row(l, 0);
+    warp_begin = warp_row < a.T ? first_key[warp_row] : a.T;
     BAMTRAIN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      rows[r] = i0 + l.warp * kWarpRows + l.row + 8 * r;
+    for (int r = 0; r < kRows; ++r) {
+      rows[r] = i0 + tile_row(l, r / 2) + l.row + 8 * (r % 2);
       first[r] = inside(r) ? first_key[rows[r]] : rows[r] + 1;
       t[r] = kScale != ScaleMode::none && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
       factor[r] = product_factor<D, kScale>(t[r]);
     }
   }
 
+  /// Where in the block's tile of queries the m-th row tile of this warp begins.
+  BAMTRAIN_DEVICE static int tile_row(const Lane& l, int m) {
+    return (l.warp * kRowTiles<D> + m) * kWarpRows;
+  }
   /// Where row r is in a (B, H, T) array.
   BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
     return (static_cast<int64_t>(b) * a.H + h) * a.T + rows[r];
   }
   BAMTRAIN_DEVICE bool inside(int r) const { return rows[r] < end; }
-  /// Whether every row sees every key of the tile at j0.
-  BAMTRAIN_DEVICE bool sees_all(int j0) const {
-    return j0 + kKeys - 1 <= i0 && widest_first <= j0 && i0 + kTile <= end;
+  /// Whether every row of this warp sees every key of the tile at j0.
+  BAMTRAIN_DEVICE bool warp_sees_all(const Lane& l, int j0) const {
+    return j0 + kKeys - 1 <= i0 + tile_row(l, 0) && widest_first <= j0 &&
+           i0 + tile_row(l, kRowTiles<D>) <= end;
+  }
+  /// Whether any row of this warp may see a key of the tile at j0: the same for all lanes.
+  BAMTRAIN_DEVICE bool warp_sees(const Lane& l, int j0) const {
+    return j0 < i0 + tile_row(l, kRowTiles<D>) && j0 + kKeys > warp_begin;
   }
   BAMTRAIN_DEVICE bool sees(int r, int j) const { return j <= rows[r] && j >= first[r]; }
-  /// The bias in base 2 that this thread loads for the tile of keys at j0: entry `thread` of the
-  /// slice of kSlice floats of the table that the tile needs.
-  BAMTRAIN_DEVICE float bias_for(const AttentionInputs<bf16>& a, int j0, int thread) const {
-    return bias_at(a, h, i0 - j0 + thread - (kKeys - 1));
+  /// The biases in base 2 that this thread loads for the tile of keys at j0: every kThreads-th
+  /// entry of the slice of the table that the tile needs.
+  BAMTRAIN_DEVICE void load_biases(float (&to)[kSliceLoads<D, kKeys>],
+                                   const AttentionInputs<bf16>& a, int j0, int thread) const {
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < kSliceLoads<D, kKeys>; ++n) {
+      to[n] = bias_at(a, h, i0 - j0 + thread + n * kThreads - (kKeys - 1));
+    }
+  }
+  /// Puts them into the slice.
+  BAMTRAIN_DEVICE static void store_biases(float* slice, const float (&from)[kSliceLoads<D, kKeys>],
+                                           int thread) {
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < kSliceLoads<D, kKeys>; ++n) slice[thread + n * kThreads] = from[n];
   }
   /// Where in that slice the bias of row r and a key of the tile is.
   BAMTRAIN_DEVICE int bias_index(int r, int key) const { return rows[r] - i0 - key + kKeys - 1; }

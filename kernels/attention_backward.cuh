@@ -2,7 +2,7 @@
 // Fused attention, backward, without atomics. Four kernels in this order:
 //
 //   attention_backward_rows     D_i = <dO_i, O_i>
-//   attention_backward_queries  one block per 64 queries of one head: dq and dt
+//   attention_backward_queries  one block per 64 or 128 queries of one head: dq and dt
 //   attention_backward_keys     dk and dv, and partial sums of db over diagonals
 //   attention_backward_table    the partial sums, in order, to dtable
 //
@@ -60,118 +60,133 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
 
 // --- dq and dt ----------------------------------------------------------------------------------
 
-/// Keys per tile here: registers hold two tiles of logits, and four blocks of D = 64 instead of two
-/// fit a multiprocessor.
+/// Keys per tile here: registers hold two tiles of logits beside dq.
+constexpr int kBackwardKeys = 32;
 template <int D>
-constexpr int kBackwardKeys = D > 16 ? 32 : 64;
-template <int D, ScaleMode kScale>
-constexpr int kQueriesBlocks = D > 96                                            ? 2
-                               : D > 64 || (D > 32 && kScale != ScaleMode::none) ? 3
-                                                                                 : 4;
+constexpr int kQueriesBlocks = D == 96 || D <= 16 ? 3 : 2;
 
 template <int D>
 constexpr size_t attention_backward_queries_shared() {
-  return 2 * kTileBytes<D> + 4 * kTileBytes<D, kBackwardKeys<D>> + 2 * kSlice * sizeof(float);
+  constexpr int kKeys = kBackwardKeys;
+  return 2 * kTileBytes<D, kQueryTile<D>> + 4 * kTileBytes<D, kKeys> +
+         2 * kQuerySlice<D, kKeys> * sizeof(float);
 }
 
 /// dq (B, T, H, D) and, with a scale, dscale (B, H, T) are written. Launch as the forward kernel.
 template <int D, bool kTable, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kScale>)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
     attention_backward_queries(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dq,
                                float* dscale) {
-  constexpr int kKeys = kBackwardKeys<D>;
+  constexpr int kKeys = kBackwardKeys, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const QueryBlock<D, kKeys, kScale> own(a, l);
   const int thread = 32 * l.warp + l.lane, kh = own.h / (a.H / a.K);
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress outputs = queries + kTileBytes<D>;  // dO
-  const SharedAddress keys = outputs + kTileBytes<D>;     // two stages
+  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D>>;  // dO
+  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D>>;     // two stages
   const SharedAddress values = keys + 2 * kTileBytes<D, kKeys>;
-  float* const biases =
-      reinterpret_cast<float*>(shared + 2 * kTileBytes<D> + 4 * kTileBytes<D, kKeys>);
+  float* const biases = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
+                                                 4 * kTileBytes<D, kKeys>);
 
-  copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
-  copy_tile<D>(outputs, saved.dout, own.b, own.h, own.i0, a.T);
+  copy_tile<D, kQueryTile<D>>(queries, a.q, own.b, own.h, own.i0, a.T);
+  copy_tile<D, kQueryTile<D>>(outputs, saved.dout, own.b, own.h, own.i0, a.T);
   copy_tile<D, kKeys>(keys, a.k, own.b, kh, own.first_tile * kKeys, a.T);
   copy_tile<D, kKeys>(values, a.v, own.b, kh, own.first_tile * kKeys, a.T);
   device::copy_async_commit();
-  if (kTable) biases[thread] = own.bias_for(a, own.first_tile * kKeys, thread);
+  float next_bias[kSliceLoads<D, kKeys>] = {};
+  if (kTable) {
+    own.load_biases(next_bias, a, own.first_tile * kKeys, thread);
+    own.store_biases(biases, next_bias, thread);
+  }
 
-  float lse[2] = {0, 0}, row_product[2] = {0, 0}, dt[2] = {0, 0};
+  float lse[2 * M] = {}, row_product[2 * M] = {}, dt[2 * M] = {};
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < 2 * M; ++r) {
     if (!own.inside(r)) continue;
     lse[r] = saved.lse[own.of_row(a, r)] * kLog2e;
     row_product[r] = saved.row_product[own.of_row(a, r)];
   }
-  const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
-  float sum[D / 8][4] = {};
+  float sum[M][D / 8][4] = {};
 
   for (int tile = own.first_tile; tile <= own.last_tile; ++tile) {
     const int j0 = tile * kKeys;
     const uint32_t stage = static_cast<uint32_t>((tile - own.first_tile) % 2), other = 1 - stage;
-    float next_bias = 0;
     if (tile < own.last_tile) {
       copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
       copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
-      if (kTable) next_bias = own.bias_for(a, j0 + kKeys, thread);
+      if (kTable) own.load_biases(next_bias, a, j0 + kKeys, thread);
     }
     device::copy_async_commit();
     device::copy_async_wait<1>();
     device::barrier();
 
-    float s[kKeys / 8][4] = {}, dz[kKeys / 8][4] = {};
-    BAMTRAIN_UNROLL
-    for (int step = 0; step < D / 16; ++step) {
-      uint32_t row[4];
-      load_a<D>(row, queries + warp_rows, step, l);
-      multiply_transposed<D>(s, row, keys + stage * kTileBytes<D, kKeys>, step, l);
-      load_a<D>(row, outputs + warp_rows, step, l);
-      multiply_transposed<D>(dz, row, values + stage * kTileBytes<D, kKeys>, step, l);
-    }
-    if (kTable) biases[other * kSlice + static_cast<uint32_t>(thread)] = next_bias;
-    const float* slice = biases + stage * kSlice;
-    BAMTRAIN_UNROLL
-    for (int n = 0; n < kKeys / 8; ++n) {
+    if (own.warp_sees(l, j0)) {
+      float s[M][kKeys / 8][4] = {}, dz[M][kKeys / 8][4] = {};
       BAMTRAIN_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const int r = e / 2;
-        const float bias = kTable ? slice[own.bias_index(r, l.column(n, e))] : 0.0f;
-        const float z = logit<kTable, kScale>(s[n][e], own.factor[r], own.t[r], bias);
-        dz[n][e] = device::exp2_approx(z - lse[r]) * (dz[n][e] - row_product[r]);
-        // What dt sums up.
-        if (kScale == ScaleMode::both) s[n][e] = s[n][e] * own.factor[r] + bias;
-      }
-    }
-    if (!own.sees_all(j0)) {
-      BAMTRAIN_UNROLL
-      for (int n = 0; n < kKeys / 8; ++n) {
+      for (int step = 0; step < D / 16; ++step) {
+        uint32_t rows[M][4];
         BAMTRAIN_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const int r = e / 2;
-          const bool alone = own.first[r] == own.rows[r];
-          if (alone || !own.sees(r, j0 + l.column(n, e))) dz[n][e] = 0;
+        for (int m = 0; m < M; ++m) {
+          load_a<D>(rows[m], queries + static_cast<uint32_t>(own.tile_row(l, m)) * kRowBytes<D>,
+                    step, l);
         }
-      }
-    }
-    if (kScale != ScaleMode::none) {
-      BAMTRAIN_UNROLL
-      for (int n = 0; n < kKeys / 8; ++n) {
+        multiply_transposed<D>(s, rows, keys + stage * kTileBytes<D, kKeys>, step, l);
         BAMTRAIN_UNROLL
-        for (int e = 0; e < 4; ++e) dt[e / 2] += dz[n][e] * s[n][e];
+        for (int m = 0; m < M; ++m) {
+          load_a<D>(rows[m], outputs + static_cast<uint32_t>(own.tile_row(l, m)) * kRowBytes<D>,
+                    step, l);
+        }
+        multiply_transposed<D>(dz, rows, values + stage * kTileBytes<D, kKeys>, step, l);
       }
+      const float* slice = biases + stage * kQuerySlice<D, kKeys>;
+      const bool sees_all = own.warp_sees_all(l, j0);
+      uint32_t ds[M][kKeys / 16][4];
+      BAMTRAIN_UNROLL
+      for (int m = 0; m < M; ++m) {
+        BAMTRAIN_UNROLL
+        for (int n = 0; n < kKeys / 8; ++n) {
+          BAMTRAIN_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const int r = 2 * m + e / 2;
+            const float bias = kTable ? slice[own.bias_index(r, l.column(n, e))] : 0.0f;
+            const float z = logit<kTable, kScale>(s[m][n][e], own.factor[r], own.t[r], bias);
+            dz[m][n][e] = device::exp2_approx(z - lse[r]) * (dz[m][n][e] - row_product[r]);
+            // What dt sums up.
+            if (kScale == ScaleMode::both) s[m][n][e] = s[m][n][e] * own.factor[r] + bias;
+          }
+        }
+        if (!sees_all) {
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < kKeys / 8; ++n) {
+            BAMTRAIN_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              const int r = 2 * m + e / 2;
+              const bool alone = own.first[r] == own.rows[r];
+              if (alone || !own.sees(r, j0 + l.column(n, e))) dz[m][n][e] = 0;
+            }
+          }
+        }
+        if (kScale != ScaleMode::none) {
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < kKeys / 8; ++n) {
+            BAMTRAIN_UNROLL
+            for (int e = 0; e < 4; ++e) dt[2 * m + e / 2] += dz[m][n][e] * s[m][n][e];
+          }
+        }
+        as_operand(ds[m], dz[m]);
+      }
+      multiply<D>(sum, ds, keys + stage * kTileBytes<D, kKeys>, l);
     }
-    uint32_t ds[kKeys / 16][4];
-    as_operand(ds, dz);
-    multiply<D>(sum, ds, keys + stage * kTileBytes<D, kKeys>, l);
+    if (kTable) own.store_biases(biases + other * kQuerySlice<D, kKeys>, next_bias, thread);
     device::barrier();
   }
   device::copy_async_wait<0>();
 
   const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < 2 * M; ++r) {
+    const int m = r / 2, half = r % 2;
     if (kScale != ScaleMode::none) {
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 1);
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 2);
@@ -181,7 +196,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kScale>)
     auto* to = reinterpret_cast<uint32_t*>(row_of(dq, own.b, own.rows[r], own.h));
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
-      to[4 * n + l.pair] = device::pack_bf16(sum[n][2 * r] * to_dq, sum[n][2 * r + 1] * to_dq);
+      to[4 * n + l.pair] =
+          device::pack_bf16(sum[m][n][2 * half] * to_dq, sum[m][n][2 * half + 1] * to_dq);
     }
     if (kScale != ScaleMode::none && l.pair == 0) {
       // Raw products still lack their factor; logits in base 2 are too large by log2(e).
@@ -268,10 +284,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
       }
       end = low;
     }
-    device::barrier();  // everyone is done with the keys before these
+    // Everyone is done with the keys before these: the last barrier of the loop over queries.
     copy_tile<D>(keys, a.k, b, kh, j0, a.T);
     copy_tile<D>(values, a.v, b, kh, j0, a.T);
-    float sum_k[D / 8][4] = {}, sum_v[D / 8][4] = {};
+    float sum_k[1][D / 8][4] = {}, sum_v[1][D / 8][4] = {};
 
     for (int g = 0; g < group; ++g) {
       const int h = kh * group + g;
@@ -303,16 +319,18 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
         device::barrier();
 
         // Transposed: rows are keys, columns queries.
-        float p[Q / 8][4] = {}, dz[Q / 8][4] = {};
+        float p_tile[1][Q / 8][4] = {}, dz_tile[1][Q / 8][4] = {};
         // Not unrolled, for the registers: the next step's operands would be loaded early.
         BAMTRAIN_NO_UNROLL
         for (int step = 0; step < D / 16; ++step) {
-          uint32_t row[4];
-          load_a<D>(row, keys + warp_rows, step, l);
-          multiply_transposed<D>(p, row, queries + stage * kTileBytes<D, Q>, step, l);
-          load_a<D>(row, values + warp_rows, step, l);
-          multiply_transposed<D>(dz, row, outputs + stage * kTileBytes<D, Q>, step, l);
+          uint32_t row[1][4];
+          load_a<D>(row[0], keys + warp_rows, step, l);
+          multiply_transposed<D>(p_tile, row, queries + stage * kTileBytes<D, Q>, step, l);
+          load_a<D>(row[0], values + warp_rows, step, l);
+          multiply_transposed<D>(dz_tile, row, outputs + stage * kTileBytes<D, Q>, step, l);
         }
+        auto& p = p_tile[0];
+        auto& dz = dz_tile[0];
         // Read once, before the stores to db, which the compiler takes for stores to them.
         float scale[Q / 8][2];
         BAMTRAIN_UNROLL
@@ -362,10 +380,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
             }
           }
         }
-        uint32_t operand[Q / 16][4];
-        as_operand(operand, p);
+        uint32_t operand[1][Q / 16][4];
+        as_operand(operand[0], p);
         multiply<D>(sum_v, operand, outputs + stage * kTileBytes<D, Q>, l);
-        as_operand(operand, dz);
+        as_operand(operand[0], dz);
         multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);
         device::barrier();
         if (kTable && thread < Q + kTile - 1) {
@@ -378,8 +396,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
           slot[i0 - j0 + thread] = sum;
         }
       }
-      device::copy_async_wait<0>();
-      device::barrier();  // the stages are free for the next head
     }
 
     BAMTRAIN_UNROLL
@@ -391,8 +407,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
       BAMTRAIN_UNROLL
       for (int n = 0; n < D / 8; ++n) {
         to_k[4 * n + l.pair] =
-            device::pack_bf16(sum_k[n][2 * r] * root, sum_k[n][2 * r + 1] * root);
-        to_v[4 * n + l.pair] = device::pack_bf16(sum_v[n][2 * r], sum_v[n][2 * r + 1]);
+            device::pack_bf16(sum_k[0][n][2 * r] * root, sum_k[0][n][2 * r + 1] * root);
+        to_v[4 * n + l.pair] = device::pack_bf16(sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
       }
     }
   }

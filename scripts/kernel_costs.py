@@ -72,18 +72,22 @@ def attention(s):
     table = 4 * s.H * s.T
     # Flops of a product for a query and a key; such pairs in all tiles visited; those that count.
     pair, pairs, least = 2 * s.D, heads * s.visits * 64 * 64, heads * s.T * (s.T + 1) // 2
-    again = s.visits / s.tiles - 1  # a tile is read by every tile of the other side that sees it
+    again = s.visits / s.tiles - 1  # a tile of queries is read by every tile of keys that sees it
+    blocks = s.T // 128             # kQueryTile at this head dimension
+    again_keys = (blocks + 1) / 2 - 1  # keys, by every block of queries that sees them
+    warps = s.T // 32               # of 32 queries, which leave out tiles of 32 keys past them
+    own_pairs = heads * warps * (warps + 1) // 2 * 32 * 32
     steps = s.visits * 2            # of 32 queries and 64 keys, of a head
     slot = 4 * heads * s.parts * (s.T + 128)  # attention_partial_table
     common = [(rows, "scale"), (4 * s.N, "first_key"), (table, "table")]
     return [
         op("attention, forward", s.L * s.micro,
            [(4 * A, "q, k, v, out"), (rows, "lse"), *common],
-           near=[(2 * again * A, "k and v by every block of queries that sees them; those of a "
+           near=[(2 * again_keys * A, "k and v by every block of queries that sees them; those of a "
                   "head follow one another"),
-                 (4 * heads * s.slices(64, 64, 63, 128) - table, "slices of the table"),
+                 (4 * heads * s.slices(128, 32, 31, 256) - table, "slices of the table"),
                  (4 * s.N * (s.H - 1), "first_key for every head")],
-           flops=2 * pair * pairs, least_flops=2 * pair * least),
+           flops=2 * pair * own_pairs, least_flops=2 * pair * least),
         op("attention, backward", s.L * s.micro,
            [(8 * A, "q, k, v, out, dout, dq, dk, dv"), (2 * rows, "lse, dscale"), *common,
             (table, "dtable")],
@@ -91,16 +95,16 @@ def attention(s):
                  (3 * rows, "row_product, written once and read twice"),
                  (2 * rows, "lse and scale, by the third kernel"),
                  (slot + 4 * heads * s.parts * s.T, "partial tables, written and read")],
-           near=[(2 * again * A, "k and v by every block of queries, as forward"),
+           near=[(2 * again_keys * A, "k and v by every block of queries, as forward"),
                  (2 * again * A, "q and dout for every tile of keys, by one block or by several at "
                   "once"),
                  (16 * again * s.N * s.H, "lse, row_product, scale and first_key, likewise"),
-                 (4 * heads * (s.slices(64, 32, 31, 128) + s.slices(32, 64, 63, 96, True)) - table,
+                 (4 * heads * (s.slices(128, 32, 31, 256) + s.slices(32, 64, 63, 96, True)) - table,
                   "slices of the table, twice"),
                  (slot + 8 * heads * 95 * steps, "partial tables: zeroed, then 95 entries of one a "
                   "step"),
                  (4 * s.N * (2 * s.H - 1), "first_key for every head, twice")],
-           flops=7 * pair * pairs, least_flops=5 * pair * least),
+           flops=3 * pair * own_pairs + 4 * pair * pairs, least_flops=5 * pair * least),
     ]
 
 
@@ -279,9 +283,9 @@ def findings(s, ops, resident, shared):
         {total(back.near[1:2]) / 1e6:.0f} MB more would come from memory. More blocks put tiles of
         one head side by side, for {4 * s.B * s.H * (s.T + 128) / 1e6:.1f} MB of partial tables a
         part.""",
-        f"""Attention: whole tiles on the diagonal compute {fwd.flops / fwd.least_flops:.3f} times
-        the causal pairs at T {s.T}: 1 + 63/(T+1). Warps that left out sixteen columns where none of
-        their 16 rows sees any would compute 1 + 15/(T+1).""",
+        f"""Attention: warps of 32 queries compute {fwd.flops / fwd.least_flops:.3f} times the causal
+        pairs at T {s.T}, 1 + 31/(T+1), forward and for dq; attention_backward_keys, whose tiles
+        are of 64 keys, 1 + 63/(T+1).""",
         f"""attention_backward_keys with a table: after each step of 32 queries, between two
         barriers, 95 of 128 threads add up to 32 values along a diagonal of db, in shared memory,
         one after another. The matrix products of a step are {8 * 64 * 32 * s.D // 4096} clocks of a

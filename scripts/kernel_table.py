@@ -142,10 +142,13 @@ def dynamic_shared(instance):
     if not name.startswith("attention_") or not args or not args[0].isdigit():
         return 0
     D = int(args[0])
+    rows = 128 if D <= 64 else 64  # kQueryTile
+    keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kBackwardKeys
+    slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kQuerySlice
     if name == "attention_forward_queries":  # Q, two stages of K and V, two slices of the table
-        return tile_bytes(D, 64) + 4 * tile_bytes(D, 32 if D > 64 else 64) + 2 * 128 * 4
+        return tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices
     if name == "attention_backward_queries":  # Q and dO, as before
-        return 2 * tile_bytes(D, 64) + 4 * tile_bytes(D, 32 if D > 16 else 64) + 2 * 128 * 4
+        return 2 * tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices
     if name == "attention_backward_keys":  # K and V, two stages of Q and dO, rows, slice, db
         Q = 16 if D > 96 else 32
         table = 128 + 64 * (Q + 8) if args[1] == "true" else 0

@@ -50,6 +50,20 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
 template AttentionValues attention_values<float>(const AttentionCase&, int);
 template AttentionValues attention_values<DeviceBf16>(const AttentionCase&, int);
 
+namespace {
+
+/// dq, dk and dv, out of (B, T, (H + 2 K) D).
+void take_heads(Results& r, const Doubles& all, const AttentionCase& c, int D) {
+  const auto width = static_cast<size_t>((c.H + 2 * c.K) * D);
+  const auto queries = static_cast<size_t>(c.H * D), keys = static_cast<size_t>(c.K * D);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const size_t column = i % width;
+    r[column < queries ? "dq" : column < queries + keys ? "dk" : "dv"].push_back(all[i]);
+  }
+}
+
+}  // namespace
+
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
                         const AttentionForm& form) {
   const int64_t B = c.B, T = c.T, H = c.H, K = c.K, W = (H + 2 * K) * D;
@@ -100,7 +114,8 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   };
   take("out", out);
   take("lse", lse);
-  take("dqkv", dqkv);
+  Doubles all(dqkv.ptr<double>(), dqkv.ptr<double>() + dqkv.size());
+  take_heads(r, all, c, D);
   take("dtable", g.dtable);
   take("dscale", g.dscale);
   return r;
@@ -196,7 +211,8 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
 
 template <class A>
 Results AttentionArrays<A>::results() const {
-  Results r = {{"out", doubles(out_)}, {"lse", doubles(lse_)}, {"dqkv", doubles(dqkv_)}};
+  Results r = {{"out", doubles(out_)}, {"lse", doubles(lse_)}};
+  take_heads(r, doubles(dqkv_), c_, D_);
   if (form_.table) r["dtable"] = doubles(dtable_);
   if (form_.scale) r["dscale"] = doubles(dscale_);
   return r;

@@ -37,7 +37,7 @@ struct AttentionValues {
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// By name: out, lse, dqkv and, where the form has them, dtable and dscale.
+/// By name: out, lse, dq, dk, dv and, where the form has them, dtable and dscale.
 using Results = std::map<std::string, Doubles>;
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,

@@ -19,12 +19,17 @@ MUTATIONS = {
         "device::copy_async_wait<1>();"),
     "no_barrier_before_next_load": (
         "attention_forward.cuh",
-        "kTileBytes<D, kKeys>, l);\n    device::barrier();", "kTileBytes<D, kKeys>, l);"),
+        "next_bias, thread);\n    device::barrier();", "next_bias, thread);"),
     "wait_one_group_too_lax": (
         "attention_forward.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
     "mask_off_by_one": (
         "attention.cuh", "return j <= rows[r] && j >= first[r];",
         "return j <= rows[r] + 1 && j >= first[r];"),
+    "last_queries_of_a_warp_missed": (
+        "attention.cuh", "return j0 < i0 + tile_row(l, kRowTiles<D>) &&",
+        "return j0 < i0 + tile_row(l, 0) &&"),
+    "first_keys_of_a_warp_missed": (
+        "attention.cuh", "&& j0 + kKeys > warp_begin;", "&& j0 > warp_begin;"),
     "window_forgotten_in_whole_tiles": (
         "attention.cuh", " && widest_first <= j0", ""),
     "bias_slice_off_by_one": (
@@ -32,7 +37,7 @@ MUTATIONS = {
     "operand_index": (
         "attention.cuh", "chunk = 2 * step + l.lane / 8 % 2", "chunk = 2 * step + l.lane / 16 % 2"),
     "accumulator_not_rescaled": (
-        "attention_forward.cuh", "sum_out[n][2 * r + 1] *= keep;", ""),
+        "attention_forward.cuh", "sum_out[m][n][2 * half + 1] *= keep;", ""),
     "shuffle_mask": (
         "attention_forward.cuh", "sum[r] += device::shuffle_xor(device::kWholeWarp, sum[r], 2);",
         "sum[r] += device::shuffle_xor(0x7FFFFFFFu, sum[r], 2);"),
@@ -42,7 +47,17 @@ MUTATIONS = {
     "rows_past_the_end_written": (
         "attention_forward.cuh", "if (!own.inside(r)) continue;", ""),
     "row_product_dropped": (
-        "attention_backward.cuh", "(dz[n][e] - row_product[r])", "dz[n][e]"),
+        "attention_backward.cuh", "(dz[m][n][e] - row_product[r])", "dz[m][n][e]"),
+    "second_row_tile_where_the_first_is": (
+        "attention.cuh", "return (l.warp * kRowTiles<D> + m) * kWarpRows;",
+        "return l.warp * kRowTiles<D> * kWarpRows;"),
+    "queries_no_barrier_before_next_load": (
+        "attention_backward.cuh",
+        "next_bias, thread);\n    device::barrier();", "next_bias, thread);"),
+    "keys_no_barrier_before_diagonals": (
+        "attention_backward.cuh",
+        "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);\n        device::barrier();",
+        "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);"),
     "scale_forgotten_in_dq": (
         "attention_backward.cuh", "root * own.t[r]", "root"),
     "first_queries_missed": (

@@ -97,7 +97,7 @@ Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool 
 State on_cpu(State s, const OptimizerStep& step) {
   const auto n = static_cast<int64_t>(s.w.size());
   const auto tensor = [&](std::vector<float>& x) { return Tensor(x.data(), Dtype::f32, {n}); };
-  make_cpu_backend()->optimizer_step(tensor(s.w), tensor(s.m), tensor(s.v), tensor(s.g), step);
+  make_cpu_backend()->optimizer_step(tensor(s.w), tensor(s.m), tensor(s.v), {}, tensor(s.g), step);
   return s;
 }
 
