@@ -50,7 +50,7 @@ int main(int argc, char** argv) try {
   }
 
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
-  const auto backend = make_backend_for(isa);
+  const auto backend = make_backend_for(isa, A);
   AttentionWorkload workload(*backend, A,
                              {.B = B,
                               .T = T,
@@ -72,7 +72,7 @@ int main(int argc, char** argv) try {
     backward.push_back(now() - between);
   }
   const double rate = std::max(rate_before, matrix_rate(Dtype::f32));
-  const double flops = attention_flops(workload.arguments()), f = median(forward),
+  const double flops = attention_flops(*backend, workload.arguments()), f = median(forward),
                b = median(backward);
   fmt::print("attention {} {} form {} B {} T {} H {} K {} D {} threads {}\n", backend->name(),
              precision, form, B, T, H, K, D, max_threads());
@@ -84,6 +84,5 @@ int main(int argc, char** argv) try {
              1e3 * (f + b), 700 * flops / (f + b) / rate, 600 * flops / (f + b) / rate);
   return 0;
 } catch (const std::exception& e) {
-  fmt::print(stderr, "attention: {}\n", e.what());
-  return 1;
+  return bamtrain::bench::report("attention", e);
 }

@@ -16,6 +16,7 @@
 
 #include "config/reader.h"
 #include "median.h"
+#include "options.h"
 #include "profile.h"
 #include "rates.h"
 #include "train/train.h"
@@ -80,7 +81,7 @@ void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, i
                               .scale_bias = scale});
   const double forward = time_of(backend, 7, [&] { workload.forward(); });
   const double backward = time_of(backend, 7, [&] { workload.backward(); });
-  const double flops = attention_flops(workload.arguments());
+  const double flops = attention_flops(backend, workload.arguments());
   nlohmann::ordered_json line = {{"what", "attention"},
                                  {"program", backend.name()},
                                  {"form", form},
@@ -98,10 +99,10 @@ void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, i
 
 void measure_step(Backend& backend, const RunConfig& c, int64_t B, int64_t T,
                   int64_t micro_batches) {
-  StepWorkload workload(c, backend, Dtype::bf16, B, T);
+  StepWorkload workload(c, backend, B, T, micro_batches);
   double loss = 0;
   const double N = static_cast<double>(B * T * micro_batches);
-  const double seconds = time_of(backend, 5, [&] { loss = workload.step(micro_batches); });
+  const double seconds = time_of(backend, 5, [&] { loss = workload.step(); });
   const double flops = flops_per_token(c.model, workload.parameters(), T) * N / seconds;
   nlohmann::ordered_json line = {{"what", "step"},
                                  {"program", backend.name()},
@@ -147,6 +148,7 @@ int main(int argc, char** argv) try {
   machine["program"] = backend->name();
   fmt::print("{}\n", machine.dump());
   if (*step) {
+    overrides.push_back("train.precision=bf16");
     measure_step(*backend, read_run_config(config, overrides), B, T, micro_batches);
     return 0;
   }
@@ -157,6 +159,5 @@ int main(int argc, char** argv) try {
   }
   return 0;
 } catch (const std::exception& e) {
-  fmt::print(stderr, "cuda: {}\n", e.what());
-  return 1;
+  return bamtrain::bench::report("cuda", e);
 }

@@ -1,4 +1,4 @@
-// The optimizer's update alone, compared with a copy measured before and after it in the same run:
+// The optimizer's update alone, compared with a copy measured before each run of it:
 // it reads weights, two moments and gradients and writes all but the gradients, 28 bytes per
 // parameter. A copy is a comparison and no limit: of its bytes half are read, of the update's four
 // in seven.
@@ -41,26 +41,30 @@ int main(int argc, char** argv) try {
   std::fill_n(gradients.ptr<float>(), n, 1e-3f);
 
   constexpr std::array kKinds{OptimizerKind::adamw, OptimizerKind::radam};
-  std::array<std::vector<double>, kKinds.size()> times;
-  const double copy_before = copy_bandwidth();
-  for (size_t k = 0; k < kKinds.size(); ++k) {
-    for (int64_t run = 0; run <= runs; ++run) {
-      const double start = now();
+  std::array<std::vector<double>, kKinds.size()> times, shares;
+  std::vector<double> copies;
+  Copy copy;
+  const double bytes = 28.0 * static_cast<double>(n);
+  for (int64_t run = 0; run <= runs; ++run) {
+    for (size_t k = 0; k < kKinds.size(); ++k) {
+      const double bandwidth = copy.bandwidth(), start = now();
       backend->optimizer_step(weights, m, v, {}, gradients,
                               {kKinds[k], 100 + run, 1e-4, 0.9, 0.95, 1e-8, 0.1, 1});
-      if (run > 0) times[k].push_back(now() - start);
+      const double seconds = now() - start;
+      if (run == 0) continue;
+      times[k].push_back(seconds);
+      shares[k].push_back(bytes / seconds / bandwidth);
+      copies.push_back(bandwidth);
     }
   }
-  const double copy = std::max(copy_before, copy_bandwidth());
   for (size_t k = 0; k < kKinds.size(); ++k) {
-    const double middle = median(times[k]), rate = 28.0 * static_cast<double>(n) / middle;
+    const double middle = median(times[k]);
     fmt::print(
         "{:<6} {} parameters, {} threads: {:.2f} ms, {:.1f} GB/s, {:.1f} % of a copy's {:.1f}\n",
         kKinds[k] == OptimizerKind::adamw ? "adamw" : "radam", n, max_threads(), 1e3 * middle,
-        rate * 1e-9, 100 * rate / copy, copy * 1e-9);
+        bytes / middle * 1e-9, 100 * median(shares[k]), median(copies) * 1e-9);
   }
   return 0;
 } catch (const std::exception& e) {
-  fmt::print(stderr, "optimizer: {}\n", e.what());
-  return 1;
+  return bamtrain::bench::report("optimizer", e);
 }

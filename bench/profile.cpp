@@ -47,10 +47,15 @@ class Timed {
 
 }  // namespace
 
-double attention_flops(const Attention& a) {
-  const auto B = static_cast<double>(a.q.shape[0]), T = static_cast<double>(a.q.shape[1]);
-  const auto HD = static_cast<double>(a.q.shape[2] * a.q.shape[3]);
-  return 2 * B * HD * T * (T + 1) / 2;
+double attention_flops(Backend& backend, const Attention& a) {
+  std::vector<int32_t> first_key(static_cast<size_t>(a.first_key.size()));
+  backend.download(first_key.data(), a.first_key);
+  const int64_t T = a.q.shape[1];
+  int64_t pairs = 0;
+  for (size_t n = 0; n < first_key.size(); ++n) {
+    pairs += static_cast<int64_t>(n) % T - first_key[n] + 1;
+  }
+  return 2 * static_cast<double>(a.q.shape[2] * a.q.shape[3]) * static_cast<double>(pairs);
 }
 
 void ProfiledBackend::upload(Tensor dst, const void* src) {
@@ -157,13 +162,13 @@ void ProfiledBackend::rotate(Tensor x, Tensor positions, Tensor cosine, Tensor s
   inner_->rotate(x, positions, cosine, sine, inverse);
 }
 void ProfiledBackend::attention_forward(Tensor out, Tensor lse, const Attention& a) {
-  const Timed timed(costs_["attention_forward"], 2 * attention_flops(a),
+  const Timed timed(costs_["attention_forward"], 2 * attention_flops(*inner_, a),
                     bytes_of({out, a.q, a.k, a.v}));
   inner_->attention_forward(out, lse, a);
 }
 void ProfiledBackend::attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                                          Tensor lse, const Attention& a) {
-  const Timed timed(costs_["attention_backward"], 5 * attention_flops(a),
+  const Timed timed(costs_["attention_backward"], 5 * attention_flops(*inner_, a),
                     bytes_of({g.dq, g.dk, g.dv, dout, out, a.q, a.k, a.v}));
   inner_->attention_backward(g, dout, out, lse, a);
 }

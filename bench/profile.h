@@ -84,9 +84,9 @@ class ProfiledBackend final : public Backend {
   std::map<std::string, OperationCost> costs_;
 };
 
-/// Products of all pairs of a query and a visible key, without document masks, one per head and
-/// element: 2 flops each. The forward pass of attention is 2 of them, the backward pass 5, of which
-/// one computes the logits anew: flops_per_token (train/train.h) counts 6.
-double attention_flops(const Attention& a);
+/// Products of all pairs of a query and a key that it sees, one per head and element: 2 flops each.
+/// The forward pass of attention is 2 of them, the backward pass 5, of which one computes the
+/// logits anew: flops_per_token (train/train.h) counts 6.
+double attention_flops(Backend& backend, const Attention& a);
 
 }  // namespace bamtrain::bench

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string>
 
+#include "core/arena.h"
 #include "core/dtype.h"
+#include "core/tensor.h"
 
 namespace bamtrain::bench {
 
@@ -24,6 +26,17 @@ double matrix_rate(Dtype dtype);
 /// The best bytes per second of a threaded copy between buffers far larger than the caches: bytes
 /// read plus bytes written.
 double copy_bandwidth();
+
+/// The same, once more in every call.
+class Copy {
+ public:
+  Copy();
+  double bandwidth();
+
+ private:
+  Arena arena_;  // memory as the training has it
+  Tensor from_, to_;
+};
 
 /// The largest resident set of this process so far, in bytes.
 int64_t peak_bytes();

@@ -6,9 +6,8 @@
 //
 // Prints tokens per second, 6 N D as a share of the matrix rate (N: the parameters of matrices, a
 // head among them, and not embeddings that are only looked up), the same with the 6 products of
-// attention, and the largest resident set; with --profile where the time goes. The step is
-// Trainer::step for one lane of one micro-batch, without the loader: scripts/bench_cpu.py measures
-// the program's own steps beside it.
+// attention, and the largest resident set; with --profile where the time goes. The step is the
+// program's own, Trainer::step, of one micro-batch.
 
 #include <fmt/format.h>
 
@@ -35,7 +34,7 @@ using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
   CLI::App app{"time and memory of a training step"};
-  std::string config_path, precision = "fp32", isa = "newest";
+  std::string config_path, precision, isa = "newest";
   std::vector<std::string> overrides;
   int64_t B = 4, T = 256, steps = 5;
   bool profile = false;
@@ -45,30 +44,40 @@ int main(int argc, char** argv) try {
   app.add_option("--batch", B, "sequences")->check(positive());
   app.add_option("--length", T, "tokens per sequence")->check(positive());
   app.add_option("--steps", steps, "measured steps, after one warm-up step")->check(positive());
-  app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--precision", precision, "default: the config's train.precision")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
       ->check(CLI::IsMember({"newest", "avx2"}));
   app.add_flag("--profile", profile,
                "time per operation, beside the rate of products or of a copy");
   CLI11_PARSE(app, argc, argv);
 
+  if (!precision.empty()) overrides.push_back("train.precision=" + precision);
   const RunConfig c = read_run_config(config_path, overrides);
-  const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
-  std::unique_ptr<Backend> backend = make_backend_for(isa);
+  if (c.device != DeviceKind::automatic && c.device != DeviceKind::cpu) {
+    throw Error(ExitCode::usage, "device", "auto or cpu", "another",
+                "bench/cuda measures a GPU; remove the key");
+  }
+  if (c.train.precision == Precision::tf32) {
+    throw Error(ExitCode::usage, "train.precision", "fp32 or bf16 on a CPU", "tf32",
+                "choose one with --precision");
+  }
+  const Dtype A = activation_dtype(c.train.precision);
+  std::unique_ptr<Backend> backend = make_backend_for(isa, A);
   ProfiledBackend* profiled = nullptr;
   if (profile) {
     auto timed = std::make_unique<ProfiledBackend>(std::move(backend));
     profiled = timed.get();
     backend = std::move(timed);
   }
-  StepWorkload workload(c, *backend, A, B, T);
+  StepWorkload workload(c, *backend, B, T, 1);
   const double rate_before = matrix_rate(A);
   std::vector<double> times;
   double loss = 0;
   for (int64_t step = 0; step <= steps; ++step) {
     if (profiled && step == 1) profiled->reset();
     const double start = now();
-    loss = workload.step(1);
+    loss = workload.step();
     if (step > 0) times.push_back(now() - start);
   }
   const double rate = std::max(rate_before, matrix_rate(A));
@@ -76,10 +85,9 @@ int main(int argc, char** argv) try {
   const double middle = median(times);
   const auto N = static_cast<double>(B * T);
   const double flops = flops_per_token(c.model, workload.parameters(), T);
-  const double attention =
-      6.0 * static_cast<double>(c.model.layers * c.model.heads * c.model.head_dim() * (T + 1));
+  const double attention = attention_flops_per_token(c.model, T);
   const double matrices = flops - attention;
-  fmt::print("{} {} {} B {} T {} threads {} loss {:.4f}\n", c.name, backend->name(), precision, B,
+  fmt::print("{} {} {} B {} T {} threads {} loss {:.4f}\n", c.name, backend->name(), name_of(A), B,
              T, max_threads(), loss);
   fmt::print("step         {:.1f} ms median, {:.1f} to {:.1f} over {}\n", 1e3 * middle,
              1e3 * *fastest, 1e3 * *slowest, times.size());
@@ -100,6 +108,5 @@ int main(int argc, char** argv) try {
   }
   return 0;
 } catch (const std::exception& e) {
-  fmt::print(stderr, "step: {}\n", e.what());
-  return 1;
+  return bamtrain::bench::report("step", e);
 }

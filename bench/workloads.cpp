@@ -1,12 +1,20 @@
 #include "workloads.h"
 
+#include <stdlib.h>
+
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "core/element.h"
 #include "core/rng.h"
+#include "dist/backends.h"
+#include "dist/communicator.h"
 #include "ops/host_copy.h"
+#include "train/trainer.h"
 
 namespace bamtrain::bench {
 
@@ -79,49 +87,89 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
   }
 }
 
-StepWorkload::StepWorkload(const RunConfig& config, Backend& backend, Dtype activations, int64_t B,
-                           int64_t T)
-    : config_(config),
-      backend_(backend),
-      model_(config.model, std::max(T, config.data.sequence_length), backend, activations),
-      optimizer_(config.optimizer, model_.parameters(), backend) {
-  arena_.add("weights.masters", &masters_, Dtype::f32, {parameters().elements()});
-  arena_.add("gradients.lanes", &gradients_, Dtype::f32, {parameters().elements()});
-  arena_.add("batch.loss", &loss_, Dtype::f64, {1});
-  arena_.add("batch.squares", &squares_, Dtype::f64, {1});
-  optimizer_.plan(arena_);
-  model_.plan(arena_, B, T, ModelUse::training);
-  arena_.commit(backend.memory());
-  for (const Parameter& p : parameters().all()) {
-    HostCopy part(backend, masters_.slice(0, p.offset, p.size), HostCopy::Contents::undefined);
-    initialize(p, config.model, config.data.sequence_length, 1, part.tensor());
-    part.upload();
+namespace {
+
+/// A shard of random tokens in a folder of its own, which lasts as long as this.
+class RandomShard {
+ public:
+  RandomShard(int64_t vocab, int64_t tokens) {
+    std::string name = (std::filesystem::temp_directory_path() / "bamtrain-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) {
+      throw Error(ExitCode::io, name, "a new folder", std::strerror(errno),
+                  "name one that can be written to in TMPDIR");
+    }
+    folder_ = name;
+    const bool wide = vocab > 65536;
+    std::array<int32_t, 256> header = {wide ? 20240801 : 20240520, wide ? 7 : 1,
+                                       static_cast<int32_t>(tokens)};
+    std::ofstream out(path(), std::ios::binary);
+    out.write(reinterpret_cast<const char*>(header.data()), sizeof header);
+    const Rng rng(1, "bench");
+    for (int64_t i = 0; i < tokens; ++i) {
+      const auto token =
+          static_cast<uint32_t>(rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(vocab)));
+      out.write(reinterpret_cast<const char*>(&token), wide ? 4 : 2);  // little-endian
+    }
+    out.flush();
+    if (!out) throw Error(ExitCode::io, path(), "room for it", "none", "free some space");
   }
-  model_.set_masters(masters_);
-  const Rng rng(1, "bench");
-  for (int64_t i = 0; i <= B * T; ++i) {
-    tokens_.push_back(static_cast<int32_t>(
-        rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(config.model.vocab))));
+  ~RandomShard() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
   }
+  RandomShard(const RandomShard&) = delete;
+  RandomShard& operator=(const RandomShard&) = delete;
+  std::string path() const { return folder_ + "/random.bin"; }
+
+ private:
+  std::string folder_;
+};
+
+TrainRun random_run(RunConfig config, int64_t B, int64_t T, int64_t micro_batches,
+                    const std::string& shard) {
+  config.data.train = shard;
+  config.data.val.clear();
+  config.data.shuffle = false;
+  config.data.sequence_length = T;
+  if (!config.data.document_start) config.data.document_start = 0;
+  config.train.micro_batch = B;
+  config.train.tokens_per_step = B * T * micro_batches;
+  config.train.lanes = 1;
+  TrainRun run;
+  run.config = std::move(config);
+  return run;
 }
 
-double StepWorkload::step(int64_t micro_batches) {
-  const double N = static_cast<double>(tokens_.size() - 1) * static_cast<double>(micro_batches);
-  double loss = 0, squares = 0;
-  steps_ == 0 ? model_.refresh() : model_.refresh_mechanisms();
-  backend_.zero(gradients_);
-  backend_.zero(loss_);
-  for (int64_t m = 0; m < micro_batches; ++m) {
-    model_.forward_backward(tokens_.data(), tokens_.data() + 1, config_.data.document_start, 1 / N,
-                            gradients_, loss_);
-  }
-  backend_.squared_norm(squares_, gradients_);
-  backend_.download(&loss, loss_);
-  backend_.download(&squares, squares_);
-  const double norm = std::sqrt(squares);
-  optimizer_.step(++steps_, 1e-4, optimizer_.clip_factor(norm), masters_, model_.rounded_weights(),
-                  gradients_);
-  return loss / N;
+}  // namespace
+
+struct StepWorkload::State {
+  RandomShard shard;
+  TrainRun run;
+  std::unique_ptr<Communicator> alone = make_single_communicator();
+  Trainer trainer;
+  int64_t steps = 0;
+
+  State(RunConfig config, Backend& backend, int64_t B, int64_t T, int64_t micro_batches)
+      // Windows of T + 1 tokens for two steps: the next are fetched while one is computed.
+      : shard(config.model.vocab, 2 * B * T * micro_batches + 1),
+        run(random_run(std::move(config), B, T, micro_batches, shard.path())),
+        trainer(run, backend, 0, 1) {}
+};
+
+StepWorkload::StepWorkload(const RunConfig& config, Backend& backend, int64_t B, int64_t T,
+                           int64_t micro_batches)
+    : state_(std::make_unique<State>(config, backend, B, T, micro_batches)) {
+  state_->trainer.commit();
+  state_->trainer.initialize();
 }
+StepWorkload::~StepWorkload() = default;
+
+double StepWorkload::step() {
+  State& s = *state_;
+  return s.trainer.step(s.steps++ % s.run.config.train.steps, *s.alone).loss;
+}
+
+const ParameterLayout& StepWorkload::parameters() const { return state_->trainer.layout(); }
+int64_t StepWorkload::planned_bytes() const { return state_->trainer.arena().total_bytes(); }
 
 }  // namespace bamtrain::bench

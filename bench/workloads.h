@@ -37,25 +37,23 @@ class AttentionWorkload {
   Tensor out_, dout_, lse_;
 };
 
-/// Training steps of one lane on random tokens.
+/// The program's own training steps (Trainer::step), one process and one lane, on a shard of random
+/// tokens.
 class StepWorkload {
  public:
-  StepWorkload(const RunConfig& config, Backend& backend, Dtype activations, int64_t B, int64_t T);
+  /// Micro-batches of B sequences of T tokens, `micro_batches` to a step; all else is the config's.
+  StepWorkload(const RunConfig& config, Backend& backend, int64_t B, int64_t T,
+               int64_t micro_batches);
+  ~StepWorkload();
 
-  /// One step of this many micro-batches of B sequences of T tokens, to its end; the mean loss.
-  double step(int64_t micro_batches);
-  const ParameterLayout& parameters() const { return model_.parameters(); }
-  int64_t planned_bytes() const { return arena_.total_bytes(); }
+  /// One step, to its end; the mean loss.
+  double step();
+  const ParameterLayout& parameters() const;
+  int64_t planned_bytes() const;
 
  private:
-  const RunConfig& config_;
-  Backend& backend_;
-  Model model_;
-  Optimizer optimizer_;
-  Arena arena_;
-  Tensor masters_, gradients_, loss_, squares_;
-  std::vector<int32_t> tokens_;  // (B T + 1): inputs, and one further on the targets
-  int64_t steps_ = 0;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace bamtrain::bench

@@ -36,13 +36,10 @@ EncoderPool::EncoderPool(const Tokenizer& tokenizer, Options options, int thread
   require(threads >= 1 && tokenizer.bos() >= 0 && (!options_.eos || tokenizer.eos() >= 0),
           "a thread, a BOS, and an EOS where it is asked for");
   const auto count = static_cast<size_t>(threads);
-  caches_.resize(count);
   threads_.reserve(count);
   const SignalsBlocked blocked;
   try {
-    for (Tokenizer::Cache& cache : caches_) {
-      threads_.emplace_back([this, &cache] { work(&cache); });
-    }
+    while (threads_.size() < count) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error& e) {
     close();
     throw Error(ExitCode::device, "--threads", std::to_string(threads) + " threads",
@@ -67,7 +64,7 @@ void EncoderPool::close() {
 
 std::future<EncodedBatch> EncoderPool::submit(Batch batch) {
   auto shared = std::make_shared<Batch>(std::move(batch));
-  Job job([this, shared](Tokenizer::Cache* cache) { return encode(*shared, cache); });
+  Job job([this, shared] { return encode(*shared); });
   std::future<EncodedBatch> result = job.get_future();
   {
     const std::lock_guard lock(mutex_);
@@ -77,7 +74,7 @@ std::future<EncodedBatch> EncoderPool::submit(Batch batch) {
   return result;
 }
 
-void EncoderPool::work(Tokenizer::Cache* cache) {
+void EncoderPool::work() {
   while (true) {
     Job job;
     {
@@ -87,11 +84,11 @@ void EncoderPool::work(Tokenizer::Cache* cache) {
       job = std::move(jobs_.front());
       jobs_.pop_front();
     }
-    job(cache);
+    job();
   }
 }
 
-EncodedBatch EncoderPool::encode(Batch& batch, Tokenizer::Cache* cache) const {
+EncodedBatch EncoderPool::encode(Batch& batch) {
   EncodedBatch out;
   std::string text;
   for (RawDocument& raw : batch.documents) {
@@ -101,7 +98,7 @@ EncodedBatch EncoderPool::encode(Batch& batch, Tokenizer::Cache* cache) const {
     }
     const size_t begin = out.tokens.size();
     out.tokens.push_back(tokenizer_.bos());
-    tokenizer_.encode(text, cache, &out.tokens);
+    tokenizer_.encode(text, &cache_, &out.tokens);
     if (options_.eos) out.tokens.push_back(tokenizer_.eos());
     out.lengths.push_back(static_cast<int64_t>(out.tokens.size() - begin));
   }

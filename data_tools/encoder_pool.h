@@ -51,10 +51,10 @@ class EncoderPool {
   std::future<EncodedBatch> submit(Batch batch);
 
  private:
-  using Job = std::packaged_task<EncodedBatch(Tokenizer::Cache*)>;
+  using Job = std::packaged_task<EncodedBatch()>;
 
-  EncodedBatch encode(Batch& batch, Tokenizer::Cache* cache) const;
-  void work(Tokenizer::Cache* cache);
+  EncodedBatch encode(Batch& batch);
+  void work();
   /// Drops what no thread has begun and ends the threads.
   void close();
 
@@ -62,9 +62,9 @@ class EncoderPool {
   Options options_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> jobs_;                  // guarded by mutex_
-  bool closing_ = false;                  // guarded by mutex_
-  std::vector<Tokenizer::Cache> caches_;  // one per thread
+  std::deque<Job> jobs_;  // guarded by mutex_
+  bool closing_ = false;  // guarded by mutex_
+  Tokenizer::Cache cache_;
   std::vector<std::thread> threads_;
 };
 

@@ -20,7 +20,7 @@ import platform
 import shlex
 import sys
 
-from cpu_bench.programs import ROOT, Bench, Failed, Record
+from cpu_bench.programs import ROOT, Bench, Failed, Record, commit_of
 from cpu_bench.steps import growth, isa, profile
 from cpu_bench.targets import targets
 from cpu_bench.whole import precision, processes, start, tokenizer
@@ -28,7 +28,7 @@ from cpu_bench.whole import precision, processes, start, tokenizer
 ONE = "One run of each command."
 SECTIONS = {f.__name__: f for f in (targets, profile, growth, isa, start, processes, tokenizer,
                                     precision)}
-SINGLE = ("profile", "growth", "precision")  # one run of each command, whatever --runs says
+SINGLE = ("growth", "precision")  # one run of each command, whatever --runs says
 WITH_BEFORE = ("targets", "processes", "tokenizer")
 TITLES = {"profile": "where a step's time goes", "isa": "instruction set chosen at run time"}
 
@@ -45,9 +45,24 @@ def machine():
     return f"{name} ({numbers or platform.machine()}), {os.cpu_count()} cores"
 
 
-def own_command(args):
-    """This script's command line, with the last part of every path."""
-    words = [pathlib.Path(w).name if os.sep in w else w for w in sys.argv[1:]]
+def own_command(args, name):
+    """The command line of one section, with names in place of paths outside this folder."""
+    def path(value, stands_for):
+        value = value.resolve()
+        return str(value.relative_to(ROOT)) if value.is_relative_to(ROOT) else stands_for
+
+    words = ["--build", path(args.build, "BUILD")]
+    if args.before and name in WITH_BEFORE:
+        words += ["--before", path(args.before, "BEFORE")]
+    if args.native and name == "isa":
+        words += ["--native", path(args.native, "NATIVE")]
+    if name not in SINGLE:
+        words += ["--runs", str(args.runs)]
+    words += ["--only", name]
+    if name == "tokenizer":
+        words += ["--tokenizer", args.tokenizer.name, "--text", args.text.name]
+    if args.dirty:
+        words.append("--dirty")
     threads = os.environ.get("OMP_NUM_THREADS")
     return (f"OMP_NUM_THREADS={threads} " if threads else "") + shlex.join(
         ["scripts/bench_cpu.py", *words])
@@ -74,7 +89,7 @@ def report(name, bench, text, library):
 
 {text}
 
-`{own_command(bench.args)}`, which ran, in folders of the builds:
+`{own_command(bench.args, name)}`, which ran, in the source folder of each build:
 
 {bench.record.text()}
 """
@@ -125,6 +140,9 @@ def main():
 
 def refuse_unknown_state(bench):
     """Ends the script where a result could not be repeated from the commits it names."""
+    if commit_of(ROOT).endswith("-dirty"):
+        sys.exit(f"bench_cpu.py: {ROOT} differs from its commit: commit the changes, or measure with "
+                 "--dirty")
     for build in (bench.now, bench.before, bench.native):
         if not build:
             continue

@@ -18,9 +18,23 @@ class Failed(Exception):
     """A program that ended with an error, or printed something else than was looked for."""
 
 
+def call(words, **options):
+    """The finished program. Failed where it cannot be started or ends with an error."""
+    program = pathlib.Path(words[0]).name
+    try:
+        result = subprocess.run(words, text=True, capture_output=True, check=False, **options)
+    except OSError as reason:
+        raise Failed(f"{program} could not be started: {reason.strerror}") from reason
+    if result.returncode != 0:
+        lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
+        raise Failed(f"{program} ended with {result.returncode}: {lines[-1] if lines else ''}")
+    return result
+
+
 def commit_of(source):
     """The short name of the commit checked out there; "-dirty" behind it where files differ from it
-    (bench/results, which the measurements themselves write, does not count)."""
+    or are not in it (bench/results, which the measurements themselves write, and what git ignores
+    do not count)."""
     def git(*words):
         result = subprocess.run(["git", "-C", source, *words], text=True, capture_output=True,
                                 check=False)
@@ -28,7 +42,7 @@ def commit_of(source):
             sys.exit(f"bench_cpu.py: git {' '.join(words)} in {source}: {result.stderr.strip()}")
         return result.stdout.strip()
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/",
+    changed = git("status", "--porcelain", "--untracked-files=normal", "--", ":/",
                   ":(top,exclude)bench/results")
     return git("rev-parse", "--short", "HEAD") + ("-dirty" if changed else "")
 
@@ -55,7 +69,8 @@ class Record:
 
 
 class Build:
-    """A build folder. Its commit is that of the source folder it was made from."""
+    """A build folder. Its commit is that of the source folder it was made from, where its programs
+    run: with the configs of that commit."""
 
     def __init__(self, name, folder, record):
         self.name, self.folder, self.record = name, folder.resolve(), record
@@ -78,15 +93,11 @@ class Build:
         """What the program `words[0]` of this build prints. Failed where it ends with an error."""
         env = env or {}
         program, *rest = [str(w) for w in words]
-        self.record.add(self.name, [*launcher, program, *rest], env)
+        self.record.add(self.name, [*launcher, f"BUILD/{program}", *rest], env)
         if not (self.folder / program).is_file():
             raise Failed(f"{self.name} has no {program}")
-        result = subprocess.run([*launcher, self.folder / program, *rest], cwd=ROOT, text=True,
-                                capture_output=True, env={**os.environ, **MPI, **env}, check=False)
-        if result.returncode != 0:
-            lines = (result.stderr.strip() or result.stdout.strip()).splitlines()
-            raise Failed(f"{program} ended with {result.returncode}: {lines[-1] if lines else ''}")
-        return result.stdout
+        return call([*launcher, self.folder / program, *rest], cwd=self.source,
+                    env={**os.environ, **MPI, **env}).stdout
 
     def find(self, words, *patterns):
         """The numbers that the patterns capture in what the program prints."""

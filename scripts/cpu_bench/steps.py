@@ -34,7 +34,8 @@ class Profile:
 
 
 def profile(bench):
-    """Where a step's time goes: operations of one run each, beside the rates of the same run."""
+    """Where a step's time goes: operations of the run whose step is the median, beside the rates of
+    the same run."""
     models = [("GPT-2 124M, fp32", f"{GPT2} --precision fp32"),
               ("GPT-2 124M, bf16", f"{GPT2} --precision bf16"),
               ("small model, fp32", f"{SMALL} --precision fp32"),
@@ -43,24 +44,26 @@ def profile(bench):
                "bench/step --config configs/bam-120m.json --batch 2 --length 512 --precision bf16")]
     rows, blocks = [], []
     for name, words in models:
-        out = bench.now.run(f"{words} --profile".split())
+        outs = sorted((bench.now.run(f"{words} --profile".split()) for _ in range(bench.runs)),
+                      key=lambda out: float(capture(out, r"step\s+([\d.]+) ms median")))
+        out = outs[len(outs) // 2]
         print(out, flush=True)
         p, rate = Profile(out), float(capture(out, RATE))
-        shares = [100 * p.gflops[x] / rate for x in PRODUCTS]
+        at_rate = sum(p.percent[x] * p.gflops[x] / rate for x in PRODUCTS)
         others = [x for x in p.ms if x not in PRODUCTS + ATTENTION + ("outside the backend",)]
-        rows.append([name, f"{p.share(PRODUCTS):.0f} %", f"{min(shares):.0f} to {max(shares):.0f} %",
-                     f"{p.share(ATTENTION):.0f} %", f"{p.share(others):.0f} %",
+        rows.append([name, f"{at_rate:.1f} %", f"{p.share(PRODUCTS) - at_rate:.1f} %",
+                     f"{p.share(ATTENTION):.1f} %", f"{p.share(others):.1f} %",
                      f"{p.percent['outside the backend']:.1f} %"])
         blocks.append("\n".join(f"    {line}".rstrip() for line in out.strip().splitlines()))
-    return ("What remains between a step and the rate of its matrix products: the products are cut "
-            "into fixed tiles, so that the bits do not depend on the number of threads, and bf16 "
-            "weights are packed anew in every call; attention computes in fp32 also in bf16 runs; "
-            "the other passes do little but move memory.\n\n"
-            + table(["model", "products, of the step", "products, of the matrix rate",
-                     "attention, of the step", "other passes, of the step", "outside the backend"],
-                    rows)
-            + "\n\nA copy is a comparison and no limit of passes that read more than they write.\n\n"
-            + "\n\n".join(blocks))
+    return ("A step in five parts: what its matrix products would take at the library's best rate, what "
+            "they take beyond that, and everything else. The first is the share that the targets "
+            "count.\n\n"
+            + table(["model", "products at the matrix rate", "products beyond it", "attention",
+                     "other passes", "outside the backend"], rows)
+            + "\n\nThe products are cut into fixed tiles, so that their bits do not depend on the number "
+            "of threads, and bf16 weights are packed anew in every call; attention computes in fp32 in "
+            "bf16 runs too. The copy is a comparison: it reads as much as it writes and computes "
+            "nothing.\n\n" + "\n\n".join(blocks))
 
 
 def isa(bench):
@@ -129,36 +132,34 @@ class Row:
         self.size = size
         out = bench.now.run(words.split())
         self.speed = float(capture(out, SPEED))
-        self.rate = float(capture(out, RATE)) * 1e9
         self.share = float(capture(out, r"share.*, ([\d.]+) % with attention"))
         self.memory = float(capture(out, r"([\d.]+) MiB largest resident set"))
         self.parameters = float(capture(out, r"^parameters\s+(\d+)"))
         self.matrix_flops = float(capture(out, r"flops/token\s+(\d+) in matrices"))
+        self.attention_flops = float(capture(out, r"(\d+) in attention"))
         self.profile = Profile(out) if "--profile" in words else None
 
 
 def growth(bench):
-    """Tokens per second as one size grows, beside a prediction from the first row's parts."""
+    """Tokens per second as one size grows, beside what arithmetic predicts from the first row."""
     config = "configs/compare-wikitext2.json"
     model = json.loads((ROOT / config).read_text())["model"]
-    layers, dim = model["layers"], model["width"] // model["heads"]
+    dim = model["width"] // model["heads"]
     step = (f"bench/step --config {config} --precision bf16 --steps 3 "
             "--set model.attention.prior.name=bam")
     length = grow(bench, "T", [256, 512, 1024, 2048, 4096, 8192, 16384], lambda t: (
         f"{step} --batch {16384 // t} --length {t}",
-        {"tokens": 16384, "width": model["width"], "layers": layers, "B": 16384 // t, "T": t,
-         "H": model["heads"], "D": dim}))
+        {"tokens": 16384, "width": model["width"]}))
     width = grow(bench, "C", [256, 512, 1024, 2048], lambda c: (
         f"{step} --batch 4 --length 256 --set model.width={c} --set model.heads={c // dim} "
         f"--set model.mlp.hidden={2 * c}",
-        {"tokens": 1024, "width": c, "layers": layers, "B": 4, "T": 256, "H": c // dim, "D": dim}))
-    return ("The prediction adds up parts. Matrix products: the first row's share of the matrix rate, "
-            "by its profile, of the rate that each row's own run measured. Attention: the time of "
-            "bench/attention for the same B, T, H and D, measured after the row. Passes over the "
-            "parameters (optimizer, norm of the gradients, zeroing, conversion), passes over "
-            "activations and the cross-entropy: the first row's times, in proportion to parameters, "
-            "to tokens times width, and to tokens. Attention computes in fp32, and 7 products where 6 "
-            "are counted: the more of a step it is, the smaller the share of the bf16 rate.\n\n"
+        {"tokens": 1024, "width": c}))
+    return ("Predicted: the times of the first row's profile, each in proportion to what it does. Matrix "
+            "products and attention to their operations (attention: pairs of a query and a key that it "
+            "sees), passes over the parameters (optimizer, norm of the gradients, zeroing) to these, "
+            "passes over activations and the cross-entropy to tokens times width and to tokens. "
+            "Attention's rate of the first row holds its short rows: half of the tiles on the diagonal "
+            "is not needed, and the longer T, the fewer of all tiles these are.\n\n"
             f"Length, 16,384 tokens a batch:\n\n{length}\n\n"
             f"Width, 1,024 tokens a batch, T 256:\n\n{width}")
 
@@ -168,36 +169,32 @@ def grow(bench, name, sizes, setting):
     for size in sizes:
         words, s = setting(size)
         row = Row(bench, words if first else f"{words} --profile", s)
-        attention = bench.now.find(
-            f"bench/attention --batch {s['B']} --length {s['T']} --heads {s['H']} --head-dim {s['D']} "
-            "--form table --precision bf16 --runs 3", BOTH_MS)[0] * 1e-3 * s["layers"]
         first = first or row
-        parts = predicted(first, row, attention)
+        parts = predicted(first, row)
         total = sum(parts.values())
         speed = s["tokens"] / total
         rows.append([size, cell([row.speed]), cell([speed]), f"{row.speed / speed:.3f}",
-                     f"{100 * parts['products'] / total:.0f} %", f"{100 * attention / total:.0f} %",
-                     f"{row.share:.1f} %", f"{row.memory:,.0f} MiB"])
+                     f"{100 * parts['products'] / total:.0f} %",
+                     f"{100 * parts['attention'] / total:.0f} %", f"{row.share:.1f} %",
+                     f"{row.memory:,.0f} MiB"])
         print(name, rows[-1], flush=True)
     return table([name, "tokens/s", "predicted", "measured over predicted", "predicted in products",
                   "predicted in attention", "of the matrix rate, with attention (6 products)",
                   "memory"], rows)
 
 
-def predicted(first, row, attention):
+def predicted(first, row):
     """Seconds of a step by parts."""
-    tokens, width = row.size["tokens"], row.size["width"]
-    base = first.profile.ms
-    products = sum(base[name] for name in PRODUCTS) * 1e-3
-    share = first.size["tokens"] * first.matrix_flops / products / first.rate
+    tokens, base = row.size["tokens"], first.profile.ms
     more_tokens = tokens / first.size["tokens"]
-    parts = {"products": tokens * row.matrix_flops / (share * row.rate), "attention": attention,
-             "parameters": 0, "tokens": 0, "activations": 0}
+    growth_of = {"products": more_tokens * row.matrix_flops / first.matrix_flops,
+                 "attention": more_tokens * row.attention_flops / first.attention_flops,
+                 "parameters": row.parameters / first.parameters, "tokens": more_tokens,
+                 "activations": more_tokens * row.size["width"] / first.size["width"]}
+    parts = dict.fromkeys(growth_of, 0)
     for name, ms in base.items():
-        if name in BY_PARAMETERS:
-            parts["parameters"] += 1e-3 * ms * row.parameters / first.parameters
-        elif name == "cross_entropy":
-            parts["tokens"] += 1e-3 * ms * more_tokens
-        elif name not in PRODUCTS + ATTENTION:
-            parts["activations"] += 1e-3 * ms * more_tokens * width / first.size["width"]
+        part = ("products" if name in PRODUCTS else "attention" if name in ATTENTION else
+                "parameters" if name in BY_PARAMETERS else
+                "tokens" if name == "cross_entropy" else "activations")
+        parts[part] += 1e-3 * ms * growth_of[part]
     return parts

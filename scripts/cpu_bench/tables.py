@@ -17,14 +17,22 @@ def cell(values, unit=""):
             f"({number(min(values))} to {number(max(values))})")
 
 
-def ratios(above, below):
-    """Median and range of the ratios of pairs."""
+def ratios(above, below, target=None):
+    """Median and range of the ratios of pairs, and whether the median meets the target."""
     pairs = [a / b for a, b in zip(above, below)]
     if not pairs:
         return "-"
-    if len(pairs) == 1:
-        return f"{pairs[0]:.3f}"
-    return f"{statistics.median(pairs):.3f} ({min(pairs):.3f} to {max(pairs):.3f})"
+    text = f"{statistics.median(pairs):.3f}"
+    if len(pairs) > 1:
+        text += f" ({min(pairs):.3f} to {max(pairs):.3f})"
+    return text + verdict(pairs, target)
+
+
+def verdict(values, target):
+    """", missed" where the median is below the target."""
+    if target is None or not values:
+        return ""
+    return ", **missed**" if statistics.median(values) < target else ", met"
 
 
 def table(header, rows):

@@ -1,7 +1,6 @@
 """The step, attention and optimizer as shares of what the same runs measured the machine to do."""
 
-from cpu_bench.runs import folder_for, step_speed, train, write_shard
-from cpu_bench.tables import cell, ratios, table
+from cpu_bench.tables import cell, ratios, table, verdict
 
 SHARE = r"share\s+([\d.]+) % \(6 N D\)"
 SPEED = r"tokens/s\s+([\d.]+)"
@@ -9,6 +8,8 @@ BOTH = r"both\s+[\d.]+ ms, ([\d.]+) %"
 BOTH_MS = r"both\s+([\d.]+) ms"
 RADAM = r"radam.*?([\d.]+) % of a copy"
 RADAM_MS = r"radam.*?([\d.]+) ms"
+ADAMW = r"adamw.*?([\d.]+) % of a copy"
+ADAMW_MS = r"adamw.*?([\d.]+) ms"
 GPT2 = "bench/step --config configs/gpt2-124m.json --batch 4 --length 256"
 SMALL = "bench/step --config configs/quickstart.json --set model.layers=6 --batch 16 --length 256"
 BAM = ("bench/step --config configs/bam-120m.json --batch 2 --length 512 --precision bf16 "
@@ -25,7 +26,8 @@ def targets(bench):
         found = bench.rounds(what, lambda build: build.find(command, share, speed))
         shares = {name: [x[0] for x in values] for name, values in found.items()}
         speeds = {name: [x[1] for x in values] for name, values in found.items()}
-        cells = [what, f"{target} %", cell(shares["build"], " %"), cell(speeds["build"], unit)]
+        cells = [what, f"{target} %" + verdict(shares["build"], target), cell(shares["build"], " %"),
+                 cell(speeds["build"], unit)]
         if bench.before:
             pair = (speeds["build"], speeds["before"])
             cells[2:2] = [cell(shares["before"], " %"), cell(speeds["before"], unit)]
@@ -42,7 +44,8 @@ def targets(bench):
             row(f"attention D {dim}, {form}, 7 products, of the fp32 matrix rate", 50,
                 f"bench/attention --length 2048 --head-dim {dim} --form {form}", BOTH, BOTH_MS,
                 " ms")
-    row("optimizer, compared with a copy", 80, "bench/optimizer", RADAM, RADAM_MS, " ms")
+    row("optimizer, RAdam, compared with a copy", 80, "bench/optimizer", RADAM, RADAM_MS, " ms")
+    row("optimizer, AdamW, compared with a copy", 80, "bench/optimizer", ADAMW, ADAMW_MS, " ms")
     step("small model (width 256, 6 layers), fp32", 45, f"{SMALL} --precision fp32")
     step("small model (width 256, 6 layers), bf16", 45, f"{SMALL} --precision bf16")
     header = ["what", "target", "share", "speed"]
@@ -54,54 +57,33 @@ def targets(bench):
              "of which one is the logits computed anew in the backward pass; by the 6 products that "
              "bench/step and the progress line count the shares are 6/7 of these. Shares are of each "
              "program's own measurement of the machine, speeds are of the clock alone.")
-    return (table(header, rows) + bench.take_notes() + notes + "\n\n" + bam_over_nope(bench)
-            + "\n\n" + own_steps(bench))
+    return (table(header, rows) + bench.take_notes() + notes + "\n\n" + bam_over_nope(bench))
 
 
-def by_build(bench, what, work, runs):
+def by_build(bench, what, work, runs, target):
     """Rows of pairs: one per build."""
     found = bench.rounds(what, work, runs)
     rows = []
     for build in bench.builds():
         values = found[build.name]
         rows.append([build.commit, cell([x[0] for x in values]), cell([x[1] for x in values]),
-                     ratios([x[0] for x in values], [x[1] for x in values])])
+                     ratios([x[0] for x in values], [x[1] for x in values], target)])
     return rows
 
 
 def bam_over_nope(bench):
     pairs = max(PAIRS, bench.runs)
 
-    def work(build):
-        return [build.find(f"{BAM} --set model.attention.prior={prior}", SPEED)[0]
-                for prior in ("bam", "nope")]
+    order = ["nope", "bam"]
 
-    rows = by_build(bench, "bam over nope", work, pairs)
+    def work(build):
+        order.reverse()  # what the machine does meanwhile meets both alike
+        found = {prior: build.find(f"{BAM} --set model.attention.prior={prior}", SPEED)[0]
+                 for prior in order}
+        return [found["bam"], found["nope"]]
+
+    rows = by_build(bench, "bam over nope", work, pairs, 0.95)
     return (f"BAM 120M, T 512, bf16, scale none: prior bam and prior nope in turn, {pairs} pairs; the "
             "last column is the median of the pairs' ratios and its range.\n\n"
             + table(["commit", "bam, tokens/s", "nope, tokens/s", "bam over nope (target 0.95)"], rows)
             + bench.take_notes())
-
-
-def own_steps(bench):
-    """bench/step beside the program itself: it repeats a step by hand."""
-    steps = 6
-    with folder_for(bench) as folder:
-        write_shard(folder / "train.bin", 100000)
-
-        def work(build):
-            alone = build.find(f"{GPT2} --precision bf16", SPEED)[0]
-            lines = train(build, folder, "configs/gpt2-124m.json", [
-                "data.sequence_length=256", "train.micro_batch=4", "train.tokens_per_step=1024",
-                "train.precision=bf16", "schedule.warmup_steps=0", f"train.steps={steps}"])
-            own = step_speed(lines)
-            print(f"{build.name}: bench/step {alone:.1f}, bamtrain {own:.1f}", flush=True)
-            return [own, alone]
-
-        rows = by_build(bench, "bamtrain beside bench/step", work, bench.runs)
-    return (f"GPT-2 124M, bf16, B 4, T 256: the program itself (one lane of one micro-batch, a "
-            f"generated shard; the median of its {steps - 1} steps after the first, from "
-            "metrics.jsonl) beside bench/step, which repeats a step by hand without the loader, in "
-            "turn.\n\n" + table(["commit", "bamtrain, tokens/s", "bench/step, tokens/s",
-                                 "bamtrain over bench/step"], rows) + bench.take_notes())
-

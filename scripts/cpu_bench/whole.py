@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import time
 
-from cpu_bench.programs import ROOT, Failed, capture
+from cpu_bench.programs import Failed, call, capture
 from cpu_bench.runs import command, folder_for, on_shard, run_in, step_speed, train, write_shard
 from cpu_bench.tables import cell, number, ratios, table
 
@@ -25,10 +25,11 @@ def start(bench):
         for run in range(bench.runs):
             words = command(QUICKSTART, [f"out_dir={folder}/out{run}",
                                          *on_shard(shards)])
-            bench.record.add("build", words, {})
+            bench.record.add("build", [f"BUILD/{words[0]}", *words[1:]], {})
             began = time.perf_counter()
-            process = subprocess.Popen([bench.now.folder / words[0], *words[1:]], cwd=ROOT, text=True,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            process = subprocess.Popen([bench.now.folder / words[0], *words[1:]],
+                                       cwd=bench.now.source, text=True, stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT)
             lines = []
             for line in process.stdout:
                 lines.append(line)
@@ -103,7 +104,7 @@ def two_processes(bench, folder, title, what, lanes_, tokens):
     predicted = tokens / (tokens / middle + memory.seconds(UPDATE + NORM + ALL_REDUCE - JOIN))
     rows = [["one process, two threads", cell(one), ""],
             ["two processes, one thread each", cell(two), number(predicted)],
-            ["two over one (target 0.9), pairs", ratios(two, one), f"{predicted / middle:.3f}"]]
+            ["two over one (target 0.9), pairs", ratios(two, one, 0.9), f"{predicted / middle:.3f}"]]
     header = ["run", "tokens/s", "predicted"]
     if bench.before:
         header[1:2] = [bench.before_title(), "now"]
@@ -150,6 +151,9 @@ def tokenizer(bench):
     model, text = bench.args.tokenizer, bench.args.text
     if not model or not text:
         raise Failed("section tokenizer needs --tokenizer and --text")
+    for path in (model, text):
+        if not path.is_file():
+            raise Failed(f"{path}: expected a file, found none")
     model, text = model.resolve(), text.resolve()
     bench.record.names.update({model: model.name, text: text.name})
     size = text.stat().st_size / 1e6
@@ -167,7 +171,7 @@ def tokenizer(bench):
             words = ["taskset", "-c", "0", "spm_encode", f"--model={model}", "--output_format=id",
                      f"--output={folder}/ids", str(text)]
             bench.record.add("", words, {})
-            subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            call(words)
 
         def bamdata(build, threads):
             return rate(lambda: build.run(
@@ -187,7 +191,7 @@ def tokenizer(bench):
     for build in bench.builds():
         one, two = ([x[i] for x in found[build.name]] for i in (0, 1))
         # A failed build has no pairs, and so only dashes.
-        columns.append([cell(one), cell(two), ratios(one, peer), ratios(two, one)])
+        columns.append([cell(one), cell(two), ratios(one, peer, 1), ratios(two, one, 1.8)])
     rows = [["spm_encode, one core"] + ([""] if bench.before else []) + [cell(peer)]]
     for i, name in enumerate(("bamdata tokenize, one thread on one core",
                               "bamdata tokenize, two threads on two cores",

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <bit>
 #include <bitset>
 #include <cstring>
 #include <optional>
@@ -202,16 +204,16 @@ class Tokenizer::SafeCuts {
   size_t lead_ids_ = 0;
 };
 
-/// One cache line. The key is the stretch, padded with zeros, its length in the last byte.
-struct alignas(64) Tokenizer::Cache::Slot {
+/// One cache line, a seqlock (Boehm 2012): the first word changes before and after the others do.
+/// It holds a version with a bit that says "being written", the number of ids and the first of
+/// them; then come the other ids and the key: the stretch, padded with zeros, its length in the
+/// last byte.
+class alignas(64) Tokenizer::Cache::Slot {
+ public:
   static constexpr size_t kTextBytes = 23;
   static constexpr size_t kIds = 9;
   using Key = std::array<uint64_t, 3>;
   static_assert(sizeof(Key) == kTextBytes + 1);
-
-  Key key{};
-  int32_t count = 0;
-  std::array<int32_t, kIds> ids{};
 
   static Key key_of(std::string_view text) {
     char bytes[kTextBytes + 1] = {};
@@ -221,11 +223,67 @@ struct alignas(64) Tokenizer::Cache::Slot {
     std::memcpy(k.data(), bytes, sizeof k);
     return k;
   }
+
+  /// Appends the ids of `key`; false where the slot holds another, or is being written.
+  bool read(const Key& key, std::vector<int32_t>* ids) const {
+    const uint64_t first = words_[0].load(std::memory_order_acquire);
+    if ((first & kBusy) != 0) return false;
+    for (size_t k = 0; k < key.size(); ++k) {
+      if (words_[kKey + k].load(std::memory_order_relaxed) != key[k]) return false;
+    }
+    std::array<uint64_t, kKey> found = {first};
+    for (size_t w = 1; w < kKey; ++w) found[w] = words_[w].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (words_[0].load(std::memory_order_relaxed) != first) return false;
+    const size_t count = first & kCount;
+    for (size_t i = 0; i < count; ++i) {
+      // Two to a word, the first of all in the upper half of the first word.
+      const size_t half = i + 1;
+      ids->push_back(static_cast<int32_t>(found[half / 2] >> (half % 2 * 32)));
+    }
+    return true;
+  }
+
+  void write(const Key& key, const int* ids, size_t count) {
+    uint64_t first = words_[0].load(std::memory_order_relaxed);
+    if ((first & kBusy) != 0 ||
+        !words_[0].compare_exchange_strong(first, first | kBusy, std::memory_order_relaxed)) {
+      return;
+    }
+    std::atomic_thread_fence(std::memory_order_release);
+    std::array<uint64_t, kKey> now = {};
+    for (size_t i = 0; i < count; ++i) {
+      const size_t half = i + 1;
+      now[half / 2] |= uint64_t{static_cast<uint32_t>(ids[i])} << (half % 2 * 32);
+    }
+    for (size_t w = 1; w < kKey; ++w) words_[w].store(now[w], std::memory_order_relaxed);
+    for (size_t k = 0; k < key.size(); ++k) {
+      words_[kKey + k].store(key[k], std::memory_order_relaxed);
+    }
+    const uint64_t version = (first + kVersion) & kVersions;
+    words_[0].store(now[0] | version | count, std::memory_order_release);
+  }
+
+ private:
+  static constexpr uint64_t kCount = 15, kBusy = 16, kVersion = 32;
+  static constexpr uint64_t kVersions = 0xFFFFFFE0u;
+  static constexpr size_t kKey = 5;  // words before the key
+
+  std::array<std::atomic<uint64_t>, 8> words_ = {};
 };
 
-Tokenizer::Cache::Cache() : slots_(size_t{1} << 17) {}
-Tokenizer::Cache::Cache(Cache&&) noexcept = default;
+Tokenizer::Cache::Cache(size_t slots) : size_(slots), slots_(new Slot[slots]) {
+  static_assert(sizeof(Slot) == 64);
+  require(std::has_single_bit(slots), "a number of slots that is a power of two");
+}
 Tokenizer::Cache::~Cache() = default;
+
+Tokenizer::Cache::Slot& Tokenizer::Cache::slot_of(const Slot::Key& key) const {
+  uint64_t h = (key[0] ^ 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
+  h = (h ^ h >> 32 ^ key[1]) * 0x94D049BB133111EBu;
+  h = (h ^ h >> 29 ^ key[2]) * 0xD6E8FEB86659FD93u;
+  return slots_[(h >> 32) & (size_ - 1)];
+}
 
 Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
 Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
@@ -291,14 +349,8 @@ void Tokenizer::encode_stretch(std::string_view text, Cache* cache,
   Cache::Slot::Key key{};
   if (cache && text.size() <= Cache::Slot::kTextBytes) {
     key = Cache::Slot::key_of(text);
-    uint64_t h = (key[0] ^ 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
-    h = (h ^ h >> 32 ^ key[1]) * 0x94D049BB133111EBu;
-    h = (h ^ h >> 29 ^ key[2]) * 0xD6E8FEB86659FD93u;
-    slot = &cache->slots_[(h >> 32) & (cache->slots_.size() - 1)];
-    if (slot->key == key) {
-      ids->insert(ids->end(), slot->ids.begin(), slot->ids.begin() + slot->count);
-      return;
-    }
+    slot = &cache->slot_of(key);
+    if (slot->read(key, ids)) return;
   }
   std::string led(1, SafeCuts::kLead);
   led.append(text);
@@ -311,11 +363,7 @@ void Tokenizer::encode_stretch(std::string_view text, Cache* cache,
   const auto begin = found.begin() + static_cast<std::ptrdiff_t>(cuts_->lead_ids());
   ids->insert(ids->end(), begin, found.end());
   const size_t count = found.size() - cuts_->lead_ids();
-  if (slot && count <= Cache::Slot::kIds) {
-    slot->key = key;
-    slot->count = static_cast<int32_t>(count);
-    std::copy(begin, found.end(), slot->ids.begin());
-  }
+  if (slot && count <= Cache::Slot::kIds) slot->write(key, &*begin, count);
 }
 
 void Tokenizer::encode_whole(std::string_view text, std::vector<int32_t>* ids) const {

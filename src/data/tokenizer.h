@@ -2,6 +2,7 @@
 // Text to token ids and back: a SentencePiece model, and the piecewise encoding that makes it fast
 // and its memory independent of the length of the text.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ class Tokenizer {
  public:
   static constexpr size_t kLongestStretch = size_t{1} << 20;  // bytes
 
-  /// Remembers the ids of stretches of text seen before. Not for sharing: one for each thread.
+  /// Remembers the ids of stretches of text seen before, for any number of threads at once.
   class Cache;
 
   /// Reads the model file at `path`. Error (io) where it cannot be read, Error (data) where it is
@@ -75,17 +76,23 @@ class Tokenizer {
   int32_t bos_ = -1, eos_ = -1;
 };
 
-/// A direct-mapped table of fixed size: a later stretch takes the place of an earlier one.
+/// A direct-mapped table of fixed size: a later stretch takes the place of an earlier one. Threads
+/// never wait: who meets a slot that is being written does without it.
 class Tokenizer::Cache {
  public:
-  Cache();
-  Cache(Cache&&) noexcept;
+  /// `slots`, a power of two, of 64 bytes each.
+  explicit Cache(size_t slots = size_t{1} << 17);
   ~Cache();
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
 
  private:
   friend class Tokenizer;
-  struct Slot;
-  std::vector<Slot> slots_;
+  class Slot;
+  Slot& slot_of(const std::array<uint64_t, 3>& key) const;
+
+  size_t size_;
+  std::unique_ptr<Slot[]> slots_;
 };
 
 }  // namespace bamtrain

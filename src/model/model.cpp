@@ -60,9 +60,6 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   const int64_t H = config_.heads, Q = H * config_.head_dim(), V = config_.vocab;
   max_B_ = B;
   max_T_ = T;
-  host_first_key_.resize(static_cast<size_t>(N));
-  host_positions_.resize(static_cast<size_t>(N));
-  host_losses_.resize(static_cast<size_t>(N) * size_of(P));
   const int64_t logit_bytes = backend_.memory().on_host() ? kHostLogitBytes : kDeviceLogitBytes;
   chunk_ = std::min(N, std::max(kSmallestChunk, logit_bytes / (4 * V) / 64 * 64));
 
@@ -150,6 +147,14 @@ LayerActivations Model::layer(int64_t l) const {
 
 int64_t Model::logits_stride() const {
   return ceil_div(config_.vocab, kLogitAlignment) * kLogitAlignment;
+}
+
+void Model::set_masters(Tensor masters) {
+  masters_ = masters;
+  const auto N = static_cast<size_t>(max_B_ * max_T_);
+  host_first_key_.resize(N);
+  host_positions_.resize(N);
+  host_losses_.resize(N * size_of(backend_.parameter_dtype()));
 }
 
 void Model::refresh() {

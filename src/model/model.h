@@ -63,7 +63,8 @@ class Model {
 
   /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
   /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
-  void set_masters(Tensor masters) { masters_ = masters; }
+  /// REQUIRES: planned and committed.
+  void set_masters(Tensor masters);
   void refresh();
   /// The copy of the masters that products read, (elements) A; empty where A is P. Who changes both
   /// calls refresh_mechanisms() in place of refresh().

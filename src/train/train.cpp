@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 
 #include "core/checked.h"
+#include "core/element.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
 #include "train/folder_lock.h"
@@ -205,12 +207,19 @@ bool stop_requested(Communicator& comm, const std::string& out_dir) {
 
 }  // namespace
 
+double attention_flops_per_token(const ModelConfig& c, int64_t T) {
+  const int64_t window = c.attention.window > 0 ? std::min(c.attention.window, T) : T;
+  // Row i sees min(i + 1, window) keys.
+  const double pairs = static_cast<double>(window) *
+                       (static_cast<double>(T - window) + static_cast<double>(window + 1) / 2);
+  return 12.0 * static_cast<double>(c.layers * c.heads * c.head_dim()) * pairs /
+         static_cast<double>(T);
+}
+
 double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int64_t T) {
   double matrices = static_cast<double>(layout.count({G::matrix}));
   if (c.tied) matrices += static_cast<double>(c.vocab * c.width);
-  const double attention =
-      6.0 * static_cast<double>(c.layers * c.heads * c.head_dim()) * static_cast<double>(T + 1);
-  return 6 * matrices + attention;
+  return 6 * matrices + attention_flops_per_token(c, T);
 }
 
 double measure_matrix_rate(Backend& backend, Dtype activations) {
@@ -223,6 +232,15 @@ double measure_matrix_rate(Backend& backend, Dtype activations) {
   arena.add("w", &w, activations, {size, size});
   arena.add("y", &y, activations, {size, size});
   arena.commit(backend.memory());
+  // Untouched memory would be one page of zeros, read over and over.
+  for (const Tensor& t : {x, w}) {
+    HostCopy host(backend, t, HostCopy::Contents::undefined);
+    for (int64_t c = 0; c < size; ++c) put(host.tensor(), c, static_cast<double>(c % 13 - 6));
+    char* const rows = static_cast<char*>(host.tensor().data);
+    const auto row = static_cast<size_t>(size) * size_of(activations);
+    for (int64_t r = 1; r < size; ++r) std::memcpy(rows + static_cast<size_t>(r) * row, rows, row);
+    host.upload();
+  }
   double best = 0;
   for (int run = 0; run < 5; ++run) {
     const auto start = std::chrono::steady_clock::now();

@@ -26,8 +26,12 @@ struct TrainResult {
   std::string checkpoint;    // the last one's folder
 };
 
-/// Floating-point operations per trained token: 6 per matrix parameter (2 forward, 4 backward; the
-/// embedding is looked up, the head multiplied) and 6 L H D (T + 1) for causal attention.
+/// Floating-point operations of attention per trained token: six products of 2 D for each pair of a
+/// query and a key that it sees, in every head and layer. Keys past the window are not counted;
+/// those of other documents are, whose lengths are the data's.
+double attention_flops_per_token(const ModelConfig& config, int64_t T);
+/// Those, and 6 per matrix parameter (2 forward, 4 backward; the embedding is looked up, the head
+/// multiplied).
 double flops_per_token(const ModelConfig& config, const ParameterLayout& layout, int64_t T);
 
 /// FLOP/s of matrix products on this backend and dtype, measured in some hundredths of a second.

@@ -266,26 +266,30 @@ TEST_CASE("a cache that was filled by much other text gives the same ids") {
   }
 }
 
-TEST_CASE("two threads share a tokenizer and get the ids of one") {
+TEST_CASE("threads share a tokenizer and a cache of few slots, and get the ids of one") {
   const TemporaryFolder folder;
   const std::string path = folder.file("t.model");
   write_bytes(path, trained_model(llama_settings()));
   const Tokenizer tokenizer = Tokenizer::open(path);
   std::vector<std::vector<int32_t>> expected;
   for (const std::string& s : sample_sentences()) expected.push_back(tokenizer.encode(s));
-  std::vector<std::vector<std::vector<int32_t>>> found(2);
-  std::vector<std::thread> threads;
-  for (auto& mine : found) {
-    threads.emplace_back([&] {
-      Tokenizer::Cache cache;
-      for (const std::string& s : sample_sentences()) {
-        mine.push_back(encode_cached(tokenizer, s, &cache));
-      }
-    });
+  // With one slot and with eight, every stretch drives out another's, mostly in mid-reading.
+  for (const size_t slots : {1, 8, 4096}) {
+    Tokenizer::Cache cache(slots);
+    std::vector<int64_t> wrong(4, 0);
+    std::vector<std::thread> threads;
+    for (int64_t& mine : wrong) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < 10; ++round) {
+          for (size_t i = 0; i < expected.size(); ++i) {
+            mine += encode_cached(tokenizer, sample_sentences()[i], &cache) != expected[i];
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == std::vector<int64_t>(4, 0));
   }
-  for (std::thread& thread : threads) thread.join();
-  CHECK(found[0] == expected);
-  CHECK(found[1] == expected);
 }
 
 TEST_CASE("Mistral's tokenizer has its known vocabulary, BOS, EOS and hash, unlike Mixtral's") {

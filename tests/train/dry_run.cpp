@@ -7,6 +7,7 @@
 
 #include "catch.h"
 #include "train/support.h"
+#include "train/train.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
@@ -28,6 +29,25 @@ Outcome dry_run(const std::string& config) {
 }
 
 }  // namespace
+
+TEST_CASE("attention's operations are six products for every pair of a query and a visible key") {
+  ModelConfig c;
+  c.layers = 3;
+  c.width = 40;
+  c.heads = 5;
+  for (int64_t T : {1, 2, 7, 64}) {
+    for (int64_t window : {0, 1, 3, 64, 100}) {
+      INFO("T " << T << ", window " << window);
+      c.attention.window = window;
+      int64_t pairs = 0;
+      for (int64_t i = 0; i < T; ++i) {
+        for (int64_t j = 0; j <= i; ++j) pairs += window == 0 || i - j < window;
+      }
+      const double flops = 6.0 * 2 * 3 * 40 * static_cast<double>(pairs);
+      CHECK(attention_flops_per_token(c, T) == Approx(flops / static_cast<double>(T)));
+    }
+  }
+}
 
 TEST_CASE("--dry-run counts parameters, tokens and FLOPs as one does by hand, and makes nothing") {
   const Workplace w;
