@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "core/checked.h"
 #include "core/element.h"
 #include "core/rng.h"
 #include "dist/backends.h"
@@ -89,6 +90,22 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
 
 namespace {
 
+/// Tokens of a shard for steps of so many: two steps', of which the second is fetched while the
+/// first is computed, but no more than 4 million or a sequence; the loader then reads them again.
+int64_t shard_tokens(int64_t T, int64_t tokens_per_step) {
+  constexpr int64_t kMost = int64_t{1} << 22;
+  const int64_t tokens = std::max(T, std::min(2 * std::min(tokens_per_step, kMost), kMost)) + 1;
+  if (tokens > INT32_MAX) {
+    throw Error(ExitCode::usage, "--length", "less than 2^31 tokens", std::to_string(T),
+                "lower it");
+  }
+  return tokens;
+}
+
+int64_t step_tokens(int64_t B, int64_t T, int64_t micro_batches) {
+  return checked_mul(checked_mul(B, T, "--batch"), micro_batches, "--batch");
+}
+
 /// A shard of random tokens in a folder of its own, which lasts as long as this.
 class RandomShard {
  public:
@@ -133,7 +150,7 @@ TrainRun random_run(RunConfig config, int64_t B, int64_t T, int64_t micro_batche
   config.data.sequence_length = T;
   if (!config.data.document_start) config.data.document_start = 0;
   config.train.micro_batch = B;
-  config.train.tokens_per_step = B * T * micro_batches;
+  config.train.tokens_per_step = step_tokens(B, T, micro_batches);
   config.train.lanes = 1;
   TrainRun run;
   run.config = std::move(config);
@@ -150,8 +167,7 @@ struct StepWorkload::State {
   int64_t steps = 0;
 
   State(RunConfig config, Backend& backend, int64_t B, int64_t T, int64_t micro_batches)
-      // Windows of T + 1 tokens for two steps: the next are fetched while one is computed.
-      : shard(config.model.vocab, 2 * B * T * micro_batches + 1),
+      : shard(config.model.vocab, shard_tokens(T, step_tokens(B, T, micro_batches))),
         run(random_run(std::move(config), B, T, micro_batches, shard.path())),
         trainer(run, backend, 0, 1) {}
 };
