@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 #include "core/error.h"
@@ -29,6 +30,18 @@ namespace {
               "report this bug");
 }
 
+/// `failure`, and below it what other ranks say, where there is anything.
+std::exception_ptr with_others(const std::exception_ptr& failure, const std::string& different) {
+  if (different.empty()) return failure;
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    return std::make_exception_ptr(e.with(different));
+  } catch (const std::exception& e) {
+    return std::make_exception_ptr(std::runtime_error(e.what() + ("\n" + different)));
+  }
+}
+
 }  // namespace
 
 void fail_together(Communicator& comm, const std::exception_ptr& failure) {
@@ -37,22 +50,33 @@ void fail_together(Communicator& comm, const std::exception_ptr& failure) {
 
 void together(Communicator& comm, const std::function<void()>& f) {
   std::exception_ptr failure;
-  std::string text;  // empty: no failure
+  std::string text;
   try {
     f();
   } catch (const std::exception& e) {
     failure = std::current_exception();
-    text = std::string("failure: ") + e.what();
+    text = e.what();
   }
-  std::string first = text;
-  auto length = static_cast<int64_t>(first.size());
-  comm.broadcast(&length, sizeof length, 0);
-  first.resize(static_cast<size_t>(length));
-  comm.broadcast(first.data(), length, 0);
-  const bool alike = !comm.any(text != first);
-  if (alike && !failure) return;
-  if (alike) fail_together(comm, failure);
-  end_run(comm, failure);
+  if (!comm.any(failure != nullptr)) return;
+  int first = -1;         // of the ranks that failed
+  std::string of_first;   // what it says
+  std::string different;  // what others say
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    int64_t length = rank != comm.rank() || !failure ? -1 : static_cast<int64_t>(text.size());
+    comm.broadcast(&length, sizeof length, rank);
+    if (length < 0) continue;
+    std::string theirs = text;
+    theirs.resize(static_cast<size_t>(length));
+    comm.broadcast(theirs.data(), length, rank);
+    if (first < 0) {
+      first = rank;
+      of_first = theirs;
+    } else if (theirs != of_first) {
+      different +=
+          (different.empty() ? "" : "\n") + ("rank " + std::to_string(rank) + ": " + theirs);
+    }
+  }
+  end_run(comm, comm.rank() == first ? with_others(failure, different) : nullptr);
 }
 
 void on_first_rank(Communicator& comm, const std::function<void()>& f) {

@@ -16,9 +16,10 @@ namespace bamtrain {
 /// wait for its abort(). REQUIRES: all ranks call it.
 [[noreturn]] void fail_together(Communicator& comm, const std::exception_ptr& failure);
 
-/// Runs `f` on every rank. Where it fails with the same text on all of them, rank 0 throws and the
-/// others wait for its abort(); otherwise every rank on which it fails throws, and the others wait.
-/// REQUIRES: `f` does not communicate.
+/// Runs `f` on every rank. Where it fails, the first rank on which it does throws its failure, with
+/// what other ranks say differently below it ("rank 2: ..."), and the others wait for its abort().
+/// One rank alone ends the run: of several that abort at once, launchers have returned the code of
+/// one that they killed. REQUIRES: `f` does not communicate.
 void together(Communicator& comm, const std::function<void()>& f);
 
 /// Runs `f` on rank 0; the others wait for its end, and for abort() where it fails.
