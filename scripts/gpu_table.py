@@ -43,10 +43,12 @@ def attention(lines, limit):
         flops = found[D, T, "own", "none"]["both_flops"] if none else None
         rows.append([D, T, *(f"{x:.3f}" if x else "-" for x in (none, table, scale)),
                      f"{100 * flops / limit:.0f} %" if flops and limit else "-",
-                     ratio(none, scale), ratio(ms("flash", "none"), none),
+                     ratio(none, table), ratio(none, scale),
+                     *(ratio(ms("flash", "none"), own) for own in (none, table, scale)),
                      ratio(ms(FLEX, "table"), table)])
     header = ["D", "T", "none, ms", "table, ms", "table and scale, ms", "none, of the product's rate",
-              "none over table and scale", "PyTorch flash over ours, none",
+              "none over table", "none over table and scale", "PyTorch flash over ours, none",
+              "PyTorch flash over ours, table", "PyTorch flash over ours, table and scale",
               "PyTorch flex over ours, table"]
     return header, rows
 

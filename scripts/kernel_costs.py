@@ -180,9 +180,7 @@ def operations(s):
         op("gradients to zero", s.lanes, [(4 * n, "cudaMemset")]),
         op("sum of two lanes", s.lanes - 1, [(12 * n, "both read, one written")]),
         op("squared norm", 1, [(4 * n, "gradients")]),
-        op("optimizer", 1, [(28 * n, "w, m, v, g; w, m, v")]),
-        op("weights to bf16", 1, [(2 * n, "the bf16 copy")],
-           [(4 * n, "masters, which the optimizer had in registers")]),
+        op("optimizer", 1, [(30 * n, "w, m, v, g; w, m, v and the bf16 copy")]),
     ]
     O = 3 * s.C
     rows = 32 * max(2, math.ceil(s.N / (32 * max(16, 1536 // math.ceil(O / 256)))))  # of a piece
@@ -304,8 +302,6 @@ def findings(s, ops, resident, shared):
         and the loss.""",
         f"""Norm, last: dsum is set to zero for a kernel that adds to it. A form that writes saves
         {saved(total(o["norm, backward, last"].more[:1]), s.micro)}.""",
-        f"""Weights to bf16: `optimizer_step` can write the copy; the backend passes null and reads
-        all masters again: {extra("weights to bf16")}.""",
         f"""Scale: formed again before each backward pass: {extra("scale, forward")}. Its backward
         pass takes a logarithm in fp64 a row and head, {s.H} a row where one would do.""",
         f"""Bias, not in this configuration: a pass of its own over y ({4 * s.N * 3 * s.C / 1e6:.0f}

@@ -11,8 +11,8 @@ namespace bamtrain {
 /// The processes of a run, to one of them.
 struct Peers {
   int rank = 0, size = 1;
-  /// Copies `bytes` bytes of rank 0 to all others. Collective.
-  std::function<void(void* data, int64_t bytes)> broadcast;
+  /// Copies `bytes` bytes of rank `root` to all others. Collective.
+  std::function<void(void* data, int64_t bytes, int root)> broadcast;
   /// Runs `f`, which waits for nobody; where it fails for some, none goes on. Collective.
   std::function<void(const std::function<void()>& f)> together;
 };

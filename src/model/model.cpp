@@ -94,7 +94,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                         .backward = training,
                         .F = F,
                         .hidden = hidden_width(),
-                        .V = V,
+                        .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
                         .activations = A});
 }
 

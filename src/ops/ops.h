@@ -31,7 +31,7 @@ struct WorkspaceShape {
   bool backward = true;
   int64_t F = 0;       // width of the mlp's activation
   int64_t hidden = 0;  // columns of its input: F, or 2 F where it is gated
-  int64_t V = 0;       // rows of an embedding
+  int64_t V = 0;       // rows of an embedding, the longer of the tables of tokens and positions
   Dtype activations = Dtype::f32;
 };
 
@@ -185,9 +185,9 @@ class Backend {
 
   // --- optimizer --------------------------------------------------------------------------------
 
-  /// weights, m, v (n) P updated from gradients (n) P; rounded (n) A, which may be empty, = the new
-  /// weights. (RAdam: Liu et al. 2020 with decoupled
-  /// decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
+  /// weights, m, v (n) P updated from gradients (n) P; rounded (n) A or P, which may be empty, =
+  /// the new weights. (RAdam: Liu et al. 2020 with decoupled decay, rectified where rho_t > 5;
+  /// AdamW: Loshchilov and Hutter 2019.)
   virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                               const OptimizerStep& s) = 0;
 };

@@ -314,22 +314,23 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
 
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const RunConfig& c = run.config;
+  const Dtype A = activation_dtype(c.train.precision);
   std::optional<Trainer> made;
+  double rate = 0;
   together(comm, [&] {
     made.emplace(run, backend, comm.rank(), comm.size());
+    // Every process computes; the rate of all is the share that the progress line compares with.
+    rate = measure_matrix_rate(backend, A) * comm.size();
     made->commit();
   });
   Trainer& trainer = *made;
   trainer.connect(comm);
   const bool first_rank = comm.rank() == 0;
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
-  const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 1, 0, 0, !first_rank);
   const Beginning beginning = restore(run, comm, trainer, notes);
   const int64_t resumed = beginning.step;
-  // Every process computes; the rate of all is the share that the progress line compares with.
-  const double rate = measure_matrix_rate(backend, A) * comm.size();
   TrainResult result;
   result.step = resumed;
   result.checkpoint = c.out_dir + "/" + checkpoint_name(resumed);

@@ -35,6 +35,7 @@ double attention_flops_per_token(const ModelConfig& config, int64_t T);
 double flops_per_token(const ModelConfig& config, const ParameterLayout& layout, int64_t T);
 
 /// FLOP/s of matrix products on this backend and dtype, measured in some hundredths of a second.
+/// Takes up to 768 MiB of a device meanwhile: to be called before a run's own memory is taken.
 double measure_matrix_rate(Backend& backend, Dtype activations);
 
 /// Prints what --dry-run promises: parameters, tokens per step, FLOPs per token, memory, time.

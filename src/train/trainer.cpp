@@ -97,9 +97,10 @@ void Trainer::commit() {
 
 void Trainer::connect(Communicator& comm) {
   if (processes_ == 1) return;
-  link_ = backend_.connect({rank_, processes_,
-                            [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); },
-                            [&comm](const std::function<void()>& f) { together(comm, f); }});
+  link_ = backend_.connect(
+      {rank_, processes_,
+       [&comm](void* data, int64_t bytes, int root) { comm.broadcast(data, bytes, root); },
+       [&comm](const std::function<void()>& f) { together(comm, f); }});
 }
 
 void Trainer::refresh() { rounded_ ? model_.refresh_mechanisms() : model_.refresh(); }

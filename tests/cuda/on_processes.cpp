@@ -24,7 +24,7 @@ namespace {
 
 Peers peers_of(Communicator& comm) {
   return {comm.rank(), comm.size(),
-          [&comm](void* data, int64_t bytes) { comm.broadcast(data, bytes, 0); },
+          [&comm](void* data, int64_t bytes, int root) { comm.broadcast(data, bytes, root); },
           [&comm](const std::function<void()>& f) { together(comm, f); }};
 }
 

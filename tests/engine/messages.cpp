@@ -28,7 +28,7 @@ Messages::Messages(const Peers& peers, device::Stream) : state_(std::make_unique
   for (auto& slot : state_->requests) slot[0] = slot[1] = MPI_REQUEST_NULL;
   peers.together([] {});
   int number = peers.rank == 0 ? 42 : 0;  // as NCCL's identity travels
-  peers.broadcast(&number, sizeof number);
+  peers.broadcast(&number, sizeof number, 0);
   require(number == 42, "what rank 0 broadcasts");
 }
 Messages::~Messages() = default;

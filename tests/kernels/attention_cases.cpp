@@ -12,7 +12,9 @@ const std::vector<AttentionCase> kAttentionCases = {{1, 1, 2, 1},
                                                     {2, 64, 2, 2},
                                                     {2, 130, 4, 2, true},
                                                     {1, 200, 2, 1, false, 70},
-                                                    {1, 161, 3, 1, true, 33}};
+                                                    {1, 161, 3, 1, true, 33},
+                                                    {1, 129, 1, 1, false, 1},
+                                                    {1, 257, 2, 2, true}};
 
 std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   std::ostringstream text;

@@ -79,7 +79,8 @@ Results attention_on_engine(Kernels kernels, const AttentionCase& c, int D,
 /// the truth is.
 double relative_error(const Doubles& found, const Doubles& truth);
 
-/// Ragged ends, one row, packed documents, windows, grouped heads, longer than a tile.
+/// Ragged ends, one row, packed documents, windows, one key a row, grouped heads, longer than a
+/// tile and than two.
 extern const std::vector<AttentionCase> kAttentionCases;
 
 std::string text_of(const AttentionCase& c, int D, const AttentionForm& form);

@@ -97,5 +97,29 @@ TEST_CASE("a backward pass past the limit is named") {
   }
 }
 
+TEST_CASE("weights and moments keep the limit of fp32 where the step rounds the weights to bf16") {
+  constexpr int64_t n = 100;
+  Machine machine(Dtype::bf16, {make_check_backend(make_cpu_backend(), make_reference_backend(),
+                                                   {.f32 = 1e-12, .bf16 = 0.02}),
+                                &heap_memory()});
+  const Memory w = machine.memory(random_values(Role::parameter, {n}, "w"));
+  const Memory g = machine.memory(random_values(Role::parameter, {n}, "g"));
+  const Memory m = machine.zeros(Role::parameter, {n}), v = machine.zeros(Role::parameter, {n});
+  const Memory rounded = machine.unwritten(Role::activation, {n});
+  OptimizerStep s;
+  s.lr = 0.01;
+  s.beta1 = 0.9;
+  s.beta2 = 0.95;
+  s.eps = 1e-8;
+  try {
+    machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(), rounded.tensor(),
+                                     g.tensor(), s);
+    FAIL("no error");
+  } catch (const Error& e) {
+    INFO(e.what());
+    CHECK(std::string(e.what()).find("optimizer_step: weights") == 0);
+  }
+}
+
 }  // namespace
 }  // namespace bamtrain::testing

@@ -320,7 +320,7 @@ class CheckBackend final : public Backend {
       if (t.dtype == Dtype::f32 || t.dtype == Dtype::bf16) o.trusted.dtype = P;
       o.bytes.resize(static_cast<size_t>(extent(t)) * size_of(o.trusted.dtype));
       o.trusted.data = o.bytes.data();
-      half_precision_ |= t.dtype == Dtype::bf16;
+      half_precision_ |= t.dtype == Dtype::bf16 && use != Use::written;
       if (use == Use::written) {
         for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, std::nan("")); });
       } else {
@@ -361,7 +361,8 @@ class CheckBackend final : public Backend {
         size += y * y;
         largest = std::max(largest, std::abs(y));
       });
-      const double limit = half_precision_ ? owner_.limits_.bf16 : owner_.limits_.f32;
+      const bool rounded = half_precision_ || o.tested.dtype == Dtype::bf16;
+      const double limit = rounded ? owner_.limits_.bf16 : owner_.limits_.f32;
       // Sums that cancel are small beside their terms: an absolute floor for what is tiny.
       constexpr double kFloor = 1e-30;
       if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor &&
@@ -375,7 +376,7 @@ class CheckBackend final : public Backend {
     CheckBackend& owner_;
     const char* operation_;
     std::deque<Operand> operands_;  // addresses stay
-    bool half_precision_ = false;
+    bool half_precision_ = false;   // of what goes in, and so of all that comes out
   };
 
   std::unique_ptr<Backend> tested_, trusted_;

@@ -334,7 +334,6 @@ class CpuBackend final : public HostBackend {
     const auto g_scale = static_cast<float>(s.gradient_scale);
     float *all_w = weights.ptr<float>(), *all_m = m.ptr<float>(), *all_v = v.ptr<float>();
     const float* all_g = gradients.ptr<float>();
-    bf16* all_rounded = rounded ? rounded.ptr<bf16>() : nullptr;
     const bool adaptive = f.adaptive;
     // By value and without aliases: a store to a float could otherwise change every other operand,
     // and the loop would not be vectorised.
@@ -353,8 +352,11 @@ class CpuBackend final : public HostBackend {
         pm[i] = first;
         pv[i] = second;
       }
+      if (!rounded) return;
       // The range is still in the cache.
-      if (all_rounded) convert_range(all_rounded + begin, pw + begin, end - begin);
+      dispatch_activation(rounded.dtype, [&]<class A>() {
+        convert_range(rounded.ptr<A>() + begin, pw + begin, end - begin);
+      });
     });
   }
 

@@ -63,7 +63,10 @@ int as_int(int64_t n) {
 /// Device memory of one process. Failures are the runtime's.
 class DeviceMemory final : public MemorySource {
  public:
-  void* allocate(int64_t bytes) override { return cuda::allocate(bytes); }
+  void* allocate(int64_t bytes) override {
+    check_fits(bytes);
+    return cuda::allocate(bytes);
+  }
   void release(void* memory, int64_t) override { cuda::release(memory); }
   void check_fits(int64_t bytes) const override {
     const int64_t most = cuda::free_memory() - kBeside;
@@ -476,7 +479,8 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
-  require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab", "at most 262,144", w.V);
+  require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
+                  "at most 262,144 tokens, and positions of a learned table,", w.V);
   // Blocks of attention count sequences and heads in dimensions that end there.
   constexpr int64_t kMaxBlocks = 65535;
   require_on_cuda(w.B <= kMaxBlocks, "train.micro_batch", "at most 65,535 sequences", w.B);

@@ -4,8 +4,10 @@
 #include <nccl.h>
 
 #include <array>
+#include <cstring>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "ops/cuda/library.h"
@@ -68,6 +70,51 @@ void check(cudaError_t error, const char* what) {
               "an error of a kernel shows at a later call: run with CUDA_LAUNCH_BLOCKING=1");
 }
 
+/// Messages that NCCL queues together. An error between its calls must not leave them open: nothing
+/// else, not even the end of the connection, may come in between.
+class Group {
+ public:
+  Group() { check(library().group_start(), "a group of messages"); }
+  ~Group() {
+    if (open_) (void)library().group_end();
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  void end() {
+    open_ = false;
+    check(library().group_end(), "a group of messages");
+  }
+
+ private:
+  bool open_ = true;
+};
+
+/// Error where two processes have taken the same GPU: NCCL would refuse them with less to say.
+void check_own_devices(const Peers& peers) {
+  int device = 0;
+  cudaDeviceProp own = {};
+  check(cudaGetDevice(&device), "the device");
+  check(cudaGetDeviceProperties(&own, device), "the properties of the device");
+  std::vector<cudaUUID_t> all(static_cast<size_t>(peers.size));
+  int first = -1, second = -1;
+  for (int rank = 0; rank < peers.size; ++rank) {
+    cudaUUID_t& theirs = all[static_cast<size_t>(rank)];
+    theirs = own.uuid;
+    peers.broadcast(&theirs, sizeof theirs, rank);
+    for (int other = 0; other < rank && first < 0; ++other) {
+      if (std::memcmp(&all[static_cast<size_t>(other)], &theirs, sizeof theirs) != 0) continue;
+      first = other;
+      second = rank;
+    }
+  }
+  peers.together([&] {
+    if (first < 0) return;
+    throw Error(ExitCode::distributed, "CUDA", "a GPU of its own for each process",
+                "one GPU for ranks " + std::to_string(first) + " and " + std::to_string(second),
+                "start no more processes on a node than it has GPUs, and see CUDA_VISIBLE_DEVICES");
+  });
+}
+
 }  // namespace
 
 struct Messages::State {
@@ -78,9 +125,10 @@ struct Messages::State {
 
   State(const Peers& peers, Stream stream) : work(stream) {
     peers.together([] { library(); });
+    check_own_devices(peers);
     ncclUniqueId id = {};
     if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
-    peers.broadcast(&id, sizeof id);
+    peers.broadcast(&id, sizeof id, 0);
     for (auto* events : {&ready, &done}) {
       for (cudaEvent_t& e : *events) {
         check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
@@ -113,7 +161,7 @@ void Messages::start(int slot, int peer, const void* out, int64_t out_bytes, voi
   const auto index = static_cast<size_t>(slot);
   check(cudaEventRecord(s.ready.at(index), s.work), "an event");
   check(cudaStreamWaitEvent(travel, s.ready[index], 0), "a wait for an event");
-  check(library().group_start(), "a group of messages");
+  Group group;
   if (out_bytes > 0) {
     check(library().send(out, static_cast<size_t>(out_bytes), ncclUint8, peer, s.comm, travel),
           "a message to be sent");
@@ -122,7 +170,7 @@ void Messages::start(int slot, int peer, const void* out, int64_t out_bytes, voi
     check(library().receive(in, static_cast<size_t>(in_bytes), ncclUint8, peer, s.comm, travel),
           "a message to be received");
   }
-  check(library().group_end(), "a group of messages");
+  group.end();
   check(cudaEventRecord(s.done[index], travel), "an event");
 }
 

@@ -141,9 +141,9 @@ struct Products::State {
   }
 
   const Plan& plan(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate) {
-    const auto [found, added] = plans.try_emplace(key_of(c, a, b, accumulate));
-    Plan& p = found->second;
-    if (!added) return p;
+    const Key key = key_of(c, a, b, accumulate);
+    if (const auto found = plans.find(key); found != plans.end()) return found->second;
+    Plan p;
     const bool rounded = tf32 && a.dtype == Dtype::f32;
     check(library().description_create(&p.description,
                                        rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
@@ -181,7 +181,7 @@ struct Products::State {
     check(status, "an algorithm for " + describe(c, a));
     require(count > 0, "an algorithm of cuBLASLt for the shape");
     p.algorithm = best.algo;
-    return p;
+    return plans.emplace(key, p).first->second;
   }
 };
 

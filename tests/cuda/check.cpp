@@ -1,0 +1,55 @@
+// device "check": a step of the CUDA backend, operation by operation beside the CPU backend.
+
+#include "ops/check/check.h"
+
+#include "catch.h"
+#include "cuda/device.h"
+#include "model/build.h"
+#include "ops/cpu/cpu.h"
+#include "train/optimizer.h"
+
+namespace bamtrain::testing {
+namespace {
+
+/// Loss, gradients, their norm and an update, each operation on both backends.
+struct CheckedStep {
+  Device device = checked();
+  Backend& backend = *device.backend;
+  MemorySource& source = *device.source;
+  Run run;
+  Optimizer optimizer;
+  Arena arena;
+
+  CheckedStep(const ModelConfig& c, Dtype t)
+      : run(c, t, 2, 40, std::move(device)),
+        optimizer(OptimizerConfig(), run.model().parameters(), backend) {
+    optimizer.plan(arena);
+    arena.commit(source);
+    run.differentiate(random_batch(2, 40, c.vocab));
+    optimizer.step(1, 1e-3, 0.5, run.masters(), run.model().rounded_weights(), run.gradients());
+  }
+
+  static Device checked() {
+    Device cuda = cuda_device();
+    return {make_check_backend(std::move(cuda.backend), make_cpu_backend()), cuda.source};
+  }
+};
+
+TEST_CASE("a whole step of the CUDA backend agrees with the CPU backend, operation by operation") {
+  ModelConfig c = small_config();
+  c.width = 64;
+  c.heads = 4;
+  c.kv_heads = 2;
+  c.mlp.hidden = 40;
+  c.attention.prior = prior("bam");
+  c.attention.scale = scale("ssmax");
+  c.attention.document_mask = true;
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    INFO(name_of(t));
+    const CheckedStep step(c, t);
+    CHECK(norm(read(step.run.gradients(), Role::parameter).x) > 0);
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing
