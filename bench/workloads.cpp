@@ -3,15 +3,14 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "core/checked.h"
 #include "core/element.h"
 #include "core/rng.h"
+#include "data/shard.h"
 #include "dist/backends.h"
 #include "dist/communicator.h"
 #include "ops/host_copy.h"
@@ -95,7 +94,7 @@ namespace {
 int64_t shard_tokens(int64_t T, int64_t tokens_per_step) {
   constexpr int64_t kMost = int64_t{1} << 22;
   const int64_t tokens = std::max(T, std::min(2 * std::min(tokens_per_step, kMost), kMost)) + 1;
-  if (tokens > INT32_MAX) {
+  if (tokens > ShardFormat::kMaxTokens) {
     throw Error(ExitCode::usage, "--length", "less than 2^31 tokens", std::to_string(T),
                 "lower it");
   }
@@ -116,19 +115,15 @@ class RandomShard {
                   "name one that can be written to in TMPDIR");
     }
     folder_ = name;
-    const bool wide = vocab > 65536;
-    std::array<int32_t, 256> header = {wide ? 20240801 : 20240520, wide ? 7 : 1,
-                                       static_cast<int32_t>(tokens)};
-    std::ofstream out(path(), std::ios::binary);
-    out.write(reinterpret_cast<const char*>(header.data()), sizeof header);
     const Rng rng(1, "bench");
+    std::vector<uint32_t> ids;
     for (int64_t i = 0; i < tokens; ++i) {
-      const auto token =
-          static_cast<uint32_t>(rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(vocab)));
-      out.write(reinterpret_cast<const char*>(&token), wide ? 4 : 2);  // little-endian
+      ids.push_back(
+          static_cast<uint32_t>(rng.below(static_cast<uint64_t>(i), static_cast<uint64_t>(vocab))));
     }
-    out.flush();
-    if (!out) throw Error(ExitCode::io, path(), "room for it", "none", "free some space");
+    ShardWriter shard(path(), vocab <= 65536 ? 2 : 4);
+    shard.append(ids);
+    shard.finish();
   }
   ~RandomShard() {
     std::error_code ignored;

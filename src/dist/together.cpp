@@ -85,4 +85,10 @@ void on_first_rank(Communicator& comm, const std::function<void()>& f) {
   });
 }
 
+Peers peers_of(Communicator& comm) {
+  return {comm.rank(), comm.size(),
+          [&comm](void* data, int64_t bytes, int root) { comm.broadcast(data, bytes, root); },
+          [&comm](const std::function<void()>& f) { together(comm, f); }};
+}
+
 }  // namespace bamtrain

@@ -26,4 +26,7 @@ void together(Communicator& comm, const std::function<void()>& f);
 /// REQUIRES: `f` does not communicate.
 void on_first_rank(Communicator& comm, const std::function<void()>& f);
 
+/// The communicator as links between devices see it; it must outlive them.
+Peers peers_of(Communicator& comm);
+
 }  // namespace bamtrain

@@ -97,10 +97,7 @@ void Trainer::commit() {
 
 void Trainer::connect(Communicator& comm) {
   if (processes_ == 1) return;
-  link_ = backend_.connect(
-      {rank_, processes_,
-       [&comm](void* data, int64_t bytes, int root) { comm.broadcast(data, bytes, root); },
-       [&comm](const std::function<void()>& f) { together(comm, f); }});
+  link_ = backend_.connect(peers_of(comm));
 }
 
 void Trainer::refresh() { rounded_ ? model_.refresh_mechanisms() : model_.refresh(); }

@@ -22,12 +22,6 @@
 namespace bamtrain {
 namespace {
 
-Peers peers_of(Communicator& comm) {
-  return {comm.rank(), comm.size(),
-          [&comm](void* data, int64_t bytes, int root) { comm.broadcast(data, bytes, root); },
-          [&comm](const std::function<void()>& f) { together(comm, f); }};
-}
-
 /// Magnitudes differ by up to 2^30, so that the order of additions shows.
 std::vector<float> values(int rank, int64_t n) {
   const Rng rng(static_cast<uint64_t>(rank), "values");

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 
 #include <string>
-#include <type_traits>
 
 #include "core/error.h"
 
