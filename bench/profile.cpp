@@ -70,26 +70,26 @@ void ProfiledBackend::sum(Tensor total, Tensor x) {
   const Timed timed(costs_["sum"], 0, bytes_of({x}));
   inner_->sum(total, x);
 }
-void ProfiledBackend::table_forward(Tensor table, const PriorInfo& prior,
+void ProfiledBackend::table_forward(Tensor table, const PriorUse& prior,
                                     std::span<const Tensor> theta) {
   const Timed timed(costs_["table_forward"], 0, bytes_of({table}));
   inner_->table_forward(table, prior, theta);
 }
 void ProfiledBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
-                                     const PriorInfo& prior, std::span<const Tensor> theta) {
+                                     const PriorUse& prior, std::span<const Tensor> theta) {
   const Timed timed(costs_["table_backward"], 0, bytes_of({dtable}));
   inner_->table_backward(dtheta, dtable, prior, theta);
 }
-void ProfiledBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info,
-                                    const Options& options, std::span<const Tensor> theta) {
+void ProfiledBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
+                                    std::span<const Tensor> theta) {
   const Timed timed(costs_["scale_forward"], 0, bytes_of({scale, first_key}));
-  inner_->scale_forward(scale, first_key, info, options, theta);
+  inner_->scale_forward(scale, first_key, use, theta);
 }
 void ProfiledBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale,
-                                     Tensor first_key, const ScaleInfo& info,
-                                     const Options& options, std::span<const Tensor> theta) {
+                                     Tensor first_key, const ScaleUse& use,
+                                     std::span<const Tensor> theta) {
   const Timed timed(costs_["scale_backward"], 0, bytes_of({dscale, first_key}));
-  inner_->scale_backward(dtheta, dscale, first_key, info, options, theta);
+  inner_->scale_backward(dtheta, dscale, first_key, use, theta);
 }
 void ProfiledBackend::zero(Tensor x) {
   const Timed timed(costs_["zero"], 0, bytes_of({x}));

@@ -63,14 +63,13 @@ class ProfiledBackend final : public Backend {
   void activation_forward(Tensor out, Tensor in, MlpKind kind) override;
   void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override;
   void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override;
-  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override;
-  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override;
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                       std::span<const Tensor> theta) override;
-  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                      std::span<const Tensor> theta) override;
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                      const ScaleInfo& info, const Options& options,
-                      std::span<const Tensor> theta) override;
+                      const ScaleUse& use, std::span<const Tensor> theta) override;
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override;
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                           const Attention& a) override;

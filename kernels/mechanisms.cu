@@ -6,6 +6,9 @@
 #include "mechanisms.h"
 #include "priors/alibi.h"
 #include "priors/bam.h"
+#include "priors/kerple.h"
+#include "priors/nape.h"
+#include "priors/t5.h"
 #include "priors/table_prior.h"
 #include "reductions.cuh"
 #include "scales/ssmax.h"
@@ -23,11 +26,16 @@ constexpr int kMechanismWarps = 8, kMechanismThreads = 32 * kMechanismWarps;
 
 template <template <class> class P>
 BAMTRAIN_DEVICE P<double> prior_of_head(const TablePrior& prior, int64_t h) {
-  double theta[kMaxPriorParameters] = {};
+  constexpr int kValues = P<double>::kValues;
+  double theta[kMaxTableScalars] = {};
   BAMTRAIN_UNROLL
-  for (int p = 0; p < P<double>::kParameters; ++p)
-    theta[p] = static_cast<double>(prior.theta[p][h]);
-  return P<double>(theta, h, prior.H);
+  for (int p = 0; p < P<double>::kParameters; ++p) {
+    BAMTRAIN_UNROLL
+    for (int k = 0; k < kValues; ++k) {
+      theta[p * kValues + k] = static_cast<double>(prior.theta[p][h * kValues + k]);
+    }
+  }
+  return P<double>(theta, {h, prior.H, prior.form});
 }
 
 template <template <class> class P>
@@ -43,20 +51,23 @@ template <template <class> class P>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
     gradient_of_prior(const TablePriorGradients g, const TablePrior prior) {
   BAMTRAIN_SHARED(double, sums, kMechanismWarps);
-  constexpr int kParameters = P<double>::kParameters;
+  constexpr int kParameters = P<double>::kParameters, kValues = P<double>::kValues;
   const int64_t h = device::block_index().x;
   const P<double> of_head = prior_of_head<P>(prior, h);
-  double own[kParameters] = {};
+  double own[kParameters * kValues] = {};
   for (int64_t d = device::thread_index().x; d < prior.T; d += kMechanismThreads) {
     of_head.accumulate(static_cast<double>(g.dtable[h * prior.T + d]), d, own);
   }
   BAMTRAIN_UNROLL
   for (int p = 0; p < kParameters; ++p) {
     if (g.dtheta[p] == nullptr) continue;
-    device::barrier();  // the sum before has been read
-    const double sum = block_sum<kMechanismWarps>(own[p], sums);
-    if (device::thread_index().x == 0) {
-      g.dtheta[p][h] = static_cast<float>(static_cast<double>(g.dtheta[p][h]) + sum);
+    float* const to = g.dtheta[p] + h * kValues;
+    for (int k = 0; k < kValues; ++k) {
+      device::barrier();  // the sum before has been read
+      const double sum = block_sum<kMechanismWarps>(own[p * kValues + k], sums);
+      if (device::thread_index().x == 0) {
+        to[k] = static_cast<float>(static_cast<double>(to[k]) + sum);
+      }
     }
   }
 }
@@ -93,8 +104,9 @@ constexpr TablePriorKernels table_prior_kernels(const char* name) {
 
 /// Every prior of Family::table.
 constexpr TablePriorKernels kTablePriors[] = {
-    table_prior_kernels<Alibi>("alibi"),
-    table_prior_kernels<Bam>("bam"),
+    table_prior_kernels<Alibi>("alibi"),   table_prior_kernels<Bam>("bam"),
+    table_prior_kernels<Kerple>("kerple"), table_prior_kernels<Nape>("nape"),
+    table_prior_kernels<T5>("t5"),
 };
 
 // --- scales
@@ -109,16 +121,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
   const int64_t n = i - rows.first_key[row] + 1;
   for (int64_t h = 0; h < rows.H; ++h) {
     const S<double> of_head = {static_cast<double>(rows.s[h]), rows.offset};
-    scale[(b * rows.H + h) * rows.T + i] = static_cast<float>(of_head.value(n));
+    const double t = h < rows.first_head ? 1 : of_head.value(n);
+    scale[(b * rows.H + h) * rows.T + i] = static_cast<float>(t);
   }
 }
 
-/// partial[h][block]: what kScaleRowsPerBlock rows give to ds[h].
+/// partial[h][block]: what kScaleRowsPerBlock rows give to ds[h], h from the first scaled head on.
 template <template <class> class S>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
     gradient_of_scale(double* partial, const float* dscale, const ScaleRows rows) {
   BAMTRAIN_SHARED(double, sums, kMechanismWarps);
-  const int64_t h = device::block_index().y;
+  const int64_t h = rows.first_head + device::block_index().y;
   const S<double> of_head = {static_cast<double>(rows.s[h]), rows.offset};
   const auto T = static_cast<uint32_t>(rows.T), all = static_cast<uint32_t>(rows.B) * T;
   const uint32_t first = device::block_index().x * kScaleRowsPerBlock;
@@ -131,7 +144,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
   }
   own = block_sum<kMechanismWarps>(own, sums);
   if (device::thread_index().x == 0) {
-    partial[h * device::grid_size().x + device::block_index().x] = own;
+    partial[(h - rows.first_head) * device::grid_size().x + device::block_index().x] = own;
   }
 }
 
@@ -163,13 +176,13 @@ template <template <class> class S>
 LaunchStatus launch_scale_gradient(float* ds, double* scratch, const float* dscale,
                                    const ScaleRows& rows, Stream stream) {
   const int64_t blocks = scale_backward_scratch(rows.B, 1, rows.T);
-  const auto H = static_cast<uint32_t>(rows.H);
+  const auto heads = static_cast<uint32_t>(rows.H - rows.first_head);
   const LaunchStatus status =
-      device::launch(gradient_of_scale<S>, {static_cast<uint32_t>(blocks), H, 1},
+      device::launch(gradient_of_scale<S>, {static_cast<uint32_t>(blocks), heads, 1},
                      {kMechanismThreads, 1, 1}, 0, stream, scratch, dscale, rows);
   if (!status.ok()) return status;
-  return device::launch(join_scale_gradients, {H, 1, 1}, {32, 1, 1}, 0, stream, ds, scratch,
-                        blocks);
+  return device::launch(join_scale_gradients, {heads, 1, 1}, {32, 1, 1}, 0, stream,
+                        ds + rows.first_head, scratch, blocks);
 }
 
 template <template <class> class S>
@@ -212,6 +225,9 @@ LaunchStatus check_scale(const ScaleRows& rows, const ScaleKernels* kernels) {
   if (!is_head_count(rows.H) || rows.B < 1 || rows.B > kMaxBlocks || rows.T < 1 ||
       rows.T > kMaxBlocks / rows.B) {
     return device::refused("scale: H, 1 to 2^16 - 1, and B T, 1 to 2^31 - 1");
+  }
+  if (rows.first_head < 0 || rows.first_head >= rows.H) {
+    return device::refused("scale: a first head of those that there are");
   }
   return {};
 }

@@ -9,14 +9,14 @@
 
 namespace bamtrain::kernels {
 
-/// As many as TableHooks::kMax of priors/table_prior.h.
 constexpr int kMaxPriorParameters = 8;
 
 /// A prior of Family::table and its shape.
 struct TablePrior {
   const char* name = "";                         // as in priors/registry.cpp
   int64_t H = 0, T = 0;                          // H < 2^16
-  const float* theta[kMaxPriorParameters] = {};  // (H) each, in the prior's order
+  int form = 0;                                  // PriorInfo::form
+  const float* theta[kMaxPriorParameters] = {};  // (H, values) each, in the prior's order
 };
 
 /// table (H, T) = b at (h, d). Refuses a name without kernels, sizes that are not positive and a
@@ -25,12 +25,13 @@ device::LaunchStatus table_prior_forward(float* table, const TablePrior& prior,
                                          device::Stream stream);
 
 struct TablePriorGradients {
-  float* dtheta[kMaxPriorParameters] = {};  // (H) each, +=. Null: not trained
+  float* dtheta[kMaxPriorParameters] = {};  // (H, values) each, +=. Null: not trained
   const float* dtable = nullptr;            // (H, T)
 };
 
-/// dtheta[p][h] += sum over d of dtable[h][d] db/dtheta[p], in fp64 and in a fixed order. Nothing
-/// is launched where every dtheta of the prior is null. Refuses what the forward pass refuses.
+/// dtheta[p][h] += sum over d of dtable[h][d] db/dtheta[p][h], in fp64 and in a fixed order.
+/// Nothing is launched where every dtheta of the prior is null. Refuses what the forward pass
+/// refuses.
 device::LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,
                                           device::Stream stream);
 
@@ -41,6 +42,7 @@ struct ScaleRows {
   const float* s = nullptr;            // (H)
   const int32_t* first_key = nullptr;  // (B, T), in [0, i]
   int64_t B = 0, H = 0, T = 0;         // H < 2^16, B T < 2^31
+  int64_t first_head = 0;              // the heads before it are not scaled: t = 1
 };
 
 /// scale (B, H, T) = t at (h, n). Refuses a name without kernels and sizes that are not positive.

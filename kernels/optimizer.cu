@@ -26,7 +26,8 @@ BAMTRAIN_DEVICE UpdatedParameter updated_parameter(float w, float m, float v, fl
   m = fmaf(s.beta1, m, s.one_minus_beta1 * g);
   v = fmaf(s.beta2, v, s.one_minus_beta2 * g * g);
   const float step = s.adaptive ? m / fmaf(sqrtf(v), s.v_scale, s.eps) : m;
-  return {fmaf(-s.step_size, step, fmaf(-s.decay, w, w)), m, v};
+  const float updated = fmaf(-s.step_size, step, fmaf(-s.decay, w, w));
+  return {updated < s.minimum ? s.minimum : updated > s.maximum ? s.maximum : updated, m, v};
 }
 
 /// kVectors: the thread's four elements are read and written as vectors.

@@ -2,6 +2,7 @@
 // The fused update of weights and moments. See optimizer_step in ops/ops.h and the factors of
 // ops/optimizer_math.h, from which the host forms these in fp64 and rounds them once.
 
+#include <cmath>
 #include <cstdint>
 
 #include "launch.h"
@@ -15,12 +16,14 @@ struct OptimizerScalars {
   float beta1 = 0, one_minus_beta1 = 1;  // the latter rounded from fp64, as beta2's
   float beta2 = 0, one_minus_beta2 = 1;
   float decay = 0, step_size = 0, v_scale = 1, eps = 0;
+  float minimum = -INFINITY, maximum = INFINITY;
   bool adaptive = true;
 };
 
 /// With g = gradient_scale * gradients:
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w -= decay w;
 ///   w -= step_size m / (sqrt(v) v_scale + eps), or w -= step_size m where !adaptive;
+///   w is brought between minimum and maximum; NaN stays NaN;
 ///   copy = w rounded, where copy is not null.
 /// weights, m, v, copy, gradients: (n). The bits are those of the CPU backend where the CPU has
 /// fused multiply-adds: here they are written out, there the compiler forms the same ones.

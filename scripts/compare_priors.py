@@ -30,6 +30,9 @@ RUNS = {
     "nope": [],
     "rope": ["model.attention.prior.name=rope"],
     "alibi": ["model.attention.prior.name=alibi"],
+    "nape": ["model.attention.prior.name=nape"],
+    "kerple": ["model.attention.prior.name=kerple"],
+    "t5": ["model.attention.prior.name=t5"],
     "bam": ["model.attention.prior.name=bam"],
     "bam + ssmax": ["model.attention.prior.name=bam", "model.attention.scale.name=ssmax"],
 }

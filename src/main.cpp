@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
+#include "config/origin.h"
 #include "config/reader.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
@@ -42,7 +43,8 @@ struct TrainArguments {
 
 struct EvalArguments {
   std::string checkpoint, data, output;
-  std::optional<DeviceKind> device;  // none, here and below: as the checkpoint's run
+  std::vector<std::string> overrides;  // of the prior
+  std::optional<DeviceKind> device;    // none, here and below: as the checkpoint's run
   std::optional<Precision> precision;
   std::vector<int64_t> lengths;
   std::vector<std::string> protocols = {"windows", "last", "bins"};
@@ -137,6 +139,32 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   return eval;
 }
 
+/// The checkpoint's config with another prior, where `overrides` name one that has the parameters
+/// of the one that was trained.
+RunConfig evaluated_config(const std::string& text, const std::string& where,
+                           const std::vector<std::string>& overrides) {
+  const RunConfig trained = read_run_config_text(text, where, {});
+  RunConfig c = read_run_config_text(text, where, overrides);
+  for (const std::string& key : changed_keys(resolved_json(trained), resolved_json(c))) {
+    if (lies_in(key, "model.attention.prior")) continue;
+    throw Error(ExitCode::usage, "--set",
+                "keys of model.attention.prior, which evaluation may replace", key, "remove it");
+  }
+  const ParameterLayout before(trained.model, trained.data.sequence_length);
+  const ParameterLayout now(c.model, c.data.sequence_length);
+  const bool same = std::equal(before.all().begin(), before.all().end(), now.all().begin(),
+                               now.all().end(), [](const Parameter& a, const Parameter& b) {
+                                 return a.name == b.name && a.shape == b.shape;
+                               });
+  if (!same) {
+    throw Error(ExitCode::config, "model.attention.prior",
+                "a prior with the parameters of " + trained.model.attention.prior.name +
+                    ", which the checkpoint was trained with",
+                c.model.attention.prior.name, "choose another, or remove --set");
+  }
+  return c;
+}
+
 nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const std::string state = checkpoint.folder + "/state.json";
@@ -145,7 +173,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
                 "use another checkpoint");
   }
   const RunConfig c =
-      read_run_config_text(checkpoint.state["config"].dump(), state + ": config", {});
+      evaluated_config(checkpoint.state["config"].dump(), state + ": config", arguments.overrides);
   const Precision precision = arguments.precision.value_or(c.train.precision);
   const std::unique_ptr<Backend> backend =
       make_backend(arguments.device.value_or(c.device), precision, 0);
@@ -177,6 +205,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
                                    {"step", checkpoint.step},
                                    {"data", source},
                                    {"data_fingerprint", shards.fingerprint()},
+                                   {"prior", resolved_json(c)["model"]["attention"]["prior"]},
                                    {"precision", name_of(activations)},
                                    {"training_length", c.data.sequence_length}};
   result.update(perplexity_against_length(
@@ -311,6 +340,10 @@ int parse_and_run(int argc, char** argv) {
       ->required()
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
+  eval_command
+      ->add_option("--set", eval.overrides,
+                   "another prior with the same parameters: model.attention.prior...=value")
+      ->take_all();
   eval_command->add_option("--data", eval.data, "folder or glob of shards (default: data.val)");
   eval_command->add_option("--protocols", eval.protocols, "of windows, last, bins (default: all)")
       ->delimiter(',')

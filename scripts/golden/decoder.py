@@ -48,11 +48,36 @@ def alibi_slopes(H):
     return slopes + between[:H - P]
 
 
-def bias(name, theta, h, H, T):
-    """b_ij of head h, (T, T), meaningful for j <= i. theta: the prior's parameters, each (H)."""
+def t5_bucket(d):
+    """Bucket of distance d: its own below 16, then as many of equal width in log d up to 128."""
+    if d < 16:
+        return d
+    return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
+
+
+def nape_heads(prior, H):
+    """How many heads of a nape model have slopes (and no scale); 0 for the other priors."""
+    return H // 2 if prior["name"] == "nape" else 0
+
+
+def bias(prior, theta, h, H, T):
+    """b_ij of head h, (T, T), meaningful for j <= i. theta: the prior's parameters, each (H, ...)."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
+    name = prior["name"]
     if name == "alibi":
         return -alibi_slopes(H)[h] * (i - j)
+    if name == "nape" and h < H // 2:
+        harmonic = prior["slopes"] == "harmonic"
+        return -(1 / (h + 1) if harmonic else alibi_slopes(H // 2)[h]) * (i - j)
+    if name == "kerple":
+        r1, r2, d = theta["r1"][h], theta["r2"][h], torch.clamp(i - j, min=0)
+        if prior["kernel"] == "logarithmic":
+            return -r1 * torch.log(1 + r2 * d)
+        # d = 0 apart: 0^r2 is 0, and so is its derivative, where autograd finds 0 log 0.
+        return torch.where(d > 0, -r1 * torch.where(d > 0, d, 1.0) ** r2, 0.0)
+    if name == "t5":
+        buckets = torch.tensor([[t5_bucket(max(0, a - b)) for b in range(T)] for a in range(T)])
+        return theta["bias"][h][buckets]
     if name == "bam":
         alpha, beta, mu = (theta[f"theta_{x}"][h] for x in ("alpha", "beta", "mu"))
         shift = torch.exp(mu) - torch.exp(-mu)
@@ -61,13 +86,36 @@ def bias(name, theta, h, H, T):
     return torch.zeros(T, T, dtype=torch.double)
 
 
-def rotate(x, position, theta):
+def frequencies(prior, D, T):
+    """(angles per position of the D / 2 pairs, factor of rotated vectors) of a rope trained at T."""
+    theta, scaling, factor = prior["theta"], prior["scaling"], prior["factor"]
+    pair = torch.arange(D // 2).double()
+    if scaling == "ntk":
+        theta = theta * factor ** (D / (D - 2))
+    frequency = theta ** (-2 * pair / D)
+    if scaling == "linear":
+        return frequency / factor, 1.0
+    if scaling == "yarn":
+        # The pair that turns so many times within T: theta^(-2c/D) T / (2 pi) = turns.
+        ends = [D * math.log(T / (turns * 2 * math.pi)) / (2 * math.log(theta))
+                for turns in (32, 1)]
+        low, high = max(math.floor(ends[0]), 0), min(math.ceil(ends[1]), D - 1)
+        ramp = ((pair - low) / max(high - low, 0.001)).clamp(0, 1)
+        return frequency * (1 - ramp) + frequency / factor * ramp, 0.1 * math.log(factor) + 1
+    if scaling == "llama3":
+        smooth = ((T / (2 * math.pi / frequency) - 1) / (4 - 1)).clamp(0, 1)
+        return (1 - smooth) * frequency / factor + smooth * frequency, 1.0
+    return frequency, 1.0
+
+
+def rotate(x, position, prior, T):
     """Rotary embedding, pairs (c, c + D/2). x (B, T, heads, D), position (B, T)."""
     half = x.shape[-1] // 2
-    frequency = theta ** (-torch.arange(half).double() / half)
+    frequency, factor = frequencies(prior, x.shape[-1], T)
     angle = position[:, :, None, None].double() * frequency
+    cos, sin = angle.cos() * factor, angle.sin() * factor
     a, b = x[..., :half], x[..., half:]
-    return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
 def scale_bias(attention):
@@ -88,15 +136,17 @@ def attention(p, config, layer, x, tokens):
     D = C // H
     path = f"model.layers.{layer}.self_attn"
     document, position = documents(tokens, config)
-    visible = visible_keys(document, choice["window"])
+    trained_at = config["data"]["sequence_length"]
+    local = trained_at + 1 if choice["prior"]["name"] == "rope_local" else 0
+    visible = visible_keys(document, choice["window"] or local)
     n = visible.sum(-1)  # (B, T) number of keys seen, self included
 
     q = linear(p, path + ".q_proj", x).view(B, T, H, D)
     k = linear(p, path + ".k_proj", x).view(B, T, KV, D)
     v = linear(p, path + ".v_proj", x).view(B, T, KV, D)
     prior = choice["prior"]
-    if prior["name"] == "rope":
-        q, k = (rotate(y, position, prior["theta"]) for y in (q, k))
+    if prior["name"] in ("rope", "rope_local"):
+        q, k = (rotate(y, position, prior, trained_at) for y in (q, k))
     owner = "model.prior." if prior.get("share") else path + ".prior."
     theta = {name[len(owner):]: value for name, value in p.items() if name.startswith(owner)}
 
@@ -104,9 +154,9 @@ def attention(p, config, layer, x, tokens):
     for h in range(H):
         kv = h // (H // KV)
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
-        b = bias(prior["name"], theta, h, H, T)
+        b = bias(prior, theta, h, H, T)
         z = s + b
-        if choice["scale"]["name"] == "ssmax":
+        if choice["scale"]["name"] == "ssmax" and h >= nape_heads(prior, H):
             offset = choice["scale"]["offset"]
             t = (p[path + ".scale.s"][h] * torch.log((n + offset).double()))[:, :, None]
             z = t * (s + b) if scale_bias(choice) else t * s + b

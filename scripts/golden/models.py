@@ -35,12 +35,24 @@ GELU, GEGLU, SWIGLU = "gelu", "geglu", "swiglu"
 MAX_BYTES = 200_000
 
 
-def rope(theta):
-    return {"name": "rope", "theta": theta}
+def rope(theta, scaling="none", factor=1.0, name="rope"):
+    return {"name": name, "theta": theta, "scaling": scaling, "factor": factor}
 
 
 def learned(positions):
     return {"name": "learned", "positions": positions}
+
+
+def nape(slopes="exponential"):
+    return {"name": "nape", "slopes": slopes}
+
+
+def kerple(kernel="logarithmic"):
+    return {"name": "kerple", "kernel": kernel}
+
+
+def t5(share=True):
+    return {"name": "t5", "share": share}
 
 
 def bam(init="uniform", train=ALL, share=False):
@@ -76,6 +88,11 @@ CASES = {
         rope(500000.0), heads=4, kv=2, hidden=24, vocab=37, mlp=GELU, norm="layernorm", bias=True,
         tied=True),
     "rope_odd": config(rope(500000.0), mask=True, window=7, **ODD),
+    "rope_linear": config(rope(10000.0, "linear", 2.5), **GROUPED),
+    "rope_ntk": config(rope(10000.0, "ntk", 4.0), mask=True, **GROUPED),
+    "rope_yarn": config(rope(50.0, "yarn", 8.0), **GROUPED),
+    "rope_llama3": config(rope(50.0, "llama3", 8.0), **GROUPED),
+    "rope_local": config(rope(10000.0, name="rope_local"), window=11, **GROUPED),
     "alibi_window": config(ALIBI, window=9, heads=6, kv=2, hidden=16, vocab=29, layers=1),
     "alibi_ssmax": config(ALIBI, ssmax("false"), mask=True, window=5),
     "alibi_ssmax_scale_bias": config(ALIBI, ssmax("true")),
@@ -88,6 +105,12 @@ CASES = {
     "bam_beta_only": config(bam("laplace", ALL[1:2]), mask=True, heads=2),
     "bam_extreme_beta": config(bam(), **GROUPED),
     "bam_bounded": config(bam(), **GROUPED),
+    "nape_ssmax": config(nape(), ssmax(), mask=True, heads=5, head_dim=4, hidden=16, vocab=29),
+    "nape_harmonic": config(nape("harmonic"), **GROUPED),
+    "kerple": config(kerple(), mask=True, **GROUPED),
+    "kerple_power_ssmax": config(kerple("power"), ssmax(), mask=True),
+    "t5": config(t5(), mask=True, T=70, hidden=16, vocab=29),
+    "t5_layers": config(t5(False), ssmax("true"), **ODD),
     "learned": config(learned(26), mask=True, mlp=GEGLU, hidden=20),
     "sinusoidal": config(SINUSOIDAL, mask=True, mlp=GELU, hidden=40, norm="layernorm", bias=True),
 }
@@ -132,6 +155,10 @@ def parameter_shapes(c):
         if prior["name"] == "bam":
             owner = "model" if prior["share"] else path + ".self_attn"
             shapes.update({f"{owner}.prior.{theta}": (H,) for theta in ALL})
+        if prior["name"] == "kerple":
+            shapes.update({f"{path}.self_attn.prior.{r}": (H,) for r in ("r1", "r2")})
+        if prior["name"] == "t5":
+            shapes[f"{'model' if prior['share'] else path + '.self_attn'}.prior.bias"] = (H, 32)
     for name, shape in linears.items():
         shapes[name + ".weight"] = shape
         if m["bias"]:
@@ -152,6 +179,8 @@ def random_parameter(rng, case, name, shape):
         value = rng.choice([-1, 1], shape) * rng.uniform(0.1, 0.6, shape)
     elif last.startswith("theta"):
         value = rng.normal(-0.5 if last == "theta_alpha" else 0.6, 0.4, shape)
+    elif last in ("r1", "r2"):
+        value = rng.uniform(0.1, 1.5, shape)
     elif last == "s":
         value = rng.normal(1.0, 0.3, shape)
     elif last == "bias":

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/keys.h"
+#include "config/mechanism.h"
 
 namespace bamtrain {
 
@@ -43,6 +44,24 @@ bool is_newer_default(const std::string& path, const json& before, const json& n
          now.at(at(path)) == json(key->get(default_run_config()));
 }
 
+/// `before`, with the options of its prior and its scale that its program did not know yet at their
+/// defaults.
+json with_newer_options(json before) {
+  const auto complete = [&before](const char* kind, const std::vector<Mechanism>& choices) {
+    const json::json_pointer place(std::string("/model/attention/") + kind);
+    if (!before.contains(place) || !before[place].is_object()) return;
+    json& mechanism = before[place];
+    for (const Mechanism& m : choices) {
+      if (mechanism.value("name", json()) != json(m.name)) continue;
+      const json defaults = mechanism_json(default_mechanism(m.name, choices), choices);
+      for (const auto& [option, value] : defaults.items()) mechanism.emplace(option, value);
+    }
+  };
+  complete("prior", prior_choices());
+  complete("scale", scale_choices());
+  return before;
+}
+
 }  // namespace
 
 std::vector<std::string> changed_keys(const json& a, const json& b) {
@@ -61,7 +80,7 @@ std::vector<std::string> changed_keys(const json& a, const json& b) {
 
 std::vector<std::string> keys_refused_on_resume(const json& before, const json& now,
                                                 const std::vector<std::string>& allow_change) {
-  std::vector<std::string> refused = changed_keys(before, now);
+  std::vector<std::string> refused = changed_keys(with_newer_options(before), now);
   std::erase_if(refused, [&](const std::string& path) {
     // A step's number places it in the data: these two decide how.
     if (path == "train.tokens_per_step" || path == "data.sequence_length") return false;

@@ -27,19 +27,25 @@ void upload_table(Backend& backend, const Tensor& dst,
 
 }  // namespace
 
-Mechanisms::Mechanisms(const ModelConfig& config, const ParameterLayout& layout, Backend& backend)
+Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
+                       const ParameterLayout& layout, Backend& backend)
     : config_(config),
       backend_(backend),
       prior_(*find_prior(config.attention.prior.name)),
       scale_(*find_scale(config.attention.scale.name)),
+      training_length_(training_length),
+      window_(config.attention.window),
       scale_bias_(resolve_scale_bias(config, scale_)) {
-  const PriorShape shape = prior_shape(config, 0);
+  const PriorShape shape = prior_shape(config, training_length);
+  if (window_ == 0 && prior_.window) window_ = prior_.window(training_length);
   if (prior_.family == Family::table) {
     const auto parameters = prior_.parameters(config.attention.prior.options, shape);
     of_prior_ = find(parameters, "prior", layout);
+    if (prior_.form) prior_form_ = prior_.form(config.attention.prior.options);
     shared_table_ = std::all_of(parameters.begin(), parameters.end(),
                                 [](const MechanismParameter& p) { return p.shared; });
   }
+  if (prior_.first_scaled_head) first_scaled_head_ = prior_.first_scaled_head(config.heads);
   if (scale_.value) {
     of_scale_ = find(scale_.parameters(config.attention.scale.options, shape), "scale", layout);
   }
@@ -97,7 +103,7 @@ void Mechanisms::refresh(const Tensor& masters) {
   masters_ = masters;
   if (tables_) {
     for (int64_t layer = 0; layer < tables_.shape[0]; ++layer) {
-      backend_.table_forward(tables_.slice(0, layer, 1).reshaped({config_.heads, T_}), prior_,
+      backend_.table_forward(tables_.slice(0, layer, 1).reshaped({config_.heads, T_}), prior_use(),
                              theta(of_prior_, layer));
     }
   }
@@ -107,13 +113,17 @@ void Mechanisms::refresh(const Tensor& masters) {
 /// What does not depend on any parameter.
 void Mechanisms::upload_constants() {
   if (cosine_) {
+    const Options& options = config_.attention.prior.options;
     const std::vector<double> frequency =
-        prior_.inverse_frequencies(config_.attention.prior.options, config_.head_dim());
+        prior_.inverse_frequencies(options, config_.head_dim(), training_length_);
+    const double amplitude = prior_.rotary_amplitude ? prior_.rotary_amplitude(options) : 1;
     const auto angle = [&](int64_t t, int64_t c) {
       return static_cast<double>(t) * frequency[static_cast<size_t>(c)];
     };
-    upload_table(backend_, cosine_, [&](int64_t t, int64_t c) { return std::cos(angle(t, c)); });
-    upload_table(backend_, sine_, [&](int64_t t, int64_t c) { return std::sin(angle(t, c)); });
+    upload_table(backend_, cosine_,
+                 [&](int64_t t, int64_t c) { return amplitude * std::cos(angle(t, c)); });
+    upload_table(backend_, sine_,
+                 [&](int64_t t, int64_t c) { return amplitude * std::sin(angle(t, c)); });
   }
   if (position_table_) {
     upload_table(backend_, position_table_,
@@ -130,8 +140,7 @@ void Mechanisms::attach(int64_t layer, Attention& a) {
   a.scale = Tensor(scale_rows_.data, scale_rows_.dtype,
                    {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
   a.scale_bias = scale_bias_;
-  backend_.scale_forward(a.scale, a.first_key, scale_, config_.attention.scale.options,
-                         theta(of_scale_, layer));
+  backend_.scale_forward(a.scale, a.first_key, scale_use(), theta(of_scale_, layer));
 }
 
 void Mechanisms::attach(AttentionGradients& g) const {
@@ -142,12 +151,12 @@ void Mechanisms::attach(AttentionGradients& g) const {
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                           const Tensor& gradients) {
   if (g.dtable && !of_prior_[static_cast<size_t>(layer)].empty()) {
-    backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_,
+    backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_use(),
                             theta(of_prior_, layer));
   }
   if (g.dscale) {
-    backend_.scale_backward(dtheta(of_scale_, layer, gradients), g.dscale, a.first_key, scale_,
-                            config_.attention.scale.options, theta(of_scale_, layer));
+    backend_.scale_backward(dtheta(of_scale_, layer, gradients), g.dscale, a.first_key, scale_use(),
+                            theta(of_scale_, layer));
   }
 }
 

@@ -17,7 +17,9 @@ namespace bamtrain {
 /// The prior and the scale of every layer.
 class Mechanisms {
  public:
-  Mechanisms(const ModelConfig& config, const ParameterLayout& layout, Backend& backend);
+  /// `training_length` is T of training.
+  Mechanisms(const ModelConfig& config, int64_t training_length, const ParameterLayout& layout,
+             Backend& backend);
 
   void plan(Arena& arena, int64_t B, int64_t T, bool training);
 
@@ -34,6 +36,8 @@ class Mechanisms {
   void backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                 const Tensor& gradients);
 
+  /// i - j < window for every visible key; 0: no window.
+  int64_t window() const { return window_; }
   bool rotary() const { return prior_.family == Family::rotary; }
   const Tensor& cosine() const { return cosine_; }
   const Tensor& sine() const { return sine_; }
@@ -53,12 +57,20 @@ class Mechanisms {
   std::span<const Tensor> dtheta(const std::vector<Parameters>& of, int64_t layer,
                                  const Tensor& gradients);
   void upload_constants();
+  PriorUse prior_use() const { return {prior_, prior_form_}; }
+  ScaleUse scale_use() const {
+    return {scale_, config_.attention.scale.options, first_scaled_head_};
+  }
 
   ModelConfig config_;
   Backend& backend_;
   const PriorInfo& prior_;
   const ScaleInfo& scale_;
   std::vector<Parameters> of_prior_, of_scale_;  // by layer
+  int64_t training_length_;
+  int64_t window_ = 0;
+  int prior_form_ = 0;
+  int64_t first_scaled_head_ = 0;
   bool scale_bias_ = false;
   bool shared_table_ = false;  // one table for all layers
   bool constants_ready_ = false;

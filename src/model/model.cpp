@@ -31,7 +31,7 @@ Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backen
       final_norm_(layout_.find("model.norm.weight")),
       final_norm_bias_(layout_.find("model.norm.bias")),
       head_(config.tied ? embedding_ : layout_.find("lm_head.weight")),
-      mechanisms_(config, layout_, backend) {
+      mechanisms_(config, sequence_length, layout_, backend) {
   for (int64_t l = 0; l < config.layers; ++l) blocks_.push_back(find_block(l));
 }
 
@@ -174,7 +174,7 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   B_ = B;
   T_ = T;
   for (int64_t b = 0; b < B; ++b) {
-    lay_out_sequence(tokens + b * T, T, document_start, config_.attention.window,
+    lay_out_sequence(tokens + b * T, T, document_start, mechanisms_.window(),
                      host_first_key_.data() + b * T, host_positions_.data() + b * T);
   }
   const auto batch = [&](const Tensor& t) { return Tensor(t.data, t.dtype, {B * T}); };

@@ -84,6 +84,8 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     for (const MechanismParameter& p : list) {
       if (p.shared && layer > 0) continue;
       add(mechanism_parameter_name(p, kind, layer), p.shape, group, p.trained);
+      parameters_.back().minimum = p.minimum;
+      parameters_.back().maximum = p.maximum;
     }
   };
 

@@ -2,6 +2,7 @@
 // The parameters of a model: names, shapes, places in one flat buffer, optimizer rules, initial
 // values. Names are Hugging Face Llama's and part of the checkpoint format.
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct Parameter {
   bool trained = true;
   int64_t offset = 0;  // in elements of the flat buffer
   int64_t size = 0;
+  double minimum = -INFINITY, maximum = INFINITY;  // kept by the optimizer
 
   bool decays() const {
     return group == ParameterGroup::matrix || group == ParameterGroup::embedding;

@@ -5,6 +5,7 @@
 
 #include "core/element.h"
 #include "core/parallel.h"
+#include "priors/table_prior.h"
 
 namespace bamtrain {
 
@@ -19,8 +20,8 @@ std::unique_ptr<PeerLink> HostBackend::connect(const Peers&) { return nullptr; }
 void HostBackend::plan(Arena& arena, const WorkspaceShape& w) {
   arena.add("scratch.table", &table_, Dtype::f64, {w.H, w.T});
   arena.add("scratch.by_length", &by_length_, Dtype::f64, {w.H, w.T + 1});
-  arena.add("scratch.theta", &theta_, Dtype::f64, {kMaxParameters, w.H});
-  arena.add("scratch.dtheta", &dtheta_, Dtype::f64, {kMaxParameters, w.H});
+  arena.add("scratch.theta", &theta_, Dtype::f64, {kMaxParameters, w.H * kMaxTableScalars});
+  arena.add("scratch.dtheta", &dtheta_, Dtype::f64, {kMaxParameters, w.H * kMaxTableScalars});
 }
 
 void HostBackend::upload(Tensor dst, const void* src) {
@@ -46,7 +47,7 @@ void HostBackend::sum(Tensor total, Tensor x) {
 HostBackend::Pointers HostBackend::theta_values(std::span<const Tensor> theta) const {
   const Pointers p = zeros(theta_, theta.size());
   for (size_t n = 0; n < theta.size(); ++n) {
-    require(theta[n].size() <= theta_.shape[1], "parameters of no more heads than were planned");
+    require(theta[n].size() <= theta_.shape[1], "parameters no larger than was planned");
     for (int64_t h = 0; h < theta[n].size(); ++h) p.of[n][h] = get(theta[n], h);
   }
   return p;
@@ -70,34 +71,37 @@ void HostBackend::add_to(std::span<const Tensor> dtheta, const Pointers& values)
   }
 }
 
-void HostBackend::table_forward(Tensor table, const PriorInfo& prior,
+void HostBackend::table_forward(Tensor table, const PriorUse& prior,
                                 std::span<const Tensor> theta) {
   const int64_t H = table.shape[0], T = table.shape[1];
   require(table_ && H * T <= table_.size(), "a table no larger than was planned");
-  prior.table(theta_values(theta).of, H, T, table_.ptr<double>());
+  prior.info.table(theta_values(theta).of, {H, T, prior.form}, table_.ptr<double>());
   for (int64_t i = 0; i < H * T; ++i) put(table, i, table_.ptr<double>()[i]);
 }
 
 void HostBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
-                                 const PriorInfo& prior, std::span<const Tensor> theta) {
+                                 const PriorUse& prior, std::span<const Tensor> theta) {
   const int64_t H = dtable.shape[0], T = dtable.shape[1];
   require(table_ && H * T <= table_.size(), "a table no larger than was planned");
   for (int64_t i = 0; i < H * T; ++i) table_.ptr<double>()[i] = get(dtable, i);
   const Pointers gradients = zeros(dtheta_, dtheta.size());
-  prior.table_adjoint(theta_values(theta).of, H, T, table_.ptr<double>(), gradients.of);
+  prior.info.table_adjoint(theta_values(theta).of, {H, T, prior.form}, table_.ptr<double>(),
+                           gradients.of);
   add_to(dtheta, gradients);
 }
 
 /// t depends on (h, n) alone: it is formed once per length, then looked up.
-void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info,
-                                const Options& options, std::span<const Tensor> theta) {
+void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
+                                std::span<const Tensor> theta) {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
   require(by_length_ && H * (T + 1) <= by_length_.size(), "a scale no larger than was planned");
   const Pointers p = theta_values(theta);
   const int32_t* first = first_key.ptr<int32_t>();
   parallel_for(H, [&](int64_t h) {
     double* of_length = by_length_.ptr<double>() + h * (T + 1);
-    for (int64_t n = 1; n <= T; ++n) of_length[n] = info.value(options, p.of, h, n);
+    for (int64_t n = 1; n <= T; ++n) {
+      of_length[n] = h < use.first_head ? 1 : use.info.value(use.options, p.of, h, n);
+    }
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t i = 0; i < T; ++i) {
         put(scale, (b * H + h) * T + i, of_length[i - first[b * T + i] + 1]);
@@ -108,13 +112,13 @@ void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleInfo&
 
 /// dt is summed by n first, in order.
 void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                                 const ScaleInfo& info, const Options& options,
-                                 std::span<const Tensor> theta) {
+                                 const ScaleUse& use, std::span<const Tensor> theta) {
   const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
   require(by_length_ && H * (T + 1) <= by_length_.size(), "a scale no larger than was planned");
   const Pointers p = theta_values(theta), gradients = zeros(dtheta_, dtheta.size());
   const int32_t* first = first_key.ptr<int32_t>();
-  parallel_for(H, [&](int64_t h) {
+  parallel_for(H - use.first_head, [&](int64_t scaled) {
+    const int64_t h = use.first_head + scaled;
     double* of_length = by_length_.ptr<double>() + h * (T + 1);
     std::fill_n(of_length, T + 1, 0.0);
     for (int64_t b = 0; b < B; ++b) {
@@ -123,7 +127,7 @@ void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, 
       }
     }
     for (int64_t n = 1; n <= T; ++n) {
-      info.accumulate(options, p.of, h, n, of_length[n], gradients.of);
+      use.info.accumulate(use.options, p.of, h, n, of_length[n], gradients.of);
     }
   });
   add_to(dtheta, gradients);

@@ -20,14 +20,13 @@ class HostBackend : public Backend {
   /// In index order.
   void sum(Tensor total, Tensor x) override;
 
-  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override;
-  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override;
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                       std::span<const Tensor> theta) override;
-  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                      std::span<const Tensor> theta) override;
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                      const ScaleInfo& info, const Options& options,
-                      std::span<const Tensor> theta) override;
+                      const ScaleUse& use, std::span<const Tensor> theta) override;
 
  private:
   static constexpr int kMaxParameters = 8;  // of a prior or a scale
@@ -43,8 +42,8 @@ class HostBackend : public Backend {
 
   Tensor table_;      // (H, T) f64
   Tensor by_length_;  // (H, T + 1) f64: of n visible keys
-  Tensor theta_;      // (kMaxParameters, H) f64
-  Tensor dtheta_;     // (kMaxParameters, H) f64
+  Tensor theta_;      // (kMaxParameters, H kMaxTableScalars) f64
+  Tensor dtheta_;     // likewise
 };
 
 }  // namespace bamtrain

@@ -11,6 +11,7 @@
 // Every operation is a pure function of its arguments: the bits do not depend on the number of
 // threads or on what ran before.
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +55,19 @@ struct AttentionGradients {
   Tensor dscale;      // (B, H, T) P. Where scale is
 };
 
+/// A prior of family table as a model uses it.
+struct PriorUse {
+  const PriorInfo& info;
+  int form = 0;  // PriorInfo::form
+};
+
+/// A logit scale as a model uses it.
+struct ScaleUse {
+  const ScaleInfo& info;
+  const Options& options;
+  int64_t first_head = 0;  // t = 1 in the heads before it
+};
+
 /// One fused update over a flat range of parameters.
 struct OptimizerStep {
   OptimizerKind kind = OptimizerKind::adamw;
@@ -61,6 +75,7 @@ struct OptimizerStep {
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0;
   double weight_decay = 0;    // decoupled: w -= lr * weight_decay * w before the step
   double gradient_scale = 1;  // the clipping factor
+  double minimum = -INFINITY, maximum = INFINITY;  // of a weight
 };
 
 class Backend {
@@ -152,20 +167,19 @@ class Backend {
   virtual void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) = 0;
 
   // --- priors and scales ------------------------------------------------------------------------
-  // theta: a mechanism's parameters, (H) P each, in the order of its parameters(). dtheta likewise,
-  // P +=, empty where a parameter is not trained. Formulas are evaluated in fp64.
+  // theta: a mechanism's parameters, (H) or (H, values) P each, in the order of its parameters().
+  // dtheta likewise, P +=, empty where a parameter is not trained. Formulas are evaluated in fp64.
 
   /// table (H, T) P: b of a prior of family table at (h, d).
-  virtual void table_forward(Tensor table, const PriorInfo& prior,
+  virtual void table_forward(Tensor table, const PriorUse& prior,
                              std::span<const Tensor> theta) = 0;
-  virtual void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+  virtual void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                               std::span<const Tensor> theta) = 0;
   /// scale (B, H, T) P: t of row i, which sees n = i - first_key + 1 keys; first_key (B, T) i32.
-  virtual void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info,
-                             const Options& options, std::span<const Tensor> theta) = 0;
+  virtual void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
+                             std::span<const Tensor> theta) = 0;
   virtual void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                              const ScaleInfo& info, const Options& options,
-                              std::span<const Tensor> theta) = 0;
+                              const ScaleUse& use, std::span<const Tensor> theta) = 0;
 
   // --- attention --------------------------------------------------------------------------------
 

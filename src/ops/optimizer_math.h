@@ -7,6 +7,12 @@
 
 namespace bamtrain {
 
+/// w within its limits; NaN stays NaN.
+template <class Real>
+Real limited(Real w, Real minimum, Real maximum) {
+  return w < minimum ? minimum : w > maximum ? maximum : w;
+}
+
 /// w -= decay * w;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
 /// w -= step_size * m / (sqrt(v) * v_scale + eps), or w -= step_size * m where !adaptive.
 struct OptimizerFactors {

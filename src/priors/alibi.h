@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "priors/prior.h"
+#include "priors/table_prior.h"
 
 namespace bamtrain {
 
@@ -18,11 +18,11 @@ BAMTRAIN_HD inline double alibi_slope(int64_t h, int64_t H) {
 
 template <class Real>
 struct Alibi {
-  static constexpr int kParameters = 0;
+  static constexpr int kParameters = 0, kValues = 1;
   Real slope;
 
-  BAMTRAIN_HD Alibi(const Real*, int64_t h, int64_t H)
-      : slope(static_cast<Real>(alibi_slope(h, H))) {}
+  BAMTRAIN_HD Alibi(const Real*, TableHead head)
+      : slope(static_cast<Real>(alibi_slope(head.h, head.H))) {}
   BAMTRAIN_HD Real bias(int64_t d) const { return -slope * static_cast<Real>(d); }
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}  // nothing is trained
 };

@@ -8,19 +8,19 @@
 
 #include <cmath>
 
-#include "priors/prior.h"
+#include "priors/table_prior.h"
 
 namespace bamtrain {
 
 template <class Real>
 struct Bam {
-  static constexpr int kParameters = 3;  // theta_alpha, theta_beta, theta_mu
+  static constexpr int kParameters = 3, kValues = 1;  // theta_alpha, theta_beta, theta_mu
   static constexpr double kEps = 1e-5;
   static constexpr double kFloor = -1e4;
 
   Real amplitude, exponent, location, location_slope;
 
-  BAMTRAIN_HD Bam(const Real* theta, int64_t, int64_t)
+  BAMTRAIN_HD Bam(const Real* theta, TableHead)
       : amplitude(exp(theta[0])),
         exponent(theta[1]),
         location(exp(theta[2]) - exp(-theta[2])),

@@ -11,6 +11,7 @@
 // Families still to come (row and column sums, priors with a kernel of their own) join the enum and
 // the attention arguments of ops/ops.h; the priors here do not change.
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,6 +37,12 @@ struct PriorShape {
   int64_t sequence_length = 0;  // T in training
 };
 
+/// What the hooks of a table prior fill or read.
+struct TableShape {
+  int64_t H = 0, T = 0;
+  int form = 0;  // PriorInfo::form
+};
+
 /// Which rules of the optimizer apply to a parameter.
 enum class ParameterGroup { matrix, embedding, norm, bias, prior, scale };
 
@@ -46,6 +53,8 @@ struct MechanismParameter {
   bool trained = true;         // false: fixed at its initial value, but stored all the same
   bool shared = false;         // one for all layers
   std::string init;            // the rule, for init_value and for the documentation
+  // The optimizer keeps every element between these.
+  double minimum = -INFINITY, maximum = INFINITY;
 };
 
 /// One prior, type-erased. The functions for families that do not apply are null.
@@ -68,13 +77,22 @@ struct PriorInfo {
                     double uniform, double normal) = nullptr;
 
   /// family table. table: (H, T), table[h * T + d] = b at distance d.
-  void (*table)(const double* const* theta, int64_t H, int64_t T, double* table) = nullptr;
+  void (*table)(const double* const* theta, const TableShape&, double* table) = nullptr;
   /// Its adjoint: adds to dtheta[p][...] what dtable (H, T) gives to each parameter.
-  void (*table_adjoint)(const double* const* theta, int64_t H, int64_t T, const double* dtable,
+  void (*table_adjoint)(const double* const* theta, const TableShape&, const double* dtable,
                         double* const* dtheta) = nullptr;
+  /// Which of its formulas the options choose; null: it has one, form 0.
+  int (*form)(const Options&) = nullptr;
+  /// Scales act on this head of H and those behind it; null: on all.
+  int64_t (*first_scaled_head)(int64_t H) = nullptr;
 
-  /// family rotary: angle per unit of position of each pair (D/2 values).
-  std::vector<double> (*inverse_frequencies)(const Options&, int64_t D) = nullptr;
+  /// family rotary: angle per unit of position of each pair (D/2 values); `T` in training.
+  std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;
+  /// What rotated queries and keys are multiplied by; null: 1.
+  double (*rotary_amplitude)(const Options&) = nullptr;
+
+  /// The window (key visible iff i - j < window) where the config sets none; null: none.
+  int64_t (*window)(int64_t T) = nullptr;
 
   /// family embedding: what is added to channel c at a position. Null where the prior's only
   /// parameter, a table (positions, C), is added instead.

@@ -5,7 +5,10 @@
 #include "priors/alibi.h"
 #include "priors/bam.h"
 #include "priors/embedding.h"
+#include "priors/kerple.h"
+#include "priors/nape.h"
 #include "priors/rope.h"
+#include "priors/t5.h"
 #include "priors/table_prior.h"
 
 namespace bamtrain {
@@ -81,6 +84,78 @@ PriorInfo bam() {
   return p;
 }
 
+PriorInfo nape() {
+  PriorInfo p;
+  p.name = "nape";
+  p.formula = "b = -m_h d in the first H/2 heads, where no scale acts, 0 in the others";
+  p.family = Family::table;
+  p.options = {{"slopes",
+                "m_h: exponential (ALiBi's for H/2 heads) or harmonic (1/h, h from 1)",
+                std::string("exponential"),
+                {"exponential", "harmonic"}}};
+  p.parameters = no_parameters;
+  p.form = [](const Options& o) -> int {
+    return o.text("slopes") == "harmonic" ? Nape<double>::kHarmonic : Nape<double>::kExponential;
+  };
+  p.first_scaled_head = nape_alibi_heads;
+  p.table = TableHooks<Nape>::table;
+  p.table_adjoint = TableHooks<Nape>::table_adjoint;
+  return p;
+}
+
+PriorInfo kerple() {
+  PriorInfo p;
+  p.name = "kerple";
+  p.formula = "b = -r1 log(1 + r2 d), or -r1 d^r2";
+  p.family = Family::table;
+  p.options = {{"kernel",
+                "logarithmic: -r1 log(1 + r2 d); power: -r1 d^r2, r2 <= 2",
+                std::string("logarithmic"),
+                {"logarithmic", "power"}}};
+  p.parameters = [](const Options& o, const PriorShape& s) {
+    MechanismParameter r1 = {"r1", {s.heads}, true, false, "uniform in [0, 2)"};
+    MechanismParameter r2 = {"r2", {s.heads}, true, false, "uniform in [0, 1)"};
+    r1.minimum = r2.minimum = Kerple<double>::kFloor;
+    if (o.text("kernel") == "power") r2.maximum = Kerple<double>::kMaxPower;
+    return std::vector<MechanismParameter>{r1, r2};
+  };
+  p.initial = [](const Options&, const PriorShape&, const MechanismParameter& q, int64_t,
+                 double uniform, double) {
+    return std::max(Kerple<double>::kFloor, (q.name == "r1" ? 2 : 1) * uniform);
+  };
+  p.form = [](const Options& o) -> int {
+    return o.text("kernel") == "power" ? Kerple<double>::kPower : Kerple<double>::kLogarithmic;
+  };
+  p.table = TableHooks<Kerple>::table;
+  p.table_adjoint = TableHooks<Kerple>::table_adjoint;
+  return p;
+}
+
+PriorInfo t5() {
+  PriorInfo p;
+  p.name = "t5";
+  p.formula = "b = bias[bucket(d)]: 32 buckets, exact below 16, then by log d up to 128";
+  p.family = Family::table;
+  p.options = {{"share", "one set of biases for all layers instead of one per layer", true}};
+  p.parameters = [](const Options& o, const PriorShape& s) {
+    return std::vector<MechanismParameter>{
+        {"bias", {s.heads, T5<double>::kBuckets}, true, o.flag("share"), "normal, std 0.02"}};
+  };
+  p.initial = [](const Options&, const PriorShape&, const MechanismParameter&, int64_t, double,
+                 double normal) { return 0.02 * normal; };
+  p.table = TableHooks<T5>::table;
+  p.table_adjoint = TableHooks<T5>::table_adjoint;
+  return p;
+}
+
+RopeScaling rope_scaling(const Options& o) {
+  const std::string& name = o.text("scaling");
+  if (name == "linear") return RopeScaling::linear;
+  if (name == "ntk") return RopeScaling::ntk;
+  if (name == "yarn") return RopeScaling::yarn;
+  return name == "llama3" ? RopeScaling::llama3 : RopeScaling::none;
+}
+
 PriorInfo rope() {
   PriorInfo p;
   p.name = "rope";
@@ -91,21 +166,53 @@ PriorInfo rope() {
                 500000.0,
                 {},
                 1.0,
-                1e12}};
-  p.parameters = [](const Options&, const PriorShape& s) {
+                1e12},
+               {"scaling",
+                "of frequencies for lengths past data.sequence_length: linear (position "
+                "interpolation), ntk, yarn (with its attention temperature), llama3",
+                std::string("none"),
+                {"none", "linear", "ntk", "yarn", "llama3"}},
+               {"factor", "by how much scaling stretches the length", 1.0, {}, 1.0, 1e6}};
+  p.parameters = [](const Options& o, const PriorShape& s) {
     if (s.head_dim % 2 != 0) {
       throw Error(ExitCode::config, "model.attention.prior",
                   "an even head dimension (width / heads) for rope", std::to_string(s.head_dim),
                   "change model.width or model.heads");
     }
+    const RopeScaling scaling = rope_scaling(o);
+    if (scaling == RopeScaling::none && o.number("factor") != 1) {
+      throw Error(ExitCode::config, "model.attention.prior.factor", "1 without scaling",
+                  std::to_string(o.number("factor")), "set model.attention.prior.scaling");
+    }
+    if (scaling == RopeScaling::ntk && s.head_dim == 2) {
+      throw Error(ExitCode::config, "model.attention.prior.scaling",
+                  "a head dimension (width / heads) above 2 for ntk", "2", "choose another");
+    }
+    if (scaling == RopeScaling::yarn && o.number("theta") <= 1) {
+      throw Error(ExitCode::config, "model.attention.prior.theta", "above 1 for yarn", "1",
+                  "raise it");
+    }
     return std::vector<MechanismParameter>{};
   };
-  p.inverse_frequencies = [](const Options& o, int64_t D) {
+  p.inverse_frequencies = [](const Options& o, int64_t D, int64_t T) {
     std::vector<double> f;
-    for (int64_t c = 0; c < D / 2; ++c)
-      f.push_back(rope_inverse_frequency(o.number("theta"), c, D));
+    for (int64_t c = 0; c < D / 2; ++c) {
+      f.push_back(
+          scaled_rope_frequency(rope_scaling(o), o.number("factor"), o.number("theta"), c, D, T));
+    }
     return f;
   };
+  p.rotary_amplitude = [](const Options& o) {
+    return rope_amplitude(rope_scaling(o), o.number("factor"));
+  };
+  return p;
+}
+
+PriorInfo rope_local() {
+  PriorInfo p = rope();
+  p.name = "rope_local";
+  p.formula += ", in a window of the training length + 1 unless model.attention.window is set";
+  p.window = [](int64_t T) { return T + 1; };
   return p;
 }
 
@@ -144,8 +251,9 @@ PriorInfo learned() {
 }  // namespace
 
 const std::vector<PriorInfo>& all_priors() {
-  static const std::vector<PriorInfo> priors = {nope(), alibi(),      bam(),
-                                                rope(), sinusoidal(), learned()};
+  static const std::vector<PriorInfo> priors = {nope(),       alibi(),  nape(), bam(),
+                                                kerple(),     t5(),     rope(), rope_local(),
+                                                sinusoidal(), learned()};
   return priors;
 }
 

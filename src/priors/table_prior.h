@@ -2,41 +2,55 @@
 // Builds the type-erased hooks of a `table` prior from a struct for one head:
 //
 //   struct P {
-//     static constexpr int kParameters;               // scalars per head
-//     P(const Real* theta, int64_t h, int64_t H);     // theta[p], p < kParameters
-//     Real bias(int64_t d) const;                     // b at distance d
-//     void accumulate(Real dz, int64_t d, Real* dtheta) const;  // adds dz * db/dtheta[p]
+//     static constexpr int kParameters;        // tensors
+//     static constexpr int kValues;            // scalars of each per head
+//     P(const Real* theta, TableHead head);    // theta[p * kValues + k]
+//     Real bias(int64_t d) const;              // b at distance d
+//     void accumulate(Real dz, int64_t d, Real* dtheta) const;  // adds dz * db/dtheta[...]
 //   };
 
 #include "priors/prior.h"
 
 namespace bamtrain {
 
+/// Head h of H, and which of the prior's formulas.
+struct TableHead {
+  int64_t h = 0, H = 1;
+  int form = 0;
+};
+
+/// Scalars per head of all parameters together, at most.
+constexpr int kMaxTableScalars = 32;
+
 template <template <class> class P>
 struct TableHooks {
-  static constexpr int kMax = 8;
-  static_assert(P<double>::kParameters <= kMax);
+  static constexpr int kParameters = P<double>::kParameters, kValues = P<double>::kValues;
+  static_assert(kParameters * kValues <= kMaxTableScalars);
 
-  static P<double> head(const double* const* theta, int64_t h, int64_t H) {
-    double own[kMax] = {};
-    for (int p = 0; p < P<double>::kParameters; ++p) own[p] = theta[p][h];
-    return P<double>(own, h, H);
+  static P<double> head(const double* const* theta, const TableShape& s, int64_t h) {
+    double own[kMaxTableScalars] = {};
+    for (int p = 0; p < kParameters; ++p) {
+      for (int k = 0; k < kValues; ++k) own[p * kValues + k] = theta[p][h * kValues + k];
+    }
+    return P<double>(own, {h, s.H, s.form});
   }
 
-  static void table(const double* const* theta, int64_t H, int64_t T, double* table) {
-    for (int64_t h = 0; h < H; ++h) {
-      const P<double> prior = head(theta, h, H);
-      for (int64_t d = 0; d < T; ++d) table[h * T + d] = prior.bias(d);
+  static void table(const double* const* theta, const TableShape& s, double* table) {
+    for (int64_t h = 0; h < s.H; ++h) {
+      const P<double> prior = head(theta, s, h);
+      for (int64_t d = 0; d < s.T; ++d) table[h * s.T + d] = prior.bias(d);
     }
   }
 
-  static void table_adjoint(const double* const* theta, int64_t H, int64_t T, const double* dtable,
+  static void table_adjoint(const double* const* theta, const TableShape& s, const double* dtable,
                             double* const* dtheta) {
-    for (int64_t h = 0; h < H; ++h) {
-      const P<double> prior = head(theta, h, H);
-      double own[kMax] = {};
-      for (int64_t d = 0; d < T; ++d) prior.accumulate(dtable[h * T + d], d, own);
-      for (int p = 0; p < P<double>::kParameters; ++p) dtheta[p][h] += own[p];
+    for (int64_t h = 0; h < s.H; ++h) {
+      const P<double> prior = head(theta, s, h);
+      double own[kMaxTableScalars] = {};
+      for (int64_t d = 0; d < s.T; ++d) prior.accumulate(dtable[h * s.T + d], d, own);
+      for (int p = 0; p < kParameters; ++p) {
+        for (int k = 0; k < kValues; ++k) dtheta[p][h * kValues + k] += own[p * kValues + k];
+      }
     }
   }
 };

@@ -27,10 +27,11 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
   }
   for (const Parameter& p : layout_.all()) {
     if (!p.trained) continue;
-    const Run next = {p.offset, p.size, multiplier(p), p.decays()};
+    const Run next = {p.offset, p.size, multiplier(p), p.decays(), p.minimum, p.maximum};
     Run* const last = runs_.empty() ? nullptr : &runs_.back();
     if (last && last->offset + last->size == next.offset && last->multiplier == next.multiplier &&
-        last->decays == next.decays) {
+        last->decays == next.decays && last->minimum == next.minimum &&
+        last->maximum == next.maximum) {
       last->size += next.size;
     } else {
       runs_.push_back(next);
@@ -70,6 +71,8 @@ void Optimizer::step(int64_t step, double lr, double gradient_scale, Tensor mast
     s.eps = config_.eps;
     s.weight_decay = run.decays ? config_.weight_decay : 0;
     s.gradient_scale = gradient_scale;
+    s.minimum = run.minimum;
+    s.maximum = run.maximum;
     const auto part = [&](const Tensor& flat) {
       return flat ? flat.slice(0, run.offset, run.size) : flat;
     };

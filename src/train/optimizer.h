@@ -35,6 +35,7 @@ class Optimizer {
     int64_t offset = 0, size = 0;  // in the flat buffer
     double multiplier = 1;         // on the learning rate
     bool decays = true;
+    double minimum = -INFINITY, maximum = INFINITY;  // of a weight
   };
 
   double multiplier(const Parameter& p) const;

@@ -29,9 +29,11 @@ TEST_CASE("changed keys are named by their paths") {
 TEST_CASE("a change of prior shows its name and its options") {
   const json a = resolved_json(valid_with({}));
   const json b = resolved_json(valid_with({"model.attention.prior=rope"}));
-  CHECK(changed_keys(a, b) == Names{"model.attention.prior.init", "model.attention.prior.name",
-                                    "model.attention.prior.share", "model.attention.prior.theta",
-                                    "model.attention.prior.train"});
+  CHECK(changed_keys(a, b) ==
+        Names{"model.attention.prior.factor", "model.attention.prior.init",
+              "model.attention.prior.name", "model.attention.prior.scaling",
+              "model.attention.prior.share", "model.attention.prior.theta",
+              "model.attention.prior.train"});
 }
 
 TEST_CASE("a resumed run may change paths, device, eval, log, checkpoint and where it stops") {
@@ -73,6 +75,17 @@ TEST_CASE("a key that the earlier run did not know yet may be there, at its defa
                                {}) == Names{"train.reduction"});
   before["train"].erase("steps");  // required: every earlier run had it
   CHECK(keys_refused_on_resume(before, now, {}) == Names{"train.steps"});
+}
+
+TEST_CASE("an option that the earlier run's prior did not have yet may be there, at its default") {
+  const json now = resolved_json(valid_with({"model.attention.prior=rope"}));
+  json before = now;
+  before["model"]["attention"]["prior"].erase("scaling");
+  before["model"]["attention"]["prior"].erase("factor");
+  CHECK(keys_refused_on_resume(before, now, {}).empty());
+  const json scaled = resolved_json(
+      valid_with({"model.attention.prior=rope", "model.attention.prior.scaling=linear"}));
+  CHECK(keys_refused_on_resume(before, scaled, {}) == Names{"model.attention.prior.scaling"});
 }
 
 TEST_CASE("what allow_change names may change, a group with all below it") {

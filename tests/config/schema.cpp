@@ -8,6 +8,8 @@
 #include <set>
 
 #include "fixture.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
 
 using bamtrain::resolved_json;
 using nlohmann::json;
@@ -138,11 +140,11 @@ TEST_CASE("the schema has the members of a resolved configuration, no more and n
 TEST_CASE("resolved and shipped configurations conform to the schema") {
   const json s = bamtrain::schema_json();
   CHECK(conforms(json::parse(kValid), s));
-  for (const char* prior : {"nope", "rope", "alibi", "bam", "sinusoidal", "learned"}) {
-    for (const char* scale : {"none", "ssmax"}) {
-      INFO(prior << " " << scale);
-      CHECK(conforms(resolved_json(valid_with({std::string("model.attention.prior=") + prior,
-                                               std::string("model.attention.scale=") + scale})),
+  for (const bamtrain::PriorInfo& prior : bamtrain::all_priors()) {
+    for (const bamtrain::ScaleInfo& scale : bamtrain::all_scales()) {
+      INFO(prior.name << " " << scale.name);
+      CHECK(conforms(resolved_json(valid_with({"model.attention.prior=" + prior.name,
+                                               "model.attention.scale=" + scale.name})),
                      s));
     }
   }

@@ -10,6 +10,7 @@
 #include "catch.h"
 #include "core/rng.h"
 #include "engine/support.h"
+#include "priors/differences.h"
 #include "priors/registry.h"
 #include "scales/scale.h"
 
@@ -39,11 +40,19 @@ std::vector<std::vector<float>> thetas(size_t parameters, size_t H) {
   return all;
 }
 
-size_t parameters_of(const PriorInfo& prior) {
-  PriorShape shape;
-  shape.layers = 1;
-  shape.heads = 4;
-  return prior.parameters(default_options(prior.options), shape).size();
+/// Within the limits of the prior's parameters for H heads, in their sizes.
+std::vector<std::vector<float>> thetas_of(const PriorInfo& prior, const Options& o, size_t H) {
+  std::vector<std::vector<float>> all;
+  for (const MechanismParameter& p :
+       prior.parameters(o, testing::shape_of(static_cast<int64_t>(H)))) {
+    size_t n = 1;
+    for (int64_t d : p.shape) n *= static_cast<size_t>(d);
+    std::vector<float>& theta = all.emplace_back(normal(p.name, n));
+    for (float& x : theta) {
+      if (x < p.minimum) x = static_cast<float>(p.minimum) - x;
+    }
+  }
+  return all;
 }
 
 /// theta on the device, and a TablePrior that points there.
@@ -52,7 +61,7 @@ struct OnDevice {
   TablePrior prior;
 
   OnDevice(const std::string& name, const std::vector<std::vector<float>>& theta, size_t H,
-           size_t T)
+           size_t T, int form = 0)
       : name_(name) {
     for (size_t p = 0; p < theta.size(); ++p) {
       arrays.push_back(std::make_unique<GlobalArray<float>>(theta[p]));
@@ -61,6 +70,7 @@ struct OnDevice {
     prior.name = name_.c_str();
     prior.H = static_cast<int64_t>(H);
     prior.T = static_cast<int64_t>(T);
+    prior.form = form;
   }
 
  private:
@@ -77,15 +87,17 @@ constexpr float kBefore = 0.125f;  // what gradients hold before a backward pass
 
 /// dtheta[p] for the `trained`; the others get no pointer and come back empty.
 std::vector<std::vector<float>> gradients_of(const TablePrior& prior,
-                                             const std::vector<float>& dtable, size_t parameters,
+                                             const std::vector<float>& dtable,
+                                             const std::vector<std::vector<float>>& theta,
                                              unsigned trained) {
+  const size_t parameters = theta.size();
   const GlobalArray<float> on_device(dtable);
   std::vector<std::unique_ptr<GlobalArray<float>>> dtheta(parameters);
   TablePriorGradients g;
   g.dtable = on_device.data();
   for (size_t p = 0; p < parameters; ++p) {
     if ((trained >> p & 1) == 0) continue;
-    const std::vector<float> before(static_cast<size_t>(prior.H), kBefore);
+    const std::vector<float> before(theta[p].size(), kBefore);
     dtheta[p] = std::make_unique<GlobalArray<float>>(before);
     g.dtheta[p] = dtheta[p]->data();
   }
@@ -130,9 +142,11 @@ std::vector<int32_t> first_keys(size_t B, size_t T) {
 struct ScaleCase {
   size_t B, H, T;
   double offset;
+  size_t first_head = 0;
 };
-constexpr ScaleCase kScaleCases[] = {{1, 1, 1, 0},    {2, 3, 130, 0},  {2, 3, 130, 1},
-                                     {3, 2, 1500, 0}, {1, 1, 4096, 1}, {33, 1, 4096, 0}};
+constexpr ScaleCase kScaleCases[] = {{1, 1, 1, 0},      {2, 3, 130, 0},  {2, 3, 130, 1},
+                                     {2, 5, 130, 0, 2}, {3, 2, 1500, 0}, {3, 2, 1500, 1, 1},
+                                     {1, 1, 4096, 1},   {33, 1, 4096, 0}};
 
 ScaleRows rows_of(const ScaleCase& c, const GlobalArray<float>& s,
                   const GlobalArray<int32_t>& first) {
@@ -144,6 +158,7 @@ ScaleRows rows_of(const ScaleCase& c, const GlobalArray<float>& s,
   rows.B = static_cast<int64_t>(c.B);
   rows.H = static_cast<int64_t>(c.H);
   rows.T = static_cast<int64_t>(c.T);
+  rows.first_head = static_cast<int64_t>(c.first_head);
   return rows;
 }
 
@@ -158,6 +173,10 @@ std::vector<float> scale_gradient(const ScaleCase& c, const std::vector<float>& 
   return ds.values();
 }
 
+TableShape shape_of(const PriorInfo& prior, const Options& o, size_t H, size_t T) {
+  return {static_cast<int64_t>(H), static_cast<int64_t>(T), testing::form_of(prior, o)};
+}
+
 bool is_refused(const device::LaunchStatus& status) {
   return status.code == device::LaunchStatus::kRefused;
 }
@@ -169,19 +188,22 @@ TEST_CASE("every table prior of the registry has kernels that form its table") {
   for (const PriorInfo& prior : all_priors()) {
     if (prior.family != Family::table) continue;
     ++found;
-    for (const auto& [H, T] : kShapes) {
-      INFO(prior.name << " H " << H << " T " << T);
-      const auto theta = thetas(parameters_of(prior), H);
-      const std::vector<float> table = table_of(OnDevice(prior.name, theta, H, T).prior);
-      std::vector<double> truth(H * T);
-      prior.table(Doubles(theta).read.data(), static_cast<int64_t>(H), static_cast<int64_t>(T),
-                  truth.data());
-      size_t wrong = 0;
-      for (size_t i = 0; i < truth.size(); ++i) wrong += table[i] != static_cast<float>(truth[i]);
-      CHECK(wrong == 0);
+    for (const Options& options : testing::every_form(prior)) {
+      for (const auto& [H, T] : kShapes) {
+        const TableShape shape = shape_of(prior, options, H, T);
+        INFO(prior.name << " form " << shape.form << " H " << H << " T " << T);
+        const auto theta = thetas_of(prior, options, H);
+        const OnDevice on_device(prior.name, theta, H, T, shape.form);
+        const std::vector<float> table = table_of(on_device.prior);
+        std::vector<double> truth(H * T);
+        prior.table(Doubles(theta).read.data(), shape, truth.data());
+        size_t wrong = 0;
+        for (size_t i = 0; i < truth.size(); ++i) wrong += table[i] != static_cast<float>(truth[i]);
+        CHECK(wrong == 0);
+      }
     }
   }
-  CHECK(found >= 2);
+  CHECK(found >= 5);
 }
 
 TEST_CASE("tables of alibi and bam are their formulas") {
@@ -207,24 +229,28 @@ TEST_CASE("tables of alibi and bam are their formulas") {
 TEST_CASE("every table prior's gradients are the registry's, added to what is there") {
   for (const PriorInfo& prior : all_priors()) {
     if (prior.family != Family::table) continue;
-    const size_t parameters = parameters_of(prior);
-    for (const auto& [H, T] : kShapes) {
-      INFO(prior.name << " H " << H << " T " << T);
-      const auto theta = thetas(parameters, H);
-      const OnDevice on_device(prior.name, theta, H, T);
-      const std::vector<float> dtable = normal("dtable", H * T);
-      Doubles truth(std::vector<std::vector<float>>(parameters, std::vector<float>(H, 0.0f)));
-      const std::vector<double> dtable_doubles(dtable.begin(), dtable.end());
-      prior.table_adjoint(Doubles(theta).read.data(), static_cast<int64_t>(H),
-                          static_cast<int64_t>(T), dtable_doubles.data(), truth.written.data());
-      for (const unsigned trained : {0u, 1u, 5u, 7u}) {
-        const auto found = gradients_of(on_device.prior, dtable, parameters, trained);
-        for (size_t p = 0; p < parameters; ++p) {
-          REQUIRE(found[p].size() == ((trained >> p & 1) != 0 ? H : 0));
-          for (size_t h = 0; h < found[p].size(); ++h) {
-            // One rounding to fp32; the fp64 sums differ in their order.
-            const double expected = kBefore + truth.values[p][h];
-            CHECK(std::abs(found[p][h] - expected) <= kFp32 * std::abs(expected) + 1e-9);
+    for (const Options& options : testing::every_form(prior)) {
+      for (const auto& [H, T] : kShapes) {
+        const TableShape shape = shape_of(prior, options, H, T);
+        INFO(prior.name << " form " << shape.form << " H " << H << " T " << T);
+        const auto theta = thetas_of(prior, options, H);
+        const OnDevice on_device(prior.name, theta, H, T, shape.form);
+        const std::vector<float> dtable = normal("dtable", H * T);
+        std::vector<std::vector<float>> zeros;
+        for (const auto& t : theta) zeros.emplace_back(t.size(), 0.0f);
+        Doubles truth(zeros);
+        const std::vector<double> dtable_doubles(dtable.begin(), dtable.end());
+        prior.table_adjoint(Doubles(theta).read.data(), shape, dtable_doubles.data(),
+                            truth.written.data());
+        for (const unsigned trained : {0u, 1u, 5u, 7u}) {
+          const auto found = gradients_of(on_device.prior, dtable, theta, trained);
+          for (size_t p = 0; p < theta.size(); ++p) {
+            REQUIRE(found[p].size() == ((trained >> p & 1) != 0 ? theta[p].size() : 0));
+            for (size_t h = 0; h < found[p].size(); ++h) {
+              // One rounding to fp32; the fp64 sums differ in their order.
+              const double expected = kBefore + truth.values[p][h];
+              CHECK(std::abs(found[p][h] - expected) <= kFp32 * std::abs(expected) + 1e-9);
+            }
           }
         }
       }
@@ -249,7 +275,7 @@ TEST_CASE("gradients of bam are the derivatives of its formula") {
   const double truth[] = {(weighted(ta + e, tb, tm) - weighted(ta - e, tb, tm)) / (2 * e),
                           (weighted(ta, tb + e, tm) - weighted(ta, tb - e, tm)) / (2 * e),
                           (weighted(ta, tb, tm + e) - weighted(ta, tb, tm - e)) / (2 * e)};
-  const auto found = gradients_of(OnDevice("bam", theta, 1, T).prior, dtable, 3, 7);
+  const auto found = gradients_of(OnDevice("bam", theta, 1, T).prior, dtable, theta, 7);
   for (size_t p = 0; p < 3; ++p) CHECK(found[p][0] - kBefore == Approx(truth[p]).epsilon(1e-5));
 }
 
@@ -267,7 +293,7 @@ TEST_CASE("ssmax scales rows by the logarithm of what they see") {
       for (size_t h = 0; h < c.H; ++h) {
         for (size_t i = 0; i < c.T; ++i) {
           const auto n = static_cast<double>(i) - first[b * c.T + i] + 1;
-          const double t = s[h] * std::log(n + c.offset);
+          const double t = h < c.first_head ? 1 : s[h] * std::log(n + c.offset);
           const double error = std::abs(scale[(b * c.H + h) * c.T + i] - t);
           worst = std::max(worst, t == 0 ? error * 1e30 : error / std::abs(t));
         }
@@ -288,6 +314,7 @@ TEST_CASE("gradients of ssmax are sums over all rows, added to what is there") {
       for (size_t b = 0; b < c.B; ++b) {
         for (size_t i = 0; i < c.T; ++i) {
           const auto n = static_cast<double>(i) - first[b * c.T + i] + 1;
+          if (h < c.first_head) continue;
           sum += dscale[(b * c.H + h) * c.T + i] * std::log(n + c.offset);
         }
       }
@@ -304,12 +331,12 @@ TEST_CASE("mechanisms have the same bits in every order of threads, warps and bl
   const ScaleCase c{2, 2, 2500, 0};
   const std::vector<float> dscale = normal("dscale", c.B * c.H * c.T);
   const auto table = table_of(bam.prior);
-  const auto dtheta = gradients_of(bam.prior, dtable, 3, 7);
+  const auto dtheta = gradients_of(bam.prior, dtable, theta, 7);
   const auto ds = scale_gradient(c, dscale);
   for (const engine::Options& o : engine::schedules()) {
     const With with(o);
     CHECK(table_of(bam.prior) == table);
-    CHECK(gradients_of(bam.prior, dtable, 3, 7) == dtheta);
+    CHECK(gradients_of(bam.prior, dtable, theta, 7) == dtheta);
     CHECK(scale_gradient(c, dscale) == ds);
   }
 }
@@ -358,5 +385,7 @@ TEST_CASE("names without kernels, empty shapes and missing parameters are refuse
   CHECK(scale_refused([](auto& r) { r.B = 0; }));
   CHECK(scale_refused([](auto& r) { r.H = 0; }));
   CHECK(scale_refused([](auto& r) { r.T = 0; }));
+  CHECK(scale_refused([](auto& r) { r.first_head = -1; }));
+  CHECK(scale_refused([](auto& r) { r.first_head = 2; }));
   CHECK(scale_refused([](auto& r) { r.T = int64_t{1} << 30; }));
 }

@@ -40,6 +40,22 @@ TEST_CASE("a window as long as the sequence is no window") {
   }
 }
 
+TEST_CASE("rope_local past its training length is rope in a window of that length + 1") {
+  const Threads one(1);  // many tiny passes
+  for (Dtype t : dtypes()) {
+    ModelConfig c = small_config();
+    c.attention.prior = prior("rope_local");
+    const Batch batch = random_batch(2, 30, c.vocab);
+    Run local(c, t, 2, 30, ModelUse::evaluation, 12);
+    c.attention.prior = prior("rope");
+    Run rope(c, t, 2, 30, ModelUse::evaluation, 12);
+    c.attention.window = 13;
+    Run windowed(c, t, 2, 30, ModelUse::evaluation, 12);
+    CHECK(local.loss(batch) == windowed.loss(batch));
+    CHECK(local.loss(batch) != rope.loss(batch));
+  }
+}
+
 TEST_CASE("document starts mean nothing without a document mask, and something with one") {
   const Threads one(1);  // many tiny passes
   for (Dtype t : dtypes()) {

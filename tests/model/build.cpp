@@ -41,6 +41,7 @@ double random_value(const Parameter& p, int64_t i) {
     case ParameterGroup::prior:
       break;
   }
+  if (p.minimum > -INFINITY) return p.minimum + 0.1 + rng.uniform(static_cast<uint64_t>(i));
   if (p.leaf() == "theta_alpha") return -0.5 + 0.4 * z;
   if (p.leaf() == "theta_beta") return 0.6 + 0.4 * z;
   // The location, 2 sinh of it, stays clear of the integers, where |.| has a kink.

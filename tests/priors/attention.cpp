@@ -6,6 +6,7 @@
 #include "differences.h"
 #include "ops/attention_case.h"
 #include "priors/alibi.h"
+#include "priors/kerple.h"
 #include "priors/registry.h"
 
 namespace bamtrain::testing {
@@ -23,9 +24,10 @@ AttentionCase small_case() {
 }
 
 /// Attention with this prior's table.
-Arrays attend(const AttentionCase& c, const std::string& prior, const Theta& theta) {
+Arrays attend(const AttentionCase& c, const std::string& prior, const Theta& theta, int form = 0) {
   Operation op = attention(c);
-  find_prior(prior)->table(theta.pointers().data(), c.H, c.T, op.inputs.at("table").x.data());
+  find_prior(prior)->table(theta.pointers().data(), {c.H, c.T, form},
+                           op.inputs.at("table").x.data());
   Machine reference(Dtype::f64);
   return op.forward(reference, op.inputs);
 }
@@ -36,6 +38,24 @@ TEST_CASE("attention with bam at exponent 1 and alibi's amplitudes is attention 
   for (int64_t h = 0; h < c.H; ++h) theta.values[0].push_back(std::log(alibi_slope(h, c.H)));
   // Biases differ by 1e-5 times a slope below 1, the same for every key.
   check_close("out", attend(c, "bam", theta).at("out"), attend(c, "alibi", {}).at("out"), 1e-10);
+}
+
+TEST_CASE("attention with kerple's power kernel at exponent 1 is attention with alibi") {
+  const AttentionCase c = small_case();
+  Theta theta{{{}, std::vector<double>(6, 1.0)}};
+  for (int64_t h = 0; h < c.H; ++h) theta.values[0].push_back(alibi_slope(h, c.H));
+  check_close("out", attend(c, "kerple", theta, Kerple<double>::kPower).at("out"),
+              attend(c, "alibi", {}).at("out"), 1e-12);
+}
+
+TEST_CASE("attention with a linear t5 is attention with alibi while every distance has a bucket") {
+  AttentionCase c = small_case();
+  c.window = 16;
+  Theta theta{{{}}};
+  for (int64_t h = 0; h < c.H; ++h) {
+    for (int k = 0; k < 32; ++k) theta.values[0].push_back(-alibi_slope(h, c.H) * k);
+  }
+  check_close("out", attend(c, "t5", theta).at("out"), attend(c, "alibi", {}).at("out"), 1e-12);
 }
 
 TEST_CASE("attention with a vanishing or a flat bam is attention without a prior") {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "core/rng.h"
 
@@ -40,11 +41,11 @@ std::vector<const double*> Theta::pointers() const {
   return p;
 }
 
-double table_difference_error(const PriorInfo& prior, const Theta& theta, int64_t H, int64_t T) {
-  const auto n = static_cast<size_t>(H * T);
+double table_difference_error(const PriorInfo& prior, const Theta& theta, const TableShape& shape) {
+  const auto n = static_cast<size_t>(shape.H * shape.T);
   const auto table_at = [&](const Theta& at) {
     std::vector<double> table(n);
-    prior.table(at.pointers().data(), H, T, table.data());
+    prior.table(at.pointers().data(), shape, table.data());
     return table;
   };
   const std::vector<double> table = table_at(theta);
@@ -54,7 +55,7 @@ double table_difference_error(const PriorInfo& prior, const Theta& theta, int64_
     std::vector<double> one(n, 0.0);
     one[entry] = 1;
     gradients.push_back(zeros_like(theta));
-    prior.table_adjoint(theta.pointers().data(), H, T, one.data(),
+    prior.table_adjoint(theta.pointers().data(), shape, one.data(),
                         mutable_pointers(gradients.back()).data());
   }
   double worst = 0;
@@ -99,6 +100,25 @@ double scale_difference_error(const ScaleInfo& scale, const Options& options, co
   return worst;
 }
 
+std::vector<Options> every_form(const PriorInfo& prior) {
+  std::vector<Options> all = {default_options(prior.options)};
+  if (!prior.form) return all;
+  std::set<int> found = {prior.form(all.front())};
+  for (const OptionSpec& option : prior.options) {
+    if (!std::holds_alternative<std::string>(option.fallback)) continue;
+    for (const std::string& choice : option.choices) {
+      Options o = all.front();
+      o.set(option.name, choice);
+      if (found.insert(prior.form(o)).second) all.push_back(o);
+    }
+  }
+  return all;
+}
+
+int form_of(const PriorInfo& prior, const Options& options) {
+  return prior.form ? prior.form(options) : 0;
+}
+
 PriorShape shape_of(int64_t heads) {
   PriorShape s;
   s.layers = 2;
@@ -119,7 +139,8 @@ Theta random_theta(const std::vector<MechanismParameter>& parameters) {
     for (int64_t i = 0; i < n; ++i) {
       // At least 0.05 away from 0, where |.| of a location may have a kink.
       const double x = rng.uniform(static_cast<uint64_t>(i)) - 0.5;
-      v.push_back(x < 0 ? x - 0.05 : x + 0.05);
+      v.push_back(std::isfinite(p.minimum) ? p.minimum + std::abs(x)
+                                           : (x < 0 ? x - 0.05 : x + 0.05));
     }
   }
   return theta;

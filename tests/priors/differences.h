@@ -24,7 +24,7 @@ struct Theta {
 /// entry; third derivatives stay below 1e5 of it, so that a correct adjoint is within
 /// kTableTolerance and one that is off by 1 % is far outside. Infinity where anything is not
 /// finite.
-double table_difference_error(const PriorInfo& prior, const Theta& theta, int64_t H, int64_t T);
+double table_difference_error(const PriorInfo& prior, const Theta& theta, const TableShape& shape);
 
 /// Likewise for the value of a scale at every head and number of visible keys up to T.
 double scale_difference_error(const ScaleInfo& scale, const Options& options, const Theta& theta,
@@ -32,9 +32,15 @@ double scale_difference_error(const ScaleInfo& scale, const Options& options, co
 
 constexpr double kTableTolerance = 1e-7;
 
+/// Options for each of the formulas among which a prior's options choose: the defaults first.
+std::vector<Options> every_form(const PriorInfo& prior);
+/// Which formula that is.
+int form_of(const PriorInfo& prior, const Options& options);
+
 /// What the tests tell a mechanism of the model.
 PriorShape shape_of(int64_t heads);
-/// Values near 0, where every prior is smooth, one per element of each parameter.
+/// Values near 0, or near the parameter's minimum, where every prior is smooth; one per element of
+/// each parameter.
 Theta random_theta(const std::vector<MechanismParameter>& parameters);
 
 }  // namespace bamtrain::testing

@@ -21,11 +21,11 @@ decltype(ScaleInfo::accumulate) right_accumulate = nullptr;
 /// The prior with `accumulate` scaled: it is linear in dz.
 PriorInfo with_wrong_accumulate(PriorInfo prior) {
   right_table_adjoint = prior.table_adjoint;
-  prior.table_adjoint = [](const double* const* theta, int64_t H, int64_t T, const double* dtable,
+  prior.table_adjoint = [](const double* const* theta, const TableShape& s, const double* dtable,
                            double* const* dtheta) {
-    std::vector<double> scaled(dtable, dtable + H * T);
+    std::vector<double> scaled(dtable, dtable + s.H * s.T);
     for (double& d : scaled) d *= kOff;
-    right_table_adjoint(theta, H, T, scaled.data(), dtheta);
+    right_table_adjoint(theta, s, scaled.data(), dtheta);
   };
   return prior;
 }
@@ -65,13 +65,16 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
       case Family::none:
         CHECK(parameters.empty());
         break;
-      case Family::table: {
-        const Theta theta = random_theta(parameters);
-        CHECK(table_difference_error(prior, theta, kH, kT) < kTableTolerance);
-        if (parameters.empty()) break;
-        CHECK(table_difference_error(with_wrong_accumulate(prior), theta, kH, kT) > 1e-3);
+      case Family::table:
+        for (const Options& options : every_form(prior)) {
+          const TableShape shape = {kH, kT, form_of(prior, options)};
+          INFO("form " << shape.form);
+          const Theta theta = random_theta(prior.parameters(options, shape_of(kH)));
+          CHECK(table_difference_error(prior, theta, shape) < kTableTolerance);
+          if (parameters.empty()) continue;
+          CHECK(table_difference_error(with_wrong_accumulate(prior), theta, shape) > 1e-3);
+        }
         break;
-      }
       case Family::rotary: {
         const Operation op = rotate({2, 7, 2, 6});
         CHECK(difference_error(op) < kDifferenceTolerance);
@@ -86,7 +89,7 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
       }
     }
   }
-  CHECK(trained == 2);  // bam and learned: a new one must have its family tested above
+  CHECK(trained == 4);  // bam, kerple, t5, learned: a new one must have its family tested above
 }
 
 TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more does not") {
@@ -121,7 +124,7 @@ TEST_CASE("bam's derivatives agree with finite differences for all shapes of its
       INFO("theta_alpha " << alpha << ", theta_mu " << mu);
       const Theta theta{
           {std::vector<double>(beta.size(), alpha), beta, std::vector<double>(beta.size(), mu)}};
-      CHECK(table_difference_error(bam, theta, H, kT) < kTableTolerance);
+      CHECK(table_difference_error(bam, theta, {H, kT}) < kTableTolerance);
     }
   }
 }
@@ -131,7 +134,7 @@ TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others
   // (1e-5)^-8 = 1e40 at the self key, 39^4 = 2.3e6 at the last, nothing in the third head.
   const Theta theta{{{0, 0, 0}, {-8, 4, 0.5}, {0, 0, 0}}};
   std::vector<double> table(3 * kT);
-  bam.table(theta.pointers().data(), 3, kT, table.data());
+  bam.table(theta.pointers().data(), {3, kT}, table.data());
   for (int64_t h = 0; h < 3; ++h) {
     for (int64_t d = 0; d < kT; ++d) {
       const bool bounded = (h == 0 && d == 0) || (h == 1 && d >= 10);
@@ -145,7 +148,7 @@ TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others
       std::vector<double> one(3 * kT, 0.0), alpha(3, 0.0), beta = alpha, mu = alpha;
       one[static_cast<size_t>(h * kT + d)] = 1;
       double* gradients[] = {alpha.data(), beta.data(), mu.data()};
-      bam.table_adjoint(theta.pointers().data(), 3, kT, one.data(), gradients);
+      bam.table_adjoint(theta.pointers().data(), {3, kT}, one.data(), gradients);
       for (int64_t g = 0; g < 3; ++g) {
         const auto i = static_cast<size_t>(g);
         CHECK(std::isfinite(alpha[i] + beta[i] + mu[i]));
@@ -164,9 +167,9 @@ TEST_CASE("far beyond any trained value bam's table and gradients stay finite") 
         INFO("theta " << alpha << ", " << beta << ", " << mu);
         const Theta theta{{{alpha}, {beta}, {mu}}};
         std::vector<double> table(kT), dtable(kT, 1.0), gradient(3, 0.0);
-        bam.table(theta.pointers().data(), 1, kT, table.data());
+        bam.table(theta.pointers().data(), {1, kT}, table.data());
         double* gradients[] = {&gradient[0], &gradient[1], &gradient[2]};
-        bam.table_adjoint(theta.pointers().data(), 1, kT, dtable.data(), gradients);
+        bam.table_adjoint(theta.pointers().data(), {1, kT}, dtable.data(), gradients);
         for (double b : table) CHECK((b >= -1e4 && b <= 0));
         for (double g : gradient) CHECK(std::isfinite(g));
       }

@@ -1,11 +1,14 @@
 // Formulas and initial values against numbers written by hand.
 
+#include <algorithm>
 #include <cmath>
 
 #include "catch.h"
 #include "core/error.h"
 #include "differences.h"
 #include "priors/alibi.h"
+#include "priors/kerple.h"
+#include "priors/nape.h"
 #include "priors/registry.h"
 #include "priors/rope.h"
 #include "scales/ssmax.h"
@@ -13,9 +16,10 @@
 namespace bamtrain::testing {
 namespace {
 
-std::vector<double> table_of(const std::string& name, const Theta& theta, int64_t H, int64_t T) {
+std::vector<double> table_of(const std::string& name, const Theta& theta, int64_t H, int64_t T,
+                             int form = 0) {
   std::vector<double> table(static_cast<size_t>(H * T));
-  find_prior(name)->table(theta.pointers().data(), H, T, table.data());
+  find_prior(name)->table(theta.pointers().data(), {H, T, form}, table.data());
   return table;
 }
 
@@ -120,16 +124,150 @@ TEST_CASE("bam declares three parameters per layer and trains those that are nam
   }
 }
 
+TEST_CASE("nape is alibi of half the heads, and nothing in the other half, where scales act") {
+  const int64_t T = 20;
+  for (const int64_t H : {2, 5, 8, 12}) {
+    INFO(H << " heads");
+    const int64_t half = H / 2;
+    const std::vector<double> nape = table_of("nape", {}, H, T);
+    const std::vector<double> harmonic = table_of("nape", {}, H, T, Nape<double>::kHarmonic);
+    const std::vector<double> alibi = table_of("alibi", {}, half, T);
+    for (size_t i = 0; i < nape.size(); ++i) {
+      const double d = static_cast<double>(i % T), h = static_cast<double>(i / T);
+      CHECK(nape[i] == (i < alibi.size() ? alibi[i] : 0));
+      CHECK(harmonic[i] == (i < alibi.size() ? Approx(-d / (h + 1)) : Approx(0)));
+    }
+    CHECK(find_prior("nape")->first_scaled_head(H) == half);
+  }
+}
+
+TEST_CASE("kerple's power kernel with exponent 1 and alibi's slopes is alibi") {
+  const int64_t H = 6, T = 50;
+  Theta theta{{{}, std::vector<double>(6, 1.0)}};
+  for (int64_t h = 0; h < H; ++h) theta.values[0].push_back(alibi_slope(h, H));
+  const std::vector<double> alibi = table_of("alibi", {}, H, T);
+  const std::vector<double> kerple = table_of("kerple", theta, H, T, Kerple<double>::kPower);
+  for (size_t i = 0; i < alibi.size(); ++i) CHECK(kerple[i] == Approx(alibi[i]));
+}
+
+TEST_CASE("kerple's curves at chosen points") {
+  const Theta theta{{{2, 0.5}, {3, 0.25}}};
+  const std::vector<double> logarithmic = table_of("kerple", theta, 2, 6);
+  const std::vector<double> power = table_of("kerple", theta, 2, 6, Kerple<double>::kPower);
+  CHECK(logarithmic[0] == 0);
+  CHECK(power[0] == 0);
+  CHECK(logarithmic[1] == Approx(-2 * std::log(4.0)));
+  CHECK(logarithmic[5] == Approx(-2 * std::log(16.0)));
+  CHECK(logarithmic[6 + 4] == Approx(-0.5 * std::log(2.0)));
+  CHECK(power[2] == Approx(-16));
+  CHECK(power[6 + 4] == Approx(-0.5 * std::sqrt(2.0)));
+}
+
+TEST_CASE("kerple's parameters begin at random and stay within their limits") {
+  const PriorInfo& kerple = *find_prior("kerple");
+  Options o = default_options(kerple.options);
+  auto p = kerple.parameters(o, shape_of(3));
+  REQUIRE(p.size() == 2);
+  CHECK((p[0].name == "r1" && p[1].name == "r2"));
+  for (const MechanismParameter& r : p) {
+    CHECK(r.shape == std::vector<int64_t>{3});
+    CHECK((r.trained && !r.shared));
+    CHECK((r.minimum == 0.01 && r.maximum == INFINITY));
+  }
+  CHECK(kerple.initial(o, shape_of(3), p[0], 0, 0.75, 0) == 1.5);
+  CHECK(kerple.initial(o, shape_of(3), p[1], 0, 0.75, 0) == 0.75);
+  CHECK(kerple.initial(o, shape_of(3), p[1], 0, 0.001, 0) == 0.01);
+  o.set("kernel", std::string("power"));
+  p = kerple.parameters(o, shape_of(3));
+  CHECK(p[0].maximum == INFINITY);
+  CHECK(p[1].maximum == 2);
+}
+
+TEST_CASE("t5's buckets: one per distance below 16, then equal widths in log d up to 128") {
+  // The first distance of each bucket from 16 on: 16 * 8^(k / 16), rounded up.
+  const std::vector<int64_t> first = {16, 19, 21, 24, 27, 31, 35, 40,
+                                      46, 52, 59, 67, 77, 87, 99, 113};
+  Theta theta{{{}}};
+  for (int k = 0; k < 32; ++k) theta.values[0].push_back(k);
+  const std::vector<double> table = table_of("t5", theta, 1, 1000);
+  for (int64_t d = 0; d < 1000; ++d) {
+    const auto reached = std::upper_bound(first.begin(), first.end(), d) - first.begin();
+    INFO("distance " << d);
+    CHECK(table[static_cast<size_t>(d)] == (d < 16 ? d : 15 + reached));
+  }
+}
+
+TEST_CASE("t5 has one table for all layers unless told otherwise") {
+  const PriorInfo& t5 = *find_prior("t5");
+  Options o = default_options(t5.options);
+  const auto p = t5.parameters(o, shape_of(3));
+  REQUIRE(p.size() == 1);
+  CHECK(p[0].shape == std::vector<int64_t>{3, 32});
+  CHECK((p[0].trained && p[0].shared));
+  CHECK(t5.initial(o, shape_of(3), p[0], 5, 0.5, 1.5) == Approx(0.03));
+  o.set("share", false);
+  CHECK_FALSE(t5.parameters(o, shape_of(3))[0].shared);
+}
+
 TEST_CASE("rope's frequencies fall from 1 in powers of its base") {
   const PriorInfo& rope = *find_prior("rope");
   Options o = default_options(rope.options);
   CHECK(o.number("theta") == 500000);
   o.set("theta", 10000.0);
-  const std::vector<double> f = rope.inverse_frequencies(o, 8);
+  const std::vector<double> f = rope.inverse_frequencies(o, 8, 40);
   REQUIRE(f.size() == 4);
   for (size_t c = 0; c < 4; ++c) {
     CHECK(f[c] == Approx(std::pow(10.0, -static_cast<double>(c))));
   }
+}
+
+TEST_CASE("scaled rope: pairs that turn fast stay, those that turn slowly are divided") {
+  const PriorInfo& rope = *find_prior("rope");
+  Options o = default_options(rope.options);
+  const int64_t D = 64, T = 2048;
+  const auto frequencies = [&](const char* scaling, double factor) {
+    o.set("scaling", std::string(scaling));
+    o.set("factor", factor);
+    return rope.inverse_frequencies(o, D, T);
+  };
+  const std::vector<double> plain = frequencies("none", 1);
+  for (const char* scaling : {"linear", "ntk", "yarn", "llama3"}) {
+    INFO(scaling);
+    const std::vector<double> one = frequencies(scaling, 1), eight = frequencies(scaling, 8);
+    for (size_t c = 0; c < plain.size(); ++c) CHECK(one[c] == Approx(plain[c]));
+    CHECK(eight.front() == Approx(scaling == std::string("linear") ? plain[0] / 8 : plain[0]));
+    CHECK(eight.back() == Approx(plain.back() / 8));
+    for (size_t c = 1; c < plain.size(); ++c) CHECK(eight[c] < eight[c - 1]);
+    CHECK(rope.rotary_amplitude(o) ==
+          Approx(scaling == std::string("yarn") ? 0.1 * std::log(8.0) + 1 : 1));
+  }
+  // theta 500000: a pair turns 32 times in 2,048 positions up to pair 5.7, once from pair 14.1 on.
+  const std::vector<double> yarn = frequencies("yarn", 8), llama = frequencies("llama3", 8);
+  for (size_t c = 0; c < plain.size(); ++c) {
+    INFO("pair " << c);
+    const double turns = 2048 * plain[c] / (2 * M_PI);
+    const double kept = std::clamp((15 - static_cast<double>(c)) / 10, 0.0, 1.0);
+    CHECK(yarn[c] == Approx(plain[c] * (kept + (1 - kept) / 8)));
+    const double smooth = std::clamp((turns - 1) / 3, 0.0, 1.0);
+    CHECK(llama[c] == Approx(plain[c] * (smooth + (1 - smooth) / 8)));
+  }
+}
+
+TEST_CASE("rope_local is rope in a window of the training length + 1") {
+  const PriorInfo& local = *find_prior("rope_local");
+  CHECK(local.window(512) == 513);
+  const Options o = default_options(local.options);
+  CHECK(local.inverse_frequencies(o, 8, 40) == find_prior("rope")->inverse_frequencies(o, 8, 40));
+  CHECK(find_prior("rope")->window == nullptr);
+}
+
+TEST_CASE("a factor without scaling is refused") {
+  const PriorInfo& rope = *find_prior("rope");
+  Options o = default_options(rope.options);
+  o.set("factor", 2.0);
+  CHECK_THROWS_AS(rope.parameters(o, shape_of(2)), Error);
+  o.set("scaling", std::string("ntk"));
+  CHECK(rope.parameters(o, shape_of(2)).empty());
 }
 
 TEST_CASE("rope refuses an odd head dimension, learned a table shorter than the sequence") {

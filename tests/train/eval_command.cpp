@@ -43,7 +43,9 @@ struct Trained {
   nlohmann::json config = small_run(w);
   std::string checkpoint = w.path("out/checkpoint-00000001");
 
-  Trained() {
+  Trained() : Trained(nullptr) {}
+  explicit Trained(const char* prior) {
+    if (prior) config["model"]["attention"]["prior"] = {{"name", prior}};
     config["train"]["stop_at"] = 1;
     config["eval"] = {{"lengths", {16, 48}}, {"tokens", 480}};
     const Outcome o = run(bamtrain_command(write_config(w, "run.json", config)), threads(1));
@@ -142,6 +144,42 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
       CHECK(row["perplexity"].get<double>() == Approx(211.0).epsilon(1e-5));
     }
   }
+}
+
+TEST_CASE("eval takes another prior with the same parameters from --set, and nothing else") {
+  const Trained t("rope");
+  const std::string output = t.w.path("result.json");
+  const auto evaluated = [&](const std::vector<std::string>& overrides) {
+    std::vector<std::string> command = t.command({"--lengths", "48", "--output", output});
+    for (const std::string& o : overrides) command.insert(command.end(), {"--set", o});
+    return run(command, threads(1));
+  };
+  const auto perplexity = [&](const std::vector<std::string>& overrides) {
+    const Outcome o = evaluated(overrides);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return nlohmann::json::parse(read_text(output));
+  };
+  const nlohmann::json plain = perplexity({});
+  CHECK(plain["prior"]["theta"] == 500000.0);
+  const nlohmann::json other = perplexity({"model.attention.prior.theta=100"});
+  CHECK(other["prior"]["theta"] == 100.0);
+  CHECK(other["windows"][0]["loss"] != plain["windows"][0]["loss"]);
+  const nlohmann::json scaled =
+      perplexity({"model.attention.prior.scaling=linear", "model.attention.prior.factor=2"});
+  CHECK(scaled["windows"][0]["loss"] != plain["windows"][0]["loss"]);
+  // As wide a window as the training's length: no shorter sequence sees it.
+  CHECK(perplexity({"model.attention.prior=rope_local"})["windows"] == plain["windows"]);
+
+  const auto refused = [&](const std::string& override, ExitCode code, const std::string& text) {
+    const Outcome o = evaluated({override});
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(code));
+    CHECK(o.output.find(text) != std::string::npos);
+  };
+  refused("model.attention.window=3", ExitCode::usage, "found model.attention.window");
+  refused("model.attention.prior=bam", ExitCode::config, "the parameters of rope");
+  refused("model.attention.prior=ropes", ExitCode::config, "did you mean \"rope\"?");
 }
 
 TEST_CASE("an eval that fails leaves the former result and nothing beside it") {

@@ -177,7 +177,7 @@ class CheckBackend final : public Backend {
     });
   }
 
-  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override {
+  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override {
     Call c(*this, "table_forward");
     const Tensor t = c.written("table", table);
     const std::vector<Tensor> p = c.read_all(theta);
@@ -185,7 +185,7 @@ class CheckBackend final : public Backend {
       own ? b.table_forward(table, prior, theta) : b.table_forward(t, prior, p);
     });
   }
-  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                       std::span<const Tensor> theta) override {
     Call c(*this, "table_backward");
     const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
@@ -194,25 +194,23 @@ class CheckBackend final : public Backend {
       own ? b.table_backward(dtheta, dtable, prior, theta) : b.table_backward(d, t, prior, p);
     });
   }
-  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                      std::span<const Tensor> theta) override {
     Call c(*this, "scale_forward");
     const Tensor t = c.written("scale", scale), f = c.read(first_key);
     const std::vector<Tensor> p = c.read_all(theta);
     c.run([&](Backend& b, bool own) {
-      own ? b.scale_forward(scale, first_key, info, options, theta)
-          : b.scale_forward(t, f, info, options, p);
+      own ? b.scale_forward(scale, first_key, use, theta) : b.scale_forward(t, f, use, p);
     });
   }
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                      const ScaleInfo& info, const Options& options,
-                      std::span<const Tensor> theta) override {
+                      const ScaleUse& use, std::span<const Tensor> theta) override {
     Call c(*this, "scale_backward");
     const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
     const Tensor t = c.read(dscale), f = c.read(first_key);
     c.run([&](Backend& b, bool own) {
-      own ? b.scale_backward(dtheta, dscale, first_key, info, options, theta)
-          : b.scale_backward(d, t, f, info, options, p);
+      own ? b.scale_backward(dtheta, dscale, first_key, use, theta)
+          : b.scale_backward(d, t, f, use, p);
     });
   }
 

@@ -332,6 +332,7 @@ class CpuBackend final : public HostBackend {
     const auto b1 = static_cast<float>(s.beta1), b2 = static_cast<float>(s.beta2);
     const auto one_b1 = static_cast<float>(1 - s.beta1), one_b2 = static_cast<float>(1 - s.beta2);
     const auto g_scale = static_cast<float>(s.gradient_scale);
+    const auto minimum = static_cast<float>(s.minimum), maximum = static_cast<float>(s.maximum);
     float *all_w = weights.ptr<float>(), *all_m = m.ptr<float>(), *all_v = v.ptr<float>();
     const float* all_g = gradients.ptr<float>();
     const bool adaptive = f.adaptive;
@@ -348,7 +349,7 @@ class CpuBackend final : public HostBackend {
         const float second = b2 * pv[i] + one_b2 * g * g;
         const float step = adaptive ? first / (std::sqrt(second) * v_scale + eps) : first;
         const float w = pw[i] - decay * pw[i];
-        pw[i] = w - step_size * step;
+        pw[i] = limited(w - step_size * step, minimum, maximum);
         pm[i] = first;
         pv[i] = second;
       }

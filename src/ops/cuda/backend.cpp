@@ -300,11 +300,11 @@ class CudaBackend final : public Backend {
 
   // --- priors and scales
 
-  void table_forward(Tensor table, const PriorInfo& prior, std::span<const Tensor> theta) override {
+  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override {
     check(kernels::table_prior_forward(f32(table), prior_of(prior, table, theta), stream()),
           "table_forward");
   }
-  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorInfo& prior,
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                       std::span<const Tensor> theta) override {
     kernels::TablePriorGradients g;
     for (size_t p = 0; p < dtheta.size(); ++p) g.dtheta[p] = f32(dtheta[p]);
@@ -312,17 +312,15 @@ class CudaBackend final : public Backend {
     check(kernels::table_prior_backward(g, prior_of(prior, dtable, theta), stream()),
           "table_backward");
   }
-  void scale_forward(Tensor scale, Tensor first_key, const ScaleInfo& info, const Options& options,
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                      std::span<const Tensor> theta) override {
-    check(kernels::scale_forward(f32(scale), scale_of(info, options, scale, first_key, theta),
-                                 stream()),
+    check(kernels::scale_forward(f32(scale), scale_of(use, scale, first_key, theta), stream()),
           "scale_forward");
   }
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                      const ScaleInfo& info, const Options& options,
-                      std::span<const Tensor> theta) override {
+                      const ScaleUse& use, std::span<const Tensor> theta) override {
     if (dtheta.empty() || !dtheta[0]) return;
-    const kernels::ScaleRows rows = scale_of(info, options, dscale, first_key, theta);
+    const kernels::ScaleRows rows = scale_of(use, dscale, first_key, theta);
     check(kernels::scale_backward(f32(dtheta[0]), scale_partial_.ptr<double>(), f32(dscale), rows,
                                   stream()),
           "scale_backward");
@@ -409,24 +407,25 @@ class CudaBackend final : public Backend {
     products_.multiply(c, a, b, accumulate, stream());
   }
 
-  static kernels::TablePrior prior_of(const PriorInfo& info, const Tensor& table,
+  static kernels::TablePrior prior_of(const PriorUse& use, const Tensor& table,
                                       std::span<const Tensor> theta) {
     require(theta.size() <= kernels::kMaxPriorParameters && table.contiguous(),
             "a contiguous table and at most 8 parameters");
     kernels::TablePrior p;
-    p.name = info.name.c_str();
+    p.name = use.info.name.c_str();
+    p.form = use.form;
     p.H = table.shape[0];
     p.T = table.shape[1];
     for (size_t n = 0; n < theta.size(); ++n) p.theta[n] = f32(theta[n]);
     return p;
   }
 
-  static kernels::ScaleRows scale_of(const ScaleInfo& info, const Options& options,
-                                     const Tensor& scale, const Tensor& first_key,
-                                     std::span<const Tensor> theta) {
+  static kernels::ScaleRows scale_of(const ScaleUse& use, const Tensor& scale,
+                                     const Tensor& first_key, std::span<const Tensor> theta) {
     kernels::ScaleRows r;
-    r.name = info.name.c_str();
-    r.offset = options.has("offset") ? options.number("offset") : 0;
+    r.name = use.info.name.c_str();
+    r.first_head = use.first_head;
+    r.offset = use.options.has("offset") ? use.options.number("offset") : 0;
     r.s = theta.empty() ? nullptr : f32(theta[0]);
     r.first_key = i32(first_key);
     r.B = scale.shape[0];

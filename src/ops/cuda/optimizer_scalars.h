@@ -19,6 +19,8 @@ inline kernels::OptimizerScalars optimizer_scalars(const OptimizerStep& s) {
   x.step_size = static_cast<float>(f.step_size);
   x.v_scale = static_cast<float>(f.v_scale);
   x.eps = static_cast<float>(s.eps);
+  x.minimum = static_cast<float>(s.minimum);
+  x.maximum = static_cast<float>(s.maximum);
   x.adaptive = f.adaptive;
   return x;
 }

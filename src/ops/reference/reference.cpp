@@ -245,6 +245,7 @@ class ReferenceBackend final : public HostBackend {
       first = s.beta1 * first + (1 - s.beta1) * g;
       second = s.beta2 * second + (1 - s.beta2) * g * g;
       w -= f.step_size * (f.adaptive ? first / (std::sqrt(second) * f.v_scale + s.eps) : first);
+      w = limited(w, s.minimum, s.maximum);
     }
     if (rounded) convert(rounded, weights);
   }

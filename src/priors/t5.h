@@ -1,0 +1,38 @@
+#pragma once
+// T5's relative bias: a learned number per bucket of distances (Raffel et al. 2020), causal.
+//
+// Distances below 16 have a bucket each; the others up to 128 share 16 buckets of equal width in
+// log d, and the last bucket holds all beyond.
+
+#include <cmath>
+
+#include "priors/table_prior.h"
+
+namespace bamtrain {
+
+template <class Real>
+struct T5 {
+  static constexpr int kBuckets = 32, kExact = 16, kFarthest = 128;
+  static constexpr int kParameters = 1, kValues = kBuckets;  // bias
+
+  Real values[kBuckets];
+
+  BAMTRAIN_HD T5(const Real* theta, TableHead) {
+    for (int k = 0; k < kBuckets; ++k) values[k] = theta[k];
+  }
+
+  BAMTRAIN_HD static int bucket(int64_t d) {
+    if (d < kExact) return static_cast<int>(d);
+    if (d >= kFarthest) return kBuckets - 1;
+    // An integer at d = 16 and 128 alone, where the logarithm is exact or not asked for: rounding
+    // never decides.
+    const double share =
+        log(static_cast<double>(d) / kExact) / log(static_cast<double>(kFarthest) / kExact);
+    return kExact + static_cast<int>(share * (kBuckets - kExact));
+  }
+
+  BAMTRAIN_HD Real bias(int64_t d) const { return values[bucket(d)]; }
+  BAMTRAIN_HD void accumulate(Real dz, int64_t d, Real* dtheta) const { dtheta[bucket(d)] += dz; }
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,24 @@
+#pragma once
+// A learned scale for every head and number of visible keys: t_i = t[h][n_i - 1] (Nakanishi 2025;
+// ASEntmax, appendix F.1). Without a window and in one document that is one per position.
+
+#include "scales/scale.h"
+
+namespace bamtrain {
+
+/// Parameter t (H, lengths); constant 0: lengths.
+struct ByLengthScale {
+  BAMTRAIN_HD static int64_t index(const ScaleConstants& c, int64_t h, int64_t n) {
+    return h * longest(c) + n - 1;
+  }
+  static double value(const ScaleConstants& c, const double* const* theta, int64_t h, int64_t n) {
+    return theta[0][index(c, h, n)];
+  }
+  static void accumulate(const ScaleConstants& c, const double* const*, int64_t h, int64_t n,
+                         double dt, double* const* dtheta) {
+    dtheta[0][index(c, h, n)] += dt;
+  }
+  BAMTRAIN_HD static int64_t longest(const ScaleConstants& c) { return static_cast<int64_t>(c.of[0]); }
+};
+
+}  // namespace bamtrain
