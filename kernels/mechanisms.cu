@@ -11,6 +11,9 @@
 #include "priors/t5.h"
 #include "priors/table_prior.h"
 #include "reductions.cuh"
+#include "scales/by_length.h"
+#include "scales/constant.h"
+#include "scales/sentmax.h"
 #include "scales/ssmax.h"
 
 namespace bamtrain::kernels {
@@ -112,58 +115,113 @@ constexpr TablePriorKernels kTablePriors[] = {
 // --- scales
 
 template <template <class> class S>
+BAMTRAIN_DEVICE S<double> scale_of_head(const ScaleRows& rows, int64_t h) {
+  double theta[kMaxScaleScalars] = {};
+  BAMTRAIN_UNROLL
+  for (int p = 0; p < S<double>::kParameters; ++p) {
+    theta[p] = static_cast<double>(rows.theta[p][h]);
+  }
+  return S<double>(theta, rows.constants);
+}
+
+/// Keys that row i of sequence b sees, where row = b T + i.
+BAMTRAIN_DEVICE int64_t keys_of(const ScaleRows& rows, int64_t row, int64_t i) {
+  return i - rows.first_key[row] + 1;
+}
+
+template <template <class> class S>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
     rows_of_scale(float* scale, const ScaleRows rows) {
   const int64_t row =
       int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
   if (row >= rows.B * rows.T) return;
   const int64_t b = row / rows.T, i = row % rows.T;
-  const int64_t n = i - rows.first_key[row] + 1;
+  const int64_t n = keys_of(rows, row, i);
   for (int64_t h = 0; h < rows.H; ++h) {
-    const S<double> of_head = {static_cast<double>(rows.s[h]), rows.offset};
-    const double t = h < rows.first_head ? 1 : of_head.value(n);
+    const double t = h < rows.first_head ? 1 : scale_of_head<S>(rows, h).value(n);
     scale[(b * rows.H + h) * rows.T + i] = static_cast<float>(t);
   }
 }
 
-/// partial[h][block]: what kScaleRowsPerBlock rows give to ds[h], h from the first scaled head on.
+/// partial[p][h][block]: what kScaleRowsPerBlock rows give to dtheta[p][h], h from the first scaled
+/// head on.
 template <template <class> class S>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
     gradient_of_scale(double* partial, const float* dscale, const ScaleRows rows) {
   BAMTRAIN_SHARED(double, sums, kMechanismWarps);
+  constexpr int kParameters = S<double>::kParameters;
   const int64_t h = rows.first_head + device::block_index().y;
-  const S<double> of_head = {static_cast<double>(rows.s[h]), rows.offset};
+  const S<double> of_head = scale_of_head<S>(rows, h);
   const auto T = static_cast<uint32_t>(rows.T), all = static_cast<uint32_t>(rows.B) * T;
   const uint32_t first = device::block_index().x * kScaleRowsPerBlock;
   const uint32_t end = all - first < kScaleRowsPerBlock ? all : first + kScaleRowsPerBlock;
-  double own = 0;
+  double own[kParameters] = {};
   for (uint32_t row = first + device::thread_index().x; row < end; row += kMechanismThreads) {
     const uint32_t b = row / T, i = row % T;
     of_head.accumulate(static_cast<double>(dscale[(b * rows.H + h) * rows.T + i]),
-                       int64_t{i} - rows.first_key[row] + 1, &own);
+                       keys_of(rows, row, i), own);
   }
-  own = block_sum<kMechanismWarps>(own, sums);
-  if (device::thread_index().x == 0) {
-    partial[(h - rows.first_head) * device::grid_size().x + device::block_index().x] = own;
+  BAMTRAIN_UNROLL
+  for (int p = 0; p < kParameters; ++p) {
+    device::barrier();  // the sum before has been read
+    const double sum = block_sum<kMechanismWarps>(own[p], sums);
+    if (device::thread_index().x == 0) {
+      const int64_t head = p * device::grid_size().y + device::block_index().y;
+      partial[head * device::grid_size().x + device::block_index().x] = sum;
+    }
   }
 }
 
-/// A warp per head.
+/// dtheta[h] += the sum of partial[h][...]. A warp per head.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
-    join_scale_gradients(float* ds, const double* partial, int64_t count) {
+    join_scale_gradients(float* dtheta, const double* partial, int64_t count) {
   const int64_t h = device::block_index().x;
   double sum = 0;
   for (int64_t k = device::thread_index().x; k < count; k += 32) sum += partial[h * count + k];
   sum = warp_sum(sum);
   if (device::thread_index().x == 0) {
-    ds[h] = static_cast<float>(static_cast<double>(ds[h]) + sum);
+    dtheta[h] = static_cast<float>(static_cast<double>(dtheta[h]) + sum);
   }
+}
+
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+    rows_by_length(float* scale, const ScaleRows rows) {
+  const int64_t row =
+      int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
+  if (row >= rows.B * rows.T) return;
+  const int64_t b = row / rows.T, i = row % rows.T;
+  const int64_t n = keys_of(rows, row, i);
+  for (int64_t h = 0; h < rows.H; ++h) {
+    const float* const theta = rows.theta[0];
+    scale[(b * rows.H + h) * rows.T + i] =
+        h < rows.first_head ? 1.0f : theta[ByLengthScale::index(rows.constants, h, n)];
+  }
+}
+
+/// A thread per length n up to T: it looks for the rows that see n keys, which begin at n - 1.
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+    gradient_by_length(float* dtheta, const float* dscale, const ScaleRows rows) {
+  const int64_t h = rows.first_head + device::block_index().y;
+  const int64_t n =
+      int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x + 1;
+  if (n > rows.T) return;
+  double sum = 0;
+  for (int64_t b = 0; b < rows.B; ++b) {
+    for (int64_t i = n - 1; i < rows.T; ++i) {
+      if (keys_of(rows, b * rows.T + i, i) != n) continue;
+      sum += static_cast<double>(dscale[(b * rows.H + h) * rows.T + i]);
+    }
+  }
+  if (sum == 0) return;  // past the table's end too, which no row reaches
+  float* const to = dtheta + ByLengthScale::index(rows.constants, h, n);
+  *to = static_cast<float>(static_cast<double>(*to) + sum);
 }
 
 struct ScaleKernels {
   const char* name;
+  int parameters;
   LaunchStatus (*forward)(float*, const ScaleRows&, Stream);
-  LaunchStatus (*backward)(float*, double*, const float*, const ScaleRows&, Stream);
+  LaunchStatus (*backward)(const ScaleGradients&, const ScaleRows&, Stream);
 };
 
 template <template <class> class S>
@@ -173,26 +231,50 @@ LaunchStatus launch_rows(float* scale, const ScaleRows& rows, Stream stream) {
 }
 
 template <template <class> class S>
-LaunchStatus launch_scale_gradient(float* ds, double* scratch, const float* dscale,
-                                   const ScaleRows& rows, Stream stream) {
-  const int64_t blocks = scale_backward_scratch(rows.B, 1, rows.T);
+LaunchStatus launch_scale_gradient(const ScaleGradients& g, const ScaleRows& rows, Stream stream) {
+  constexpr int kParameters = S<double>::kParameters;
+  if constexpr (kParameters == 0) {
+    return {};
+  } else {
+    const int64_t blocks = blocks_of(rows.B * rows.T, kScaleRowsPerBlock);
+    const auto heads = static_cast<uint32_t>(rows.H - rows.first_head);
+    LaunchStatus status =
+        device::launch(gradient_of_scale<S>, {static_cast<uint32_t>(blocks), heads, 1},
+                       {kMechanismThreads, 1, 1}, 0, stream, g.scratch, g.dscale, rows);
+    for (int p = 0; p < kParameters && status.ok(); ++p) {
+      if (g.dtheta[p] == nullptr) continue;
+      status =
+          device::launch(join_scale_gradients, {heads, 1, 1}, {32, 1, 1}, 0, stream,
+                         g.dtheta[p] + rows.first_head, g.scratch + p * heads * blocks, blocks);
+    }
+    return status;
+  }
+}
+
+LaunchStatus launch_rows_by_length(float* scale, const ScaleRows& rows, Stream stream) {
+  return device::launch(rows_by_length, grid_of(blocks_of(rows.B * rows.T, kMechanismThreads)),
+                        {kMechanismThreads, 1, 1}, 0, stream, scale, rows);
+}
+
+LaunchStatus launch_gradient_by_length(const ScaleGradients& g, const ScaleRows& rows,
+                                       Stream stream) {
+  const auto blocks = static_cast<uint32_t>(blocks_of(rows.T, kMechanismThreads));
   const auto heads = static_cast<uint32_t>(rows.H - rows.first_head);
-  const LaunchStatus status =
-      device::launch(gradient_of_scale<S>, {static_cast<uint32_t>(blocks), heads, 1},
-                     {kMechanismThreads, 1, 1}, 0, stream, scratch, dscale, rows);
-  if (!status.ok()) return status;
-  return device::launch(join_scale_gradients, {heads, 1, 1}, {32, 1, 1}, 0, stream,
-                        ds + rows.first_head, scratch, blocks);
+  return device::launch(gradient_by_length, {blocks, heads, 1}, {kMechanismThreads, 1, 1}, 0,
+                        stream, g.dtheta[0], g.dscale, rows);
 }
 
 template <template <class> class S>
 constexpr ScaleKernels scale_kernels(const char* name) {
-  return {name, launch_rows<S>, launch_scale_gradient<S>};
+  return {name, S<double>::kParameters, launch_rows<S>, launch_scale_gradient<S>};
 }
 
 /// Every scale that forms a tensor.
 constexpr ScaleKernels kScales[] = {
     scale_kernels<Ssmax>("ssmax"),
+    scale_kernels<Sentmax>("sentmax"),
+    scale_kernels<ConstantScale>("constant"),
+    {"by_length", 1, launch_rows_by_length, launch_gradient_by_length},
 };
 
 // --- by name
@@ -229,6 +311,9 @@ LaunchStatus check_scale(const ScaleRows& rows, const ScaleKernels* kernels) {
   if (rows.first_head < 0 || rows.first_head >= rows.H) {
     return device::refused("scale: a first head of those that there are");
   }
+  for (int p = 0; p < kernels->parameters; ++p) {
+    if (rows.theta[p] == nullptr) return device::refused("scale: a theta per parameter");
+  }
   return {};
 }
 
@@ -256,11 +341,13 @@ LaunchStatus scale_forward(float* scale, const ScaleRows& rows, Stream stream) {
   return status.ok() ? kernels->forward(scale, rows, stream) : status;
 }
 
-LaunchStatus scale_backward(float* ds, double* scratch, const float* dscale, const ScaleRows& rows,
-                            Stream stream) {
+LaunchStatus scale_backward(const ScaleGradients& g, const ScaleRows& rows, Stream stream) {
   const ScaleKernels* kernels = find_kernels(kScales, rows.name);
   const LaunchStatus status = check_scale(rows, kernels);
-  return status.ok() ? kernels->backward(ds, scratch, dscale, rows, stream) : status;
+  if (!status.ok()) return status;
+  bool any = false;
+  for (int p = 0; p < kernels->parameters; ++p) any |= g.dtheta[p] != nullptr;
+  return any ? kernels->backward(g, rows, stream) : LaunchStatus{};
 }
 
 }  // namespace bamtrain::kernels

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "launch.h"
+#include "scales/length_scale.h"
 
 namespace bamtrain::kernels {
 
@@ -37,27 +38,36 @@ device::LaunchStatus table_prior_backward(const TablePriorGradients& g, const Ta
 
 /// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys.
 struct ScaleRows {
-  const char* name = "";               // as in scales/registry.cpp
-  double offset = 0;                   // the option of ssmax
-  const float* s = nullptr;            // (H)
-  const int32_t* first_key = nullptr;  // (B, T), in [0, i]
-  int64_t B = 0, H = 0, T = 0;         // H < 2^16, B T < 2^31
-  int64_t first_head = 0;              // the heads before it are not scaled: t = 1
+  const char* name = "";  // as in scales/registry.cpp
+  ScaleConstants constants;
+  const float* theta[kMaxScaleScalars] = {};  // (H) each, in the scale's order; by_length's (H,
+                                              // lengths)
+  const int32_t* first_key = nullptr;         // (B, T), in [0, i]
+  int64_t B = 0, H = 0, T = 0;                // H < 2^16, B T < 2^31
+  int64_t first_head = 0;                     // the heads before it are not scaled: t = 1
 };
 
-/// scale (B, H, T) = t at (h, n). Refuses a name without kernels and sizes that are not positive.
+/// scale (B, H, T) = t at (h, n). Refuses a name without kernels, sizes that are not positive and a
+/// missing theta.
 device::LaunchStatus scale_forward(float* scale, const ScaleRows& rows, device::Stream stream);
 
 /// Rows whose gradients one block adds.
 constexpr int kScaleRowsPerBlock = 4096;
-/// Doubles of scale_backward's scratch.
+/// Doubles of ScaleGradients::scratch.
 constexpr int64_t scale_backward_scratch(int64_t B, int64_t H, int64_t T) {
-  return H * ((B * T + kScaleRowsPerBlock - 1) / kScaleRowsPerBlock);
+  return kMaxScaleScalars * H * ((B * T + kScaleRowsPerBlock - 1) / kScaleRowsPerBlock);
 }
 
-/// ds (H) += sum over b, i of dscale (B, H, T) dt/ds, in fp64 and in a fixed order. Two kernels.
-/// Refuses what the forward pass refuses.
-device::LaunchStatus scale_backward(float* ds, double* scratch, const float* dscale,
-                                    const ScaleRows& rows, device::Stream stream);
+struct ScaleGradients {
+  float* dtheta[kMaxScaleScalars] = {};  // as theta, +=. Null: not trained
+  const float* dscale = nullptr;         // (B, H, T)
+  double* scratch = nullptr;             // scale_backward_scratch doubles
+};
+
+/// dtheta[p][h] += sum over b, i of dscale dt/dtheta[p], in fp64 and in a fixed order. Two kernels,
+/// one of by_length; nothing is launched where every dtheta of the scale is null. Refuses what the
+/// forward pass refuses.
+device::LaunchStatus scale_backward(const ScaleGradients& g, const ScaleRows& rows,
+                                    device::Stream stream);
 
 }  // namespace bamtrain::kernels

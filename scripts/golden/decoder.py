@@ -119,13 +119,34 @@ def rotate(x, position, prior, T):
 
 
 def scale_bias(attention):
-    """Whether the logit scale multiplies the bias too; by default with bam only."""
+    """Whether the logit scale multiplies the bias too; by default ssmax with bam only."""
     choice = attention["scale"]["scale_bias"]
-    return attention["prior"]["name"] == "bam" if choice == "auto" else choice == "true"
+    if choice == "auto":
+        return attention["prior"]["name"] == "bam" and attention["scale"]["name"] == "ssmax"
+    return choice == "true"
+
+
+def scale(choice, theta, h, n):
+    """t of head h for rows that see n keys (B, T), shaped as n; None: 1. theta: its parameters."""
+    name = choice["name"]
+    if name == "ssmax":
+        return theta["s"][h] * torch.log((n + choice["offset"]).double())
+    if name == "sentmax":
+        return choice["delta"] + theta["beta"][h] * torch.log((n + 1).double()) ** theta["gamma"][h]
+    if name == "constant":
+        return torch.full(n.shape, choice["t"], dtype=torch.double)
+    if name == "by_length":
+        return theta["t"][h][n - 1]
+    return None
 
 
 def linear(p, name, x):
     return F.linear(x, p[name + ".weight"], p.get(name + ".bias"))
+
+
+def parameters(p, owner):
+    """{name: value} of what begins with `owner`, without it."""
+    return {name[len(owner):]: value for name, value in p.items() if name.startswith(owner)}
 
 
 def attention(p, config, layer, x, tokens):
@@ -147,8 +168,8 @@ def attention(p, config, layer, x, tokens):
     prior = choice["prior"]
     if prior["name"] in ("rope", "rope_local"):
         q, k = (rotate(y, position, prior, trained_at) for y in (q, k))
-    owner = "model.prior." if prior.get("share") else path + ".prior."
-    theta = {name[len(owner):]: value for name, value in p.items() if name.startswith(owner)}
+    theta = parameters(p, "model.prior." if prior.get("share") else path + ".prior.")
+    of_scale = parameters(p, path + ".scale.")
 
     outputs = []
     for h in range(H):
@@ -156,9 +177,9 @@ def attention(p, config, layer, x, tokens):
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
         b = bias(prior, theta, h, H, T)
         z = s + b
-        if choice["scale"]["name"] == "ssmax" and h >= nape_heads(prior, H):
-            offset = choice["scale"]["offset"]
-            t = (p[path + ".scale.s"][h] * torch.log((n + offset).double()))[:, :, None]
+        t = scale(choice["scale"], of_scale, h, n)
+        if t is not None and h >= nape_heads(prior, H):
+            t = t[:, :, None]
             z = t * (s + b) if scale_bias(choice) else t * s + b
         weights = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
         outputs.append(weights @ v[:, :, kv])

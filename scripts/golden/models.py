@@ -64,6 +64,19 @@ def ssmax(scale_bias="auto", offset=0):
             "scale_bias": scale_bias}
 
 
+def sentmax(train_gamma=True, delta=1.0, scale_bias="auto"):
+    return {"name": "sentmax", "delta": delta, "gamma": 0.0, "gamma_std": 0.1,
+            "train_gamma": train_gamma, "scale_bias": scale_bias}
+
+
+def constant(t):
+    return {"name": "constant", "t": t, "scale_bias": "auto"}
+
+
+def by_length(lengths):
+    return {"name": "by_length", "lengths": lengths, "scale_bias": "auto"}
+
+
 def config(prior, scale=NONE, *, mask=False, window=0, heads=3, kv=None, head_dim=8, hidden=28,
            vocab=41, T=24, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5, tied=False, bias=False):
     return {
@@ -107,6 +120,11 @@ CASES = {
     "bam_bounded": config(bam(), **GROUPED),
     "nape_ssmax": config(nape(), ssmax(), mask=True, heads=5, head_dim=4, hidden=16, vocab=29),
     "nape_harmonic": config(nape("harmonic"), **GROUPED),
+    "nape_sentmax": config(nape(), sentmax(), mask=True, **GROUPED),
+    "bam_sentmax": config(bam(), sentmax(delta=0.5, scale_bias="true"), mask=True, **GROUPED),
+    "nope_sentmax_gamma": config(NOPE, sentmax(False), mask=True),
+    "alibi_constant": config(ALIBI, constant(0.7), **GROUPED),
+    "nope_by_length": config(NOPE, by_length(24), mask=True, **GROUPED),
     "kerple": config(kerple(), mask=True, **GROUPED),
     "kerple_power_ssmax": config(kerple("power"), ssmax(), mask=True),
     "t5": config(t5(), mask=True, T=70, hidden=16, vocab=29),
@@ -150,8 +168,11 @@ def parameter_shapes(c):
         linears[path + ".mlp.down_proj"] = (C, hidden)
         if m["mlp"]["kind"] != GELU:
             linears[path + ".mlp.gate_proj"] = (hidden, C)
-        if m["attention"]["scale"]["name"] == "ssmax":
-            shapes[path + ".self_attn.scale.s"] = (H,)
+        scale = m["attention"]["scale"]
+        of_scale = {"ssmax": {"s": (H,)}, "sentmax": {"beta": (H,), "gamma": (H,)},
+                    "by_length": {"t": (H, scale.get("lengths"))}}
+        for name, shape in of_scale.get(scale["name"], {}).items():
+            shapes[f"{path}.self_attn.scale.{name}"] = shape
         if prior["name"] == "bam":
             owner = "model" if prior["share"] else path + ".self_attn"
             shapes.update({f"{owner}.prior.{theta}": (H,) for theta in ALL})
@@ -181,8 +202,10 @@ def random_parameter(rng, case, name, shape):
         value = rng.normal(-0.5 if last == "theta_alpha" else 0.6, 0.4, shape)
     elif last in ("r1", "r2"):
         value = rng.uniform(0.1, 1.5, shape)
-    elif last == "s":
+    elif last in ("s", "t"):
         value = rng.normal(1.0, 0.3, shape)
+    elif last in ("beta", "gamma"):
+        value = rng.uniform(0.1, 1.0, shape) if last == "beta" else rng.normal(0, 0.4, shape)
     elif last == "bias":
         value = rng.normal(0, 0.3, shape)
     elif len(shape) == 1:
@@ -206,6 +229,8 @@ def random_tokens(rng, c):
 
 def is_trained(c, name):
     last = name.split(".")[-1]
+    if last == "gamma":
+        return c["model"]["attention"]["scale"]["train_gamma"]
     return not last.startswith("theta") or last in c["model"]["attention"]["prior"]["train"]
 
 

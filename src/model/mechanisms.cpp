@@ -13,7 +13,7 @@ namespace {
 bool resolve_scale_bias(const ModelConfig& c, const ScaleInfo& scale) {
   const Options& o = c.attention.scale.options;
   if (o.has("scale_bias") && o.text("scale_bias") != "auto") return o.text("scale_bias") == "true";
-  return scale.default_scale_bias(c.attention.prior.name);
+  return scale.default_scale_bias && scale.default_scale_bias(c.attention.prior.name);
 }
 
 /// dst (rows, columns) P = f(row, column).
@@ -48,6 +48,9 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
   if (prior_.first_scaled_head) first_scaled_head_ = prior_.first_scaled_head(config.heads);
   if (scale_.value) {
     of_scale_ = find(scale_.parameters(config.attention.scale.options, shape), "scale", layout);
+    if (scale_.constants) {
+      scale_constants_ = scale_.constants(config.attention.scale.options, shape);
+    }
   }
 }
 
@@ -63,6 +66,16 @@ std::vector<Mechanisms::Parameters> Mechanisms::find(const std::vector<Mechanism
     }
   }
   return out;
+}
+
+int64_t Mechanisms::largest_parameter() const {
+  int64_t most = 0;
+  for (const auto* of : {&of_prior_, &of_scale_}) {
+    for (const Parameters& layer : *of) {
+      for (const Parameter* p : layer) most = std::max(most, p->size);
+    }
+  }
+  return most;
 }
 
 std::span<const Tensor> Mechanisms::theta(const std::vector<Parameters>& of, int64_t layer) {
@@ -137,6 +150,16 @@ void Mechanisms::attach(int64_t layer, Attention& a) {
     a.table = tables_.slice(0, shared_table_ ? 0 : layer, 1).reshaped({config_.heads, T_});
   }
   if (!scale_rows_) return;
+  if (scale_.longest) {
+    const int64_t T = a.first_key.shape[1], most = window_ > 0 ? std::min(window_, T) : T;
+    const int64_t longest = scale_.longest(scale_constants_);
+    if (most > longest) {
+      throw Error(ExitCode::config, "model.attention.scale",
+                  "at most " + std::to_string(longest) + " visible keys, the learned table",
+                  std::to_string(most),
+                  "evaluate at shorter lengths, or train with a longer table");
+    }
+  }
   a.scale = Tensor(scale_rows_.data, scale_rows_.dtype,
                    {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
   a.scale_bias = scale_bias_;

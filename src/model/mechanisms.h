@@ -36,6 +36,8 @@ class Mechanisms {
   void backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                 const Tensor& gradients);
 
+  /// Elements of the largest parameter of prior and scale in a layer.
+  int64_t largest_parameter() const;
   /// i - j < window for every visible key; 0: no window.
   int64_t window() const { return window_; }
   bool rotary() const { return prior_.family == Family::rotary; }
@@ -58,9 +60,7 @@ class Mechanisms {
                                  const Tensor& gradients);
   void upload_constants();
   PriorUse prior_use() const { return {prior_, prior_form_}; }
-  ScaleUse scale_use() const {
-    return {scale_, config_.attention.scale.options, first_scaled_head_};
-  }
+  ScaleUse scale_use() const { return {scale_, scale_constants_, first_scaled_head_}; }
 
   ModelConfig config_;
   Backend& backend_;
@@ -70,6 +70,7 @@ class Mechanisms {
   int64_t training_length_;
   int64_t window_ = 0;
   int prior_form_ = 0;
+  ScaleConstants scale_constants_;
   int64_t first_scaled_head_ = 0;
   bool scale_bias_ = false;
   bool shared_table_ = false;  // one table for all layers

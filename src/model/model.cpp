@@ -95,6 +95,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                         .F = F,
                         .hidden = hidden_width(),
                         .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
+                        .mechanism_values = mechanisms_.largest_parameter(),
                         .activations = A});
 }
 

@@ -5,7 +5,6 @@
 
 #include "core/element.h"
 #include "core/parallel.h"
-#include "priors/table_prior.h"
 
 namespace bamtrain {
 
@@ -20,8 +19,8 @@ std::unique_ptr<PeerLink> HostBackend::connect(const Peers&) { return nullptr; }
 void HostBackend::plan(Arena& arena, const WorkspaceShape& w) {
   arena.add("scratch.table", &table_, Dtype::f64, {w.H, w.T});
   arena.add("scratch.by_length", &by_length_, Dtype::f64, {w.H, w.T + 1});
-  arena.add("scratch.theta", &theta_, Dtype::f64, {kMaxParameters, w.H * kMaxTableScalars});
-  arena.add("scratch.dtheta", &dtheta_, Dtype::f64, {kMaxParameters, w.H * kMaxTableScalars});
+  arena.add("scratch.theta", &theta_, Dtype::f64, {kMaxParameters, w.mechanism_values});
+  arena.add("scratch.dtheta", &dtheta_, Dtype::f64, {kMaxParameters, w.mechanism_values});
 }
 
 void HostBackend::upload(Tensor dst, const void* src) {
@@ -100,7 +99,7 @@ void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& 
   parallel_for(H, [&](int64_t h) {
     double* of_length = by_length_.ptr<double>() + h * (T + 1);
     for (int64_t n = 1; n <= T; ++n) {
-      of_length[n] = h < use.first_head ? 1 : use.info.value(use.options, p.of, h, n);
+      of_length[n] = h < use.first_head ? 1 : use.info.value(use.constants, p.of, h, n);
     }
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t i = 0; i < T; ++i) {
@@ -127,7 +126,7 @@ void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, 
       }
     }
     for (int64_t n = 1; n <= T; ++n) {
-      use.info.accumulate(use.options, p.of, h, n, of_length[n], gradients.of);
+      use.info.accumulate(use.constants, p.of, h, n, of_length[n], gradients.of);
     }
   });
   add_to(dtheta, gradients);

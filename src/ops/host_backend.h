@@ -42,7 +42,7 @@ class HostBackend : public Backend {
 
   Tensor table_;      // (H, T) f64
   Tensor by_length_;  // (H, T + 1) f64: of n visible keys
-  Tensor theta_;      // (kMaxParameters, H kMaxTableScalars) f64
+  Tensor theta_;      // (kMaxParameters, WorkspaceShape::mechanism_values) f64
   Tensor dtheta_;     // likewise
 };
 

@@ -33,6 +33,7 @@ struct WorkspaceShape {
   int64_t F = 0;       // width of the mlp's activation
   int64_t hidden = 0;  // columns of its input: F, or 2 F where it is gated
   int64_t V = 0;       // rows of an embedding, the longer of the tables of tokens and positions
+  int64_t mechanism_values = 0;  // elements of the largest parameter of a prior or a scale
   Dtype activations = Dtype::f32;
 };
 
@@ -64,7 +65,7 @@ struct PriorUse {
 /// A logit scale as a model uses it.
 struct ScaleUse {
   const ScaleInfo& info;
-  const Options& options;
+  const ScaleConstants& constants;
   int64_t first_head = 0;  // t = 1 in the heads before it
 };
 

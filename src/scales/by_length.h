@@ -18,7 +18,9 @@ struct ByLengthScale {
                          double dt, double* const* dtheta) {
     dtheta[0][index(c, h, n)] += dt;
   }
-  BAMTRAIN_HD static int64_t longest(const ScaleConstants& c) { return static_cast<int64_t>(c.of[0]); }
+  BAMTRAIN_HD static int64_t longest(const ScaleConstants& c) {
+    return static_cast<int64_t>(c.of[0]);
+  }
 };
 
 }  // namespace bamtrain

@@ -10,8 +10,7 @@ struct ConstantScale {
   static constexpr int kParameters = 0;
   Real t;  // constant 0
 
-  BAMTRAIN_HD ConstantScale(const Real*, const ScaleConstants& c)
-      : t(static_cast<Real>(c.of[0])) {}
+  BAMTRAIN_HD ConstantScale(const Real*, const ScaleConstants& c) : t(static_cast<Real>(c.of[0])) {}
   BAMTRAIN_HD Real value(int64_t) const { return t; }
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}
 };

@@ -12,6 +12,11 @@
 
 namespace bamtrain {
 
+/// What a scale's formula reads of its options, in an order that is its own.
+struct ScaleConstants {
+  double of[2] = {};
+};
+
 /// One logit scale, type-erased. `theta` as in PriorInfo; n is n_i, the number of visible keys.
 struct ScaleInfo {
   std::string name;
@@ -20,13 +25,18 @@ struct ScaleInfo {
   std::vector<MechanismParameter> (*parameters)(const Options&, const PriorShape&) = nullptr;
   double (*initial)(const Options&, const PriorShape&, const MechanismParameter& p, int64_t i,
                     double uniform, double normal) = nullptr;
+  /// Null: the formula reads none.
+  ScaleConstants (*constants)(const Options&, const PriorShape&) = nullptr;
 
   /// t for head h and a row that sees n keys. Null: t = 1, no tensor is formed.
-  double (*value)(const Options&, const double* const* theta, int64_t h, int64_t n) = nullptr;
-  /// Its adjoint: adds to dtheta[p][h] what dt at (h, n) gives.
-  void (*accumulate)(const Options&, const double* const* theta, int64_t h, int64_t n, double dt,
-                     double* const* dtheta) = nullptr;
-  /// Whether the bias is scaled too, where the config leaves it open.
+  double (*value)(const ScaleConstants&, const double* const* theta, int64_t h,
+                  int64_t n) = nullptr;
+  /// Its adjoint: adds to dtheta[p][...] what dt at (h, n) gives.
+  void (*accumulate)(const ScaleConstants&, const double* const* theta, int64_t h, int64_t n,
+                     double dt, double* const* dtheta) = nullptr;
+  /// The largest n that it knows; null: it knows all.
+  int64_t (*longest)(const ScaleConstants&) = nullptr;
+  /// Whether the bias is scaled too, where the config leaves it open. Null: it is not.
   bool (*default_scale_bias)(const std::string& prior) = nullptr;
 };
 

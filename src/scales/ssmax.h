@@ -4,18 +4,23 @@
 
 #include <cmath>
 
-#include "priors/prior.h"
+#include "scales/scale.h"
 
 namespace bamtrain {
 
 template <class Real>
 struct Ssmax {
-  Real s;       // of one head
-  Real offset;  // 0, or 1 for ASEntmax's log(n + 1)
+  static constexpr int kParameters = 1;  // s
+  Real s;
+  Real offset;  // constant 0: 0, or 1 for ASEntmax's log(n + 1)
 
+  BAMTRAIN_HD Ssmax(const Real* theta, const ScaleConstants& c)
+      : s(theta[0]), offset(static_cast<Real>(c.of[0])) {}
   BAMTRAIN_HD Real log_length(int64_t n) const { return log(static_cast<Real>(n) + offset); }
   BAMTRAIN_HD Real value(int64_t n) const { return s * log_length(n); }
-  BAMTRAIN_HD void accumulate(Real dt, int64_t n, Real* ds) const { *ds += dt * log_length(n); }
+  BAMTRAIN_HD void accumulate(Real dt, int64_t n, Real* dtheta) const {
+    dtheta[0] += dt * log_length(n);
+  }
 };
 
 }  // namespace bamtrain

@@ -18,6 +18,7 @@ using namespace bamtrain;
 using engine::GlobalArray;
 using engine::With;
 using kernels::kMaxPriorParameters;
+using kernels::ScaleGradients;
 using kernels::ScaleRows;
 using kernels::TablePrior;
 using kernels::TablePriorGradients;
@@ -152,8 +153,8 @@ ScaleRows rows_of(const ScaleCase& c, const GlobalArray<float>& s,
                   const GlobalArray<int32_t>& first) {
   ScaleRows rows;
   rows.name = "ssmax";
-  rows.offset = c.offset;
-  rows.s = s.data();
+  rows.constants = {{c.offset}};
+  rows.theta[0] = s.data();
   rows.first_key = first.data();
   rows.B = static_cast<int64_t>(c.B);
   rows.H = static_cast<int64_t>(c.H);
@@ -169,7 +170,11 @@ std::vector<float> scale_gradient(const ScaleCase& c, const std::vector<float>& 
   const ScaleRows rows = rows_of(c, s, first);
   GlobalArray<double> scratch(
       static_cast<size_t>(kernels::scale_backward_scratch(rows.B, rows.H, rows.T)));
-  REQUIRE(kernels::scale_backward(ds.data(), scratch.data(), gradient.data(), rows, nullptr).ok());
+  ScaleGradients g;
+  g.dtheta[0] = ds.data();
+  g.dscale = gradient.data();
+  g.scratch = scratch.data();
+  REQUIRE(kernels::scale_backward(g, rows, nullptr).ok());
   return ds.values();
 }
 
@@ -323,6 +328,79 @@ TEST_CASE("gradients of ssmax are sums over all rows, added to what is there") {
   }
 }
 
+TEST_CASE("every scale of the registry has kernels that agree with it") {
+  size_t found = 0;
+  for (const ScaleInfo& scale : all_scales()) {
+    if (scale.value == nullptr) continue;
+    ++found;
+    for (const ScaleCase& c : kScaleCases) {
+      Options o = default_options(scale.options);
+      if (o.has("lengths")) o.set("lengths", static_cast<double>(std::max<size_t>(c.T, 40) + 3));
+      if (o.has("t")) o.set("t", 0.3);
+      INFO(scale.name << " B " << c.B << " H " << c.H << " T " << c.T);
+      const ScaleConstants constants = testing::constants_of(scale, o, static_cast<int64_t>(c.H));
+      std::vector<std::vector<float>> theta, zeros;
+      for (const MechanismParameter& p :
+           scale.parameters(o, testing::shape_of(static_cast<int64_t>(c.H)))) {
+        size_t n = 1;
+        for (int64_t d : p.shape) n *= static_cast<size_t>(d);
+        theta.push_back(normal(p.name, n));
+        zeros.emplace_back(n, 0.0f);
+      }
+      const std::vector<int32_t> first = first_keys(c.B, c.T);
+      const GlobalArray<int32_t> on_first(first);
+      std::vector<std::unique_ptr<GlobalArray<float>>> on_device, gradients;
+      const GlobalArray<float> placeholder(1);
+      ScaleRows rows = rows_of(c, placeholder, on_first);
+      rows.name = scale.name.c_str();
+      rows.constants = constants;
+      rows.theta[0] = nullptr;
+      ScaleGradients g;
+      for (size_t p = 0; p < theta.size(); ++p) {
+        on_device.push_back(std::make_unique<GlobalArray<float>>(theta[p]));
+        gradients.push_back(
+            std::make_unique<GlobalArray<float>>(std::vector<float>(theta[p].size(), kBefore)));
+        rows.theta[p] = on_device.back()->data();
+        g.dtheta[p] = gradients.back()->data();
+      }
+      const std::vector<float> dt = normal("dt", c.B * c.H * c.T);
+      const GlobalArray<float> dscale(dt);
+      GlobalArray<float> t(dt.size());
+      GlobalArray<double> scratch(
+          static_cast<size_t>(kernels::scale_backward_scratch(rows.B, rows.H, rows.T)));
+      g.dscale = dscale.data();
+      g.scratch = scratch.data();
+      REQUIRE(kernels::scale_forward(t.data(), rows, nullptr).ok());
+      REQUIRE(kernels::scale_backward(g, rows, nullptr).ok());
+
+      const Doubles values(theta);
+      Doubles truth(zeros);
+      const std::vector<float> scaled = t.values();
+      size_t wrong = 0;
+      for (size_t e = 0; e < dt.size(); ++e) {
+        const size_t b = e / (c.H * c.T), h = e / c.T % c.H, i = e % c.T;
+        const int64_t n = static_cast<int64_t>(i) - first[b * c.T + i] + 1;
+        const auto head = static_cast<int64_t>(h);
+        const double expected =
+            h < c.first_head ? 1 : scale.value(constants, values.read.data(), head, n);
+        // One rounding to fp32; fp64 functions of the host and the device may differ by an ulp.
+        wrong += !(std::abs(scaled[e] - expected) <= kFp32 * (1 + 1e-6) * std::abs(expected));
+        if (h < c.first_head) continue;
+        scale.accumulate(constants, values.read.data(), head, n, dt[e], truth.written.data());
+      }
+      CHECK(wrong == 0);
+      for (size_t p = 0; p < theta.size(); ++p) {
+        const std::vector<float> sums = gradients[p]->values();
+        for (size_t e = 0; e < sums.size(); ++e) {
+          const double expected = kBefore + truth.values[p][e];
+          CHECK(std::abs(sums[e] - expected) <= kFp32 * std::abs(expected) + 1e-9);
+        }
+      }
+    }
+  }
+  CHECK(found == 4);
+}
+
 TEST_CASE("mechanisms have the same bits in every order of threads, warps and blocks") {
   const size_t H = 2, T = 700;
   const auto theta = thetas(3, H);
@@ -375,8 +453,11 @@ TEST_CASE("names without kernels, empty shapes and missing parameters are refuse
     ScaleRows rows = rows_of(c, f, first);
     change(rows);
     const bool forward = is_refused(kernels::scale_forward(f.data() + 8, rows, nullptr));
-    CHECK(forward == is_refused(kernels::scale_backward(f.data() + 40, d.data(), f.data() + 8, rows,
-                                                        nullptr)));
+    ScaleGradients g;
+    g.dtheta[0] = f.data() + 40;
+    g.dscale = f.data() + 8;
+    g.scratch = d.data();
+    CHECK(forward == is_refused(kernels::scale_backward(g, rows, nullptr)));
     return forward;
   };
   CHECK_FALSE(scale_refused([](auto&) {}));
@@ -385,6 +466,8 @@ TEST_CASE("names without kernels, empty shapes and missing parameters are refuse
   CHECK(scale_refused([](auto& r) { r.B = 0; }));
   CHECK(scale_refused([](auto& r) { r.H = 0; }));
   CHECK(scale_refused([](auto& r) { r.T = 0; }));
+  CHECK(scale_refused([](auto& r) { r.theta[0] = nullptr; }));
+  CHECK(scale_refused([](auto& r) { r.name = "sentmax"; }));  // without its gamma
   CHECK(scale_refused([](auto& r) { r.first_head = -1; }));
   CHECK(scale_refused([](auto& r) { r.first_head = 2; }));
   CHECK(scale_refused([](auto& r) { r.T = int64_t{1} << 30; }));

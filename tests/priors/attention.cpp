@@ -86,7 +86,7 @@ TEST_CASE("ssmax with s log n = 1 is attention without a scale where n keys are 
       for (int64_t i = 0; i < c.T; ++i) {
         const int64_t n = i - first[static_cast<size_t>(b * c.T + i)] + 1;
         scaled.inputs["scale"].x[static_cast<size_t>((b * c.H + h) * c.T + i)] =
-            ssmax.value(default_options(ssmax.options), theta, h, n);
+            ssmax.value({}, theta, h, n);
       }
     }
   }

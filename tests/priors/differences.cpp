@@ -75,16 +75,16 @@ double table_difference_error(const PriorInfo& prior, const Theta& theta, const 
   return worst;
 }
 
-double scale_difference_error(const ScaleInfo& scale, const Options& options, const Theta& theta,
-                              int64_t H, int64_t T) {
+double scale_difference_error(const ScaleInfo& scale, const ScaleConstants& constants,
+                              const Theta& theta, int64_t H, int64_t T) {
   double worst = 0;
   for (int64_t h = 0; h < H; ++h) {
     for (int64_t n = 1; n <= T; ++n) {
       const auto value = [&](const Theta& at) {
-        return scale.value(options, at.pointers().data(), h, n);
+        return scale.value(constants, at.pointers().data(), h, n);
       };
       Theta gradient = zeros_like(theta);
-      scale.accumulate(options, theta.pointers().data(), h, n, 1,
+      scale.accumulate(constants, theta.pointers().data(), h, n, 1,
                        mutable_pointers(gradient).data());
       for (size_t p = 0; p < theta.values.size(); ++p) {
         for (size_t e = 0; e < theta.values[p].size(); ++e) {
@@ -98,6 +98,10 @@ double scale_difference_error(const ScaleInfo& scale, const Options& options, co
     }
   }
   return worst;
+}
+
+ScaleConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads) {
+  return scale.constants ? scale.constants(options, shape_of(heads)) : ScaleConstants();
 }
 
 std::vector<Options> every_form(const PriorInfo& prior) {

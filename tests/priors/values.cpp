@@ -11,7 +11,7 @@
 #include "priors/nape.h"
 #include "priors/registry.h"
 #include "priors/rope.h"
-#include "scales/ssmax.h"
+#include "scales/scale.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -302,12 +302,21 @@ TEST_CASE("sinusoids: sine on even channels, cosine on odd ones, one frequency f
   }
 }
 
+/// t of the only head, whose parameters have one element each, for a row that sees n keys.
+double scale_value(const ScaleInfo& scale, const Options& o, const std::vector<double>& theta,
+                   int64_t n) {
+  std::vector<const double*> pointers;
+  for (const double& x : theta) pointers.push_back(&x);
+  return scale.value(constants_of(scale, o, 1), pointers.data(), 0, n);
+}
+
 TEST_CASE("ssmax is s log n, or s log (n + 1)") {
-  CHECK(Ssmax<double>{1.5, 0}.value(1) == 0);
-  CHECK(Ssmax<double>{1.5, 0}.value(8) == Approx(1.5 * 3 * std::log(2.0)));
-  CHECK(Ssmax<double>{1.5, 1}.value(7) == Approx(1.5 * 3 * std::log(2.0)));
   const ScaleInfo& ssmax = *find_scale("ssmax");
   Options o = default_options(ssmax.options);
+  CHECK(scale_value(ssmax, o, {1.5}, 1) == 0);
+  CHECK(scale_value(ssmax, o, {1.5}, 8) == Approx(1.5 * 3 * std::log(2.0)));
+  o.set("offset", 1.0);
+  CHECK(scale_value(ssmax, o, {1.5}, 7) == Approx(1.5 * 3 * std::log(2.0)));
   const auto p = ssmax.parameters(o, shape_of(3));
   REQUIRE(p.size() == 1);
   CHECK(p[0].name == "s");
@@ -320,10 +329,61 @@ TEST_CASE("ssmax is s log n, or s log (n + 1)") {
   CHECK(ssmax.initial(o, shape_of(3), p[0], 0, 0.5, -1) == 0.25);
 }
 
+TEST_CASE("sentmax is delta + beta log(n + 1)^gamma, finite for one key and a negative gamma") {
+  const ScaleInfo& sentmax = *find_scale("sentmax");
+  Options o = default_options(sentmax.options);
+  const double log2 = std::log(2.0);
+  CHECK(scale_value(sentmax, o, {0.5, 2}, 3) == Approx(1 + 0.5 * 4 * log2 * log2));
+  CHECK(scale_value(sentmax, o, {0.5, -1}, 1) == Approx(1 + 0.5 / log2));
+  CHECK(scale_value(sentmax, o, {0.5, 0}, 1000) == Approx(1.5));
+  o.set("delta", 0.0);
+  CHECK(scale_value(sentmax, o, {0.5, 1}, 7) == Approx(0.5 * 3 * log2));
+  const auto p = sentmax.parameters(o, shape_of(3));
+  REQUIRE(p.size() == 2);
+  CHECK((p[0].trained && p[1].trained));
+  CHECK(sentmax.initial(o, shape_of(3), p[0], 0, 0.5, 7) == Approx(0.55));
+  CHECK(sentmax.initial(o, shape_of(3), p[1], 0, 0.5, -2) == Approx(-0.2));
+  o.set("train_gamma", false);
+  o.set("gamma", -1.0);
+  o.set("gamma_std", 0.0);
+  CHECK_FALSE(sentmax.parameters(o, shape_of(3))[1].trained);
+  CHECK(sentmax.initial(o, shape_of(3), p[1], 0, 0.5, -2) == -1);
+}
+
+TEST_CASE("a constant scale is the same for all rows, one by length is a table") {
+  const ScaleInfo& constant = *find_scale("constant");
+  Options o = default_options(constant.options);
+  o.set("t", 0.25);
+  for (int64_t n : {1, 17}) CHECK(scale_value(constant, o, {}, n) == 0.25);
+
+  const ScaleInfo& by_length = *find_scale("by_length");
+  o = default_options(by_length.options);
+  const auto p = by_length.parameters(o, shape_of(3));
+  REQUIRE(p.size() == 1);
+  CHECK(p[0].shape == std::vector<int64_t>{3, 40});
+  CHECK(by_length.initial(o, shape_of(3), p[0], 5, 0.5, 7) == 1);
+  o.set("lengths", 50.0);
+  CHECK(by_length.parameters(o, shape_of(3))[0].shape == std::vector<int64_t>{3, 50});
+  const ScaleConstants c = constants_of(by_length, o, 3);
+  CHECK(by_length.longest(c) == 50);
+  std::vector<double> t(150), dt(150, 0.0);
+  for (size_t i = 0; i < t.size(); ++i) t[i] = static_cast<double>(i);
+  const double* theta[] = {t.data()};
+  double* dtheta[] = {dt.data()};
+  CHECK(by_length.value(c, theta, 2, 1) == 100);
+  CHECK(by_length.value(c, theta, 1, 50) == 99);
+  by_length.accumulate(c, theta, 1, 50, 0.5, dtheta);
+  CHECK(dt[99] == 0.5);
+  o.set("lengths", 39.0);
+  CHECK_THROWS_AS(by_length.parameters(o, shape_of(3)), Error);
+}
+
 TEST_CASE("a scale multiplies the bias too with bam, and only the content with the other priors") {
   for (const PriorInfo& prior : all_priors()) {
     CHECK(find_scale("ssmax")->default_scale_bias(prior.name) == (prior.name == "bam"));
-    CHECK_FALSE(find_scale("none")->default_scale_bias(prior.name));
+  }
+  for (const ScaleInfo& scale : all_scales()) {
+    CHECK((scale.default_scale_bias != nullptr) == (scale.name == "ssmax"));
   }
 }
 

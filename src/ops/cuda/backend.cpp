@@ -319,10 +319,11 @@ class CudaBackend final : public Backend {
   }
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
                       const ScaleUse& use, std::span<const Tensor> theta) override {
-    if (dtheta.empty() || !dtheta[0]) return;
-    const kernels::ScaleRows rows = scale_of(use, dscale, first_key, theta);
-    check(kernels::scale_backward(f32(dtheta[0]), scale_partial_.ptr<double>(), f32(dscale), rows,
-                                  stream()),
+    kernels::ScaleGradients g;
+    for (size_t p = 0; p < dtheta.size(); ++p) g.dtheta[p] = f32(dtheta[p]);
+    g.dscale = f32(dscale);
+    g.scratch = scale_partial_.ptr<double>();
+    check(kernels::scale_backward(g, scale_of(use, dscale, first_key, theta), stream()),
           "scale_backward");
   }
 
@@ -422,11 +423,12 @@ class CudaBackend final : public Backend {
 
   static kernels::ScaleRows scale_of(const ScaleUse& use, const Tensor& scale,
                                      const Tensor& first_key, std::span<const Tensor> theta) {
+    require(theta.size() <= kMaxScaleScalars, "at most two parameters of a scale");
     kernels::ScaleRows r;
     r.name = use.info.name.c_str();
     r.first_head = use.first_head;
-    r.offset = use.options.has("offset") ? use.options.number("offset") : 0;
-    r.s = theta.empty() ? nullptr : f32(theta[0]);
+    r.constants = use.constants;
+    for (size_t n = 0; n < theta.size(); ++n) r.theta[n] = f32(theta[n]);
     r.first_key = i32(first_key);
     r.B = scale.shape[0];
     r.H = scale.shape[1];
