@@ -40,8 +40,10 @@ int main(int argc, char** argv) try {
   app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
       ->check(CLI::IsMember({"newest", "avx2"}));
-  app.add_option("--form", form, "none, table (a bias by distance), scale, table+scale")
-      ->check(CLI::IsMember({"none", "table", "scale", "table+scale"}));
+  app.add_option("--form", form,
+                 "a bias by distance (table) or of running sums (difference, log_square), a scale")
+      ->check(CLI::IsMember({"none", "scale", "table", "table+scale", "difference",
+                             "difference+scale", "log_square", "log_square+scale"}));
   CLI11_PARSE(app, argc, argv);
   if (K == 0) K = H;
   if (H % K != 0) {
@@ -51,14 +53,12 @@ int main(int argc, char** argv) try {
 
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
   const auto backend = make_backend_for(isa, A);
-  AttentionWorkload workload(*backend, A,
-                             {.B = B,
-                              .T = T,
-                              .H = H,
-                              .K = K,
-                              .D = D,
-                              .table = form.find("table") != std::string::npos,
-                              .scale = form.find("scale") != std::string::npos});
+  AttentionWorkload::Shape shape{.B = B, .T = T, .H = H, .K = K, .D = D};
+  shape.table = form.starts_with("table");
+  shape.scale = form.ends_with("scale");
+  if (form.starts_with("difference")) shape.sums = SumBias::difference;
+  if (form.starts_with("log_square")) shape.sums = SumBias::log_square;
+  AttentionWorkload workload(*backend, A, shape);
 
   const double rate_before = matrix_rate(Dtype::f32);
   std::vector<double> forward, backward;

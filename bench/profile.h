@@ -70,6 +70,9 @@ class ProfiledBackend final : public Backend {
                      std::span<const Tensor> theta) override;
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
                       const ScaleUse& use, std::span<const Tensor> theta) override;
+  void sums_forward(Tensor sums, Tensor gates, Tensor bias) override;
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
+                     Tensor gates, Tensor bias) override;
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override;
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                           const Attention& a) override;

@@ -55,6 +55,14 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
     arena_.add("table", &a_.table, Dtype::f32, {s.H, s.T});
     arena_.add("dtable", &g_.dtable, Dtype::f32, {s.H, s.T});
   }
+  if (s.sums) {
+    a_.sum_bias = *s.sums;
+    arena_.add("sums", &a_.sums, Dtype::f64, {s.B, s.H, s.T});
+    arena_.add("dsums_key", &g_.dsums_key, Dtype::f32, {s.B, s.H, s.T});
+    if (*s.sums != SumBias::difference) {
+      arena_.add("dsums_query", &g_.dsums_query, Dtype::f32, {s.B, s.H, s.T});
+    }
+  }
   if (s.scale) {
     arena_.add("scale", &a_.scale, Dtype::f32, {s.B, s.H, s.T});
     arena_.add("dscale", &g_.dscale, Dtype::f32, {s.B, s.H, s.T});
@@ -79,6 +87,13 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
       table.tensor().ptr<float>()[i] = -0.01f * static_cast<float>(i % s.T);
     }
     table.upload();
+  }
+  if (s.sums) {
+    HostCopy sums(backend, a_.sums, HostCopy::Contents::undefined);
+    for (int64_t i = 0; i < a_.sums.size(); ++i) {
+      sums.tensor().ptr<double>()[i] = 0.01 * static_cast<double>(i % s.T);
+    }
+    sums.upload();
   }
   if (s.scale) {
     HostCopy scale(backend, a_.scale, HostCopy::Contents::undefined);

@@ -2,6 +2,7 @@
 // What the benchmarks of the CPU and of a GPU both time.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ class AttentionWorkload {
   struct Shape {
     int64_t B = 1, T = 0, H = 0, K = 0, D = 0;
     bool table = false, scale = false, scale_bias = false;
+    std::optional<SumBias> sums = std::nullopt;
   };
   AttentionWorkload(Backend& backend, Dtype activations, const Shape& shape);
 

@@ -60,8 +60,9 @@ def nape_heads(prior, H):
     return H // 2 if prior["name"] == "nape" else 0
 
 
-def bias(prior, theta, h, H, T):
-    """b_ij of head h, (T, T), meaningful for j <= i. theta: the prior's parameters, each (H, ...)."""
+def bias(prior, theta, h, H, T, x):
+    """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
+    parameters, each (H, ...); x (B, T, C): what q, k and v are made of."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
     name = prior["name"]
     if name == "alibi":
@@ -78,6 +79,10 @@ def bias(prior, theta, h, H, T):
     if name == "t5":
         buckets = torch.tensor([[t5_bucket(max(0, a - b)) for b in range(T)] for a in range(T)])
         return theta["bias"][h][buckets]
+    if name in ("cable", "kcable"):
+        S = torch.cumsum(F.softplus(x @ theta["weight"][h] + theta["bias"][h]), -1)  # (B, T)
+        rise = S[:, None, :] - S[:, :, None]  # S_j - S_i
+        return rise if name == "cable" else -torch.log(1 + rise ** 2)
     if name == "bam":
         alpha, beta, mu = (theta[f"theta_{x}"][h] for x in ("alpha", "beta", "mu"))
         shift = torch.exp(mu) - torch.exp(-mu)
@@ -175,7 +180,7 @@ def attention(p, config, layer, x, tokens):
     for h in range(H):
         kv = h // (H // KV)
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
-        b = bias(prior, theta, h, H, T)
+        b = bias(prior, theta, h, H, T, x)
         z = s + b
         t = scale(choice["scale"], of_scale, h, n)
         if t is not None and h >= nape_heads(prior, H):

@@ -129,6 +129,10 @@ CASES = {
     "kerple_power_ssmax": config(kerple("power"), ssmax(), mask=True),
     "t5": config(t5(), mask=True, T=70, hidden=16, vocab=29),
     "t5_layers": config(t5(False), ssmax("true"), **ODD),
+    "cable": config({"name": "cable"}, mask=True, heads=4, kv=2, hidden=12, vocab=23),
+    "cable_ssmax_bias": config({"name": "cable"}, ssmax("true"), bias=True, hidden=21, vocab=37),
+    "kcable": config({"name": "kcable"}, mask=True, window=9, **ODD),
+    "kcable_sentmax": config({"name": "kcable"}, sentmax(), heads=4, kv=2, hidden=12, vocab=23),
     "learned": config(learned(26), mask=True, mlp=GEGLU, hidden=20),
     "sinusoidal": config(SINUSOIDAL, mask=True, mlp=GELU, hidden=40, norm="layernorm", bias=True),
 }
@@ -176,6 +180,9 @@ def parameter_shapes(c):
         if prior["name"] == "bam":
             owner = "model" if prior["share"] else path + ".self_attn"
             shapes.update({f"{owner}.prior.{theta}": (H,) for theta in ALL})
+        if prior["name"] in ("cable", "kcable"):
+            shapes[path + ".self_attn.prior.weight"] = (H, C)
+            shapes[path + ".self_attn.prior.bias"] = (H,)
         if prior["name"] == "kerple":
             shapes.update({f"{path}.self_attn.prior.{r}": (H,) for r in ("r1", "r2")})
         if prior["name"] == "t5":

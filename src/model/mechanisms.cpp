@@ -38,11 +38,12 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
       scale_bias_(resolve_scale_bias(config, scale_)) {
   const PriorShape shape = prior_shape(config, training_length);
   if (window_ == 0 && prior_.window) window_ = prior_.window(training_length);
-  if (prior_.family == Family::table) {
+  if (prior_.family == Family::table || prior_.family == Family::sums) {
     const auto parameters = prior_.parameters(config.attention.prior.options, shape);
     of_prior_ = find(parameters, "prior", layout);
     if (prior_.form) prior_form_ = prior_.form(config.attention.prior.options);
-    shared_table_ = std::all_of(parameters.begin(), parameters.end(),
+    shared_table_ = prior_.family == Family::table &&
+                    std::all_of(parameters.begin(), parameters.end(),
                                 [](const MechanismParameter& p) { return p.shared; });
   }
   if (prior_.first_scaled_head) first_scaled_head_ = prior_.first_scaled_head(config.heads);
@@ -101,6 +102,13 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
     arena.add("mechanisms.tables", &tables_, P, {shared_table_ ? 1 : L, H, T});
     if (training) arena.add("mechanisms.dtable", &dtable_, P, {H, T});
   }
+  if (prior_.family == Family::sums) {
+    arena.add("mechanisms.sums", &sums_, Dtype::f64, {B, H, T});
+    if (training) arena.add("mechanisms.dsums_key", &dsums_key_, P, {B, H, T});
+    if (training && prior_.sum_bias != SumBias::difference) {
+      arena.add("mechanisms.dsums_query", &dsums_query_, P, {B, H, T});
+    }
+  }
   if (prior_.family == Family::rotary) {
     arena.add("mechanisms.cosine", &cosine_, P, {T, half});
     arena.add("mechanisms.sine", &sine_, P, {T, half});
@@ -145,9 +153,20 @@ void Mechanisms::upload_constants() {
   constants_ready_ = true;
 }
 
-void Mechanisms::attach(int64_t layer, Attention& a) {
+/// The bias of the prior's gates in a layer, or its part of the gradients.
+Tensor Mechanisms::sums_bias(int64_t layer, const Tensor& flat) const {
+  return view_of(flat, of_prior_[static_cast<size_t>(layer)].at(1));
+}
+
+void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
   if (tables_) {
     a.table = tables_.slice(0, shared_table_ ? 0 : layer, 1).reshaped({config_.heads, T_});
+  }
+  if (sums_) {
+    a.sums = Tensor(sums_.data, sums_.dtype,
+                    {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
+    a.sum_bias = prior_.sum_bias;
+    backend_.sums_forward(a.sums, of_prior(gates), sums_bias(layer, masters_));
   }
   if (!scale_rows_) return;
   if (scale_.longest) {
@@ -166,13 +185,21 @@ void Mechanisms::attach(int64_t layer, Attention& a) {
   backend_.scale_forward(a.scale, a.first_key, scale_use(), theta(of_scale_, layer));
 }
 
-void Mechanisms::attach(AttentionGradients& g) const {
+void Mechanisms::attach(AttentionGradients& g, int64_t B, int64_t T) const {
   g.dtable = dtable_;
-  g.dscale = dscale_;
+  for (const auto& [to, planned] : {std::pair{&g.dscale, &dscale_},
+                                    {&g.dsums_key, &dsums_key_},
+                                    {&g.dsums_query, &dsums_query_}}) {
+    if (*planned) *to = Tensor(planned->data, planned->dtype, {B, config_.heads, T});
+  }
 }
 
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
-                          const Tensor& gradients) {
+                          const Tensor& gates, const Tensor& dgates, const Tensor& gradients) {
+  if (g.dsums_key) {
+    backend_.sums_backward(of_prior(dgates), sums_bias(layer, gradients), g.dsums_key,
+                           g.dsums_query, of_prior(gates), sums_bias(layer, masters_));
+  }
   if (g.dtable && !of_prior_[static_cast<size_t>(layer)].empty()) {
     backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_use(),
                             theta(of_prior_, layer));

@@ -27,17 +27,21 @@ class Mechanisms {
   /// The first call takes memory, the later ones do not.
   void refresh(const Tensor& masters);
 
-  /// Sets the prior's and the scale's part of `a` for a layer, from `first_key` (B, T) of `a` and
-  /// the masters of the last refresh.
-  void attach(int64_t layer, Attention& a);
-  /// Where the backward pass of attention writes; absent parts stay empty.
-  void attach(AttentionGradients& g) const;
-  /// Adds what dtable and dscale of this layer give to the mechanisms' parameters.
-  void backward(int64_t layer, const AttentionGradients& g, const Attention& a,
-                const Tensor& gradients);
+  /// Sets the prior's and the scale's part of `a` for a layer, from `first_key` (B, T) of `a`, the
+  /// gates (B, T, ParameterLayout::gate_columns()) A, and the masters of the last refresh.
+  void attach(int64_t layer, Attention& a, const Tensor& gates);
+  /// Where the backward pass of attention writes for B sequences of T tokens; absent parts stay
+  /// empty.
+  void attach(AttentionGradients& g, int64_t B, int64_t T) const;
+  /// Writes dgates, and adds what the others of `g` give in this layer to the mechanisms'
+  /// parameters.
+  void backward(int64_t layer, const AttentionGradients& g, const Attention& a, const Tensor& gates,
+                const Tensor& dgates, const Tensor& gradients);
 
   /// Elements of the largest parameter of prior and scale in a layer.
   int64_t largest_parameter() const;
+  /// Columns of gates in use, at most ParameterLayout::gate_columns().
+  int64_t gates() const { return prior_.family == Family::sums ? config_.heads : 0; }
   /// i - j < window for every visible key; 0: no window.
   int64_t window() const { return window_; }
   bool rotary() const { return prior_.family == Family::rotary; }
@@ -59,6 +63,9 @@ class Mechanisms {
   std::span<const Tensor> dtheta(const std::vector<Parameters>& of, int64_t layer,
                                  const Tensor& gradients);
   void upload_constants();
+  /// The prior's own gates, a column per head.
+  Tensor of_prior(const Tensor& gates) const { return gates.slice(2, 0, config_.heads); }
+  Tensor sums_bias(int64_t layer, const Tensor& flat) const;
   PriorUse prior_use() const { return {prior_, prior_form_}; }
   ScaleUse scale_use() const { return {scale_, scale_constants_, first_scaled_head_}; }
 
@@ -83,6 +90,9 @@ class Mechanisms {
   Tensor scale_rows_;      // (B, H, T) P: t of the layer at hand
   Tensor dtable_;          // (H, T) P
   Tensor dscale_;          // (B, H, T) P
+  Tensor sums_;            // (B, H, T) f64: S of the layer at hand
+  Tensor dsums_key_;       // (B, H, T) P
+  Tensor dsums_query_;     // (B, H, T) P
   Tensor cosine_, sine_;   // (T, D/2) P
   Tensor position_table_;  // (T, C) P
 };

@@ -96,6 +96,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                         .hidden = hidden_width(),
                         .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
                         .mechanism_values = mechanisms_.largest_parameter(),
+                        .gates = layout_.gate_columns(),
                         .activations = A});
 }
 
@@ -156,6 +157,17 @@ void Model::set_masters(Tensor masters) {
   host_first_key_.resize(N);
   host_positions_.resize(N);
   host_losses_.resize(N * size_of(backend_.parameter_dtype()));
+  // What products read of weights and gradients beside the gates belongs to no parameter: 0.
+  if (const int64_t G = layout_.gate_columns(); G > 0) {
+    const int64_t W = qkv_width(), C = config_.width;
+    for (const BlockParameters& p : blocks_) {
+      const Tensor bias = fused_view_of(masters_, p.qkv_bias, W, 1);
+      if (bias) backend_.zero(bias.slice(0, W - G, G));
+      const int64_t used = mechanisms_.gates();
+      backend_.zero(fused_view_of(masters_, p.qkv, W, C).slice(0, W - G + used, G - used));
+    }
+    if (dqkv_) backend_.zero(dqkv_);
+  }
 }
 
 void Model::refresh() {
@@ -192,15 +204,29 @@ Tensor Model::lse_of(const LayerActivations& x) const {
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
 
 Attention Model::attention_of(int64_t l) {
-  const int64_t H = config_.heads, K = config_.kv_heads, D = config_.head_dim();
-  const Tensor qkv = rows(layer(l).qkv).reshaped({B_, T_, H + 2 * K, D});
+  const int64_t H = config_.heads, K = config_.kv_heads;
+  const Tensor qkv = rows(layer(l).qkv);
   Attention a;
-  a.q = qkv.slice(2, 0, H);
-  a.k = qkv.slice(2, H, K);
-  a.v = qkv.slice(2, H + K, K);
+  a.q = heads_of(qkv, 0, H);
+  a.k = heads_of(qkv, H, K);
+  a.v = heads_of(qkv, H + K, K);
   a.first_key = Tensor(first_key_.data, Dtype::i32, {B_, T_});
-  mechanisms_.attach(l, a);
+  mechanisms_.attach(l, a, gates_of(qkv));
   return a;
+}
+
+Tensor Model::heads_of(const Tensor& fused, int64_t begin, int64_t count) const {
+  const int64_t D = config_.head_dim(), W = fused.shape[1];
+  Tensor heads(fused.slice(1, begin * D, count * D).data, fused.dtype, {B_, T_, count, D});
+  heads.stride = {T_ * W, W, D, 1};
+  return heads;
+}
+
+Tensor Model::gates_of(const Tensor& fused) const {
+  const int64_t G = layout_.gate_columns(), W = fused.shape[1];
+  Tensor gates(fused.slice(1, W - G, G).data, fused.dtype, {B_, T_, G});
+  gates.stride = {T_ * W, W, 1};
+  return gates;
 }
 
 // --- forward ------------------------------------------------------------------------------------
@@ -335,21 +361,24 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   backend_.linear_backward_input(rows(dattention_), dstream, view_of(weights(), p.out));
   const int64_t H = config_.heads, K = config_.kv_heads, D = config_.head_dim();
   const Attention a = attention_of(l);
-  const Tensor heads = dqkv.reshaped({B_, T_, H + 2 * K, D});
   AttentionGradients g;
-  g.dq = heads.slice(2, 0, H);
-  g.dk = heads.slice(2, H, K);
-  g.dv = heads.slice(2, H + K, K);
-  mechanisms_.attach(g);
+  g.dq = heads_of(dqkv, 0, H);
+  g.dk = heads_of(dqkv, H, K);
+  g.dv = heads_of(dqkv, H + K, K);
+  mechanisms_.attach(g, B_, T_);
   backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
                               rows(x.attention).reshaped({B_, T_, H, D}), lse_of(x), a);
-  mechanisms_.backward(l, g, a, gradients);
+  mechanisms_.backward(l, g, a, gates_of(rows(x.qkv)), gates_of(dqkv), gradients);
   if (mechanisms_.rotary()) {
     backend_.rotate(g.dq, positions(), mechanisms_.cosine(), mechanisms_.sine(), true);
     backend_.rotate(g.dk, positions(), mechanisms_.cosine(), mechanisms_.sine(), true);
   }
   backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),
                                   fused_view_of(gradients, p.qkv_bias, W, 1), dqkv, rows(x.norm1));
+  // The places of gates in the bias belong to no parameter, and not to the gradients' norm.
+  if (const int64_t G = layout_.gate_columns(); G > 0 && p.qkv_bias) {
+    backend_.zero(fused_view_of(gradients, p.qkv_bias, W, 1).slice(0, W - G, G));
+  }
   backend_.linear_backward_input(dnorm, dqkv, fused_view_of(weights(), p.qkv, W, C));
   backend_.norm_backward(dstream, grad(p.norm1), grad(p.norm1_bias), dnorm, rows(x.residual),
                          rows(x.stats1), view_of(masters_, p.norm1), config_.norm.kind);

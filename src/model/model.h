@@ -19,7 +19,7 @@ struct LayerActivations {
   Tensor residual;    // (N, C) A, the stream before the block
   Tensor norm1;       // (N, C) A
   Tensor stats1;      // (N, 2) P
-  Tensor qkv;         // (N, W) A, q and k rotated where the prior rotates
+  Tensor qkv;         // (N, W) A: q, k (rotated where the prior rotates), v, gates
   Tensor attention;   // (N, Q) A
   Tensor lse;         // (B * H, T) P
   Tensor residual2;   // (N, C) A, the stream between attention and mlp
@@ -116,7 +116,13 @@ class Model {
   bool gated() const { return config_.mlp.kind != MlpKind::gelu; }
   int64_t hidden_width() const { return (gated() ? 2 : 1) * config_.mlp.hidden; }
   int64_t logits_stride() const;
-  int64_t qkv_width() const { return (config_.heads + 2 * config_.kv_heads) * config_.head_dim(); }
+  /// Columns of the product that makes queries, keys, values and gates.
+  int64_t qkv_width() const {
+    return (config_.heads + 2 * config_.kv_heads) * config_.head_dim() + layout_.gate_columns();
+  }
+  /// Parts of it (N, W): heads (B, T, count, D) from head `begin` of q, k, v on; gates (B, T, G).
+  Tensor heads_of(const Tensor& fused, int64_t begin, int64_t count) const;
+  Tensor gates_of(const Tensor& fused) const;
 
   ModelConfig config_;
   Backend& backend_;

@@ -27,6 +27,8 @@ const ScaleInfo& scale_of(const ModelConfig& c) {
   return *s;
 }
 
+int64_t align(int64_t elements) { return ceil_div(elements, kAlignment) * kAlignment; }
+
 bool ends_with(const std::string& s, const std::string& end) {
   return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
 }
@@ -53,7 +55,7 @@ void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, P
   p.size = 1;
   for (int64_t d : p.shape) p.size = checked_mul(p.size, d, name);
   p.offset = after_previous ? parameters_.back().offset + parameters_.back().size : elements_;
-  elements_ = ceil_div(checked_add(p.offset, p.size, name), kAlignment) * kAlignment;
+  elements_ = align(checked_add(p.offset, p.size, name));
   parameters_.push_back(std::move(p));
 }
 
@@ -70,20 +72,39 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     add(name + ".weight", {C}, G::norm);
     if (norm_bias) add(name + ".bias", {C}, G::norm);
   };
+  int64_t gates = 0;
+  for (const auto* list : {&prior_parameters, &scale_parameters}) {
+    for (const MechanismParameter& p : *list) gates += p.gate ? p.shape[0] : 0;
+  }
+  gate_columns_ = ceil_div(gates, kGateColumns) * kGateColumns;
+
   /// Matrices that share their input: neighbours in memory, then their biases likewise.
-  const auto linears = [&](const std::vector<std::pair<std::string, int64_t>>& outputs, int64_t I) {
+  /// `more_weights` adds such as have no bias, to fill up `more` rows.
+  const auto linears = [&](const std::vector<std::pair<std::string, int64_t>>& outputs, int64_t I,
+                           int64_t more = 0, const std::function<void()>& more_weights = {}) {
+    int64_t rows = more;
     for (size_t i = 0; i < outputs.size(); ++i) {
       add(outputs[i].first + ".weight", {outputs[i].second, I}, G::matrix, true, i > 0);
+      rows += outputs[i].second;
+    }
+    if (more > 0) {
+      const int64_t begin = parameters_[parameters_.size() - outputs.size()].offset;
+      more_weights();
+      elements_ = std::max(elements_, align(begin + rows * I));
     }
     for (size_t i = 0; c.bias && i < outputs.size(); ++i) {
       add(outputs[i].first + ".bias", {outputs[i].second}, G::bias, true, i > 0);
     }
+    if (c.bias && more > 0) {
+      elements_ = align(parameters_[parameters_.size() - outputs.size()].offset + rows);
+    }
   };
   const auto mechanism = [&](const std::vector<MechanismParameter>& list, const char* kind, G group,
-                             int64_t layer) {
+                             int64_t layer, bool gates_only) {
     for (const MechanismParameter& p : list) {
-      if (p.shared && layer > 0) continue;
-      add(mechanism_parameter_name(p, kind, layer), p.shape, group, p.trained);
+      if ((p.shared && layer > 0) || p.gate != gates_only) continue;
+      add(mechanism_parameter_name(p, kind, layer), p.shape, group, p.trained, p.gate);
+      parameters_.back().gate = p.gate;
       parameters_.back().minimum = p.minimum;
       parameters_.back().maximum = p.maximum;
     }
@@ -99,10 +120,16 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     const std::string prefix = layer_prefix(l);
     const std::string attention = prefix + "self_attn.", mlp = prefix + "mlp.";
     norm(prefix + "input_layernorm");
-    linears({{attention + "q_proj", Q}, {attention + "k_proj", KV}, {attention + "v_proj", KV}}, C);
+    const auto of_attention = [&](bool gates_only) {
+      if (prior.family != Family::embedding) {
+        mechanism(prior_parameters, "prior", G::prior, l, gates_only);
+      }
+      mechanism(scale_parameters, "scale", G::scale, l, gates_only);
+    };
+    linears({{attention + "q_proj", Q}, {attention + "k_proj", KV}, {attention + "v_proj", KV}}, C,
+            gate_columns_, [&] { of_attention(true); });
     linears({{attention + "o_proj", C}}, Q);
-    if (prior.family != Family::embedding) mechanism(prior_parameters, "prior", G::prior, l);
-    mechanism(scale_parameters, "scale", G::scale, l);
+    of_attention(false);
     norm(prefix + "post_attention_layernorm");
     if (c.mlp.kind == MlpKind::gelu) {
       linears({{mlp + "up_proj", c.mlp.hidden}}, C);

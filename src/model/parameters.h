@@ -21,16 +21,20 @@ struct Parameter {
   int64_t offset = 0;  // in elements of the flat buffer
   int64_t size = 0;
   double minimum = -INFINITY, maximum = INFINITY;  // kept by the optimizer
+  bool gate = false;                               // MechanismParameter::gate
 
   bool decays() const {
-    return group == ParameterGroup::matrix || group == ParameterGroup::embedding;
+    return group == ParameterGroup::matrix || group == ParameterGroup::embedding || gate;
   }
   /// The last part of the name: "theta_alpha".
   std::string leaf() const { return name.substr(name.rfind('.') + 1); }
 };
 
+/// Rows of the product of q, k and v stay aligned to 16 bytes of bf16.
+constexpr int64_t kGateColumns = 8;
+
 /// All parameters of a model in file order, laid out in one flat buffer. Matrices that one product
-/// reads together (q, k, v; gate, up) are neighbours without a gap.
+/// reads together (q, k, v, a mechanism's gates; gate, up) are neighbours without a gap.
 class ParameterLayout {
  public:
   /// `sequence_length` is T of training. Error (ExitCode::config) for what the mechanisms refuse.
@@ -38,6 +42,9 @@ class ParameterLayout {
 
   const std::vector<Parameter>& all() const { return parameters_; }
   int64_t elements() const { return elements_; }  // of the flat buffer, gaps included
+  /// Columns that mechanisms' gates add to the product of q, k and v: a multiple of kGateColumns.
+  /// The rows past the last gate, and all of their places in the bias, belong to no parameter.
+  int64_t gate_columns() const { return gate_columns_; }
 
   /// The parameter of that name, or null; it keeps its address.
   const Parameter* find(const std::string& name) const;
@@ -53,6 +60,7 @@ class ParameterLayout {
 
   std::vector<Parameter> parameters_;
   int64_t elements_ = 0;
+  int64_t gate_columns_ = 0;
 };
 
 /// The part of a flat buffer that holds `p`, in its own shape; null: an empty tensor.

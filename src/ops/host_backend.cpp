@@ -1,6 +1,7 @@
 #include "ops/host_backend.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "core/element.h"
@@ -130,6 +131,51 @@ void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, 
     }
   });
   add_to(dtheta, gradients);
+}
+
+// --- running sums of gates
+
+namespace {
+
+/// Where gate (b, t, h) lies in a (B, T, H).
+int64_t gate_at(const Tensor& gates, int64_t b, int64_t t, int64_t h) {
+  return b * gates.stride[0] + t * gates.stride[1] + h * gates.stride[2];
+}
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+}  // namespace
+
+void HostBackend::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
+  const int64_t H = sums.shape[1], T = sums.shape[2];
+  parallel_for(sums.shape[0] * H, [&](int64_t n) {
+    const int64_t b = n / H, h = n % H;
+    double* S = sums.ptr<double>() + n * T;
+    double total = 0;
+    for (int64_t t = 0; t < T; ++t) {
+      total += softplus(get(gates, gate_at(gates, b, t, h)) + get(bias, h));
+      S[t] = total;
+    }
+  });
+}
+
+void HostBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
+                                Tensor gates, Tensor bias) {
+  const int64_t B = dsums_key.shape[0], H = dsums_key.shape[1], T = dsums_key.shape[2];
+  parallel_for(H, [&](int64_t h) {
+    double of_bias = 0;
+    for (int64_t b = 0; b < B; ++b) {
+      double du = 0;
+      for (int64_t t = T - 1; t >= 0; --t) {
+        const int64_t of_sum = (b * H + h) * T + t;
+        du += get(dsums_key, of_sum) + (dsums_query ? get(dsums_query, of_sum) : 0);
+        const double d = du * sigmoid(get(gates, gate_at(gates, b, t, h)) + get(bias, h));
+        put(dgates, gate_at(dgates, b, t, h), d);
+        of_bias += d;
+      }
+    }
+    put(dbias, h, get(dbias, h) + of_bias);
+  });
 }
 
 }  // namespace bamtrain

@@ -34,15 +34,18 @@ struct WorkspaceShape {
   int64_t hidden = 0;  // columns of its input: F, or 2 F where it is gated
   int64_t V = 0;       // rows of an embedding, the longer of the tables of tokens and positions
   int64_t mechanism_values = 0;  // elements of the largest parameter of a prior or a scale
+  int64_t gates = 0;             // columns of the product of q, k and v beside them
   Dtype activations = Dtype::f32;
 };
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
 /// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K).
 struct Attention {
-  Tensor q;          // (B, T, H, D) A, innermost dimension contiguous
-  Tensor k, v;       // (B, T, K, D) A, likewise
-  Tensor table;      // (H, >= T) P: b at (h, i - j). Empty: b = 0
+  Tensor q;      // (B, T, H, D) A, innermost dimension contiguous
+  Tensor k, v;   // (B, T, K, D) A, likewise
+  Tensor table;  // (H, >= T) P: b at (h, i - j). Empty: b = 0
+  Tensor sums;   // (B, H, T) f64: S, b from S_j - S_i by sum_bias. Not beside a table
+  SumBias sum_bias = SumBias::difference;
   Tensor scale;      // (B, H, T) P: t. Empty: t = 1
   Tensor first_key;  // (B, T) i32: row i sees keys first_key[i] .. i. Non-decreasing, <= i
   bool scale_bias = false;
@@ -54,6 +57,10 @@ struct AttentionGradients {
   Tensor dq, dk, dv;  // shapes and strides as q, k, v
   Tensor dtable;      // (H, T) P: sums of db over the diagonals of all sequences. Where table is
   Tensor dscale;      // (B, H, T) P. Where scale is
+  // (B, H, T) P, where sums is: the gradient with respect to S_j as a key's and to S_i as a
+  // query's. The latter is 0 with SumBias::difference, rows of dz summing to 0: not written, may be
+  // empty.
+  Tensor dsums_key, dsums_query;
 };
 
 /// A prior of family table as a model uses it.
@@ -181,6 +188,14 @@ class Backend {
                              std::span<const Tensor> theta) = 0;
   virtual void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
                               const ScaleUse& use, std::span<const Tensor> theta) = 0;
+
+  /// sums (B, H, T) f64: S_t = u_0 + ... + u_t, u = softplus(gates + bias). gates (B, T, H) A,
+  /// whose rows may be strided; bias (H) P.
+  virtual void sums_forward(Tensor sums, Tensor gates, Tensor bias) = 0;
+  /// dgates, shaped as gates; dbias (H) P +=, from dsums_key and dsums_query (may be empty) (B, H,
+  /// T) P: du_t is the sum of both from t on.
+  virtual void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
+                             Tensor gates, Tensor bias) = 0;
 
   // --- attention --------------------------------------------------------------------------------
 

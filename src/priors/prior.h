@@ -6,10 +6,12 @@
 //   none       nothing to add
 //   table      b_ij = table[h][d], d = i - j: the prior gives bias(d) and accumulate(dz, d); the
 //              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals
+//   sums       b_ij from S_j - S_i, S the running sum of a softplus of gates: products of the
+//              attention's input with a matrix of the prior; the kernels see S (B, H, T)
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
-// Families still to come (row and column sums, priors with a kernel of their own) join the enum and
-// the attention arguments of ops/ops.h; the priors here do not change.
+// Families still to come (priors with a kernel of their own) join the enum and the attention
+// arguments of ops/ops.h; the priors here do not change.
 
 #include <cmath>
 #include <cstdint>
@@ -26,7 +28,13 @@
 
 namespace bamtrain {
 
-enum class Family { none, table, rotary, embedding };
+enum class Family { none, table, sums, rotary, embedding };
+
+/// b_ij of family sums, x = S_j - S_i <= 0.
+enum class SumBias {
+  difference,  // x
+  log_square,  // -log(1 + x^2)
+};
 
 /// What a prior may know of the model when it sizes and initialises its parameters.
 struct PriorShape {
@@ -55,6 +63,8 @@ struct MechanismParameter {
   std::string init;            // the rule, for init_value and for the documentation
   // The optimizer keeps every element between these.
   double minimum = -INFINITY, maximum = INFINITY;
+  // (H, C): multiplied with the attention's input it makes a column of gates per head.
+  bool gate = false;
 };
 
 /// One prior, type-erased. The functions for families that do not apply are null.
@@ -85,6 +95,9 @@ struct PriorInfo {
   int (*form)(const Options&) = nullptr;
   /// Scales act on this head of H and those behind it; null: on all.
   int64_t (*first_scaled_head)(int64_t H) = nullptr;
+
+  /// family sums.
+  SumBias sum_bias = SumBias::difference;
 
   /// family rotary: angle per unit of position of each pair (D/2 values); `T` in training.
   std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;

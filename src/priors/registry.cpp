@@ -131,6 +131,23 @@ PriorInfo kerple() {
   return p;
 }
 
+/// cable and kcable: W x + w0 per head, the gates whose softplus is summed.
+PriorInfo summed(const char* name, SumBias bias, const char* formula) {
+  PriorInfo p;
+  p.name = name;
+  p.formula = std::string(formula) + ", S the running sum of softplus(W x + w0)";
+  p.family = Family::sums;
+  p.sum_bias = bias;
+  p.parameters = [](const Options&, const PriorShape& s) {
+    MechanismParameter weight = {"weight", {s.heads, s.width}, true, false, "normal, std 0.02"};
+    weight.gate = true;
+    return std::vector<MechanismParameter>{weight, {"bias", {s.heads}, true, false, "0"}};
+  };
+  p.initial = [](const Options&, const PriorShape&, const MechanismParameter& q, int64_t, double,
+                 double normal) { return q.gate ? 0.02 * normal : 0.0; };
+  return p;
+}
+
 PriorInfo t5() {
   PriorInfo p;
   p.name = "t5";
@@ -251,9 +268,19 @@ PriorInfo learned() {
 }  // namespace
 
 const std::vector<PriorInfo>& all_priors() {
-  static const std::vector<PriorInfo> priors = {nope(),       alibi(),  nape(), bam(),
-                                                kerple(),     t5(),     rope(), rope_local(),
-                                                sinusoidal(), learned()};
+  static const std::vector<PriorInfo> priors = {
+      nope(),
+      alibi(),
+      nape(),
+      bam(),
+      kerple(),
+      t5(),
+      summed("cable", SumBias::difference, "b = S_j - S_i"),
+      summed("kcable", SumBias::log_square, "b = -log(1 + (S_i - S_j)^2)"),
+      rope(),
+      rope_local(),
+      sinusoidal(),
+      learned()};
   return priors;
 }
 

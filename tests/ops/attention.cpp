@@ -9,7 +9,9 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr TableForm kTables[] = {TableForm::none, TableForm::normal, TableForm::falling};
+using Tables = std::initializer_list<TableForm>;
+constexpr Tables kTables = {TableForm::none, TableForm::normal, TableForm::falling};
+constexpr Tables kSums = {TableForm::difference, TableForm::log_square};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
 constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
@@ -17,11 +19,11 @@ constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
 /// Every T with every D in every form of table and scale; heads, sequences, documents and windows
 /// turn at their own pace, so that any two meet.
 template <class F>
-void for_cases(F&& f) {
+void for_cases(const Tables& tables, F&& f) {
   size_t n = 0;
   for (int64_t T : {1, 2, 17, 63, 64, 65, 130, 200}) {
     for (int64_t D : {6, 8, 16, 20, 48, 64, 80, 128}) {
-      for (TableForm table : kTables) {
+      for (TableForm table : tables) {
         for (ScaleForm scale : kScales) {
           AttentionCase c;
           c.T = T;
@@ -53,19 +55,24 @@ double tolerance(const AttentionCase& c) {
 }
 
 TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in fp32") {
-  for_cases([](const AttentionCase& c) {
-    compare_with_reference(attention(c), Dtype::f32, tolerance(c));
-  });
+  for (const Tables& tables : {kTables, kSums}) {
+    for_cases(tables, [](const AttentionCase& c) {
+      compare_with_reference(attention(c), Dtype::f32, tolerance(c));
+    });
+  }
 }
 
 TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in bf16") {
-  for_cases([](const AttentionCase& c) {
-    compare_with_reference(attention(c), Dtype::bf16, tolerance(c));
-  });
+  for (const Tables& tables : {kTables, kSums}) {
+    for_cases(tables, [](const AttentionCase& c) {
+      compare_with_reference(attention(c), Dtype::bf16, tolerance(c));
+    });
+  }
 }
 
 TEST_CASE("the adjoint of attention agrees with finite differences") {
-  for (TableForm table : {TableForm::none, TableForm::normal, TableForm::self}) {
+  for (TableForm table : {TableForm::none, TableForm::normal, TableForm::self,
+                          TableForm::difference, TableForm::log_square}) {
     for (ScaleForm scale : kScales) {
       for (bool documents : {false, true}) {
         for (int64_t window : {0, 1, 5}) {

@@ -42,6 +42,8 @@ struct Loaded {
     a.first_key = first.tensor();
     a.scale_bias = c.scale == ScaleForm::both;
     if (in.count("table")) a.table = load(m, in.at("table"));
+    if (in.count("sums")) a.sums = load(m, in.at("sums"));
+    a.sum_bias = c.table == TableForm::log_square ? SumBias::log_square : SumBias::difference;
     if (in.count("scale")) a.scale = load(m, in.at("scale"));
   }
 
@@ -66,6 +68,15 @@ Values table_values(const AttentionCase& c) {
       if (bounded && d % 3 == 1) b = -1e4;
       if (c.table == TableForm::self && h == c.H - 1 && d == 0) b = -1e4;
     }
+  }
+  return v;
+}
+
+Values sums_values(const AttentionCase& c) {
+  Values v = random_values(Role::wide, {c.B, c.H, c.T}, "sums", 0.5);
+  for (size_t i = 0; i < v.x.size(); ++i) {
+    const double before = i % static_cast<size_t>(c.T) == 0 ? 0 : v.x[i - 1];
+    v.x[i] = before + std::exp(v.x[i] - 1);
   }
   return v;
 }
@@ -101,7 +112,8 @@ std::string describe(const AttentionCase& c) {
   std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
-  constexpr const char* kTables[] = {"no", "normal", "falling", "bounded", "bounded self"};
+  constexpr const char* kTables[] = {"no",           "normal",     "falling",   "bounded",
+                                     "bounded self", "difference", "log square"};
   constexpr const char* kScales[] = {"none", "content", "both"};
   s += std::string(", ") + kTables[static_cast<int>(c.table)] + " table, scale " +
        kScales[static_cast<int>(c.scale)];
@@ -113,7 +125,11 @@ Operation attention(const AttentionCase& c) {
   op.inputs["q"] = random_values(A, {c.B, c.T, c.H, c.D}, "q", c.content);
   op.inputs["k"] = random_values(A, {c.B, c.T, c.K, c.D}, "k");
   op.inputs["v"] = random_values(A, {c.B, c.T, c.K, c.D}, "v");
-  if (c.table != TableForm::none) op.inputs["table"] = table_values(c);
+  if (has_sums(c)) {
+    op.inputs["sums"] = sums_values(c);
+  } else if (c.table != TableForm::none) {
+    op.inputs["table"] = table_values(c);
+  }
   if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
   op.differentiated = {"out"};
   // dz = p (dP - D) is a difference of numbers of size p sqrt(D), and so are sums of it. q and k
@@ -123,6 +139,7 @@ Operation attention(const AttentionCase& c) {
   op.cancelling = {{"q", 1 / root_T},
                    {"k", c.content / root_T},
                    {"table", root_D / root_T},
+                   {"sums", root_D},
                    {"scale", c.content * root_D}};
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded x(m, c, in);
@@ -138,12 +155,24 @@ Operation attention(const AttentionCase& c) {
     const Memory dout = m.memory(cotangents.at("out"));
     const Heads d(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c);
     const Memory dtable = m.unwritten(P, {c.H, c.T}), dscale = m.unwritten(P, {c.B, c.H, c.T});
-    const AttentionGradients g{d.q, d.k, d.v, x.a.table ? dtable.tensor() : Tensor(),
-                               x.a.scale ? dscale.tensor() : Tensor()};
+    const Memory dkey = m.unwritten(P, {c.B, c.H, c.T}), dquery = m.unwritten(P, {c.B, c.H, c.T});
+    AttentionGradients g;
+    g.dq = d.q;
+    g.dk = d.k;
+    g.dv = d.v;
+    if (x.a.table) g.dtable = dtable.tensor();
+    if (x.a.scale) g.dscale = dscale.tensor();
+    if (x.a.sums) g.dsums_key = dkey.tensor();
+    if (x.a.sums && x.a.sum_bias != SumBias::difference) g.dsums_query = dquery.tensor();
     m.backend().attention_backward(g, dout.tensor(), out.tensor(), lse.tensor(), x.a);
     Arrays gradients{{"q", read(d.q, A)}, {"k", read(d.k, A)}, {"v", read(d.v, A)}};
     if (x.a.table) gradients["table"] = read(dtable.tensor(), P);
     if (x.a.scale) gradients["scale"] = read(dscale.tensor(), P);
+    if (x.a.sums) {
+      Values& sums = gradients["sums"] = read(dkey.tensor(), P);
+      const Values rows = read((g.dsums_query ? dquery : dkey).tensor(), P);
+      for (size_t i = 0; g.dsums_query && i < sums.x.size(); ++i) sums.x[i] += rows.x[i];
+    }
     return gradients;
   };
   return op;

@@ -14,6 +14,9 @@ enum class TableForm {
   falling,  // b = -d / 8, as priors of distance are
   bounded,  // every third entry -1e4, but not the self key's
   self,     // the same, and the self key of the last head too
+  // In place of a table: sums that rise by about 0.4 a key.
+  difference,
+  log_square,
 };
 
 struct AttentionCase {
@@ -26,13 +29,17 @@ struct AttentionCase {
   bool zero_scale = false;  // t = 0 in every third row
 };
 
-/// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T), scale (B, H, T); results out, lse. On a
+/// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T) or sums (B, H, T), scale (B, H, T);
+/// results out, lse. On a
 /// backend q, k, v are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the
 /// model.
 Operation attention(const AttentionCase& c);
 
 /// (B, T): what `documents` and `window` leave visible. Seeded by the case's shape.
 std::vector<int32_t> first_keys(const AttentionCase& c);
+
+/// Whether the bias comes from sums.
+constexpr bool has_sums(const AttentionCase& c) { return c.table >= TableForm::difference; }
 
 std::string describe(const AttentionCase& c);
 

@@ -333,9 +333,13 @@ TEST_CASE("q, k, v in blocks of their own give the bits that they give inside qk
     const Memory dv = m.unwritten(Role::activation, {c.B, c.T, c.K, c.D});
     const Memory dtable = m.unwritten(Role::parameter, {c.H, c.T});
     const Memory dscale = m.unwritten(Role::parameter, {c.B, c.H, c.T});
-    m.backend().attention_backward(
-        {dq.tensor(), dk.tensor(), dv.tensor(), dtable.tensor(), dscale.tensor()}, dout.tensor(),
-        out.tensor(), lse.tensor(), a);
+    AttentionGradients g;
+    g.dq = dq.tensor();
+    g.dk = dk.tensor();
+    g.dv = dv.tensor();
+    g.dtable = dtable.tensor();
+    g.dscale = dscale.tensor();
+    m.backend().attention_backward(g, dout.tensor(), out.tensor(), lse.tensor(), a);
     const Arrays d = op.adjoint(m, op.inputs, inside, {{"out", inside.at("out")}}, 0);
     check_equal(read(dq.tensor(), Role::activation).x, d.at("q").x);
     check_equal(read(dk.tensor(), Role::activation).x, d.at("k").x);

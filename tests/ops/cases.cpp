@@ -189,6 +189,40 @@ Operation rotate(const RotateCase& c) {
   return op;
 }
 
+Operation running_sums(const SumsCase& c) {
+  Operation op;
+  op.inputs["gates"] = random_values(A, {c.B, c.T, c.H}, "gates", 2);
+  op.inputs["bias"] = random_values(P, {c.H}, "bias");
+  op.differentiated = {"sums"};
+  op.accumulated = {"bias"};
+  op.forward = [=](Machine& m, const Arrays& in) {
+    const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));
+    const Tensor gates = wide.tensor().slice(2, 0, c.H);
+    fill(gates, in.at("gates"));
+    const Memory sums = m.unwritten(Role::wide, {c.B, c.H, c.T});
+    m.backend().sums_forward(sums.tensor(), gates, bias.tensor());
+    return Arrays{{"sums", read(sums.tensor(), Role::wide)}};
+  };
+  op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
+                   double existing) {
+    const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));
+    const Tensor gates = wide.tensor().slice(2, 0, c.H);
+    fill(gates, in.at("gates"));
+    // The cotangent, or half of it to either.
+    Values d = cotangents.at("sums");
+    d.role = P;
+    for (double& x : d.x) x *= c.queries ? 0.5 : 1;
+    const Memory dsums = m.memory(d);
+    const Memory dwide = m.unwritten(A, {c.B, c.T, c.H + 3});
+    const Tensor dgates = dwide.tensor().slice(2, 0, c.H);
+    const Memory dbias = m.memory(constant_values(P, {c.H}, existing));
+    m.backend().sums_backward(dgates, dbias.tensor(), dsums.tensor(),
+                              c.queries ? dsums.tensor() : Tensor(), gates, bias.tensor());
+    return Arrays{{"gates", read(dgates, A)}, {"bias", read(dbias.tensor(), P)}};
+  };
+  return op;
+}
+
 Operation embedding(const EmbeddingCase& c) {
   const Values tokens = index_values(c.N, c.V, "tokens");
   const Values positions = index_values(c.N, c.T, "positions");

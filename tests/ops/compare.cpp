@@ -145,6 +145,7 @@ Machine::Machine(Dtype activations, Device device)
 
 Dtype Machine::dtype_of(Role role) const {
   if (role == Role::index) return Dtype::i32;
+  if (role == Role::wide) return Dtype::f64;
   return role == Role::activation ? activations_ : device_.backend->parameter_dtype();
 }
 

@@ -21,8 +21,8 @@ namespace bamtrain::testing {
 constexpr double kF32 = 0x1p-24;
 constexpr double kBf16 = 0x1p-8;
 
-/// What decides the dtype of a value on a backend: A, P or i32 of ops/ops.h.
-enum class Role { activation, parameter, index };
+/// What decides the dtype of a value on a backend: A, P, i32 or f64 of ops/ops.h.
+enum class Role { activation, parameter, index, wide };
 
 /// A tensor's elements in fp64, row-major, whatever dtype they were in.
 struct Values {

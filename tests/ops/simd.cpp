@@ -73,6 +73,33 @@ TEST_CASE("the vector exponential is within 2e-7 of the exact one over its whole
   }
 }
 
+TEST_CASE("the vector logarithm is within 1e-7 of 1 plus the exact one") {
+  for (const SimdSet& set : simd_sets()) {
+    INFO(set.name);
+    std::vector<float> x(static_cast<size_t>(set.width)), y(x.size());
+    const uint32_t end = std::bit_cast<uint32_t>(0x1.fp126f);
+    double worst = 0;
+    for (uint32_t bits = std::bit_cast<uint32_t>(1.0f); bits <= end;) {
+      for (float& argument : x) {
+        argument = std::bit_cast<float>(std::min(bits, end));
+        bits += 499;
+      }
+      set.log(y.data(), x.data());
+      for (size_t i = 0; i < x.size(); ++i) {
+        const double truth = std::log(static_cast<double>(x[i]));
+        worst = std::max(worst, std::abs(static_cast<double>(y[i]) - truth) / (1 + truth));
+      }
+    }
+    CHECK(worst < 1e-7);
+    x.assign(x.size(), 1.0f);
+    set.log(y.data(), x.data());
+    CHECK(y[0] == 0);
+    x.assign(x.size(), std::nanf(""));
+    set.log(y.data(), x.data());
+    CHECK(std::isnan(y[0]));
+  }
+}
+
 TEST_CASE("the vector exponential at the ends of its range") {
   for (const SimdSet& set : simd_sets()) {
     INFO(set.name);

@@ -48,6 +48,20 @@ TEST_CASE("attention with kerple's power kernel at exponent 1 is attention with 
               attend(c, "alibi", {}).at("out"), 1e-12);
 }
 
+TEST_CASE("attention with cable is attention with alibi where all gates are its slope") {
+  AttentionCase c = small_case();
+  const Values alibi = attend(c, "alibi", {}).at("out");
+  c.table = TableForm::difference;
+  Operation op = attention(c);
+  std::vector<double>& S = op.inputs.at("sums").x;
+  for (size_t n = 0; n < S.size(); ++n) {
+    const auto row = static_cast<int64_t>(n);
+    S[n] = alibi_slope(row / c.T % c.H, c.H) * static_cast<double>(row % c.T + 1);
+  }
+  Machine reference(Dtype::f64);
+  check_close("out", op.forward(reference, op.inputs).at("out"), alibi, 1e-12);
+}
+
 TEST_CASE("attention with a linear t5 is attention with alibi while every distance has a bucket") {
   AttentionCase c = small_case();
   c.window = 16;

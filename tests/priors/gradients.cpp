@@ -6,6 +6,7 @@
 
 #include "catch.h"
 #include "differences.h"
+#include "ops/attention_case.h"
 #include "ops/cases.h"
 #include "priors/registry.h"
 
@@ -75,6 +76,22 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
           CHECK(table_difference_error(with_wrong_accumulate(prior), theta, shape) > 1e-3);
         }
         break;
+      case Family::sums: {
+        AttentionCase c;
+        c.B = 2;
+        c.T = 17;
+        c.H = 4;
+        c.K = 2;
+        c.D = 6;
+        c.documents = true;
+        c.table =
+            prior.sum_bias == SumBias::difference ? TableForm::difference : TableForm::log_square;
+        for (const Operation& op : {attention(c), running_sums({2, 17, 4, true})}) {
+          CHECK(difference_error(op) < kDifferenceTolerance);
+          CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
+        }
+        break;
+      }
       case Family::rotary: {
         const Operation op = rotate({2, 7, 2, 6});
         CHECK(difference_error(op) < kDifferenceTolerance);
@@ -89,7 +106,8 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
       }
     }
   }
-  CHECK(trained == 4);  // bam, kerple, t5, learned: a new one must have its family tested above
+  CHECK(trained ==
+        6);  // bam, kerple, t5, cable, kcable, learned: a new one must have its family tested above
 }
 
 TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more does not") {

@@ -214,6 +214,25 @@ class CheckBackend final : public Backend {
     });
   }
 
+  void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
+    Call c(*this, "sums_forward");
+    const Tensor s = c.written("sums", sums), g = c.read(gates), w = c.read(bias);
+    c.run([&](Backend& b, bool own) {
+      own ? b.sums_forward(sums, gates, bias) : b.sums_forward(s, g, w);
+    });
+  }
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
+                     Tensor gates, Tensor bias) override {
+    Call c(*this, "sums_backward");
+    const Tensor d = c.written("dgates", dgates), e = c.updated("dbias", dbias),
+                 k = c.read(dsums_key), q = c.read(dsums_query), g = c.read(gates),
+                 w = c.read(bias);
+    c.run([&](Backend& b, bool own) {
+      own ? b.sums_backward(dgates, dbias, dsums_key, dsums_query, gates, bias)
+          : b.sums_backward(d, e, k, q, g, w);
+    });
+  }
+
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
     Call c(*this, "attention_forward");
     const Tensor o = c.written("out", out), l = c.written("lse", lse);
@@ -231,6 +250,8 @@ class CheckBackend final : public Backend {
     d.dv = c.written("dv", g.dv);
     d.dtable = c.written("dtable", g.dtable);
     d.dscale = c.written("dscale", g.dscale);
+    d.dsums_key = c.written("dsums_key", g.dsums_key);
+    d.dsums_query = c.written("dsums_query", g.dsums_query);
     const Tensor e = c.read(dout), o = c.read(out), l = c.read(lse);
     const Attention other = c.read(a);
     c.run([&](Backend& b, bool own) {
@@ -283,8 +304,8 @@ class CheckBackend final : public Backend {
     Attention read(const Attention& a) {
       Attention copy = a;
       for (Tensor Attention::*member :
-           {&Attention::q, &Attention::k, &Attention::v, &Attention::table, &Attention::scale,
-            &Attention::first_key}) {
+           {&Attention::q, &Attention::k, &Attention::v, &Attention::table, &Attention::sums,
+            &Attention::scale, &Attention::first_key}) {
         copy.*member = read(a.*member);
       }
       return copy;

@@ -12,39 +12,59 @@ using rows::dispatch_activation;
 
 namespace {
 
-/// Reads the content scores in `p` and dP in `dz`; leaves p and ds = t dz there, and adds to dt.
+/// What the adjoint of a tile's softmax adds to: dscale of its rows, and the gradients with respect
+/// to the sums of its keys and rows (BiasMode::log_square only). All by position.
+struct Sums {
+  float *dt, *dkeys, *drows;
+};
+
+/// Reads the content scores in `p` and dP in `dz`; leaves p and ds = t dz there, and adds to `to`.
 /// db (dz, or ds with ScaleMode::both) is what the table receives; where it differs from ds, the
 /// diagonals are summed before the factor t is applied (see backward_part).
-template <bool kTable, ScaleMode kScale>
-void softmax_adjoint(float* p, float* dz, float* dt, const float* table, const float* t,
+template <BiasMode kBias, ScaleMode kScale>
+void softmax_adjoint(float* p, float* dz, const Sums& to, const Biases& biases, const float* t,
                      const float* lse, const float* D_i, const int32_t* first, int64_t T,
                      int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
+  Vec dcolumn[kV] = {};
   for (int64_t i = i0; i < i1; ++i) {
     float* p_row = p + (i - i0) * kStride + kMargin;
     float* dz_row = dz + (i - i0) * kStride + kMargin;
-    const float* bias = kTable ? table + table_offset(T, i, j0) : nullptr;
+    const float* of_keys = biases.of_keys<kBias>(T, i, j0);
+    const Vec of_row = biases.of_row<kBias>(i - i0);
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
     const bool one = first[i] == i;  // one visible key: p = 1 and dz = 0 exactly
     const float alone = one ? 0.0f : 1.0f;
-    Vec dscale{};
+    Vec dscale{}, drow{};
     for (int64_t v = 0; v < kV; ++v) {
       const int64_t j = v * simd::kWidth;
       const Vec s = simd::load(p_row + j);
-      const Vec z = logits<kTable, kScale>(s, kTable ? bias + j : nullptr, scale);
-      Vec prob = simd::exp(z - lse[i]);
+      const BiasOfKeys<kBias, kScale> of_bias(of_keys + j, of_row);
+      const Vec b = of_bias.bias();
+      const Vec z = logits<kScale>(s, b, scale);
+      Vec prob = of_bias.weighted(simd::exp(z - lse[i]));
       if (!all_visible) {
         prob = visible(j0 + j, first[i], i) ? (one ? simd::splat(1.0f) : prob) : Vec{};
       }
       Vec d = prob * (simd::load(dz_row + j) - D_i[i]) * alone;
       if constexpr (kScale == ScaleMode::content) dscale += d * s;
       if constexpr (kScale == ScaleMode::both) {
-        dscale += d * (kTable ? s + simd::load(bias + j) : s);
+        dscale += d * (s + b);
         d *= scale;
       }
       simd::store(p_row + j, prob);
       simd::store(dz_row + j, d);
+      if constexpr (is_sums(kBias)) {
+        const Vec dx = of_bias.adjoint(d);
+        dcolumn[v] += dx;
+        if constexpr (kBias == BiasMode::log_square) drow -= dx;
+      }
     }
-    if constexpr (kScale != ScaleMode::none) dt[i] += simd::sum(dscale);
+    if constexpr (kScale != ScaleMode::none) to.dt[i] += simd::sum(dscale);
+    if constexpr (kBias == BiasMode::log_square) to.drows[i] += simd::sum(drow);
+  }
+  for (int64_t v = 0; is_sums(kBias) && v < kV; ++v) {
+    float* const keys = to.dkeys + j0 + v * simd::kWidth;
+    simd::store(keys, simd::load(keys) + dcolumn[v]);
   }
 }
 
@@ -66,8 +86,8 @@ void add_diagonals(float* dtable, const float* dz, int64_t rows, int64_t T, int6
 
 /// One task of the backward pass: the query heads in `heads`, which read one key head, and the
 /// tiles of `queries` by `keys`. `for_keys` writes dk and dv and needs all queries that see the
-/// keys, `for_queries` writes dq, dscale and the partial tables and needs all keys that the queries
-/// see.
+/// keys, and the gradient of the keys' sums; `for_queries` writes dq, dscale, the gradient of the
+/// queries' sums and the partial tables and needs all keys that the queries see.
 struct Part {
   int64_t b = 0;
   Span heads, queries, keys;
@@ -98,7 +118,7 @@ float* partial_table(const AttentionScratch& s, const Attention& a, int64_t b, i
   return s.dtable.ptr<float>() + (heads * parts_of(a.q.shape[1]) + part) * s.dtable.stride[2];
 }
 
-template <class A, bool kTable, ScaleMode kScale>
+template <class A, BiasMode kBias, ScaleMode kScale>
 void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                    const Attention& a, const AttentionScratch& s, int64_t slot, const Part& part) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
@@ -118,8 +138,9 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
   float* d_o = pieces.take(Tp * Dp);
   float* o_tile = pieces.take(kQ * Dp);
   float* D_i = pieces.take(Tp);
-  float* dt_elsewhere = pieces.take(Tp);  // where another task writes dscale
-  float* table = pieces.take(table_length(T));
+  float* elsewhere = pieces.take(Tp);  // of what another task writes of rows
+  float* dkey_sums = pieces.take(Tp);
+  const BiasMemory bias_memory{pieces.take(table_length(T)), pieces.take(Tp), pieces.take(kQ)};
   float* p = pieces.take(kTile);
   float* dz = pieces.take(kTile);
   std::fill_n(dz, kTile, 0.0f);  // the margins stay zero
@@ -140,12 +161,16 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
   for (int64_t h = heads.begin; h < heads.end; ++h) {
     const float* row_lse = lse.ptr<float>() + (b * H + h) * T;
     const float* t = kScale == ScaleMode::none ? nullptr : a.scale.ptr<float>() + (b * H + h) * T;
-    float* dt = nullptr;
-    if constexpr (kScale != ScaleMode::none) {
-      dt = for_queries ? g.dscale.ptr<float>() + (b * H + h) * T : dt_elsewhere;
-      std::fill_n(dt + queries.begin, query_rows, 0.0f);
-    }
-    if constexpr (kTable) reverse_table(table, a.table.ptr<float>() + h * a.table.stride[0], T);
+    const auto of_rows = [&](const Tensor& x) {
+      float* const rows = for_queries ? x.ptr<float>() + (b * H + h) * T : elsewhere;
+      std::fill_n(rows + queries.begin, query_rows, 0.0f);
+      return rows;
+    };
+    Sums sums{nullptr, dkey_sums, nullptr};
+    if constexpr (kScale != ScaleMode::none) sums.dt = of_rows(g.dscale);
+    if constexpr (kBias == BiasMode::log_square) sums.drows = of_rows(g.dsums_query);
+    if constexpr (is_sums(kBias)) std::fill_n(dkey_sums, Tp, 0.0f);
+    const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
     pack_rows<A>(at(query, queries.begin), a.q, b, h, queries.begin, queries.end, Dp, root);
     pack_rows<A>(at(d_o, queries.begin), dout, b, h, queries.begin, queries.end, Dp, 1);
     row_products<A>(D_i, d_o, o_tile, out, b, h, queries, Dp);
@@ -156,7 +181,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
       const int64_t i_begin = std::max(queries.begin, rows_of_part.begin);
       const int64_t i_end = std::min(queries.end, rows_of_part.end);
       float* dtable = nullptr;
-      if constexpr (kTable) {
+      if constexpr (kBias == BiasMode::table) {
         dtable = partial_table(s, a, b, h, n);
         const bool mine =
             for_queries && queries.begin <= rows_of_part.begin && rows_of_part.end <= queries.end;
@@ -167,13 +192,14 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
         const float* q = query + i0 * Dp;
         const float* go = d_o + i0 * Dp;
         const int64_t j_first = std::max(key_span.begin, first[i0] / kK * kK);
+        if constexpr (is_sums(kBias)) biases.sums.set_tile(i0, i1, std::min(j_first, i0));
         for (int64_t j0 = j_first; j0 < std::min(i1, key_span.end); j0 += kK) {
           tile::product<false>(rows, kK, D, {q, Dp, 1}, keys_t + j0 * D, kK, p + kMargin, kStride);
           tile::product<false>(rows, kK, D, {go, Dp, 1}, values_t + j0 * D, kK, dz + kMargin,
                                kStride);
-          softmax_adjoint<kTable, kScale>(p, dz, dt, table, t, row_lse, D_i, first, T, i0, i1, j0,
-                                          whole(first, i0, i1, j0));
-          if (kTable && for_queries) add_diagonals(dtable, dz, rows, T, i0, j0);
+          softmax_adjoint<kBias, kScale>(p, dz, sums, biases, t, row_lse, D_i, first, T, i0, i1, j0,
+                                         whole(first, i0, i1, j0));
+          if (kBias == BiasMode::table && for_queries) add_diagonals(dtable, dz, rows, T, i0, j0);
           if constexpr (kScale == ScaleMode::content) {
             for (int64_t r = 0; r < rows; ++r) {
               float* row = dz + r * kStride + kMargin;
@@ -195,6 +221,10 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
           }
         }
       }
+    }
+    if (is_sums(kBias) && for_keys) {
+      std::copy_n(dkey_sums + key_span.begin, key_rows,
+                  g.dsums_key.ptr<float>() + (b * H + h) * T + key_span.begin);
     }
     if (for_queries) {
       unpack_rows<A>(g.dq, b, h, queries.begin, queries.end, at(dquery, queries.begin), Dp, root);
@@ -230,9 +260,9 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
   // Products of a tile: five for keys and queries together, four and three for each alone.
   constexpr double kApart = 1.1 * 7 / 5;
   dispatch_activation(a.q.dtype, [&]<class A>() {
-    dispatch_form(a, [&]<bool kTable, ScaleMode kScale>() {
+    dispatch_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
       const auto run = [&](int64_t slot, const Part& part) {
-        backward_part<A, kTable, kScale>(g, dout, out, lse, a, s, slot, part);
+        backward_part<A, kBias, kScale>(g, dout, out, lse, a, s, slot, part);
       };
       const auto readers = [group](int64_t kh) { return Span{kh * group, (kh + 1) * group}; };
       if (parts > 1 && worth_splitting(B * K, kApart)) {

@@ -21,20 +21,22 @@ struct Running {
 
 /// Turns the content scores of one tile into probabilities relative to the running maximum and
 /// rescales what the rows have gathered so far.
-template <bool kTable, ScaleMode kScale>
-void online_softmax(float* tile, const Running& run, const float* table, const float* t,
+template <BiasMode kBias, ScaleMode kScale>
+void online_softmax(float* tile, const Running& run, const Biases& biases, const float* t,
                     const int32_t* first, int64_t T, int64_t i0, int64_t i1, int64_t j0, int64_t Dp,
                     bool all_visible) {
   for (int64_t i = i0; i < i1; ++i) {
     const int64_t r = i - i0;
     float* row = tile + r * kStride + kMargin;
-    const float* bias = kTable ? table + table_offset(T, i, j0) : nullptr;
+    const float* of_keys = biases.of_keys<kBias>(T, i, j0);
+    const Vec of_row = biases.of_row<kBias>(r);
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
     Vec z[kV];
     Vec highest = simd::splat(kMinusInfinity);
     for (int64_t v = 0; v < kV; ++v) {
       const int64_t j = v * simd::kWidth;
-      z[v] = logits<kTable, kScale>(simd::load(row + j), kTable ? bias + j : nullptr, scale);
+      const BiasOfKeys<kBias, kScale> b(of_keys + j, of_row);
+      z[v] = logits<kScale>(simd::load(row + j), b.bias(), scale);
       if (!all_visible) {
         z[v] = visible(j0 + j, first[i], i) ? z[v] : simd::splat(kMinusInfinity);
       }
@@ -54,7 +56,8 @@ void online_softmax(float* tile, const Running& run, const float* table, const f
       continue;
     }
     for (int64_t v = 0; v < kV; ++v) {
-      Vec p = simd::exp(z[v] - m);
+      const BiasOfKeys<kBias, kScale> b(of_keys + v * simd::kWidth, of_row);
+      Vec p = b.weighted(simd::exp(z[v] - m));
       if (!all_visible) p = z[v] == kMinusInfinity ? Vec{} : p;
       simd::store(row + v * simd::kWidth, p);
       total += p;
@@ -70,7 +73,7 @@ void online_softmax(float* tile, const Running& run, const float* table, const f
 }
 
 /// The queries in `queries` of the query heads in `heads`, which read one key head.
-template <class A, bool kTable, ScaleMode kScale>
+template <class A, BiasMode kBias, ScaleMode kScale>
 void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, int64_t b, Span heads,
                   Span queries) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
@@ -81,7 +84,7 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
   Pieces pieces(scratch);
   float* keys = pieces.take(Tp * Dp);
   float* values = pieces.take(Tp * Dp);
-  float* table = pieces.take(table_length(T));
+  const BiasMemory bias_memory{pieces.take(table_length(T)), pieces.take(Tp), pieces.take(kQ)};
   float* query = pieces.take(kQ * Dp);
   const Running run{pieces.take(kQ * Dp), pieces.take(kQ), pieces.take(kQ)};
   float* tile = pieces.take(kTile);
@@ -92,7 +95,7 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
   pack_rows<A>(values + from * Dp, a.v, b, kh, from, to, Dp, 1);
 
   for (int64_t h = heads.begin; h < heads.end; ++h) {
-    if (kTable) reverse_table(table, a.table.ptr<float>() + h * a.table.stride[0], T);
+    const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
     const float* t = kScale == ScaleMode::none ? nullptr : a.scale.ptr<float>() + (b * H + h) * T;
     for (int64_t i0 = queries.begin; i0 < queries.end; i0 += kQ) {
       const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
@@ -100,11 +103,12 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
       std::fill_n(run.out, kQ * Dp, 0.0f);
       std::fill_n(run.maximum, kQ, kMinusInfinity);
       std::fill_n(run.sum, kQ, 0.0f);
+      if constexpr (is_sums(kBias)) biases.sums.set_tile(i0, i1, first[i0] / kK * kK);
       for (int64_t j0 = first[i0] / kK * kK; j0 < i1; j0 += kK) {
         tile::product<false>(rows, kK, D, {query, Dp, 1}, keys + j0 * D, kK, tile + kMargin,
                              kStride);
-        online_softmax<kTable, kScale>(tile, run, table, t, first, T, i0, i1, j0, Dp,
-                                       whole(first, i0, i1, j0));
+        online_softmax<kBias, kScale>(tile, run, biases, t, first, T, i0, i1, j0, Dp,
+                                      whole(first, i0, i1, j0));
         const int64_t live = std::min(kK, i1 - j0);
         tile::product<true>(rows, Dp, live, {tile + kMargin, kStride, 1}, values + j0 * Dp, Dp,
                             run.out, Dp);
@@ -126,9 +130,9 @@ void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const Att
   const int64_t group = H / K, parts = parts_of(T);
   constexpr double kPackedAgain = 1.1;
   dispatch_activation(a.q.dtype, [&]<class A>() {
-    dispatch_form(a, [&]<bool kTable, ScaleMode kScale>() {
+    dispatch_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
       const auto run = [&](int64_t slot, int64_t b, Span heads, Span queries) {
-        forward_part<A, kTable, kScale>(out, lse, a, s.of_slot(slot), b, heads, queries);
+        forward_part<A, kBias, kScale>(out, lse, a, s.of_slot(slot), b, heads, queries);
       };
       if (worth_splitting(B * K, kPackedAgain)) {
         parallel_for_slots(B * H * parts, [&](int64_t n, int64_t slot) {

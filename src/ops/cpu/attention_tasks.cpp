@@ -45,11 +45,11 @@ bool worth_splitting(int64_t tasks, double cost) {
 
 int64_t forward_floats(int64_t T, int64_t D) {
   const int64_t Tp = padded_keys(T), Dp = padded(D);
-  return 2 * Tp * Dp + table_length(T) + 2 * kQ * Dp + kTile + 4 * kQ;
+  return 2 * Tp * Dp + table_length(T) + Tp + 2 * kQ * Dp + kTile + 5 * kQ;
 }
 int64_t backward_floats(int64_t T, int64_t D) {
   const int64_t Tp = padded_keys(T), Dp = padded(D);
-  return 9 * Tp * Dp + table_length(T) + 2 * Tp + 2 * kTile;
+  return 8 * Tp * Dp + kQ * Dp + table_length(T) + 5 * Tp + kQ + 2 * kTile;
 }
 
 }  // namespace tiles

@@ -48,6 +48,12 @@ class Pieces {
 };
 
 enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
+/// Where b comes from: nowhere, a table of distances, or one number per key and one per query,
+/// x = column - row, by a SumBias.
+enum class BiasMode { none, table, difference, log_square };
+constexpr bool is_sums(BiasMode m) {
+  return m == BiasMode::difference || m == BiasMode::log_square;
+}
 
 /// Rows of x (T, D) at (b, h), converted to fp32, times `factor`; columns past D are zero.
 template <class A>
@@ -103,17 +109,99 @@ inline void reverse_table(float* out, const float* table, int64_t T) {
 /// Where the biases of row i begin for key j0.
 inline int64_t table_offset(int64_t T, int64_t i, int64_t j0) { return kK + T - 1 - i + j0; }
 
-/// One row of logits from its content scores.
-template <bool kTable, ScaleMode kScale>
-inline Vec logits(Vec s, const float* bias, Vec t) {
-  if constexpr (kTable) {
-    const Vec b = simd::load(bias);
-    if constexpr (kScale == ScaleMode::both) return t * (s + b);
-    if constexpr (kScale == ScaleMode::content) return t * s + b;
-    return s + b;
+/// The sums of one head, relative to that of the first of a tile's queries, so that fp32 holds the
+/// differences near the diagonal.
+struct RelativeSums {
+  const double* S = nullptr;  // (T)
+  float* columns = nullptr;   // of all keys, by position
+  float* rows = nullptr;      // of the tile's queries
+
+  /// For queries [i0, i1) and keys from j_first <= i0 on, to the end of the last tile.
+  void set_tile(int64_t i0, int64_t i1, int64_t j_first) const {
+    for (int64_t j = j_first; j < i1; ++j) columns[j] = static_cast<float>(S[j] - S[i0]);
+    std::fill(columns + i1, columns + padded_keys(i1), 0.0f);
+    std::copy_n(columns + i0, i1 - i0, rows);
   }
-  if constexpr (kScale == ScaleMode::none) return s;
-  return t * s;
+};
+
+/// The biases of the rows of a tile of queries, by mode.
+struct Biases {
+  const float* table = nullptr;  // reversed
+  RelativeSums sums;
+
+  /// Where the biases of row i begin for key j0: entries of the table, or the keys' sums.
+  template <BiasMode kBias>
+  const float* of_keys(int64_t T, int64_t i, int64_t j0) const {
+    if constexpr (kBias == BiasMode::table) return table + table_offset(T, i, j0);
+    if constexpr (is_sums(kBias)) return sums.columns + j0;
+    return nullptr;
+  }
+  template <BiasMode kBias>
+  Vec of_row(int64_t r) const {
+    return is_sums(kBias) ? simd::splat(sums.rows[r]) : Vec{};
+  }
+};
+
+/// Room for them: table_length(T), padded_keys(T) and kQ floats.
+struct BiasMemory {
+  float *table, *columns, *rows;
+};
+
+/// Those of one head.
+template <BiasMode kBias>
+inline Biases biases_of(const Attention& a, int64_t b, int64_t h, const BiasMemory& memory) {
+  const int64_t T = a.q.shape[1], H = a.q.shape[2];
+  Biases x;
+  if constexpr (kBias == BiasMode::table) {
+    reverse_table(memory.table, a.table.ptr<float>() + h * a.table.stride[0], T);
+    x.table = memory.table;
+  }
+  if constexpr (is_sums(kBias)) {
+    x.sums = {a.sums.ptr<double>() + (b * H + h) * T, memory.columns, memory.rows};
+  }
+  return x;
+}
+
+/// Whether exp(z) is formed as exp(t s) (1 / (1 + x^2)) in place of exp(t s - log(1 + x^2)): a
+/// division instead of a logarithm. Maxima are then over t s, which is as safe: no factor is above
+/// 1, and none below 10^-14, while exp spans 10^76.
+template <BiasMode kBias, ScaleMode kScale>
+constexpr bool kWeighted = kBias == BiasMode::log_square&& kScale != ScaleMode::both;
+
+/// What the logits of one vector of keys need of the bias.
+template <BiasMode kBias, ScaleMode kScale>
+struct BiasOfKeys {
+  Vec x{};       // S_j - S_i, or the table's entries
+  Vec weight{};  // 1 / (1 + x^2), with BiasMode::log_square
+
+  BiasOfKeys(const float* of_keys, Vec of_row) {
+    if constexpr (kBias == BiasMode::table) x = simd::load(of_keys);
+    if constexpr (is_sums(kBias)) x = simd::load(of_keys) - of_row;
+    if constexpr (kBias == BiasMode::log_square) weight = 1.0f / (1.0f + x * x);
+  }
+  /// What is added to the logits.
+  Vec bias() const {
+    if constexpr (kBias == BiasMode::none || kWeighted<kBias, kScale>) return Vec{};
+    if constexpr (kBias == BiasMode::log_square) return -simd::log(1.0f + x * x);
+    return x;
+  }
+  /// exp(z) from exp of what logits() gave.
+  Vec weighted(Vec e) const {
+    if constexpr (kWeighted<kBias, kScale>) return e * weight;
+    return e;
+  }
+  /// db times the derivative of the bias with respect to the keys' sums.
+  Vec adjoint(Vec db) const {
+    return kBias == BiasMode::log_square ? db * (-2.0f * x * weight) : db;
+  }
+};
+
+/// Logits from content scores and biases.
+template <ScaleMode kScale>
+inline Vec logits(Vec s, Vec b, Vec t) {
+  if constexpr (kScale == ScaleMode::both) return t * (s + b);
+  if constexpr (kScale == ScaleMode::content) return t * s + b;
+  return s + b;
 }
 
 /// All ones where first <= j + lane <= last.
@@ -131,17 +219,23 @@ inline bool whole(const int32_t* first, int64_t i0, int64_t i1, int64_t j0) {
   return first[i1 - 1] <= j0 && j0 + kK - 1 <= i0;
 }
 
-/// Calls f.template operator()<kTable, kScale>() for the form of z that `a` asks for.
+/// Calls f.template operator()<kBias, kScale>() for the form of z that `a` asks for.
 template <class F>
 inline void dispatch_form(const Attention& a, F&& f) {
-  const bool both = a.scale && a.scale_bias;
-  if (a.table) {
-    if (both) return f.template operator()<true, ScaleMode::both>();
-    if (a.scale) return f.template operator()<true, ScaleMode::content>();
-    return f.template operator()<true, ScaleMode::none>();
+  const auto of_scale = [&]<BiasMode kBias>() {
+    if (a.scale && a.scale_bias && kBias != BiasMode::none) {
+      return f.template operator()<kBias, ScaleMode::both>();
+    }
+    if (a.scale) return f.template operator()<kBias, ScaleMode::content>();
+    return f.template operator()<kBias, ScaleMode::none>();
+  };
+  require(!(a.table && a.sums), "a table or sums");
+  if (a.table) return of_scale.template operator()<BiasMode::table>();
+  if (!a.sums) return of_scale.template operator()<BiasMode::none>();
+  if (a.sum_bias == SumBias::difference) {
+    return of_scale.template operator()<BiasMode::difference>();
   }
-  if (a.scale) return f.template operator()<false, ScaleMode::content>();
-  return f.template operator()<false, ScaleMode::none>();
+  return of_scale.template operator()<BiasMode::log_square>();
 }
 
 }  // namespace tiles

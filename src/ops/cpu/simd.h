@@ -114,6 +114,28 @@ inline Vec exp(Vec x) {
   return p * reinterpret_cast<Vec>((reinterpret_cast<IVec>(shifted) << 23) + (127 << 23));
 }
 
+/// log(x) for 1 <= x < 2^127, with an error below 1e-7 (1 + log x); NaN stays NaN.
+inline Vec log(Vec x) {
+  // x = 2^n m with m in [sqrt(1/2), sqrt(2)).
+  const IVec bits = reinterpret_cast<IVec>(x);
+  const IVec shifted = bits - 0x3f3504f3;  // the bits of sqrt(1/2)
+  const Vec n = __builtin_convertvector(shifted >> 23, Vec);
+  const Vec m = reinterpret_cast<Vec>((shifted & 0x007fffff) + 0x3f3504f3);
+  const Vec r = m - 1.0f;
+  Vec p = splat(7.0376836292e-2f);
+  p = p * r - 1.1514610310e-1f;
+  p = p * r + 1.1676998740e-1f;
+  p = p * r - 1.2420140846e-1f;
+  p = p * r + 1.4249322787e-1f;
+  p = p * r - 1.6668057665e-1f;
+  p = p * r + 2.0000714765e-1f;
+  p = p * r - 2.4999993993e-1f;
+  p = p * r + 3.3333331174e-1f;
+  const Vec square = r * r;
+  const Vec y = n * 0.693359375f + (r + (n * -2.12194440e-4f - 0.5f * square + p * r * square));
+  return x == x ? y : x;
+}
+
 inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
 inline Vec tanh(Vec x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
 

@@ -327,6 +327,12 @@ class CudaBackend final : public Backend {
           "scale_backward");
   }
 
+  // plan() refuses gates.
+  void sums_forward(Tensor, Tensor, Tensor) override { require(false, "no gates on CUDA"); }
+  void sums_backward(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) override {
+    require(false, "no gates on CUDA");
+  }
+
   // --- attention
 
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
@@ -480,6 +486,8 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
+  require_on_cuda(w.gates == 0, "model.attention.prior",
+                  "a prior without gates (not cable, kcable)", w.gates);
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
   // Blocks of attention count sequences and heads in dimensions that end there.
@@ -499,7 +507,7 @@ void check_shape(const WorkspaceShape& w) {
 
 void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   check_shape(w);
-  const int64_t N = w.B * w.T, W = (w.H + 2 * w.K) * w.D;
+  const int64_t N = w.B * w.T, W = (w.H + 2 * w.K) * w.D + w.gates;
   const int B = as_int(w.B), T = as_int(w.T), H = as_int(w.H), K = as_int(w.K), C = as_int(w.C);
   repeated_.clear();
   int64_t floats = 0;

@@ -18,6 +18,18 @@ double dot(const double* x, const double* y, int64_t n) {
   return sum;
 }
 
+/// S_j - S_i.
+double difference(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
+  const double* S = a.sums.ptr<double>() + (batch * a.q.shape[2] + h) * a.q.shape[1];
+  return S[j] - S[i];
+}
+double sum_bias(SumBias kind, double x) {
+  return kind == SumBias::difference ? x : -std::log1p(x * x);
+}
+double sum_bias_derivative(SumBias kind, double x) {
+  return kind == SumBias::difference ? 1 : -2 * x / (1 + x * x);
+}
+
 /// One row of logits: s, b and z over the visible keys first .. i.
 struct Row {
   int64_t first = 0;
@@ -32,7 +44,9 @@ struct Row {
     for (int64_t j = first; j <= i; ++j) {
       s.push_back(dot(row_of(a.q, batch, i, h), row_of(a.k, batch, j, kh), D) /
                   std::sqrt(static_cast<double>(D)));
-      b.push_back(a.table ? a.table.ptr<double>()[h * a.table.stride[0] + i - j] : 0);
+      b.push_back(a.table  ? a.table.ptr<double>()[h * a.table.stride[0] + i - j]
+                  : a.sums ? sum_bias(a.sum_bias, difference(a, batch, h, i, j))
+                           : 0);
       z.push_back(a.scale_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
     }
   }
@@ -76,6 +90,9 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
     }
   }
   if (a.table) std::fill_n(g.dtable.ptr<double>(), g.dtable.size(), 0.0);
+  for (const Tensor& x : {g.dsums_key, g.dsums_query}) {
+    if (a.sums && x) std::fill_n(x.ptr<double>(), x.size(), 0.0);
+  }
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t h = 0; h < H; ++h) {
       for (int64_t i = 0; i < T; ++i) {
@@ -96,6 +113,12 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
           const double ds = dz * row.t;
           const double db = a.scale_bias ? ds : dz;
           if (a.table) g.dtable.ptr<double>()[h * g.dtable.stride[0] + i - j] += db;
+          if (a.sums) {
+            const double dx = db * sum_bias_derivative(a.sum_bias, difference(a, batch, h, i, j));
+            const int64_t of_head = (batch * H + h) * T;
+            g.dsums_key.ptr<double>()[of_head + j] += dx;
+            if (a.sum_bias != SumBias::difference) g.dsums_query.ptr<double>()[of_head + i] -= dx;
+          }
           double* dk = row_of(g.dk, batch, j, h / group);
           double* dv = row_of(g.dv, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) {
