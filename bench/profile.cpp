@@ -91,6 +91,16 @@ void ProfiledBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dsca
   const Timed timed(costs_["scale_backward"], 0, bytes_of({dscale, first_key}));
   inner_->scale_backward(dtheta, dscale, first_key, use, theta);
 }
+void ProfiledBackend::fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) {
+  const Timed timed(costs_["fire_forward"], 0,
+                    bytes_of({bias.psi, bias.psi_dc, bias.inverse, bias.ends}));
+  inner_->fire_forward(bias, theta, L0);
+}
+void ProfiledBackend::fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g,
+                                    Tensor positions, std::span<const Tensor> theta, double L0) {
+  const Timed timed(costs_["fire_backward"], 0, bytes_of({g.dfire_u, g.dfire_psi, positions}));
+  inner_->fire_backward(dtheta, g, positions, theta, L0);
+}
 void ProfiledBackend::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
   const Timed timed(costs_["sums_forward"], 0, bytes_of({sums, gates}));
   inner_->sums_forward(sums, gates, bias);

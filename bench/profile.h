@@ -70,6 +70,9 @@ class ProfiledBackend final : public Backend {
                      std::span<const Tensor> theta) override;
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
                       const ScaleUse& use, std::span<const Tensor> theta) override;
+  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override;
+  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+                     std::span<const Tensor> theta, double L0) override;
   void sums_forward(Tensor sums, Tensor gates, Tensor bias) override;
   void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
                      Tensor gates, Tensor bias) override;

@@ -60,9 +60,9 @@ def nape_heads(prior, H):
     return H // 2 if prior["name"] == "nape" else 0
 
 
-def bias(prior, theta, h, H, T, x):
+def bias(prior, theta, h, H, T, x, position, trained_at):
     """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
-    parameters, each (H, ...); x (B, T, C): what q, k and v are made of."""
+    parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
     name = prior["name"]
     if name == "alibi":
@@ -79,6 +79,14 @@ def bias(prior, theta, h, H, T, x):
     if name == "t5":
         buckets = torch.tensor([[t5_bucket(max(0, a - b)) for b in range(T)] for a in range(T)])
         return theta["bias"][h][buckets]
+    if name == "fire":
+        c, m = theta["c"].abs(), theta["m"].abs()
+        psi = lambda y: torch.log(c * y + 1)
+        threshold = m * (prior["threshold_length"] or trained_at)
+        row = psi(torch.maximum(position.double(), threshold)) + 1e-6  # (B, T)
+        u = psi((i - j).clamp(min=0)) / row[:, :, None]
+        hidden = torch.relu(u[..., None] * theta["w1"] + theta["b1"])
+        return hidden @ theta["w2"][h] + theta["b2"][h]
     if name in ("cable", "kcable"):
         S = torch.cumsum(F.softplus(x @ theta["weight"][h] + theta["bias"][h]), -1)  # (B, T)
         rise = S[:, None, :] - S[:, :, None]  # S_j - S_i
@@ -180,7 +188,7 @@ def attention(p, config, layer, x, tokens):
     for h in range(H):
         kv = h // (H // KV)
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
-        b = bias(prior, theta, h, H, T, x)
+        b = bias(prior, theta, h, H, T, x, position, trained_at)
         z = s + b
         t = scale(choice["scale"], of_scale, h, n)
         if t is not None and h >= nape_heads(prior, H):

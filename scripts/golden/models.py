@@ -55,6 +55,10 @@ def t5(share=True):
     return {"name": "t5", "share": share}
 
 
+def fire(threshold_length):
+    return {"name": "fire", "threshold_length": threshold_length}
+
+
 def bam(init="uniform", train=ALL, share=False):
     return {"name": "bam", "init": init, "train": train, "share": share}
 
@@ -129,6 +133,8 @@ CASES = {
     "kerple_power_ssmax": config(kerple("power"), ssmax(), mask=True),
     "t5": config(t5(), mask=True, T=70, hidden=16, vocab=29),
     "t5_layers": config(t5(False), ssmax("true"), **ODD),
+    "fire": config(fire(0), mask=True, heads=4, kv=2, hidden=12, vocab=23),
+    "fire_ssmax": config(fire(7), ssmax("true"), mask=True, window=9, **ODD),
     "cable": config({"name": "cable"}, mask=True, heads=4, kv=2, hidden=12, vocab=23),
     "cable_ssmax_bias": config({"name": "cable"}, ssmax("true"), bias=True, hidden=21, vocab=37),
     "kcable": config({"name": "kcable"}, mask=True, window=9, **ODD),
@@ -183,6 +189,10 @@ def parameter_shapes(c):
         if prior["name"] in ("cable", "kcable"):
             shapes[path + ".self_attn.prior.weight"] = (H, C)
             shapes[path + ".self_attn.prior.bias"] = (H,)
+        if prior["name"] == "fire":
+            of_prior = {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32), "b2": (H,)}
+            for name, shape in of_prior.items():
+                shapes[f"{path}.self_attn.prior.{name}"] = shape
         if prior["name"] == "kerple":
             shapes.update({f"{path}.self_attn.prior.{r}": (H,) for r in ("r1", "r2")})
         if prior["name"] == "t5":
@@ -207,6 +217,10 @@ def random_parameter(rng, case, name, shape):
         value = rng.choice([-1, 1], shape) * rng.uniform(0.1, 0.6, shape)
     elif last.startswith("theta"):
         value = rng.normal(-0.5 if last == "theta_alpha" else 0.6, 0.4, shape)
+    elif last in ("c", "m"):
+        value = rng.uniform(0.1, 0.6, shape) * (-1 if last == "c" else 1)
+    elif last in ("w1", "b1", "w2", "b2"):
+        value = rng.normal(0, 0.4, shape)
     elif last in ("r1", "r2"):
         value = rng.uniform(0.1, 1.5, shape)
     elif last in ("s", "t"):

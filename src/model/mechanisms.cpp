@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/element.h"
+#include "priors/fire.h"
 
 namespace bamtrain {
 
@@ -38,13 +39,17 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
       scale_bias_(resolve_scale_bias(config, scale_)) {
   const PriorShape shape = prior_shape(config, training_length);
   if (window_ == 0 && prior_.window) window_ = prior_.window(training_length);
-  if (prior_.family == Family::table || prior_.family == Family::sums) {
+  if (prior_.family == Family::table || prior_.family == Family::sums ||
+      prior_.family == Family::fire) {
     const auto parameters = prior_.parameters(config.attention.prior.options, shape);
     of_prior_ = find(parameters, "prior", layout);
     if (prior_.form) prior_form_ = prior_.form(config.attention.prior.options);
     shared_table_ = prior_.family == Family::table &&
                     std::all_of(parameters.begin(), parameters.end(),
                                 [](const MechanismParameter& p) { return p.shared; });
+  }
+  if (prior_.threshold_length) {
+    fire_length_ = prior_.threshold_length(config.attention.prior.options, training_length);
   }
   if (prior_.first_scaled_head) first_scaled_head_ = prior_.first_scaled_head(config.heads);
   if (scale_.value) {
@@ -109,6 +114,19 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
       arena.add("mechanisms.dsums_query", &dsums_query_, P, {B, H, T});
     }
   }
+  if (prior_.family == Family::fire) {
+    for (Tensor* t : {&fire_.psi, &fire_.psi_dc, &fire_.inverse}) {
+      arena.add("mechanisms.fire", t, P, {L, T});
+    }
+    arena.add("mechanisms.fire_ends", &fire_.ends, Dtype::i32, {L, T, kFireHidden});
+    arena.add("mechanisms.fire", &fire_.slope, P, {L, H, kFireSegments});
+    arena.add("mechanisms.fire", &fire_.offset, P, {L, H, kFireSegments});
+    if (training) {
+      arena.add("mechanisms.dfire", &dfire_, Dtype::f64, {H, kFireSegments, 2});
+      arena.add("mechanisms.dfire_u", &dfire_u_, P, {B, H, T});
+      arena.add("mechanisms.dfire_psi", &dfire_psi_, P, {B, H, T});
+    }
+  }
   if (prior_.family == Family::rotary) {
     arena.add("mechanisms.cosine", &cosine_, P, {T, half});
     arena.add("mechanisms.sine", &sine_, P, {T, half});
@@ -127,6 +145,9 @@ void Mechanisms::refresh(const Tensor& masters) {
       backend_.table_forward(tables_.slice(0, layer, 1).reshaped({config_.heads, T_}), prior_use(),
                              theta(of_prior_, layer));
     }
+  }
+  for (int64_t layer = 0; fire_.psi && layer < config_.layers; ++layer) {
+    backend_.fire_forward(fire_of(layer), theta(of_prior_, layer), fire_length_);
   }
   if (!constants_ready_) upload_constants();
 }
@@ -158,7 +179,19 @@ Tensor Mechanisms::sums_bias(int64_t layer, const Tensor& flat) const {
   return view_of(flat, of_prior_[static_cast<size_t>(layer)].at(1));
 }
 
+FireBias Mechanisms::fire_of(int64_t layer) const {
+  const int64_t H = config_.heads;
+  const auto row = [layer](const Tensor& t) { return t.slice(0, layer, 1).reshaped({t.shape[1]}); };
+  const auto of_heads = [layer, H](const Tensor& t) {
+    return t.slice(0, layer, 1).reshaped({H, kFireSegments});
+  };
+  return {row(fire_.psi),        row(fire_.psi_dc),
+          row(fire_.inverse),    fire_.ends.slice(0, layer, 1).reshaped({T_, kFireHidden}),
+          of_heads(fire_.slope), of_heads(fire_.offset)};
+}
+
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
+  if (fire_.psi) a.fire = fire_of(layer);
   if (tables_) {
     a.table = tables_.slice(0, shared_table_ ? 0 : layer, 1).reshaped({config_.heads, T_});
   }
@@ -187,7 +220,10 @@ void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
 
 void Mechanisms::attach(AttentionGradients& g, int64_t B, int64_t T) const {
   g.dtable = dtable_;
+  g.dfire = dfire_;
   for (const auto& [to, planned] : {std::pair{&g.dscale, &dscale_},
+                                    {&g.dfire_u, &dfire_u_},
+                                    {&g.dfire_psi, &dfire_psi_},
                                     {&g.dsums_key, &dsums_key_},
                                     {&g.dsums_query, &dsums_query_}}) {
     if (*planned) *to = Tensor(planned->data, planned->dtype, {B, config_.heads, T});
@@ -199,6 +235,10 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
   if (g.dsums_key) {
     backend_.sums_backward(of_prior(dgates), sums_bias(layer, gradients), g.dsums_key,
                            g.dsums_query, of_prior(gates), sums_bias(layer, masters_));
+  }
+  if (g.dfire) {
+    backend_.fire_backward(dtheta(of_prior_, layer, gradients), g, a.positions,
+                           theta(of_prior_, layer), fire_length_);
   }
   if (g.dtable && !of_prior_[static_cast<size_t>(layer)].empty()) {
     backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_use(),

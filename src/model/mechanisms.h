@@ -44,6 +44,7 @@ class Mechanisms {
   int64_t gates() const { return prior_.family == Family::sums ? config_.heads : 0; }
   /// i - j < window for every visible key; 0: no window.
   int64_t window() const { return window_; }
+  Family family() const { return prior_.family; }
   bool rotary() const { return prior_.family == Family::rotary; }
   const Tensor& cosine() const { return cosine_; }
   const Tensor& sine() const { return sine_; }
@@ -66,6 +67,7 @@ class Mechanisms {
   /// The prior's own gates, a column per head.
   Tensor of_prior(const Tensor& gates) const { return gates.slice(2, 0, config_.heads); }
   Tensor sums_bias(int64_t layer, const Tensor& flat) const;
+  FireBias fire_of(int64_t layer) const;
   PriorUse prior_use() const { return {prior_, prior_form_}; }
   ScaleUse scale_use() const { return {scale_, scale_constants_, first_scaled_head_}; }
 
@@ -85,16 +87,20 @@ class Mechanisms {
   int64_t T_ = 0;
   std::vector<Tensor> theta_, dtheta_;  // of the operation at hand
 
-  Tensor masters_;         // of the last refresh
-  Tensor tables_;          // (L or 1, H, T) P
-  Tensor scale_rows_;      // (B, H, T) P: t of the layer at hand
-  Tensor dtable_;          // (H, T) P
-  Tensor dscale_;          // (B, H, T) P
-  Tensor sums_;            // (B, H, T) f64: S of the layer at hand
-  Tensor dsums_key_;       // (B, H, T) P
-  Tensor dsums_query_;     // (B, H, T) P
-  Tensor cosine_, sine_;   // (T, D/2) P
-  Tensor position_table_;  // (T, C) P
+  Tensor masters_;      // of the last refresh
+  Tensor tables_;       // (L or 1, H, T) P
+  Tensor scale_rows_;   // (B, H, T) P: t of the layer at hand
+  Tensor dtable_;       // (H, T) P
+  Tensor dscale_;       // (B, H, T) P
+  Tensor sums_;         // (B, H, T) f64: S of the layer at hand
+  Tensor dsums_key_;    // (B, H, T) P
+  Tensor dsums_query_;  // (B, H, T) P
+  FireBias fire_;       // of all layers: (L, ...) each
+  double fire_length_ = 0;
+  Tensor dfire_;                // (H, kFireSegments, 2) f64
+  Tensor dfire_u_, dfire_psi_;  // (B, H, T) P
+  Tensor cosine_, sine_;        // (T, D/2) P
+  Tensor position_table_;       // (T, C) P
 };
 
 }  // namespace bamtrain

@@ -97,6 +97,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                         .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
                         .mechanism_values = mechanisms_.largest_parameter(),
                         .gates = layout_.gate_columns(),
+                        .prior = mechanisms_.family(),
                         .activations = A});
 }
 
@@ -211,6 +212,7 @@ Attention Model::attention_of(int64_t l) {
   a.k = heads_of(qkv, H, K);
   a.v = heads_of(qkv, H + K, K);
   a.first_key = Tensor(first_key_.data, Dtype::i32, {B_, T_});
+  a.positions = positions();
   mechanisms_.attach(l, a, gates_of(qkv));
   return a;
 }

@@ -6,6 +6,7 @@
 
 #include "core/element.h"
 #include "core/parallel.h"
+#include "priors/fire.h"
 
 namespace bamtrain {
 
@@ -176,6 +177,69 @@ void HostBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, T
     }
     put(dbias, h, get(dbias, h) + of_bias);
   });
+}
+
+// --- fire
+
+namespace {
+
+/// theta in the order of the registry.
+FireParameters fire_parameters(const double* const* theta, int64_t H, double L0) {
+  return {theta[2], theta[3], theta[4], theta[5], *theta[0], *theta[1], H, L0};
+}
+
+}  // namespace
+
+void HostBackend::fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) {
+  const int64_t T = bias.psi.shape[0], H = bias.slope.shape[0];
+  const Pointers values = theta_values(theta);
+  const FireParameters p = fire_parameters(values.of, H, L0);
+  const FireSegments f(p);
+  for (int64_t h = 0; h < H; ++h) {
+    for (int n = 0; n < kFireSegments; ++n) {
+      const FireLine line = n < f.count ? f.line(p, h, n) : FireLine{0, 0};
+      put(bias.slope, h * kFireSegments + n, line.slope);
+      put(bias.offset, h * kFireSegments + n, line.offset);
+    }
+  }
+  parallel_ranges(T, 256, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      put(bias.psi, t, fire_psi(p.c, static_cast<double>(t)));
+      put(bias.psi_dc, t, fire_psi_dc(p.c, static_cast<double>(t)));
+      const FireNormalizer row(p, t);
+      put(bias.inverse, t, 1 / row.N);
+      for (int k = 0; k < kFireHidden; ++k) {
+        // The first distance with psi(d) >= kink N.
+        const double d = k < f.count - 1 ? std::ceil(std::expm1(f.kinks[k] * row.N) / std::abs(p.c))
+                                         : static_cast<double>(T);
+        bias.ends.ptr<int32_t>()[t * kFireHidden + k] =
+            static_cast<int32_t>(std::min(d, static_cast<double>(T)));
+      }
+    }
+  });
+}
+
+void HostBackend::fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g,
+                                Tensor positions, std::span<const Tensor> theta, double L0) {
+  const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
+  const Pointers values = theta_values(theta), gradients = zeros(dtheta_, dtheta.size());
+  const FireParameters p = fire_parameters(values.of, H, L0);
+  const FireSegments f(p);
+  fire_adjoint({gradients.of[2], gradients.of[3], gradients.of[4], gradients.of[5]}, p, f,
+               g.dfire.ptr<double>());
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t i = 0; i < T; ++i) {
+      double of_u = 0, of_psi = 0;
+      for (int64_t h = 0; h < H; ++h) {
+        of_u += get(g.dfire_u, (b * H + h) * T + i);
+        of_psi += get(g.dfire_psi, (b * H + h) * T + i);
+      }
+      const FireNormalizer row(p, positions.ptr<int32_t>()[b * T + i]);
+      *gradients.of[0] += (of_psi - of_u * row.dc) / row.N;
+      *gradients.of[1] -= of_u * row.dm / row.N;
+    }
+  }
+  add_to(dtheta, gradients);
 }
 
 }  // namespace bamtrain

@@ -35,7 +35,18 @@ struct WorkspaceShape {
   int64_t V = 0;       // rows of an embedding, the longer of the tables of tokens and positions
   int64_t mechanism_values = 0;  // elements of the largest parameter of a prior or a scale
   int64_t gates = 0;             // columns of the product of q, k and v beside them
+  Family prior = Family::none;
   Dtype activations = Dtype::f32;
+};
+
+/// The bias of family fire in the form that attention reads (priors/fire.h). For a query at
+/// position p of its document, u = psi[i - j] inverse[p] and b = slope[h][s] u + offset[h][s],
+/// where segment s holds the distances from ends[p][s - 1] (s = 0: from 0) to ends[p][s] - 1.
+struct FireBias {
+  Tensor psi, psi_dc;    // (>= T) P: psi by distance, and its derivative with respect to c
+  Tensor inverse;        // (>= T) P: 1 / N, by position
+  Tensor ends;           // (>= T, kFireHidden) i32, ascending; past every distance where unused
+  Tensor slope, offset;  // (H, kFireSegments) P
 };
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
@@ -46,6 +57,8 @@ struct Attention {
   Tensor table;  // (H, >= T) P: b at (h, i - j). Empty: b = 0
   Tensor sums;   // (B, H, T) f64: S, b from S_j - S_i by sum_bias. Not beside a table
   SumBias sum_bias = SumBias::difference;
+  FireBias fire;     // With a psi: b by segments. Beside neither of the above
+  Tensor positions;  // (B, T) i32, for fire: of a query in its document
   Tensor scale;      // (B, H, T) P: t. Empty: t = 1
   Tensor first_key;  // (B, T) i32: row i sees keys first_key[i] .. i. Non-decreasing, <= i
   bool scale_bias = false;
@@ -61,6 +74,9 @@ struct AttentionGradients {
   // query's. The latter is 0 with SumBias::difference, rows of dz summing to 0: not written, may be
   // empty.
   Tensor dsums_key, dsums_query;
+  // Where fire is. (H, kFireSegments, 2) f64: the sums of db and of db u; (B, H, T) P: a query's
+  // sums of db slope u and of db slope psi_dc.
+  Tensor dfire, dfire_u, dfire_psi;
 };
 
 /// A prior of family table as a model uses it.
@@ -196,6 +212,12 @@ class Backend {
   /// T) P: du_t is the sum of both from t on.
   virtual void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
                              Tensor gates, Tensor bias) = 0;
+
+  /// bias, of a prior of family fire with threshold length L0.
+  virtual void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) = 0;
+  /// dtheta as above, from dfire, dfire_u and dfire_psi of `g`; positions (B, T) i32.
+  virtual void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g,
+                             Tensor positions, std::span<const Tensor> theta, double L0) = 0;
 
   // --- attention --------------------------------------------------------------------------------
 

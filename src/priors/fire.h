@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
 #include "priors/prior.h"
 
@@ -30,11 +29,15 @@ struct FireParameters {
   double L0 = 0;
 };
 
+/// One head's bias in one segment: slope u + offset.
+struct FireLine {
+  double slope, offset;
+};
+
 /// f for u >= 0, segment by segment.
 struct FireSegments {
   int count = 1;
-  double kinks[kFireHidden] = {};     // ascending, > 0: segment s is kinks[s - 1] <= u < kinks[s]
-  std::vector<double> slope, offset;  // (H, kFireSegments)
+  double kinks[kFireHidden] = {};  // ascending, > 0: segment s is kinks[s - 1] <= u < kinks[s]
   bool active[kFireSegments][kFireHidden] = {};
 
   explicit FireSegments(const FireParameters& p);
@@ -42,9 +45,14 @@ struct FireSegments {
   int segment_of(double u) const {
     return static_cast<int>(std::upper_bound(kinks, kinks + count - 1, u) - kinks);
   }
-  double value(int64_t h, double u) const {
-    const int64_t s = h * kFireSegments + segment_of(u);
-    return slope[static_cast<size_t>(s)] * u + offset[static_cast<size_t>(s)];
+  FireLine line(const FireParameters& p, int64_t h, int segment) const {
+    FireLine l = {0, p.b2[h]};
+    for (int k = 0; k < kFireHidden; ++k) {
+      if (!active[segment][k]) continue;
+      l.slope += p.w2[h * kFireHidden + k] * p.w1[k];
+      l.offset += p.w2[h * kFireHidden + k] * p.b1[k];
+    }
+    return l;
   }
 };
 
@@ -55,24 +63,11 @@ inline FireSegments::FireSegments(const FireParameters& p) {
     if (kink > 0 && std::isfinite(kink)) kinks[count++ - 1] = kink;
   }
   std::sort(kinks, kinks + count - 1);
-  slope.assign(static_cast<size_t>(p.H * kFireSegments), 0.0);
-  offset = slope;
   for (int s = 0; s < count; ++s) {
     // A point inside the segment; one between equal kinks is empty, and whatever it says unused.
     const double low = s == 0 ? 0 : kinks[s - 1];
     const double inside = s == count - 1 ? low + 1 : (low + kinks[s]) / 2;
-    for (int k = 0; k < kFireHidden; ++k) {
-      active[s][k] = p.w1[k] * inside + p.b1[k] > 0;
-    }
-    for (int64_t h = 0; h < p.H; ++h) {
-      const auto n = static_cast<size_t>(h * kFireSegments + s);
-      offset[n] = p.b2[h];
-      for (int k = 0; k < kFireHidden; ++k) {
-        if (!active[s][k]) continue;
-        slope[n] += p.w2[h * kFireHidden + k] * p.w1[k];
-        offset[n] += p.w2[h * kFireHidden + k] * p.b1[k];
-      }
-    }
+    for (int k = 0; k < kFireHidden; ++k) active[s][k] = p.w1[k] * inside + p.b1[k] > 0;
   }
 }
 
@@ -81,13 +76,14 @@ struct FireGradients {
   double *w1, *b1, *w2, *b2;
 };
 
-/// The adjoint of FireSegments::value: from the sums of db and of db u over the logits of each head
-/// and segment, (H, kFireSegments) each.
+/// The adjoint of FireSegments: from the sums of db and of db u over the logits of each head and
+/// segment, (H, kFireSegments, 2).
 inline void fire_adjoint(const FireGradients& d, const FireParameters& p, const FireSegments& f,
-                         const double* sum, const double* sum_u) {
+                         const double* sums) {
   for (int64_t h = 0; h < p.H; ++h) {
     for (int s = 0; s < f.count; ++s) {
-      const double of_one = sum[h * kFireSegments + s], of_u = sum_u[h * kFireSegments + s];
+      const double* const of_segment = sums + 2 * (h * kFireSegments + s);
+      const double of_one = of_segment[0], of_u = of_segment[1];
       d.b2[h] += of_one;
       for (int k = 0; k < kFireHidden; ++k) {
         if (!f.active[s][k]) continue;

@@ -8,6 +8,7 @@
 //              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals
 //   sums       b_ij from S_j - S_i, S the running sum of a softplus of gates: products of the
 //              attention's input with a matrix of the prior; the kernels see S (B, H, T)
+//   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
 // Families still to come (priors with a kernel of their own) join the enum and the attention
@@ -28,7 +29,7 @@
 
 namespace bamtrain {
 
-enum class Family { none, table, sums, rotary, embedding };
+enum class Family { none, table, sums, fire, rotary, embedding };
 
 /// b_ij of family sums, x = S_j - S_i <= 0.
 enum class SumBias {
@@ -98,6 +99,9 @@ struct PriorInfo {
 
   /// family sums.
   SumBias sum_bias = SumBias::difference;
+
+  /// family fire: L0.
+  double (*threshold_length)(const Options&, int64_t T) = nullptr;
 
   /// family rotary: angle per unit of position of each pair (D/2 values); `T` in training.
   std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;

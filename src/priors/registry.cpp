@@ -5,6 +5,7 @@
 #include "priors/alibi.h"
 #include "priors/bam.h"
 #include "priors/embedding.h"
+#include "priors/fire.h"
 #include "priors/kerple.h"
 #include "priors/nape.h"
 #include "priors/rope.h"
@@ -148,6 +149,36 @@ PriorInfo summed(const char* name, SumBias bias, const char* formula) {
   return p;
 }
 
+PriorInfo fire() {
+  PriorInfo p;
+  p.name = "fire";
+  p.formula =
+      "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f a network of 32 hidden ReLU";
+  p.family = Family::fire;
+  p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true}};
+  p.parameters = [](const Options&, const PriorShape& s) {
+    constexpr int64_t F = kFireHidden;
+    return std::vector<MechanismParameter>{{"c", {1}, true, false, "0.1"},
+                                           {"m", {1}, true, false, "1"},
+                                           {"w1", {F}, true, false, "uniform in [-1, 1)"},
+                                           {"b1", {F}, true, false, "uniform in [-1, 1)"},
+                                           {"w2", {s.heads, F}, true, false, "uniform, 1/sqrt(32)"},
+                                           {"b2", {s.heads}, true, false, "uniform, 1/sqrt(32)"}};
+  };
+  p.initial = [](const Options&, const PriorShape&, const MechanismParameter& q, int64_t,
+                 double uniform, double) {
+    if (q.name == "c") return 0.1;
+    if (q.name == "m") return 1.0;
+    const double bound = q.name.back() == '1' ? 1 : 1 / std::sqrt(1.0 * kFireHidden);
+    return bound * (2 * uniform - 1);
+  };
+  p.threshold_length = [](const Options& o, int64_t T) {
+    const double length = o.number("threshold_length");
+    return length > 0 ? length : static_cast<double>(T);
+  };
+  return p;
+}
+
 PriorInfo t5() {
   PriorInfo p;
   p.name = "t5";
@@ -275,6 +306,7 @@ const std::vector<PriorInfo>& all_priors() {
       bam(),
       kerple(),
       t5(),
+      fire(),
       summed("cable", SumBias::difference, "b = S_j - S_i"),
       summed("kcable", SumBias::log_square, "b = -log(1 + (S_i - S_j)^2)"),
       rope(),

@@ -214,6 +214,33 @@ class CheckBackend final : public Backend {
     });
   }
 
+  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
+    Call c(*this, "fire_forward");
+    FireBias f;
+    f.psi = c.written("psi", bias.psi);
+    f.psi_dc = c.written("psi_dc", bias.psi_dc);
+    f.inverse = c.written("inverse", bias.inverse);
+    f.ends = c.written("ends", bias.ends);
+    f.slope = c.written("slope", bias.slope);
+    f.offset = c.written("offset", bias.offset);
+    const std::vector<Tensor> p = c.read_all(theta);
+    c.run([&](Backend& b, bool own) {
+      own ? b.fire_forward(bias, theta, L0) : b.fire_forward(f, p, L0);
+    });
+  }
+  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+                     std::span<const Tensor> theta, double L0) override {
+    Call c(*this, "fire_backward");
+    const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
+    AttentionGradients read;
+    read.dfire = c.read(g.dfire);
+    read.dfire_u = c.read(g.dfire_u);
+    read.dfire_psi = c.read(g.dfire_psi);
+    const Tensor at = c.read(positions);
+    c.run([&](Backend& b, bool own) {
+      own ? b.fire_backward(dtheta, g, positions, theta, L0) : b.fire_backward(d, read, at, p, L0);
+    });
+  }
   void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
     Call c(*this, "sums_forward");
     const Tensor s = c.written("sums", sums), g = c.read(gates), w = c.read(bias);
@@ -252,6 +279,9 @@ class CheckBackend final : public Backend {
     d.dscale = c.written("dscale", g.dscale);
     d.dsums_key = c.written("dsums_key", g.dsums_key);
     d.dsums_query = c.written("dsums_query", g.dsums_query);
+    d.dfire = c.written("dfire", g.dfire);
+    d.dfire_u = c.written("dfire_u", g.dfire_u);
+    d.dfire_psi = c.written("dfire_psi", g.dfire_psi);
     const Tensor e = c.read(dout), o = c.read(out), l = c.read(lse);
     const Attention other = c.read(a);
     c.run([&](Backend& b, bool own) {
@@ -305,10 +335,16 @@ class CheckBackend final : public Backend {
       Attention copy = a;
       for (Tensor Attention::*member :
            {&Attention::q, &Attention::k, &Attention::v, &Attention::table, &Attention::sums,
-            &Attention::scale, &Attention::first_key}) {
+            &Attention::scale, &Attention::first_key, &Attention::positions}) {
         copy.*member = read(a.*member);
       }
+      copy.fire = read(a.fire);
       return copy;
+    }
+
+    FireBias read(const FireBias& f) {
+      return {read(f.psi),  read(f.psi_dc), read(f.inverse),
+              read(f.ends), read(f.slope),  read(f.offset)};
     }
 
     template <class F>
@@ -341,7 +377,8 @@ class CheckBackend final : public Backend {
       o.trusted.data = o.bytes.data();
       half_precision_ |= t.dtype == Dtype::bf16 && use != Use::written;
       if (use == Use::written) {
-        for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, std::nan("")); });
+        const double unwritten = t.dtype == Dtype::i32 ? -1 : std::nan("");
+        for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, unwritten); });
       } else {
         const std::vector<char> bytes = contents(t);
         Tensor host = t;

@@ -12,10 +12,13 @@ using rows::dispatch_activation;
 
 namespace {
 
-/// What the adjoint of a tile's softmax adds to: dscale of its rows, and the gradients with respect
-/// to the sums of its keys and rows (BiasMode::log_square only). All by position.
+/// What the adjoint of a tile's softmax adds to, by position, where the mode has it: dscale of its
+/// rows, the gradients with respect to the sums of its keys and rows (BiasMode::log_square only),
+/// and those of FireBias, of the head and of its rows; null where another task adds them.
 struct Sums {
-  float *dt, *dkeys, *drows;
+  float *dt = nullptr, *dkeys = nullptr, *drows = nullptr;
+  double* fire = nullptr;
+  float *fire_u = nullptr, *fire_psi = nullptr;
 };
 
 /// Reads the content scores in `p` and dP in `dz`; leaves p and ds = t dz there, and adds to `to`.
@@ -61,6 +64,10 @@ void softmax_adjoint(float* p, float* dz, const Sums& to, const Biases& biases, 
     }
     if constexpr (kScale != ScaleMode::none) to.dt[i] += simd::sum(dscale);
     if constexpr (kBias == BiasMode::log_square) to.drows[i] += simd::sum(drow);
+    if (kBias == BiasMode::fire && to.fire) {
+      biases.fire.add(dz_row, i, j0, table_offset(T, i, j0), to.fire, &to.fire_u[i],
+                      &to.fire_psi[i]);
+    }
   }
   for (int64_t v = 0; is_sums(kBias) && v < kV; ++v) {
     float* const keys = to.dkeys + j0 + v * simd::kWidth;
@@ -118,6 +125,13 @@ float* partial_table(const AttentionScratch& s, const Attention& a, int64_t b, i
   return s.dtable.ptr<float>() + (heads * parts_of(a.q.shape[1]) + part) * s.dtable.stride[2];
 }
 
+/// The same of FireBias: (kFireSegments, 2).
+double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
+                     int64_t part) {
+  const int64_t heads = b * a.q.shape[2] + h;
+  return s.dfire.ptr<double>() + (heads * parts_of(a.q.shape[1]) + part) * 2 * kFireSegments;
+}
+
 template <class A, BiasMode kBias, ScaleMode kScale>
 void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                    const Attention& a, const AttentionScratch& s, int64_t slot, const Part& part) {
@@ -140,7 +154,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
   float* D_i = pieces.take(Tp);
   float* elsewhere = pieces.take(Tp);  // of what another task writes of rows
   float* dkey_sums = pieces.take(Tp);
-  const BiasMemory bias_memory{pieces.take(table_length(T)), pieces.take(Tp), pieces.take(kQ)};
+  const BiasMemory bias_memory(pieces, T);
   float* p = pieces.take(kTile);
   float* dz = pieces.take(kTile);
   std::fill_n(dz, kTile, 0.0f);  // the margins stay zero
@@ -166,10 +180,15 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
       std::fill_n(rows + queries.begin, query_rows, 0.0f);
       return rows;
     };
-    Sums sums{nullptr, dkey_sums, nullptr};
+    Sums sums;
+    sums.dkeys = dkey_sums;
     if constexpr (kScale != ScaleMode::none) sums.dt = of_rows(g.dscale);
     if constexpr (kBias == BiasMode::log_square) sums.drows = of_rows(g.dsums_query);
     if constexpr (is_sums(kBias)) std::fill_n(dkey_sums, Tp, 0.0f);
+    if constexpr (kBias == BiasMode::fire) {
+      sums.fire_u = of_rows(g.dfire_u);
+      sums.fire_psi = of_rows(g.dfire_psi);
+    }
     const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
     pack_rows<A>(at(query, queries.begin), a.q, b, h, queries.begin, queries.end, Dp, root);
     pack_rows<A>(at(d_o, queries.begin), dout, b, h, queries.begin, queries.end, Dp, 1);
@@ -181,11 +200,15 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
       const int64_t i_begin = std::max(queries.begin, rows_of_part.begin);
       const int64_t i_end = std::min(queries.end, rows_of_part.end);
       float* dtable = nullptr;
+      [[maybe_unused]] const bool mine =
+          for_queries && queries.begin <= rows_of_part.begin && rows_of_part.end <= queries.end;
       if constexpr (kBias == BiasMode::table) {
         dtable = partial_table(s, a, b, h, n);
-        const bool mine =
-            for_queries && queries.begin <= rows_of_part.begin && rows_of_part.end <= queries.end;
         if (mine) std::fill_n(dtable, table_length(T), 0.0f);
+      }
+      if constexpr (kBias == BiasMode::fire) {
+        sums.fire = mine ? partial_fire(s, a, b, h, n) : nullptr;
+        if (mine) std::fill_n(sums.fire, 2 * kFireSegments, 0.0);
       }
       for (int64_t i0 = i_begin; i0 < i_end; i0 += kQ) {
         const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
@@ -251,6 +274,21 @@ void reduce_tables(const AttentionGradients& g, const Attention& a, const Attent
   });
 }
 
+/// The same of FireBias, into g.dfire (H, kFireSegments, 2).
+void reduce_fire(const AttentionGradients& g, const Attention& a, const AttentionScratch& s) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  std::fill_n(g.dfire.ptr<double>(), g.dfire.size(), 0.0);
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t h = 0; h < H; ++h) {
+      double* total = g.dfire.ptr<double>() + h * 2 * kFireSegments;
+      for (int64_t n = 0; n < parts_of(T); ++n) {
+        const double* part = partial_fire(s, a, b, h, n);
+        for (int64_t k = 0; k < 2 * kFireSegments; ++k) total[k] += part[k];
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
@@ -285,6 +323,7 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
     });
   });
   if (a.table) reduce_tables(g, a, s);
+  if (a.fire.psi) reduce_fire(g, a, s);
 }
 
 }  // namespace BAMTRAIN_ISA

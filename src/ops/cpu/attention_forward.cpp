@@ -84,7 +84,7 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
   Pieces pieces(scratch);
   float* keys = pieces.take(Tp * Dp);
   float* values = pieces.take(Tp * Dp);
-  const BiasMemory bias_memory{pieces.take(table_length(T)), pieces.take(Tp), pieces.take(kQ)};
+  const BiasMemory bias_memory(pieces, T);
   float* query = pieces.take(kQ * Dp);
   const Running run{pieces.take(kQ * Dp), pieces.take(kQ), pieces.take(kQ)};
   float* tile = pieces.take(kTile);

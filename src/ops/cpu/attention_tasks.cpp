@@ -45,11 +45,11 @@ bool worth_splitting(int64_t tasks, double cost) {
 
 int64_t forward_floats(int64_t T, int64_t D) {
   const int64_t Tp = padded_keys(T), Dp = padded(D);
-  return 2 * Tp * Dp + table_length(T) + Tp + 2 * kQ * Dp + kTile + 5 * kQ;
+  return 2 * Tp * Dp + bias_floats(T) + 2 * kQ * Dp + kTile + 4 * kQ;
 }
 int64_t backward_floats(int64_t T, int64_t D) {
   const int64_t Tp = padded_keys(T), Dp = padded(D);
-  return 8 * Tp * Dp + kQ * Dp + table_length(T) + 5 * Tp + kQ + 2 * kTile;
+  return 8 * Tp * Dp + kQ * Dp + bias_floats(T) + 4 * Tp + 2 * kTile;
 }
 
 }  // namespace tiles
@@ -64,6 +64,8 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,
               {w.B, w.H, parts_of(w.T), table_length(w.T)});
+    arena.add("scratch.attention_fire", &dfire, Dtype::f64,
+              {w.B, w.H, parts_of(w.T), 2 * kFireSegments});
   }
 }
 

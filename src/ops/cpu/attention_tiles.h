@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/checked.h"
+#include "ops/cpu/attention_fire.h"
 #include "ops/cpu/simd.h"
 #include "ops/cpu/tile_product.h"
 #include "ops/ops.h"
@@ -48,9 +49,9 @@ class Pieces {
 };
 
 enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
-/// Where b comes from: nowhere, a table of distances, or one number per key and one per query,
-/// x = column - row, by a SumBias.
-enum class BiasMode { none, table, difference, log_square };
+/// Where b comes from: nowhere, a table of distances, one number per key and one per query,
+/// x = column - row, by a SumBias, or FireBias.
+enum class BiasMode { none, table, difference, log_square, fire };
 constexpr bool is_sums(BiasMode m) {
   return m == BiasMode::difference || m == BiasMode::log_square;
 }
@@ -128,12 +129,15 @@ struct RelativeSums {
 struct Biases {
   const float* table = nullptr;  // reversed
   RelativeSums sums;
+  FireRows<kK> fire;
 
-  /// Where the biases of row i begin for key j0: entries of the table, or the keys' sums.
+  /// Where the biases of row i begin for key j0: entries of the table, the keys' sums, or biases
+  /// that the next call overwrites.
   template <BiasMode kBias>
   const float* of_keys(int64_t T, int64_t i, int64_t j0) const {
     if constexpr (kBias == BiasMode::table) return table + table_offset(T, i, j0);
     if constexpr (is_sums(kBias)) return sums.columns + j0;
+    if constexpr (kBias == BiasMode::fire) return fire.biases(i, j0, table_offset(T, i, j0));
     return nullptr;
   }
   template <BiasMode kBias>
@@ -142,10 +146,20 @@ struct Biases {
   }
 };
 
-/// Room for them: table_length(T), padded_keys(T) and kQ floats.
+/// Room for them.
 struct BiasMemory {
-  float *table, *columns, *rows;
+  float *table, *more_table, *columns, *rows;
+
+  BiasMemory(Pieces& pieces, int64_t T)
+      : table(pieces.take(table_length(T))),
+        more_table(pieces.take(table_length(T))),
+        columns(pieces.take(padded_keys(T))),
+        rows(pieces.take(std::max(kQ, kK))) {}
 };
+/// Its floats.
+inline int64_t bias_floats(int64_t T) {
+  return 2 * table_length(T) + padded_keys(T) + std::max(kQ, kK);
+}
 
 /// Those of one head.
 template <BiasMode kBias>
@@ -159,6 +173,18 @@ inline Biases biases_of(const Attention& a, int64_t b, int64_t h, const BiasMemo
   if constexpr (is_sums(kBias)) {
     x.sums = {a.sums.ptr<double>() + (b * H + h) * T, memory.columns, memory.rows};
   }
+  if constexpr (kBias == BiasMode::fire) {
+    reverse_table(memory.table, a.fire.psi.ptr<float>(), T);
+    reverse_table(memory.more_table, a.fire.psi_dc.ptr<float>(), T);
+    x.fire = {memory.table,
+              memory.more_table,
+              a.fire.inverse.ptr<float>(),
+              a.fire.ends.ptr<int32_t>(),
+              a.positions.ptr<int32_t>() + b * T,
+              a.fire.slope.ptr<float>() + h * kFireSegments,
+              a.fire.offset.ptr<float>() + h * kFireSegments,
+              memory.rows};
+  }
   return x;
 }
 
@@ -171,11 +197,11 @@ constexpr bool kWeighted = kBias == BiasMode::log_square&& kScale != ScaleMode::
 /// What the logits of one vector of keys need of the bias.
 template <BiasMode kBias, ScaleMode kScale>
 struct BiasOfKeys {
-  Vec x{};       // S_j - S_i, or the table's entries
+  Vec x{};       // S_j - S_i, or the bias itself
   Vec weight{};  // 1 / (1 + x^2), with BiasMode::log_square
 
   BiasOfKeys(const float* of_keys, Vec of_row) {
-    if constexpr (kBias == BiasMode::table) x = simd::load(of_keys);
+    if constexpr (kBias == BiasMode::table || kBias == BiasMode::fire) x = simd::load(of_keys);
     if constexpr (is_sums(kBias)) x = simd::load(of_keys) - of_row;
     if constexpr (kBias == BiasMode::log_square) weight = 1.0f / (1.0f + x * x);
   }
@@ -229,7 +255,8 @@ inline void dispatch_form(const Attention& a, F&& f) {
     if (a.scale) return f.template operator()<kBias, ScaleMode::content>();
     return f.template operator()<kBias, ScaleMode::none>();
   };
-  require(!(a.table && a.sums), "a table or sums");
+  require(!!a.table + !!a.sums + !!a.fire.psi <= 1, "one kind of bias");
+  if (a.fire.psi) return of_scale.template operator()<BiasMode::fire>();
   if (a.table) return of_scale.template operator()<BiasMode::table>();
   if (!a.sums) return of_scale.template operator()<BiasMode::none>();
   if (a.sum_bias == SumBias::difference) {

@@ -327,7 +327,14 @@ class CudaBackend final : public Backend {
           "scale_backward");
   }
 
-  // plan() refuses gates.
+  // plan() refuses both.
+  void fire_forward(const FireBias&, std::span<const Tensor>, double) override {
+    require(false, "no fire on CUDA");
+  }
+  void fire_backward(std::span<const Tensor>, const AttentionGradients&, Tensor,
+                     std::span<const Tensor>, double) override {
+    require(false, "no fire on CUDA");
+  }
   void sums_forward(Tensor, Tensor, Tensor) override { require(false, "no gates on CUDA"); }
   void sums_backward(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) override {
     require(false, "no gates on CUDA");
@@ -486,8 +493,10 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
-  require_on_cuda(w.gates == 0, "model.attention.prior",
-                  "a prior without gates (not cable, kcable)", w.gates);
+  if (w.prior == Family::sums || w.prior == Family::fire) {
+    throw Error(ExitCode::config, "model.attention.prior", "one that has kernels on CUDA",
+                "cable, kcable or fire", "choose another, or set device to \"cpu\"");
+  }
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
   // Blocks of attention count sequences and heads in dimensions that end there.

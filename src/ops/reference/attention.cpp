@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "priors/fire.h"
+
 namespace bamtrain {
 
 namespace {
@@ -30,6 +32,31 @@ double sum_bias_derivative(SumBias kind, double x) {
   return kind == SumBias::difference ? 1 : -2 * x / (1 + x * x);
 }
 
+/// FireBias at one logit: u, its segment and the bias.
+struct FireLogit {
+  double u, psi_dc, slope, b;
+  int64_t segment;  // of (H, kFireSegments)
+
+  FireLogit(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
+    const int32_t position = a.positions.ptr<int32_t>()[batch * a.q.shape[1] + i];
+    const int32_t* ends = a.fire.ends.ptr<int32_t>() + position * kFireHidden;
+    segment = h * kFireSegments +
+              (std::upper_bound(ends, ends + kFireHidden, static_cast<int32_t>(i - j)) - ends);
+    u = a.fire.psi.ptr<double>()[i - j] * a.fire.inverse.ptr<double>()[position];
+    psi_dc = a.fire.psi_dc.ptr<double>()[i - j];
+    slope = a.fire.slope.ptr<double>()[segment];
+    b = slope * u + a.fire.offset.ptr<double>()[segment];
+  }
+};
+
+/// b_ij of whichever kind `a` has.
+double bias_of(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
+  if (a.table) return a.table.ptr<double>()[h * a.table.stride[0] + i - j];
+  if (a.sums) return sum_bias(a.sum_bias, difference(a, batch, h, i, j));
+  if (a.fire.psi) return FireLogit(a, batch, h, i, j).b;
+  return 0;
+}
+
 /// One row of logits: s, b and z over the visible keys first .. i.
 struct Row {
   int64_t first = 0;
@@ -44,9 +71,7 @@ struct Row {
     for (int64_t j = first; j <= i; ++j) {
       s.push_back(dot(row_of(a.q, batch, i, h), row_of(a.k, batch, j, kh), D) /
                   std::sqrt(static_cast<double>(D)));
-      b.push_back(a.table  ? a.table.ptr<double>()[h * a.table.stride[0] + i - j]
-                  : a.sums ? sum_bias(a.sum_bias, difference(a, batch, h, i, j))
-                           : 0);
+      b.push_back(bias_of(a, batch, h, i, j));
       z.push_back(a.scale_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
     }
   }
@@ -90,8 +115,8 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
     }
   }
   if (a.table) std::fill_n(g.dtable.ptr<double>(), g.dtable.size(), 0.0);
-  for (const Tensor& x : {g.dsums_key, g.dsums_query}) {
-    if (a.sums && x) std::fill_n(x.ptr<double>(), x.size(), 0.0);
+  for (const Tensor& x : {g.dsums_key, g.dsums_query, g.dfire, g.dfire_u, g.dfire_psi}) {
+    if (x) std::fill_n(x.ptr<double>(), x.size(), 0.0);
   }
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t h = 0; h < H; ++h) {
@@ -118,6 +143,14 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
             const int64_t of_head = (batch * H + h) * T;
             g.dsums_key.ptr<double>()[of_head + j] += dx;
             if (a.sum_bias != SumBias::difference) g.dsums_query.ptr<double>()[of_head + i] -= dx;
+          }
+          if (a.fire.psi) {
+            const FireLogit f(a, batch, h, i, j);
+            const int64_t row_of_head = (batch * H + h) * T + i;
+            g.dfire.ptr<double>()[2 * f.segment] += db;
+            g.dfire.ptr<double>()[2 * f.segment + 1] += db * f.u;
+            g.dfire_u.ptr<double>()[row_of_head] += db * f.slope * f.u;
+            g.dfire_psi.ptr<double>()[row_of_head] += db * f.slope * f.psi_dc;
           }
           double* dk = row_of(g.dk, batch, j, h / group);
           double* dv = row_of(g.dv, batch, j, h / group);
