@@ -20,16 +20,20 @@ uint32_t query_tiles(int T) {
   return count((T + kQueryTile<D> - 1) / kQueryTile<D>);
 }
 
-/// run.operator()<kTable, kScale>() for the form of logit that `a` asks for.
+/// run.operator()<kBias, kScale>() for the form of logit that `a` asks for.
 template <class Run>
 LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
-  if (a.table == nullptr) {
-    return a.scale == nullptr ? run.template operator()<false, ScaleMode::none>()
-                              : run.template operator()<false, ScaleMode::content>();
+  if (a.sums != nullptr) {
+    return a.log_square ? run.template operator()<BiasMode::log_square, ScaleMode::rows>()
+                        : run.template operator()<BiasMode::difference, ScaleMode::rows>();
   }
-  if (a.scale == nullptr) return run.template operator()<true, ScaleMode::none>();
-  return a.scale_bias ? run.template operator()<true, ScaleMode::both>()
-                      : run.template operator()<true, ScaleMode::content>();
+  if (a.table == nullptr) {
+    return a.scale == nullptr ? run.template operator()<BiasMode::none, ScaleMode::none>()
+                              : run.template operator()<BiasMode::none, ScaleMode::content>();
+  }
+  if (a.scale == nullptr) return run.template operator()<BiasMode::table, ScaleMode::none>();
+  return a.scale_bias ? run.template operator()<BiasMode::table, ScaleMode::both>()
+                      : run.template operator()<BiasMode::table, ScaleMode::content>();
 }
 
 }  // namespace
@@ -38,8 +42,8 @@ template <int D>
 LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream) {
   const AttentionInputs<bf16>& a = f.in;
   const Dim3 grid = {query_tiles<D>(a.T), count(a.H), count(a.B)};
-  return of_form(a, [&]<bool kTable, ScaleMode kScale>() {
-    return device::launch(attention_forward_queries<D, kTable, kScale>, grid, {kThreads, 1, 1},
+  return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
+    return device::launch(attention_forward_queries<D, kBias, kScale>, grid, {kThreads, 1, 1},
                           attention_forward_shared<D>(), stream, a, f.out, f.lse);
   });
 }
@@ -54,15 +58,15 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
                                            stream, g.row_product, g.out, g.dout, a.T, a.H);
   if (!rows.ok()) return rows;
   const AttentionSaved saved = {g.dout, g.lse, g.row_product};
-  return of_form(a, [&]<bool kTable, ScaleMode kScale>() {
+  return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
     const LaunchStatus queries = device::launch(
-        attention_backward_queries<D, kTable, kScale>, {query_tiles<D>(a.T), H, B}, block,
-        attention_backward_queries_shared<D>(), stream, a, saved, g.dq, g.dscale);
+        attention_backward_queries<D, kBias, kScale>, {query_tiles<D>(a.T), H, B}, block,
+        attention_backward_queries_shared<D>(), stream, a, saved, g.dq, g.dscale, g.dsums_query);
     if (!queries.ok()) return queries;
-    return device::launch(attention_backward_keys<D, kTable, kScale>,
-                          {count(attention_parts(a.B, a.T, a.K, kTable)), K, B}, block,
-                          attention_backward_keys_shared<D>(kTable), stream, a, saved, g.dk, g.dv,
-                          g.partial, attention_partial_table(a.T));
+    return device::launch(attention_backward_keys<D, kBias, kScale>,
+                          {count(attention_parts(a.B, a.T, a.K, kBias == BiasMode::table)), K, B},
+                          block, attention_backward_keys_shared<D>(kBias), stream, a, saved, g.dk,
+                          g.dv, g.dsums_key, g.partial, attention_partial_table(a.T));
   });
 }
 

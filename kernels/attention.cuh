@@ -17,7 +17,14 @@ namespace bamtrain::kernels {
 
 using device::SharedAddress;
 
-enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
+/// Where b comes from: AttentionInputs::table, or its sums, b = x or b = -log(1 + x^2).
+enum class BiasMode { none, table, difference, log_square };
+template <BiasMode kBias>
+constexpr bool kSums = kBias == BiasMode::difference || kBias == BiasMode::log_square;
+
+/// z = s + b;  t s + b;  t (s + b);  and rows: t s + u b, where the arguments say whether t is 1
+/// and whether u is t or 1. Sums have this form alone, so that there are fewer kernels to build.
+enum class ScaleMode { none, content, both, rows };
 
 constexpr int kThreads = 128;
 constexpr int kWarpRows = 16;
@@ -131,14 +138,27 @@ BAMTRAIN_DEVICE void as_operand(uint32_t (&a)[N / 2][4], const float (&c)[N][4])
 /// What a raw product <q, k> is multiplied by first, in a row of scale t.
 template <int D, ScaleMode kScale>
 BAMTRAIN_DEVICE float product_factor(float t) {
-  return kScale == ScaleMode::content ? score_factor<D>() * t : score_factor<D>();
+  return kScale == ScaleMode::content || kScale == ScaleMode::rows ? score_factor<D>() * t
+                                                                   : score_factor<D>();
 }
 
-/// The logit in base 2 from a raw product, given factor = product_factor and the bias in base 2.
-template <bool kTable, ScaleMode kScale>
+/// The logit in base 2 from a raw product, given factor = product_factor and the bias in base 2; t
+/// is u with ScaleMode::rows.
+template <BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_DEVICE float logit(float product, float factor, float t, float bias) {
-  const float z = kTable ? product * factor + bias : product * factor;
+  if (kScale == ScaleMode::rows) return product * factor + t * bias;
+  const float z = kBias == BiasMode::none ? product * factor : product * factor + bias;
   return kScale == ScaleMode::both ? t * z : z;
+}
+
+/// b in base 2 from x = S_j - S_i, and db/dx.
+template <BiasMode kBias>
+BAMTRAIN_DEVICE float bias_of_sums(float x) {
+  return kBias == BiasMode::difference ? x * kLog2e : -device::log2_approx(1.0f + x * x);
+}
+template <BiasMode kBias>
+BAMTRAIN_DEVICE float bias_derivative(float x) {
+  return kBias == BiasMode::difference ? 1.0f : -2.0f * x / (1.0f + x * x);
 }
 
 /// The bias in base 2 at distance d, zero outside the table.
@@ -157,12 +177,16 @@ template <int D, int kKeys>
 constexpr int kSliceLoads = (kQueryTile<D> + kKeys - 1 + kThreads - 1) / kThreads;
 template <int D, int kKeys>
 constexpr int kQuerySlice = kSliceLoads<D, kKeys>* kThreads;
+/// Of sums the slice holds one number per key, relative to the block's first query.
+template <int D, int kKeys, BiasMode kBias>
+constexpr int kBiasLoads = kSums<kBias> ? 1 : kSliceLoads<D, kKeys>;
 
 /// The queries of one head that a block owns, the longest rows first, so that short ones fill the
 /// gaps at the end of a grid (tiles of queries, H, B); and the tiles of kKeys keys that they see. A
 /// thread holds parts of two rows of each of its row tiles: index 2 m + r is row r of tile m.
-template <int D, int kKeys, ScaleMode kScale>
+template <int D, int kKeys, BiasMode kBias, ScaleMode kScale>
 struct QueryBlock {
+  static constexpr int kLoads = kBiasLoads<D, kKeys, kBias>;
   static constexpr int kRows = 2 * kRowTiles<D>;  // of a thread
 
   int b, h, i0;
@@ -170,7 +194,9 @@ struct QueryBlock {
   int end, widest_first;          // T; the largest first key
   int warp_begin;                 // the first key that any row of this warp sees; none: T
   int rows[kRows], first[kRows];  // rows past T: first is past the row, they see nothing
-  float factor[kRows], t[kRows];  // of logit()
+  float factor[kRows], t[kRows];  // of logit(), but for u
+  float u[kRows], sum[kRows];     // of ScaleMode::rows; S_i of a row, relative to the first's
+  double first_sum;
 
   BAMTRAIN_DEVICE QueryBlock(const AttentionInputs<bf16>& a, const Lane& l) {
     const int tiles = static_cast<int>(device::grid_size().x);
@@ -189,8 +215,18 @@ struct QueryBlock {
     for (int r = 0; r < kRows; ++r) {
       rows[r] = i0 + tile_row(l, r / 2) + l.row + 8 * (r % 2);
       first[r] = inside(r) ? first_key[rows[r]] : rows[r] + 1;
-      t[r] = kScale != ScaleMode::none && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
+      const bool scaled =
+          kScale == ScaleMode::rows ? a.scale != nullptr : kScale != ScaleMode::none;
+      t[r] = scaled && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
       factor[r] = product_factor<D, kScale>(t[r]);
+      u[r] = a.scale_bias ? t[r] : 1.0f;
+    }
+    if constexpr (kSums<kBias>) {
+      first_sum = a.sums[(static_cast<int64_t>(b) * a.H + h) * a.T + i0];
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        sum[r] = inside(r) ? static_cast<float>(a.sums[of_row(a, r)] - first_sum) : 0.0f;
+      }
     }
   }
 
@@ -213,23 +249,44 @@ struct QueryBlock {
     return j0 < i0 + tile_row(l, kRowTiles<D>) && j0 + kKeys > warp_begin;
   }
   BAMTRAIN_DEVICE bool sees(int r, int j) const { return j <= rows[r] && j >= first[r]; }
-  /// The biases in base 2 that this thread loads for the tile of keys at j0: every kThreads-th
-  /// entry of the slice of the table that the tile needs.
-  BAMTRAIN_DEVICE void load_biases(float (&to)[kSliceLoads<D, kKeys>],
-                                   const AttentionInputs<bf16>& a, int j0, int thread) const {
-    BAMTRAIN_UNROLL
-    for (int n = 0; n < kSliceLoads<D, kKeys>; ++n) {
-      to[n] = bias_at(a, h, i0 - j0 + thread + n * kThreads - (kKeys - 1));
+  /// What this thread loads for the tile of keys at j0: every kThreads-th entry of the slice of the
+  /// table that the tile needs, in base 2, or the sum of a key.
+  BAMTRAIN_DEVICE void load_biases(float (&to)[kLoads], const AttentionInputs<bf16>& a, int j0,
+                                   int thread) const {
+    if constexpr (kSums<kBias>) {
+      const int j = j0 + thread;
+      const double* const S = a.sums + (static_cast<int64_t>(b) * a.H + h) * a.T;
+      to[0] = thread < kKeys && j < a.T ? static_cast<float>(S[j] - first_sum) : 0.0f;
+    } else {
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < kLoads; ++n) {
+        to[n] = bias_at(a, h, i0 - j0 + thread + n * kThreads - (kKeys - 1));
+      }
     }
   }
   /// Puts them into the slice.
-  BAMTRAIN_DEVICE static void store_biases(float* slice, const float (&from)[kSliceLoads<D, kKeys>],
-                                           int thread) {
+  BAMTRAIN_DEVICE static void store_biases(float* slice, const float (&from)[kLoads], int thread) {
     BAMTRAIN_UNROLL
-    for (int n = 0; n < kSliceLoads<D, kKeys>; ++n) slice[thread + n * kThreads] = from[n];
+    for (int n = 0; n < kLoads; ++n) slice[thread + n * kThreads] = from[n];
   }
-  /// Where in that slice the bias of row r and a key of the tile is.
-  BAMTRAIN_DEVICE int bias_index(int r, int key) const { return rows[r] - i0 - key + kKeys - 1; }
+  /// x = S_j - S_i of row r and a key of the tile.
+  BAMTRAIN_DEVICE float difference(const float* slice, int r, int key) const {
+    return slice[key] - sum[r];
+  }
+  /// The bias in base 2.
+  BAMTRAIN_DEVICE float bias(const float* slice, int r, int key) const {
+    if constexpr (kBias == BiasMode::table) {
+      return slice[rows[r] - i0 - key + kKeys - 1];
+    } else {
+      return kSums<kBias> ? bias_of_sums<kBias>(difference(slice, r, key)) : 0.0f;
+    }
+  }
+  /// logit() of row r.
+  BAMTRAIN_DEVICE float logit_of(int r, float product, float bias) const {
+    // Without a factor per row, for the registers.
+    if (kScale == ScaleMode::rows) return t[r] * (product * score_factor<D>()) + u[r] * bias;
+    return logit<kBias, kScale>(product, factor[r], t[r], bias);
+  }
 };
 
 }  // namespace bamtrain::kernels

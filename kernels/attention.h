@@ -40,6 +40,8 @@ struct AttentionInputs {
   Rows<const A> k, v;                     // (B, T, K, D)
   const float* table = nullptr;           // (H, >= T): b at (h, i - j). Null: b = 0
   int64_t table_head = 0;                 // from one head of the table to the next
+  const double* sums = nullptr;           // (B, H, T): b from x = S_j - S_i. Not beside a table
+  bool log_square = false;                // b = -log(1 + x^2) instead of x
   const float* scale = nullptr;           // (B, H, T): t. Null: t = 1
   bool scale_bias = false;                // z = t (s + b) instead of t s + b
   const int32_t* first_key = nullptr;     // (B, T): row i sees keys first_key[i] .. i.
@@ -63,6 +65,9 @@ struct AttentionBackward {
   float* dtable = nullptr;     // (H, T), written where there is a table
   int64_t dtable_head = 0;     // from one head of dtable to the next
   float* dscale = nullptr;     // (B, H, T), written where there is a scale
+  // (B, H, T), written where there are sums, as AttentionGradients says; the latter with
+  // log_square.
+  float *dsums_key = nullptr, *dsums_query = nullptr;
   // Scratch.
   float* row_product = nullptr;  // attention_row_products floats
   float* partial = nullptr;      // attention_partial_floats floats, where there is a table

@@ -72,15 +72,16 @@ constexpr size_t attention_backward_queries_shared() {
          2 * kQuerySlice<D, kKeys> * sizeof(float);
 }
 
-/// dq (B, T, H, D) and, with a scale, dscale (B, H, T) are written. Launch as the forward kernel.
-template <int D, bool kTable, ScaleMode kScale>
+/// dq (B, T, H, D) and, with a scale, dscale (B, H, T) and, with BiasMode::log_square, dsums (B, H,
+/// T) are written. Launch as the forward kernel.
+template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
     attention_backward_queries(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dq,
-                               float* dscale) {
+                               float* dscale, float* dsums) {
   constexpr int kKeys = kBackwardKeys, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
-  const QueryBlock<D, kKeys, kScale> own(a, l);
+  const QueryBlock<D, kKeys, kBias, kScale> own(a, l);
   const int thread = 32 * l.warp + l.lane, kh = own.h / (a.H / a.K);
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D>>;  // dO
@@ -94,13 +95,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
   copy_tile<D, kKeys>(keys, a.k, own.b, kh, own.first_tile * kKeys, a.T);
   copy_tile<D, kKeys>(values, a.v, own.b, kh, own.first_tile * kKeys, a.T);
   device::copy_async_commit();
-  float next_bias[kSliceLoads<D, kKeys>] = {};
-  if (kTable) {
+  float next_bias[kBiasLoads<D, kKeys, kBias>] = {};
+  if (kBias != BiasMode::none) {
     own.load_biases(next_bias, a, own.first_tile * kKeys, thread);
     own.store_biases(biases, next_bias, thread);
   }
 
-  float lse[2 * M] = {}, row_product[2 * M] = {}, dt[2 * M] = {};
+  float lse[2 * M] = {}, row_product[2 * M] = {}, dt[2 * M] = {}, dsum[2 * M] = {};
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2 * M; ++r) {
     if (!own.inside(r)) continue;
@@ -115,7 +116,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
     if (tile < own.last_tile) {
       copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
       copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
-      if (kTable) own.load_biases(next_bias, a, j0 + kKeys, thread);
+      if (kBias != BiasMode::none) own.load_biases(next_bias, a, j0 + kKeys, thread);
     }
     device::copy_async_commit();
     device::copy_async_wait<1>();
@@ -149,11 +150,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
             const int r = 2 * m + e / 2;
-            const float bias = kTable ? slice[own.bias_index(r, l.column(n, e))] : 0.0f;
-            const float z = logit<kTable, kScale>(s[m][n][e], own.factor[r], own.t[r], bias);
+            const float bias = own.bias(slice, r, l.column(n, e));
+            const float z = own.logit_of(r, s[m][n][e], bias);
             dz[m][n][e] = device::exp2_approx(z - lse[r]) * (dz[m][n][e] - row_product[r]);
             // What dt sums up.
             if (kScale == ScaleMode::both) s[m][n][e] = s[m][n][e] * own.factor[r] + bias;
+            if (kScale == ScaleMode::rows) {
+              s[m][n][e] = s[m][n][e] * score_factor<D>() + (a.scale_bias ? bias : 0.0f);
+            }
           }
         }
         if (!sees_all) {
@@ -174,11 +178,24 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
             for (int e = 0; e < 4; ++e) dt[2 * m + e / 2] += dz[m][n][e] * s[m][n][e];
           }
         }
+        if (kBias == BiasMode::log_square) {
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < kKeys / 8; ++n) {
+            BAMTRAIN_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              const int r = 2 * m + e / 2;
+              const float x = own.difference(slice, r, l.column(n, e));
+              dsum[r] -= dz[m][n][e] * bias_derivative<kBias>(x);
+            }
+          }
+        }
         as_operand(ds[m], dz[m]);
       }
       multiply<D>(sum, ds, keys + stage * kTileBytes<D, kKeys>, l);
     }
-    if (kTable) own.store_biases(biases + other * kQuerySlice<D, kKeys>, next_bias, thread);
+    if (kBias != BiasMode::none) {
+      own.store_biases(biases + other * kQuerySlice<D, kKeys>, next_bias, thread);
+    }
     device::barrier();
   }
   device::copy_async_wait<0>();
@@ -191,6 +208,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 1);
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 2);
     }
+    if (kBias == BiasMode::log_square) {
+      dsum[r] += device::shuffle_xor(device::kWholeWarp, dsum[r], 1);
+      dsum[r] += device::shuffle_xor(device::kWholeWarp, dsum[r], 2);
+    }
     if (!own.inside(r)) continue;
     const float to_dq = kScale == ScaleMode::none ? root : root * own.t[r];
     auto* to = reinterpret_cast<uint32_t*>(row_of(dq, own.b, own.rows[r], own.h));
@@ -199,7 +220,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
       to[4 * n + l.pair] =
           device::pack_bf16(sum[m][n][2 * half] * to_dq, sum[m][n][2 * half + 1] * to_dq);
     }
-    if (kScale != ScaleMode::none && l.pair == 0) {
+    if (kBias == BiasMode::log_square && l.pair == 0) {
+      dsums[own.of_row(a, r)] = own.u[r] * dsum[r];
+    }
+    const bool scaled = kScale == ScaleMode::rows ? dscale != nullptr : kScale != ScaleMode::none;
+    if (scaled && l.pair == 0) {
       // Raw products still lack their factor; logits in base 2 are too large by log2(e).
       dscale[own.of_row(a, r)] = dt[r] * (kScale == ScaleMode::content ? root : kLn2);
     }
@@ -211,10 +236,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
 /// Queries per tile here: registers hold dk and dv of 16 keys beside two tiles of logits.
 template <int D>
 constexpr int kBackwardQueries = D > 96 ? 16 : 32;
-template <int D, bool kTable, ScaleMode kScale>
-constexpr int kKeysBlocks = D > 64 || (D == 64 && kTable && kScale == ScaleMode::content) ? 2
-                            : D > 16                                                      ? 3
-                                                                                          : 4;
+template <int D, BiasMode kBias, ScaleMode kScale>
+constexpr int kKeysBlocks = D > 64 ||
+                                    (D == 64 && kBias == BiasMode::table &&
+                                     kScale == ScaleMode::content) ||
+                                    (D == 64 && kSums<kBias>) ||
+                                    (D == 48 && kBias == BiasMode::log_square)
+                                ? 2
+                            : D > 16 ? 3
+                                     : 4;
 
 /// Distance between rows of the tile of db in shared memory, in floats: 8 or 24 modulo 32, so that
 /// the pairs that a half-warp stores fall into different banks.
@@ -222,21 +252,24 @@ template <int D>
 constexpr int kDiagonalStride = kBackwardQueries<D> + 8;
 
 template <int D>
-constexpr size_t attention_backward_keys_shared(bool table) {
+constexpr size_t attention_backward_keys_shared(BiasMode bias) {
   const int Q = kBackwardQueries<D>;
   return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> +
-         sizeof(float) *
-             static_cast<size_t>(4 * Q + (table ? kSlice + kTile * kDiagonalStride<D> : 0));
+         sizeof(float) * static_cast<size_t>(4 * Q + (bias == BiasMode::table
+                                                          ? kSlice + kTile * kDiagonalStride<D>
+                                                      : bias == BiasMode::none ? 0
+                                                                               : Q));
 }
 
-/// dk and dv (B, T, K, D) are written; with a table partial (B, H, parts, slot_floats) too, entry
-/// kTile - 1 + d of a slot for distance d; slot_floats is attention_partial_table(T). Launch with
-/// grid (parts, K, B): a block takes every parts-th tile of keys, so that the partial tables are
-/// few and each has one owner.
-template <int D, bool kTable, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
+/// dk and dv (B, T, K, D) are written; with sums dsums (B, H, T) too; with a table partial (B, H,
+/// parts, slot_floats) too, entry kTile - 1 + d of a slot for distance d; slot_floats is
+/// attention_partial_table(T). Launch with grid (parts, K, B): a block takes every parts-th tile of
+/// keys, so that the partial tables are few and each has one owner.
+template <int D, BiasMode kBias, ScaleMode kScale>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
     attention_backward_keys(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dk,
-                            Rows<bf16> dv, float* partial, int64_t slot_floats) {
+                            Rows<bf16> dv, float* dsums, float* partial, int64_t slot_floats) {
+  constexpr bool kTable = kBias == BiasMode::table;
   constexpr int Q = kBackwardQueries<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -255,7 +288,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
   float* const row_product = row_lse + Q;
   float* const row_scale = row_product + Q;
   int* const row_first = reinterpret_cast<int*>(row_scale + Q);
-  float* const slice = row_scale + 2 * Q;  // kSlice floats
+  float* const slice = row_scale + 2 * Q;  // kSlice biases, or the sums of Q queries
   float* const db = slice + kSlice;        // (kTile, kDiagonalStride)
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
@@ -298,6 +331,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
       copy_tile<D, Q>(queries, a.q, b, h, j0, a.T);
       copy_tile<D, Q>(outputs, saved.dout, b, h, j0, a.T);
       device::copy_async_commit();
+      // Of the thread's two keys: S_j, and the gradient with respect to it.
+      double key_sum[2] = {};
+      float dkey_sum[2] = {};
+      if (kSums<kBias>) {
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          const int j = j0 + own_key + 8 * r;
+          key_sum[r] = a.sums[row_of_head + (j < a.T ? j : a.T - 1)];
+        }
+      }
       for (int i0 = j0; i0 < end; i0 += Q) {
         const uint32_t stage = static_cast<uint32_t>((i0 - j0) / Q % 2), other = 1 - stage;
         if (i0 + Q < end) {
@@ -311,7 +354,20 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
           row_lse[thread] = inside ? saved.lse[row_of_head + i] * kLog2e : 0.0f;
           row_product[thread] = inside ? saved.row_product[row_of_head + i] : 0.0f;
           row_first[thread] = inside ? first_key[i] : i + 1;
-          row_scale[thread] = kScale != ScaleMode::none && inside ? a.scale[row_of_head + i] : 1.0f;
+          const bool scaled =
+              kScale == ScaleMode::rows ? a.scale != nullptr : kScale != ScaleMode::none;
+          row_scale[thread] = scaled && inside ? a.scale[row_of_head + i] : 1.0f;
+          if (kSums<kBias>) {
+            slice[thread] =
+                inside ? static_cast<float>(a.sums[row_of_head + i] - a.sums[row_of_head + i0])
+                       : 0.0f;
+          }
+        }
+        float key[2] = {};  // relative to the tile's first query, as the slice is
+        if (kSums<kBias>) {
+          const double base = a.sums[row_of_head + i0];
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_sum[r] - base);
         }
         if (kTable && thread < Q + kTile)
           slice[thread] = bias_at(a, h, i0 - j0 + thread - (kTile - 1));
@@ -344,10 +400,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
         for (int n = 0; n < Q / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
-            const int key = own_key + e / 2 * 8, query = l.column(n, e);
-            const float bias = kTable ? slice[query - key + kTile - 1] : 0.0f;
+            const int own = own_key + e / 2 * 8, query = l.column(n, e);
+            const float bias = kTable         ? slice[query - own + kTile - 1]
+                               : kSums<kBias> ? bias_of_sums<kBias>(key[e / 2] - slice[query])
+                                              : 0.0f;
             const float t = scale[n][e % 2];
-            const float z = logit<kTable, kScale>(p[n][e], product_factor<D, kScale>(t), t, bias);
+            const float u = kScale == ScaleMode::rows && !a.scale_bias ? 1.0f : t;
+            const float z = logit<kBias, kScale>(p[n][e], product_factor<D, kScale>(t), u, bias);
             p[n][e] = device::exp2_approx(z - row_lse[query]);
             dz[n][e] -= row_product[query];
           }
@@ -372,11 +431,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
         for (int n = 0; n < Q / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
-            const int key = own_key + e / 2 * 8, query = l.column(n, e);
+            const int own = own_key + e / 2 * 8, query = l.column(n, e);
             const float d = p[n][e] * dz[n][e];
             dz[n][e] = kScale == ScaleMode::none ? d : d * scale[n][e % 2];
             if (kTable) {
-              db[key * kDiagonalStride<D> + query] = kScale == ScaleMode::content ? d : dz[n][e];
+              db[own * kDiagonalStride<D> + query] = kScale == ScaleMode::content ? d : dz[n][e];
+            }
+            if (kSums<kBias>) {
+              dkey_sum[e / 2] +=
+                  (a.scale_bias ? dz[n][e] : d) * bias_derivative<kBias>(key[e / 2] - slice[query]);
             }
           }
         }
@@ -394,6 +457,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kTable, kScale>)
             sum += db[key * kDiagonalStride<D> + key + shift];
           }
           slot[i0 - j0 + thread] = sum;
+        }
+      }
+      if (kSums<kBias>) {
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 1);
+          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 2);
+          const int j = j0 + own_key + 8 * r;
+          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] = dkey_sum[r];
         }
       }
     }

@@ -24,13 +24,13 @@ template <int D>
 constexpr int kForwardBlocks = D > 64 || D <= 32 ? 3 : 2;
 
 /// out (B, T, H, D) and lse (B, H, T) are written.
-template <int D, bool kTable, ScaleMode kScale>
+template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
     attention_forward_queries(AttentionInputs<bf16> a, Rows<bf16> out, float* lse) {
   constexpr int kKeys = kForwardKeys<D>, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
-  const QueryBlock<D, kKeys, kScale> own(a, l);
+  const QueryBlock<D, kKeys, kBias, kScale> own(a, l);
   const int thread = 32 * l.warp + l.lane, kh = own.h / (a.H / a.K);
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D>>;  // two stages
@@ -42,8 +42,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
   copy_tile<D, kKeys>(keys, a.k, own.b, kh, own.first_tile * kKeys, a.T);
   copy_tile<D, kKeys>(values, a.v, own.b, kh, own.first_tile * kKeys, a.T);
   device::copy_async_commit();
-  float next_bias[kSliceLoads<D, kKeys>] = {};
-  if (kTable) {
+  float next_bias[kBiasLoads<D, kKeys, kBias>] = {};
+  if (kBias != BiasMode::none) {
     own.load_biases(next_bias, a, own.first_tile * kKeys, thread);
     own.store_biases(biases, next_bias, thread);
   }
@@ -63,7 +63,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
     if (tile < own.last_tile) {
       copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
       copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
-      if (kTable) own.load_biases(next_bias, a, j0 + kKeys, thread);
+      if (kBias != BiasMode::none) own.load_biases(next_bias, a, j0 + kKeys, thread);
     }
     device::copy_async_commit();
     device::copy_async_wait<1>();
@@ -91,8 +91,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
             const int r = 2 * m + e / 2;
-            const float bias = kTable ? slice[own.bias_index(r, l.column(n, e))] : 0.0f;
-            z[m][n][e] = logit<kTable, kScale>(z[m][n][e], own.factor[r], own.t[r], bias);
+            z[m][n][e] = own.logit_of(r, z[m][n][e], own.bias(slice, r, l.column(n, e)));
           }
         }
         if (!sees_all) {
@@ -141,7 +140,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
       }
       multiply<D>(sum_out, p, values + stage * kTileBytes<D, kKeys>, l);
     }
-    if (kTable) own.store_biases(biases + other * kQuerySlice<D, kKeys>, next_bias, thread);
+    if (kBias != BiasMode::none) {
+      own.store_biases(biases + other * kQuerySlice<D, kKeys>, next_bias, thread);
+    }
     device::barrier();
   }
   device::copy_async_wait<0>();

@@ -54,9 +54,9 @@ BAMTRAIN_DEVICE float dot(const A* x, const A* y, int D) {
   return sum;
 }
 
-/// One logit: z = t s + b or t (s + b).
+/// One logit: z = t s + b or t (s + b); and db/dx of x = S_j - S_i.
 struct Logit {
-  float s, b, t, z;
+  float s, b, t, z, derivative;
 };
 
 template <class A>
@@ -64,15 +64,21 @@ BAMTRAIN_DEVICE Logit logit_of(const AttentionInputs<A>& a, int b, int h, int i,
   Logit l;
   l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / sqrtf(static_cast<float>(a.D));
   l.b = a.table != nullptr ? a.table[h * a.table_head + i - j] : 0.0f;
+  l.derivative = 0;
+  if (a.sums != nullptr) {
+    const auto x = static_cast<float>(a.sums[row_of(a, b, h, j)] - a.sums[row_of(a, b, h, i)]);
+    l.b = a.log_square ? -logf(1.0f + x * x) : x;
+    l.derivative = a.log_square ? -2.0f * x / (1.0f + x * x) : 1.0f;
+  }
   l.t = a.scale != nullptr ? a.scale[row_of(a, b, h, i)] : 1.0f;
   l.z = a.scale_bias ? l.t * (l.s + l.b) : l.t * l.s + l.b;
   return l;
 }
 
 /// What the backward pass needs of a query and a key that it sees: p, and the gradients with
-/// respect to z, s, b and t.
+/// respect to s, b, t and S_j - S_i.
 struct Gradient {
-  float p, ds, db, dt;
+  float p, ds, db, dt, dx;
 };
 
 template <class A>
@@ -87,6 +93,7 @@ BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h
   x.ds = l.t * dz;
   x.db = a.scale_bias ? l.t * dz : dz;
   x.dt = a.scale_bias ? dz * (l.s + l.b) : dz * l.s;
+  x.dx = x.db * l.derivative;
   return x;
 }
 
@@ -175,30 +182,33 @@ BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
   if (own.lane == 0) g.row_product[row_of(g.in, own.b, own.h, own.t)] = sum;
 }
 
-/// dq and dscale of a query.
+/// dq, dscale and dsums_query of a query.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own;
   if (own.t >= a.T) return;
   const int i = own.t;
-  float dt = 0, dq[kColumns] = {};
+  float dt = 0, dx = 0, dq[kColumns] = {};
   for (int j0 = first_of(a, own.b, i); j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;
     Gradient x = {};
     if (j <= i) x = gradient_of(g, own.b, own.h, i, j);
     dt += x.dt;
+    dx += x.dx;
     for (int n = 0; n < 32 && j0 + n <= i; ++n) {
       const float weight = device::shuffle(device::kWholeWarp, x.ds, n);
       add_row(dq, weight, at(a.k, own.b, j0 + n, own.h / (a.H / a.K)), a.D, own.lane);
     }
   }
   dt = warp_sum(dt);
+  dx = warp_sum(dx);
   store_row(at(g.dq, own.b, i, own.h), 1.0f / sqrtf(static_cast<float>(a.D)), dq, a.D, own.lane);
   if (a.scale != nullptr && own.lane == 0) g.dscale[row_of(a, own.b, own.h, i)] = dt;
+  if (g.dsums_query != nullptr && own.lane == 0) g.dsums_query[row_of(a, own.b, own.h, i)] = -dx;
 }
 
-/// dk and dv of a key, over all the query heads that read it.
+/// dk and dv of a key, over all the query heads that read it, and dsums_key of each.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
@@ -207,11 +217,13 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
   const int j = own.t, group = a.H / a.K;
   float dk[kColumns] = {}, dv[kColumns] = {};
   for (int h = own.h * group; h < (own.h + 1) * group; ++h) {
+    float dx = 0;
     // First keys never fall: the queries that see this key follow one another.
     for (int i0 = j; i0 < a.T && first_of(a, own.b, i0) <= j; i0 += 32) {
       const int i = i0 + own.lane;
       Gradient x = {};
       if (i < a.T && first_of(a, own.b, i) <= j) x = gradient_of(g, own.b, h, i, j);
+      dx += x.dx;
       for (int n = 0; n < 32 && i0 + n < a.T; ++n) {
         const float to_k = device::shuffle(device::kWholeWarp, x.ds, n);
         const float to_v = device::shuffle(device::kWholeWarp, x.p, n);
@@ -219,6 +231,8 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
         add_row(dv, to_v, at(g.dout, own.b, i0 + n, h), a.D, own.lane);
       }
     }
+    dx = warp_sum(dx);
+    if (a.sums != nullptr && own.lane == 0) g.dsums_key[row_of(a, own.b, h, j)] = dx;
   }
   store_row(at(g.dk, own.b, j, own.h), 1.0f / sqrtf(static_cast<float>(a.D)), dk, a.D, own.lane);
   store_row(at(g.dv, own.b, j, own.h), 1.0f, dv, a.D, own.lane);

@@ -244,7 +244,7 @@ def findings(s, ops, resident, shared):
     back, fwd, dw = o["attention, backward"], o["attention, forward"], o["product head: dw"]
     step = sum(x.times * bounds(x)[0] for x in ops)
     W, rows = s.V * s.C, 4 * s.N * s.H
-    keys, loss = f"attention_backward_keys<{s.D}, true, both>", "cross_entropy_row<bf16>"
+    keys, loss = f"attention_backward_keys<{s.D}, table, both>", "cross_entropy_row<bf16>"
     k = resident(keys, 90)
     heads, folded = SMS * k, total(back.more[:1]) + rows
     waves = s.B * s.H * s.parts / heads

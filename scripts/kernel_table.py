@@ -32,7 +32,8 @@ ARCHS = {80: Arch(164, 2048, 32), 86: Arch(100, 1536, 16), 89: Arch(100, 1536, 2
          90: Arch(228, 2048, 32)}
 Use = collections.namedtuple("Use", "registers spilled shared")  # spilled: stores and loads, bytes
 
-SCALE_MODES = ("none", "content", "both")  # attention.cuh
+BIAS_MODES = ("none", "table", "difference", "log_square")  # attention.cuh
+SCALE_MODES = ("none", "content", "both", "rows")           # likewise
 MLP_KINDS = ("swiglu", "geglu", "gelu")    # core/kinds.h
 
 
@@ -78,6 +79,7 @@ def short(signature):
     """norm_rows<bf16, 1, 3, true> of the demangled signature."""
     s = signature.replace("(anonymous namespace)::", "").removeprefix("void ")
     s = re.sub(r"\b(bamtrain|kernels|device)::", "", s)
+    s = re.sub(r"\(BiasMode\)(\d)", lambda m: BIAS_MODES[int(m[1])], s)
     s = re.sub(r"\(ScaleMode\)(\d)", lambda m: SCALE_MODES[int(m[1])], s)
     s = re.sub(r"\(MlpKind\)(\d)", lambda m: MLP_KINDS[int(m[1])], s)
     return s[:s.index("(")]
@@ -102,15 +104,16 @@ def resources(nvcc, logs):
 # --- what the launchers ask for ----------------------------------------------------------------
 
 THREADS = {
-    32: "join_scale_gradients",
+    32: "join_scale_gradients join_gate_biases",
     128: "attention_forward_queries attention_backward_rows attention_backward_queries "
          "attention_backward_keys attention_reference_rows attention_reference_products "
          "attention_reference_queries attention_reference_keys attention_reference_diagonals "
-         "add_pieces",
+         "add_pieces sum_gates gradient_of_gates",
     256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
-         "gradient_of_prior rows_of_scale gradient_of_scale attention_backward_table",
+         "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
+         "attention_backward_table",
     512: "sum_slots cross_entropy_row sum_losses_block",
 }
 KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}
@@ -151,7 +154,7 @@ def dynamic_shared(instance):
         return 2 * tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices
     if name == "attention_backward_keys":  # K and V, two stages of Q and dO, rows, slice, db
         Q = 16 if D > 96 else 32
-        table = 128 + 64 * (Q + 8) if args[1] == "true" else 0
+        table = {"none": 0, "table": 128 + 64 * (Q + 8)}.get(args[1], Q)
         return 2 * tile_bytes(D, 64) + 4 * tile_bytes(D, Q) + 4 * (4 * Q + table)
     return 0
 
@@ -170,8 +173,9 @@ def resident(instance, use, arch):
 
 WIDTHS = {("1", "1"): 256, ("1", "2"): 512, ("1", "3"): 768, ("1", "4"): 1024, ("2", "3"): 1536,
           ("2", "4"): 2048, ("4", "3"): 3072, ("4", "4"): 4096, ("8", "3"): 6144, ("8", "4"): 8192}
-FORMS = {"false, none": "none", "false, content": "scale", "true, none": "table",
-         "true, content": "table, scale on the scores", "true, both": "table, scale on both"}
+FORMS = {"none, none": "none", "none, content": "scale", "table, none": "table",
+         "table, content": "table, scale on the scores", "table, both": "table, scale on both",
+         "difference, rows": "sums", "log_square, rows": "sums, logarithm"}
 DIMS = (16, 32, 48, 64, 96, 128)
 
 
@@ -219,10 +223,10 @@ def shared_table():
         (said, *(f"{dynamic_shared(f'attention_{kernel}<{d}, {flag}, none>') / 1024:.1f}"
                  for d in DIMS))
         for said, kernel, flag in (
-            ("forward_queries", "forward_queries", "true"),
-            ("backward_queries", "backward_queries", "true"),
-            ("backward_keys", "backward_keys", "false"),
-            ("backward_keys with a table", "backward_keys", "true"))])
+            ("forward_queries", "forward_queries", "table"),
+            ("backward_queries", "backward_queries", "table"),
+            ("backward_keys", "backward_keys", "none"),
+            ("backward_keys with a table", "backward_keys", "table"))])
 
 
 def report(found, s, version):

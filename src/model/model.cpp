@@ -165,7 +165,9 @@ void Model::set_masters(Tensor masters) {
       const Tensor bias = fused_view_of(masters_, p.qkv_bias, W, 1);
       if (bias) backend_.zero(bias.slice(0, W - G, G));
       const int64_t used = mechanisms_.gates();
-      backend_.zero(fused_view_of(masters_, p.qkv, W, C).slice(0, W - G + used, G - used));
+      if (used < G) {
+        backend_.zero(fused_view_of(masters_, p.qkv, W, C).slice(0, W - G + used, G - used));
+      }
     }
     if (dqkv_) backend_.zero(dqkv_);
   }

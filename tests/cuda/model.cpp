@@ -37,7 +37,8 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
         std::pair{"alibi", "sentmax"}, std::pair{"nape", "ssmax"}, std::pair{"kerple", "none"},
-        std::pair{"t5", "none"}, std::pair{"nope", "by_length"}}) {
+        std::pair{"t5", "none"}, std::pair{"nope", "by_length"}, std::pair{"cable", "none"},
+        std::pair{"kcable", "ssmax"}}) {
     ModelConfig c = device_config(prior_name, scale_name);
     c.tied = prior_name == std::string("learned");
     c.bias = c.tied;

@@ -85,6 +85,15 @@ TEST_CASE("cross entropy on CUDA agrees with the reference") {
   }
 }
 
+TEST_CASE("running sums on CUDA agree with the reference") {
+  for (const SumsCase& c : {SumsCase{2, 40, 3}, SumsCase{3, 70, 5, true}}) {
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      Machine m(t, cuda_device());
+      compare_with_reference(running_sums(c), t, 2 * kF32, {&m});
+    }
+  }
+}
+
 TEST_CASE("attention on CUDA agrees with the reference at every head dimension") {
   for (const int64_t D : {32, 48, 64, 96, 128}) {
     for (const bool window : {false, true}) {
@@ -105,7 +114,8 @@ TEST_CASE("attention on CUDA agrees with the reference at every head dimension")
 }
 
 TEST_CASE("attention on CUDA agrees with the reference in every form") {
-  for (TableForm table : {TableForm::none, TableForm::falling}) {
+  for (TableForm table :
+       {TableForm::none, TableForm::falling, TableForm::difference, TableForm::log_square}) {
     for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
       AttentionCase c;
       c.B = 2;

@@ -19,8 +19,9 @@ const std::vector<AttentionCase> kAttentionCases = {{1, 1, 2, 1},
 std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   std::ostringstream text;
   text << "D " << D << " table " << form.table << " scale " << form.scale << " of the bias "
-       << form.scale_bias << " B " << c.B << " T " << c.T << " H " << c.H << " K " << c.K
-       << " documents " << c.documents << " window " << c.window;
+       << form.scale_bias << " sums " << form.sums << " log_square " << form.log_square << " B "
+       << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents " << c.documents
+       << " window " << c.window;
   return text.str();
 }
 
@@ -39,6 +40,12 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
   }
   for (size_t n = 0; n < B * H * T; ++n) {
     x.scale.push_back(as<float>(0.5 + 0.3 * static_cast<double>(n % 7)));
+  }
+  // Rising by about 0.2 a key, far from 0.
+  const Doubles rise = normal<float>("rise", B * H * T, 0.5);
+  for (size_t n = 0; n < B * H * T; ++n) {
+    const double before = n % T == 0 ? 1e5 : x.sums.back();
+    x.sums.push_back(before + std::exp(rise[n] - 2));
   }
   for (int b = 0; b < c.B; ++b) {
     int start = 0;
@@ -88,6 +95,12 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     arena.add("scale", &a.scale, Dtype::f64, {B, H, T});
     arena.add("dscale", &g.dscale, Dtype::f64, {B, H, T});
   }
+  if (form.sums) {
+    a.sum_bias = form.log_square ? SumBias::log_square : SumBias::difference;
+    arena.add("sums", &a.sums, Dtype::f64, {B, H, T});
+    arena.add("dsums_key", &g.dsums_key, Dtype::f64, {B, H, T});
+    if (form.log_square) arena.add("dsums_query", &g.dsums_query, Dtype::f64, {B, H, T});
+  }
   a.scale_bias = form.scale_bias;
   backend->plan(arena, {B, T, H, K, D, H * D, true});
   arena.commit();
@@ -108,6 +121,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   std::copy(x.first_key.begin(), x.first_key.end(), a.first_key.ptr<int32_t>());
   if (form.table) std::copy(x.table.begin(), x.table.end(), a.table.ptr<double>());
   if (form.scale) std::copy(x.scale.begin(), x.scale.end(), a.scale.ptr<double>());
+  if (form.sums) std::copy(x.sums.begin(), x.sums.end(), a.sums.ptr<double>());
   backend->attention_forward(out, lse, a);
   backend->attention_backward(g, dout, out, lse, a);
   Results r;
@@ -120,6 +134,8 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   take_heads(r, all, c, D);
   take("dtable", g.dtable);
   take("dscale", g.dscale);
+  take("dsums_key", g.dsums_key);
+  take("dsums_query", g.dsums_query);
   return r;
 }
 
@@ -154,6 +170,9 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       dscale_(x.scale.size()),
       dtable_(x.table.size()),
       partial_(static_cast<size_t>(kernels::attention_partial_floats(c.B, c.T, c.H, c.K))),
+      sums_(x.sums),
+      dsums_key_(x.sums.size()),
+      dsums_query_(x.sums.size()),
       first_key_(x.first_key) {}
 
 template <class A>
@@ -185,6 +204,8 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.table_head = c_.T;
   if (form_.scale) f.in.scale = scale_.data();
   f.in.scale_bias = form_.scale_bias;
+  if (form_.sums) f.in.sums = sums_.data();
+  f.in.log_square = form_.log_square;
   f.in.first_key = first_key_.data();
   f.out = heads(out_.data());
   f.lse = lse_.data();
@@ -206,6 +227,8 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
   if (form_.table) g.dtable = dtable_.data();
   g.dtable_head = c_.T;
   if (form_.scale) g.dscale = dscale_.data();
+  if (form_.sums) g.dsums_key = dsums_key_.data();
+  if (form_.log_square) g.dsums_query = dsums_query_.data();
   g.row_product = row_product_.data();
   g.partial = partial_.data();
   return g;
@@ -217,6 +240,8 @@ Results AttentionArrays<A>::results() const {
   take_heads(r, doubles(dqkv_), c_, D_);
   if (form_.table) r["dtable"] = doubles(dtable_);
   if (form_.scale) r["dscale"] = doubles(dscale_);
+  if (form_.sums) r["dsums_key"] = doubles(dsums_key_);
+  if (form_.log_square) r["dsums_query"] = doubles(dsums_query_);
   return r;
 }
 

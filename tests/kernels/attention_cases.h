@@ -16,15 +16,21 @@ struct AttentionCase {
   int window = 0;  // 0: none
 };
 
-/// The form of a logit: z = s, s + b, t s, t s + b or t (s + b).
+/// The form of a logit: z = s, s + b, t s, t s + b or t (s + b), b from a table or from sums.
 struct AttentionForm {
   bool table = false, scale = false, scale_bias = false;
+  bool sums = false, log_square = false;
 };
 constexpr AttentionForm kEveryForm[] = {{false, false, false},
                                         {true, false, false},
                                         {false, true, false},
                                         {true, true, false},
-                                        {true, true, true}};
+                                        {true, true, true},
+                                        {false, false, false, true, false},
+                                        {false, true, true, true, false},
+                                        {false, false, false, true, true},
+                                        {false, true, false, true, true},
+                                        {false, true, true, true, true}};
 
 /// What both sides can represent.
 struct AttentionValues {
@@ -32,12 +38,14 @@ struct AttentionValues {
   Doubles dout;   // (B, T, H, D), A
   Doubles table;  // (H, T), fp32
   Doubles scale;  // (B, H, T), fp32
+  Doubles sums;   // (B, H, T), fp64
   std::vector<int32_t> first_key;
 };
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// By name: out, lse, dq, dk, dv and, where the form has them, dtable and dscale.
+/// By name: out, lse, dq, dk, dv and, where the form has them, dtable, dscale, dsums_key and
+/// dsums_query.
 using Results = std::map<std::string, Doubles>;
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
@@ -65,6 +73,8 @@ class AttentionArrays {
   AttentionForm form_;
   GlobalArray<A> qkv_, dout_, dqkv_, out_;
   GlobalArray<float> table_, scale_, lse_, row_product_, dscale_, dtable_, partial_;
+  GlobalArray<double> sums_;
+  GlobalArray<float> dsums_key_, dsums_query_;
   GlobalArray<int32_t> first_key_;
 };
 

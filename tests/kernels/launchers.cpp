@@ -9,3 +9,4 @@
 #include "kernels/norm.cu"
 #include "kernels/optimizer.cu"
 #include "kernels/rotation.cu"
+#include "kernels/sums.cu"

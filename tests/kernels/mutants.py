@@ -19,7 +19,7 @@ MUTATIONS = {
         "device::copy_async_wait<1>();"),
     "no_barrier_before_next_load": (
         "attention_forward.cuh",
-        "next_bias, thread);\n    device::barrier();", "next_bias, thread);"),
+        "next_bias, thread);\n    }\n    device::barrier();", "next_bias, thread);\n    }"),
     "wait_one_group_too_lax": (
         "attention_forward.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
     "mask_off_by_one": (
@@ -53,7 +53,7 @@ MUTATIONS = {
         "return l.warp * kRowTiles<D> * kWarpRows;"),
     "queries_no_barrier_before_next_load": (
         "attention_backward.cuh",
-        "next_bias, thread);\n    device::barrier();", "next_bias, thread);"),
+        "next_bias, thread);\n    }\n    device::barrier();", "next_bias, thread);\n    }"),
     "keys_no_barrier_before_diagonals": (
         "attention_backward.cuh",
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);\n        device::barrier();",

@@ -15,6 +15,7 @@
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
 #include "kernels/rotation.h"
+#include "kernels/sums.h"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/device_link.h"
 #include "ops/cuda/optimizer_scalars.h"
@@ -327,17 +328,32 @@ class CudaBackend final : public Backend {
           "scale_backward");
   }
 
-  // plan() refuses both.
+  void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
+    dispatch(gates.dtype, [&]<class A>() {
+      check(kernels::running_sums_forward(sums.ptr<double>(), gates_of<A>(gates, bias), stream()),
+            "sums_forward");
+    });
+  }
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
+                     Tensor gates, Tensor bias) override {
+    dispatch(gates.dtype, [&]<class A>() {
+      require(dgates.stride == gates.stride, "gradients of gates laid out as the gates");
+      kernels::GateGradients<A> g;
+      g.dgates = pointer<A>(dgates);
+      g.dbias = f32(dbias);
+      g.dsums_key = f32(dsums_key);
+      g.dsums_query = f32(dsums_query);
+      g.scratch = scale_partial_.ptr<double>();
+      check(kernels::running_sums_backward(g, gates_of<A>(gates, bias), stream()), "sums_backward");
+    });
+  }
+  // plan() refuses fire.
   void fire_forward(const FireBias&, std::span<const Tensor>, double) override {
     require(false, "no fire on CUDA");
   }
   void fire_backward(std::span<const Tensor>, const AttentionGradients&, Tensor,
                      std::span<const Tensor>, double) override {
     require(false, "no fire on CUDA");
-  }
-  void sums_forward(Tensor, Tensor, Tensor) override { require(false, "no gates on CUDA"); }
-  void sums_backward(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor) override {
-    require(false, "no gates on CUDA");
   }
 
   // --- attention
@@ -366,6 +382,8 @@ class CudaBackend final : public Backend {
       k.dtable = f32(g.dtable);
       k.dtable_head = g.dtable ? g.dtable.stride[0] : 0;
       k.dscale = f32(g.dscale);
+      k.dsums_key = f32(g.dsums_key);
+      k.dsums_query = f32(g.dsums_query);
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
       const int64_t tables =
           g.dtable ? kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
@@ -450,6 +468,12 @@ class CudaBackend final : public Backend {
   }
 
   template <class A>
+  static kernels::Gates<A> gates_of(const Tensor& gates, const Tensor& bias) {
+    return {pointer<A>(gates),      gates.stride[0],        gates.stride[1],       f32(bias),
+            as_int(gates.shape[0]), as_int(gates.shape[2]), as_int(gates.shape[1])};
+  }
+
+  template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
     require(a.normalizer == NormalizerKind::softmax, "the softmax normalizer");
     kernels::AttentionInputs<A> in;
@@ -465,6 +489,8 @@ class CudaBackend final : public Backend {
     in.table_head = a.table ? a.table.stride[0] : 0;
     in.scale = f32(a.scale);
     in.scale_bias = a.scale_bias;
+    in.sums = a.sums ? a.sums.ptr<double>() : nullptr;
+    in.log_square = a.sum_bias == SumBias::log_square;
     in.first_key = i32(a.first_key);
     return in;
   }
@@ -493,9 +519,9 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
-  if (w.prior == Family::sums || w.prior == Family::fire) {
-    throw Error(ExitCode::config, "model.attention.prior", "one that has kernels on CUDA",
-                "cable, kcable or fire", "choose another, or set device to \"cpu\"");
+  if (w.prior == Family::fire) {
+    throw Error(ExitCode::config, "model.attention.prior", "one that has kernels on CUDA", "fire",
+                "choose another, or set device to \"cpu\"");
   }
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
@@ -528,7 +554,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
     arena.add("scratch.scale", &scale_partial_, Dtype::f64,
-              {kernels::scale_backward_scratch(w.B, w.H, w.T)});
+              {std::max(kernels::scale_backward_scratch(w.B, w.H, w.T), w.B * w.H)});
   }
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
   arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});

@@ -1,0 +1,148 @@
+// A warp walks a sequence of one head 32 tokens at a time, a token per lane.
+
+#include <cmath>
+
+#include "arguments.h"
+#include "reductions.cuh"
+#include "sums.h"
+#include "vectors.cuh"
+
+namespace bamtrain::kernels {
+
+namespace {
+
+constexpr int kSumsWarps = 4;  // of a block
+
+/// The head and sequence of a warp. Launch with grid (ceil(H / kSumsWarps), B) and 32 kSumsWarps
+/// threads.
+struct OwnSums {
+  int b, h, lane;
+
+  BAMTRAIN_DEVICE OwnSums() {
+    const int thread = static_cast<int>(device::thread_index().x);
+    b = static_cast<int>(device::block_index().y);
+    h = static_cast<int>(device::block_index().x) * kSumsWarps + thread / 32;
+    lane = thread % 32;
+  }
+};
+
+template <class A>
+BAMTRAIN_DEVICE double gate_of(const Gates<A>& g, const OwnSums& own, int t) {
+  return static_cast<double>(load_one(g.data + own.b * g.batch + t * g.row + own.h)) +
+         static_cast<double>(g.bias[own.h]);
+}
+
+/// x of this lane and all lanes below it.
+BAMTRAIN_DEVICE double inclusive_sum(double x, int lane) {
+  BAMTRAIN_UNROLL
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const double below = device::shuffle_up(device::kWholeWarp, x, distance);
+    if (lane >= distance) x += below;
+  }
+  return x;
+}
+
+template <class A>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
+    sum_gates(double* sums, const Gates<A> gates) {
+  const OwnSums own;
+  if (own.h >= gates.H) return;  // the whole warp
+  double* const to = sums + (static_cast<int64_t>(own.b) * gates.H + own.h) * gates.T;
+  double before = 0;
+  for (int t0 = 0; t0 < gates.T; t0 += 32) {
+    const int t = t0 + own.lane;
+    double u = 0;
+    if (t < gates.T) {
+      const double x = gate_of(gates, own, t);
+      u = fmax(x, 0.0) + log1p(exp(-fabs(x)));
+    }
+    const double sum = before + inclusive_sum(u, own.lane);
+    if (t < gates.T) to[t] = sum;
+    before = device::shuffle(device::kWholeWarp, sum, 31);
+  }
+}
+
+/// partial (B, H): the warp's part of dbias. Lanes stand for tokens in falling order.
+template <class A>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
+    gradient_of_gates(const GateGradients<A> g, const Gates<A> gates) {
+  const OwnSums own;
+  if (own.h >= gates.H) return;
+  const int64_t of_head = (static_cast<int64_t>(own.b) * gates.H + own.h) * gates.T;
+  double behind = 0, of_bias = 0;
+  for (int last = gates.T - 1; last >= 0; last -= 32) {
+    const int t = last - own.lane;
+    double d = 0;
+    if (t >= 0) {
+      d = static_cast<double>(g.dsums_key[of_head + t]);
+      if (g.dsums_query != nullptr) d += static_cast<double>(g.dsums_query[of_head + t]);
+    }
+    const double du = behind + inclusive_sum(d, own.lane);
+    if (t >= 0) {
+      const double dgate = du / (1 + exp(-gate_of(gates, own, t)));
+      of_bias += dgate;
+      store_one(g.dgates + own.b * gates.batch + t * gates.row + own.h, static_cast<float>(dgate));
+    }
+    behind = device::shuffle(device::kWholeWarp, du, 31);
+  }
+  of_bias = warp_sum(of_bias);
+  if (own.lane == 0) g.scratch[static_cast<int64_t>(own.b) * gates.H + own.h] = of_bias;
+}
+
+/// dbias[h] += the sum of partial[b][h], in order. A thread per head.
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
+    join_gate_biases(float* dbias, const double* partial, int B, int H) {
+  const int h =
+      static_cast<int>(device::block_index().x) * 32 + static_cast<int>(device::thread_index().x);
+  if (h >= H) return;
+  double sum = 0;
+  for (int b = 0; b < B; ++b) sum += partial[static_cast<int64_t>(b) * H + h];
+  dbias[h] = static_cast<float>(static_cast<double>(dbias[h]) + sum);
+}
+
+template <class A>
+const char* refusal(const Gates<A>& g) {
+  if (g.B < 1 || g.T < 1 || g.H < 1) return "running sums: a size is not positive";
+  if (g.B > 65535) return "running sums: over 65,535 sequences";
+  return g.data == nullptr || g.bias == nullptr ? "running sums: gates or bias are missing"
+                                                : nullptr;
+}
+
+template <class A>
+device::Dim3 grid_of_heads(const Gates<A>& g) {
+  return {static_cast<uint32_t>(blocks_of(g.H, kSumsWarps)), static_cast<uint32_t>(g.B), 1};
+}
+
+}  // namespace
+
+template <class A>
+device::LaunchStatus running_sums_forward(double* sums, const Gates<A>& gates,
+                                          device::Stream stream) {
+  if (const char* why = refusal(gates)) return device::refused(why);
+  if (sums == nullptr) return device::refused("running sums: sums are missing");
+  return device::launch(sum_gates<A>, grid_of_heads(gates), {32 * kSumsWarps, 1, 1}, 0, stream,
+                        sums, gates);
+}
+
+template <class A>
+device::LaunchStatus running_sums_backward(const GateGradients<A>& g, const Gates<A>& gates,
+                                           device::Stream stream) {
+  if (const char* why = refusal(gates)) return device::refused(why);
+  if (g.dgates == nullptr || g.dbias == nullptr || g.dsums_key == nullptr || g.scratch == nullptr) {
+    return device::refused("running sums: dgates, dbias, dsums_key or scratch is missing");
+  }
+  const device::LaunchStatus status = device::launch(gradient_of_gates<A>, grid_of_heads(gates),
+                                                     {32 * kSumsWarps, 1, 1}, 0, stream, g, gates);
+  if (!status.ok()) return status;
+  return device::launch(join_gate_biases, grid_of(blocks_of(gates.H, 32)), {32, 1, 1}, 0, stream,
+                        g.dbias, g.scratch, gates.B, gates.H);
+}
+
+template device::LaunchStatus running_sums_forward(double*, const Gates<float>&, device::Stream);
+template device::LaunchStatus running_sums_forward(double*, const Gates<bf16>&, device::Stream);
+template device::LaunchStatus running_sums_backward(const GateGradients<float>&,
+                                                    const Gates<float>&, device::Stream);
+template device::LaunchStatus running_sums_backward(const GateGradients<bf16>&, const Gates<bf16>&,
+                                                    device::Stream);
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,43 @@
+#pragma once
+// Running sums of gates: what attention reads of a prior of family sums, and the way back. A: float
+// or bf16. See sums_forward in ops/ops.h.
+
+#include <cstdint>
+
+#include "launch.h"
+
+namespace bamtrain::kernels {
+
+using device::bf16;
+
+/// Gates (B, T, H), strides in elements, the heads contiguous; u = softplus(gates + bias).
+template <class A>
+struct Gates {
+  const A* data = nullptr;
+  int64_t batch = 0, row = 0;
+  const float* bias = nullptr;  // (H)
+  int B = 0, H = 0, T = 0;
+};
+
+/// sums (B, H, T) = u_0 + ... + u_t, in fp64: one kernel, a warp per sequence and head, whose order
+/// of additions depends on T alone. Refuses sizes that are not positive, over 65,535 sequences and
+/// missing arrays.
+template <class A>
+device::LaunchStatus running_sums_forward(double* sums, const Gates<A>& gates,
+                                          device::Stream stream);
+
+template <class A>
+struct GateGradients {
+  A* dgates = nullptr;                 // laid out as the gates
+  float* dbias = nullptr;              // (H), +=
+  const float* dsums_key = nullptr;    // (B, H, T)
+  const float* dsums_query = nullptr;  // (B, H, T). Null: 0
+  double* scratch = nullptr;           // (B, H)
+};
+
+/// dgates and dbias: two kernels. Refuses what the forward pass refuses.
+template <class A>
+device::LaunchStatus running_sums_backward(const GateGradients<A>& g, const Gates<A>& gates,
+                                           device::Stream stream);
+
+}  // namespace bamtrain::kernels
