@@ -62,8 +62,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
 
 /// Keys per tile here: registers hold two tiles of logits beside dq.
 constexpr int kBackwardKeys = 32;
-template <int D>
-constexpr int kQueriesBlocks = D == 96 || D <= 16 ? 3 : 2;
+template <int D, BiasMode kBias>
+constexpr int kQueriesBlocks = D == 96 || (D <= 16 && !kSums<kBias>) ? 3 : 2;
 
 template <int D>
 constexpr size_t attention_backward_queries_shared() {
@@ -75,7 +75,7 @@ constexpr size_t attention_backward_queries_shared() {
 /// dq (B, T, H, D) and, with a scale, dscale (B, H, T) and, with BiasMode::log_square, dsums (B, H,
 /// T) are written. Launch as the forward kernel.
 template <int D, BiasMode kBias, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D>)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
     attention_backward_queries(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dq,
                                float* dscale, float* dsums) {
   constexpr int kKeys = kBackwardKeys, M = kRowTiles<D>;
