@@ -18,6 +18,13 @@ namespace {
 
 std::vector<MechanismParameter> no_parameters(const Options&, const PriorShape&) { return {}; }
 
+template <template <class> class P>
+void set_table(PriorInfo& p) {
+  p.family = Family::table;
+  p.table = TableHooks<P>::table;
+  p.table_adjoint = TableHooks<P>::table_adjoint;
+}
+
 PriorInfo nope() {
   PriorInfo p;
   p.name = "nope";
@@ -31,10 +38,8 @@ PriorInfo alibi() {
   PriorInfo p;
   p.name = "alibi";
   p.formula = "b = -m_h d, m_h = 2^(-8h/H)";
-  p.family = Family::table;
   p.parameters = no_parameters;
-  p.table = TableHooks<Alibi>::table;
-  p.table_adjoint = TableHooks<Alibi>::table_adjoint;
+  set_table<Alibi>(p);
   return p;
 }
 
@@ -47,7 +52,6 @@ PriorInfo bam() {
   p.name = "bam";
   p.formula =
       "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta";
-  p.family = Family::table;
   p.options = {
       {"init",
        "initial values: uniform (all zero), laplace (ALiBi's slopes), linear (theta_beta from 0 to "
@@ -80,8 +84,7 @@ PriorInfo bam() {
     if (q.init == "normal") return normal;
     return 0.0;
   };
-  p.table = TableHooks<Bam>::table;
-  p.table_adjoint = TableHooks<Bam>::table_adjoint;
+  set_table<Bam>(p);
   return p;
 }
 
@@ -89,7 +92,6 @@ PriorInfo nape() {
   PriorInfo p;
   p.name = "nape";
   p.formula = "b = -m_h d in the first H/2 heads, where no scale acts, 0 in the others";
-  p.family = Family::table;
   p.options = {{"slopes",
                 "m_h: exponential (ALiBi's for H/2 heads) or harmonic (1/h, h from 1)",
                 std::string("exponential"),
@@ -99,8 +101,7 @@ PriorInfo nape() {
     return o.text("slopes") == "harmonic" ? Nape<double>::kHarmonic : Nape<double>::kExponential;
   };
   p.first_scaled_head = nape_alibi_heads;
-  p.table = TableHooks<Nape>::table;
-  p.table_adjoint = TableHooks<Nape>::table_adjoint;
+  set_table<Nape>(p);
   return p;
 }
 
@@ -108,7 +109,6 @@ PriorInfo kerple() {
   PriorInfo p;
   p.name = "kerple";
   p.formula = "b = -r1 log(1 + r2 d), or -r1 d^r2";
-  p.family = Family::table;
   p.options = {{"kernel",
                 "logarithmic: -r1 log(1 + r2 d); power: -r1 d^r2, r2 <= 2",
                 std::string("logarithmic"),
@@ -127,8 +127,7 @@ PriorInfo kerple() {
   p.form = [](const Options& o) -> int {
     return o.text("kernel") == "power" ? Kerple<double>::kPower : Kerple<double>::kLogarithmic;
   };
-  p.table = TableHooks<Kerple>::table;
-  p.table_adjoint = TableHooks<Kerple>::table_adjoint;
+  set_table<Kerple>(p);
   return p;
 }
 
@@ -183,7 +182,6 @@ PriorInfo t5() {
   PriorInfo p;
   p.name = "t5";
   p.formula = "b = bias[bucket(d)]: 32 buckets, exact below 16, then by log d up to 128";
-  p.family = Family::table;
   p.options = {{"share", "one set of biases for all layers instead of one per layer", true}};
   p.parameters = [](const Options& o, const PriorShape& s) {
     return std::vector<MechanismParameter>{
@@ -191,8 +189,7 @@ PriorInfo t5() {
   };
   p.initial = [](const Options&, const PriorShape&, const MechanismParameter&, int64_t, double,
                  double normal) { return 0.02 * normal; };
-  p.table = TableHooks<T5>::table;
-  p.table_adjoint = TableHooks<T5>::table_adjoint;
+  set_table<T5>(p);
   return p;
 }
 
