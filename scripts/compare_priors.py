@@ -28,11 +28,16 @@ LENGTHS = [256, 512, 1024, 2048, 4096]
 # Name of the row: overrides of the config.
 RUNS = {
     "nope": [],
+    "sinusoidal": ["model.attention.prior.name=sinusoidal"],
     "rope": ["model.attention.prior.name=rope"],
+    "rope_local": ["model.attention.prior.name=rope_local"],
     "alibi": ["model.attention.prior.name=alibi"],
     "nape": ["model.attention.prior.name=nape"],
     "kerple": ["model.attention.prior.name=kerple"],
     "t5": ["model.attention.prior.name=t5"],
+    "fire": ["model.attention.prior.name=fire"],
+    "cable": ["model.attention.prior.name=cable"],
+    "kcable": ["model.attention.prior.name=kcable"],
     "bam": ["model.attention.prior.name=bam"],
     "bam + ssmax": ["model.attention.prior.name=bam", "model.attention.scale.name=ssmax"],
 }
