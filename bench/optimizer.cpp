@@ -48,8 +48,8 @@ int main(int argc, char** argv) try {
   for (int64_t run = 0; run <= runs; ++run) {
     for (size_t k = 0; k < kKinds.size(); ++k) {
       const double bandwidth = copy.bandwidth(), start = now();
-      backend->optimizer_step(weights, m, v, {}, gradients,
-                              {kKinds[k], 100 + run, 1e-4, 0.9, 0.95, 1e-8, 0.1, 1});
+      backend->optimizer_step(weights, m, v, {}, gradients, {},
+                              {kKinds[k], 100 + run, 1e-4, 0.9, 0.95, 1e-8, 0.1});
       const double seconds = now() - start;
       if (run == 0) continue;
       times[k].push_back(seconds);

@@ -196,11 +196,15 @@ void ProfiledBackend::cross_entropy(Tensor losses, Tensor dlogits, Tensor logits
   const Timed timed(costs_["cross_entropy"], 0, bytes_of({dlogits, logits}));
   inner_->cross_entropy(losses, dlogits, logits, targets, scale);
 }
+void ProfiledBackend::clip_factor(Tensor factor, Tensor squared_norm, double clip) {
+  const Timed timed(costs_["clip_factor"], 0, bytes_of({factor, squared_norm}));
+  inner_->clip_factor(factor, squared_norm, clip);
+}
 void ProfiledBackend::optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded,
-                                     Tensor gradients, const OptimizerStep& s) {
+                                     Tensor gradients, Tensor factor, const OptimizerStep& s) {
   const Timed timed(costs_["optimizer_step"], 0,
                     bytes_of({weights, weights, m, m, v, v, rounded, gradients}));
-  inner_->optimizer_step(weights, m, v, rounded, gradients, s);
+  inner_->optimizer_step(weights, m, v, rounded, gradients, factor, s);
 }
 
 std::string ProfiledBackend::table(double seconds, int64_t steps, const Limits& limits) const {

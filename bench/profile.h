@@ -81,8 +81,9 @@ class ProfiledBackend final : public Backend {
                           const Attention& a) override;
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override;
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override;
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      const OptimizerStep& s) override;
+                      Tensor factor, const OptimizerStep& s) override;
 
  private:
   std::unique_ptr<Backend> inner_;

@@ -192,7 +192,8 @@ StepWorkload::~StepWorkload() = default;
 
 double StepWorkload::step() {
   State& s = *state_;
-  return s.trainer.step(s.steps++ % s.run.config.train.steps, *s.alone).loss;
+  s.trainer.start_step(s.steps++ % s.run.config.train.steps, *s.alone);
+  return s.trainer.finish_steps(*s.alone).back().loss;
 }
 
 const ParameterLayout& StepWorkload::parameters() const { return state_->trainer.layout(); }

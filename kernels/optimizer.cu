@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "arguments.h"
+#include "ops/clip_factor.h"
 #include "optimizer.h"
 #include "vectors_of_four.cuh"
 
@@ -20,9 +21,8 @@ struct UpdatedParameter {
   float w, m, v;
 };
 
-BAMTRAIN_DEVICE UpdatedParameter updated_parameter(float w, float m, float v, float gradient,
+BAMTRAIN_DEVICE UpdatedParameter updated_parameter(float w, float m, float v, float g,
                                                    const OptimizerScalars& s) {
-  const float g = gradient * s.gradient_scale;
   m = fmaf(s.beta1, m, s.one_minus_beta1 * g);
   v = fmaf(s.beta2, v, s.one_minus_beta2 * g * g);
   const float step = s.adaptive ? m / fmaf(sqrtf(v), s.v_scale, s.eps) : m;
@@ -34,7 +34,10 @@ BAMTRAIN_DEVICE UpdatedParameter updated_parameter(float w, float m, float v, fl
 template <bool kVectors>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kOptimizerThreads)
     optimizer_update(float* weights, float* moments, float* variances, bf16* copy,
-                     const float* gradients, int64_t n, const OptimizerScalars s) {
+                     const float* gradients, const double* factor, int64_t n,
+                     const OptimizerScalars s) {
+  const float g_scale = factor == nullptr ? 1.0f : static_cast<float>(*factor);
+  if (std::isnan(g_scale)) return;
   constexpr int kStride = kVectors ? 1 : kOptimizerThreads;  // between a thread's elements
   const int64_t first = int64_t{device::block_index().x} * kOptimizerThreads * kOptimizerPerThread +
                         int64_t{device::thread_index().x} * (kVectors ? kOptimizerPerThread : 1);
@@ -46,7 +49,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kOptimizerThreads)
     load_vector(g, gradients + first);
     BAMTRAIN_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const UpdatedParameter u = updated_parameter(w[k], m[k], v[k], g[k], s);
+      const UpdatedParameter u = updated_parameter(w[k], m[k], v[k], g[k] * g_scale, s);
       w[k] = u.w;
       m[k] = u.m;
       v[k] = u.v;
@@ -70,7 +73,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kOptimizerThreads)
   for (int k = 0; k < 4; ++k) {
     const int64_t i = first + k * kStride;
     if (i >= n) continue;
-    const UpdatedParameter u = updated_parameter(w[k], m[k], v[k], g[k], s);
+    const UpdatedParameter u = updated_parameter(w[k], m[k], v[k], g[k] * g_scale, s);
     weights[i] = u.w;
     moments[i] = u.m;
     variances[i] = u.v;
@@ -78,10 +81,24 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kOptimizerThreads)
   }
 }
 
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(1)
+    update_clip_factor(double* factor, const double* squared_norm, double clip) {
+  *factor = next_clip_factor(*factor, *squared_norm, clip);
+}
+
 }  // namespace
 
+LaunchStatus clip_factor(double* factor, const double* squared_norm, double clip, Stream stream) {
+  if (factor == nullptr || squared_norm == nullptr) {
+    return device::refused("clip_factor: a factor and a squared norm");
+  }
+  return device::launch(update_clip_factor, {1, 1, 1}, {1, 1, 1}, 0, stream, factor, squared_norm,
+                        clip);
+}
+
 LaunchStatus optimizer_step(float* weights, float* m, float* v, bf16* copy, const float* gradients,
-                            int64_t n, const OptimizerScalars& s, Stream stream) {
+                            const double* factor, int64_t n, const OptimizerScalars& s,
+                            Stream stream) {
   constexpr int64_t kPerBlock = kOptimizerThreads * kOptimizerPerThread;
   if (n < 1 || n > kMaxBlocks * kPerBlock) {
     return device::refused("optimizer_step: n of at least 1");
@@ -93,7 +110,7 @@ LaunchStatus optimizer_step(float* weights, float* m, float* v, bf16* copy, cons
       aligned(weights, m, v, gradients) && reinterpret_cast<uintptr_t>(copy) % 8 == 0;
   return device::launch(vectors ? optimizer_update<true> : optimizer_update<false>,
                         grid_of(blocks_of(n, kPerBlock)), {kOptimizerThreads, 1, 1}, 0, stream,
-                        weights, m, v, copy, gradients, n, s);
+                        weights, m, v, copy, gradients, factor, n, s);
 }
 
 }  // namespace bamtrain::kernels

@@ -12,7 +12,6 @@ namespace bamtrain::kernels {
 using device::bf16;
 
 struct OptimizerScalars {
-  float gradient_scale = 1;
   float beta1 = 0, one_minus_beta1 = 1;  // the latter rounded from fp64, as beta2's
   float beta2 = 0, one_minus_beta2 = 1;
   float decay = 0, step_size = 0, v_scale = 1, eps = 0;
@@ -20,7 +19,11 @@ struct OptimizerScalars {
   bool adaptive = true;
 };
 
-/// With g = gradient_scale * gradients:
+/// factor (1) = next_clip_factor of what it was and squared_norm (1).
+device::LaunchStatus clip_factor(double* factor, const double* squared_norm, double clip,
+                                 device::Stream stream);
+
+/// With g = factor * gradients, the factor rounded to float; null: 1; NaN: nothing is written:
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w -= decay w;
 ///   w -= step_size m / (sqrt(v) v_scale + eps), or w -= step_size m where !adaptive;
 ///   w is brought between minimum and maximum; NaN stays NaN;
@@ -31,7 +34,7 @@ struct OptimizerScalars {
 /// Any n >= 1 and any addresses that the element types allow; fast where all are aligned to
 /// 16 bytes (copy: 8). Refuses other n and a null array.
 device::LaunchStatus optimizer_step(float* weights, float* m, float* v, bf16* copy,
-                                    const float* gradients, int64_t n, const OptimizerScalars& s,
-                                    device::Stream stream);
+                                    const float* gradients, const double* factor, int64_t n,
+                                    const OptimizerScalars& s, device::Stream stream);
 
 }  // namespace bamtrain::kernels

@@ -289,7 +289,8 @@ std::vector<Key> make_keys() {
       resumable(key("eval.lengths", "perplexity against length at the end: the lengths",
                     set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
 
-      resumable(key("log.every", "steps between lines of metrics.jsonl",
+      resumable(key("log.every",
+                    "steps between lines of metrics.jsonl; a GPU is not waited for between",
                     integer_value(1, kMaxSteps), FIELD(log.every))),
   };
 }

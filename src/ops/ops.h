@@ -97,8 +97,7 @@ struct OptimizerStep {
   OptimizerKind kind = OptimizerKind::adamw;
   int64_t step = 1;  // t, from 1
   double lr = 0, beta1 = 0, beta2 = 0, eps = 0;
-  double weight_decay = 0;    // decoupled: w -= lr * weight_decay * w before the step
-  double gradient_scale = 1;  // the clipping factor
+  double weight_decay = 0;  // decoupled: w -= lr * weight_decay * w before the step
   double minimum = -INFINITY, maximum = INFINITY;  // of a weight
 };
 
@@ -237,11 +236,15 @@ class Backend {
 
   // --- optimizer --------------------------------------------------------------------------------
 
-  /// weights, m, v (n) P updated from gradients (n) P; rounded (n) A or P, which may be empty, =
-  /// the new weights. (RAdam: Liu et al. 2020 with decoupled decay, rectified where rho_t > 5;
-  /// AdamW: Loshchilov and Hutter 2019.)
+  /// factor (1) f64 = min(1, clip / sqrt(squared_norm)), or 1 where clip is 0; squared_norm (1)
+  /// f64. NaN where the norm is not finite, and where factor was NaN: no step follows one that
+  /// failed.
+  virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip) = 0;
+  /// weights, m, v (n) P updated from factor * gradients (n) P; rounded (n) A or P, which may be
+  /// empty, = the new weights. factor (1) f64; empty: 1; NaN: nothing is written. (RAdam: Liu et
+  /// al. 2020 with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
   virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                              const OptimizerStep& s) = 0;
+                              Tensor factor, const OptimizerStep& s) = 0;
 };
 
 }  // namespace bamtrain

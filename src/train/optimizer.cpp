@@ -43,11 +43,7 @@ void Optimizer::plan(Arena& arena) {
   const Dtype P = backend_.parameter_dtype();
   arena.add("optimizer.first_moments", &m_, P, {layout_.elements()});
   arena.add("optimizer.second_moments", &v_, P, {layout_.elements()});
-}
-
-double Optimizer::clip_factor(double norm) const {
-  if (config_.clip <= 0 || norm <= config_.clip) return 1;
-  return config_.clip / norm;
+  arena.add("optimizer.clip_factor", &clip_factor_, Dtype::f64, {1});
 }
 
 double Optimizer::multiplier(const Parameter& p) const {
@@ -59,8 +55,9 @@ double Optimizer::multiplier(const Parameter& p) const {
   return by_group == config_.lr_multipliers.end() ? 1 : by_group->second;
 }
 
-void Optimizer::step(int64_t step, double lr, double gradient_scale, Tensor masters, Tensor rounded,
+void Optimizer::step(int64_t step, double lr, Tensor squared_norm, Tensor masters, Tensor rounded,
                      Tensor gradients) {
+  backend_.clip_factor(clip_factor_, squared_norm, config_.clip);
   for (const Run& run : runs_) {
     OptimizerStep s;
     s.kind = config_.name;
@@ -70,13 +67,13 @@ void Optimizer::step(int64_t step, double lr, double gradient_scale, Tensor mast
     s.beta2 = config_.beta2;
     s.eps = config_.eps;
     s.weight_decay = run.decays ? config_.weight_decay : 0;
-    s.gradient_scale = gradient_scale;
     s.minimum = run.minimum;
     s.maximum = run.maximum;
     const auto part = [&](const Tensor& flat) {
       return flat ? flat.slice(0, run.offset, run.size) : flat;
     };
-    backend_.optimizer_step(part(masters), part(m_), part(v_), part(rounded), part(gradients), s);
+    backend_.optimizer_step(part(masters), part(m_), part(v_), part(rounded), part(gradients),
+                            clip_factor_, s);
   }
 }
 

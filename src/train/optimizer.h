@@ -18,12 +18,10 @@ class Optimizer {
 
   void plan(Arena& arena);
 
-  /// The factor min(1, clip / norm) that brings the gradient norm to `clip`; 1 without clipping.
-  double clip_factor(double norm) const;
-
   /// One update of all trained parameters, and of their `rounded` copy, which may be empty. `step`
-  /// counts from 1; `lr` is the scheduled rate; `gradient_scale` the clipping factor.
-  void step(int64_t step, double lr, double gradient_scale, Tensor masters, Tensor rounded,
+  /// counts from 1; `lr` is the scheduled rate; squared_norm (1) f64 that of the gradients, for
+  /// clipping. From the first norm that is not finite on, no step changes anything.
+  void step(int64_t step, double lr, Tensor squared_norm, Tensor masters, Tensor rounded,
             Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
@@ -45,6 +43,7 @@ class Optimizer {
   Backend& backend_;
   std::vector<Run> runs_;  // all trained parameters, in their order
   Tensor m_, v_;           // (elements) P
+  Tensor clip_factor_;     // (1) f64
 };
 
 }  // namespace bamtrain

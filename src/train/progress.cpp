@@ -51,7 +51,7 @@ double Progress::tokens_per_second() const {
   return elapsed > 0 ? static_cast<double>(done_ * tokens_per_step_) / elapsed : 0;
 }
 
-std::string Progress::line(const ProgressStep& s) const {
+std::string Progress::line(const StepResult& s) const {
   const double rate = tokens_per_second();
   const double left =
       rate > 0 ? static_cast<double>((steps_ - s.step) * tokens_per_step_) / rate : 0;
@@ -65,11 +65,14 @@ std::string Progress::line(const ProgressStep& s) const {
       static_cast<double>(resident_bytes()) / (1 << 30), format_duration(left));
 }
 
-void Progress::step(const ProgressStep& s) {
+void Progress::steps(std::span<const StepResult> ended) {
+  for (const StepResult& s : ended) {
+    smoothed_ = kSmoothing * smoothed_ * weight_ + (1 - kSmoothing) * s.loss;
+    weight_ = kSmoothing * weight_ + (1 - kSmoothing);
+    smoothed_ /= weight_;
+  }
+  const StepResult& s = ended.back();
   done_ = s.step - first_step_;
-  smoothed_ = kSmoothing * smoothed_ * weight_ + (1 - kSmoothing) * s.loss;
-  weight_ = kSmoothing * weight_ + (1 - kSmoothing);
-  smoothed_ /= weight_;
   if (quiet_) return;
   const auto now = Clock::now();
   const bool last = s.step == steps_;

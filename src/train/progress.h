@@ -3,14 +3,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 
-namespace bamtrain {
+#include "train/step_result.h"
 
-struct ProgressStep {
-  int64_t step = 0;  // finished
-  double loss = 0, lr = 0, norm = 0;
-};
+namespace bamtrain {
 
 class Progress {
  public:
@@ -19,7 +17,8 @@ class Progress {
   Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step, double flops_per_token,
            double matrix_rate, bool quiet);
 
-  void step(const ProgressStep& s);
+  /// Steps that have ended since the last call: at least one.
+  void steps(std::span<const StepResult> ended);
   /// A line of its own, above the live line.
   void note(const std::string& text);
   /// Ends the live line.
@@ -28,7 +27,7 @@ class Progress {
   double tokens_per_second() const;  // of this run
 
  private:
-  std::string line(const ProgressStep& s) const;
+  std::string line(const StepResult& s) const;
 
   using Clock = std::chrono::steady_clock;
   int64_t first_step_, steps_, tokens_per_step_;

@@ -350,17 +350,26 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   Progress progress(resumed, end, c.train.tokens_per_step, flops, rate, !first_rank);
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
   for (int64_t step = resumed; step < end; ++step) {
-    const StepResult r = trainer.step(step, comm);
+    trainer.start_step(step, comm);
     const int64_t done = step + 1;
     const bool last = done == end;
+    const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
+    const bool logged = evaluate || done % c.log.every == 0;
+    const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
     saved = false;
-    progress.step({done, r.loss, r.lr, r.norm});
+    result.step = done;
+    result.interrupted = !last && stop_requested(comm, c.out_dir);
+    // A device works on while nobody asks for results.
+    const bool save_now = last || due || result.interrupted;
+    if (!logged && !save_now && trainer.unread() < Trainer::kUnread) continue;
+    const std::span<const StepResult> ended = trainer.finish_steps(comm);
+    const StepResult& r = ended.back();
+    progress.steps(ended);
     nlohmann::ordered_json line = {
         {"step", done},        {"tokens", done * c.train.tokens_per_step},
         {"loss", r.loss},      {"lr", r.lr},
         {"grad_norm", r.norm}, {"tokens_per_second", progress.tokens_per_second()},
     };
-    const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
     if (evaluate) {
       if (const auto loss = trainer.validate(comm)) {
         if (!std::isfinite(*loss)) {
@@ -375,13 +384,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       }
       line["parameters"] = mechanism_parameters(trainer);
     }
-    if (evaluate || done % c.log.every == 0) {
-      on_first_rank(comm, [&] { metrics->write(line); });
-    }
-    result.step = done;
-    result.interrupted = !last && stop_requested(comm, c.out_dir);
-    const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
-    if (last || due || result.interrupted) {
+    if (logged) on_first_rank(comm, [&] { metrics->write(line); });
+    if (save_now) {
       save(run, comm, trainer, done, beginning.started_from, progress);
       result.checkpoint = c.out_dir + "/" + checkpoint_name(done);
       saved = true;

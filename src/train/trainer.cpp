@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/checked.h"
 #include "core/reduction_tree.h"
@@ -79,6 +79,7 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
   gradients_.resize(static_cast<size_t>(tree_.buffers()));
   for (Tensor& g : gradients_) arena_.add("gradients.lanes", &g, P, {layout().elements()});
   arena_.add("batch.sums", &sums_, Dtype::f64, {tree_.buffers(), 2});
+  arena_.add("batch.unread_sums", &unread_sums_, Dtype::f64, {kUnread, 2});
   if (processes_ > 1 && !backend_.memory().on_host()) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
@@ -92,6 +93,8 @@ void Trainer::commit() {
   windows_.resize(N + static_cast<size_t>(config_.train.micro_batch));
   inputs_.resize(N);
   targets_.resize(N);
+  read_sums_.resize(2 * kUnread);
+  results_.resize(kUnread);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
 }
 
@@ -154,7 +157,9 @@ void Trainer::reduce(Tensor total, Communicator& comm) {
   }
 }
 
-StepResult Trainer::step(int64_t step, Communicator& comm) {
+void Trainer::start_step(int64_t step, Communicator& comm) {
+  require(unread_ < kUnread, "results of steps to be read in time");
+  if (unread_ == 0) first_unread_ = step;
   const int64_t own_lanes = tree_.lanes(), windows = sequences_per_step();
   const int64_t per_lane = windows / lanes_;
   const int64_t first = step * windows + rank_ * own_lanes * per_lane;
@@ -172,27 +177,47 @@ StepResult Trainer::step(int64_t step, Communicator& comm) {
   const Tensor& total = gradients_[0];
   if (processes_ > 1) reduce(total, comm);
   backend_.squared_norm(squared_norm(), total);
-  std::array<double, 2> sums = {};  // the loss of this process, the squared norm of all gradients
-  backend_.download(sums.data(), sums_.slice(0, 0, 1));
-  if (processes_ > 1) comm.all_reduce_sum(sums.data(), 1);
-  StepResult r;
-  r.loss = sums[0] / static_cast<double>(config_.train.tokens_per_step);
-  r.norm = std::sqrt(sums[1]);
-  r.lr = config_.optimizer.lr * schedule_factor(config_.schedule, step, config_.train.steps);
-  if (!std::isfinite(r.loss) || !std::isfinite(r.norm)) {
-    fail_together(
-        comm, std::make_exception_ptr(Error(
-                  ExitCode::nonfinite, fmt::format("step {}", step + 1),
-                  "a finite loss and gradient norm",
-                  fmt::format("loss {}, gradient norm {} in the batch of windows {} to {}", r.loss,
-                              r.norm, step * windows, (step + 1) * windows - 1),
-                  "no parameter was changed in this step: lower optimizer.lr or optimizer.clip, or "
-                  "look at these windows, and resume from the last checkpoint")));
-  }
-  optimizer_.step(step + 1, r.lr, optimizer_.clip_factor(r.norm), masters_,
-                  model_.rounded_weights(), total);
+  const Tensor slot = unread_sums_.slice(0, unread_++, 1);
+  backend_.zero(slot);
+  backend_.add(slot, sums_.slice(0, 0, 1));
+  optimizer_.step(step + 1, learning_rate(step), squared_norm(), masters_, model_.rounded_weights(),
+                  total);
   rounded_ = true;
-  return r;
+}
+
+double Trainer::learning_rate(int64_t step) const {
+  return config_.optimizer.lr * schedule_factor(config_.schedule, step, config_.train.steps);
+}
+
+std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
+  const int64_t count = std::exchange(unread_, 0);
+  if (count == 0) return {};
+  backend_.download(read_sums_.data(), unread_sums_.slice(0, 0, count));
+  const auto number = static_cast<size_t>(count);
+  for (size_t s = 0; s < number; ++s) results_[s].norm = std::sqrt(read_sums_[2 * s + 1]);
+  // Of the losses: each process has those of its lanes, and the norm of all gradients.
+  if (processes_ > 1) comm.all_reduce_sum(read_sums_.data(), 2 * count);
+  for (size_t s = 0; s < number; ++s) {
+    StepResult& r = results_[s];
+    const int64_t step = first_unread_ + static_cast<int64_t>(s);
+    r.step = step + 1;
+    r.loss = read_sums_[2 * s] / static_cast<double>(config_.train.tokens_per_step);
+    r.lr = learning_rate(step);
+    if (std::isfinite(r.loss) && std::isfinite(r.norm)) continue;
+    const int64_t windows = sequences_per_step();
+    fail_together(
+        comm,
+        std::make_exception_ptr(Error(
+            ExitCode::nonfinite, fmt::format("step {}", r.step), "a finite loss and gradient norm",
+            fmt::format("loss {}, gradient norm {} in the batch of windows {} to {}", r.loss,
+                        r.norm, step * windows, (step + 1) * windows - 1),
+            std::isfinite(r.norm)
+                ? "lower optimizer.lr and resume from the last checkpoint"
+                : "no parameter was changed in this step: lower optimizer.lr or "
+                  "optimizer.clip, or look at these windows, and resume from the last "
+                  "checkpoint")));
+  }
+  return {results_.data(), number};
 }
 
 /// What would otherwise end the run at its first validation.

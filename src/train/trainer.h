@@ -3,20 +3,16 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "core/lane_tree.h"
 #include "data/loader.h"
 #include "train/optimizer.h"
+#include "train/step_result.h"
 #include "train/train.h"
 
 namespace bamtrain {
-
-/// Loss and gradient norm of one step.
-struct StepResult {
-  double loss = 0;  // mean over the step's tokens
-  double norm = 0;  // global gradient norm, before clipping
-  double lr = 0;
-};
 
 class Trainer {
  public:
@@ -29,10 +25,18 @@ class Trainer {
   void connect(Communicator& comm);
   void initialize();  // parameters to their initial values
 
-  /// Step number `step` (from 0) on all processes. Throws Error (ExitCode::nonfinite) before any
-  /// parameter or moment has changed. Takes no memory once the loader holds two steps' windows,
-  /// that is from the third call on.
-  StepResult step(int64_t step, Communicator& comm);
+  /// Steps whose results may wait to be read.
+  static constexpr int64_t kUnread = 64;
+
+  /// Starts step number `step` (from 0) on all processes; a device goes on behind the call. A step
+  /// whose gradient norm is not finite changes no parameter and no moment, nor does any after it.
+  /// Takes no memory once the loader holds two steps' windows, that is from the third call on.
+  /// REQUIRES: unread() < kUnread.
+  void start_step(int64_t step, Communicator& comm);
+  int64_t unread() const { return unread_; }
+  /// Waits for the steps started since the last call and returns what they gave, in order; valid
+  /// until the next call. Collective. Error (ExitCode::nonfinite) for the first that is not finite.
+  std::span<const StepResult> finish_steps(Communicator& comm);
 
   /// Error (ExitCode::nonfinite) unless every parameter and moment is finite; `step`: steps done.
   void check_finite(int64_t step) const;
@@ -54,6 +58,7 @@ class Trainer {
 
  private:
   void check_validation_shards();
+  double learning_rate(int64_t step) const;
   void lane(int64_t first_window, Tensor gradients, Tensor loss);
   /// `total` becomes its sum over all processes.
   void reduce(Tensor total, Communicator& comm);
@@ -79,6 +84,10 @@ class Trainer {
   bool rounded_ = false;                                 // the model has them rounded
   std::vector<Tensor> gradients_;                        // tree_.buffers() of (elements) P
   Tensor sums_;                                          // (buffers, 2) f64, see loss_sum()
+  Tensor unread_sums_;                                   // (kUnread, 2) f64: row 0 of sums_ by step
+  std::vector<double> read_sums_;                        // (kUnread, 2)
+  std::vector<StepResult> results_;                      // kUnread
+  int64_t unread_ = 0, first_unread_ = 0;                // steps
   std::unique_ptr<PeerLink> link_;                       // of devices; host memory: null
   Tensor messages_;                                      // (2 pieces) P, of a link of devices
   std::vector<int32_t> windows_;                         // (B, T + 1)

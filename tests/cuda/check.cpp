@@ -19,14 +19,18 @@ struct CheckedStep {
   Run run;
   Optimizer optimizer;
   Arena arena;
+  Tensor squared_norm;  // (1) f64
 
   CheckedStep(const ModelConfig& c, Dtype t)
       : run(c, t, 2, 40, std::move(device)),
         optimizer(OptimizerConfig(), run.model().parameters(), backend) {
     optimizer.plan(arena);
+    arena.add("squared_norm", &squared_norm, Dtype::f64, {1});
     arena.commit(source);
     run.differentiate(random_batch(2, 40, c.vocab));
-    optimizer.step(1, 1e-3, 0.5, run.masters(), run.model().rounded_weights(), run.gradients());
+    backend.squared_norm(squared_norm, run.gradients());
+    optimizer.step(1, 1e-3, squared_norm, run.masters(), run.model().rounded_weights(),
+                   run.gradients());
   }
 
   static Device checked() {

@@ -86,7 +86,8 @@ int train(Communicator& comm, const std::string& config,
   trainer.connect(comm);
   trainer.initialize();
   for (int64_t step = 0; step < run.config.train.steps; ++step) {
-    const StepResult r = trainer.step(step, comm);
+    trainer.start_step(step, comm);
+    const StepResult r = trainer.finish_steps(comm).back();
     if (comm.rank() == 0) std::printf("step loss %.17g norm %.17g\n", r.loss, r.norm);
   }
   const HostCopy weights(*backend, trainer.masters(), HostCopy::Contents::downloaded);

@@ -2,6 +2,7 @@
 
 #include "kernels/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,6 +21,7 @@ using kernels::OptimizerScalars;
 namespace {
 
 constexpr size_t kBlock = 1024;  // elements of a block
+constexpr double kFactor = 0.37;
 
 OptimizerStep step_of(OptimizerKind kind, int64_t step) {
   OptimizerStep s;
@@ -30,7 +32,6 @@ OptimizerStep step_of(OptimizerKind kind, int64_t step) {
   s.beta2 = 0.95;
   s.eps = 1e-8;
   s.weight_decay = 2;
-  s.gradient_scale = 0.37;
   return s;
 }
 
@@ -60,7 +61,7 @@ struct Result {
 /// `offset`: elements from an address aligned to 16 bytes to each array's first, `copy_offset` more
 /// to the copy's. What lies before and after the range must not change.
 Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool copy,
-                 size_t copy_offset = 0) {
+                 size_t copy_offset = 0, double factor = kFactor) {
   constexpr float kMark = 1234.5f;
   const size_t n = s.w.size(), end = offset + n;
   const auto placed = [&](const std::vector<float>& x) {
@@ -72,9 +73,10 @@ Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool 
   constexpr uint16_t kNarrowMark = 0x1234;
   GlobalArray<device::bf16> narrow(
       std::vector<device::bf16>(end + copy_offset + 3, device::bf16{kNarrowMark}));
+  GlobalArray<double> of_clipping(std::vector<double>{factor});
   REQUIRE(kernels::optimizer_step(w.data() + offset, m.data() + offset, v.data() + offset,
                                   copy ? narrow.data() + offset + copy_offset : nullptr,
-                                  g.data() + offset, static_cast<int64_t>(n),
+                                  g.data() + offset, of_clipping.data(), static_cast<int64_t>(n),
                                   cuda::optimizer_scalars(step), nullptr)
               .ok());
   Result r;
@@ -97,7 +99,9 @@ Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool 
 State on_cpu(State s, const OptimizerStep& step) {
   const auto n = static_cast<int64_t>(s.w.size());
   const auto tensor = [&](std::vector<float>& x) { return Tensor(x.data(), Dtype::f32, {n}); };
-  make_cpu_backend()->optimizer_step(tensor(s.w), tensor(s.m), tensor(s.v), {}, tensor(s.g), step);
+  double factor = kFactor;
+  make_cpu_backend()->optimizer_step(tensor(s.w), tensor(s.m), tensor(s.v), {}, tensor(s.g),
+                                     Tensor(&factor, Dtype::f64, {1}), step);
   return s;
 }
 
@@ -106,7 +110,7 @@ double worst_error(const State& before, const State& after, const OptimizerStep&
   const OptimizerFactors f = optimizer_factors(step);
   double worst = 0;
   for (size_t i = 0; i < before.w.size(); ++i) {
-    const double g = before.g[i] * step.gradient_scale;
+    const double g = before.g[i] * kFactor;
     const double m = step.beta1 * before.m[i] + (1 - step.beta1) * g;
     const double v = step.beta2 * before.v[i] + (1 - step.beta2) * g * g;
     const double change =
@@ -165,6 +169,32 @@ TEST_CASE("any size and any alignment give the same bits, and touch nothing besi
   }
 }
 
+TEST_CASE("the clipping factor follows the norm, and stays NaN once it is") {
+  GlobalArray<double> factor(std::vector<double>{1}), squares(std::vector<double>{0});
+  const auto next = [&](double squared_norm, double clip) {
+    squares[0] = squared_norm;
+    REQUIRE(kernels::clip_factor(factor.data(), squares.data(), clip, nullptr).ok());
+    return factor[0];
+  };
+  CHECK(next(64, 2) == 0.25);
+  CHECK(next(3, 2) == 1);
+  CHECK(next(64, 0) == 1);
+  CHECK(next(10, 1) == 1 / std::sqrt(10.0));
+  CHECK(std::isnan(next(INFINITY, 2)));
+  CHECK(std::isnan(next(1, 2)));
+  for (const auto& status : {kernels::clip_factor(nullptr, squares.data(), 1, nullptr),
+                             kernels::clip_factor(factor.data(), nullptr, 1, nullptr)}) {
+    CHECK(status.code == device::LaunchStatus::kRefused);
+  }
+}
+
+TEST_CASE("a step whose factor is NaN writes nothing, not even the copy") {
+  const State before = state_of(kBlock + 7);
+  const Result r = on_engine(before, step_of(OptimizerKind::adamw, 3), 0, true, 0, NAN);
+  CHECK(r.state == before);
+  CHECK(std::all_of(r.copy.begin(), r.copy.end(), [](uint16_t x) { return x == 0x1234; }));
+}
+
 TEST_CASE("a gradient that is not finite reaches its own weight alone") {
   State before = state_of(20);
   before.g[6] = NAN;
@@ -187,7 +217,7 @@ TEST_CASE("the optimizer's pass refuses an empty range and null arrays") {
   float* const x = f.data();
   const OptimizerScalars s = cuda::optimizer_scalars(step_of(OptimizerKind::adamw, 1));
   const auto refused = [&](float* w, float* m, float* v, const float* g, int64_t n) {
-    return kernels::optimizer_step(w, m, v, nullptr, g, n, s, nullptr).code ==
+    return kernels::optimizer_step(w, m, v, nullptr, g, nullptr, n, s, nullptr).code ==
            device::LaunchStatus::kRefused;
   };
   CHECK(refused(x, x + 4, x + 8, x + 12, 0));

@@ -29,7 +29,9 @@ class NullBackend final : public HostBackend {
   void attention_backward(const AttentionGradients&, Tensor, Tensor, Tensor,
                           const Attention&) override {}
   void cross_entropy(Tensor, Tensor, Tensor, Tensor, double) override {}
-  void optimizer_step(Tensor, Tensor, Tensor, Tensor, Tensor, const OptimizerStep&) override {}
+  void clip_factor(Tensor, Tensor, double) override {}
+  void optimizer_step(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
+                      const OptimizerStep&) override {}
 };
 
 }  // namespace bamtrain::testing

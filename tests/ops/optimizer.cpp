@@ -45,10 +45,10 @@ struct Trained {
   static Values values(const std::vector<double>& x) {
     return {Role::parameter, {static_cast<int64_t>(x.size())}, x};
   }
-  void step(const OptimizerStep& s, const std::vector<double>& gradient) {
+  void step(const OptimizerStep& s, const std::vector<double>& gradient, Tensor factor = {}) {
     fill(gradients.tensor(), values(gradient));
     machine.backend().optimizer_step(weights.tensor(), m.tensor(), v.tensor(), {},
-                                     gradients.tensor(), s);
+                                     gradients.tensor(), factor, s);
   }
   std::vector<double> read_weights() const { return read(weights.tensor(), Role::parameter).x; }
 };
@@ -127,10 +127,47 @@ TEST_CASE("the clipping factor scales the gradient before the moments see it") {
       s.eps = 1e-8;
       Trained scaled(t, {1, -2, 3}), clipped(t, {1, -2, 3});
       scaled.step(s, {0.25, -0.5, 4});
-      s.gradient_scale = 0.25;
-      clipped.step(s, {1, -2, 16});
+      double quarter = 0.25;
+      clipped.step(s, {1, -2, 16}, Tensor(&quarter, Dtype::f64, {1}));
       CHECK(scaled.read_weights() == clipped.read_weights());
     }
+  }
+}
+
+TEST_CASE("the clipping factor brings a larger norm to the limit and leaves a smaller one") {
+  for (Dtype t : {Dtype::f64, Dtype::f32}) {
+    Machine machine(t);
+    double before = 1, squares = 0;
+    const auto factor = [&](double squared_norm, double clip) {
+      squares = squared_norm;
+      machine.backend().clip_factor(Tensor(&before, Dtype::f64, {1}),
+                                    Tensor(&squares, Dtype::f64, {1}), clip);
+      return before;
+    };
+    CHECK(factor(64, 2) == 0.25);
+    CHECK(factor(4, 2) == 1);
+    CHECK(factor(1, 2) == 1);
+    CHECK(factor(64, 0) == 1);
+    CHECK(factor(0, 2) == 1);
+    CHECK(std::isnan(factor(INFINITY, 2)));
+    // No step follows one that failed.
+    CHECK(std::isnan(factor(1, 2)));
+    before = 1;
+    CHECK(std::isnan(factor(NAN, 0)));
+  }
+}
+
+TEST_CASE("a step whose factor is NaN writes nothing") {
+  for (Dtype t : {Dtype::f64, Dtype::f32}) {
+    double none = NAN;
+    OptimizerStep s;
+    s.lr = 0.5;
+    s.weight_decay = 0.25;
+    Trained p(t, {8, -16, 0});
+    p.step(s, {1, NAN, 3}, Tensor(&none, Dtype::f64, {1}));
+    CHECK(p.read_weights() == std::vector<double>{8, -16, 0});
+    CHECK(read(p.m.tensor(), Role::parameter).x == std::vector<double>(3, 0.0));
+    CHECK(read(p.v.tensor(), Role::parameter).x == std::vector<double>(3, 0.0));
   }
 }
 
@@ -167,7 +204,7 @@ TEST_CASE("the rounded copy is the new weights, rounded, and nothing beside it")
   s.beta2 = 0.95;
   s.eps = 1e-8;
   machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(),
-                                   rounded.tensor().slice(0, 1, n), g.tensor(), s);
+                                   rounded.tensor().slice(0, 1, n), g.tensor(), {}, s);
   machine.backend().convert(expected.tensor(), w.tensor());
   std::vector<double> all = read(expected.tensor(), Role::activation).x;
   all.insert(all.begin(), 7);

@@ -4,44 +4,13 @@
 #include "dist/backends.h"
 #include "model/count_allocations.h"
 #include "model/null_backend.h"
-#include "priors/registry.h"
-#include "scales/scale.h"
-#include "train/support.h"
 #include "train/trainer.h"
+#include "train/trainer_run.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
 
-namespace {
-
-/// The run of small_run, with four lanes in this process.
-TrainRun small_train_run(const Workplace& w) {
-  small_run(w);  // writes the shards
-  TrainRun run;
-  RunConfig& c = run.config;
-  c.data.train = w.path("train");
-  c.data.sequence_length = 64;
-  c.data.document_start = 1;
-  c.data.shuffle = true;
-  c.model.vocab = 211;
-  c.model.width = 64;
-  c.model.layers = 2;
-  c.model.heads = c.model.kv_heads = 4;
-  c.model.mlp.hidden = 96;
-  c.model.attention.prior = {"bam", default_options(find_prior("bam")->options)};
-  c.model.attention.scale = {"ssmax", default_options(find_scale("ssmax")->options)};
-  c.model.attention.document_mask = true;
-  c.optimizer.lr_multipliers = {{"prior", 2}, {"theta_beta", 3}};
-  c.train.steps = 100;
-  c.train.tokens_per_step = 1024;
-  c.train.micro_batch = 2;
-  c.train.lanes = 4;
-  return run;
-}
-
-}  // namespace
-
-TEST_CASE("steps take no memory from the third on") {
+TEST_CASE("steps and their results take no memory once the loader holds two steps") {
   const Workplace w;
   const TrainRun run = small_train_run(w);
   NullBackend backend;
@@ -49,8 +18,13 @@ TEST_CASE("steps take no memory from the third on") {
   Trainer trainer(run, backend, 0, 1);
   trainer.commit();
   trainer.initialize();
-  for (int64_t step = 0; step < 3; ++step) trainer.step(step, *communicator);
+  const auto two_steps = [&](int64_t first) {
+    trainer.start_step(first, *communicator);
+    trainer.start_step(first + 1, *communicator);
+    trainer.finish_steps(*communicator);
+  };
+  for (int64_t step = 0; step < 4; step += 2) two_steps(step);
   const int64_t before = allocations();
-  for (int64_t step = 3; step < 6; ++step) trainer.step(step, *communicator);
+  for (int64_t step = 4; step < 8; step += 2) two_steps(step);
   CHECK(allocations() - before == 0);
 }

@@ -41,7 +41,8 @@ struct Fixture {
     arena.commit();
     for (int64_t i = 0; i < masters.size(); ++i) masters.ptr<double>()[i] = 1;
     for (int64_t i = 0; i < gradients.size(); ++i) gradients.ptr<double>()[i] = gradient;
-    optimizer.step(1, o.lr, 1, masters, {}, gradients);
+    double squared_norm = gradient * gradient * static_cast<double>(gradients.size());
+    optimizer.step(1, o.lr, Tensor(&squared_norm, Dtype::f64, {1}), masters, {}, gradients);
   }
   double value(const std::string& name) const {
     return layout.view(masters, name).ptr<double>()[0];
@@ -87,13 +88,21 @@ TEST_CASE("a multiplier for nothing in the model is an error that names it") {
   REQUIRE_THROWS_AS(Optimizer(o, f.layout, *f.backend), Error);
 }
 
-TEST_CASE("the clipping factor brings a larger norm to the limit and leaves a smaller one") {
-  Fixture f;
+TEST_CASE("the gradients' norm is brought to the limit before a step") {
   OptimizerConfig o;
-  o.clip = 2;
-  const Optimizer optimizer(o, f.layout, *f.backend);
-  CHECK(optimizer.clip_factor(1) == 1);
-  CHECK(optimizer.clip_factor(8) == Approx(0.25));
-  o.clip = 0;
-  CHECK(Optimizer(o, f.layout, *f.backend).clip_factor(8) == 1);
+  o.name = OptimizerKind::radam;  // its first steps go along the gradient
+  o.lr = 1;
+  o.beta1 = 0;
+  o.weight_decay = 0;
+  const auto moved = [&](double clip) {
+    Fixture f;
+    o.clip = clip;
+    f.step(o, 3);
+    return 1 - f.value("model.norm.weight");
+  };
+  Fixture f;
+  const double norm = 3 * std::sqrt(static_cast<double>(f.layout.elements()));
+  CHECK(moved(norm / 4) == Approx(0.75));
+  CHECK(moved(2 * norm) == 3);
+  CHECK(moved(0) == 3);
 }

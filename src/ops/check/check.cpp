@@ -300,14 +300,21 @@ class CheckBackend final : public Backend {
     });
   }
 
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
+    Call c(*this, "clip_factor");
+    const Tensor f = c.updated("factor", factor), n = c.read(squared_norm);
+    c.run([&](Backend& b, bool own) {
+      own ? b.clip_factor(factor, squared_norm, clip) : b.clip_factor(f, n, clip);
+    });
+  }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      const OptimizerStep& s) override {
+                      Tensor factor, const OptimizerStep& s) override {
     Call c(*this, "optimizer_step");
     const Tensor w = c.updated("weights", weights), f = c.updated("m", m), e = c.updated("v", v),
-                 r = c.written("rounded", rounded), g = c.read(gradients);
+                 r = c.written("rounded", rounded), g = c.read(gradients), x = c.read(factor);
     c.run([&](Backend& b, bool own) {
-      own ? b.optimizer_step(weights, m, v, rounded, gradients, s)
-          : b.optimizer_step(w, f, e, r, g, s);
+      own ? b.optimizer_step(weights, m, v, rounded, gradients, factor, s)
+          : b.optimizer_step(w, f, e, r, g, x, s);
     });
   }
 

@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/parallel.h"
+#include "ops/clip_factor.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/matmul.h"
 #include "ops/cpu/norm.h"
@@ -324,14 +325,19 @@ class CpuBackend final : public HostBackend {
 
   // --- optimizer
 
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
+    double& f = *factor.ptr<double>();
+    f = next_clip_factor(f, *squared_norm.ptr<double>(), clip);
+  }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      const OptimizerStep& s) override {
+                      Tensor factor, const OptimizerStep& s) override {
+    const auto g_scale = factor ? static_cast<float>(*factor.ptr<double>()) : 1;
+    if (std::isnan(g_scale)) return;
     const OptimizerFactors f = optimizer_factors(s);
     const auto decay = static_cast<float>(f.decay), step_size = static_cast<float>(f.step_size);
     const auto v_scale = static_cast<float>(f.v_scale), eps = static_cast<float>(s.eps);
     const auto b1 = static_cast<float>(s.beta1), b2 = static_cast<float>(s.beta2);
     const auto one_b1 = static_cast<float>(1 - s.beta1), one_b2 = static_cast<float>(1 - s.beta2);
-    const auto g_scale = static_cast<float>(s.gradient_scale);
     const auto minimum = static_cast<float>(s.minimum), maximum = static_cast<float>(s.maximum);
     float *all_w = weights.ptr<float>(), *all_m = m.ptr<float>(), *all_v = v.ptr<float>();
     const float* all_g = gradients.ptr<float>();

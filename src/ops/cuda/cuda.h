@@ -9,7 +9,8 @@
 
 namespace bamtrain {
 
-/// Devices that this process can see: 0 without a driver.
+/// Devices that this process can see: 0 without a driver. Error (ExitCode::device) where the driver
+/// is too old or does not work.
 int cuda_devices();
 
 /// The backend on device `index`. Error (ExitCode::device) where there is none, it is too old, or

@@ -10,7 +10,6 @@ namespace bamtrain::cuda {
 inline kernels::OptimizerScalars optimizer_scalars(const OptimizerStep& s) {
   const OptimizerFactors f = optimizer_factors(s);
   kernels::OptimizerScalars x;
-  x.gradient_scale = static_cast<float>(s.gradient_scale);
   x.beta1 = static_cast<float>(s.beta1);
   x.one_minus_beta1 = static_cast<float>(1 - s.beta1);
   x.beta2 = static_cast<float>(s.beta2);

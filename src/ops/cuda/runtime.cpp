@@ -18,6 +18,11 @@ namespace {
               remedy);
 }
 
+/// "12.8" of 12080.
+std::string version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   fail(error, what,
@@ -28,8 +33,15 @@ void check(cudaError_t error, const char* what) {
 }  // namespace
 
 int device_count() {
-  int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+  int count = 0, driver = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess) return count;
+  const bool installed = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+  if (!installed || error == cudaErrorNoDevice) return 0;
+  fail(error,
+       "NVIDIA's driver, of CUDA " + version(driver) + ", to work with this program's CUDA " +
+           version(CUDART_VERSION),
+       "update the driver, or set device to \"cpu\"");
 }
 
 std::string open_device(int index) {

@@ -15,7 +15,8 @@ namespace bamtrain::cuda {
 
 using device::Stream;
 
-/// Devices that this process can see: 0 without a driver.
+/// Devices that this process can see: 0 without a driver. Error where there is a driver that is
+/// too old or does not work: nobody should find themselves on the CPU for that.
 int device_count();
 
 /// Makes device `index` the one that everything below uses, and returns its name ("NVIDIA H200").

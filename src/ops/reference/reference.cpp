@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ops/clip_factor.h"
 #include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
@@ -233,11 +234,16 @@ class ReferenceBackend final : public HostBackend {
     }
   }
 
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
+    *f64(factor) = next_clip_factor(*f64(factor), *f64(squared_norm), clip);
+  }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      const OptimizerStep& s) override {
+                      Tensor factor, const OptimizerStep& s) override {
+    const double g_scale = factor ? *f64(factor) : 1;
+    if (std::isnan(g_scale)) return;
     const OptimizerFactors f = optimizer_factors(s);
     for (int64_t i = 0; i < weights.size(); ++i) {
-      const double g = f64(gradients)[i] * s.gradient_scale;
+      const double g = f64(gradients)[i] * g_scale;
       double& w = f64(weights)[i];
       double& first = f64(m)[i];
       double& second = f64(v)[i];

@@ -1,0 +1,16 @@
+#pragma once
+// The rule of Backend::clip_factor, for all backends.
+
+#include <cmath>
+
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+BAMTRAIN_HD inline double next_clip_factor(double before, double squared_norm, double clip) {
+  if (std::isnan(before) || !std::isfinite(squared_norm)) return NAN;
+  const double norm = std::sqrt(squared_norm);
+  return clip <= 0 || norm <= clip ? 1 : clip / norm;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace bamtrain {
+
+/// What one step gave.
+struct StepResult {
+  int64_t step = 0;  // from 1
+  double loss = 0;   // mean over the step's tokens
+  double lr = 0;
+  double norm = 0;  // global gradient norm, before clipping
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,104 @@
+// Steps that are read late.
+
+#include "train/trainer.h"
+
+#include <cstring>
+
+#include "catch.h"
+#include "dist/backends.h"
+#include "ops/cpu/cpu.h"
+#include "train/support.h"
+#include "train/trainer_run.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+struct Training {
+  const TrainRun& run;
+  std::unique_ptr<Backend> backend = make_cpu_backend();
+  std::unique_ptr<Communicator> alone = make_single_communicator();
+  Trainer trainer{run, *backend, 0, 1};
+
+  explicit Training(const TrainRun& r) : run(r) {
+    trainer.commit();
+    trainer.initialize();
+  }
+  void start(int64_t step) { trainer.start_step(step, *alone); }
+  std::vector<StepResult> finish() {
+    const auto all = trainer.finish_steps(*alone);
+    return {all.begin(), all.end()};
+  }
+  /// All parameters and moments.
+  std::vector<float> state() {
+    std::vector<float> all;
+    for (const Tensor& t : {trainer.masters(), trainer.optimizer().first_moments(),
+                            trainer.optimizer().second_moments()}) {
+      all.insert(all.end(), t.ptr<float>(), t.ptr<float>() + t.size());
+    }
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("results that are read late are those of steps read one by one") {
+  const Workplace w;
+  const TrainRun run = small_train_run(w);
+  Training late(run), soon(run);
+  for (int64_t step = 0; step < 5; ++step) late.start(step);
+  CHECK(late.trainer.unread() == 5);
+  const std::vector<StepResult> all = late.finish();
+  REQUIRE(all.size() == 5);
+  CHECK(late.trainer.unread() == 0);
+  CHECK(late.finish().empty());
+  for (int64_t step = 0; step < 5; ++step) {
+    soon.start(step);
+    const std::vector<StepResult> one = soon.finish();
+    REQUIRE(one.size() == 1);
+    const StepResult& r = all[static_cast<size_t>(step)];
+    CHECK(r.step == step + 1);
+    CHECK(r.step == one[0].step);
+    CHECK(r.loss == one[0].loss);
+    CHECK(r.norm == one[0].norm);
+    CHECK(r.lr == one[0].lr);
+    CHECK(r.loss > 0);
+    CHECK(r.norm > 0);
+  }
+  CHECK(late.state() == soon.state());
+}
+
+TEST_CASE("no step changes anything from the first whose gradients are not finite on") {
+  const Workplace w;
+  TrainRun run = small_train_run(w);
+  run.config.optimizer.lr = 1e30;
+  run.config.optimizer.clip = 0;
+  // The number of the first bad step, and what the steps before it left.
+  Training soon(run);
+  int64_t bad = 0;
+  std::vector<float> before;
+  try {
+    for (; bad < 20; ++bad) {
+      before = soon.state();
+      soon.start(bad);
+      soon.finish();
+    }
+    FAIL("no step failed");
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::nonfinite);
+  }
+  const auto same = [](const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+  };
+  CHECK(same(soon.state(), before));
+  Training late(run);
+  for (int64_t step = 0; step < bad + 4; ++step) late.start(step);
+  try {
+    late.finish();
+    FAIL("no step failed");
+  } catch (const Error& e) {
+    CHECK(std::string(e.what()).find("step " + std::to_string(bad + 1) + ":") != std::string::npos);
+  }
+  CHECK(same(late.state(), before));
+}

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "priors/registry.h"
+#include "scales/scale.h"
+#include "train/support.h"
+#include "train/trainer.h"
+
+namespace bamtrain::testing {
+
+/// The run of small_run, with four lanes in this process.
+inline TrainRun small_train_run(const Workplace& w) {
+  small_run(w);  // writes the shards
+  TrainRun run;
+  RunConfig& c = run.config;
+  c.data.train = w.path("train");
+  c.data.sequence_length = 64;
+  c.data.document_start = 1;
+  c.data.shuffle = true;
+  c.model.vocab = 211;
+  c.model.width = 64;
+  c.model.layers = 2;
+  c.model.heads = c.model.kv_heads = 4;
+  c.model.mlp.hidden = 96;
+  c.model.attention.prior = {"bam", default_options(find_prior("bam")->options)};
+  c.model.attention.scale = {"ssmax", default_options(find_scale("ssmax")->options)};
+  c.model.attention.document_mask = true;
+  c.optimizer.lr_multipliers = {{"prior", 2}, {"theta_beta", 3}};
+  c.train.steps = 100;
+  c.train.tokens_per_step = 1024;
+  c.train.micro_batch = 2;
+  c.train.lanes = 4;
+  return run;
+}
+
+}  // namespace bamtrain::testing
