@@ -158,9 +158,9 @@ RunConfig evaluated_config(const std::string& text, const std::string& where,
                                });
   if (!same) {
     throw Error(ExitCode::config, "model.attention.prior",
-                "a prior with the parameters of " + trained.model.attention.prior.name +
+                "a prior with the parameters of " + trained.model.attention.prior.names() +
                     ", which the checkpoint was trained with",
-                c.model.attention.prior.name, "choose another, or remove --set");
+                c.model.attention.prior.names(), "choose another, or remove --set");
   }
   return c;
 }

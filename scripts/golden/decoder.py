@@ -55,6 +55,12 @@ def t5_bucket(d):
     return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
 
 
+def prior_of(config, layer):
+    """The prior of a layer: the config's only one, or the next one of its list, over and over."""
+    prior = config["model"]["attention"]["prior"]
+    return prior[layer % len(prior)] if isinstance(prior, list) else prior
+
+
 def nape_heads(prior, H):
     """How many heads of a nape model have slopes (and no scale); 0 for the other priors."""
     return H // 2 if prior["name"] == "nape" else 0
@@ -131,12 +137,11 @@ def rotate(x, position, prior, T):
     return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
 
-def scale_bias(attention):
+def scale_bias(scale, prior):
     """Whether the logit scale multiplies the bias too; by default ssmax with bam only."""
-    choice = attention["scale"]["scale_bias"]
-    if choice == "auto":
-        return attention["prior"]["name"] == "bam" and attention["scale"]["name"] == "ssmax"
-    return choice == "true"
+    if scale["scale_bias"] == "auto":
+        return prior["name"] == "bam" and scale["name"] == "ssmax"
+    return scale["scale_bias"] == "true"
 
 
 def scale(choice, theta, h, n):
@@ -171,14 +176,14 @@ def attention(p, config, layer, x, tokens):
     path = f"model.layers.{layer}.self_attn"
     document, position = documents(tokens, config)
     trained_at = config["data"]["sequence_length"]
-    local = trained_at + 1 if choice["prior"]["name"] == "rope_local" else 0
+    prior = prior_of(config, layer)
+    local = trained_at + 1 if prior["name"] == "rope_local" else 0
     visible = visible_keys(document, choice["window"] or local)
     n = visible.sum(-1)  # (B, T) number of keys seen, self included
 
     q = linear(p, path + ".q_proj", x).view(B, T, H, D)
     k = linear(p, path + ".k_proj", x).view(B, T, KV, D)
     v = linear(p, path + ".v_proj", x).view(B, T, KV, D)
-    prior = choice["prior"]
     if prior["name"] in ("rope", "rope_local"):
         q, k = (rotate(y, position, prior, trained_at) for y in (q, k))
     theta = parameters(p, "model.prior." if prior.get("share") else path + ".prior.")
@@ -193,7 +198,7 @@ def attention(p, config, layer, x, tokens):
         t = scale(choice["scale"], of_scale, h, n)
         if t is not None and h >= nape_heads(prior, H):
             t = t[:, :, None]
-            z = t * (s + b) if scale_bias(choice) else t * s + b
+            z = t * (s + b) if scale_bias(choice["scale"], prior) else t * s + b
         weights = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
         outputs.append(weights @ v[:, :, kv])
     return linear(p, path + ".o_proj", torch.cat(outputs, -1))
@@ -226,7 +231,7 @@ def mlp(p, config, path, x):
 def embed(p, config, tokens):
     x = p["model.embed_tokens.weight"][tokens]
     _, position = documents(tokens, config)
-    name, C = config["model"]["attention"]["prior"]["name"], config["model"]["width"]
+    name, C = prior_of(config, 0)["name"], config["model"]["width"]
     if name == "learned":
         x = x + p["model.embed_positions.weight"][position]
     if name == "sinusoidal":

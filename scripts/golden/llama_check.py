@@ -37,6 +37,8 @@ def llama_settings(config):
     """The model section of a run config as a Llama's settings, or Refused."""
     model = config["model"]
     choice = model["attention"]
+    if isinstance(choice["prior"], list):
+        raise Refused("model.attention.prior is a list, a Llama has rope in every layer")
     needed = {
         "model.attention.prior.name": (choice["prior"]["name"], "rope"),
         "model.attention.scale.name": (choice["scale"]["name"], "none"),

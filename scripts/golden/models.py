@@ -82,7 +82,10 @@ def by_length(lengths):
 
 
 def config(prior, scale=NONE, *, mask=False, window=0, heads=3, kv=None, head_dim=8, hidden=28,
-           vocab=41, T=24, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5, tied=False, bias=False):
+           vocab=41, T=24, trained=None, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5, tied=False,
+           bias=False):
+    """T tokens a row; `trained`: the training length, where it is another."""
+    length = {"length": T} if trained else {}
     return {
         "model": {
             "vocab": vocab, "width": heads * head_dim, "layers": layers, "heads": heads,
@@ -90,7 +93,7 @@ def config(prior, scale=NONE, *, mask=False, window=0, heads=3, kv=None, head_di
             "norm": {"kind": norm, "eps": eps}, "tied": tied, "bias": bias,
             "attention": {"prior": prior, "scale": scale, "window": window,
                           "document_mask": mask}},
-        "data": {"sequence_length": T, "document_start": DOCUMENT_START}}
+        "data": {"sequence_length": trained or T, "document_start": DOCUMENT_START, **length}}
 
 
 GROUPED = {"heads": 4, "kv": 2, "hidden": 16, "vocab": 29}
@@ -139,6 +142,14 @@ CASES = {
     "cable_ssmax_bias": config({"name": "cable"}, ssmax("true"), bias=True, hidden=21, vocab=37),
     "kcable": config({"name": "kcable"}, mask=True, window=9, **ODD),
     "kcable_sentmax": config({"name": "kcable"}, sentmax(), heads=4, kv=2, hidden=12, vocab=23),
+    "layers_rope_local_nope_bam_ssmax": config(
+        [rope(10000.0, name="rope_local"), NOPE, bam()], ssmax(), mask=True, layers=3, heads=4,
+        kv=2, head_dim=6, hidden=12, vocab=19, T=22, trained=8),
+    "layers_cable_alibi": config(
+        [{"name": "cable"}, ALIBI], mask=True, bias=True, heads=4, kv=2, hidden=12, vocab=23),
+    "layers_t5_nape_kcable_sentmax": config(
+        [t5(), nape(), {"name": "kcable"}, t5()], sentmax(), mask=True, window=9, layers=4,
+        heads=4, kv=1, head_dim=4, hidden=12, vocab=19),
     "learned": config(learned(26), mask=True, mlp=GEGLU, hidden=20),
     "sinusoidal": config(SINUSOIDAL, mask=True, mlp=GELU, hidden=40, norm="layernorm", bias=True),
 }
@@ -160,17 +171,17 @@ THETA = {
 
 def parameter_shapes(c):
     """{checkpoint name: shape} of every parameter of config c."""
-    m, prior = c["model"], c["model"]["attention"]["prior"]
+    m = c["model"]
     V, C, H, hidden = m["vocab"], m["width"], m["heads"], m["mlp"]["hidden"]
     KD = C // H * m["kv_heads"]
     shapes = {"model.embed_tokens.weight": (V, C)}
     if not m["tied"]:
         shapes["lm_head.weight"] = (V, C)
-    if prior["name"] == "learned":
-        shapes["model.embed_positions.weight"] = (prior["positions"], C)
+    if decoder.prior_of(c, 0)["name"] == "learned":
+        shapes["model.embed_positions.weight"] = (decoder.prior_of(c, 0)["positions"], C)
     linears, norms = {}, ["model.norm"]
     for layer in range(m["layers"]):
-        path = f"model.layers.{layer}"
+        path, prior = f"model.layers.{layer}", decoder.prior_of(c, layer)
         norms += [path + ".input_layernorm", path + ".post_attention_layernorm"]
         rows = {"q": C, "k": KD, "v": KD, "o": C}
         linears.update({f"{path}.self_attn.{x}_proj": (rows[x], C) for x in rows})
@@ -241,7 +252,7 @@ def random_parameter(rng, case, name, shape):
 def random_tokens(rng, c):
     """(B, T + 1). Row 0 begins inside a document and holds a document of one token; row 1 begins
     with a document and ends with the first token of another, which is a target only."""
-    T = c["data"]["sequence_length"]
+    T = c["data"].get("length", c["data"]["sequence_length"])
     tokens = rng.integers(1, c["model"]["vocab"], (BATCH, T + 1))
     tokens[0, [5, 6, 14]] = DOCUMENT_START
     tokens[1, [0, 9, T]] = DOCUMENT_START
@@ -252,7 +263,10 @@ def is_trained(c, name):
     last = name.split(".")[-1]
     if last == "gamma":
         return c["model"]["attention"]["scale"]["train_gamma"]
-    return not last.startswith("theta") or last in c["model"]["attention"]["prior"]["train"]
+    if not last.startswith("theta"):
+        return True
+    layer = int(name.split(".")[2]) if name.startswith("model.layers.") else 0
+    return last in decoder.prior_of(c, layer)["train"]
 
 
 def check_gradients(case, rng, p, c, tokens, gradients, h=1e-6):

@@ -47,18 +47,21 @@ bool is_newer_default(const std::string& path, const json& before, const json& n
 /// `before`, with the options of its prior and its scale that its program did not know yet at their
 /// defaults.
 json with_newer_options(json before) {
-  const auto complete = [&before](const char* kind, const std::vector<Mechanism>& choices) {
-    const json::json_pointer place(std::string("/model/attention/") + kind);
-    if (!before.contains(place) || !before[place].is_object()) return;
-    json& mechanism = before[place];
+  const auto complete = [](json& mechanism, const std::vector<Mechanism>& choices) {
+    if (!mechanism.is_object()) return;
     for (const Mechanism& m : choices) {
       if (mechanism.value("name", json()) != json(m.name)) continue;
       const json defaults = mechanism_json(default_mechanism(m.name, choices), choices);
       for (const auto& [option, value] : defaults.items()) mechanism.emplace(option, value);
     }
   };
-  complete("prior", prior_choices());
-  complete("scale", scale_choices());
+  const json::json_pointer prior("/model/attention/prior"), scale("/model/attention/scale");
+  if (before.contains(prior) && before[prior].is_array()) {
+    for (json& of_layer : before[prior]) complete(of_layer, prior_choices());
+  } else if (before.contains(prior)) {
+    complete(before[prior], prior_choices());
+  }
+  if (before.contains(scale)) complete(before[scale], scale_choices());
   return before;
 }
 

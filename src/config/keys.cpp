@@ -89,6 +89,19 @@ Key mechanism(const std::string& path, const std::string& description,
   return k;
 }
 
+Key priors() {
+  const std::string path = "model.attention.prior";
+  Key k{path,
+        "positional prior: what position adds to a logit; a list: of the first layers, then over "
+        "and over, its length divides model.layers",
+        priors_schema(), prior_choices()};
+  k.get = [](const RunConfig& c) { return priors_json(c.model.attention.prior); };
+  k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
+    c.model.attention.prior = read_priors(v, path, origin);
+  };
+  return k;
+}
+
 Key normalizer() {
   const std::string path = "model.attention.normalizer";
   const std::vector<Mechanism> choices = normalizer_choices();
@@ -180,12 +193,12 @@ std::vector<Key> make_keys() {
           "residual projections 2/(L sqrt C))",
           {{"gpt2", InitKind::gpt2}, {"torch", InitKind::torch}, {"neox", InitKind::neox}},
           FIELD(model.init)),
-      mechanism("model.attention.prior", "positional prior: what position adds to a logit",
-                prior_choices(), FIELD(model.attention.prior)),
+      priors(),
       mechanism("model.attention.scale", "logit scale t_i of a query that sees n_i keys",
                 scale_choices(), FIELD(model.attention.scale)),
       normalizer(),
-      key("model.attention.window", "a key is visible iff i - j < window; 0: no window",
+      key("model.attention.window",
+          "a key is visible iff i - j < window, in every layer; 0: the prior's own window, if any",
           integer_value(0, kMaxLength), FIELD(model.attention.window)),
       key("model.attention.document_mask",
           "attention, n_i and absolute positions restart where a document begins", boolean_value(),

@@ -121,8 +121,11 @@ void refuse_foreign(const json& value, const Mechanism& mechanism,
   const std::string near = nearest_name(unknown[0], known);
   std::string remedy = "remove it";
   if (owned) {
-    remedy = "remove what belongs to another mechanism; --set " + path + "=" + mechanism.name +
-             " replaces the whole object";
+    remedy = "remove what belongs to another mechanism";
+    // Of a list there is no replacing a part.
+    if (!path.ends_with(']')) {
+      remedy += "; --set " + path + "=" + mechanism.name + " replaces the whole object";
+    }
   } else if (!near.empty()) {
     remedy = "did you mean \"" + near + "\"?";
   }
@@ -138,6 +141,47 @@ std::vector<Mechanism> prior_choices() {
   std::vector<Mechanism> out;
   for (const PriorInfo& p : all_priors()) out.push_back({p.name, p.formula, p.options});
   return out;
+}
+
+PriorConfig read_priors(const json& value, const std::string& path, const Origin& origin) {
+  const std::vector<Mechanism> choices = prior_choices();
+  if (!value.is_array()) return read_mechanism(value, choices, path, origin);
+  if (value.empty()) {
+    throw Error(ExitCode::config, origin.at(path), "at least one prior in a list", "none",
+                "write [{\"name\": \"nope\"}] for layers without one");
+  }
+  std::vector<MechanismConfig> pattern;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const std::string entry = path + "[" + std::to_string(i) + "]";
+    pattern.push_back(read_mechanism(value[i], choices, entry, origin));
+    const std::string& name = pattern.back().name;
+    if (find_prior(name)->family == Family::embedding) {
+      throw Error(ExitCode::config, origin.at(entry + ".name"), "a prior of layers in a list",
+                  "\"" + name + "\", which is added to the embedding",
+                  "choose another, or give it alone, without a list");
+    }
+  }
+  return PriorConfig(std::move(pattern));
+}
+
+ordered_json priors_json(const PriorConfig& config) {
+  const std::vector<Mechanism> choices = prior_choices();
+  if (config.pattern.size() == 1) return mechanism_json(config.pattern[0], choices);
+  ordered_json out = ordered_json::array();
+  for (const MechanismConfig& m : config.pattern) out.push_back(mechanism_json(m, choices));
+  return out;
+}
+
+ValueSchema priors_schema() {
+  std::vector<Mechanism> of_layers = prior_choices();
+  std::erase_if(of_layers,
+                [](const Mechanism& m) { return find_prior(m.name)->family == Family::embedding; });
+  ValueSchema schema = mechanism_schema(prior_choices());
+  schema["oneOf"].push_back({{"type", "array"},
+                             {"description", "priors of the layers in turn"},
+                             {"items", mechanism_schema(of_layers)},
+                             {"minItems", 1}});
+  return schema;
 }
 
 std::vector<Mechanism> scale_choices() {

@@ -39,4 +39,10 @@ nlohmann::ordered_json mechanism_json(const MechanismConfig& config,
 /// JSON Schema: oneOf, an object per name.
 ValueSchema mechanism_schema(const std::vector<Mechanism>& choices);
 
+/// The same for priors: an object, or a list of objects that serve the layers in turn. Priors of
+/// family embedding belong to no layer and are refused in lists.
+PriorConfig read_priors(const nlohmann::json& value, const std::string& path, const Origin& origin);
+nlohmann::ordered_json priors_json(const PriorConfig& config);
+ValueSchema priors_schema();
+
 }  // namespace bamtrain

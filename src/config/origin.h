@@ -29,9 +29,11 @@ struct Origin {
   /// "run.json: key", or "--set model.width=3: key" where an override wrote it, or created it on
   /// the way to what it wrote.
   std::string at(const std::string& key) const {
+    const std::string list = key.substr(0, key.find('['));  // that "model.attention.prior[2]" is of
     for (auto it = overrides.rbegin(); it != overrides.rend(); ++it) {
       const bool on_the_way = lies_in(it->path, key) && lies_in(key, it->created);
-      if (on_the_way || lies_in(key, it->path)) return "--set " + it->text + ": " + abbreviate(key);
+      if (on_the_way || lies_in(key, it->path) || lies_in(list, it->path))
+        return "--set " + it->text + ": " + abbreviate(key);
     }
     return (file.empty() ? "" : file + ": ") + abbreviate(key);
   }

@@ -35,6 +35,15 @@ json parse_value(const std::string& value, const std::string& where) {
   return value;
 }
 
+/// A mechanism's bare name, or one in a list, as the object that configurations have.
+json with_names(json value) {
+  if (value.is_string()) return {{"name", value}};
+  if (value.is_array()) {
+    for (json& entry : value) entry = entry.is_string() ? with_names(entry) : entry;
+  }
+  return value;
+}
+
 }  // namespace
 
 Override parse_override(const std::string& text) {
@@ -55,9 +64,12 @@ std::string apply_override(json& document, const Override& change) {
   std::string walked, name, created;
   while (std::getline(names, name, '.')) {
     if (!at->is_object()) {
+      const Key* list = at->is_array() ? find_key(walked) : nullptr;
+      const bool named = list != nullptr && !list->mechanisms.empty();
       throw Error(ExitCode::config, "--set " + change.text,
                   "an object at \"" + walked + "\" to set \"" + name + "\" in", describe_value(*at),
-                  "set \"" + walked + "\" as a whole");
+                  "set \"" + walked + "\" as a whole" +
+                      (named ? ": --set '" + walked + "=[{\"name\": ...}, ...]'" : ""));
     }
     walked += (walked.empty() ? "" : ".") + name;
     const bool absent = !at->contains(name);
@@ -66,11 +78,7 @@ std::string apply_override(json& document, const Override& change) {
     if (absent && created.empty()) created = walked;
   }
   const Key* key = find_key(change.path);
-  if (key != nullptr && !key->mechanisms.empty() && change.value.is_string()) {
-    *at = {{"name", change.value}};
-  } else {
-    *at = change.value;
-  }
+  *at = key != nullptr && !key->mechanisms.empty() ? with_names(change.value) : change.value;
   return created.empty() ? change.path : created;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "config/keys.h"
 #include "config/names.h"
@@ -13,6 +14,8 @@
 namespace bamtrain {
 
 namespace {
+
+constexpr char kPrior[] = "model.attention.prior";
 
 std::string text(int64_t n) { return std::to_string(n); }
 
@@ -62,9 +65,10 @@ class Relations {
     return {m.layers, m.heads, m.head_dim(), m.width, c_.data.sequence_length};
   }
 
-  std::vector<MechanismParameter> prior_parameters() const {
-    const MechanismConfig& p = c_.model.attention.prior;
-    return find_prior(p.name)->parameters(p.options, shape());
+  const std::vector<MechanismConfig>& priors() const { return c_.model.attention.prior.pattern; }
+
+  std::vector<MechanismParameter> parameters(const MechanismConfig& prior) const {
+    return find_prior(prior.name)->parameters(prior.options, shape());
   }
 
   std::vector<MechanismParameter> scale_parameters() const {
@@ -74,18 +78,53 @@ class Relations {
 
   /// Positions that the model knows; 0: any number.
   int64_t position_limit() const {
-    const PriorInfo& prior = *find_prior(c_.model.attention.prior.name);
+    const PriorInfo& prior = *find_prior(priors().at(0).name);
     const bool table = prior.family == Family::embedding && prior.embedding == nullptr;
-    return table ? prior_parameters().at(0).shape.at(0) : 0;
+    return table ? parameters(priors()[0]).at(0).shape.at(0) : 0;
   }
 
   /// The registries refuse what their mechanisms do not define for this shape.
   void mechanisms() const {
+    for (size_t i = 0; i < priors().size(); ++i) {
+      try {
+        parameters(priors()[i]);
+      } catch (const Error& e) {
+        std::string where = e.where();
+        if (where.starts_with(kPrior)) where.replace(0, sizeof kPrior - 1, prior_path(i));
+        throw e.at(origin_.at(where));
+      }
+    }
     try {
-      prior_parameters();
       scale_parameters();
     } catch (const Error& e) {
       throw e.at(origin_.at(e.where()));
+    }
+    pattern();
+  }
+
+  std::string prior_path(size_t i) const {
+    return std::string(kPrior) + (priors().size() > 1 ? "[" + std::to_string(i) + "]" : "");
+  }
+
+  /// How the priors of a list relate to the layers and to each other.
+  void pattern() const {
+    const int64_t layers = c_.model.layers, n = static_cast<int64_t>(priors().size());
+    if (layers % n != 0) {
+      refuse(kPrior, "a list whose length is a divisor of model.layers = " + text(layers), text(n),
+             "give " + divisors_near(layers, n) + " priors, or change model.layers");
+    }
+    std::map<std::string, size_t> owners;  // of what layers share, by name
+    for (size_t i = 0; i < priors().size(); ++i) {
+      for (const MechanismParameter& p : parameters(priors()[i])) {
+        if (!p.shared) continue;
+        const size_t owner = owners.emplace(p.name, i).first->second;
+        if (priors()[i] == priors()[owner]) continue;
+        refuse(prior_path(i),
+               "no second prior whose layers share " + p.name + " as those of " +
+                   prior_path(owner) + " do",
+               priors()[i].name,
+               "set share to false in one of them, or give both the same options");
+      }
     }
   }
 
@@ -182,8 +221,8 @@ class Relations {
     for (const int64_t length : e.lengths) {
       if (limit != 0 && length > limit) {
         refuse("eval.lengths",
-               "lengths up to the " + text(limit) + " positions of the \"" +
-                   c_.model.attention.prior.name + "\" prior",
+               "lengths up to the " + text(limit) + " positions of the \"" + priors()[0].name +
+                   "\" prior",
                text(length), "remove the longer ones, or raise model.attention.prior.positions");
       }
     }
@@ -191,8 +230,13 @@ class Relations {
 
   void multipliers() const {
     std::vector<std::string> known = {"prior", "scale"};
-    for (const MechanismParameter& p : prior_parameters()) known.push_back(p.name);
-    for (const MechanismParameter& p : scale_parameters()) known.push_back(p.name);
+    const auto add = [&known](const std::string& name) {
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    };
+    for (const MechanismConfig& prior : priors()) {
+      for (const MechanismParameter& p : parameters(prior)) add(p.name);
+    }
+    for (const MechanismParameter& p : scale_parameters()) add(p.name);
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
       const std::string near = nearest_name(name, known);

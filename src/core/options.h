@@ -29,6 +29,7 @@ class Options {
   void set(const std::string& name, OptionValue value) { values_[name] = std::move(value); }
   bool has(const std::string& name) const { return values_.count(name) != 0; }
   const std::map<std::string, OptionValue>& values() const { return values_; }
+  bool operator==(const Options&) const = default;
 
   bool flag(const std::string& name) const { return get<bool>(name); }
   double number(const std::string& name) const { return get<double>(name); }

@@ -11,10 +11,10 @@ namespace bamtrain {
 
 namespace {
 
-bool resolve_scale_bias(const ModelConfig& c, const ScaleInfo& scale) {
+bool resolve_scale_bias(const ModelConfig& c, const ScaleInfo& scale, const std::string& prior) {
   const Options& o = c.attention.scale.options;
   if (o.has("scale_bias") && o.text("scale_bias") != "auto") return o.text("scale_bias") == "true";
-  return scale.default_scale_bias && scale.default_scale_bias(c.attention.prior.name);
+  return scale.default_scale_bias && scale.default_scale_bias(prior);
 }
 
 /// dst (rows, columns) P = f(row, column).
@@ -32,44 +32,67 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
                        const ParameterLayout& layout, Backend& backend)
     : config_(config),
       backend_(backend),
-      prior_(*find_prior(config.attention.prior.name)),
       scale_(*find_scale(config.attention.scale.name)),
-      training_length_(training_length),
-      window_(config.attention.window),
-      scale_bias_(resolve_scale_bias(config, scale_)) {
+      training_length_(training_length) {
   const PriorShape shape = prior_shape(config, training_length);
-  if (window_ == 0 && prior_.window) window_ = prior_.window(training_length);
-  if (prior_.family == Family::table || prior_.family == Family::sums ||
-      prior_.family == Family::fire) {
-    const auto parameters = prior_.parameters(config.attention.prior.options, shape);
-    of_prior_ = find(parameters, "prior", layout);
-    if (prior_.form) prior_form_ = prior_.form(config.attention.prior.options);
-    shared_table_ = prior_.family == Family::table &&
-                    std::all_of(parameters.begin(), parameters.end(),
-                                [](const MechanismParameter& p) { return p.shared; });
-  }
-  if (prior_.threshold_length) {
-    fire_length_ = prior_.threshold_length(config.attention.prior.options, training_length);
-  }
-  if (prior_.first_scaled_head) first_scaled_head_ = prior_.first_scaled_head(config.heads);
+  for (int64_t l = 0; l < config.layers; ++l) add_prior(l, shape, layout);
   if (scale_.value) {
-    of_scale_ = find(scale_.parameters(config.attention.scale.options, shape), "scale", layout);
+    const auto parameters = scale_.parameters(config.attention.scale.options, shape);
+    for (int64_t l = 0; l < config.layers; ++l) {
+      of_scale_.push_back(find(parameters, "scale", l, layout));
+    }
     if (scale_.constants) {
       scale_constants_ = scale_.constants(config.attention.scale.options, shape);
     }
   }
 }
 
-std::vector<Mechanisms::Parameters> Mechanisms::find(const std::vector<MechanismParameter>& list,
-                                                     const char* kind,
-                                                     const ParameterLayout& layout) const {
-  std::vector<Parameters> out(static_cast<size_t>(config_.layers));
-  for (int64_t l = 0; l < config_.layers; ++l) {
-    for (const MechanismParameter& p : list) {
-      const Parameter* found = layout.find(mechanism_parameter_name(p, kind, l));
-      require(found != nullptr, "a mechanism's parameter in the layout");
-      out[static_cast<size_t>(l)].push_back(found);
-    }
+void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const ParameterLayout& layout) {
+  const PriorConfig& all = config_.attention.prior;
+  const MechanismConfig& choice = all.of(layer);
+  LayerPrior p{*find_prior(choice.name), choice.options};
+  const std::vector<MechanismParameter> parameters = p.info.parameters(p.options, shape);
+  const bool in_layer = p.info.family != Family::embedding;
+  of_prior_.push_back(in_layer ? find(parameters, "prior", layer, layout) : Parameters());
+  if (p.info.form) p.form = p.info.form(p.options);
+  if (p.info.threshold_length) {
+    p.fire_length = p.info.threshold_length(p.options, training_length_);
+  }
+  if (p.info.first_scaled_head) p.first_scaled_head = p.info.first_scaled_head(config_.heads);
+  p.scale_bias = resolve_scale_bias(config_, scale_, choice.name);
+
+  int64_t window = config_.attention.window;
+  if (window == 0 && p.info.window) window = p.info.window(training_length_);
+  const auto at = std::find(windows_.begin(), windows_.end(), window);
+  p.window = at - windows_.begin();
+  if (at == windows_.end()) windows_.push_back(window);
+
+  p.part = parts(p.info.family);
+  const bool shared = std::all_of(parameters.begin(), parameters.end(),
+                                  [](const MechanismParameter& q) { return q.shared; });
+  for (int64_t l = 0; shared && p.owner && l < layer; ++l) {
+    if (!(all.of(l) == choice)) continue;
+    p.part = prior(l).part;
+    p.owner = false;
+  }
+  priors_.push_back(p);
+}
+
+int64_t Mechanisms::parts(Family family) const {
+  return std::count_if(priors_.begin(), priors_.end(), [family](const LayerPrior& p) {
+    return p.owner && p.info.family == family;
+  });
+}
+
+bool Mechanisms::has(Family family) const { return parts(family) > 0; }
+
+Mechanisms::Parameters Mechanisms::find(const std::vector<MechanismParameter>& list,
+                                        const char* kind, int64_t layer,
+                                        const ParameterLayout& layout) const {
+  Parameters out;
+  for (const MechanismParameter& p : list) {
+    out.push_back(layout.find(mechanism_parameter_name(p, kind, layer)));
+    require(out.back() != nullptr, "a mechanism's parameter in the layout");
   }
   return out;
 }
@@ -100,36 +123,39 @@ std::span<const Tensor> Mechanisms::dtheta(const std::vector<Parameters>& of, in
 }
 
 void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
-  const int64_t L = config_.layers, H = config_.heads, half = config_.head_dim() / 2;
+  const int64_t H = config_.heads, half = config_.head_dim() / 2;
   const Dtype P = backend_.parameter_dtype();
   T_ = T;
-  if (prior_.family == Family::table) {
-    arena.add("mechanisms.tables", &tables_, P, {shared_table_ ? 1 : L, H, T});
+  if (const int64_t n = parts(Family::table); n > 0) {
+    arena.add("mechanisms.tables", &tables_, P, {n, H, T});
     if (training) arena.add("mechanisms.dtable", &dtable_, P, {H, T});
   }
-  if (prior_.family == Family::sums) {
+  if (has(Family::sums)) {
     arena.add("mechanisms.sums", &sums_, Dtype::f64, {B, H, T});
     if (training) arena.add("mechanisms.dsums_key", &dsums_key_, P, {B, H, T});
-    if (training && prior_.sum_bias != SumBias::difference) {
+    const bool of_queries = std::any_of(priors_.begin(), priors_.end(), [](const LayerPrior& p) {
+      return p.info.sum_bias != SumBias::difference;
+    });
+    if (training && of_queries) {
       arena.add("mechanisms.dsums_query", &dsums_query_, P, {B, H, T});
     }
   }
-  if (prior_.family == Family::fire) {
+  if (const int64_t n = parts(Family::fire); n > 0) {
     for (Tensor* t : {&fire_.psi, &fire_.psi_dc, &fire_.inverse}) {
-      arena.add("mechanisms.fire", t, P, {L, T});
+      arena.add("mechanisms.fire", t, P, {n, T});
     }
-    arena.add("mechanisms.fire_ends", &fire_.ends, Dtype::i32, {L, T, kFireHidden});
-    arena.add("mechanisms.fire", &fire_.slope, P, {L, H, kFireSegments});
-    arena.add("mechanisms.fire", &fire_.offset, P, {L, H, kFireSegments});
+    arena.add("mechanisms.fire_ends", &fire_.ends, Dtype::i32, {n, T, kFireHidden});
+    arena.add("mechanisms.fire", &fire_.slope, P, {n, H, kFireSegments});
+    arena.add("mechanisms.fire", &fire_.offset, P, {n, H, kFireSegments});
     if (training) {
       arena.add("mechanisms.dfire", &dfire_, Dtype::f64, {H, kFireSegments, 2});
       arena.add("mechanisms.dfire_u", &dfire_u_, P, {B, H, T});
       arena.add("mechanisms.dfire_psi", &dfire_psi_, P, {B, H, T});
     }
   }
-  if (prior_.family == Family::rotary) {
-    arena.add("mechanisms.cosine", &cosine_, P, {T, half});
-    arena.add("mechanisms.sine", &sine_, P, {T, half});
+  if (const int64_t n = parts(Family::rotary); n > 0) {
+    arena.add("mechanisms.cosine", &cosine_, P, {n, T, half});
+    arena.add("mechanisms.sine", &sine_, P, {n, T, half});
   }
   if (sinusoidal()) arena.add("mechanisms.positions", &position_table_, P, {T, config_.width});
   if (scale_.value) {
@@ -140,36 +166,39 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
 
 void Mechanisms::refresh(const Tensor& masters) {
   masters_ = masters;
-  if (tables_) {
-    for (int64_t layer = 0; layer < tables_.shape[0]; ++layer) {
-      backend_.table_forward(tables_.slice(0, layer, 1).reshaped({config_.heads, T_}), prior_use(),
-                             theta(of_prior_, layer));
+  for (int64_t layer = 0; layer < config_.layers; ++layer) {
+    const LayerPrior& p = prior(layer);
+    if (!p.owner) continue;
+    if (p.info.family == Family::table) {
+      backend_.table_forward(table_of(p), prior_use(layer), theta(of_prior_, layer));
+    } else if (p.info.family == Family::fire) {
+      backend_.fire_forward(fire_of(p), theta(of_prior_, layer), p.fire_length);
     }
-  }
-  for (int64_t layer = 0; fire_.psi && layer < config_.layers; ++layer) {
-    backend_.fire_forward(fire_of(layer), theta(of_prior_, layer), fire_length_);
   }
   if (!constants_ready_) upload_constants();
 }
 
 /// What does not depend on any parameter.
 void Mechanisms::upload_constants() {
-  if (cosine_) {
-    const Options& options = config_.attention.prior.options;
+  for (int64_t layer = 0; layer < config_.layers; ++layer) {
+    const LayerPrior& p = prior(layer);
+    if (!p.owner || p.info.family != Family::rotary) continue;
     const std::vector<double> frequency =
-        prior_.inverse_frequencies(options, config_.head_dim(), training_length_);
-    const double amplitude = prior_.rotary_amplitude ? prior_.rotary_amplitude(options) : 1;
+        p.info.inverse_frequencies(p.options, config_.head_dim(), training_length_);
+    const double amplitude = p.info.rotary_amplitude ? p.info.rotary_amplitude(p.options) : 1;
+    const Rotation r = rotation(layer);
     const auto angle = [&](int64_t t, int64_t c) {
       return static_cast<double>(t) * frequency[static_cast<size_t>(c)];
     };
-    upload_table(backend_, cosine_,
+    upload_table(backend_, r.cosine,
                  [&](int64_t t, int64_t c) { return amplitude * std::cos(angle(t, c)); });
-    upload_table(backend_, sine_,
+    upload_table(backend_, r.sine,
                  [&](int64_t t, int64_t c) { return amplitude * std::sin(angle(t, c)); });
   }
   if (position_table_) {
-    upload_table(backend_, position_table_,
-                 [&](int64_t t, int64_t c) { return prior_.embedding(t, c, config_.width); });
+    upload_table(backend_, position_table_, [&](int64_t t, int64_t c) {
+      return prior(0).info.embedding(t, c, config_.width);
+    });
   }
   constants_ready_ = true;
 }
@@ -179,31 +208,44 @@ Tensor Mechanisms::sums_bias(int64_t layer, const Tensor& flat) const {
   return view_of(flat, of_prior_[static_cast<size_t>(layer)].at(1));
 }
 
-FireBias Mechanisms::fire_of(int64_t layer) const {
-  const int64_t H = config_.heads;
-  const auto row = [layer](const Tensor& t) { return t.slice(0, layer, 1).reshaped({t.shape[1]}); };
-  const auto of_heads = [layer, H](const Tensor& t) {
-    return t.slice(0, layer, 1).reshaped({H, kFireSegments});
+Tensor Mechanisms::table_of(const LayerPrior& p) const {
+  return tables_.slice(0, p.part, 1).reshaped({config_.heads, T_});
+}
+
+FireBias Mechanisms::fire_of(const LayerPrior& p) const {
+  const int64_t H = config_.heads, n = p.part;
+  const auto row = [n](const Tensor& t) { return t.slice(0, n, 1).reshaped({t.shape[1]}); };
+  const auto of_heads = [n, H](const Tensor& t) {
+    return t.slice(0, n, 1).reshaped({H, kFireSegments});
   };
   return {row(fire_.psi),        row(fire_.psi_dc),
-          row(fire_.inverse),    fire_.ends.slice(0, layer, 1).reshaped({T_, kFireHidden}),
+          row(fire_.inverse),    fire_.ends.slice(0, n, 1).reshaped({T_, kFireHidden}),
           of_heads(fire_.slope), of_heads(fire_.offset)};
 }
 
+Rotation Mechanisms::rotation(int64_t layer) const {
+  const LayerPrior& p = prior(layer);
+  if (p.info.family != Family::rotary) return {};
+  const auto of_part = [&p](const Tensor& t) {
+    return t.slice(0, p.part, 1).reshaped({t.shape[1], t.shape[2]});
+  };
+  return {of_part(cosine_), of_part(sine_)};
+}
+
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
-  if (fire_.psi) a.fire = fire_of(layer);
-  if (tables_) {
-    a.table = tables_.slice(0, shared_table_ ? 0 : layer, 1).reshaped({config_.heads, T_});
-  }
-  if (sums_) {
+  const LayerPrior& p = prior(layer);
+  if (p.info.family == Family::fire) a.fire = fire_of(p);
+  if (p.info.family == Family::table) a.table = table_of(p);
+  if (p.info.family == Family::sums) {
     a.sums = Tensor(sums_.data, sums_.dtype,
                     {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
-    a.sum_bias = prior_.sum_bias;
+    a.sum_bias = p.info.sum_bias;
     backend_.sums_forward(a.sums, of_prior(gates), sums_bias(layer, masters_));
   }
   if (!scale_rows_) return;
   if (scale_.longest) {
-    const int64_t T = a.first_key.shape[1], most = window_ > 0 ? std::min(window_, T) : T;
+    const int64_t T = a.first_key.shape[1], window = windows_[static_cast<size_t>(p.window)];
+    const int64_t most = window > 0 ? std::min(window, T) : T;
     const int64_t longest = scale_.longest(scale_constants_);
     if (most > longest) {
       throw Error(ExitCode::config, "model.attention.scale",
@@ -214,19 +256,23 @@ void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
   }
   a.scale = Tensor(scale_rows_.data, scale_rows_.dtype,
                    {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
-  a.scale_bias = scale_bias_;
-  backend_.scale_forward(a.scale, a.first_key, scale_use(), theta(of_scale_, layer));
+  a.scale_bias = p.scale_bias;
+  backend_.scale_forward(a.scale, a.first_key, scale_use(layer), theta(of_scale_, layer));
 }
 
-void Mechanisms::attach(AttentionGradients& g, int64_t B, int64_t T) const {
-  g.dtable = dtable_;
-  g.dfire = dfire_;
-  for (const auto& [to, planned] : {std::pair{&g.dscale, &dscale_},
-                                    {&g.dfire_u, &dfire_u_},
-                                    {&g.dfire_psi, &dfire_psi_},
-                                    {&g.dsums_key, &dsums_key_},
-                                    {&g.dsums_query, &dsums_query_}}) {
-    if (*planned) *to = Tensor(planned->data, planned->dtype, {B, config_.heads, T});
+void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const {
+  const auto of_rows = [&](const Tensor& planned) {
+    return planned ? Tensor(planned.data, planned.dtype, {B, config_.heads, T}) : Tensor();
+  };
+  const PriorInfo& p = prior(layer).info;
+  g.dscale = of_rows(dscale_);
+  if (p.family == Family::table) g.dtable = dtable_;
+  if (p.family == Family::sums) g.dsums_key = of_rows(dsums_key_);
+  if (p.sum_bias != SumBias::difference) g.dsums_query = of_rows(dsums_query_);
+  if (p.family == Family::fire) {
+    g.dfire = dfire_;
+    g.dfire_u = of_rows(dfire_u_);
+    g.dfire_psi = of_rows(dfire_psi_);
   }
 }
 
@@ -238,15 +284,15 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
   }
   if (g.dfire) {
     backend_.fire_backward(dtheta(of_prior_, layer, gradients), g, a.positions,
-                           theta(of_prior_, layer), fire_length_);
+                           theta(of_prior_, layer), prior(layer).fire_length);
   }
   if (g.dtable && !of_prior_[static_cast<size_t>(layer)].empty()) {
-    backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_use(),
+    backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_use(layer),
                             theta(of_prior_, layer));
   }
   if (g.dscale) {
-    backend_.scale_backward(dtheta(of_scale_, layer, gradients), g.dscale, a.first_key, scale_use(),
-                            theta(of_scale_, layer));
+    backend_.scale_backward(dtheta(of_scale_, layer, gradients), g.dscale, a.first_key,
+                            scale_use(layer), theta(of_scale_, layer));
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Prior and scale of a model in the form that attention reads: tables over (head, distance), scales
-// over rows, and the way back from their gradients to the parameters.
+// Priors and scale of a model in the form that attention reads: tables over (head, distance),
+// scales over rows, and the way back from their gradients to the parameters.
 
 #include <span>
 #include <vector>
@@ -13,6 +13,11 @@
 #include "scales/scale.h"
 
 namespace bamtrain {
+
+/// What queries and keys are rotated by, (T, D/2) P; empty: they are not.
+struct Rotation {
+  Tensor cosine, sine;
+};
 
 /// The prior and the scale of every layer.
 class Mechanisms {
@@ -32,7 +37,7 @@ class Mechanisms {
   void attach(int64_t layer, Attention& a, const Tensor& gates);
   /// Where the backward pass of attention writes for B sequences of T tokens; absent parts stay
   /// empty.
-  void attach(AttentionGradients& g, int64_t B, int64_t T) const;
+  void attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const;
   /// Writes dgates, and adds what the others of `g` give in this layer to the mechanisms'
   /// parameters.
   void backward(int64_t layer, const AttentionGradients& g, const Attention& a, const Tensor& gates,
@@ -40,15 +45,18 @@ class Mechanisms {
 
   /// Elements of the largest parameter of prior and scale in a layer.
   int64_t largest_parameter() const;
-  /// Columns of gates in use, at most ParameterLayout::gate_columns().
-  int64_t gates() const { return prior_.family == Family::sums ? config_.heads : 0; }
-  /// i - j < window for every visible key; 0: no window.
-  int64_t window() const { return window_; }
-  Family family() const { return prior_.family; }
-  bool rotary() const { return prior_.family == Family::rotary; }
-  const Tensor& cosine() const { return cosine_; }
-  const Tensor& sine() const { return sine_; }
-  bool sinusoidal() const { return prior_.embedding != nullptr; }
+  /// Columns of gates that a layer uses, at most ParameterLayout::gate_columns().
+  int64_t gates(int64_t layer) const {
+    return prior(layer).info.family == Family::sums ? config_.heads : 0;
+  }
+  /// The windows that layers have, each once: i - j < window for every visible key; 0: no window.
+  const std::vector<int64_t>& windows() const { return windows_; }
+  /// Which of them a layer has.
+  int64_t window(int64_t layer) const { return prior(layer).window; }
+  /// Whether a layer's prior is of this family.
+  bool has(Family family) const;
+  Rotation rotation(int64_t layer) const;
+  bool sinusoidal() const { return prior(0).info.embedding != nullptr; }
   /// Fixed position embedding (T, C), where the prior has one without parameters.
   const Tensor& position_table() const { return position_table_; }
 
@@ -56,8 +64,28 @@ class Mechanisms {
   /// A mechanism's parameters in one layer.
   using Parameters = std::vector<const Parameter*>;
 
-  std::vector<Parameters> find(const std::vector<MechanismParameter>& list, const char* kind,
-                               const ParameterLayout& layout) const;
+  /// A layer's prior.
+  struct LayerPrior {
+    const PriorInfo& info;
+    const Options& options;
+    int form = 0;
+    int64_t window = 0;  // number in windows_
+    int64_t first_scaled_head = 0;
+    bool scale_bias = false;
+    double fire_length = 0;
+    /// Where its tables, segments or rotation lie among those of its family. Layers of one prior
+    /// without parameters of their own share them.
+    int64_t part = 0;
+    bool owner = true;  // the first of the layers that share it
+  };
+
+  void add_prior(int64_t layer, const PriorShape& shape, const ParameterLayout& layout);
+  const LayerPrior& prior(int64_t layer) const { return priors_[static_cast<size_t>(layer)]; }
+  /// How many parts the layers of a family have.
+  int64_t parts(Family family) const;
+
+  Parameters find(const std::vector<MechanismParameter>& list, const char* kind, int64_t layer,
+                  const ParameterLayout& layout) const;
   /// Parameters of a layer as parts of the masters, good until the next call.
   std::span<const Tensor> theta(const std::vector<Parameters>& of, int64_t layer);
   /// Likewise of the gradients; those of parameters that are not trained are empty.
@@ -67,39 +95,37 @@ class Mechanisms {
   /// The prior's own gates, a column per head.
   Tensor of_prior(const Tensor& gates) const { return gates.slice(2, 0, config_.heads); }
   Tensor sums_bias(int64_t layer, const Tensor& flat) const;
-  FireBias fire_of(int64_t layer) const;
-  PriorUse prior_use() const { return {prior_, prior_form_}; }
-  ScaleUse scale_use() const { return {scale_, scale_constants_, first_scaled_head_}; }
+  Tensor table_of(const LayerPrior& p) const;
+  FireBias fire_of(const LayerPrior& p) const;
+  PriorUse prior_use(int64_t layer) const { return {prior(layer).info, prior(layer).form}; }
+  ScaleUse scale_use(int64_t layer) const {
+    return {scale_, scale_constants_, prior(layer).first_scaled_head};
+  }
 
   ModelConfig config_;
   Backend& backend_;
-  const PriorInfo& prior_;
   const ScaleInfo& scale_;
+  std::vector<LayerPrior> priors_;               // by layer
   std::vector<Parameters> of_prior_, of_scale_;  // by layer
   int64_t training_length_;
-  int64_t window_ = 0;
-  int prior_form_ = 0;
+  std::vector<int64_t> windows_;
   ScaleConstants scale_constants_;
-  int64_t first_scaled_head_ = 0;
-  bool scale_bias_ = false;
-  bool shared_table_ = false;  // one table for all layers
   bool constants_ready_ = false;
   int64_t T_ = 0;
   std::vector<Tensor> theta_, dtheta_;  // of the operation at hand
 
-  Tensor masters_;      // of the last refresh
-  Tensor tables_;       // (L or 1, H, T) P
-  Tensor scale_rows_;   // (B, H, T) P: t of the layer at hand
-  Tensor dtable_;       // (H, T) P
-  Tensor dscale_;       // (B, H, T) P
-  Tensor sums_;         // (B, H, T) f64: S of the layer at hand
-  Tensor dsums_key_;    // (B, H, T) P
-  Tensor dsums_query_;  // (B, H, T) P
-  FireBias fire_;       // of all layers: (L, ...) each
-  double fire_length_ = 0;
+  Tensor masters_;              // of the last refresh
+  Tensor tables_;               // (parts, H, T) P
+  Tensor scale_rows_;           // (B, H, T) P: t of the layer at hand
+  Tensor dtable_;               // (H, T) P
+  Tensor dscale_;               // (B, H, T) P
+  Tensor sums_;                 // (B, H, T) f64: S of the layer at hand
+  Tensor dsums_key_;            // (B, H, T) P
+  Tensor dsums_query_;          // (B, H, T) P
+  FireBias fire_;               // (parts, ...) each
   Tensor dfire_;                // (H, kFireSegments, 2) f64
   Tensor dfire_u_, dfire_psi_;  // (B, H, T) P
-  Tensor cosine_, sine_;        // (T, D/2) P
+  Tensor cosine_, sine_;        // (parts, T, D/2) P
   Tensor position_table_;       // (T, C) P
 };
 

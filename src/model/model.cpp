@@ -2,21 +2,10 @@
 
 #include <algorithm>
 
-#include "core/checked.h"
 #include "core/element.h"
 #include "model/sequence.h"
 
 namespace bamtrain {
-
-namespace {
-// Bytes of fp32 logits that exist at a time: large enough for the products to run at full speed. On
-// a GPU each chunk reads and writes the gradient of the head's weight, and takes that much time of
-// a product of some thousand rows.
-constexpr int64_t kHostLogitBytes = int64_t{64} << 20, kDeviceLogitBytes = int64_t{512} << 20;
-constexpr int64_t kSmallestChunk = 64;
-// Rows of logits begin at multiples of this many elements, whatever the vocabulary.
-constexpr int64_t kLogitAlignment = 64;
-}  // namespace
 
 int64_t evaluation_batch(int64_t length) { return std::max<int64_t>(1, 8192 / length); }
 
@@ -52,125 +41,26 @@ BlockParameters Model::find_block(int64_t l) const {
           find("mlp.down_proj.bias")};
 }
 
-void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute) {
-  const bool training = use == ModelUse::training;
-  const Dtype A = dtype_, P = backend_.parameter_dtype();
-  const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
-  const int64_t C = config_.width, F = config_.mlp.hidden, W = qkv_width();
-  const int64_t H = config_.heads, Q = H * config_.head_dim(), V = config_.vocab;
-  max_B_ = B;
-  max_T_ = T;
-  const int64_t logit_bytes = backend_.memory().on_host() ? kHostLogitBytes : kDeviceLogitBytes;
-  chunk_ = std::min(N, std::max(kSmallestChunk, logit_bytes / (4 * V) / 64 * 64));
-
-  if (A != P) arena.add("weights.compute", &compute_, A, {layout_.elements()});
-  arena.add("batch.tokens", &tokens_, Dtype::i32, {N});
-  arena.add("batch.targets", &targets_, Dtype::i32, {N});
-  arena.add("batch.first_key", &first_key_, Dtype::i32, {B, T});
-  arena.add("batch.positions", &positions_, Dtype::i32, {B, T});
-  recompute_ = recompute;
-  plan_layers(arena, B, T, training);
-  arena.add("activations.branch", &branch_, A, {N, C});
-  arena.add("activations.final", &final_, A, {N, C});
-  arena.add("activations.norm", &norm_, A, {N, C});
-  arena.add("activations.stats", &stats_, P, {N, 2});
-  arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
-  arena.add("head.losses", &losses_, P, {N});
-  if (training) {
-    if (A != P) arena.add("head.dlogits", &dlogits_, A, {chunk_, logits_stride()});
-    arena.add("gradients.stream", &dstream_, A, {N, C});
-    arena.add("gradients.norm", &dnorm_, A, {N, C});
-    arena.add("gradients.qkv", &dqkv_, A, {N, W});
-    arena.add("gradients.attention", &dattention_, A, {N, Q});
-    arena.add("gradients.activation", &dactivation_, A, {N, F});
-  }
-  mechanisms_.plan(arena, B, T, training);
-  backend_.plan(arena, {.B = B,
-                        .T = T,
-                        .H = H,
-                        .K = config_.kv_heads,
-                        .D = config_.head_dim(),
-                        .C = C,
-                        .backward = training,
-                        .F = F,
-                        .hidden = hidden_width(),
-                        .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
-                        .mechanism_values = mechanisms_.largest_parameter(),
-                        .gates = layout_.gate_columns(),
-                        .prior = mechanisms_.family(),
-                        .activations = A});
-}
-
-void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
-  const Dtype A = dtype_, P = backend_.parameter_dtype();
-  const int64_t N = B * T, C = config_.width, F = config_.mlp.hidden, H = config_.heads;
-  const bool block = training && recompute_ != Recompute::block;
-  const bool mlp = training && recompute_ == Recompute::none;
-  const struct {
-    const char* name;
-    Tensor LayerActivations::*tensor;
-    Dtype dtype;
-    int64_t rows, columns;
-    bool kept;  // by every layer
-  } parts[] = {{"residual", &LayerActivations::residual, A, N, C, training},
-               {"norm1", &LayerActivations::norm1, A, N, C, block},
-               {"stats1", &LayerActivations::stats1, P, N, 2, block},
-               {"qkv", &LayerActivations::qkv, A, N, qkv_width(), block},
-               {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
-               {"lse", &LayerActivations::lse, P, B * H, T, block},
-               {"residual2", &LayerActivations::residual2, A, N, C, block},
-               {"norm2", &LayerActivations::norm2, A, N, C, block},
-               {"stats2", &LayerActivations::stats2, P, N, 2, block},
-               {"hidden", &LayerActivations::hidden, A, N, hidden_width(), mlp},
-               {"activation", &LayerActivations::activation, A, N, F, mlp}};
-  const auto add = [&](LayerActivations& to, bool kept) {
-    for (const auto& p : parts) {
-      if (p.kept != kept) continue;
-      arena.add(std::string("activations.") + p.name, &(to.*p.tensor), p.dtype,
-                {p.rows, p.columns});
-    }
-  };
-  layers_.resize(static_cast<size_t>(config_.layers));
-  for (LayerActivations& l : layers_) add(l, true);
-  add(shared_, false);
-}
-
-LayerActivations Model::layer(int64_t l) const {
-  LayerActivations x = shared_;
-  const LayerActivations& kept = layers_[static_cast<size_t>(l)];
-  for (const auto part :
-       {&LayerActivations::residual, &LayerActivations::norm1, &LayerActivations::stats1,
-        &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::lse,
-        &LayerActivations::residual2, &LayerActivations::norm2, &LayerActivations::stats2,
-        &LayerActivations::hidden, &LayerActivations::activation}) {
-    if (kept.*part) x.*part = kept.*part;
-  }
-  return x;
-}
-
-int64_t Model::logits_stride() const {
-  return ceil_div(config_.vocab, kLogitAlignment) * kLogitAlignment;
-}
-
 void Model::set_masters(Tensor masters) {
   masters_ = masters;
   const auto N = static_cast<size_t>(max_B_ * max_T_);
-  host_first_key_.resize(N);
+  host_first_key_.resize(mechanisms_.windows().size() * N);
   host_positions_.resize(N);
   host_losses_.resize(N * size_of(backend_.parameter_dtype()));
-  // What products read of weights and gradients beside the gates belongs to no parameter: 0.
-  if (const int64_t G = layout_.gate_columns(); G > 0) {
-    const int64_t W = qkv_width(), C = config_.width;
-    for (const BlockParameters& p : blocks_) {
-      const Tensor bias = fused_view_of(masters_, p.qkv_bias, W, 1);
-      if (bias) backend_.zero(bias.slice(0, W - G, G));
-      const int64_t used = mechanisms_.gates();
-      if (used < G) {
-        backend_.zero(fused_view_of(masters_, p.qkv, W, C).slice(0, W - G + used, G - used));
-      }
-    }
-    if (dqkv_) backend_.zero(dqkv_);
+  for (int64_t l = 0; l < config_.layers; ++l) clear_beside_gates(l, masters_);
+  if (dqkv_ && layout_.gate_columns() > 0) backend_.zero(dqkv_);
+}
+
+/// What products read and write beside a layer's gates, of weights and of biases, belongs to no
+/// parameter, and not to the gradients' norm: 0.
+void Model::clear_beside_gates(int64_t l, const Tensor& flat) {
+  const int64_t G = layout_.gate_columns(), used = mechanisms_.gates(l), W = qkv_width();
+  if (used < G) {
+    const Tensor weight = fused_view_of(flat, block(l).qkv, W, config_.width);
+    backend_.zero(weight.slice(0, W - G + used, G - used));
   }
+  const Tensor bias = fused_view_of(flat, block(l).qkv_bias, W, 1);
+  if (bias && G > 0) backend_.zero(bias.slice(0, W - G, G));
 }
 
 void Model::refresh() {
@@ -189,14 +79,18 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   if (!config_.attention.document_mask) document_start.reset();
   B_ = B;
   T_ = T;
-  for (int64_t b = 0; b < B; ++b) {
-    lay_out_sequence(tokens + b * T, T, document_start, mechanisms_.window(),
-                     host_first_key_.data() + b * T, host_positions_.data() + b * T);
+  int32_t* first_key = host_first_key_.data();
+  for (const int64_t window : mechanisms_.windows()) {
+    for (int64_t b = 0; b < B; ++b, first_key += T) {
+      lay_out_sequence(tokens + b * T, T, document_start, window, first_key,
+                       host_positions_.data() + b * T);
+    }
   }
   const auto batch = [&](const Tensor& t) { return Tensor(t.data, t.dtype, {B * T}); };
   backend_.upload(batch(tokens_), tokens);
   if (targets) backend_.upload(batch(targets_), targets);
-  backend_.upload(batch(first_key_), host_first_key_.data());
+  backend_.upload(first_key_.slice(0, 0, first_key - host_first_key_.data()),
+                  host_first_key_.data());
   backend_.upload(batch(positions_), host_positions_.data());
 }
 
@@ -206,6 +100,10 @@ Tensor Model::lse_of(const LayerActivations& x) const {
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
 
+Tensor Model::first_key(int64_t l) const {
+  return first_key_.slice(0, mechanisms_.window(l) * B_ * T_, B_ * T_).reshaped({B_, T_});
+}
+
 Attention Model::attention_of(int64_t l) {
   const int64_t H = config_.heads, K = config_.kv_heads;
   const Tensor qkv = rows(layer(l).qkv);
@@ -213,7 +111,7 @@ Attention Model::attention_of(int64_t l) {
   a.q = heads_of(qkv, 0, H);
   a.k = heads_of(qkv, H, K);
   a.v = heads_of(qkv, H + K, K);
-  a.first_key = Tensor(first_key_.data, Dtype::i32, {B_, T_});
+  a.first_key = first_key(l);
   a.positions = positions();
   mechanisms_.attach(l, a, gates_of(qkv));
   return a;
@@ -262,6 +160,13 @@ void Model::forward_block(int64_t l) {
                           view_of(masters_, p.down_bias));
 }
 
+void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
+  const Rotation r = mechanisms_.rotation(l);
+  if (!r.cosine) return;
+  backend_.rotate(q, positions(), r.cosine, r.sine, inverse);
+  backend_.rotate(k, positions(), r.cosine, r.sine, inverse);
+}
+
 /// From norm1 to norm2: attention, and the stream behind it.
 void Model::attend(int64_t l) {
   const LayerActivations x = layer(l);
@@ -271,10 +176,7 @@ void Model::attend(int64_t l) {
   backend_.linear_forward(rows(x.qkv), rows(x.norm1), fused_view_of(weights(), p.qkv, W, C),
                           fused_view_of(masters_, p.qkv_bias, W, 1));
   const Attention a = attention_of(l);
-  if (mechanisms_.rotary()) {
-    backend_.rotate(a.q, positions(), mechanisms_.cosine(), mechanisms_.sine(), false);
-    backend_.rotate(a.k, positions(), mechanisms_.cosine(), mechanisms_.sine(), false);
-  }
+  rotate(l, a.q, a.k, false);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, lse_of(x), a);
   backend_.linear_forward(rows(branch_), rows(x.attention), view_of(weights(), p.out),
@@ -369,20 +271,14 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   g.dq = heads_of(dqkv, 0, H);
   g.dk = heads_of(dqkv, H, K);
   g.dv = heads_of(dqkv, H + K, K);
-  mechanisms_.attach(g, B_, T_);
+  mechanisms_.attach(l, g, B_, T_);
   backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
                               rows(x.attention).reshaped({B_, T_, H, D}), lse_of(x), a);
   mechanisms_.backward(l, g, a, gates_of(rows(x.qkv)), gates_of(dqkv), gradients);
-  if (mechanisms_.rotary()) {
-    backend_.rotate(g.dq, positions(), mechanisms_.cosine(), mechanisms_.sine(), true);
-    backend_.rotate(g.dk, positions(), mechanisms_.cosine(), mechanisms_.sine(), true);
-  }
+  rotate(l, g.dq, g.dk, true);
   backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),
                                   fused_view_of(gradients, p.qkv_bias, W, 1), dqkv, rows(x.norm1));
-  // The places of gates in the bias belong to no parameter, and not to the gradients' norm.
-  if (const int64_t G = layout_.gate_columns(); G > 0 && p.qkv_bias) {
-    backend_.zero(fused_view_of(gradients, p.qkv_bias, W, 1).slice(0, W - G, G));
-  }
+  clear_beside_gates(l, gradients);
   backend_.linear_backward_input(dnorm, dqkv, fused_view_of(weights(), p.qkv, W, C));
   backend_.norm_backward(dstream, grad(p.norm1), grad(p.norm1_bias), dnorm, rows(x.residual),
                          rows(x.stats1), view_of(masters_, p.norm1), config_.norm.kind);

@@ -93,6 +93,7 @@ class Model {
   void forward();
   void forward_block(int64_t l);
   void attend(int64_t l);
+  void rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse);
   void expand(int64_t l);
   void recompute_block(int64_t l);
   void backward_block(int64_t l, const Tensor& gradients);
@@ -102,12 +103,14 @@ class Model {
   /// weight.
   void head(double scale, const Tensor* gradients);
 
+  void clear_beside_gates(int64_t l, const Tensor& flat);
   void plan_layers(Arena& arena, int64_t B, int64_t T, bool training);
   LayerActivations layer(int64_t l) const;
   Attention attention_of(int64_t l);
   // Parts of planned tensors that the batch at hand uses.
   Tensor lse_of(const LayerActivations& x) const;
   Tensor positions() const;
+  Tensor first_key(int64_t l) const;
   BlockParameters find_block(int64_t l) const;
   const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
   /// Where products read their weights.
@@ -137,14 +140,14 @@ class Model {
   Recompute recompute_ = Recompute::none;
 
   // The batch on its way to the device, token losses on their way back.
-  std::vector<int32_t> host_first_key_, host_positions_;  // (B, T)
+  std::vector<int32_t> host_first_key_, host_positions_;  // as on the device
   std::vector<char> host_losses_;                         // (N) P
 
   Tensor masters_;                        // (elements) P, the caller's
   Tensor compute_;                        // (elements) A: rounded weights; empty where A is P
   Tensor tokens_;                         // (N) i32
   Tensor targets_;                        // (N) i32
-  Tensor first_key_;                      // (B, T) i32
+  Tensor first_key_;                      // (windows, B, T) i32, of the batch at hand
   Tensor positions_;                      // (B, T) i32
   std::vector<LayerActivations> layers_;  // L: what each layer keeps
   LayerActivations shared_;               // what it does not

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/kinds.h"
 #include "core/options.h"
@@ -36,13 +38,34 @@ struct NormConfig {
 struct MechanismConfig {
   std::string name;
   Options options;  // complete: every option the mechanism declares has a value
+  bool operator==(const MechanismConfig&) const = default;
+};
+
+/// The priors of a model's layers. Several are none of family embedding, which no layer has.
+struct PriorConfig {
+  /// Layer l has number l % size. The size divides the layers.
+  std::vector<MechanismConfig> pattern;
+
+  PriorConfig() = default;
+  PriorConfig(MechanismConfig of_all) : pattern{std::move(of_all)} {}  // of all layers
+  explicit PriorConfig(std::vector<MechanismConfig> by_layer) : pattern(std::move(by_layer)) {}
+
+  const MechanismConfig& of(int64_t layer) const {
+    return pattern.at(static_cast<size_t>(layer) % pattern.size());
+  }
+  /// "rope_local, nope", for messages.
+  std::string names() const {
+    std::string out;
+    for (const MechanismConfig& m : pattern) out += (out.empty() ? "" : ", ") + m.name;
+    return out;
+  }
 };
 
 struct AttentionConfig {
-  MechanismConfig prior;  // default: nope
+  PriorConfig prior;      // default: nope
   MechanismConfig scale;  // default: none
   NormalizerKind normalizer = NormalizerKind::softmax;
-  int64_t window = 0;          // keys visible iff i - j < window; 0: no window
+  int64_t window = 0;          // keys visible iff i - j < window; 0: the prior's, or none
   bool document_mask = false;  // attention, n_i and positions restart at document starts
 };
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // elements: 64 bytes of fp32
 
-const PriorInfo& prior_of(const ModelConfig& c) {
-  const PriorInfo* p = find_prior(c.attention.prior.name);
+const PriorInfo& prior_of(const MechanismConfig& m) {
+  const PriorInfo* p = find_prior(m.name);
   require(p != nullptr, "a prior that the registry knows");
   return *p;
 }
@@ -62,8 +62,15 @@ void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, P
 ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) {
   using G = ParameterGroup;
   const PriorShape shape = prior_shape(c, sequence_length);
-  const PriorInfo& prior = prior_of(c);
-  const auto prior_parameters = prior.parameters(c.attention.prior.options, shape);
+  const std::vector<MechanismConfig>& priors = c.attention.prior.pattern;
+  require(!priors.empty() && c.layers % static_cast<int64_t>(priors.size()) == 0,
+          "a pattern of priors that repeats within the layers");
+  const bool embedding = prior_of(priors[0]).family == Family::embedding;
+  std::vector<std::vector<MechanismParameter>> prior_parameters;  // as priors
+  for (const MechanismConfig& m : priors) {
+    require(priors.size() == 1 || prior_of(m).family != Family::embedding, "priors of layers");
+    prior_parameters.push_back(prior_of(m).parameters(m.options, shape));
+  }
   const auto scale_parameters = scale_of(c).parameters(c.attention.scale.options, shape);
   const int64_t C = c.width, D = c.head_dim(), Q = c.heads * D, KV = c.kv_heads * D;
   const bool norm_bias = c.bias && c.norm.kind == NormKind::layernorm;
@@ -72,10 +79,14 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     add(name + ".weight", {C}, G::norm);
     if (norm_bias) add(name + ".bias", {C}, G::norm);
   };
+  const auto gates_of = [](const std::vector<MechanismParameter>& list) {
+    int64_t gates = 0;
+    for (const MechanismParameter& p : list) gates += p.gate ? p.shape[0] : 0;
+    return gates;
+  };
   int64_t gates = 0;
-  for (const auto* list : {&prior_parameters, &scale_parameters}) {
-    for (const MechanismParameter& p : *list) gates += p.gate ? p.shape[0] : 0;
-  }
+  for (const auto& list : prior_parameters) gates = std::max(gates, gates_of(list));
+  gates += gates_of(scale_parameters);
   gate_columns_ = ceil_div(gates, kGateColumns) * kGateColumns;
 
   /// Matrices that share their input: neighbours in memory, then their biases likewise.
@@ -102,17 +113,19 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   const auto mechanism = [&](const std::vector<MechanismParameter>& list, const char* kind, G group,
                              int64_t layer, bool gates_only) {
     for (const MechanismParameter& p : list) {
-      if ((p.shared && layer > 0) || p.gate != gates_only) continue;
-      add(mechanism_parameter_name(p, kind, layer), p.shape, group, p.trained, p.gate);
+      const std::string name = mechanism_parameter_name(p, kind, layer);
+      if (p.gate != gates_only || (p.shared && find(name))) continue;
+      add(name, p.shape, group, p.trained, p.gate);
       parameters_.back().gate = p.gate;
+      parameters_.back().layer = layer;
       parameters_.back().minimum = p.minimum;
       parameters_.back().maximum = p.maximum;
     }
   };
 
   add("model.embed_tokens.weight", {c.vocab, C}, G::embedding);
-  if (prior.family == Family::embedding) {
-    for (const MechanismParameter& p : prior_parameters) {
+  if (embedding) {
+    for (const MechanismParameter& p : prior_parameters[0]) {
       add("model.embed_positions." + p.name, p.shape, G::embedding, p.trained);
     }
   }
@@ -121,8 +134,9 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     const std::string attention = prefix + "self_attn.", mlp = prefix + "mlp.";
     norm(prefix + "input_layernorm");
     const auto of_attention = [&](bool gates_only) {
-      if (prior.family != Family::embedding) {
-        mechanism(prior_parameters, "prior", G::prior, l, gates_only);
+      if (!embedding) {
+        mechanism(prior_parameters[static_cast<size_t>(l) % priors.size()], "prior", G::prior, l,
+                  gates_only);
       }
       mechanism(scale_parameters, "scale", G::scale, l, gates_only);
     };
@@ -226,7 +240,8 @@ void initialize(const Parameter& p, const ModelConfig& c, int64_t sequence_lengt
   const PriorShape shape = prior_shape(c, sequence_length);
   MechanismInit mechanism;
   if (p.group == ParameterGroup::prior || p.name == "model.embed_positions.weight") {
-    mechanism = mechanism_init(prior_of(c), c.attention.prior.options, shape, p);
+    const MechanismConfig& prior = c.attention.prior.of(p.layer);
+    mechanism = mechanism_init(prior_of(prior), prior.options, shape, p);
   } else if (p.group == ParameterGroup::scale) {
     mechanism = mechanism_init(scale_of(c), c.attention.scale.options, shape, p);
   }

@@ -22,6 +22,7 @@ struct Parameter {
   int64_t size = 0;
   double minimum = -INFINITY, maximum = INFINITY;  // kept by the optimizer
   bool gate = false;                               // MechanismParameter::gate
+  int64_t layer = 0;                               // of a mechanism's, the first that has it
 
   bool decays() const {
     return group == ParameterGroup::matrix || group == ParameterGroup::embedding || gate;
@@ -42,8 +43,9 @@ class ParameterLayout {
 
   const std::vector<Parameter>& all() const { return parameters_; }
   int64_t elements() const { return elements_; }  // of the flat buffer, gaps included
-  /// Columns that mechanisms' gates add to the product of q, k and v: a multiple of kGateColumns.
-  /// The rows past the last gate, and all of their places in the bias, belong to no parameter.
+  /// Columns that mechanisms' gates add to the product of q, k and v in every layer, as many as any
+  /// layer needs: a multiple of kGateColumns. The rows past a layer's last gate, and all of their
+  /// places in the bias, belong to no parameter.
   int64_t gate_columns() const { return gate_columns_; }
 
   /// The parameter of that name, or null; it keeps its address.

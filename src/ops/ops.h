@@ -35,7 +35,7 @@ struct WorkspaceShape {
   int64_t V = 0;       // rows of an embedding, the longer of the tables of tokens and positions
   int64_t mechanism_values = 0;  // elements of the largest parameter of a prior or a scale
   int64_t gates = 0;             // columns of the product of q, k and v beside them
-  Family prior = Family::none;
+  bool fire = false;             // whether a layer's prior is of family fire
   Dtype activations = Dtype::f32;
 };
 

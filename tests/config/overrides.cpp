@@ -52,21 +52,21 @@ TEST_CASE("of two overrides of a key the last one counts") {
 
 TEST_CASE("an override of an object replaces it whole") {
   const auto c = valid_with({"model.attention={\"scale\":{\"name\":\"ssmax\",\"offset\":1}}"});
-  CHECK(c.model.attention.prior.name == "nope");
+  CHECK(c.model.attention.prior.names() == "nope");
   CHECK(c.model.attention.scale.options.number("offset") == 1.0);
 }
 
 TEST_CASE("a mechanism is replaced by name or by object, with its own defaults") {
-  const auto by_name = valid_with({"model.attention.prior=rope"}).model.attention.prior;
+  const auto by_name = valid_with({"model.attention.prior=rope"}).model.attention.prior.of(0);
   CHECK(by_name.name == "rope");
   CHECK(by_name.options.number("theta") == 500000.0);
   CHECK_FALSE(by_name.options.has("init"));
   const auto by_object = valid_with({"model.attention.prior={\"name\":\"rope\",\"theta\":1e4}"});
-  CHECK(by_object.model.attention.prior.options.number("theta") == 10000.0);
+  CHECK(by_object.model.attention.prior.of(0).options.number("theta") == 10000.0);
   const auto then_option =
       valid_with({"model.attention.prior=rope", "model.attention.prior.theta=123"});
-  CHECK(then_option.model.attention.prior.options.number("theta") == 123.0);
-  const auto same = valid_with({"model.attention.prior=bam"}).model.attention.prior;
+  CHECK(then_option.model.attention.prior.of(0).options.number("theta") == 123.0);
+  const auto same = valid_with({"model.attention.prior=bam"}).model.attention.prior.of(0);
   CHECK(same.options.text("init") == "uniform");
   CHECK(valid_with({"model.attention.normalizer=softmax"}).model.attention.normalizer ==
         bamtrain::NormalizerKind::softmax);

@@ -151,7 +151,7 @@ TEST_CASE("a struct filled by a program is checked like a file") {
   decay.optimizer.weight_decay = std::numeric_limits<double>::infinity();
   CHECK(refusal(decay).find("optimizer.weight_decay:") == 0);
   bamtrain::RunConfig prior = c;
-  prior.model.attention.prior.name = "sundial";
+  prior.model.attention.prior.pattern[0].name = "sundial";
   CHECK(refusal(prior).find("model.attention.prior") == 0);
   CHECK(refusal(bamtrain::RunConfig{}).find("out_dir:") == 0);
 }

@@ -73,10 +73,10 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.tied);
   CHECK(m.bias);
   CHECK(m.init == bamtrain::InitKind::neox);
-  CHECK(m.attention.prior.name == "bam");
-  CHECK(m.attention.prior.options.text("init") == "linear");
-  CHECK(m.attention.prior.options.list("train") == bamtrain::StringList{"theta_mu"});
-  CHECK(m.attention.prior.options.flag("share"));
+  CHECK(m.attention.prior.names() == "bam");
+  CHECK(m.attention.prior.of(0).options.text("init") == "linear");
+  CHECK(m.attention.prior.of(0).options.list("train") == bamtrain::StringList{"theta_mu"});
+  CHECK(m.attention.prior.of(0).options.flag("share"));
   CHECK(m.attention.scale.name == "ssmax");
   CHECK(m.attention.scale.options.number("init") == 0.5);
   CHECK(m.attention.scale.options.number("init_std") == 0.25);

@@ -196,7 +196,10 @@ TEST_CASE("schema and reader refuse the same values") {
                                     json({{"name", "rope"}, {"theta", 0}}),
                                     json({{"name", "ssmax"}, {"offset", 1}}),
                                     {16, 16},
-                                    {1.0, 0.5}};
+                                    {1.0, 0.5},
+                                    json::array({{{"name", "rope"}}, {{"name", "nope"}}}),
+                                    json::array({{{"name", "rope"}}, {{"name", "learned"}}}),
+                                    json::array({json::array({{{"name", "rope"}}})})};
   int accepted = 0, refused = 0;
   const auto visit = [&](const auto& self, const json& schema, const std::string& path) -> void {
     for (const auto& [name, property] : schema["properties"].items()) {

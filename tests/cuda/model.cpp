@@ -33,6 +33,37 @@ double gradient_error(const Run& run, const Run& truth) {
   return error / whole;
 }
 
+/// A model with the bits of its first pass at the second, which is recorded, and at the third,
+/// which replays the recording.
+void check_against_reference(const ModelConfig& c) {
+  const Batch batch = random_batch(2, 40, c.vocab);
+  INFO(describe(c));
+  Run truth(c, Dtype::f64, 2, 40);
+  round_weights(truth);
+  const double loss = truth.differentiate(batch);
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    INFO(name_of(t));
+    Run run(c, t, 2, 40, cuda_device());
+    round_weights(run);
+    // As in tests/model/backends.cpp.
+    const double tolerance = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
+    const double first_loss = run.differentiate(batch);
+    CHECK(std::abs(first_loss - loss) <= tolerance);
+    CHECK(gradient_error(run, truth) <= 3 * tolerance);
+    const std::vector<double> first = read(run.gradients(), Role::parameter).x;
+    for (int pass = 0; pass < 2; ++pass) {
+      CHECK(run.differentiate(batch) == first_loss);
+      check_equal(read(run.gradients(), Role::parameter).x, first);
+    }
+    // And reads the tokens of the moment.
+    const Batch other = random_batch(2, 40, c.vocab - 1);
+    const double other_loss = run.differentiate(other);
+    CHECK(std::abs(other_loss - truth.differentiate(other)) <= tolerance);
+    CHECK(gradient_error(run, truth) <= 3 * tolerance);
+    truth.differentiate(batch);
+  }
+}
+
 TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
@@ -42,33 +73,21 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
     ModelConfig c = device_config(prior_name, scale_name);
     c.tied = prior_name == std::string("learned");
     c.bias = c.tied;
-    const Batch batch = random_batch(2, 40, c.vocab);
-    INFO(describe(c));
-    Run truth(c, Dtype::f64, 2, 40);
-    round_weights(truth);
-    const double loss = truth.differentiate(batch);
-    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-      INFO(name_of(t));
-      Run run(c, t, 2, 40, cuda_device());
-      round_weights(run);
-      // As in tests/model/backends.cpp.
-      const double tolerance = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
-      const double first_loss = run.differentiate(batch);
-      CHECK(std::abs(first_loss - loss) <= tolerance);
-      CHECK(gradient_error(run, truth) <= 3 * tolerance);
-      // The second pass is recorded, the third replays the recording: the same bits.
-      const std::vector<double> first = read(run.gradients(), Role::parameter).x;
-      for (int pass = 0; pass < 2; ++pass) {
-        CHECK(run.differentiate(batch) == first_loss);
-        check_equal(read(run.gradients(), Role::parameter).x, first);
-      }
-      // And reads the tokens of the moment.
-      const Batch other = random_batch(2, 40, c.vocab - 1);
-      const double other_loss = run.differentiate(other);
-      CHECK(std::abs(other_loss - truth.differentiate(other)) <= tolerance);
-      CHECK(gradient_error(run, truth) <= 3 * tolerance);
-      truth.differentiate(batch);
-    }
+    check_against_reference(c);
+  }
+}
+
+TEST_CASE("models on CUDA whose layers have different priors agree with the reference") {
+  for (const auto& [list, scale_name] :
+       {std::pair{std::vector<std::string>{"rope_local", "bam"}, "ssmax"},
+        std::pair{std::vector<std::string>{"cable", "alibi"}, "none"},
+        std::pair{std::vector<std::string>{"kcable", "nape"}, "sentmax"},
+        std::pair{std::vector<std::string>{"t5", "kcable", "nope", "cable"}, "none"}}) {
+    ModelConfig c = device_config("nope", scale_name);
+    c.layers = static_cast<int64_t>(list.size());
+    c.attention.prior = priors(list);
+    c.bias = scale_name == std::string("none");
+    check_against_reference(c);
   }
 }
 

@@ -28,7 +28,7 @@ ModelConfig tiny_model(const std::string& prior) {
   c.heads = c.kv_heads = 2;
   c.mlp.hidden = 8;
   c.init = InitKind::torch;
-  c.attention.prior = {prior, default_options(find_prior(prior)->options)};
+  c.attention.prior = MechanismConfig{prior, default_options(find_prior(prior)->options)};
   c.attention.scale = {"none", {}};
   return c;
 }

@@ -69,6 +69,15 @@ TEST_CASE("passes over a model of any mechanism take no memory") {
   }
 }
 
+TEST_CASE("passes over a model of mixed layers take no memory") {
+  ModelConfig c = small_config();
+  c.layers = 4;
+  c.attention.prior = priors({"rope_local", "cable", "fire", "bam"});
+  c.attention.scale = scale("ssmax");
+  c.attention.document_mask = true;
+  CHECK(allocations_of_later_passes(c, Dtype::f32) == 0);
+}
+
 TEST_CASE("passes over a model of other blocks take no memory") {
   ModelConfig c = small_config();
   c.attention.prior = prior("bam", {{"share", true}});

@@ -63,6 +63,12 @@ MechanismConfig scale(const std::string& name, std::map<std::string, OptionValue
   return mechanism(*find_scale(name), std::move(options));
 }
 
+PriorConfig priors(const std::vector<std::string>& by_layer) {
+  std::vector<MechanismConfig> pattern;
+  for (const std::string& name : by_layer) pattern.push_back(prior(name));
+  return PriorConfig(std::move(pattern));
+}
+
 ModelConfig small_config() {
   ModelConfig c;
   c.vocab = 29;
@@ -78,7 +84,7 @@ ModelConfig small_config() {
 
 std::string describe(const ModelConfig& c) {
   constexpr const char* kMlps[] = {"swiglu", "geglu", "gelu"};
-  std::string s = c.attention.prior.name + ", scale " + c.attention.scale.name + ", heads " +
+  std::string s = c.attention.prior.names() + ", scale " + c.attention.scale.name + ", heads " +
                   std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", window " +
                   std::to_string(c.attention.window) + ", " + kMlps[static_cast<int>(c.mlp.kind)];
   s += c.norm.kind == NormKind::rmsnorm ? ", rmsnorm" : ", layernorm";

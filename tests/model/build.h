@@ -17,6 +17,9 @@ namespace bamtrain::testing {
 MechanismConfig prior(const std::string& name, std::map<std::string, OptionValue> options = {});
 MechanismConfig scale(const std::string& name, std::map<std::string, OptionValue> options = {});
 
+/// Priors of the layers in turn, with their declared defaults.
+PriorConfig priors(const std::vector<std::string>& by_layer);
+
 /// Two layers of width 24, 4 heads of 6 channels over 2 key heads, RMSNorm, SwiGLU of 20, a
 /// vocabulary of 29; neither prior nor scale.
 ModelConfig small_config();

@@ -18,11 +18,13 @@ namespace {
 /// With h = 1e-5 the rounding of a loss of about 4 is u 4 / h = 5e-11 and the truncation
 /// h^2 f''' / 6 = 2e-11 f''': below 1e-6 of a tensor's largest gradient, or 2e-9 where the whole
 /// tensor has next to none (key biases under softmax).
-void check_differences(const ModelConfig& config, const Batch& batch, int64_t entries = 3) {
+/// `trained_T` is the batch's length unless told.
+void check_differences(const ModelConfig& config, const Batch& batch, int64_t entries = 3,
+                       int64_t trained_T = 0) {
   INFO(describe(config) << ", T " << batch.T);
   const Threads one(1);  // thousands of tiny passes
   constexpr double h = 1e-5;
-  Run run(config, Dtype::f64, batch.B, batch.T);
+  Run run(config, Dtype::f64, batch.B, batch.T, ModelUse::training, trained_T);
   const double loss = run.differentiate(batch);
   CHECK(std::abs(run.loss(batch) - loss) <= 1e-13 * loss);
   for (const Parameter& p : run.parameters()) {
@@ -83,6 +85,26 @@ TEST_CASE("every prior with every scale: gradients of whole models agree with di
         vary(c, n);
         check_differences(c, random_batch(2, 19, c.vocab));
       }
+    }
+  }
+}
+
+TEST_CASE("layers of different priors: gradients of whole models agree with differences") {
+  size_t n = 0;
+  for (const std::vector<std::string>& list :
+       {std::vector<std::string>{"rope_local", "nope", "bam"},
+        {"cable", "alibi"},
+        {"fire", "rope", "kcable", "nape"},
+        {"t5", "kcable", "cable", "t5"}}) {
+    for (const ScaleInfo& s : all_scales()) {
+      ModelConfig c = small_config();
+      c.layers = static_cast<int64_t>(list.size());
+      c.attention.prior = priors(list);
+      c.attention.scale = scale(s.name);
+      vary(c, n++);
+      // Shorter training: the window of rope_local ends within the sequence.
+      const int64_t trained = s.name == "by_length" ? 0 : 5;
+      check_differences(c, random_batch(2, 19, c.vocab), 1, trained);
     }
   }
 }

@@ -21,6 +21,7 @@ struct Golden {
   SafetensorsFile file;
   ModelConfig config;
   Batch batch;
+  int64_t trained_T = 0;
 
   std::vector<double> values(const std::string& tensor) const {
     const SafetensorsFile::Entry* entry = file.find(tensor);
@@ -64,7 +65,10 @@ ModelConfig config_of(const Json& m) {
   c.norm.eps = m["norm"]["eps"];
   c.tied = m["tied"];
   c.bias = m["bias"];
-  c.attention.prior = prior(attention["prior"]["name"], options_of(attention["prior"]));
+  const Json& priors = attention["prior"];
+  for (const Json& p : priors.is_array() ? priors : Json::array({priors})) {
+    c.attention.prior.pattern.push_back(prior(p["name"], options_of(p)));
+  }
   c.attention.scale = scale(attention["scale"]["name"], options_of(attention["scale"]));
   c.attention.window = attention["window"];
   c.attention.document_mask = attention["document_mask"];
@@ -72,7 +76,7 @@ ModelConfig config_of(const Json& m) {
 }
 
 Golden open_golden(const std::filesystem::path& path) {
-  Golden g{path.stem().string(), SafetensorsFile::open(path.string()), {}, {}};
+  Golden g{path.stem().string(), SafetensorsFile::open(path.string()), {}, {}, 0};
   const Json config = Json::parse(g.file.metadata().at("config"));
   g.config = config_of(config["model"]);
   const SafetensorsFile::Entry* tokens = g.file.find("tokens");
@@ -81,7 +85,8 @@ Golden open_golden(const std::filesystem::path& path) {
   g.file.read(*tokens, rows.data());
   g.batch.B = tokens->shape.at(0);
   g.batch.T = tokens->shape.at(1) - 1;
-  REQUIRE(g.batch.T == config["data"]["sequence_length"].get<int64_t>());
+  g.trained_T = config["data"]["sequence_length"];
+  REQUIRE(g.batch.T == config["data"].value("length", g.trained_T));
   g.batch.document_start = config["data"]["document_start"].get<int64_t>();
   for (int64_t b = 0; b < g.batch.B; ++b) {
     const auto row = rows.begin() + b * (g.batch.T + 1);
@@ -104,6 +109,10 @@ std::vector<Golden> all_goldens() {
   return goldens;
 }
 
+Run run_of(const Golden& g, Dtype activations) {
+  return {g.config, activations, g.batch.B, g.batch.T, ModelUse::training, g.trained_T};
+}
+
 /// Gives the model the golden parameters. The file must hold exactly the model's.
 void load(const Golden& g, Run& run) {
   size_t gradients = 0;
@@ -122,7 +131,7 @@ void load(const Golden& g, Run& run) {
 TEST_CASE("there is a golden model for every prior and scale") {
   std::vector<std::string> priors, scales;
   for (const Golden& g : all_goldens()) {
-    priors.push_back(g.config.attention.prior.name);
+    for (const MechanismConfig& p : g.config.attention.prior.pattern) priors.push_back(p.name);
     scales.push_back(g.config.attention.scale.name);
   }
   for (const PriorInfo& prior : all_priors()) {
@@ -139,7 +148,7 @@ TEST_CASE("golden logits, losses and gradients in fp64") {
   const Threads one(1);  // many tiny passes
   for (const Golden& g : all_goldens()) {
     INFO(g.name);
-    Run run(g.config, Dtype::f64, g.batch.B, g.batch.T);
+    Run run = run_of(g, Dtype::f64);
     load(g, run);
     const std::vector<double> logits = g.values("logits"), found = run.logits(g.batch);
     for (size_t i = 0; i < logits.size(); ++i) {
@@ -189,7 +198,7 @@ TEST_CASE("golden logits, losses and gradients in fp32") {
   const Threads one(1);  // many tiny passes
   for (const Golden& g : all_goldens()) {
     INFO(g.name);
-    Run run(g.config, Dtype::f32, g.batch.B, g.batch.T);
+    Run run = run_of(g, Dtype::f32);
     load(g, run);
     // Some 30 roundings one after another, each of some sums of 20 to 50 terms: u sqrt(1000), and
     // softmax with logits of size 5 in between. Heads at the bound keep 4e-4 of each logit.
@@ -207,9 +216,9 @@ TEST_CASE("golden logits, losses and gradients in bf16") {
     // How far bf16 may be off depends on how sharp a model's softmax is. The measure is the fp64
     // model with its matrices and embeddings rounded to bf16, one rounding per weight; activations
     // are rounded about twice as often on their way. Six times it for single tensors.
-    Run exact(g.config, Dtype::f64, g.batch.B, g.batch.T);
-    Run moved(g.config, Dtype::f64, g.batch.B, g.batch.T);
-    Run run(g.config, Dtype::bf16, g.batch.B, g.batch.T);
+    Run exact = run_of(g, Dtype::f64);
+    Run moved = run_of(g, Dtype::f64);
+    Run run = run_of(g, Dtype::bf16);
     load(g, exact);
     load(g, moved);
     load(g, run);

@@ -118,6 +118,15 @@ TEST_CASE("bf16 training gives the same bits by every way") {
   check_all_ways(w, c);
 }
 
+TEST_CASE("layers of different priors give the same bits by every way") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["model"]["layers"] = 4;
+  c["model"]["attention"]["prior"] = {
+      {{"name", "rope_local"}}, {{"name", "cable"}}, {{"name", "t5"}}, {{"name", "bam"}}};
+  check_all_ways(w, c);
+}
+
 TEST_CASE("width 64 with 4,096 tokens per micro-batch gives the same bits by every way") {
   const Workplace w;
   nlohmann::json c = small_run(w);

@@ -44,8 +44,8 @@ struct Trained {
   std::string checkpoint = w.path("out/checkpoint-00000001");
 
   Trained() : Trained(nullptr) {}
-  explicit Trained(const char* prior) {
-    if (prior) config["model"]["attention"]["prior"] = {{"name", prior}};
+  explicit Trained(const nlohmann::json& prior) {
+    if (!prior.is_null()) config["model"]["attention"]["prior"] = prior;
     config["train"]["stop_at"] = 1;
     config["eval"] = {{"lengths", {16, 48}}, {"tokens", 480}};
     const Outcome o = run(bamtrain_command(write_config(w, "run.json", config)), threads(1));
@@ -147,7 +147,7 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
 }
 
 TEST_CASE("eval takes another prior with the same parameters from --set, and nothing else") {
-  const Trained t("rope");
+  const Trained t(nlohmann::json::object({{"name", "rope"}}));
   const std::string output = t.w.path("result.json");
   const auto evaluated = [&](const std::vector<std::string>& overrides) {
     std::vector<std::string> command = t.command({"--lengths", "48", "--output", output});
@@ -180,6 +180,34 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
   refused("model.attention.window=3", ExitCode::usage, "found model.attention.window");
   refused("model.attention.prior=bam", ExitCode::config, "the parameters of rope");
   refused("model.attention.prior=ropes", ExitCode::config, "did you mean \"rope\"?");
+}
+
+TEST_CASE("eval takes other priors of layers with the same parameters from --set") {
+  const Trained t(nlohmann::json::array({{{"name", "rope"}}, {{"name", "bam"}}}));
+  const std::string output = t.w.path("result.json");
+  const auto evaluated = [&](const std::string& prior) {
+    return run(t.command({"--lengths", "48", "--output", output, "--set",
+                          "model.attention.prior" + prior}),
+               threads(1));
+  };
+  const auto loss = [&](const std::string& prior) {
+    const Outcome o = evaluated(prior);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return nlohmann::json::parse(read_text(output))["windows"][0]["loss"].get<double>();
+  };
+  const double trained = loss(R"(=["rope","bam"])");
+  CHECK(loss(R"(=[{"name":"rope","theta":100},"bam"])") != trained);
+  CHECK(loss(R"(=["rope_local","bam"])") == trained);  // no shorter sequence sees the window
+  const auto refused = [&](const std::string& prior, const std::string& text) {
+    const Outcome o = evaluated(prior);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::config));
+    CHECK(o.output.find(text) != std::string::npos);
+  };
+  refused(R"(=["bam","rope"])", "the parameters of rope, bam");
+  refused("=rope", "the parameters of rope, bam");
+  refused(".theta=100", "'model.attention.prior=[");
 }
 
 TEST_CASE("an eval that fails leaves the former result and nothing beside it") {

@@ -19,7 +19,7 @@ ModelConfig tiny_bam() {
   c.heads = c.kv_heads = 2;
   c.mlp.hidden = 8;
   c.bias = true;
-  c.attention.prior = {"bam", default_options(find_prior("bam")->options)};
+  c.attention.prior = MechanismConfig{"bam", default_options(find_prior("bam")->options)};
   c.attention.scale = {"ssmax", default_options(find_scale("ssmax")->options)};
   return c;
 }

@@ -21,7 +21,7 @@ inline TrainRun small_train_run(const Workplace& w) {
   c.model.layers = 2;
   c.model.heads = c.model.kv_heads = 4;
   c.model.mlp.hidden = 96;
-  c.model.attention.prior = {"bam", default_options(find_prior("bam")->options)};
+  c.model.attention.prior = MechanismConfig{"bam", default_options(find_prior("bam")->options)};
   c.model.attention.scale = {"ssmax", default_options(find_scale("ssmax")->options)};
   c.model.attention.document_mask = true;
   c.optimizer.lr_multipliers = {{"prior", 2}, {"theta_beta", 3}};

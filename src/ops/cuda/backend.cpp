@@ -523,7 +523,7 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
-  if (w.prior == Family::fire) {
+  if (w.fire) {
     throw Error(ExitCode::config, "model.attention.prior", "one that has kernels on CUDA", "fire",
                 "choose another, or set device to \"cpu\"");
   }
