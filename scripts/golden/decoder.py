@@ -167,8 +167,8 @@ def parameters(p, owner):
     return {name[len(owner):]: value for name, value in p.items() if name.startswith(owner)}
 
 
-def attention(p, config, layer, x, tokens):
-    """(B, T, C) -> (B, T, C), the output projection included."""
+def attention(p, config, layer, x, tokens, positions):
+    """(B, T, C) -> (B, T, C), the output projection included. positions: as in mean_loss."""
     model, choice = config["model"], config["model"]["attention"]
     B, T, C = x.shape
     H, KV = model["heads"], model["kv_heads"]
@@ -185,7 +185,8 @@ def attention(p, config, layer, x, tokens):
     k = linear(p, path + ".k_proj", x).view(B, T, KV, D)
     v = linear(p, path + ".v_proj", x).view(B, T, KV, D)
     if prior["name"] in ("rope", "rope_local"):
-        q, k = (rotate(y, position, prior, trained_at) for y in (q, k))
+        angles_at = position if positions is None else positions
+        q, k = (rotate(y, angles_at, prior, trained_at) for y in (q, k))
     theta = parameters(p, "model.prior." if prior.get("share") else path + ".prior.")
     of_scale = parameters(p, path + ".scale.")
 
@@ -241,12 +242,13 @@ def embed(p, config, tokens):
     return x
 
 
-def logits(p, config, tokens):
-    """(B, T) tokens -> (B, T, V) logits."""
+def logits(p, config, tokens, positions=None):
+    """(B, T) tokens -> (B, T, V) logits. positions: as in mean_loss."""
     x = embed(p, config, tokens)
     for layer in range(config["model"]["layers"]):
         path = f"model.layers.{layer}"
-        x = x + attention(p, config, layer, norm(p, config, path + ".input_layernorm", x), tokens)
+        normed = norm(p, config, path + ".input_layernorm", x)
+        x = x + attention(p, config, layer, normed, tokens, positions)
         x = x + mlp(p, config, path + ".mlp",
                     norm(p, config, path + ".post_attention_layernorm", x))
     x = norm(p, config, "model.norm", x)
@@ -254,8 +256,12 @@ def logits(p, config, tokens):
     return x @ p[head].T
 
 
-def mean_loss(p, config, tokens):
-    """tokens (B, T + 1): mean cross-entropy in nats of the B * T targets, first ones included."""
-    z = logits(p, config, tokens[:, :-1])
+def mean_loss(p, config, tokens, positions=None):
+    """tokens (B, T + 1): mean cross-entropy in nats of the B * T targets, first ones included.
+
+    positions (B, T): those of a rope in training where they are random, documents or not; None:
+    they count from each document's start.
+    """
+    z = logits(p, config, tokens[:, :-1], positions)
     target = tokens[:, 1:, None]
     return (torch.logsumexp(z, -1) - z.gather(-1, target)[..., 0]).mean()

@@ -11,7 +11,8 @@ same documents run alone, every position against a run with another future.
 
 A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I32, `logits`
 (B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter, and the run config as JSON
-under the metadata key "config". Parameters are exact in fp32, for comparison with an fp32 model.
+under the metadata key "config". Where positions are random in training, loss and gradients are those
+at `positions` (B, T) I32, the logits those of an evaluation. Parameters are exact in fp32, for comparison with an fp32 model.
 """
 
 import argparse
@@ -37,6 +38,10 @@ MAX_BYTES = 200_000
 
 def rope(theta, scaling="none", factor=1.0, name="rope"):
     return {"name": name, "theta": theta, "scaling": scaling, "factor": factor}
+
+
+def randomized(prior, length=0):
+    return {**prior, "randomized": True, "randomized_length": length}
 
 
 def learned(positions):
@@ -112,6 +117,10 @@ CASES = {
     "rope_ntk": config(rope(10000.0, "ntk", 4.0), mask=True, **GROUPED),
     "rope_yarn": config(rope(50.0, "yarn", 8.0), **GROUPED),
     "rope_llama3": config(rope(50.0, "llama3", 8.0), **GROUPED),
+    "rope_randomized": config(randomized(rope(50.0)), mask=True, heads=4, kv=2, head_dim=4,
+                              hidden=12, vocab=23),
+    "rope_randomized_linear": config(randomized(rope(50.0, "linear", 2.5), 30), window=7, heads=2,
+                                     hidden=12, vocab=23),
     "rope_local": config(rope(10000.0, name="rope_local"), window=11, **GROUPED),
     "alibi_window": config(ALIBI, window=9, heads=6, kv=2, hidden=16, vocab=29, layers=1),
     "alibi_ssmax": config(ALIBI, ssmax("false"), mask=True, window=5),
@@ -259,6 +268,16 @@ def random_tokens(rng, c):
     return torch.from_numpy(tokens)
 
 
+def random_positions(rng, c):
+    """(B, T), ascending in each row; None where the config does not randomize them."""
+    prior, T = c["model"]["attention"]["prior"], c["data"]["sequence_length"]
+    if not prior.get("randomized"):
+        return None
+    length = prior["randomized_length"] or 4 * T
+    rows = [np.sort(rng.permutation(length)[:T]) for _ in range(BATCH)]
+    return torch.from_numpy(np.stack(rows))
+
+
 def is_trained(c, name):
     last = name.split(".")[-1]
     if last == "gamma":
@@ -269,7 +288,7 @@ def is_trained(c, name):
     return last in decoder.prior_of(c, layer)["train"]
 
 
-def check_gradients(case, rng, p, c, tokens, gradients, h=1e-6):
+def check_gradients(case, rng, p, c, tokens, positions, gradients, h=1e-6):
     """Central differences at the largest entry and at two random entries of every gradient."""
     for name, gradient in gradients.items():
         flat, grad = p[name].detach().reshape(-1), gradient.reshape(-1)
@@ -281,7 +300,7 @@ def check_gradients(case, rng, p, c, tokens, gradients, h=1e-6):
                 moved[entry] += step
                 q = {**p, name: moved.view(gradient.shape)}
                 with torch.no_grad():
-                    losses.append(decoder.mean_loss(q, c, tokens))
+                    losses.append(decoder.mean_loss(q, c, tokens, positions))
             difference = (losses[0] - losses[1]) / (2 * h)
             assert abs(difference - grad[entry]) < 1e-8 + 1e-6 * abs(grad[entry]), (
                 f"{case}: {name}[{entry}] gradient {grad[entry]}, differences {difference}")
@@ -316,16 +335,19 @@ def make(case):
     trained = [name for name in p if is_trained(c, name)]
     for name in trained:
         p[name].requires_grad_()
-    loss = decoder.mean_loss(p, c, tokens)
+    positions = random_positions(rng, c)
+    loss = decoder.mean_loss(p, c, tokens, positions)
     gradients = dict(zip(trained, torch.autograd.grad(loss, [p[name] for name in trained])))
     with torch.no_grad():
         logits = decoder.logits(p, c, tokens[:, :-1])
         check_independence(case, rng, p, c, tokens[:, :-1], logits)
-    check_gradients(case, rng, p, c, tokens, gradients)
+    check_gradients(case, rng, p, c, tokens, positions, gradients)
     tensors = {name: value.detach().numpy() for name, value in p.items()}
     tensors.update({"grad." + name: value.numpy() for name, value in gradients.items()})
     tensors.update(tokens=tokens.numpy().astype(np.int32), logits=logits.numpy(),
                    loss=loss.detach().numpy().reshape(1))
+    if positions is not None:
+        tensors["positions"] = positions.numpy().astype(np.int32)
     assert all(np.isfinite(x).all() for x in tensors.values()), f"{case}: not finite"
     return tensors, {"config": json.dumps(c, sort_keys=True)}
 

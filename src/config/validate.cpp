@@ -76,11 +76,29 @@ class Relations {
     return find_scale(s.name)->parameters(s.options, shape());
   }
 
-  /// Positions that the model knows; 0: any number.
-  int64_t position_limit() const {
-    const PriorInfo& prior = *find_prior(priors().at(0).name);
-    const bool table = prior.family == Family::embedding && prior.embedding == nullptr;
-    return table ? parameters(priors()[0]).at(0).shape.at(0) : 0;
+  /// Positions that a prior knows and the key that says so; 0: any number.
+  struct PositionLimit {
+    int64_t most = 0;
+    std::string prior, key;
+  };
+
+  /// The least of the model's priors.
+  PositionLimit position_limit() const {
+    PositionLimit limit;
+    for (size_t i = 0; i < priors().size(); ++i) {
+      const MechanismConfig& chosen = priors()[i];
+      const PriorInfo& prior = *find_prior(chosen.name);
+      PositionLimit own = {0, chosen.name, prior_path(i)};
+      if (prior.randomized_positions) {
+        own.most = prior.randomized_positions(chosen.options, c_.data.sequence_length);
+        own.key += ".randomized_length";
+      } else if (prior.family == Family::embedding && prior.embedding == nullptr) {
+        own.most = parameters(chosen).at(0).shape.at(0);
+        own.key += ".positions";
+      }
+      if (own.most > 0 && (limit.most == 0 || own.most < limit.most)) limit = own;
+    }
+    return limit;
   }
 
   /// The registries refuse what their mechanisms do not define for this shape.
@@ -113,6 +131,7 @@ class Relations {
       refuse(kPrior, "a list whose length is a divisor of model.layers = " + text(layers), text(n),
              "give " + divisors_near(layers, n) + " priors, or change model.layers");
     }
+    randomized_positions();
     std::map<std::string, size_t> owners;  // of what layers share, by name
     for (size_t i = 0; i < priors().size(); ++i) {
       for (const MechanismParameter& p : parameters(priors()[i])) {
@@ -125,6 +144,21 @@ class Relations {
                priors()[i].name,
                "set share to false in one of them, or give both the same options");
       }
+    }
+  }
+
+  /// A sequence draws its positions once, for all layers.
+  void randomized_positions() const {
+    int64_t known = 0;
+    for (size_t i = 0; i < priors().size(); ++i) {
+      const auto of = find_prior(priors()[i].name)->randomized_positions;
+      const int64_t own = of ? of(priors()[i].options, c_.data.sequence_length) : 0;
+      if (own != 0 && known != 0 && own != known) {
+        refuse(prior_path(i) + ".randomized_length",
+               text(known) + ", the positions that another layer draws from", text(own),
+               "give all randomized priors the same");
+      }
+      known = std::max(known, own);
     }
   }
 
@@ -217,13 +251,13 @@ class Relations {
       refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),
              text(e.tokens), "raise it: a pass needs one whole sequence");
     }
-    const int64_t limit = position_limit();
+    const PositionLimit limit = position_limit();
     for (const int64_t length : e.lengths) {
-      if (limit != 0 && length > limit) {
+      if (limit.most != 0 && length > limit.most) {
         refuse("eval.lengths",
-               "lengths up to the " + text(limit) + " positions of the \"" + priors()[0].name +
+               "lengths up to the " + text(limit.most) + " positions of the \"" + limit.prior +
                    "\" prior",
-               text(length), "remove the longer ones, or raise model.attention.prior.positions");
+               text(length), "remove the longer ones, or raise " + limit.key);
       }
     }
   }

@@ -58,6 +58,11 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
   if (p.info.threshold_length) {
     p.fire_length = p.info.threshold_length(p.options, training_length_);
   }
+  if (p.info.randomized_positions) {
+    const int64_t known = p.info.randomized_positions(p.options, training_length_);
+    p.randomized = known > 0;
+    randomized_positions_ = std::max(randomized_positions_, known);
+  }
   if (p.info.first_scaled_head) p.first_scaled_head = p.info.first_scaled_head(config_.heads);
   p.scale_bias = resolve_scale_bias(config_, scale_, choice.name);
 
@@ -154,8 +159,15 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
     }
   }
   if (const int64_t n = parts(Family::rotary); n > 0) {
-    arena.add("mechanisms.cosine", &cosine_, P, {n, T, half});
-    arena.add("mechanisms.sine", &sine_, P, {n, T, half});
+    const int64_t known = randomized_positions_;
+    if (known > 0 && T > known) {
+      throw Error(ExitCode::config, "model.attention.prior.randomized_length",
+                  "at most " + std::to_string(known) + " positions, those that training draws from",
+                  std::to_string(T), "evaluate at shorter lengths, or train with more positions");
+    }
+    const int64_t rows = training && known > 0 ? known : T;
+    arena.add("mechanisms.cosine", &cosine_, P, {n, rows, half});
+    arena.add("mechanisms.sine", &sine_, P, {n, rows, half});
   }
   if (sinusoidal()) arena.add("mechanisms.positions", &position_table_, P, {T, config_.width});
   if (scale_.value) {
@@ -229,7 +241,7 @@ Rotation Mechanisms::rotation(int64_t layer) const {
   const auto of_part = [&p](const Tensor& t) {
     return t.slice(0, p.part, 1).reshaped({t.shape[1], t.shape[2]});
   };
-  return {of_part(cosine_), of_part(sine_)};
+  return {of_part(cosine_), of_part(sine_), p.randomized};
 }
 
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {

@@ -17,6 +17,7 @@ namespace bamtrain {
 /// What queries and keys are rotated by, (T, D/2) P; empty: they are not.
 struct Rotation {
   Tensor cosine, sine;
+  bool randomized = false;  // in training, by random positions
 };
 
 /// The prior and the scale of every layer.
@@ -55,6 +56,8 @@ class Mechanisms {
   int64_t window(int64_t layer) const { return prior(layer).window; }
   /// Whether a layer's prior is of this family.
   bool has(Family family) const;
+  /// PriorInfo::randomized_positions of the layers that have any; 0: none has.
+  int64_t randomized_positions() const { return randomized_positions_; }
   Rotation rotation(int64_t layer) const;
   bool sinusoidal() const { return prior(0).info.embedding != nullptr; }
   /// Fixed position embedding (T, C), where the prior has one without parameters.
@@ -72,6 +75,7 @@ class Mechanisms {
     int64_t window = 0;  // number in windows_
     int64_t first_scaled_head = 0;
     bool scale_bias = false;
+    bool randomized = false;
     double fire_length = 0;
     /// Where its tables, segments or rotation lie among those of its family. Layers of one prior
     /// without parameters of their own share them.
@@ -109,6 +113,7 @@ class Mechanisms {
   std::vector<Parameters> of_prior_, of_scale_;  // by layer
   int64_t training_length_;
   std::vector<int64_t> windows_;
+  int64_t randomized_positions_ = 0;
   ScaleConstants scale_constants_;
   bool constants_ready_ = false;
   int64_t T_ = 0;
@@ -125,7 +130,7 @@ class Mechanisms {
   FireBias fire_;               // (parts, ...) each
   Tensor dfire_;                // (H, kFireSegments, 2) f64
   Tensor dfire_u_, dfire_psi_;  // (B, H, T) P
-  Tensor cosine_, sine_;        // (parts, T, D/2) P
+  Tensor cosine_, sine_;        // (parts, T, D/2) P; in training with random positions as many rows
   Tensor position_table_;       // (T, C) P
 };
 

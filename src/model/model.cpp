@@ -74,7 +74,7 @@ void Model::refresh_mechanisms() { mechanisms_.refresh(masters_); }
 Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }
 
 void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
-                       std::optional<int64_t> document_start) {
+                       std::optional<int64_t> document_start, const int32_t* positions) {
   require(B <= max_B_ && T <= max_T_, "a batch within the planned size");
   if (!config_.attention.document_mask) document_start.reset();
   B_ = B;
@@ -92,6 +92,9 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   backend_.upload(first_key_.slice(0, 0, first_key - host_first_key_.data()),
                   host_first_key_.data());
   backend_.upload(batch(positions_), host_positions_.data());
+  if (random_positions_) {
+    backend_.upload(batch(random_positions_), positions ? positions : host_positions_.data());
+  }
 }
 
 Tensor Model::lse_of(const LayerActivations& x) const {
@@ -163,8 +166,10 @@ void Model::forward_block(int64_t l) {
 void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
   const Rotation r = mechanisms_.rotation(l);
   if (!r.cosine) return;
-  backend_.rotate(q, positions(), r.cosine, r.sine, inverse);
-  backend_.rotate(k, positions(), r.cosine, r.sine, inverse);
+  const Tensor& by = r.randomized && random_positions_ ? random_positions_ : positions_;
+  const Tensor positions(by.data, Dtype::i32, {B_, T_});
+  backend_.rotate(q, positions, r.cosine, r.sine, inverse);
+  backend_.rotate(k, positions, r.cosine, r.sine, inverse);
 }
 
 /// From norm1 to norm2: attention, and the stream behind it.
@@ -292,8 +297,10 @@ void Model::embedding_backward(const Tensor& gradients) {
 
 void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
                              std::optional<int64_t> document_start, double scale, Tensor gradients,
-                             Tensor loss) {
-  load_batch(tokens, targets, max_B_, max_T_, document_start);
+                             Tensor loss, const int32_t* positions) {
+  require((positions != nullptr) == (randomized_positions() > 0),
+          "positions where the prior randomizes them");
+  load_batch(tokens, targets, max_B_, max_T_, document_start, positions);
   // The same operations on the same memory for every micro-batch of a lane's buffer.
   const auto work = [&] {
     forward();

@@ -56,6 +56,8 @@ class Model {
 
   const ModelConfig& config() const { return config_; }
   const ParameterLayout& parameters() const { return layout_; }
+  /// Positions that training draws from, at random; 0: they count tokens.
+  int64_t randomized_positions() const { return mechanisms_.randomized_positions(); }
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens.
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
@@ -74,9 +76,12 @@ class Model {
   /// One micro-batch: tokens and targets (B, T) i32 in host memory. Adds to `gradients` (flat, P)
   /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale
   /// and the place of `loss` must be the same at every call with the same gradients' memory.
+  /// `positions` (B, T) i32 where the prior randomizes them (draw_positions), null elsewhere. They
+  /// do not restart with documents: a rotation knows differences alone, and within a document those
+  /// are the subset's.
   void forward_backward(const int32_t* tokens, const int32_t* targets,
                         std::optional<int64_t> document_start, double scale, Tensor gradients,
-                        Tensor loss);
+                        Tensor loss, const int32_t* positions = nullptr);
 
   /// Token losses (b * t) for b <= B sequences of t <= T tokens, written to losses[b * t].
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
@@ -88,7 +93,7 @@ class Model {
 
  private:
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
-                  std::optional<int64_t> document_start);
+                  std::optional<int64_t> document_start, const int32_t* positions = nullptr);
   /// The stream after the last block and its norm: (N, C) A.
   void forward();
   void forward_block(int64_t l);
@@ -149,6 +154,7 @@ class Model {
   Tensor targets_;                        // (N) i32
   Tensor first_key_;                      // (windows, B, T) i32, of the batch at hand
   Tensor positions_;                      // (B, T) i32
+  Tensor random_positions_;               // (B, T) i32, where training randomizes them
   std::vector<LayerActivations> layers_;  // L: what each layer keeps
   LayerActivations shared_;               // what it does not
   Tensor branch_;                         // (N, C) A: what a block adds to the stream

@@ -107,6 +107,9 @@ struct PriorInfo {
   std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;
   /// What rotated queries and keys are multiplied by; null: 1.
   double (*rotary_amplitude)(const Options&) = nullptr;
+  /// L: a training sequence's positions are a random subset of [0, L), those of an evaluation stay
+  /// below L. 0: positions count tokens. Null: 0.
+  int64_t (*randomized_positions)(const Options&, int64_t T) = nullptr;
 
   /// The window (key visible iff i - j < window) where the config sets none; null: none.
   int64_t (*window)(int64_t T) = nullptr;

@@ -201,24 +201,57 @@ RopeScaling rope_scaling(const Options& o) {
   return name == "llama3" ? RopeScaling::llama3 : RopeScaling::none;
 }
 
+int64_t randomized_length(const Options& o, int64_t T) {
+  if (!o.flag("randomized")) return 0;
+  const auto length = static_cast<int64_t>(o.number("randomized_length"));
+  return length > 0 ? length : 4 * T;
+}
+
+void check_randomized(const Options& o, int64_t T) {
+  const std::string key = "model.attention.prior.randomized_length";
+  const auto length = static_cast<int64_t>(o.number("randomized_length"));
+  if (length != 0 && !o.flag("randomized")) {
+    throw Error(ExitCode::config, key, "0 unless positions are randomized", std::to_string(length),
+                "set model.attention.prior.randomized, or remove it");
+  }
+  if (length != 0 && length < T) {
+    throw Error(ExitCode::config, key, "0 or at least data.sequence_length = " + std::to_string(T),
+                std::to_string(length), "raise it, or set it to 0");
+  }
+}
+
 PriorInfo rope() {
   PriorInfo p;
   p.name = "rope";
   p.formula = "q, k rotated by position * theta^(-2c/D), half-split pairs";
   p.family = Family::rotary;
-  p.options = {{"theta",
-                "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
-                500000.0,
-                {},
-                1.0,
-                1e12},
-               {"scaling",
-                "of frequencies for lengths past data.sequence_length: linear (position "
-                "interpolation), ntk, yarn (with its attention temperature), llama3",
-                std::string("none"),
-                {"none", "linear", "ntk", "yarn", "llama3"}},
-               {"factor", "by how much scaling stretches the length", 1.0, {}, 1.0, 1e6}};
+  p.options = {
+      {"theta",
+       "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
+       500000.0,
+       {},
+       1.0,
+       1e12},
+      {"scaling",
+       "of frequencies for lengths past data.sequence_length: linear (position "
+       "interpolation), ntk, yarn (with its attention temperature), llama3",
+       std::string("none"),
+       {"none", "linear", "ntk", "yarn", "llama3"}},
+      {"factor", "by how much scaling stretches the length", 1.0, {}, 1.0, 1e6},
+      {"randomized",
+       "training positions are a sorted random subset of the randomized_length first, anew "
+       "for every sequence",
+       false},
+      {"randomized_length",
+       "positions that training draws from and an evaluation may reach; 0: four times "
+       "data.sequence_length",
+       0.0,
+       {},
+       0.0,
+       1e9,
+       true}};
   p.parameters = [](const Options& o, const PriorShape& s) {
+    check_randomized(o, s.sequence_length);
     if (s.head_dim % 2 != 0) {
       throw Error(ExitCode::config, "model.attention.prior",
                   "an even head dimension (width / heads) for rope", std::to_string(s.head_dim),
@@ -250,6 +283,7 @@ PriorInfo rope() {
   p.rotary_amplitude = [](const Options& o) {
     return rope_amplitude(rope_scaling(o), o.number("factor"));
   };
+  p.randomized_positions = randomized_length;
   return p;
 }
 

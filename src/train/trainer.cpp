@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "core/checked.h"
+#include "core/parallel.h"
 #include "core/reduction_tree.h"
 #include "dist/together.h"
+#include "model/random_positions.h"
 #include "ops/host_copy.h"
 #include "train/schedule.h"
 
@@ -62,7 +64,8 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
       document_start_(resolve_document_start(config_, loader_->shards())),
       model_(config_.model, config_.data.sequence_length, backend,
              activation_dtype(config_.train.precision)),
-      optimizer_(config_.optimizer, model_.parameters(), backend) {
+      optimizer_(config_.optimizer, model_.parameters(), backend),
+      position_rng_(config_.seed, "positions") {
   if (micro_batches_ % lanes_ != 0) {
     throw Error(ExitCode::config, "train.lanes",
                 fmt::format("a divisor of the {} micro-batches of a step", micro_batches_),
@@ -95,6 +98,7 @@ void Trainer::commit() {
   targets_.resize(N);
   read_sums_.resize(2 * kUnread);
   results_.resize(kUnread);
+  if (model_.randomized_positions() > 0) positions_.resize(N);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
 }
 
@@ -125,6 +129,15 @@ void Trainer::split_rows(const std::vector<int32_t>& windows) {
   }
 }
 
+const int32_t* Trainer::positions_from(int64_t window) {
+  if (positions_.empty()) return nullptr;
+  const int64_t T = config_.data.sequence_length, range = model_.randomized_positions();
+  parallel_for(config_.train.micro_batch, [&](int64_t b) {
+    draw_positions(position_rng_, window + b, range, T, positions_.data() + b * T);
+  });
+  return positions_.data();
+}
+
 /// Accumulates one lane's micro-batches in index order: their gradients and token losses.
 void Trainer::lane(int64_t first_window, Tensor gradients, Tensor loss) {
   const int64_t B = config_.train.micro_batch;
@@ -132,10 +145,11 @@ void Trainer::lane(int64_t first_window, Tensor gradients, Tensor loss) {
   backend_.zero(gradients);
   backend_.zero(loss);
   for (int64_t m = 0; m < micro_batches_ / lanes_; ++m) {
-    loader_->read(first_window + m * B, B, windows_.data());
+    const int64_t window = first_window + m * B;
+    loader_->read(window, B, windows_.data());
     split_rows(windows_);
     model_.forward_backward(inputs_.data(), targets_.data(), document_start_, scale, gradients,
-                            loss);
+                            loss, positions_from(window));
   }
 }
 

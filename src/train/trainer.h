@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/lane_tree.h"
+#include "core/rng.h"
 #include "data/loader.h"
 #include "train/optimizer.h"
 #include "train/step_result.h"
@@ -60,6 +61,8 @@ class Trainer {
   void check_validation_shards();
   double learning_rate(int64_t step) const;
   void lane(int64_t first_window, Tensor gradients, Tensor loss);
+  /// (B, T) of the sequences from this window of the run on; null where positions count tokens.
+  const int32_t* positions_from(int64_t window);
   /// `total` becomes its sum over all processes.
   void reduce(Tensor total, Communicator& comm);
   /// The model computes with the masters as they are.
@@ -92,6 +95,8 @@ class Trainer {
   Tensor messages_;                                      // (2 pieces) P, of a link of devices
   std::vector<int32_t> windows_;                         // (B, T + 1)
   std::vector<int32_t> inputs_, targets_;                // (B, T)
+  Rng position_rng_;                                     // by the window's number in the run
+  std::vector<int32_t> positions_;                       // (B, T) where they are random
   std::vector<std::vector<std::pair<int, int>>> joins_;  // LaneTree::joins_after, by lane
 };
 

@@ -45,8 +45,12 @@ TEST_CASE("a list is written with every option, and reads back equal") {
   const auto c = read(kPair);
   const json written = prior_of(c);
   REQUIRE(written.is_array());
-  CHECK(written[0] ==
-        json({{"name", "rope"}, {"theta", 100.0}, {"scaling", "none"}, {"factor", 1.0}}));
+  CHECK(written[0] == json({{"name", "rope"},
+                            {"theta", 100.0},
+                            {"scaling", "none"},
+                            {"factor", 1.0},
+                            {"randomized", false},
+                            {"randomized_length", 0}}));
   CHECK(written[1]["init"] == "uniform");
   const auto again = bamtrain::read_run_config_text(resolved_json(c).dump(), "run.json", {});
   CHECK(resolved_json(again) == resolved_json(c));

@@ -96,6 +96,29 @@ TEST_CASE("an undefined combination is refused by name") {
                  {"eval.tokens:", "data.sequence_length = 16", "found 15", "raise it"});
 }
 
+TEST_CASE("random positions suffice for the sequence and for the evaluation") {
+  const std::string rope = "model.attention.prior={\"name\":\"rope\",\"randomized\":true}";
+  const auto length = [](int n) {
+    return "model.attention.prior.randomized_length=" + std::to_string(n);
+  };
+  CHECK(message(kValid, {rope}).empty());
+  CHECK(message(kValid, {rope, length(16)}).empty());
+  check_mentions(message(kValid, {rope, length(15)}),
+                 {"model.attention.prior.randomized_length:",
+                  "0 or at least data.sequence_length = 16", "found 15", "raise it"});
+  check_mentions(message(kValid, {rope, length(32), "model.attention.prior.randomized=false"}),
+                 {"model.attention.prior.randomized_length:", "0 unless positions are randomized",
+                  "found 32", "set model.attention.prior.randomized"});
+  CHECK(message(kValid, {rope, "data.val=v", "eval.lengths=[64]"}).empty());
+  check_mentions(message(kValid, {rope, "data.val=v", "eval.lengths=[64,65]"}),
+                 {"eval.lengths:", "up to the 64 positions of the \"rope\" prior", "found 65",
+                  "raise model.attention.prior.randomized_length"});
+  CHECK(message(kValid, {rope, length(65), "data.val=v", "eval.lengths=[65]"}).empty());
+  check_mentions(
+      message(kValid, {"model.attention.prior={\"name\":\"alibi\",\"randomized\":true}"}),
+      {"model.attention.prior.randomized:", "(an option of rope"});
+}
+
 TEST_CASE("the token that begins a document is in the vocabulary") {
   check_mentions(message(kValid, {"data.document_start=96"}),
                  {"data.document_start:", "below model.vocab = 96", "found 96"});

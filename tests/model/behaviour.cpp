@@ -56,6 +56,28 @@ TEST_CASE("rope_local past its training length is rope in a window of that lengt
   }
 }
 
+TEST_CASE("fire with a zero network is no prior") {
+  const Threads one(1);  // many tiny passes
+  for (Dtype t : dtypes()) {
+    ModelConfig c = small_config();
+    c.attention.document_mask = true;
+    const Batch batch = random_batch(2, 19, c.vocab);
+    Run nope(c, t, 2, 19);
+    c.attention.prior = prior("fire");
+    Run fire(c, t, 2, 19);
+    CHECK(fire.loss(batch) != nope.loss(batch));
+    for (const Parameter& p : fire.parameters()) {
+      if (p.leaf() != "w2" && p.leaf() != "b2") continue;
+      fire.set_parameter(p.name, std::vector<double>(static_cast<size_t>(p.size), 0.0));
+    }
+    CHECK(fire.differentiate(batch) == nope.differentiate(batch));
+    for (const Parameter& p : nope.parameters()) {
+      INFO(p.name << " in " << name_of(t));
+      check_equal(fire.gradient(p.name), nope.gradient(p.name));
+    }
+  }
+}
+
 TEST_CASE("document starts mean nothing without a document mask, and something with one") {
   const Threads one(1);  // many tiny passes
   for (Dtype t : dtypes()) {

@@ -171,7 +171,7 @@ double Run::differentiate(const Batch& b) {
   for (int64_t i = 0; i < gradients_.size(); ++i) put(gradients_, i, 0);
   device_.backend->zero(loss_);
   model_.forward_backward(b.tokens.data(), b.targets.data(), b.document_start, 1 / count,
-                          gradients_, loss_);
+                          gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data());
   device_.backend->synchronize();  // the host reads on in the device's memory
   return *loss_.ptr<double>() / count;
 }

@@ -93,6 +93,11 @@ Golden open_golden(const std::filesystem::path& path) {
     g.batch.tokens.insert(g.batch.tokens.end(), row, row + g.batch.T);
     g.batch.targets.insert(g.batch.targets.end(), row + 1, row + g.batch.T + 1);
   }
+  if (const SafetensorsFile::Entry* positions = g.file.find("positions")) {
+    g.batch.positions.resize(g.batch.tokens.size());
+    REQUIRE(positions->bytes == static_cast<int64_t>(g.batch.tokens.size() * sizeof(int32_t)));
+    g.file.read(*positions, g.batch.positions.data());
+  }
   return g;
 }
 
@@ -125,7 +130,8 @@ void load(const Golden& g, Run& run) {
     gradients += p.trained;
     run.set_parameter(p.name, g.values(p.name));
   }
-  REQUIRE(g.file.tensors().size() == run.parameters().size() + gradients + 3);
+  REQUIRE(g.file.tensors().size() ==
+          run.parameters().size() + gradients + 3 + !g.batch.positions.empty());
 }
 
 TEST_CASE("there is a golden model for every prior and scale") {

@@ -124,22 +124,15 @@ Values read(const Tensor& t, Role role) {
   return v;
 }
 
-Machine::Machine(Dtype activations, CpuIsa isa)
+Machine::Machine(Dtype activations, CpuIsa isa, const WorkspaceShape& shape)
     : Machine(activations,
               {activations == Dtype::f64 ? make_reference_backend() : make_cpu_backend(isa),
-               &heap_memory()}) {}
+               &heap_memory()},
+              shape) {}
 
-Machine::Machine(Dtype activations, Device device)
+Machine::Machine(Dtype activations, Device device, const WorkspaceShape& shape)
     : activations_(activations), device_(std::move(device)) {
-  backend().plan(arena_, {.B = 4,
-                          .T = 1100,
-                          .H = 6,
-                          .K = 6,
-                          .D = 128,
-                          .C = 1024,
-                          .backward = true,
-                          .hidden = 1024,
-                          .V = 1024});
+  backend().plan(arena_, shape);
   arena_.commit(*device_.source);
 }
 

@@ -1,11 +1,14 @@
 // Mechanisms that coincide give the same attention.
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "catch.h"
 #include "differences.h"
 #include "ops/attention_case.h"
 #include "priors/alibi.h"
+#include "priors/bam.h"
 #include "priors/kerple.h"
 #include "priors/registry.h"
 
@@ -83,6 +86,91 @@ TEST_CASE("attention with a vanishing or a flat bam is attention without a prior
   const Values nope = op.forward(reference, op.inputs).at("out");
   check_close("vanishing", vanishing, nope, 1e-12);
   check_close("flat", flat, nope, 1e-12);
+}
+
+/// bam's exponents from far below to far above any trained value, a head each.
+struct ExtremeBam {
+  AttentionCase c;
+  Theta theta;
+  Operation op;
+
+  explicit ExtremeBam(double mu)
+      : theta{{{0, -0.2, 0.2, 0, -0.2, 0.2}, {-8, -3, -0.5, 0.5, 2, 4}, {}}} {
+    theta.values[2].assign(6, mu);
+    c.B = 2;
+    c.T = 150;
+    c.H = 6;
+    c.K = 3;
+    c.D = 16;
+    c.documents = true;
+    c.table = TableForm::normal;
+    op = attention(c);
+    op.inputs["table"].x = table(theta);
+  }
+
+  std::vector<double> table(const Theta& at) const {
+    std::vector<double> b(static_cast<size_t>(c.H * c.T));
+    find_prior("bam")->table(at.pointers().data(), {c.H, c.T, 0}, b.data());
+    return b;
+  }
+};
+
+TEST_CASE("attention with bam's exponent from -8 to 4: rows sum to one") {
+  for (double mu : {0.0, -0.3, 0.3}) {
+    ExtremeBam bam(mu);
+    std::fill(bam.op.inputs["v"].x.begin(), bam.op.inputs["v"].x.end(), 1.0);
+    for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
+      Machine m(t);
+      const Arrays results = bam.op.forward(m, bam.op.inputs);
+      double worst = 0;
+      for (double x : results.at("out").x) worst = std::max(worst, std::abs(x - 1));
+      // Two sums of the same numbers in different orders, a rounding for each key at most.
+      CHECK(worst <= 150 * (t == Dtype::f64 ? 0x1p-53 : kF32) + (t == Dtype::bf16 ? kBf16 : 0));
+    }
+  }
+}
+
+TEST_CASE("attention with bam's exponent from -8 to 4: results and gradients are right") {
+  const double mu = GENERATE(0.0, -0.3, 0.3);
+  const ExtremeBam bam(mu);
+  // Logits of 1e4 keep 4e-4 in fp32, and probabilities with them.
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) compare_with_reference(bam.op, t, 4e-3);
+
+  // From the table's gradient to the parameters, against differences of the whole in fp64.
+  const Values dout = random_values(Role::activation, {bam.c.B, bam.c.T, bam.c.H, bam.c.D}, "dout");
+  Machine m(Dtype::f64);
+  const Arrays saved = bam.op.forward(m, bam.op.inputs);
+  const Arrays gradients = bam.op.adjoint(m, bam.op.inputs, saved, {{"out", dout}}, 0);
+  const std::vector<double>& dtable = gradients.at("table").x;
+  const auto value = [&](const Theta& theta) {
+    Arrays in = bam.op.inputs;
+    in["table"].x = bam.table(theta);
+    const Arrays results = bam.op.forward(m, in);
+    const std::vector<double>& out = results.at("out").x;
+    return std::inner_product(out.begin(), out.end(), dout.x.begin(), 0.0);
+  };
+  // At mu = 0 the self key's |.| has its kink.
+  for (size_t p = 0; p < (mu == 0 ? 2 : 3); ++p) {
+    for (size_t h = 0; h < 6; ++h) {
+      Theta up = bam.theta, down = bam.theta;
+      up.values[p][h] += 1e-5;
+      down.values[p][h] -= 1e-5;
+      const double difference = (value(up) - value(down)) / 2e-5;
+      const double of_head[3] = {bam.theta.values[0][h], bam.theta.values[1][h], mu};
+      const Bam<double> formula(of_head, {});
+      double gradient = 0, size = 0;
+      for (size_t d = 0; d < 150; ++d) {
+        double term[3] = {};
+        formula.accumulate(dtable[h * 150 + d], static_cast<int64_t>(d), term);
+        gradient += term[p];
+        size += std::abs(term[p]);
+      }
+      INFO("parameter " << p << ", exponent " << bam.theta.values[1][h] << ", mu " << mu);
+      // A bias of exponent -8 moves by its 50-fold with mu: truncation is (50 h)^2 / 6.
+      CHECK(std::isfinite(size));
+      CHECK(std::abs(gradient - difference) <= 1e-6 * size + 1e-8);
+    }
+  }
 }
 
 TEST_CASE("ssmax with s log n = 1 is attention without a scale where n keys are seen") {

@@ -110,6 +110,17 @@ TEST_CASE("fp32 training gives the same bits by every way") {
   check_all_ways(w, small_run(w));
 }
 
+TEST_CASE("random positions are the same by every way") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["model"]["attention"]["scale"] = {{"name", "none"}};
+  c["model"]["attention"]["prior"] = {{"name", "rope"}};
+  const std::string counting = train_to_end(w, c, "counting", 2, 1);
+  c["model"]["attention"]["prior"]["randomized"] = true;
+  check_all_ways(w, c);
+  CHECK(digest(w.path("straight/checkpoint-00000008")) != counting);
+}
+
 TEST_CASE("bf16 training gives the same bits by every way") {
   if (precisions().size() < 2) return;
   const Workplace w;

@@ -210,6 +210,18 @@ TEST_CASE("eval takes other priors of layers with the same parameters from --set
   refused(".theta=100", "'model.attention.prior=[");
 }
 
+TEST_CASE("eval past the positions that training draws from is refused by name") {
+  const Trained t({{"name", "rope"}, {"randomized", true}, {"randomized_length", 64}});
+  const auto at = [&](const std::string& length) {
+    return run(t.command({"--lengths", length}), threads(1));
+  };
+  CHECK(at("64").code == 0);
+  const Outcome o = at("65");
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::config));
+  CHECK(o.output.find("randomized_length: expected at most 64 positions") != std::string::npos);
+}
+
 TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
   const Trained t;
   fs::create_directory(t.w.path("results"));
