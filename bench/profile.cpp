@@ -91,6 +91,22 @@ void ProfiledBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dsca
   const Timed timed(costs_["scale_backward"], 0, bytes_of({dscale, first_key}));
   inner_->scale_backward(dtheta, dscale, first_key, use, theta);
 }
+void ProfiledBackend::adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key,
+                                             const ScaleUse& use, std::span<const Tensor> bias) {
+  const Timed timed(costs_["adaptive_scale_forward"], 0, bytes_of({scale, gates, first_key}));
+  inner_->adaptive_scale_forward(scale, gates, first_key, use, bias);
+}
+void ProfiledBackend::adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias,
+                                              Tensor dscale, Tensor gates, Tensor first_key,
+                                              const ScaleUse& use, std::span<const Tensor> bias) {
+  const Timed timed(costs_["adaptive_scale_backward"], 0,
+                    bytes_of({dgates, dscale, gates, first_key}));
+  inner_->adaptive_scale_backward(dgates, dbias, dscale, gates, first_key, use, bias);
+}
+void ProfiledBackend::entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) {
+  const Timed timed(costs_["entropy_scale"], 0, bytes_of({scale, entropy}));
+  inner_->entropy_scale(scale, entropy, first_head);
+}
 void ProfiledBackend::fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) {
   const Timed timed(costs_["fire_forward"], 0,
                     bytes_of({bias.psi, bias.psi_dc, bias.inverse, bias.ends}));
@@ -190,6 +206,11 @@ void ProfiledBackend::attention_backward(const AttentionGradients& g, Tensor dou
   const Timed timed(costs_["attention_backward"], 5 * attention_flops(*inner_, a),
                     bytes_of({g.dq, g.dk, g.dv, dout, out, a.q, a.k, a.v}));
   inner_->attention_backward(g, dout, out, lse, a);
+}
+void ProfiledBackend::attention_entropy(Tensor entropy, const Attention& a) {
+  const Timed timed(costs_["attention_entropy"], attention_flops(*inner_, a),
+                    bytes_of({a.q, a.k, entropy}));
+  inner_->attention_entropy(entropy, a);
 }
 void ProfiledBackend::cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                                     double scale) {

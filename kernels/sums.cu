@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "arguments.h"
+#include "priors/softplus.h"
 #include "reductions.cuh"
 #include "sums.h"
 #include "vectors.cuh"
@@ -51,11 +52,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
   double before = 0;
   for (int t0 = 0; t0 < gates.T; t0 += 32) {
     const int t = t0 + own.lane;
-    double u = 0;
-    if (t < gates.T) {
-      const double x = gate_of(gates, own, t);
-      u = fmax(x, 0.0) + log1p(exp(-fabs(x)));
-    }
+    const double u = t < gates.T ? softplus(gate_of(gates, own, t)) : 0;
     const double sum = before + inclusive_sum(u, own.lane);
     if (t < gates.T) to[t] = sum;
     before = device::shuffle(device::kWholeWarp, sum, 31);
@@ -79,7 +76,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
     }
     const double du = behind + inclusive_sum(d, own.lane);
     if (t >= 0) {
-      const double dgate = du / (1 + exp(-gate_of(gates, own, t)));
+      const double dgate = du * sigmoid(gate_of(gates, own, t));
       of_bias += dgate;
       store_one(g.dgates + own.b * gates.batch + t * gates.row + own.h, static_cast<float>(dgate));
     }

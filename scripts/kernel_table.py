@@ -104,16 +104,16 @@ def resources(nvcc, logs):
 # --- what the launchers ask for ----------------------------------------------------------------
 
 THREADS = {
-    32: "join_scale_gradients join_gate_biases",
+    32: "join_scale_gradients join_gate_biases join_adaptive_biases",
     128: "attention_forward_queries attention_backward_rows attention_backward_queries "
          "attention_backward_keys attention_reference_rows attention_reference_products "
          "attention_reference_queries attention_reference_keys attention_reference_diagonals "
-         "add_pieces sum_gates gradient_of_gates",
+         "add_pieces sum_gates gradient_of_gates entropy_of_rows scale_of_entropy",
     256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
-         "attention_backward_table",
+         "rows_of_adaptive gradient_of_adaptive attention_backward_table",
     512: "sum_slots cross_entropy_row sum_losses_block",
 }
 KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}

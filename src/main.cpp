@@ -43,7 +43,7 @@ struct TrainArguments {
 
 struct EvalArguments {
   std::string checkpoint, data, output;
-  std::vector<std::string> overrides;  // of the prior
+  std::vector<std::string> overrides;  // of the prior and the scale
   std::optional<DeviceKind> device;    // none, here and below: as the checkpoint's run
   std::optional<Precision> precision;
   std::vector<int64_t> lengths;
@@ -139,19 +139,35 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   return eval;
 }
 
-/// The checkpoint's config with another prior, where `overrides` name one that has the parameters
-/// of the one that was trained.
+/// The checkpoint's config with what `overrides` replace: a prior by one that has its parameters, a
+/// scale by another where neither has any. So what was trained stays in use, and what is in use was
+/// trained.
 RunConfig evaluated_config(const std::string& text, const std::string& where,
                            const std::vector<std::string>& overrides) {
   const RunConfig trained = read_run_config_text(text, where, {});
-  RunConfig c = read_run_config_text(text, where, overrides);
+  RunConfig c = read_run_config_text(text, where, overrides, ConfigUse::evaluation);
+  bool other_scale = false;
   for (const std::string& key : changed_keys(resolved_json(trained), resolved_json(c))) {
     if (lies_in(key, "model.attention.prior")) continue;
+    if (lies_in(key, "model.attention.scale")) {
+      other_scale = true;
+      continue;
+    }
     throw Error(ExitCode::usage, "--set",
-                "keys of model.attention.prior, which evaluation may replace", key, "remove it");
+                "keys of model.attention.prior and model.attention.scale, which evaluation may "
+                "replace",
+                key, "remove it");
   }
   const ParameterLayout before(trained.model, trained.data.sequence_length);
   const ParameterLayout now(c.model, c.data.sequence_length);
+  constexpr ParameterGroup kScale = ParameterGroup::scale;
+  if (other_scale && before.count({kScale}) + now.count({kScale}) > 0) {
+    throw Error(ExitCode::config, "model.attention.scale",
+                "scales without parameters where evaluation replaces one by another",
+                trained.model.attention.scale.name + " in training, " +
+                    c.model.attention.scale.name + " now",
+                "remove --set model.attention.scale");
+  }
   const bool same = std::equal(before.all().begin(), before.all().end(), now.all().begin(),
                                now.all().end(), [](const Parameter& a, const Parameter& b) {
                                  return a.name == b.name && a.shape == b.shape;
@@ -206,6 +222,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
                                    {"data", source},
                                    {"data_fingerprint", shards.fingerprint()},
                                    {"prior", resolved_json(c)["model"]["attention"]["prior"]},
+                                   {"scale", resolved_json(c)["model"]["attention"]["scale"]},
                                    {"precision", name_of(activations)},
                                    {"training_length", c.data.sequence_length}};
   result.update(perplexity_against_length(
@@ -342,7 +359,8 @@ int parse_and_run(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   eval_command
       ->add_option("--set", eval.overrides,
-                   "another prior with the same parameters: model.attention.prior...=value")
+                   "another prior with the same parameters, model.attention.prior...=value, or "
+                   "another scale where neither has any, model.attention.scale...=value")
       ->take_all();
   eval_command->add_option("--data", eval.data, "folder or glob of shards (default: data.val)");
   eval_command->add_option("--protocols", eval.protocols, "of windows, last, bins (default: all)")

@@ -138,14 +138,17 @@ def rotate(x, position, prior, T):
 
 
 def scale_bias(scale, prior):
-    """Whether the logit scale multiplies the bias too; by default ssmax with bam only."""
+    """Whether the logit scale multiplies the bias too: entropy always, ssmax by default with bam."""
+    if scale["name"] == "entropy":
+        return True
     if scale["scale_bias"] == "auto":
         return prior["name"] == "bam" and scale["name"] == "ssmax"
     return scale["scale_bias"] == "true"
 
 
-def scale(choice, theta, h, n):
-    """t of head h for rows that see n keys (B, T), shaped as n; None: 1. theta: its parameters."""
+def scale(choice, theta, h, n, x, plain):
+    """t of head h for rows that see n keys (B, T), shaped as n; None: 1. theta: its parameters; x
+    (B, T, C): what q, k and v are made of; plain (B, T, T): the weights without a scale."""
     name = choice["name"]
     if name == "ssmax":
         return theta["s"][h] * torch.log((n + choice["offset"]).double())
@@ -155,6 +158,16 @@ def scale(choice, theta, h, n):
         return torch.full(n.shape, choice["t"], dtype=torch.double)
     if name == "by_length":
         return theta["t"][h][n - 1]
+    if name == "adaptive":
+        u, w = x @ theta["beta_weight"][h], x @ theta["gamma_weight"][h]
+        if choice["bias"]:
+            u, w = u + theta["beta_bias"][h], w + theta["gamma_bias"][h]
+        gamma = choice["g"] * torch.tanh(w)
+        return choice["delta"] + F.softplus(u) * torch.log((n + 1).double()) ** gamma
+    if name == "entropy":
+        H = torch.special.entr(plain).sum(-1)
+        t = sum(c * H ** k for k, c in enumerate(reversed([-0.037, 0.481, -2.3, 4.917, -1.791])))
+        return torch.where(H > 0.5, t.clamp(min=1), 1.0)
     return None
 
 
@@ -196,7 +209,8 @@ def attention(p, config, layer, x, tokens, positions):
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
         b = bias(prior, theta, h, H, T, x, position, trained_at)
         z = s + b
-        t = scale(choice["scale"], of_scale, h, n)
+        plain = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
+        t = scale(choice["scale"], of_scale, h, n, x, plain)
         if t is not None and h >= nape_heads(prior, H):
             t = t[:, :, None]
             z = t * (s + b) if scale_bias(choice["scale"], prior) else t * s + b

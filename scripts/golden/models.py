@@ -10,9 +10,10 @@ written its values are checked: gradients against central differences, masked do
 same documents run alone, every position against a run with another future.
 
 A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I32, `logits`
-(B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter, and the run config as JSON
-under the metadata key "config". Where positions are random in training, loss and gradients are those
-at `positions` (B, T) I32, the logits those of an evaluation. Parameters are exact in fp32, for comparison with an fp32 model.
+(B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter (none where the scale is for
+evaluation only), and the run config as JSON under the metadata key "config". Where positions are
+random in training, loss and gradients are those at `positions` (B, T) I32, the logits those of an
+evaluation. Parameters are exact in fp32, for comparison with an fp32 model.
 """
 
 import argparse
@@ -30,7 +31,7 @@ import safetensors_io
 
 BATCH, DOCUMENT_START = 2, 0
 NOPE, ALIBI, SINUSOIDAL = {"name": "nope"}, {"name": "alibi"}, {"name": "sinusoidal"}
-NONE = {"name": "none"}
+NONE, ENTROPY = {"name": "none"}, {"name": "entropy"}
 ALL = ["theta_alpha", "theta_beta", "theta_mu"]
 GELU, GEGLU, SWIGLU = "gelu", "geglu", "swiglu"
 MAX_BYTES = 200_000
@@ -82,6 +83,10 @@ def constant(t):
     return {"name": "constant", "t": t, "scale_bias": "auto"}
 
 
+def adaptive(bias=False, delta=1.0, g=2.0, scale_bias="auto"):
+    return {"name": "adaptive", "delta": delta, "g": g, "bias": bias, "scale_bias": scale_bias}
+
+
 def by_length(lengths):
     return {"name": "by_length", "lengths": lengths, "scale_bias": "auto"}
 
@@ -102,6 +107,7 @@ def config(prior, scale=NONE, *, mask=False, window=0, heads=3, kv=None, head_di
 
 
 GROUPED = {"heads": 4, "kv": 2, "hidden": 16, "vocab": 29}
+SMALL = {"heads": 4, "kv": 2, "hidden": 12, "vocab": 23}
 ODD = {"heads": 4, "head_dim": 6, "hidden": 21, "vocab": 53, "T": 19}
 
 CASES = {
@@ -141,21 +147,30 @@ CASES = {
     "nope_sentmax_gamma": config(NOPE, sentmax(False), mask=True),
     "alibi_constant": config(ALIBI, constant(0.7), **GROUPED),
     "nope_by_length": config(NOPE, by_length(24), mask=True, **GROUPED),
+    "nope_adaptive": config(NOPE, adaptive(), mask=True, hidden=21, vocab=37),
+    "bam_adaptive_bias": config(bam(), adaptive(True, 0.5, 1.5, "true"), bias=True, window=9,
+                                **SMALL),
+    "nape_adaptive": config(nape(), adaptive(True), mask=True, **SMALL),
+    "cable_adaptive": config({"name": "cable"}, adaptive(delta=0.5, g=1.0), mask=True, **SMALL),
+    "alibi_entropy": config(ALIBI, ENTROPY, mask=True, window=15, **GROUPED),
+    "rope_entropy": config(rope(10000.0), ENTROPY, **GROUPED),
+    "nape_entropy": config(nape(), ENTROPY, mask=True, **ODD),
+    "kcable_entropy": config({"name": "kcable"}, ENTROPY, mask=True, **ODD),
+    "fire_entropy": config(fire(7), ENTROPY, mask=True, **SMALL),
     "kerple": config(kerple(), mask=True, **GROUPED),
     "kerple_power_ssmax": config(kerple("power"), ssmax(), mask=True),
     "t5": config(t5(), mask=True, T=70, hidden=16, vocab=29),
     "t5_layers": config(t5(False), ssmax("true"), **ODD),
-    "fire": config(fire(0), mask=True, heads=4, kv=2, hidden=12, vocab=23),
+    "fire": config(fire(0), mask=True, **SMALL),
     "fire_ssmax": config(fire(7), ssmax("true"), mask=True, window=9, **ODD),
-    "cable": config({"name": "cable"}, mask=True, heads=4, kv=2, hidden=12, vocab=23),
+    "cable": config({"name": "cable"}, mask=True, **SMALL),
     "cable_ssmax_bias": config({"name": "cable"}, ssmax("true"), bias=True, hidden=21, vocab=37),
     "kcable": config({"name": "kcable"}, mask=True, window=9, **ODD),
-    "kcable_sentmax": config({"name": "kcable"}, sentmax(), heads=4, kv=2, hidden=12, vocab=23),
+    "kcable_sentmax": config({"name": "kcable"}, sentmax(), **SMALL),
     "layers_rope_local_nope_bam_ssmax": config(
         [rope(10000.0, name="rope_local"), NOPE, bam()], ssmax(), mask=True, layers=3, heads=4,
         kv=2, head_dim=6, hidden=12, vocab=19, T=22, trained=8),
-    "layers_cable_alibi": config(
-        [{"name": "cable"}, ALIBI], mask=True, bias=True, heads=4, kv=2, hidden=12, vocab=23),
+    "layers_cable_alibi": config([{"name": "cable"}, ALIBI], mask=True, bias=True, **SMALL),
     "layers_t5_nape_kcable_sentmax": config(
         [t5(), nape(), {"name": "kcable"}, t5()], sentmax(), mask=True, window=9, layers=4,
         heads=4, kv=1, head_dim=4, hidden=12, vocab=19),
@@ -200,7 +215,10 @@ def parameter_shapes(c):
             linears[path + ".mlp.gate_proj"] = (hidden, C)
         scale = m["attention"]["scale"]
         of_scale = {"ssmax": {"s": (H,)}, "sentmax": {"beta": (H,), "gamma": (H,)},
-                    "by_length": {"t": (H, scale.get("lengths"))}}
+                    "by_length": {"t": (H, scale.get("lengths"))},
+                    "adaptive": {f"{x}_{y}": (H, C) if y == "weight" else (H,)
+                                 for x in ("beta", "gamma")
+                                 for y in (("weight", "bias") if scale.get("bias") else ("weight",))}}
         for name, shape in of_scale.get(scale["name"], {}).items():
             shapes[f"{path}.self_attn.scale.{name}"] = shape
         if prior["name"] == "bam":
@@ -247,7 +265,9 @@ def random_parameter(rng, case, name, shape):
         value = rng.normal(1.0, 0.3, shape)
     elif last in ("beta", "gamma"):
         value = rng.uniform(0.1, 1.0, shape) if last == "beta" else rng.normal(0, 0.4, shape)
-    elif last == "bias":
+    elif last in ("beta_weight", "gamma_weight"):
+        value = rng.normal(0, 0.5 / math.sqrt(shape[1]), shape)
+    elif last.endswith("bias"):
         value = rng.normal(0, 0.3, shape)
     elif len(shape) == 1:
         value = rng.normal(1.0, 0.3, shape)
@@ -279,6 +299,8 @@ def random_positions(rng, c):
 
 
 def is_trained(c, name):
+    if c["model"]["attention"]["scale"] == ENTROPY:
+        return False
     last = name.split(".")[-1]
     if last == "gamma":
         return c["model"]["attention"]["scale"]["train_gamma"]
@@ -337,7 +359,9 @@ def make(case):
         p[name].requires_grad_()
     positions = random_positions(rng, c)
     loss = decoder.mean_loss(p, c, tokens, positions)
-    gradients = dict(zip(trained, torch.autograd.grad(loss, [p[name] for name in trained])))
+    gradients = {}
+    if trained:
+        gradients = dict(zip(trained, torch.autograd.grad(loss, [p[name] for name in trained])))
     with torch.no_grad():
         logits = decoder.logits(p, c, tokens[:, :-1])
         check_independence(case, rng, p, c, tokens[:, :-1], logits)

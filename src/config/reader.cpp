@@ -8,7 +8,6 @@
 #include "config/keys.h"
 #include "config/names.h"
 #include "config/overrides.h"
-#include "config/validate.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
@@ -115,7 +114,7 @@ void derive(RunConfig& c) {
 }  // namespace
 
 RunConfig read_run_config_text(const std::string& text, const std::string& where,
-                               const std::vector<std::string>& overrides) {
+                               const std::vector<std::string>& overrides, ConfigUse use) {
   json document = parse_json(text, {where, ExitCode::config});
   Origin origin{where};
   if (!document.is_object()) check_names(document, "", origin);
@@ -128,7 +127,7 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
   RunConfig config = default_run_config();
   read_keys(document, origin, config);
   derive(config);
-  validate(config, origin);
+  validate(config, origin, use);
   return config;
 }
 

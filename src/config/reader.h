@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "config/validate.h"
 #include "train/run_config.h"
 
 namespace bamtrain {
@@ -22,7 +23,8 @@ RunConfig read_run_config(const std::string& path, const std::vector<std::string
 
 /// The same for a text; `where` stands for the file in messages.
 RunConfig read_run_config_text(const std::string& text, const std::string& where,
-                               const std::vector<std::string>& overrides);
+                               const std::vector<std::string>& overrides,
+                               ConfigUse use = ConfigUse::training);
 
 /// Every key with its value, in documented order. Reading it back gives an equal configuration, to
 /// the last bit of every number.

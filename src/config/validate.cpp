@@ -29,7 +29,8 @@ std::string divisors_near(int64_t n, int64_t m) {
 
 class Relations {
  public:
-  Relations(const RunConfig& config, const Origin& origin) : c_(config), origin_(origin) {}
+  Relations(const RunConfig& config, const Origin& origin, ConfigUse use)
+      : c_(config), origin_(origin), use_(use) {}
 
   void check() const {
     heads();
@@ -103,6 +104,14 @@ class Relations {
 
   /// The registries refuse what their mechanisms do not define for this shape.
   void mechanisms() const {
+    const std::string& scale = c_.model.attention.scale.name;
+    if (use_ == ConfigUse::training && find_scale(scale)->evaluation_only) {
+      refuse("model.attention.scale", "a scale that trains",
+             "\"" + scale + "\", for evaluation only",
+             "train with another scale, and evaluate with bamtrain eval --set "
+             "model.attention.scale.name=" +
+                 scale);
+    }
     for (size_t i = 0; i < priors().size(); ++i) {
       try {
         parameters(priors()[i]);
@@ -282,14 +291,15 @@ class Relations {
 
   const RunConfig& c_;
   const Origin& origin_;
+  ConfigUse use_;
 };
 
 }  // namespace
 
-void validate(const RunConfig& config, const Origin& origin) {
+void validate(const RunConfig& config, const Origin& origin, ConfigUse use) {
   RunConfig scratch = config;
   for (const Key& key : all_keys()) key.set(scratch, nlohmann::json(key.get(config)), origin);
-  Relations(config, origin).check();
+  Relations(config, origin, use).check();
 }
 
 void validate(const RunConfig& config) { validate(config, Origin{}); }

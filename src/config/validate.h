@@ -6,6 +6,9 @@
 
 namespace bamtrain {
 
+/// What a configuration is read for: some mechanisms are for evaluation only.
+enum class ConfigUse { training, evaluation };
+
 /// Checks every key's own limits and every relation between keys: heads and width, sequence lengths
 /// and position tables, tokens per step and micro-batches, lanes, schedule and steps, validation
 /// and its data, names in lists. Error (ExitCode::config) names the key, what is allowed, what was
@@ -13,6 +16,6 @@ namespace bamtrain {
 void validate(const RunConfig& config);
 
 /// The same with the file or override that wrote a key in front of it.
-void validate(const RunConfig& config, const Origin& origin);
+void validate(const RunConfig& config, const Origin& origin, ConfigUse use = ConfigUse::training);
 
 }  // namespace bamtrain

@@ -36,7 +36,7 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
       training_length_(training_length) {
   const PriorShape shape = prior_shape(config, training_length);
   for (int64_t l = 0; l < config.layers; ++l) add_prior(l, shape, layout);
-  if (scale_.value) {
+  if (scale_.kind != ScaleKind::none) {
     const auto parameters = scale_.parameters(config.attention.scale.options, shape);
     for (int64_t l = 0; l < config.layers; ++l) {
       of_scale_.push_back(find(parameters, "scale", l, layout));
@@ -96,6 +96,7 @@ Mechanisms::Parameters Mechanisms::find(const std::vector<MechanismParameter>& l
                                         const ParameterLayout& layout) const {
   Parameters out;
   for (const MechanismParameter& p : list) {
+    if (p.gate) continue;
     out.push_back(layout.find(mechanism_parameter_name(p, kind, layer)));
     require(out.back() != nullptr, "a mechanism's parameter in the layout");
   }
@@ -170,7 +171,8 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
     arena.add("mechanisms.sine", &sine_, P, {n, rows, half});
   }
   if (sinusoidal()) arena.add("mechanisms.positions", &position_table_, P, {T, config_.width});
-  if (scale_.value) {
+  require(!training || !scale_.evaluation_only, "a scale that trains");
+  if (scale_.kind != ScaleKind::none) {
     arena.add("mechanisms.scale", &scale_rows_, P, {B, H, T});
     if (training) arena.add("mechanisms.dscale", &dscale_, P, {B, H, T});
   }
@@ -217,7 +219,7 @@ void Mechanisms::upload_constants() {
 
 /// The bias of the prior's gates in a layer, or its part of the gradients.
 Tensor Mechanisms::sums_bias(int64_t layer, const Tensor& flat) const {
-  return view_of(flat, of_prior_[static_cast<size_t>(layer)].at(1));
+  return view_of(flat, of_prior_[static_cast<size_t>(layer)].at(0));
 }
 
 Tensor Mechanisms::table_of(const LayerPrior& p) const {
@@ -252,7 +254,7 @@ void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
     a.sums = Tensor(sums_.data, sums_.dtype,
                     {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
     a.sum_bias = p.info.sum_bias;
-    backend_.sums_forward(a.sums, of_prior(gates), sums_bias(layer, masters_));
+    backend_.sums_forward(a.sums, of_prior(layer, gates), sums_bias(layer, masters_));
   }
   if (!scale_rows_) return;
   if (scale_.longest) {
@@ -266,10 +268,27 @@ void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
                   "evaluate at shorter lengths, or train with a longer table");
     }
   }
-  a.scale = Tensor(scale_rows_.data, scale_rows_.dtype,
-                   {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
+  const Tensor scale(scale_rows_.data, scale_rows_.dtype,
+                     {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
+  form_scale(layer, scale, a, gates);
+  a.scale = scale;
   a.scale_bias = p.scale_bias;
-  backend_.scale_forward(a.scale, a.first_key, scale_use(layer), theta(of_scale_, layer));
+}
+
+void Mechanisms::form_scale(int64_t layer, const Tensor& scale, const Attention& a,
+                            const Tensor& gates) {
+  switch (scale_.kind) {
+    case ScaleKind::none:
+      return;
+    case ScaleKind::length:
+      return backend_.scale_forward(scale, a.first_key, scale_use(layer), theta(of_scale_, layer));
+    case ScaleKind::adaptive:
+      return backend_.adaptive_scale_forward(scale, of_scale(layer, gates), a.first_key,
+                                             scale_use(layer), theta(of_scale_, layer));
+    case ScaleKind::entropy:
+      backend_.attention_entropy(scale, a);
+      return backend_.entropy_scale(scale, scale, prior(layer).first_scaled_head);
+  }
 }
 
 void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const {
@@ -291,8 +310,8 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                           const Tensor& gates, const Tensor& dgates, const Tensor& gradients) {
   if (g.dsums_key) {
-    backend_.sums_backward(of_prior(dgates), sums_bias(layer, gradients), g.dsums_key,
-                           g.dsums_query, of_prior(gates), sums_bias(layer, masters_));
+    backend_.sums_backward(of_prior(layer, dgates), sums_bias(layer, gradients), g.dsums_key,
+                           g.dsums_query, of_prior(layer, gates), sums_bias(layer, masters_));
   }
   if (g.dfire) {
     backend_.fire_backward(dtheta(of_prior_, layer, gradients), g, a.positions,
@@ -302,7 +321,11 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
     backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_use(layer),
                             theta(of_prior_, layer));
   }
-  if (g.dscale) {
+  if (g.dscale && scale_.kind == ScaleKind::adaptive) {
+    backend_.adaptive_scale_backward(of_scale(layer, dgates), dtheta(of_scale_, layer, gradients),
+                                     g.dscale, of_scale(layer, gates), a.first_key,
+                                     scale_use(layer), theta(of_scale_, layer));
+  } else if (g.dscale) {
     backend_.scale_backward(dtheta(of_scale_, layer, gradients), g.dscale, a.first_key,
                             scale_use(layer), theta(of_scale_, layer));
   }

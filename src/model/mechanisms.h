@@ -33,8 +33,9 @@ class Mechanisms {
   /// The first call takes memory, the later ones do not.
   void refresh(const Tensor& masters);
 
-  /// Sets the prior's and the scale's part of `a` for a layer, from `first_key` (B, T) of `a`, the
-  /// gates (B, T, ParameterLayout::gate_columns()) A, and the masters of the last refresh.
+  /// Sets the prior's and the scale's part of `a` for a layer, from q, k (rotated where the prior
+  /// rotates) and `first_key` (B, T) of `a`, the gates (B, T, ParameterLayout::gate_columns()) A,
+  /// and the masters of the last refresh.
   void attach(int64_t layer, Attention& a, const Tensor& gates);
   /// Where the backward pass of attention writes for B sequences of T tokens; absent parts stay
   /// empty.
@@ -47,9 +48,7 @@ class Mechanisms {
   /// Elements of the largest parameter of prior and scale in a layer.
   int64_t largest_parameter() const;
   /// Columns of gates that a layer uses, at most ParameterLayout::gate_columns().
-  int64_t gates(int64_t layer) const {
-    return prior(layer).info.family == Family::sums ? config_.heads : 0;
-  }
+  int64_t gates(int64_t layer) const { return prior_gates(layer) + scale_gates(); }
   /// The windows that layers have, each once: i - j < window for every visible key; 0: no window.
   const std::vector<int64_t>& windows() const { return windows_; }
   /// Which of them a layer has.
@@ -64,7 +63,7 @@ class Mechanisms {
   const Tensor& position_table() const { return position_table_; }
 
  private:
-  /// A mechanism's parameters in one layer.
+  /// A mechanism's parameters in one layer but its gates, which are rows of the product of q, k, v.
   using Parameters = std::vector<const Parameter*>;
 
   /// A layer's prior.
@@ -96,8 +95,19 @@ class Mechanisms {
   std::span<const Tensor> dtheta(const std::vector<Parameters>& of, int64_t layer,
                                  const Tensor& gradients);
   void upload_constants();
-  /// The prior's own gates, a column per head.
-  Tensor of_prior(const Tensor& gates) const { return gates.slice(2, 0, config_.heads); }
+  /// Columns of gates: the prior's, one per head, then the scale's, two per head.
+  int64_t prior_gates(int64_t layer) const {
+    return prior(layer).info.family == Family::sums ? config_.heads : 0;
+  }
+  int64_t scale_gates() const { return scale_.kind == ScaleKind::adaptive ? 2 * config_.heads : 0; }
+  Tensor of_prior(int64_t layer, const Tensor& gates) const {
+    return gates.slice(2, 0, prior_gates(layer));
+  }
+  Tensor of_scale(int64_t layer, const Tensor& gates) const {
+    return gates.slice(2, prior_gates(layer), scale_gates());
+  }
+  /// scale (B, H, T) = t. `a` has no scale yet.
+  void form_scale(int64_t layer, const Tensor& scale, const Attention& a, const Tensor& gates);
   Tensor sums_bias(int64_t layer, const Tensor& flat) const;
   Tensor table_of(const LayerPrior& p) const;
   FireBias fire_of(const LayerPrior& p) const;

@@ -180,8 +180,9 @@ void Model::attend(int64_t l) {
   const auto vector = [&](const Parameter* v) { return view_of(masters_, v); };
   backend_.linear_forward(rows(x.qkv), rows(x.norm1), fused_view_of(weights(), p.qkv, W, C),
                           fused_view_of(masters_, p.qkv_bias, W, 1));
+  const int64_t H = config_.heads, K = config_.kv_heads;
+  rotate(l, heads_of(rows(x.qkv), 0, H), heads_of(rows(x.qkv), H, K), false);
   const Attention a = attention_of(l);
-  rotate(l, a.q, a.k, false);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, lse_of(x), a);
   backend_.linear_forward(rows(branch_), rows(x.attention), view_of(weights(), p.out),

@@ -7,6 +7,9 @@
 #include "core/element.h"
 #include "core/parallel.h"
 #include "priors/fire.h"
+#include "priors/softplus.h"
+#include "scales/adaptive.h"
+#include "scales/entropy.h"
 
 namespace bamtrain {
 
@@ -134,7 +137,7 @@ void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, 
   add_to(dtheta, gradients);
 }
 
-// --- running sums of gates
+// --- gates
 
 namespace {
 
@@ -142,10 +145,72 @@ namespace {
 int64_t gate_at(const Tensor& gates, int64_t b, int64_t t, int64_t h) {
   return b * gates.stride[0] + t * gates.stride[1] + h * gates.stride[2];
 }
-double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+/// What an adaptive scale reads of a row.
+struct AdaptiveRow {
+  int64_t n;    // visible keys
+  double u, w;  // gates and their biases
+
+  AdaptiveRow(const Tensor& gates, const Tensor& first_key, std::span<const Tensor> bias, int64_t b,
+              int64_t t, int64_t h, int64_t H)
+      : n(t - first_key.ptr<int32_t>()[b * first_key.shape[1] + t] + 1),
+        u(get(gates, gate_at(gates, b, t, h))),
+        w(get(gates, gate_at(gates, b, t, H + h))) {
+    if (bias.empty()) return;
+    u += get(bias[0], h);
+    w += get(bias[1], h);
+  }
+};
 
 }  // namespace
+
+void HostBackend::adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key,
+                                         const ScaleUse& use, std::span<const Tensor> bias) {
+  const int64_t H = scale.shape[1], T = scale.shape[2];
+  const Adaptive formula(use.constants);
+  parallel_for(scale.shape[0] * H, [&](int64_t n) {
+    const int64_t b = n / H, h = n % H;
+    for (int64_t t = 0; t < T; ++t) {
+      const AdaptiveRow row(gates, first_key, bias, b, t, h, H);
+      put(scale, n * T + t, h < use.first_head ? 1 : formula.value(row.u, row.w, row.n));
+    }
+  });
+}
+
+void HostBackend::adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias,
+                                          Tensor dscale, Tensor gates, Tensor first_key,
+                                          const ScaleUse& use, std::span<const Tensor> bias) {
+  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
+  const Adaptive formula(use.constants);
+  parallel_for(H, [&](int64_t h) {
+    double of_bias[2] = {};
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t t = 0; t < T; ++t) {
+        double d[2] = {};
+        if (h >= use.first_head) {
+          const AdaptiveRow row(gates, first_key, bias, b, t, h, H);
+          formula.adjoint(get(dscale, (b * H + h) * T + t), row.u, row.w, row.n, &d[0], &d[1]);
+        }
+        for (int64_t k = 0; k < 2; ++k) {
+          put(dgates, gate_at(dgates, b, t, k * H + h), d[k]);
+          of_bias[k] += d[k];
+        }
+      }
+    }
+    for (size_t k = 0; k < dbias.size(); ++k) put(dbias[k], h, get(dbias[k], h) + of_bias[k]);
+  });
+}
+
+void HostBackend::entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) {
+  const int64_t H = scale.shape[1], T = scale.shape[2];
+  parallel_for(scale.shape[0] * H, [&](int64_t n) {
+    for (int64_t i = n * T; i < (n + 1) * T; ++i) {
+      put(scale, i, n % H < first_head ? 1 : entropy_scale_of(get(entropy, i)));
+    }
+  });
+}
+
+// --- running sums of gates
 
 void HostBackend::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
   const int64_t H = sums.shape[1], T = sums.shape[2];

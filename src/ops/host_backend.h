@@ -27,6 +27,12 @@ class HostBackend : public Backend {
                      std::span<const Tensor> theta) override;
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
                       const ScaleUse& use, std::span<const Tensor> theta) override;
+  void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
+                              std::span<const Tensor> bias) override;
+  void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
+                               Tensor gates, Tensor first_key, const ScaleUse& use,
+                               std::span<const Tensor> bias) override;
+  void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override;
   void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override;
   void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override;

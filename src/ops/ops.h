@@ -204,6 +204,18 @@ class Backend {
   virtual void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
                               const ScaleUse& use, std::span<const Tensor> theta) = 0;
 
+  /// The same of a scale of kind adaptive. gates (B, T, 2 H) A, whose rows may be strided: those of
+  /// beta, then those of gamma; bias: what is added to them, (H) P each, or nothing.
+  virtual void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key,
+                                      const ScaleUse& use, std::span<const Tensor> bias) = 0;
+  /// dgates, shaped as gates; dbias P +=, as bias.
+  virtual void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
+                                       Tensor gates, Tensor first_key, const ScaleUse& use,
+                                       std::span<const Tensor> bias) = 0;
+  /// scale (B, H, T) P: t by scales/entropy.h of entropy (B, H, T) P, which may be the same memory;
+  /// 1 in the heads before first_head.
+  virtual void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) = 0;
+
   /// sums (B, H, T) f64: S_t = u_0 + ... + u_t, u = softplus(gates + bias). gates (B, T, H) A,
   /// whose rows may be strided; bias (H) P.
   virtual void sums_forward(Tensor sums, Tensor gates, Tensor bias) = 0;
@@ -225,6 +237,10 @@ class Backend {
   /// The adjoint at dout; out and lse as saved by the forward pass. O(T) memory.
   virtual void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                                   const Attention& a) = 0;
+
+  /// entropy (B, H, T) P: -sum_j p_ij log p_ij of the rows of `a`, in nats. REQUIRES: no scale; v
+  /// is not read.
+  virtual void attention_entropy(Tensor entropy, const Attention& a) = 0;
 
   // --- loss -------------------------------------------------------------------------------------
 

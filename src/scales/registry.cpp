@@ -20,6 +20,7 @@ OptionSpec scale_bias_option(const char* where_auto) {
 
 template <template <class> class S>
 void set_hooks(ScaleInfo& s) {
+  s.kind = ScaleKind::length;
   s.value = LengthScaleHooks<S>::value;
   s.accumulate = LengthScaleHooks<S>::accumulate;
 }
@@ -118,17 +119,59 @@ ScaleInfo by_length() {
   s.constants = [](const Options& o, const PriorShape& shape) -> ScaleConstants {
     return {{static_cast<double>(lengths_of(o, shape))}};
   };
+  s.kind = ScaleKind::length;
   s.value = ByLengthScale::value;
   s.accumulate = ByLengthScale::accumulate;
   s.longest = ByLengthScale::longest;
   return s;
 }
 
+ScaleInfo adaptive() {
+  ScaleInfo s;
+  s.name = "adaptive";
+  s.formula = "t_i = delta + softplus(x w_b) log(n_i + 1)^(g tanh(x w_g)), x the attention's input";
+  s.kind = ScaleKind::adaptive;
+  s.options = {{"delta", "the constant term", 1.0, {}, -100, 100},
+               {"g", "the largest exponent", 2.0, {}, 0, 10},
+               {"bias", "a trained constant per head beside x w_b and x w_g", false},
+               scale_bias_option("false")};
+  s.parameters = [](const Options& o, const PriorShape& shape) {
+    std::vector<MechanismParameter> out;
+    for (const char* name : {"beta_weight", "gamma_weight"}) {
+      out.push_back({name, {shape.heads, shape.width}, true, false, "normal, std 0.02"});
+      out.back().gate = true;
+    }
+    for (const char* name : {"beta_bias", "gamma_bias"}) {
+      if (o.flag("bias")) out.push_back({name, {shape.heads}, true, false, "0"});
+    }
+    return out;
+  };
+  s.initial = [](const Options&, const PriorShape&, const MechanismParameter& p, int64_t, double,
+                 double normal) { return p.gate ? 0.02 * normal : 0.0; };
+  s.constants = [](const Options& o, const PriorShape&) -> ScaleConstants {
+    return {{o.number("delta"), o.number("g")}};
+  };
+  return s;
+}
+
+ScaleInfo entropy() {
+  ScaleInfo s;
+  s.name = "entropy";
+  s.formula =
+      "z = t_i (s + b), t_i = max(1, a polynomial of the entropy of the row without it); for "
+      "evaluation";
+  s.kind = ScaleKind::entropy;
+  s.evaluation_only = true;
+  s.parameters = no_parameters;
+  s.default_scale_bias = [](const std::string&) { return true; };
+  return s;
+}
+
 }  // namespace
 
 const std::vector<ScaleInfo>& all_scales() {
-  static const std::vector<ScaleInfo> scales = {none(), ssmax(), sentmax(), constant(),
-                                                by_length()};
+  static const std::vector<ScaleInfo> scales = {none(),      ssmax(),    sentmax(), constant(),
+                                                by_length(), adaptive(), entropy()};
   return scales;
 }
 

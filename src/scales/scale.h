@@ -17,10 +17,20 @@ struct ScaleConstants {
   double of[2] = {};
 };
 
+/// What t_i depends on.
+enum class ScaleKind {
+  none,      // nothing: t = 1, no tensor is formed
+  length,    // n_i, by `value` and `accumulate`
+  adaptive,  // n_i and gates of the row, see scales/adaptive.h
+  entropy,   // the entropy of the row's softmax without a scale, see scales/entropy.h
+};
+
 /// One logit scale, type-erased. `theta` as in PriorInfo; n is n_i, the number of visible keys.
 struct ScaleInfo {
   std::string name;
   std::string formula;
+  ScaleKind kind = ScaleKind::none;
+  bool evaluation_only = false;  // it has no backward pass
   std::vector<OptionSpec> options;
   std::vector<MechanismParameter> (*parameters)(const Options&, const PriorShape&) = nullptr;
   double (*initial)(const Options&, const PriorShape&, const MechanismParameter& p, int64_t i,
@@ -28,7 +38,7 @@ struct ScaleInfo {
   /// Null: the formula reads none.
   ScaleConstants (*constants)(const Options&, const PriorShape&) = nullptr;
 
-  /// t for head h and a row that sees n keys. Null: t = 1, no tensor is formed.
+  /// Kind length: t for head h and a row that sees n keys.
   double (*value)(const ScaleConstants&, const double* const* theta, int64_t h,
                   int64_t n) = nullptr;
   /// Its adjoint: adds to dtheta[p][...] what dt at (h, n) gives.

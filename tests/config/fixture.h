@@ -32,8 +32,9 @@ inline const std::string kValid = R"({
 })";
 
 /// A configuration with one key changed, by the --set that a user would type.
-inline bamtrain::RunConfig valid_with(const std::vector<std::string>& overrides) {
-  return bamtrain::read_run_config_text(kValid, "run.json", overrides);
+inline bamtrain::RunConfig valid_with(const std::vector<std::string>& overrides,
+                                      bamtrain::ConfigUse use = bamtrain::ConfigUse::training) {
+  return bamtrain::read_run_config_text(kValid, "run.json", overrides, use);
 }
 
 /// The message of the error that reading gives; empty where there is none.

@@ -24,6 +24,27 @@ TEST_CASE("rope needs an even head dimension") {
   CHECK(message(kValid, {"model.heads=16"}).empty());
 }
 
+TEST_CASE("a scale for evaluation only is refused in training, with what to do instead") {
+  const std::vector<std::string> entropy = {"model.attention.scale=entropy"};
+  check_mentions(
+      message(kValid, entropy),
+      {"--set model.attention.scale=entropy: model.attention.scale:", "a scale that trains",
+       "\"entropy\", for evaluation only", "train with another scale",
+       "bamtrain eval --set model.attention.scale.name=entropy"});
+  const auto c = valid_with(entropy, bamtrain::ConfigUse::evaluation);
+  CHECK(c.model.attention.scale.name == "entropy");
+  // What else is wrong is refused for evaluation too.
+  CHECK_THROWS_AS(valid_with({"model.heads=5"}, bamtrain::ConfigUse::evaluation), bamtrain::Error);
+  check_mentions(
+      message(kValid, {"model.attention.scale={\"name\":\"entropy\",\"scale_bias\":\"false\"}"}),
+      {"entropy has none", "scale_bias"});
+  check_mentions(message(kValid, {"model.attention.scale={\"name\":\"adaptive\",\"g\":-1}"}),
+                 {"model.attention.scale.g:", "from 0 to 10", "found the number -1"});
+  CHECK(message(kValid, {"model.attention.scale={\"name\":\"adaptive\",\"bias\":true}",
+                         "optimizer.lr_multipliers={\"beta_bias\":0.5,\"gamma_weight\":2}"})
+            .empty());
+}
+
 TEST_CASE("sequences fit into a learned table of positions") {
   const std::string prior = "model.attention.prior={\"name\":\"learned\",\"positions\":";
   check_mentions(

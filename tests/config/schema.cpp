@@ -144,7 +144,8 @@ TEST_CASE("resolved and shipped configurations conform to the schema") {
     for (const bamtrain::ScaleInfo& scale : bamtrain::all_scales()) {
       INFO(prior.name << " " << scale.name);
       CHECK(conforms(resolved_json(valid_with({"model.attention.prior=" + prior.name,
-                                               "model.attention.scale=" + scale.name})),
+                                               "model.attention.scale=" + scale.name},
+                                              bamtrain::ConfigUse::evaluation)),
                      s));
     }
   }

@@ -69,10 +69,14 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
         std::pair{"alibi", "sentmax"}, std::pair{"nape", "ssmax"}, std::pair{"kerple", "none"},
         std::pair{"t5", "none"}, std::pair{"nope", "by_length"}, std::pair{"cable", "none"},
-        std::pair{"kcable", "ssmax"}}) {
+        std::pair{"kcable", "ssmax"}, std::pair{"bam", "adaptive"}, std::pair{"nape", "adaptive"},
+        std::pair{"cable", "adaptive"}}) {
     ModelConfig c = device_config(prior_name, scale_name);
     c.tied = prior_name == std::string("learned");
     c.bias = c.tied;
+    if (prior_name == std::string("bam") && scale_name == std::string("adaptive")) {
+      c.attention.scale = scale("adaptive", {{"bias", true}});
+    }
     check_against_reference(c);
   }
 }
@@ -81,8 +85,9 @@ TEST_CASE("models on CUDA whose layers have different priors agree with the refe
   for (const auto& [list, scale_name] :
        {std::pair{std::vector<std::string>{"rope_local", "bam"}, "ssmax"},
         std::pair{std::vector<std::string>{"cable", "alibi"}, "none"},
+        std::pair{std::vector<std::string>{"cable", "alibi"}, "adaptive"},
         std::pair{std::vector<std::string>{"kcable", "nape"}, "sentmax"},
-        std::pair{std::vector<std::string>{"t5", "kcable", "nope", "cable"}, "none"}}) {
+        std::pair{std::vector<std::string>{"t5", "cable", "nope", "kcable"}, "none"}}) {
     ModelConfig c = device_config("nope", scale_name);
     c.layers = static_cast<int64_t>(list.size());
     c.attention.prior = priors(list);
@@ -105,6 +110,27 @@ TEST_CASE("recomputed activations change no bit on CUDA") {
         check_equal(read(run.gradients(), Role::parameter).x,
                     read(all.gradients(), Role::parameter).x);
       }
+    }
+  }
+}
+
+TEST_CASE("models with the entropy scale on CUDA agree with the reference in fp32 and bf16") {
+  for (const char* prior_name : {"nope", "rope", "nape", "cable"}) {
+    const ModelConfig c = device_config(prior_name, "entropy");
+    const Batch batch = random_batch(2, 40, c.vocab);
+    INFO(prior_name);
+    Run truth(c, Dtype::f64, 2, 40, ModelUse::evaluation);
+    round_weights(truth);
+    const std::vector<double> logits = truth.logits(batch);
+    Run plain(device_config(prior_name, "none"), Dtype::f64, 2, 40, ModelUse::evaluation);
+    round_weights(plain);
+    CHECK(distance(plain.logits(batch), logits) > 0.05 * norm(logits));
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      INFO(name_of(t));
+      Run run(c, t, 2, 40, cuda_device(), Recompute::none, ModelUse::evaluation);
+      round_weights(run);
+      const double tolerance = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;  // as above
+      CHECK(distance(run.logits(batch), logits) <= tolerance * norm(logits));
     }
   }
 }

@@ -94,6 +94,50 @@ TEST_CASE("running sums on CUDA agree with the reference") {
   }
 }
 
+TEST_CASE("adaptive scales on CUDA agree with the reference") {
+  for (const AdaptiveCase& c :
+       {AdaptiveCase{2, 40, 3}, AdaptiveCase{3, 70, 4, true, 2}, AdaptiveCase{1, 300, 5, true}}) {
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      Machine m(t, cuda_device());
+      compare_with_reference(adaptive_scale(c), t, 2 * kF32, {&m});
+    }
+  }
+}
+
+TEST_CASE("entropies of attention on CUDA agree with the reference in every form") {
+  for (TableForm table :
+       {TableForm::none, TableForm::falling, TableForm::difference, TableForm::log_square}) {
+    AttentionCase c;
+    c.B = 2;
+    c.T = 70;
+    c.H = 4;
+    c.K = 2;
+    c.D = 48;
+    c.table = table;
+    c.documents = table != TableForm::none;
+    c.window = table == TableForm::none ? 40 : 0;
+    INFO(describe(c));
+    Machine f32(Dtype::f32, cuda_device()), bf16(Dtype::bf16, cuda_device());
+    // See tests/ops/attention_entropy.cpp.
+    compare_with_reference(attention_entropy(c), Dtype::f32, 4 * kF32 * 24, {&f32});
+    compare_with_reference(attention_entropy(c), Dtype::bf16, 4 * kF32 * 24, {&bf16});
+  }
+}
+
+TEST_CASE("entropies of attention beside fire have no kernel on CUDA and are refused by name") {
+  Machine m(Dtype::f32, cuda_device());
+  const Memory x = m.zeros(Role::activation, {1, 1, 1, 8});
+  Attention a;
+  a.q = a.k = a.v = a.fire.psi = x.tensor();
+  try {
+    m.backend().attention_entropy(x.tensor(), a);
+    FAIL("no error");
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::config);
+    CHECK(e.where() == "model.attention.scale");
+  }
+}
+
 TEST_CASE("attention on CUDA agrees with the reference at every head dimension") {
   for (const int64_t D : {32, 48, 64, 96, 128}) {
     for (const bool window : {false, true}) {

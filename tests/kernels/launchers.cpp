@@ -1,6 +1,7 @@
 // The launchers of kernels/, compiled for the engine.
 
 #include "kernels/activation.cu"
+#include "kernels/adaptive_scale.cu"
 #include "kernels/bias.cu"
 #include "kernels/embedding.cu"
 #include "kernels/flat.cu"

@@ -23,7 +23,8 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   Tensor masters, gradients;
   arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
   arena.add("gradients", &gradients, Dtype::f32, {model.parameters().elements()});
-  model.plan(arena, B, T, ModelUse::training);
+  const ModelUse use = use_of(config);
+  model.plan(arena, B, T, use);
   arena.commit();
   model.set_masters(masters);
   const Batch batch = random_batch(B, T, config.vocab);
@@ -33,8 +34,10 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   for (int pass = 1; pass <= 5; ++pass) {
     if (pass == 3) before = allocations();
     model.refresh();
-    model.forward_backward(batch.tokens.data(), batch.targets.data(), batch.document_start, 1,
-                           gradients, Tensor(&loss, Dtype::f64, {1}));
+    if (use == ModelUse::training) {
+      model.forward_backward(batch.tokens.data(), batch.targets.data(), batch.document_start, 1,
+                             gradients, Tensor(&loss, Dtype::f64, {1}));
+    }
     model.evaluate(batch.tokens.data(), batch.targets.data(), B, T, batch.document_start,
                    losses.data());
   }

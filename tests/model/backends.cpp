@@ -46,7 +46,8 @@ struct Errors {
 
 TEST_CASE("models with several tiles agree with the reference in fp32 and bf16") {
   for (const auto& [prior_name, scale_name] :
-       {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"}}) {
+       {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
+        std::pair{"alibi", "adaptive"}}) {
     const ModelConfig c = wide_config(prior_name, scale_name);
     const Batch batch = random_batch(2, 130, c.vocab);
     INFO(describe(c));
@@ -100,7 +101,7 @@ void check_threads(const ModelConfig& c, const Batch& batch) {
 TEST_CASE("loss and gradients have the same bits with 1, 2 and 4 threads") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
-        std::pair{"alibi", "none"}}) {
+        std::pair{"alibi", "none"}, std::pair{"cable", "adaptive"}}) {
     ModelConfig c = wide_config(prior_name, scale_name);
     c.bias = true;
     check_threads(c, random_batch(3, 130, c.vocab));

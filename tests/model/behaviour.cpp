@@ -163,6 +163,13 @@ TEST_CASE("gradients are added to what is there, scaled") {
   }
 }
 
+TEST_CASE("a scale for evaluation only is not planned for training") {
+  ModelConfig c = small_config();
+  c.attention.scale = scale("entropy");
+  CHECK_THROWS_AS(Run(c, Dtype::f32, 1, 19), Error);
+  CHECK_NOTHROW(Run(c, Dtype::f32, 1, 19, ModelUse::evaluation));
+}
+
 TEST_CASE("the learned table refuses sequences past its end") {
   ModelConfig c = small_config();
   c.attention.prior = prior("learned");

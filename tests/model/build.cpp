@@ -37,7 +37,9 @@ double random_value(const Parameter& p, int64_t i) {
     case ParameterGroup::bias:
       return 0.3 * z;
     case ParameterGroup::scale:
-      return 1 + 0.3 * z;
+      // Gates of size 1/2: neither they nor log(n)^gamma make a scale that no other has.
+      if (p.gate) return 0.5 * z / std::sqrt(static_cast<double>(p.shape[1]));
+      return (p.leaf() == "beta_bias" || p.leaf() == "gamma_bias" ? 0 : 1) + 0.3 * z;
     case ParameterGroup::prior:
       break;
   }
@@ -94,6 +96,11 @@ std::string describe(const ModelConfig& c) {
   return s;
 }
 
+ModelUse use_of(const ModelConfig& c) {
+  return find_scale(c.attention.scale.name)->evaluation_only ? ModelUse::evaluation
+                                                             : ModelUse::training;
+}
+
 Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start) {
   const Rng rng(5, "tokens");
   Batch b{B, T, {}, {}, {}};
@@ -120,8 +127,8 @@ Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Mod
           Recompute::none) {}
 
 Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device,
-         Recompute recompute)
-    : Run(config, activations, B, T, ModelUse::training, 0, std::move(device), recompute) {}
+         Recompute recompute, ModelUse use)
+    : Run(config, activations, B, T, use, 0, std::move(device), recompute) {}
 
 Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
          int64_t trained_T, Device device, Recompute recompute)

@@ -26,6 +26,9 @@ ModelConfig small_config();
 
 std::string describe(const ModelConfig& c);
 
+/// Evaluation where the scale has no backward pass.
+ModelUse use_of(const ModelConfig& c);
+
 /// B sequences of T tokens, each token's target the next one.
 struct Batch {
   int64_t B = 0, T = 0;
@@ -46,7 +49,7 @@ class Run {
       ModelUse use = ModelUse::training, int64_t trained_T = 0);
   /// On any device.
   Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Device device,
-      Recompute recompute = Recompute::none);
+      Recompute recompute = Recompute::none, ModelUse use = ModelUse::training);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 

@@ -78,6 +78,7 @@ TEST_CASE("every prior with every scale: gradients of whole models agree with di
   size_t n = 0;
   for (const PriorInfo& p : all_priors()) {
     for (const ScaleInfo& s : all_scales()) {
+      if (s.kind == ScaleKind::adaptive || s.evaluation_only) continue;  // below; no gradient
       for (int variation = 0; variation < 2; ++variation, ++n) {
         ModelConfig c = small_config();
         c.attention.prior = prior(p.name);
@@ -85,6 +86,22 @@ TEST_CASE("every prior with every scale: gradients of whole models agree with di
         vary(c, n);
         check_differences(c, random_batch(2, 19, c.vocab));
       }
+    }
+  }
+}
+
+TEST_CASE("every prior with the adaptive scale: gradients of whole models agree with differences") {
+  size_t n = 0;
+  for (const PriorInfo& p : all_priors()) {
+    for (bool bias : {false, true}) {
+      ModelConfig c = small_config();
+      c.attention.prior = prior(p.name);
+      c.attention.scale =
+          scale("adaptive", {{"bias", bias},
+                             {"scale_bias", std::string(n % 3 == 1 ? "true" : "false")},
+                             {"delta", n % 2 ? 1.0 : 0.3}});
+      vary(c, n++);
+      check_differences(c, random_batch(2, 19, c.vocab));
     }
   }
 }
@@ -97,6 +114,7 @@ TEST_CASE("layers of different priors: gradients of whole models agree with diff
         {"fire", "rope", "kcable", "nape"},
         {"t5", "kcable", "cable", "t5"}}) {
     for (const ScaleInfo& s : all_scales()) {
+      if (s.evaluation_only) continue;
       ModelConfig c = small_config();
       c.layers = static_cast<int64_t>(list.size());
       c.attention.prior = priors(list);

@@ -130,6 +130,11 @@ TEST_CASE("norms begin as the identity, mechanisms as their registries say, unde
     c.attention.prior = prior("bam", {{"init", std::string("linear")}});
     const std::vector<double> beta = initial(c, "model.layers.2.self_attn.prior.theta_beta");
     for (size_t h = 0; h < 4; ++h) CHECK(beta[h] == Approx(static_cast<double>(h) / 3));
+    c.attention.scale = scale("adaptive", {{"bias", true}});
+    check_normal(initial(c, "model.layers.1.self_attn.scale.beta_weight"), 0.02);
+    check_normal(initial(c, "model.layers.1.self_attn.scale.gamma_weight"), 0.02);
+    check_all(initial(c, "model.layers.1.self_attn.scale.beta_bias"), 0);
+    check_all(initial(c, "model.layers.1.self_attn.scale.gamma_bias"), 0);
   }
 }
 

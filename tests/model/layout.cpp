@@ -174,6 +174,34 @@ TEST_CASE("parameters do not overlap, begin on cache lines, and fused neighbours
   CHECK_FALSE(static_cast<bool>(layout.view(flat, "model.layers.2.self_attn.q_proj.weight")));
 }
 
+TEST_CASE("gates of a prior and of a scale follow q, k and v, and their constants do not") {
+  ModelConfig c = one_layer();
+  c.bias = true;
+  c.attention.prior = prior("cable");
+  c.attention.scale = scale("adaptive", {{"bias", true}});
+  const ParameterLayout layout(c, 40);
+  CHECK(layout.gate_columns() == 16);  // 4 + 8, and 4 that belong to none
+  const std::string a = "model.layers.0.self_attn.";
+  int64_t next = layout.find(a + "q_proj.weight")->offset;
+  for (const char* name : {"q_proj.weight", "k_proj.weight", "v_proj.weight", "prior.weight",
+                           "scale.beta_weight", "scale.gamma_weight"}) {
+    INFO(name);
+    const Parameter* p = layout.find(a + name);
+    REQUIRE(p != nullptr);
+    CHECK(p->offset == next);
+    CHECK(p->decays());
+    next += p->size;
+  }
+  CHECK(layout.find(a + "q_proj.bias")->offset >= next + 4 * 24);
+  for (const char* name : {"prior.bias", "scale.beta_bias", "scale.gamma_bias"}) {
+    INFO(name);
+    const Parameter* p = layout.find(a + name);
+    REQUIRE(p != nullptr);
+    CHECK(p->shape == std::vector<int64_t>{4});
+    CHECK_FALSE(p->decays());
+  }
+}
+
 TEST_CASE("parameters are counted by group") {
   ModelConfig c = small_config();
   c.attention.prior = prior("bam");

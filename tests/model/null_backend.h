@@ -28,6 +28,7 @@ class NullBackend final : public HostBackend {
   void attention_forward(Tensor, Tensor, const Attention&) override {}
   void attention_backward(const AttentionGradients&, Tensor, Tensor, Tensor,
                           const Attention&) override {}
+  void attention_entropy(Tensor, const Attention&) override {}
   void cross_entropy(Tensor, Tensor, Tensor, Tensor, double) override {}
   void clip_factor(Tensor, Tensor, double) override {}
   void optimizer_step(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,

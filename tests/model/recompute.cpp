@@ -14,7 +14,8 @@ Device device_for(Dtype t) {
 
 TEST_CASE("recomputed activations change no bit of loss and gradients") {
   for (const auto& [prior_name, scale_name] :
-       {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "none"}}) {
+       {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "none"},
+        std::pair{"cable", "adaptive"}}) {
     ModelConfig c = small_config();
     c.layers = 3;
     c.attention.prior = prior(prior_name);

@@ -178,4 +178,19 @@ Operation attention(const AttentionCase& c) {
   return op;
 }
 
+Operation attention_entropy(const AttentionCase& c) {
+  require(c.scale == ScaleForm::none, "a case without a scale");
+  Operation op;
+  op.inputs = attention(c).inputs;
+  // Rows that see one key have none, sharp ones next to none.
+  op.cancelling = {{"entropy", 1}};
+  op.forward = [c](Machine& m, const Arrays& in) {
+    const Loaded x(m, c, in);
+    const Memory entropy = m.unwritten(P, {c.B, c.H, c.T});
+    m.backend().attention_entropy(entropy.tensor(), x.a);
+    return Arrays{{"entropy", read(entropy.tensor(), P)}};
+  };
+  return op;
+}
+
 }  // namespace bamtrain::testing

@@ -35,6 +35,9 @@ struct AttentionCase {
 /// model.
 Operation attention(const AttentionCase& c);
 
+/// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.
+Operation attention_entropy(const AttentionCase& c);
+
 /// (B, T): what `documents` and `window` leave visible. Seeded by the case's shape.
 std::vector<int32_t> first_keys(const AttentionCase& c);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention_case.h"
 #include "core/rng.h"
 
 namespace bamtrain::testing {
@@ -219,6 +220,69 @@ Operation running_sums(const SumsCase& c) {
     m.backend().sums_backward(dgates, dbias.tensor(), dsums.tensor(),
                               c.queries ? dsums.tensor() : Tensor(), gates, bias.tensor());
     return Arrays{{"gates", read(dgates, A)}, {"bias", read(dbias.tensor(), P)}};
+  };
+  return op;
+}
+
+Operation adaptive_scale(const AdaptiveCase& c) {
+  AttentionCase seen;
+  seen.B = c.B;
+  seen.T = c.T;
+  seen.documents = true;
+  seen.window = 12;
+  const std::vector<int32_t> first = first_keys(seen);
+  const Values first_key{Role::index, {c.B, c.T}, {first.begin(), first.end()}};
+  static const ScaleConstants constants = {{0.5, 1.5}};
+  const ScaleUse use = {*find_scale("adaptive"), constants, c.first_head};
+  const auto biases = [](const Machine& m, const Arrays& in) {
+    std::vector<Memory> out;
+    for (const char* name : {"beta_bias", "gamma_bias"}) {
+      if (in.count(name)) out.push_back(m.memory(in.at(name)));
+    }
+    return out;
+  };
+  const auto tensors = [](const std::vector<Memory>& memory) {
+    std::vector<Tensor> out;
+    for (const Memory& x : memory) out.push_back(x.tensor());
+    return out;
+  };
+  Operation op;
+  op.inputs["gates"] = random_values(A, {c.B, c.T, 2 * c.H}, "gates", 2);
+  if (c.bias) {
+    op.inputs["beta_bias"] = random_values(P, {c.H}, "beta bias");
+    op.inputs["gamma_bias"] = random_values(P, {c.H}, "gamma bias");
+  }
+  op.differentiated = {"scale"};
+  op.accumulated = {"beta_bias", "gamma_bias"};
+  op.forward = [=](Machine& m, const Arrays& in) {
+    const Memory wide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3}), keys = m.memory(first_key);
+    const Tensor gates = wide.tensor().slice(2, 2, 2 * c.H);
+    fill(gates, in.at("gates"));
+    const std::vector<Memory> bias = biases(m, in);
+    const Memory scale = m.unwritten(P, {c.B, c.H, c.T});
+    m.backend().adaptive_scale_forward(scale.tensor(), gates, keys.tensor(), use, tensors(bias));
+    return Arrays{{"scale", read(scale.tensor(), P)}};
+  };
+  op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
+                   double existing) {
+    const Memory wide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3}), keys = m.memory(first_key);
+    const Tensor gates = wide.tensor().slice(2, 2, 2 * c.H);
+    fill(gates, in.at("gates"));
+    const std::vector<Memory> bias = biases(m, in);
+    Arrays held = in;
+    for (auto& [name, v] : held) std::fill(v.x.begin(), v.x.end(), existing);
+    const std::vector<Memory> dbias = biases(m, held);
+    const Memory dwide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3});
+    const Tensor dgates = dwide.tensor().slice(2, 2, 2 * c.H);
+    const Memory dscale = m.memory(cotangents.at("scale"));
+    m.backend().adaptive_scale_backward(dgates, tensors(dbias), dscale.tensor(), gates,
+                                        keys.tensor(), use, tensors(bias));
+    Arrays out{{"gates", read(dgates, A)}};
+    if (c.bias) {
+      out["beta_bias"] = read(dbias[0].tensor(), P);
+      out["gamma_bias"] = read(dbias[1].tensor(), P);
+    }
+    return out;
   };
   return op;
 }

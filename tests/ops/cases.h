@@ -39,6 +39,15 @@ struct SumsCase {
 };
 Operation running_sums(const SumsCase& c);
 
+/// gates (B, T, 2 H) as columns of a wider (B, T, 2 H + 3), as they lie in qkv; beta_bias,
+/// gamma_bias (H) where `bias`. Documents and windows as attention has them.
+struct AdaptiveCase {
+  int64_t B = 1, T = 1, H = 1;
+  bool bias = false;
+  int64_t first_head = 0;
+};
+Operation adaptive_scale(const AdaptiveCase& c);
+
 /// table (V, C), position_table (T, C); N tokens, most of them several times.
 struct EmbeddingCase {
   int64_t N = 1, V = 1, T = 1, C = 1;

@@ -24,9 +24,15 @@ AttentionCase attention_form() {
   return c;
 }
 
+AttentionCase entropy_form() {
+  AttentionCase c = attention_form();
+  c.scale = ScaleForm::none;
+  return c;
+}
+
 struct Named {
   const char* forward;
-  const char* backward;  // "" where the same call is both
+  const char* backward;  // "" where the same call is both, or there is none
   Operation op;
 };
 
@@ -37,6 +43,8 @@ std::vector<Named> operations() {
           {"rotate", "rotate", rotate({2, 7, 2, 6})},
           {"embedding_forward", "embedding_backward", embedding({30, 5, 40, 6, true})},
           {"cross_entropy", "", cross_entropy({5, 30, 0, false})},
+          {"adaptive_scale_forward", "adaptive_scale_backward", adaptive_scale({2, 9, 3, true})},
+          {"attention_entropy", "", attention_entropy(entropy_form())},
           {"attention_forward", "attention_backward", attention(attention_form())}};
 }
 
@@ -48,6 +56,7 @@ TEST_CASE("backends that agree pass, and the results are those of the tested one
     const Arrays expected = n.op.forward(cpu, n.op.inputs);
     const Arrays found = n.op.forward(machine, n.op.inputs);
     for (const auto& [name, v] : expected) check_equal(found.at(name).x, v.x);
+    if (!n.op.adjoint) continue;
     Arrays cotangents = n.op.cotangents;
     for (const std::string& name : n.op.differentiated) {
       if (!cotangents.count(name)) {

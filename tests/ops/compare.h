@@ -106,7 +106,7 @@ struct Operation {
   std::function<Arrays(Machine&, const Arrays& inputs)> forward;
   /// Gradients under the names of the inputs, at `cotangents` of the results in `differentiated`.
   /// `saved` are all results of a forward pass. What the contract adds to something finds
-  /// `existing` there and is named in `accumulated`; everything else finds NaN.
+  /// `existing` there and is named in `accumulated`; everything else finds NaN. Null: it has none.
   std::function<Arrays(Machine&, const Arrays& inputs, const Arrays& saved,
                        const Arrays& cotangents, double existing)>
       adjoint;

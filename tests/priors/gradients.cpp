@@ -119,11 +119,21 @@ TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more
     INFO(scale.name);
     Options options = default_options(scale.options);
     const auto parameters = scale.parameters(options, shape_of(kH));
-    if (!scale.value) {
-      CHECK(parameters.empty());
+    trained += has_trained_parameter(parameters);
+    if (scale.kind == ScaleKind::adaptive) {
+      for (const Operation& op :
+           {adaptive_scale({2, 17, 4}), adaptive_scale({2, 17, 4, true, 1})}) {
+        constexpr int64_t kAll = 1000;
+        CHECK(difference_error(op, kAll) < kDifferenceTolerance);
+        CHECK(difference_error(with_wrong_adjoint(op), kAll) > 1e-3);
+      }
       continue;
     }
-    trained += has_trained_parameter(parameters);
+    if (scale.kind != ScaleKind::length) {
+      CHECK(parameters.empty());
+      CHECK(scale.evaluation_only == (scale.kind == ScaleKind::entropy));
+      continue;
+    }
     const Theta theta = random_theta(parameters);
     for (double offset : {0.0, 1.0}) {
       if (options.has("offset")) options.set("offset", offset);
@@ -133,7 +143,7 @@ TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more
       CHECK(scale_difference_error(with_wrong_accumulate(scale), c, theta, kH, kT) > 1e-3);
     }
   }
-  CHECK(trained == 3);  // ssmax, sentmax, by_length
+  CHECK(trained == 4);  // ssmax, sentmax, by_length, adaptive
 }
 
 TEST_CASE("bam's derivatives agree with finite differences for all shapes of its curve") {

@@ -11,6 +11,8 @@
 #include "priors/nape.h"
 #include "priors/registry.h"
 #include "priors/rope.h"
+#include "scales/adaptive.h"
+#include "scales/entropy.h"
 #include "scales/scale.h"
 
 namespace bamtrain::testing {
@@ -378,12 +380,49 @@ TEST_CASE("a constant scale is the same for all rows, one by length is a table")
   CHECK_THROWS_AS(by_length.parameters(o, shape_of(3)), Error);
 }
 
+TEST_CASE("adaptive is delta + softplus(u) log(n + 1)^(g tanh w), and its gates begin small") {
+  const Adaptive scale(ScaleConstants{{0.5, 2}});
+  const double log2 = std::log(2.0);
+  CHECK(scale.value(0, 0, 9) == Approx(0.5 + log2));
+  CHECK(scale.value(-1, std::atanh(0.5), 3) == Approx(0.5 + std::log1p(std::exp(-1.0)) * 2 * log2));
+  CHECK(scale.value(800, -800, 1) == Approx(0.5 + 800 / (log2 * log2)));
+  CHECK(scale.value(-800, 800, 1 << 20) == 0.5);
+  const ScaleInfo& adaptive = *find_scale("adaptive");
+  Options o = default_options(adaptive.options);
+  const ScaleConstants c = constants_of(adaptive, o, 3);
+  CHECK((c.of[0] == 1 && c.of[1] == 2));
+  const auto gates = adaptive.parameters(o, shape_of(3));
+  REQUIRE(gates.size() == 2);
+  for (const MechanismParameter& p : gates) {
+    CHECK((p.gate && p.trained));
+    CHECK(p.shape == std::vector<int64_t>{3, 24});
+    CHECK(adaptive.initial(o, shape_of(3), p, 5, 0.5, -2) == Approx(-0.04));
+  }
+  o.set("bias", true);
+  const auto with = adaptive.parameters(o, shape_of(3));
+  REQUIRE(with.size() == 4);
+  for (size_t k = 2; k < 4; ++k) {
+    CHECK((with[k].trained && !with[k].gate));
+    CHECK(with[k].shape == std::vector<int64_t>{3});
+    CHECK(adaptive.initial(o, shape_of(3), with[k], 1, 0.5, -2) == 0);
+  }
+}
+
+TEST_CASE("the adaptive temperature is 1 for sharp rows and never less") {
+  for (double H : {0.0, 0.3, 0.5, 7.0, 20.0}) CHECK(entropy_scale_of(H) == 1);
+  CHECK(entropy_scale_of(0.6) == Approx(1).epsilon(1e-2));  // no jump behind 0.5
+  CHECK(entropy_scale_of(1) == Approx(-0.037 + 0.481 - 2.3 + 4.917 - 1.791));
+  CHECK(entropy_scale_of(2) == Approx(2.099));
+}
+
 TEST_CASE("a scale multiplies the bias too with bam, and only the content with the other priors") {
   for (const PriorInfo& prior : all_priors()) {
     CHECK(find_scale("ssmax")->default_scale_bias(prior.name) == (prior.name == "bam"));
   }
   for (const ScaleInfo& scale : all_scales()) {
-    CHECK((scale.default_scale_bias != nullptr) == (scale.name == "ssmax"));
+    const bool entropy = scale.name == "entropy";  // it multiplies both, whatever the prior is
+    CHECK((scale.default_scale_bias != nullptr) == (scale.name == "ssmax" || entropy));
+    if (entropy) CHECK(scale.default_scale_bias("nope"));
   }
 }
 

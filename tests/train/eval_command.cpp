@@ -44,8 +44,9 @@ struct Trained {
   std::string checkpoint = w.path("out/checkpoint-00000001");
 
   Trained() : Trained(nullptr) {}
-  explicit Trained(const nlohmann::json& prior) {
+  explicit Trained(const nlohmann::json& prior, const char* scale = nullptr) {
     if (!prior.is_null()) config["model"]["attention"]["prior"] = prior;
+    if (scale) config["model"]["attention"]["scale"] = {{"name", scale}};
     config["train"]["stop_at"] = 1;
     config["eval"] = {{"lengths", {16, 48}}, {"tokens", 480}};
     const Outcome o = run(bamtrain_command(write_config(w, "run.json", config)), threads(1));
@@ -146,19 +147,33 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
   }
 }
 
+/// An evaluation at length 48 with these --set.
+Outcome evaluated(const Trained& t, const std::vector<std::string>& overrides) {
+  std::vector<std::string> command =
+      t.command({"--lengths", "48", "--output", t.w.path("result.json")});
+  for (const std::string& o : overrides) command.insert(command.end(), {"--set", o});
+  return run(command, threads(1));
+}
+
+nlohmann::json evaluation(const Trained& t, const std::vector<std::string>& overrides) {
+  const Outcome o = evaluated(t, overrides);
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  return nlohmann::json::parse(read_text(t.w.path("result.json")));
+}
+
+void check_refused(const Trained& t, const std::string& override, ExitCode code,
+                   const std::string& text) {
+  const Outcome o = evaluated(t, {override});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(code));
+  CHECK(o.output.find(text) != std::string::npos);
+}
+
 TEST_CASE("eval takes another prior with the same parameters from --set, and nothing else") {
   const Trained t(nlohmann::json::object({{"name", "rope"}}));
-  const std::string output = t.w.path("result.json");
-  const auto evaluated = [&](const std::vector<std::string>& overrides) {
-    std::vector<std::string> command = t.command({"--lengths", "48", "--output", output});
-    for (const std::string& o : overrides) command.insert(command.end(), {"--set", o});
-    return run(command, threads(1));
-  };
   const auto perplexity = [&](const std::vector<std::string>& overrides) {
-    const Outcome o = evaluated(overrides);
-    INFO(o.output);
-    REQUIRE(o.code == 0);
-    return nlohmann::json::parse(read_text(output));
+    return evaluation(t, overrides);
   };
   const nlohmann::json plain = perplexity({});
   CHECK(plain["prior"]["theta"] == 500000.0);
@@ -171,39 +186,45 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
   // As wide a window as the training's length: no shorter sequence sees it.
   CHECK(perplexity({"model.attention.prior=rope_local"})["windows"] == plain["windows"]);
 
-  const auto refused = [&](const std::string& override, ExitCode code, const std::string& text) {
-    const Outcome o = evaluated({override});
-    INFO(o.output);
-    CHECK(o.code == static_cast<int>(code));
-    CHECK(o.output.find(text) != std::string::npos);
+  check_refused(t, "model.attention.window=3", ExitCode::usage, "found model.attention.window");
+  check_refused(t, "model.attention.prior=bam", ExitCode::config, "the parameters of rope");
+  check_refused(t, "model.attention.prior=ropes", ExitCode::config, "did you mean \"rope\"?");
+}
+
+TEST_CASE("eval takes another scale from --set where neither has parameters") {
+  const Trained t(nlohmann::json::object({{"name", "alibi"}}), "none");
+  const nlohmann::json plain = evaluation(t, {});
+  CHECK(plain["scale"]["name"] == "none");
+  const nlohmann::json entropy = evaluation(t, {"model.attention.scale.name=entropy"});
+  CHECK(entropy["scale"]["name"] == "entropy");
+  CHECK(entropy["windows"][0]["loss"] != plain["windows"][0]["loss"]);
+  const auto constant = [](const char* t) {
+    return std::string("model.attention.scale={\"name\":\"constant\",\"t\":") + t + "}";
   };
-  refused("model.attention.window=3", ExitCode::usage, "found model.attention.window");
-  refused("model.attention.prior=bam", ExitCode::config, "the parameters of rope");
-  refused("model.attention.prior=ropes", ExitCode::config, "did you mean \"rope\"?");
+  CHECK(evaluation(t, {constant("1")})["windows"] == plain["windows"]);
+  CHECK(evaluation(t, {constant("2")})["windows"] != plain["windows"]);
+  check_refused(t, "model.attention.scale=ssmax", ExitCode::config,
+                "found none in training, ssmax now");
+  check_refused(t, "model.attention.scale=adaptive", ExitCode::config, "scales without parameters");
+
+  const Trained scaled(nlohmann::json::object({{"name", "alibi"}}), "ssmax");
+  for (const char* override : {"model.attention.scale=entropy", "model.attention.scale=none",
+                               "model.attention.scale.offset=1"}) {
+    INFO(override);
+    check_refused(scaled, override, ExitCode::config, "found ssmax in training");
+  }
 }
 
 TEST_CASE("eval takes other priors of layers with the same parameters from --set") {
   const Trained t(nlohmann::json::array({{{"name", "rope"}}, {{"name", "bam"}}}));
-  const std::string output = t.w.path("result.json");
-  const auto evaluated = [&](const std::string& prior) {
-    return run(t.command({"--lengths", "48", "--output", output, "--set",
-                          "model.attention.prior" + prior}),
-               threads(1));
-  };
   const auto loss = [&](const std::string& prior) {
-    const Outcome o = evaluated(prior);
-    INFO(o.output);
-    REQUIRE(o.code == 0);
-    return nlohmann::json::parse(read_text(output))["windows"][0]["loss"].get<double>();
+    return evaluation(t, {"model.attention.prior" + prior})["windows"][0]["loss"].get<double>();
   };
   const double trained = loss(R"(=["rope","bam"])");
   CHECK(loss(R"(=[{"name":"rope","theta":100},"bam"])") != trained);
   CHECK(loss(R"(=["rope_local","bam"])") == trained);  // no shorter sequence sees the window
   const auto refused = [&](const std::string& prior, const std::string& text) {
-    const Outcome o = evaluated(prior);
-    INFO(o.output);
-    CHECK(o.code == static_cast<int>(ExitCode::config));
-    CHECK(o.output.find(text) != std::string::npos);
+    check_refused(t, "model.attention.prior" + prior, ExitCode::config, text);
   };
   refused(R"(=["bam","rope"])", "the parameters of rope, bam");
   refused("=rope", "the parameters of rope, bam");

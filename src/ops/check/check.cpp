@@ -214,6 +214,36 @@ class CheckBackend final : public Backend {
     });
   }
 
+  void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
+                              std::span<const Tensor> bias) override {
+    Call c(*this, "adaptive_scale_forward");
+    const Tensor t = c.written("scale", scale), g = c.read(gates), f = c.read(first_key);
+    const std::vector<Tensor> w = c.read_all(bias);
+    c.run([&](Backend& b, bool own) {
+      own ? b.adaptive_scale_forward(scale, gates, first_key, use, bias)
+          : b.adaptive_scale_forward(t, g, f, use, w);
+    });
+  }
+  void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
+                               Tensor gates, Tensor first_key, const ScaleUse& use,
+                               std::span<const Tensor> bias) override {
+    Call c(*this, "adaptive_scale_backward");
+    const Tensor d = c.written("dgates", dgates);
+    const std::vector<Tensor> e = c.updated_all("dbias", dbias), w = c.read_all(bias);
+    const Tensor t = c.read(dscale), g = c.read(gates), f = c.read(first_key);
+    c.run([&](Backend& b, bool own) {
+      own ? b.adaptive_scale_backward(dgates, dbias, dscale, gates, first_key, use, bias)
+          : b.adaptive_scale_backward(d, e, t, g, f, use, w);
+    });
+  }
+  void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override {
+    Call c(*this, "entropy_scale");
+    const Tensor t = c.written("scale", scale), e = c.read(entropy);
+    c.run([&](Backend& b, bool own) {
+      own ? b.entropy_scale(scale, entropy, first_head) : b.entropy_scale(t, e, first_head);
+    });
+  }
+
   void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
     Call c(*this, "fire_forward");
     FireBias f;
@@ -286,6 +316,15 @@ class CheckBackend final : public Backend {
     const Attention other = c.read(a);
     c.run([&](Backend& b, bool own) {
       own ? b.attention_backward(g, dout, out, lse, a) : b.attention_backward(d, e, o, l, other);
+    });
+  }
+
+  void attention_entropy(Tensor entropy, const Attention& a) override {
+    Call c(*this, "attention_entropy");
+    const Tensor e = c.written("entropy", entropy);
+    const Attention other = c.read(a);
+    c.run([&](Backend& b, bool own) {
+      own ? b.attention_entropy(entropy, a) : b.attention_entropy(e, other);
     });
   }
 

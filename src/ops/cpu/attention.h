@@ -24,6 +24,7 @@ struct AttentionScratch {
 void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const AttentionScratch& s);
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                             const Attention& a, const AttentionScratch& s);
+void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

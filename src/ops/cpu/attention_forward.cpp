@@ -1,4 +1,3 @@
-#include "core/parallel.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_tasks.h"
 #include "ops/cpu/attention_tiles.h"
@@ -126,25 +125,11 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
 }  // namespace
 
 void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const AttentionScratch& s) {
-  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
-  const int64_t group = H / K, parts = parts_of(T);
-  constexpr double kPackedAgain = 1.1;
   dispatch_activation(a.q.dtype, [&]<class A>() {
     dispatch_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
-      const auto run = [&](int64_t slot, int64_t b, Span heads, Span queries) {
+      for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
         forward_part<A, kBias, kScale>(out, lse, a, s.of_slot(slot), b, heads, queries);
-      };
-      if (worth_splitting(B * K, kPackedAgain)) {
-        parallel_for_slots(B * H * parts, [&](int64_t n, int64_t slot) {
-          const int64_t head = n / parts, h = head % H;
-          run(slot, head / H, {h, h + 1}, query_part(T, n % parts));
-        });
-      } else {
-        parallel_for_slots(B * K, [&](int64_t n, int64_t slot) {
-          const int64_t kh = n % K;
-          run(slot, n / K, {kh * group, (kh + 1) * group}, {0, T});
-        });
-      }
+      });
     });
   });
 }

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 
+#include "core/parallel.h"
 #include "ops/cpu/isa.h"
+#include "ops/ops.h"
 
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
@@ -26,6 +28,26 @@ Span key_part(int64_t T, int64_t part);
 /// Whether `tasks` leave so many threads idle that small ones end sooner, which together do `cost`
 /// times the work.
 bool worth_splitting(int64_t tasks, double cost);
+
+/// f(slot, b, heads, queries) for the tasks of a pass over all queries. The query heads of a task
+/// read one key head.
+template <class F>
+void for_query_tasks(const Attention& a, F&& f) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
+  const int64_t group = H / K, parts = parts_of(T);
+  constexpr double kPackedAgain = 1.1;
+  if (worth_splitting(B * K, kPackedAgain)) {
+    parallel_for_slots(B * H * parts, [&](int64_t n, int64_t slot) {
+      const int64_t head = n / parts, h = head % H;
+      f(slot, head / H, Span{h, h + 1}, query_part(T, n % parts));
+    });
+  } else {
+    parallel_for_slots(B * K, [&](int64_t n, int64_t slot) {
+      const int64_t kh = n % K;
+      f(slot, n / K, Span{kh * group, (kh + 1) * group}, Span{0, T});
+    });
+  }
+}
 
 /// Scratch of one task, in floats.
 int64_t forward_floats(int64_t T, int64_t D);

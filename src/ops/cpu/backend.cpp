@@ -278,6 +278,9 @@ class CpuBackend final : public HostBackend {
                           const Attention& a) override {
     cpu_attention_backward(g, dout, out, lse, a, attention_);
   }
+  void attention_entropy(Tensor entropy, const Attention& a) override {
+    cpu_attention_entropy(entropy, a, attention_);
+  }
 
   // --- loss
 

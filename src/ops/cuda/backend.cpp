@@ -5,7 +5,9 @@
 #include <string>
 
 #include "kernels/activation.h"
+#include "kernels/adaptive_scale.h"
 #include "kernels/attention.h"
+#include "kernels/attention_entropy.h"
 #include "kernels/attention_reference.h"
 #include "kernels/bias.h"
 #include "kernels/embedding.h"
@@ -328,6 +330,36 @@ class CudaBackend final : public Backend {
           "scale_backward");
   }
 
+  void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
+                              std::span<const Tensor> bias) override {
+    dispatch(gates.dtype, [&]<class A>() {
+      check(kernels::adaptive_scale_forward(f32(scale), adaptive_of<A>(gates, first_key, use, bias),
+                                            stream()),
+            "adaptive_scale_forward");
+    });
+  }
+  void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
+                               Tensor gates, Tensor first_key, const ScaleUse& use,
+                               std::span<const Tensor> bias) override {
+    dispatch(gates.dtype, [&]<class A>() {
+      require(dgates.stride == gates.stride, "gradients of gates laid out as the gates");
+      kernels::AdaptiveScaleGradients<A> g;
+      g.dgates = pointer<A>(dgates);
+      for (size_t k = 0; k < dbias.size(); ++k) g.dbias[k] = f32(dbias[k]);
+      g.dscale = f32(dscale);
+      g.scratch = scale_partial_.ptr<double>();
+      check(kernels::adaptive_scale_backward(g, adaptive_of<A>(gates, first_key, use, bias),
+                                             stream()),
+            "adaptive_scale_backward");
+    });
+  }
+  void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override {
+    check(kernels::entropy_scale(f32(scale), f32(entropy), as_int(scale.shape[0]),
+                                 as_int(scale.shape[1]), as_int(scale.shape[2]), as_int(first_head),
+                                 stream()),
+          "entropy_scale");
+  }
+
   void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
     dispatch(gates.dtype, [&]<class A>() {
       check(kernels::running_sums_forward(sums.ptr<double>(), gates_of<A>(gates, bias), stream()),
@@ -394,6 +426,18 @@ class CudaBackend final : public Backend {
       } else {
         check(kernels::attention_backward(k, stream()), "attention_backward");
       }
+    });
+  }
+
+  void attention_entropy(Tensor entropy, const Attention& a) override {
+    if (a.fire.psi) {  // kernels/attention_entropy.cu has no such bias
+      throw Error(ExitCode::config, "model.attention.scale",
+                  "a prior other than fire beside entropy on CUDA", "fire",
+                  "evaluate another scale, or set device to \"cpu\"");
+    }
+    dispatch(a.q.dtype, [&]<class A>() {
+      check(kernels::attention_entropy(f32(entropy), inputs_of<A>(a), stream()),
+            "attention_entropy");
     });
   }
 
@@ -478,6 +522,23 @@ class CudaBackend final : public Backend {
   }
 
   template <class A>
+  static kernels::AdaptiveScale<A> adaptive_of(const Tensor& gates, const Tensor& first_key,
+                                               const ScaleUse& use, std::span<const Tensor> bias) {
+    kernels::AdaptiveScale<A> s;
+    s.gates = pointer<A>(gates);
+    s.batch = gates.stride[0];
+    s.row = gates.stride[1];
+    for (size_t k = 0; k < bias.size(); ++k) s.bias[k] = f32(bias[k]);
+    s.first_key = i32(first_key);
+    s.constants = use.constants;
+    s.B = as_int(gates.shape[0]);
+    s.T = as_int(gates.shape[1]);
+    s.H = as_int(gates.shape[2] / 2);
+    s.first_head = as_int(use.first_head);
+    return s;
+  }
+
+  template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
     require(a.normalizer == NormalizerKind::softmax, "the softmax normalizer");
     kernels::AttentionInputs<A> in;
@@ -558,7 +619,8 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
     arena.add("scratch.scale", &scale_partial_, Dtype::f64,
-              {std::max(kernels::scale_backward_scratch(w.B, w.H, w.T), w.B * w.H)});
+              {std::max({kernels::scale_backward_scratch(w.B, w.H, w.T), w.B * w.H,
+                         kernels::adaptive_scale_scratch(w.B, w.H, w.T)})});
   }
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
   arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});

@@ -166,4 +166,24 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
   }
 }
 
+void reference_attention_entropy(Tensor entropy, const Attention& a) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  require(!a.scale, "logits without a scale");
+  for (int64_t batch = 0; batch < B; ++batch) {
+    for (int64_t h = 0; h < H; ++h) {
+      for (int64_t i = 0; i < T; ++i) {
+        const Row row(a, batch, h, i);
+        const double m = *std::max_element(row.z.begin(), row.z.end());
+        double sum = 0, H_i = 0;
+        for (double z : row.z) sum += std::exp(z - m);
+        for (double z : row.z) {
+          const double log_p = z - m - std::log(sum);
+          H_i -= std::exp(log_p) * log_p;
+        }
+        entropy.ptr<double>()[(batch * H + h) * T + i] = H_i;
+      }
+    }
+  }
+}
+
 }  // namespace bamtrain

@@ -215,6 +215,9 @@ class ReferenceBackend final : public HostBackend {
                           const Attention& a) override {
     reference_attention_backward(g, dout, out, lse, a);
   }
+  void attention_entropy(Tensor entropy, const Attention& a) override {
+    reference_attention_entropy(entropy, a);
+  }
 
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override {

@@ -1,0 +1,14 @@
+#pragma once
+// Softplus and its derivative, of gates: products of the attention's input with a mechanism's
+// matrix.
+
+#include <cmath>
+
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+BAMTRAIN_HD inline double softplus(double x) { return fmax(x, 0.0) + log1p(exp(-fabs(x))); }
+BAMTRAIN_HD inline double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+}  // namespace bamtrain

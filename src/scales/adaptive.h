@@ -1,0 +1,31 @@
+#pragma once
+// t_i = delta + beta_i log(n_i + 1)^gamma_i with beta = softplus(u) and gamma = g tanh(w), where u
+// and w are gates: products of the attention's input with a column each per head (ASEntmax,
+// equations 8 and 9; ASSMax with softmax).
+
+#include <cmath>
+
+#include "priors/softplus.h"
+#include "scales/scale.h"
+
+namespace bamtrain {
+
+struct Adaptive {
+  double delta, g;  // constants 0 and 1
+
+  BAMTRAIN_HD explicit Adaptive(const ScaleConstants& c) : delta(c.of[0]), g(c.of[1]) {}
+  BAMTRAIN_HD static double log_length(int64_t n) { return log(static_cast<double>(n) + 1); }
+  /// t of a row that sees n keys.
+  BAMTRAIN_HD double value(double u, double w, int64_t n) const {
+    return delta + softplus(u) * pow(log_length(n), g * tanh(w));
+  }
+  /// dt times the derivatives with respect to u and w.
+  BAMTRAIN_HD void adjoint(double dt, double u, double w, int64_t n, double* du, double* dw) const {
+    const double gamma = g * tanh(w), power = pow(log_length(n), gamma);
+    const double dgamma = g * (1 - tanh(w) * tanh(w));
+    *du = dt * power * sigmoid(u);
+    *dw = dt * softplus(u) * power * log(log_length(n)) * dgamma;
+  }
+};
+
+}  // namespace bamtrain
