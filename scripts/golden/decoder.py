@@ -191,7 +191,7 @@ def attention(p, config, layer, x, tokens, positions):
     trained_at = config["data"]["sequence_length"]
     prior = prior_of(config, layer)
     local = trained_at + 1 if prior["name"] == "rope_local" else 0
-    visible = visible_keys(document, choice["window"] or local)
+    visible = visible_keys(document, prior.get("window") or choice["window"] or local)
     n = visible.sum(-1)  # (B, T) number of keys seen, self included
 
     q = linear(p, path + ".q_proj", x).view(B, T, H, D)

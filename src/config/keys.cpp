@@ -198,7 +198,8 @@ std::vector<Key> make_keys() {
                 scale_choices(), FIELD(model.attention.scale)),
       normalizer(),
       key("model.attention.window",
-          "a key is visible iff i - j < window, in every layer; 0: the prior's own window, if any",
+          "a key is visible iff i - j < window, in layers whose prior sets no window of its own; "
+          "0: all keys are",
           integer_value(0, kMaxLength), FIELD(model.attention.window)),
       key("model.attention.document_mask",
           "attention, n_i and absolute positions restart where a document begins", boolean_value(),

@@ -28,6 +28,13 @@ void upload_table(Backend& backend, const Tensor& dst,
 
 }  // namespace
 
+int64_t layer_window(const ModelConfig& config, int64_t layer, int64_t training_length) {
+  const MechanismConfig& choice = config.attention.prior.of(layer);
+  const PriorInfo& prior = *find_prior(choice.name);
+  const int64_t all = config.attention.window;
+  return prior.window ? prior.window(choice.options, training_length, all) : all;
+}
+
 Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
                        const ParameterLayout& layout, Backend& backend)
     : config_(config),
@@ -66,8 +73,7 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
   if (p.info.first_scaled_head) p.first_scaled_head = p.info.first_scaled_head(config_.heads);
   p.scale_bias = resolve_scale_bias(config_, scale_, choice.name);
 
-  int64_t window = config_.attention.window;
-  if (window == 0 && p.info.window) window = p.info.window(training_length_);
+  const int64_t window = layer_window(config_, layer, training_length_);
   const auto at = std::find(windows_.begin(), windows_.end(), window);
   p.window = at - windows_.begin();
   if (at == windows_.end()) windows_.push_back(window);

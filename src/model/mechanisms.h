@@ -14,6 +14,9 @@
 
 namespace bamtrain {
 
+/// The window of a layer: i - j < window for every visible key; 0: none.
+int64_t layer_window(const ModelConfig& config, int64_t layer, int64_t training_length);
+
 /// What queries and keys are rotated by, (T, D/2) P; empty: they are not.
 struct Rotation {
   Tensor cosine, sine;

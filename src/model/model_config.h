@@ -65,7 +65,7 @@ struct AttentionConfig {
   PriorConfig prior;      // default: nope
   MechanismConfig scale;  // default: none
   NormalizerKind normalizer = NormalizerKind::softmax;
-  int64_t window = 0;          // keys visible iff i - j < window; 0: the prior's, or none
+  int64_t window = 0;          // keys visible iff i - j < window; 0: none. A prior may have another
   bool document_mask = false;  // attention, n_i and positions restart at document starts
 };
 

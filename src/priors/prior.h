@@ -111,8 +111,9 @@ struct PriorInfo {
   /// below L. 0: positions count tokens. Null: 0.
   int64_t (*randomized_positions)(const Options&, int64_t T) = nullptr;
 
-  /// The window (key visible iff i - j < window) where the config sets none; null: none.
-  int64_t (*window)(int64_t T) = nullptr;
+  /// The window (key visible iff i - j < window) of layers with this prior where the model's config
+  /// sets `all` for all layers, 0: none. Null: that one.
+  int64_t (*window)(const Options&, int64_t T, int64_t all) = nullptr;
 
   /// family embedding: what is added to channel c at a position. Null where the prior's only
   /// parameter, a table (positions, C), is added instead.

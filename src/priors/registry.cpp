@@ -290,8 +290,19 @@ PriorInfo rope() {
 PriorInfo rope_local() {
   PriorInfo p = rope();
   p.name = "rope_local";
-  p.formula += ", in a window of the training length + 1 unless model.attention.window is set";
-  p.window = [](int64_t T) { return T + 1; };
+  p.formula += ", in a window";
+  p.options.push_back({"window",
+                       "a key is visible iff i - j < window, in the layers with this prior; 0: "
+                       "model.attention.window, or data.sequence_length + 1 where that is 0",
+                       0.0,
+                       {},
+                       0.0,
+                       1e9,
+                       true});
+  p.window = [](const Options& o, int64_t T, int64_t all) {
+    const auto own = static_cast<int64_t>(o.number("window"));
+    return own > 0 ? own : all > 0 ? all : T + 1;
+  };
   return p;
 }
 

@@ -208,12 +208,14 @@ bool stop_requested(Communicator& comm, const std::string& out_dir) {
 }  // namespace
 
 double attention_flops_per_token(const ModelConfig& c, int64_t T) {
-  const int64_t window = c.attention.window > 0 ? std::min(c.attention.window, T) : T;
-  // Row i sees min(i + 1, window) keys.
-  const double pairs = static_cast<double>(window) *
-                       (static_cast<double>(T - window) + static_cast<double>(window + 1) / 2);
-  return 12.0 * static_cast<double>(c.layers * c.heads * c.head_dim()) * pairs /
-         static_cast<double>(T);
+  double pairs = 0;
+  for (int64_t l = 0; l < c.layers; ++l) {
+    const int64_t own = layer_window(c, l, T), window = own > 0 ? std::min(own, T) : T;
+    // Row i sees min(i + 1, window) keys.
+    pairs += static_cast<double>(window) *
+             (static_cast<double>(T - window) + static_cast<double>(window + 1) / 2);
+  }
+  return 12.0 * static_cast<double>(c.heads * c.head_dim()) * pairs / static_cast<double>(T);
 }
 
 double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int64_t T) {

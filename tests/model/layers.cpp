@@ -172,6 +172,30 @@ TEST_CASE("each layer has its own window") {
   }
 }
 
+TEST_CASE("a prior's own window is the model's in the layers with that prior alone") {
+  const Threads one(1);  // many tiny passes
+  ModelConfig c = small_config();
+  for (const Dtype t : dtypes()) {
+    const Batch batch = random_batch(2, 30, c.vocab);
+    const auto gradients = [&](const PriorConfig& prior, int64_t window) {
+      c.attention.prior = prior;
+      c.attention.window = window;
+      Run run(c, t, 2, 30);
+      run.differentiate(batch);
+      return read(run.gradients(), Role::parameter).x;
+    };
+    const MechanismConfig own = prior("rope_local", {{"window", 7.0}});
+    const std::vector<double> all = gradients(prior("rope"), 7);
+    check_equal(gradients(own, 0), all);
+    check_equal(gradients(own, 12), all);
+    const PriorConfig mixed({own, prior("rope")});
+    const std::vector<double> one_layer = gradients(mixed, 0);
+    CHECK(one_layer != all);
+    CHECK(one_layer != gradients(prior("rope"), 0));
+    check_equal(gradients(mixed, 7), all);
+  }
+}
+
 TEST_CASE("mixed layers: documents that are packed lose what each loses alone") {
   const Threads one(1);  // many tiny passes
   for (const ModelConfig& c : mixed_configs()) {

@@ -255,10 +255,14 @@ TEST_CASE("scaled rope: pairs that turn fast stay, those that turn slowly are di
   }
 }
 
-TEST_CASE("rope_local is rope in a window of the training length + 1") {
+TEST_CASE("rope_local is rope in a window: its own, the model's, or the training length + 1") {
   const PriorInfo& local = *find_prior("rope_local");
-  CHECK(local.window(512) == 513);
-  const Options o = default_options(local.options);
+  Options o = default_options(local.options);
+  CHECK(local.window(o, 512, 0) == 513);
+  CHECK(local.window(o, 512, 1000) == 1000);
+  o.set("window", 64.0);
+  CHECK(local.window(o, 512, 0) == 64);
+  CHECK(local.window(o, 512, 1000) == 64);
   CHECK(local.inverse_frequencies(o, 8, 40) == find_prior("rope")->inverse_frequencies(o, 8, 40));
   CHECK(find_prior("rope")->window == nullptr);
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "catch.h"
+#include "priors/registry.h"
 #include "train/support.h"
 #include "train/train.h"
 
@@ -35,16 +36,25 @@ TEST_CASE("attention's operations are six products for every pair of a query and
   c.layers = 3;
   c.width = 40;
   c.heads = 5;
+  MechanismConfig local = {"rope_local", default_options(find_prior("rope_local")->options)};
+  local.options.set("window", 2.0);
+  const MechanismConfig nope = {"nope", {}};
   for (int64_t T : {1, 2, 7, 64}) {
     for (int64_t window : {0, 1, 3, 64, 100}) {
       INFO("T " << T << ", window " << window);
       c.attention.window = window;
-      int64_t pairs = 0;
-      for (int64_t i = 0; i < T; ++i) {
-        for (int64_t j = 0; j <= i; ++j) pairs += window == 0 || i - j < window;
-      }
-      const double flops = 6.0 * 2 * 3 * 40 * static_cast<double>(pairs);
-      CHECK(attention_flops_per_token(c, T) == Approx(flops / static_cast<double>(T)));
+      const auto flops_of_layer = [&](int64_t window) {
+        int64_t pairs = 0;
+        for (int64_t i = 0; i < T; ++i) {
+          for (int64_t j = 0; j <= i; ++j) pairs += window == 0 || i - j < window;
+        }
+        return 6.0 * 2 * 40 * static_cast<double>(pairs) / static_cast<double>(T);
+      };
+      c.attention.prior = nope;
+      CHECK(attention_flops_per_token(c, T) == Approx(3 * flops_of_layer(window)));
+      c.attention.prior = PriorConfig({nope, local, nope});
+      CHECK(attention_flops_per_token(c, T) ==
+            Approx(2 * flops_of_layer(window) + flops_of_layer(2)));
     }
   }
 }
