@@ -40,10 +40,13 @@ int main(int argc, char** argv) try {
   app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
   app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
       ->check(CLI::IsMember({"newest", "avx2"}));
-  app.add_option("--form", form,
-                 "a bias by distance (table) or of running sums (difference, log_square), a scale")
-      ->check(CLI::IsMember({"none", "scale", "table", "table+scale", "difference",
-                             "difference+scale", "log_square", "log_square+scale"}));
+  app.add_option(
+         "--form", form,
+         "a bias by distance (table), of running sums (difference, log_square) or of a small "
+         "network (fire), a scale")
+      ->check(
+          CLI::IsMember({"none", "scale", "table", "table+scale", "difference", "difference+scale",
+                         "log_square", "log_square+scale", "fire", "fire+scale"}));
   CLI11_PARSE(app, argc, argv);
   if (K == 0) K = H;
   if (H % K != 0) {
@@ -55,6 +58,7 @@ int main(int argc, char** argv) try {
   const auto backend = make_backend_for(isa, A);
   AttentionWorkload::Shape shape{.B = B, .T = T, .H = H, .K = K, .D = D};
   shape.table = form.starts_with("table");
+  shape.fire = form.starts_with("fire");
   shape.scale = form.ends_with("scale");
   if (form.starts_with("difference")) shape.sums = SumBias::difference;
   if (form.starts_with("log_square")) shape.sums = SumBias::log_square;

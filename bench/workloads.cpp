@@ -14,6 +14,8 @@
 #include "dist/backends.h"
 #include "dist/communicator.h"
 #include "ops/host_copy.h"
+#include "priors/fire.h"
+#include "priors/registry.h"
 #include "train/trainer.h"
 
 namespace bamtrain::bench {
@@ -68,6 +70,7 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
     arena_.add("dscale", &g_.dscale, Dtype::f32, {s.B, s.H, s.T});
     a_.scale_bias = s.scale_bias;
   }
+  if (s.fire) add_fire(s);
   backend.plan(arena_, {.B = s.B,
                         .T = s.T,
                         .H = s.H,
@@ -75,6 +78,8 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                         .D = s.D,
                         .C = s.H * s.D,
                         .backward = true,
+                        .mechanism_values = s.fire ? s.H * kFireHidden : 0,
+                        .fire = s.fire,
                         .activations = A});
   arena_.commit(backend.memory());
   fill_normal(backend, a_.q, "q");
@@ -95,11 +100,65 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
     }
     sums.upload();
   }
+  if (s.fire) fill_fire(s);
   if (s.scale) {
     HostCopy scale(backend, a_.scale, HostCopy::Contents::undefined);
     std::fill_n(scale.tensor().ptr<float>(), a_.scale.size(), 1.1f);
     scale.upload();
   }
+}
+
+namespace {
+
+const PriorInfo& fire_prior() { return *find_prior("fire"); }
+
+std::vector<MechanismParameter> fire_parameters(int64_t H) {
+  return fire_prior().parameters(default_options(fire_prior().options), {.heads = H});
+}
+
+}  // namespace
+
+void AttentionWorkload::add_fire(const Shape& s) {
+  constexpr Dtype P = Dtype::f32;
+  for (Tensor* t : {&a_.fire.psi, &a_.fire.psi_dc, &a_.fire.inverse}) {
+    arena_.add("fire", t, P, {s.T});
+  }
+  arena_.add("fire.ends", &a_.fire.ends, Dtype::i32, {s.T, kFireHidden});
+  arena_.add("fire.slope", &a_.fire.slope, P, {s.H, kFireSegments});
+  arena_.add("fire.offset", &a_.fire.offset, P, {s.H, kFireSegments});
+  arena_.add("positions", &a_.positions, Dtype::i32, {s.B, s.T});
+  arena_.add("dfire", &g_.dfire, Dtype::f64, {s.H, kFireSegments, 2});
+  arena_.add("dfire_u", &g_.dfire_u, P, {s.B, s.H, s.T});
+  arena_.add("dfire_psi", &g_.dfire_psi, P, {s.B, s.H, s.T});
+  const std::vector<MechanismParameter> parameters = fire_parameters(s.H);
+  fire_theta_.resize(parameters.size());
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const std::vector<int64_t>& of = parameters[p].shape;  // a vector or a matrix
+    Tensor* const theta = &fire_theta_[p];
+    of.size() == 1 ? arena_.add("fire.theta", theta, P, {of[0]})
+                   : arena_.add("fire.theta", theta, P, {of[0], of[1]});
+  }
+}
+
+void AttentionWorkload::fill_fire(const Shape& s) {
+  const Options options = default_options(fire_prior().options);
+  const std::vector<MechanismParameter> parameters = fire_parameters(s.H);
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const Rng rng(1, parameters[p].name);
+    HostCopy theta(backend_, fire_theta_[p], HostCopy::Contents::undefined);
+    for (int64_t i = 0; i < fire_theta_[p].size(); ++i) {
+      const auto n = static_cast<uint64_t>(i);
+      put(theta.tensor(), i,
+          fire_prior().initial(options, {}, parameters[p], i, rng.uniform(n), rng.normal(n)));
+    }
+    theta.upload();
+  }
+  HostCopy positions(backend_, a_.positions, HostCopy::Contents::undefined);
+  for (int64_t i = 0; i < a_.positions.size(); ++i) {
+    positions.tensor().ptr<int32_t>()[i] = static_cast<int32_t>(i % s.T);
+  }
+  positions.upload();
+  backend_.fire_forward(a_.fire, fire_theta_, static_cast<double>(s.T));
 }
 
 namespace {

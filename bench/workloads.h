@@ -24,6 +24,7 @@ class AttentionWorkload {
     int64_t B = 1, T = 0, H = 0, K = 0, D = 0;
     bool table = false, scale = false, scale_bias = false;
     std::optional<SumBias> sums = std::nullopt;
+    bool fire = false;  // the prior as a model begins with it, trained at T
   };
   AttentionWorkload(Backend& backend, Dtype activations, const Shape& shape);
 
@@ -32,11 +33,15 @@ class AttentionWorkload {
   const Attention& arguments() const { return a_; }
 
  private:
+  void add_fire(const Shape& shape);
+  void fill_fire(const Shape& shape);
+
   Backend& backend_;
   Arena arena_;
   Attention a_;
   AttentionGradients g_;
   Tensor out_, dout_, lse_;
+  std::vector<Tensor> fire_theta_;
 };
 
 /// The program's own training steps (Trainer::step), one process and one lane, on a shard of random

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Measures what each prior costs on this CPU: time of attention, memory of a training step.
+
+  scripts/bench_priors.py [--build DIR] [--runs 5] [--length 2048] [--head-dims 64 48]
+                          [--precisions fp32 bf16] [--memory 4096 16384]
+
+Attention runs without a bias and in the form that a prior takes, in turn; the table holds the
+medians and the median of the pairs' ratios with its range. Memory is the largest resident set of
+bench/step with one sequence at two lengths, for every prior that the program has.
+
+Results are kept in out/bench_priors.json as they come, with the machine, the commit and oneDNN's
+version, and a second call measures only what is missing; --restart forgets them. The report goes to
+bench/results/priors.md. The build has to be up to date and its sources committed, unless --dirty.
+Leave the machine alone meanwhile.
+"""
+
+import argparse
+import collections
+import datetime
+import json
+import os
+import pathlib
+import shlex
+import sys
+
+from bench_cpu import machine, positive
+from cpu_bench.programs import ROOT, Build, Failed, Record, capture, commit_of
+from cpu_bench.tables import cell, number, ratios, table
+
+# The forms of bench/attention, and the priors whose bias attention reads in that form.
+FORMS = {"table": "alibi, nape, bam, kerple, t5", "difference": "cable", "log_square": "kcable",
+         "fire": "fire"}
+BOTH_MS = r"^both +([\d.]+) ms"
+RESIDENT = r"([\d.]+) MiB largest resident set"
+SMALL = ["width=128", "layers=2", "heads=2", "mlp.hidden=256", "vocab=512"]
+
+
+class Kept:
+    """Results by what they are of and their command line, in a file that is written after each."""
+
+    def __init__(self, path, build, about, restart):
+        self.path, self.build, self.about = path, build, about
+        self.results, self.notes = {}, []
+        if path.exists() and not restart:
+            kept = json.loads(path.read_text())
+            if kept["about"] != about:
+                sys.exit(f"bench_priors.py: {path} holds results of {kept['about']}, this is {about}: "
+                         "measure that build again, or forget them with --restart")
+            self.results = kept["results"]
+
+    def measured(self, what, words, pattern, count=1):
+        """The first `count` results; the command is run as often as they are missing."""
+        line = shlex.join(words)
+        values = self.results.setdefault(what, {}).setdefault(line, [])
+        while len(values) < count:
+            values.append(float(capture(self.build.run(words), pattern)))
+            print(f"{what}: {line}: {values[-1]}", flush=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            new = self.path.with_suffix(".new")
+            new.write_text(json.dumps({"about": self.about, "results": self.results}, indent=1))
+            os.replace(new, self.path)
+        return values[:count]
+
+    def commands(self):
+        counts = collections.Counter()
+        for lines in self.results.values():
+            for line, values in lines.items():
+                counts[line] += len(values)
+        return "\n".join(f"    BUILD/{line}    # {n} x" for line, n in counts.items() if n)
+
+    def failed(self, what, reason):
+        print(f"bench_priors.py: {what}: {reason}", file=sys.stderr, flush=True)
+        self.notes.append(f"{what}: {reason}")
+
+    def take_notes(self):
+        notes, self.notes = self.notes, []
+        return "".join(f"\n\n`-` {note}" for note in notes)
+
+
+def times(kept, args):
+    """A table per head dimension and precision."""
+    parts = []
+    for D in args.head_dims:
+        for precision in args.precisions:
+            rows = []
+            for form, priors in FORMS.items():
+                what = f"{form} beside none, D {D}, {precision}"
+                found = {"none": [], form: []}
+                try:
+                    for n in range(1, args.runs + 1):
+                        for name in found:
+                            found[name] = kept.measured(what, [
+                                "bench/attention", "--length", str(args.length), "--head-dim", str(D),
+                                "--precision", precision, "--form", name], BOTH_MS, n)
+                except Failed as reason:
+                    kept.failed(what, reason)
+                    found = {"none": [], form: []}
+                rows.append([priors, form, cell(found["none"], " ms"), cell(found[form], " ms"),
+                             ratios(found[form], found["none"])])
+            parts.append(f"Head dimension {D}, {precision}:\n\n" + table(
+                ["priors", "form", "none", "with the form", "form over none"], rows)
+                + kept.take_notes())
+    return "\n\n".join(parts)
+
+
+def prior_names(build):
+    """Every prior of the program, by its own schema."""
+    schema = json.loads(build.run(["src/bamtrain", "--print-schema"]))
+    attention = schema["properties"]["model"]["properties"]["attention"]["properties"]
+    return [p["properties"]["name"]["const"] for p in attention["prior"]["oneOf"]]
+
+
+def memory(kept, args, names):
+    """A row per prior: the largest resident set at two lengths, and what the longer one adds."""
+    found = {}
+    for name in names:
+        try:
+            for T in args.memory:
+                words = ["bench/step", "--config", "configs/compare-wikitext2.json", "--precision",
+                         "fp32", "--batch", "1", "--length", str(T), "--steps", "1"]
+                for change in (f"attention.prior={name}", *SMALL):
+                    words += ["--set", f"model.{change}"]
+                found.setdefault(name, []).extend(kept.measured("memory", words, RESIDENT))
+        except Failed as reason:
+            kept.failed(name, reason)
+            found[name] = []
+    rows = []
+    for name, sizes in found.items():
+        added = [sizes[1] - sizes[0]] if sizes else []
+        rows.append([name, *([f"{number(x)} MiB" for x in sizes] or "--"), cell(added, " MiB")])
+    return (table(["prior", *(f"T {T:,}" for T in args.memory), "added"], rows) + kept.take_notes())
+
+
+def report(kept, args, names, library):
+    threads, build = kept.about["threads"], args.build.resolve()
+    folder = str(build.relative_to(ROOT)) if build.is_relative_to(ROOT) else "BUILD"
+    own = [] if threads == "all" else [f"OMP_NUM_THREADS={threads}"]
+    own += ["scripts/bench_priors.py", "--build", folder, "--runs", str(args.runs),
+            "--length", str(args.length), "--head-dims", *map(str, args.head_dims),
+            "--precisions", *args.precisions, "--memory", *map(str, args.memory)]
+    if args.dirty:
+        own.append("--dirty")
+    pairs = 2 * 4 * args.memory[1] ** 2 / 2**20
+    return f"""# CPU: what priors cost
+
+{machine()}; {library}; commit {kept.about['commit']}; {datetime.date.today()}.
+
+Attention forward and backward, T {args.length}, 12 heads, without a bias and in the form that a prior
+takes, in turn, {args.runs} times each: medians of the time and their ranges, and the median and range
+of the pairs' ratios. rope, rope_local, sinusoidal and learned leave attention as it is.
+
+{times(kept, args)}
+
+Largest resident set of a training step, one sequence, a model of 2 layers of width 128 with 2 heads.
+One fp32 number per head for every pair of tokens would take {number(pairs)} MiB at T {args.memory[1]:,}.
+
+{memory(kept, args, names)}
+
+`{shlex.join(own)}`, which ran, in the source folder of the build:
+
+{kept.commands()}
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
+    parser.add_argument("--runs", type=positive, default=5, help="pairs of each form")
+    parser.add_argument("--length", type=positive, default=2048)
+    parser.add_argument("--head-dims", type=positive, nargs="+", default=[64, 48])
+    parser.add_argument("--precisions", nargs="+", choices=["fp32", "bf16"],
+                        default=["fp32", "bf16"])
+    parser.add_argument("--memory", type=positive, nargs=2, default=[4096, 16384],
+                        metavar=("SHORT", "LONG"), help="lengths of the training step")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "out/bench_priors.json",
+                        help="what was measured so far")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/priors.md")
+    parser.add_argument("--restart", action="store_true", help="forget what was measured so far")
+    parser.add_argument("--dirty", action="store_true",
+                        help="measure uncommitted sources, and builds that are not up to date")
+    args = parser.parse_args()
+    build = Build("", args.build, Record())
+    if not args.dirty:
+        if commit_of(ROOT).endswith("-dirty") or build.commit.endswith("-dirty"):
+            sys.exit("bench_priors.py: sources differ from their commit: commit the changes, or measure "
+                     "with --dirty")
+        if stale := build.stale():
+            sys.exit(f"bench_priors.py: {', '.join(stale)} in {build.folder}: older than the sources; "
+                     f"build (ninja -C {build.folder}), or measure as it is with --dirty")
+    try:
+        library = build.run(["bench/step", "--version"]).strip()
+        about = {"commit": build.commit, "machine": machine(), "library": library,
+                 "threads": os.environ.get("OMP_NUM_THREADS", "all")}
+        kept = Kept(args.results, build, about, args.restart)
+        text = report(kept, args, prior_names(build), library)
+    except Failed as reason:
+        sys.exit(f"bench_priors.py: {reason}")
+    args.output.parent.mkdir(parents=True, exist_ok=True)
+    args.output.write_text(text)
+    print(f"written: {args.output}")
+
+
+if __name__ == "__main__":
+    main()
