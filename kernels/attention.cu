@@ -15,11 +15,6 @@ using device::Stream;
 
 uint32_t count(int n) { return static_cast<uint32_t>(n); }
 
-template <int D>
-uint32_t query_tiles(int T) {
-  return count((T + kQueryTile<D> - 1) / kQueryTile<D>);
-}
-
 /// run.operator()<kBias, kScale>() for the form of logit that `a` asks for.
 template <class Run>
 LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
@@ -27,6 +22,7 @@ LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
     return a.log_square ? run.template operator()<BiasMode::log_square, ScaleMode::rows>()
                         : run.template operator()<BiasMode::difference, ScaleMode::rows>();
   }
+  if (a.fire.psi != nullptr) return run.template operator()<BiasMode::fire, ScaleMode::rows>();
   if (a.table == nullptr) {
     return a.scale == nullptr ? run.template operator()<BiasMode::none, ScaleMode::none>()
                               : run.template operator()<BiasMode::none, ScaleMode::content>();
@@ -41,7 +37,7 @@ LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
 template <int D>
 LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream) {
   const AttentionInputs<bf16>& a = f.in;
-  const Dim3 grid = {query_tiles<D>(a.T), count(a.H), count(a.B)};
+  const Dim3 grid = {count(attention_query_tiles(a.T, D)), count(a.H), count(a.B)};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
     return device::launch(attention_forward_queries<D, kBias, kScale>, grid, {kThreads, 1, 1},
                           attention_forward_shared<D>(), stream, a, f.out, f.lse);
@@ -59,9 +55,10 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
   if (!rows.ok()) return rows;
   const AttentionSaved saved = {g.dout, g.lse, g.row_product};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
+    const RowGradients to_rows = {g.dscale, g.dsums_query, g.dfire_u, g.dfire_psi, g.partial};
     const LaunchStatus queries = device::launch(
-        attention_backward_queries<D, kBias, kScale>, {query_tiles<D>(a.T), H, B}, block,
-        attention_backward_queries_shared<D>(), stream, a, saved, g.dq, g.dscale, g.dsums_query);
+        attention_backward_queries<D, kBias, kScale>, {count(attention_query_tiles(a.T, D)), H, B},
+        block, attention_backward_queries_shared<D>(kBias), stream, a, saved, g.dq, to_rows);
     if (!queries.ok()) return queries;
     return device::launch(attention_backward_keys<D, kBias, kScale>,
                           {count(attention_parts(a.B, a.T, a.K, kBias == BiasMode::table)), K, B},

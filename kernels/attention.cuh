@@ -17,13 +17,14 @@ namespace bamtrain::kernels {
 
 using device::SharedAddress;
 
-/// Where b comes from: AttentionInputs::table, or its sums, b = x or b = -log(1 + x^2).
-enum class BiasMode { none, table, difference, log_square };
+/// Where b comes from: AttentionInputs::table; its sums, b = x or b = -log(1 + x^2); fire.
+enum class BiasMode { none, table, difference, log_square, fire };
 template <BiasMode kBias>
 constexpr bool kSums = kBias == BiasMode::difference || kBias == BiasMode::log_square;
 
 /// z = s + b;  t s + b;  t (s + b);  and rows: t s + u b, where the arguments say whether t is 1
-/// and whether u is t or 1. Sums have this form alone, so that there are fewer kernels to build.
+/// and whether u is t or 1. Sums and fire have this form alone, so that there are fewer kernels to
+/// build.
 enum class ScaleMode { none, content, both, rows };
 
 constexpr int kThreads = 128;
@@ -161,17 +162,19 @@ BAMTRAIN_DEVICE float bias_derivative(float x) {
   return kBias == BiasMode::difference ? 1.0f : -2.0f * x / (1.0f + x * x);
 }
 
-/// The bias in base 2 at distance d, zero outside the table.
+/// The bias in base 2 at distance d, or psi of fire; zero outside the table.
+template <BiasMode kBias>
 BAMTRAIN_DEVICE float bias_at(const AttentionInputs<bf16>& a, int h, int d) {
-  return d >= 0 && d < a.T ? a.table[h * a.table_head + d] * kLog2e : 0.0f;
+  if (d < 0 || d >= a.T) return 0.0f;
+  return kBias == BiasMode::fire ? a.fire.psi[d] : a.table[h * a.table_head + d] * kLog2e;
 }
 
 /// Row tiles of queries that a warp owns in the kernels of one block per tile of queries. At larger
 /// head dimensions registers do not hold two.
 template <int D>
-constexpr int kRowTiles = D <= 64 ? 2 : 1;
+constexpr int kQueryTile = attention_query_rows(D);
 template <int D>
-constexpr int kQueryTile = 64 * kRowTiles<D>;
+constexpr int kRowTiles = kQueryTile<D> / 64;
 /// Biases of a slice there that a thread loads, and the floats of the slice.
 template <int D, int kKeys>
 constexpr int kSliceLoads = (kQueryTile<D> + kKeys - 1 + kThreads - 1) / kThreads;
@@ -249,8 +252,12 @@ struct QueryBlock {
     return j0 < i0 + tile_row(l, kRowTiles<D>) && j0 + kKeys > warp_begin;
   }
   BAMTRAIN_DEVICE bool sees(int r, int j) const { return j <= rows[r] && j >= first[r]; }
+  /// Of the n-th entry of a slice that a thread loads.
+  BAMTRAIN_DEVICE int distance(int j0, int thread, int n) const {
+    return i0 - j0 + thread + n * kThreads - (kKeys - 1);
+  }
   /// What this thread loads for the tile of keys at j0: every kThreads-th entry of the slice of the
-  /// table that the tile needs, in base 2, or the sum of a key.
+  /// table, in base 2, or of psi, that the tile needs; or the sum of a key.
   BAMTRAIN_DEVICE void load_biases(float (&to)[kLoads], const AttentionInputs<bf16>& a, int j0,
                                    int thread) const {
     if constexpr (kSums<kBias>) {
@@ -260,8 +267,17 @@ struct QueryBlock {
     } else {
       BAMTRAIN_UNROLL
       for (int n = 0; n < kLoads; ++n) {
-        to[n] = bias_at(a, h, i0 - j0 + thread + n * kThreads - (kKeys - 1));
+        to[n] = bias_at<kBias>(a, h, distance(j0, thread, n));
       }
+    }
+  }
+  /// The same of fire's psi_dc.
+  BAMTRAIN_DEVICE void load_derivatives(float (&to)[kLoads], const AttentionInputs<bf16>& a, int j0,
+                                        int thread) const {
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < kLoads; ++n) {
+      const int d = distance(j0, thread, n);
+      to[n] = d >= 0 && d < a.T ? a.fire.psi_dc[d] : 0.0f;
     }
   }
   /// Puts them into the slice.
@@ -269,14 +285,16 @@ struct QueryBlock {
     BAMTRAIN_UNROLL
     for (int n = 0; n < kLoads; ++n) slice[thread + n * kThreads] = from[n];
   }
+  /// Where in a slice the distance of row r and a key of the tile is.
+  BAMTRAIN_DEVICE int slice_index(int r, int key) const { return rows[r] - i0 - key + kKeys - 1; }
   /// x = S_j - S_i of row r and a key of the tile.
   BAMTRAIN_DEVICE float difference(const float* slice, int r, int key) const {
     return slice[key] - sum[r];
   }
-  /// The bias in base 2.
+  /// The bias in base 2; of fire see fire_biases.
   BAMTRAIN_DEVICE float bias(const float* slice, int r, int key) const {
     if constexpr (kBias == BiasMode::table) {
-      return slice[rows[r] - i0 - key + kKeys - 1];
+      return slice[slice_index(r, key)];
     } else {
       return kSums<kBias> ? bias_of_sums<kBias>(difference(slice, r, key)) : 0.0f;
     }

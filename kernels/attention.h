@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "launch.h"
+#include "priors/fire.h"
 
 namespace bamtrain::kernels {
 
@@ -32,6 +33,15 @@ struct Rows {
   int64_t batch = 0, row = 0, head = 0;
 };
 
+/// FireBias of ops/ops.h. Neither beside a table nor beside sums.
+struct FireInputs {
+  const float *psi = nullptr, *psi_dc = nullptr;    // (>= T), by distance. Null: no such bias
+  const float* inverse = nullptr;                   // (>= T), by position
+  const int32_t* ends = nullptr;                    // (>= T, kFireHidden), by position
+  const float *slope = nullptr, *offset = nullptr;  // (H, kFireSegments)
+  const int32_t* positions = nullptr;               // (B, T): of a query in its document
+};
+
 /// What attention reads. A: float or bf16; the fused kernels take bf16.
 template <class A>
 struct AttentionInputs {
@@ -42,10 +52,11 @@ struct AttentionInputs {
   int64_t table_head = 0;                 // from one head of the table to the next
   const double* sums = nullptr;           // (B, H, T): b from x = S_j - S_i. Not beside a table
   bool log_square = false;                // b = -log(1 + x^2) instead of x
-  const float* scale = nullptr;           // (B, H, T): t. Null: t = 1
-  bool scale_bias = false;                // z = t (s + b) instead of t s + b
-  const int32_t* first_key = nullptr;     // (B, T): row i sees keys first_key[i] .. i.
-                                          // Non-decreasing, in [0, i]
+  FireInputs fire;
+  const float* scale = nullptr;        // (B, H, T): t. Null: t = 1
+  bool scale_bias = false;             // z = t (s + b) instead of t s + b
+  const int32_t* first_key = nullptr;  // (B, T): row i sees keys first_key[i] .. i.
+                                       // Non-decreasing, in [0, i]
 };
 
 template <class A>
@@ -68,9 +79,13 @@ struct AttentionBackward {
   // (B, H, T), written where there are sums, as AttentionGradients says; the latter with
   // log_square.
   float *dsums_key = nullptr, *dsums_query = nullptr;
+  // Written where fire is: (H, kFireSegments, 2), and (B, H, T) each, as AttentionGradients says.
+  double* dfire = nullptr;
+  float *dfire_u = nullptr, *dfire_psi = nullptr;
   // Scratch.
   float* row_product = nullptr;  // attention_row_products floats
-  float* partial = nullptr;      // attention_partial_floats floats, where there is a table
+  // attention_partial_floats floats, where there is a table; attention_fire_floats, where fire is.
+  float* partial = nullptr;
 };
 
 /// Enqueues the forward pass: one kernel.
@@ -78,8 +93,8 @@ struct AttentionBackward {
 /// and strides or addresses that 16-byte accesses do not take.
 device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream);
 
-/// Enqueues the backward pass: four kernels, three without a table. Refuses what the forward pass
-/// refuses.
+/// Enqueues the backward pass: four kernels, three without a table or fire. Refuses what the
+/// forward pass refuses.
 device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream);
 
 /// Floats of AttentionBackward::row_product.
@@ -88,6 +103,12 @@ constexpr int64_t attention_row_products(int B, int T, int H) { return int64_t{B
 /// Rows and keys of a tile.
 constexpr int kTile = 64;
 constexpr int attention_tiles(int T) { return (T + kTile - 1) / kTile; }
+
+/// Queries of a block of the kernels that own queries, and those blocks.
+constexpr int attention_query_rows(int D) { return D <= 64 ? 2 * kTile : kTile; }
+constexpr int attention_query_tiles(int T, int D) {
+  return (T + attention_query_rows(D) - 1) / attention_query_rows(D);
+}
 
 /// Blocks among which the backward pass divides the key tiles of one key head, each with partial
 /// tables of its own: one per tile, or with a table as many as make about kTableBlocks in all, so
@@ -107,6 +128,13 @@ constexpr int64_t attention_partial_floats(int B, int T, int H, int K) {
   const int64_t slots = std::min(int64_t{B} * attention_tiles(T),
                                  std::max<int64_t>(B, kTableBlocks / K));  // >= B attention_parts
   return slots * H * attention_partial_table(T);
+}
+
+/// Sums of one head and tile of queries of fire: of db and of db u for each segment.
+constexpr int kFirePartial = 2 * kFireSegments;
+/// Floats of AttentionBackward::partial with fire.
+constexpr int64_t attention_fire_floats(int B, int T, int H, int D) {
+  return int64_t{B} * H * attention_query_tiles(T, D) * kFirePartial;
 }
 
 }  // namespace bamtrain::kernels

@@ -2,15 +2,18 @@
 // Fused attention, backward, without atomics. Four kernels in this order:
 //
 //   attention_backward_rows     D_i = <dO_i, O_i>
-//   attention_backward_queries  one block per 64 or 128 queries of one head: dq and dt
+//   attention_backward_queries  one block per 64 or 128 queries of one head: dq and dt, and partial
+//                               sums of db over fire's segments
 //   attention_backward_keys     dk and dv, and partial sums of db over diagonals
-//   attention_backward_table    the partial sums, in order, to dtable
+//   attention_backward_table    the partial sums, in order, to dtable;
+//   attention_backward_fire     to dfire
 //
 // The logits are computed twice, seven products in all instead of five, and in return every output
 // has one block that owns it and no sum needs atomics. out and lse are what the forward pass saved.
 // dz_ij = p_ij (<dO_i, v_j> - D_i); rows that see one key have p = 1 and dz = 0 exactly.
 
 #include "attention.cuh"
+#include "attention_fire.cuh"
 #include "vectors.cuh"
 
 namespace bamtrain::kernels {
@@ -63,21 +66,31 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
 /// Keys per tile here: registers hold two tiles of logits beside dq.
 constexpr int kBackwardKeys = 32;
 template <int D, BiasMode kBias>
-constexpr int kQueriesBlocks = D == 96 || (D <= 16 && !kSums<kBias>) ? 3 : 2;
+constexpr int kQueriesBlocks = kBias != BiasMode::fire && (D == 96 || (D <= 16 && !kSums<kBias>))
+                                   ? 3
+                                   : 2;
 
 template <int D>
-constexpr size_t attention_backward_queries_shared() {
-  constexpr int kKeys = kBackwardKeys;
+constexpr size_t attention_backward_queries_shared(BiasMode bias) {
+  constexpr int kKeys = kBackwardKeys, kSlices = 2 * kQuerySlice<D, kKeys>;
+  const int floats = bias == BiasMode::fire ? 2 * kSlices + FireTotals<D>::kFloats : kSlices;
   return 2 * kTileBytes<D, kQueryTile<D>> + 4 * kTileBytes<D, kKeys> +
-         2 * kQuerySlice<D, kKeys> * sizeof(float);
+         sizeof(float) * static_cast<size_t>(floats);
 }
 
-/// dq (B, T, H, D) and, with a scale, dscale (B, H, T) and, with BiasMode::log_square, dsums (B, H,
-/// T) are written. Launch as the forward kernel.
+/// What attention_backward_queries writes beside dq.
+struct RowGradients {
+  float* scale;              // (B, H, T), with a scale
+  float* sums;               // (B, H, T), with BiasMode::log_square
+  float *fire_u, *fire_psi;  // (B, H, T) each, with fire
+  float* fire_partial;       // (B, H, tiles of queries, kFirePartial), with fire
+};
+
+/// dq (B, T, H, D) and `to_rows` are written. Launch as the forward kernel.
 template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
     attention_backward_queries(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dq,
-                               float* dscale, float* dsums) {
+                               RowGradients to_rows) {
   constexpr int kKeys = kBackwardKeys, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -89,6 +102,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
   const SharedAddress values = keys + 2 * kTileBytes<D, kKeys>;
   float* const biases = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
                                                  4 * kTileBytes<D, kKeys>);
+  float* const derivatives = biases + 2 * kQuerySlice<D, kKeys>;  // with fire: of psi
+  const FireTotals<D> fire_totals(derivatives + 2 * kQuerySlice<D, kKeys>);
 
   copy_tile<D, kQueryTile<D>>(queries, a.q, own.b, own.h, own.i0, a.T);
   copy_tile<D, kQueryTile<D>>(outputs, saved.dout, own.b, own.h, own.i0, a.T);
@@ -99,6 +114,19 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
   if (kBias != BiasMode::none) {
     own.load_biases(next_bias, a, own.first_tile * kKeys, thread);
     own.store_biases(biases, next_bias, thread);
+  }
+  float next_derivative[kBiasLoads<D, kKeys, kBias>] = {};
+  FirePlace places[2 * M];
+  if (kBias == BiasMode::fire) {
+    own.load_derivatives(next_derivative, a, own.first_tile * kKeys, thread);
+    own.store_biases(derivatives, next_derivative, thread);
+    fire_totals.clear(thread);
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < 2 * M; ++r) {
+      places[r] =
+          FirePlace(a, own.b, own.h, own.rows[r], own.rows[r] - own.first_tile * kKeys, l.pair);
+      fire_totals.clear_row(a, own, r, l);
+    }
   }
 
   float lse[2 * M] = {}, row_product[2 * M] = {}, dt[2 * M] = {}, dsum[2 * M] = {};
@@ -117,6 +145,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
       copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
       copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
       if (kBias != BiasMode::none) own.load_biases(next_bias, a, j0 + kKeys, thread);
+      if (kBias == BiasMode::fire) {  // stored at once, for the registers
+        own.load_derivatives(next_derivative, a, j0 + kKeys, thread);
+        own.store_biases(derivatives + other * kQuerySlice<D, kKeys>, next_derivative, thread);
+      }
     }
     device::copy_async_commit();
     device::copy_async_wait<1>();
@@ -145,18 +177,34 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
       uint32_t ds[M][kKeys / 16][4];
       BAMTRAIN_UNROLL
       for (int m = 0; m < M; ++m) {
-        BAMTRAIN_UNROLL
-        for (int n = 0; n < kKeys / 8; ++n) {
+        const auto set_dz = [&](int n, int e, float bias) {
+          const int r = 2 * m + e / 2;
+          const float z = own.logit_of(r, s[m][n][e], bias);
+          dz[m][n][e] = device::exp2_approx(z - lse[r]) * (dz[m][n][e] - row_product[r]);
+          // What dt sums up.
+          if (kScale == ScaleMode::both) s[m][n][e] = s[m][n][e] * own.factor[r] + bias;
+          if (kScale == ScaleMode::rows) {
+            s[m][n][e] = s[m][n][e] * score_factor<D>() + (a.scale_bias ? bias : 0.0f);
+          }
+        };
+        if constexpr (kBias == BiasMode::fire) {
           BAMTRAIN_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const int r = 2 * m + e / 2;
-            const float bias = own.bias(slice, r, l.column(n, e));
-            const float z = own.logit_of(r, s[m][n][e], bias);
-            dz[m][n][e] = device::exp2_approx(z - lse[r]) * (dz[m][n][e] - row_product[r]);
-            // What dt sums up.
-            if (kScale == ScaleMode::both) s[m][n][e] = s[m][n][e] * own.factor[r] + bias;
-            if (kScale == ScaleMode::rows) {
-              s[m][n][e] = s[m][n][e] * score_factor<D>() + (a.scale_bias ? bias : 0.0f);
+          for (int half = 0; half < 2; ++half) {
+            FirePlace place = places[2 * m + half];  // walked again below
+            float bias[kKeys / 8][2] = {};
+            fire_biases(bias, place, a, own, 2 * m + half, j0, slice, l);
+            BAMTRAIN_UNROLL
+            for (int n = 0; n < kKeys / 8; ++n) {
+              set_dz(n, 2 * half, bias[n][0]);
+              set_dz(n, 2 * half + 1, bias[n][1]);
+            }
+          }
+        } else {
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < kKeys / 8; ++n) {
+            BAMTRAIN_UNROLL
+            for (int e = 0; e < 4; ++e) {
+              set_dz(n, e, own.bias(slice, 2 * m + e / 2, l.column(n, e)));
             }
           }
         }
@@ -189,6 +237,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
             }
           }
         }
+        if (kBias == BiasMode::fire) {
+          BAMTRAIN_UNROLL
+          for (int r = 2 * m; r < 2 * m + 2; ++r) {
+            fire_totals.add(places[r], dz[m], a, own, r, j0, slice,
+                            derivatives + stage * kQuerySlice<D, kKeys>, l);
+          }
+        }
         as_operand(ds[m], dz[m]);
       }
       multiply<D>(sum, ds, keys + stage * kTileBytes<D, kKeys>, l);
@@ -200,6 +255,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
   }
   device::copy_async_wait<0>();
 
+  if (kBias == BiasMode::fire && thread < kFirePartial) {
+    const int64_t tiles = device::grid_size().x, head = static_cast<int64_t>(own.b) * a.H + own.h;
+    to_rows.fire_partial[(head * tiles + own.i0 / kQueryTile<D>)*kFirePartial + thread] =
+        fire_totals.of_segment(thread);
+  }
   const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2 * M; ++r) {
@@ -221,12 +281,19 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
           device::pack_bf16(sum[m][n][2 * half] * to_dq, sum[m][n][2 * half + 1] * to_dq);
     }
     if (kBias == BiasMode::log_square && l.pair == 0) {
-      dsums[own.of_row(a, r)] = own.u[r] * dsum[r];
+      to_rows.sums[own.of_row(a, r)] = own.u[r] * dsum[r];
     }
-    const bool scaled = kScale == ScaleMode::rows ? dscale != nullptr : kScale != ScaleMode::none;
+    if (kBias == BiasMode::fire && l.pair == 0) {
+      const float factor = own.u[r] * kLn2;
+      const int row = own.rows[r] - own.i0;
+      to_rows.fire_u[own.of_row(a, r)] = factor * fire_totals.u[row];
+      to_rows.fire_psi[own.of_row(a, r)] = factor / fire_totals.inverse[row] * fire_totals.psi[row];
+    }
+    const bool scaled =
+        kScale == ScaleMode::rows ? to_rows.scale != nullptr : kScale != ScaleMode::none;
     if (scaled && l.pair == 0) {
       // Raw products still lack their factor; logits in base 2 are too large by log2(e).
-      dscale[own.of_row(a, r)] = dt[r] * (kScale == ScaleMode::content ? root : kLn2);
+      to_rows.scale[own.of_row(a, r)] = dt[r] * (kScale == ScaleMode::content ? root : kLn2);
     }
   }
 }
@@ -241,6 +308,7 @@ constexpr int kKeysBlocks = D > 64 ||
                                     (D == 64 && kBias == BiasMode::table &&
                                      kScale == ScaleMode::content) ||
                                     (D == 64 && kSums<kBias>) ||
+                                    (D >= 48 && kBias == BiasMode::fire) ||
                                     (D == 48 && kBias == BiasMode::log_square)
                                 ? 2
                             : D > 16 ? 3
@@ -253,12 +321,14 @@ constexpr int kDiagonalStride = kBackwardQueries<D> + 8;
 
 template <int D>
 constexpr size_t attention_backward_keys_shared(BiasMode bias) {
-  const int Q = kBackwardQueries<D>;
+  constexpr int Q = kBackwardQueries<D>;
+  constexpr int kPlaces = Q * sizeof(FirePlace) / sizeof(float);
+  const int more = bias == BiasMode::none    ? 0
+                   : bias == BiasMode::table ? kSlice + kTile * kDiagonalStride<D>
+                   : bias == BiasMode::fire  ? kSlice + kPlaces
+                                             : Q;
   return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> +
-         sizeof(float) * static_cast<size_t>(4 * Q + (bias == BiasMode::table
-                                                          ? kSlice + kTile * kDiagonalStride<D>
-                                                      : bias == BiasMode::none ? 0
-                                                                               : Q));
+         sizeof(float) * static_cast<size_t>(4 * Q + more);
 }
 
 /// dk and dv (B, T, K, D) are written; with sums dsums (B, H, T) too; with a table partial (B, H,
@@ -269,7 +339,7 @@ template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
     attention_backward_keys(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dk,
                             Rows<bf16> dv, float* dsums, float* partial, int64_t slot_floats) {
-  constexpr bool kTable = kBias == BiasMode::table;
+  constexpr bool kTable = kBias == BiasMode::table, kFire = kBias == BiasMode::fire;
   constexpr int Q = kBackwardQueries<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -288,8 +358,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
   float* const row_product = row_lse + Q;
   float* const row_scale = row_product + Q;
   int* const row_first = reinterpret_cast<int*>(row_scale + Q);
-  float* const slice = row_scale + 2 * Q;  // kSlice biases, or the sums of Q queries
+  float* const slice = row_scale + 2 * Q;  // kSlice biases or psi, or the sums of Q queries
   float* const db = slice + kSlice;        // (kTile, kDiagonalStride)
+  auto* const row_place = reinterpret_cast<FirePlace*>(slice + kSlice);  // of Q queries, with fire
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
   const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
@@ -369,8 +440,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
           BAMTRAIN_UNROLL
           for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_sum[r] - base);
         }
-        if (kTable && thread < Q + kTile)
-          slice[thread] = bias_at(a, h, i0 - j0 + thread - (kTile - 1));
+        if ((kTable || kFire) && thread < Q + kTile) {
+          slice[thread] = bias_at<kBias>(a, h, i0 - j0 + thread - (kTile - 1));
+        }
+        if (kFire && thread < 4 * Q) {
+          const int i = i0 + thread / 4;
+          const FirePlace place(a, b, h, i, i - j0, thread % 4);
+          if (thread % 4 == 0) row_place[thread / 4] = place;
+        }
         device::copy_async_wait<1>();
         device::barrier();
 
@@ -396,12 +473,32 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
             scale[n][c] = kScale == ScaleMode::none ? 1.0f : row_scale[l.column(n, c)];
           }
         }
+        float fire[Q / 8][4] = {};
+        if (kFire) {
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < Q / 8; ++n) {
+            BAMTRAIN_UNROLL
+            for (int c = 0; c < 2; ++c) {
+              const int query = l.column(n, c), d = i0 + query - j0 - own_key;
+              FirePlace place = row_place[query];
+              walk_segments(place, a, b, h, i0 + query, d - 8, [&](const FirePlace& at, int high) {
+                BAMTRAIN_UNROLL
+                for (int r = 0; r < 2; ++r) {
+                  const float psi = slice[query - own_key - 8 * r + kTile - 1];
+                  if (d - 8 * r < high) fire[n][2 * r + c] = at.factor * psi + at.offset;
+                }
+              });
+            }
+          }
+          device::sync_warp();  // before ldmatrix
+        }
         BAMTRAIN_UNROLL
         for (int n = 0; n < Q / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
             const int own = own_key + e / 2 * 8, query = l.column(n, e);
-            const float bias = kTable         ? slice[query - own + kTile - 1]
+            const float bias = kFire          ? fire[n][e]
+                               : kTable       ? slice[query - own + kTile - 1]
                                : kSums<kBias> ? bias_of_sums<kBias>(key[e / 2] - slice[query])
                                               : 0.0f;
             const float t = scale[n][e % 2];

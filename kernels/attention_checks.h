@@ -18,7 +18,14 @@ const char* refusal(const AttentionInputs<A>& a) {
   if (a.table != nullptr && a.table_head < a.T) {
     return "attention: the table holds fewer than T distances";
   }
-  if (a.table != nullptr && a.sums != nullptr) return "attention: a table and sums";
+  const FireInputs& f = a.fire;
+  if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
+    return "attention: more than one of a table, sums and fire";
+  }
+  if (f.psi != nullptr && (f.psi_dc == nullptr || f.inverse == nullptr || f.ends == nullptr ||
+                           f.slope == nullptr || f.offset == nullptr || f.positions == nullptr)) {
+    return "attention: a part of fire is missing";
+  }
   return nullptr;
 }
 
@@ -45,6 +52,10 @@ const char* refusal(const AttentionBackward<A>& g) {
   }
   if (g.in.table != nullptr && (g.dtable == nullptr || g.dtable_head < g.in.T)) {
     return "attention: a table without dtable, or with one of fewer than T distances";
+  }
+  if (g.in.fire.psi != nullptr &&
+      (g.dfire == nullptr || g.dfire_u == nullptr || g.dfire_psi == nullptr)) {
+    return "attention: fire without its gradients";
   }
   return nullptr;
 }

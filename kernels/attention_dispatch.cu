@@ -30,6 +30,7 @@ const char* fused_refusal(const AttentionInputs<bf16>& a) {
   if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
     return kNoVectors;
   }
+  if (!aligned(a.fire.ends)) return "attention: fire's ends are not aligned to 16 bytes";
   return nullptr;
 }
 
@@ -69,17 +70,27 @@ LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream)
       !takes_vectors(g.dk) || !takes_vectors(g.dv)) {
     return refused(kNoVectors);
   }
-  if (a.table != nullptr && g.partial == nullptr) {
-    return refused("attention: a table without partial tables");
+  const bool fire = a.fire.psi != nullptr;
+  if ((a.table != nullptr || fire) && g.partial == nullptr) {
+    return refused("attention: a table or fire without partial sums");
   }
   const LaunchStatus status =
       of_head_dim(a.D, [&]<int D>() { return attention_backward_of<D>(g, stream); });
-  if (!status.ok() || a.table == nullptr) return status;
-  const Dim3 grid = {static_cast<uint32_t>(blocks_of(a.T, kTableDistances)),
-                     static_cast<uint32_t>(a.H), 1};
-  return device::launch(attention_backward_table, grid, {kTableDistances * kTableWarps, 1, 1}, 0,
-                        stream, g.dtable, g.dtable_head, g.partial, attention_partial_table(a.T),
-                        a.B, a.H, a.T, attention_parts(a.B, a.T, a.K, true));
+  if (!status.ok()) return status;
+  const auto H = static_cast<uint32_t>(a.H);
+  const auto blocks = [](int64_t values) {
+    return static_cast<uint32_t>(blocks_of(values, kJoinedValues));
+  };
+  if (a.table != nullptr) {
+    return device::launch(attention_backward_table, {blocks(a.T), H, 1},
+                          {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, g.dtable, g.dtable_head,
+                          g.partial, attention_partial_table(a.T), a.B, a.H, a.T,
+                          attention_parts(a.B, a.T, a.K, true));
+  }
+  if (!fire) return status;
+  return device::launch(attention_backward_fire, {blocks(kFirePartial), H, 1},
+                        {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, g.dfire, g.partial, a.B, a.H,
+                        attention_query_tiles(a.T, a.D));
 }
 
 }  // namespace bamtrain::kernels

@@ -4,6 +4,7 @@
 // the end. H = log(first) - second / first, two terms of one sign.
 
 #include "arguments.h"
+#include "attention_bias.cuh"
 #include "attention_checks.h"
 #include "attention_entropy.h"
 #include "reductions.cuh"
@@ -45,16 +46,6 @@ struct RunningEntropy {
     return logf(all) - warp_sum(weighted) / all;
   }
 };
-
-/// b at (h, i, j) of sequence b.
-template <class A>
-BAMTRAIN_DEVICE float bias_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
-  if (a.table != nullptr) return a.table[h * a.table_head + i - j];
-  if (a.sums == nullptr) return 0;
-  const double* const S = a.sums + (static_cast<int64_t>(b) * a.H + h) * a.T;
-  const auto x = static_cast<float>(S[j] - S[i]);
-  return a.log_square ? -logf(1.0f + x * x) : x;
-}
 
 /// Rows [begin, begin + count) and channels [c, c + kPiece) of x at (b, h), zero outside.
 template <class A>
@@ -103,7 +94,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads)
     for (int r = 0; r < kRowsOfWarp; ++r) {
       const int i = i0 + own + r;
       if (i > last || j > i || j < first_key[i]) continue;
-      rows[r].add(s[r] * root + bias_of(a, b, h, i, j));
+      rows[r].add(s[r] * root + bias_of(a, b, h, i, j).b);
     }
   }
   BAMTRAIN_UNROLL

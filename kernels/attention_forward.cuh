@@ -3,6 +3,7 @@
 // through two stages of shared memory, online softmax in base 2, dead tiles never loaded.
 
 #include "attention.cuh"
+#include "attention_fire.cuh"
 
 namespace bamtrain::kernels {
 
@@ -20,12 +21,12 @@ constexpr size_t attention_forward_shared() {
 
 /// Blocks on a multiprocessor, here and in the backward kernels: the most that registers allow
 /// without spilling.
-template <int D>
-constexpr int kForwardBlocks = D > 64 || D <= 32 ? 3 : 2;
+template <int D, BiasMode kBias>
+constexpr int kForwardBlocks = (D > 64 || D <= 32) && kBias != BiasMode::fire ? 3 : 2;
 
 /// out (B, T, H, D) and lse (B, H, T) are written.
 template <int D, BiasMode kBias, ScaleMode kScale>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, kBias>)
     attention_forward_queries(AttentionInputs<bf16> a, Rows<bf16> out, float* lse) {
   constexpr int kKeys = kForwardKeys<D>, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
@@ -48,6 +49,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
     own.store_biases(biases, next_bias, thread);
   }
 
+  FirePlace places[2 * M];
+  if (kBias == BiasMode::fire) {
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < 2 * M; ++r) {
+      places[r] =
+          FirePlace(a, own.b, own.h, own.rows[r], own.rows[r] - own.first_tile * kKeys, l.pair);
+    }
+  }
   float sum_out[M][D / 8][4] = {};
   float maximum[2 * M], sum[2 * M];
   BAMTRAIN_UNROLL
@@ -86,12 +95,19 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D>)
       uint32_t p[M][kKeys / 16][4];
       BAMTRAIN_UNROLL
       for (int m = 0; m < M; ++m) {
+        float fire[2][kKeys / 8][2] = {};
+        if (kBias == BiasMode::fire) {
+          fire_biases(fire[0], places[2 * m], a, own, 2 * m, j0, slice, l);
+          fire_biases(fire[1], places[2 * m + 1], a, own, 2 * m + 1, j0, slice, l);
+        }
         BAMTRAIN_UNROLL
         for (int n = 0; n < kKeys / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
             const int r = 2 * m + e / 2;
-            z[m][n][e] = own.logit_of(r, z[m][n][e], own.bias(slice, r, l.column(n, e)));
+            const float bias = kBias == BiasMode::fire ? fire[e / 2][n][e % 2]
+                                                       : own.bias(slice, r, l.column(n, e));
+            z[m][n][e] = own.logit_of(r, z[m][n][e], bias);
           }
         }
         if (!sees_all) {

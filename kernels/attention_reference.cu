@@ -2,6 +2,7 @@
 // columns of the sum, one row after another. Nothing is kept between rows, nothing is tiled.
 
 #include "arguments.h"
+#include "attention_bias.cuh"
 #include "attention_checks.h"
 #include "attention_reference.h"
 #include "device.cuh"
@@ -54,31 +55,26 @@ BAMTRAIN_DEVICE float dot(const A* x, const A* y, int D) {
   return sum;
 }
 
-/// One logit: z = t s + b or t (s + b); and db/dx of x = S_j - S_i.
+/// One logit: z = t s + b or t (s + b).
 struct Logit {
-  float s, b, t, z, derivative;
+  float s, t, z;
+  Bias bias;
 };
 
 template <class A>
 BAMTRAIN_DEVICE Logit logit_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
   Logit l;
   l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / sqrtf(static_cast<float>(a.D));
-  l.b = a.table != nullptr ? a.table[h * a.table_head + i - j] : 0.0f;
-  l.derivative = 0;
-  if (a.sums != nullptr) {
-    const auto x = static_cast<float>(a.sums[row_of(a, b, h, j)] - a.sums[row_of(a, b, h, i)]);
-    l.b = a.log_square ? -logf(1.0f + x * x) : x;
-    l.derivative = a.log_square ? -2.0f * x / (1.0f + x * x) : 1.0f;
-  }
+  l.bias = bias_of(a, b, h, i, j);
   l.t = a.scale != nullptr ? a.scale[row_of(a, b, h, i)] : 1.0f;
-  l.z = a.scale_bias ? l.t * (l.s + l.b) : l.t * l.s + l.b;
+  l.z = a.scale_bias ? l.t * (l.s + l.bias.b) : l.t * l.s + l.bias.b;
   return l;
 }
 
 /// What the backward pass needs of a query and a key that it sees: p, and the gradients with
-/// respect to s, b, t and S_j - S_i.
+/// respect to s, b, t, S_j - S_i and u of fire; and u.
 struct Gradient {
-  float p, ds, db, dt, dx;
+  float p, ds, db, dt, dx, du, u;
 };
 
 template <class A>
@@ -92,8 +88,10 @@ BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h
   const float dz = alone ? 0.0f : x.p * (dp - g.row_product[row_of(a, b, h, i)]);
   x.ds = l.t * dz;
   x.db = a.scale_bias ? l.t * dz : dz;
-  x.dt = a.scale_bias ? dz * (l.s + l.b) : dz * l.s;
-  x.dx = x.db * l.derivative;
+  x.dt = a.scale_bias ? dz * (l.s + l.bias.b) : dz * l.s;
+  x.dx = x.db * l.bias.derivative;
+  x.du = x.db * l.bias.slope;
+  x.u = l.bias.u;
   return x;
 }
 
@@ -120,11 +118,11 @@ const char* reference_refusal(int D, const char* common) {
                                            : nullptr;
 }
 
-/// Launches a kernel with a warp for each of `heads` x `sequences` x T rows.
+/// Launches a kernel with a warp for each of `heads` x `sequences` x `rows` rows.
 template <class Arguments>
-LaunchStatus launch_rows(void (*kernel)(Arguments), const Arguments& arguments, int heads,
+LaunchStatus launch_rows(void (*kernel)(Arguments), const Arguments& arguments, int rows, int heads,
                          int sequences, Stream stream) {
-  const device::Dim3 grid = {static_cast<uint32_t>(blocks_of(arguments.in.T, kWarps)),
+  const device::Dim3 grid = {static_cast<uint32_t>(blocks_of(rows, kWarps)),
                              static_cast<uint32_t>(heads), static_cast<uint32_t>(sequences)};
   return device::launch(kernel, grid, {32 * kWarps, 1, 1}, 0, stream, arguments);
 }
@@ -164,7 +162,7 @@ template <class A>
 LaunchStatus attention_reference_forward(const AttentionForward<A>& f, Stream stream) {
   const AttentionInputs<A>& a = f.in;
   if (const char* why = reference_refusal(a.D, refusal(f))) return device::refused(why);
-  return launch_rows(attention_reference_rows<A>, f, a.H, a.B, stream);
+  return launch_rows(attention_reference_rows<A>, f, a.T, a.H, a.B, stream);
 }
 
 // --- backward -----------------------------------------------------------------------------------
@@ -182,20 +180,24 @@ BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
   if (own.lane == 0) g.row_product[row_of(g.in, own.b, own.h, own.t)] = sum;
 }
 
-/// dq, dscale and dsums_query of a query.
+/// dq, dscale, dsums_query, dfire_u and dfire_psi of a query.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own;
   if (own.t >= a.T) return;
   const int i = own.t;
-  float dt = 0, dx = 0, dq[kColumns] = {};
+  float dt = 0, dx = 0, of_u = 0, of_psi = 0, dq[kColumns] = {};
   for (int j0 = first_of(a, own.b, i); j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;
     Gradient x = {};
     if (j <= i) x = gradient_of(g, own.b, own.h, i, j);
     dt += x.dt;
     dx += x.dx;
+    if (a.fire.psi != nullptr && j <= i) {
+      of_u += x.du * x.u;
+      of_psi += x.du * a.fire.psi_dc[i - j];
+    }
     for (int n = 0; n < 32 && j0 + n <= i; ++n) {
       const float weight = device::shuffle(device::kWholeWarp, x.ds, n);
       add_row(dq, weight, at(a.k, own.b, j0 + n, own.h / (a.H / a.K)), a.D, own.lane);
@@ -203,9 +205,15 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   }
   dt = warp_sum(dt);
   dx = warp_sum(dx);
+  of_u = warp_sum(of_u);
+  of_psi = warp_sum(of_psi);
   store_row(at(g.dq, own.b, i, own.h), 1.0f / sqrtf(static_cast<float>(a.D)), dq, a.D, own.lane);
   if (a.scale != nullptr && own.lane == 0) g.dscale[row_of(a, own.b, own.h, i)] = dt;
   if (g.dsums_query != nullptr && own.lane == 0) g.dsums_query[row_of(a, own.b, own.h, i)] = -dx;
+  if (a.fire.psi != nullptr && own.lane == 0) {
+    g.dfire_u[row_of(a, own.b, own.h, i)] = of_u;
+    g.dfire_psi[row_of(a, own.b, own.h, i)] = of_psi;
+  }
 }
 
 /// dk and dv of a key, over all the query heads that read it, and dsums_key of each.
@@ -255,15 +263,47 @@ BAMTRAIN_KERNEL attention_reference_diagonals(AttentionBackward<A> g) {
   if (own.lane == 0) g.dtable[own.h * g.dtable_head + d] = sum;
 }
 
+/// dfire of a head and a segment: over the distances of each query that lie in it.
+template <class A>
+BAMTRAIN_KERNEL attention_reference_segments(AttentionBackward<A> g) {
+  const AttentionInputs<A>& a = g.in;
+  const OwnRow own;
+  const int segment = own.t;
+  if (segment >= kFireSegments) return;
+  double of_one = 0, of_u = 0;
+  for (int b = 0; b < a.B; ++b) {
+    for (int i = 0; i < a.T; ++i) {
+      const int64_t position = a.fire.positions[static_cast<int64_t>(b) * a.T + i];
+      const int32_t* const ends = a.fire.ends + position * kFireHidden;
+      const int visible = i - first_of(a, b, i) + 1;
+      const int end = segment == kFireHidden || ends[segment] > visible ? visible : ends[segment];
+      for (int d = (segment == 0 ? 0 : ends[segment - 1]) + own.lane; d < end; d += 32) {
+        const Gradient x = gradient_of(g, b, own.h, i, i - d);
+        of_one += static_cast<double>(x.db);
+        of_u += static_cast<double>(x.db * x.u);
+      }
+    }
+  }
+  of_one = warp_sum(of_one);
+  of_u = warp_sum(of_u);
+  if (own.lane != 0) return;
+  double* const to = g.dfire + own.h * int64_t{kFirePartial} + 2 * segment;
+  to[0] = of_one;
+  to[1] = of_u;
+}
+
 template <class A>
 LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream stream) {
   const AttentionInputs<A>& a = g.in;
   if (const char* why = reference_refusal(a.D, refusal(g))) return device::refused(why);
-  LaunchStatus status = launch_rows(attention_reference_products<A>, g, a.H, a.B, stream);
-  if (status.ok()) status = launch_rows(attention_reference_queries<A>, g, a.H, a.B, stream);
-  if (status.ok()) status = launch_rows(attention_reference_keys<A>, g, a.K, a.B, stream);
+  LaunchStatus status = launch_rows(attention_reference_products<A>, g, a.T, a.H, a.B, stream);
+  if (status.ok()) status = launch_rows(attention_reference_queries<A>, g, a.T, a.H, a.B, stream);
+  if (status.ok()) status = launch_rows(attention_reference_keys<A>, g, a.T, a.K, a.B, stream);
   if (status.ok() && a.table != nullptr) {
-    status = launch_rows(attention_reference_diagonals<A>, g, a.H, 1, stream);
+    status = launch_rows(attention_reference_diagonals<A>, g, a.T, a.H, 1, stream);
+  }
+  if (status.ok() && a.fire.psi != nullptr) {
+    status = launch_rows(attention_reference_segments<A>, g, kFireSegments, a.H, 1, stream);
   }
   return status;
 }

@@ -32,7 +32,7 @@ ARCHS = {80: Arch(164, 2048, 32), 86: Arch(100, 1536, 16), 89: Arch(100, 1536, 2
          90: Arch(228, 2048, 32)}
 Use = collections.namedtuple("Use", "registers spilled shared")  # spilled: stores and loads, bytes
 
-BIAS_MODES = ("none", "table", "difference", "log_square")  # attention.cuh
+BIAS_MODES = ("none", "table", "difference", "log_square", "fire")  # attention.cuh
 SCALE_MODES = ("none", "content", "both", "rows")           # likewise
 MLP_KINDS = ("swiglu", "geglu", "gelu")    # core/kinds.h
 
@@ -104,16 +104,20 @@ def resources(nvcc, logs):
 # --- what the launchers ask for ----------------------------------------------------------------
 
 THREADS = {
+    1: "update_clip_factor",
     32: "join_scale_gradients join_gate_biases join_adaptive_biases",
+    64: "fire_lines fire_heads_backward",
     128: "attention_forward_queries attention_backward_rows attention_backward_queries "
          "attention_backward_keys attention_reference_rows attention_reference_products "
          "attention_reference_queries attention_reference_keys attention_reference_diagonals "
-         "add_pieces sum_gates gradient_of_gates entropy_of_rows scale_of_entropy",
+         "attention_reference_segments add_pieces sum_gates gradient_of_gates entropy_of_rows "
+         "scale_of_entropy fire_join",
     256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
-         "rows_of_adaptive gradient_of_adaptive attention_backward_table",
+         "rows_of_adaptive gradient_of_adaptive attention_backward_table attention_backward_fire "
+         "fire_positions fire_rows_backward",
     512: "sum_slots cross_entropy_row sum_losses_block",
 }
 KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}
@@ -150,11 +154,12 @@ def dynamic_shared(instance):
     slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kQuerySlice
     if name == "attention_forward_queries":  # Q, two stages of K and V, two slices of the table
         return tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices
-    if name == "attention_backward_queries":  # Q and dO, as before
-        return 2 * tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices
+    if name == "attention_backward_queries":  # Q and dO, as before; psi_dc and FireTotals
+        fire = slices + 4 * (66 * 32 + 3 * rows) if args[1] == "fire" else 0
+        return 2 * tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices + fire
     if name == "attention_backward_keys":  # K and V, two stages of Q and dO, rows, slice, db
         Q = 16 if D > 96 else 32
-        table = {"none": 0, "table": 128 + 64 * (Q + 8)}.get(args[1], Q)
+        table = {"none": 0, "table": 128 + 64 * (Q + 8), "fire": 128 + 4 * Q}.get(args[1], Q)
         return 2 * tile_bytes(D, 64) + 4 * tile_bytes(D, Q) + 4 * (4 * Q + table)
     return 0
 
@@ -175,7 +180,7 @@ WIDTHS = {("1", "1"): 256, ("1", "2"): 512, ("1", "3"): 768, ("1", "4"): 1024, (
           ("2", "4"): 2048, ("4", "3"): 3072, ("4", "4"): 4096, ("8", "3"): 6144, ("8", "4"): 8192}
 FORMS = {"none, none": "none", "none, content": "scale", "table, none": "table",
          "table, content": "table, scale on the scores", "table, both": "table, scale on both",
-         "difference, rows": "sums", "log_square, rows": "sums, logarithm"}
+         "difference, rows": "sums", "log_square, rows": "sums, logarithm", "fire, rows": "fire"}
 DIMS = (16, 32, 48, 64, 96, 128)
 
 

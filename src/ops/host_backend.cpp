@@ -262,7 +262,7 @@ void HostBackend::fire_forward(const FireBias& bias, std::span<const Tensor> the
   const FireSegments f(p);
   for (int64_t h = 0; h < H; ++h) {
     for (int n = 0; n < kFireSegments; ++n) {
-      const FireLine line = n < f.count ? f.line(p, h, n) : FireLine{0, 0};
+      const FireLine line = f.line(p, h, n);
       put(bias.slope, h * kFireSegments + n, line.slope);
       put(bias.offset, h * kFireSegments + n, line.offset);
     }
@@ -274,11 +274,7 @@ void HostBackend::fire_forward(const FireBias& bias, std::span<const Tensor> the
       const FireNormalizer row(p, t);
       put(bias.inverse, t, 1 / row.N);
       for (int k = 0; k < kFireHidden; ++k) {
-        // The first distance with psi(d) >= kink N.
-        const double d = k < f.count - 1 ? std::ceil(std::expm1(f.kinks[k] * row.N) / std::abs(p.c))
-                                         : static_cast<double>(T);
-        bias.ends.ptr<int32_t>()[t * kFireHidden + k] =
-            static_cast<int32_t>(std::min(d, static_cast<double>(T)));
+        bias.ends.ptr<int32_t>()[t * kFireHidden + k] = fire_end(p, f.kinks[k], row.N, T);
       }
     }
   });

@@ -34,41 +34,78 @@ struct FireLine {
   double slope, offset;
 };
 
+/// The u > 0 at which hidden unit k turns on or off; infinite: none.
+BAMTRAIN_HD inline double fire_kink(const FireParameters& p, int k) {
+  const double kink = -p.b1[k] / p.w1[k];
+  return kink > 0 ? kink : static_cast<double>(INFINITY);
+}
+/// How many of all kinks come before the k-th in ascending order.
+BAMTRAIN_HD inline int fire_rank(const double* kinks, int k) {
+  int rank = 0;
+  for (int n = 0; n < kFireHidden; ++n) {
+    rank += kinks[n] < kinks[k] || (kinks[n] == kinks[k] && n < k);
+  }
+  return rank;
+}
+/// Bit k: hidden unit k is on in this segment between ascending kinks.
+BAMTRAIN_HD inline uint32_t fire_active(const FireParameters& p, const double* kinks, int segment) {
+  const double infinity = static_cast<double>(INFINITY);
+  const double low = segment == 0 ? 0 : kinks[segment - 1];
+  const double high = segment == kFireHidden ? infinity : kinks[segment];
+  if (low == infinity) return 0;  // no such segment
+  // A point inside the segment; one between equal kinks is empty, and whatever it says unused.
+  const double inside = high == infinity ? low + 1 : (low + high) / 2;
+  uint32_t active = 0;
+  for (int k = 0; k < kFireHidden; ++k) {
+    if (p.w1[k] * inside + p.b1[k] > 0) active |= uint32_t{1} << k;
+  }
+  return active;
+}
+
+/// Sums of db and of db u over some logits.
+struct FireSums {
+  double of_one, of_u;
+};
+
 /// f for u >= 0, segment by segment.
 struct FireSegments {
-  int count = 1;
-  double kinks[kFireHidden] = {};  // ascending, > 0: segment s is kinks[s - 1] <= u < kinks[s]
-  bool active[kFireSegments][kFireHidden] = {};
+  // Ascending, > 0, infinite where there are fewer: segment s is kinks[s - 1] <= u < kinks[s].
+  double kinks[kFireHidden];
+  uint32_t active[kFireSegments];  // fire_active
 
+  FireSegments() = default;
   explicit FireSegments(const FireParameters& p);
 
   int segment_of(double u) const {
-    return static_cast<int>(std::upper_bound(kinks, kinks + count - 1, u) - kinks);
+    return static_cast<int>(std::upper_bound(kinks, kinks + kFireHidden, u) - kinks);
   }
-  FireLine line(const FireParameters& p, int64_t h, int segment) const {
+  BAMTRAIN_HD bool is_active(int segment, int k) const { return (active[segment] >> k & 1) != 0; }
+  BAMTRAIN_HD FireLine line(const FireParameters& p, int64_t h, int segment) const {
     FireLine l = {0, p.b2[h]};
     for (int k = 0; k < kFireHidden; ++k) {
-      if (!active[segment][k]) continue;
+      if (!is_active(segment, k)) continue;
       l.slope += p.w2[h * kFireHidden + k] * p.w1[k];
       l.offset += p.w2[h * kFireHidden + k] * p.b1[k];
     }
     return l;
   }
+  /// The sums over the segments in which hidden unit k is on, of a head's (kFireSegments, 2).
+  BAMTRAIN_HD FireSums of_unit(const double* sums, int k) const {
+    FireSums total = {0, 0};
+    for (int s = 0; s < kFireSegments; ++s) {
+      if (!is_active(s, k)) continue;
+      total.of_one += sums[2 * s];
+      total.of_u += sums[2 * s + 1];
+    }
+    return total;
+  }
 };
 
 inline FireSegments::FireSegments(const FireParameters& p) {
-  for (int k = 0; k < kFireHidden; ++k) {
-    if (p.w1[k] == 0) continue;
-    const double kink = -p.b1[k] / p.w1[k];
-    if (kink > 0 && std::isfinite(kink)) kinks[count++ - 1] = kink;
-  }
-  std::sort(kinks, kinks + count - 1);
-  for (int s = 0; s < count; ++s) {
-    // A point inside the segment; one between equal kinks is empty, and whatever it says unused.
-    const double low = s == 0 ? 0 : kinks[s - 1];
-    const double inside = s == count - 1 ? low + 1 : (low + kinks[s]) / 2;
-    for (int k = 0; k < kFireHidden; ++k) active[s][k] = p.w1[k] * inside + p.b1[k] > 0;
-  }
+  double unordered[kFireHidden];
+  for (int k = 0; k < kFireHidden; ++k) unordered[k] = fire_kink(p, k);
+  for (int k = 0; k < kFireHidden; ++k) kinks[fire_rank(unordered, k)] = unordered[k];
+  for (int s = 0; s < kFireSegments; ++s) active[s] = fire_active(p, kinks, s);
 }
 
 /// Where the gradients of the network's parameters are added.
@@ -81,38 +118,41 @@ struct FireGradients {
 inline void fire_adjoint(const FireGradients& d, const FireParameters& p, const FireSegments& f,
                          const double* sums) {
   for (int64_t h = 0; h < p.H; ++h) {
-    for (int s = 0; s < f.count; ++s) {
-      const double* const of_segment = sums + 2 * (h * kFireSegments + s);
-      const double of_one = of_segment[0], of_u = of_segment[1];
-      d.b2[h] += of_one;
-      for (int k = 0; k < kFireHidden; ++k) {
-        if (!f.active[s][k]) continue;
-        const int64_t n = h * kFireHidden + k;
-        d.w2[n] += p.w1[k] * of_u + p.b1[k] * of_one;
-        d.w1[k] += p.w2[n] * of_u;
-        d.b1[k] += p.w2[n] * of_one;
-      }
+    const double* const of_head = sums + 2 * h * kFireSegments;
+    for (int s = 0; s < kFireSegments; ++s) d.b2[h] += of_head[2 * s];
+    for (int k = 0; k < kFireHidden; ++k) {
+      const int64_t n = h * kFireHidden + k;
+      const FireSums on = f.of_unit(of_head, k);
+      d.w2[n] += p.w1[k] * on.of_u + p.b1[k] * on.of_one;
+      d.w1[k] += p.w2[n] * on.of_u;
+      d.b1[k] += p.w2[n] * on.of_one;
     }
   }
 }
 
 /// psi, and its derivative with respect to c.
-inline double fire_psi(double c, double x) { return std::log1p(std::abs(c) * x); }
-inline double fire_psi_dc(double c, double x) {
-  return std::copysign(x / (std::abs(c) * x + 1), c);
+BAMTRAIN_HD inline double fire_psi(double c, double x) { return log1p(fabs(c) * x); }
+BAMTRAIN_HD inline double fire_psi_dc(double c, double x) {
+  return copysign(x / (fabs(c) * x + 1), c);
 }
 
 /// The normaliser N of a query at this position, and its derivatives.
 struct FireNormalizer {
   double N, dc, dm;
 
-  FireNormalizer(const FireParameters& p, int64_t position) {
-    const double threshold = std::abs(p.m) * p.L0, i = static_cast<double>(position);
-    const double x = std::max(i, threshold);
+  BAMTRAIN_HD FireNormalizer(const FireParameters& p, int64_t position) {
+    const double threshold = fabs(p.m) * p.L0, i = static_cast<double>(position);
+    const double x = i < threshold ? threshold : i;
     N = fire_psi(p.c, x) + kFireEpsilon;
     dc = fire_psi_dc(p.c, x);
-    dm = i < threshold ? std::copysign(std::abs(p.c) * p.L0 / (std::abs(p.c) * x + 1), p.m) : 0;
+    dm = i < threshold ? copysign(fabs(p.c) * p.L0 / (fabs(p.c) * x + 1), p.m) : 0;
   }
 };
+
+/// The first distance with psi(d) >= kink N; at most T.
+BAMTRAIN_HD inline int32_t fire_end(const FireParameters& p, double kink, double N, int64_t T) {
+  const double d = ceil(expm1(kink * N) / fabs(p.c));
+  return static_cast<int32_t>(d < static_cast<double>(T) ? d : static_cast<double>(T));
+}
 
 }  // namespace bamtrain

@@ -158,8 +158,8 @@ TEST_CASE("attention on CUDA agrees with the reference at every head dimension")
 }
 
 TEST_CASE("attention on CUDA agrees with the reference in every form") {
-  for (TableForm table :
-       {TableForm::none, TableForm::falling, TableForm::difference, TableForm::log_square}) {
+  for (TableForm table : {TableForm::none, TableForm::falling, TableForm::difference,
+                          TableForm::log_square, TableForm::fire}) {
     for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
       AttentionCase c;
       c.B = 2;

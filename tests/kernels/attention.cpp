@@ -17,7 +17,8 @@ constexpr double kBf16 = kRoundoff<DeviceBf16>;
 /// row, and their sum is weighed with s or db/dx, whose mean is not zero. lse is fp32 all the way.
 double tolerance(const std::string& name) {
   if (name == "lse") return 1e-6;
-  const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dsums_query";
+  const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dsums_query" ||
+                     name.starts_with("dfire");
   return three ? 3 * kBf16 : 2 * kBf16;
 }
 
@@ -42,6 +43,7 @@ Results fused(const AttentionCase& c, int D, const AttentionForm& form) {
 
 constexpr AttentionForm kTableForm = {true, false, false};
 constexpr AttentionForm kTableAndScale = {true, true, false};
+constexpr AttentionForm kFireAndScale = {false, true, true, false, false, true};
 
 }  // namespace
 
@@ -54,7 +56,9 @@ TEST_CASE("attention kernels of every form agree with the reference") {
 TEST_CASE("attention kernels of every head dimension agree with the reference") {
   for (int D : kernels::kHeadDims) {
     if (D == 64) continue;
-    for (const AttentionCase& c : kAttentionCases) compare(c, D, kTableAndScale);
+    for (const AttentionForm& form : {kTableAndScale, kFireAndScale}) {
+      for (const AttentionCase& c : kAttentionCases) compare(c, D, form);
+    }
   }
 }
 
@@ -81,12 +85,14 @@ TEST_CASE("attention kernels of every head dimension and form fit the memory of 
 
 TEST_CASE("attention kernels give the same bits in every order of threads, warps and blocks") {
   const engine::Options before = engine::options();
-  std::optional<Results> first;
-  for (const engine::Options& schedule : engine::schedules()) {
-    engine::options() = schedule;
-    const Results r = fused({2, 130, 2, 1, true}, 48, kTableAndScale);
-    if (!first) first = r;
-    CHECK(r == *first);
+  for (const AttentionForm& form : {kTableAndScale, kFireAndScale}) {
+    std::optional<Results> first;
+    for (const engine::Options& schedule : engine::schedules()) {
+      engine::options() = schedule;
+      const Results r = fused({2, 130, 2, 1, true}, 48, form);
+      if (!first) first = r;
+      CHECK(r == *first);
+    }
   }
   engine::options() = before;
 }
@@ -182,4 +188,17 @@ TEST_CASE("arguments that the attention kernels do not take are refused") {
   backward([](auto& g) { g.partial = nullptr; });
   backward([](auto& g) { g.dtable = nullptr; });
   backward([](auto& g) { g.dscale = nullptr; });
+  AttentionArrays<DeviceBf16> fire(c, 16, attention_values<DeviceBf16>(c, 16), kFireAndScale);
+  const auto with_fire = [&](auto&& change) {
+    kernels::AttentionBackward<DeviceBf16> g = fire.backward();
+    change(g);
+    check_refused(kernels::attention_backward(g, nullptr));
+  };
+  with_fire([&](auto& g) { g.in.table = arrays.forward().in.table; });
+  with_fire([](auto& g) { g.in.fire.inverse = nullptr; });
+  with_fire([](auto& g) { g.in.fire.positions = nullptr; });
+  with_fire([](auto& g) { ++g.in.fire.ends; });
+  with_fire([](auto& g) { g.partial = nullptr; });
+  with_fire([](auto& g) { g.dfire = nullptr; });
+  with_fire([](auto& g) { g.dfire_psi = nullptr; });
 }

@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "ops/reference/reference.h"
+#include "priors/fire.h"
 
 namespace bamtrain::test {
 
@@ -19,11 +20,35 @@ const std::vector<AttentionCase> kAttentionCases = {{1, 1, 2, 1},
 std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   std::ostringstream text;
   text << "D " << D << " table " << form.table << " scale " << form.scale << " of the bias "
-       << form.scale_bias << " sums " << form.sums << " log_square " << form.log_square << " B "
-       << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents " << c.documents
-       << " window " << c.window;
+       << form.scale_bias << " sums " << form.sums << " log_square " << form.log_square << " fire "
+       << form.fire << " B " << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents "
+       << c.documents << " window " << c.window;
   return text.str();
 }
+
+namespace {
+
+FireValues fire_values(const AttentionCase& c) {
+  constexpr double kC = 0.3;
+  FireValues f;
+  for (int t = 0; t < c.T; ++t) {
+    f.psi.push_back(as<float>(std::log1p(kC * t)));
+    f.psi_dc.push_back(as<float>(t / (kC * t + 1)));
+    const double N = std::log1p(kC * std::max(t, 20)) + 1e-6;
+    f.inverse.push_back(as<float>(1 / N));
+    for (int k = 0; k < kFireHidden; ++k) {
+      const double kink = k < 20 ? 0.05 * (k - k % 5 / 4) : INFINITY;  // every fifth twice
+      const double d = std::ceil(std::expm1(kink * N) / kC);
+      f.ends.push_back(static_cast<int32_t>(std::min<double>(d, c.T)));
+    }
+  }
+  const auto lines = static_cast<size_t>(c.H) * kFireSegments;
+  f.slope = normal<float>("slope", lines, 0.5);
+  f.offset = normal<float>("offset", lines, 0.5);
+  return f;
+}
+
+}  // namespace
 
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D) {
@@ -47,10 +72,12 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
     const double before = n % T == 0 ? 1e5 : x.sums.back();
     x.sums.push_back(before + std::exp(rise[n] - 2));
   }
+  x.fire = fire_values(c);
   for (int b = 0; b < c.B; ++b) {
     int start = 0;
     for (int t = 0; t < c.T; ++t) {
       if (c.documents && t > 0 && (t * 7 + b * 3) % 41 == 0) start = t;
+      x.fire.positions.push_back(t - start);
       x.first_key.push_back(c.window > 0 ? std::max(start, t - c.window + 1) : start);
     }
   }
@@ -101,6 +128,18 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     arena.add("dsums_key", &g.dsums_key, Dtype::f64, {B, H, T});
     if (form.log_square) arena.add("dsums_query", &g.dsums_query, Dtype::f64, {B, H, T});
   }
+  if (form.fire) {
+    for (Tensor* t : {&a.fire.psi, &a.fire.psi_dc, &a.fire.inverse}) {
+      arena.add("fire", t, Dtype::f64, {T});
+    }
+    arena.add("fire", &a.fire.ends, Dtype::i32, {T, kFireHidden});
+    arena.add("fire", &a.fire.slope, Dtype::f64, {H, kFireSegments});
+    arena.add("fire", &a.fire.offset, Dtype::f64, {H, kFireSegments});
+    arena.add("positions", &a.positions, Dtype::i32, {B, T});
+    arena.add("dfire", &g.dfire, Dtype::f64, {H, kFireSegments, 2});
+    arena.add("dfire", &g.dfire_u, Dtype::f64, {B, H, T});
+    arena.add("dfire", &g.dfire_psi, Dtype::f64, {B, H, T});
+  }
   a.scale_bias = form.scale_bias;
   backend->plan(arena, {B, T, H, K, D, H * D, true});
   arena.commit();
@@ -122,6 +161,17 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   if (form.table) std::copy(x.table.begin(), x.table.end(), a.table.ptr<double>());
   if (form.scale) std::copy(x.scale.begin(), x.scale.end(), a.scale.ptr<double>());
   if (form.sums) std::copy(x.sums.begin(), x.sums.end(), a.sums.ptr<double>());
+  if (form.fire) {
+    const FireValues& f = x.fire;
+    for (const auto& [from, to] :
+         {std::pair{&f.psi, a.fire.psi}, std::pair{&f.psi_dc, a.fire.psi_dc},
+          std::pair{&f.inverse, a.fire.inverse}, std::pair{&f.slope, a.fire.slope},
+          std::pair{&f.offset, a.fire.offset}}) {
+      std::copy(from->begin(), from->end(), to.ptr<double>());
+    }
+    std::copy(f.ends.begin(), f.ends.end(), a.fire.ends.ptr<int32_t>());
+    std::copy(f.positions.begin(), f.positions.end(), a.positions.ptr<int32_t>());
+  }
   backend->attention_forward(out, lse, a);
   backend->attention_backward(g, dout, out, lse, a);
   Results r;
@@ -136,6 +186,9 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   take("dscale", g.dscale);
   take("dsums_key", g.dsums_key);
   take("dsums_query", g.dsums_query);
+  take("dfire", g.dfire);
+  take("dfire_u", g.dfire_u);
+  take("dfire_psi", g.dfire_psi);
   return r;
 }
 
@@ -169,10 +222,21 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       row_product_(static_cast<size_t>(kernels::attention_row_products(c.B, c.T, c.H))),
       dscale_(x.scale.size()),
       dtable_(x.table.size()),
-      partial_(static_cast<size_t>(kernels::attention_partial_floats(c.B, c.T, c.H, c.K))),
+      partial_(static_cast<size_t>(std::max(kernels::attention_partial_floats(c.B, c.T, c.H, c.K),
+                                            kernels::attention_fire_floats(c.B, c.T, c.H, D)))),
       sums_(x.sums),
       dsums_key_(x.sums.size()),
       dsums_query_(x.sums.size()),
+      psi_(elements<float>(x.fire.psi)),
+      psi_dc_(elements<float>(x.fire.psi_dc)),
+      inverse_(elements<float>(x.fire.inverse)),
+      slope_(elements<float>(x.fire.slope)),
+      offset_(elements<float>(x.fire.offset)),
+      dfire_u_(x.scale.size()),
+      dfire_psi_(x.scale.size()),
+      dfire_(2 * x.fire.slope.size()),
+      ends_(x.fire.ends),
+      positions_(x.fire.positions),
       first_key_(x.first_key) {}
 
 template <class A>
@@ -206,6 +270,10 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.scale_bias = form_.scale_bias;
   if (form_.sums) f.in.sums = sums_.data();
   f.in.log_square = form_.log_square;
+  if (form_.fire) {
+    f.in.fire = {psi_.data(),   psi_dc_.data(), inverse_.data(),  ends_.data(),
+                 slope_.data(), offset_.data(), positions_.data()};
+  }
   f.in.first_key = first_key_.data();
   f.out = heads(out_.data());
   f.lse = lse_.data();
@@ -229,6 +297,11 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
   if (form_.scale) g.dscale = dscale_.data();
   if (form_.sums) g.dsums_key = dsums_key_.data();
   if (form_.log_square) g.dsums_query = dsums_query_.data();
+  if (form_.fire) {
+    g.dfire = dfire_.data();
+    g.dfire_u = dfire_u_.data();
+    g.dfire_psi = dfire_psi_.data();
+  }
   g.row_product = row_product_.data();
   g.partial = partial_.data();
   return g;
@@ -242,6 +315,11 @@ Results AttentionArrays<A>::results() const {
   if (form_.scale) r["dscale"] = doubles(dscale_);
   if (form_.sums) r["dsums_key"] = doubles(dsums_key_);
   if (form_.log_square) r["dsums_query"] = doubles(dsums_query_);
+  if (form_.fire) {
+    r["dfire"] = dfire_.values();
+    r["dfire_u"] = doubles(dfire_u_);
+    r["dfire_psi"] = doubles(dfire_psi_);
+  }
   return r;
 }
 

@@ -16,10 +16,12 @@ struct AttentionCase {
   int window = 0;  // 0: none
 };
 
-/// The form of a logit: z = s, s + b, t s, t s + b or t (s + b), b from a table or from sums.
+/// The form of a logit: z = s, s + b, t s, t s + b or t (s + b), b from a table, from sums or of
+/// fire.
 struct AttentionForm {
   bool table = false, scale = false, scale_bias = false;
   bool sums = false, log_square = false;
+  bool fire = false;
 };
 constexpr AttentionForm kEveryForm[] = {{false, false, false},
                                         {true, false, false},
@@ -30,7 +32,17 @@ constexpr AttentionForm kEveryForm[] = {{false, false, false},
                                         {false, true, true, true, false},
                                         {false, false, false, true, true},
                                         {false, true, false, true, true},
-                                        {false, true, true, true, true}};
+                                        {false, true, true, true, true},
+                                        {false, false, false, false, false, true},
+                                        {false, true, false, false, false, true},
+                                        {false, true, true, false, false, true}};
+
+/// FireBias. Lines that do not meet at the ends of segments, so that a logit in a wrong one shows;
+/// segments without distances, and ends past every distance.
+struct FireValues {
+  Doubles psi, psi_dc, inverse, slope, offset;  // fp32
+  std::vector<int32_t> ends, positions;
+};
 
 /// What both sides can represent.
 struct AttentionValues {
@@ -39,13 +51,14 @@ struct AttentionValues {
   Doubles table;  // (H, T), fp32
   Doubles scale;  // (B, H, T), fp32
   Doubles sums;   // (B, H, T), fp64
+  FireValues fire;
   std::vector<int32_t> first_key;
 };
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// By name: out, lse, dq, dk, dv and, where the form has them, dtable, dscale, dsums_key and
-/// dsums_query.
+/// By name: out, lse, dq, dk, dv and, where the form has them, dtable, dscale, dsums_key,
+/// dsums_query, dfire, dfire_u and dfire_psi.
 using Results = std::map<std::string, Doubles>;
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
@@ -75,6 +88,9 @@ class AttentionArrays {
   GlobalArray<float> table_, scale_, lse_, row_product_, dscale_, dtable_, partial_;
   GlobalArray<double> sums_;
   GlobalArray<float> dsums_key_, dsums_query_;
+  GlobalArray<float> psi_, psi_dc_, inverse_, slope_, offset_, dfire_u_, dfire_psi_;
+  GlobalArray<double> dfire_;
+  GlobalArray<int32_t> ends_, positions_;
   GlobalArray<int32_t> first_key_;
 };
 

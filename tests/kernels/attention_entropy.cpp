@@ -34,6 +34,13 @@ Doubles dense_entropy(const AttentionCase& c, int D, const AttentionValues& x,
             const double rise = S[j] - S[i];
             s += form.log_square ? -std::log(1 + rise * rise) : rise;
           }
+          if (form.fire) {
+            const FireValues& f = x.fire;
+            const auto p = static_cast<size_t>(f.positions[static_cast<size_t>(b * c.T + i)]);
+            auto line = static_cast<size_t>(h) * kFireSegments;
+            for (size_t n = 0; n < kFireHidden; ++n) line += f.ends[p * kFireHidden + n] <= i - j;
+            s += f.slope[line] * f.psi[static_cast<size_t>(i - j)] * f.inverse[p] + f.offset[line];
+          }
           z.push_back(s);
         }
         double sum = 0, entropy = 0;
@@ -59,7 +66,8 @@ Doubles entropy_on_engine(const AttentionCase& c, int D, const AttentionValues& 
 
 constexpr AttentionForm kPlain = {}, kTable = {true, false, false},
                         kSums = {false, false, false, true},
-                        kLogSquare = {false, false, false, true, true};
+                        kLogSquare = {false, false, false, true, true},
+                        kFire = {false, false, false, false, false, true};
 
 template <class A>
 void compare(const AttentionCase& c, int D, const AttentionForm& form) {
@@ -73,7 +81,7 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
 }  // namespace
 
 TEST_CASE("entropies of every form agree with dense rows") {
-  for (const AttentionForm& form : {kPlain, kTable, kSums, kLogSquare}) {
+  for (const AttentionForm& form : {kPlain, kTable, kSums, kLogSquare, kFire}) {
     compare<float>({2, 45, 4, 2, true}, 24, form);
     compare<DeviceBf16>({1, 70, 2, 1, false, 37}, 48, form);
   }
@@ -88,7 +96,7 @@ TEST_CASE("entropies of one row, windows, documents and any head dimension agree
 
 TEST_CASE("a row that sees one key has entropy 0, exactly") {
   const AttentionCase c = {2, 40, 2, 2, false, 1};
-  for (const AttentionForm& form : {kPlain, kTable, kSums, kLogSquare}) {
+  for (const AttentionForm& form : {kPlain, kTable, kSums, kLogSquare, kFire}) {
     const AttentionValues x = attention_values<float>(c, 16);
     for (double H : entropy_on_engine<float>(c, 16, x, form)) CHECK(H == 0);
   }

@@ -4,6 +4,7 @@
 #include "kernels/adaptive_scale.cu"
 #include "kernels/bias.cu"
 #include "kernels/embedding.cu"
+#include "kernels/fire.cu"
 #include "kernels/flat.cu"
 #include "kernels/loss.cu"
 #include "kernels/mechanisms.cu"

@@ -68,6 +68,16 @@ MUTATIONS = {
     "partial_table_of_another_block": (
         "attention_backward.cuh", "(static_cast<int64_t>(b) * a.H + h) * parts + part)",
         "(static_cast<int64_t>(b) * a.H + h) * parts)"),
+    "segments_never_left": (
+        "attention_fire.cuh", "if (place.low <= nearest) return;", "return;"),
+    "segment_ends_off_by_one": (
+        "attention_fire.cuh", "static_cast<int>(ends.w[k]) <= d", "static_cast<int>(ends.w[k]) < d"),
+    "rows_that_are_done_add_again": (
+        "attention_fire.cuh", "more ? place.low : kNoEnd", "more ? place.low : high"),
+    "fire_normalised_by_another_row": (
+        "attention_fire.cuh", "inverse[row] * with_psi", "inverse[0] * with_psi"),
+    "slots_of_fire_shared": (
+        "attention_fire.cuh", "kSlots + 8 * l.warp + l.row", "kSlots + l.row"),
 }
 
 
@@ -83,6 +93,8 @@ def text_of(kernels: pathlib.Path, file: str, name: str, seen: set) -> str:
 
     def included(match: re.Match) -> str:
         header = match[1]
+        if "/" in header:
+            return match[0]
         if not header.startswith("attention"):
             return f'#include "kernels/{header}"'
         return "" if header in seen else text_of(kernels, header, name, seen)

@@ -12,6 +12,7 @@ namespace {
 using Tables = std::initializer_list<TableForm>;
 constexpr Tables kTables = {TableForm::none, TableForm::normal, TableForm::falling};
 constexpr Tables kSums = {TableForm::difference, TableForm::log_square};
+constexpr Tables kFire = {TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
 constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
@@ -55,7 +56,7 @@ double tolerance(const AttentionCase& c) {
 }
 
 TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in fp32") {
-  for (const Tables& tables : {kTables, kSums}) {
+  for (const Tables& tables : {kTables, kSums, kFire}) {
     for_cases(tables, [](const AttentionCase& c) {
       compare_with_reference(attention(c), Dtype::f32, tolerance(c));
     });
@@ -63,7 +64,7 @@ TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and
 }
 
 TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and masks, in bf16") {
-  for (const Tables& tables : {kTables, kSums}) {
+  for (const Tables& tables : {kTables, kSums, kFire}) {
     for_cases(tables, [](const AttentionCase& c) {
       compare_with_reference(attention(c), Dtype::bf16, tolerance(c));
     });

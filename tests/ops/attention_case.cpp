@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "priors/fire.h"
 
 namespace bamtrain::testing {
 
@@ -45,6 +46,11 @@ struct Loaded {
     if (in.count("sums")) a.sums = load(m, in.at("sums"));
     a.sum_bias = c.table == TableForm::log_square ? SumBias::log_square : SumBias::difference;
     if (in.count("scale")) a.scale = load(m, in.at("scale"));
+    if (in.count("slope")) {
+      a.fire = {load(m, in.at("psi")),  load(m, in.at("psi_dc")), load(m, in.at("inverse")),
+                load(m, in.at("ends")), load(m, in.at("slope")),  load(m, in.at("offset"))};
+      a.positions = load(m, in.at("positions"));
+    }
   }
 
  private:
@@ -90,6 +96,36 @@ Values scale_values(const AttentionCase& c) {
   return v;
 }
 
+/// psi, inverse and ends of 12 kinks, two of them at the same place; positions as those of packed
+/// documents.
+void add_fire(Arrays& in, const AttentionCase& c) {
+  constexpr double kC = 0.4;
+  Values psi{P, {c.T}, {}}, psi_dc = psi, inverse = psi, ends{Role::index, {c.T, kFireHidden}, {}};
+  for (int64_t t = 0; t < c.T; ++t) {
+    const auto x = static_cast<double>(t);
+    psi.x.push_back(std::log1p(kC * x));
+    psi_dc.x.push_back(x / (kC * x + 1));
+    const double N = std::log1p(kC * std::max(x, 10.5));
+    inverse.x.push_back(1 / N);
+    for (int k = 0; k < kFireHidden; ++k) {
+      const double kink = k < 12 ? 0.08 * std::max(k, 1) : INFINITY;
+      const double end = std::ceil(std::expm1(kink * N) / kC);
+      ends.x.push_back(std::min(end, static_cast<double>(c.T)));
+    }
+  }
+  Values positions{Role::index, {c.B, c.T}, {}};
+  for (int64_t n = 0; n < c.B * c.T; ++n) {
+    positions.x.push_back(static_cast<double>(n % c.T % (c.documents ? 37 : c.T)));
+  }
+  in["psi"] = psi;
+  in["psi_dc"] = psi_dc;
+  in["inverse"] = inverse;
+  in["ends"] = ends;
+  in["positions"] = positions;
+  in["slope"] = random_values(P, {c.H, kFireSegments}, "slope", 0.5);
+  in["offset"] = random_values(P, {c.H, kFireSegments}, "offset", 0.5);
+}
+
 }  // namespace
 
 std::vector<int32_t> first_keys(const AttentionCase& c) {
@@ -112,8 +148,8 @@ std::string describe(const AttentionCase& c) {
   std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
-  constexpr const char* kTables[] = {"no",           "normal",     "falling",   "bounded",
-                                     "bounded self", "difference", "log square"};
+  constexpr const char* kTables[] = {"no",           "normal",     "falling",    "bounded",
+                                     "bounded self", "difference", "log square", "fire"};
   constexpr const char* kScales[] = {"none", "content", "both"};
   s += std::string(", ") + kTables[static_cast<int>(c.table)] + " table, scale " +
        kScales[static_cast<int>(c.scale)];
@@ -127,6 +163,8 @@ Operation attention(const AttentionCase& c) {
   op.inputs["v"] = random_values(A, {c.B, c.T, c.K, c.D}, "v");
   if (has_sums(c)) {
     op.inputs["sums"] = sums_values(c);
+  } else if (c.table == TableForm::fire) {
+    add_fire(op.inputs, c);
   } else if (c.table != TableForm::none) {
     op.inputs["table"] = table_values(c);
   }
@@ -136,11 +174,9 @@ Operation attention(const AttentionCase& c) {
   // multiply that by numbers of size 1 / sqrt(D); averages over n keys fall as sqrt(n).
   const double root_D = std::sqrt(static_cast<double>(c.D));
   const double root_T = std::sqrt(static_cast<double>(c.T));
-  op.cancelling = {{"q", 1 / root_T},
-                   {"k", c.content / root_T},
-                   {"table", root_D / root_T},
-                   {"sums", root_D},
-                   {"scale", c.content * root_D}};
+  op.cancelling = {{"q", 1 / root_T}, {"k", c.content / root_T}, {"table", root_D / root_T},
+                   {"sums", root_D},  {"slope", root_D},         {"offset", root_D},
+                   {"of_u", root_D},  {"of_psi", root_D},        {"scale", c.content * root_D}};
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded x(m, c, in);
     const Memory out = m.unwritten(A, {c.B, c.T, c.H, c.D});
@@ -164,6 +200,13 @@ Operation attention(const AttentionCase& c) {
     if (x.a.scale) g.dscale = dscale.tensor();
     if (x.a.sums) g.dsums_key = dkey.tensor();
     if (x.a.sums && x.a.sum_bias != SumBias::difference) g.dsums_query = dquery.tensor();
+    const Memory dfire = m.unwritten(Role::wide, {c.H, kFireSegments, 2});
+    const Memory of_u = m.unwritten(P, {c.B, c.H, c.T}), of_psi = m.unwritten(P, {c.B, c.H, c.T});
+    if (x.a.fire.psi) {
+      g.dfire = dfire.tensor();
+      g.dfire_u = of_u.tensor();
+      g.dfire_psi = of_psi.tensor();
+    }
     m.backend().attention_backward(g, dout.tensor(), out.tensor(), lse.tensor(), x.a);
     Arrays gradients{{"q", read(d.q, A)}, {"k", read(d.k, A)}, {"v", read(d.v, A)}};
     if (x.a.table) gradients["table"] = read(dtable.tensor(), P);
@@ -172,6 +215,18 @@ Operation attention(const AttentionCase& c) {
       Values& sums = gradients["sums"] = read(dkey.tensor(), P);
       const Values rows = read((g.dsums_query ? dquery : dkey).tensor(), P);
       for (size_t i = 0; g.dsums_query && i < sums.x.size(); ++i) sums.x[i] += rows.x[i];
+    }
+    if (x.a.fire.psi) {
+      Values slope{P, {c.H, kFireSegments}, {}}, offset = slope;
+      const Values both = read(dfire.tensor(), Role::wide);
+      for (size_t i = 0; i < both.x.size(); i += 2) {
+        offset.x.push_back(both.x[i]);
+        slope.x.push_back(both.x[i + 1]);
+      }
+      gradients["slope"] = slope;
+      gradients["offset"] = offset;
+      gradients["of_u"] = read(of_u.tensor(), P);
+      gradients["of_psi"] = read(of_psi.tensor(), P);
     }
     return gradients;
   };

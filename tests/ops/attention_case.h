@@ -17,6 +17,7 @@ enum class TableForm {
   // In place of a table: sums that rise by about 0.4 a key.
   difference,
   log_square,
+  fire,  // segments whose lines do not meet
 };
 
 struct AttentionCase {
@@ -30,9 +31,9 @@ struct AttentionCase {
 };
 
 /// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T) or sums (B, H, T), scale (B, H, T);
-/// results out, lse. On a
-/// backend q, k, v are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the
-/// model.
+/// results out, lse. On a backend q, k, v are parts of one (B, T, H + 2 K, D), and so are their
+/// gradients, as in the model. Of fire the lines are inputs, slope and offset (H, kFireSegments);
+/// what the backend returns beside their gradients is "of_u" and "of_psi".
 Operation attention(const AttentionCase& c);
 
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.
@@ -42,7 +43,9 @@ Operation attention_entropy(const AttentionCase& c);
 std::vector<int32_t> first_keys(const AttentionCase& c);
 
 /// Whether the bias comes from sums.
-constexpr bool has_sums(const AttentionCase& c) { return c.table >= TableForm::difference; }
+constexpr bool has_sums(const AttentionCase& c) {
+  return c.table == TableForm::difference || c.table == TableForm::log_square;
+}
 
 std::string describe(const AttentionCase& c);
 

@@ -76,8 +76,15 @@ struct Device {
 /// CPU backend.
 class Machine {
  public:
-  static constexpr WorkspaceShape kShape = {
-      .B = 4, .T = 1100, .H = 6, .K = 6, .D = 128, .C = 1024, .hidden = 1024, .V = 1024};
+  static constexpr WorkspaceShape kShape = {.B = 4,
+                                            .T = 1100,
+                                            .H = 6,
+                                            .K = 6,
+                                            .D = 128,
+                                            .C = 1024,
+                                            .hidden = 1024,
+                                            .V = 1024,
+                                            .fire = true};
   explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512,
                    const WorkspaceShape& shape = kShape);
   Machine(Dtype activations, Device device, const WorkspaceShape& shape = kShape);

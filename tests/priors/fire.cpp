@@ -109,7 +109,7 @@ TEST_CASE("fire's segments are its network") {
   for (const char* stream : {"a", "b", "c"}) {
     const Fire f(stream);
     const FireSegments segments(f.parameters());
-    CHECK(segments.count > 5);
+    CHECK(segments.kinks[4] < INFINITY);
     for (int64_t h = 0; h < kH; ++h) {
       for (double u = 0; u < 3; u += 0.001) {
         CHECK(value(f, segments, h, u) == Approx(f.network(h, u)).epsilon(1e-12).margin(1e-12));
@@ -139,7 +139,7 @@ TEST_CASE("fire with a zero network is no prior") {
   Fire f("e");
   for (size_t n = 0; n + 2 < f.x.size(); ++n) f.x[n] = 0;
   const FireSegments segments(f.parameters());
-  CHECK(segments.count == 1);
+  CHECK(segments.kinks[0] == INFINITY);
   for (double u : {0.0, 0.5, 1.0}) CHECK(value(f, segments, 1, u) == 0);
 }
 

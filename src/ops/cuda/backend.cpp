@@ -11,6 +11,7 @@
 #include "kernels/attention_reference.h"
 #include "kernels/bias.h"
 #include "kernels/embedding.h"
+#include "kernels/fire.h"
 #include "kernels/flat.h"
 #include "kernels/loss.h"
 #include "kernels/mechanisms.h"
@@ -379,13 +380,35 @@ class CudaBackend final : public Backend {
       check(kernels::running_sums_backward(g, gates_of<A>(gates, bias), stream()), "sums_backward");
     });
   }
-  // plan() refuses fire.
-  void fire_forward(const FireBias&, std::span<const Tensor>, double) override {
-    require(false, "no fire on CUDA");
+  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
+    kernels::FireForward f;
+    f.psi = f32(bias.psi);
+    f.psi_dc = f32(bias.psi_dc);
+    f.inverse = f32(bias.inverse);
+    f.ends = bias.ends.ptr<int32_t>();
+    f.slope = f32(bias.slope);
+    f.offset = f32(bias.offset);
+    f.theta = fire_theta<const float>(theta);
+    f.L0 = L0;
+    f.H = as_int(bias.slope.shape[0]);
+    f.T = bias.psi.shape[0];
+    check(kernels::fire_forward(f, stream()), "fire_forward");
   }
-  void fire_backward(std::span<const Tensor>, const AttentionGradients&, Tensor,
-                     std::span<const Tensor>, double) override {
-    require(false, "no fire on CUDA");
+  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+                     std::span<const Tensor> theta, double L0) override {
+    kernels::FireBackward k;
+    k.dtheta = fire_theta<float>(dtheta);
+    k.dfire = g.dfire.ptr<double>();
+    k.dfire_u = f32(g.dfire_u);
+    k.dfire_psi = f32(g.dfire_psi);
+    k.positions = i32(positions);
+    k.theta = fire_theta<const float>(theta);
+    k.L0 = L0;
+    k.B = as_int(g.dfire_u.shape[0]);
+    k.H = as_int(g.dfire_u.shape[1]);
+    k.T = as_int(g.dfire_u.shape[2]);
+    k.scratch = scale_partial_.ptr<double>();
+    check(kernels::fire_backward(k, stream()), "fire_backward");
   }
 
   // --- attention
@@ -417,9 +440,13 @@ class CudaBackend final : public Backend {
       k.dsums_key = f32(g.dsums_key);
       k.dsums_query = f32(g.dsums_query);
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
-      const int64_t tables =
-          g.dtable ? kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
-      k.row_product = scratch(products + tables);
+      k.dfire = g.dfire ? g.dfire.ptr<double>() : nullptr;
+      k.dfire_u = f32(g.dfire_u);
+      k.dfire_psi = f32(g.dfire_psi);
+      int64_t partial = 0;
+      if (g.dtable) partial = kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K);
+      if (g.dfire) partial = kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H, k.in.D);
+      k.row_product = scratch(products + partial);
       k.partial = k.row_product + products;
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_backward(k, stream()), "attention_backward");
@@ -430,11 +457,6 @@ class CudaBackend final : public Backend {
   }
 
   void attention_entropy(Tensor entropy, const Attention& a) override {
-    if (a.fire.psi) {  // kernels/attention_entropy.cu has no such bias
-      throw Error(ExitCode::config, "model.attention.scale",
-                  "a prior other than fire beside entropy on CUDA", "fire",
-                  "evaluate another scale, or set device to \"cpu\"");
-    }
     dispatch(a.q.dtype, [&]<class A>() {
       check(kernels::attention_entropy(f32(entropy), inputs_of<A>(a), stream()),
             "attention_entropy");
@@ -521,6 +543,13 @@ class CudaBackend final : public Backend {
             as_int(gates.shape[0]), as_int(gates.shape[2]), as_int(gates.shape[1])};
   }
 
+  /// In the order of the registry.
+  template <class Scalar>
+  static kernels::FireTheta<Scalar> fire_theta(std::span<const Tensor> t) {
+    require(t.size() == 6, "the six parameters of fire");
+    return {f32(t[0]), f32(t[1]), f32(t[2]), f32(t[3]), f32(t[4]), f32(t[5])};
+  }
+
   template <class A>
   static kernels::AdaptiveScale<A> adaptive_of(const Tensor& gates, const Tensor& first_key,
                                                const ScaleUse& use, std::span<const Tensor> bias) {
@@ -556,6 +585,10 @@ class CudaBackend final : public Backend {
     in.scale_bias = a.scale_bias;
     in.sums = a.sums ? a.sums.ptr<double>() : nullptr;
     in.log_square = a.sum_bias == SumBias::log_square;
+    if (a.fire.psi) {
+      in.fire = {f32(a.fire.psi),   f32(a.fire.psi_dc), f32(a.fire.inverse), i32(a.fire.ends),
+                 f32(a.fire.slope), f32(a.fire.offset), i32(a.positions)};
+    }
     in.first_key = i32(a.first_key);
     return in;
   }
@@ -567,7 +600,7 @@ class CudaBackend final : public Backend {
   std::map<int64_t, Repeated> repeated_;
   Tensor scratch_;        // f32: of one operation
   Tensor squares_;        // f64: a squared norm's
-  Tensor scale_partial_;  // f64
+  Tensor scale_partial_;  // f64: of scales, sums of gates and fire
 };
 
 void require_on_cuda(bool holds, const char* key, const char* expected, int64_t found) {
@@ -584,10 +617,6 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
-  if (w.fire) {
-    throw Error(ExitCode::config, "model.attention.prior", "one that has kernels on CUDA", "fire",
-                "choose another, or set device to \"cpu\"");
-  }
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
   // Blocks of attention count sequences and heads in dimensions that end there.
@@ -612,15 +641,17 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   repeated_.clear();
   int64_t floats = 0;
   if (w.backward) {
-    const int64_t attention =
-        kernels::attention_row_products(B, T, H) + kernels::attention_partial_floats(B, T, H, K);
+    const int64_t attention = kernels::attention_row_products(B, T, H) +
+                              std::max(kernels::attention_partial_floats(B, T, H, K),
+                                       kernels::attention_fire_floats(B, T, H, as_int(w.D)));
     floats = std::max({kernels::norm_backward_partial(N, C), attention,
                        kernels::embedding_backward_scratch(N, C) / 4,
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
     arena.add("scratch.scale", &scale_partial_, Dtype::f64,
               {std::max({kernels::scale_backward_scratch(w.B, w.H, w.T), w.B * w.H,
-                         kernels::adaptive_scale_scratch(w.B, w.H, w.T)})});
+                         kernels::adaptive_scale_scratch(w.B, w.H, w.T),
+                         kernels::fire_backward_scratch(w.B, w.H, w.T)})});
   }
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
   arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});
