@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "arguments.h"
-#include "ops/clip_factor.h"
+#include "core/clip_factor.h"
 #include "optimizer.h"
 #include "vectors_of_four.cuh"
 

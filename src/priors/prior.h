@@ -19,13 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "core/host_device.h"
 #include "core/options.h"
-
-#if defined(__CUDACC__)
-#define BAMTRAIN_HD __host__ __device__
-#else
-#define BAMTRAIN_HD
-#endif
 
 namespace bamtrain {
 

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "core/checked.h"
+#include "core/clip_factor.h"
 #include "core/parallel.h"
-#include "ops/clip_factor.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/matmul.h"
 #include "ops/cpu/norm.h"

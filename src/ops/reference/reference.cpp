@@ -5,7 +5,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/clip_factor.h"
+#include "core/clip_factor.h"
 #include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"

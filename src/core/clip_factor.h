@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "priors/prior.h"
+#include "core/host_device.h"
 
 namespace bamtrain {
 
