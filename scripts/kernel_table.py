@@ -230,8 +230,10 @@ def shared_table():
         for said, kernel, flag in (
             ("forward_queries", "forward_queries", "table"),
             ("backward_queries", "backward_queries", "table"),
+            ("backward_queries with fire", "backward_queries", "fire"),
             ("backward_keys", "backward_keys", "none"),
-            ("backward_keys with a table", "backward_keys", "table"))])
+            ("backward_keys with a table", "backward_keys", "table"),
+            ("backward_keys with fire", "backward_keys", "fire"))])
 
 
 def report(found, s, version):
