@@ -188,7 +188,7 @@ def single_table(found):
     """Kernels that neither norm_table nor attention_table shows."""
     rows = []
     for i in sorted(found):
-        if i.startswith("norm_rows") or re.search(r"<\d+, (true|false), ", i):
+        if i.startswith("norm_rows") or re.search(rf"<\d+, ({'|'.join(BIAS_MODES)}), ", i):
             continue
         use, warps = found[i], math.ceil(threads(i) / 32)
         blocks = {a: resident(i, use[a], a) for a in (80, 90)}
