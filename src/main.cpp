@@ -55,7 +55,7 @@ struct EvalArguments {
 std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, int local_rank) {
   const bool tf32 = precision == Precision::tf32;
 #ifdef BAMTRAIN_CUDA
-  const bool found = cuda_devices() > 0;
+  const bool found = device != DeviceKind::cpu && cuda_devices() > 0;
   if (device == DeviceKind::cuda || (device == DeviceKind::automatic && found)) {
     return make_cuda_backend(local_rank, tf32);
   }

@@ -327,7 +327,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   });
   Trainer& trainer = *made;
   trainer.connect(comm);
-  const bool first_rank = comm.rank() == 0;
+  const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 1, 0, 0, !first_rank);
@@ -361,9 +361,10 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     saved = false;
     result.step = done;
     result.interrupted = !last && stop_requested(comm, c.out_dir);
-    // A device works on while nobody asks for results.
     const bool save_now = last || due || result.interrupted;
-    if (!logged && !save_now && trainer.unread() < Trainer::kUnread) continue;
+    // A device works on while nobody asks for results.
+    const bool read = on_host || logged || save_now || trainer.unread() == Trainer::kUnread;
+    if (!read) continue;
     const std::span<const StepResult> ended = trainer.finish_steps(comm);
     const StepResult& r = ended.back();
     progress.steps(ended);

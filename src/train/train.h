@@ -46,7 +46,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes);
 /// train.steps. Signals end the process until the first step begins, and are then obeyed after the
 /// step at hand (train/signals.h). Collective: every process calls it with the same run; an Error
 /// that all meet alike is thrown on rank 0 alone (dist/together.h). Errors: config, data,
-/// checkpoint, io, and ExitCode::nonfinite before any parameter has changed.
+/// checkpoint, io, and ExitCode::nonfinite, which leaves the newest checkpoint intact.
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend);
 
 }  // namespace bamtrain

@@ -208,7 +208,7 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   if (count == 0) return {};
   backend_.download(read_sums_.data(), unread_sums_.slice(0, 0, count));
   const auto number = static_cast<size_t>(count);
-  for (size_t s = 0; s < number; ++s) results_[s].norm = std::sqrt(read_sums_[2 * s + 1]);
+  for (size_t s = 0; s < number; ++s) results_[s].norm = std::abs(std::sqrt(read_sums_[2 * s + 1]));
   // Of the losses: each process has those of its lanes, and the norm of all gradients.
   if (processes_ > 1) comm.all_reduce_sum(read_sums_.data(), 2 * count);
   for (size_t s = 0; s < number; ++s) {

@@ -27,7 +27,7 @@ class Trainer {
   void initialize();  // parameters to their initial values
 
   /// Steps whose results may wait to be read.
-  static constexpr int64_t kUnread = 64;
+  static constexpr int64_t kUnread = 16;
 
   /// Starts step number `step` (from 0) on all processes; a device goes on behind the call. A step
   /// whose gradient norm is not finite changes no parameter and no moment, nor does any after it.

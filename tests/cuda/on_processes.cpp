@@ -87,8 +87,10 @@ int train(Communicator& comm, const std::string& config,
   trainer.initialize();
   for (int64_t step = 0; step < run.config.train.steps; ++step) {
     trainer.start_step(step, comm);
-    const StepResult r = trainer.finish_steps(comm).back();
-    if (comm.rank() == 0) std::printf("step loss %.17g norm %.17g\n", r.loss, r.norm);
+    if (trainer.unread() < 3 && step + 1 < run.config.train.steps) continue;
+    for (const StepResult& r : trainer.finish_steps(comm)) {
+      if (comm.rank() == 0) std::printf("step loss %.17g norm %.17g\n", r.loss, r.norm);
+    }
   }
   const HostCopy weights(*backend, trainer.masters(), HostCopy::Contents::downloaded);
   const std::string digest =
