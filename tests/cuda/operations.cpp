@@ -124,20 +124,6 @@ TEST_CASE("entropies of attention on CUDA agree with the reference in every form
   }
 }
 
-TEST_CASE("entropies of attention beside fire have no kernel on CUDA and are refused by name") {
-  Machine m(Dtype::f32, cuda_device());
-  const Memory x = m.zeros(Role::activation, {1, 1, 1, 8});
-  Attention a;
-  a.q = a.k = a.v = a.fire.psi = x.tensor();
-  try {
-    m.backend().attention_entropy(x.tensor(), a);
-    FAIL("no error");
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::config);
-    CHECK(e.where() == "model.attention.scale");
-  }
-}
-
 TEST_CASE("attention on CUDA agrees with the reference at every head dimension") {
   for (const int64_t D : {32, 48, 64, 96, 128}) {
     for (const bool window : {false, true}) {

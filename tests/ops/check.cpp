@@ -106,21 +106,6 @@ TEST_CASE("a backward pass past the limit is named") {
   }
 }
 
-TEST_CASE("an update that a factor of NaN stops is the same on both backends") {
-  constexpr int64_t n = 100;
-  Machine machine(Dtype::bf16, {make_check_backend(make_cpu_backend(), make_reference_backend()),
-                                &heap_memory()});
-  const Memory w = machine.memory(random_values(Role::parameter, {n}, "w"));
-  const Memory g = machine.memory(random_values(Role::parameter, {n}, "g"));
-  const Memory m = machine.zeros(Role::parameter, {n}), v = machine.zeros(Role::parameter, {n});
-  const Memory rounded = machine.memory(constant_values(Role::activation, {n}, 7));
-  double factor = NAN;
-  CHECK_NOTHROW(machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(),
-                                                 rounded.tensor(), g.tensor(),
-                                                 Tensor(&factor, Dtype::f64, {1}), {}));
-  check_equal(read(rounded.tensor(), Role::activation).x, std::vector<double>(n, 7.0));
-}
-
 TEST_CASE("weights and moments keep the limit of fp32 where the step rounds the weights to bf16") {
   constexpr int64_t n = 100;
   Machine machine(Dtype::bf16, {make_check_backend(make_cpu_backend(), make_reference_backend(),

@@ -350,7 +350,7 @@ class CheckBackend final : public Backend {
                       Tensor factor, const OptimizerStep& s) override {
     Call c(*this, "optimizer_step");
     const Tensor w = c.updated("weights", weights), f = c.updated("m", m), e = c.updated("v", v),
-                 r = c.updated("rounded", rounded), g = c.read(gradients), x = c.read(factor);
+                 r = c.written("rounded", rounded), g = c.read(gradients), x = c.read(factor);
     c.run([&](Backend& b, bool own) {
       own ? b.optimizer_step(weights, m, v, rounded, gradients, factor, s)
           : b.optimizer_step(w, f, e, r, g, x, s);
