@@ -107,7 +107,8 @@ def prior_names(build):
     """Every prior of the program, by its own schema."""
     schema = json.loads(build.run(["src/bamtrain", "--print-schema"]))
     attention = schema["properties"]["model"]["properties"]["attention"]["properties"]
-    return [p["properties"]["name"]["const"] for p in attention["prior"]["oneOf"]]
+    return [p["properties"]["name"]["const"] for p in attention["prior"]["oneOf"]
+            if p["type"] == "object"]
 
 
 def memory(kept, args, names):
