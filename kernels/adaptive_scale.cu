@@ -90,14 +90,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kAdaptiveRows)
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
     join_adaptive_biases(float* beta, float* gamma, const double* partial, int64_t count) {
   const int64_t h = device::block_index().x, which = device::block_index().y;
-  const int64_t first = (which * device::grid_size().x + h) * count;
-  double sum = 0;
-  for (int64_t n = device::thread_index().x; n < count; n += 32) sum += partial[first + n];
-  sum = warp_sum(sum);
-  float* const to = which == 0 ? beta : gamma;
-  if (device::thread_index().x == 0) {
-    to[h] = static_cast<float>(static_cast<double>(to[h]) + sum);
-  }
+  const double sum = warp_sum_of(partial + (which * device::grid_size().x + h) * count, count);
+  if (device::thread_index().x == 0) add_to((which == 0 ? beta : gamma) + h, sum);
 }
 
 template <class A>
@@ -113,12 +107,6 @@ const char* refusal(const AdaptiveScale<A>& s) {
              : nullptr;
 }
 
-template <class A>
-device::Dim3 grid_of_rows(const AdaptiveScale<A>& s) {
-  return {static_cast<uint32_t>(blocks_of(s.T, kAdaptiveRows)), static_cast<uint32_t>(s.H),
-          static_cast<uint32_t>(s.B)};
-}
-
 }  // namespace
 
 template <class A>
@@ -126,8 +114,8 @@ device::LaunchStatus adaptive_scale_forward(float* scale, const AdaptiveScale<A>
                                             device::Stream stream) {
   if (const char* why = refusal(s)) return device::refused(why);
   if (scale == nullptr) return device::refused("adaptive scale: scale is missing");
-  return device::launch(rows_of_adaptive<A>, grid_of_rows(s), {kAdaptiveRows, 1, 1}, 0, stream,
-                        scale, s);
+  return device::launch(rows_of_adaptive<A>, grid_of_rows(s.T, kAdaptiveRows, s.H, s.B),
+                        {kAdaptiveRows, 1, 1}, 0, stream, scale, s);
 }
 
 template <class A>
@@ -141,7 +129,7 @@ device::LaunchStatus adaptive_scale_backward(const AdaptiveScaleGradients<A>& g,
   if (bias && (g.dbias[0] == nullptr || g.dbias[1] == nullptr || g.scratch == nullptr)) {
     return device::refused("adaptive scale: a bias without dbias or scratch");
   }
-  const device::Dim3 grid = grid_of_rows(s);
+  const device::Dim3 grid = grid_of_rows(s.T, kAdaptiveRows, s.H, s.B);
   const device::LaunchStatus status =
       device::launch(gradient_of_adaptive<A>, grid, {kAdaptiveRows, 1, 1}, 0, stream, g, s);
   if (!status.ok() || !bias) return status;

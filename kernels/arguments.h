@@ -22,4 +22,10 @@ constexpr int64_t blocks_of(int64_t items, int64_t per_block) {
 
 inline device::Dim3 grid_of(int64_t blocks) { return {static_cast<uint32_t>(blocks), 1, 1}; }
 
+/// Blocks of `per_block` rows, for each of T rows of H heads of B sequences.
+inline device::Dim3 grid_of_rows(int64_t T, int64_t per_block, int64_t H, int64_t B) {
+  return {static_cast<uint32_t>(blocks_of(T, per_block)), static_cast<uint32_t>(H),
+          static_cast<uint32_t>(B)};
+}
+
 }  // namespace bamtrain::kernels

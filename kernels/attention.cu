@@ -1,7 +1,8 @@
 // The launchers of the fused kernels for one head dimension: this file is compiled once for each D
 // of kHeadDims, as BAMTRAIN_HEAD_DIM. attention_dispatch.cu chooses among them.
 
-#include "attention_backward.cuh"
+#include "attention_backward_keys.cuh"
+#include "attention_backward_queries.cuh"
 #include "attention_forward.cuh"
 #include "attention_head_dim.h"
 

@@ -119,11 +119,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads)
   scale[n] = h < first_head ? 1.0f : static_cast<float>(entropy_scale_of(H));
 }
 
-device::Dim3 grid_of_rows(int B, int H, int T, int rows) {
-  return {static_cast<uint32_t>(blocks_of(T, rows)), static_cast<uint32_t>(H),
-          static_cast<uint32_t>(B)};
-}
-
 }  // namespace
 
 template <class A>
@@ -135,7 +130,7 @@ device::LaunchStatus attention_entropy(float* entropy, const AttentionInputs<A>&
   if (a.D < 1) return device::refused("attention: a head dimension that is not positive");
   if (a.scale != nullptr) return device::refused("entropy of attention: a scale");
   if (entropy == nullptr) return device::refused("entropy of attention: entropy is missing");
-  return device::launch(entropy_of_rows<A>, grid_of_rows(a.B, a.H, a.T, kEntropyRows),
+  return device::launch(entropy_of_rows<A>, grid_of_rows(a.T, kEntropyRows, a.H, a.B),
                         {kEntropyThreads, 1, 1}, 0, stream, entropy, a);
 }
 
@@ -148,7 +143,7 @@ device::LaunchStatus entropy_scale(float* scale, const float* entropy, int B, in
   if (scale == nullptr || entropy == nullptr) {
     return device::refused("entropy scale: scale or entropy is missing");
   }
-  return device::launch(scale_of_entropy, grid_of_rows(B, H, T, kEntropyThreads),
+  return device::launch(scale_of_entropy, grid_of_rows(T, kEntropyThreads, H, B),
                         {kEntropyThreads, 1, 1}, 0, stream, scale, entropy, T, first_head);
 }
 

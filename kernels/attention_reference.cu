@@ -122,9 +122,8 @@ const char* reference_refusal(int D, const char* common) {
 template <class Arguments>
 LaunchStatus launch_rows(void (*kernel)(Arguments), const Arguments& arguments, int rows, int heads,
                          int sequences, Stream stream) {
-  const device::Dim3 grid = {static_cast<uint32_t>(blocks_of(rows, kWarps)),
-                             static_cast<uint32_t>(heads), static_cast<uint32_t>(sequences)};
-  return device::launch(kernel, grid, {32 * kWarps, 1, 1}, 0, stream, arguments);
+  return device::launch(kernel, grid_of_rows(rows, kWarps, heads, sequences), {32 * kWarps, 1, 1},
+                        0, stream, arguments);
 }
 
 }  // namespace

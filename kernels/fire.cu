@@ -82,8 +82,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(64) fire_lines(const FireForward f) {
 
 // --- backward
 
-BAMTRAIN_DEVICE void add_to(float* to, double x) { *to = static_cast<float>(number(*to) + x); }
-
 /// partial (blocks, 2): what kFireRowsPerBlock queries give to c and to m.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFireThreads)
     fire_rows_backward(double* partial, const FireBackward g) {
@@ -145,9 +143,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(128)
   const int thread = static_cast<int>(device::thread_index().x), k = thread % 32;
   const int which = thread / 32;
   if (which < 2) {
-    double sum = 0;
-    for (int64_t n = k; n < blocks; n += 32) sum += of_rows[2 * n + which];
-    sum = warp_sum(sum);
+    const double sum = warp_sum_of(of_rows + which, blocks, 2);
     float* const to = which == 0 ? g.dtheta.c : g.dtheta.m;
     if (k == 0 && to != nullptr) add_to(to, sum);
   } else {

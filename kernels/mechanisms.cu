@@ -68,9 +68,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
     for (int k = 0; k < kValues; ++k) {
       device::barrier();  // the sum before has been read
       const double sum = block_sum<kMechanismWarps>(own[p * kValues + k], sums);
-      if (device::thread_index().x == 0) {
-        to[k] = static_cast<float>(static_cast<double>(to[k]) + sum);
-      }
+      if (device::thread_index().x == 0) add_to(to + k, sum);
     }
   }
 }
@@ -129,18 +127,24 @@ BAMTRAIN_DEVICE int64_t keys_of(const ScaleRows& rows, int64_t row, int64_t i) {
   return i - rows.first_key[row] + 1;
 }
 
-template <template <class> class S>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
-    rows_of_scale(float* scale, const ScaleRows rows) {
+/// What the scaled heads have at n keys: value(h, n). A thread per row.
+template <class Value>
+BAMTRAIN_DEVICE void write_rows(float* scale, const ScaleRows& rows, const Value& value) {
   const int64_t row =
       int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
   if (row >= rows.B * rows.T) return;
   const int64_t b = row / rows.T, i = row % rows.T;
   const int64_t n = keys_of(rows, row, i);
   for (int64_t h = 0; h < rows.H; ++h) {
-    const double t = h < rows.first_head ? 1 : scale_of_head<S>(rows, h).value(n);
+    const double t = h < rows.first_head ? 1 : value(h, n);
     scale[(b * rows.H + h) * rows.T + i] = static_cast<float>(t);
   }
+}
+
+template <template <class> class S>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+    rows_of_scale(float* scale, const ScaleRows rows) {
+  write_rows(scale, rows, [&](int64_t h, int64_t n) { return scale_of_head<S>(rows, h).value(n); });
 }
 
 /// partial[p][h][block]: what kScaleRowsPerBlock rows give to dtheta[p][h], h from the first scaled
@@ -176,26 +180,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
     join_scale_gradients(float* dtheta, const double* partial, int64_t count) {
   const int64_t h = device::block_index().x;
-  double sum = 0;
-  for (int64_t k = device::thread_index().x; k < count; k += 32) sum += partial[h * count + k];
-  sum = warp_sum(sum);
-  if (device::thread_index().x == 0) {
-    dtheta[h] = static_cast<float>(static_cast<double>(dtheta[h]) + sum);
-  }
+  const double sum = warp_sum_of(partial + h * count, count);
+  if (device::thread_index().x == 0) add_to(dtheta + h, sum);
 }
 
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
     rows_by_length(float* scale, const ScaleRows rows) {
-  const int64_t row =
-      int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
-  if (row >= rows.B * rows.T) return;
-  const int64_t b = row / rows.T, i = row % rows.T;
-  const int64_t n = keys_of(rows, row, i);
-  for (int64_t h = 0; h < rows.H; ++h) {
-    const float* const theta = rows.theta[0];
-    scale[(b * rows.H + h) * rows.T + i] =
-        h < rows.first_head ? 1.0f : theta[ByLengthScale::index(rows.constants, h, n)];
-  }
+  write_rows(scale, rows, [&](int64_t h, int64_t n) {
+    return static_cast<double>(rows.theta[0][ByLengthScale::index(rows.constants, h, n)]);
+  });
 }
 
 /// A thread per length n up to T: it looks for the rows that see n keys, which begin at n - 1.
@@ -213,8 +206,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
     }
   }
   if (sum == 0) return;  // past the table's end too, which no row reaches
-  float* const to = dtheta + ByLengthScale::index(rows.constants, h, n);
-  *to = static_cast<float>(static_cast<double>(*to) + sum);
+  add_to(dtheta + ByLengthScale::index(rows.constants, h, n), sum);
 }
 
 struct ScaleKernels {

@@ -22,6 +22,17 @@ BAMTRAIN_DEVICE float warp_max(float x) {
   return x;
 }
 
+/// The sum of x[0], x[stride], ..., `count` of them. All lanes of the warp call.
+BAMTRAIN_DEVICE double warp_sum_of(const double* x, int64_t count, int64_t stride = 1) {
+  double sum = 0;
+  for (int64_t n = device::thread_index().x % 32; n < count; n += 32) sum += x[n * stride];
+  return warp_sum(sum);
+}
+/// A gradient accumulates: rounded once, after the sum.
+BAMTRAIN_DEVICE void add_to(float* to, double x) {
+  *to = static_cast<float>(static_cast<double>(*to) + x);
+}
+
 /// All threads of a one-dimensional block of kWarps warps call. `scratch`: kWarps elements of
 /// shared memory, which a barrier separates from their earlier use.
 template <int kWarps, class T>

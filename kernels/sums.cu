@@ -94,7 +94,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
   if (h >= H) return;
   double sum = 0;
   for (int b = 0; b < B; ++b) sum += partial[static_cast<int64_t>(b) * H + h];
-  dbias[h] = static_cast<float>(static_cast<double>(dbias[h]) + sum);
+  add_to(dbias + h, sum);
 }
 
 template <class A>

@@ -1,7 +1,8 @@
 // The fused attention kernels on the CPU engine against the fp64 reference backend.
 
 #include "catch.h"
-#include "kernels/attention_backward.cuh"
+#include "kernels/attention_backward_keys.cuh"
+#include "kernels/attention_backward_queries.cuh"
 #include "kernels/attention_backward_table.cuh"
 #include "kernels/attention_cases.h"
 

@@ -47,26 +47,27 @@ MUTATIONS = {
     "rows_past_the_end_written": (
         "attention_forward.cuh", "if (!own.inside(r)) continue;", ""),
     "row_product_dropped": (
-        "attention_backward.cuh", "(dz[m][n][e] - row_product[r])", "dz[m][n][e]"),
+        "attention_backward_queries.cuh", "(dz[m][n][e] - row_product[r])", "dz[m][n][e]"),
     "second_row_tile_where_the_first_is": (
         "attention.cuh", "return (l.warp * kRowTiles<D> + m) * kWarpRows;",
         "return l.warp * kRowTiles<D> * kWarpRows;"),
     "queries_no_barrier_before_next_load": (
-        "attention_backward.cuh",
+        "attention_backward_queries.cuh",
         "next_bias, thread);\n    }\n    device::barrier();", "next_bias, thread);\n    }"),
     "keys_no_barrier_before_diagonals": (
-        "attention_backward.cuh",
+        "attention_backward_keys.cuh",
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);\n        device::barrier();",
         "multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);"),
     "scale_forgotten_in_dq": (
-        "attention_backward.cuh", "root * own.t[r]", "root"),
+        "attention_backward_queries.cuh", "root * own.t[r]", "root"),
     "first_queries_missed": (
-        "attention_backward.cuh", "first_key[middle] > j0 + kTile - 1", "first_key[middle] > j0"),
+        "attention_backward_keys.cuh", "first_key[middle] > j0 + kTile - 1",
+        "first_key[middle] > j0"),
     "diagonal_off_by_one": (
-        "attention_backward.cuh", "const int shift = thread - (kTile - 1);",
+        "attention_backward_keys.cuh", "const int shift = thread - (kTile - 1);",
         "const int shift = thread - kTile;"),
     "partial_table_of_another_block": (
-        "attention_backward.cuh", "(static_cast<int64_t>(b) * a.H + h) * parts + part)",
+        "attention_backward_keys.cuh", "(static_cast<int64_t>(b) * a.H + h) * parts + part)",
         "(static_cast<int64_t>(b) * a.H + h) * parts)"),
     "segments_never_left": (
         "attention_fire.cuh", "if (place.low <= nearest) return;", "return;"),
