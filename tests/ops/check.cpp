@@ -130,5 +130,22 @@ TEST_CASE("weights and moments keep the limit of fp32 where the step rounds the 
   }
 }
 
+TEST_CASE("a step that a NaN factor stops passes, though it leaves the rounded weights unwritten") {
+  constexpr int64_t n = 100;
+  Machine machine(Dtype::bf16, {checked(1e-4), &heap_memory()});
+  const Values before = random_values(Role::parameter, {n}, "w");
+  const Memory w = machine.memory(before);
+  const Memory g = machine.memory(random_values(Role::parameter, {n}, "g"));
+  const Memory m = machine.zeros(Role::parameter, {n}), v = machine.zeros(Role::parameter, {n});
+  const Memory rounded = machine.zeros(Role::activation, {n});
+  const Memory factor = machine.memory(constant_values(Role::wide, {1}, std::nan("")));
+  OptimizerStep s;
+  s.lr = 0.01;
+  CHECK_NOTHROW(machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(),
+                                                 rounded.tensor(), g.tensor(), factor.tensor(), s));
+  check_equal(read(w.tensor(), Role::parameter).x,
+              read(machine.memory(before).tensor(), Role::parameter).x);
+}
+
 }  // namespace
 }  // namespace bamtrain::testing

@@ -2,37 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <deque>
-#include <limits>
 #include <vector>
 
-#include "core/element.h"
+#include "ops/check/call.h"
 
 namespace bamtrain {
 
 namespace {
-
-/// Elements from a tensor's first to its last in memory, gaps included.
-int64_t extent(const Tensor& t) {
-  int64_t last = 0;
-  for (int d = 0; d < t.rank; ++d) last += (t.shape[d] - 1) * t.stride[d];
-  return t.size() == 0 ? 0 : last + 1;
-}
-
-Tensor flat(const Tensor& t) { return Tensor(t.data, t.dtype, {extent(t)}); }
-
-enum class Use { read, written, updated };
-
-/// One operand of one operation on both sides.
-struct Operand {
-  std::string name;
-  Tensor tested;   // the caller's
-  Tensor trusted;  // same shape and strides in memory of the trusted backend
-  Use use = Use::read;
-  std::vector<char> bytes;  // of `trusted`, in host memory
-};
 
 class CheckBackend final : public Backend {
  public:
@@ -63,34 +40,34 @@ class CheckBackend final : public Backend {
   std::unique_ptr<PeerLink> connect(const Peers& peers) override { return tested_->connect(peers); }
 
   void zero(Tensor x) override {
-    Call c(*this, "zero");
+    CheckedCall c = call("zero");
     const Tensor to = c.written("x", x);
     c.run([&](Backend& b, bool own) { b.zero(own ? x : to); });
   }
   void add(Tensor dst, Tensor src) override {
-    Call c(*this, "add");
+    CheckedCall c = call("add");
     const Tensor d = c.updated("dst", dst), s = c.read(src);
     c.run([&](Backend& b, bool own) { own ? b.add(dst, src) : b.add(d, s); });
   }
   void convert(Tensor dst, Tensor src) override {
-    Call c(*this, "convert");
+    CheckedCall c = call("convert");
     const Tensor d = c.written("dst", dst), s = c.read(src);
     c.run([&](Backend& b, bool own) { own ? b.convert(dst, src) : b.convert(d, s); });
   }
   void sum(Tensor total, Tensor x) override {
-    Call c(*this, "sum");
+    CheckedCall c = call("sum");
     const Tensor t = c.updated("total", total), s = c.read(x);
     c.run([&](Backend& b, bool own) { own ? b.sum(total, x) : b.sum(t, s); });
   }
   void squared_norm(Tensor result, Tensor x) override {
-    Call c(*this, "squared_norm");
+    CheckedCall c = call("squared_norm");
     const Tensor r = c.written("result", result), s = c.read(x);
     c.run([&](Backend& b, bool own) { own ? b.squared_norm(result, x) : b.squared_norm(r, s); });
   }
 
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
                          Tensor position_table) override {
-    Call c(*this, "embedding_forward");
+    CheckedCall c = call("embedding_forward");
     const Tensor o = c.written("out", out), t = c.read(tokens), w = c.read(table),
                  p = c.read(positions), q = c.read(position_table);
     c.run([&](Backend& b, bool own) {
@@ -100,7 +77,7 @@ class CheckBackend final : public Backend {
   }
   void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
                           Tensor positions) override {
-    Call c(*this, "embedding_backward");
+    CheckedCall c = call("embedding_backward");
     const Tensor w = c.updated("dtable", dtable), q = c.updated("dposition_table", dposition_table),
                  o = c.read(dout), t = c.read(tokens), p = c.read(positions);
     c.run([&](Backend& b, bool own) {
@@ -111,7 +88,7 @@ class CheckBackend final : public Backend {
 
   void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
                     Tensor weight, Tensor bias, NormKind kind, double eps) override {
-    Call c(*this, "norm_forward");
+    CheckedCall c = call("norm_forward");
     const Tensor s = c.written("sum", sum), o = c.written("y", y), t = c.written("stats", stats),
                  r = c.read(residual), a = c.read(branch), w = c.read(weight), d = c.read(bias);
     c.run([&](Backend& b, bool own) {
@@ -121,7 +98,7 @@ class CheckBackend final : public Backend {
   }
   void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,
                      Tensor weight, NormKind kind) override {
-    Call c(*this, "norm_backward");
+    CheckedCall c = call("norm_backward");
     const Tensor s = c.updated("dsum", dsum), w = c.updated("dweight", dweight),
                  d = c.updated("dbias", dbias), o = c.read(dy), x = c.read(sum), t = c.read(stats),
                  v = c.read(weight);
@@ -132,21 +109,21 @@ class CheckBackend final : public Backend {
   }
 
   void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
-    Call c(*this, "linear_forward");
+    CheckedCall c = call("linear_forward");
     const Tensor o = c.written("y", y), i = c.read(x), w = c.read(weight), d = c.read(bias);
     c.run([&](Backend& b, bool own) {
       own ? b.linear_forward(y, x, weight, bias) : b.linear_forward(o, i, w, d);
     });
   }
   void linear_backward_input(Tensor dx, Tensor dy, Tensor weight) override {
-    Call c(*this, "linear_backward_input");
+    CheckedCall c = call("linear_backward_input");
     const Tensor i = c.written("dx", dx), o = c.read(dy), w = c.read(weight);
     c.run([&](Backend& b, bool own) {
       own ? b.linear_backward_input(dx, dy, weight) : b.linear_backward_input(i, o, w);
     });
   }
   void linear_backward_weight(Tensor dweight, Tensor dbias, Tensor dy, Tensor x) override {
-    Call c(*this, "linear_backward_weight");
+    CheckedCall c = call("linear_backward_weight");
     const Tensor w = c.updated("dweight", dweight), d = c.updated("dbias", dbias), o = c.read(dy),
                  i = c.read(x);
     c.run([&](Backend& b, bool own) {
@@ -155,14 +132,14 @@ class CheckBackend final : public Backend {
   }
 
   void activation_forward(Tensor out, Tensor in, MlpKind kind) override {
-    Call c(*this, "activation_forward");
+    CheckedCall c = call("activation_forward");
     const Tensor o = c.written("out", out), i = c.read(in);
     c.run([&](Backend& b, bool own) {
       own ? b.activation_forward(out, in, kind) : b.activation_forward(o, i, kind);
     });
   }
   void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override {
-    Call c(*this, "activation_backward");
+    CheckedCall c = call("activation_backward");
     const Tensor d = c.written("din", din), o = c.read(dout), i = c.read(in);
     c.run([&](Backend& b, bool own) {
       own ? b.activation_backward(din, dout, in, kind) : b.activation_backward(d, o, i, kind);
@@ -170,7 +147,7 @@ class CheckBackend final : public Backend {
   }
 
   void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override {
-    Call c(*this, "rotate");
+    CheckedCall c = call("rotate");
     const Tensor y = c.updated("x", x), p = c.read(positions), u = c.read(cosine), s = c.read(sine);
     c.run([&](Backend& b, bool own) {
       own ? b.rotate(x, positions, cosine, sine, inverse) : b.rotate(y, p, u, s, inverse);
@@ -178,7 +155,7 @@ class CheckBackend final : public Backend {
   }
 
   void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override {
-    Call c(*this, "table_forward");
+    CheckedCall c = call("table_forward");
     const Tensor t = c.written("table", table);
     const std::vector<Tensor> p = c.read_all(theta);
     c.run([&](Backend& b, bool own) {
@@ -187,7 +164,7 @@ class CheckBackend final : public Backend {
   }
   void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                       std::span<const Tensor> theta) override {
-    Call c(*this, "table_backward");
+    CheckedCall c = call("table_backward");
     const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
     const Tensor t = c.read(dtable);
     c.run([&](Backend& b, bool own) {
@@ -196,7 +173,7 @@ class CheckBackend final : public Backend {
   }
   void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                      std::span<const Tensor> theta) override {
-    Call c(*this, "scale_forward");
+    CheckedCall c = call("scale_forward");
     const Tensor t = c.written("scale", scale), f = c.read(first_key);
     const std::vector<Tensor> p = c.read_all(theta);
     c.run([&](Backend& b, bool own) {
@@ -205,7 +182,7 @@ class CheckBackend final : public Backend {
   }
   void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
                       const ScaleUse& use, std::span<const Tensor> theta) override {
-    Call c(*this, "scale_backward");
+    CheckedCall c = call("scale_backward");
     const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
     const Tensor t = c.read(dscale), f = c.read(first_key);
     c.run([&](Backend& b, bool own) {
@@ -216,7 +193,7 @@ class CheckBackend final : public Backend {
 
   void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
                               std::span<const Tensor> bias) override {
-    Call c(*this, "adaptive_scale_forward");
+    CheckedCall c = call("adaptive_scale_forward");
     const Tensor t = c.written("scale", scale), g = c.read(gates), f = c.read(first_key);
     const std::vector<Tensor> w = c.read_all(bias);
     c.run([&](Backend& b, bool own) {
@@ -227,7 +204,7 @@ class CheckBackend final : public Backend {
   void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
                                Tensor gates, Tensor first_key, const ScaleUse& use,
                                std::span<const Tensor> bias) override {
-    Call c(*this, "adaptive_scale_backward");
+    CheckedCall c = call("adaptive_scale_backward");
     const Tensor d = c.written("dgates", dgates);
     const std::vector<Tensor> e = c.updated_all("dbias", dbias), w = c.read_all(bias);
     const Tensor t = c.read(dscale), g = c.read(gates), f = c.read(first_key);
@@ -237,7 +214,7 @@ class CheckBackend final : public Backend {
     });
   }
   void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override {
-    Call c(*this, "entropy_scale");
+    CheckedCall c = call("entropy_scale");
     const Tensor t = c.written("scale", scale), e = c.read(entropy);
     c.run([&](Backend& b, bool own) {
       own ? b.entropy_scale(scale, entropy, first_head) : b.entropy_scale(t, e, first_head);
@@ -245,7 +222,7 @@ class CheckBackend final : public Backend {
   }
 
   void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
-    Call c(*this, "fire_forward");
+    CheckedCall c = call("fire_forward");
     FireBias f;
     f.psi = c.written("psi", bias.psi);
     f.psi_dc = c.written("psi_dc", bias.psi_dc);
@@ -260,7 +237,7 @@ class CheckBackend final : public Backend {
   }
   void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override {
-    Call c(*this, "fire_backward");
+    CheckedCall c = call("fire_backward");
     const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
     AttentionGradients read;
     read.dfire = c.read(g.dfire);
@@ -272,7 +249,7 @@ class CheckBackend final : public Backend {
     });
   }
   void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
-    Call c(*this, "sums_forward");
+    CheckedCall c = call("sums_forward");
     const Tensor s = c.written("sums", sums), g = c.read(gates), w = c.read(bias);
     c.run([&](Backend& b, bool own) {
       own ? b.sums_forward(sums, gates, bias) : b.sums_forward(s, g, w);
@@ -280,7 +257,7 @@ class CheckBackend final : public Backend {
   }
   void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
                      Tensor gates, Tensor bias) override {
-    Call c(*this, "sums_backward");
+    CheckedCall c = call("sums_backward");
     const Tensor d = c.written("dgates", dgates), e = c.updated("dbias", dbias),
                  k = c.read(dsums_key), q = c.read(dsums_query), g = c.read(gates),
                  w = c.read(bias);
@@ -291,7 +268,7 @@ class CheckBackend final : public Backend {
   }
 
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
-    Call c(*this, "attention_forward");
+    CheckedCall c = call("attention_forward");
     const Tensor o = c.written("out", out), l = c.written("lse", lse);
     const Attention other = c.read(a);
     c.run([&](Backend& b, bool own) {
@@ -300,7 +277,7 @@ class CheckBackend final : public Backend {
   }
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                           const Attention& a) override {
-    Call c(*this, "attention_backward");
+    CheckedCall c = call("attention_backward");
     AttentionGradients d;
     d.dq = c.written("dq", g.dq);
     d.dk = c.written("dk", g.dk);
@@ -320,7 +297,7 @@ class CheckBackend final : public Backend {
   }
 
   void attention_entropy(Tensor entropy, const Attention& a) override {
-    Call c(*this, "attention_entropy");
+    CheckedCall c = call("attention_entropy");
     const Tensor e = c.written("entropy", entropy);
     const Attention other = c.read(a);
     c.run([&](Backend& b, bool own) {
@@ -330,7 +307,7 @@ class CheckBackend final : public Backend {
 
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override {
-    Call c(*this, "cross_entropy");
+    CheckedCall c = call("cross_entropy");
     const Tensor l = c.written("losses", losses), d = c.written("dlogits", dlogits),
                  z = c.read(logits), t = c.read(targets);
     c.run([&](Backend& b, bool own) {
@@ -340,7 +317,7 @@ class CheckBackend final : public Backend {
   }
 
   void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
-    Call c(*this, "clip_factor");
+    CheckedCall c = call("clip_factor");
     const Tensor f = c.updated("factor", factor), n = c.read(squared_norm);
     c.run([&](Backend& b, bool own) {
       own ? b.clip_factor(factor, squared_norm, clip) : b.clip_factor(f, n, clip);
@@ -348,9 +325,9 @@ class CheckBackend final : public Backend {
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                       Tensor factor, const OptimizerStep& s) override {
-    Call c(*this, "optimizer_step");
+    CheckedCall c = call("optimizer_step");
     const Tensor w = c.updated("weights", weights), f = c.updated("m", m), e = c.updated("v", v),
-                 r = c.written("rounded", rounded), g = c.read(gradients), x = c.read(factor);
+                 r = c.replaced("rounded", rounded), g = c.read(gradients), x = c.read(factor);
     c.run([&](Backend& b, bool own) {
       own ? b.optimizer_step(weights, m, v, rounded, gradients, factor, s)
           : b.optimizer_step(w, f, e, r, g, x, s);
@@ -358,128 +335,7 @@ class CheckBackend final : public Backend {
   }
 
  private:
-  /// One operation: its operands are mirrored first, then both backends run, then what they wrote
-  /// is compared.
-  class Call {
-   public:
-    Call(CheckBackend& owner, const char* operation) : owner_(owner), operation_(operation) {}
-
-    Tensor read(const Tensor& t) { return add("", t, Use::read); }
-    Tensor written(const char* name, const Tensor& t) { return add(name, t, Use::written); }
-    Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
-    std::vector<Tensor> read_all(std::span<const Tensor> list) {
-      std::vector<Tensor> out;
-      for (const Tensor& t : list) out.push_back(read(t));
-      return out;
-    }
-    std::vector<Tensor> updated_all(const char* name, std::span<const Tensor> list) {
-      std::vector<Tensor> out;
-      for (const Tensor& t : list) out.push_back(updated(name, t));
-      return out;
-    }
-    Attention read(const Attention& a) {
-      Attention copy = a;
-      for (Tensor Attention::*member :
-           {&Attention::q, &Attention::k, &Attention::v, &Attention::table, &Attention::sums,
-            &Attention::scale, &Attention::first_key, &Attention::positions}) {
-        copy.*member = read(a.*member);
-      }
-      copy.fire = read(a.fire);
-      return copy;
-    }
-
-    FireBias read(const FireBias& f) {
-      return {read(f.psi),  read(f.psi_dc), read(f.inverse),
-              read(f.ends), read(f.slope),  read(f.offset)};
-    }
-
-    template <class F>
-    void run(F&& operation) {
-      operation(*owner_.trusted_, false);
-      operation(*owner_.tested_, true);
-      for (const Operand& o : operands_) {
-        if (o.use != Use::read) compare(o);
-      }
-    }
-
-    [[noreturn]] void fail(const std::string& what, double found, double truth) const {
-      throw Error(ExitCode::internal, std::string(operation_) + ": " + what,
-                  fmt::format("{} as on {}", truth, owner_.trusted_->name()),
-                  fmt::format("{} on {}", found, owner_.tested_->name()),
-                  "one of the two backends is wrong here");
-    }
-
-   private:
-    Tensor add(const char* name, const Tensor& t, Use use) {
-      if (!t) return t;
-      const Dtype P = owner_.trusted_->parameter_dtype();
-      Operand& o = operands_.emplace_back();
-      o.name = name;
-      o.tested = t;
-      o.use = use;
-      o.trusted = t;
-      if (t.dtype == Dtype::f32 || t.dtype == Dtype::bf16) o.trusted.dtype = P;
-      o.bytes.resize(static_cast<size_t>(extent(t)) * size_of(o.trusted.dtype));
-      o.trusted.data = o.bytes.data();
-      half_precision_ |= t.dtype == Dtype::bf16 && use != Use::written;
-      if (use == Use::written) {
-        const double unwritten = t.dtype == Dtype::i32 ? -1 : std::nan("");
-        for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, unwritten); });
-      } else {
-        const std::vector<char> bytes = contents(t);
-        Tensor host = t;
-        host.data = const_cast<char*>(bytes.data());
-        for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, get(host, at)); });
-      }
-      return o.trusted;
-    }
-
-    std::vector<char> contents(const Tensor& t) const {
-      std::vector<char> bytes(static_cast<size_t>(extent(t)) * size_of(t.dtype));
-      owner_.tested_->download(bytes.data(), flat(t));
-      return bytes;
-    }
-
-    void compare(const Operand& o) const {
-      const std::vector<char> bytes = contents(o.tested);
-      Tensor found = o.tested;
-      found.data = const_cast<char*>(bytes.data());
-      double error = 0, size = 0, worst = -1, largest = 0;
-      int64_t place = 0;
-      for_elements(o.tested, [&](int64_t at, int64_t) {
-        const double x = get(found, at), y = get(o.trusted, at);
-        // Infinities are equal or not; NaN agrees with NaN alone.
-        const bool same = x == y || (std::isnan(x) && std::isnan(y));
-        const double difference = std::abs(x - y);
-        const double e = same                        ? 0
-                         : std::isfinite(difference) ? difference
-                                                     : std::numeric_limits<double>::infinity();
-        if (e > worst) {
-          worst = e;
-          place = at;
-        }
-        if (!std::isfinite(x) || !std::isfinite(y)) return;
-        error += e * e;
-        size += y * y;
-        largest = std::max(largest, std::abs(y));
-      });
-      const bool rounded = half_precision_ || o.tested.dtype == Dtype::bf16;
-      const double limit = rounded ? owner_.limits_.bf16 : owner_.limits_.f32;
-      // Sums that cancel are small beside their terms: an absolute floor for what is tiny.
-      constexpr double kFloor = 1e-30;
-      if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor &&
-          worst <= limit * largest + kFloor) {
-        return;
-      }
-      fail(fmt::format("{} {} at element {}", o.name, o.tested.describe(), place),
-           get(found, place), get(o.trusted, place));
-    }
-
-    CheckBackend& owner_;
-    const char* operation_;
-    std::deque<Operand> operands_;  // addresses stay
-    bool half_precision_ = false;   // of what goes in, and so of all that comes out
-  };
+  CheckedCall call(const char* operation) { return {*tested_, *trusted_, limits_, operation}; }
 
   std::unique_ptr<Backend> tested_, trusted_;
   CheckLimits limits_;

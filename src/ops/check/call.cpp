@@ -1,0 +1,125 @@
+#include "ops/check/call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/element.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// Elements from a tensor's first to its last in memory, gaps included.
+int64_t extent(const Tensor& t) {
+  int64_t last = 0;
+  for (int d = 0; d < t.rank; ++d) last += (t.shape[d] - 1) * t.stride[d];
+  return t.size() == 0 ? 0 : last + 1;
+}
+
+Tensor flat(const Tensor& t) { return Tensor(t.data, t.dtype, {extent(t)}); }
+
+}  // namespace
+
+std::vector<Tensor> CheckedCall::read_all(std::span<const Tensor> list) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : list) out.push_back(read(t));
+  return out;
+}
+
+std::vector<Tensor> CheckedCall::updated_all(const char* name, std::span<const Tensor> list) {
+  std::vector<Tensor> out;
+  for (const Tensor& t : list) out.push_back(updated(name, t));
+  return out;
+}
+
+Attention CheckedCall::read(const Attention& a) {
+  Attention copy = a;
+  for (Tensor Attention::*member :
+       {&Attention::q, &Attention::k, &Attention::v, &Attention::table, &Attention::sums,
+        &Attention::scale, &Attention::first_key, &Attention::positions}) {
+    copy.*member = read(a.*member);
+  }
+  copy.fire = read(a.fire);
+  return copy;
+}
+
+FireBias CheckedCall::read(const FireBias& f) {
+  return {read(f.psi),  read(f.psi_dc), read(f.inverse),
+          read(f.ends), read(f.slope),  read(f.offset)};
+}
+
+Tensor CheckedCall::add(const char* name, const Tensor& t, Use use) {
+  if (!t) return t;
+  const Dtype P = trusted_.parameter_dtype();
+  Operand& o = operands_.emplace_back();
+  o.name = name;
+  o.tested = t;
+  o.use = use;
+  o.trusted = t;
+  if (t.dtype == Dtype::f32 || t.dtype == Dtype::bf16) o.trusted.dtype = P;
+  o.bytes.resize(static_cast<size_t>(extent(t)) * size_of(o.trusted.dtype));
+  o.trusted.data = o.bytes.data();
+  half_precision_ |= t.dtype == Dtype::bf16 && (use == Use::read || use == Use::updated);
+  if (use == Use::written) {
+    const double unwritten = t.dtype == Dtype::i32 ? -1 : std::nan("");
+    for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, unwritten); });
+  } else {
+    const std::vector<char> bytes = contents(t);
+    Tensor host = t;
+    host.data = const_cast<char*>(bytes.data());
+    for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, get(host, at)); });
+  }
+  return o.trusted;
+}
+
+std::vector<char> CheckedCall::contents(const Tensor& t) const {
+  std::vector<char> bytes(static_cast<size_t>(extent(t)) * size_of(t.dtype));
+  tested_.download(bytes.data(), flat(t));
+  return bytes;
+}
+
+void CheckedCall::compare(const Operand& o) const {
+  const std::vector<char> bytes = contents(o.tested);
+  Tensor found = o.tested;
+  found.data = const_cast<char*>(bytes.data());
+  double error = 0, size = 0, worst = -1, largest = 0;
+  int64_t place = 0;
+  for_elements(o.tested, [&](int64_t at, int64_t) {
+    const double x = get(found, at), y = get(o.trusted, at);
+    // Infinities are equal or not; NaN agrees with NaN alone.
+    const bool same = x == y || (std::isnan(x) && std::isnan(y));
+    const double difference = std::abs(x - y);
+    const double e = same                        ? 0
+                     : std::isfinite(difference) ? difference
+                                                 : std::numeric_limits<double>::infinity();
+    if (e > worst) {
+      worst = e;
+      place = at;
+    }
+    if (!std::isfinite(x) || !std::isfinite(y)) return;
+    error += e * e;
+    size += y * y;
+    largest = std::max(largest, std::abs(y));
+  });
+  const bool rounded = half_precision_ || o.tested.dtype == Dtype::bf16;
+  const double limit = rounded ? limits_.bf16 : limits_.f32;
+  // Sums that cancel are small beside their terms: an absolute floor for what is tiny.
+  constexpr double kFloor = 1e-30;
+  if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor && worst <= limit * largest + kFloor) {
+    return;
+  }
+  fail(fmt::format("{} {} at element {}", o.name, o.tested.describe(), place), get(found, place),
+       get(o.trusted, place));
+}
+
+void CheckedCall::fail(const std::string& what, double found, double truth) const {
+  throw Error(ExitCode::internal, std::string(operation_) + ": " + what,
+              fmt::format("{} as on {}", truth, trusted_.name()),
+              fmt::format("{} on {}", found, tested_.name()),
+              "one of the two backends is wrong here");
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,68 @@
+#pragma once
+// One operation on two backends: its operands are mirrored first, then both run, then what they
+// wrote is compared.
+
+#include <deque>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ops/check/check.h"
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+class CheckedCall {
+ public:
+  /// `trusted` keeps its arrays in host memory. All outlive the call.
+  CheckedCall(Backend& tested, Backend& trusted, const CheckLimits& limits, const char* operation)
+      : tested_(tested), trusted_(trusted), limits_(limits), operation_(operation) {}
+
+  /// The mirror of an operand of `tested`, of its shape and strides, in the dtype of `trusted`
+  /// where it is real. Null for null.
+  Tensor read(const Tensor& t) { return add("", t, Use::read); }
+  Tensor written(const char* name, const Tensor& t) { return add(name, t, Use::written); }
+  /// Written or left as it was, and not read.
+  Tensor replaced(const char* name, const Tensor& t) { return add(name, t, Use::replaced); }
+  Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
+
+  std::vector<Tensor> read_all(std::span<const Tensor> list);
+  std::vector<Tensor> updated_all(const char* name, std::span<const Tensor> list);
+  Attention read(const Attention& a);
+  FireBias read(const FireBias& f);
+
+  /// operation(backend, whether it is the tested one, whose operands are the caller's), on both.
+  /// Throws Error (internal): what the tested one wrote lies past the limits.
+  template <class F>
+  void run(F&& operation) {
+    operation(trusted_, false);
+    operation(tested_, true);
+    for (const Operand& o : operands_) {
+      if (o.use != Use::read) compare(o);
+    }
+  }
+
+ private:
+  enum class Use { read, written, replaced, updated };
+
+  struct Operand {
+    std::string name;
+    Tensor tested;   // the caller's
+    Tensor trusted;  // same shape and strides, in `bytes`
+    Use use = Use::read;
+    std::vector<char> bytes;
+  };
+
+  Tensor add(const char* name, const Tensor& t, Use use);
+  std::vector<char> contents(const Tensor& t) const;
+  void compare(const Operand& o) const;
+  [[noreturn]] void fail(const std::string& what, double found, double truth) const;
+
+  Backend &tested_, &trusted_;
+  const CheckLimits& limits_;
+  const char* operation_;
+  std::deque<Operand> operands_;  // addresses stay
+  bool half_precision_ = false;   // of what goes in, and so of all that comes out
+};
+
+}  // namespace bamtrain
