@@ -31,6 +31,9 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"eval", {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint"}},
     // Structs and registries only, but it may name all that a config can say.
     {"config", {"core", "priors", "scales", "ops", "model", "data", "train"}},
+    {"commands",
+     {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint", "train", "eval",
+      "config"}},
 };
 
 }  // namespace

@@ -1,0 +1,39 @@
+#include "commands/backend.h"
+
+#include "ops/check/check.h"
+#include "ops/cpu/cpu.h"
+#include "ops/cuda/cuda.h"
+#include "ops/reference/reference.h"
+
+namespace bamtrain {
+
+std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, int local_rank) {
+  const bool tf32 = precision == Precision::tf32;
+#ifdef BAMTRAIN_CUDA
+  const bool found = device != DeviceKind::cpu && cuda_devices() > 0;
+  if (device == DeviceKind::cuda || (device == DeviceKind::automatic && found)) {
+    return make_cuda_backend(local_rank, tf32);
+  }
+  if (device == DeviceKind::check && found) {
+    CheckLimits limits;
+    if (tf32) limits.f32 = 0x1p-8;  // operands are rounded by 2^-11 at most, one or two a term
+    return make_check_backend(make_cuda_backend(local_rank, tf32), make_cpu_backend(), limits);
+  }
+#else
+  static_cast<void>(local_rank);
+  if (device == DeviceKind::cuda) {
+    throw Error(ExitCode::device, "device", "auto, cpu or check in this build", "cuda",
+                "build bamtrain with CUDA, or set device to auto");
+  }
+#endif
+  if (tf32) {
+    throw Error(ExitCode::config, "train.precision", "fp32 or bf16 on a CPU", "tf32",
+                "choose one of these, or a GPU");
+  }
+  if (device == DeviceKind::check) {
+    return make_check_backend(make_cpu_backend(), make_reference_backend());
+  }
+  return make_cpu_backend();
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,16 @@
+#pragma once
+// Subcommands of bamtrain. A new one: a function here, its file, one line in main.cpp.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace bamtrain {
+
+struct Command {
+  CLI::App* app;             // its name and options
+  std::function<int()> run;  // once they are parsed; the exit code
+};
+
+Command eval_command(CLI::App& app);
+
+}  // namespace bamtrain

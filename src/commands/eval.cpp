@@ -1,0 +1,171 @@
+#include "commands/eval.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "commands/backend.h"
+#include "commands/command.h"
+#include "commands/trained.h"
+#include "config/schema.h"
+#include "core/durable_file.h"
+#include "train/run_files.h"
+
+namespace bamtrain {
+
+namespace {
+
+void print_perplexities(const nlohmann::ordered_json& result) {
+  for (const char* protocol : {"windows", "last"}) {
+    if (!result.contains(protocol)) continue;
+    fmt::print("{}\n", std::string(protocol) == "windows"
+                           ? "perplexity, windows of each length, all positions"
+                           : fmt::format("perplexity of the last {} tokens of each window",
+                                         result["last_tokens"].get<int64_t>()));
+    for (const auto& row : result[protocol]) {
+      fmt::print("  length {:>7}  perplexity {:>9.3f}  loss {:.4f}  ({} tokens)\n",
+                 row["length"].get<int64_t>(), row["perplexity"].get<double>(),
+                 row["loss"].get<double>(), row["tokens"].get<int64_t>());
+    }
+  }
+  if (!result.contains("bins")) return;
+  fmt::print("perplexity by position in one long pass\n");
+  for (const auto& row : result["bins"]) {
+    fmt::print("  {:>7} to {:>7}  perplexity {:>9.3f}\n", row["from"].get<int64_t>(),
+               row["to"].get<int64_t>(), row["perplexity"].get<double>());
+  }
+}
+
+}  // namespace
+
+PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
+                             const ShardSet& shards) {
+  const std::optional<int64_t> start =
+      c.data.document_start ? c.data.document_start : shards.document_start();
+  if (!start) {
+    throw Error(ExitCode::config, "data.document_start",
+                "the id that begins a document, which evaluation at lengths needs",
+                "neither the key nor a manifest beside " + shards.source(),
+                "set data.document_start, or evaluate shards with a manifest");
+  }
+  PerplexityRequest request;
+  request.lengths = arguments.lengths;
+  std::sort(request.lengths.begin(), request.lengths.end());
+  request.lengths.erase(std::unique(request.lengths.begin(), request.lengths.end()),
+                        request.lengths.end());
+  request.protocols = arguments.protocols;
+  request.last_tokens = arguments.last_tokens;
+  request.max_tokens = arguments.max_tokens;
+  request.training_length = c.data.sequence_length;
+  request.document_start = *start;
+  return request;
+}
+
+std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
+  if (c.eval.lengths.empty() || c.data.val.empty()) return std::nullopt;
+  EvalArguments eval;
+  eval.lengths = c.eval.lengths;
+  eval.protocols = {"windows", "last"};
+  eval.max_tokens = c.eval.tokens;
+  eval.output = c.out_dir + "/perplexity.json";
+  eval.device = c.device;
+  return eval;
+}
+
+namespace {
+
+nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  const Precision precision = arguments.precision.value_or(c.train.precision);
+  const std::unique_ptr<Backend> backend =
+      make_backend(arguments.device.value_or(c.device), precision, 0);
+  const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
+  if (source.empty()) {
+    throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
+                "neither this option nor data.val in the checkpoint's config", "give --data");
+  }
+  const ShardSet shards = ShardSet::open(source, c.model.vocab);
+  require_same_data(checkpoint.state.value("data", nlohmann::json()), shards, true,
+                    checkpoint.folder);
+  const PerplexityRequest request = request_of(arguments, c, shards);
+  check_perplexity_request(shards, request);
+
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  Arena arena;
+  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+
+  const Dtype activations = activation_dtype(precision);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  nlohmann::ordered_json result = {{"checkpoint", checkpoint.folder},
+                                   {"name", c.name},
+                                   {"step", checkpoint.step},
+                                   {"data", source},
+                                   {"data_fingerprint", shards.fingerprint()},
+                                   {"prior", resolved_json(c)["model"]["attention"]["prior"]},
+                                   {"scale", resolved_json(c)["model"]["attention"]["scale"]},
+                                   {"precision", name_of(activations)},
+                                   {"training_length", c.data.sequence_length}};
+  result.update(perplexity_against_length(
+      c.model, c.data.sequence_length, *backend, activations, masters, shards, request,
+      [&](const std::string& protocol, int64_t length, double share) {
+        if (terminal) {
+          fmt::print(stderr, "\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share);
+        }
+      }));
+  if (terminal) fmt::print(stderr, "\r\033[K");
+  return result;
+}
+
+}  // namespace
+
+int run_eval(const EvalArguments& arguments) {
+  // Opened first: a path that cannot be written is found before the work, not after it.
+  std::optional<AtomicFile> output;
+  if (!arguments.output.empty()) output.emplace(arguments.output);
+  const nlohmann::ordered_json result = evaluate(arguments);
+  if (output) {
+    output->write(result.dump(2) + "\n");
+    output->commit();
+  }
+  print_perplexities(result);
+  return 0;
+}
+
+Command eval_command(CLI::App& app) {
+  const auto eval = std::make_shared<EvalArguments>();
+  CLI::App* options = app.add_subcommand("eval", "perplexity against length");
+  options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")->required();
+  options->add_option("--lengths", eval->lengths, "sequence lengths, e.g. 512,1024,2048")
+      ->required()
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  options
+      ->add_option("--set", eval->overrides,
+                   "another prior with the same parameters, model.attention.prior...=value, or "
+                   "another scale where neither has any, model.attention.scale...=value")
+      ->take_all();
+  options->add_option("--data", eval->data, "folder or glob of shards (default: data.val)");
+  options->add_option("--protocols", eval->protocols, "of windows, last, bins (default: all)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"windows", "last", "bins"}));
+  options
+      ->add_option("--last-tokens", eval->last_tokens,
+                   "K of protocol last (default: 256, half the training length or the shortest "
+                   "length)")
+      ->check(CLI::PositiveNumber);
+  options
+      ->add_option("--max-tokens", eval->max_tokens,
+                   "targets per length and protocol (default: all)")
+      ->check(CLI::PositiveNumber);
+  options->add_option("--precision", eval->precision, "fp32, tf32 or bf16 (default: as trained)")
+      ->transform(CLI::CheckedTransformer(kPrecisionNames));
+  options->add_option("--device", eval->device, "auto, cpu, cuda or check (default: as trained)")
+      ->transform(CLI::CheckedTransformer(kDeviceNames));
+  options->add_option("--output", eval->output, "write the result as JSON to this file");
+  return {options, [eval] { return run_eval(*eval); }};
+}
+
+}  // namespace bamtrain

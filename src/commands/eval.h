@@ -1,0 +1,34 @@
+#pragma once
+// bamtrain eval: perplexity against length, of a checkpoint.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/reader.h"
+#include "data/shard.h"
+#include "eval/perplexity.h"
+
+namespace bamtrain {
+
+struct EvalArguments {
+  std::string checkpoint, data, output;
+  std::vector<std::string> overrides;  // of the prior and the scale
+  std::optional<DeviceKind> device;    // none, here and below: as the checkpoint's run
+  std::optional<Precision> precision;
+  std::vector<int64_t> lengths;
+  std::vector<std::string> protocols = {"windows", "last", "bins"};
+  int64_t last_tokens = 0, max_tokens = 0;
+};
+
+PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
+                             const ShardSet& shards);
+
+/// The evaluation that ends a training run; none where the config asks for none.
+std::optional<EvalArguments> final_evaluation(const RunConfig& c);
+
+/// Prints the result and writes it where `arguments` say. Returns the exit code.
+int run_eval(const EvalArguments& arguments);
+
+}  // namespace bamtrain

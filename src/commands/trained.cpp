@@ -1,0 +1,68 @@
+#include "commands/trained.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/changes.h"
+#include "config/schema.h"
+#include "ops/host_copy.h"
+
+namespace bamtrain {
+
+RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides) {
+  const std::string state = checkpoint.folder + "/state.json";
+  if (!checkpoint.state.contains("config")) {
+    throw Error(ExitCode::checkpoint, state + ": config", "the run's config", "none",
+                "use another checkpoint");
+  }
+  const std::string text = checkpoint.state["config"].dump(), where = state + ": config";
+  const RunConfig trained = read_run_config_text(text, where, {});
+  RunConfig c = read_run_config_text(text, where, overrides, ConfigUse::evaluation);
+  bool other_scale = false;
+  for (const std::string& key : changed_keys(resolved_json(trained), resolved_json(c))) {
+    if (lies_in(key, "model.attention.prior")) continue;
+    if (lies_in(key, "model.attention.scale")) {
+      other_scale = true;
+      continue;
+    }
+    throw Error(ExitCode::usage, "--set",
+                "keys of model.attention.prior and model.attention.scale, which evaluation may "
+                "replace",
+                key, "remove it");
+  }
+  const ParameterLayout before(trained.model, trained.data.sequence_length);
+  const ParameterLayout now(c.model, c.data.sequence_length);
+  constexpr ParameterGroup kScale = ParameterGroup::scale;
+  if (other_scale && before.count({kScale}) + now.count({kScale}) > 0) {
+    throw Error(ExitCode::config, "model.attention.scale",
+                "scales without parameters where evaluation replaces one by another",
+                trained.model.attention.scale.name + " in training, " +
+                    c.model.attention.scale.name + " now",
+                "remove --set model.attention.scale");
+  }
+  const bool same = std::equal(before.all().begin(), before.all().end(), now.all().begin(),
+                               now.all().end(), [](const Parameter& a, const Parameter& b) {
+                                 return a.name == b.name && a.shape == b.shape;
+                               });
+  if (!same) {
+    throw Error(ExitCode::config, "model.attention.prior",
+                "a prior with the parameters of " + trained.model.attention.prior.names() +
+                    ", which the checkpoint was trained with",
+                c.model.attention.prior.names(), "choose another, or remove --set");
+  }
+  return c;
+}
+
+Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,
+                    Arena& arena) {
+  Tensor masters;
+  arena.add("weights.masters", &masters, Dtype::f32, {layout.elements()});
+  arena.commit(backend.memory());
+  HostCopy host(backend, masters, HostCopy::Contents::undefined);
+  read_tensors(SafetensorsFile::open(checkpoint.model_file()),
+               model_tensors(layout, host.tensor()));
+  host.upload();
+  return masters;
+}
+
+}  // namespace bamtrain

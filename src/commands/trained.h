@@ -1,0 +1,25 @@
+#pragma once
+// A trained model out of its checkpoint.
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "config/reader.h"
+#include "core/arena.h"
+#include "model/parameters.h"
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// The checkpoint's config with what `overrides` replace: a prior by one that has its parameters, a
+/// scale by another where neither has any. So what was trained stays in use, and what is in use was
+/// trained. Error (checkpoint): it has no config; (usage, config): other overrides.
+RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
+
+/// The masters of `layout` from the checkpoint, in memory of the backend that lives as long as
+/// `arena`.
+Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,
+                    Arena& arena);
+
+}  // namespace bamtrain
