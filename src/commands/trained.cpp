@@ -6,6 +6,7 @@
 #include "config/changes.h"
 #include "config/schema.h"
 #include "ops/host_copy.h"
+#include "train/run_files.h"
 
 namespace bamtrain {
 
