@@ -1,16 +1,9 @@
-// Tables of priors and rows of scales.
-
-#include <cstring>
+// A thread per row of a sequence; blocks of rows, then a warp per head, on the way back.
 
 #include "arguments.h"
-#include "mechanisms.h"
-#include "priors/alibi.h"
-#include "priors/bam.h"
-#include "priors/kerple.h"
-#include "priors/nape.h"
-#include "priors/t5.h"
-#include "priors/table_prior.h"
+#include "by_name.h"
 #include "reductions.cuh"
+#include "scale_rows.h"
 #include "scales/by_length.h"
 #include "scales/constant.h"
 #include "scales/sentmax.h"
@@ -23,94 +16,7 @@ namespace {
 using device::LaunchStatus;
 using device::Stream;
 
-constexpr int kMechanismWarps = 8, kMechanismThreads = 32 * kMechanismWarps;
-
-// --- priors
-
-template <template <class> class P>
-BAMTRAIN_DEVICE P<double> prior_of_head(const TablePrior& prior, int64_t h) {
-  constexpr int kValues = P<double>::kValues;
-  double theta[kMaxTableScalars] = {};
-  BAMTRAIN_UNROLL
-  for (int p = 0; p < P<double>::kParameters; ++p) {
-    BAMTRAIN_UNROLL
-    for (int k = 0; k < kValues; ++k) {
-      theta[p * kValues + k] = static_cast<double>(prior.theta[p][h * kValues + k]);
-    }
-  }
-  return P<double>(theta, {h, prior.H, prior.form});
-}
-
-template <template <class> class P>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
-    table_of_prior(float* table, const TablePrior prior) {
-  const int64_t h = device::block_index().y;
-  const int64_t d = int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
-  if (d >= prior.T) return;
-  table[h * prior.T + d] = static_cast<float>(prior_of_head<P>(prior, h).bias(d));
-}
-
-template <template <class> class P>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
-    gradient_of_prior(const TablePriorGradients g, const TablePrior prior) {
-  BAMTRAIN_SHARED(double, sums, kMechanismWarps);
-  constexpr int kParameters = P<double>::kParameters, kValues = P<double>::kValues;
-  const int64_t h = device::block_index().x;
-  const P<double> of_head = prior_of_head<P>(prior, h);
-  double own[kParameters * kValues] = {};
-  for (int64_t d = device::thread_index().x; d < prior.T; d += kMechanismThreads) {
-    of_head.accumulate(static_cast<double>(g.dtable[h * prior.T + d]), d, own);
-  }
-  BAMTRAIN_UNROLL
-  for (int p = 0; p < kParameters; ++p) {
-    if (g.dtheta[p] == nullptr) continue;
-    float* const to = g.dtheta[p] + h * kValues;
-    for (int k = 0; k < kValues; ++k) {
-      device::barrier();  // the sum before has been read
-      const double sum = block_sum<kMechanismWarps>(own[p * kValues + k], sums);
-      if (device::thread_index().x == 0) add_to(to + k, sum);
-    }
-  }
-}
-
-struct TablePriorKernels {
-  const char* name;
-  int parameters;
-  LaunchStatus (*forward)(float*, const TablePrior&, Stream);
-  LaunchStatus (*backward)(const TablePriorGradients&, const TablePrior&, Stream);
-};
-
-template <template <class> class P>
-LaunchStatus launch_table(float* table, const TablePrior& prior, Stream stream) {
-  const auto blocks = static_cast<uint32_t>(blocks_of(prior.T, kMechanismThreads));
-  return device::launch(table_of_prior<P>, {blocks, static_cast<uint32_t>(prior.H), 1},
-                        {kMechanismThreads, 1, 1}, 0, stream, table, prior);
-}
-
-template <template <class> class P>
-LaunchStatus launch_gradient(const TablePriorGradients& g, const TablePrior& prior, Stream stream) {
-  if constexpr (P<double>::kParameters == 0) {
-    return {};
-  } else {
-    return device::launch(gradient_of_prior<P>, {static_cast<uint32_t>(prior.H), 1, 1},
-                          {kMechanismThreads, 1, 1}, 0, stream, g, prior);
-  }
-}
-
-template <template <class> class P>
-constexpr TablePriorKernels table_prior_kernels(const char* name) {
-  static_assert(P<double>::kParameters <= kMaxPriorParameters);
-  return {name, P<double>::kParameters, launch_table<P>, launch_gradient<P>};
-}
-
-/// Every prior of Family::table.
-constexpr TablePriorKernels kTablePriors[] = {
-    table_prior_kernels<Alibi>("alibi"),   table_prior_kernels<Bam>("bam"),
-    table_prior_kernels<Kerple>("kerple"), table_prior_kernels<Nape>("nape"),
-    table_prior_kernels<T5>("t5"),
-};
-
-// --- scales
+constexpr int kScaleWarps = 8, kScaleThreads = 32 * kScaleWarps;
 
 template <template <class> class S>
 BAMTRAIN_DEVICE S<double> scale_of_head(const ScaleRows& rows, int64_t h) {
@@ -130,8 +36,7 @@ BAMTRAIN_DEVICE int64_t keys_of(const ScaleRows& rows, int64_t row, int64_t i) {
 /// What the scaled heads have at n keys: value(h, n). A thread per row.
 template <class Value>
 BAMTRAIN_DEVICE void write_rows(float* scale, const ScaleRows& rows, const Value& value) {
-  const int64_t row =
-      int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x;
+  const int64_t row = int64_t{device::block_index().x} * kScaleThreads + device::thread_index().x;
   if (row >= rows.B * rows.T) return;
   const int64_t b = row / rows.T, i = row % rows.T;
   const int64_t n = keys_of(rows, row, i);
@@ -142,7 +47,7 @@ BAMTRAIN_DEVICE void write_rows(float* scale, const ScaleRows& rows, const Value
 }
 
 template <template <class> class S>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
     rows_of_scale(float* scale, const ScaleRows rows) {
   write_rows(scale, rows, [&](int64_t h, int64_t n) { return scale_of_head<S>(rows, h).value(n); });
 }
@@ -150,9 +55,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
 /// partial[p][h][block]: what kScaleRowsPerBlock rows give to dtheta[p][h], h from the first scaled
 /// head on.
 template <template <class> class S>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
     gradient_of_scale(double* partial, const float* dscale, const ScaleRows rows) {
-  BAMTRAIN_SHARED(double, sums, kMechanismWarps);
+  BAMTRAIN_SHARED(double, sums, kScaleWarps);
   constexpr int kParameters = S<double>::kParameters;
   const int64_t h = rows.first_head + device::block_index().y;
   const S<double> of_head = scale_of_head<S>(rows, h);
@@ -160,7 +65,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
   const uint32_t first = device::block_index().x * kScaleRowsPerBlock;
   const uint32_t end = all - first < kScaleRowsPerBlock ? all : first + kScaleRowsPerBlock;
   double own[kParameters] = {};
-  for (uint32_t row = first + device::thread_index().x; row < end; row += kMechanismThreads) {
+  for (uint32_t row = first + device::thread_index().x; row < end; row += kScaleThreads) {
     const uint32_t b = row / T, i = row % T;
     of_head.accumulate(static_cast<double>(dscale[(b * rows.H + h) * rows.T + i]),
                        keys_of(rows, row, i), own);
@@ -168,7 +73,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
   BAMTRAIN_UNROLL
   for (int p = 0; p < kParameters; ++p) {
     device::barrier();  // the sum before has been read
-    const double sum = block_sum<kMechanismWarps>(own[p], sums);
+    const double sum = block_sum<kScaleWarps>(own[p], sums);
     if (device::thread_index().x == 0) {
       const int64_t head = p * device::grid_size().y + device::block_index().y;
       partial[head * device::grid_size().x + device::block_index().x] = sum;
@@ -184,7 +89,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32)
   if (device::thread_index().x == 0) add_to(dtheta + h, sum);
 }
 
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
     rows_by_length(float* scale, const ScaleRows rows) {
   write_rows(scale, rows, [&](int64_t h, int64_t n) {
     return static_cast<double>(rows.theta[0][ByLengthScale::index(rows.constants, h, n)]);
@@ -192,11 +97,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
 }
 
 /// A thread per length n up to T: it looks for the rows that see n keys, which begin at n - 1.
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMechanismThreads)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
     gradient_by_length(float* dtheta, const float* dscale, const ScaleRows rows) {
   const int64_t h = rows.first_head + device::block_index().y;
-  const int64_t n =
-      int64_t{device::block_index().x} * kMechanismThreads + device::thread_index().x + 1;
+  const int64_t n = int64_t{device::block_index().x} * kScaleThreads + device::thread_index().x + 1;
   if (n > rows.T) return;
   double sum = 0;
   for (int64_t b = 0; b < rows.B; ++b) {
@@ -218,8 +122,8 @@ struct ScaleKernels {
 
 template <template <class> class S>
 LaunchStatus launch_rows(float* scale, const ScaleRows& rows, Stream stream) {
-  return device::launch(rows_of_scale<S>, grid_of(blocks_of(rows.B * rows.T, kMechanismThreads)),
-                        {kMechanismThreads, 1, 1}, 0, stream, scale, rows);
+  return device::launch(rows_of_scale<S>, grid_of(blocks_of(rows.B * rows.T, kScaleThreads)),
+                        {kScaleThreads, 1, 1}, 0, stream, scale, rows);
 }
 
 template <template <class> class S>
@@ -232,7 +136,7 @@ LaunchStatus launch_scale_gradient(const ScaleGradients& g, const ScaleRows& row
     const auto heads = static_cast<uint32_t>(rows.H - rows.first_head);
     LaunchStatus status =
         device::launch(gradient_of_scale<S>, {static_cast<uint32_t>(blocks), heads, 1},
-                       {kMechanismThreads, 1, 1}, 0, stream, g.scratch, g.dscale, rows);
+                       {kScaleThreads, 1, 1}, 0, stream, g.scratch, g.dscale, rows);
     for (int p = 0; p < kParameters && status.ok(); ++p) {
       if (g.dtheta[p] == nullptr) continue;
       status =
@@ -244,16 +148,16 @@ LaunchStatus launch_scale_gradient(const ScaleGradients& g, const ScaleRows& row
 }
 
 LaunchStatus launch_rows_by_length(float* scale, const ScaleRows& rows, Stream stream) {
-  return device::launch(rows_by_length, grid_of(blocks_of(rows.B * rows.T, kMechanismThreads)),
-                        {kMechanismThreads, 1, 1}, 0, stream, scale, rows);
+  return device::launch(rows_by_length, grid_of(blocks_of(rows.B * rows.T, kScaleThreads)),
+                        {kScaleThreads, 1, 1}, 0, stream, scale, rows);
 }
 
 LaunchStatus launch_gradient_by_length(const ScaleGradients& g, const ScaleRows& rows,
                                        Stream stream) {
-  const auto blocks = static_cast<uint32_t>(blocks_of(rows.T, kMechanismThreads));
+  const auto blocks = static_cast<uint32_t>(blocks_of(rows.T, kScaleThreads));
   const auto heads = static_cast<uint32_t>(rows.H - rows.first_head);
-  return device::launch(gradient_by_length, {blocks, heads, 1}, {kMechanismThreads, 1, 1}, 0,
-                        stream, g.dtheta[0], g.dscale, rows);
+  return device::launch(gradient_by_length, {blocks, heads, 1}, {kScaleThreads, 1, 1}, 0, stream,
+                        g.dtheta[0], g.dscale, rows);
 }
 
 template <template <class> class S>
@@ -268,31 +172,6 @@ constexpr ScaleKernels kScales[] = {
     scale_kernels<ConstantScale>("constant"),
     {"by_length", 1, launch_rows_by_length, launch_gradient_by_length},
 };
-
-// --- by name
-
-template <class Kernels, size_t kCount>
-const Kernels* find_kernels(const Kernels (&all)[kCount], const char* name) {
-  for (const Kernels& k : all) {
-    if (name != nullptr && std::strcmp(k.name, name) == 0) return &k;
-  }
-  return nullptr;
-}
-
-constexpr int64_t kMaxHeads = 0xFFFF;  // blocks that fit the y dimension of a grid
-bool is_head_count(int64_t H) { return H >= 1 && H <= kMaxHeads; }
-
-/// Ok, or why the prior is refused.
-LaunchStatus check_table_prior(const TablePrior& prior, const TablePriorKernels* kernels) {
-  if (kernels == nullptr) return device::refused("table prior: a name that has kernels");
-  if (!is_head_count(prior.H) || prior.T < 1 || prior.T > kMaxBlocks) {
-    return device::refused("table prior: H, 1 to 2^16 - 1, and T, 1 to 2^31 - 1");
-  }
-  for (int p = 0; p < kernels->parameters; ++p) {
-    if (prior.theta[p] == nullptr) return device::refused("table prior: a theta per parameter");
-  }
-  return {};
-}
 
 LaunchStatus check_scale(const ScaleRows& rows, const ScaleKernels* kernels) {
   if (kernels == nullptr) return device::refused("scale: a name that has kernels");
@@ -310,22 +189,6 @@ LaunchStatus check_scale(const ScaleRows& rows, const ScaleKernels* kernels) {
 }
 
 }  // namespace
-
-LaunchStatus table_prior_forward(float* table, const TablePrior& prior, Stream stream) {
-  const TablePriorKernels* kernels = find_kernels(kTablePriors, prior.name);
-  const LaunchStatus status = check_table_prior(prior, kernels);
-  return status.ok() ? kernels->forward(table, prior, stream) : status;
-}
-
-LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,
-                                  Stream stream) {
-  const TablePriorKernels* kernels = find_kernels(kTablePriors, prior.name);
-  const LaunchStatus status = check_table_prior(prior, kernels);
-  if (!status.ok()) return status;
-  bool any = false;
-  for (int p = 0; p < kernels->parameters; ++p) any |= g.dtheta[p] != nullptr;
-  return any ? kernels->backward(g, prior, stream) : LaunchStatus{};
-}
 
 LaunchStatus scale_forward(float* scale, const ScaleRows& rows, Stream stream) {
   const ScaleKernels* kernels = find_kernels(kScales, rows.name);

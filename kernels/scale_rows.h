@@ -1,7 +1,7 @@
 #pragma once
-// Prior tables and logit scales from their parameters, and the way back. The formulas are those of
-// src/priors and src/scales, evaluated in fp64 and rounded once, as model/mechanisms.cpp does on
-// the host. A prior or scale joins with one line in a list of mechanisms.cu.
+// Rows of logit scales from their parameters, and the way back. The formulas are those of
+// src/scales, evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. A scale
+// joins with one line in a list of scale_rows.cu.
 
 #include <cstdint>
 
@@ -9,32 +9,6 @@
 #include "scales/length_scale.h"
 
 namespace bamtrain::kernels {
-
-constexpr int kMaxPriorParameters = 8;
-
-/// A prior of Family::table and its shape.
-struct TablePrior {
-  const char* name = "";                         // as in priors/registry.cpp
-  int64_t H = 0, T = 0;                          // H < 2^16
-  int form = 0;                                  // PriorInfo::form
-  const float* theta[kMaxPriorParameters] = {};  // (H, values) each, in the prior's order
-};
-
-/// table (H, T) = b at (h, d). Refuses a name without kernels, sizes that are not positive and a
-/// missing theta.
-device::LaunchStatus table_prior_forward(float* table, const TablePrior& prior,
-                                         device::Stream stream);
-
-struct TablePriorGradients {
-  float* dtheta[kMaxPriorParameters] = {};  // (H, values) each, +=. Null: not trained
-  const float* dtable = nullptr;            // (H, T)
-};
-
-/// dtheta[p][h] += sum over d of dtable[h][d] db/dtheta[p][h], in fp64 and in a fixed order.
-/// Nothing is launched where every dtheta of the prior is null. Refuses what the forward pass
-/// refuses.
-device::LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,
-                                          device::Stream stream);
 
 /// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys.
 struct ScaleRows {

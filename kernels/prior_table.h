@@ -1,0 +1,38 @@
+#pragma once
+// Tables of priors from their parameters, and the way back. The formulas are those of src/priors,
+// evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. A prior joins with
+// one line in a list of prior_table.cu.
+
+#include <cstdint>
+
+#include "launch.h"
+
+namespace bamtrain::kernels {
+
+constexpr int kMaxPriorParameters = 8;
+
+/// A prior of Family::table and its shape.
+struct TablePrior {
+  const char* name = "";                         // as in priors/registry.cpp
+  int64_t H = 0, T = 0;                          // H < 2^16
+  int form = 0;                                  // PriorInfo::form
+  const float* theta[kMaxPriorParameters] = {};  // (H, values) each, in the prior's order
+};
+
+/// table (H, T) = b at (h, d). Refuses a name without kernels, sizes that are not positive and a
+/// missing theta.
+device::LaunchStatus table_prior_forward(float* table, const TablePrior& prior,
+                                         device::Stream stream);
+
+struct TablePriorGradients {
+  float* dtheta[kMaxPriorParameters] = {};  // (H, values) each, +=. Null: not trained
+  const float* dtable = nullptr;            // (H, T)
+};
+
+/// dtheta[p][h] += sum over d of dtable[h][d] db/dtheta[p][h], in fp64 and in a fixed order.
+/// Nothing is launched where every dtheta of the prior is null. Refuses what the forward pass
+/// refuses.
+device::LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,
+                                          device::Stream stream);
+
+}  // namespace bamtrain::kernels
