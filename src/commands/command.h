@@ -12,5 +12,6 @@ struct Command {
 };
 
 Command eval_command(CLI::App& app);
+Command help_command(CLI::App& app);
 
 }  // namespace bamtrain

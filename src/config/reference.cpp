@@ -1,0 +1,149 @@
+#include "config/reference.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <vector>
+
+#include "config/schema.h"
+
+namespace bamtrain {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kColumns = 100;
+
+std::string joined(const std::vector<std::string>& parts, const char* between) {
+  return fmt::format("{}", fmt::join(parts, between));
+}
+
+std::string names(const Json& values) {
+  std::vector<std::string> parts;
+  for (const Json& v : values) {
+    parts.push_back(v.is_string() ? v.get<std::string>() : v.dump());
+  }
+  return joined(parts, ", ");
+}
+
+std::string type_of(const Json& schema) {
+  if (schema.contains("enum")) return "one of " + names(schema["enum"]);
+  if (schema.contains("oneOf")) return "object with a name, or the name alone";
+  if (!schema.contains("type")) return "value";
+  const Json& type = schema["type"];
+  if (type == "array" && schema.contains("items")) {
+    return "list, each " + type_of(schema["items"]);
+  }
+  if (type == "object") return "object";
+  if (type.is_string()) return type.get<std::string>();
+  std::vector<std::string> types;
+  for (const Json& t : type) types.push_back(t.get<std::string>());
+  return joined(types, " or ");
+}
+
+/// "1 to 4,096", "above 0", "", ...: of numbers whose upper limit says something.
+std::string limits_of(const Json& schema) {
+  std::vector<std::string> parts;
+  if (schema.contains("minimum")) parts.push_back("from " + schema["minimum"].dump());
+  if (schema.contains("exclusiveMinimum")) {
+    parts.push_back("above " + schema["exclusiveMinimum"].dump());
+  }
+  if (schema.contains("maximum")) parts.push_back("to " + schema["maximum"].dump());
+  if (schema.contains("exclusiveMaximum")) {
+    parts.push_back("below " + schema["exclusiveMaximum"].dump());
+  }
+  return joined(parts, " ");
+}
+
+/// `text` in lines of at most kColumns, the first after `lead`, the others below its text.
+void wrap(std::string& out, const std::string& lead, const std::string& text, size_t indent) {
+  std::string line = lead;
+  bool fresh = true;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!fresh && line.size() + 1 + word.size() > kColumns) {
+      out += line + "\n";
+      line = std::string(indent, ' ');
+      fresh = true;
+    }
+    if (!fresh) line += ' ';
+    line += word;
+    fresh = false;
+  }
+  out += line + "\n";
+}
+
+void describe(std::string& out, const std::string& key, const Json& schema, bool required,
+              size_t depth) {
+  std::vector<std::string> facts = {type_of(schema)};
+  if (const std::string limits = limits_of(schema); !limits.empty()) facts.push_back(limits);
+  if (required) facts.emplace_back("required");
+  if (schema.contains("default")) facts.push_back("default `" + schema["default"].dump() + "`");
+  if (schema.contains("$comment")) facts.push_back(schema["$comment"].get<std::string>());
+  const std::string lead = std::string(2 * depth, ' ') + "- ";
+  wrap(out, lead,
+       fmt::format("`{}` ({}): {}", key, joined(facts, "; "),
+                   schema.value("description", std::string("a value"))),
+       lead.size());
+}
+
+bool is_required(const Json& object, const std::string& key) {
+  if (!object.contains("required")) return false;
+  for (const Json& r : object["required"]) {
+    if (r == key) return true;
+  }
+  return false;
+}
+
+/// The mechanisms that a key can name, each with its options.
+void describe_alternatives(std::string& out, const Json& alternatives) {
+  for (const Json& a : alternatives) {
+    if (!a.contains("properties")) {
+      wrap(out, "  - ", "a list: " + a.value("description", std::string()), 4);
+      continue;
+    }
+    const Json& options = a["properties"];
+    wrap(out, "  - ",
+         fmt::format("`{}`: {}", options["name"]["const"].get<std::string>(),
+                     a.value("description", std::string())),
+         4);
+    for (const auto& [key, schema] : options.items()) {
+      if (key != "name") describe(out, key, schema, is_required(a, key), 2);
+    }
+  }
+}
+
+void describe_object(std::string& out, const std::string& path, const Json& object) {
+  // First the keys of this section, then the sections in it.
+  for (const auto& [key, schema] : object["properties"].items()) {
+    if (schema.contains("properties")) continue;
+    const std::string full = path.empty() ? key : path + "." + key;
+    describe(out, full, schema, is_required(object, key), 0);
+    if (schema.contains("oneOf")) describe_alternatives(out, schema["oneOf"]);
+  }
+  for (const auto& [key, schema] : object["properties"].items()) {
+    if (!schema.contains("properties")) continue;
+    const std::string full = path.empty() ? key : path + "." + key;
+    out += fmt::format("\n## {}: {}\n\n", full, schema.value("description", std::string()));
+    describe_object(out, full, schema);
+  }
+}
+
+}  // namespace
+
+std::string config_reference() {
+  std::string out = "# Config reference\n\n";
+  wrap(
+      out, "",
+      "Every key of a run configuration. A file is one JSON object of these sections; "
+      "`--set a.b.c=value` replaces a key on the command line. A key that is not listed here is an "
+      "error.",
+      0);
+  out += "\n";
+  describe_object(out, "", schema_json());
+  return out;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,56 @@
+// docs/config.md is what the schema says, and the schema's every key is in it.
+
+#include "config/reference.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "catch.h"
+#include "config/schema.h"
+
+namespace {
+
+/// The paths of all keys below `schema`, sections left out.
+void find_keys(const nlohmann::ordered_json& schema, const std::string& path,
+               std::vector<std::string>& found) {
+  for (const auto& [key, member] : schema["properties"].items()) {
+    const std::string full = path.empty() ? key : path + "." + key;
+    if (member.contains("properties")) {
+      find_keys(member, full, found);
+    } else {
+      found.push_back(full);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("docs/config.md is the reference of today's schema") {
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  REQUIRE(source != nullptr);
+  std::ifstream in(std::string(source) + "/docs/config.md");
+  const std::string page{std::istreambuf_iterator<char>(in), {}};
+  INFO("remedy: build/src/bamtrain help config > docs/config.md");
+  CHECK(page == bamtrain::config_reference());
+}
+
+TEST_CASE("the reference has every key once and no line past 100 columns but of one word") {
+  const std::string text = bamtrain::config_reference();
+  std::vector<std::string> keys;
+  find_keys(bamtrain::schema_json(), "", keys);
+  CHECK(keys.size() > 40);
+  for (const std::string& key : keys) {
+    const std::string entry = "\n- `" + key + "` (";
+    const size_t at = text.find(entry);
+    INFO(key);
+    REQUIRE(at != std::string::npos);
+    CHECK(text.find(entry, at + 1) == std::string::npos);
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK((line.size() <= 100 || line.rfind("##", 0) == 0));
+  }
+}

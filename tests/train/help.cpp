@@ -1,0 +1,38 @@
+// bamtrain help: the pages of docs/, out of the program.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "catch.h"
+#include "train/support.h"
+
+using namespace bamtrain::testing;
+
+TEST_CASE("help lists every page of docs and prints each as it is") {
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  REQUIRE(source != nullptr);
+  const Outcome list = run({bamtrain_program(), "help"});
+  REQUIRE(list.code == 0);
+  int pages = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(source) + "/docs")) {
+    const std::string topic = entry.path().stem().string();
+    INFO(topic);
+    CHECK(list.output.find("\n  " + topic + " ") != std::string::npos);
+    std::ifstream in(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const Outcome page = run({bamtrain_program(), "help", topic});
+    CHECK(page.code == 0);
+    CHECK(page.output == text);
+    ++pages;
+  }
+  CHECK(pages >= 8);
+}
+
+TEST_CASE("an unknown topic is refused with the list of topics") {
+  const Outcome o = run({bamtrain_program(), "help", "horoscope"});
+  CHECK(o.code == 2);
+  CHECK(o.output.find("exit-codes") != std::string::npos);
+  CHECK(o.output.find("horoscope") != std::string::npos);
+}
