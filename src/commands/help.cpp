@@ -40,16 +40,15 @@ int run_help(const std::string& topic) {
     fmt::print("\nbamtrain --help and bamtrain COMMAND --help list options.\n");
     return 0;
   }
-  std::vector<std::string> topics;
+  std::string topics;
   for (const Page& page : pages) {
     if (page.topic == topic) {
       fmt::print("{}", page.text);
       return 0;
     }
-    topics.push_back(page.topic);
+    topics += " " + page.topic;
   }
-  throw Error(ExitCode::usage, "help", fmt::format("one of {}", fmt::join(topics, ", ")), topic,
-              "bamtrain help lists them");
+  throw Error(ExitCode::usage, "help", "one of" + topics, topic, "bamtrain help lists them");
 }
 
 }  // namespace

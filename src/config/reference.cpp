@@ -17,7 +17,12 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kColumns = 100;
 
 std::string joined(const std::vector<std::string>& parts, const char* between) {
-  return fmt::format("{}", fmt::join(parts, between));
+  std::string all;
+  for (const std::string& part : parts) {
+    if (!all.empty()) all += between;
+    all += part;
+  }
+  return all;
 }
 
 std::string names(const Json& values) {
