@@ -11,6 +11,7 @@
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
+#include "train/event_file.h"
 #include "train/run_files.h"
 
 namespace bamtrain {
@@ -36,6 +37,19 @@ void print_perplexities(const nlohmann::ordered_json& result) {
     fmt::print("  {:>7} to {:>7}  perplexity {:>9.3f}\n", row["from"].get<int64_t>(),
                row["to"].get<int64_t>(), row["perplexity"].get<double>());
   }
+}
+
+/// A run of TensorBoard whose steps are lengths, in the place of what the folder held.
+void write_events(const std::string& folder, const nlohmann::ordered_json& result) {
+  EventFile events(folder, 0);
+  for (const char* protocol : {"windows", "last"}) {
+    const std::string tag = std::string("perplexity/") + protocol;
+    for (const auto& row : result[protocol]) {
+      const Scalar scalar = {tag, row["perplexity"].get<float>()};
+      events.write_scalars(row["length"].get<int64_t>(), {&scalar, 1});
+    }
+  }
+  events.sync();
 }
 
 }  // namespace
@@ -72,6 +86,7 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   eval.output = c.out_dir + "/perplexity.json";
   eval.device = c.device;
   return eval;
+  if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";
 }
 
 namespace {
@@ -132,6 +147,7 @@ int run_eval(const EvalArguments& arguments) {
   }
   print_perplexities(result);
   return 0;
+  if (!arguments.events.empty()) write_events(arguments.events, result);
 }
 
 Command eval_command(CLI::App& app) {

@@ -14,6 +14,7 @@ namespace bamtrain {
 
 struct EvalArguments {
   std::string checkpoint, data, output;
+  std::string events;                  // folder of event files; empty: none
   std::vector<std::string> overrides;  // of the prior and the scale
   std::optional<DeviceKind> device;    // none, here and below: as the checkpoint's run
   std::optional<Precision> precision;

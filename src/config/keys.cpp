@@ -367,6 +367,9 @@ const Key* find_key(const std::string& path) {
   return nullptr;
 }
 
+      resumable(key("log.tensorboard",
+                    "event files for TensorBoard in the folder tensorboard of out_dir",
+                    boolean_value(), FIELD(log.tensorboard))),
 const Key* find_owner(const std::string& path) {
   for (const Key& k : all_keys()) {
     if (lies_in(path, k.path)) return &k;

@@ -1,22 +1,10 @@
 #include "train/metrics.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <fstream>
-
-#include "core/error.h"
 
 namespace bamtrain {
 
 namespace {
-
-[[noreturn]] void fail(const std::string& path, const char* expected) {
-  throw Error(ExitCode::io, path, expected, std::strerror(errno),
-              "check free space and permissions of the run's folder");
-}
 
 /// How many bytes of the file are whole lines of steps up to `step`. A line that is no JSON (a
 /// process died while writing it) ends the good part.
@@ -36,27 +24,9 @@ int64_t good_bytes(const std::string& path, int64_t step) {
 
 }  // namespace
 
-Metrics::Metrics(const std::string& out_dir, int64_t step) : path_(out_dir + "/metrics.jsonl") {
-  const int64_t keep = good_bytes(path_, step);
-  descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(path_, "a file that can be written");
-  if (ftruncate(descriptor_, keep) != 0) {
-    close(descriptor_);
-    fail(path_, "a file that can be cut back to the checkpoint");
-  }
-}
+Metrics::Metrics(const std::string& out_dir, int64_t step)
+    : file_(out_dir + "/metrics.jsonl", good_bytes(out_dir + "/metrics.jsonl", step)) {}
 
-Metrics::~Metrics() { close(descriptor_); }
-
-void Metrics::write(const nlohmann::ordered_json& line) {
-  const std::string text = line.dump() + "\n";
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = ::write(descriptor_, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail(path_, "a line to be written");
-    done += static_cast<size_t>(n);
-  }
-}
+void Metrics::write(const nlohmann::ordered_json& line) { file_.write(line.dump() + "\n"); }
 
 }  // namespace bamtrain

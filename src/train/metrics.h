@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/append_file.h"
+
 namespace bamtrain {
 
 class Metrics {
@@ -12,16 +14,15 @@ class Metrics {
   /// Opens OUT/metrics.jsonl for appending after cutting it back to the lines up to `step`, so that
   /// a resumed run shows no step twice. Error (ExitCode::io).
   Metrics(const std::string& out_dir, int64_t step);
-  ~Metrics();
-  Metrics(const Metrics&) = delete;
-  Metrics& operator=(const Metrics&) = delete;
 
   /// Appends one line and hands it to the system. REQUIRES: line has the integer "step".
   void write(const nlohmann::ordered_json& line);
+  /// Puts the lines on the disk: a checkpoint that outlives a power loss must find those up to its
+  /// step.
+  void sync() { file_.sync(); }
 
  private:
-  std::string path_;
-  int descriptor_ = -1;
+  AppendFile file_;
 };
 
 }  // namespace bamtrain

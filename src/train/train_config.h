@@ -83,7 +83,8 @@ struct EvalConfig {
 };
 
 struct LogConfig {
-  int64_t every = 1;  // steps between lines of metrics.jsonl
+  int64_t every = 1;         // steps between lines of metrics.jsonl
+  bool tensorboard = false;  // event files beside it
 };
 
 }  // namespace bamtrain

@@ -1,0 +1,126 @@
+// What a run needs, before it starts.
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "core/checked.h"
+#include "core/element.h"
+#include "ops/host_copy.h"
+#include "train/progress.h"
+#include "train/train.h"
+#include "train/trainer.h"
+
+namespace bamtrain {
+
+using G = ParameterGroup;
+
+double attention_flops_per_token(const ModelConfig& c, int64_t T) {
+  double pairs = 0;
+  for (int64_t l = 0; l < c.layers; ++l) {
+    const int64_t own = layer_window(c, l, T), window = own > 0 ? std::min(own, T) : T;
+    // Row i sees min(i + 1, window) keys.
+    pairs += static_cast<double>(window) *
+             (static_cast<double>(T - window) + static_cast<double>(window + 1) / 2);
+  }
+  return 12.0 * static_cast<double>(c.heads * c.head_dim()) * pairs / static_cast<double>(T);
+}
+
+double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int64_t T) {
+  double matrices = static_cast<double>(layout.count({G::matrix}));
+  if (c.tied) matrices += static_cast<double>(c.vocab * c.width);
+  return 6 * matrices + attention_flops_per_token(c, T);
+}
+
+double measure_matrix_rate(Backend& backend, Dtype activations) {
+  // A device is fed from afar: a product has to be large beside a launch.
+  const int64_t size = backend.memory().on_host() ? 1024 : 8192;
+  const auto flops = 2.0 * static_cast<double>(size * size * size);
+  Arena arena;
+  Tensor x, w, y;
+  arena.add("x", &x, activations, {size, size});
+  arena.add("w", &w, activations, {size, size});
+  arena.add("y", &y, activations, {size, size});
+  arena.commit(backend.memory());
+  // Untouched memory would be one page of zeros, read over and over.
+  for (const Tensor& t : {x, w}) {
+    HostCopy host(backend, t, HostCopy::Contents::undefined);
+    for (int64_t c = 0; c < size; ++c) put(host.tensor(), c, static_cast<double>(c % 13 - 6));
+    char* const rows = static_cast<char*>(host.tensor().data);
+    const auto row = static_cast<size_t>(size) * size_of(activations);
+    for (int64_t r = 1; r < size; ++r) std::memcpy(rows + static_cast<size_t>(r) * row, rows, row);
+    host.upload();
+  }
+  double best = 0;
+  for (int run = 0; run < 5; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    backend.linear_forward(y, x, w, {});
+    backend.synchronize();
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (run > 0) best = std::max(best, flops / elapsed.count());
+  }
+  return best;
+}
+
+namespace {
+
+/// Memory of the evaluation at eval.lengths, which follows when that of the steps is given back; 0
+/// where there is none. Error (ExitCode::device) where it does not fit.
+int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
+  int64_t most = 0;
+  for (const int64_t length : c.eval.lengths) {
+    Model model(c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision));
+    Arena arena;
+    Tensor masters;
+    arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
+    model.plan(arena, evaluation_batch(length), length, ModelUse::evaluation);
+    backend.memory().check_fits(arena.total_bytes());
+    most = std::max(most, arena.total_bytes());
+  }
+  return most;
+}
+
+void print_mebibytes(const char* what, int64_t bytes) {
+  if (bytes == 0) return;
+  fmt::print("  {:<28} {:>10.1f} MiB\n", what, static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
+
+void dry_run(const TrainRun& run, Backend& backend, int processes) {
+  const RunConfig& c = run.config;
+  const Trainer trainer(run, backend, 0, processes);
+  const ParameterLayout& layout = trainer.layout();
+  const Dtype A = activation_dtype(c.train.precision);
+  const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
+  const double rate = measure_matrix_rate(backend, A);
+  const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
+  const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
+  const int64_t messages = communicator_bytes(processes);
+  backend.memory().check_fits(checked_add(trainer.arena().total_bytes(), messages, "memory plan"));
+  const int64_t evaluation = evaluation_bytes(c, backend);
+  fmt::print("parameters\n");
+  fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));
+  fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
+  fmt::print("  {:<28} {:>12}\n", "prior and scale", layout.count({G::prior, G::scale}));
+  fmt::print("data\n");
+  fmt::print("  {:<28} {:>12} tokens in {} shards\n", "training", trainer.training_data().tokens(),
+             trainer.training_data().size());
+  fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
+  fmt::print("a step\n");
+  fmt::print("  {:<28} {:>12}\n", "tokens", c.train.tokens_per_step);
+  fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
+             trainer.lanes());
+  fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
+  fmt::print("memory of one process\n{}", trainer.arena().table());
+  print_mebibytes("beside it: messages", messages);
+  print_mebibytes("after it: evaluation", evaluation);
+  fmt::print("time\n");
+  fmt::print("  {:<28} {:>12.4g} FLOP/s ({}, {})\n", "matrix products, measured", rate,
+             backend.name(), name_of(A));
+  fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
+             format_duration(tokens * flops / rate / processes), end, processes);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,46 @@
+#include "train/logs.h"
+
+#include <string>
+
+namespace bamtrain {
+
+std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
+  using G = ParameterGroup;
+  std::vector<Learned> out;
+  for (const Parameter& p : trainer.layout().all()) {
+    if (p.group != G::prior && p.group != G::scale) continue;
+    std::vector<float> values(static_cast<size_t>(p.size));
+    trainer.backend().download(values.data(), trainer.masters().slice(0, p.offset, p.size));
+    out.push_back({&p, std::move(values)});
+  }
+  return out;
+}
+
+Logs::Logs(const RunConfig& c, int64_t step) : metrics_(c.out_dir, step) {
+  if (c.log.tensorboard) events_.emplace(c.out_dir + "/tensorboard", step);
+}
+
+void Logs::write(const nlohmann::ordered_json& line) {
+  metrics_.write(line);
+  if (!events_) return;
+  std::vector<Scalar> scalars;
+  for (auto it = line.begin(); it != line.end(); ++it) {
+    if (it->is_number_float()) scalars.push_back({it.key(), it->get<float>()});
+  }
+  events_->write_scalars(line["step"].get<int64_t>(), scalars);
+}
+
+void Logs::write(int64_t step, const std::vector<Learned>& parameters) {
+  if (!events_) return;
+  for (const Learned& l : parameters) {
+    const char* group = l.parameter->group == ParameterGroup::prior ? "prior/" : "scale/";
+    events_->write_histogram(step, group + l.parameter->name, l.values);
+  }
+}
+
+void Logs::sync() {
+  metrics_.sync();
+  if (events_) events_->sync();
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,43 @@
+#pragma once
+// What a run appends to as it goes: metrics.jsonl and, where asked for, TensorBoard's event files.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "train/event_file.h"
+#include "train/metrics.h"
+#include "train/run_config.h"
+#include "train/trainer.h"
+
+namespace bamtrain {
+
+/// A parameter of a prior or a scale.
+struct Learned {
+  const Parameter* parameter;
+  std::vector<float> values;
+};
+
+/// What the mechanisms have learned.
+std::vector<Learned> mechanism_parameters(const Trainer& trainer);
+
+/// Every member may throw Error (ExitCode::io).
+class Logs {
+ public:
+  /// Of the run in c.out_dir, cut back to what it wrote up to `step`.
+  Logs(const RunConfig& c, int64_t step);
+
+  /// A line of metrics.jsonl; its floating-point numbers are TensorBoard's scalars.
+  void write(const nlohmann::ordered_json& line);
+  /// TensorBoard's histograms.
+  void write(int64_t step, const std::vector<Learned>& parameters);
+  /// Puts all of it on the disk.
+  void sync();
+
+ private:
+  Metrics metrics_;
+  std::optional<EventFile> events_;
+};
+
+}  // namespace bamtrain
