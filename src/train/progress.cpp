@@ -1,9 +1,13 @@
 #include "train/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <vector>
+
+#include "core/short_number.h"
 
 namespace bamtrain {
 
@@ -15,6 +19,14 @@ constexpr double kPlainInterval = 10.0;  // seconds between plain lines
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
+
+/// Columns of the terminal that standard output is; 80 where it does not tell.
+size_t terminal_columns() {
+  winsize size = {};
+  const bool told = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return told ? size.ws_col : 80;
+}
+
 }  // namespace
 
 std::string format_duration(double s) {
@@ -34,6 +46,27 @@ int64_t resident_bytes() {
   return n == 2 ? int64_t{resident} * sysconf(_SC_PAGESIZE) : 0;
 }
 
+std::string progress_line(const ProgressState& s, size_t columns) {
+  // A cursor that stands behind the last column wraps on some terminals.
+  const size_t most = columns - 1;
+  std::vector<std::string> parts = {
+      fmt::format("{}/{}", s.result.step, s.steps),
+      fmt::format(" loss {:.4f} ({:.4f})", s.result.loss, s.smoothed),
+      fmt::format(fmt::runtime(s.result.norm < 1000 ? " |g| {:.2f}" : " |g| {:.1e}"),
+                  s.result.norm),
+      fmt::format(" lr {:.1e}", s.result.lr),
+      fmt::format(" eta {}", format_duration(s.seconds_left)),
+      fmt::format(" {} tok/s", short_number(s.tokens_per_second))};
+  if (s.share > 0) parts.push_back(fmt::format(" ({:.0f}%)", 100 * s.share));
+  parts.push_back(fmt::format(" {:.1f}G", static_cast<double>(s.resident_bytes) / (1 << 30)));
+  std::string line;
+  for (const std::string& part : parts) {
+    if (line.size() + part.size() > most) break;
+    line += part;
+  }
+  return line;
+}
+
 Progress::Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step,
                    double flops_per_token, double matrix_rate, bool quiet)
     : first_step_(first_step),
@@ -51,18 +84,16 @@ double Progress::tokens_per_second() const {
   return elapsed > 0 ? static_cast<double>(done_ * tokens_per_step_) / elapsed : 0;
 }
 
-std::string Progress::line(const StepResult& s) const {
+ProgressState Progress::state(const StepResult& s) const {
   const double rate = tokens_per_second();
-  const double left =
-      rate > 0 ? static_cast<double>((steps_ - s.step) * tokens_per_step_) / rate : 0;
-  std::string share;
-  if (matrix_rate_ > 0) {
-    share = fmt::format(" {:.0f}% peak", 100 * rate * flops_per_token_ / matrix_rate_);
-  }
-  return fmt::format(
-      "{}/{} loss {:.4f} ({:.4f}) lr {:.1e} |g| {:.2f} {:.0f} tok/s{} {:.1f}G eta {}", s.step,
-      steps_, s.loss, smoothed_, s.lr, s.norm, rate, share,
-      static_cast<double>(resident_bytes()) / (1 << 30), format_duration(left));
+  const auto left = static_cast<double>((steps_ - s.step) * tokens_per_step_);
+  return {s,
+          steps_,
+          smoothed_,
+          rate,
+          matrix_rate_ > 0 ? rate * flops_per_token_ / matrix_rate_ : 0,
+          resident_bytes(),
+          rate > 0 ? left / rate : 0};
 }
 
 void Progress::steps(std::span<const StepResult> ended) {
@@ -79,10 +110,10 @@ void Progress::steps(std::span<const StepResult> ended) {
   if (!last && seconds(now - last_print_) < (terminal_ ? kLiveInterval : kPlainInterval)) return;
   last_print_ = now;
   if (terminal_) {
-    fmt::print("\r\033[K{}", line(s));
+    fmt::print("\r\033[K{}", progress_line(state(s), terminal_columns()));
     live_ = true;
   } else {
-    fmt::print("{}\n", line(s));
+    fmt::print("{}\n", progress_line(state(s), std::string::npos));
   }
   std::fflush(stdout);
 }

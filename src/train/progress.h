@@ -10,6 +10,21 @@
 
 namespace bamtrain {
 
+/// What the line shows.
+struct ProgressState {
+  StepResult result;
+  int64_t steps = 0;
+  double smoothed = 0;  // loss
+  double tokens_per_second = 0;
+  double share = 0;            // of the matrix rate; 0: unknown
+  int64_t resident_bytes = 0;  // memory of this process
+  double seconds_left = 0;
+};
+
+/// "120/19251 loss 6.1234 (6.2345) |g| 0.51 lr 1.0e-03 eta 2d03h 123k tok/s (82%) 3.1G", or as many
+/// of these as `columns` hold with one to spare. REQUIRES: columns >= 1.
+std::string progress_line(const ProgressState& state, size_t columns);
+
 class Progress {
  public:
   /// `flops_per_token` as in train/train.h: 6 N and attention; `matrix_rate` the FLOP/s of matrix
@@ -27,7 +42,7 @@ class Progress {
   double tokens_per_second() const;  // of this run
 
  private:
-  std::string line(const StepResult& s) const;
+  ProgressState state(const StepResult& s) const;
 
   using Clock = std::chrono::steady_clock;
   int64_t first_step_, steps_, tokens_per_step_;

@@ -1,0 +1,73 @@
+#include "train/progress.h"
+
+#include "catch.h"
+
+using namespace bamtrain;
+
+namespace {
+
+/// A model of 1 B parameters on 10^9 tokens and more, at its last step, where every number is long.
+ProgressState longest() {
+  ProgressState s;
+  s.result = {19251, 10.4551, 1e-3, 12.34};
+  s.steps = 19251;
+  s.smoothed = 10.4551;
+  s.tokens_per_second = 1'234'567;
+  s.share = 1;
+  s.resident_bytes = int64_t{139} << 30;
+  s.seconds_left = 9 * 86400 + 23 * 3600;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("the line of a long run fits 80 columns") {
+  CHECK(progress_line(longest(), 80) ==
+        "19251/19251 loss 10.4551 (10.4551) |g| 12.34 lr 1.0e-03 eta 9d23h 1.23M tok/s");
+  ProgressState later = longest();
+  later.result = {9251, 2.4551, 9.81e-4, 0.3449};
+  later.smoothed = 2.4432;
+  later.tokens_per_second = 123'456;
+  later.share = 0.824;
+  later.seconds_left = 86400 + 3 * 3600;
+  CHECK(progress_line(later, 80) ==
+        "9251/19251 loss 2.4551 (2.4432) |g| 0.34 lr 9.8e-04 eta 1d03h 123k tok/s (82%)");
+}
+
+TEST_CASE("a wider terminal shows all of it, a log as well") {
+  const std::string whole =
+      "19251/19251 loss 10.4551 (10.4551) |g| 12.34 lr 1.0e-03 eta 9d23h 1.23M tok/s (100%) 139.0G";
+  CHECK(progress_line(longest(), whole.size() + 1) == whole);
+  CHECK(progress_line(longest(), std::string::npos) == whole);
+  CHECK(progress_line(longest(), whole.size()) == whole.substr(0, whole.size() - 7));
+}
+
+TEST_CASE("a narrow terminal shows whole parts only") {
+  CHECK(progress_line(longest(), 40) == "19251/19251 loss 10.4551 (10.4551)");
+  CHECK(progress_line(longest(), 34) == "19251/19251");
+  CHECK(progress_line(longest(), 35) == "19251/19251 loss 10.4551 (10.4551)");
+  CHECK(progress_line(longest(), 11).empty());
+  CHECK(progress_line(longest(), 1).empty());
+}
+
+TEST_CASE("numbers of any size stay short") {
+  ProgressState s = longest();
+  s.share = 0;
+  const auto rate = [&s](double r) {
+    s.tokens_per_second = r;
+    const std::string line = progress_line(s, std::string::npos);
+    const size_t end = line.find(" tok/s"), begin = line.rfind(' ', end - 1) + 1;
+    return line.substr(begin, end - begin);
+  };
+  CHECK(rate(0) == "0.00");
+  CHECK(rate(7.254) == "7.25");
+  CHECK(rate(9.996) == "10.0");
+  CHECK(rate(99.96) == "100");
+  CHECK(rate(999.4) == "999");
+  CHECK(rate(999.6) == "1.00k");
+  CHECK(rate(72'540) == "72.5k");
+  CHECK(rate(999'600) == "1.00M");
+  CHECK(rate(2.5e9) == "2.50G");
+  s.result.norm = 123456;
+  CHECK(progress_line(s, std::string::npos).find(" |g| 1.2e+05 ") != std::string::npos);
+}
