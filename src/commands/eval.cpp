@@ -56,13 +56,15 @@ void write_events(const std::string& folder, const nlohmann::ordered_json& resul
 
 PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
                              const ShardSet& shards) {
-  const std::optional<int64_t> start =
-      c.data.document_start ? c.data.document_start : shards.document_start();
+  std::optional<int64_t> start = arguments.document_start;
+  if (!start) start = c.data.document_start;
+  if (!start) start = shards.document_start();
   if (!start) {
     throw Error(ExitCode::config, "data.document_start",
                 "the id that begins a document, which evaluation at lengths needs",
                 "neither the key nor a manifest beside " + shards.source(),
-                "set data.document_start, or evaluate shards with a manifest");
+                "set data.document_start, give eval --document-start, or evaluate shards with a "
+                "manifest");
   }
   PerplexityRequest request;
   request.lengths = arguments.lengths;
@@ -176,6 +178,11 @@ Command eval_command(CLI::App& app) {
       ->add_option("--max-tokens", eval->max_tokens,
                    "targets per length and protocol (default: all)")
       ->check(CLI::PositiveNumber);
+  options
+      ->add_option("--document-start", eval->document_start,
+                   "the id that begins a document (default: data.document_start, or the manifest "
+                   "beside the shards)")
+      ->check(CLI::NonNegativeNumber);
   options->add_option("--precision", eval->precision, "fp32, tf32 or bf16 (default: as trained)")
       ->transform(CLI::CheckedTransformer(kPrecisionNames));
   options->add_option("--device", eval->device, "auto, cpu, cuda or check (default: as trained)")

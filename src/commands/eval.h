@@ -21,6 +21,7 @@ struct EvalArguments {
   std::vector<int64_t> lengths;
   std::vector<std::string> protocols = {"windows", "last", "bins"};
   int64_t last_tokens = 0, max_tokens = 0;
+  std::optional<int64_t> document_start;
 };
 
 PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
