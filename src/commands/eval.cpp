@@ -86,9 +86,9 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   eval.protocols = {"windows", "last"};
   eval.max_tokens = c.eval.tokens;
   eval.output = c.out_dir + "/perplexity.json";
+  if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";
   eval.device = c.device;
   return eval;
-  if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";
 }
 
 namespace {
@@ -105,8 +105,8 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
                 "neither this option nor data.val in the checkpoint's config", "give --data");
   }
   const ShardSet shards = ShardSet::open(source, c.model.vocab);
-  require_same_data(checkpoint.state.value("data", nlohmann::json()), shards, true,
-                    checkpoint.folder);
+  require_same_data(checkpoint.state.value("data", nlohmann::json()), describe_data(shards),
+                    shards.source(), true, checkpoint.folder);
   const PerplexityRequest request = request_of(arguments, c, shards);
   check_perplexity_request(shards, request);
 
@@ -147,9 +147,9 @@ int run_eval(const EvalArguments& arguments) {
     output->write(result.dump(2) + "\n");
     output->commit();
   }
+  if (!arguments.events.empty()) write_events(arguments.events, result);
   print_perplexities(result);
   return 0;
-  if (!arguments.events.empty()) write_events(arguments.events, result);
 }
 
 Command eval_command(CLI::App& app) {

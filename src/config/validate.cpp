@@ -171,7 +171,27 @@ class Relations {
     }
   }
 
+  void sources() const {
+    const std::vector<DataSource>& all = c_.data.train.list;
+    double largest = 0;
+    for (const DataSource& s : all) largest = std::max(largest, s.weight);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string entry = "data.train[" + std::to_string(i) + "]";
+      if (all[i].weight / largest < kSmallestWeight) {
+        refuse(entry + ".weight", "at least 1e-12 of the largest weight",
+               nlohmann::json(all[i].weight).dump(), "raise it, or remove the source");
+      }
+      for (size_t j = 0; j < i; ++j) {
+        if (all[j].path != all[i].path) continue;
+        refuse(entry + ".path", "another source than data.train[" + std::to_string(j) + "]",
+               "\"" + abbreviate(all[i].path) + "\" again",
+               "give it once, with the sum of the weights");
+      }
+    }
+  }
+
   void data() const {
+    sources();
     const auto& start = c_.data.document_start;
     if (start && *start >= c_.model.vocab) {
       refuse("data.document_start",

@@ -94,6 +94,11 @@ std::string describe_type(const ValueSchema& s, const std::string& type) {
            (s.contains("uniqueItems") ? ", none twice" : "");
   }
   if (type == "object") {
+    if (s.contains("properties")) {
+      std::vector<std::string> names;
+      for (const auto& [name, unused] : s["properties"].items()) names.push_back(name);
+      return "an object with the keys " + join(names);
+    }
     return "an object, each value " + describe(s["additionalProperties"]);
   }
   return "null";
@@ -207,6 +212,11 @@ ValueSchema or_null(ValueSchema schema) {
 
 std::string describe(const ValueSchema& s) {
   if (s.contains("enum")) return quoted_choices(s);
+  if (s.contains("oneOf")) {
+    std::vector<std::string> alternatives;
+    for (const ValueSchema& one : s["oneOf"]) alternatives.push_back(describe(one));
+    return join(alternatives, " or ");
+  }
   std::vector<std::string> parts;
   for (const std::string& type : types(s)) parts.push_back(describe_type(s, type));
   return join(parts, " or ");

@@ -2,7 +2,8 @@
 // The JSON Schema (draft 2020-12) of one value. The same fragment is printed by --print-schema and
 // checked here when a configuration is read, so the two cannot disagree. Keywords in use: type,
 // enum, minimum, maximum, exclusiveMinimum, exclusiveMaximum, minLength, items, minItems, maxItems,
-// uniqueItems, additionalProperties (as a schema of the values).
+// uniqueItems, additionalProperties (as a schema of the values); to be described, and checked by
+// their own readers, oneOf and properties.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>

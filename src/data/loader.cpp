@@ -273,9 +273,10 @@ class Loader::ReadAhead {
   /// False for any error: the reader then reads for itself, and meets it where it can be reported.
   bool fill(Slot* slot) const noexcept {
     try {
-      loader_.for_each_window(slot->first, slot->count, [&](int64_t, const DocumentSpan& w) {
-        loader_.shards_->shard(w.shard).will_need(w.begin, w.length);
-      });
+      loader_.for_each_window(slot->first, slot->count,
+                              [&](int64_t, const ShardSet& shards, const DocumentSpan& w) {
+                                shards.shard(w.shard).will_need(w.begin, w.length);
+                              });
       slot->rows.resize(static_cast<size_t>(slot->count * (loader_.sequence_length_ + 1)));
       loader_.read_here(slot->first, slot->count, slot->rows.data());
       return true;
@@ -293,57 +294,114 @@ class Loader::ReadAhead {
   std::thread thread_;
 };
 
-Loader::Loader(std::shared_ptr<const ShardSet> shards, int64_t sequence_length, uint64_t seed,
-               bool shuffle)
-    : shards_(std::move(shards)),
+namespace {
+
+std::vector<double> weights_of(const std::vector<Source>& sources) {
+  std::vector<double> weights;
+  for (const Source& s : sources) weights.push_back(s.weight);
+  return weights;
+}
+
+/// Error where a manifest says that ids mean something else than in another source.
+void check_same_ids(const std::vector<Source>& sources) {
+  const ShardSet* first = nullptr;
+  for (const Source& s : sources) {
+    if (!s.shards->manifest()) continue;
+    if (!first) first = s.shards.get();
+    const Manifest &a = *first->manifest(), &b = *s.shards->manifest();
+    const auto refuse = [&](const std::string& what, const std::string& one,
+                            const std::string& other, const char* remedy) {
+      throw Error(ExitCode::data, s.shards->source(),
+                  what + " of " + first->source() + " (" + one + "), with which they are mixed",
+                  other, remedy);
+    };
+    if (a.tokenizer_sha256 != b.tokenizer_sha256) {
+      refuse("shards of the tokenizer", "sha256 " + a.tokenizer_sha256,
+             "shards of another (sha256 " + b.tokenizer_sha256 + ")",
+             "tokenize all texts with one tokenizer");
+    }
+    const auto text = [](const std::optional<int64_t>& id) {
+      return id ? "id " + std::to_string(*id) : "none";
+    };
+    if (a.document_start != b.document_start) {
+      refuse("documents that begin with that", text(a.document_start), text(b.document_start),
+             "tokenize all texts with the same options");
+    }
+  }
+}
+
+/// The running number of windows of T + 1 tokens, by shard.
+std::vector<int64_t> count_windows(const ShardSet& shards, int64_t T) {
+  std::vector<int64_t> ends;
+  int64_t windows = 0, longest = 0;
+  for (int64_t i = 0; i < shards.size(); ++i) {
+    const int64_t tokens = shards.shard(i).tokens();
+    longest = std::max(longest, tokens);
+    if (tokens > 0) windows += (tokens - 1) / T;
+    ends.push_back(windows);
+  }
+  if (windows == 0) {
+    throw Error(
+        ExitCode::data, shards.source(),
+        "a shard of at least data.sequence_length + 1 = " + std::to_string(T + 1) + " tokens",
+        std::to_string(shards.tokens()) + " tokens in " + std::to_string(shards.size()) +
+            " shards, at most " + std::to_string(longest) + " in one",
+        "use a shorter data.sequence_length or more text");
+  }
+  return ends;
+}
+
+}  // namespace
+
+Loader::Loader(std::vector<Source> sources, int64_t sequence_length, uint64_t seed, bool shuffle)
+    : sources_(std::move(sources)),
+      order_(weights_of(sources_)),
       sequence_length_(sequence_length),
       seed_(seed),
       shuffle_(shuffle),
       ahead_(std::make_unique<ReadAhead>(*this)) {
   require(sequence_length >= 1, "a sequence of at least one token");
-  int64_t windows = 0, longest = 0;
-  for (int64_t i = 0; i < shards_->size(); ++i) {
-    const int64_t tokens = shards_->shard(i).tokens();
-    longest = std::max(longest, tokens);
-    if (tokens > 0) windows += (tokens - 1) / sequence_length;
-    window_ends_.push_back(windows);
-  }
-  if (windows == 0) {
-    throw Error(
-        ExitCode::data, shards_->source(),
-        "a shard of at least data.sequence_length + 1 = " + std::to_string(sequence_length + 1) +
-            " tokens",
-        std::to_string(shards_->tokens()) + " tokens in " + std::to_string(shards_->size()) +
-            " shards, at most " + std::to_string(longest) + " in one",
-        "use a shorter data.sequence_length or more text");
-  }
+  check_same_ids(sources_);
+  for (const Source& s : sources_)
+    window_ends_.push_back(count_windows(*s.shards, sequence_length));
 }
+
+Loader::Loader(std::shared_ptr<const ShardSet> shards, int64_t sequence_length, uint64_t seed,
+               bool shuffle)
+    : Loader(std::vector<Source>{{std::move(shards), 1}}, sequence_length, seed, shuffle) {}
 
 Loader::~Loader() = default;
 
-DocumentSpan Loader::window(int64_t position) const {
-  const auto end = std::upper_bound(window_ends_.begin(), window_ends_.end(), position);
-  const int64_t before = end == window_ends_.begin() ? 0 : *(end - 1);
-  return {end - window_ends_.begin(), (position - before) * sequence_length_, sequence_length_ + 1};
+DocumentSpan Loader::window(size_t source, int64_t position) const {
+  const std::vector<int64_t>& ends = window_ends_[source];
+  const auto end = std::upper_bound(ends.begin(), ends.end(), position);
+  const int64_t before = end == ends.begin() ? 0 : *(end - 1);
+  return {end - ends.begin(), (position - before) * sequence_length_, sequence_length_ + 1};
 }
 
 template <class F>
 void Loader::for_each_window(int64_t first, int64_t count, F&& f) const {
-  const int64_t n = windows_per_epoch();
-  for (int64_t row = 0; row < count;) {
-    const int64_t epoch = (first + row) / n;
-    const Permutation order(n, seed_, epoch);
-    const int64_t begin = (first + row) % n;
-    const int64_t end = std::min(n, begin + (count - row));
-    for (int64_t position = begin; position < end; ++position) {
-      f(row++, window(shuffle_ ? order(position) : position));
+  // Of the window before: its source's windows and epoch have their permutation.
+  std::optional<Permutation> permutation;
+  int64_t windows = 0, epoch = 0;
+  for (int64_t row = 0; row < count; ++row) {
+    const auto [index, number] = order_(first + row);
+    const auto source = static_cast<size_t>(index);
+    const int64_t n = windows_per_epoch(source);
+    if (shuffle_ && (!permutation || windows != n || epoch != number / n)) {
+      windows = n;
+      epoch = number / n;
+      permutation.emplace(n, seed_, epoch);
     }
+    const int64_t position = number % n;
+    f(row, *sources_[source].shards,
+      window(source, shuffle_ ? (*permutation)(position) : position));
   }
 }
 
 void Loader::read_here(int64_t first, int64_t count, int32_t* out) const {
-  for_each_window(first, count, [&](int64_t row, const DocumentSpan& span) {
-    shards_->read_span(span, out + row * (sequence_length_ + 1));
+  for_each_window(first, count, [&](int64_t row, const ShardSet& shards, const DocumentSpan& span) {
+    shards.read_span(span, out + row * (sequence_length_ + 1));
   });
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/interleave.h"
 #include "data/manifest.h"
 #include "data/shard.h"
 
@@ -74,22 +75,34 @@ class ShardSet {
   std::string fingerprint_;
 };
 
+/// Shards and their part in a mixture.
+struct Source {
+  std::shared_ptr<const ShardSet> shards;
+  double weight = 1;
+};
+
 /// The infinite sequence of training windows. A window is T + 1 tokens of one shard (T inputs and,
 /// one further, T targets); windows start every T tokens, so that every token but the first of a
 /// shard is a target once an epoch, up to fewer than T at the shard's end. Window number
-/// k = epoch * windows_per_epoch() + position; with `shuffle` positions are permuted anew in each
-/// epoch, otherwise they follow the shards. What number k holds is a pure function of (shards, T,
-/// seed, shuffle, k), whoever asks, in whatever order.
+/// n = epoch * windows_per_epoch() + position of a source; with `shuffle` positions are permuted
+/// anew in each epoch, otherwise they follow the shards. Sources take turns by their weights
+/// (Interleave); each counts its own windows and epochs, in the order that it has alone. What
+/// number k of the whole holds is a pure function of (sources, T, seed, shuffle, k), whoever asks,
+/// in whatever order.
 class Loader {
  public:
-  /// Error (ExitCode::data) where no shard has T + 1 tokens. REQUIRES: sequence_length >= 1.
+  /// Error (ExitCode::data) where no shard of a source has T + 1 tokens, or manifests of two
+  /// sources name different tokenizers or document starts. REQUIRES: sequence_length >= 1; weights
+  /// as Interleave takes them.
+  Loader(std::vector<Source> sources, int64_t sequence_length, uint64_t seed, bool shuffle);
+  /// Of one source.
   Loader(std::shared_ptr<const ShardSet> shards, int64_t sequence_length, uint64_t seed,
          bool shuffle);
   ~Loader();
 
   int64_t sequence_length() const { return sequence_length_; }
-  int64_t windows_per_epoch() const { return window_ends_.back(); }
-  const ShardSet& shards() const { return *shards_; }
+  int64_t windows_per_epoch(size_t source = 0) const { return window_ends_[source].back(); }
+  const std::vector<Source>& sources() const { return sources_; }
 
   /// Windows first, ..., first + count - 1 into `out` (count, T + 1). Takes from memory what
   /// prefetch made ready (waiting for it where that is still under way) and reads the rest here.
@@ -107,17 +120,18 @@ class Loader {
  private:
   class ReadAhead;
 
-  DocumentSpan window(int64_t position) const;
+  DocumentSpan window(size_t source, int64_t position) const;
   template <class F>
   void for_each_window(int64_t first, int64_t count, F&& f) const;
   void read_here(int64_t first, int64_t count, int32_t* out) const;
 
-  std::shared_ptr<const ShardSet> shards_;
+  std::vector<Source> sources_;
+  Interleave order_;
   int64_t sequence_length_;
   uint64_t seed_;
   bool shuffle_;
-  std::vector<int64_t> window_ends_;  // running number of windows, per shard
-  std::unique_ptr<ReadAhead> ahead_;  // last: its thread reads the members above
+  std::vector<std::vector<int64_t>> window_ends_;  // running number of windows, by source and shard
+  std::unique_ptr<ReadAhead> ahead_;               // last: its thread reads the members above
 };
 
 }  // namespace bamtrain

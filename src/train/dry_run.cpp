@@ -81,6 +81,25 @@ int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
   return most;
 }
 
+/// A line per source: what it holds and, of a mixture, how much of it `windows` windows are.
+void print_training_data(const Loader& data, int64_t windows) {
+  const std::vector<Source>& sources = data.sources();
+  std::vector<double> weights;
+  for (const Source& s : sources) weights.push_back(s.weight);
+  const std::vector<double> shares = shares_of(weights);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const ShardSet& shards = *sources[i].shards;
+    const std::string label = sources.size() > 1 ? shards.source() : "training";
+    fmt::print("  {:<28} {:>12} tokens in {} shards", label, shards.tokens(), shards.size());
+    if (sources.size() > 1) {
+      const double epochs =
+          static_cast<double>(windows) * shares[i] / static_cast<double>(data.windows_per_epoch(i));
+      fmt::print(", {:.4g} % of the windows, {:.4g} epochs", 100 * shares[i], epochs);
+    }
+    fmt::print("\n");
+  }
+}
+
 void print_mebibytes(const char* what, int64_t bytes) {
   if (bytes == 0) return;
   fmt::print("  {:<28} {:>10.1f} MiB\n", what, static_cast<double>(bytes) / (1 << 20));
@@ -105,8 +124,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
   fmt::print("  {:<28} {:>12}\n", "prior and scale", layout.count({G::prior, G::scale}));
   fmt::print("data\n");
-  fmt::print("  {:<28} {:>12} tokens in {} shards\n", "training", trainer.training_data().tokens(),
-             trainer.training_data().size());
+  print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
   fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
   fmt::print("a step\n");
   fmt::print("  {:<28} {:>12}\n", "tokens", c.train.tokens_per_step);

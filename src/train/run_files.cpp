@@ -6,6 +6,7 @@
 
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/sha256.h"
 
 namespace bamtrain {
 
@@ -36,6 +37,24 @@ nlohmann::json describe_data(const ShardSet& shards) {
   j["tokenizer_sha256"] = nullptr;
   if (shards.manifest()) j["tokenizer_sha256"] = shards.manifest()->tokenizer_sha256;
   return j;
+}
+
+nlohmann::json describe_data(const std::vector<Source>& sources) {
+  if (sources.size() == 1) return describe_data(*sources[0].shards);
+  std::vector<double> weights;
+  for (const Source& s : sources) weights.push_back(s.weight);
+  const std::vector<double> shares = shares_of(weights);
+  nlohmann::json list = nlohmann::json::array(), tokenizer;
+  std::string text = "bamtrain mixture 1\n";
+  for (size_t i = 0; i < sources.size(); ++i) {
+    nlohmann::json j = describe_data(*sources[i].shards);
+    text += sources[i].shards->fingerprint() + " " + nlohmann::json(shares[i]).dump() + "\n";
+    if (tokenizer.is_null()) tokenizer = j["tokenizer_sha256"];
+    j["path"] = sources[i].shards->source();
+    j["weight"] = sources[i].weight;
+    list.push_back(std::move(j));
+  }
+  return {{"fingerprint", sha256_hex(text)}, {"tokenizer_sha256", tokenizer}, {"sources", list}};
 }
 
 namespace {
@@ -90,15 +109,14 @@ void check_run_state(const Checkpoint& checkpoint) {
   if (state.contains(kStartedFrom)) member(state, kStartedFrom, kText, folder);
 }
 
-void require_same_data(const nlohmann::json& before, const ShardSet& now, bool allow_other,
-                       const std::string& where) {
+void require_same_data(const nlohmann::json& before, const nlohmann::json& current,
+                       const std::string& source, bool allow_other, const std::string& where) {
   member({{"data", before}}, "data", kObject, where);
   check_data(before, where);
-  const nlohmann::json current = describe_data(now);
   const nlohmann::json& tokenizer = before["tokenizer_sha256"];
   if (!tokenizer.is_null() && !current["tokenizer_sha256"].is_null() &&
       tokenizer != current["tokenizer_sha256"]) {
-    throw Error(ExitCode::data, now.source(),
+    throw Error(ExitCode::data, source,
                 "shards of the tokenizer that " + where + " was trained with (sha256 " +
                     tokenizer.get<std::string>() + ")",
                 "shards of another tokenizer (sha256 " +
@@ -108,9 +126,10 @@ void require_same_data(const nlohmann::json& before, const ShardSet& now, bool a
   const nlohmann::json& fingerprint = before["fingerprint"];
   if (!allow_other && fingerprint != current["fingerprint"]) {
     throw Error(
-        ExitCode::data, now.source(),
+        ExitCode::data, source,
         "the shards that " + where + " was trained on (fingerprint " + fingerprint.dump() + ")",
-        "other shards (fingerprint " + current["fingerprint"].dump() + ")",
+        "other shards, or other weights of them (fingerprint " + current["fingerprint"].dump() +
+            ")",
         "point data.train at the same shards, or add \"data.train\" to "
         "checkpoint.allow_change to continue on others");
   }

@@ -22,6 +22,9 @@ std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const 
 
 /// What identifies a data set in state.json: {"fingerprint", "tokenizer_sha256" or null}.
 nlohmann::json describe_data(const ShardSet& shards);
+/// Of a mixture the fingerprint covers the sources' and their shares, and "sources" lists each with
+/// its "path" and "weight". One source is described as its shards are.
+nlohmann::json describe_data(const std::vector<Source>& sources);
 
 /// In state.json: the checkpoint outside out_dir that the run once started from; absent otherwise.
 inline constexpr const char* kStartedFrom = "started_from";
@@ -31,10 +34,11 @@ inline constexpr const char* kStartedFrom = "started_from";
 /// kStartedFrom where it is; step at most kMaxSteps. Other members are none of a run's business.
 void check_run_state(const Checkpoint& checkpoint);
 
-/// Error (ExitCode::data) where the checkpoint was trained on other data or another tokenizer.
-/// `allow_other` lifts the first, never the second. Error (ExitCode::checkpoint) where `before`,
-/// its "data", does not identify a data set. `where`: the checkpoint's folder.
-void require_same_data(const nlohmann::json& before, const ShardSet& now, bool allow_other,
-                       const std::string& where);
+/// Error (ExitCode::data) naming `source` where the checkpoint was trained on other data or another
+/// tokenizer than what describe_data says `now`. `allow_other` lifts the first, never the second.
+/// Error (ExitCode::checkpoint) where `before`, its "data", does not identify a data set. `where`:
+/// the checkpoint's folder.
+void require_same_data(const nlohmann::json& before, const nlohmann::json& now,
+                       const std::string& source, bool allow_other, const std::string& where);
 
 }  // namespace bamtrain

@@ -84,7 +84,10 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
                           std::find(allow.begin(), allow.end(), "data") != allow.end();
   const nlohmann::json& data = checkpoint.state["data"];
-  require_same_data(data, trainer.training_data(), other_data, checkpoint.folder);
+  const std::vector<Source>& sources = trainer.training_data().sources();
+  require_same_data(data, describe_data(sources),
+                    sources.size() > 1 ? "data.train" : sources[0].shards->source(), other_data,
+                    checkpoint.folder);
   const auto require_count = [&](const nlohmann::json& object, const char* key, const char* path,
                                  int64_t per_step) {
     const std::string where = checkpoint.folder + "/state.json: " + path;
@@ -170,7 +173,7 @@ void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t ste
     contents.model = host.model(trainer.layout());
     contents.optimizer = host.optimizer(trainer.layout());
     contents.state["config"] = run.resolved;
-    contents.state["data"] = describe_data(trainer.training_data());
+    contents.state["data"] = describe_data(trainer.training_data().sources());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
     contents.state["tokens"] = step * run.config.train.tokens_per_step;
     if (!started_from.empty()) contents.state[kStartedFrom] = started_from;

@@ -31,23 +31,29 @@ int64_t count_micro_batches(const RunConfig& c) {
   return c.train.tokens_per_step / per;
 }
 
-std::optional<int64_t> resolve_document_start(const RunConfig& c, const ShardSet& shards) {
+std::optional<int64_t> resolve_document_start(const RunConfig& c, const Loader& loader) {
   if (!c.model.attention.document_mask) return std::nullopt;
-  const std::optional<int64_t> id =
-      c.data.document_start ? c.data.document_start : shards.document_start();
-  if (!id) {
+  std::optional<int64_t> id = c.data.document_start;
+  if (id) return id;
+  for (const Source& s : loader.sources()) {
+    id = s.shards->document_start();  // the same in all
+    if (id) continue;
     throw Error(ExitCode::config, "data.document_start",
                 "the id of the token that begins a document, since "
                 "model.attention.document_mask is true",
-                "neither this key nor a manifest beside the shards of " + shards.source(),
+                "neither this key nor a manifest beside the shards of " + s.shards->source(),
                 "set data.document_start, or model.attention.document_mask to false");
   }
   return id;
 }
 
-std::unique_ptr<Loader> open_loader(const std::string& source, const RunConfig& c, bool shuffle) {
-  auto shards = std::make_shared<const ShardSet>(ShardSet::open(source, c.model.vocab));
-  return std::make_unique<Loader>(std::move(shards), c.data.sequence_length, c.seed, shuffle);
+std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c, bool shuffle) {
+  std::vector<Source> sources;
+  for (const DataSource& s : data.list) {
+    sources.push_back(
+        {std::make_shared<const ShardSet>(ShardSet::open(s.path, c.model.vocab)), s.weight});
+  }
+  return std::make_unique<Loader>(std::move(sources), c.data.sequence_length, c.seed, shuffle);
 }
 
 }  // namespace
@@ -61,7 +67,7 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
       lanes_(config_.train.lanes > 0 ? config_.train.lanes : default_lanes(micro_batches_)),
       tree_((check_process_count(processes, lanes_), lanes_ / processes)),
       loader_(open_loader(config_.data.train, config_, config_.data.shuffle)),
-      document_start_(resolve_document_start(config_, loader_->shards())),
+      document_start_(resolve_document_start(config_, *loader_)),
       model_(config_.model, config_.data.sequence_length, backend,
              activation_dtype(config_.train.precision)),
       optimizer_(config_.optimizer, model_.parameters(), backend),
@@ -236,9 +242,11 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
 
 /// What would otherwise end the run at its first validation.
 void Trainer::check_validation_shards() {
-  const auto &training = loader_->shards().manifest(),
-             &validation = validation_->shards().manifest();
-  if (training && validation && training->tokenizer_sha256 != validation->tokenizer_sha256) {
+  const auto& validation = validation_->sources()[0].shards->manifest();
+  for (const Source& s : loader_->sources()) {
+    const auto& training = s.shards->manifest();
+    if (!training || !validation) continue;
+    if (training->tokenizer_sha256 == validation->tokenizer_sha256) continue;
     throw Error(ExitCode::data, "data.val",
                 "shards of the tokenizer of data.train (sha256 " + training->tokenizer_sha256 + ")",
                 "shards of another (sha256 " + validation->tokenizer_sha256 + ")",

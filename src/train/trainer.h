@@ -52,7 +52,7 @@ class Trainer {
   const Arena& arena() const { return arena_; }
   /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
-  const ShardSet& training_data() const { return loader_->shards(); }
+  const Loader& training_data() const { return *loader_; }
   int64_t lanes() const { return lanes_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
   int64_t validation_windows() const;

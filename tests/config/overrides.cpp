@@ -37,7 +37,8 @@ TEST_CASE("an override that begins like JSON must be JSON") {
 TEST_CASE("an override reaches any key, in the file or not") {
   CHECK(valid_with({"model.width=96"}).model.width == 96);
   CHECK(valid_with({"model.norm.kind=layernorm"}).model.norm.kind == bamtrain::NormKind::layernorm);
-  CHECK(valid_with({"data.train=shards/*.bin"}).data.train == "shards/*.bin");
+  CHECK(valid_with({"data.train=shards/*.bin"}).data.train.list ==
+        std::vector<bamtrain::DataSource>{{"shards/*.bin"}});
   CHECK(valid_with({"data.val=v", "eval.lengths=[16,32]"}).eval.lengths ==
         std::vector<int64_t>{16, 32});
   CHECK(valid_with({"data.document_start=7", "data.document_start=null"}).data.document_start ==

@@ -85,7 +85,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.attention.normalizer == bamtrain::NormalizerKind::softmax);
   CHECK(m.attention.window == 9);
   CHECK(m.attention.document_mask);
-  CHECK(c.data.train == "t");
+  CHECK(c.data.train.list == std::vector<bamtrain::DataSource>{{"t"}});
   CHECK(c.data.val == "v");
   CHECK(c.data.sequence_length == 10);
   CHECK(c.data.document_start == 4);
