@@ -14,4 +14,9 @@ namespace bamtrain {
 ///   wsd             1 until the last decay_steps, then linearly
 double schedule_factor(const ScheduleConfig& s, int64_t step, int64_t steps);
 
+/// How many of the first steps have a factor that no other `steps` and decay_steps would change:
+/// constant, all; wsd, those to the first of the decay, which has the factor 1 still; cosine and
+/// linear, those of the warm-up and the one behind it.
+int64_t steps_independent_of_length(const ScheduleConfig& s, int64_t steps);
+
 }  // namespace bamtrain

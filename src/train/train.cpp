@@ -12,6 +12,7 @@
 #include "train/logs.h"
 #include "train/progress.h"
 #include "train/run_files.h"
+#include "train/schedule.h"
 #include "train/signals.h"
 #include "train/trainer.h"
 
@@ -67,15 +68,71 @@ std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
   return folder;
 }
 
+std::string join_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& n : names) out += (out.empty() ? "" : ", ") + n;
+  return out;
+}
+
+/// Of the keys that differ and must not, takes out those that say how long the run is, where the
+/// steps already done do not depend on it. Error (ExitCode::config) where they do.
+void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& progress,
+                  std::vector<std::string>* refused) {
+  const auto is_length = [](const std::string& key) {
+    return key == "train.steps" || key == "schedule.decay_steps";
+  };
+  if (refused->empty() || !std::all_of(refused->begin(), refused->end(), is_length)) return;
+  nlohmann::json before = checkpoint.state["config"].flatten(), now = run.resolved.flatten();
+  const nlohmann::json steps_before = before["/train/steps"],
+                       decay_before = before["/schedule/decay_steps"];
+  if (!steps_before.is_number_integer() || !decay_before.is_number_integer()) return;
+  for (const char* key : {"/schedule/name", "/schedule/warmup_steps"}) {
+    if (before[key] != now[key]) return;  // allowed to change, but not the past for it
+  }
+  const RunConfig& c = run.config;
+  const int64_t done = checkpoint.step, steps = c.train.steps;
+  const auto earlier_steps = steps_before.get<int64_t>();
+  ScheduleConfig earlier = c.schedule;
+  earlier.decay_steps = decay_before.get<int64_t>();
+  if (steps < done) {
+    throw Error(ExitCode::config, "train.steps",
+                fmt::format("at least the {} steps of {}", done, checkpoint.folder),
+                std::to_string(steps), "raise it, or resume from an earlier checkpoint");
+  }
+  const int64_t independent = std::min(steps_independent_of_length(earlier, earlier_steps),
+                                       steps_independent_of_length(c.schedule, steps));
+  if (done <= independent) {
+    progress.note(
+        fmt::format("train.steps {} (before: {}), schedule.decay_steps {} ({}): the "
+                    "learning rates so far are the same",
+                    steps, earlier_steps, c.schedule.decay_steps, earlier.decay_steps));
+    refused->clear();
+    return;
+  }
+  throw Error(
+      ExitCode::config, join_names(*refused),
+      fmt::format(
+          "the length that {} was trained for ({} steps, {} of decay at the end of \"wsd\"): "
+          "from step {} on its learning rates depend on it",
+          checkpoint.folder, earlier_steps, earlier.decay_steps, independent + 1),
+      fmt::format("{} steps, {} of decay", steps, c.schedule.decay_steps),
+      fmt::format(
+          "set it back, or name it in checkpoint.allow_change: the learning rate of step {} "
+          "is then {:.4g} instead of {:.4g} (a \"constant\" schedule can be extended at any "
+          "step, \"wsd\" until its decay begins)",
+          done + 1, c.optimizer.lr * schedule_factor(c.schedule, done, steps),
+          c.optimizer.lr * schedule_factor(earlier, done, earlier_steps)));
+}
+
 /// REQUIRES: check_run_state has accepted the checkpoint.
-void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer) {
-  const std::vector<std::string> refused = run.refused_keys(checkpoint.state["config"]);
+void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
+                Progress& progress) {
+  std::vector<std::string> refused = run.refused_keys(checkpoint.state["config"]);
+  check_length(run, checkpoint, progress, &refused);
   if (!refused.empty()) {
-    std::string keys;
-    for (const std::string& k : refused) keys += (keys.empty() ? "" : ", ") + k;
     throw Error(
-        ExitCode::config, keys, "the values that " + checkpoint.folder + " was trained with",
-        "others",
+        ExitCode::config, join_names(refused),
+        "the values that " + checkpoint.folder + " was trained with", "others",
         "set them back, name them in checkpoint.allow_change, or start a new run in another "
         "out_dir (train.tokens_per_step and data.sequence_length never change: they place the "
         "data)");
@@ -145,7 +202,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
       trainer.initialize();
       return;
     }
-    check_fits(run, *checkpoint, trainer);
+    check_fits(run, *checkpoint, trainer, progress);
     step = checkpoint->step;
     beginning.started_from = started_from(run.config, *checkpoint);
     HostState state(trainer, HostCopy::Contents::undefined);

@@ -39,3 +39,27 @@ TEST_CASE("linear, constant and wsd") {
   CHECK(schedule_factor(s, 100, 110) == Approx(0.6));
   CHECK(schedule_factor(s, 110, 110) == Approx(0.2));
 }
+
+TEST_CASE("the steps that do not depend on the length are those whose factors no length changes") {
+  const int64_t steps = 40;
+  for (const ScheduleKind kind :
+       {ScheduleKind::constant, ScheduleKind::wsd, ScheduleKind::cosine, ScheduleKind::linear}) {
+    for (const int64_t warmup : {0, 5}) {
+      ScheduleConfig s;
+      s.name = kind;
+      s.warmup_steps = warmup;
+      s.decay_steps = kind == ScheduleKind::wsd ? 10 : 0;
+      // Found by comparison with longer runs.
+      int64_t same = 0;
+      const auto agree = [&](int64_t step) {
+        for (int64_t other = steps; other <= 200; ++other) {
+          if (schedule_factor(s, step, other) != schedule_factor(s, step, steps)) return false;
+        }
+        return true;
+      };
+      while (same < steps && agree(same)) ++same;
+      INFO(static_cast<int>(kind) << " warm-up " << warmup);
+      CHECK(std::min(steps, steps_independent_of_length(s, steps)) == same);
+    }
+  }
+}
