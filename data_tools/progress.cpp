@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/short_number.h"
+
 namespace bamtrain {
 
 std::string with_commas(int64_t n) {
@@ -21,15 +23,22 @@ std::string counted(int64_t n, const std::string& noun) {
 
 std::string progress_line(const Progress::Counts& counts, std::optional<int64_t> total,
                           double seconds) {
-  const double rate = seconds > 0 ? static_cast<double>(counts.text_bytes) / seconds / 1e6 : 0;
-  std::string line = fmt::format("{}  {}  {:.1f} MB/s", counted(counts.documents, "document"),
-                                 counted(counts.tokens, "token"), rate);
-  if (!total || *total <= 0 || counts.taken <= 0) return line;
+  const auto rate = [seconds](int64_t n) {
+    return seconds > 0 ? static_cast<double>(n) / seconds : 0;
+  };
+  std::string rates = fmt::format("  {:.1f} MB/s", rate(counts.text_bytes) / 1e6);
+  if (counts.tokens > 0) rates += "  " + short_number(rate(counts.tokens)) + " tok/s";
+  if (!total || *total <= 0 || counts.taken <= 0) {
+    return counted(counts.documents, "document") + rates;
+  }
+  constexpr size_t kBar = 20;
   const double share =
       std::min(1.0, static_cast<double>(counts.taken) / static_cast<double>(*total));
   const auto left = static_cast<int64_t>(seconds * (1 - share) / share + 0.5);
-  return line + fmt::format("  {:.0f} %  {}:{:02}:{:02} left", 100 * share, left / 3600,
-                            left / 60 % 60, left % 60);
+  std::string bar(static_cast<size_t>(kBar * share), '=');
+  bar.resize(kBar, ' ');
+  return fmt::format("[{}] {:3.0f} %{}  {}:{:02}:{:02} left", bar, 100 * share, rates, left / 3600,
+                     left / 60 % 60, left % 60);
 }
 
 Progress::Progress(std::FILE* out, std::optional<int64_t> total)
@@ -40,7 +49,7 @@ Progress::Progress(std::FILE* out, std::optional<int64_t> total)
       last_(begin_) {}
 
 Progress::~Progress() {
-  if (terminal_ && shown_) {
+  if (shown_) {
     std::fputs("\r\x1b[K", out_);
     std::fflush(out_);
   }
@@ -52,11 +61,10 @@ double Progress::seconds() const {
 
 void Progress::update(const Counts& counts) {
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < std::chrono::milliseconds(terminal_ ? 200 : 30000)) return;
+  if (!terminal_ || now - last_ < std::chrono::milliseconds(200)) return;
   last_ = now;
   shown_ = true;
-  const std::string line = progress_line(counts, total_, seconds());
-  std::fprintf(out_, terminal_ ? "\r%s\x1b[K" : "%s\n", line.c_str());
+  std::fputs(("\r" + progress_line(counts, total_, seconds()) + "\x1b[K").c_str(), out_);
   std::fflush(out_);
 }
 

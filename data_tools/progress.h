@@ -1,6 +1,5 @@
 #pragma once
-// How far a long command is: one line that is rewritten on a terminal, a line now and then
-// elsewhere.
+// How far a long command is: one line that is rewritten on a terminal, nothing elsewhere.
 
 #include <chrono>
 #include <cstdint>
@@ -26,7 +25,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Writes where the last line is old enough: 0.2 s on a terminal, 30 s elsewhere.
+  /// Writes where the last line is 0.2 s old.
   void update(const Counts& counts);
 
   double seconds() const;  // since construction
@@ -36,7 +35,7 @@ class Progress {
   std::optional<int64_t> total_;
   bool terminal_;
   std::chrono::steady_clock::time_point begin_, last_;
-  bool shown_ = false;
+  bool shown_ = false;  // on the terminal now
 };
 
 /// "12,345,678".
@@ -45,8 +44,9 @@ std::string with_commas(int64_t n);
 /// "1 document", "2,000 documents".
 std::string counted(int64_t n, const std::string& noun);
 
-/// One line of progress, without its end: documents, tokens, MB of text a second, and with `total`
-/// the share done and the time left.
+/// One line of progress, without its end: "[=====     ]  50 %  18.2 MB/s  4.53M tok/s  0:01:20
+/// left" with a bar of 20. Without `total` documents in the place of bar, share and time; without
+/// tokens no rate of these. At most 79 columns in runs of up to 9,999 hours.
 std::string progress_line(const Progress::Counts& counts, std::optional<int64_t> total,
                           double seconds);
 

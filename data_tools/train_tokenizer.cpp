@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -155,6 +156,7 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
   TrainTokenizerReport report;
   RawDocument raw;
   std::string text;
+  std::optional<Progress> progress(std::in_place, log, inputs.total_bytes());
   while (inputs.next(&raw)) {
     if (!document_text(std::move(raw), inputs.path(), inputs.kind(), options.input.field,
                        options.input.invalid_utf8, &text, &report.counts)) {
@@ -163,7 +165,9 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
     report.documents += 1;
     report.bytes += static_cast<int64_t>(text.size());
     sample.add_text(text);
+    progress->update({inputs.taken(), report.bytes, report.documents, 0});
   }
+  progress.reset();
   if (report.documents == 0) {
     throw Error(ExitCode::data, "input", "text", "no document with visible characters",
                 "check the inputs and --document");

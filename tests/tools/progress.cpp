@@ -1,0 +1,70 @@
+#include "data_tools/progress.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "catch.h"
+
+using namespace bamtrain;
+
+namespace {
+
+/// What an update writes to a pipe, or to a terminal, once lines are 0.2 s apart.
+std::string written(std::FILE* out, int read_from) {
+  {
+    Progress progress(out, 1000);
+    while (progress.seconds() < 0.25) usleep(1000);
+    progress.update({500, 2000, 7, 11});
+  }
+  std::fclose(out);
+  std::string text(4096, '\0');
+  fcntl(read_from, F_SETFL, O_NONBLOCK);
+  const ssize_t n = read(read_from, text.data(), text.size());
+  close(read_from);
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a line of progress has a bar, rates and the time left, in 80 columns") {
+  CHECK(progress_line({500'000'000, 1'820'000'000, 90, 453'000'000}, 1'000'000'000, 100) ==
+        "[==========          ]  50 %  18.2 MB/s  4.53M tok/s  0:01:40 left");
+  CHECK(progress_line({1, 1000, 1, 9}, 1'000'000, 2) ==
+        "[                    ]   0 %  0.0 MB/s  4.50 tok/s  555:33:18 left");
+  const std::string longest =
+      progress_line({99, int64_t{1} << 50, 1, int64_t{1} << 50}, 99'999, 1e5);
+  INFO(longest);
+  CHECK(longest.size() < 80);
+}
+
+TEST_CASE("progress ends at the whole, of a file that grew meanwhile too") {
+  CHECK(progress_line({30, 40, 1, 9}, 20, 2).substr(0, 28) == "[====================] 100 %");
+  CHECK(progress_line({20, 40, 1, 9}, 20, 2).substr(0, 28) == "[====================] 100 %");
+}
+
+TEST_CASE("without a total there are counts, without tokens no rate of theirs, at first no rates") {
+  CHECK(progress_line({500, 2'000'000, 1234, 3'000'000}, std::nullopt, 2) ==
+        "1,234 documents  1.0 MB/s  1.50M tok/s");
+  CHECK(progress_line({500, 2'000'000, 1, 0}, 1000, 2) ==
+        "[==========          ]  50 %  1.0 MB/s  0:00:02 left");
+  CHECK(progress_line({0, 0, 0, 0}, 1000, 0) == "0 documents  0.0 MB/s");
+}
+
+TEST_CASE("progress is rewritten in place on a terminal and absent from a pipe") {
+  int pipe_ends[2];
+  REQUIRE(pipe(pipe_ends) == 0);
+  CHECK(written(fdopen(pipe_ends[1], "w"), pipe_ends[0]).empty());
+
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(grantpt(terminal) == 0);
+  REQUIRE(unlockpt(terminal) == 0);
+  const int other = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+  REQUIRE(other >= 0);
+  const std::string text = written(fdopen(other, "w"), terminal);
+  CHECK(text.find("\r[==========          ]  50 %") == 0);
+  CHECK(text.substr(text.size() - 4) == "\r\x1b[K");
+}
