@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/standard_output.h"
+#include "core/suggestion.h"
 #include "data/shard.h"
 #include "data_tools/inspect.h"
 #include "data_tools/interrupt.h"
@@ -171,7 +172,9 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : static_cast<int>(ExitCode::usage);
+    if (app.exit(e) == 0) return 0;
+    if (const std::string text = suggestion(app); !text.empty()) fmt::print(stderr, "{}\n", text);
+    return static_cast<int>(ExitCode::usage);
   }
   return static_cast<int>(ExitCode::ok);
 }

@@ -13,6 +13,7 @@
 #include "commands/train.h"
 #include "config/schema.h"
 #include "core/standard_output.h"
+#include "core/suggestion.h"
 #include "train/signals.h"
 
 namespace bamtrain {
@@ -46,8 +47,9 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    const int code = app.exit(e);
-    return code == 0 ? 0 : static_cast<int>(ExitCode::usage);
+    if (app.exit(e) == 0) return 0;
+    if (const std::string text = suggestion(app); !text.empty()) fmt::print(stderr, "{}\n", text);
+    return static_cast<int>(ExitCode::usage);
   }
   if (print_schema) {
     fmt::print("{}\n", schema_json().dump(2));

@@ -88,6 +88,14 @@ TEST_CASE("standard input is read, and a cut-off pipe of bad JSON leaves nothing
   CHECK(folder.entries() == 2);
 }
 
+TEST_CASE("a slip in a subcommand or an option is answered with the nearest one") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  CHECK(contains(shell(folder, "$B tokenise x").err, "did you mean tokenize?"));
+  CHECK(contains(shell(folder, "$B inspect --cuont 3 x").err, "did you mean --count?"));
+  CHECK_FALSE(contains(shell(folder, "$B no-such-command").err, "did you mean"));
+}
+
 TEST_CASE("exit codes tell usage, data and file errors apart, and messages begin with the name") {
   if (program().empty()) return;
   const TemporaryFolder folder;

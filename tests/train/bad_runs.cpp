@@ -307,6 +307,28 @@ TEST_CASE("a folder that vanishes in mid-run is an error at the next checkpoint"
   CHECK(digest(w.path("elsewhere/checkpoint-00000004")) == good);
 }
 
+TEST_CASE("a slip in an option or a subcommand is answered with the nearest one") {
+  const auto output = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), bamtrain_program());
+    const Outcome o = run(arguments);
+    CHECK(o.code == static_cast<int>(ExitCode::usage));
+    return o.output;
+  };
+  const auto answered = [&](const std::vector<std::string>& arguments, const std::string& name) {
+    const std::string text = output(arguments);
+    INFO(text);
+    CHECK(text.find("did you mean " + name + "?") != std::string::npos);
+  };
+  answered({"--conifg", "run.json"}, "--config");
+  answered({"--dryrun"}, "--dry-run");
+  answered({"--confg=run.json"}, "--config");
+  answered({"evla", "--checkpoint", "x"}, "eval");
+  answered({"eval", "--chekpoint", "x", "--lengths", "3"}, "--checkpoint");
+  answered({"eval", "--checkpoint", "x", "--lenghts", "3"}, "--lengths");
+  CHECK(output({"--something-else"}).find("did you mean") == std::string::npos);
+  CHECK(output({"eval", "--checkpoint", "x"}).find("did you mean") == std::string::npos);
+}
+
 TEST_CASE("usage errors exit with 2") {
   CHECK(run({bamtrain_program()}).code == 2);
   CHECK(run({bamtrain_program(), "--no-such-option"}).code == 2);

@@ -1,8 +1,9 @@
-#include "config/names.h"
+#include "core/nearest.h"
 
-#include "fixture.h"
+#include "catch.h"
 
 using bamtrain::edit_distance;
+using bamtrain::is_slip;
 using bamtrain::nearest_name;
 
 TEST_CASE("edit distance counts insertions, deletions, substitutions and swaps") {
@@ -26,4 +27,12 @@ TEST_CASE("the nearest name is the one a typist meant") {
   CHECK(nearest_name("width", {}).empty());
   CHECK(nearest_name("ab", {"ax", "ay"}) == "ax");
   CHECK(nearest_name(std::string(1 << 20, 'q'), names).empty());
+}
+
+TEST_CASE("a slip is two edits, or one in three letters") {
+  CHECK(is_slip("evla", "eval"));
+  CHECK(is_slip("--chekpont", "--checkpoint"));
+  CHECK(is_slip("abcdefghi", "abcdefxyz"));
+  CHECK_FALSE(is_slip("abcdefgh", "abcdexyz"));
+  CHECK_FALSE(is_slip("abc", "xyz"));
 }

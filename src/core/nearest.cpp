@@ -1,0 +1,61 @@
+#include "core/nearest.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace bamtrain {
+
+namespace {
+
+// No key is longer; a longer word is compared by its beginning, so that a hostile file costs
+// nothing.
+constexpr size_t kLongestCompared = 64;
+
+std::string folded(const std::string& word) {
+  std::string out = word.substr(0, kLongestCompared);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+}  // namespace
+
+size_t edit_distance(const std::string& first, const std::string& second) {
+  const std::string a = folded(first), b = folded(second);
+  // Rows i - 2, i - 1 and i of the table of distances between prefixes.
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    before.swap(last);
+    last.swap(row);
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substitution = last[j - 1] + (a[i - 1] != b[j - 1]);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substitution});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
+    }
+  }
+  return row[b.size()];
+}
+
+std::string nearest_name(const std::string& word, const std::vector<std::string>& candidates) {
+  std::string best;
+  size_t best_distance = 0;
+  for (const std::string& candidate : candidates) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance >= std::max(folded(word).size(), folded(candidate).size()) && distance > 0)
+      continue;
+    if (best.empty() || distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+bool is_slip(const std::string& word, const std::string& name) {
+  return edit_distance(word, name) <= std::max<size_t>(2, word.size() / 3);
+}
+
+}  // namespace bamtrain
