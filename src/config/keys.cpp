@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "config/names.h"
-#include "core/abbreviate.h"
-#include "core/error.h"
+#include "config/sources.h"
 
 namespace bamtrain {
 
@@ -104,60 +103,13 @@ Key priors() {
   return k;
 }
 
-/// Of an entry in a list of sources.
-ValueSchema source_weight() { return number_above(0); }
-
-DataSources read_sources(const json& v, const std::string& path, const Origin& origin) {
-  if (!v.is_array()) {
-    check_value(v, nonempty_text(), origin.at(path));
-    return v.get<std::string>();
-  }
-  std::vector<DataSource> sources;
-  for (size_t i = 0; i < v.size(); ++i) {
-    const std::string entry = path + "[" + std::to_string(i) + "]";
-    const auto refuse = [&](const std::string& found) {
-      throw Error(ExitCode::config, origin.at(entry), "an object with the keys path and weight",
-                  found, "write {\"path\": ..., \"weight\": ...}");
-    };
-    if (!v[i].is_object()) refuse(describe_value(v[i]));
-    for (const char* name : {"path", "weight"}) {
-      if (!v[i].contains(name)) refuse(std::string("none named ") + name);
-    }
-    for (const auto& [name, unused] : v[i].items()) {
-      if (name != "path" && name != "weight") refuse("one named \"" + abbreviate(name) + "\"");
-    }
-    check_value(v[i]["path"], nonempty_text(), origin.at(entry + ".path"));
-    check_value(v[i]["weight"], source_weight(), origin.at(entry + ".weight"));
-    sources.push_back({v[i]["path"].get<std::string>(), v[i]["weight"].get<double>()});
-  }
-  if (sources.empty()) {
-    throw Error(ExitCode::config, origin.at(path), "at least one source in a list", "none",
-                "write the path of a folder of shards");
-  }
-  if (sources.size() == 1) return std::move(sources[0].path);
-  return DataSources(std::move(sources));
-}
-
 Key training_sources() {
   const std::string path = "data.train";
-  const ValueSchema source = {
-      {"type", "object"},
-      {"properties", {{"path", nonempty_text()}, {"weight", source_weight()}}},
-      {"required", {"path", "weight"}},
-      {"additionalProperties", false}};
-  ValueSchema list = list_of(source);
-  list["minItems"] = 1;
   Key k{path,
         "token shards to train on: a folder of *.bin or a glob; or a list of such with weights, "
         "whose sequences take turns",
-        {{"oneOf", {nonempty_text(), list}}}};
-  k.get = [](const RunConfig& c) -> ordered_json {
-    const std::vector<DataSource>& sources = c.data.train.list;
-    if (sources.size() < 2) return sources.empty() ? "" : sources[0].path;
-    ordered_json out = ordered_json::array();
-    for (const DataSource& s : sources) out.push_back({{"path", s.path}, {"weight", s.weight}});
-    return out;
-  };
+        sources_schema()};
+  k.get = [](const RunConfig& c) { return sources_json(c.data.train); };
   k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
     c.data.train = read_sources(v, path, origin);
   };

@@ -7,7 +7,7 @@
 namespace bamtrain {
 
 /// Which source each number of an infinite sequence belongs to, in the shares of `weights`: a pure
-/// function of the weights and the number, in O(log) of the sources.
+/// function of the weights and the number, found without following the sequence.
 ///
 /// The sources are the leaves of a Huffman tree of their weights. Of the first k numbers that reach
 /// a node, round(p k) go left, where p is the share of the left half: so both halves grow by one

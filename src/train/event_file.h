@@ -28,8 +28,8 @@ struct Scalar {
 /// finds no step twice; it begins with a SessionLog START of the next step, for which a TensorBoard
 /// that is looking on forgets what it has read of that step and later ones.
 ///
-/// Every member may throw Error (ExitCode::io). Once the longest record was written, none takes
-/// memory.
+/// Every member may throw Error (ExitCode::io). Once the longest record was written, writing takes
+/// no memory.
 class EventFile {
  public:
   /// The next file of `folder`, which is made where it is absent, for steps after `step`.

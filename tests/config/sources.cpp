@@ -60,5 +60,8 @@ TEST_CASE("lists that name no sources are refused") {
   check_mentions(sources_message(R"([{"path":"a","weight":1},{"path":"a","weight":2}])"),
                  {"data.train[1].path", "data.train[0]", "again"});
   check_mentions(sources_message("3"), {"data.train", "string"});
-  check_mentions(sources_message("{\"path\":\"a\"}"), {"data.train"});
+  check_mentions(sources_message("{\"path\":\"a\"}"),
+                 {"data.train: expected a non-empty string or an array, each element an object "
+                  "with the keys path, weight",
+                  "a list of such with weights"});
 }

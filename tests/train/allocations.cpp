@@ -4,6 +4,7 @@
 #include "dist/backends.h"
 #include "model/count_allocations.h"
 #include "model/null_backend.h"
+#include "train/event_file.h"
 #include "train/trainer.h"
 #include "train/trainer_run.h"
 
@@ -41,4 +42,20 @@ TEST_CASE("steps and their results take no memory once the loader holds two step
   run.config.model.attention.prior = rope;
   run.config.optimizer.lr_multipliers.clear();
   CHECK(allocations_of_later_steps(run) == 0);
+}
+
+TEST_CASE("events take no memory once the longest was written") {
+  const Workplace w;
+  EventFile events(w.path("board"), 0);
+  const Scalar scalars[] = {{"loss", 1}, {"lr", 2}};
+  const std::vector<float> ramp = {1, 2, 3}, equal = {1, 1};
+  const auto write = [&](int64_t step) {
+    events.write_scalars(step, scalars);
+    events.write_histogram(step, "prior/theta_alpha", ramp);
+    events.write_histogram(step, "prior/theta_alpha", equal);
+  };
+  write(kMaxSteps);  // no step takes more bytes
+  const int64_t before = allocations();
+  for (int64_t step = 1; step < 100; ++step) write(step);
+  CHECK(allocations() == before);
 }

@@ -1,0 +1,24 @@
+#pragma once
+// data.train between JSON and DataSources: the path of one source, or a list of
+// {"path": ..., "weight": ...}.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "config/origin.h"
+#include "config/value_schema.h"
+#include "data/data_config.h"
+
+namespace bamtrain {
+
+/// The value at key `path`. A list of one is that source alone, whatever its weight. Error
+/// (ExitCode::config) names the entry that is no source.
+DataSources read_sources(const nlohmann::json& value, const std::string& path,
+                         const Origin& origin);
+
+/// Its inverse; "" where there are none.
+nlohmann::ordered_json sources_json(const DataSources& sources);
+
+ValueSchema sources_schema();
+
+}  // namespace bamtrain
