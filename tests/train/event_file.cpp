@@ -332,7 +332,7 @@ TEST_CASE(
     }
     CHECK(truth["validation_loss"].size() == 4);
     CHECK(found.scalars == truth);
-    CHECK(learned.size() == 6);  // theta_alpha, theta_beta and s in two layers
+    CHECK(learned.size() == 8);  // theta_alpha, theta_beta, theta_mu and s in two layers
     CHECK(found.histograms.size() == learned.size());
     for (const auto& [tag, steps] : learned) {
       INFO(tag);
