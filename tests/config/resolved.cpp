@@ -34,7 +34,7 @@ const std::string kEverything = R"({
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
                  "allow_change": ["seed", "schedule"]},
   "eval": {"every": 31, "tokens": 32, "lengths": [33, 34]},
-  "log": {"every": 41}
+  "log": {"every": 41, "tensorboard": true}
 })";
 
 RunConfig reread(const RunConfig& c) {
@@ -120,6 +120,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.eval.tokens == 32);
   CHECK(c.eval.lengths == std::vector<int64_t>{33, 34});
   CHECK(c.log.every == 41);
+  CHECK(c.log.tensorboard);
 }
 
 TEST_CASE("a configuration that leaves nothing open is written as it was read") {
@@ -201,7 +202,8 @@ TEST_CASE("each key can be set alone and changes nothing else") {
       {"eval.every", "1"},
       {"eval.tokens", "16"},
       {"eval.lengths", "[1]"},
-      {"log.every", "2"}};
+      {"log.every", "2"},
+      {"log.tensorboard", "true"}};
   for (const auto& [key, value] : others) {
     INFO(key << "=" << value);
     std::map<std::string, json> expected = base;
