@@ -98,12 +98,19 @@ void HostBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
 void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                                 std::span<const Tensor> theta) {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
-  require(by_length_ && H * (T + 1) <= by_length_.size(), "a scale no larger than was planned");
   const Pointers p = theta_values(theta);
   const int32_t* first = first_key.ptr<int32_t>();
+  int64_t fewest = INT64_MAX, most = 0;
+  for (int64_t r = 0; r < B * T; ++r) {
+    const int64_t n = r % T - first[r] + 1;
+    fewest = std::min(fewest, n);
+    most = std::max(most, n);
+  }
+  require(by_length_ && H <= by_length_.shape[0] && most < by_length_.shape[1],
+          "a scale no larger than was planned");
   parallel_for(H, [&](int64_t h) {
-    double* of_length = by_length_.ptr<double>() + h * (T + 1);
-    for (int64_t n = 1; n <= T; ++n) {
+    double* of_length = by_length_.ptr<double>() + h * by_length_.shape[1];
+    for (int64_t n = fewest; n <= most; ++n) {
       of_length[n] = h < use.first_head ? 1 : use.info.value(use.constants, p.of, h, n);
     }
     for (int64_t b = 0; b < B; ++b) {
@@ -216,7 +223,7 @@ void HostBackend::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
   const int64_t H = sums.shape[1], T = sums.shape[2];
   parallel_for(sums.shape[0] * H, [&](int64_t n) {
     const int64_t b = n / H, h = n % H;
-    double* S = sums.ptr<double>() + n * T;
+    double* S = sums.ptr<double>() + b * sums.stride[0] + h * sums.stride[1];
     double total = 0;
     for (int64_t t = 0; t < T; ++t) {
       total += softplus(get(gates, gate_at(gates, b, t, h)) + get(bias, h));

@@ -51,18 +51,26 @@ struct FireBias {
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
 /// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K).
+///
+/// Keys and values may begin with those of past tokens, whose queries were asked before: then q, and
+/// with it first_key, positions, scale and what attention writes, have fewer rows than k. Row i is
+/// token past() + i. Forward passes alone, of backends in host memory, take that.
 struct Attention {
   Tensor q;      // (B, T, H, D) A, innermost dimension contiguous
-  Tensor k, v;   // (B, T, K, D) A, likewise
-  Tensor table;  // (H, >= T) P: b at (h, i - j). Empty: b = 0
-  Tensor sums;   // (B, H, T) f64: S, b from S_j - S_i by sum_bias. Not beside a table
+  Tensor k, v;   // (B, past + T, K, D) A, likewise
+  Tensor table;  // (H, >= past + T) P: b at (h, i - j). Empty: b = 0
+  Tensor sums;   // (B, H, past + T) f64: S, b from S_j - S_i by sum_bias. Not beside a table
   SumBias sum_bias = SumBias::difference;
   FireBias fire;     // With a psi: b by segments. Beside neither of the above
   Tensor positions;  // (B, T) i32, for fire: of a query in its document
   Tensor scale;      // (B, H, T) P: t. Empty: t = 1
-  Tensor first_key;  // (B, T) i32: row i sees keys first_key[i] .. i. Non-decreasing, <= i
+  // (B, T) i32: row i sees keys first_key[i] .. i, counted from the first row's own: those of the
+  // past are negative. Non-decreasing, <= i
+  Tensor first_key;
   bool scale_bias = false;
   NormalizerKind normalizer = NormalizerKind::softmax;
+
+  int64_t past() const { return k.shape[1] - q.shape[1]; }
 };
 
 /// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.
@@ -198,7 +206,8 @@ class Backend {
                              std::span<const Tensor> theta) = 0;
   virtual void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                               std::span<const Tensor> theta) = 0;
-  /// scale (B, H, T) P: t of row i, which sees n = i - first_key + 1 keys; first_key (B, T) i32.
+  /// scale (B, H, T) P: t of row i, which sees n = i - first_key + 1 keys; first_key (B, T) i32,
+  /// negative where keys of the past are among them (Attention).
   virtual void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                              std::span<const Tensor> theta) = 0;
   virtual void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
@@ -216,8 +225,8 @@ class Backend {
   /// 1 in the heads before first_head.
   virtual void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) = 0;
 
-  /// sums (B, H, T) f64: S_t = u_0 + ... + u_t, u = softplus(gates + bias). gates (B, T, H) A,
-  /// whose rows may be strided; bias (H) P.
+  /// sums (B, H, T) f64: S_t = u_0 + ... + u_t, u = softplus(gates + bias). gates (B, T, H) A;
+  /// rows of both may be strided (of sums in host memory alone); bias (H) P.
   virtual void sums_forward(Tensor sums, Tensor gates, Tensor bias) = 0;
   /// dgates, shaped as gates; dbias (H) P +=, from dsums_key and dsums_query (may be empty) (B, H,
   /// T) P: du_t is the sum of both from t on.

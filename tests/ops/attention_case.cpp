@@ -144,6 +144,18 @@ std::vector<int32_t> first_keys(const AttentionCase& c) {
   return first;
 }
 
+Values last_of(const Values& v, size_t dim, int64_t n) {
+  Values out{v.role, v.shape, {}};
+  const int64_t T = v.shape[dim];
+  int64_t inner = 1;
+  for (size_t d = dim + 1; d < v.shape.size(); ++d) inner *= v.shape[d];
+  out.shape[dim] = n;
+  for (size_t i = 0; i < v.x.size(); ++i) {
+    if (static_cast<int64_t>(i) / inner % T >= T - n) out.x.push_back(v.x[i]);
+  }
+  return out;
+}
+
 std::string describe(const AttentionCase& c) {
   std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
@@ -244,6 +256,38 @@ Operation attention_entropy(const AttentionCase& c) {
     const Memory entropy = m.unwritten(P, {c.B, c.H, c.T});
     m.backend().attention_entropy(entropy.tensor(), x.a);
     return Arrays{{"entropy", read(entropy.tensor(), P)}};
+  };
+  return op;
+}
+
+Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
+  Operation op;
+  op.inputs = attention(c).inputs;
+  op.cancelling = {{"entropy", 1}};
+  op.forward = [c, n](Machine& m, const Arrays& in) {
+    const Loaded x(m, c, in);
+    Attention a = x.a;
+    a.q = a.q.slice(1, c.T - n, n);
+    Values first = last_of(read(a.first_key, Role::index), 1, n);
+    for (double& j : first.x) j -= static_cast<double>(c.T - n);
+    const Memory first_key = m.memory(first);
+    a.first_key = first_key.tensor();
+    std::vector<Memory> parts;
+    for (const auto& [name, dim, to] :
+         {std::tuple{"scale", 2, &a.scale}, {"positions", 1, &a.positions}}) {
+      if (in.count(name) == 0) continue;
+      parts.push_back(m.memory(last_of(in.at(name), static_cast<size_t>(dim), n)));
+      *to = parts.back().tensor();
+    }
+    const Memory out = m.unwritten(A, {c.B, n, c.H, c.D}), lse = m.unwritten(P, {c.B, c.H, n});
+    const Memory entropy = m.unwritten(P, {c.B, c.H, n});
+    m.backend().attention_forward(out.tensor(), lse.tensor(), a);
+    Arrays results{{"out", read(out.tensor(), A)}, {"lse", read(lse.tensor(), P)}};
+    if (!a.scale) {
+      m.backend().attention_entropy(entropy.tensor(), a);
+      results["entropy"] = read(entropy.tensor(), P);
+    }
+    return results;
   };
   return op;
 }

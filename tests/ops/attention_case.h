@@ -39,6 +39,13 @@ Operation attention(const AttentionCase& c);
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.
 Operation attention_entropy(const AttentionCase& c);
 
+/// Both of the last n rows alone, the keys before them as those of the past: results out (B, n, H,
+/// D), lse and, without a scale, entropy (B, H, n). No adjoint.
+Operation attention_of_last_rows(const AttentionCase& c, int64_t n);
+
+/// The last n of dimension `dim`.
+Values last_of(const Values& v, size_t dim, int64_t n);
+
 /// (B, T): what `documents` and `window` leave visible. Seeded by the case's shape.
 std::vector<int32_t> first_keys(const AttentionCase& c);
 

@@ -26,5 +26,10 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
                             const Attention& a, const AttentionScratch& s);
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 
+/// The first and the last of these where keys come from the past, few queries to many keys. out and
+/// lse, or entropy, may be empty.
+void cpu_attention_of_rows(Tensor out, Tensor lse, Tensor entropy, const Attention& a,
+                           const AttentionScratch& s);
+
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

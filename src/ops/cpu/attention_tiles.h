@@ -164,14 +164,15 @@ inline int64_t bias_floats(int64_t T) {
 /// Those of one head.
 template <BiasMode kBias>
 inline Biases biases_of(const Attention& a, int64_t b, int64_t h, const BiasMemory& memory) {
-  const int64_t T = a.q.shape[1], H = a.q.shape[2];
+  const int64_t T = a.q.shape[1];
   Biases x;
   if constexpr (kBias == BiasMode::table) {
     reverse_table(memory.table, a.table.ptr<float>() + h * a.table.stride[0], T);
     x.table = memory.table;
   }
   if constexpr (is_sums(kBias)) {
-    x.sums = {a.sums.ptr<double>() + (b * H + h) * T, memory.columns, memory.rows};
+    x.sums = {a.sums.ptr<double>() + b * a.sums.stride[0] + h * a.sums.stride[1], memory.columns,
+              memory.rows};
   }
   if constexpr (kBias == BiasMode::fire) {
     reverse_table(memory.table, a.fire.psi.ptr<float>(), T);

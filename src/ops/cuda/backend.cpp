@@ -571,6 +571,7 @@ class CudaBackend final : public Backend {
   template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
     require(a.normalizer == NormalizerKind::softmax, "the softmax normalizer");
+    require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);
     in.T = as_int(a.q.shape[1]);

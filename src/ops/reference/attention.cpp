@@ -20,10 +20,10 @@ double dot(const double* x, const double* y, int64_t n) {
   return sum;
 }
 
-/// S_j - S_i.
+/// S_j - S_i of row i.
 double difference(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
-  const double* S = a.sums.ptr<double>() + (batch * a.q.shape[2] + h) * a.q.shape[1];
-  return S[j] - S[i];
+  const double* S = a.sums.ptr<double>() + batch * a.sums.stride[0] + h * a.sums.stride[1];
+  return S[j] - S[a.past() + i];
 }
 double sum_bias(SumBias kind, double x) {
   return kind == SumBias::difference ? x : -std::log1p(x * x);
@@ -40,35 +40,37 @@ struct FireLogit {
   FireLogit(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
     const int32_t position = a.positions.ptr<int32_t>()[batch * a.q.shape[1] + i];
     const int32_t* ends = a.fire.ends.ptr<int32_t>() + position * kFireHidden;
+    const int64_t d = a.past() + i - j;
     segment = h * kFireSegments +
-              (std::upper_bound(ends, ends + kFireHidden, static_cast<int32_t>(i - j)) - ends);
-    u = a.fire.psi.ptr<double>()[i - j] * a.fire.inverse.ptr<double>()[position];
-    psi_dc = a.fire.psi_dc.ptr<double>()[i - j];
+              (std::upper_bound(ends, ends + kFireHidden, static_cast<int32_t>(d)) - ends);
+    u = a.fire.psi.ptr<double>()[d] * a.fire.inverse.ptr<double>()[position];
+    psi_dc = a.fire.psi_dc.ptr<double>()[d];
     slope = a.fire.slope.ptr<double>()[segment];
     b = slope * u + a.fire.offset.ptr<double>()[segment];
   }
 };
 
-/// b_ij of whichever kind `a` has.
+/// b of row i and key j of whichever kind `a` has.
 double bias_of(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
-  if (a.table) return a.table.ptr<double>()[h * a.table.stride[0] + i - j];
+  if (a.table) return a.table.ptr<double>()[h * a.table.stride[0] + a.past() + i - j];
   if (a.sums) return sum_bias(a.sum_bias, difference(a, batch, h, i, j));
   if (a.fire.psi) return FireLogit(a, batch, h, i, j).b;
   return 0;
 }
 
-/// One row of logits: s, b and z over the visible keys first .. i.
+/// One row of logits: s, b and z over the visible keys first .. last.
 struct Row {
-  int64_t first = 0;
+  int64_t first = 0, last = 0;
   double t = 1;
   std::vector<double> s, b, z;
 
   Row(const Attention& a, int64_t batch, int64_t h, int64_t i) {
     const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
     const int64_t kh = h / (H / a.k.shape[2]);
-    first = a.first_key.ptr<int32_t>()[batch * T + i];
+    first = a.past() + a.first_key.ptr<int32_t>()[batch * T + i];
+    last = a.past() + i;
     if (a.scale) t = a.scale.ptr<double>()[(batch * H + h) * T + i];
-    for (int64_t j = first; j <= i; ++j) {
+    for (int64_t j = first; j <= last; ++j) {
       s.push_back(dot(row_of(a.q, batch, i, h), row_of(a.k, batch, j, kh), D) /
                   std::sqrt(static_cast<double>(D)));
       b.push_back(bias_of(a, batch, h, i, j));
@@ -91,7 +93,7 @@ void reference_attention_forward(Tensor out, Tensor lse, const Attention& a) {
         for (double z : row.z) sum += std::exp(z - m);
         double* o = row_of(out, batch, i, h);
         std::fill_n(o, D, 0.0);
-        for (int64_t j = row.first; j <= i; ++j) {
+        for (int64_t j = row.first; j <= row.last; ++j) {
           const double p = std::exp(row.z[j - row.first] - m) / sum;
           const double* v = row_of(a.v, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) o[c] += p * v[c];
@@ -107,6 +109,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t K = a.k.shape[2], group = H / K;
   const double root = 1 / std::sqrt(static_cast<double>(D));
+  require(a.past() == 0, "a backward pass over all rows");
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
       for (int64_t h = 0; h < H; ++h) std::fill_n(row_of(g.dq, batch, i, h), D, 0.0);

@@ -1,0 +1,155 @@
+// Attention of a few queries to many keys of the past, a row at a time: keys and values are read
+// where they lie, once, where packing them into tiles would read and write them several times.
+
+#include "core/parallel.h"
+#include "ops/cpu/attention.h"
+#include "ops/cpu/attention_tiles.h"
+#include "ops/cpu/rows.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+
+using namespace tiles;
+using rows::dispatch_activation;
+using rows::for_vectors;
+
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+/// One query and the keys that it sees.
+struct Row {
+  const Attention& a;
+  int64_t b, h, i;      // sequence, head, row
+  int64_t first, last;  // keys
+
+  Row(const Attention& of, int64_t batch, int64_t head, int64_t row)
+      : a(of),
+        b(batch),
+        h(head),
+        i(row),
+        first(of.past() + first_keys(of, batch)[row]),
+        last(of.past() + row) {}
+
+  int64_t keys() const { return last - first + 1; }
+  /// Key or value j of the head.
+  template <class A>
+  const A* of_key(const Tensor& x, int64_t j) const {
+    const int64_t kh = h / (a.q.shape[2] / a.k.shape[2]);
+    return static_cast<const A*>(x.data) + b * x.stride[0] + j * x.stride[1] + kh * x.stride[2];
+  }
+  /// Where a row's number lies in a (B, H, T).
+  int64_t at() const { return (b * a.q.shape[2] + h) * a.q.shape[1] + i; }
+
+  /// Calls f(n, bias) for the n-th key that the row sees.
+  template <class F>
+  void for_biases(F&& f) const {
+    if (a.table) {
+      const float* table = a.table.ptr<float>() + h * a.table.stride[0];
+      for (int64_t j = first; j <= last; ++j) f(j - first, table[last - j]);
+    } else if (a.sums) {
+      const double* S = a.sums.ptr<double>() + b * a.sums.stride[0] + h * a.sums.stride[1];
+      for (int64_t j = first; j <= last; ++j) {
+        const auto x = static_cast<float>(S[j] - S[last]);
+        f(j - first, a.sum_bias == SumBias::difference ? x : -std::log1p(x * x));
+      }
+    } else if (a.fire.psi) {
+      const int32_t position = a.positions.ptr<int32_t>()[b * a.q.shape[1] + i];
+      const int32_t* ends = a.fire.ends.ptr<int32_t>() + int64_t{position} * kFireHidden;
+      const float* slope = a.fire.slope.ptr<float>() + h * kFireSegments;
+      const float* offset = a.fire.offset.ptr<float>() + h * kFireSegments;
+      const float* psi = a.fire.psi.ptr<float>();
+      const float inverse = a.fire.inverse.ptr<float>()[position];
+      int64_t segment = kFireHidden;
+      for (int64_t j = first; j <= last; ++j) {
+        while (segment > 0 && last - j < ends[segment - 1]) --segment;
+        f(j - first, slope[segment] * (psi[last - j] * inverse) + offset[segment]);
+      }
+    }
+  }
+};
+
+/// z (padded(keys)) of the row, minus infinity past its keys. `query` (padded(D)) is scratch.
+template <class A>
+void form_logits(const Row& row, float* z, float* query) {
+  const Attention& a = row.a;
+  const int64_t D = a.q.shape[3], n = row.keys();
+  pack_rows<A>(query, a.q, row.b, row.h, row.i, row.i + 1, padded(D),
+               1 / std::sqrt(static_cast<float>(D)));
+  const float t = a.scale ? a.scale.ptr<float>()[row.at()] : 1;
+  // t (s + b) is t s + t b.
+  const float of_bias = a.scale_bias ? t : 1;
+  for (int64_t j = 0; j < n; ++j) {
+    const A* key = row.of_key<A>(a.k, row.first + j);
+    Vec sum{};
+    for_vectors(D, [&](int64_t c, auto lanes) {
+      sum += simd::load(query + c) * rows::load(key + c, lanes);
+    });
+    z[j] = t * simd::sum(sum);
+  }
+  row.for_biases([&](int64_t j, float bias) { z[j] += of_bias * bias; });
+  std::fill(z + n, z + padded(n), kMinusInfinity);
+}
+
+/// The row's softmax: p = exp(z - m) takes the place of z.
+struct Softmax {
+  float m = kMinusInfinity, sum = 0;  // of p
+  float weighted = 0;                 // the sum of p (z - m)
+
+  Softmax(float* z, int64_t keys) {
+    const int64_t n = padded(keys);
+    Vec highest = simd::splat(m), total{}, of_weighted{};
+    for (int64_t j = 0; j < n; j += simd::kWidth) highest = simd::max(simd::load(z + j), highest);
+    m = simd::maximum(highest);
+    for (int64_t j = 0; j < n; j += simd::kWidth) {
+      const Vec x = simd::load(z + j);
+      const Vec below = x == kMinusInfinity ? Vec{} : x - m;
+      const Vec p = x == kMinusInfinity ? Vec{} : simd::exp(below);
+      simd::store(z + j, p);
+      total += p;
+      of_weighted += p * below;
+    }
+    sum = simd::sum(total);
+    weighted = simd::sum(of_weighted);
+  }
+};
+
+/// out = p v / sum; `to` (padded(D)) is scratch.
+template <class A>
+void form_output(const Tensor& out, const Row& row, const float* p, float sum, float* to) {
+  const int64_t D = row.a.q.shape[3], Dp = padded(D);
+  std::fill_n(to, Dp, 0.0f);
+  for (int64_t j = 0; j < row.keys(); ++j) {
+    const A* value = row.of_key<A>(row.a.v, row.first + j);
+    for_vectors(D, [&](int64_t c, auto lanes) {
+      simd::store(to + c, simd::load(to + c) + p[j] * rows::load(value + c, lanes));
+    });
+  }
+  unpack_rows<A>(out, row.b, row.h, row.i, row.i + 1, to, Dp, 1 / sum);
+}
+
+}  // namespace
+
+void cpu_attention_of_rows(Tensor out, Tensor lse, Tensor entropy, const Attention& a,
+                           const AttentionScratch& s) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  require(!entropy || !a.scale, "logits without a scale");
+  dispatch_activation(a.q.dtype, [&]<class A>() {
+    parallel_for_slots(B * H, [&](int64_t n, int64_t slot) {
+      Pieces pieces(s.of_slot(slot));
+      float* const z = pieces.take(a.k.shape[1]);
+      float* const channels = pieces.take(a.q.shape[3]);
+      for (int64_t i = 0; i < T; ++i) {
+        const Row row(a, n / H, n % H, i);
+        form_logits<A>(row, z, channels);
+        const Softmax p(z, row.keys());
+        if (out) form_output<A>(out, row, z, p.sum, channels);
+        if (lse) lse.ptr<float>()[row.at()] = p.m + std::log(p.sum);
+        if (entropy) entropy.ptr<float>()[row.at()] = std::log(p.sum) - p.weighted / p.sum;
+      }
+    });
+  });
+}
+
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

@@ -1,0 +1,109 @@
+// Attention of the last rows to the keys of all: the rows of attention.
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention_case.h"
+#include "catch.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr TableForm kForms[] = {TableForm::none,       TableForm::normal,     TableForm::falling,
+                                TableForm::difference, TableForm::log_square, TableForm::fire};
+constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+
+/// Calls f(case, n) for every T in every form; n, dimensions, heads, sequences, documents and
+/// windows turn.
+template <class F>
+void for_cases(F&& f) {
+  constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}};
+  constexpr int64_t kDimensions[] = {6, 16, 48, 80};
+  constexpr int64_t kWindows[] = {0, 5, 64, 0, 70, 1, 0};
+  size_t n = 0;
+  for (int64_t T : {2, 17, 64, 65, 130, 200}) {
+    for (TableForm form : kForms) {
+      for (ScaleForm scale : kScales) {
+        AttentionCase c;
+        c.T = T;
+        c.table = form;
+        c.scale = scale;
+        c.B = 1 + static_cast<int64_t>(n % 2);
+        c.D = kDimensions[n % 4];
+        c.H = kHeads[n / 2 % 3][0];
+        c.K = kHeads[n / 2 % 3][1];
+        c.documents = n / 3 % 2 == 1;
+        c.window = kWindows[n % 7];
+        const int64_t rows =
+            std::min<int64_t>(T - 1, n % 5 == 0 ? 33 : static_cast<int64_t>(n % 5));
+        ++n;
+        INFO(describe(c) << ", the last " << rows << " rows");
+        f(c, rows);
+      }
+    }
+  }
+}
+
+TEST_CASE("the last rows alone are those of all rows, to the bit in the reference") {
+  Machine reference(Dtype::f64);
+  for_cases([&](const AttentionCase& c, int64_t n) {
+    const Operation all = attention(c), last = attention_of_last_rows(c, n);
+    const Arrays truth = all.forward(reference, all.inputs);
+    const Arrays found = last.forward(reference, last.inputs);
+    check_equal(found.at("out").x, last_of(truth.at("out"), 1, n).x);
+    check_equal(found.at("lse").x, last_of(truth.at("lse"), 2, n).x);
+    if (c.scale != ScaleForm::none) return;
+    const Operation entropy = attention_entropy(c);
+    const Values of_all = entropy.forward(reference, entropy.inputs).at("entropy");
+    check_equal(found.at("entropy").x, last_of(of_all, 2, n).x);
+  });
+}
+
+/// As in attention.cpp.
+double tolerance(const AttentionCase& c) {
+  const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
+  return 4 * kF32 * (8 + terms);
+}
+
+TEST_CASE("the last rows alone on the CPU agree with the reference") {
+  for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
+    for_cases([&](const AttentionCase& c, int64_t n) {
+      compare_with_reference(attention_of_last_rows(c, n), t, tolerance(c));
+    });
+  }
+}
+
+TEST_CASE("the last rows alone have the same bits on any number of threads") {
+  AttentionCase c;
+  c.T = 130;
+  c.H = 6;
+  c.K = 3;
+  c.D = 48;
+  c.table = TableForm::falling;
+  for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
+    CHECK(same_for_any_threads(attention_of_last_rows(c, 7), t));
+  }
+}
+
+TEST_CASE("a logit that is no number reaches its row of the last rows, and no other") {
+  for (const TableForm form : {TableForm::none, TableForm::normal, TableForm::log_square}) {
+    AttentionCase c;
+    c.T = 40;
+    c.H = 2;
+    c.K = 1;
+    c.table = form;
+    const Operation op = attention_of_last_rows(c, 3);
+    Arrays in = op.inputs;
+    in.at("q").x[static_cast<size_t>(38 * c.H * c.D)] = NAN;  // the second row of head 0
+    Machine cpu(Dtype::f32);
+    const Values out = op.forward(cpu, in).at("out");
+    for (size_t i = 0; i < out.x.size(); ++i) {
+      const int64_t row = static_cast<int64_t>(i) / c.D;  // (row, head)
+      INFO("element " << i);
+      CHECK(std::isnan(out.x[i]) == (row == 1 * c.H));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing
