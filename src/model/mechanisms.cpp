@@ -134,16 +134,20 @@ std::span<const Tensor> Mechanisms::dtheta(const std::vector<Parameters>& of, in
   return dtheta_;
 }
 
-void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
+void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
+  const bool training = use == ModelUse::training;
   const int64_t H = config_.heads, half = config_.head_dim() / 2;
   const Dtype P = backend_.parameter_dtype();
   T_ = T;
+  remembers_ = use == ModelUse::generation;
+  require(!remembers_ || (B == 1 && backend_.memory().on_host()), "one text, in host memory");
   if (const int64_t n = parts(Family::table); n > 0) {
     arena.add("mechanisms.tables", &tables_, P, {n, H, T});
     if (training) arena.add("mechanisms.dtable", &dtable_, P, {H, T});
   }
   if (has(Family::sums)) {
-    arena.add("mechanisms.sums", &sums_, Dtype::f64, {B, H, T});
+    const int64_t kept = use == ModelUse::generation ? config_.layers : B;
+    arena.add("mechanisms.sums", &sums_, Dtype::f64, {kept, H, T});
     if (training) arena.add("mechanisms.dsums_key", &dsums_key_, P, {B, H, T});
     const bool of_queries = std::any_of(priors_.begin(), priors_.end(), [](const LayerPrior& p) {
       return p.info.sum_bias != SumBias::difference;
@@ -181,6 +185,18 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, bool training) {
   if (scale_.kind != ScaleKind::none) {
     arena.add("mechanisms.scale", &scale_rows_, P, {B, H, T});
     if (training) arena.add("mechanisms.dscale", &dscale_, P, {B, H, T});
+  }
+}
+
+void Mechanisms::check_length(int64_t T) const {
+  if (!scale_.longest) return;
+  const int64_t longest = scale_.longest(scale_constants_);
+  for (const int64_t window : windows_) {
+    const int64_t most = window > 0 ? std::min(window, T) : T;
+    if (most <= longest) continue;
+    throw Error(ExitCode::config, "model.attention.scale",
+                "at most " + std::to_string(longest) + " visible keys, the learned table",
+                std::to_string(most), "use shorter sequences, or train with a longer table");
   }
 }
 
@@ -256,29 +272,30 @@ void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
   const LayerPrior& p = prior(layer);
   if (p.info.family == Family::fire) a.fire = fire_of(p);
   if (p.info.family == Family::table) a.table = table_of(p);
-  if (p.info.family == Family::sums) {
-    a.sums = Tensor(sums_.data, sums_.dtype,
-                    {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
-    a.sum_bias = p.info.sum_bias;
-    backend_.sums_forward(a.sums, of_prior(layer, gates), sums_bias(layer, masters_));
-  }
+  if (p.info.family == Family::sums) form_sums(layer, a, gates);
   if (!scale_rows_) return;
-  if (scale_.longest) {
-    const int64_t T = a.first_key.shape[1], window = windows_[static_cast<size_t>(p.window)];
-    const int64_t most = window > 0 ? std::min(window, T) : T;
-    const int64_t longest = scale_.longest(scale_constants_);
-    if (most > longest) {
-      throw Error(ExitCode::config, "model.attention.scale",
-                  "at most " + std::to_string(longest) + " visible keys, the learned table",
-                  std::to_string(most),
-                  "evaluate at shorter lengths, or train with a longer table");
-    }
-  }
   const Tensor scale(scale_rows_.data, scale_rows_.dtype,
                      {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
   form_scale(layer, scale, a, gates);
   a.scale = scale;
   a.scale_bias = p.scale_bias;
+}
+
+void Mechanisms::form_sums(int64_t layer, Attention& a, const Tensor& gates) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = config_.heads, past = a.past();
+  a.sum_bias = prior(layer).info.sum_bias;
+  if (!remembers_) {
+    a.sums = Tensor(sums_.data, sums_.dtype, {B, H, T});
+    return backend_.sums_forward(a.sums, of_prior(layer, gates), sums_bias(layer, masters_));
+  }
+  a.sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
+  backend_.sums_forward(a.sums.slice(2, past, T), of_prior(layer, gates),
+                        sums_bias(layer, masters_));
+  if (past == 0) return;
+  for (int64_t h = 0; h < H; ++h) {
+    double* S = a.sums.ptr<double>() + h * a.sums.stride[1] + past;
+    for (int64_t t = 0; t < T; ++t) S[t] += S[-1];
+  }
 }
 
 void Mechanisms::form_scale(int64_t layer, const Tensor& scale, const Attention& a,

@@ -30,7 +30,10 @@ class Mechanisms {
   Mechanisms(const ModelConfig& config, int64_t training_length, const ParameterLayout& layout,
              Backend& backend);
 
-  void plan(Arena& arena, int64_t B, int64_t T, bool training);
+  /// T: the longest sequence, with what ModelUse::generation remembers of it.
+  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use);
+  /// Error (ExitCode::config) where the scale knows no rows of as many keys as T tokens may see.
+  void check_length(int64_t T) const;
 
   /// Forms tables from the masters: once whenever they change. REQUIRES: planned and committed.
   /// The first call takes memory, the later ones do not.
@@ -112,6 +115,8 @@ class Mechanisms {
   /// scale (B, H, T) = t. `a` has no scale yet.
   void form_scale(int64_t layer, const Tensor& scale, const Attention& a, const Tensor& gates);
   Tensor sums_bias(int64_t layer, const Tensor& flat) const;
+  /// Sets a.sums, those of past tokens as an earlier call left them.
+  void form_sums(int64_t layer, Attention& a, const Tensor& gates);
   Tensor table_of(const LayerPrior& p) const;
   FireBias fire_of(const LayerPrior& p) const;
   PriorUse prior_use(int64_t layer) const { return {prior(layer).info, prior(layer).form}; }
@@ -130,6 +135,7 @@ class Mechanisms {
   ScaleConstants scale_constants_;
   bool constants_ready_ = false;
   int64_t T_ = 0;
+  bool remembers_ = false;              // generation: the sums of past tokens
   std::vector<Tensor> theta_, dtheta_;  // of the operation at hand
 
   Tensor masters_;              // of the last refresh
@@ -137,7 +143,7 @@ class Mechanisms {
   Tensor scale_rows_;           // (B, H, T) P: t of the layer at hand
   Tensor dtable_;               // (H, T) P
   Tensor dscale_;               // (B, H, T) P
-  Tensor sums_;                 // (B, H, T) f64: S of the layer at hand
+  Tensor sums_;                 // (B, H, T) f64: S of the layer at hand; generation: (layers, H, T)
   Tensor dsums_key_;            // (B, H, T) P
   Tensor dsums_query_;          // (B, H, T) P
   FireBias fire_;               // (parts, ...) each

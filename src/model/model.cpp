@@ -76,14 +76,15 @@ Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }
 void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
                        std::optional<int64_t> document_start, const int32_t* positions) {
   require(B <= max_B_ && T <= max_T_, "a batch within the planned size");
+  check_length(past_ + T);
   if (!config_.attention.document_mask) document_start.reset();
   B_ = B;
   T_ = T;
   int32_t* first_key = host_first_key_.data();
   for (const int64_t window : mechanisms_.windows()) {
     for (int64_t b = 0; b < B; ++b, first_key += T) {
-      lay_out_sequence(tokens + b * T, T, document_start, window, first_key,
-                       host_positions_.data() + b * T);
+      last_document_ = lay_out_sequence(tokens + b * T, T, document_start, window, first_key,
+                                        host_positions_.data() + b * T, document_);
     }
   }
   const auto batch = [&](const Tensor& t) { return Tensor(t.data, t.dtype, {B * T}); };
@@ -107,23 +108,27 @@ Tensor Model::first_key(int64_t l) const {
   return first_key_.slice(0, mechanisms_.window(l) * B_ * T_, B_ * T_).reshaped({B_, T_});
 }
 
+Tensor Model::qkv(int64_t l) const { return layer(l).qkv.slice(0, past_, B_ * T_); }
+
+Tensor Model::remembered_qkv(int64_t l) const { return layer(l).qkv.slice(0, 0, past_ + B_ * T_); }
+
 Attention Model::attention_of(int64_t l) {
   const int64_t H = config_.heads, K = config_.kv_heads;
-  const Tensor qkv = rows(layer(l).qkv);
+  const Tensor now = qkv(l), all = remembered_qkv(l);
   Attention a;
-  a.q = heads_of(qkv, 0, H);
-  a.k = heads_of(qkv, H, K);
-  a.v = heads_of(qkv, H + K, K);
+  a.q = heads_of(now, 0, H);
+  a.k = heads_of(all, H, K);
+  a.v = heads_of(all, H + K, K);
   a.first_key = first_key(l);
   a.positions = positions();
-  mechanisms_.attach(l, a, gates_of(qkv));
+  mechanisms_.attach(l, a, gates_of(now));
   return a;
 }
 
 Tensor Model::heads_of(const Tensor& fused, int64_t begin, int64_t count) const {
-  const int64_t D = config_.head_dim(), W = fused.shape[1];
-  Tensor heads(fused.slice(1, begin * D, count * D).data, fused.dtype, {B_, T_, count, D});
-  heads.stride = {T_ * W, W, D, 1};
+  const int64_t D = config_.head_dim(), W = fused.shape[1], T = fused.shape[0] / B_;
+  Tensor heads(fused.slice(1, begin * D, count * D).data, fused.dtype, {B_, T, count, D});
+  heads.stride = {T * W, W, D, 1};
   return heads;
 }
 
@@ -139,11 +144,6 @@ Tensor Model::gates_of(const Tensor& fused) const {
 void Model::embedding_forward() {
   Tensor table = view_of(masters_, position_embedding_);
   if (mechanisms_.sinusoidal()) table = mechanisms_.position_table();
-  if (table && T_ > table.shape[0]) {
-    throw Error(ExitCode::config, "model.attention.prior",
-                "at most " + std::to_string(table.shape[0]) + " positions, the learned table",
-                std::to_string(T_), "evaluate at shorter lengths, or train with a longer table");
-  }
   backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
                              positions().reshaped({B_ * T_}), table);
 }
@@ -178,10 +178,10 @@ void Model::attend(int64_t l) {
   const BlockParameters& p = block(l);
   const int64_t C = config_.width, W = qkv_width();
   const auto vector = [&](const Parameter* v) { return view_of(masters_, v); };
-  backend_.linear_forward(rows(x.qkv), rows(x.norm1), fused_view_of(weights(), p.qkv, W, C),
+  backend_.linear_forward(qkv(l), rows(x.norm1), fused_view_of(weights(), p.qkv, W, C),
                           fused_view_of(masters_, p.qkv_bias, W, 1));
   const int64_t H = config_.heads, K = config_.kv_heads;
-  rotate(l, heads_of(rows(x.qkv), 0, H), heads_of(rows(x.qkv), H, K), false);
+  rotate(l, heads_of(qkv(l), 0, H), heads_of(qkv(l), H, K), false);
   const Attention a = attention_of(l);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, lse_of(x), a);
@@ -280,7 +280,7 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   mechanisms_.attach(l, g, B_, T_);
   backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
                               rows(x.attention).reshaped({B_, T_, H, D}), lse_of(x), a);
-  mechanisms_.backward(l, g, a, gates_of(rows(x.qkv)), gates_of(dqkv), gradients);
+  mechanisms_.backward(l, g, a, gates_of(qkv(l)), gates_of(dqkv), gradients);
   rotate(l, g.dq, g.dk, true);
   backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),
                                   fused_view_of(gradients, p.qkv_bias, W, 1), dqkv, rows(x.norm1));
@@ -322,6 +322,16 @@ void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
 
 // --- evaluation ---------------------------------------------------------------------------------
 
+void Model::check_length(int64_t T) const {
+  const int64_t known = position_embedding_ ? position_embedding_->shape[0] : T;
+  if (T > known) {
+    throw Error(ExitCode::config, "model.attention.prior",
+                "at most " + std::to_string(known) + " positions, the learned table",
+                std::to_string(T), "use shorter sequences, or train with a longer table");
+  }
+  mechanisms_.check_length(T);
+}
+
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                      std::optional<int64_t> document_start, double* losses) {
   load_batch(tokens, targets, b, t, document_start);
@@ -337,6 +347,19 @@ void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
   load_batch(tokens, nullptr, b, t, document_start);
   forward();
   backend_.linear_forward(out, rows(norm_), view_of(weights(), head_), {});
+}
+
+void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start,
+                   Tensor out) {
+  require(longest_ > 0 && n >= 1 && past_ + n <= longest_, "a text within the planned length");
+  load_batch(tokens, nullptr, 1, n, document_start);
+  forward();
+  if (out) {
+    const int64_t R = out.shape[0];
+    backend_.linear_forward(out, norm_.slice(0, n - R, R), view_of(weights(), head_), {});
+  }
+  past_ += n;
+  document_ = last_document_ - n;
 }
 
 }  // namespace bamtrain

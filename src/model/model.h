@@ -19,7 +19,8 @@ struct LayerActivations {
   Tensor residual;    // (N, C) A, the stream before the block
   Tensor norm1;       // (N, C) A
   Tensor stats1;      // (N, 2) P
-  Tensor qkv;         // (N, W) A: q, k (rotated where the prior rotates), v, gates
+  Tensor qkv;         // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
+                      // (longest text, W), of all tokens
   Tensor attention;   // (N, Q) A
   Tensor lse;         // (B * H, T) P
   Tensor residual2;   // (N, C) A, the stream between attention and mlp
@@ -40,8 +41,8 @@ struct BlockParameters {
   const Parameter *down, *down_bias;
 };
 
-/// Whether a model keeps what the backward pass reads.
-enum class ModelUse { training, evaluation };
+/// Tokens that a growing text takes at a time, at most.
+inline constexpr int64_t kMostAppended = 256;
 
 /// How many sequences of `length` tokens an evaluation passes at a time: 8,192 tokens, one sequence
 /// at least.
@@ -59,7 +60,8 @@ class Model {
   /// Positions that training draws from, at random; 0: they count tokens.
   int64_t randomized_positions() const { return mechanisms_.randomized_positions(); }
 
-  /// Registers activations, tables and scratch for batches of B sequences of T tokens.
+  /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
+  /// ModelUse::generation, on a backend in host memory, for one text of up to T.
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
             Recompute recompute = Recompute::none);
 
@@ -83,6 +85,9 @@ class Model {
                         std::optional<int64_t> document_start, double scale, Tensor gradients,
                         Tensor loss, const int32_t* positions = nullptr);
 
+  /// Error (ExitCode::config) where the prior or the scale knows no sequences of T tokens.
+  void check_length(int64_t T) const;
+
   /// Token losses (b * t) for b <= B sequences of t <= T tokens, written to losses[b * t].
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses);
@@ -90,6 +95,15 @@ class Model {
   /// Logits (b * t, V) in P, for tests and small exports.
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out);
+
+  /// Appends n tokens, at most kMostAppended, to the text. Logits (R, V) in P after the last R of
+  /// them to `out`, which may be empty. Nothing is appended where it throws.
+  /// REQUIRES: planned for generation; no more tokens in all than were planned for.
+  void append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start, Tensor out);
+  /// Tokens of the text so far.
+  int64_t appended() const { return past_; }
+  /// Begins another text.
+  void forget() { past_ = document_ = 0; }
 
  private:
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
@@ -116,6 +130,9 @@ class Model {
   Tensor lse_of(const LayerActivations& x) const;
   Tensor positions() const;
   Tensor first_key(int64_t l) const;
+  /// q, k, v and gates of the batch; and of the text before it, too.
+  Tensor qkv(int64_t l) const;
+  Tensor remembered_qkv(int64_t l) const;
   BlockParameters find_block(int64_t l) const;
   const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
   /// Where products read their weights.
@@ -128,7 +145,8 @@ class Model {
   int64_t qkv_width() const {
     return (config_.heads + 2 * config_.kv_heads) * config_.head_dim() + layout_.gate_columns();
   }
-  /// Parts of it (N, W): heads (B, T, count, D) from head `begin` of q, k, v on; gates (B, T, G).
+  /// Parts of it (N, W), or of that of a text (past + T, W): heads (B, T, count, D) from head
+  /// `begin` of q, k, v on; gates (B, T, G).
   Tensor heads_of(const Tensor& fused, int64_t begin, int64_t count) const;
   Tensor gates_of(const Tensor& fused) const;
 
@@ -141,7 +159,10 @@ class Model {
   Mechanisms mechanisms_;
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand
-  int64_t chunk_ = 0;              // rows per chunk of the head
+  // Generation: tokens planned, and before the batch at hand. Then where documents begin, counted
+  // from the batch: that of the token before it, and that of its last.
+  int64_t longest_ = 0, past_ = 0, document_ = 0, last_document_ = 0;
+  int64_t chunk_ = 0;  // rows per chunk of the head
   Recompute recompute_ = Recompute::none;
 
   // The batch on its way to the device, token losses on their way back.

@@ -23,6 +23,12 @@ enum class InitKind { gpt2, torch, neox };
 ///   block  everything but the stream at the layer's entry: at the cost of most of a forward pass
 enum class Recompute { none, mlp, block };
 
+/// What a model keeps in memory:
+///   training    what the backward pass reads
+///   evaluation  no more than a forward pass needs
+///   generation  that, and every layer's keys and values of a text that grows
+enum class ModelUse { training, evaluation, generation };
+
 struct MlpConfig {
   MlpKind kind = MlpKind::swiglu;
   int64_t hidden = 0;  // F

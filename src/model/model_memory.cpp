@@ -18,7 +18,13 @@ constexpr int64_t kLogitAlignment = 64;
 }  // namespace
 
 void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute) {
-  const bool training = use == ModelUse::training;
+  const bool training = use == ModelUse::training, generation = use == ModelUse::generation;
+  require(!generation || B == 1, "one text");
+  const int64_t longest = T;
+  if (generation) {
+    longest_ = longest;
+    T = std::min(longest, kMostAppended);
+  }
   const Dtype A = dtype_, P = backend_.parameter_dtype();
   const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
   const int64_t C = config_.width, F = config_.mlp.hidden, W = qkv_width();
@@ -43,8 +49,10 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   arena.add("activations.final", &final_, A, {N, C});
   arena.add("activations.norm", &norm_, A, {N, C});
   arena.add("activations.stats", &stats_, P, {N, 2});
-  arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
-  arena.add("head.losses", &losses_, P, {N});
+  if (!generation) {
+    arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
+    arena.add("head.losses", &losses_, P, {N});
+  }
   if (training) {
     if (A != P) arena.add("head.dlogits", &dlogits_, A, {chunk_, logits_stride()});
     arena.add("gradients.stream", &dstream_, A, {N, C});
@@ -53,9 +61,9 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
     arena.add("gradients.attention", &dattention_, A, {N, Q});
     arena.add("gradients.activation", &dactivation_, A, {N, F});
   }
-  mechanisms_.plan(arena, B, T, training);
+  mechanisms_.plan(arena, B, longest, use);
   backend_.plan(arena, {.B = B,
-                        .T = T,
+                        .T = longest,
                         .H = H,
                         .K = config_.kv_heads,
                         .D = config_.head_dim(),
@@ -84,7 +92,8 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
   } parts[] = {{"residual", &LayerActivations::residual, A, N, C, training},
                {"norm1", &LayerActivations::norm1, A, N, C, block},
                {"stats1", &LayerActivations::stats1, P, N, 2, block},
-               {"qkv", &LayerActivations::qkv, A, N, qkv_width(), block},
+               {"qkv", &LayerActivations::qkv, A, longest_ > 0 ? longest_ : N, qkv_width(),
+                block || longest_ > 0},
                {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
                {"lse", &LayerActivations::lse, P, B * H, T, block},
                {"residual2", &LayerActivations::residual2, A, N, C, block},

@@ -1,0 +1,37 @@
+#include "model/growing_text.h"
+
+#include <algorithm>
+
+namespace bamtrain {
+
+GrowingText::GrowingText(const ModelConfig& config, int64_t training_length, Backend& backend,
+                         Dtype activations, std::optional<int64_t> document_start, int64_t longest)
+    : backend_(backend),
+      document_start_(document_start),
+      longest_(longest),
+      model_(config, training_length, backend, activations) {
+  require(longest >= 1, "room for a token");
+  model_.check_length(longest);
+  model_.plan(arena_, 1, longest, ModelUse::generation);
+  arena_.add("head.logits", &logits_, backend.parameter_dtype(), {1, config.vocab});
+}
+
+void GrowingText::commit(const Tensor& masters) {
+  arena_.commit(backend_.memory());
+  model_.set_masters(masters);
+  model_.refresh();
+}
+
+Tensor GrowingText::append(std::span<const int32_t> tokens) {
+  require(!tokens.empty(), "a token to append");
+  while (!tokens.empty()) {
+    const size_t n = std::min<size_t>(tokens.size(), kMostAppended);
+    const bool last = n == tokens.size();
+    model_.append(tokens.data(), static_cast<int64_t>(n), document_start_,
+                  last ? logits_ : Tensor());
+    tokens = tokens.subspan(n);
+  }
+  return logits_;
+}
+
+}  // namespace bamtrain

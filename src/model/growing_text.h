@@ -1,0 +1,43 @@
+#pragma once
+// A text that a model reads token by token, or many at a time, and what it expects next: keys and
+// values of what was read stay in memory.
+
+#include <optional>
+#include <span>
+
+#include "core/arena.h"
+#include "model/model.h"
+
+namespace bamtrain {
+
+class GrowingText {
+ public:
+  /// A text of up to `longest` tokens. Takes no memory yet. `backend`, in host memory, is this
+  /// text's alone; masters, config and lengths as for Model. Error (ExitCode::config) where prior
+  /// or scale know no texts of that length.
+  GrowingText(const ModelConfig& config, int64_t training_length, Backend& backend,
+              Dtype activations, std::optional<int64_t> document_start, int64_t longest);
+
+  int64_t planned_bytes() const { return arena_.total_bytes(); }
+  /// Takes the memory and begins. The masters are read in every append.
+  void commit(const Tensor& masters);
+
+  /// Logits (1, V) P after the last of these tokens, valid until the next call.
+  /// REQUIRES: at least one; no more in all than `longest`.
+  Tensor append(std::span<const int32_t> tokens);
+  /// Begins another text.
+  void clear() { model_.forget(); }
+
+  int64_t longest() const { return longest_; }
+  int64_t vocab() const { return model_.config().vocab; }
+
+ private:
+  Backend& backend_;
+  std::optional<int64_t> document_start_;
+  int64_t longest_;
+  Arena arena_;
+  Model model_;
+  Tensor logits_;  // (1, V) P
+};
+
+}  // namespace bamtrain
