@@ -9,6 +9,7 @@
 #include "commands/backend.h"
 #include "commands/eval.h"
 #include "commands/failure.h"
+#include "commands/samples.h"
 #include "config/changes.h"
 #include "config/schema.h"
 #include "core/parallel.h"
@@ -25,6 +26,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   TrainRun run;
   std::unique_ptr<Backend> backend;
   std::optional<EvalArguments> last;
+  std::optional<Samples> samples;
   together(comm, [&] {
     run.config = read_run_config(arguments.config, arguments.overrides);
     run.resolved = resolved_json(run.config);
@@ -34,6 +36,13 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
       // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
       const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
       check_perplexity_request(shards, request_of(*last, run.config, shards));
+    }
+    if (first && !run.config.sample.prompts.empty()) {
+      samples.emplace(run.config);
+      run.sample_bytes = samples->bytes();
+      run.samples = [&samples](int64_t step, const Tensor& masters) {
+        return samples->lines(step, masters);
+      };
     }
   });
   const bool on_host = backend->memory().on_host();

@@ -316,6 +316,32 @@ std::vector<Key> make_keys() {
       resumable(key("eval.lengths", "perplexity against length at the end: the lengths",
                     set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
 
+      resumable(key("sample.every",
+                    "steps between samples, texts that the model writes to samples.jsonl; 0: at "
+                    "the end",
+                    integer_value(0, kMaxSteps), FIELD(sample.every))),
+      resumable(key("sample.prompts",
+                    "texts to continue, \"\": a document from its start; none: no samples",
+                    set_of(any_text()), FIELD(sample.prompts))),
+      resumable(key("sample.tokenizer",
+                    "SentencePiece model; empty: the one that made the shards, looked for as "
+                    "*.model in their folder and the two around it",
+                    any_text(), FIELD(sample.tokenizer))),
+      resumable(key("sample.max_tokens", "tokens of a sample, fewer where the model ends it",
+                    integer_value(1, kMaxLength), FIELD(sample.max_tokens))),
+      resumable(key("sample.temperature",
+                    "what logits are divided by; 0: always the likeliest token", number_from(0),
+                    FIELD(sample.temperature))),
+      resumable(key("sample.top_k", "draw from the k likeliest tokens; 0: from all",
+                    integer_value(0, kMaxInt32), FIELD(sample.top_k))),
+      resumable(key("sample.top_p",
+                    "then from the fewest, likeliest first, that have this share of the "
+                    "probability",
+                    number_up_to(0, 1), FIELD(sample.top_p))),
+      resumable(key("sample.min_p",
+                    "then from those at least this many times as likely as the likeliest",
+                    number_within(0, 1), FIELD(sample.min_p))),
+
       resumable(key("log.every",
                     "steps between lines of metrics.jsonl; a GPU is not waited for between",
                     integer_value(1, kMaxSteps), FIELD(log.every))),
@@ -371,6 +397,7 @@ const std::vector<KeyGroup>& all_groups() {
       {"train", "length and shape of the run"},
       {"checkpoint", "what is saved, kept and resumed from"},
       {"eval", "validation"},
+      {"sample", "texts that the model writes while it is trained"},
       {"log", "what is written while training"},
   };
   return groups;

@@ -40,6 +40,7 @@ class Relations {
     batches();
     checkpoints();
     evaluation();
+    samples();
     multipliers();
   }
 
@@ -289,6 +290,13 @@ class Relations {
                text(length), "remove the longer ones, or raise " + limit.key);
       }
     }
+  }
+
+  void samples() const {
+    const SampleConfig& s = c_.sample;
+    if (!s.prompts.empty() || (s.every == 0 && s.tokenizer.empty())) return;
+    refuse("sample.prompts", "a prompt, which sample.every or sample.tokenizer ask for", "none",
+           "set sample.prompts, [\"\"] for a document from its start, or remove the others");
   }
 
   void multipliers() const {

@@ -183,6 +183,10 @@ ValueSchema number_in_range(double minimum, double maximum) {
   return {{"type", "number"}, {"minimum", minimum}, {"exclusiveMaximum", maximum}};
 }
 
+ValueSchema number_up_to(double minimum, double maximum) {
+  return {{"type", "number"}, {"exclusiveMinimum", minimum}, {"maximum", maximum}};
+}
+
 ValueSchema any_text() { return {{"type", "string"}}; }
 
 ValueSchema nonempty_text() { return {{"type", "string"}, {"minLength", 1}}; }

@@ -20,6 +20,7 @@ ValueSchema number_from(double minimum);
 ValueSchema number_above(double minimum);
 ValueSchema number_within(double minimum, double maximum);    // both inclusive
 ValueSchema number_in_range(double minimum, double maximum);  // minimum inclusive, maximum not
+ValueSchema number_up_to(double minimum, double maximum);     // maximum inclusive, minimum not
 ValueSchema any_text();
 ValueSchema nonempty_text();
 ValueSchema one_of(const std::vector<std::string>& names);

@@ -302,6 +302,7 @@ Tokenizer Tokenizer::open(const std::string& path) {
   t.bos_ = t.model_->bos_id();
   t.eos_ = t.model_->eos_id();
   if (t.vocab_ < 1) throw damaged(path, "a model without pieces");
+  t.drops_first_space_ = specification->dummy_prefix || specification->squeezes_spaces;
   if (specification->cuttable()) {
     t.cuts_ = std::make_unique<SafeCuts>(*t.model_, specification->dummy_prefix);
     if (!t.cuts_->usable()) t.cuts_.reset();
@@ -393,6 +394,24 @@ std::string Tokenizer::decode(const std::vector<int32_t>& ids) const {
     throw Error(ExitCode::internal, "SentencePiece", "a text for every list of ids",
                 status.ToString(), "report the ids that did this");
   }
+  return text;
+}
+
+std::string Tokenizer::bytes(int32_t id, bool first) const {
+  const std::string spelled = piece(id);
+  if (model_->IsControl(id)) return "";
+  if (model_->IsUnknown(id)) return decode({id});
+  if (model_->IsByte(id)) {  // "<0x0A>"
+    return {static_cast<char>(std::stoi(spelled.substr(3, 2), nullptr, 16))};
+  }
+  constexpr std::string_view kSpace = "\xE2\x96\x81";
+  std::string text;
+  for (size_t at = 0; at < spelled.size();) {
+    const bool space = spelled.compare(at, kSpace.size(), kSpace) == 0;
+    text += space ? ' ' : spelled[at];
+    at += space ? kSpace.size() : 1;
+  }
+  if (first && drops_first_space_ && text.starts_with(' ')) text.erase(0, 1);
   return text;
 }
 

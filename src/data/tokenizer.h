@@ -48,6 +48,12 @@ class Tokenizer {
   /// Error (data) for an id outside [0, vocab()).
   std::string decode(const std::vector<int32_t>& ids) const;
 
+  /// The bytes that `id` adds to a text, `first` among its ids or not; several ids may make up one
+  /// character. Where is_exact(), one after the other they are decode(), but for its repair of
+  /// ill-formed characters; other models may drop more spaces than the first.
+  /// Error (data) for an id outside [0, vocab()).
+  std::string bytes(int32_t id, bool first) const;
+
   /// The piece with this id as the model spells it, e.g. "▁the" or "<0x0A>".
   /// Error (data) for an id outside [0, vocab()).
   std::string piece(int32_t id) const;
@@ -74,6 +80,7 @@ class Tokenizer {
   std::string sha256_;
   int64_t vocab_ = 0;
   int32_t bos_ = -1, eos_ = -1;
+  bool drops_first_space_ = false;  // of a decoded text
 };
 
 /// A direct-mapped table of fixed size: a later stretch takes the place of an earlier one. Threads

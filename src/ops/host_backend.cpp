@@ -22,8 +22,8 @@ void HostBackend::synchronize() {}
 std::unique_ptr<PeerLink> HostBackend::connect(const Peers&) { return nullptr; }
 
 void HostBackend::plan(Arena& arena, const WorkspaceShape& w) {
-  arena.add("scratch.table", &table_, Dtype::f64, {w.H, w.T});
-  arena.add("scratch.by_length", &by_length_, Dtype::f64, {w.H, w.T + 1});
+  arena.add("scratch.table", &table_, Dtype::f64, {w.H, w.past + w.T});
+  arena.add("scratch.by_length", &by_length_, Dtype::f64, {w.H, w.past + w.T + 1});
   arena.add("scratch.theta", &theta_, Dtype::f64, {kMaxParameters, w.mechanism_values});
   arena.add("scratch.dtheta", &dtheta_, Dtype::f64, {kMaxParameters, w.mechanism_values});
 }

@@ -29,6 +29,7 @@ namespace bamtrain {
 /// The largest shapes that a backend's scratch must serve.
 struct WorkspaceShape {
   int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
+  int64_t past = 0;  // tokens of the past before T rows (Attention)
   bool backward = true;
   int64_t F = 0;       // width of the mlp's activation
   int64_t hidden = 0;  // columns of its input: F, or 2 F where it is gated
@@ -52,9 +53,9 @@ struct FireBias {
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
 /// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K).
 ///
-/// Keys and values may begin with those of past tokens, whose queries were asked before: then q, and
-/// with it first_key, positions, scale and what attention writes, have fewer rows than k. Row i is
-/// token past() + i. Forward passes alone, of backends in host memory, take that.
+/// Keys and values may begin with those of past tokens, whose queries were asked before: then q,
+/// and with it first_key, positions, scale and what attention writes, have fewer rows than k. Row i
+/// is token past() + i. Forward passes alone, of backends in host memory, take that.
 struct Attention {
   Tensor q;      // (B, T, H, D) A, innermost dimension contiguous
   Tensor k, v;   // (B, past + T, K, D) A, likewise

@@ -1,4 +1,4 @@
-#include "train/metrics.h"
+#include "train/json_lines.h"
 
 #include <fstream>
 
@@ -24,9 +24,8 @@ int64_t good_bytes(const std::string& path, int64_t step) {
 
 }  // namespace
 
-Metrics::Metrics(const std::string& out_dir, int64_t step)
-    : file_(out_dir + "/metrics.jsonl", good_bytes(out_dir + "/metrics.jsonl", step)) {}
+JsonLines::JsonLines(const std::string& path, int64_t step) : file_(path, good_bytes(path, step)) {}
 
-void Metrics::write(const nlohmann::ordered_json& line) { file_.write(line.dump() + "\n"); }
+void JsonLines::write(const nlohmann::ordered_json& line) { file_.write(line.dump() + "\n"); }
 
 }  // namespace bamtrain

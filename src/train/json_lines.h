@@ -1,5 +1,5 @@
 #pragma once
-// metrics.jsonl: one JSON object per line, one line per logged step.
+// metrics.jsonl and samples.jsonl: JSON objects, one per line, each of a step.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,11 +9,11 @@
 
 namespace bamtrain {
 
-class Metrics {
+class JsonLines {
  public:
-  /// Opens OUT/metrics.jsonl for appending after cutting it back to the lines up to `step`, so that
-  /// a resumed run shows no step twice. Error (ExitCode::io).
-  Metrics(const std::string& out_dir, int64_t step);
+  /// Opens the file for appending after cutting it back to the lines up to `step`, so that a
+  /// resumed run shows no step twice. Error (ExitCode::io).
+  JsonLines(const std::string& path, int64_t step);
 
   /// Appends one line and hands it to the system. REQUIRES: line has the integer "step".
   void write(const nlohmann::ordered_json& line);

@@ -16,7 +16,8 @@ std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
   return out;
 }
 
-Logs::Logs(const RunConfig& c, int64_t step) : metrics_(c.out_dir, step) {
+Logs::Logs(const RunConfig& c, int64_t step) : metrics_(c.out_dir + "/metrics.jsonl", step) {
+  if (!c.sample.prompts.empty()) samples_.emplace(c.out_dir + "/samples.jsonl", step);
   if (c.log.tensorboard) events_.emplace(c.out_dir + "/tensorboard", step);
 }
 
@@ -38,8 +39,13 @@ void Logs::write(int64_t step, const std::vector<Learned>& parameters) {
   }
 }
 
+void Logs::write_samples(const std::vector<nlohmann::ordered_json>& lines) {
+  for (const nlohmann::ordered_json& line : lines) samples_->write(line);
+}
+
 void Logs::sync() {
   metrics_.sync();
+  if (samples_) samples_->sync();
   if (events_) events_->sync();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What a run appends to as it goes: metrics.jsonl and, where asked for, TensorBoard's event files.
+// What a run appends to as it goes: metrics.jsonl and, where asked for, samples.jsonl and
+// TensorBoard's event files.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -7,7 +8,7 @@
 #include <vector>
 
 #include "train/event_file.h"
-#include "train/metrics.h"
+#include "train/json_lines.h"
 #include "train/run_config.h"
 #include "train/trainer.h"
 
@@ -32,11 +33,14 @@ class Logs {
   void write(const nlohmann::ordered_json& line);
   /// TensorBoard's histograms.
   void write(int64_t step, const std::vector<Learned>& parameters);
+  /// Lines of samples.jsonl. REQUIRES: c.sample has prompts.
+  void write_samples(const std::vector<nlohmann::ordered_json>& lines);
   /// Puts all of it on the disk.
   void sync();
 
  private:
-  Metrics metrics_;
+  JsonLines metrics_;
+  std::optional<JsonLines> samples_;
   std::optional<EventFile> events_;
 };
 

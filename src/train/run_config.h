@@ -31,6 +31,7 @@ struct RunConfig {
   TrainConfig train;
   CheckpointConfig checkpoint;
   EvalConfig eval;
+  SampleConfig sample;
   LogConfig log;
 };
 

@@ -109,6 +109,13 @@ void check_run_state(const Checkpoint& checkpoint) {
   if (state.contains(kStartedFrom)) member(state, kStartedFrom, kText, folder);
 }
 
+std::string tokenizer_sha256(const Checkpoint& checkpoint) {
+  const nlohmann::json& data = member(checkpoint.state, "data", kObject, checkpoint.folder);
+  check_data(data, checkpoint.folder);
+  const nlohmann::json& sha256 = data["tokenizer_sha256"];
+  return sha256.is_null() ? "" : sha256.get<std::string>();
+}
+
 void require_same_data(const nlohmann::json& before, const nlohmann::json& current,
                        const std::string& source, bool allow_other, const std::string& where) {
   member({{"data", before}}, "data", kObject, where);

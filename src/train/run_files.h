@@ -26,6 +26,10 @@ nlohmann::json describe_data(const ShardSet& shards);
 /// its "path" and "weight". One source is described as its shards are.
 nlohmann::json describe_data(const std::vector<Source>& sources);
 
+/// Of the tokenizer whose shards the checkpoint was trained on; empty: not known. Error
+/// (ExitCode::checkpoint) where its state does not identify a data set.
+std::string tokenizer_sha256(const Checkpoint& checkpoint);
+
 /// In state.json: the checkpoint outside out_dir that the run once started from; absent otherwise.
 inline constexpr const char* kStartedFrom = "started_from";
 

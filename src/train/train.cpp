@@ -292,6 +292,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const int64_t done = step + 1;
     const bool last = done == end;
     const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
+    const bool sample =
+        !c.sample.prompts.empty() && (last || (c.sample.every > 0 && done % c.sample.every == 0));
     const bool logged = evaluate || done % c.log.every == 0;
     const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
     saved = false;
@@ -299,7 +301,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     result.interrupted = !last && stop_requested(comm, c.out_dir);
     const bool save_now = last || due || result.interrupted;
     // A device works on while nobody asks for results.
-    const bool read = on_host || logged || save_now || trainer.unread() == Trainer::kUnread;
+    const bool read =
+        on_host || logged || sample || save_now || trainer.unread() == Trainer::kUnread;
     if (!read) continue;
     const std::span<const StepResult> ended = trainer.finish_steps(comm);
     const StepResult& r = ended.back();
@@ -328,10 +331,14 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       line["parameters"] = nlohmann::ordered_json::object();
       for (const Learned& l : parameters) line["parameters"][l.parameter->name] = l.values;
     }
-    if (logged || save_now) {
+    if (logged || sample || save_now) {
       on_first_rank(comm, [&] {
         if (logged) logs->write(line);
         logs->write(done, parameters);
+        if (sample) {
+          const HostCopy masters(backend, trainer.masters(), HostCopy::Contents::downloaded);
+          logs->write_samples(run.samples(done, masters.tensor()));
+        }
         if (save_now) logs->sync();
       });
     }

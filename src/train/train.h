@@ -18,6 +18,10 @@ struct TrainRun {
   nlohmann::json resolved;  // the config as it is stored with every checkpoint
   /// The keys in which `resolved` differs from a checkpoint's config and must not.
   std::function<std::vector<std::string>(const nlohmann::json& before)> refused_keys;
+  /// The lines of samples.jsonl for a step, from masters in host memory, which it leaves as they
+  /// are; on rank 0, where config.sample has prompts.
+  std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& masters)> samples;
+  int64_t sample_bytes = 0;  // host memory that it takes meanwhile
 };
 
 struct TrainResult {

@@ -82,6 +82,18 @@ struct EvalConfig {
   std::vector<int64_t> lengths;  // perplexity against length at the end; empty: none
 };
 
+/// Texts that the model writes while it is trained; see eval/sampling.h.
+struct SampleConfig {
+  int64_t every = 0;                 // steps between samples; 0: only at the end
+  std::vector<std::string> prompts;  // none: no samples
+  std::string tokenizer;             // its file; empty: looked for near the shards
+  int64_t max_tokens = 64;
+  double temperature = 1;
+  int64_t top_k = 0;
+  double top_p = 1;
+  double min_p = 0;
+};
+
 struct LogConfig {
   int64_t every = 1;         // steps between lines of metrics.jsonl
   bool tensorboard = false;  // event files beside it

@@ -100,6 +100,8 @@ TEST_CASE("a wrong type is refused with both types") {
                  {"model.mlp:", "an object with the keys kind, hidden", "the number 64"});
   check_mentions(message(kValid, {"optimizer.lr=\"1e-3\""}),
                  {"optimizer.lr:", "a number above 0", "without the quotes"});
+  check_mentions(message(kValid, {"sample.top_p=0"}),
+                 {"sample.top_p:", "a number above 0 and of at most 1", "0"});
   check_mentions(message(kValid, {"eval.lengths=512"}),
                  {"eval.lengths:", "an array", "number 512"});
   check_mentions(message(kValid, {"eval.lengths=[16,\"32\"]"}), {"eval.lengths[1]:", "an integer"});

@@ -37,12 +37,16 @@ TEST_CASE("a change of prior shows its name and its options") {
                                     "model.attention.prior.theta", "model.attention.prior.train"});
 }
 
-TEST_CASE("a resumed run may change paths, device, eval, log, checkpoint and where it stops") {
+TEST_CASE("a resumed run may change paths, device, eval, samples, log, checkpoint and its end") {
   CHECK(refused({"data.val=v"}).empty());
   CHECK(refused({"out_dir=elsewhere", "data.train=moved", "data.val=moved", "device=cpu", "name=x",
                  "eval.every=2", "eval.lengths=[16]", "log.every=7", "checkpoint.every=3",
                  "checkpoint.resume=never", "checkpoint.allow_change=[\"seed\"]", "train.stop_at=5",
                  "train.recompute=block"})
+            .empty());
+  CHECK(refused({"sample.prompts=[\"a\"]", "sample.every=2", "sample.tokenizer=t",
+                 "sample.max_tokens=9", "sample.temperature=0", "sample.top_k=3",
+                 "sample.top_p=0.5", "sample.min_p=0.1"})
             .empty());
 }
 

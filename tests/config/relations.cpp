@@ -109,6 +109,10 @@ TEST_CASE("an undefined combination is refused by name") {
   check_mentions(message(kValid, {"eval.every=5"}),
                  {"data.val:", "shards to validate on", "none", "set data.val"});
   check_mentions(message(kValid, {"eval.lengths=[16]"}), {"data.val:"});
+  for (const char* of_samples : {"sample.every=5", "sample.tokenizer=t"}) {
+    check_mentions(message(kValid, {of_samples}), {"sample.prompts:", "a prompt", "found none"});
+    CHECK(message(kValid, {of_samples, "sample.prompts=[\"\"]"}).empty());
+  }
   check_mentions(message(kValid, {"checkpoint.keep_every=4"}),
                  {"checkpoint.keep_every:", "checkpoint.every = 0", "set checkpoint.every"});
   check_mentions(message(kValid, {"checkpoint.keep_every=4", "checkpoint.every=3"}),

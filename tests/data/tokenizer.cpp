@@ -39,6 +39,13 @@ std::vector<int32_t> encode_cached(const Tokenizer& tokenizer, const std::string
   return ids;
 }
 
+/// The bytes that the ids add to a text, one after the other.
+std::string bytes_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+  std::string bytes;
+  for (size_t i = 0; i < ids.size(); ++i) bytes += tokenizer.bytes(ids[i], i == 0);
+  return bytes;
+}
+
 /// Blocks between empty lines, joined until they have some thousand bytes: texts with newlines.
 std::vector<std::string> passages(const std::string& text) {
   std::vector<std::string> found;
@@ -125,6 +132,9 @@ void check_random_texts(const std::string& model_path) {
     for (int time : {1, 2}) {  // the second time out of the cache
       INFO(time);
       REQUIRE(encode_cached(tokenizer, text, &cache) == expected);
+    }
+    if (tokenizer.is_exact()) {
+      REQUIRE(bytes_of(tokenizer, expected) == tokenizer.decode(expected));
     }
     if (text.find("\u2581") == std::string::npos && tokenizer.is_exact()) {
       REQUIRE(tokenizer.decode(expected) == text);

@@ -91,5 +91,35 @@ TEST_CASE("passes over a model of other blocks take no memory") {
   CHECK(allocations_of_later_passes(c, Dtype::f32) == 0);
 }
 
+TEST_CASE("a text grows without taking memory, whatever the mechanism") {
+  for (const PriorInfo& p : all_priors()) {
+    for (const ScaleInfo& s : all_scales()) {
+      ModelConfig c = small_config();
+      c.attention.prior = prior(p.name);
+      c.attention.scale = scale(s.name);
+      c.attention.document_mask = true;
+      NullBackend backend;
+      Model model(c, 32, backend, Dtype::f32);
+      Arena arena;
+      Tensor masters, logits;
+      arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+      arena.add("logits", &logits, Dtype::f32, {1, c.vocab});
+      model.plan(arena, 1, 32, ModelUse::generation);
+      arena.commit();
+      model.set_masters(masters);
+      model.refresh();
+      const Batch text = random_batch(1, 32, c.vocab);
+      int64_t before = 0;
+      for (int64_t t = 0; t < 32; ++t) {
+        if (t == 2) before = allocations();
+        model.append(text.tokens.data() + t, 1, text.document_start, logits);
+      }
+      const int64_t taken = allocations() - before;
+      INFO(describe(c));
+      CHECK(taken == 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bamtrain::testing

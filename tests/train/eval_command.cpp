@@ -276,7 +276,7 @@ TEST_CASE("eval refuses options of the training and several processes, and write
     const Outcome o = run(command, threads(1));
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::usage));
-    CHECK(o.output.find("options of eval alone") != std::string::npos);
+    CHECK(o.output.find("options of eval after its name") != std::string::npos);
   }
   if (have_mpi()) {
     const Outcome o = run(mpirun_command(2, eval), threads(1));

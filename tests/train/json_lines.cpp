@@ -1,4 +1,4 @@
-#include "train/metrics.h"
+#include "train/json_lines.h"
 
 #include <fstream>
 
@@ -9,15 +9,15 @@
 using namespace bamtrain;
 using namespace bamtrain::testing;
 
-TEST_CASE("metrics are cut back to the checkpoint's step, a half-written line included") {
+TEST_CASE("lines are cut back to the checkpoint's step, a half-written line included") {
   const Workplace w;
   {
-    Metrics m(w.path("."), 0);
+    JsonLines m(w.path("metrics.jsonl"), 0);
     for (int step = 1; step <= 5; ++step) m.write({{"step", step}, {"loss", 1.5}});
   }
   std::ofstream(w.path("metrics.jsonl"), std::ios::app) << "{\"step\": 6, \"lo";
   {
-    Metrics m(w.path("."), 3);
+    JsonLines m(w.path("metrics.jsonl"), 3);
     m.write({{"step", 4}, {"loss", 2.5}});
   }
   const auto lines = read_metrics(w.path("."));
@@ -28,14 +28,14 @@ TEST_CASE("metrics are cut back to the checkpoint's step, a half-written line in
   CHECK(lines[3]["loss"] == 2.5);
 }
 
-TEST_CASE("a fresh run starts with empty metrics") {
+TEST_CASE("a fresh run starts with an empty file") {
   const Workplace w;
-  { Metrics(w.path("."), 0).write({{"step", 1}}); }
-  { Metrics m(w.path("."), 0); }
+  { JsonLines(w.path("metrics.jsonl"), 0).write({{"step", 1}}); }
+  { JsonLines m(w.path("metrics.jsonl"), 0); }
   CHECK(read_metrics(w.path(".")).empty());
 }
 
-TEST_CASE("metrics that cannot be opened are an error that names the file") {
+TEST_CASE("a file of lines that cannot be opened is an error that names the file") {
   const Workplace w;
-  REQUIRE_THROWS_AS(Metrics(w.path("absent"), 0), Error);
+  REQUIRE_THROWS_AS(JsonLines(w.path("absent/metrics.jsonl"), 0), Error);
 }

@@ -47,6 +47,7 @@ int64_t forward_floats(int64_t T, int64_t D) {
   const int64_t Tp = padded_keys(T), Dp = padded(D);
   return 2 * Tp * Dp + bias_floats(T) + 2 * kQ * Dp + kTile + 4 * kQ;
 }
+int64_t row_floats(int64_t T, int64_t D) { return padded(T) + padded(D); }
 int64_t backward_floats(int64_t T, int64_t D) {
   const int64_t Tp = padded_keys(T), Dp = padded(D);
   return 8 * Tp * Dp + kQ * Dp + bias_floats(T) + 4 * Tp + 2 * kTile;
@@ -56,8 +57,8 @@ int64_t backward_floats(int64_t T, int64_t D) {
 
 void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   using namespace tiles;
-  const int64_t floats = w.backward ? std::max(backward_floats(w.T, w.D), forward_floats(w.T, w.D))
-                                    : forward_floats(w.T, w.D);
+  int64_t floats = std::max(forward_floats(w.T, w.D), row_floats(w.past + w.T, w.D));
+  if (w.backward) floats = std::max(floats, backward_floats(w.T, w.D));
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});

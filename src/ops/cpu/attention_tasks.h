@@ -52,6 +52,7 @@ void for_query_tasks(const Attention& a, F&& f) {
 /// Scratch of one task, in floats.
 int64_t forward_floats(int64_t T, int64_t D);
 int64_t backward_floats(int64_t T, int64_t D);
+int64_t row_floats(int64_t T, int64_t D);  // of rows that see T keys
 
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA

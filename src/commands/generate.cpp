@@ -1,0 +1,158 @@
+#include "commands/generate.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "commands/backend.h"
+#include "commands/command.h"
+#include "commands/text.h"
+#include "commands/trained.h"
+#include "core/input_file.h"
+#include "core/memory_limit.h"
+#include "core/standard_output.h"
+#include "data/utf8.h"
+#include "train/run_files.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr int64_t kMostPromptBytes = int64_t{1} << 26;
+
+void check(bool holds, const char* option, const std::string& expected, const std::string& found) {
+  if (!holds) throw Error(ExitCode::usage, option, expected, found, "change it");
+}
+
+void check_limits(const GenerationLimits& limits) {
+  const Sampling& s = limits.sampling;
+  const auto text = [](double x) { return fmt::format("{}", x); };
+  check(s.temperature >= 0 && std::isfinite(s.temperature), "--temperature",
+        "0 (the likeliest token) or a number above it", text(s.temperature));
+  check(s.top_k >= 0, "--top-k", "0 (all) or how many tokens", std::to_string(s.top_k));
+  check(s.top_p > 0 && s.top_p <= 1, "--top-p", "a number above 0, 1 at most", text(s.top_p));
+  check(s.min_p >= 0 && s.min_p <= 1, "--min-p", "a number from 0 to 1", text(s.min_p));
+  for (const std::string& stop : limits.stops) {
+    check(!stop.empty() && first_invalid_utf8(stop) == std::string_view::npos, "--stop",
+          "text in UTF-8", stop.empty() ? "none" : "other bytes");
+  }
+}
+
+std::string read_standard_input() {
+  std::string text;
+  char buffer[1 << 16];
+  for (size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, stdin)) > 0;) {
+    text.append(buffer, n);
+    if (static_cast<int64_t>(text.size()) <= kMostPromptBytes) continue;
+    throw Error(ExitCode::data, "standard input", fmt::format("at most {} bytes", kMostPromptBytes),
+                "more", "give less text");
+  }
+  if (std::ferror(stdin)) {
+    throw Error(ExitCode::io, "standard input", "a prompt that can be read", std::strerror(errno),
+                "give --prompt or --prompt-file");
+  }
+  return text;
+}
+
+/// The prompt, and what it is called in messages.
+std::pair<std::string, std::string> read_prompt(const GenerateArguments& arguments) {
+  if (arguments.prompt) return {*arguments.prompt, "--prompt"};
+  const std::string& path = arguments.prompt_file;
+  if (path == "-") return {read_standard_input(), "standard input"};
+  return {InputFile(path, ExitCode::io, "check the path").text(kMostPromptBytes), path};
+}
+
+void print_now(const std::string& text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    throw standard_output_error(errno);
+  }
+  flush_standard_output();
+}
+
+}  // namespace
+
+int run_generate(const GenerateArguments& arguments) {
+  check_limits(arguments.limits);
+  const auto [text, where] = read_prompt(arguments);
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  const Tokenizer tokenizer =
+      open_tokenizer({"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint)}, c);
+  const std::optional<int64_t> start = document_start(c, tokenizer);
+  const Prompt prompt(tokenizer, start, text, where);
+
+  Precision precision = arguments.precision.value_or(c.train.precision);
+  // fp32 whose products a GPU rounded is fp32 here, unless it is asked for.
+  if (!arguments.precision && precision == Precision::tf32) precision = Precision::f32;
+  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::cpu, precision, 0);
+  GrowingText model(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
+                    prompt.longest(arguments.limits));
+  const MemoryLimit memory = memory_limit();
+  if (model.planned_bytes() > memory.bytes) {
+    throw Error(
+        ExitCode::device, "--max-tokens",
+        fmt::format("a text that takes at most {} MiB, {}", memory.bytes >> 20, memory.source),
+        fmt::format("{} MiB", model.planned_bytes() >> 20), "lower it, or shorten the prompt");
+  }
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  Arena arena;
+  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+  model.commit(masters);
+  generate(model, tokenizer, start, prompt, arguments.limits, Rng(arguments.seed, "generate"),
+           print_now);
+  if (isatty(STDOUT_FILENO) != 0) print_now("\n");
+  return 0;
+}
+
+Command generate_command(CLI::App& app) {
+  const auto arguments = std::make_shared<GenerateArguments>();
+  CLI::App* options = app.add_subcommand(
+      "generate",
+      "text after a prompt, on the CPU. Prints what follows the prompt, not the prompt, in UTF-8. "
+      "It ends after --max-tokens, before --stop, or where the model ends the document");
+  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
+  options->add_option("--tokenizer", arguments->tokenizer,
+                      "SentencePiece model (default: the one that made the shards, looked for as "
+                      "*.model in their folder and the two around it)");
+  // By a function: an empty text is one, too.
+  CLI::Option* prompt = options->add_option_function<std::string>(
+      "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
+      "text to continue; empty: a document from its start");
+  options
+      ->add_option("--prompt-file", arguments->prompt_file,
+                   "the same from a file, as it is, its last newline included; -: standard input "
+                   "(the default without --prompt)")
+      ->excludes(prompt);
+  options->add_option("--max-tokens", arguments->limits.max_tokens, "tokens to write (256)")
+      ->check(CLI::Range(int64_t{1}, GenerationLimits::kMostTokens));
+  Sampling& s = arguments->limits.sampling;
+  options->add_option("--temperature", s.temperature,
+                      "what logits are divided by (1); 0: always the likeliest token");
+  options->add_option("--top-k", s.top_k, "draw from the k likeliest tokens; 0: from all (0)");
+  options->add_option("--top-p", s.top_p,
+                      "then from the fewest, likeliest first, that have this share of the "
+                      "probability (1)");
+  options->add_option("--min-p", s.min_p,
+                      "then from those at least this many times as likely as the likeliest (0)");
+  options->add_option("--seed", arguments->seed, "of what is drawn (0)");
+  options->add_option("--stop", arguments->limits.stops, "text to end before (repeatable)")
+      ->take_all();
+  options
+      ->add_option("--set", arguments->overrides,
+                   "another prior with the same parameters, model.attention.prior...=value, or "
+                   "another scale where neither has any, model.attention.scale...=value")
+      ->take_all();
+  options
+      ->add_option("--precision", arguments->precision,
+                   "fp32 or bf16 (default: as trained; fp32 where that was tf32)")
+      ->transform(CLI::CheckedTransformer(kPrecisionNames));
+  return {options, [arguments] { return run_generate(*arguments); }};
+}
+
+}  // namespace bamtrain

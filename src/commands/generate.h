@@ -1,0 +1,27 @@
+#pragma once
+// bamtrain generate: text after a prompt, from a checkpoint.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/reader.h"
+#include "eval/generate.h"
+
+namespace bamtrain {
+
+struct GenerateArguments {
+  std::string checkpoint, tokenizer;
+  std::optional<std::string> prompt;   // none: `prompt_file`
+  std::string prompt_file = "-";       // "-": standard input
+  std::vector<std::string> overrides;  // of the prior and the scale
+  std::optional<Precision> precision;  // none: as the checkpoint's run
+  uint64_t seed = 0;
+  GenerationLimits limits;
+};
+
+/// Prints the text as it is written. Returns the exit code.
+int run_generate(const GenerateArguments& arguments);
+
+}  // namespace bamtrain

@@ -1,0 +1,37 @@
+#pragma once
+// Texts that a model writes while it is trained: samples.jsonl.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "config/reader.h"
+#include "eval/generate.h"
+
+namespace bamtrain {
+
+class Samples {
+ public:
+  /// Opens the tokenizer, which sample.tokenizer or the shards' manifest names, and reads the
+  /// prompts. What lines() would refuse shows here: Error (data, config, usage, io) as
+  /// open_tokenizer, Prompt and GrowingText, and (device) where there is too little memory.
+  /// REQUIRES: config.sample has prompts.
+  explicit Samples(const RunConfig& config);
+
+  /// Host memory that lines() takes while it runs.
+  int64_t bytes() const;
+
+  /// {"step", "prompt", "text"} for each prompt, from masters in host memory. In fp32 on the CPU,
+  /// whatever the run computes with. A pure function of the masters, the step and the config.
+  std::vector<nlohmann::ordered_json> lines(int64_t step, const Tensor& masters) const;
+
+ private:
+  RunConfig config_;
+  Tokenizer tokenizer_;
+  std::optional<int64_t> document_start_;
+  std::vector<Prompt> prompts_;
+  GenerationLimits limits_;
+  int64_t longest_ = 0;
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,100 @@
+#include "commands/text.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.h"
+#include "core/sha256.h"
+#include "data/manifest.h"
+
+namespace bamtrain {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The folder of shards that are given as a folder or a glob.
+fs::path folder_of(const std::string& shards) {
+  std::error_code ignored;
+  const fs::path path = fs::absolute(shards).lexically_normal();
+  const fs::path folder = fs::is_directory(path, ignored) ? path / "" : path;
+  return folder.parent_path();
+}
+
+/// That folder and the two around it.
+std::vector<fs::path> folders_around(const std::string& shards) {
+  const fs::path folder = folder_of(shards), around = folder.parent_path();
+  return {folder, around, around.parent_path()};
+}
+
+/// The file *.model in `folder` with that fingerprint; empty: there is none.
+std::string find_model(const fs::path& folder, const std::string& sha256) {
+  std::vector<std::string> models;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".model" && entry.is_regular_file(ignored)) {
+      models.push_back(entry.path().string());
+    }
+  }
+  std::sort(models.begin(), models.end());
+  for (const std::string& path : models) {
+    if (sha256_file(path) == sha256) return path;
+  }
+  return "";
+}
+
+std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
+  if (source.sha256.empty()) {
+    throw Error(ExitCode::usage, source.name, "the file of the tokenizer that made the shards",
+                "none, and no manifest beside the shards says which it was",
+                "give it with " + source.name);
+  }
+  std::vector<std::string> sources;
+  for (const DataSource& s : c.data.train.list) sources.push_back(s.path);
+  if (!c.data.val.empty()) sources.push_back(c.data.val);
+  std::string looked;
+  for (const std::string& shards : sources) {
+    for (const fs::path& folder : folders_around(shards)) {
+      const std::string path = find_model(folder, source.sha256);
+      if (!path.empty()) return path;
+      looked += (looked.empty() ? "" : ", ") + folder.string();
+    }
+  }
+  throw Error(ExitCode::data, source.name,
+              "the tokenizer with SHA-256 " + source.sha256 + " as a file *.model near the shards",
+              "none in " + looked, "give its path with " + source.name);
+}
+
+}  // namespace
+
+Tokenizer open_tokenizer(const TokenizerSource& source, const RunConfig& c) {
+  const std::string path = source.path.empty() ? find_tokenizer(source, c) : source.path;
+  Tokenizer tokenizer = Tokenizer::open(path);
+  if (!source.sha256.empty() && tokenizer.sha256() != source.sha256) {
+    throw Error(ExitCode::data, path,
+                "the tokenizer that the model was trained with, SHA-256 " + source.sha256,
+                tokenizer.sha256(), "give that one with " + source.name);
+  }
+  if (tokenizer.vocab() > c.model.vocab) {
+    throw Error(ExitCode::data, path,
+                "a tokenizer of at most model.vocab = " + std::to_string(c.model.vocab) + " ids",
+                std::to_string(tokenizer.vocab()),
+                "give the tokenizer that made the shards with " + source.name);
+  }
+  return tokenizer;
+}
+
+std::optional<int64_t> document_start(const RunConfig& c, const Tokenizer& tokenizer) {
+  if (c.data.document_start) return c.data.document_start;
+  for (const DataSource& s : c.data.train.list) {
+    const fs::path manifest = folder_of(s.path) / kManifestName;
+    if (!fs::exists(manifest)) continue;
+    const Manifest m = read_manifest(manifest.string());
+    const bool same = m.tokenizer_sha256 == tokenizer.sha256() && m.vocab == tokenizer.vocab();
+    if (same) return m.document_start;
+  }
+  return tokenizer.bos() >= 0 ? std::optional<int64_t>(tokenizer.bos()) : std::nullopt;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,215 @@
+// `bamtrain generate` as a user calls it: what it prints and what it refuses.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
+#include "data/utf8.h"
+#include "trained_text.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+struct Trained {
+  TextRun text;
+  std::string checkpoint;
+
+  explicit Trained(const char* prior = "bam") {
+    text.config["model"]["attention"]["prior"] = {{"name", prior}};
+    checkpoint = text.train(2);
+  }
+
+  Words command(const Words& more) const {
+    Words all = {bamtrain_program(), "generate", "--checkpoint", checkpoint};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  Outcome generate(const Words& more) const { return run(command(more), threads(1)); }
+  std::string text_of(const Words& more) const {
+    const Outcome o = generate(more);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(first_invalid_utf8(o.output) == std::string_view::npos);
+    return o.output;
+  }
+  void check_refused(const Words& more, ExitCode code, const std::string& message) const {
+    const Outcome o = generate(more);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(code));
+    CHECK(contains(o.output, message));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("generate prints the same for a prompt as option, as file and as standard input") {
+  const Trained t;
+  const std::string prompt = "The old sailor\n";
+  const Words more = {"--max-tokens", "40"};
+  const auto with = [&](Words first) {
+    first.insert(first.end(), more.begin(), more.end());
+    return first;
+  };
+  const std::string text = t.text_of(with({"--prompt", prompt}));
+  CHECK(text.size() > 10);
+  CHECK_FALSE(text.starts_with(prompt));
+  write_bytes(t.text.w.path("prompt"), prompt);
+  CHECK(t.text_of(with({"--prompt-file", t.text.w.path("prompt")})) == text);
+  std::string shell = "exec \"$@\" < " + t.text.w.path("prompt");
+  for (const Words& option : {Words{}, Words{"--prompt-file", "-"}}) {
+    Words command = {"sh", "-c", shell, "sh"};
+    for (const std::string& word : t.command(with(option))) command.push_back(word);
+    const Outcome o = run(command, threads(1));
+    CHECK(o.code == 0);
+    CHECK(o.output == text);
+  }
+  // Another seed, another prompt, the likeliest tokens: other texts. Past the training length.
+  CHECK(t.text_of(with({"--prompt", prompt, "--seed", "1"})) != text);
+  CHECK(t.text_of(with({"--prompt", ""})) != text);
+  const Words greedy = {"--prompt", prompt, "--temperature", "0", "--max-tokens", "100"};
+  CHECK(t.text_of(greedy) != text);
+  CHECK(t.text_of(greedy) == t.text_of(greedy));
+}
+
+TEST_CASE("generate writes less of the same text where fewer tokens are asked for") {
+  const Trained t;
+  const std::string prompt = std::string(900, 'x') + " Her brother";  // many times the longest read
+  const auto written = [&](const char* tokens) {
+    return t.text_of({"--prompt", prompt, "--top-k", "9", "--max-tokens", tokens});
+  };
+  const std::string six = written("60");
+  CHECK(six.starts_with(written("9")));
+  CHECK(six.size() > written("9").size());
+}
+
+TEST_CASE("generate ends before stop strings and takes filters, precision and other priors") {
+  const Trained t;
+  const Words base = {"--prompt", "Her brother", "--max-tokens", "60"};
+  const auto with = [&](const Words& more) {
+    Words all = base;
+    all.insert(all.end(), more.begin(), more.end());
+    return t.text_of(all);
+  };
+  const std::string whole = with({});
+  REQUIRE(whole.size() > 30);
+  size_t at = 10;
+  while ((whole[at] & 0xC0) == 0x80) ++at;
+  size_t end = at + 3;
+  while ((whole[end] & 0xC0) == 0x80) ++end;
+  const std::string stop = whole.substr(at, end - at);
+  CHECK(with({"--stop", "never in it", "--stop", stop}) == whole.substr(0, whole.find(stop)));
+  const std::string greedy = with({"--temperature", "0"});
+  CHECK(with({"--top-k", "1"}) == greedy);
+  CHECK(with({"--top-p", "1e-9"}) == greedy);
+  CHECK(with({"--min-p", "1"}) == greedy);
+  CHECK(with({"--precision", "fp32"}) == whole);
+  CHECK(with({"--tokenizer", t.text.tokenizer}) == whole);
+  CHECK(with({"--set", "model.attention.window=0"}) == whole);
+}
+
+TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
+  const Trained t;
+  const Words more = {"--prompt", "Her", "--max-tokens", "5"};
+  const std::string text = t.text_of(more);
+  const Workplace& w = t.text.w;
+  // Another tokenizer beside it, the right one under another name.
+  auto settings = llama_settings();
+  settings["vocab_size"] = "400";
+  write_bytes(w.path("data/a.model"), trained_model(settings));
+  fs::rename(t.text.tokenizer, w.path("data/train/of these.model"));
+  CHECK(t.text_of(more) == text);
+
+  fs::rename(w.path("data/train/of these.model"), w.path("elsewhere"));
+  t.check_refused(more, ExitCode::data, "give its path with --tokenizer");
+  Words named = more;
+  named.insert(named.end(), {"--tokenizer", w.path("elsewhere")});
+  CHECK(t.text_of(named) == text);
+  named.back() = w.path("data/a.model");
+  t.check_refused(named, ExitCode::data, "expected the tokenizer that the model was trained with");
+  named.back() = w.path("none.model");
+  t.check_refused(named, ExitCode::io, "none.model");
+  named.back() = w.path("text.txt");
+  t.check_refused(named, ExitCode::data, "a SentencePiece model");
+}
+
+TEST_CASE("generate with shards that say nothing of their tokenizer wants it named") {
+  const TextRun text;
+  nlohmann::json c = small_run(text.w);  // shards without a manifest
+  c["train"]["stop_at"] = 1;
+  REQUIRE(run(bamtrain_command(write_config(text.w, "plain.json", c)), threads(1)).code == 0);
+  Words command = {bamtrain_program(), "generate",
+                   "--checkpoint",     text.w.path("out/checkpoint-00000001"),
+                   "--prompt",         "Her"};
+  Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::usage));
+  CHECK(contains(o.output, "give it with --tokenizer"));
+  command.insert(command.end(), {"--tokenizer", text.tokenizer});
+  o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::data));
+  CHECK(contains(o.output, "at most model.vocab = 211 ids, found 500"));
+}
+
+TEST_CASE("generate refuses what it cannot do before it prints anything") {
+  const Trained t;
+  const auto refused = [&](const Words& more, ExitCode code, const std::string& message) {
+    Words all = {"--prompt", "Her"};
+    all.insert(all.end(), more.begin(), more.end());
+    t.check_refused(all, code, message);
+  };
+  refused({"--temperature", "-1"}, ExitCode::usage, "--temperature: expected 0");
+  refused({"--temperature", "nan"}, ExitCode::usage, "--temperature: expected 0");
+  refused({"--temperature", "inf"}, ExitCode::usage, "--temperature: expected 0");
+  refused({"--top-p", "0"}, ExitCode::usage, "--top-p: expected a number above 0");
+  refused({"--top-p", "1.1"}, ExitCode::usage, "--top-p: expected a number above 0");
+  refused({"--top-p", "nan"}, ExitCode::usage, "--top-p: expected a number above 0");
+  refused({"--min-p", "-0.1"}, ExitCode::usage, "--min-p: expected a number from 0 to 1");
+  refused({"--top-k", "-1"}, ExitCode::usage, "--top-k: expected 0");
+  refused({"--max-tokens", "0"}, ExitCode::usage, "--max-tokens");
+  refused({"--stop", ""}, ExitCode::usage, "--stop: expected text");
+  refused({"--stop", "\xFF"}, ExitCode::usage, "--stop: expected text");
+  refused({"--precision", "tf32"}, ExitCode::config, "fp32 or bf16 on a CPU");
+  refused({"--set", "seed=3"}, ExitCode::usage, "keys of model.attention.prior");
+  refused({"--set", "model.attention.prior=rope"}, ExitCode::config, "the parameters of bam");
+  refused({"--prompt-file", "x"}, ExitCode::usage, "--prompt");
+  refused({"--max-tokens", "9000000000000000000"}, ExitCode::usage, "--max-tokens");
+  t.check_refused({"--prompt", "a\xFF"}, ExitCode::data, "--prompt: expected text in UTF-8");
+  t.check_refused({"--prompt-file", "/none/prompt"}, ExitCode::io, "/none/prompt");
+  t.check_refused({"--prompt-file", "/tmp"}, ExitCode::io, "/tmp");
+  Words absent = t.command({"--prompt", "Her"});
+  absent[3] = t.text.w.path("none");
+  const Outcome o = run(absent, threads(1));
+  CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(contains(o.output, t.text.w.path("none")));
+}
+
+TEST_CASE("generate refuses a text longer than a learned table, by name") {
+  const Trained t("learned");
+  const std::string prompt = "Her brother";
+  CHECK_FALSE(t.text_of({"--prompt", prompt, "--max-tokens", "10"}).empty());
+  t.check_refused({"--prompt", prompt, "--max-tokens", "100"}, ExitCode::config,
+                  "at most 64 positions, the learned table");
+}
+
+TEST_CASE("generate into a place that takes nothing is an error of files") {
+  if (!fs::exists("/dev/full")) {
+    WARN("skipped: there is no /dev/full");
+    return;
+  }
+  const Trained t;
+  Words command = {"sh", "-c", "exec \"$@\" > /dev/full", "sh"};
+  for (const std::string& word : t.command({"--prompt", "Her"})) command.push_back(word);
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::io));
+  CHECK(contains(o.output, "bamtrain: standard output: expected"));
+}

@@ -1,0 +1,144 @@
+// Texts that a model writes while it is trained.
+
+#include <csignal>
+#include <set>
+
+#include "checkpoint/checkpoint.h"
+#include "core/error.h"
+#include "data/utf8.h"
+#include "trained_text.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+const nlohmann::json kSample = {{"prompts", {"The old sailor", ""}}, {"max_tokens", 12}};
+
+/// (step, prompt) of each line.
+std::vector<std::pair<int, std::string>> places(const std::vector<nlohmann::json>& lines) {
+  std::vector<std::pair<int, std::string>> out;
+  for (const auto& line : lines) out.emplace_back(line["step"], line["prompt"]);
+  return out;
+}
+using Places = std::vector<std::pair<int, std::string>>;
+
+Outcome train_with(TextRun& text, const nlohmann::json& sample) {
+  text.config["sample"] = sample;
+  return run(bamtrain_command(write_config(text.w, "run.json", text.config)), threads(1));
+}
+
+}  // namespace
+
+TEST_CASE("samples leave the bits of the training as they are") {
+  TextRun text;
+  const std::string without = digest(text.train(6, "without"));
+  text.config["sample"] = kSample;
+  text.config["sample"]["every"] = 2;
+  CHECK(digest(text.train(6, "with")) == without);
+  CHECK_FALSE(std::filesystem::exists(text.w.path("without/samples.jsonl")));
+  const auto lines = read_lines(text.w.path("with/samples.jsonl"));
+  CHECK(places(lines) == Places{{2, "The old sailor"},
+                                {2, ""},
+                                {4, "The old sailor"},
+                                {4, ""},
+                                {6, "The old sailor"},
+                                {6, ""}});
+  std::set<std::string> texts;
+  for (const auto& line : lines) {
+    texts.insert(line["text"]);
+    CHECK(line.size() == 3);
+  }
+  CHECK(texts.size() == 6);  // each step and prompt draws for itself
+}
+
+TEST_CASE("a sample is what generate writes at the same step") {
+  TextRun text;
+  text.config["sample"] = kSample;
+  text.config["sample"]["temperature"] = 0;
+  const std::string checkpoint = text.train(3);
+  const auto lines = read_lines(text.w.path("out/samples.jsonl"));
+  REQUIRE(lines.size() == 2);
+  for (const auto& line : lines) {
+    CHECK(line["step"] == 3);
+    const Outcome o = run({bamtrain_program(), "generate", "--checkpoint", checkpoint, "--prompt",
+                           line["prompt"], "--max-tokens", "12", "--temperature", "0"},
+                          threads(1));
+    CHECK(o.code == 0);
+    CHECK(o.output == line["text"]);
+  }
+}
+
+TEST_CASE("a resumed run has each sample once, as a run that was never stopped") {
+  TextRun text;
+  text.config["sample"] = kSample;
+  text.config["sample"]["every"] = 1;
+  text.train(6, "straight");
+  // Saved at step 4; then a process that died in step 6, while it wrote.
+  text.train(4, "resumed");
+  std::ofstream file(text.w.path("resumed/samples.jsonl"), std::ios::app);
+  file << R"({"step":5,"prompt":"The old sailor","text":"other"})"
+       << "\n"
+       << R"({"step":6,"prom)";
+  file.close();
+  text.train(6, "resumed");
+  const auto lines = read_lines(text.w.path("straight/samples.jsonl"));
+  CHECK(lines.size() == 12);
+  CHECK(read_lines(text.w.path("resumed/samples.jsonl")) == lines);
+}
+
+TEST_CASE("samples are the same on several processes") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  TextRun text;
+  text.config["sample"] = kSample;
+  text.train(3, "one");
+  text.config["out_dir"] = text.w.path("two");
+  const Outcome o =
+      run(mpirun_command(2, bamtrain_command(write_config(text.w, "two.json", text.config))),
+          threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(read_lines(text.w.path("two/samples.jsonl")) ==
+        read_lines(text.w.path("one/samples.jsonl")));
+}
+
+TEST_CASE("samples that cannot be written are refused before the first step") {
+  TextRun text;
+  const auto refused = [&](nlohmann::json changes, ExitCode code, const std::string& message) {
+    nlohmann::json sample = kSample;
+    sample.update(changes);
+    const Outcome o = train_with(text, sample);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(code));
+    CHECK(contains(o.output, message));
+    CHECK_FALSE(std::filesystem::exists(text.w.path("out")));
+  };
+  refused({{"top_p", 0}}, ExitCode::config, "sample.top_p");
+  refused({{"temperature", -1}}, ExitCode::config, "sample.temperature");
+  refused({{"min_p", 2}}, ExitCode::config, "sample.min_p");
+  refused({{"max_tokens", 0}}, ExitCode::config, "sample.max_tokens");
+  refused({{"prompts", {"a", "a"}}}, ExitCode::config, "sample.prompts");
+  refused({{"prompts", nlohmann::json::array()}, {"every", 2}}, ExitCode::config,
+          "sample.prompts: expected a prompt, which sample.every");
+  refused({{"tokenizer", text.w.path("text.txt")}}, ExitCode::data, "a SentencePiece model");
+  std::filesystem::rename(text.tokenizer, text.w.path("elsewhere"));
+  refused(nlohmann::json::object(), ExitCode::data, "give its path with sample.tokenizer");
+  text.config["model"]["attention"]["prior"] = {{"name", "learned"}};
+  refused({{"tokenizer", text.w.path("elsewhere")}, {"max_tokens", 80}}, ExitCode::config,
+          "at most 64 positions");
+}
+
+TEST_CASE("a dry run tells the memory that samples take") {
+  TextRun text;
+  text.config["sample"] = kSample;
+  std::vector<std::string> command =
+      bamtrain_command(write_config(text.w, "run.json", text.config));
+  command.push_back("--dry-run");
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(contains(o.output, "beside it: samples"));
+}
