@@ -34,6 +34,8 @@ const std::string kEverything = R"({
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
                  "allow_change": ["seed", "schedule"]},
   "eval": {"every": 31, "tokens": 32, "lengths": [33, 34]},
+  "sample": {"every": 51, "prompts": ["p", ""], "tokenizer": "m", "max_tokens": 52,
+             "temperature": 0.6, "top_k": 53, "top_p": 0.55, "min_p": 0.125},
   "log": {"every": 41, "tensorboard": true}
 })";
 
@@ -119,6 +121,14 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.eval.every == 31);
   CHECK(c.eval.tokens == 32);
   CHECK(c.eval.lengths == std::vector<int64_t>{33, 34});
+  CHECK(c.sample.every == 51);
+  CHECK(c.sample.prompts == std::vector<std::string>{"p", ""});
+  CHECK(c.sample.tokenizer == "m");
+  CHECK(c.sample.max_tokens == 52);
+  CHECK(c.sample.temperature == 0.6);
+  CHECK(c.sample.top_k == 53);
+  CHECK(c.sample.top_p == 0.55);
+  CHECK(c.sample.min_p == 0.125);
   CHECK(c.log.every == 41);
   CHECK(c.log.tensorboard);
 }
