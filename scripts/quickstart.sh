@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# From nothing to a trained model: installs what is missing, builds, makes token shards from the
-# prose of Perl's manual (Debian's package perl-doc, some 6 MB), trains a small BAM + SSMax model
-# for about three minutes on two cores, and prints validation perplexity at 1, 2, 4, 8 and 16 times
-# the training length. A second call reuses what is there.
+# From nothing to two trained models: installs what is missing, builds, makes token shards from the
+# prose of Perl's manual (Debian's package perl-doc, some 6 MB), trains a small model with BAM +
+# SSMax and the same with RoPE for a few minutes on two cores, and shows the perplexity of both at
+# 1, 2, 4, 8 and 16 times the training length, as a plot and as a page. A second call reuses what is
+# there.
 #
 #   scripts/quickstart.sh [--text FILE...]      train on these text files instead
 set -euo pipefail
@@ -89,9 +90,20 @@ if [ ! -d "$out/data" ]; then
     --val-fraction 0.05 --output "$out/data" "$out"/text/*.txt
 fi
 
-say "training configs/quickstart.json in $out/run"
-"$bin"/src/bamtrain --config configs/quickstart.json
+# The same config, text and budget but for the prior and the scale.
+train() {
+  say "training $1 in $out/$1"
+  "$bin"/src/bamtrain --config configs/extrapolation.json --set name="$1" --set out_dir="$out/$1" \
+    "${@:2}"
+}
+train bam-ssmax
+train rope --set 'model.attention.prior={"name":"rope","theta":10000}' \
+  --set model.attention.scale=none
+
+say "BAM + SSMax and RoPE past the training length"
+"$bin"/src/bamtrain report "$out/bam-ssmax" "$out/rope" --output "$out/report.html"
 
 say "to continue the training"
-echo "$bin/src/bamtrain --config configs/quickstart.json --set train.steps=3000" \
+echo "$bin/src/bamtrain --config configs/extrapolation.json --set name=bam-ssmax" \
+  "--set out_dir=$out/bam-ssmax --set train.steps=3000" \
   "--set 'checkpoint.allow_change=[\"train.steps\"]'"

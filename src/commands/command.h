@@ -14,5 +14,6 @@ struct Command {
 Command eval_command(CLI::App& app);
 Command generate_command(CLI::App& app);
 Command help_command(CLI::App& app);
+Command report_command(CLI::App& app);
 
 }  // namespace bamtrain

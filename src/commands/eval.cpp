@@ -11,6 +11,7 @@
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
+#include "report/report.h"
 #include "train/event_file.h"
 #include "train/run_files.h"
 
@@ -149,6 +150,8 @@ int run_eval(const EvalArguments& arguments) {
   }
   if (!arguments.events.empty()) write_events(arguments.events, result);
   print_perplexities(result);
+  const auto written = nlohmann::json::parse(result.dump());
+  fmt::print("{}", perplexity_plot(read_perplexity(written, "the result")));
   return 0;
 }
 

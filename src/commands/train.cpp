@@ -9,6 +9,7 @@
 #include "commands/backend.h"
 #include "commands/eval.h"
 #include "commands/failure.h"
+#include "commands/report.h"
 #include "commands/samples.h"
 #include "config/changes.h"
 #include "config/schema.h"
@@ -64,6 +65,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
                max_threads(), backend->name(), run.config.out_dir);
     std::fflush(stdout);
   }
+  std::optional<LiveReport> report;
+  if (first) report.emplace(run.config);
+  run.validated = [&report](const Warn& warn) { report->draw(warn); };
   const TrainResult result = train(run, comm, *backend);
   if (result.interrupted) {
     return end_together(comm, ExitCode::interrupted, [&] {
@@ -82,6 +86,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     eval.checkpoint = result.checkpoint;
     run_eval(eval);
   }
+  bool drawn = true;
+  report->draw([&drawn](const std::string& text) {
+    fmt::print("warning: {}\n", text);
+    drawn = false;
+  });
+  if (drawn) fmt::print("report {}\n", report->path());
   return 0;
 }
 

@@ -15,6 +15,9 @@ class JsonLines {
   /// resumed run shows no step twice. Error (ExitCode::io).
   JsonLines(const std::string& path, int64_t step);
 
+  /// The last line that was kept, an object; empty where there is none.
+  const nlohmann::json& last() const { return kept_.last; }
+
   /// Appends one line and hands it to the system. REQUIRES: line has the integer "step".
   void write(const nlohmann::ordered_json& line);
   /// Puts the lines on the disk: a checkpoint that outlives a power loss must find those up to its
@@ -22,6 +25,14 @@ class JsonLines {
   void sync() { file_.sync(); }
 
  private:
+  /// What of the file is whole lines of steps up to `step`.
+  struct Kept {
+    int64_t bytes = 0;
+    nlohmann::json last = nlohmann::json::object();
+  };
+  static Kept good_part(const std::string& path, int64_t step);
+
+  Kept kept_;
   AppendFile file_;
 };
 

@@ -29,6 +29,10 @@ class Logs {
   /// Of the run in c.out_dir, cut back to what it wrote up to `step`.
   Logs(const RunConfig& c, int64_t step);
 
+  /// "seconds" of the last line of metrics.jsonl that was kept: how long the run's earlier parts
+  /// took. 0 where there is none.
+  double seconds() const { return metrics_.last().value("seconds", 0.0); }
+
   /// A line of metrics.jsonl; its floating-point numbers are TensorBoard's scalars.
   void write(const nlohmann::ordered_json& line);
   /// TensorBoard's histograms.

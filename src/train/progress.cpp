@@ -16,7 +16,7 @@ constexpr double kSmoothing = 0.95;      // weight of the past per step
 constexpr double kLiveInterval = 0.2;    // seconds between redraws
 constexpr double kPlainInterval = 10.0;  // seconds between plain lines
 
-double seconds(std::chrono::steady_clock::duration d) {
+double in_seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
 }
 
@@ -79,9 +79,15 @@ Progress::Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step,
       start_(Clock::now()),
       last_print_(start_ - std::chrono::hours(1)) {}
 
+double Progress::seconds() const { return in_seconds(Clock::now() - start_); }
+
 double Progress::tokens_per_second() const {
-  const double elapsed = seconds(Clock::now() - start_);
+  const double elapsed = seconds();
   return elapsed > 0 ? static_cast<double>(done_ * tokens_per_step_) / elapsed : 0;
+}
+
+double Progress::matrix_rate_share() const {
+  return matrix_rate_ > 0 ? tokens_per_second() * flops_per_token_ / matrix_rate_ : 0;
 }
 
 ProgressState Progress::state(const StepResult& s) const {
@@ -91,7 +97,7 @@ ProgressState Progress::state(const StepResult& s) const {
           steps_,
           smoothed_,
           rate,
-          matrix_rate_ > 0 ? rate * flops_per_token_ / matrix_rate_ : 0,
+          matrix_rate_share(),
           resident_bytes(),
           rate > 0 ? left / rate : 0};
 }
@@ -107,7 +113,7 @@ void Progress::steps(std::span<const StepResult> ended) {
   if (quiet_) return;
   const auto now = Clock::now();
   const bool last = s.step == steps_;
-  if (!last && seconds(now - last_print_) < (terminal_ ? kLiveInterval : kPlainInterval)) return;
+  if (!last && in_seconds(now - last_print_) < (terminal_ ? kLiveInterval : kPlainInterval)) return;
   last_print_ = now;
   if (terminal_) {
     fmt::print("\r\033[K{}", progress_line(state(s), terminal_columns()));

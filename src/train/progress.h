@@ -39,7 +39,10 @@ class Progress {
   /// Ends the live line.
   void finish();
 
-  double tokens_per_second() const;  // of this run
+  // Of this run, since it was constructed.
+  double seconds() const;
+  double tokens_per_second() const;
+  double matrix_rate_share() const;  // of the FLOPs that tokens need in `matrix_rate`; 0: unknown
 
  private:
   ProgressState state(const StepResult& s) const;

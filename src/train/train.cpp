@@ -280,10 +280,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
 
   std::optional<FolderLock> lock;
   std::optional<Logs> logs;
+  double seconds_before = 0;  // of the run's earlier parts; known to rank 0
   on_first_rank(comm, [&] {
     make_out_dir(c.out_dir);
     lock.emplace(c.out_dir);
     logs.emplace(c, resumed);
+    seconds_before = logs->seconds();
   });
   Progress progress(resumed, end, c.train.tokens_per_step, flops, rate, !first_rank);
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
@@ -312,6 +314,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         {"loss", r.loss},      {"lr", r.lr},
         {"grad_norm", r.norm}, {"tokens_per_second", progress.tokens_per_second()},
     };
+    line["matrix_rate_share"] = progress.matrix_rate_share();
+    line["seconds"] = seconds_before + progress.seconds();
     if (evaluate) {
       if (const auto loss = trainer.validate(comm)) {
         if (!std::isfinite(*loss)) {
@@ -341,6 +345,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         }
         if (save_now) logs->sync();
       });
+    }
+    if (evaluate && first_rank && run.validated) {
+      run.validated([&](const std::string& text) { progress.note("warning: " + text); });
     }
     if (save_now) {
       save(run, comm, trainer, done, beginning.started_from, progress);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "dist/communicator.h"
 #include "model/model.h"
 #include "train/run_config.h"
@@ -22,6 +23,9 @@ struct TrainRun {
   /// are; on rank 0, where config.sample has prompts.
   std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& masters)> samples;
   int64_t sample_bytes = 0;  // host memory that it takes meanwhile
+  /// Called on rank 0 when the line of a validation pass, or of the last step, is in metrics.jsonl;
+  /// what it tells `warn` is printed. Must not throw. May be empty.
+  std::function<void(const Warn& warn)> validated = {};
 };
 
 struct TrainResult {

@@ -29,11 +29,12 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"checkpoint", {"core"}},
     {"train", {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint"}},
     {"eval", {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint"}},
+    {"report", {"core", "priors", "scales", "model"}},
     // Structs and registries only, but it may name all that a config can say.
     {"config", {"core", "priors", "scales", "ops", "model", "data", "train"}},
     {"commands",
      {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint", "train", "eval",
-      "config"}},
+      "report", "config"}},
 };
 
 }  // namespace

@@ -28,6 +28,18 @@ TEST_CASE("lines are cut back to the checkpoint's step, a half-written line incl
   CHECK(lines[3]["loss"] == 2.5);
 }
 
+TEST_CASE("the last line kept is known, as far as the file was cut back") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  {
+    JsonLines m(path, 0);
+    CHECK(m.last() == nlohmann::json::object());
+    for (int step = 1; step <= 3; ++step) m.write({{"step", step}, {"seconds", 1.5 * step}});
+  }
+  CHECK(JsonLines(path, 3).last() == nlohmann::json{{"step", 3}, {"seconds", 4.5}});
+  CHECK(JsonLines(path, 2).last() == nlohmann::json{{"step", 2}, {"seconds", 3.0}});
+}
+
 TEST_CASE("a fresh run starts with an empty file") {
   const Workplace w;
   { JsonLines(w.path("metrics.jsonl"), 0).write({{"step", 1}}); }

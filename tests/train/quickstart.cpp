@@ -51,13 +51,13 @@ class Checkout {
       write_text(path, "#!/bin/sh\necho \"called: " + std::string(script) + " $*\"\n");
       fs::permissions(path, fs::perms::owner_all);
     }
-    auto config = nlohmann::json::parse(read_text(source_path("configs/quickstart.json")));
+    auto config = nlohmann::json::parse(read_text(source_path("configs/extrapolation.json")));
     config["model"]["width"] = 64;
     config["model"]["layers"] = 1;
     config["train"]["steps"] = 2;
     config["train"]["tokens_per_step"] = 1024;
-    config["eval"] = {{"lengths", {128, 256}}, {"tokens", 512}};
-    write_text(w_.path("configs/quickstart.json"), config.dump());
+    config["eval"] = {{"lengths", {64, 256}}, {"tokens", 512}};
+    write_text(w_.path("configs/extrapolation.json"), config.dump());
   }
 
   std::string path(const std::string& name) const { return w_.path(name); }
@@ -149,10 +149,21 @@ TEST_CASE(
   CHECK(val.documents >= 1);
   CHECK(train.vocab == 4096);
 
-  const auto result =
-      nlohmann::json::parse(read_text(c.path("out/quickstart/run/perplexity.json")));
-  REQUIRE(result["windows"].size() == 2);
-  CHECK(result["windows"][1]["length"] == 256);
+  for (const char* run : {"bam-ssmax", "rope"}) {
+    const std::string folder = c.path("out/quickstart/") + run;
+    const auto result = nlohmann::json::parse(read_text(folder + "/perplexity.json"));
+    CHECK(result["name"] == run);
+    CHECK(result["scale"]["name"] == (std::string(run) == "rope" ? "none" : "ssmax"));
+    REQUIRE(result["windows"].size() == 2);
+    CHECK(result["windows"][1]["length"] == 256);
+    CHECK(fs::exists(folder + "/report.html"));
+  }
+  CHECK(fs::exists(c.path("out/quickstart/report.html")));
+  const size_t plot = first.output.find(" tokens against length\n");
+  REQUIRE(plot != std::string::npos);
+  CHECK(first.output.find(" a bam-ssmax\n", plot) != std::string::npos);
+  CHECK(first.output.find(" b rope\n", plot) != std::string::npos);
+  CHECK(first.output.find("\nreport out/quickstart/report.html\n", plot) != std::string::npos);
   CHECK(first.output.find("to continue the training") != std::string::npos);
 
   const std::string tokenizer = sha256_file(c.path("out/quickstart/tokenizer.model"));

@@ -1,0 +1,29 @@
+#pragma once
+// report.html: of a run while it trains, and of several, by bamtrain report.
+
+#include <optional>
+#include <string>
+
+#include "checkpoint/checkpoint.h"
+#include "report/run.h"
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+/// OUT/report.html of a run that trains in this process. Reads of metrics.jsonl only what was added
+/// since it was drawn last.
+class LiveReport {
+ public:
+  explicit LiveReport(const RunConfig& config);
+
+  /// Draws it anew. A run of days does not end for a picture: what goes wrong is told to `warn`.
+  void draw(const Warn& warn);
+
+  std::string path() const { return config_.out_dir + "/report.html"; }
+
+ private:
+  RunConfig config_;
+  std::optional<RunReader> reader_;  // since the run has a metrics.jsonl
+};
+
+}  // namespace bamtrain

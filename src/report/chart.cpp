@@ -1,0 +1,191 @@
+#include "report/chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/markup.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr double kCharacter = 7, kBoldCharacter = 7.7;  // widths, about, in a wide font
+constexpr double kLabelHeight = 13, kMostLabelRoom = 120;
+constexpr int kTicksX = 6, kTicksY = 7;
+
+double rounded(double v) { return std::round(v * 100) / 100; }
+
+/// Characters, not bytes.
+size_t length_of(const std::string& utf8) {
+  return static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+/// The coordinates of a chart.
+struct Frame {
+  ChartAxes axes;
+  double right = kChartWidth - kChartRight;
+
+  double x(double v) const { return rounded(kChartLeft + axes.x.share(v) * (right - kChartLeft)); }
+  double y(double v) const {
+    return rounded(kChartBottom - axes.y.share(v) * (kChartBottom - kChartTop));
+  }
+};
+
+Frame frame_of(const Chart& chart) {
+  Frame frame = {axes_of(chart)};
+  if (chart.labels) {
+    double room = 0;
+    for (const Series& s : chart.series) {
+      room = std::max(room, kBoldCharacter * static_cast<double>(length_of(s.name)));
+    }
+    frame.right -= std::min(room, kMostLabelRoom);
+  }
+  return frame;
+}
+
+std::string line_of(double x1, double y1, double x2, double y2, const char* style) {
+  return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n", style, x1,
+                     y1, x2, y2);
+}
+
+std::string text_of(double x, double y, const char* style, const std::string& text) {
+  return fmt::format("<text class=\"{}\" x=\"{}\" y=\"{}\">{}</text>\n", style, x, y,
+                     escaped(text));
+}
+
+std::string grid(const Chart& chart, const Frame& frame) {
+  std::string out;
+  for (const double v : ticks(frame.axes.y, kTicksY)) {
+    const double y = frame.y(v);
+    out += line_of(kChartLeft, y, frame.right, y, "grid");
+    out += text_of(kChartLeft - 6, y + 4, "tick y", number_text(v));
+  }
+  const std::vector<double> chosen =
+      chart.x_ticks.empty() ? ticks(frame.axes.x, kTicksX) : chart.x_ticks;
+  double end = 0;  // of the tick before: what would touch it goes without a text
+  for (const double v : chosen) {
+    const double x = frame.x(v);
+    out += line_of(x, kChartBottom, x, kChartBottom + 4, "axis");
+    const std::string text = number_text(v);
+    const double half = kCharacter * static_cast<double>(text.size()) / 2;
+    if (x - half < end) continue;
+    out += text_of(x, kChartBottom + 16, "tick x", text);
+    end = x + half + 2;
+  }
+  out += line_of(kChartLeft, kChartBottom, frame.right, kChartBottom, "axis");
+  for (const Mark& m : chart.marks) {
+    const double x = frame.x(m.x);
+    out += line_of(x, kChartTop, x, kChartBottom, "mark");
+    const bool left = x > (kChartLeft + frame.right) / 2;
+    out += text_of(left ? x - 4 : x + 4, kChartTop + 9, left ? "note end" : "note", m.text);
+  }
+  out += text_of((kChartLeft + frame.right) / 2, kChartHeight - 6, "title", chart.x_title);
+  return out;
+}
+
+std::string draw(const Series& s, const Frame& frame) {
+  std::string out;
+  if (s.line && !s.points.empty()) {
+    const auto columns = static_cast<int>(frame.right - kChartLeft);
+    const bool thin = s.points.size() > static_cast<size_t>(columns);
+    std::string points;
+    for (const Point& p : s.markers ? s.points : thinned(s.points, frame.axes.x, columns)) {
+      points += fmt::format("{}{},{}", points.empty() ? "" : " ", frame.x(p.x), frame.y(p.y));
+    }
+    const std::string faint =
+        s.strength < 1 ? fmt::format(" stroke-opacity=\"{}\"", rounded(s.strength)) : "";
+    out += fmt::format("<polyline class=\"{}{}\" data-name=\"{}\"{} points=\"{}\"/>\n",
+                       style_class(s.style), thin ? " thin" : "", escaped(s.name), faint, points);
+  }
+  // A line of one point shows nothing.
+  for (size_t i = 0; (s.markers || s.points.size() == 1) && i < s.points.size(); ++i) {
+    const Point& p = s.points[i];
+    const std::string note = i < s.notes.size() ? s.notes[i]
+                                                : fmt::format("{}: {} at {}", s.name,
+                                                              number_text(p.y), number_text(p.x));
+    out +=
+        fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"3\"><title>{}</title></circle>\n",
+                    style_class(s.style), frame.x(p.x), frame.y(p.y), escaped(note));
+  }
+  return out;
+}
+
+/// Names at the ends of lines, moved apart where they would overlap.
+std::string labels(const Chart& chart, const Frame& frame) {
+  struct Label {
+    double y;
+    const Series* series;
+  };
+  std::vector<Label> all;
+  for (const Series& s : chart.series) {
+    if (s.points.empty()) continue;
+    const double y = frame.y(s.points.back().y);
+    all.push_back({std::clamp(y, kChartTop, kChartBottom), &s});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Label& a, const Label& b) { return a.y < b.y; });
+  for (size_t i = 1; i < all.size(); ++i) {
+    all[i].y = std::max(all[i].y, all[i - 1].y + kLabelHeight);
+  }
+  // Those pushed out at the bottom push back up.
+  double limit = kChartBottom;
+  for (size_t i = all.size(); i-- > 0; limit -= kLabelHeight) all[i].y = std::min(all[i].y, limit);
+  std::string out;
+  for (const Label& l : all) {
+    out += fmt::format("<text class=\"label {}\" x=\"{}\" y=\"{}\">{}</text>\n",
+                       style_class(l.series->style), rounded(frame.right + 6), rounded(l.y + 4),
+                       escaped(l.series->name));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string style_class(int n) {
+  const int dash = n / kChartColours % kChartDashes;
+  return fmt::format("c{}{}", n % kChartColours, dash == 0 ? "" : fmt::format(" d{}", dash));
+}
+
+ChartAxes axes_of(const Chart& chart) {
+  std::vector<double> x = chart.x_ticks, y;
+  for (const Mark& m : chart.marks) x.push_back(m.x);
+  for (const Series& s : chart.series) {
+    for (const Point& p : s.points) {
+      x.push_back(p.x);
+      y.push_back(std::max(p.y, chart.y_floor));
+    }
+  }
+  if (chart.from_zero) y.push_back(0);
+  ChartAxes axes = {axis_over(chart.x, x), axis_over(chart.y, y)};
+  if (chart.from_zero) axes.y.low = 0;
+  return axes;
+}
+
+std::string svg(const Chart& chart) {
+  const Frame frame = frame_of(chart);
+  const auto spacing = [](const Axis& a) { return a.spacing == Spacing::logarithmic ? 1 : 0; };
+  const Axis &x = frame.axes.x, &y = frame.axes.y;
+  // data-plot: what the page's script needs to turn coordinates back into values.
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" "
+      "aria-label=\"{}\" data-plot=\"{},{},{},{},{},{},{},{},{},{}\">\n",
+      kChartWidth, kChartHeight, escaped(chart.title), kChartLeft, rounded(frame.right), kChartTop,
+      kChartBottom, x.low, x.high, spacing(x), y.low, y.high, spacing(y));
+  out += grid(chart, frame);
+  const bool cut = chart.y_floor > -1e300;
+  if (cut) {  // a nested svg cuts off what leaves it, without a name that must be unique
+    out += fmt::format(
+        "<svg x=\"{0}\" y=\"{1}\" width=\"{2}\" height=\"{3}\" viewBox=\"{0} {1} {2} {3}\">\n",
+        kChartLeft, kChartTop, rounded(frame.right - kChartLeft), kChartBottom - kChartTop);
+  }
+  for (const Series& s : chart.series) out += draw(s, frame);
+  if (cut) out += "</svg>\n";
+  if (chart.labels) out += labels(chart, frame);
+  return out + "</svg>\n";
+}
+
+}  // namespace bamtrain

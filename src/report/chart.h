@@ -1,0 +1,61 @@
+#pragma once
+// A chart as SVG: axes, ticks, lines, points, labels. Knows nothing of runs.
+
+#include <string>
+#include <vector>
+
+#include "report/axis.h"
+#include "report/thin.h"
+
+namespace bamtrain {
+
+/// Colours that the colour-blind tell apart, before they repeat dashed: classes c0, c1, ... of a
+/// page's style sheet, dashes d1, d2.
+inline constexpr int kChartColours = 7, kChartDashes = 3;
+
+/// "c3 d1": how everything that belongs to the n-th run is drawn.
+std::string style_class(int n);
+
+struct Series {
+  std::string name;  // shown while the pointer is near, and at the line's end where `labels`
+  int style = 0;     // see style_class
+  bool line = true, markers = false;
+  double strength = 1;  // opacity of the line
+  std::vector<Point> points;
+  std::vector<std::string> notes;  // what a marker says of itself; empty: coordinates
+};
+
+/// A dashed vertical line.
+struct Mark {
+  double x = 0;
+  std::string text;
+};
+
+struct Chart {
+  std::string title;  // for readers who do not see it
+  std::string x_title;
+  Spacing x = Spacing::linear, y = Spacing::linear;
+  std::vector<Series> series;
+  std::vector<double> x_ticks;  // empty: round numbers
+  std::vector<Mark> marks;
+  bool from_zero = false;   // the y axis begins at 0
+  bool labels = false;      // names at the ends of lines
+  double y_floor = -1e300;  // the y axis begins here at the lowest; what is below is cut off
+};
+
+/// The picture's coordinates. A value lies at kLeft + share (right - kLeft) and at
+/// kBottom - share (kBottom - kTop), rounded to hundredths; right is kWidth - kRight, less the room
+/// of labels.
+inline constexpr double kChartWidth = 400, kChartHeight = 240;
+inline constexpr double kChartLeft = 50, kChartRight = 12, kChartTop = 10, kChartBottom = 202;
+
+/// Its axes, for those who draw the same by other means.
+struct ChartAxes {
+  Axis x, y;
+};
+ChartAxes axes_of(const Chart& chart);
+
+/// An <svg> element. Lines without markers are thinned to its columns.
+std::string svg(const Chart& chart);
+
+}  // namespace bamtrain

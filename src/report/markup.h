@@ -1,0 +1,13 @@
+#pragma once
+// Text in HTML and SVG.
+
+#include <string>
+#include <string_view>
+
+namespace bamtrain {
+
+/// `text` as it may stand between tags and in quoted attributes of HTML and XML: & < > " ' as
+/// references; U+FFFD for what is no UTF-8 and for control characters other than tab and newline.
+std::string escaped(std::string_view text);
+
+}  // namespace bamtrain

@@ -1,0 +1,172 @@
+#include "report/mechanism_curves.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "core/error.h"
+#include "model/parameters.h"
+#include "priors/fire.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr int kDistances = 120;  // of a curve, at most
+
+using Theta = std::vector<const double*>;
+
+/// What the functions here know of a run.
+struct Trained {
+  const ModelConfig& model;
+  PriorShape shape;
+  const MechanismValues& values;
+  const std::string& where;
+
+  /// The parameter's values in a layer; null: not written yet.
+  const double* find(const MechanismParameter& p, const char* kind, int64_t layer) const {
+    const std::string name = mechanism_parameter_name(p, kind, layer);
+    const auto it = values.find(name);
+    if (it == values.end()) return nullptr;
+    int64_t size = 1;
+    for (const int64_t n : p.shape) size *= n;
+    if (static_cast<int64_t>(it->second.size()) != size) {
+      throw Error(ExitCode::io, where + ": parameters: " + name,
+                  std::to_string(size) + " values, as the config of the run's checkpoint has it",
+                  std::to_string(it->second.size()), "restore the file from a copy");
+    }
+    return it->second.data();
+  }
+
+  /// All of a layer's prior but its gates; none where one is missing.
+  std::optional<Theta> theta(const std::vector<MechanismParameter>& parameters,
+                             int64_t layer) const {
+    Theta out;
+    for (const MechanismParameter& p : parameters) {
+      if (p.gate) continue;
+      out.push_back(find(p, "prior", layer));
+      if (out.back() == nullptr) return std::nullopt;
+    }
+    return out;
+  }
+};
+
+/// From 1 to `last`, evenly on a logarithmic axis, each once.
+std::vector<int64_t> distances(int64_t last) {
+  std::vector<int64_t> out;
+  for (int k = 0; k < kDistances && last >= 1; ++k) {
+    const double share = static_cast<double>(k) / (kDistances - 1);
+    const auto d = static_cast<int64_t>(std::llround(std::pow(static_cast<double>(last), share)));
+    if (out.empty() || d > out.back()) out.push_back(d);
+  }
+  return out;
+}
+
+std::vector<std::vector<Point>> table_curves(const PriorInfo& prior, const Options& options,
+                                             const Theta& theta, int64_t H, int64_t T) {
+  std::vector<double> table(static_cast<size_t>(H * T));
+  prior.table(theta.data(), {H, T, prior.form ? prior.form(options) : 0}, table.data());
+  std::vector<std::vector<Point>> heads(static_cast<size_t>(H));
+  for (int64_t h = 0; h < H; ++h) {
+    for (const int64_t d : distances(T - 1)) {
+      heads[static_cast<size_t>(h)].push_back(
+          {static_cast<double>(d), table[static_cast<size_t>(h * T + d)]});
+    }
+  }
+  return heads;
+}
+
+std::vector<std::vector<Point>> fire_curves(const PriorInfo& prior, const Options& options,
+                                            const Theta& theta, int64_t H, int64_t T) {
+  // In the order of its parameters: c, m, w1, b1, w2, b2.
+  const FireParameters p = {theta[2],  theta[3],  theta[4], theta[5],
+                            *theta[0], *theta[1], H,        prior.threshold_length(options, T)};
+  const FireSegments segments(p);
+  const double N = FireNormalizer(p, T - 1).N;
+  std::vector<std::vector<Point>> heads(static_cast<size_t>(H));
+  for (int64_t h = 0; h < H; ++h) {
+    for (const int64_t d : distances(T - 1)) {
+      const double u = fire_psi(p.c, static_cast<double>(d)) / N;
+      const FireLine line = segments.line(p, h, segments.segment_of(u));
+      heads[static_cast<size_t>(h)].push_back(
+          {static_cast<double>(d), line.slope * u + line.offset});
+    }
+  }
+  return heads;
+}
+
+}  // namespace
+
+std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training_length,
+                                      const MechanismValues& values, const std::string& where) {
+  const Trained trained = {model, prior_shape(model, training_length), values, where};
+  std::vector<PriorCurves> out;
+  // The first layer with each prior that has no parameters of single layers.
+  std::vector<std::pair<const MechanismConfig*, size_t>> shared;
+  for (int64_t l = 0; l < model.layers; ++l) {
+    const MechanismConfig& choice = model.attention.prior.of(l);
+    const PriorInfo& prior = *find_prior(choice.name);
+    if (prior.family != Family::table && prior.family != Family::fire) continue;
+    const auto first = std::find_if(shared.begin(), shared.end(),
+                                    [&](const auto& s) { return *s.first == choice; });
+    if (first != shared.end()) {
+      out[first->second].layers.push_back(l);
+      continue;
+    }
+    const auto parameters = prior.parameters(choice.options, trained.shape);
+    const std::optional<Theta> theta = trained.theta(parameters, l);
+    if (!theta) continue;
+    const auto curves = prior.family == Family::table ? table_curves : fire_curves;
+    out.push_back(
+        {choice.name, {l}, curves(prior, choice.options, *theta, model.heads, training_length)});
+    if (std::all_of(parameters.begin(), parameters.end(),
+                    [](const MechanismParameter& p) { return p.shared; })) {
+      shared.emplace_back(&choice, out.size() - 1);
+    }
+  }
+  return out;
+}
+
+std::vector<HeadPoint> bam_points(const ModelConfig& model, int64_t training_length,
+                                  const MechanismValues& values, const std::string& where) {
+  const Trained trained = {model, prior_shape(model, training_length), values, where};
+  std::vector<HeadPoint> out;
+  bool shared = false;
+  for (int64_t l = 0; l < model.layers && !shared; ++l) {
+    const MechanismConfig& choice = model.attention.prior.of(l);
+    if (choice.name != "bam") continue;
+    const auto parameters = find_prior("bam")->parameters(choice.options, trained.shape);
+    const std::optional<Theta> theta = trained.theta(parameters, l);
+    if (!theta) continue;
+    for (int64_t h = 0; h < model.heads; ++h) {
+      out.push_back({l, h, {(*theta)[1][h], (*theta)[0][h]}});  // theta_beta, theta_alpha
+    }
+    shared = parameters[0].shared;
+  }
+  return out;
+}
+
+std::vector<ScaleParameter> scale_parameters(const ModelConfig& model, int64_t training_length,
+                                             const MechanismValues& values,
+                                             const std::string& where) {
+  const Trained trained = {model, prior_shape(model, training_length), values, where};
+  const ScaleInfo& scale = *find_scale(model.attention.scale.name);
+  std::vector<ScaleParameter> out;
+  for (const MechanismParameter& p :
+       scale.parameters(model.attention.scale.options, trained.shape)) {
+    if (p.gate || p.shape != std::vector<int64_t>{model.heads}) continue;
+    ScaleParameter of = {p.name, {}};
+    for (int64_t l = 0; l < model.layers; ++l) {
+      const double* const value = trained.find(p, "scale", l);
+      for (int64_t h = 0; value != nullptr && h < model.heads; ++h) {
+        of.points.push_back({l, h, {static_cast<double>(l), value[h]}});
+      }
+    }
+    if (!of.points.empty()) out.push_back(std::move(of));
+  }
+  return out;
+}
+
+}  // namespace bamtrain

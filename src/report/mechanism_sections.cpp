@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/mechanism_curves.h"
+#include "report/section.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr double kLowestBias = -20;  // exp(-20): less than anyone sees
+
+std::string layers_text(const std::vector<int64_t>& layers) {
+  std::string out = layers.size() == 1 ? "layer " : "layers ";
+  for (size_t i = 0; i < layers.size();) {
+    size_t end = i + 1;
+    while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
+    out += fmt::format("{}{}", i == 0 ? "" : ", ", layers[i]);
+    if (end - i > 1) out += fmt::format(" to {}", layers[end - 1]);
+    i = end;
+  }
+  return out;
+}
+
+std::string metrics_file(const ReportedRun& run) { return run.folder + "/metrics.jsonl"; }
+
+std::string prior_section(const Runs& runs) {
+  std::string figures;
+  for (size_t n = 0; n < runs.size(); ++n) {
+    const ReportedRun& run = runs[n];
+    if (!run.model) continue;
+    for (const PriorCurves& of :
+         prior_curves(*run.model, run.training_length, run.record->parameters, metrics_file(run))) {
+      Chart chart;
+      chart.title = fmt::format("{}: {}, {}", run.name, of.prior, layers_text(of.layers));
+      chart.x_title = "distance";
+      chart.x = Spacing::logarithmic;
+      chart.y_floor = kLowestBias;
+      const auto heads = static_cast<double>(of.heads.size());
+      for (size_t h = 0; h < of.heads.size(); ++h) {
+        const double strength = 1 - 0.65 * static_cast<double>(h) / heads;
+        chart.series.push_back({fmt::format("head {}", h),
+                                static_cast<int>(n),
+                                true,
+                                false,
+                                strength,
+                                of.heads[h],
+                                {}});
+      }
+      figures += figure_of(chart);
+    }
+  }
+  if (figures.empty()) return "";
+  return section("What the priors add to a logit",
+                 "<p>By distance from the key to the query, up to the training length; a line per "
+                 "head, the first the strongest. Below " +
+                     number_text(kLowestBias) +
+                     " it is cut off. fire depends on the query's position: that of a training "
+                     "sequence's last.</p>\n" +
+                     grid_of(figures));
+}
+
+std::string head_note(const std::string& run, const HeadPoint& p, const std::string& values) {
+  return fmt::format("{}, layer {}, head {}: {}", run, p.layer, p.head, values);
+}
+
+std::string parameter_section(const Runs& runs) {
+  Chart bam;
+  bam.title = "bam: theta_alpha against theta_beta";
+  bam.x_title = "theta_beta";
+  std::vector<Chart> scales;
+  for (size_t n = 0; n < runs.size(); ++n) {
+    const ReportedRun& run = runs[n];
+    if (!run.model) continue;
+    const auto style = static_cast<int>(n);
+    Series s = {run.name, style, false, true, 1, {}, {}};
+    for (const HeadPoint& p :
+         bam_points(*run.model, run.training_length, run.record->parameters, metrics_file(run))) {
+      s.points.push_back(p.at);
+      s.notes.push_back(head_note(run.name, p,
+                                  fmt::format("theta_beta {}, theta_alpha {}",
+                                              number_text(p.at.x, 4), number_text(p.at.y, 4))));
+    }
+    bam.series.push_back(std::move(s));
+    const std::string& name = run.model->attention.scale.name;
+    for (const ScaleParameter& of : scale_parameters(*run.model, run.training_length,
+                                                     run.record->parameters, metrics_file(run))) {
+      const std::string title = fmt::format("{}: {} of each head, by layer", name, of.name);
+      auto chart = std::find_if(scales.begin(), scales.end(),
+                                [&](const Chart& c) { return c.title == title; });
+      if (chart == scales.end()) {
+        scales.emplace_back();
+        chart = scales.end() - 1;
+        chart->title = title;
+        chart->x_title = "layer";
+      }
+      Series values = {run.name, style, false, true, 1, {}, {}};
+      for (const HeadPoint& p : of.points) {
+        values.points.push_back(p.at);
+        values.notes.push_back(
+            head_note(run.name, p, fmt::format("{} {}", of.name, number_text(p.at.y, 4))));
+      }
+      if (run.model->layers <= static_cast<int64_t>(kMostLengthTicks)) {
+        for (auto l = static_cast<int64_t>(chart->x_ticks.size()); l < run.model->layers; ++l) {
+          chart->x_ticks.push_back(static_cast<double>(l));
+        }
+      }
+      chart->series.push_back(std::move(values));
+    }
+  }
+  std::string figures = figure_of(bam);
+  for (const Chart& c : scales) figures += figure_of(c);
+  return section("Parameters of priors and scales",
+                 figures.empty() ? "" : legend(runs) + grid_of(figures));
+}
+
+}  // namespace
+
+std::string mechanism_sections(const Runs& runs) {
+  return prior_section(runs) + parameter_section(runs);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,20 @@
+#pragma once
+// The HTML page around charts and tables: style, the script that shows values under the pointer.
+// One file, nothing from anywhere else; light and dark, on paper, from 360 pixels up.
+
+#include <string>
+#include <vector>
+
+namespace bamtrain {
+
+/// The whole page. `body` is HTML.
+std::string html_page(const std::string& title, const std::string& body);
+
+/// <figure> of an <svg>, its title above.
+std::string figure(const std::string& title, const std::string& svg);
+
+/// A table that scrolls sideways where it is too wide. Cells are HTML; the first column heads rows.
+std::string table(const std::vector<std::string>& head,
+                  const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace bamtrain

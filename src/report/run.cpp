@@ -1,0 +1,187 @@
+#include "report/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/abbreviate.h"
+#include "core/error.h"
+#include "core/input_file.h"
+#include "core/json.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kRemedy = "restore the file from a copy, or remove the line";
+constexpr int64_t kMostResultBytes = int64_t{64} << 20;  // of perplexity.json
+constexpr int64_t kPieceBytes = int64_t{1} << 20;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& expected,
+                         const std::string& found) {
+  throw Error(ExitCode::io, where, expected, abbreviate(found), kRemedy);
+}
+
+/// The member `key` of `object`, of a type that `holds`.
+const json& member(const json& object, const char* key, bool (json::*holds)() const noexcept,
+                   const char* type, const std::string& where) {
+  const auto it = object.find(key);
+  if (it == object.end() || !((*it).*holds)()) {
+    refuse(where + ": " + key, type, it == object.end() ? "no such member" : it->dump());
+  }
+  return *it;
+}
+
+double number(const json& object, const char* key, const std::string& where) {
+  return member(object, key, &json::is_number, "a number", where);
+}
+
+double number_or_none(const json& object, const char* key, const std::string& where) {
+  return object.contains(key) ? number(object, key, where) : NAN;
+}
+
+std::string text(const json& object, const char* key, const std::string& where) {
+  return member(object, key, &json::is_string, "a string", where);
+}
+
+int64_t count(const json& object, const char* key, const std::string& where) {
+  const json& value =
+      member(object, key, &json::is_number_unsigned, "an integer, 0 or more", where);
+  const uint64_t n = value;
+  if (n > INT64_MAX) refuse(where + ": " + key, "an integer below 2^63", value.dump());
+  return static_cast<int64_t>(n);
+}
+
+MetricsLine metrics_line(const json& line, const std::string& where) {
+  return {count(line, "step", where),
+          number(line, "tokens", where),
+          number(line, "loss", where),
+          number(line, "lr", where),
+          number(line, "grad_norm", where),
+          number(line, "tokens_per_second", where),
+          number_or_none(line, "validation_loss", where),
+          number_or_none(line, "seconds", where),
+          number_or_none(line, "matrix_rate_share", where)};
+}
+
+MechanismValues mechanism_values(const json& parameters, const std::string& where) {
+  MechanismValues out;
+  for (const auto& [name, values] : parameters.items()) {
+    const bool numbers =
+        values.is_array() &&
+        std::all_of(values.begin(), values.end(), [](const json& v) { return v.is_number(); });
+    if (!numbers) refuse(where + ": parameters: " + name, "a list of numbers", values.dump());
+    out[name] = values.get<std::vector<double>>();
+  }
+  return out;
+}
+
+std::vector<LengthPerplexity> by_length(const json& result, const char* protocol, const char* key,
+                                        const std::string& where) {
+  std::vector<LengthPerplexity> out;
+  if (!result.contains(protocol)) return out;
+  for (const json& row : member(result, protocol, &json::is_array, "a list", where)) {
+    const std::string place = where + ": " + protocol;
+    if (!row.is_object()) refuse(place, "objects", row.dump());
+    const LengthPerplexity at = {count(row, key, place), 0};
+    if (at.length <= (out.empty() ? 0 : out.back().length)) {
+      refuse(place, "ascending lengths from 1", std::to_string(at.length));
+    }
+    out.push_back(at);
+    // JSON has no infinity: exp of a loss beyond all bounds was written as null.
+    const bool none = row.contains("perplexity") && row["perplexity"].is_null();
+    out.back().perplexity = none ? INFINITY : number(row, "perplexity", place);
+    if (!(out.back().perplexity > 0)) refuse(place, "perplexities above 0", row.dump());
+  }
+  return out;
+}
+
+/// Whether there is such a file; one in a folder that cannot be searched shows when it is opened.
+bool present(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error) || error;
+}
+
+}  // namespace
+
+void JsonLines::read(const std::function<void(const json&, const std::string&)>& line) {
+  if (!present(path_)) return;
+  const InputFile file(path_, ExitCode::io, "check the file's permissions");
+  std::string rest;  // of a line that the pieces read so far have not ended
+  int64_t at = bytes_;
+  while (at < file.bytes()) {
+    const int64_t piece = std::min(kPieceBytes, file.bytes() - at);
+    const size_t before = rest.size();
+    rest.resize(before + static_cast<size_t>(piece));
+    file.read(at, rest.data() + before, piece);
+    at += piece;
+    size_t begin = 0;
+    for (size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const std::string where = path_ + ":" + std::to_string(lines_ + 1);
+      const auto first = rest.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto last = rest.begin() + static_cast<std::ptrdiff_t>(end);
+      const json value = json::parse(first, last, nullptr, false);
+      if (!value.is_object()) refuse(where, "a JSON object", std::string(first, last));
+      line(value, where);
+      ++lines_;
+      bytes_ += static_cast<int64_t>(end - begin) + 1;
+    }
+    rest.erase(0, begin);
+  }
+}
+
+PerplexityResult read_perplexity(const json& result, const std::string& where) {
+  if (!result.is_object()) refuse(where, "a JSON object", result.dump());
+  PerplexityResult out;
+  out.step = count(result, "step", where);
+  out.training_length = count(result, "training_length", where);
+  out.data_fingerprint = text(result, "data_fingerprint", where);
+  out.windows = by_length(result, "windows", "length", where);
+  out.last = by_length(result, "last", "length", where);
+  out.bins = by_length(result, "bins", "to", where);
+  if (!out.last.empty()) out.last_tokens = count(result, "last_tokens", where);
+  return out;
+}
+
+RunReader::RunReader(const std::string& folder)
+    : folder_(folder), metrics_(folder + "/metrics.jsonl"), samples_(folder + "/samples.jsonl") {
+  if (present(metrics_.path())) return;
+  throw Error(ExitCode::io, folder, "the folder of a run (its out_dir), which holds metrics.jsonl",
+              present(folder) ? "none in it" : "no such folder",
+              "name the out_dir of a training run");
+}
+
+const RunRecord& RunReader::update() {
+  metrics_.read([&](const json& line, const std::string& where) {
+    const MetricsLine m = metrics_line(line, where);
+    if (!record_.metrics.empty() && m.step <= record_.metrics.back().step) {
+      refuse(where, "a step after " + std::to_string(record_.metrics.back().step),
+             std::to_string(m.step));
+    }
+    record_.metrics.push_back(m);
+    if (!line.contains("parameters")) return;
+    const json& values = member(line, "parameters", &json::is_object, "an object", where);
+    record_.parameters = mechanism_values(values, where);
+    record_.parameters_step = m.step;
+  });
+  samples_.read([&](const json& line, const std::string& where) {
+    const Sample s = {count(line, "step", where), text(line, "prompt", where),
+                      text(line, "text", where)};
+    if (!record_.samples.empty() && record_.samples.back().step != s.step) record_.samples.clear();
+    record_.samples.push_back(s);
+  });
+  const std::string result = folder_ + "/perplexity.json";
+  record_.perplexity.reset();
+  if (present(result)) {
+    const std::string remedy = "evaluate again with bamtrain eval --output";
+    const InputFile file(result, ExitCode::io, remedy);
+    record_.perplexity = read_perplexity(
+        parse_json(file.text(kMostResultBytes), {result, ExitCode::io, remedy}), result);
+  }
+  return record_;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,39 @@
+#include "report/section.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/markup.h"
+#include "report/page.h"
+
+namespace bamtrain {
+
+std::string key_of(const Runs& runs, size_t n) {
+  return fmt::format("<span class=\"key {}\"></span>{}", style_class(static_cast<int>(n)),
+                     escaped(runs[n].name));
+}
+
+/// The colours' meaning, where there are several.
+std::string legend(const Runs& runs) {
+  if (runs.size() < 2) return "";
+  std::string out = "<p class=\"legend\">";
+  for (size_t n = 0; n < runs.size(); ++n) out += "<span>" + key_of(runs, n) + "</span>\n";
+  return out + "</p>\n";
+}
+
+std::string section(const std::string& title, const std::string& contents) {
+  return contents.empty() ? "" : "<h2>" + title + "</h2>\n" + contents;
+}
+
+std::string grid_of(const std::string& figures) {
+  return figures.empty() ? "" : "<div class=\"grid\">\n" + figures + "</div>\n";
+}
+
+std::string figure_of(const Chart& chart) {
+  const bool any = std::any_of(chart.series.begin(), chart.series.end(),
+                               [](const Series& s) { return !s.points.empty(); });
+  return any ? figure(chart.title, svg(chart)) : "";
+}
+
+}  // namespace bamtrain

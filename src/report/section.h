@@ -1,0 +1,33 @@
+#pragma once
+// What the sections of a report share, and those that are files of their own.
+
+#include <string>
+#include <vector>
+
+#include "report/chart.h"
+#include "report/report.h"
+
+namespace bamtrain {
+
+using Runs = std::vector<ReportedRun>;
+
+/// Values of an axis that are all its ticks, and columns of a table: no more than these.
+inline constexpr size_t kMostLengthTicks = 12;
+
+/// A run's colour and name.
+std::string key_of(const Runs& runs, size_t n);
+/// The colours' meaning; "" where there is one run.
+std::string legend(const Runs& runs);
+/// A heading above `contents`; "" where there are none.
+std::string section(const std::string& title, const std::string& contents);
+/// Figures side by side; "" where there are none.
+std::string grid_of(const std::string& figures);
+/// A chart under its title; "" where it has no points.
+std::string figure_of(const Chart& chart);
+
+/// Charts and tables of perplexity against length.
+std::string perplexity_section(const Runs& runs);
+/// What the priors add to a logit, and the parameters of priors and scales.
+std::string mechanism_sections(const Runs& runs);
+
+}  // namespace bamtrain

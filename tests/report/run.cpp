@@ -1,0 +1,180 @@
+#include "report/run.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "catch.h"
+#include "core/error.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+void append(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::app | std::ios::binary) << text;
+}
+
+std::string line(int step, const std::string& more = "") {
+  return "{\"step\":" + std::to_string(step) + ",\"tokens\":" + std::to_string(10 * step) +
+         ",\"loss\":4.5,\"lr\":0.001,\"grad_norm\":2,\"tokens_per_second\":100" + more + "}\n";
+}
+
+/// The message of the Error that reading the run ends with.
+std::string refusal(RunReader& reader) {
+  try {
+    reader.update();
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::io);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a run's numbers are those of its files") {
+  const Workplace w;
+  append(w.path("metrics.jsonl"), line(1) + line(2,
+                                                 ",\"validation_loss\":4.25,\"seconds\":1.5,"
+                                                 "\"matrix_rate_share\":0.75,\"parameters\":"
+                                                 "{\"p\":[0.5,-1],\"q\":[]}"));
+  append(w.path("perplexity.json"),
+         R"({"step": 2, "training_length": 64, "data_fingerprint": "f", "last_tokens": 32,
+             "windows": [{"length": 64, "perplexity": 70.5}, {"length": 128, "perplexity": null}],
+             "last": [{"length": 64, "perplexity": 71}],
+             "bins": [{"from": 0, "to": 1024, "perplexity": 7}]})");
+  append(
+      w.path("samples.jsonl"),
+      "{\"step\":1,\"prompt\":\"a\",\"text\":\"b\"}\n{\"step\":2,\"prompt\":\"c\",\"text\":\"d\"}\n"
+      "{\"step\":2,\"prompt\":\"e\",\"text\":\"f\"}\n");
+  RunReader reader(w.path("."));
+  const RunRecord& r = reader.update();
+  REQUIRE(r.metrics.size() == 2);
+  CHECK(r.metrics[0].step == 1);
+  CHECK(r.metrics[0].tokens == 10);
+  CHECK(r.metrics[0].loss == 4.5);
+  CHECK(r.metrics[0].lr == 0.001);
+  CHECK(r.metrics[0].grad_norm == 2);
+  CHECK(r.metrics[0].tokens_per_second == 100);
+  CHECK(std::isnan(r.metrics[0].validation_loss));
+  CHECK(std::isnan(r.metrics[0].seconds));
+  CHECK(r.metrics[1].validation_loss == 4.25);
+  CHECK(r.metrics[1].seconds == 1.5);
+  CHECK(r.metrics[1].matrix_rate_share == 0.75);
+  CHECK(r.parameters_step == 2);
+  CHECK((r.parameters == MechanismValues{{"p", {0.5, -1}}, {"q", {}}}));
+  REQUIRE(r.perplexity.has_value());
+  CHECK(r.perplexity->training_length == 64);
+  CHECK(r.perplexity->last_tokens == 32);
+  REQUIRE(r.perplexity->windows.size() == 2);
+  CHECK(r.perplexity->windows[0].perplexity == 70.5);
+  CHECK(std::isinf(r.perplexity->windows[1].perplexity));
+  CHECK(r.perplexity->last[0].perplexity == 71);
+  CHECK(r.perplexity->bins[0].length == 1024);
+  REQUIRE(r.samples.size() == 2);  // of the last step
+  CHECK(r.samples[0].prompt == "c");
+  CHECK(r.samples[1].text == "f");
+}
+
+TEST_CASE("a run that goes on is read from where the last reading ended") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  append(path, "");
+  RunReader reader(w.path("."));
+  CHECK(reader.update().metrics.empty());
+  append(path, line(1) + "{\"step\": 2, \"lo");  // being written
+  CHECK(reader.update().metrics.size() == 1);
+  CHECK(reader.update().metrics.size() == 1);
+  // What was read is not read again: were it, this would be refused.
+  std::filesystem::resize_file(path, 0);
+  append(path, std::string(line(1).size() - 1, 'x') + "\n" + line(2) + line(3));
+  const RunRecord& r = reader.update();
+  REQUIRE(r.metrics.size() == 3);
+  CHECK(r.metrics[2].step == 3);
+}
+
+TEST_CASE("lines longer than what is read at once are whole") {
+  const Workplace w;
+  std::string values = "0";
+  for (int i = 1; i < 700'000; ++i) values += "," + std::to_string(i);
+  append(w.path("metrics.jsonl"),
+         line(1) + line(2, ",\"parameters\":{\"p\":[" + values + "]}") + line(3));
+  RunReader reader(w.path("."));
+  const RunRecord& r = reader.update();
+  CHECK(r.metrics.size() == 3);
+  REQUIRE(r.parameters.at("p").size() == 700'000);
+  CHECK(r.parameters.at("p")[699'999] == 699'999);
+}
+
+TEST_CASE("a damaged line is named") {
+  const std::vector<std::pair<std::string, std::string>> damages = {
+      {"{\"step\": 2, \n", ":2: expected a JSON object"},
+      {"\n", ":2: expected a JSON object"},
+      {"[1]\n", ":2: expected a JSON object"},
+      {"{}\n", ":2: step: expected an integer, 0 or more, found no such member"},
+      {line(1), ":2: expected a step after 1, found 1"},
+      {line(2, ",\"validation_loss\":\"x\""),
+       ":2: validation_loss: expected a number, found \"x\""},
+      {line(2, ",\"parameters\":[]"), ":2: parameters: expected an object"},
+      {line(2, ",\"parameters\":{\"p\":[null]}"), ":2: parameters: p: expected a list of numbers"},
+      {line(-2), ":2: step: expected an integer, 0 or more, found -2"},
+  };
+  for (const auto& [damage, part] : damages) {
+    const Workplace w;
+    append(w.path("metrics.jsonl"), line(1) + damage + line(3));
+    RunReader reader(w.path("."));
+    const std::string message = refusal(reader);
+    INFO(message);
+    CHECK(message.find(w.path(".") + "/metrics.jsonl" + part) != std::string::npos);
+  }
+  const Workplace w;
+  append(w.path("metrics.jsonl"), line(1));
+  append(w.path("samples.jsonl"), "{\"step\":1,\"prompt\":\"a\"}\n");
+  RunReader reader(w.path("."));
+  CHECK(refusal(reader).find("samples.jsonl:1: text: expected a string") != std::string::npos);
+}
+
+TEST_CASE("a damaged result is named") {
+  const std::string head = R"({"step": 2, "training_length": 64, "data_fingerprint": "f")";
+  const std::vector<std::pair<std::string, std::string>> damages = {
+      {"{\"step\": 2", "perplexity.json:1:"},
+      {"[]", "perplexity.json: expected a JSON object"},
+      {"{}", "perplexity.json: step: expected"},
+      {head + R"(, "windows": 3})", "windows: expected a list"},
+      {head + R"(, "windows": [{"length": 0, "perplexity": 1}]})", "ascending lengths from 1"},
+      {head + R"(, "windows": [{"length": 8, "perplexity": 1}, {"length": 4, "perplexity": 1}]})",
+       "ascending lengths from 1, found 4"},
+      {head + R"(, "windows": [{"length": 8, "perplexity": 0}]})", "perplexities above 0"},
+      {head + R"(, "last": [{"length": 8, "perplexity": 2}]})", "last_tokens: expected"},
+  };
+  for (const auto& [text, part] : damages) {
+    const Workplace w;
+    append(w.path("metrics.jsonl"), "");
+    append(w.path("perplexity.json"), text);
+    RunReader reader(w.path("."));
+    const std::string message = refusal(reader);
+    INFO(message);
+    CHECK(message.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("a folder of no run is refused") {
+  const Workplace w;
+  for (const auto& [folder, part] : std::map<std::string, std::string>{
+           {w.path("none"), "no such folder"}, {w.path("."), "none in it"}}) {
+    std::string message;
+    try {
+      RunReader reader(folder);
+    } catch (const Error& e) {
+      message = e.what();
+    }
+    INFO(message);
+    CHECK(message.find(folder + ": expected the folder of a run") == 0);
+    CHECK(message.find(part) != std::string::npos);
+  }
+}

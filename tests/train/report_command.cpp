@@ -1,0 +1,205 @@
+// report.html of a run that trains, and `bamtrain report` as a user calls it.
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "catch.h"
+#include "report/xml.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::vector<std::string> captions(const std::string& html) {
+  std::vector<std::string> out;
+  const Xml body = body_of(html);
+  for (const Xml* c : body.all("figcaption")) out.push_back(c->text);
+  return out;
+}
+
+bool has_caption(const std::string& html, const std::string& caption) {
+  const auto all = captions(html);
+  return std::find(all.begin(), all.end(), caption) != all.end();
+}
+
+/// Small runs, trained: bam + ssmax, and rope on the same data.
+struct Trained {
+  Workplace w;
+  nlohmann::json config = small_run(w);
+
+  Trained() {
+    config["eval"] = {{"every", 4}, {"lengths", {16, 48}}, {"tokens", 480}};
+    train("bam", {});
+    config["model"]["attention"]["prior"] = {{"name", "rope"}};
+    config["model"]["attention"]["scale"] = {{"name", "none"}};
+    train("rope", {});
+  }
+
+  Outcome train(const std::string& name, const std::vector<std::string>& changes) {
+    config["name"] = name + " <&>";
+    config["out_dir"] = w.path(name);
+    const Outcome o =
+        run(bamtrain_command(write_config(w, name + ".json", config), changes), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("report " + w.path(name) + "/report.html\n") != std::string::npos);
+    return o;
+  }
+
+  Outcome report(const std::vector<std::string>& arguments) const {
+    std::vector<std::string> command = {bamtrain_program(), "report"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run(command);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("report compares runs on one page and plots them") {
+  const Trained t;
+  const std::string page = t.w.path("page.html");
+  const Outcome o = t.report({t.w.path("bam"), t.w.path("rope/"), "-o", page});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find("perplexity of the last 16 tokens against length\n") == 0);
+  CHECK(o.output.find(" a bam <&>\n") != std::string::npos);
+  CHECK(o.output.find(" b rope <&>\n") != std::string::npos);
+  CHECK(o.output.find("\nreport " + page + "\n") != std::string::npos);
+
+  const std::string html = read_text(page);
+  const Xml body = body_of(html);
+  CHECK(body.all("h1")[0]->text == "bam <&>, rope <&>");
+  for (const char* caption :
+       {"perplexity of windows of each length", "perplexity of each window's last tokens", "loss",
+        "validation loss", "loss against wall time", "gradient norm", "learning rate",
+        "tokens per second", "share of the machine's matrix rate, %", "bam <&>: bam, layer 0",
+        "bam <&>: bam, layer 1", "bam: theta_alpha against theta_beta",
+        "ssmax: s of each head, by layer"}) {
+    INFO(caption);
+    CHECK(has_caption(html, caption));
+  }
+  // What differs, and nothing else.
+  const Xml* differences = body.all("table").back();
+  std::vector<std::string> keys;
+  for (const Xml* row : differences->all("tbody")[0]->all("tr")) {
+    keys.push_back(row->all("span")[0]->text);
+  }
+  CHECK(std::find(keys.begin(), keys.end(), "model.attention.prior.name") != keys.end());
+  CHECK(std::find(keys.begin(), keys.end(), "model.attention.scale.name") != keys.end());
+  for (const std::string& key : keys) CHECK(key.rfind("model.attention.", 0) == 0);
+
+  // The training's own report of the first run alone.
+  const std::string own = read_text(t.w.path("bam/report.html"));
+  CHECK(has_caption(own, "perplexity of windows of each length"));
+  CHECK(has_caption(own, "bam <&>: bam, layer 1"));
+  CHECK(body_of(own).all("h2").back()->text == "Parameters of priors and scales");
+}
+
+TEST_CASE("a run under way has a report from its first validation pass on") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"every", 2}, {"tokens", 480}};
+  const std::string page = w.path("out/report.html");
+  std::string seen;
+  const Outcome o = run_and(
+      bamtrain_command(write_config(w, "run.json", c), {"train.steps=1000000", "log.every=2"}),
+      "step 4 validation loss",
+      [&](int process) {
+        seen = read_text(page);  // that of step 2 at least: it precedes what was printed
+        kill(process, SIGUSR1);
+      },
+      threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 85);
+  CHECK(has_caption(seen, "validation loss"));
+  CHECK(has_caption(seen, "small: bam, layer 0"));
+
+  // A line that is being written, and no checkpoint yet.
+  const std::string copy = w.path("copy");
+  fs::create_directory(copy);
+  std::ofstream(copy + "/metrics.jsonl") << read_text(w.path("out/metrics.jsonl")) << "{\"step\":";
+  const Outcome r = run({bamtrain_program(), "report", copy, "-o", w.path("page.html")});
+  INFO(r.output);
+  CHECK(r.code == 0);
+  CHECK(has_caption(read_text(w.path("page.html")), "loss"));
+}
+
+TEST_CASE("a report that cannot be written is a warning, and the model's bits are the same") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"every", 2}, {"tokens", 480}};
+  const auto train = [&](const std::string& out) {
+    c["out_dir"] = w.path(out);
+    const Outcome o = run(bamtrain_command(write_config(w, out + ".json", c)), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return o.output;
+  };
+  const std::string with = train("with");
+  CHECK(with.find("warning") == std::string::npos);
+  CHECK(fs::exists(w.path("with/report.html")));
+  fs::create_directories(w.path("without/report.html"));  // in its way
+  const std::string without = train("without");
+  const std::string warning =
+      "warning: no new " + w.path("without") + "/report.html: " + w.path("without/report.html");
+  size_t warnings = 0;
+  for (size_t at = 0; (at = without.find(warning, at)) != std::string::npos; ++at) ++warnings;
+  CHECK(warnings == 5);  // four validation passes and the end
+  CHECK(without.find("\nreport ") == std::string::npos);
+  CHECK(digest(w.path("with/checkpoint-00000008")) ==
+        digest(w.path("without/checkpoint-00000008")));
+}
+
+TEST_CASE("report refuses what it cannot read or write") {
+  const Trained t;
+  const std::string page = t.w.path("page.html"), bam = t.w.path("bam");
+  const auto refused = [&](const std::vector<std::string>& arguments, int code,
+                           const std::string& part) {
+    const Outcome o = t.report(arguments);
+    INFO(o.output);
+    CHECK(o.code == code);
+    CHECK(o.output.find(part) != std::string::npos);
+    CHECK_FALSE(fs::exists(page));
+  };
+  refused({"-o", page}, 2, "RUN");
+  refused({bam}, 2, "--output");
+  refused({bam, bam + "/", "-o", page}, 2, "each run once");
+  refused({t.w.path("none"), "-o", page}, 6, "no such folder");
+  refused({t.w.path("val"), "-o", page}, 6, "which holds metrics.jsonl");
+  refused({bam, "-o", t.w.path("none/page.html")}, 6, t.w.path("none"));
+  refused({bam, "-o", t.w.path("val")}, 6, t.w.path("val"));
+  std::ofstream(t.w.path("rope/metrics.jsonl"), std::ios::app) << "damage\n";
+  refused({bam, t.w.path("rope"), "-o", page}, 6, "rope/metrics.jsonl:9: expected a JSON object");
+  std::ofstream(bam + "/checkpoint-00000008/state.json") << "{";
+  refused({bam, "-o", page}, 5, "checkpoint-00000008/state.json:1:");
+}
+
+TEST_CASE("seconds count on where a run is resumed") {
+  const Workplace w;
+  const nlohmann::json c = small_run(w);
+  const std::string file = write_config(w, "run.json", c);
+  REQUIRE(run(bamtrain_command(file, {"train.stop_at=4"}), threads(1)).code == 0);
+  const double first = read_metrics(w.path("out")).back()["seconds"];
+  REQUIRE(run(bamtrain_command(file), threads(1)).code == 0);
+  const auto lines = read_metrics(w.path("out"));
+  REQUIRE(lines.size() == 8);
+  for (size_t i = 1; i < 8; ++i) {
+    CHECK(lines[i]["seconds"].get<double>() > lines[i - 1]["seconds"].get<double>());
+  }
+  CHECK(lines[3]["seconds"] == first);
+}
