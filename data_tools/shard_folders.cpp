@@ -3,9 +3,29 @@
 #include <filesystem>
 #include <system_error>
 
+#include "core/error.h"
 #include "data/manifest.h"
 
 namespace bamtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The first entry that `bamdata tokenize` would not have written, or nothing.
+std::string foreign_entry(const fs::path& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::path name = fs::relative(entry.path(), folder);
+    const std::string last = name.filename().string();
+    const bool in_set = name.parent_path() == "train" || name.parent_path() == "val";
+    const bool known = entry.is_directory()
+                           ? name == "train" || name == "val"
+                           : in_set && (last == kManifestName || last.ends_with(".bin"));
+    if (!known || entry.is_symlink()) return name.string();
+  }
+  return {};
+}
+
+}  // namespace
 
 std::vector<std::string> shard_sources(const std::string& path) {
   std::vector<std::string> found;
@@ -16,6 +36,20 @@ std::vector<std::string> shard_sources(const std::string& path) {
   }
   if (found.empty()) found.push_back(path);
   return found;
+}
+
+OutputFolder::MayReplace may_replace_shards(bool overwrite) {
+  return [overwrite](const std::string& folder) {
+    if (!overwrite) {
+      throw Error(ExitCode::io, folder, "an empty folder, or nothing yet", "a folder with content",
+                  "choose another --output, or add --overwrite");
+    }
+    const std::string foreign = foreign_entry(folder);
+    if (!foreign.empty()) {
+      throw Error(ExitCode::io, folder, "nothing but token shards to overwrite", foreign,
+                  "choose another --output, or remove the folder yourself");
+    }
+  };
 }
 
 }  // namespace bamtrain

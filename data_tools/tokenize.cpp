@@ -8,10 +8,11 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/output_folder.h"
 #include "data_tools/encoder_pool.h"
 #include "data_tools/interrupt.h"
-#include "data_tools/output_folder.h"
 #include "data_tools/progress.h"
+#include "data_tools/shard_folders.h"
 #include "data_tools/shard_set_writer.h"
 
 namespace bamtrain {
@@ -147,7 +148,7 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   const Tokenizer tokenizer = open_tokenizer(options);
   Inputs inputs(options.input);
   const InterruptGuard guard;
-  OutputFolder output(options.output, options.overwrite);
+  OutputFolder output(options.output, may_replace_shards(options.overwrite));
   for (const std::string& leftover : output.removed_leftovers()) {
     fmt::print(log, "removed {}, which a run that was killed had left\n", leftover);
   }

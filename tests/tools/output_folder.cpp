@@ -1,6 +1,6 @@
 // Which folders an OutputFolder makes, replaces and removes. Whole runs: tokenize_failures.cpp.
 
-#include "data_tools/output_folder.h"
+#include "core/output_folder.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -16,6 +16,7 @@
 
 #include "catch.h"
 #include "core/durable_file.h"
+#include "data_tools/shard_folders.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -47,7 +48,7 @@ std::string killed_run(const std::string& path) {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    OutputFolder output(path, false);
+    OutputFolder output(path, may_replace_shards(false));
     fill(output, "half of");
     if (::write(ends[1], output.path().data(), output.path().size()) < 0) ::_exit(1);
     ::kill(::getpid(), SIGKILL);
@@ -70,7 +71,7 @@ TEST_CASE("a symbolic link as the output's name is followed, to a folder that is
   fs::create_symlink("elsewhere/new", folder.file("to-nothing"));
   for (const std::string& name : {std::string("to-nothing"), std::string("to-empty")}) {
     if (name == "to-empty") fs::remove_all(folder.file("elsewhere/new"));
-    OutputFolder output(folder.file(name), false);
+    OutputFolder output(folder.file(name), may_replace_shards(false));
     fill(output, name);
     output.commit();
     CHECK(fs::is_symlink(folder.file(name)));
@@ -82,7 +83,7 @@ TEST_CASE("a committed folder holds what was put into it and nothing else") {
   const TemporaryFolder folder;
   const mode_t mask = ::umask(0027);
   {
-    OutputFolder output(folder.file("set"), false);
+    OutputFolder output(folder.file("set"), may_replace_shards(false));
     fill(output, "new");
     output.commit();
   }
@@ -97,11 +98,14 @@ TEST_CASE("what a killed process left is removed and named, by an output of the 
   const TemporaryFolder folder;
   const std::string leftover = killed_run(folder.file("set"));
   REQUIRE(fs::exists(leftover + "/train/000000.bin"));
-  { CHECK(OutputFolder(folder.file("other"), false).removed_leftovers().empty()); }
-  { CHECK(OutputFolder(folder.file("se"), false).removed_leftovers().empty()); }
+  {
+    CHECK(
+        OutputFolder(folder.file("other"), may_replace_shards(false)).removed_leftovers().empty());
+  }
+  { CHECK(OutputFolder(folder.file("se"), may_replace_shards(false)).removed_leftovers().empty()); }
   CHECK(fs::exists(leftover));
   {
-    const OutputFolder output(folder.file("set"), false);
+    const OutputFolder output(folder.file("set"), may_replace_shards(false));
     CHECK(output.removed_leftovers() == Names{leftover});
   }
   CHECK(names_in(folder.path()).empty());
@@ -109,10 +113,10 @@ TEST_CASE("what a killed process left is removed and named, by an output of the 
 
 TEST_CASE("the folder of a living process stays, whichever ends first") {
   const TemporaryFolder folder;
-  OutputFolder first(folder.file("set"), true);
+  OutputFolder first(folder.file("set"), may_replace_shards(true));
   fill(first, "first");
   {
-    OutputFolder second(folder.file("set"), true);
+    OutputFolder second(folder.file("set"), may_replace_shards(true));
     CHECK(second.removed_leftovers().empty());
     fill(second, "second");
     second.commit();
@@ -135,7 +139,9 @@ TEST_CASE("a folder of such a name that is not provably a leftover stays") {
   fs::create_directory_symlink("elsewhere", folder.file("set.tmp-000000"));
   fs::copy(folder.file("elsewhere"), folder.file("set.tmp-abc"), fs::copy_options::recursive);
   const Names before = names_in(folder.path());
-  { CHECK(OutputFolder(folder.file("set"), false).removed_leftovers().empty()); }
+  {
+    CHECK(OutputFolder(folder.file("set"), may_replace_shards(false)).removed_leftovers().empty());
+  }
   CHECK(names_in(folder.path()) == before);
   CHECK(fs::exists(folder.file("elsewhere/train/000000.bin")));
 }
@@ -144,7 +150,7 @@ TEST_CASE("a set that another process put there meanwhile is not replaced unaske
   const TemporaryFolder folder;
   for (const bool overwrite : {false, true}) {
     {
-      OutputFolder output(folder.file("set"), overwrite);
+      OutputFolder output(folder.file("set"), may_replace_shards(overwrite));
       fill(output, "late");
       fs::create_directories(folder.file("set/train"));
       write_bytes(folder.file("set/train/000000.bin"), "early");
@@ -167,7 +173,7 @@ TEST_CASE("a former set is back in its place where the new one cannot be moved t
   write_bytes(folder.file("set/train/000000.bin"), "former");
   for (const int failing : {1, 2}) {
     {
-      OutputFolder output(folder.file("set"), true);
+      OutputFolder output(folder.file("set"), may_replace_shards(true));
       fill(output, "new");
       renames = failing;
       set_file_fault([](FileOp op, const std::string&, const std::string&) {
@@ -189,7 +195,7 @@ TEST_CASE("a former set that is being removed when the process dies is a leftove
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    OutputFolder output(folder.file("set"), true);
+    OutputFolder output(folder.file("set"), may_replace_shards(true));
     fill(output, "new");
     set_file_fault([](FileOp op, const std::string& path, const std::string&) -> int {
       if (op == FileOp::remove && path.ends_with("/train")) ::_exit(0);
@@ -203,7 +209,10 @@ TEST_CASE("a former set that is being removed when the process dies is a leftove
   REQUIRE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
   CHECK(read_bytes(folder.file("set/train/000000.bin")) == "new");
   REQUIRE(names_in(folder.path()).size() == 2);
-  { CHECK(OutputFolder(folder.file("set"), true).removed_leftovers().size() == 1); }
+  {
+    CHECK(OutputFolder(folder.file("set"), may_replace_shards(true)).removed_leftovers().size() ==
+          1);
+  }
   CHECK(names_in(folder.path()) == Names{"set"});
 }
 

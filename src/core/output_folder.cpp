@@ -1,4 +1,4 @@
-#include "data_tools/output_folder.h"
+#include "core/output_folder.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/input_file.h"
-#include "data/manifest.h"
 
 namespace bamtrain {
 namespace {
@@ -26,20 +26,6 @@ constexpr std::string_view kSuffix = ".tmp-XXXXXX";  // as mkdtemp(3) takes it
 
 Error failed(const std::string& path, const std::string& expected, const std::string& found) {
   return Error(ExitCode::io, path, expected, found, "check permissions and free space");
-}
-
-/// The first entry that `bamdata tokenize` would not have written, or nothing.
-std::string foreign_entry(const fs::path& folder) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const fs::path name = fs::relative(entry.path(), folder);
-    const std::string last = name.filename().string();
-    const bool in_set = name.parent_path() == "train" || name.parent_path() == "val";
-    const bool known = entry.is_directory()
-                           ? name == "train" || name == "val"
-                           : in_set && (last == kManifestName || last.ends_with(".bin"));
-    if (!known || entry.is_symlink()) return name.string();
-  }
-  return {};
 }
 
 /// A new folder beside `path`, named after it.
@@ -100,8 +86,8 @@ void remove_marked(const std::string& folder) {
 
 }  // namespace
 
-OutputFolder::OutputFolder(const std::string& final_path, bool overwrite)
-    : final_(final_path), overwrite_(overwrite) {
+OutputFolder::OutputFolder(const std::string& final_path, MayReplace may_replace)
+    : final_(final_path), may_replace_(std::move(may_replace)) {
   while (final_.size() > 1 && final_.back() == '/') final_.pop_back();
   final_ = without_links(final_);
   try {
@@ -136,16 +122,7 @@ void OutputFolder::check_place() const {
   if (!fs::is_directory(final_)) {
     throw Error(ExitCode::io, final_, "a folder, or nothing yet", "a file", "choose another name");
   }
-  if (fs::is_empty(final_)) return;
-  if (!overwrite_) {
-    throw Error(ExitCode::io, final_, "an empty folder, or nothing yet", "a folder with content",
-                "choose another --output, or add --overwrite");
-  }
-  const std::string foreign = foreign_entry(final_);
-  if (!foreign.empty()) {
-    throw Error(ExitCode::io, final_, "nothing but token shards to overwrite", foreign,
-                "choose another --output, or remove the folder yourself");
-  }
+  if (!fs::is_empty(final_)) may_replace_(final_);
 }
 
 void OutputFolder::remove_leftovers() {

@@ -1,6 +1,7 @@
 #pragma once
 // A folder that appears under its name complete, or not at all.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,15 @@ namespace bamtrain {
 /// else of such a name stays, and so does everything on file systems without locks.
 class OutputFolder {
  public:
-  static constexpr const char* kMark = ".unfinished-bamdata";
+  static constexpr const char* kMark = ".unfinished-bamtrain";
 
-  /// Error (io) where a folder with content (or a file) has the name already and `overwrite` is
-  /// false, or its parent cannot be written. With `overwrite`, only a folder of token shards is
-  /// replaced: Error (io) where it holds anything else.
-  OutputFolder(const std::string& final_path, bool overwrite);
+  /// Called with a folder that has the name already, and content: throws what an Error should say
+  /// where that must not be replaced.
+  using MayReplace = std::function<void(const std::string& folder)>;
+
+  /// Error (io) where a file has the name already, its parent cannot be written, or `may_replace`
+  /// throws one. What is replaced is removed.
+  OutputFolder(const std::string& final_path, MayReplace may_replace);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
@@ -34,7 +38,7 @@ class OutputFolder {
   std::string subfolder(const std::string& name) const;
 
   /// Puts names on disk and moves the folder to its place, instead of the former one. Error (io),
-  /// also where without `overwrite` another process has filled the place meanwhile; what is there
+  /// also where another process has filled the place meanwhile with what must not be replaced; it
   /// stays then. REQUIRES: called once.
   void commit();
 
@@ -44,7 +48,7 @@ class OutputFolder {
   void remove_leftovers();
 
   std::string final_;
-  bool overwrite_;
+  MayReplace may_replace_;
   std::string temporary_;
   int lock_ = -1;  // the open temporary folder
   bool committed_ = false;

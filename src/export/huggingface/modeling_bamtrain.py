@@ -1,0 +1,466 @@
+"""Models that bamtrain trained, in plain PyTorch for Hugging Face's transformers.
+
+One formula for all of them. Query i and key j of a document, d = i - j, n_i keys visible to i:
+
+    s_ij = <q_i, k_j> / sqrt(D)
+    z_ij = t_i s_ij + b_ij,  or t_i (s_ij + b_ij)      prior: b, or a rotation of q and k,
+    o_i  = sum_j softmax_j(z_ij) v_j                            or an embedding of positions
+                                                       scale: t
+
+Logits are formed in fp32, and what depends on distances and positions in fp64, whatever the dtype of
+the weights: distances are integers, which bf16 does not hold past 256. Attention takes memory for
+all pairs of queries and keys.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers import GenerationMixin, PreTrainedModel
+from transformers.cache_utils import DynamicCache, DynamicLayer
+from transformers.modeling_outputs import BaseModelOutputWithPast, CausalLMOutputWithPast
+
+from .configuration_bamtrain import BamtrainConfig
+
+FIRE_HIDDEN = 32
+T5_BUCKETS, T5_EXACT, T5_FARTHEST = 32, 16, 128
+BAM_EPS, BAM_FLOOR = 1e-5, -1e4
+GATES = {"cable", "kcable"}
+
+
+def parameters_of(shapes):
+    """Parameters by name. Their values come from a checkpoint; there is no rule for initial ones."""
+    return nn.ParameterDict({name: nn.Parameter(torch.zeros(shape, dtype=torch.float32))
+                             for name, shape in shapes.items()})
+
+
+# --- what a query sees ----------------------------------------------------------------------------
+
+
+class Rows:
+    """Queries past .. past + T of rows with as many keys: distances, documents, positions.
+
+    real (B, past + T) bool: no padding. starts (B, past + T) bool: begins a document.
+    """
+
+    def __init__(self, real, starts, past):
+        index = torch.arange(real.shape[1], device=real.device)
+        begins = starts | (real & (real.cumsum(-1) == 1))
+        first = torch.where(begins, index, 0).cummax(-1).values  # of the document of each token
+        self.past, self.keys = past, real.shape[1]
+        self.position = index - first  # (B, keys), in the document
+        self.distance = index[past:, None] - index  # (T, keys); negative for keys to come
+        self.seen = real[:, None, :] & (self.distance >= 0) & (index >= first[:, past:, None])
+
+    def visible(self, window):
+        """(B, T, keys) bool. Padding, whose output nobody reads, sees itself."""
+        seen = self.seen & (self.distance < window) if window else self.seen
+        return seen | (self.distance == 0)
+
+    def of_distance(self, table):
+        """(H, T, keys) fp32 of a table (H, keys) by distance."""
+        return table.float()[:, self.distance.clamp(min=0)]
+
+
+# --- priors: b_ij ---------------------------------------------------------------------------------
+
+
+def alibi_slopes(heads):
+    """2^(-8h/H), h = 1 .. H; past the largest power of two P below H every second one of 2 P."""
+    power = 2 ** int(math.log2(heads))
+    slopes = [2.0 ** (-8 * h / power) for h in range(1, power + 1)]
+    return slopes + [2.0 ** (-8 * h / (2 * power)) for h in range(1, 2 * (heads - power), 2)]
+
+
+def slopes_of(prior, heads):
+    """Of priors b = -slope d, per head."""
+    if prior["name"] == "alibi":
+        return alibi_slopes(heads)
+    sloped = heads // 2  # nape: the other heads have no prior
+    harmonic = prior["slopes"] == "harmonic"
+    slopes = [1 / h for h in range(1, sloped + 1)] if harmonic else alibi_slopes(sloped)
+    return slopes + [0.0] * (heads - sloped)
+
+
+def t5_bucket(d):
+    """One for each distance below 16, then 16 of equal width in log d up to 128."""
+    share = torch.log(d.clamp(min=T5_EXACT) / T5_EXACT) / math.log(T5_FARTHEST / T5_EXACT)
+    far = (T5_EXACT + (share * (T5_BUCKETS - T5_EXACT)).long()).clamp(max=T5_BUCKETS - 1)
+    return torch.where(d < T5_EXACT, d.long(), far)
+
+
+def table_bias(prior, theta, heads, d):
+    """b (heads, len(d)) fp64 of priors that depend on the distances d (fp64, >= 0) alone."""
+    name = prior["name"]
+    theta = {key: value.double()[:, None] for key, value in theta.items()}
+    if name in ("alibi", "nape"):
+        return -torch.tensor(slopes_of(prior, heads), dtype=d.dtype, device=d.device)[:, None] * d
+    if name == "bam":
+        mu = theta["theta_mu"]
+        far = (-d - (mu.exp() - (-mu).exp())).abs() + BAM_EPS
+        return (-theta["theta_alpha"].exp() * far ** theta["theta_beta"]).clamp(min=BAM_FLOOR)
+    if name == "kerple" and prior["kernel"] == "logarithmic":
+        return -theta["r1"] * torch.log1p(theta["r2"] * d)
+    if name == "kerple":
+        # 0^r2 is 0 and does not depend on r2, which autograd would not know.
+        return torch.where(d > 0, -theta["r1"] * d.clamp(min=1) ** theta["r2"], 0.0)
+    if name == "t5":
+        return theta["bias"][:, 0, t5_bucket(d)]
+    raise ValueError(f"unknown prior {name}")
+
+
+def fire_bias(prior, theta, rows):
+    """b = f(psi(d) / psi(max(position, |m| L0))), f a network of one hidden layer: (B, H, T, keys)."""
+    c, m = theta["c"].double().abs(), theta["m"].double().abs()
+    position = rows.position[:, rows.past:].double()
+    row = torch.log1p(c * torch.maximum(position, m * prior["threshold_length"])) + 1e-6
+    psi = torch.log1p(c * torch.arange(rows.keys, device=c.device))
+    u = (psi[rows.distance.clamp(min=0)] / row[:, :, None]).float()  # (B, T, keys)
+    w1, b1, w2, b2 = (theta[name].float() for name in ("w1", "b1", "w2", "b2"))
+    b = b2[:, None, None].expand(u.shape[0], len(b2), *u.shape[1:])
+    for k in range(FIRE_HIDDEN):  # one unit at a time, so that memory is that of b
+        b = b + w2[:, k, None, None] * torch.relu(w1[k] * u + b1[k])[:, None]
+    return b
+
+
+def summed_bias(prior, theta, x, rows, cache, slot):
+    """cable: S_j - S_i; kcable: -log(1 + (S_j - S_i)^2); S runs over softplus of gates of x."""
+    gates = F.linear(x.float(), theta["weight"].float(), theta["bias"].float())
+    S = F.softplus(gates).double().cumsum(1).transpose(1, 2)  # (B, H, T)
+    if cache is not None:
+        past = cache.layers[slot].keys if rows.past else None
+        if past is not None:
+            S = S + past[:, :, -1]
+        S = remember(cache, slot, S[..., None])[..., 0]
+    rise = S[:, :, None, :] - S[:, :, rows.past:, None]
+    return (rise if prior["name"] == "cable" else -torch.log1p(rise ** 2)).float()
+
+
+def prior_shapes(prior, config):
+    """{name: shape} of the parameters of a layer's prior."""
+    H, C = config.num_attention_heads, config.hidden_size
+    return {"bam": {name: (H,) for name in ("theta_alpha", "theta_beta", "theta_mu")},
+            "kerple": {"r1": (H,), "r2": (H,)},
+            "t5": {"bias": (H, T5_BUCKETS)},
+            "fire": {"c": (1,), "m": (1,), "w1": (FIRE_HIDDEN,), "b1": (FIRE_HIDDEN,),
+                     "w2": (H, FIRE_HIDDEN), "b2": (H,)},
+            "cable": {"weight": (H, C), "bias": (H,)},
+            "kcable": {"weight": (H, C), "bias": (H,)}}.get(prior["name"], {})
+
+
+# --- priors that rotate queries and keys, or embed positions --------------------------------------
+
+
+def rope_frequencies(prior, D, trained_at):
+    """(angle per position of each pair of channels (D / 2) fp64, factor of the rotated vectors)."""
+    theta, scaling, factor = prior["theta"], prior["scaling"], prior["factor"]
+    pair = torch.arange(D // 2, dtype=torch.float64)
+    if scaling == "ntk":
+        theta = theta * factor ** (D / (D - 2))
+    frequency = theta ** (-2 * pair / D)
+    if scaling == "linear":
+        return frequency / factor, 1.0
+    if scaling == "yarn":
+        first, last = (D * math.log(trained_at / (turns * 2 * math.pi)) / (2 * math.log(theta))
+                       for turns in (32, 1))
+        first, last = max(math.floor(first), 0), min(math.ceil(last), D - 1)
+        share = ((pair - first) / (0.001 if first == last else last - first)).clamp(0, 1)
+        return frequency * (1 - share) + frequency / factor * share, 0.1 * math.log(factor) + 1
+    if scaling == "llama3":
+        turns = trained_at * frequency / (2 * math.pi)
+        share = ((4 - turns) / (4 - 1)).clamp(0, 1)
+        return frequency * (1 - share) + frequency / factor * share, 1.0
+    return frequency, 1.0
+
+
+def rotate(x, cosine, sine):
+    """x (B, heads, T, D), pairs (c, c + D/2); cosine, sine (B, T, D/2) fp32."""
+    a, b = x.float().chunk(2, -1)
+    cosine, sine = cosine[:, None], sine[:, None]
+    return torch.cat([a * cosine - b * sine, b * cosine + a * sine], -1).to(x.dtype)
+
+
+def sinusoidal(position, C):
+    """(B, T, C) fp32: sines of even, cosines of odd channels."""
+    channel = torch.arange(C, device=position.device)
+    angle = position[..., None].double() * 10000.0 ** (-(channel - channel % 2).double() / C)
+    return torch.where(channel % 2 == 0, angle.sin(), angle.cos()).float()
+
+
+# --- logit scales: t_i ----------------------------------------------------------------------------
+
+
+def scale_shapes(scale, config):
+    """{name: shape} of the parameters of a layer's scale."""
+    H, C = config.num_attention_heads, config.hidden_size
+    gates = {"beta_weight": (H, C), "gamma_weight": (H, C)}
+    biases = {"beta_bias": (H,), "gamma_bias": (H,)}
+    return {"ssmax": {"s": (H,)},
+            "sentmax": {"beta": (H,), "gamma": (H,)},
+            "by_length": {"t": (H, scale.get("lengths"))},
+            "adaptive": gates | biases if scale.get("bias") else gates}.get(scale["name"], {})
+
+
+def row_scale(scale, theta, x, n, plain):
+    """t (B, heads, T) fp64 for rows that see n (B, T) keys, None: 1. x (B, T, C) is the input of
+    attention, plain (B, heads, T, keys) its logits without a scale."""
+    name = scale["name"]
+    theta = {key: value.double() for key, value in theta.items()}
+    log_n1 = torch.log(n.double() + 1)[:, None]  # (B, 1, T)
+    if name == "ssmax":
+        return theta["s"][:, None] * torch.log(n.double() + scale["offset"])[:, None]
+    if name == "sentmax":
+        return scale["delta"] + theta["beta"][:, None] * log_n1 ** theta["gamma"][:, None]
+    if name == "constant":
+        return torch.full(n[:, None].shape, scale["t"], dtype=torch.float64, device=n.device)
+    if name == "by_length":
+        if n.max() > theta["t"].shape[1]:
+            raise ValueError(f"at most {theta['t'].shape[1]} visible keys, the learned table: give "
+                             f"shorter inputs (a query sees {int(n.max())})")
+        return theta["t"][:, n - 1].transpose(0, 1)
+    if name == "adaptive":
+        def gate(of):
+            bias = theta.get(f"{of}_bias")
+            return F.linear(x.double(), theta[f"{of}_weight"], bias).transpose(1, 2)
+
+        exponent = scale["g"] * torch.tanh(gate("gamma"))
+        return scale["delta"] + F.softplus(gate("beta")) * log_n1 ** exponent
+    if name == "entropy":
+        p = plain.softmax(-1)
+        H = torch.special.entr(p).sum(-1).double()
+        t = (((-0.037 * H + 0.481) * H - 2.3) * H + 4.917) * H - 1.791
+        return torch.where(H > 0.5, t.clamp(min=1), 1.0)
+    if name == "none":
+        return None
+    raise ValueError(f"unknown scale {name}")
+
+
+# --- the decoder ----------------------------------------------------------------------------------
+
+
+def remember(cache, slot, new):
+    """Appends `new` (B, heads, T, values) to what a slot past the layers' own holds; returns all.
+
+    The cache treats a slot as it does a layer's keys, whatever generation does to them.
+    """
+    while len(cache.layers) <= slot:
+        cache.layers.append(DynamicLayer())
+    return cache.update(new, new[..., :0], slot)[0]
+
+
+class Attention(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.config, self.layer = config, layer
+        self.options = config.priors[layer % len(config.priors)]
+        H, K, C = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
+        self.heads, self.kv_heads, self.head_dim = H, K, C // H
+        self.q_proj = nn.Linear(C, H * self.head_dim, bias=config.bias)
+        self.k_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
+        self.v_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
+        self.o_proj = nn.Linear(H * self.head_dim, C, bias=config.bias)
+        if not self.options.get("share"):
+            self.prior = parameters_of(prior_shapes(self.options, config))
+        self.scale = parameters_of(scale_shapes(config.scale, config))
+
+    def bias(self, x, rows, shared, cache):
+        """b, (B, H, T, keys) or (H, T, keys) fp32; 0 where the prior has none."""
+        prior, name = self.options, self.options["name"]
+        theta = shared if prior.get("share") else self.prior
+        if name == "fire":
+            return fire_bias(prior, theta, rows)
+        if name in GATES:
+            slot = self.config.num_hidden_layers + 1 + self.layer
+            return summed_bias(prior, theta, x, rows, cache, slot)
+        if name in ("nope", "rope", "rope_local", "sinusoidal", "learned"):
+            return 0.0
+        theta = {key: theta[key] for key in prior_shapes(prior, self.config)}
+        d = torch.arange(rows.keys, dtype=torch.float64, device=x.device)
+        return rows.of_distance(table_bias(prior, theta, self.heads, d))
+
+    def forward(self, x, rows, shared, cache):
+        B, T, _ = x.shape
+        q, k, v = (project(x).view(B, T, -1, self.head_dim).transpose(1, 2)
+                   for project in (self.q_proj, self.k_proj, self.v_proj))
+        if self.options["name"] in ("rope", "rope_local"):
+            frequency, factor = rope_frequencies(self.options, self.head_dim,
+                                                 self.config.max_position_embeddings)
+            angle = rows.position[:, rows.past:, None] * frequency.to(x.device)
+            cosine, sine = (angle.cos() * factor).float(), (angle.sin() * factor).float()
+            q, k = rotate(q, cosine, sine), rotate(k, cosine, sine)
+        if cache is not None:
+            k, v = cache.update(k, v, self.layer)
+        group = self.heads // self.kv_heads
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+
+        s = q.float() @ k.float().transpose(2, 3) / math.sqrt(self.head_dim)
+        b = self.bias(x, rows, shared, cache)
+        visible = rows.visible(self.options["window"])
+        hidden = ~visible[:, None]
+        plain = (s + b).masked_fill(hidden, -math.inf)
+        t = row_scale(self.config.scale, self.scale, x, visible.sum(-1), plain)
+        z = plain
+        if t is not None:
+            t = t.float()[..., None].expand(B, self.heads, T, 1).clone()
+            if self.options["name"] == "nape":
+                t[:, :self.heads // 2] = 1
+            z = t * (s + b) if self.options["scale_bias"] else t * s + b
+            z = z.masked_fill(hidden, -math.inf)
+        out = z.softmax(-1).to(v.dtype) @ v
+        return self.o_proj(out.transpose(1, 2).reshape(B, T, -1))
+
+
+class MLP(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        C, F_ = config.hidden_size, config.intermediate_size
+        self.kind = config.mlp
+        if self.kind != "gelu":
+            self.gate_proj = nn.Linear(C, F_, bias=config.bias)
+        self.up_proj = nn.Linear(C, F_, bias=config.bias)
+        self.down_proj = nn.Linear(F_, C, bias=config.bias)
+
+    def forward(self, x):
+        if self.kind == "gelu":
+            return self.down_proj(F.gelu(self.up_proj(x), approximate="tanh"))
+        gate = self.gate_proj(x)
+        gate = F.silu(gate) if self.kind == "swiglu" else F.gelu(gate, approximate="tanh")
+        return self.down_proj(gate * self.up_proj(x))
+
+
+def make_norm(config):
+    if config.norm == "rmsnorm":
+        return nn.RMSNorm(config.hidden_size, eps=config.norm_eps)
+    return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=config.bias)
+
+
+class Block(nn.Module):
+    def __init__(self, config, layer):
+        super().__init__()
+        self.input_layernorm = make_norm(config)
+        self.self_attn = Attention(config, layer)
+        self.post_attention_layernorm = make_norm(config)
+        self.mlp = MLP(config)
+
+    def forward(self, x, rows, shared, cache):
+        x = x + self.self_attn(self.input_layernorm(x), rows, shared, cache)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class BamtrainPreTrainedModel(PreTrainedModel):
+    config_class = BamtrainConfig
+    base_model_prefix = "model"
+    _no_split_modules = ["Block"]
+    # Few numbers on which all logits depend: fp32 as in training, whatever the rest is loaded as.
+    _keep_in_fp32_modules_strict = ["prior", "scale"]
+
+
+class BamtrainModel(BamtrainPreTrainedModel):
+    """The decoder without its head.
+
+    Positions follow from `attention_mask` (B, past + T), 0 for padding, and from where documents
+    begin. A cache is a DynamicCache; its slots past those of the layers hold, in this order, where
+    documents begin and the running sums of each layer with cable or kcable.
+    """
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        prior = config.priors[0]
+        if prior["name"] == "learned":
+            self.embed_positions = nn.Embedding(prior["positions"], config.hidden_size)
+        shared = {}
+        for prior in config.priors:
+            if prior.get("share"):
+                shared |= prior_shapes(prior, config)
+        self.prior = parameters_of(shared)
+        self.layers = nn.ModuleList(Block(config, l) for l in range(config.num_hidden_layers))
+        self.norm = make_norm(config)
+        self.post_init()
+
+    def get_input_embeddings(self):
+        return self.embed_tokens
+
+    def set_input_embeddings(self, value):
+        self.embed_tokens = value
+
+    def rows(self, input_ids, attention_mask, cache):
+        past = cache.get_seq_length() if cache is not None else 0
+        B, keys = input_ids.shape[0], past + input_ids.shape[1]
+        if attention_mask is None:
+            attention_mask = torch.ones(B, keys, dtype=torch.bool, device=input_ids.device)
+        if attention_mask.shape != (B, keys):
+            raise ValueError(f"expected an attention_mask of shape {(B, keys)}, 0 for padding, for "
+                             f"all tokens so far; got {tuple(attention_mask.shape)}")
+        starts = torch.zeros(B, keys, dtype=torch.bool, device=input_ids.device)
+        if self.config.document_start is not None:
+            starts = (input_ids == self.config.document_start)[:, None, :, None]
+            if cache is not None:
+                starts = remember(cache, self.config.num_hidden_layers, starts)
+            starts = starts[:, 0, :, 0]
+        return Rows(attention_mask.bool(), starts, past)
+
+    def embed(self, input_ids, rows):
+        x, position = self.embed_tokens(input_ids), rows.position[:, rows.past:]
+        name = self.config.priors[0]["name"]
+        if name == "learned":
+            if position.max() >= self.embed_positions.num_embeddings:
+                raise ValueError(f"at most {self.embed_positions.num_embeddings} positions, the "
+                                 f"learned table: give shorter inputs (got {position.max() + 1})")
+            x = x + self.embed_positions(position)
+        if name == "sinusoidal":
+            x = (x.float() + sinusoidal(position, x.shape[-1])).to(x.dtype)
+        return x
+
+    def forward(self, input_ids, attention_mask=None, past_key_values=None, use_cache=None,
+                **kwargs):
+        if use_cache is None:
+            use_cache = self.config.use_cache
+        if use_cache and past_key_values is None:
+            past_key_values = DynamicCache()
+        rows = self.rows(input_ids, attention_mask, past_key_values)
+        x = self.embed(input_ids, rows)
+        for block in self.layers:
+            x = block(x, rows, self.prior, past_key_values)
+        return BaseModelOutputWithPast(last_hidden_state=self.norm(x),
+                                       past_key_values=past_key_values)
+
+
+class BamtrainForCausalLM(BamtrainPreTrainedModel, GenerationMixin):
+    _tied_weights_keys = {"lm_head.weight": "model.embed_tokens.weight"}
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = BamtrainModel(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.post_init()
+
+    def get_input_embeddings(self):
+        return self.model.embed_tokens
+
+    def set_input_embeddings(self, value):
+        self.model.embed_tokens = value
+
+    def get_output_embeddings(self):
+        return self.lm_head
+
+    def set_output_embeddings(self, value):
+        self.lm_head = value
+
+    def forward(self, input_ids, attention_mask=None, past_key_values=None, labels=None,
+                use_cache=None, logits_to_keep=0, **kwargs):
+        """Logits of the last `logits_to_keep` tokens, 0: of all. `labels` (B, T) are the inputs
+        themselves, -100 where no loss is wanted: they are shifted here."""
+        outputs = self.model(input_ids, attention_mask, past_key_values, use_cache)
+        x = outputs.last_hidden_state
+        if isinstance(logits_to_keep, int):
+            x = x[:, -logits_to_keep:] if logits_to_keep else x
+        else:
+            x = x[:, logits_to_keep]
+        logits = self.lm_head(x)
+        loss = None
+        if labels is not None:
+            loss = F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
+        return CausalLMOutputWithPast(loss=loss, logits=logits,
+                                      past_key_values=outputs.past_key_values)
