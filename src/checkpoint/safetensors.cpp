@@ -7,6 +7,7 @@
 #include <set>
 
 #include "checkpoint/safetensors_format.h"
+#include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
 
@@ -70,7 +71,10 @@ Entry entry_of(const std::string& name, const Json& tensor, const std::string& w
   }
   const std::string& found = tensor["dtype"].get_ref<const std::string&>();
   const std::optional<Dtype> dtype = dtype_named(found);
-  if (!dtype) refuse(where, "dtype F64, F32, BF16 or I32", "dtype " + found.substr(0, 40));
+  if (!dtype) {
+    throw Error(ExitCode::checkpoint, where, "dtype F64, F32, BF16 or I32",
+                "dtype " + abbreviate(found, 40), "convert the file");
+  }
 
   Entry entry{name, *dtype, sizes_in(tensor, "shape", where), 0, 0};
   const std::vector<int64_t> range = sizes_in(tensor, "data_offsets", where);

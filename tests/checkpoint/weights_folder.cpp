@@ -1,0 +1,159 @@
+// Weights in one file or several with an index: what is written, and which folders are refused.
+
+#include "checkpoint/weights_folder.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "catch.h"
+#include "core/durable_file.h"
+#include "folder.h"
+
+namespace bamtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+/// Tensors a, b, c and d of 4, 8, 12 and 16 bytes.
+struct Tensors {
+  std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  std::vector<NamedTensor> list = {{"a", Dtype::f32, {1}, &values[0]},
+                                   {"b", Dtype::f32, {2, 1}, &values[1]},
+                                   {"c", Dtype::f32, {3}, &values[3]},
+                                   {"d", Dtype::f32, {2, 2}, &values[6]}};
+};
+
+std::vector<float> values_of(const WeightsFolder& weights, const std::string& name) {
+  const WeightsFolder::Place place = weights.tensors().at(name);
+  std::vector<float> values(static_cast<size_t>(place.entry->bytes) / sizeof(float));
+  place.file->read(*place.entry, values.data());
+  return values;
+}
+
+/// The tensors of `folder` are those that were written.
+void check_all(const std::string& folder) {
+  const Tensors written;
+  const WeightsFolder weights = WeightsFolder::open(folder);
+  REQUIRE(weights.tensors().size() == 4);
+  for (const NamedTensor& t : written.list) {
+    const auto* first = static_cast<const float*>(t.data);
+    const std::vector<float> found = values_of(weights, t.name);
+    CHECK(weights.tensors().at(t.name).entry->shape == t.shape);
+    CHECK(found == std::vector<float>(first, first + found.size()));
+  }
+}
+
+/// The index of a folder of shards; "a" and "b" are in the first, "c" and "d" in others.
+Json read_index(const TemporaryFolder& folder) { return Json::parse(read_bytes(folder / kIndex)); }
+
+/// The message with which `folder` is refused once its index is `index`.
+std::string refused(const TemporaryFolder& folder, const Json& index) {
+  write_bytes(folder / kIndex, index.dump());
+  return error_of(ExitCode::checkpoint, [&] { WeightsFolder::open(folder.path()); });
+}
+
+}  // namespace
+
+TEST_CASE("what fits into one file is one") {
+  const TemporaryFolder folder;
+  write_weights(folder.path(), Tensors().list, 40);
+  CHECK(names_in(folder.path()) == std::vector<std::string>{"model.safetensors"});
+  check_all(folder.path());
+}
+
+TEST_CASE("what does not is cut into full shards with an index of every tensor") {
+  struct Case {
+    int64_t limit;
+    std::vector<std::string> expected;  // shards of a, b, c, d
+  };
+  for (const auto& [limit, expected] : std::vector<Case>{{39, {"1", "1", "1", "2"}},
+                                                         {24, {"1", "1", "1", "2"}},
+                                                         {23, {"1", "1", "2", "3"}},
+                                                         {12, {"1", "1", "2", "3"}},
+                                                         {1, {"1", "2", "3", "4"}}}) {
+    INFO(limit);
+    const TemporaryFolder folder;
+    write_weights(folder.path(), Tensors().list, limit);
+    const Json index = read_index(folder);
+    CHECK(index["metadata"] == Json{{"total_size", 40}});
+    CHECK(index["weight_map"].size() == 4);
+    for (size_t i = 0; i < 4; ++i) {
+      const std::string name(1, static_cast<char>('a' + i));
+      CHECK(index["weight_map"][name] ==
+            "model-0000" + expected[i] + "-of-0000" + expected[3] + ".safetensors");
+    }
+    CHECK(names_in(folder.path()).size() == static_cast<size_t>(std::stoi(expected[3])) + 1);
+    check_all(folder.path());
+  }
+}
+
+TEST_CASE("a folder without weights, or with two forms of them, is refused") {
+  const TemporaryFolder folder;
+  const auto message = [&](const std::string& path) {
+    return error_of(ExitCode::checkpoint, [&] { WeightsFolder::open(path); });
+  };
+  CHECK(contains(message(folder.path()), "neither"));
+  CHECK(contains(message(folder / "absent"), "no such folder"));
+  write_weights(folder.path(), Tensors().list, 40);
+  write_bytes(folder / kIndex, "{}");
+  CHECK(contains(message(folder.path()), "both"));
+}
+
+TEST_CASE("an index that leads out of the folder is refused before any file is opened") {
+  const TemporaryFolder folder;
+  write_weights(folder.path(), Tensors().list, 12);
+  const Json good = read_index(folder);
+  fs::create_directory(folder / "below");
+  for (const std::string& name :
+       {std::string("../model-00001-of-00003.safetensors"), std::string("/etc/passwd"),
+        std::string("below/x.safetensors"), std::string("..\\x"), std::string(".."),
+        std::string("."), std::string(), std::string("a\0b", 3)}) {
+    Json index = good;
+    index["weight_map"]["a"] = name;
+    INFO(name);
+    CHECK(contains(refused(folder, index), "the name of a file in the same folder"));
+  }
+}
+
+TEST_CASE("an index and files that disagree are refused, naming the tensor") {
+  const TemporaryFolder folder;
+  write_weights(folder.path(), Tensors().list, 12);
+  const Json good = read_index(folder);
+  Json index = good;
+  index["weight_map"].erase("b");
+  CHECK(contains(refused(folder, index), "tensor \"b\" too"));
+  index = good;
+  index["weight_map"]["e"] = good["weight_map"]["a"];
+  CHECK(contains(refused(folder, index), "tensor \"e\", as"));
+  index = good;
+  index["weight_map"]["a"] = good["weight_map"]["d"];
+  CHECK(!refused(folder, index).empty());
+  index["weight_map"]["a"] = "absent.safetensors";
+  CHECK(contains(refused(folder, index), "absent.safetensors"));
+  for (const char* text : {"[]", "{}", R"({"weight_map": {}})", R"({"weight_map": {"a": 1}})"}) {
+    INFO(text);
+    CHECK(!refused(folder, Json::parse(text)).empty());
+  }
+  write_bytes(folder / kIndex, "{");
+  CHECK(!error_of(ExitCode::checkpoint, [&] { WeightsFolder::open(folder.path()); }).empty());
+  write_bytes(folder / kIndex, good.dump());
+  check_all(folder.path());
+}
+
+TEST_CASE("a disk that is full while shards are written is an error of the file") {
+  const TemporaryFolder folder;
+  set_file_fault([](FileOp op, const std::string& path, const std::string&) {
+    return op == FileOp::write && path.find("00002-of") != std::string::npos ? ENOSPC : 0;
+  });
+  const std::string message =
+      error_of(ExitCode::io, [&] { write_weights(folder.path(), Tensors().list, 12); });
+  set_file_fault(nullptr);
+  CHECK(contains(message, "model-00002-of-00003.safetensors"));
+}
+
+}  // namespace bamtrain
