@@ -12,6 +12,7 @@ struct Command {
 };
 
 Command eval_command(CLI::App& app);
+Command export_command(CLI::App& app);
 Command generate_command(CLI::App& app);
 Command help_command(CLI::App& app);
 Command report_command(CLI::App& app);

@@ -11,12 +11,6 @@ namespace bamtrain {
 
 namespace {
 
-bool resolve_scale_bias(const ModelConfig& c, const ScaleInfo& scale, const std::string& prior) {
-  const Options& o = c.attention.scale.options;
-  if (o.has("scale_bias") && o.text("scale_bias") != "auto") return o.text("scale_bias") == "true";
-  return scale.default_scale_bias && scale.default_scale_bias(prior);
-}
-
 /// dst (rows, columns) P = f(row, column).
 void upload_table(Backend& backend, const Tensor& dst,
                   const std::function<double(int64_t, int64_t)>& f) {
@@ -33,6 +27,16 @@ int64_t layer_window(const ModelConfig& config, int64_t layer, int64_t training_
   const PriorInfo& prior = *find_prior(choice.name);
   const int64_t all = config.attention.window;
   return prior.window ? prior.window(choice.options, training_length, all) : all;
+}
+
+bool scale_bias(const ModelConfig& config, int64_t layer) {
+  const MechanismConfig& chosen = config.attention.scale;
+  if (chosen.options.has("scale_bias") && chosen.options.text("scale_bias") != "auto") {
+    return chosen.options.text("scale_bias") == "true";
+  }
+  const ScaleInfo& scale = *find_scale(chosen.name);
+  return scale.default_scale_bias &&
+         scale.default_scale_bias(config.attention.prior.of(layer).name);
 }
 
 Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
@@ -71,7 +75,7 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
     randomized_positions_ = std::max(randomized_positions_, known);
   }
   if (p.info.first_scaled_head) p.first_scaled_head = p.info.first_scaled_head(config_.heads);
-  p.scale_bias = resolve_scale_bias(config_, scale_, choice.name);
+  p.scale_bias = bamtrain::scale_bias(config_, layer);
 
   const int64_t window = layer_window(config_, layer, training_length_);
   const auto at = std::find(windows_.begin(), windows_.end(), window);

@@ -17,6 +17,9 @@ namespace bamtrain {
 /// The window of a layer: i - j < window for every visible key; 0: none.
 int64_t layer_window(const ModelConfig& config, int64_t layer, int64_t training_length);
 
+/// Whether the logit scale of a layer multiplies the prior's bias too.
+bool scale_bias(const ModelConfig& config, int64_t layer);
+
 /// What queries and keys are rotated by, (T, D/2) P; empty: they are not.
 struct Rotation {
   Tensor cosine, sine;

@@ -29,12 +29,13 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"checkpoint", {"core"}},
     {"train", {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint"}},
     {"eval", {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint"}},
+    {"export", {"core", "priors", "scales", "ops", "model", "data", "checkpoint", "train"}},
     {"report", {"core", "priors", "scales", "model"}},
     // Structs and registries only, but it may name all that a config can say.
     {"config", {"core", "priors", "scales", "ops", "model", "data", "train"}},
     {"commands",
      {"core", "priors", "scales", "ops", "model", "dist", "data", "checkpoint", "train", "eval",
-      "report", "config"}},
+      "report", "export", "config"}},
 };
 
 }  // namespace

@@ -6,12 +6,12 @@ from transformers import PretrainedConfig
 class BamtrainConfig(PretrainedConfig):
     """A pre-norm decoder: prior x logit scale x mask.
 
-    `priors`: a list of {"name", options, "window", "scale_bias"}; layer l has number l % len(priors).
-    `window`: a key is visible iff i - j < window, 0: all are. `scale_bias`: the logit scale
-    multiplies the prior's bias too.
+    `priors`: a list of {"name", options, "window", "scale_bias"}; layer l has number
+    l % len(priors). `window`: a key is visible iff i - j < window, 0: all are. `scale_bias`: the
+    logit scale multiplies the prior's bias too.
     `scale`: {"name", options}.
-    `document_start`: the token that begins a document, where attention, counts of keys and positions
-    restart; None: they do not.
+    `document_start`: the token that begins a document, where attention, counts of keys and
+    positions restart; None: they do not.
     `max_position_embeddings`: the training length.
     `mlp`: "swiglu", "geglu" or "gelu". `norm`: "rmsnorm" or "layernorm".
     """

@@ -7,9 +7,9 @@ One formula for all of them. Query i and key j of a document, d = i - j, n_i key
     o_i  = sum_j softmax_j(z_ij) v_j                            or an embedding of positions
                                                        scale: t
 
-Logits are formed in fp32, and what depends on distances and positions in fp64, whatever the dtype of
-the weights: distances are integers, which bf16 does not hold past 256. Attention takes memory for
-all pairs of queries and keys.
+Logits are formed in fp32, and what depends on distances and positions in fp64, whatever the dtype
+of the weights: distances are integers, which bf16 does not hold past 256. Attention takes memory
+for all pairs of queries and keys.
 """
 
 import math
@@ -30,7 +30,7 @@ GATES = {"cable", "kcable"}
 
 
 def parameters_of(shapes):
-    """Parameters by name. Their values come from a checkpoint; there is no rule for initial ones."""
+    """Parameters by name. Their values come from a checkpoint: there are no initial ones."""
     return nn.ParameterDict({name: nn.Parameter(torch.zeros(shape, dtype=torch.float32))
                              for name, shape in shapes.items()})
 
@@ -111,7 +111,7 @@ def table_bias(prior, theta, heads, d):
 
 
 def fire_bias(prior, theta, rows):
-    """b = f(psi(d) / psi(max(position, |m| L0))), f a network of one hidden layer: (B, H, T, keys)."""
+    """b = f(psi(d) / psi(max(position, |m| L0))), f a network of one hidden layer."""
     c, m = theta["c"].double().abs(), theta["m"].double().abs()
     position = rows.position[:, rows.past:].double()
     row = torch.log1p(c * torch.maximum(position, m * prior["threshold_length"])) + 1e-6
@@ -227,7 +227,7 @@ def row_scale(scale, theta, x, n, plain):
         exponent = scale["g"] * torch.tanh(gate("gamma"))
         return scale["delta"] + F.softplus(gate("beta")) * log_n1 ** exponent
     if name == "entropy":
-        p = plain.softmax(-1)
+        p = plain.detach().softmax(-1)  # for evaluation: it has no derivative
         H = torch.special.entr(p).sum(-1).double()
         t = (((-0.037 * H + 0.481) * H - 2.3) * H + 4.917) * H - 1.791
         return torch.where(H > 0.5, t.clamp(min=1), 1.0)

@@ -1,0 +1,77 @@
+// bamtrain export: a checkpoint as a folder for Hugging Face's transformers.
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "commands/command.h"
+#include "commands/trained.h"
+#include "config/reader.h"
+#include "export/huggingface_folder.h"
+#include "ops/cpu/cpu.h"
+
+namespace bamtrain {
+
+namespace {
+
+struct ExportArguments {
+  std::string checkpoint, dtype = "fp32";
+  std::vector<std::string> overrides;
+  uint64_t max_shard_bytes = 0;  // 0: the default
+  HuggingfaceRequest request;
+};
+
+int run_export(const ExportArguments& arguments) {
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  Arena arena;
+  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+  HuggingfaceRequest request = arguments.request;
+  request.as_trained = arguments.overrides.empty();
+  request.rounded = arguments.dtype == "bf16";
+  if (arguments.max_shard_bytes > 0) {
+    request.max_shard_bytes =
+        static_cast<int64_t>(std::min(arguments.max_shard_bytes, static_cast<uint64_t>(INT64_MAX)));
+  }
+  write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
+  fmt::print("{}\n", request.output);
+  return 0;
+}
+
+}  // namespace
+
+Command export_command(CLI::App& app) {
+  const auto a = std::make_shared<ExportArguments>();
+  CLI::App* options = app.add_subcommand("export", "a folder for Hugging Face's transformers");
+  options->add_option("--checkpoint", a->checkpoint, "checkpoint folder")->required();
+  options
+      ->add_option("--output", a->request.output,
+                   "the folder to write, absent or empty; it appears complete or not at all")
+      ->required();
+  options
+      ->add_option("--dtype", a->dtype,
+                   "fp32 (default) or bf16; parameters of priors and scales stay fp32")
+      ->check(CLI::IsMember({"fp32", "bf16"}));
+  options->add_option("--tokenizer", a->request.tokenizer,
+                      "SentencePiece model to go with it, the one that made the shards");
+  options
+      ->add_option("--max-shard-size", a->max_shard_bytes,
+                   "largest file of weights, e.g. 500MB or 2GiB (default: 5GB)")
+      ->transform(CLI::AsSizeValue(true))
+      ->check(CLI::PositiveNumber);
+  options
+      ->add_option("--document-start", a->request.document_start,
+                   "token id that begins a document (default: the config's, or the manifest's)")
+      ->check(CLI::NonNegativeNumber);
+  options
+      ->add_option("--set", a->overrides,
+                   "another prior or scale than in training, as eval takes it: "
+                   "model.attention.prior.scaling=yarn")
+      ->take_all();
+  return {options, [a] { return run_export(*a); }};
+}
+
+}  // namespace bamtrain

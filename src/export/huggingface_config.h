@@ -1,0 +1,29 @@
+#pragma once
+// config.json of a model in Hugging Face's form.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/dtype.h"
+#include "model/model_config.h"
+
+namespace bamtrain {
+
+/// The ids that text generation needs to know; none: unknown, or the tokenizer has no such token.
+struct SpecialTokens {
+  std::optional<int64_t> bos, eos;
+  std::optional<int64_t> document_start;  // where documents are masked, never none
+};
+
+/// Whether transformers' LlamaForCausalLM computes the same logits from the same weights, on single
+/// documents: rope in every layer (ntk as the base it stands for), no logit scale, no window,
+/// RMSNorm, SwiGLU.
+bool is_llama(const ModelConfig& config, int64_t sequence_length);
+
+/// A Llama's configuration where the model is one, else BamtrainConfig's of
+/// huggingface/configuration_bamtrain.py, with every default and every derived number written out.
+/// `sequence_length` is T of training, `dtype` that of the matrices in the folder.
+nlohmann::ordered_json huggingface_config(const ModelConfig& config, int64_t sequence_length,
+                                          Dtype dtype, const SpecialTokens& tokens);
+
+}  // namespace bamtrain

@@ -1,0 +1,38 @@
+#pragma once
+// A checkpoint as a folder that Hugging Face's transformers loads.
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "checkpoint/checkpoint.h"
+#include "core/tensor.h"
+#include "model/parameters.h"
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+struct HuggingfaceRequest {
+  std::string output;     // absent or empty
+  std::string tokenizer;  // a SentencePiece model that goes with it; empty: none
+  bool rounded = false;   // to bf16, but for the parameters of priors and scales
+  int64_t max_shard_bytes = int64_t{5} * 1000 * 1000 * 1000;
+  bool as_trained = true;                 // false: prior or scale are not those of the training
+  std::optional<int64_t> document_start;  // none: as the config or the shards' manifest have it
+};
+
+/// Writes the folder, which appears complete and on the disk, or not at all:
+///
+///   config.json, generation_config.json, README.md (model_card.h)
+///   model.safetensors, or shards with an index (checkpoint/weights_folder.h)
+///   configuration_bamtrain.py, modeling_bamtrain.py   where the model is no Llama
+///   tokenizer.model, tokenizer_config.json            where a tokenizer is given
+///
+/// `masters`: the model's parameters, (elements) f32 in host memory. Errors: io (the folder has
+/// content, cannot be written, the disk is full), data (a tokenizer that the model was not trained
+/// with), config (documents are masked and nothing says where they begin).
+void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoint& checkpoint,
+                              const RunConfig& config, const nlohmann::ordered_json& resolved,
+                              const ParameterLayout& layout, const Tensor& masters);
+
+}  // namespace bamtrain

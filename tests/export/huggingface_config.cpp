@@ -1,0 +1,171 @@
+// config.json: which models are Llamas, and what is written of each kind.
+
+#include "export/huggingface_config.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "model/model_config.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kT = 48;
+
+MechanismConfig prior(const std::string& name, const std::map<std::string, OptionValue>& set = {}) {
+  MechanismConfig m = {name, default_options(find_prior(name)->options)};
+  for (const auto& [option, value] : set) m.options.set(option, value);
+  return m;
+}
+
+MechanismConfig scale(const std::string& name, const std::map<std::string, OptionValue>& set = {}) {
+  MechanismConfig m = {name, default_options(find_scale(name)->options)};
+  for (const auto& [option, value] : set) m.options.set(option, value);
+  return m;
+}
+
+ModelConfig model(const PriorConfig& p, const MechanismConfig& s = scale("none")) {
+  ModelConfig c;
+  c.vocab = 101;
+  c.width = 64;
+  c.layers = 4;
+  c.heads = 8;
+  c.kv_heads = 2;
+  c.mlp.hidden = 96;
+  c.norm.eps = 1e-6;
+  c.attention.prior = p;
+  c.attention.scale = s;
+  return c;
+}
+
+Json config_of(const ModelConfig& c, const SpecialTokens& tokens = {3, 4, 5}) {
+  return huggingface_config(c, kT, Dtype::f32, tokens);
+}
+
+}  // namespace
+
+TEST_CASE("rope with RMSNorm and SwiGLU is a Llama; every other part makes it none") {
+  const ModelConfig rope = model(prior("rope"));
+  CHECK(is_llama(rope, kT));
+  ModelConfig c = rope;
+  c.tied = c.bias = c.attention.document_mask = true;
+  c.kv_heads = 8;
+  CHECK(is_llama(c, kT));
+  CHECK(is_llama(model(PriorConfig({prior("rope"), prior("rope")})), kT));
+  for (const char* scaling : {"linear", "ntk", "yarn", "llama3"}) {
+    CHECK(is_llama(model(prior("rope", {{"scaling", std::string(scaling)}, {"factor", 4.0}})), kT));
+  }
+
+  c = rope;
+  c.norm.kind = NormKind::layernorm;
+  CHECK_FALSE(is_llama(c, kT));
+  c = rope;
+  c.mlp.kind = MlpKind::geglu;
+  CHECK_FALSE(is_llama(c, kT));
+  c = rope;
+  c.attention.window = 9;
+  CHECK_FALSE(is_llama(c, kT));
+  CHECK_FALSE(is_llama(model(PriorConfig({prior("rope"), prior("rope", {{"theta", 1e4}})})), kT));
+  for (const PriorInfo& p : all_priors()) {
+    if (p.name != "rope") CHECK_FALSE(is_llama(model(prior(p.name)), kT));
+  }
+  for (const ScaleInfo& s : all_scales()) {
+    if (s.name != "none") CHECK_FALSE(is_llama(model(prior("rope"), scale(s.name)), kT));
+  }
+}
+
+TEST_CASE("a Llama's config.json is complete and holds nothing of bamtrain's") {
+  ModelConfig c = model(prior("rope", {{"theta", 1e4}}));
+  c.bias = c.tied = true;
+  const Json expected = Json::parse(R"({
+    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 101,
+    "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 2,
+    "head_dim": 8, "intermediate_size": 96, "hidden_act": "silu", "rms_norm_eps": 1e-6,
+    "attention_bias": true, "mlp_bias": true, "rope_theta": 10000.0, "rope_scaling": null,
+    "max_position_embeddings": 48, "tie_word_embeddings": true, "bos_token_id": 3,
+    "eos_token_id": 4, "torch_dtype": "float32"})");
+  CHECK(config_of(c) == expected);
+  CHECK(huggingface_config(c, kT, Dtype::bf16, {})["torch_dtype"] == "bfloat16");
+  CHECK(huggingface_config(c, kT, Dtype::f32, {})["bos_token_id"].is_null());
+}
+
+TEST_CASE("rope's scaling is written in transformers' terms") {
+  const auto written = [](const std::string& scaling) {
+    const Json j =
+        config_of(model(prior("rope", {{"theta", 1e4}, {"scaling", scaling}, {"factor", 4.0}})));
+    CHECK(j["max_position_embeddings"] == 4 * kT);
+    return Json{{"theta", j["rope_theta"]}, {"scaling", j["rope_scaling"]}};
+  };
+  CHECK(written("linear") ==
+        Json::parse(R"({"theta": 1e4, "scaling": {"rope_type": "linear", "factor": 4.0}})"));
+  CHECK(written("llama3") == Json::parse(R"({"theta": 1e4, "scaling": {
+      "rope_type": "llama3", "factor": 4.0, "original_max_position_embeddings": 48,
+      "low_freq_factor": 1.0, "high_freq_factor": 4.0}})"));
+  const Json yarn = written("yarn")["scaling"];
+  CHECK(yarn["rope_type"] == "yarn");
+  CHECK(yarn["original_max_position_embeddings"] == kT);
+  CHECK(yarn["attention_factor"].get<double>() == Approx(1.1386294361).epsilon(1e-9));
+  CHECK((yarn["beta_fast"] == 32 && yarn["beta_slow"] == 1));
+  // The base that ntk stands for: 10,000 * 4^(8/6).
+  const Json ntk = written("ntk");
+  CHECK(ntk["scaling"].is_null());
+  CHECK(ntk["theta"].get<double>() == Approx(63496.042078728).epsilon(1e-10));
+  CHECK(config_of(model(prior("rope", {{"randomized", true}})))["max_position_embeddings"] ==
+        4 * kT);
+}
+
+TEST_CASE("any other model brings its code, with derived numbers written out") {
+  ModelConfig c =
+      model(PriorConfig({prior("bam"), prior("rope_local"), prior("fire"), prior("alibi")}),
+            scale("ssmax", {{"offset", 1.0}}));
+  c.attention.document_mask = true;
+  c.norm.kind = NormKind::layernorm;
+  c.mlp.kind = MlpKind::gelu;
+  const Json j = config_of(c);
+  CHECK(j["architectures"] == Json{"BamtrainForCausalLM"});
+  CHECK(j["auto_map"]["AutoModelForCausalLM"] == "modeling_bamtrain.BamtrainForCausalLM");
+  CHECK(j["auto_map"]["AutoConfig"] == "configuration_bamtrain.BamtrainConfig");
+  CHECK(j["model_type"] == "bamtrain");
+  CHECK((j["mlp"] == "gelu" && j["norm"] == "layernorm" && j["norm_eps"] == 1e-6));
+  CHECK(j["document_start"] == 5);
+  CHECK(j["max_position_embeddings"] == kT);
+  REQUIRE(j["priors"].size() == 4);
+  const std::vector<std::string> names = {"bam", "rope_local", "fire", "alibi"};
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(j["priors"][i]["name"] == names[i]);
+    CHECK(j["priors"][i]["window"] == (i == 1 ? kT + 1 : 0));
+    CHECK(j["priors"][i]["scale_bias"] == (i == 0));  // ssmax: with bam
+  }
+  CHECK(j["priors"][1]["theta"] == 5e5);
+  CHECK(j["priors"][2]["threshold_length"] == kT);
+  CHECK(j["scale"] ==
+        Json::parse(R"({"name": "ssmax", "init": 1.0, "init_std": 0.0, "offset": 1.0})"));
+  c.attention.document_mask = false;
+  CHECK(config_of(c)["document_start"].is_null());
+}
+
+TEST_CASE("tables have their lengths, windows are those of the layers") {
+  ModelConfig c = model(prior("learned"), scale("by_length"));
+  c.attention.window = 7;
+  Json j = config_of(c);
+  CHECK(j["priors"][0]["positions"] == kT);
+  CHECK(j["scale"]["lengths"] == kT);
+  CHECK(j["priors"][0]["window"] == 7);
+  c = model(prior("learned", {{"positions", 99.0}}), scale("by_length", {{"lengths", 77.0}}));
+  j = config_of(c);
+  CHECK(j["priors"][0]["positions"] == 99);
+  CHECK(j["scale"]["lengths"] == 77);
+  for (const ScaleInfo& s : all_scales()) {
+    const Json of = config_of(model(prior("bam"), scale(s.name)));
+    CHECK(of["scale"]["name"] == s.name);
+    CHECK(of["priors"][0]["scale_bias"] == (s.name == "ssmax" || s.name == "entropy"));
+  }
+}
+
+}  // namespace bamtrain

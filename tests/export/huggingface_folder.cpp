@@ -1,0 +1,296 @@
+// The exported folder: values to the bit, all files or none, what is refused.
+
+#include "export/huggingface_folder.h"
+
+#include <stdlib.h>
+
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <vector>
+
+#include "catch.h"
+#include "checkpoint/weights_folder.h"
+#include "core/durable_file.h"
+#include "core/rng.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+#include "train/support.h"
+
+namespace bamtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Workplace;
+
+/// A model of random values, as trained.
+struct Trained {
+  Workplace w;
+  RunConfig config;
+  ParameterLayout layout;
+  std::vector<float> values;
+  Checkpoint checkpoint;
+  nlohmann::ordered_json resolved = {{"model", {{"attention", {{"prior", "p"}, {"scale", "s"}}}}},
+                                     {"optimizer", {}},
+                                     {"schedule", {}},
+                                     {"train", {}}};
+  HuggingfaceRequest request;
+
+  explicit Trained(const std::string& prior = "bam", const std::string& scale = "ssmax")
+      : config(config_of(prior, scale)), layout(config.model, config.data.sequence_length) {
+    const Rng rng(3, "values");
+    for (uint64_t i = 0; i < static_cast<uint64_t>(layout.elements()); ++i) {
+      values.push_back(static_cast<float>(rng.normal(i)));
+    }
+    fs::create_directories(w.path("run/checkpoint-00000008"));
+    checkpoint = {w.path("run/checkpoint-00000008"), 8, {{"tokens", 5000}, {"data", {}}}};
+    request.output = w.path("out");
+  }
+
+  static RunConfig config_of(const std::string& prior, const std::string& scale) {
+    RunConfig c;
+    c.name = "a name";
+    ModelConfig& m = c.model;
+    m.vocab = 23;
+    m.width = 16;
+    m.layers = 2;
+    m.heads = m.kv_heads = 4;
+    m.mlp.hidden = 12;
+    m.attention.prior = MechanismConfig{prior, default_options(find_prior(prior)->options)};
+    m.attention.scale = {scale, default_options(find_scale(scale)->options)};
+    m.attention.document_mask = true;
+    c.data.sequence_length = 20;
+    c.data.document_start = 2;
+    c.data.train = "nowhere";
+    c.train.steps = 10;
+    return c;
+  }
+
+  void write() {
+    const Tensor masters(values.data(), Dtype::f32, {layout.elements()});
+    write_huggingface_folder(request, checkpoint, config, resolved, layout, masters);
+  }
+
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(request.output)) {
+      found.insert(entry.path().filename().string());
+    }
+    return found;
+  }
+
+  std::string text(const std::string& name) const {
+    std::ifstream in(request.output + "/" + name, std::ios::binary);
+    REQUIRE(in.good());
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  /// Nothing of the export is there, under no name.
+  void check_nothing_left() const {
+    size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(w.path(""))) ++entries;
+    CHECK(entries == 1);  // the run
+  }
+};
+
+/// The message of the Error with this code; "" for any other outcome.
+template <class F>
+std::string error_of(ExitCode code, F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code() == code ? e.what() : "";
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// fp32 to the upper half's nearest neighbour, the even one of two: from the definition, in
+/// doubles.
+uint16_t nearest_bf16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  const uint32_t below = bits & 0xFFFF0000u, above = below + 0x10000u;
+  const double to_below = std::abs(double{x} - double{std::bit_cast<float>(below)});
+  const double to_above = std::abs(double{std::bit_cast<float>(above)} - double{x});
+  const bool up = to_above < to_below || (to_above == to_below && (below >> 16 & 1) != 0);
+  return static_cast<uint16_t>((up ? above : below) >> 16);
+}
+
+}  // namespace
+
+TEST_CASE("fp32 is exported to the bit, in one file or in shards") {
+  for (const int64_t limit : {int64_t{1} << 40, int64_t{2000}}) {
+    Trained t;
+    t.request.max_shard_bytes = limit;
+    t.write();
+    const WeightsFolder weights = WeightsFolder::open(t.request.output);
+    CHECK(weights.files().size() > (limit > 2000 ? 0 : 3));
+    CHECK(weights.tensors().size() == t.layout.all().size());
+    for (const Parameter& p : t.layout.all()) {
+      INFO(p.name);
+      const WeightsFolder::Place place = weights.tensors().at(p.name);
+      REQUIRE((place.entry->shape == p.shape && place.entry->dtype == Dtype::f32));
+      std::vector<float> found(static_cast<size_t>(p.size));
+      place.file->read(*place.entry, found.data());
+      CHECK(std::memcmp(found.data(), t.values.data() + p.offset, found.size() * 4) == 0);
+    }
+  }
+}
+
+TEST_CASE("bf16 is the nearest value, the even one of two; priors and scales keep fp32") {
+  Trained t("cable", "adaptive");
+  // Halfway between two neighbours, below an even one and above one; and just past halfway.
+  t.values[0] = std::bit_cast<float>(0x3F808000u);
+  t.values[1] = std::bit_cast<float>(0x3F818000u);
+  t.values[2] = std::bit_cast<float>(0x3F808001u);
+  t.request.rounded = true;
+  t.write();
+  const WeightsFolder weights = WeightsFolder::open(t.request.output);
+  int rounded = 0, kept = 0;
+  for (const Parameter& p : t.layout.all()) {
+    INFO(p.name);
+    const WeightsFolder::Place place = weights.tensors().at(p.name);
+    const float* values = t.values.data() + p.offset;
+    if (contains(p.name, ".prior.") || contains(p.name, ".scale.")) {
+      ++kept;
+      REQUIRE(place.entry->dtype == Dtype::f32);
+      std::vector<float> found(static_cast<size_t>(p.size));
+      place.file->read(*place.entry, found.data());
+      CHECK(std::memcmp(found.data(), values, found.size() * 4) == 0);
+      continue;
+    }
+    ++rounded;
+    REQUIRE(place.entry->dtype == Dtype::bf16);
+    std::vector<uint16_t> found(static_cast<size_t>(p.size));
+    place.file->read(*place.entry, found.data());
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < p.size; ++i) wrong += found[i] != nearest_bf16(values[i]);
+    CHECK(wrong == 0);
+  }
+  CHECK((rounded > 10 && kept == 8));
+  CHECK(contains(t.text("config.json"), "\"torch_dtype\": \"bfloat16\""));
+}
+
+TEST_CASE("a Llama's folder has no code, any other's has") {
+  Trained llama("rope", "none"), other;
+  llama.write();
+  CHECK(llama.names() == std::set<std::string>{"README.md", "config.json", "generation_config.json",
+                                               "model.safetensors"});
+  other.write();
+  CHECK(other.names() == std::set<std::string>{"README.md", "config.json",
+                                               "configuration_bamtrain.py",
+                                               "generation_config.json", "model.safetensors",
+                                               "modeling_bamtrain.py"});
+  CHECK(nlohmann::json::parse(other.text("generation_config.json")) ==
+        nlohmann::json::parse(R"({"bos_token_id": 2, "eos_token_id": [2], "pad_token_id": 2})"));
+  CHECK(contains(llama.text("README.md"), "one document per row"));
+  CHECK(contains(other.text("README.md"), "trust_remote_code=True"));
+}
+
+TEST_CASE("the card has the numbers of the run's files, and none where they have none") {
+  Trained t;
+  t.write();
+  CHECK(contains(t.text("README.md"), "# a name\n"));
+  CHECK(contains(t.text("README.md"), "| steps | 8 of 10 |"));
+  CHECK(contains(t.text("README.md"), "| tokens | 5,000 |"));
+  CHECK_FALSE(contains(t.text("README.md"), "validation"));
+  CHECK_FALSE(contains(t.text("README.md"), "Perplexity"));
+
+  fs::remove_all(t.request.output);
+  std::ofstream(t.w.path("run/metrics.jsonl")) << R"({"step":4,"validation_loss":3.5})"
+                                               << "\n"
+                                               << R"({"step":8,"validation_loss":2.25})"
+                                               << "\n"
+                                               << R"({"step":12,"validation_lo)";
+  std::ofstream(t.w.path("run/perplexity.json")) << R"({"step":8,"last_tokens":10,
+            "windows":[{"length":20,"perplexity":12.3456,"loss":2.51328,"tokens":400}],
+            "last":[{"length":40,"perplexity":9.5,"loss":2.2513,"tokens":100}]})";
+  t.write();
+  CHECK(contains(t.text("README.md"), "| validation loss | 2.2500 (perplexity 9.49) |"));
+  CHECK(contains(t.text("README.md"), "| 20 | 12.346 | 2.5133 | 400 |"));
+  CHECK(contains(t.text("README.md"), "The last 10 tokens"));
+  CHECK(contains(t.text("README.md"), "| 40 | 9.500 | 2.2513 | 100 |"));
+
+  // Numbers of another prior or scale than this model's are not its own.
+  fs::remove_all(t.request.output);
+  t.request.as_trained = false;
+  t.resolved["model"]["attention"]["prior"] = "another";
+  std::ofstream(t.w.path("run/perplexity.json")) << R"({"step":8,"prior":"p","scale":"s",
+            "windows":[{"length":20,"perplexity":12.3456,"loss":2.51328,"tokens":400}]})";
+  t.write();
+  CHECK_FALSE(contains(t.text("README.md"), "validation"));
+  CHECK_FALSE(contains(t.text("README.md"), "Perplexity"));
+  t.request.as_trained = true;
+
+  // Those of another step are not this checkpoint's.
+  fs::remove_all(t.request.output);
+  t.checkpoint.step = 7;
+  t.write();
+  CHECK_FALSE(contains(t.text("README.md"), "validation"));
+  CHECK_FALSE(contains(t.text("README.md"), "Perplexity"));
+}
+
+TEST_CASE("a folder with content stays as it is; an empty one is taken") {
+  Trained t;
+  fs::create_directory(t.request.output);
+  std::ofstream(t.request.output + "/mine") << "x";
+  CHECK(contains(error_of(ExitCode::io, [&] { t.write(); }), "a folder with content"));
+  CHECK(t.names() == std::set<std::string>{"mine"});
+  fs::remove(t.request.output + "/mine");
+  t.write();
+  CHECK(t.names().count("model.safetensors") == 1);
+}
+
+TEST_CASE("an export that fails at any operation leaves nothing, or is there whole") {
+  static int countdown = 0;
+  int failures = 0;
+  for (int at = 1;; ++at) {
+    Trained t;
+    t.request.max_shard_bytes = 3000;
+    countdown = at;
+    set_file_fault([](FileOp, const std::string&, const std::string&) {
+      return --countdown == 0 ? ENOSPC : 0;
+    });
+    const std::string message = error_of(ExitCode::io, [&] { t.write(); });
+    const bool reached = countdown <= 0;
+    set_file_fault(nullptr);
+    INFO(at << ": " << message);
+    if (!reached) break;
+    ++failures;
+    CHECK(contains(message, "No space left"));
+    if (!fs::exists(t.request.output)) {
+      t.check_nothing_left();
+    } else {
+      CHECK(WeightsFolder::open(t.request.output).tensors().size() == t.layout.all().size());
+    }
+  }
+  CHECK(failures > 20);
+}
+
+TEST_CASE("documents that begin nowhere, and tokenizers that are none, are refused") {
+  Trained t;
+  t.config.data.document_start.reset();
+  CHECK(contains(error_of(ExitCode::config, [&] { t.write(); }), "--document-start"));
+  t.request.document_start = 23;
+  CHECK(contains(error_of(ExitCode::usage, [&] { t.write(); }), "below model.vocab = 23"));
+  t.request.document_start = 22;
+  t.write();
+  CHECK(contains(t.text("config.json"), "\"document_start\": 22"));
+  fs::remove_all(t.request.output);
+  t.request.tokenizer = t.w.path("absent.model");
+  CHECK(contains(error_of(ExitCode::io, [&] { t.write(); }), "absent.model"));
+  std::ofstream(t.w.path("run/not.model")) << "no model";
+  t.request.tokenizer = t.w.path("run/not.model");
+  CHECK(contains(error_of(ExitCode::data, [&] { t.write(); }), "not.model"));
+  t.check_nothing_left();
+}
+
+}  // namespace bamtrain
