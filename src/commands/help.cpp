@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "commands/command.h"
-#include "commands/embedded.h"
+#include "commands/documentation.h"
 #include "config/reference.h"
 #include "core/error.h"
 

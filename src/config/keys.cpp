@@ -219,6 +219,17 @@ std::vector<Key> make_keys() {
           "attention, n_i and absolute positions restart where a document begins", boolean_value(),
           FIELD(model.attention.document_mask)),
 
+      resumable(key("init_from.folder",
+                    "start from the weights in this folder: model.safetensors, or shards with "
+                    "model.safetensors.index.json, as bamtrain export and Hugging Face's Llamas "
+                    "have them, in F32 or BF16; a resumed run does not read it; empty: initial "
+                    "values",
+                    any_text(), FIELD(init_from.folder))),
+      resumable(key("init_from.new",
+                    "parameters that the folder has not and that keep their initial values: prior, "
+                    "scale, or names of the chosen prior's or scale's (theta_alpha)",
+                    set_of(nonempty_text()), FIELD(init_from.absent))),
+
       required(resumable(training_sources())),
       resumable(key("data.val", "token shards to validate on, likewise; empty: no validation",
                     any_text(), FIELD(data.val))),
@@ -391,6 +402,7 @@ const std::vector<KeyGroup>& all_groups() {
       {"model.mlp", "the feed-forward half of a block"},
       {"model.norm", "the norms"},
       {"model.attention", "prior x scale x normalizer x mask"},
+      {"init_from", "what a new run starts from"},
       {"data", "what is trained on"},
       {"optimizer", "the step from gradients to weights"},
       {"schedule", "the learning rate over the run"},

@@ -42,6 +42,7 @@ class Relations {
     evaluation();
     samples();
     multipliers();
+    init_from();
   }
 
  private:
@@ -299,7 +300,8 @@ class Relations {
            "set sample.prompts, [\"\"] for a document from its start, or remove the others");
   }
 
-  void multipliers() const {
+  /// What names parameters of the prior and the scale: theirs, and those of the two groups.
+  std::vector<std::string> mechanism_names() const {
     std::vector<std::string> known = {"prior", "scale"};
     const auto add = [&known](const std::string& name) {
       if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
@@ -308,13 +310,30 @@ class Relations {
       for (const MechanismParameter& p : parameters(prior)) add(p.name);
     }
     for (const MechanismParameter& p : scale_parameters()) add(p.name);
+    return known;
+  }
+
+  void require_mechanism_name(const std::string& key, const std::string& name) const {
+    const std::vector<std::string> known = mechanism_names();
+    if (std::find(known.begin(), known.end(), name) != known.end()) return;
+    const std::string near = nearest_name(name, known);
+    refuse(key, "one of " + join(known), "an unknown group or parameter, " + abbreviate(name),
+           near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
+  }
+
+  void multipliers() const {
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const std::string near = nearest_name(name, known);
-      refuse("optimizer.lr_multipliers." + abbreviate(name), "one of " + join(known),
-             "an unknown group or parameter",
-             near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
+      require_mechanism_name("optimizer.lr_multipliers." + abbreviate(name), name);
     }
+  }
+
+  void init_from() const {
+    const InitFromConfig& from = c_.init_from;
+    if (from.folder.empty() && !from.absent.empty()) {
+      refuse("init_from.new", "no names without init_from.folder", join(from.absent),
+             "set init_from.folder, or remove them: all parameters are new without it");
+    }
+    for (const std::string& name : from.absent) require_mechanism_name("init_from.new", name);
   }
 
   const RunConfig& c_;

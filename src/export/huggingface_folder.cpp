@@ -59,12 +59,15 @@ Tokenizer open_tokenizer(const std::string& path, const Checkpoint& checkpoint,
   return tokenizer;
 }
 
-/// The manifest beside the training shards; none where there is none any more.
+/// A manifest beside the training shards, whose documents all begin with the same token; none
+/// where there is none any more.
 std::optional<Manifest> training_manifest(const RunConfig& c) {
-  const std::string path = c.data.train + "/" + kManifestName;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  return read_manifest(path);
+  for (const DataSource& source : c.data.train.list) {
+    const std::string path = source.path + "/" + kManifestName;
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored)) return read_manifest(path);
+  }
+  return std::nullopt;
 }
 
 SpecialTokens special_tokens(const HuggingfaceRequest& request, const RunConfig& c,
@@ -84,7 +87,7 @@ SpecialTokens special_tokens(const HuggingfaceRequest& request, const RunConfig&
     throw Error(ExitCode::config, "data.document_start",
                 "the id of the token that begins a document, since "
                 "model.attention.document_mask is true",
-                "neither this key nor a manifest beside the shards of " + c.data.train,
+                "neither this key nor a manifest beside the shards of data.train",
                 "give --document-start");
   }
   tokens.bos = tokens.document_start;
@@ -162,7 +165,7 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
   write_json(at + "generation_config.json", generation_config(tokens));
   write_text(at + "README.md", card);
   if (!llama) {
-    for (const PythonFile& file : python_files())
+    for (const EmbeddedFile& file : python_files())
       write_text(at + std::string(file.name), file.text);
   }
   if (tokenizer) {

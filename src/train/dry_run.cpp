@@ -8,7 +8,9 @@
 #include "core/checked.h"
 #include "core/element.h"
 #include "ops/host_copy.h"
+#include "train/init_from.h"
 #include "train/progress.h"
+#include "train/resume.h"
 #include "train/train.h"
 #include "train/trainer.h"
 
@@ -111,6 +113,8 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
   const Trainer trainer(run, backend, 0, processes);
   const ParameterLayout& layout = trainer.layout();
+  const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", text); };
+  if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(c, layout, warn);
   const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
   const double rate = measure_matrix_rate(backend, A);

@@ -25,6 +25,7 @@ struct RunConfig {
   DeviceKind device = DeviceKind::automatic;
   std::string out_dir;
   ModelConfig model;
+  InitFromConfig init_from;
   DataConfig data;
   OptimizerConfig optimizer;
   ScheduleConfig schedule;

@@ -9,8 +9,10 @@
 #include "dist/together.h"
 #include "ops/host_copy.h"
 #include "train/folder_lock.h"
+#include "train/init_from.h"
 #include "train/logs.h"
 #include "train/progress.h"
+#include "train/resume.h"
 #include "train/run_files.h"
 #include "train/schedule.h"
 #include "train/signals.h"
@@ -27,45 +29,6 @@ void make_out_dir(const std::string& path) {
     throw Error(ExitCode::io, path, "a folder that can be created", error.message(),
                 "change out_dir or its permissions");
   }
-}
-
-/// The checkpoint to continue from, as checkpoint.resume asks.
-std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) {
-  namespace fs = std::filesystem;
-  const auto newest_in_out_dir = [&] {
-    std::optional<Checkpoint> newest = newest_checkpoint(c.out_dir, warn);
-    if (newest) check_run_state(*newest);
-    return newest;
-  };
-  if (c.checkpoint.resume == "auto") return newest_in_out_dir();
-  if (c.checkpoint.resume == "never") {
-    if (fs::exists(c.out_dir) && !fs::is_empty(c.out_dir)) {
-      throw Error(ExitCode::config, "checkpoint.resume",
-                  "an empty or absent out_dir, since it is \"never\"", c.out_dir + " with files",
-                  "choose another out_dir, empty this one, or resume with \"auto\"");
-    }
-    return std::nullopt;
-  }
-  // A folder: the start of this run, unless the run has already gone on from there.
-  const Checkpoint start = open_checkpoint(c.checkpoint.resume);
-  check_run_state(start);
-  const std::optional<Checkpoint> newest = newest_in_out_dir();
-  if (!newest || fs::equivalent(newest->folder, start.folder)) return start;
-  if (newest->state.value(kStartedFrom, "") == fs::canonical(start.folder)) return newest;
-  throw Error(ExitCode::config, "checkpoint.resume",
-              "an out_dir without checkpoints of another run or of later steps",
-              start.folder + " to resume from and " + newest->folder + " in out_dir",
-              "choose another out_dir, or move the later checkpoints elsewhere");
-}
-
-/// The folder outside out_dir from which the run once started; "" where there is none.
-std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::canonical(checkpoint.folder);
-  if (fs::exists(c.out_dir) && fs::equivalent(folder.parent_path(), c.out_dir)) {
-    return checkpoint.state.value(kStartedFrom, "");
-  }
-  return folder;
 }
 
 std::string join_names(const std::vector<std::string>& names) {
@@ -188,8 +151,24 @@ class HostState {
 /// Where a run continues.
 struct Beginning {
   int64_t step = 0;
-  std::string started_from;  // see above; known to rank 0
+  // Known to rank 0:
+  std::string started_from;         // see above
+  nlohmann::json initialized_from;  // see train/init_from.h; null: initial values
 };
+
+/// Parameters to their initial values, or to those that init_from names.
+nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progress) {
+  trainer.initialize();
+  const std::string& folder = run.config.init_from.folder;
+  if (folder.empty()) return nullptr;
+  HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
+  nlohmann::json read =
+      read_init_from(run.config, trainer.layout(), masters.tensor(),
+                     [&](const std::string& text) { progress.note("warning: " + text); });
+  masters.upload();
+  progress.note("starting from the weights in " + folder);
+  return read;
+}
 
 /// Masters, moments and step of a checkpoint on all processes; step 0 where the run starts afresh.
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
@@ -199,12 +178,13 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     const auto checkpoint = find_checkpoint(
         run.config, [&](const std::string& text) { progress.note("warning: " + text); });
     if (!checkpoint) {
-      trainer.initialize();
+      beginning.initialized_from = initialize(run, trainer, progress);
       return;
     }
     check_fits(run, *checkpoint, trainer, progress);
     step = checkpoint->step;
     beginning.started_from = started_from(run.config, *checkpoint);
+    beginning.initialized_from = checkpoint->state.value(kInitializedFrom, nlohmann::json());
     HostState state(trainer, HostCopy::Contents::undefined);
     read_tensors(SafetensorsFile::open(checkpoint->model_file()), state.model(trainer.layout()));
     read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
@@ -222,7 +202,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
 }
 
 void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t step,
-          const std::string& started_from, Progress& progress) {
+          const Beginning& beginning, Progress& progress) {
   on_first_rank(comm, [&] {
     trainer.check_finite(step);
     CheckpointContents contents;
@@ -233,7 +213,10 @@ void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t ste
     contents.state["data"] = describe_data(trainer.training_data().sources());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
     contents.state["tokens"] = step * run.config.train.tokens_per_step;
-    if (!started_from.empty()) contents.state[kStartedFrom] = started_from;
+    if (!beginning.started_from.empty()) contents.state[kStartedFrom] = beginning.started_from;
+    if (!beginning.initialized_from.is_null()) {
+      contents.state[kInitializedFrom] = beginning.initialized_from;
+    }
     save_checkpoint(run.config.out_dir, step, contents);
     prune_checkpoints(run.config.out_dir, run.config.checkpoint.keep,
                       run.config.checkpoint.keep_every,
@@ -350,7 +333,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       run.validated([&](const std::string& text) { progress.note("warning: " + text); });
     }
     if (save_now) {
-      save(run, comm, trainer, done, beginning.started_from, progress);
+      save(run, comm, trainer, done, beginning, progress);
       result.checkpoint = c.out_dir + "/" + checkpoint_name(done);
       saved = true;
     }
@@ -358,7 +341,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   }
   progress.finish();
   if (!saved && result.step > 0) {
-    save(run, comm, trainer, result.step, beginning.started_from, progress);
+    save(run, comm, trainer, result.step, beginning, progress);
   }
   return result;
 }

@@ -82,6 +82,14 @@ struct EvalConfig {
   std::vector<int64_t> lengths;  // perplexity against length at the end; empty: none
 };
 
+/// Where a run that starts afresh takes its parameters from.
+struct InitFromConfig {
+  std::string folder;  // with safetensors under the model's names; empty: initial values
+  /// Parameters of the prior or scale that the folder has not: "prior", "scale" or the last part of
+  /// a name ("theta_alpha"). They keep their initial values.
+  std::vector<std::string> absent;
+};
+
 /// Texts that the model writes while it is trained; see eval/sampling.h.
 struct SampleConfig {
   int64_t every = 0;                 // steps between samples; 0: only at the end

@@ -203,3 +203,13 @@ TEST_CASE("a struct filled by a program is checked like a file") {
   CHECK(refusal(prior).find("model.attention.prior") == 0);
   CHECK(refusal(bamtrain::RunConfig{}).find("out_dir:") == 0);
 }
+
+TEST_CASE("what a folder to start from has not is named by parameters of the prior and the scale") {
+  const std::string folder = "init_from.folder=x";
+  CHECK(message(kValid, {folder, "init_from.new=[\"prior\",\"theta_alpha\"]"}).empty());
+  check_mentions(message(kValid, {folder, "init_from.new=[\"theta_alhpa\"]"}),
+                 {"init_from.new", "one of prior, scale, theta_alpha", "theta_alhpa",
+                  "did you mean \"theta_alpha\"?"});
+  check_mentions(message(kValid, {"init_from.new=[\"prior\"]"}),
+                 {"init_from.new", "no names without init_from.folder", "prior"});
+}

@@ -25,6 +25,7 @@ const std::string kEverything = R"({
       "prior": {"name": "bam", "init": "linear", "train": ["theta_mu"], "share": true},
       "scale": {"name": "ssmax", "init": 0.5, "init_std": 0.25, "offset": 1, "scale_bias": "false"},
       "normalizer": {"name": "softmax"}, "window": 9, "document_mask": true}},
+  "init_from": {"folder": "f", "new": ["theta_mu", "scale"]},
   "data": {"train": "t", "val": "v", "sequence_length": 10, "document_start": 4, "shuffle": false},
   "optimizer": {"name": "radam", "lr": 0.125, "betas": [0.75, 0.875], "eps": 2e-9,
                 "weight_decay": 0.3, "clip": 0.7, "lr_multipliers": {"theta_mu": 0.2, "scale": 5}},
@@ -87,6 +88,8 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.attention.normalizer == bamtrain::NormalizerKind::softmax);
   CHECK(m.attention.window == 9);
   CHECK(m.attention.document_mask);
+  CHECK(c.init_from.folder == "f");
+  CHECK(c.init_from.absent == std::vector<std::string>{"theta_mu", "scale"});
   CHECK(c.data.train.list == std::vector<bamtrain::DataSource>{{"t"}});
   CHECK(c.data.val == "v");
   CHECK(c.data.sequence_length == 10);

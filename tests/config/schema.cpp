@@ -220,6 +220,7 @@ TEST_CASE("schema and reader refuse the same values") {
                                 what.find("unless schedule.name") != std::string::npos ||
                                 what.find("wsd schedule") != std::string::npos ||
                                 what.find("0 or ") != std::string::npos ||
+                                what.find("without init_from.folder") != std::string::npos ||
                                 what.find("shards to validate") != std::string::npos ||
                                 what.find("a prompt, which") != std::string::npos;
           CHECK(relation);

@@ -17,7 +17,7 @@ TEST_CASE("every Python file of the source is in the program, byte for byte") {
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   REQUIRE(source != nullptr);
   std::map<std::string, std::string> embedded;
-  for (const bamtrain::PythonFile& file : bamtrain::python_files()) {
+  for (const bamtrain::EmbeddedFile& file : bamtrain::python_files()) {
     embedded[std::string(file.name)] = file.text;
   }
   size_t count = 0;
@@ -38,7 +38,7 @@ TEST_CASE("every Python file of the source is in the program, byte for byte") {
 
 TEST_CASE("the modeling file knows every prior and every scale by name") {
   std::string modeling;
-  for (const bamtrain::PythonFile& file : bamtrain::python_files()) {
+  for (const bamtrain::EmbeddedFile& file : bamtrain::python_files()) {
     if (file.name == "modeling_bamtrain.py") modeling = file.text;
   }
   const auto knows = [&](const std::string& name) {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes a C++ file whose function returns the given files, so that one binary holds them.
 
-  embed.py FUNCTION OUTPUT.cpp FILE...
+  embed.py HEADER OUTPUT.cpp FILE...
 
-FUNCTION is declared in a header of src/commands: std::span<const EmbeddedFile> FUNCTION();
+HEADER, "commands/documentation.h", declares the function, which has its name:
+std::span<const EmbeddedFile> documentation();
 """
 
 import pathlib
@@ -19,8 +20,9 @@ def literal(text):
 
 
 def main():
-    function, output, *files = sys.argv[1:]
-    lines = ['#include "commands/embedded.h"', "", "namespace bamtrain {", "", "namespace {", "",
+    header, output, *files = sys.argv[1:]
+    function = pathlib.Path(header).stem
+    lines = [f'#include "{header}"', "", "namespace bamtrain {", "", "namespace {", "",
              "constexpr EmbeddedFile kFiles[] = {"]
     for file in map(pathlib.Path, files):
         text = file.read_text(encoding="utf-8")

@@ -1,0 +1,237 @@
+#include "train/init_from.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <vector>
+
+#include "checkpoint/part.h"
+#include "checkpoint/weights_folder.h"
+#include "core/abbreviate.h"
+#include "core/dtype.h"
+#include "core/error.h"
+#include "core/json.h"
+
+namespace bamtrain {
+namespace {
+
+using G = ParameterGroup;
+
+constexpr int64_t kMaxConfig = 1 << 20;
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string s = "(";
+  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  return s + ")";
+}
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// N of "model.layers.N...."; -1: of no layer.
+int64_t layer_of(const std::string& name) {
+  const std::string prefix = "model.layers.";
+  if (!name.starts_with(prefix)) return -1;
+  const size_t begin = prefix.size(), end = name.find('.', begin);
+  if (end == std::string::npos || end == begin || end - begin > 9) return -1;
+  if (name.find_first_not_of("0123456789", begin) != end) return -1;
+  return std::stoll(name.substr(begin, end - begin));
+}
+
+/// The key that a tensor's shape follows from; `rows`: that the first dimension differs.
+std::string key_of_shape(const std::string& name, bool rows) {
+  if (contains(name, ".prior.") || contains(name, "embed_positions"))
+    return "model.attention.prior";
+  if (contains(name, ".scale.")) return "model.attention.scale";
+  if (contains(name, "embed_tokens") || contains(name, "lm_head")) {
+    return rows ? "model.vocab" : "model.width";
+  }
+  if (rows && (contains(name, "k_proj") || contains(name, "v_proj"))) return "model.kv_heads";
+  const bool up = contains(name, "gate_proj") || contains(name, "up_proj");
+  if (up ? rows : !rows && contains(name, "down_proj")) return "model.mlp.hidden";
+  return "model.width";
+}
+
+/// The key that says whether a model has a tensor at all.
+std::string key_of_presence(const std::string& name, int64_t layers_there) {
+  if (layer_of(name) >= layers_there) return "model.layers";
+  if (contains(name, ".prior.") || contains(name, "embed_positions"))
+    return "model.attention.prior";
+  if (contains(name, ".scale.")) return "model.attention.scale";
+  if (contains(name, "lm_head")) return "model.tied";
+  if (contains(name, "gate_proj")) return "model.mlp.kind";
+  if (name.ends_with(".bias")) return contains(name, "norm") ? "model.norm.kind" : "model.bias";
+  return "the model's keys";
+}
+
+/// Whether `name` of init_from.new stands for `p`.
+bool stands_for(const std::string& name, const Parameter& p) {
+  const bool positions = p.name.starts_with("model.embed_positions.");
+  const bool of_prior = p.group == G::prior || positions, of_scale = p.group == G::scale;
+  if (name == "prior") return of_prior;
+  if (name == "scale") return of_scale;
+  return (of_prior || of_scale) && name == p.leaf();
+}
+
+/// Compares the folder's tensors with the layout.
+class Fit {
+ public:
+  Fit(const InitFromConfig& from, const ParameterLayout& layout)
+      : from_(from), layout_(layout), source_(WeightsFolder::open(from.folder)) {
+    for (const auto& [name, place] : source_.tensors()) {
+      source_layers_ = std::max(source_layers_, layer_of(name) + 1);
+    }
+    for (const Parameter& p : layout.all()) layers_ = std::max(layers_, layer_of(p.name) + 1);
+  }
+
+  const WeightsFolder& source() const { return source_; }
+
+  bool is_new(const Parameter& p) const {
+    return std::any_of(from_.absent.begin(), from_.absent.end(),
+                       [&p](const std::string& name) { return stands_for(name, p); });
+  }
+
+  void check() const {
+    for (const Parameter& p : layout_.all()) check(p);
+    for (const auto& [name, place] : source_.tensors()) {
+      if (layout_.find(name)) continue;
+      refuse(place.file->path(), name, "no such tensor in the model", found(place),
+             "change " + key_of_presence(name, layers_) + ", or use another folder");
+    }
+  }
+
+ private:
+  [[noreturn]] static void refuse(const std::string& path, const std::string& name,
+                                  const std::string& expected, const std::string& found,
+                                  const std::string& remedy) {
+    throw Error(ExitCode::checkpoint, path + ": tensor \"" + abbreviate(name, 200) + "\"", expected,
+                found, remedy);
+  }
+
+  static std::string found(const WeightsFolder::Place& place) {
+    return shape_text(place.entry->shape) + " " + name_of(place.entry->dtype);
+  }
+
+  void check(const Parameter& p) const {
+    const auto it = source_.tensors().find(p.name);
+    const bool is_there = it != source_.tensors().end();
+    if (is_new(p)) {
+      if (!is_there) return;
+      refuse(it->second.file->path(), p.name, "no such tensor, since init_from.new names it",
+             found(it->second), "remove it from init_from.new");
+    }
+    if (!is_there) {
+      const bool of_mechanism = stands_for("prior", p) || stands_for("scale", p);
+      refuse(from_.folder, p.name, shape_text(p.shape), "no such tensor",
+             of_mechanism
+                 ? "name it in init_from.new, to begin with its initial values, or change " +
+                       key_of_presence(p.name, source_layers_)
+                 : "change " + key_of_presence(p.name, source_layers_) + ", or use another folder");
+    }
+    const SafetensorsFile::Entry& e = *it->second.entry;
+    const std::string& path = it->second.file->path();
+    if (e.shape != p.shape) {
+      const bool rows = e.shape.empty() || e.shape[0] != p.shape[0];
+      refuse(path, p.name, shape_text(p.shape), shape_text(e.shape),
+             "change " + key_of_shape(p.name, rows) + ", or use another folder");
+    }
+    if (e.dtype != Dtype::f32 && e.dtype != Dtype::bf16) {
+      refuse(path, p.name, "dtype F32 or BF16", name_of(e.dtype), "convert the folder");
+    }
+  }
+
+  const InitFromConfig& from_;
+  const ParameterLayout& layout_;
+  WeightsFolder source_;
+  int64_t source_layers_ = 0, layers_ = 0;
+};
+
+/// What no shape shows, out of the folder's config.json.
+void check_settings(const RunConfig& c, const Warn& warn) {
+  const std::string path = c.init_from.folder + "/config.json";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  const nlohmann::json source =
+      parse_json(InputFile(path, ExitCode::checkpoint, kDamagedRemedy).text(kMaxConfig),
+                 {path, ExitCode::checkpoint, kDamagedRemedy});
+  if (!source.is_object()) {
+    throw Error(ExitCode::checkpoint, path, "an object", source.type_name(), kDamagedRemedy);
+  }
+  const ModelConfig& m = c.model;
+  const auto require_same = [&](const char* member, const nlohmann::json& ours, const char* key) {
+    if (!source.contains(member) || source[member] == ours) return;
+    throw Error(ExitCode::checkpoint, path + ": " + member, ours.dump() + ", as " + key + " asks",
+                abbreviate(source[member].dump()),
+                std::string("change ") + key + ", or use another folder");
+  };
+  const bool silu = m.mlp.kind == MlpKind::swiglu;
+  require_same("num_attention_heads", m.heads, "model.heads");
+  require_same("hidden_act", silu ? "silu" : "gelu_pytorch_tanh", "model.mlp.kind");
+  const auto tell = [&](const nlohmann::json& object, const char* member,
+                        const nlohmann::json& ours, const char* key) {
+    if (!object.is_object() || !object.contains(member) || object[member] == ours) return;
+    warn(path + ": " + member + " is " + abbreviate(object[member].dump()) + ", and " + key +
+         " of this run " + ours.dump());
+  };
+  tell(source, "rms_norm_eps", m.norm.eps, "model.norm.eps");
+  tell(source, "norm_eps", m.norm.eps, "model.norm.eps");
+  const Options& rope = m.attention.prior.of(0).options;
+  if (!rope.has("theta")) return;
+  // One object since transformers 5, before it the base beside the scaling.
+  for (const char* member : {"rope_parameters", "rope_scaling"}) {
+    if (!source.contains(member)) continue;
+    tell(source[member], "rope_theta", rope.number("theta"), "model.attention.prior.theta");
+    const std::string& scaling = rope.text("scaling");
+    tell(source[member], "rope_type", scaling == "none" ? "default" : scaling,
+         "model.attention.prior.scaling");
+  }
+  tell(source, "rope_theta", rope.number("theta"), "model.attention.prior.theta");
+}
+
+/// The tensor's values as f32. Error where one is not finite.
+void read_values(const WeightsFolder::Place& place, const Tensor& out) {
+  const SafetensorsFile::Entry& e = *place.entry;
+  float* const values = out.ptr<float>();
+  if (e.dtype == Dtype::f32) {
+    place.file->read(e, values);
+  } else {
+    std::vector<bf16> rounded(static_cast<size_t>(out.size()));
+    place.file->read(e, rounded.data());
+    std::transform(rounded.begin(), rounded.end(), values,
+                   [](bf16 x) { return static_cast<float>(x); });
+  }
+  for (int64_t i = 0; i < out.size(); ++i) {
+    if (std::isfinite(values[i])) continue;
+    throw Error(ExitCode::checkpoint, place.file->path() + ": tensor \"" + e.name + "\"",
+                "finite values", "NaN or infinity at element " + std::to_string(i),
+                "use another folder");
+  }
+}
+
+}  // namespace
+
+void check_init_from(const RunConfig& config, const ParameterLayout& layout, const Warn& warn) {
+  Fit(config.init_from, layout).check();
+  check_settings(config, warn);
+}
+
+nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& layout,
+                              const Tensor& masters, const Warn& warn) {
+  const Fit fit(config.init_from, layout);
+  fit.check();
+  check_settings(config, warn);
+  for (const Parameter& p : layout.all()) {
+    if (fit.is_new(p)) continue;
+    read_values(fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));
+  }
+  nlohmann::json files = nlohmann::json::object();
+  for (const std::string& name : fit.source().files()) {
+    const std::string path = config.init_from.folder + "/" + name;
+    files[name] = InputFile(path, ExitCode::checkpoint, kDamagedRemedy).sha256();
+  }
+  return {{"folder", std::filesystem::canonical(config.init_from.folder).string()},
+          {"files", files}};
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,29 @@
+#pragma once
+// A new run's parameters out of another model: of a Hugging Face folder that `bamtrain export` or
+// anyone else has written.
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/checkpoint.h"
+#include "model/parameters.h"
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+/// In state.json of a run that started so: {"folder", "files": {name: SHA-256}}.
+inline constexpr const char* kInitializedFrom = "initialized_from";
+
+/// Whether the folder that init_from names has the model's tensors, shape by shape, and none
+/// besides; what init_from.new names it must not have. Where the folder has a config.json, that its
+/// heads and its activation are the model's too, which no shape shows; a norm's eps or a rope's
+/// theta that differ from the model's are told by `warn`. Error (ExitCode::checkpoint) naming the
+/// tensor, what the model needs, what the folder has, and the key to change.
+void check_init_from(const RunConfig& config, const ParameterLayout& layout, const Warn& warn);
+
+/// The same, and then reads: the parameters in `masters`, (elements) f32 in host memory, become the
+/// folder's, rounded to nothing; those of init_from.new are left alone. Returns what state.json
+/// keeps. Error (ExitCode::checkpoint) also for a value that is not finite.
+nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& layout,
+                              const Tensor& masters, const Warn& warn);
+
+}  // namespace bamtrain

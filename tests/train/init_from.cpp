@@ -1,0 +1,303 @@
+// A run that starts from a folder of weights: the values that are in it, or a reason why not.
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/weights_folder.h"
+#include "core/error.h"
+#include "core/sha256.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// A run that leaves its parameters where they began: one step at a rate that is 0 in fp32.
+Json still_run(const Workplace& w) {
+  Json c = small_run(w);
+  c["optimizer"]["lr"] = 1e-300;
+  c["data"]["shuffle"] = false;
+  c["train"]["stop_at"] = 1;
+  return c;
+}
+
+Outcome train(const Workplace& w, Json config, const std::string& out,
+              const std::vector<std::string>& overrides = {}) {
+  config["out_dir"] = w.path(out);
+  return run(bamtrain_command(write_config(w, out + ".json", config), overrides), threads(1));
+}
+
+std::string first_checkpoint(const Workplace& w, const std::string& out) {
+  return w.path(out + "/checkpoint-00000001");
+}
+
+void export_to(const std::string& checkpoint, const std::string& folder,
+               const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command = {bamtrain_program(), "export",   "--checkpoint",
+                                      checkpoint,         "--output", folder};
+  command.insert(command.end(), more.begin(), more.end());
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+}
+
+/// A still run of rope, trained and exported to w.path("hf").
+struct Exported {
+  Workplace w;
+  Json config = still_run(w);
+
+  Exported() {
+    config["model"]["attention"] = {{"prior", {{"name", "rope"}}}};
+    const Outcome o = train(w, config, "first");
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    export_to(first_checkpoint(w, "first"), w.path("hf"));
+  }
+
+  /// Another run from the folder.
+  Outcome next(const std::vector<std::string>& overrides = {}, const std::string& out = "next") {
+    config["init_from"] = {{"folder", w.path("hf")}};
+    config["seed"] = 8;
+    return train(w, config, out, overrides);
+  }
+
+  void check_refused(const std::vector<std::string>& overrides,
+                     const std::vector<std::string>& words) {
+    const Outcome o = next(overrides);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+    for (const std::string& word : words) {
+      INFO("expected in the message: " << word);
+      CHECK(o.output.find(word) != std::string::npos);
+    }
+    CHECK_FALSE(fs::exists(w.path("next")));
+  }
+};
+
+/// Writes the tensors of `folder` anew, as `change` has them; memory holds what it adds.
+using Change = std::function<void(std::vector<NamedTensor>*, std::vector<std::vector<char>>*)>;
+void rewrite(const std::string& folder, const Change& change) {
+  std::vector<std::vector<char>> memory;
+  std::vector<NamedTensor> tensors;
+  {
+    const WeightsFolder weights = WeightsFolder::open(folder);
+    for (const auto& [name, place] : weights.tensors()) {
+      memory.emplace_back(static_cast<size_t>(place.entry->bytes));
+      place.file->read(*place.entry, memory.back().data());
+      tensors.push_back({name, place.entry->dtype, place.entry->shape, memory.back().data()});
+    }
+  }
+  change(&tensors, &memory);
+  write_weights(folder, tensors, int64_t{1} << 40);
+}
+
+NamedTensor& named(std::vector<NamedTensor>* tensors, const std::string& name) {
+  for (NamedTensor& t : *tensors) {
+    if (t.name == name) return t;
+  }
+  FAIL(name);
+  return tensors->front();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "export and init_from round trip: the same first loss and the same parameters, to the bit") {
+  const std::vector<Json> attentions = {
+      {{"prior", {{"name", "rope"}}}, {"document_mask", true}},
+      {{"prior", {{"name", "bam"}, {"init", "normal"}, {"share", true}}},
+       {"scale", {{"name", "ssmax"}, {"init_std", 0.5}}}},
+      {{"prior", {{{"name", "cable"}}, {{"name", "fire"}}}},
+       {"scale", {{"name", "adaptive"}, {"bias", true}}}},
+      {{"prior", {{"name", "learned"}, {"positions", 70}}}, {"scale", {{"name", "by_length"}}}}};
+  for (size_t i = 0; i < attentions.size(); ++i) {
+    const Workplace w;
+    Json c = still_run(w);
+    c["model"]["attention"] = attentions[i];
+    c["model"]["tied"] = i % 2 == 1;
+    c["model"]["bias"] = i >= 2;
+    INFO(attentions[i].dump());
+    REQUIRE(train(w, c, "first").code == 0);
+    export_to(
+        first_checkpoint(w, "first"), w.path("hf"),
+        i == 1 ? std::vector<std::string>{"--max-shard-size", "30KB"} : std::vector<std::string>());
+    c["seed"] = 8;
+    REQUIRE(train(w, c, "other").code == 0);
+    c["init_from"] = {{"folder", w.path("hf")}};
+    const Outcome o = train(w, c, "again");
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("starting from the weights in " + w.path("hf")) != std::string::npos);
+    const Json first = read_metrics(w.path("first"))[0], again = read_metrics(w.path("again"))[0];
+    CHECK(first["loss"] == again["loss"]);
+    CHECK(first["validation_loss"] == again["validation_loss"]);
+    const auto model = [&](const std::string& out) {
+      return sha256_file(first_checkpoint(w, out) + "/model.safetensors");
+    };
+    CHECK(model("first") == model("again"));
+    // Without the folder the other seed would have shown.
+    CHECK(read_metrics(w.path("other"))[0]["loss"] != first["loss"]);
+    CHECK(model("first") != model("other"));
+  }
+}
+
+TEST_CASE("a state tells what the run began with, and a resumed run reads it no more") {
+  Exported e;
+  REQUIRE(e.next().code == 0);
+  const Json expected = {
+      {"folder", fs::canonical(e.w.path("hf")).string()},
+      {"files", {{"model.safetensors", sha256_file(e.w.path("hf/model.safetensors"))}}}};
+  CHECK(open_checkpoint(first_checkpoint(e.w, "next")).state["initialized_from"] == expected);
+  CHECK_FALSE(open_checkpoint(first_checkpoint(e.w, "first")).state.contains("initialized_from"));
+  fs::remove_all(e.w.path("hf"));
+  const Outcome dry = run(
+      [&] {
+        auto command = bamtrain_command(e.w.path("next.json"), {"train.stop_at=2"});
+        command.push_back("--dry-run");
+        return command;
+      }(),
+      threads(1));
+  INFO(dry.output);
+  CHECK(dry.code == 0);
+  const Outcome o = e.next({"train.stop_at=2"});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(open_checkpoint(e.w.path("next/checkpoint-00000002")).state["initialized_from"] ==
+        expected);
+}
+
+TEST_CASE("bf16 weights are read as the values they are") {
+  Exported e;
+  fs::remove_all(e.w.path("hf"));
+  export_to(first_checkpoint(e.w, "first"), e.w.path("hf"), {"--dtype", "bf16"});
+  REQUIRE(e.next().code == 0);
+  const WeightsFolder given = WeightsFolder::open(e.w.path("hf"));
+  const WeightsFolder used = WeightsFolder::open(first_checkpoint(e.w, "next"));
+  CHECK(given.tensors().size() == used.tensors().size());
+  for (const auto& [name, place] : given.tensors()) {
+    INFO(name);
+    REQUIRE(place.entry->dtype == Dtype::bf16);
+    std::vector<uint16_t> upper(static_cast<size_t>(place.entry->bytes) / 2);
+    place.file->read(*place.entry, upper.data());
+    std::vector<uint32_t> bits(upper.size());
+    const WeightsFolder::Place found = used.tensors().at(name);
+    REQUIRE(found.entry->bytes == static_cast<int64_t>(4 * bits.size()));
+    found.file->read(*found.entry, bits.data());
+    size_t wrong = 0;
+    for (size_t i = 0; i < bits.size(); ++i) wrong += bits[i] != uint32_t{upper[i]} << 16;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a rope model goes on as bam: its weights, and new parameters at their initial values") {
+  Exported e;
+  const std::vector<std::string> bam = {
+      "model.attention.prior={\"name\":\"bam\",\"init\":\"laplace\"}"};
+  e.check_refused(bam, {"hf: tensor \"model.layers.0.self_attn.prior.theta_alpha\"", "expected (4)",
+                        "no such tensor", "init_from.new"});
+  std::vector<std::string> named = bam;
+  named.push_back("init_from.new=[\"theta_alpha\",\"theta_beta\"]");
+  e.check_refused(named, {"theta_mu", "init_from.new"});
+  named.back() = "init_from.new=[\"prior\"]";
+  const Outcome o = e.next(named);
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const WeightsFolder given = WeightsFolder::open(e.w.path("hf"));
+  const WeightsFolder used = WeightsFolder::open(first_checkpoint(e.w, "next"));
+  CHECK(used.tensors().size() == given.tensors().size() + 6);
+  for (const auto& [name, place] : used.tensors()) {
+    INFO(name);
+    std::vector<float> values(static_cast<size_t>(place.entry->bytes) / 4);
+    place.file->read(*place.entry, values.data());
+    if (name.find(".prior.") == std::string::npos) {
+      std::vector<float> before(values.size());
+      const WeightsFolder::Place from = given.tensors().at(name);
+      from.file->read(*from.entry, before.data());
+      CHECK(std::memcmp(before.data(), values.data(), values.size() * 4) == 0);
+    } else if (name.ends_with("theta_alpha")) {
+      // ALiBi's slopes of four heads, as the initialisation laplace has them.
+      for (int h = 0; h < 4; ++h) CHECK(values[h] == Approx(-2 * (h + 1) * std::log(2.0)));
+    }
+  }
+}
+
+TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to change") {
+  Exported e;
+  e.check_refused({"model.vocab=223"},
+                  {"model.embed_tokens.weight", "(223, 64)", "(211, 64)", "change model.vocab"});
+  e.check_refused({"model.width=32"}, {"(211, 32)", "(211, 64)", "change model.width"});
+  e.check_refused({"model.kv_heads=4"}, {"k_proj", "(64, 64)", "(32, 64)", "model.kv_heads"});
+  e.check_refused({"model.mlp.hidden=97"}, {"(97, 64)", "(96, 64)", "model.mlp.hidden"});
+  e.check_refused({"model.layers=3"}, {"model.layers.2.", "no such tensor", "change model.layers"});
+  e.check_refused({"model.layers=1"},
+                  {"model.layers.1.", "no such tensor in the model", "change model.layers"});
+  e.check_refused({"model.tied=true"},
+                  {"lm_head.weight", "no such tensor in the model", "model.tied"});
+  e.check_refused({"model.bias=true"}, {"q_proj.bias", "no such tensor", "model.bias"});
+  e.check_refused({"model.mlp.kind=gelu"}, {"gate_proj", "model.mlp.kind"});
+  e.check_refused({"model.attention.scale.name=ssmax"}, {"scale.s", "init_from.new"});
+  // What no shape shows: the folder's config.json.
+  e.check_refused({"model.heads=8", "model.kv_heads=4"},
+                  {"config.json: num_attention_heads", "expected 8", "found 4", "model.heads"});
+  e.check_refused({"model.mlp.kind=geglu"}, {"config.json: hidden_act", "silu", "model.mlp.kind"});
+  e.check_refused({"init_from.folder=" + e.w.path("absent")}, {"absent", "no such folder"});
+  // Nothing is written before.
+  const Outcome other = e.next({"model.attention.prior.theta=10000", "model.norm.eps=0.001"});
+  INFO(other.output);
+  CHECK(other.code == 0);
+  CHECK(other.output.find("warning: " + e.w.path("hf/config.json") + ": rope_theta is 500000.0") !=
+        std::string::npos);
+  CHECK(other.output.find("rms_norm_eps is 1e-05") != std::string::npos);
+}
+
+TEST_CASE("damaged weights are refused before anything is written") {
+  Exported e;
+  const std::string file = e.w.path("hf/model.safetensors");
+  const fs::path kept = e.w.path("kept");
+  fs::copy(file, kept);
+  const auto with = [&](const Change& change, const std::vector<std::string>& words) {
+    fs::copy(kept, file, fs::copy_options::overwrite_existing);
+    rewrite(e.w.path("hf"), change);
+    e.check_refused({}, words);
+  };
+  with(
+      [](auto* tensors, auto*) {
+        std::erase_if(*tensors, [](const NamedTensor& t) { return t.name == "model.norm.weight"; });
+      },
+      {"model.norm.weight", "expected (64)", "no such tensor"});
+  with(
+      [](auto* tensors, auto* memory) {
+        memory->emplace_back(4);
+        tensors->push_back({"model.rotary.inv_freq", Dtype::f32, {1}, memory->back().data()});
+      },
+      {"model.rotary.inv_freq", "no such tensor in the model", "(1) f32"});
+  with(
+      [](auto* tensors, auto*) {
+        named(tensors, "model.norm.weight").shape = {1, 64};
+      },
+      {"model.norm.weight", "(64)", "(1, 64)"});
+  with([](auto* tensors, auto*) { named(tensors, "model.norm.weight").dtype = Dtype::i32; },
+       {"model.norm.weight", "F32 or BF16", "i32"});
+  with([](auto* tensors,
+          auto*) { static_cast<float*>(named(tensors, "model.norm.weight").data)[5] = NAN; },
+       {"model.norm.weight", "finite values", "element 5"});
+  // F16: a header that says so.
+  fs::copy(kept, file, fs::copy_options::overwrite_existing);
+  std::ifstream in(file, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const size_t at = bytes.find("\"F32\"");
+  REQUIRE(at != std::string::npos);
+  std::ofstream(file, std::ios::binary) << bytes.replace(at, 5, "\"F16\"");
+  e.check_refused({}, {"dtype F64, F32, BF16 or I32", "F16", "convert"});
+  fs::resize_file(file, 1000);
+  e.check_refused({}, {"model.safetensors"});
+}
