@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -18,11 +19,17 @@ namespace {
 struct ExportArguments {
   std::string checkpoint, dtype = "fp32";
   std::vector<std::string> overrides;
-  uint64_t max_shard_bytes = 0;  // 0: the default
+  uint64_t max_shard_bytes = 5'000'000'000;
   HuggingfaceRequest request;
 };
 
 int run_export(const ExportArguments& arguments) {
+  if (arguments.request.output.empty()) {
+    throw Error(ExitCode::usage, "--output", "the name of a folder", "none", "give one");
+  }
+  if (arguments.max_shard_bytes == 0) {
+    throw Error(ExitCode::usage, "--max-shard-size", "a size above 0", "0", "raise it");
+  }
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   const ParameterLayout layout(c.model, c.data.sequence_length);
@@ -32,10 +39,8 @@ int run_export(const ExportArguments& arguments) {
   HuggingfaceRequest request = arguments.request;
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
-  if (arguments.max_shard_bytes > 0) {
-    request.max_shard_bytes =
-        static_cast<int64_t>(std::min(arguments.max_shard_bytes, static_cast<uint64_t>(INT64_MAX)));
-  }
+  request.max_shard_bytes =
+      static_cast<int64_t>(std::min<uint64_t>(arguments.max_shard_bytes, INT64_MAX));
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
   fmt::print("{}\n", request.output);
   return 0;
@@ -60,8 +65,7 @@ Command export_command(CLI::App& app) {
   options
       ->add_option("--max-shard-size", a->max_shard_bytes,
                    "largest file of weights, e.g. 500MB or 2GiB (default: 5GB)")
-      ->transform(CLI::AsSizeValue(true))
-      ->check(CLI::PositiveNumber);
+      ->transform(CLI::AsSizeValue(true));
   options
       ->add_option("--document-start", a->request.document_start,
                    "token id that begins a document (default: the config's, or the manifest's)")

@@ -16,7 +16,7 @@ struct HuggingfaceRequest {
   std::string output;     // absent or empty
   std::string tokenizer;  // a SentencePiece model that goes with it; empty: none
   bool rounded = false;   // to bf16, but for the parameters of priors and scales
-  int64_t max_shard_bytes = int64_t{5} * 1000 * 1000 * 1000;
+  int64_t max_shard_bytes = int64_t{1} << 62;
   bool as_trained = true;                 // false: prior or scale are not those of the training
   std::optional<int64_t> document_start;  // none: as the config or the shards' manifest have it
 };
