@@ -6,7 +6,7 @@
 
 namespace bamtrain {
 
-/// Process exit codes. Documented for users in README.md; values never change meaning.
+/// Process exit codes. Documented for users in docs/exit-codes.md; values never change meaning.
 enum class ExitCode : int {
   ok = 0,
   internal = 1,      // a broken invariant of the program itself: a bug
