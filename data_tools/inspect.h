@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "data/loader.h"
+#include "data/shard_set.h"
 
 namespace bamtrain {
 

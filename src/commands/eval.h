@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/reader.h"
-#include "data/shard.h"
+#include "data/shard_set.h"
 #include "eval/perplexity.h"
 
 namespace bamtrain {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "commands/text.h"
-#include "data/loader.h"
+#include "data/shard_set.h"
 #include "ops/cpu/cpu.h"
 
 namespace bamtrain {

@@ -1,3 +1,5 @@
+// Every key of a run configuration, once: a table, and long for that.
+
 #include "config/keys.h"
 
 #include <algorithm>

@@ -1,194 +1,17 @@
 #include "data/loader.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <condition_variable>
-#include <filesystem>
 #include <limits>
-#include <map>
 #include <mutex>
-#include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "core/error.h"
-#include "core/sha256.h"
 #include "data/permutation.h"
 
 namespace bamtrain {
-namespace {
-
-namespace fs = std::filesystem;
-
-/// The *.bin of a folder, in no order.
-std::vector<fs::path> list_folder(const std::string& folder) {
-  std::vector<fs::path> files;
-  std::error_code error;
-  fs::directory_iterator it(folder, error);
-  for (; !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (it->path().extension() == ".bin") files.push_back(it->path());
-  }
-  if (error) {
-    throw Error(ExitCode::io, folder, "a folder that can be listed", error.message(),
-                "check permissions and the disk");
-  }
-  return files;
-}
-
-/// What glob(3) finds, in no order.
-std::vector<fs::path> list_pattern(const std::string& pattern) {
-  struct Matches : glob_t {
-    Matches() : glob_t{} {}
-    ~Matches() { ::globfree(this); }
-  } matches;
-  const auto is_fatal = [](const char*, int error) -> int {
-    return error != ENOENT && error != ENOTDIR;
-  };
-  const int status = ::glob(pattern.c_str(), GLOB_NOSORT, is_fatal, &matches);
-  if (status == GLOB_NOMATCH) return {};
-  if (status != 0) {
-    throw Error(ExitCode::io, pattern, "a pattern whose folders can be listed",
-                status == GLOB_NOSPACE ? "too little memory" : "one that cannot",
-                "check permissions and the disk");
-  }
-  return {matches.gl_pathv, matches.gl_pathv + matches.gl_pathc};
-}
-
-std::string base_name(const Shard& shard) { return fs::path(shard.path()).filename().string(); }
-
-/// Error unless the files are the shards of one split in one folder.
-void check_layout(const std::vector<fs::path>& files, const std::string& source, bool is_folder) {
-  if (files.empty()) {
-    throw Error(ExitCode::data, source, "token shards",
-                is_folder ? "a folder without *.bin" : "no file of this name or pattern",
-                "check the path, or make shards with `bamdata tokenize`");
-  }
-  for (const fs::path& f : files) {
-    if (f.parent_path() == files.front().parent_path()) continue;
-    throw Error(ExitCode::data, source, "shards of one folder",
-                files.front().string() + " and " + f.string(), "put or link them into one folder");
-  }
-  if (!is_folder) return;
-  const auto named = [&](std::string_view part) {
-    return std::find_if(files.begin(), files.end(), [part](const fs::path& f) {
-      return f.filename().string().find(part) != std::string::npos;
-    });
-  };
-  const auto train = named("_train_"), val = named("_val_");
-  if (train != files.end() && val != files.end()) {
-    throw Error(ExitCode::data, source, "a folder with the shards of one split",
-                train->filename().string() + " and " + val->filename().string(),
-                "give patterns: " + (fs::path(source) / "*_train_*.bin").string() + " and " +
-                    (fs::path(source) / "*_val_*.bin").string());
-  }
-}
-
-void require_range(int64_t first, int64_t count) {
-  require(first >= 0 && count >= 0 && first <= std::numeric_limits<int64_t>::max() - count,
-          "windows numbered from 0 to 2^63 - 1");
-}
-
-}  // namespace
-
-ShardSet ShardSet::open(const std::string& folder_or_glob, int64_t vocab) {
-  require(vocab >= 1 && vocab <= int64_t{1} << 31, "a vocabulary whose ids fit an int32");
-  std::error_code ignored;  // where a question has no answer, opening the file tells why
-  const bool is_folder = fs::is_directory(folder_or_glob, ignored);
-  std::vector<fs::path> files =
-      is_folder ? list_folder(folder_or_glob) : list_pattern(folder_or_glob);
-  std::sort(files.begin(), files.end(),
-            [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
-  check_layout(files, folder_or_glob, is_folder);
-
-  ShardSet set;
-  set.source_ = folder_or_glob;
-  set.vocab_ = vocab;
-  Sha256 digest;
-  const auto update = [&digest](std::string_view bytes) {
-    digest.update(bytes.data(), bytes.size());
-  };
-  update("bamtrain shards 1\n");
-  for (const fs::path& f : files) {
-    set.shards_.push_back(Shard::open(f.string()));
-    const Shard& shard = set.shards_.back();
-    set.tokens_ += shard.tokens();
-    const std::string name = base_name(shard);
-    update(std::to_string(name.size()) + " " + name + " " + std::to_string(shard.file_bytes()) +
-           "\n");
-    digest.update(shard.header().data(), shard.header().size());
-  }
-
-  const std::string manifest = (files.front().parent_path() / kManifestName).string();
-  const fs::file_status status = fs::status(manifest, ignored);
-  if (status.type() != fs::file_type::not_found) {
-    set.manifest_ = read_manifest(manifest);
-    set.check_manifest(manifest, is_folder);
-    update("manifest " + sha256_file(manifest) + "\n");
-  }
-  set.fingerprint_ = digest.hex();
-  return set;
-}
-
-void ShardSet::check_manifest(const std::string& path, bool complete) const {
-  const Manifest& m = *manifest_;
-  const std::string remedy = "restore the folder, or make the shards again with bamdata";
-  if (m.vocab > vocab_) {
-    throw Error(ExitCode::data, path + ": tokenizer.vocab",
-                "at most the model's vocabulary of " + std::to_string(vocab_),
-                std::to_string(m.vocab), "set model.vocab to it, or use other shards");
-  }
-  std::map<std::string_view, const Manifest::ShardEntry*> missing;
-  for (const Manifest::ShardEntry& e : m.shards) missing[e.file] = &e;
-  for (const Shard& shard : shards_) {
-    const std::string name = base_name(shard);
-    const auto it = missing.find(name);
-    if (it == missing.end()) {
-      throw Error(ExitCode::data, path + ": shards", "an entry for " + name, "none", remedy);
-    }
-    if (it->second->tokens != shard.tokens()) {
-      throw Error(ExitCode::data, shard.path(),
-                  std::to_string(it->second->tokens) + " tokens, as " + path + " says",
-                  std::to_string(shard.tokens()), remedy);
-    }
-    missing.erase(it);
-  }
-  if (complete && !missing.empty()) {
-    throw Error(ExitCode::data, path + ": shards",
-                std::string(missing.begin()->first) + " in the folder", "no such file", remedy);
-  }
-}
-
-std::optional<int64_t> ShardSet::document_start() const {
-  return manifest_ ? manifest_->document_start : std::nullopt;
-}
-
-std::vector<DocumentSpan> ShardSet::documents(int64_t document_start) const {
-  if (document_start < 0 || document_start >= vocab_) {
-    throw Error(ExitCode::config, "data.document_start",
-                "an id from 0 to " + std::to_string(vocab_ - 1), std::to_string(document_start),
-                "set it to the id that begins a document");
-  }
-  std::vector<DocumentSpan> spans;
-  for (int64_t i = 0; i < size(); ++i) {
-    const Shard& s = shard(i);
-    int64_t begin = s.find(0, document_start);
-    while (begin < s.tokens()) {
-      const int64_t end = s.find(begin + 1, document_start);
-      spans.push_back({i, begin, end - begin});
-      begin = end;
-    }
-  }
-  return spans;
-}
-
-void ShardSet::read_span(const DocumentSpan& span, int32_t* out) const {
-  require(span.shard >= 0 && span.shard < size(), "a shard of the set");
-  shard(span.shard).read(span.begin, span.length, out, vocab_);
-}
 
 /// Two slots of windows, filled by one thread that starts with the first hint.
 class Loader::ReadAhead {
@@ -295,6 +118,11 @@ class Loader::ReadAhead {
 };
 
 namespace {
+
+void require_range(int64_t first, int64_t count) {
+  require(first >= 0 && count >= 0 && first <= std::numeric_limits<int64_t>::max() - count,
+          "windows numbered from 0 to 2^63 - 1");
+}
 
 std::vector<double> weights_of(const std::vector<Source>& sources) {
   std::vector<double> weights;

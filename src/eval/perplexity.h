@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
+#include "data/shard_set.h"
 #include "model/model.h"
 
 namespace bamtrain {

@@ -1,3 +1,5 @@
+#include "data/shard_set.h"
+
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -7,7 +9,6 @@
 
 #include "catch.h"
 #include "core/error.h"
-#include "data/loader.h"
 #include "files.h"
 
 namespace bamtrain {

@@ -9,7 +9,7 @@
 
 #include "catch.h"
 #include "core/sha256.h"
-#include "data/loader.h"
+#include "data/shard_set.h"
 #include "data/tokenizer.h"
 #include "tools/tokenizing.h"
 
