@@ -66,7 +66,7 @@ struct Trained {
     m.attention.document_mask = true;
     c.data.sequence_length = 20;
     c.data.document_start = 2;
-    c.data.train = "nowhere";
+    c.data.train = std::string("nowhere");
     c.train.steps = 10;
     return c;
   }
