@@ -63,7 +63,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   }
   mechanisms_.plan(arena, B, longest, use);
   backend_.plan(arena, {.B = B,
-                        .T = longest,
+                        .T = T,
                         .H = H,
                         .K = config_.kv_heads,
                         .D = config_.head_dim(),
