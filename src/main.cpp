@@ -29,6 +29,7 @@ void require_readable_config(const TrainArguments& arguments) {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app{"bamtrain pretrains decoder-only language models and studies how they extrapolate"};
+  app.require_subcommand(0, 1);  // what follows a command is its own: bamtrain help export
   app.set_version_flag("--version", BAMTRAIN_VERSION);
   TrainArguments arguments;
   std::string resume;
