@@ -321,7 +321,8 @@ TEST_CASE(
     for (size_t i = 0; i < lines.size(); ++i) {
       const int64_t step = lines[i]["step"];
       CHECK(step == static_cast<int64_t>(i) + 1);
-      for (const char* tag : {"loss", "lr", "grad_norm", "tokens_per_second", "validation_loss"}) {
+      for (const char* tag : {"loss", "lr", "grad_norm", "tokens_per_second", "matrix_rate_share",
+                              "seconds", "validation_loss"}) {
         if (lines[i].contains(tag)) truth[tag].emplace_back(step, lines[i][tag].get<float>());
       }
       if (!lines[i].contains("parameters")) continue;
