@@ -69,7 +69,7 @@ TEST_CASE("the vector exponential is within 2e-7 of the exact one over its whole
   for (const SimdSet& set : simd_sets()) {
     INFO(set.name);
     CHECK(largest_error(set, 0.0f, 88.0f, 499) < 2e-7);
-    CHECK(largest_error(set, -0.0f, -87.0f, 499) < 2e-7);
+    CHECK(largest_error(set, -0.0f, -64.0f, 499) < 2e-7);
   }
 }
 
@@ -104,9 +104,9 @@ TEST_CASE("the vector exponential at the ends of its range") {
   for (const SimdSet& set : simd_sets()) {
     INFO(set.name);
     CHECK(exp_of(set, 0) == 1);
-    for (float x : {-87.5f, -1e4f, -std::numeric_limits<float>::max(), -kInfinity}) {
-      CHECK(exp_of(set, x) >= std::numeric_limits<float>::min());
-      CHECK(exp_of(set, x) < 1.7e-38f);
+    for (float x : {-64.00001f, -70.0f, -87.5f, -1e4f, -std::numeric_limits<float>::max(),
+                    -kInfinity}) {
+      CHECK(exp_of(set, x) == 0);
     }
     for (float x : {88.5f, 1e4f, std::numeric_limits<float>::max(), kInfinity}) {
       CHECK(exp_of(set, x) == exp_of(set, 88));
