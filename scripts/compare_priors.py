@@ -7,8 +7,8 @@ the same targets at every length. Resumable: what is finished is not done again.
 
   scripts/compare_priors.py --wikitext DIR --tokenizer FILE.model [--only NAME ...]
 
-DIR holds train.txt and valid.txt. Results: out/compare-wikitext2/*.json and, as a table,
-bench/results/compare-wikitext2.md.
+DIR holds train.txt and valid.txt. Results: out/compare-wikitext2/*.json; each becomes a row of
+bench/results/compare-wikitext2.md, where rows of other runs stay.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "out/compare-wikitext2"
 CONFIG = "configs/compare-wikitext2.json"
+REPORT = ROOT / "bench/results/compare-wikitext2.md"
 LENGTHS = [256, 512, 1024, 2048, 4096]
 
 # Name of the row: overrides of the config.
@@ -89,15 +90,21 @@ def cpu_name():
     return platform.processor() or "unknown processor"
 
 
-def table(results):
-    lines = ["| prior | " + " | ".join(str(n) for n in LENGTHS) + " | 4096 over 512 |",
-             "|---|" + "---|" * (len(LENGTHS) + 1)]
-    for name, result in results.items():
-        perplexity = {row["length"]: row["perplexity"] for row in result["last"]}
-        cells = [f"{perplexity[n]:.2f}" for n in LENGTHS]
-        lines.append(f"| {name} | " + " | ".join(cells) +
-                     f" | {perplexity[4096] / perplexity[512]:.3f} |")
-    return "\n".join(lines)
+def row(name, result, commit):
+    perplexity = {r["length"]: r["perplexity"] for r in result["last"]}
+    cells = [name, *(f"{perplexity[n]:.2f}" for n in LENGTHS),
+             f"{perplexity[4096] / perplexity[512]:.3f}", commit]
+    return "| " + " | ".join(cells) + " |"
+
+
+def rows_of(report):
+    """The rows of a report, by the name of the run."""
+    found = {}
+    for line in report.splitlines():
+        name = line.strip("| ").partition(" |")[0]
+        if line.startswith("| ") and name in RUNS:
+            found[name] = line
+    return found
 
 
 def main():
@@ -114,31 +121,31 @@ def main():
     OUT.mkdir(parents=True, exist_ok=True)
     bin_dir = args.build.resolve()
     tokenize(bin_dir, args.wikitext.resolve(), args.tokenizer.resolve())
-    results = {name: train_and_evaluate(bin_dir, name, RUNS[name]) for name in args.only}
-    text = table(results)
-    print(text)
-    if set(args.only) != set(RUNS):
-        return
-    config = json.loads((ROOT / CONFIG).read_text())
-    tokens = config["train"]["steps"] * config["train"]["tokens_per_step"]
-    first = next(iter(results.values()))
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, text=True,
                             capture_output=True, check=False).stdout.strip()
-    report = ROOT / "bench/results/compare-wikitext2.md"
-    # Remarks are written by hand, below a line of their own: they stay.
-    remarks = report.read_text().partition("\n## Remarks\n")[2] if report.exists() else ""
-    report.write_text(f"""# Perplexity against length, WikiText-2
+    config = json.loads((ROOT / CONFIG).read_text())
+    tokens = config["train"]["steps"] * config["train"]["tokens_per_step"]
+    for name in args.only:
+        result = train_and_evaluate(bin_dir, name, RUNS[name])
+        # Rows of other runs stay as they are, and so do the remarks, which are written by hand.
+        old = REPORT.read_text() if REPORT.exists() else ""
+        rows = rows_of(old) | {name: row(name, result, commit)}
+        table = "\n".join(rows[n] for n in RUNS if n in rows)
+        remarks = old.partition("\n## Remarks\n")[2]
+        REPORT.write_text(f"""# Perplexity against length, WikiText-2
 
-Validation perplexity of the last {first['last_tokens']} tokens of windows of each length, single
-articles ({first['documents']} of at least 4,097 tokens, {first['last'][0]['tokens']} targets, the
+Validation perplexity of the last {result['last_tokens']} tokens of windows of each length, single
+articles ({result['documents']} of at least 4,097 tokens, {result['last'][0]['tokens']} targets, the
 same at every length). The model of `{CONFIG}` trained at T 256 on {tokens:,} tokens, bf16.
 
-{text}
+| prior | {' | '.join(map(str, LENGTHS))} | 4096 over 512 | commit |
+|---|{'---|' * (len(LENGTHS) + 2)}
+{table}
 
-Command: `scripts/compare_priors.py --wikitext DIR --tokenizer FILE`; commit {commit},
-{datetime.date.today()}, {cpu_name()}, {os.cpu_count()} cores.
+Command: `scripts/compare_priors.py --wikitext DIR --tokenizer FILE`; last run {datetime.date.today()},
+{cpu_name()}, {os.cpu_count()} cores.
 """ + (f"\n## Remarks\n{remarks}" if remarks else ""))
-    print(f"written: {report.relative_to(ROOT)}")
+        print(f"{REPORT.relative_to(ROOT)}: {rows[name]}", flush=True)
 
 
 if __name__ == "__main__":

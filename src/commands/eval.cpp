@@ -163,11 +163,7 @@ Command eval_command(CLI::App& app) {
       ->required()
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
-  options
-      ->add_option("--set", eval->overrides,
-                   "another prior with the same parameters, model.attention.prior...=value, or "
-                   "another scale where neither has any, model.attention.scale...=value")
-      ->take_all();
+  add_overrides(*options, eval->overrides);
   options->add_option("--data", eval->data, "folder or glob of shards (default: data.val)");
   options->add_option("--protocols", eval->protocols, "of windows, last, bins (default: all)")
       ->delimiter(',')

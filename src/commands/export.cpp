@@ -60,8 +60,13 @@ Command export_command(CLI::App& app) {
       ->add_option("--dtype", a->dtype,
                    "fp32 (default) or bf16; parameters of priors and scales stay fp32")
       ->check(CLI::IsMember({"fp32", "bf16"}));
-  options->add_option("--tokenizer", a->request.tokenizer,
-                      "SentencePiece model to go with it, the one that made the shards");
+  CLI::Option* tokenizer = options->add_option(
+      "--tokenizer", a->request.tokenizer,
+      "SentencePiece model to go with it (default: the one that made the shards, near them)");
+  options
+      ->add_flag_callback(
+          "--no-tokenizer", [a] { a->request.with_tokenizer = false; }, "leave it out")
+      ->excludes(tokenizer);
   options
       ->add_option("--max-shard-size", a->max_shard_bytes,
                    "largest file of weights, e.g. 500MB or 2GiB (default: 5GB)")

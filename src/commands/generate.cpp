@@ -11,13 +11,13 @@
 
 #include "commands/backend.h"
 #include "commands/command.h"
-#include "commands/text.h"
 #include "commands/trained.h"
 #include "core/input_file.h"
 #include "core/memory_limit.h"
 #include "core/standard_output.h"
 #include "data/utf8.h"
 #include "train/run_files.h"
+#include "train/run_text.h"
 
 namespace bamtrain {
 
@@ -143,11 +143,7 @@ Command generate_command(CLI::App& app) {
   options->add_option("--seed", arguments->seed, "of what is drawn (0)");
   options->add_option("--stop", arguments->limits.stops, "text to end before (repeatable)")
       ->take_all();
-  options
-      ->add_option("--set", arguments->overrides,
-                   "another prior with the same parameters, model.attention.prior...=value, or "
-                   "another scale where neither has any, model.attention.scale...=value")
-      ->take_all();
+  add_overrides(*options, arguments->overrides);
   options
       ->add_option("--precision", arguments->precision,
                    "fp32 or bf16 (default: as trained; fp32 where that was tf32)")

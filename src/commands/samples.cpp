@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "commands/text.h"
 #include "data/shard_set.h"
 #include "ops/cpu/cpu.h"
+#include "train/run_text.h"
 
 namespace bamtrain {
 

@@ -54,6 +54,14 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   return c;
 }
 
+void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
+  command
+      .add_option("--set", overrides,
+                  "another prior with the same parameters, model.attention.prior...=value, or "
+                  "another scale where neither has any, model.attention.scale...=value")
+      ->take_all();
+}
+
 Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,
                     Arena& arena) {
   Tensor masters;

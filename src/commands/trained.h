@@ -1,6 +1,7 @@
 #pragma once
 // A trained model out of its checkpoint.
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace bamtrain {
 /// scale by another where neither has any. So what was trained stays in use, and what is in use was
 /// trained. Error (checkpoint): it has no config; (usage, config): other overrides.
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
+
+/// --set of a command: the overrides that trained_config takes.
+void add_overrides(CLI::App& command, std::vector<std::string>& overrides);
 
 /// The masters of `layout` from the checkpoint, in memory of the backend that lives as long as
 /// `arena`.

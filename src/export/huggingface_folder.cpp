@@ -1,6 +1,5 @@
 #include "export/huggingface_folder.h"
 
-#include <filesystem>
 #include <vector>
 
 #include "checkpoint/weights_folder.h"
@@ -9,12 +8,12 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/output_folder.h"
-#include "data/manifest.h"
 #include "data/tokenizer.h"
 #include "export/huggingface_config.h"
 #include "export/model_card.h"
 #include "export/python_files.h"
 #include "train/run_files.h"
+#include "train/run_text.h"
 
 namespace bamtrain {
 namespace {
@@ -39,44 +38,12 @@ void write_json(const std::string& path, const Json& json) {
   write_text(path, text);
 }
 
-/// The tokenizer, which must be the one that made the shards, as far as that is known.
-Tokenizer open_tokenizer(const std::string& path, const Checkpoint& checkpoint,
-                         const RunConfig& c) {
-  Tokenizer tokenizer = Tokenizer::open(path);
-  const nlohmann::json data = checkpoint.state.value("data", nlohmann::json::object());
-  const nlohmann::json trained = data.value("tokenizer_sha256", nlohmann::json());
-  if (trained.is_string() && trained != tokenizer.sha256()) {
-    throw Error(ExitCode::data, path,
-                "the tokenizer of the shards that the model was trained on (sha256 " +
-                    trained.get<std::string>() + ")",
-                "another (sha256 " + tokenizer.sha256() + ")", "give that one");
-  }
-  if (tokenizer.vocab() > c.model.vocab) {
-    throw Error(ExitCode::data, path,
-                "at most model.vocab = " + std::to_string(c.model.vocab) + " pieces",
-                std::to_string(tokenizer.vocab()), "give the tokenizer that made the shards");
-  }
-  return tokenizer;
-}
-
-/// A manifest beside the training shards, whose documents all begin with the same token; none
-/// where there is none any more.
-std::optional<Manifest> training_manifest(const RunConfig& c) {
-  for (const DataSource& source : c.data.train.list) {
-    const std::string path = source.path + "/" + kManifestName;
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored)) return read_manifest(path);
-  }
-  return std::nullopt;
-}
-
 SpecialTokens special_tokens(const HuggingfaceRequest& request, const RunConfig& c,
                              const Tokenizer* tokenizer) {
   SpecialTokens tokens;
-  tokens.document_start = request.document_start ? request.document_start : c.data.document_start;
+  tokens.document_start = request.document_start;
   if (!tokens.document_start) {
-    if (const auto manifest = training_manifest(c))
-      tokens.document_start = manifest->document_start;
+    tokens.document_start = document_start(c, tokenizer ? tokenizer->sha256() : "");
   }
   if (tokens.document_start && *tokens.document_start >= c.model.vocab) {
     throw Error(ExitCode::usage, "--document-start",
@@ -148,8 +115,11 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
                               const RunConfig& c, const Json& resolved,
                               const ParameterLayout& layout, const Tensor& masters) {
   std::optional<Tokenizer> tokenizer;
-  if (!request.tokenizer.empty()) {
-    tokenizer.emplace(open_tokenizer(request.tokenizer, checkpoint, c));
+  TokenizerSource source = {"--tokenizer", request.tokenizer, tokenizer_sha256(checkpoint),
+                            ", or leave it out with --no-tokenizer"};
+  if (request.with_tokenizer && (!source.path.empty() || !source.sha256.empty())) {
+    source.path = tokenizer_path(source, c);
+    tokenizer.emplace(open_tokenizer(source, c));
   }
   const SpecialTokens tokens = special_tokens(request, c, tokenizer ? &*tokenizer : nullptr);
   const int64_t T = c.data.sequence_length;
@@ -169,7 +139,7 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
       write_text(at + std::string(file.name), file.text);
   }
   if (tokenizer) {
-    const InputFile original(request.tokenizer, ExitCode::io, "check the file");
+    const InputFile original(source.path, ExitCode::io, "check the file");
     write_text(at + "tokenizer.model", original.text(kMaxTokenizer));
     write_json(at + "tokenizer_config.json", tokenizer_config(*tokenizer, tokens));
   }

@@ -13,9 +13,12 @@
 namespace bamtrain {
 
 struct HuggingfaceRequest {
-  std::string output;     // absent or empty
-  std::string tokenizer;  // a SentencePiece model that goes with it; empty: none
-  bool rounded = false;   // to bf16, but for the parameters of priors and scales
+  std::string output;  // absent or empty
+  // The SentencePiece model that goes with it; empty: the one that made the shards, near them,
+  // where the checkpoint knows which it was.
+  std::string tokenizer;
+  bool with_tokenizer = true;
+  bool rounded = false;  // to bf16, but for the parameters of priors and scales
   int64_t max_shard_bytes = int64_t{1} << 62;
   bool as_trained = true;                 // false: prior or scale are not those of the training
   std::optional<int64_t> document_start;  // none: as the config or the shards' manifest have it
@@ -26,11 +29,12 @@ struct HuggingfaceRequest {
 ///   config.json, generation_config.json, README.md (model_card.h)
 ///   model.safetensors, or shards with an index (checkpoint/weights_folder.h)
 ///   configuration_bamtrain.py, modeling_bamtrain.py   where the model is no Llama
-///   tokenizer.model, tokenizer_config.json            where a tokenizer is given
+///   tokenizer.model, tokenizer_config.json            where a tokenizer goes with it
 ///
 /// `masters`: the model's parameters, (elements) f32 in host memory. Errors: io (the folder has
-/// content, cannot be written, the disk is full), data (a tokenizer that the model was not trained
-/// with), config (documents are masked and nothing says where they begin).
+/// content, cannot be written, the disk is full), data (a tokenizer that is not to be found, or
+/// that the model was not trained with), config (documents are masked and nothing says where they
+/// begin).
 void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoint& checkpoint,
                               const RunConfig& config, const nlohmann::ordered_json& resolved,
                               const ParameterLayout& layout, const Tensor& masters);

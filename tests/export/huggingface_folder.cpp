@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/weights_folder.h"
 #include "core/durable_file.h"
 #include "core/rng.h"
@@ -48,7 +49,10 @@ struct Trained {
       values.push_back(static_cast<float>(rng.normal(i)));
     }
     fs::create_directories(w.path("run/checkpoint-00000008"));
-    checkpoint = {w.path("run/checkpoint-00000008"), 8, {{"tokens", 5000}, {"data", {}}}};
+    checkpoint = {
+        w.path("run/checkpoint-00000008"),
+        8,
+        {{"tokens", 5000}, {"data", {{"fingerprint", "f"}, {"tokenizer_sha256", nullptr}}}}};
     request.output = w.path("out");
   }
 
@@ -85,9 +89,7 @@ struct Trained {
   }
 
   std::string text(const std::string& name) const {
-    std::ifstream in(request.output + "/" + name, std::ios::binary);
-    REQUIRE(in.good());
-    return {std::istreambuf_iterator<char>(in), {}};
+    return testing::read_text(request.output + "/" + name);
   }
 
   /// Nothing of the export is there, under no name.
@@ -97,21 +99,6 @@ struct Trained {
     CHECK(entries == 1);  // the run
   }
 };
-
-/// The message of the Error with this code; "" for any other outcome.
-template <class F>
-std::string error_of(ExitCode code, F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.code() == code ? e.what() : "";
-  }
-  return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// fp32 to the upper half's nearest neighbour, the even one of two: from the definition, in
 /// doubles.

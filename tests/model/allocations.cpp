@@ -44,6 +44,20 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   return allocations() - before;
 }
 
+/// A small model of every prior with every scale.
+std::vector<ModelConfig> every_mechanism() {
+  std::vector<ModelConfig> models;
+  for (const PriorInfo& p : all_priors()) {
+    for (const ScaleInfo& s : all_scales()) {
+      ModelConfig& c = models.emplace_back(small_config());
+      c.attention.prior = prior(p.name);
+      c.attention.scale = scale(s.name);
+      c.attention.document_mask = true;
+    }
+  }
+  return models;
+}
+
 TEST_CASE("the counter sees what takes memory") {
   const int64_t before = allocations();
   const std::vector<double> one(3);
@@ -58,16 +72,10 @@ TEST_CASE("the counter sees what takes memory") {
 }
 
 TEST_CASE("passes over a model of any mechanism take no memory") {
-  for (const PriorInfo& p : all_priors()) {
-    for (const ScaleInfo& s : all_scales()) {
-      ModelConfig c = small_config();
-      c.attention.prior = prior(p.name);
-      c.attention.scale = scale(s.name);
-      c.attention.document_mask = true;
-      for (const Dtype activations : {Dtype::f32, Dtype::bf16}) {
-        INFO(describe(c));
-        CHECK(allocations_of_later_passes(c, activations) == 0);
-      }
+  for (const ModelConfig& c : every_mechanism()) {
+    for (const Dtype activations : {Dtype::f32, Dtype::bf16}) {
+      INFO(describe(c));
+      CHECK(allocations_of_later_passes(c, activations) == 0);
     }
   }
 }
@@ -92,32 +100,26 @@ TEST_CASE("passes over a model of other blocks take no memory") {
 }
 
 TEST_CASE("a text grows without taking memory, whatever the mechanism") {
-  for (const PriorInfo& p : all_priors()) {
-    for (const ScaleInfo& s : all_scales()) {
-      ModelConfig c = small_config();
-      c.attention.prior = prior(p.name);
-      c.attention.scale = scale(s.name);
-      c.attention.document_mask = true;
-      NullBackend backend;
-      Model model(c, 32, backend, Dtype::f32);
-      Arena arena;
-      Tensor masters, logits;
-      arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
-      arena.add("logits", &logits, Dtype::f32, {1, c.vocab});
-      model.plan(arena, 1, 32, ModelUse::generation);
-      arena.commit();
-      model.set_masters(masters);
-      model.refresh();
-      const Batch text = random_batch(1, 32, c.vocab);
-      int64_t before = 0;
-      for (int64_t t = 0; t < 32; ++t) {
-        if (t == 2) before = allocations();
-        model.append(text.tokens.data() + t, 1, text.document_start, logits);
-      }
-      const int64_t taken = allocations() - before;
-      INFO(describe(c));
-      CHECK(taken == 0);
+  for (const ModelConfig& c : every_mechanism()) {
+    NullBackend backend;
+    Model model(c, 32, backend, Dtype::f32);
+    Arena arena;
+    Tensor masters, logits;
+    arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+    arena.add("logits", &logits, Dtype::f32, {1, c.vocab});
+    model.plan(arena, 1, 32, ModelUse::generation);
+    arena.commit();
+    model.set_masters(masters);
+    model.refresh();
+    const Batch text = random_batch(1, 32, c.vocab);
+    int64_t before = 0;
+    for (int64_t t = 0; t < 32; ++t) {
+      if (t == 2) before = allocations();
+      model.append(text.tokens.data() + t, 1, text.document_start, logits);
     }
+    const int64_t taken = allocations() - before;
+    INFO(describe(c));
+    CHECK(taken == 0);
   }
 }
 

@@ -20,12 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  REQUIRE(in.good());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 /// Lengths of the documents of the workplace's validation shard, read as bytes.
 std::vector<int64_t> document_lengths(const Workplace& w) {
   const std::string bytes = read_text(w.path("val/000.bin"));

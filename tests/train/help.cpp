@@ -20,11 +20,9 @@ TEST_CASE("help lists every page of docs and prints each as it is") {
     const std::string topic = entry.path().stem().string();
     INFO(topic);
     CHECK(list.output.find("\n  " + topic + " ") != std::string::npos);
-    std::ifstream in(entry.path());
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
     const Outcome page = run({bamtrain_program(), "help", topic});
     CHECK(page.code == 0);
-    CHECK(page.output == text);
+    CHECK(page.output == read_text(entry.path().string()));
     ++pages;
   }
   CHECK(pages >= 8);

@@ -33,11 +33,6 @@ Environment with_scontrol(const Workplace& w, int code) {
   return e;
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 void warn_of_limit(int process) { kill(process, SIGUSR1); }
 
 }  // namespace
@@ -52,7 +47,7 @@ TEST_CASE("a job that is told of its time limit saves, is queued again, and resu
   const Outcome o = run_and(in_a_job(bamtrain_command(config)), "1/1000000", warn_of_limit, e);
   INFO(o.output);
   CHECK(o.code == 0);
-  CHECK(text_of(w.path("queue")) == "requeue 77\n");
+  CHECK(read_text(w.path("queue")) == "requeue 77\n");
   const int64_t saved = static_cast<int64_t>(read_metrics(w.path("out")).size());
   REQUIRE(saved > 0);
 
@@ -61,7 +56,7 @@ TEST_CASE("a job that is told of its time limit saves, is queued again, and resu
   INFO(again.output);
   CHECK(again.code == 0);
   CHECK(static_cast<int64_t>(read_metrics(w.path("out")).size()) == saved + 2);
-  CHECK(text_of(w.path("queue")) == "requeue 77\n");
+  CHECK(read_text(w.path("queue")) == "requeue 77\n");
 }
 
 TEST_CASE("outside of a job, or where it cannot be queued again, the exit code stays 85") {

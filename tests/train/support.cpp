@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "catch.h"
 #include "core/rng.h"
@@ -29,6 +30,12 @@ Workplace::Workplace() {
 Workplace::~Workplace() {
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  REQUIRE(in.good());
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 namespace {

@@ -21,6 +21,9 @@ class Workplace {
   std::string folder_;
 };
 
+/// The whole of a file, which must be there.
+std::string read_text(const std::string& path);
+
 struct Outcome {
   int code = 0;        // exit code; 128 + n for signal n
   std::string output;  // standard output and standard error

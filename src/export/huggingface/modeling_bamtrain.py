@@ -10,6 +10,9 @@ One formula for all of them. Query i and key j of a document, d = i - j, n_i key
 Logits are formed in fp32, and what depends on distances and positions in fp64, whatever the dtype
 of the weights: distances are integers, which bf16 does not hold past 256. Attention takes memory
 for all pairs of queries and keys.
+
+One file, whatever its length: transformers fetches the files of a model one by one, and a reader
+finds every formula here.
 """
 
 import math

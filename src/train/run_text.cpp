@@ -1,4 +1,4 @@
-#include "commands/text.h"
+#include "train/run_text.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -48,7 +48,7 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   if (source.sha256.empty()) {
     throw Error(ExitCode::usage, source.name, "the file of the tokenizer that made the shards",
                 "none, and no manifest beside the shards says which it was",
-                "give it with " + source.name);
+                "give it with " + source.name + source.otherwise);
   }
   std::vector<std::string> sources;
   for (const DataSource& s : c.data.train.list) sources.push_back(s.path);
@@ -63,13 +63,17 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   }
   throw Error(ExitCode::data, source.name,
               "the tokenizer with SHA-256 " + source.sha256 + " as a file *.model near the shards",
-              "none in " + looked, "give its path with " + source.name);
+              "none in " + looked, "give its path with " + source.name + source.otherwise);
 }
 
 }  // namespace
 
+std::string tokenizer_path(const TokenizerSource& source, const RunConfig& c) {
+  return source.path.empty() ? find_tokenizer(source, c) : source.path;
+}
+
 Tokenizer open_tokenizer(const TokenizerSource& source, const RunConfig& c) {
-  const std::string path = source.path.empty() ? find_tokenizer(source, c) : source.path;
+  const std::string path = tokenizer_path(source, c);
   Tokenizer tokenizer = Tokenizer::open(path);
   if (!source.sha256.empty() && tokenizer.sha256() != source.sha256) {
     throw Error(ExitCode::data, path,
@@ -85,15 +89,20 @@ Tokenizer open_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   return tokenizer;
 }
 
-std::optional<int64_t> document_start(const RunConfig& c, const Tokenizer& tokenizer) {
+std::optional<int64_t> document_start(const RunConfig& c, const std::string& sha256) {
   if (c.data.document_start) return c.data.document_start;
   for (const DataSource& s : c.data.train.list) {
     const fs::path manifest = folder_of(s.path) / kManifestName;
-    if (!fs::exists(manifest)) continue;
+    std::error_code ignored;
+    if (!fs::exists(manifest, ignored)) continue;
     const Manifest m = read_manifest(manifest.string());
-    const bool same = m.tokenizer_sha256 == tokenizer.sha256() && m.vocab == tokenizer.vocab();
-    if (same) return m.document_start;
+    if (sha256.empty() || m.tokenizer_sha256 == sha256) return m.document_start;
   }
+  return std::nullopt;
+}
+
+std::optional<int64_t> document_start(const RunConfig& c, const Tokenizer& tokenizer) {
+  if (const auto start = document_start(c, tokenizer.sha256())) return start;
   return tokenizer.bos() >= 0 ? std::optional<int64_t>(tokenizer.bos()) : std::nullopt;
 }
 

@@ -1,0 +1,76 @@
+// `bamtrain export` as a user calls it: which tokenizer goes with the model.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "trained_text.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+Outcome export_to(const std::string& folder, const std::string& checkpoint, const Words& more) {
+  Words command = {bamtrain_program(), "export", "--checkpoint", checkpoint, "--output", folder};
+  command.insert(command.end(), more.begin(), more.end());
+  return run(command, threads(1));
+}
+
+}  // namespace
+
+TEST_CASE("export takes the tokenizer of the shards along") {
+  TextRun text;
+  const Workplace& w = text.w;
+  const std::string checkpoint = text.train(1), folder = w.path("exported");
+  const auto exported = [&](const Words& more) {
+    fs::remove_all(folder);
+    const Outcome o = export_to(folder, checkpoint, more);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    REQUIRE(fs::exists(folder + "/model.safetensors"));
+    CHECK(fs::exists(folder + "/tokenizer_config.json") == fs::exists(folder + "/tokenizer.model"));
+    return fs::exists(folder + "/tokenizer.model") ? read_text(folder + "/tokenizer.model") : "";
+  };
+  const auto refused = [&](const Words& more, ExitCode code, const std::string& message) {
+    fs::remove_all(folder);
+    const Outcome o = export_to(folder, checkpoint, more);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(code));
+    CHECK(contains(o.output, message));
+    CHECK_FALSE(fs::exists(folder));
+  };
+  const std::string model = read_text(text.tokenizer);
+  CHECK(exported({}) == model);
+  CHECK(exported({"--no-tokenizer"}).empty());
+  const std::string moved = w.path("elsewhere");
+  fs::rename(text.tokenizer, moved);
+  refused({}, ExitCode::data,
+          "give its path with --tokenizer, or leave it out with --no-tokenizer");
+  CHECK(exported({"--tokenizer", moved}) == model);
+  CHECK(exported({"--no-tokenizer"}).empty());
+  refused({"--no-tokenizer", "--tokenizer", moved}, ExitCode::usage, "--no-tokenizer");
+
+  auto settings = llama_settings();
+  settings["vocab_size"] = "400";
+  write_bytes(moved, trained_model(settings));
+  refused({"--tokenizer", moved}, ExitCode::data,
+          "expected the tokenizer that the model was trained with");
+}
+
+TEST_CASE("export of shards that say nothing of their tokenizer has none, unless it is named") {
+  const TextRun text;
+  nlohmann::json c = small_run(text.w);  // shards without a manifest
+  c["train"]["stop_at"] = 1;
+  c["model"]["vocab"] = 512;
+  REQUIRE(run(bamtrain_command(write_config(text.w, "plain.json", c)), threads(1)).code == 0);
+  const std::string checkpoint = text.w.path("out/checkpoint-00000001");
+  REQUIRE(export_to(text.w.path("without"), checkpoint, {}).code == 0);
+  CHECK_FALSE(fs::exists(text.w.path("without/tokenizer.model")));
+  REQUIRE(export_to(text.w.path("with"), checkpoint, {"--tokenizer", text.tokenizer}).code == 0);
+  CHECK(read_text(text.w.path("with/tokenizer.model")) == read_text(text.tokenizer));
+}
