@@ -104,8 +104,8 @@ TEST_CASE("the vector exponential at the ends of its range") {
   for (const SimdSet& set : simd_sets()) {
     INFO(set.name);
     CHECK(exp_of(set, 0) == 1);
-    for (float x : {-64.00001f, -70.0f, -87.5f, -1e4f, -std::numeric_limits<float>::max(),
-                    -kInfinity}) {
+    for (float x :
+         {-64.00001f, -70.0f, -87.5f, -1e4f, -std::numeric_limits<float>::max(), -kInfinity}) {
       CHECK(exp_of(set, x) == 0);
     }
     for (float x : {88.5f, 1e4f, std::numeric_limits<float>::max(), kInfinity}) {
