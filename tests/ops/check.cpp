@@ -67,6 +67,27 @@ TEST_CASE("backends that agree pass, and the results are those of the tested one
   }
 }
 
+TEST_CASE("rows whose keys all have the bound for their bias pass") {
+  AttentionCase c = attention_form();
+  c.table = TableForm::self;
+  c.scale = ScaleForm::content;
+  c.window = 1;
+  Operation alone = attention(c);  // every row, and at -1e4 in the last head
+  c.window = 0;
+  Operation first = attention(c);  // the first row of every head, as bam with theta_beta = -0.8
+  Values& table = first.inputs["table"];
+  for (int64_t e = 0; e < c.H * c.T; ++e) {
+    table.x[static_cast<size_t>(e)] = e % c.T == 0 ? -1e4 : -0.1 * static_cast<double>(e % c.T);
+  }
+  for (const Operation& op : {alone, first}) {
+    Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
+    const Arrays saved = op.forward(machine, op.inputs);
+    CHECK(saved.at("lse").x[static_cast<size_t>((c.H - 1) * c.T)] < -9990);
+    const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
+    CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+  }
+}
+
 TEST_CASE("an operation past the limit is named, with both values") {
   for (const Named& n : operations()) {
     // fp32 differs from fp64 by more than this everywhere.

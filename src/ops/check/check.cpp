@@ -289,10 +289,15 @@ class CheckBackend final : public Backend {
     d.dfire = c.written("dfire", g.dfire);
     d.dfire_u = c.written("dfire_u", g.dfire_u);
     d.dfire_psi = c.written("dfire_psi", g.dfire_psi);
-    const Tensor e = c.read(dout), o = c.read(out), l = c.read(lse);
+    const Tensor e = c.read(dout), o = c.read(out), again = c.read(out), l = c.read(lse);
     const Attention other = c.read(a);
     c.run([&](Backend& b, bool own) {
-      own ? b.attention_backward(g, dout, out, lse, a) : b.attention_backward(d, e, o, l, other);
+      if (own) return b.attention_backward(g, dout, out, lse, a);
+      // p = exp(z - lse): the roundings of z and of lse cancel in the backend that made both. At
+      // |lse| = 1e4 (a bounded self key alone in its row) the tested one's lse would move p by
+      // 5e-4.
+      b.attention_forward(again, l, other);
+      b.attention_backward(d, e, o, l, other);
     });
   }
 
