@@ -237,7 +237,12 @@ PriorInfo rope() {
        "interpolation), ntk, yarn (with its attention temperature), llama3",
        std::string("none"),
        {"none", "linear", "ntk", "yarn", "llama3"}},
-      {"factor", "by how much scaling stretches the length", 1.0, {}, 1.0, 1e6},
+      {"factor",
+       "by how much scaling stretches the length; above 1 with scaling",
+       1.0,
+       {},
+       1.0,
+       1e6},
       {"randomized",
        "training positions are a sorted random subset of the randomized_length first, anew "
        "for every sequence",
@@ -258,9 +263,15 @@ PriorInfo rope() {
                   "change model.width or model.heads");
     }
     const RopeScaling scaling = rope_scaling(o);
+    const std::string factor_key = "model.attention.prior.factor";
     if (scaling == RopeScaling::none && o.number("factor") != 1) {
-      throw Error(ExitCode::config, "model.attention.prior.factor", "1 without scaling",
+      throw Error(ExitCode::config, factor_key, "1 without scaling",
                   std::to_string(o.number("factor")), "set model.attention.prior.scaling");
+    }
+    if (scaling != RopeScaling::none && o.number("factor") == 1) {
+      throw Error(ExitCode::config, factor_key,
+                  "above 1 for " + o.text("scaling") + ": a factor of 1 scales nothing", "1",
+                  "set it to the evaluated length over the training length, or remove scaling");
     }
     if (scaling == RopeScaling::ntk && s.head_dim == 2) {
       throw Error(ExitCode::config, "model.attention.prior.scaling",

@@ -89,8 +89,10 @@ TEST_CASE("an option that the earlier run's prior did not have yet may be there,
   before["model"]["attention"]["prior"].erase("factor");
   CHECK(keys_refused_on_resume(before, now, {}).empty());
   const json scaled = resolved_json(
-      valid_with({"model.attention.prior=rope", "model.attention.prior.scaling=linear"}));
-  CHECK(keys_refused_on_resume(before, scaled, {}) == Names{"model.attention.prior.scaling"});
+      valid_with({"model.attention.prior=rope", "model.attention.prior.scaling=linear",
+                  "model.attention.prior.factor=2"}));
+  CHECK(keys_refused_on_resume(before, scaled, {}) ==
+        Names{"model.attention.prior.factor", "model.attention.prior.scaling"});
 }
 
 TEST_CASE("what allow_change names may change, a group with all below it") {

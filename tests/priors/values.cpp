@@ -267,13 +267,21 @@ TEST_CASE("rope_local is rope in a window: its own, the model's, or the training
   CHECK(find_prior("rope")->window == nullptr);
 }
 
-TEST_CASE("a factor without scaling is refused") {
-  const PriorInfo& rope = *find_prior("rope");
-  Options o = default_options(rope.options);
-  o.set("factor", 2.0);
-  CHECK_THROWS_AS(rope.parameters(o, shape_of(2)), Error);
-  o.set("scaling", std::string("ntk"));
-  CHECK(rope.parameters(o, shape_of(2)).empty());
+TEST_CASE("a factor without scaling is refused, and scaling without a factor") {
+  for (const char* name : {"rope", "rope_local"}) {
+    const PriorInfo& rope = *find_prior(name);
+    Options factor = default_options(rope.options);
+    factor.set("factor", 2.0);
+    CHECK_THROWS_AS(rope.parameters(factor, shape_of(2)), Error);
+    for (const char* scaling : {"linear", "ntk", "yarn", "llama3"}) {
+      INFO(name << ", " << scaling);
+      Options o = default_options(rope.options);
+      o.set("scaling", std::string(scaling));
+      CHECK_THROWS_AS(rope.parameters(o, shape_of(2)), Error);
+      o.set("factor", 2.0);
+      CHECK(rope.parameters(o, shape_of(2)).empty());
+    }
+  }
 }
 
 TEST_CASE("rope refuses an odd head dimension, learned a table shorter than the sequence") {
