@@ -96,7 +96,14 @@ PriorInfo nape() {
                 "m_h: exponential (ALiBi's for H/2 heads) or harmonic (1/h, h from 1)",
                 std::string("exponential"),
                 {"exponential", "harmonic"}}};
-  p.parameters = no_parameters;
+  p.parameters = [](const Options&, const PriorShape& s) {
+    if (s.heads < 2) {
+      throw Error(ExitCode::config, "model.heads",
+                  "at least 2 for nape, whose first H/2 have a bias", std::to_string(s.heads),
+                  "raise it, or choose alibi or nope");
+    }
+    return std::vector<MechanismParameter>{};
+  };
   p.form = [](const Options& o) -> int {
     return o.text("slopes") == "harmonic" ? Nape<double>::kHarmonic : Nape<double>::kExponential;
   };

@@ -162,6 +162,12 @@ TEST_CASE("learning rates are multiplied for parameters that exist") {
       {"optimizer.lr_multipliers.theta_alpha:", "one of prior, scale, s"});
 }
 
+TEST_CASE("nape has a head with a bias") {
+  check_mentions(message(kValid, {"model.heads=1", "model.attention.prior=nape"}),
+                 {"model.heads:", "at least 2 for nape", "found 1"});
+  CHECK(message(kValid, {"model.heads=2", "model.attention.prior=nape"}).empty());
+}
+
 TEST_CASE("keys allowed to change on resume are known keys") {
   CHECK(message(kValid, {"checkpoint.allow_change=[\"optimizer.lr\",\"schedule\","
                          "\"model.attention.prior.share\"]"})
