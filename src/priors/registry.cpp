@@ -51,7 +51,8 @@ PriorInfo bam() {
   PriorInfo p;
   p.name = "bam";
   p.formula =
-      "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta";
+      "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta; at "
+      "least -1e4, and without a gradient there";
   p.options = {
       {"init",
        "initial values: uniform (all zero), laplace (ALiBi's slopes), linear (theta_beta from 0 to "
