@@ -290,6 +290,25 @@ class Relations {
                    "\" prior",
                text(length), "remove the longer ones, or raise " + limit.key);
       }
+      visible_keys(length);
+    }
+  }
+
+  /// A scale may know rows up to a number of visible keys; a window bounds what a row sees.
+  void visible_keys(int64_t length) const {
+    const MechanismConfig& chosen = c_.model.attention.scale;
+    const ScaleInfo& scale = *find_scale(chosen.name);
+    if (!scale.longest) return;
+    const int64_t longest = scale.longest(scale.constants(chosen.options, shape()));
+    for (const MechanismConfig& prior : priors()) {
+      const int64_t window =
+          find_prior(prior.name)
+              ->window_of(prior.options, c_.data.sequence_length, c_.model.attention.window);
+      if (std::min(window > 0 ? window : length, length) <= longest) continue;
+      refuse("eval.lengths",
+             "lengths whose rows see at most " + text(longest) + " keys, the entries of the \"" +
+                 chosen.name + "\" scale",
+             text(length), "remove the longer ones, or raise model.attention.scale.lengths");
     }
   }
 

@@ -24,9 +24,8 @@ void upload_table(Backend& backend, const Tensor& dst,
 
 int64_t layer_window(const ModelConfig& config, int64_t layer, int64_t training_length) {
   const MechanismConfig& choice = config.attention.prior.of(layer);
-  const PriorInfo& prior = *find_prior(choice.name);
-  const int64_t all = config.attention.window;
-  return prior.window ? prior.window(choice.options, training_length, all) : all;
+  return find_prior(choice.name)
+      ->window_of(choice.options, training_length, config.attention.window);
 }
 
 bool scale_bias(const ModelConfig& config, int64_t layer) {
@@ -198,7 +197,7 @@ void Mechanisms::check_length(int64_t T) const {
   for (const int64_t window : windows_) {
     const int64_t most = window > 0 ? std::min(window, T) : T;
     if (most <= longest) continue;
-    throw Error(ExitCode::config, "model.attention.scale",
+    throw Error(ExitCode::config, "model.attention.scale.lengths",
                 "at most " + std::to_string(longest) + " visible keys, the learned table",
                 std::to_string(most), "use shorter sequences, or train with a longer table");
   }

@@ -109,6 +109,9 @@ struct PriorInfo {
   /// The window (key visible iff i - j < window) of layers with this prior where the model's config
   /// sets `all` for all layers, 0: none. Null: that one.
   int64_t (*window)(const Options&, int64_t T, int64_t all) = nullptr;
+  int64_t window_of(const Options& o, int64_t T, int64_t all) const {
+    return window ? window(o, T, all) : all;
+  }
 
   /// family embedding: what is added to channel c at a position. Null where the prior's only
   /// parameter, a table (positions, C), is added instead.

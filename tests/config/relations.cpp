@@ -162,6 +162,28 @@ TEST_CASE("learning rates are multiplied for parameters that exist") {
       {"optimizer.lr_multipliers.theta_alpha:", "one of prior, scale, s"});
 }
 
+TEST_CASE("lengths to evaluate see no more keys than a learned scale has entries") {
+  const auto refusal = [](const std::string& lengths, int entries,
+                          std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"model.attention.scale={\"name\":\"by_length\",\"lengths\":" +
+                                 std::to_string(entries) + "}",
+                             "data.val=v", "eval.lengths=" + lengths});
+    return message(kValid, more);
+  };
+  CHECK(refusal("[16,32]", 32).empty());
+  check_mentions(refusal("[16,33]", 32),
+                 {"eval.lengths:", "see at most 32 keys", "\"by_length\" scale", "found 33",
+                  "raise model.attention.scale.lengths"});
+  check_mentions(refusal("[17]", 0), {"see at most 16 keys", "found 17"});
+  // What a window hides needs no entry, in every layer.
+  CHECK(refusal("[1000]", 32, {"model.attention.window=32"}).empty());
+  check_mentions(refusal("[1000]", 32, {"model.attention.window=33"}),
+                 {"at most 32", "found 1000"});
+  CHECK(refusal("[1000]", 17, {"model.attention.prior=rope_local"}).empty());
+  check_mentions(refusal("[1000]", 17, {"model.attention.prior=[\"rope_local\",\"nope\"]"}),
+                 {"at most 17 keys", "found 1000"});
+}
+
 TEST_CASE("nape has a head with a bias") {
   check_mentions(message(kValid, {"model.heads=1", "model.attention.prior=nape"}),
                  {"model.heads:", "at least 2 for nape", "found 1"});

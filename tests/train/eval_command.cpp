@@ -237,6 +237,16 @@ TEST_CASE("eval past the positions that training draws from is refused by name")
   CHECK(o.output.find("randomized_length: expected at most 64 positions") != std::string::npos);
 }
 
+TEST_CASE("eval past the table of a learned scale is refused by name") {
+  const Trained t(nullptr, "by_length");
+  CHECK(run(t.command({"--lengths", "64"}), threads(1)).code == 0);
+  const Outcome o = run(t.command({"--lengths", "65"}), threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::config));
+  CHECK(o.output.find("model.attention.scale.lengths: expected at most 64 visible keys") !=
+        std::string::npos);
+}
+
 TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
   const Trained t;
   fs::create_directory(t.w.path("results"));
