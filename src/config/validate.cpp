@@ -319,30 +319,40 @@ class Relations {
            "set sample.prompts, [\"\"] for a document from its start, or remove the others");
   }
 
-  /// What names parameters of the prior and the scale: theirs, and those of the two groups.
-  std::vector<std::string> mechanism_names() const {
-    std::vector<std::string> known = {"prior", "scale"};
-    const auto add = [&known](const std::string& name) {
-      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-    };
+  /// What names parameters of the prior and the scale: theirs, and those of the two groups. For the
+  /// optimizer a group is there with its parameters alone, and what is added to the embedding is
+  /// the embedding's.
+  std::vector<std::string> mechanism_names(bool for_optimizer) const {
+    std::vector<MechanismParameter> of_prior, of_scale = scale_parameters();
     for (const MechanismConfig& prior : priors()) {
-      for (const MechanismParameter& p : parameters(prior)) add(p.name);
+      if (for_optimizer && find_prior(prior.name)->family == Family::embedding) continue;
+      for (const MechanismParameter& p : parameters(prior)) of_prior.push_back(p);
     }
-    for (const MechanismParameter& p : scale_parameters()) add(p.name);
+    std::vector<std::string> known;
+    if (!for_optimizer || !of_prior.empty()) known.push_back("prior");
+    if (!for_optimizer || !of_scale.empty()) known.push_back("scale");
+    for (const auto* list : {&of_prior, &of_scale}) {
+      for (const MechanismParameter& p : *list) {
+        if (std::find(known.begin(), known.end(), p.name) == known.end()) known.push_back(p.name);
+      }
+    }
     return known;
   }
 
-  void require_mechanism_name(const std::string& key, const std::string& name) const {
-    const std::vector<std::string> known = mechanism_names();
+  void require_known(const std::string& key, const std::string& name,
+                     const std::vector<std::string>& known) const {
     if (std::find(known.begin(), known.end(), name) != known.end()) return;
     const std::string near = nearest_name(name, known);
-    refuse(key, "one of " + join(known), "an unknown group or parameter, " + abbreviate(name),
+    refuse(key,
+           known.empty() ? "no names: no layer has parameters of a prior or a scale"
+                         : "one of " + join(known),
+           "an unknown group or parameter, " + abbreviate(name),
            near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
   }
 
   void multipliers() const {
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
-      require_mechanism_name("optimizer.lr_multipliers." + abbreviate(name), name);
+      require_known("optimizer.lr_multipliers." + abbreviate(name), name, mechanism_names(true));
     }
   }
 
@@ -352,7 +362,9 @@ class Relations {
       refuse("init_from.new", "no names without init_from.folder", join(from.absent),
              "set init_from.folder, or remove them: all parameters are new without it");
     }
-    for (const std::string& name : from.absent) require_mechanism_name("init_from.new", name);
+    for (const std::string& name : from.absent) {
+      require_known("init_from.new", name, mechanism_names(false));
+    }
   }
 
   const RunConfig& c_;

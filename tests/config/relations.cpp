@@ -159,7 +159,26 @@ TEST_CASE("learning rates are multiplied for parameters that exist") {
                   "did you mean \"theta_alpha\"?"});
   check_mentions(
       message(kValid, {"optimizer.lr_multipliers.theta_alpha=1", "model.attention.prior=rope"}),
-      {"optimizer.lr_multipliers.theta_alpha:", "one of prior, scale, s"});
+      {"optimizer.lr_multipliers.theta_alpha:", "expected one of scale, s, found"});
+}
+
+TEST_CASE("learning rates are multiplied by names that the optimizer honours, and no others") {
+  const auto refusal = [](const char* name, const char* prior, const char* scale) {
+    return message(kValid, {std::string("optimizer.lr_multipliers={\"") + name + "\":3}",
+                            std::string("model.attention.prior=") + prior,
+                            std::string("model.attention.scale=") + scale});
+  };
+  // The learned table is the embedding's.
+  for (const char* name : {"prior", "weight"}) {
+    check_mentions(refusal(name, "learned", "ssmax"), {"expected one of scale, s, found"});
+  }
+  for (const char* name : {"prior", "scale", "foo"}) {
+    check_mentions(refusal(name, "nope", "none"),
+                   {"expected no names: no layer has parameters", "remedy: remove it"});
+  }
+  check_mentions(refusal("scale", "kerple", "none"), {"expected one of prior, r1, r2, found"});
+  CHECK(refusal("prior", "kerple", "none").empty());
+  CHECK(refusal("scale", "learned", "ssmax").empty());
 }
 
 TEST_CASE("lengths to evaluate see no more keys than a learned scale has entries") {
