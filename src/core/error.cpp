@@ -9,6 +9,9 @@ Error::Error(ExitCode code, const std::string& where, const std::string& expecte
                 (remedy.empty() ? std::string() : "; remedy: " + remedy)) {}
 
 Error Error::at(const std::string& where) const { return {code_, where, rest_}; }
+Error Error::or_else(const std::string& remedy) const {
+  return {code_, where_, rest_ + ", or " + remedy};
+}
 Error Error::with(const std::string& line) const { return {code_, where_, rest_ + "\n" + line}; }
 
 Error::Error(ExitCode code, const std::string& where, const std::string& rest)

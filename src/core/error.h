@@ -33,6 +33,8 @@ class Error : public std::runtime_error {
 
   /// The same error with a fuller place, by a caller that knows the file.
   Error at(const std::string& where) const;
+  /// The same error with one more way out behind its remedy. REQUIRES: it has one.
+  Error or_else(const std::string& remedy) const;
   /// The same error with another below it, in a line of its own.
   Error with(const std::string& line) const;
 

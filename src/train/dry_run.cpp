@@ -121,7 +121,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
   const int64_t messages = communicator_bytes(processes);
-  backend.memory().check_fits(checked_add(trainer.arena().total_bytes(), messages, "memory plan"));
+  trainer.check_memory(messages);
   const int64_t evaluation = evaluation_bytes(c, backend);
   fmt::print("parameters\n");
   fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));

@@ -31,6 +31,32 @@ int64_t count_micro_batches(const RunConfig& c) {
   return c.train.tokens_per_step / per;
 }
 
+/// Takes or checks memory; the Error of a plan that does not fit names the options, if any, that
+/// make tables of the prior or the scale longer than a sequence.
+template <class F>
+void with_table_keys(const RunConfig& c, F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::device) throw;
+    std::string keys;
+    const auto add = [&](const MechanismConfig& m, const std::string& path) {
+      for (const char* option : {"positions", "randomized_length", "lengths"}) {
+        if (!m.options.has(option)) continue;
+        if (m.options.number(option) <= static_cast<double>(c.data.sequence_length)) continue;
+        keys += (keys.empty() ? "" : ", ") + path + "." + option;
+      }
+    };
+    const std::vector<MechanismConfig>& priors = c.model.attention.prior.pattern;
+    for (size_t i = 0; i < priors.size(); ++i) {
+      add(priors[i], "model.attention.prior" + (priors.size() > 1 ? fmt::format("[{}]", i) : ""));
+    }
+    add(c.model.attention.scale, "model.attention.scale");
+    if (keys.empty()) throw;
+    throw e.or_else("lower " + keys);
+  }
+}
+
 std::optional<int64_t> resolve_document_start(const RunConfig& c, const Loader& loader) {
   if (!c.model.attention.document_mask) return std::nullopt;
   std::optional<int64_t> id = c.data.document_start;
@@ -95,8 +121,13 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
   model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute);
 }
 
+void Trainer::check_memory(int64_t beside) const {
+  const int64_t bytes = checked_add(arena_.total_bytes(), beside, "memory plan");
+  with_table_keys(config_, [&] { backend_.memory().check_fits(bytes); });
+}
+
 void Trainer::commit() {
-  arena_.commit(backend_.memory());
+  with_table_keys(config_, [&] { arena_.commit(backend_.memory()); });
   model_.set_masters(masters_);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
   windows_.resize(N + static_cast<size_t>(config_.train.micro_batch));

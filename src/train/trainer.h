@@ -50,6 +50,8 @@ class Trainer {
   const ParameterLayout& layout() const { return model_.parameters(); }
   Optimizer& optimizer() { return optimizer_; }
   const Arena& arena() const { return arena_; }
+  /// Error (ExitCode::device) unless its memory and `beside` bytes could be had.
+  void check_memory(int64_t beside) const;
   /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
   const Loader& training_data() const { return *loader_; }

@@ -105,6 +105,38 @@ TEST_CASE("--dry-run counts a tied embedding once, as parameters and not as work
   CHECK(figure(tied.output, "FLOPs per token") == figure(untied.output, "FLOPs per token"));
 }
 
+TEST_CASE("memory that no machine has is refused with the key that asks for it") {
+  const Workplace w;
+  const std::string prior = "model.attention.prior", scale = "model.attention.scale";
+  const std::string rope =
+      R"({"name": "rope", "randomized": true, "randomized_length": 1000000000})";
+  const std::string by_length = R"({"name": "by_length", "lengths": 1000000000})";
+  const struct {
+    std::string prior, scale, keys;
+  } cases[] = {
+      {R"({"name": "learned", "positions": 1000000000})", R"({"name": "none"})",
+       prior + ".positions"},
+      {rope, R"({"name": "none"})", prior + ".randomized_length"},
+      {R"({"name": "nope"})", by_length, scale + ".lengths"},
+      {R"([{"name": "nope"}, )" + rope + "]", by_length,
+       prior + "[1].randomized_length, " + scale + ".lengths"},
+  };
+  for (const auto& x : cases) {
+    nlohmann::json c = small_run(w);
+    c["model"]["attention"]["prior"] = nlohmann::json::parse(x.prior);
+    c["model"]["attention"]["scale"] = nlohmann::json::parse(x.scale);
+    c["model"]["width"] = 65536;  // terabytes, whichever table it is
+    c["model"]["heads"] = c["model"]["kv_heads"] = 64;
+    const std::string config = write_config(w, "run.json", c);
+    for (const Outcome& o : {dry_run(config), run(bamtrain_command(config), threads(1))}) {
+      INFO(o.output);
+      CHECK(o.code == 9);
+      CHECK(o.output.find("memory plan: expected at most") != std::string::npos);
+      CHECK(o.output.find("train.recompute, or lower " + x.keys + "\n") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("--dry-run refuses what the run would refuse, with the same code") {
   const Workplace w;
   nlohmann::json c = small_run(w);
