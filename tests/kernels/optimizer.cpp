@@ -32,6 +32,8 @@ OptimizerStep step_of(OptimizerKind kind, int64_t step) {
   s.beta2 = 0.95;
   s.eps = 1e-8;
   s.weight_decay = 2;
+  s.minimum = -1.5;  // what some weights of state_of() pass
+  s.maximum = 1.25;
   return s;
 }
 
@@ -115,7 +117,8 @@ double worst_error(const State& before, const State& after, const OptimizerStep&
     const double v = step.beta2 * before.v[i] + (1 - step.beta2) * g * g;
     const double change =
         f.step_size * (f.adaptive ? m / (std::sqrt(v) * f.v_scale + step.eps) : m);
-    const double w = before.w[i] - f.decay * before.w[i] - change;
+    const double w =
+        std::clamp(before.w[i] - f.decay * before.w[i] - change, step.minimum, step.maximum);
     // Two roundings of w and its like; about eight of the step, of which those of m's terms are
     // relative to the larger.
     const double terms = std::abs(before.m[i]) + std::abs(g);
@@ -139,6 +142,8 @@ TEST_CASE("the optimizer's pass has the CPU backend's bits and follows fp64") {
       const State after = on_engine(before, step, 0, true).state;
       CHECK(after == on_cpu(before, step));
       CHECK(worst_error(before, after, step) < 1);
+      CHECK(std::count(after.w.begin(), after.w.end(), -1.5f) > 50);
+      CHECK(std::count(after.w.begin(), after.w.end(), 1.25f) > 50);
     }
   }
 }

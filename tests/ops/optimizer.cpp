@@ -212,6 +212,37 @@ TEST_CASE("the rounded copy is the new weights, rounded, and nothing beside it")
   check_equal(read(rounded.tensor(), Role::activation).x, all);
 }
 
+TEST_CASE("a weight that a step takes past its limits stays on them, its moments do not") {
+  for (Dtype t : {Dtype::f64, Dtype::f32}) {
+    OptimizerStep s;
+    s.lr = 0.125;  // AdamW's first step
+    s.beta1 = 0.5;
+    s.beta2 = 0.5;
+    s.minimum = -0.25;
+    s.maximum = 0.75;
+    // On both sides, and as many as a vector has lanes.
+    std::vector<double> before, gradients, after, m;
+    for (int i = 0; i < 40; ++i) {
+      const double w = i % 4 == 0 ? 0 : i % 4 == 1 ? 0.5 : i % 4 == 2 ? 0.7 : -0.2;
+      const double g = i % 4 == 0 || i % 4 == 3 ? 2 : -2;
+      before.push_back(w);
+      gradients.push_back(g);
+      after.push_back(i % 4 == 0 ? -0.125 : i % 4 == 1 ? 0.625 : i % 4 == 2 ? 0.75 : -0.25);
+      m.push_back(g / 2);
+    }
+    Trained p(t, before);
+    p.step(s, gradients);
+    const std::vector<double> w = p.read_weights();
+    for (size_t i = 0; i < w.size(); ++i) {
+      INFO("weight " << i << " in " << name_of(t));
+      CHECK(w[i] == (i % 4 < 2 ? Approx(after[i]).epsilon(1e-6) : Approx(after[i]).epsilon(0)));
+    }
+    check_equal(read(p.m.tensor(), Role::parameter).x, m);
+    p.step(s, std::vector<double>(before.size(), std::nan("")));
+    for (double x : p.read_weights()) CHECK(std::isnan(x));
+  }
+}
+
 TEST_CASE("AdamW's first step is lr times the gradient's sign") {
   for (Dtype t : {Dtype::f64, Dtype::f32}) {
     OptimizerStep s;

@@ -11,6 +11,10 @@ using namespace bamtrain;
 
 namespace {
 
+MechanismConfig prior(const char* name) {
+  return {name, default_options(find_prior(name)->options)};
+}
+
 ModelConfig tiny_bam() {
   ModelConfig c;
   c.vocab = 11;
@@ -19,7 +23,7 @@ ModelConfig tiny_bam() {
   c.heads = c.kv_heads = 2;
   c.mlp.hidden = 8;
   c.bias = true;
-  c.attention.prior = MechanismConfig{"bam", default_options(find_prior("bam")->options)};
+  c.attention.prior = prior("bam");
   c.attention.scale = {"ssmax", default_options(find_scale("ssmax")->options)};
   return c;
 }
@@ -27,11 +31,13 @@ ModelConfig tiny_bam() {
 /// One step with gradients 0 moves exactly what decays; with gradients 1 (AdamW's first step has
 /// size lr) everything trained by its own rate.
 struct Fixture {
-  ModelConfig config = tiny_bam();
+  ModelConfig config;
   ParameterLayout layout{config, 16};
   std::unique_ptr<Backend> backend = make_reference_backend();
   Arena arena;
   Tensor masters, gradients;
+
+  explicit Fixture(const ModelConfig& c = tiny_bam()) : config(c) {}
 
   void step(OptimizerConfig o, double gradient) {
     Optimizer optimizer(o, layout, *backend);
@@ -79,6 +85,37 @@ TEST_CASE("learning-rate multipliers: the name wins over the group, fixed parame
   CHECK(f.value("model.layers.0.self_attn.prior.theta_beta") == Approx(0.97));
   CHECK(f.value("model.layers.0.self_attn.prior.theta_mu") == 1);
   CHECK(f.value("model.layers.0.self_attn.scale.s") == Approx(0.95));
+}
+
+TEST_CASE(
+    "parameters with limits stay within them at any learning rate, their neighbours need not") {
+  for (const char* kernel : {"logarithmic", "power"}) {
+    ModelConfig c = tiny_bam();
+    c.width = 32;
+    c.heads = c.kv_heads = 16;  // a vector per head fills its place: nothing lies between them
+    MechanismConfig kerple = prior("kerple");
+    kerple.options.set("kernel", std::string(kernel));
+    c.attention.prior = kerple;
+    const std::string of_attention = "model.layers.0.self_attn.";
+    const auto moved = [&](double gradient, const std::string& name) {
+      Fixture f(c);
+      OptimizerConfig o;
+      o.lr = 1000;
+      o.eps = 0;
+      o.weight_decay = 0;
+      f.step(o, gradient);
+      return f.value(of_attention + name);
+    };
+    INFO(kernel);
+    CHECK(moved(1, "prior.r1") == 0.01);
+    CHECK(moved(1, "prior.r2") == 0.01);
+    CHECK(moved(-1, "prior.r1") == Approx(1001));
+    CHECK(moved(-1, "prior.r2") == (kernel == std::string("power") ? Approx(2) : Approx(1001)));
+    for (const char* neighbour : {"o_proj.bias", "scale.s"}) {
+      CHECK(moved(1, neighbour) == Approx(-999));
+      CHECK(moved(-1, neighbour) == Approx(1001));
+    }
+  }
 }
 
 TEST_CASE("a multiplier for nothing in the model is an error that names it") {
