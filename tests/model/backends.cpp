@@ -21,29 +21,6 @@ ModelConfig wide_config(const std::string& prior_name, const std::string& scale_
   return c;
 }
 
-/// The distance of all gradients, and the largest of one tensor, relative as in golden.cpp.
-struct Errors {
-  double all = 0, worst = 0;
-  std::string name;
-
-  Errors(const Run& a, const Run& truth) {
-    double whole = 0, error = 0;
-    for (const Parameter& p : truth.parameters())
-      whole = std::hypot(whole, norm(truth.gradient(p.name)));
-    for (const Parameter& p : truth.parameters()) {
-      const std::vector<double> g = truth.gradient(p.name);
-      const double e = distance(a.gradient(p.name), g);
-      error = std::hypot(error, e);
-      const double relative = e / (norm(g) + 1e-2 * whole);
-      if (!(relative <= worst)) {
-        worst = relative;
-        name = p.name;
-      }
-    }
-    all = error / whole;
-  }
-};
-
 TEST_CASE("models with several tiles agree with the reference in fp32 and bf16") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
@@ -63,7 +40,7 @@ TEST_CASE("models with several tiles agree with the reference in fp32 and bf16")
       const double tolerance = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
       CHECK(std::abs(run.differentiate(batch) - loss) <= tolerance);
       CHECK(distance(run.logits(batch), logits) <= tolerance * norm(logits));
-      const Errors errors(run, truth);
+      const GradientErrors errors(run, truth);
       INFO("worst: " << errors.name);
       CHECK(errors.all <= 3 * tolerance);
       // A prior's gradient is a sum over distances of far larger terms.

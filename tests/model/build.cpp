@@ -217,4 +217,21 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return std::sqrt(sum);
 }
 
+GradientErrors::GradientErrors(const Run& run, const Run& truth) {
+  double whole = 0, error = 0;
+  for (const Parameter& p : truth.parameters())
+    whole = std::hypot(whole, norm(truth.gradient(p.name)));
+  for (const Parameter& p : truth.parameters()) {
+    const std::vector<double> g = truth.gradient(p.name);
+    const double e = distance(run.gradient(p.name), g);
+    error = std::hypot(error, e);
+    const double relative = e / (norm(g) + 1e-2 * whole);
+    if (!(relative <= worst)) {
+      worst = relative;
+      name = p.name;
+    }
+  }
+  all = error / whole;
+}
+
 }  // namespace bamtrain::testing

@@ -92,4 +92,13 @@ void round_weights(Run& run);
 double norm(const std::vector<double>& a);
 double distance(const std::vector<double>& a, const std::vector<double>& b);
 
+/// The distance of all gradients from the truth, and the largest of one tensor, relative to all and
+/// to its own norm, or 1 % of all where that is more.
+struct GradientErrors {
+  double all = 0, worst = 0;
+  std::string name;  // of the worst
+
+  GradientErrors(const Run& run, const Run& truth);
+};
+
 }  // namespace bamtrain::testing
