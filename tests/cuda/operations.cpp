@@ -105,8 +105,8 @@ TEST_CASE("adaptive scales on CUDA agree with the reference") {
 }
 
 TEST_CASE("entropies of attention on CUDA agree with the reference in every form") {
-  for (TableForm table :
-       {TableForm::none, TableForm::falling, TableForm::difference, TableForm::log_square}) {
+  for (TableForm table : {TableForm::none, TableForm::falling, TableForm::difference,
+                          TableForm::log_square, TableForm::fire}) {
     AttentionCase c;
     c.B = 2;
     c.T = 70;

@@ -4,12 +4,14 @@
 
 #include "attention_case.h"
 #include "catch.h"
+#include "priors/fire.h"
 
 namespace bamtrain::testing {
 namespace {
 
 constexpr TableForm kForms[] = {TableForm::none, TableForm::normal,     TableForm::falling,
-                                TableForm::self, TableForm::difference, TableForm::log_square};
+                                TableForm::self, TableForm::difference, TableForm::log_square,
+                                TableForm::fire};
 
 /// Every T in every form; dimensions, heads, sequences, documents and windows turn.
 template <class F>
@@ -37,6 +39,20 @@ void for_cases(F&& f) {
   }
 }
 
+/// FireBias at distance d of a query at `position`, by its definition in ops/ops.h.
+double fire_bias(const Arrays& in, int64_t h, int64_t position, int64_t d) {
+  const auto at = [&](const char* name, int64_t i) {
+    return in.at(name).x[static_cast<size_t>(i)];
+  };
+  int64_t segment = 0;
+  while (segment < kFireHidden &&
+         at("ends", position * kFireHidden + segment) <= static_cast<double>(d)) {
+    ++segment;
+  }
+  const int64_t line = h * kFireSegments + segment;
+  return at("slope", line) * at("psi", d) * at("inverse", position) + at("offset", line);
+}
+
 /// Dense rows: p by its definition, from the inputs alone.
 Values dense_entropy(const AttentionCase& c, const Arrays& in) {
   const std::vector<int32_t> first = first_keys(c);
@@ -59,6 +75,10 @@ Values dense_entropy(const AttentionCase& c, const Arrays& in) {
             const double* S = in.at("sums").x.data() + (b * c.H + h) * c.T;
             const double x = S[j] - S[i];
             s += c.table == TableForm::difference ? x : -std::log(1 + x * x);
+          }
+          if (in.count("psi")) {
+            const double position = in.at("positions").x[static_cast<size_t>(b * c.T + i)];
+            s += fire_bias(in, h, static_cast<int64_t>(position), i - j);
           }
           z.push_back(s);
         }
