@@ -9,9 +9,9 @@
 #include "core/input_file.h"
 #include "core/output_folder.h"
 #include "data/tokenizer.h"
-#include "export/huggingface_config.h"
 #include "export/model_card.h"
 #include "export/python_files.h"
+#include "model/huggingface_config.h"
 #include "train/run_files.h"
 #include "train/run_text.h"
 

@@ -1,4 +1,4 @@
-#include "export/huggingface_config.h"
+#include "model/huggingface_config.h"
 
 #include <cmath>
 #include <variant>
@@ -33,57 +33,6 @@ Json mechanism_json(const MechanismConfig& m) {
   return j;
 }
 
-/// A layer's prior with what it derives from the model and the training length.
-Json prior_json(const ModelConfig& c, int64_t layer, int64_t T) {
-  const MechanismConfig& chosen = c.attention.prior.of(layer);
-  const PriorInfo& prior = *find_prior(chosen.name);
-  Json j = mechanism_json(chosen);
-  if (prior.threshold_length) j["threshold_length"] = prior.threshold_length(chosen.options, T);
-  if (prior.family == Family::embedding && prior.embedding == nullptr) {
-    j["positions"] = prior.parameters(chosen.options, prior_shape(c, T)).at(0).shape.at(0);
-  }
-  j["window"] = layer_window(c, layer, T);
-  j["scale_bias"] = scale_bias(c, layer);
-  return j;
-}
-
-Json scale_json(const ModelConfig& c, int64_t T) {
-  const MechanismConfig& chosen = c.attention.scale;
-  const ScaleInfo& scale = *find_scale(chosen.name);
-  Json j = mechanism_json(chosen);
-  j.erase("scale_bias");  // each prior's, see above
-  if (scale.longest) {
-    j["lengths"] = scale.longest(scale.constants(chosen.options, prior_shape(c, T)));
-  }
-  return j;
-}
-
-/// rope_theta and rope_scaling, as transformers has read them since Llama 2.
-void add_rope(Json& j, const ModelConfig& c, int64_t T) {
-  const Options& o = c.attention.prior.of(0).options;
-  const std::string& scaling = o.text("scaling");
-  const double factor = o.number("factor"), D = static_cast<double>(c.head_dim());
-  double theta = o.number("theta");
-  if (scaling == "ntk") theta *= std::pow(factor, D / (D - 2));
-  j["rope_theta"] = theta;
-  if (scaling == "none" || scaling == "ntk") {
-    j["rope_scaling"] = nullptr;
-    return;
-  }
-  Json s = {{"rope_type", scaling}, {"factor", factor}};
-  if (scaling != "linear") s["original_max_position_embeddings"] = T;
-  if (scaling == "yarn") {
-    s["beta_fast"] = 32.0;
-    s["beta_slow"] = 1.0;
-    s["attention_factor"] = 0.1 * std::log(factor) + 1;
-  }
-  if (scaling == "llama3") {
-    s["low_freq_factor"] = 1.0;
-    s["high_freq_factor"] = 4.0;
-  }
-  j["rope_scaling"] = s;
-}
-
 /// Positions that the model is meant for: T, or as many as scaling or random positions make of it.
 int64_t rope_positions(const ModelConfig& c, int64_t T) {
   const MechanismConfig& rope = c.attention.prior.of(0);
@@ -103,6 +52,53 @@ bool is_llama(const ModelConfig& c, int64_t T) {
   }
   return c.attention.scale.name == "none" && layer_window(c, 0, T) == 0 &&
          c.norm.kind == NormKind::rmsnorm && c.mlp.kind == MlpKind::swiglu;
+}
+
+Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
+  const MechanismConfig& chosen = c.attention.prior.of(layer);
+  const PriorInfo& prior = *find_prior(chosen.name);
+  Json j = mechanism_json(chosen);
+  if (prior.threshold_length) j["threshold_length"] = prior.threshold_length(chosen.options, T);
+  if (prior.family == Family::embedding && prior.embedding == nullptr) {
+    j["positions"] = prior.parameters(chosen.options, prior_shape(c, T)).at(0).shape.at(0);
+  }
+  j["window"] = layer_window(c, layer, T);
+  j["scale_bias"] = scale_bias(c, layer);
+  return j;
+}
+
+Json huggingface_scale(const ModelConfig& c, int64_t T) {
+  const MechanismConfig& chosen = c.attention.scale;
+  const ScaleInfo& scale = *find_scale(chosen.name);
+  Json j = mechanism_json(chosen);
+  j.erase("scale_bias");  // each prior's, see above
+  if (scale.longest) {
+    j["lengths"] = scale.longest(scale.constants(chosen.options, prior_shape(c, T)));
+  }
+  return j;
+}
+
+Json huggingface_rope(const ModelConfig& c, int64_t layer, int64_t T) {
+  const Options& o = c.attention.prior.of(layer).options;
+  const std::string& scaling = o.text("scaling");
+  const double factor = o.number("factor"), D = static_cast<double>(c.head_dim());
+  double theta = o.number("theta");
+  if (scaling == "ntk") theta *= std::pow(factor, D / (D - 2));
+  if (scaling == "none" || scaling == "ntk") {
+    return {{"rope_theta", theta}, {"rope_scaling", nullptr}};
+  }
+  Json s = {{"rope_type", scaling}, {"factor", factor}};
+  if (scaling != "linear") s["original_max_position_embeddings"] = T;
+  if (scaling == "yarn") {
+    s["beta_fast"] = 32.0;
+    s["beta_slow"] = 1.0;
+    s["attention_factor"] = 0.1 * std::log(factor) + 1;
+  }
+  if (scaling == "llama3") {
+    s["low_freq_factor"] = 1.0;
+    s["high_freq_factor"] = 4.0;
+  }
+  return {{"rope_theta", theta}, {"rope_scaling", s}};
 }
 
 Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const SpecialTokens& tokens) {
@@ -127,7 +123,7 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
     j["rms_norm_eps"] = c.norm.eps;
     j["attention_bias"] = c.bias;
     j["mlp_bias"] = c.bias;
-    add_rope(j, c, T);
+    j.update(huggingface_rope(c, 0, T));
     j["max_position_embeddings"] = rope_positions(c, T);
   } else {
     j["mlp"] = mlp_name(c.mlp.kind);
@@ -136,9 +132,9 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
     j["bias"] = c.bias;
     j["priors"] = Json::array();
     for (size_t l = 0; l < c.attention.prior.pattern.size(); ++l) {
-      j["priors"].push_back(prior_json(c, static_cast<int64_t>(l), T));
+      j["priors"].push_back(huggingface_prior(c, static_cast<int64_t>(l), T));
     }
-    j["scale"] = scale_json(c, T);
+    j["scale"] = huggingface_scale(c, T);
     j["document_start"] =
         c.attention.document_mask ? optional(tokens.document_start) : Json(nullptr);
     j["max_position_embeddings"] = T;

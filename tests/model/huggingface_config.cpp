@@ -1,6 +1,6 @@
 // config.json: which models are Llamas, and what is written of each kind.
 
-#include "export/huggingface_config.h"
+#include "model/huggingface_config.h"
 
 #include <cmath>
 #include <string>

@@ -21,9 +21,18 @@ struct SpecialTokens {
 bool is_llama(const ModelConfig& config, int64_t sequence_length);
 
 /// A Llama's configuration where the model is one, else BamtrainConfig's of
-/// huggingface/configuration_bamtrain.py, with every default and every derived number written out.
-/// `sequence_length` is T of training, `dtype` that of the matrices in the folder.
+/// src/export/huggingface/configuration_bamtrain.py, with every default and every derived number
+/// written out. `sequence_length` is T of training, `dtype` that of the matrices in the folder.
 nlohmann::ordered_json huggingface_config(const ModelConfig& config, int64_t sequence_length,
                                           Dtype dtype, const SpecialTokens& tokens);
+
+/// Parts of it. BamtrainConfig's entry of a layer's prior, and its scale.
+nlohmann::ordered_json huggingface_prior(const ModelConfig& config, int64_t layer,
+                                         int64_t sequence_length);
+nlohmann::ordered_json huggingface_scale(const ModelConfig& config, int64_t sequence_length);
+/// A Llama's rope_theta and rope_scaling, as transformers has read them since Llama 2. REQUIRES:
+/// the layer's prior is of family rotary.
+nlohmann::ordered_json huggingface_rope(const ModelConfig& config, int64_t layer,
+                                        int64_t sequence_length);
 
 }  // namespace bamtrain
