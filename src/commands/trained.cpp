@@ -70,6 +70,11 @@ Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout,
   HostCopy host(backend, masters, HostCopy::Contents::undefined);
   read_tensors(SafetensorsFile::open(checkpoint.model_file()),
                model_tensors(layout, host.tensor()));
+  for (const Parameter& p : layout.all()) {
+    // Another prior may allow less than that of the training.
+    check_values(p, host.tensor().slice(0, p.offset, p.size).ptr<float>(), checkpoint.model_file(),
+                 "remove --set model.attention.prior, or use another checkpoint");
+  }
   host.upload();
   return masters;
 }

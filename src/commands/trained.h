@@ -22,7 +22,7 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
 void add_overrides(CLI::App& command, std::vector<std::string>& overrides);
 
 /// The masters of `layout` from the checkpoint, in memory of the backend that lives as long as
-/// `arena`.
+/// `arena`. Error (checkpoint): values that the prior in use does not allow, see check_values.
 Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,
                     Arena& arena);
 

@@ -1,7 +1,6 @@
 #include "train/init_from.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "train/run_files.h"
 
 namespace bamtrain {
 namespace {
@@ -189,8 +189,8 @@ void check_settings(const RunConfig& c, const Warn& warn) {
   tell(source, "rope_theta", rope.number("theta"), "model.attention.prior.theta");
 }
 
-/// The tensor's values as f32. Error where one is not finite.
-void read_values(const WeightsFolder::Place& place, const Tensor& out) {
+/// The tensor's values as f32.
+void read_values(const Parameter& p, const WeightsFolder::Place& place, const Tensor& out) {
   const SafetensorsFile::Entry& e = *place.entry;
   float* const values = out.ptr<float>();
   if (e.dtype == Dtype::f32) {
@@ -201,12 +201,7 @@ void read_values(const WeightsFolder::Place& place, const Tensor& out) {
     std::transform(rounded.begin(), rounded.end(), values,
                    [](bf16 x) { return static_cast<float>(x); });
   }
-  for (int64_t i = 0; i < out.size(); ++i) {
-    if (std::isfinite(values[i])) continue;
-    throw Error(ExitCode::checkpoint, place.file->path() + ": tensor \"" + e.name + "\"",
-                "finite values", "NaN or infinity at element " + std::to_string(i),
-                "use another folder");
-  }
+  check_values(p, values, place.file->path(), "use another folder");
 }
 
 }  // namespace
@@ -223,7 +218,7 @@ nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& la
   check_settings(config, warn);
   for (const Parameter& p : layout.all()) {
     if (fit.is_new(p)) continue;
-    read_values(fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));
+    read_values(p, fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));
   }
   nlohmann::json files = nlohmann::json::object();
   for (const std::string& name : fit.source().files()) {

@@ -22,7 +22,7 @@ void check_init_from(const RunConfig& config, const ParameterLayout& layout, con
 
 /// The same, and then reads: the parameters in `masters`, (elements) f32 in host memory, become the
 /// folder's, rounded to nothing; those of init_from.new are left alone. Returns what state.json
-/// keeps. Error (ExitCode::checkpoint) also for a value that is not finite.
+/// keeps. Error (ExitCode::checkpoint) also where check_values refuses a value.
 nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& layout,
                               const Tensor& masters, const Warn& warn);
 

@@ -1,5 +1,8 @@
 #include "train/run_files.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +32,23 @@ std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const 
         {p.name + ".exp_avg_sq", second.dtype, p.shape, second.slice(0, p.offset, p.size).data});
   }
   return out;
+}
+
+void check_values(const Parameter& p, const float* values, const std::string& file,
+                  const std::string& remedy) {
+  const auto minimum = static_cast<float>(p.minimum), maximum = static_cast<float>(p.maximum);
+  for (int64_t i = 0; i < p.size; ++i) {
+    const float v = values[i];
+    const bool finite = std::isfinite(v);
+    if (finite && v >= minimum && v <= maximum) continue;
+    std::string expected = "finite values";
+    if (finite) {
+      expected = fmt::format("values from {} {}", minimum,
+                             std::isfinite(maximum) ? fmt::format("to {}", maximum) : "on");
+    }
+    throw Error(ExitCode::checkpoint, file + ": tensor \"" + p.name + "\"", expected,
+                fmt::format("{} at element {}", v, i), remedy);
+  }
 }
 
 nlohmann::json describe_data(const ShardSet& shards) {

@@ -20,6 +20,11 @@ std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tens
 std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const Tensor& first,
                                            const Tensor& second);
 
+/// Error (ExitCode::checkpoint) naming the tensor of `file` unless all `values` of `p` are finite
+/// and within the limits that the optimizer keeps.
+void check_values(const Parameter& p, const float* values, const std::string& file,
+                  const std::string& remedy);
+
 /// What identifies a data set in state.json: {"fingerprint", "tokenizer_sha256" or null}.
 nlohmann::json describe_data(const ShardSet& shards);
 /// Of a mixture the fingerprint covers the sources' and their shares, and "sources" lists each with

@@ -1,5 +1,6 @@
 // `bamtrain eval` as a user calls it: what it prints, what it writes, what it refuses.
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -55,8 +56,8 @@ struct Trained {
   }
 };
 
-/// The checkpoint's copy whose head gives every token the same logit.
-std::string with_a_head_of_zeros(const Trained& t) {
+/// The checkpoint's copy in which every element of `tensor` is `value`.
+std::string with_constant(const Trained& t, const std::string& tensor, float value) {
   const Checkpoint original = open_checkpoint(t.checkpoint);
   CheckpointContents contents;
   contents.state = original.state;
@@ -65,15 +66,19 @@ std::string with_a_head_of_zeros(const Trained& t) {
     const SafetensorsFile file = SafetensorsFile::open(path);
     for (const SafetensorsFile::Entry& e : file.tensors()) {
       memory.emplace_back(static_cast<size_t>(e.bytes));
-      if (e.name != "lm_head.weight") file.read(e, memory.back().data());
+      file.read(e, memory.back().data());
+      if (e.name == tensor) {
+        float* const values = reinterpret_cast<float*>(memory.back().data());
+        std::fill_n(values, memory.back().size() / sizeof(float), value);
+      }
       to->push_back({e.name, e.dtype, e.shape, memory.back().data()});
     }
   };
   copy(original.model_file(), &contents.model);
   copy(original.optimizer_file(), &contents.optimizer);
-  fs::create_directory(t.w.path("zeros"));
-  save_checkpoint(t.w.path("zeros"), original.step, contents);
-  return t.w.path("zeros/checkpoint-00000001");
+  fs::create_directory(t.w.path("changed"));
+  save_checkpoint(t.w.path("changed"), original.step, contents);
+  return t.w.path("changed/checkpoint-00000001");
 }
 
 }  // namespace
@@ -117,7 +122,7 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
   const Trained t;
   const std::string output = t.w.path("result.json");
   std::vector<std::string> command = t.command({"--lengths", "16,48", "--output", output});
-  command[3] = with_a_head_of_zeros(t);
+  command[3] = with_constant(t, "lm_head.weight", 0);
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   REQUIRE(o.code == 0);
@@ -309,4 +314,24 @@ TEST_CASE("the process that will evaluate refuses what it cannot, and all end wi
   CHECK(o.output.find("rank 1: ") == std::string::npos);
   CHECK(o.output.find("a document of at least 4097 tokens") != std::string::npos);
   CHECK_FALSE(fs::exists(w.path("out")));
+}
+
+TEST_CASE("a prior whose limits the trained parameters pass is refused") {
+  const nlohmann::json prior = {{"name", "kerple"}};
+  const Trained t(prior);
+  std::vector<std::string> command =
+      t.command({"--lengths", "16", "--max-tokens", "160", "--protocols", "windows", "--set",
+                 "model.attention.prior.kernel=power"});
+  command[3] = with_constant(t, "model.layers.1.self_attn.prior.r2", 2);
+  CHECK(run(command, threads(1)).code == 0);
+  fs::remove_all(t.w.path("changed"));
+  with_constant(t, "model.layers.1.self_attn.prior.r2", 2.5);
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(o.output.find("model.safetensors: tensor \"model.layers.1.self_attn.prior.r2\": expected "
+                      "values from 0.01 to 2, found 2.5 at element 0; remedy: remove --set") !=
+        std::string::npos);
+  command.resize(command.size() - 2);  // the logarithm takes it
+  CHECK(run(command, threads(1)).code == 0);
 }

@@ -290,6 +290,28 @@ TEST_CASE("damaged weights are refused before anything is written") {
   with([](auto* tensors,
           auto*) { static_cast<float*>(named(tensors, "model.norm.weight").data)[5] = NAN; },
        {"model.norm.weight", "finite values", "element 5"});
+  // A prior's parameters outside of its limits.
+  for (const auto& [value, code] : {std::pair(0.01f, 0), std::pair(-3.0f, 5)}) {
+    fs::copy(kept, file, fs::copy_options::overwrite_existing);
+    rewrite(e.w.path("hf"), [value](auto* tensors, auto* memory) {
+      const std::vector<float> all(4, value);
+      for (const char* layer : {"0", "1"}) {
+        for (const char* name : {"r1", "r2"}) {
+          memory->emplace_back(sizeof(float) * all.size());
+          std::memcpy(memory->back().data(), all.data(), memory->back().size());
+          tensors->push_back({std::string("model.layers.") + layer + ".self_attn.prior." + name,
+                              Dtype::f32,
+                              {4},
+                              memory->back().data()});
+        }
+      }
+    });
+    const Outcome o = e.next({"model.attention.prior=kerple"}, "kerple" + std::to_string(code));
+    INFO(o.output);
+    CHECK(o.code == code);
+    CHECK((code == 0) == (o.output.find("model.layers.0.self_attn.prior.r1\": expected values from "
+                                        "0.01 on, found -3 at element 0") == std::string::npos));
+  }
   // F16: a header that says so.
   fs::copy(kept, file, fs::copy_options::overwrite_existing);
   std::ifstream in(file, std::ios::binary);
