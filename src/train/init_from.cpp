@@ -9,15 +9,14 @@
 #include "core/abbreviate.h"
 #include "core/dtype.h"
 #include "core/error.h"
-#include "core/json.h"
+#include "core/input_file.h"
+#include "train/init_from_settings.h"
 #include "train/run_files.h"
 
 namespace bamtrain {
 namespace {
 
 using G = ParameterGroup;
-
-constexpr int64_t kMaxConfig = 1 << 20;
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string s = "(";
@@ -92,6 +91,14 @@ class Fit {
                        [&p](const std::string& name) { return stands_for(name, p); });
   }
 
+  /// Whether init_from.new names "prior", "scale" (`kind`) or a parameter of it.
+  bool has_new(const std::string& kind) const {
+    const auto& all = layout_.all();
+    return std::find(from_.absent.begin(), from_.absent.end(), kind) != from_.absent.end() ||
+           std::any_of(all.begin(), all.end(),
+                       [&](const Parameter& p) { return stands_for(kind, p) && is_new(p); });
+  }
+
   void check() const {
     for (const Parameter& p : layout_.all()) check(p);
     for (const auto& [name, place] : source_.tensors()) {
@@ -147,48 +154,6 @@ class Fit {
   int64_t source_layers_ = 0, layers_ = 0;
 };
 
-/// What no shape shows, out of the folder's config.json.
-void check_settings(const RunConfig& c, const Warn& warn) {
-  const std::string path = c.init_from.folder + "/config.json";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  const nlohmann::json source =
-      parse_json(InputFile(path, ExitCode::checkpoint, kDamagedRemedy).text(kMaxConfig),
-                 {path, ExitCode::checkpoint, kDamagedRemedy});
-  if (!source.is_object()) {
-    throw Error(ExitCode::checkpoint, path, "an object", source.type_name(), kDamagedRemedy);
-  }
-  const ModelConfig& m = c.model;
-  const auto require_same = [&](const char* member, const nlohmann::json& ours, const char* key) {
-    if (!source.contains(member) || source[member] == ours) return;
-    throw Error(ExitCode::checkpoint, path + ": " + member, ours.dump() + ", as " + key + " asks",
-                abbreviate(source[member].dump()),
-                std::string("change ") + key + ", or use another folder");
-  };
-  const bool silu = m.mlp.kind == MlpKind::swiglu;
-  require_same("num_attention_heads", m.heads, "model.heads");
-  require_same("hidden_act", silu ? "silu" : "gelu_pytorch_tanh", "model.mlp.kind");
-  const auto tell = [&](const nlohmann::json& object, const char* member,
-                        const nlohmann::json& ours, const char* key) {
-    if (!object.is_object() || !object.contains(member) || object[member] == ours) return;
-    warn(path + ": " + member + " is " + abbreviate(object[member].dump()) + ", and " + key +
-         " of this run " + ours.dump());
-  };
-  tell(source, "rms_norm_eps", m.norm.eps, "model.norm.eps");
-  tell(source, "norm_eps", m.norm.eps, "model.norm.eps");
-  const Options& rope = m.attention.prior.of(0).options;
-  if (!rope.has("theta")) return;
-  // One object since transformers 5, before it the base beside the scaling.
-  for (const char* member : {"rope_parameters", "rope_scaling"}) {
-    if (!source.contains(member)) continue;
-    tell(source[member], "rope_theta", rope.number("theta"), "model.attention.prior.theta");
-    const std::string& scaling = rope.text("scaling");
-    tell(source[member], "rope_type", scaling == "none" ? "default" : scaling,
-         "model.attention.prior.scaling");
-  }
-  tell(source, "rope_theta", rope.number("theta"), "model.attention.prior.theta");
-}
-
 /// The tensor's values as f32.
 void read_values(const Parameter& p, const WeightsFolder::Place& place, const Tensor& out) {
   const SafetensorsFile::Entry& e = *place.entry;
@@ -207,15 +172,16 @@ void read_values(const Parameter& p, const WeightsFolder::Place& place, const Te
 }  // namespace
 
 void check_init_from(const RunConfig& config, const ParameterLayout& layout, const Warn& warn) {
-  Fit(config.init_from, layout).check();
-  check_settings(config, warn);
+  const Fit fit(config.init_from, layout);
+  fit.check();
+  check_init_from_settings(config, {fit.has_new("prior"), fit.has_new("scale")}, warn);
 }
 
 nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& layout,
                               const Tensor& masters, const Warn& warn) {
   const Fit fit(config.init_from, layout);
   fit.check();
-  check_settings(config, warn);
+  check_init_from_settings(config, {fit.has_new("prior"), fit.has_new("scale")}, warn);
   for (const Parameter& p : layout.all()) {
     if (fit.is_new(p)) continue;
     read_values(p, fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));

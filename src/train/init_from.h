@@ -14,10 +14,9 @@ namespace bamtrain {
 inline constexpr const char* kInitializedFrom = "initialized_from";
 
 /// Whether the folder that init_from names has the model's tensors, shape by shape, and none
-/// besides; what init_from.new names it must not have. Where the folder has a config.json, that its
-/// heads and its activation are the model's too, which no shape shows; a norm's eps or a rope's
-/// theta that differ from the model's are told by `warn`. Error (ExitCode::checkpoint) naming the
-/// tensor, what the model needs, what the folder has, and the key to change.
+/// besides; what init_from.new names it must not have. What no shape shows is compared as
+/// check_init_from_settings has it. Error (ExitCode::checkpoint) naming the tensor, what the model
+/// needs, what the folder has, and the key to change.
 void check_init_from(const RunConfig& config, const ParameterLayout& layout, const Warn& warn);
 
 /// The same, and then reads: the parameters in `masters`, (elements) f32 in host memory, become the

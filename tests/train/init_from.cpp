@@ -137,6 +137,7 @@ TEST_CASE(
     INFO(o.output);
     REQUIRE(o.code == 0);
     CHECK(o.output.find("starting from the weights in " + w.path("hf")) != std::string::npos);
+    CHECK(o.output.find("warning") == std::string::npos);
     const Json first = read_metrics(w.path("first"))[0], again = read_metrics(w.path("again"))[0];
     CHECK(first["loss"] == again["loss"]);
     CHECK(first["validation_loss"] == again["validation_loss"]);
@@ -211,6 +212,7 @@ TEST_CASE("a rope model goes on as bam: its weights, and new parameters at their
   const Outcome o = e.next(named);
   INFO(o.output);
   REQUIRE(o.code == 0);
+  CHECK(o.output.find("warning") == std::string::npos);
   const WeightsFolder given = WeightsFolder::open(e.w.path("hf"));
   const WeightsFolder used = WeightsFolder::open(first_checkpoint(e.w, "next"));
   CHECK(used.tensors().size() == given.tensors().size() + 6);
@@ -249,6 +251,7 @@ TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to cha
   e.check_refused({"model.heads=8", "model.kv_heads=4"},
                   {"config.json: num_attention_heads", "expected 8", "found 4", "model.heads"});
   e.check_refused({"model.mlp.kind=geglu"}, {"config.json: hidden_act", "silu", "model.mlp.kind"});
+  e.check_refused({"model.norm.kind=layernorm"}, {"config.json: rms_norm_eps", "model.norm.kind"});
   e.check_refused({"init_from.folder=" + e.w.path("absent")}, {"absent", "no such folder"});
   // Nothing is written before.
   const Outcome other = e.next({"model.attention.prior.theta=10000", "model.norm.eps=0.001"});

@@ -1,0 +1,21 @@
+#pragma once
+// What config.json of a folder of weights says of its model beside the shapes.
+
+#include "checkpoint/checkpoint.h"
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+/// What init_from.new names: of this the folder's model has another, on purpose.
+struct NewParts {
+  bool prior = false, scale = false;
+};
+
+/// Compares config.json of init_from.folder, where it has one, with the run's model, as far as no
+/// tensor's shape shows the difference. Error (ExitCode::checkpoint) naming file, member and key
+/// where the weights would mean something else: other heads, another activation, another kind of
+/// norm. What else differs (a norm's eps, priors and scale with the options that their formulas
+/// read, windows, documents, a Llama's rope) is told by `warn`, each difference once.
+void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn);
+
+}  // namespace bamtrain

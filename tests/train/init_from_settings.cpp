@@ -1,0 +1,313 @@
+// config.json of a folder of weights: what differs from the run's model is refused or told.
+
+#include "train/init_from_settings.h"
+
+#include <fstream>
+
+#include "catch.h"
+#include "core/error.h"
+#include "model/huggingface_config.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+using nlohmann::json;
+
+namespace {
+
+using Values = std::map<std::string, OptionValue>;
+
+MechanismConfig prior(const std::string& name, const Values& set = {}) {
+  MechanismConfig m = {name, default_options(find_prior(name)->options)};
+  for (const auto& [option, value] : set) m.options.set(option, value);
+  return m;
+}
+
+MechanismConfig scale(const std::string& name, const Values& set = {}) {
+  MechanismConfig m = {name, default_options(find_scale(name)->options)};
+  for (const auto& [option, value] : set) m.options.set(option, value);
+  return m;
+}
+
+/// A run from a folder with a config.json, and what is said of it.
+class FromFolder {
+ public:
+  FromFolder() {
+    c.init_from.folder = w_.path(".");
+    c.data.sequence_length = 48;
+    ModelConfig& m = c.model;
+    m.width = 64;
+    m.layers = 4;
+    m.heads = m.kv_heads = 4;
+    m.norm.eps = 1e-5;
+    m.attention.prior = prior("rope", {{"theta", 1e4}});
+    m.attention.scale = scale("none");
+  }
+
+  std::vector<std::string> told(const json& folder, NewParts parts = {}) const {
+    std::ofstream(w_.path("config.json")) << folder.dump();
+    std::vector<std::string> out;
+    check_init_from_settings(c, parts, [&](const std::string& text) {
+      const std::string place = w_.path("./config.json: ");
+      REQUIRE(text.starts_with(place));
+      out.push_back(text.substr(place.size()));
+    });
+    return out;
+  }
+
+  /// The one thing that is told.
+  std::string one(const json& folder, NewParts parts = {}) const {
+    const std::vector<std::string> all = told(folder, parts);
+    INFO(folder.dump());
+    for (const std::string& text : all) UNSCOPED_INFO(text);
+    CHECK(all.size() == 1);
+    return all.empty() ? "" : all[0];
+  }
+
+  /// What `m` is exported as.
+  json exported(const ModelConfig& m) const {
+    return huggingface_config(m, c.data.sequence_length, Dtype::f32, {3, 4, 5});
+  }
+
+  RunConfig c;
+
+ private:
+  Workplace w_;
+};
+
+json llama() {
+  return {{"model_type", "llama"}, {"num_attention_heads", 4}, {"hidden_act", "silu"},
+          {"rms_norm_eps", 1e-5},  {"rope_theta", 10000},      {"rope_scaling", nullptr}};
+}
+
+std::string refusal(const FromFolder& f, const json& folder) {
+  try {
+    f.told(folder);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::checkpoint);
+    return e.what();
+  }
+  FAIL("an Error was expected");
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("of a folder with the run's own model, or without a word about it, nothing is told") {
+  FromFolder f;
+  CHECK(f.told(llama()).empty());
+  for (const PriorInfo& p : all_priors()) {
+    for (const ScaleInfo& s : all_scales()) {
+      f.c.model.attention.prior = prior(p.name);
+      f.c.model.attention.scale = scale(s.name);
+      INFO(p.name << " and " << s.name);
+      CHECK(f.told(f.exported(f.c.model)).empty());
+    }
+  }
+  for (const char* scaling : {"linear", "ntk", "yarn", "llama3"}) {
+    f.c.model.attention.prior = prior("rope", {{"scaling", std::string(scaling)}, {"factor", 4.0}});
+    f.c.model.attention.scale = scale("none");
+    CHECK(f.told(f.exported(f.c.model)).empty());
+  }
+  FromFolder layers;
+  ModelConfig& m = layers.c.model;
+  m.attention.prior =
+      PriorConfig({prior("bam"), prior("rope_local"), prior("fire"), prior("nape")});
+  m.attention.scale = scale("ssmax");
+  m.attention.window = 7;
+  m.attention.document_mask = true;
+  layers.c.data.document_start = 5;
+  m.norm.kind = NormKind::layernorm;
+  m.mlp.kind = MlpKind::gelu;
+  CHECK(layers.told(layers.exported(m)).empty());
+}
+
+TEST_CASE("another kind of norm is refused, which without biases has the same tensors") {
+  FromFolder f;
+  f.c.model.norm.kind = NormKind::layernorm;
+  CHECK(refusal(f, llama()).find("config.json: rms_norm_eps: expected the eps of a layernorm") !=
+        std::string::npos);
+  CHECK(refusal(f, {{"norm", "rmsnorm"}})
+            .find("config.json: norm: expected \"layernorm\", as model.norm.kind asks, found "
+                  "\"rmsnorm\"") != std::string::npos);
+  f.c.model.norm.kind = NormKind::rmsnorm;
+  CHECK(refusal(f, {{"layer_norm_eps", 1e-5}}).find("layer_norm_eps") != std::string::npos);
+  CHECK(refusal(f, {{"norm", "layernorm"}}).find("model.norm.kind") != std::string::npos);
+}
+
+TEST_CASE("another prior, and an option that its formula reads, are told") {
+  FromFolder f;
+  ModelConfig other = f.c.model;
+  const auto told_of = [&](const MechanismConfig& theirs, const MechanismConfig& ours) {
+    f.c.model.attention.prior = ours;
+    other.attention.prior = theirs;
+    json folder = f.exported(other);
+    if (!folder.contains("priors")) FAIL("a Llama");
+    return f.one(folder);
+  };
+  CHECK(told_of(prior("alibi"), prior("nope")) ==
+        "priors[0].name is \"alibi\", and model.attention.prior.name of this run \"nope\"");
+  CHECK(told_of(prior("kerple", {{"kernel", std::string("power")}}), prior("kerple")) ==
+        "priors[0].kernel is \"power\", and model.attention.prior.kernel of this run "
+        "\"logarithmic\"");
+  CHECK(told_of(prior("nape", {{"slopes", std::string("harmonic")}}), prior("nape"))
+            .find("priors[0].slopes is \"harmonic\"") == 0);
+  CHECK(told_of(prior("fire", {{"threshold_length", 64.0}}), prior("fire")) ==
+        "priors[0].threshold_length is 64.0, and model.attention.prior.threshold_length of this "
+        "run 48.0");
+  CHECK(told_of(prior("rope_local"), prior("rope_local", {{"window", 9.0}})) ==
+        "priors[0].window is 49, and model.attention.prior.window of this run 9");
+  CHECK(
+      told_of(prior("rope_local", {{"theta", 1e4}}), prior("rope_local"))
+          .find(
+              "priors[0].theta is 10000.0, and model.attention.prior.theta of this run 500000.0") ==
+      0);
+  // How parameters began is the past of either.
+  f.c.model.attention.prior = prior("bam");
+  other.attention.prior =
+      prior("bam", {{"init", std::string("laplace")}, {"train", StringList{"theta_mu"}}});
+  CHECK(f.told(f.exported(other)).empty());
+  // Layer by layer.
+  f.c.model.attention.prior = PriorConfig({prior("alibi"), prior("nope")});
+  other.attention.prior = PriorConfig({prior("alibi"), prior("nape")});
+  CHECK(f.one(f.exported(other)) ==
+        "priors[1].name is \"nape\", and model.attention.prior[1].name of this run \"nope\"");
+  other.attention.prior = prior("alibi");
+  other.attention.window = 9;
+  f.c.model.attention.prior = prior("alibi");
+  CHECK(f.one(f.exported(other)) ==
+        "priors[0].window is 9, and model.attention.window of this run 0");
+}
+
+TEST_CASE("another scale and its options are told, and whether documents are masked") {
+  FromFolder f;
+  ModelConfig& m = f.c.model;
+  m.attention.prior = prior("bam");
+  m.attention.scale = scale("ssmax");
+  ModelConfig other = m;
+  other.attention.scale = scale("ssmax", {{"offset", 1.0}});
+  CHECK(f.one(f.exported(other)) ==
+        "scale.offset is 1.0, and model.attention.scale.offset of this run 0.0");
+  other.attention.scale = scale("ssmax", {{"scale_bias", std::string("false")}});
+  CHECK(f.one(f.exported(other)) ==
+        "priors[0].scale_bias is false, and model.attention.scale.scale_bias of this run true");
+  other.attention.scale = scale("ssmax", {{"init", 2.0}, {"init_std", 0.5}});
+  CHECK(f.told(f.exported(other)).empty());
+  m.attention.scale = scale("none");
+  other.attention.scale = scale("constant", {{"t", 2.0}});
+  CHECK(f.one(f.exported(other)) ==
+        "scale.name is \"constant\", and model.attention.scale.name of this run \"none\"");
+  other = m;
+  other.attention.document_mask = true;
+  CHECK(f.one(f.exported(other)) ==
+        "document_start is 5, and model.attention.document_mask of this run false");
+  m.attention.document_mask = true;
+  f.c.data.document_start = 1;
+  CHECK(f.one(f.exported(other)) == "document_start is 5, and data.document_start of this run 1");
+  other.attention.document_mask = false;
+  CHECK(f.one(f.exported(other)) ==
+        "document_start is null, and model.attention.document_mask of this run true");
+}
+
+TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
+  FromFolder f;
+  const auto set = [](const char* member, const json& value) {
+    json folder = llama();
+    folder[member] = value;
+    return folder;
+  };
+  CHECK(f.one(set("rope_theta", 5e5)) ==
+        "rope_theta is 500000.0, and model.attention.prior.theta of this run 10000.0");
+  CHECK(f.one(set("rope_parameters", {{"rope_theta", 5e5}, {"rope_type", "default"}})) ==
+        "rope_parameters.rope_theta is 500000.0, and model.attention.prior.theta of this run "
+        "10000.0");
+  for (const char* type : {"rope_type", "type"}) {
+    CHECK(f.one(set("rope_scaling", {{type, "linear"}, {"factor", 4}})) ==
+          std::string("rope_scaling.") + type +
+              " is \"linear\", and model.attention.prior.scaling of this run \"none\"");
+  }
+  json folder = llama();
+  folder.erase("rope_theta");
+  CHECK(f.one(folder) ==
+        "no rope_theta is there, and model.attention.prior.theta of this run "
+        "10000.0");
+
+  MechanismConfig& rope = f.c.model.attention.prior.pattern[0];
+  rope.options.set("scaling", std::string("linear"));
+  rope.options.set("factor", 4.0);
+  CHECK(f.told(set("rope_scaling", {{"type", "linear"}, {"factor", 4}})).empty());
+  CHECK(f.one(set("rope_scaling", {{"type", "linear"}, {"factor", 2}})) ==
+        "rope_scaling.factor is 2, and model.attention.prior.factor of this run 4.0");
+  CHECK(f.one(llama()) ==
+        "rope_type is \"default\", and model.attention.prior.scaling of this run \"linear\"");
+  rope.options.set("scaling", std::string("llama3"));
+  const json llama3 = {{"rope_type", "llama3"},
+                       {"factor", 4.0},
+                       {"low_freq_factor", 1.0},
+                       {"high_freq_factor", 4.0},
+                       {"original_max_position_embeddings", 8192}};
+  CHECK(f.one(set("rope_scaling", llama3)) ==
+        "rope_scaling.original_max_position_embeddings is 8192, and data.sequence_length of this "
+        "run 48");
+  // ntk is the base that it stands for: 10,000 * 4^(16/14).
+  rope.options.set("scaling", std::string("ntk"));
+  CHECK(f.told(set("rope_theta", 48760.54616817902)).empty());
+
+  rope = prior("alibi");
+  CHECK(f.one(llama()) ==
+        "its prior is rope, and model.attention.prior.name of this run \"alibi\"");
+  CHECK(f.one(set("model_type", "mistral")) ==
+        "its prior is rope, and model.attention.prior.name of this run \"alibi\"");
+}
+
+TEST_CASE("a Llama has no scale, and a window where it says so") {
+  FromFolder f;
+  json folder = llama();
+  folder["sliding_window"] = 16;
+  CHECK(f.one(folder) == "sliding_window is 16, and model.attention.window of this run 0");
+  folder["use_sliding_window"] = false;
+  CHECK(f.told(folder).empty());
+  f.c.model.attention.window = 16;
+  CHECK(f.one(folder) == "it has no sliding_window, and model.attention.window of this run 16");
+  folder["use_sliding_window"] = true;
+  CHECK(f.told(folder).empty());
+  f.c.model.attention.scale = scale("constant");
+  CHECK(f.one(folder) ==
+        "it has no logit scale, and model.attention.scale.name of this run \"constant\"");
+}
+
+TEST_CASE("of what init_from.new names there is no word") {
+  FromFolder f;
+  ModelConfig& m = f.c.model;
+  ModelConfig other = m;
+  other.norm.kind = m.norm.kind = NormKind::layernorm;
+  other.attention.prior = prior("rope");
+  m.attention.prior = prior("bam");
+  m.attention.scale = scale("ssmax");
+  CHECK(f.told(f.exported(other), {true, true}).empty());
+  CHECK(f.one(f.exported(other), {false, true}).find("priors[0].name") == 0);
+  CHECK(f.one(f.exported(other), {true, false}).find("scale.name") == 0);
+  m.attention.window = 9;  // of no prior
+  CHECK(f.one(f.exported(other), {true, true}).find("priors[0].window is 0") == 0);
+  m.attention.window = 0;
+  m.norm.kind = NormKind::rmsnorm;
+  CHECK(f.told(llama(), {true, true}).empty());
+  CHECK(f.one(llama(), {false, true}).find("its prior is rope") == 0);
+  CHECK(f.one(llama(), {true, false}).find("it has no logit scale") == 0);
+}
+
+TEST_CASE("a config.json that is none of ours and none of a Llama's is damaged") {
+  const FromFolder f;
+  CHECK(refusal(f, json::array()).find("config.json: expected an object, found array") !=
+        std::string::npos);
+  for (const json& priors : {json(), json::array(), json{{"name", 3}}, json::array({3})}) {
+    CHECK(
+        refusal(f, {{"priors", priors}}).find("config.json: priors: expected a list of objects") !=
+        std::string::npos);
+  }
+  CHECK(refusal(f, {{"priors", {{{"name", "rope"}}}}, {"scale", 3}})
+            .find("config.json: scale: expected an object with a name, found 3") !=
+        std::string::npos);
+}
