@@ -4,11 +4,13 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "core/line_reader.h"
 
 namespace bamtrain {
 
@@ -18,7 +20,6 @@ using nlohmann::json;
 
 constexpr const char* kRemedy = "restore the file from a copy, or remove the line";
 constexpr int64_t kMostResultBytes = int64_t{64} << 20;  // of perplexity.json
-constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
 [[noreturn]] void refuse(const std::string& where, const std::string& expected,
                          const std::string& found) {
@@ -110,26 +111,14 @@ bool present(const std::string& path) {
 void JsonLines::read(const std::function<void(const json&, const std::string&)>& line) {
   if (!present(path_)) return;
   const InputFile file(path_, ExitCode::io, "check the file's permissions");
-  std::string rest;  // of a line that the pieces read so far have not ended
-  int64_t at = bytes_;
-  while (at < file.bytes()) {
-    const int64_t piece = std::min(kPieceBytes, file.bytes() - at);
-    const size_t before = rest.size();
-    rest.resize(before + static_cast<size_t>(piece));
-    file.read(at, rest.data() + before, piece);
-    at += piece;
-    size_t begin = 0;
-    for (size_t end; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
-      const std::string where = path_ + ":" + std::to_string(lines_ + 1);
-      const auto first = rest.begin() + static_cast<std::ptrdiff_t>(begin);
-      const auto last = rest.begin() + static_cast<std::ptrdiff_t>(end);
-      const json value = json::parse(first, last, nullptr, false);
-      if (!value.is_object()) refuse(where, "a JSON object", std::string(first, last));
-      line(value, where);
-      ++lines_;
-      bytes_ += static_cast<int64_t>(end - begin) + 1;
-    }
-    rest.erase(0, begin);
+  LineReader lines(file, bytes_);
+  for (std::string_view text; lines.next(&text);) {
+    const std::string where = path_ + ":" + std::to_string(lines_ + 1);
+    const json value = json::parse(text, nullptr, false);
+    if (!value.is_object()) refuse(where, "a JSON object", std::string(text));
+    line(value, where);
+    ++lines_;
+    bytes_ = lines.offset();
   }
 }
 

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <optional>
 
 #include "core/crc32c.h"
 #include "core/error.h"
+#include "core/input_file.h"
 
 namespace bamtrain {
 
@@ -107,17 +107,17 @@ T read_number(const char* bytes) {
 /// How many bytes of the file are whole records of steps up to `step`. A process that died while it
 /// wrote leaves a part of one, which ends them.
 int64_t good_bytes(const std::string& path, int64_t step) {
-  std::ifstream in(path, std::ios::binary);
-  const auto bytes = static_cast<int64_t>(fs::file_size(path));
+  const InputFile in(path, ExitCode::io, "check the file's permissions");
   int64_t good = 0;
   std::string data;
-  for (char header[kHeaderBytes]; in.read(header, kHeaderBytes);) {
+  for (int64_t left; (left = in.bytes() - good - kHeaderBytes - kFooterBytes) >= 0;) {
+    char header[kHeaderBytes];
+    in.read(good, header, kHeaderBytes);
     const auto length = read_number<uint64_t>(header);
-    const int64_t left = bytes - good - kHeaderBytes - kFooterBytes;
     if (masked_crc({header, 8}) != read_number<uint32_t>(header + 8)) break;
-    if (left < 0 || length > static_cast<uint64_t>(left)) break;
+    if (length > static_cast<uint64_t>(left)) break;
     data.resize(static_cast<size_t>(length) + kFooterBytes);
-    if (!in.read(data.data(), static_cast<std::streamsize>(data.size()))) break;
+    in.read(good + kHeaderBytes, data.data(), static_cast<int64_t>(data.size()));
     const std::string_view message(data.data(), static_cast<size_t>(length));
     if (masked_crc(message) != read_number<uint32_t>(data.data() + length)) break;
     const std::optional<int64_t> found = step_of(message);

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "train/event_file.h"
-#include "train/json_lines.h"
 #include "train/run_config.h"
+#include "train/step_lines.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
@@ -43,8 +43,8 @@ class Logs {
   void sync();
 
  private:
-  JsonLines metrics_;
-  std::optional<JsonLines> samples_;
+  StepLines metrics_;
+  std::optional<StepLines> samples_;
   std::optional<EventFile> events_;
 };
 

@@ -12,6 +12,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "train/bound_by_permissions.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -294,6 +295,32 @@ TEST_CASE("a folder that cannot be had is an error that names it") {
     CHECK(e.code() == ExitCode::io);
     CHECK(e.where() == w.path("file"));
   }
+}
+
+TEST_CASE("a file of events that cannot be read is an error, and is left as it is") {
+  const BoundByPermissions bound;
+  if (!bound) {
+    WARN("no user without root's rights: skipped");
+    return;
+  }
+  const Workplace w;
+  const std::string folder = w.path("board"), path = file(folder, 1);
+  {
+    EventFile events(folder, 0);
+    const Scalar loss[] = {{"loss", 1.5f}};
+    events.write_scalars(1, loss);
+  }
+  const std::string before = read_text(path);
+  fs::permissions(path, fs::perms::owner_write);
+  try {
+    EventFile(folder, 1);
+    FAIL("an Error was expected");
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::io);
+    CHECK(e.where() == path);
+  }
+  fs::permissions(path, fs::perms::owner_read);
+  CHECK(read_text(path) == before);
 }
 
 TEST_CASE(

@@ -9,11 +9,13 @@
 
 namespace bamtrain {
 
-class JsonLines {
+class StepLines {
  public:
   /// Opens the file for appending after cutting it back to the lines up to `step`, so that a
-  /// resumed run shows no step twice. Error (ExitCode::io).
-  JsonLines(const std::string& path, int64_t step);
+  /// resumed run shows no step twice. A process or a machine that died leaves a torn end, which is
+  /// cut off too. Error (ExitCode::io), before anything is changed: the file cannot be read, or a
+  /// damaged line has others up to `step` behind it.
+  StepLines(const std::string& path, int64_t step);
 
   /// The last line that was kept, an object; empty where there is none.
   const nlohmann::json& last() const { return kept_.last; }

@@ -1,0 +1,32 @@
+#include "core/line_reader.h"
+
+#include <algorithm>
+
+namespace bamtrain {
+namespace {
+
+constexpr int64_t kPiece = int64_t{1} << 20;
+
+}  // namespace
+
+bool LineReader::next(std::string_view* line) {
+  size_t searched = begin_;
+  for (;;) {
+    const size_t end = held_.find('\n', searched);
+    if (end != std::string::npos) {
+      *line = std::string_view(held_).substr(begin_, end - begin_);
+      begin_ = end + 1;
+      return true;
+    }
+    const int64_t piece = std::min(kPiece, file_.bytes() - read_);
+    if (piece <= 0) return false;
+    held_.erase(0, begin_);
+    begin_ = 0;
+    searched = held_.size();
+    held_.resize(searched + static_cast<size_t>(piece));
+    file_.read(read_, held_.data() + searched, piece);
+    read_ += piece;
+  }
+}
+
+}  // namespace bamtrain

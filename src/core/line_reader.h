@@ -1,0 +1,32 @@
+#pragma once
+// The lines of a file, one after the other.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "core/input_file.h"
+
+namespace bamtrain {
+
+/// What follows the last newline is no line: whoever writes it has not ended it. Holds no more than
+/// a piece of the file and the longest line.
+class LineReader {
+ public:
+  /// From `offset` on. `file` must outlive the reader.
+  explicit LineReader(const InputFile& file, int64_t offset = 0) : file_(file), read_(offset) {}
+
+  /// The next line, without its newline; it is there until the next call. false: there is none.
+  /// Errors: as InputFile::read.
+  bool next(std::string_view* line);
+  /// Where in the file the next line begins.
+  int64_t offset() const { return read_ - static_cast<int64_t>(held_.size() - begin_); }
+
+ private:
+  const InputFile& file_;
+  int64_t read_;      // of the file, up to here
+  std::string held_;  // what was read last
+  size_t begin_ = 0;  // of the next line in it
+};
+
+}  // namespace bamtrain

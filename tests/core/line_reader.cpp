@@ -1,0 +1,55 @@
+#include "core/line_reader.h"
+
+#include <vector>
+
+#include "catch.h"
+#include "data/files.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+
+/// Lines of that file from an offset on; each ends where the reader says that the next one begins.
+std::vector<std::string> lines_of(const std::string& path, int64_t offset = 0) {
+  const InputFile file(path, ExitCode::data, "");
+  LineReader reader(file, offset);
+  std::vector<std::string> out;
+  CHECK(reader.offset() == offset);
+  for (std::string_view line; reader.next(&line);) {
+    out.emplace_back(line);
+    offset += static_cast<int64_t>(line.size()) + 1;
+    CHECK(reader.offset() == offset);
+  }
+  std::string_view none;
+  CHECK_FALSE(reader.next(&none));
+  CHECK(reader.offset() == offset);
+  return out;
+}
+
+TEST_CASE("lines are what newlines end, empty ones too; the rest is none") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_bytes(path, "one\n\nthree\r\nfo");
+  CHECK(lines_of(path) == std::vector<std::string>{"one", "", "three\r"});
+  CHECK(lines_of(path, 4) == std::vector<std::string>{"", "three\r"});
+  CHECK(lines_of(path, 14).empty());
+  write_bytes(path, "");
+  CHECK(lines_of(path).empty());
+}
+
+TEST_CASE("lines are whole across the pieces in which a file is read") {
+  const TemporaryFolder folder;
+  std::vector<std::string> truth;
+  std::string text;
+  // Ends before, at and behind a MiB, and lines longer than that.
+  for (const size_t length : {(1u << 20) - 1, 5u, (1u << 20) - 7, 3u << 20, 0u, 1u}) {
+    truth.emplace_back(length, static_cast<char>('a' + truth.size()));
+    text += truth.back() + "\n";
+  }
+  write_bytes(folder.file("a"), text + std::string(1 << 21, 'z'));
+  CHECK(lines_of(folder.file("a")) == truth);
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,131 @@
+#include "train/step_lines.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "core/error.h"
+#include "train/bound_by_permissions.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+TEST_CASE("lines are cut back to the checkpoint's step, a half-written line included") {
+  const Workplace w;
+  {
+    StepLines m(w.path("metrics.jsonl"), 0);
+    for (int step = 1; step <= 5; ++step) m.write({{"step", step}, {"loss", 1.5}});
+  }
+  std::ofstream(w.path("metrics.jsonl"), std::ios::app) << "{\"step\": 6, \"lo";
+  {
+    StepLines m(w.path("metrics.jsonl"), 3);
+    m.write({{"step", 4}, {"loss", 2.5}});
+  }
+  const auto lines = read_metrics(w.path("."));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[2]["step"] == 3);
+  CHECK(lines[2]["loss"] == 1.5);
+  CHECK(lines[3]["step"] == 4);
+  CHECK(lines[3]["loss"] == 2.5);
+}
+
+TEST_CASE("the last line kept is known, as far as the file was cut back") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  {
+    StepLines m(path, 0);
+    CHECK(m.last() == nlohmann::json::object());
+    for (int step = 1; step <= 3; ++step) m.write({{"step", step}, {"seconds", 1.5 * step}});
+  }
+  CHECK(StepLines(path, 3).last() == nlohmann::json{{"step", 3}, {"seconds", 4.5}});
+  CHECK(StepLines(path, 2).last() == nlohmann::json{{"step", 2}, {"seconds", 3.0}});
+}
+
+TEST_CASE("a fresh run starts with an empty file") {
+  const Workplace w;
+  { StepLines(w.path("metrics.jsonl"), 0).write({{"step", 1}}); }
+  { StepLines m(w.path("metrics.jsonl"), 0); }
+  CHECK(read_metrics(w.path(".")).empty());
+}
+
+namespace {
+
+std::string refusal(const std::string& path, int64_t step) {
+  try {
+    StepLines(path, step);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::io);
+    return e.what();
+  }
+  FAIL("an Error was expected");
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut off") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  const std::string first = "{\"step\": 1}\n{\"step\": 2}\n", later = "{\"step\": 4}\n";
+  for (const std::string damage :
+       {"{\"step\": 3, \"lo", "", "[3]", "{\"loss\": 3}", "{\"step\": \"3\"}", "\xff"}) {
+    const std::string text = first + damage + "\n" + later;
+    std::ofstream(path) << text;
+    const std::string message = refusal(path, 4);
+    INFO(message);
+    CHECK(message.find("metrics.jsonl:3: expected a JSON object with a step, found ") !=
+          std::string::npos);
+    CHECK(message.find("; remedy: ") != std::string::npos);
+    CHECK(read_text(path) == text);
+    // Behind the checkpoint's step the line goes with the others.
+    CHECK(StepLines(path, 3).last() == nlohmann::json{{"step", 2}});
+    CHECK(read_text(path) == first);
+  }
+}
+
+TEST_CASE("an end that a power loss has torn is cut off, of however many lines it seems") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl"), good = "{\"step\": 1}\n";
+  for (const std::string& torn : {std::string(4096, '\0'), std::string("{\"st\n\0\n", 8),
+                                  std::string("{\"step\": 2}"), std::string("\n")}) {
+    std::ofstream(path, std::ios::binary) << good << torn;
+    CHECK(StepLines(path, 9).last() == nlohmann::json{{"step", 1}});
+    CHECK(read_text(path) == good);
+  }
+}
+
+TEST_CASE("a file of lines that cannot be written or read is an error that names the file") {
+  {
+    const Workplace w;
+    CHECK(refusal(w.path("absent/metrics.jsonl"), 0).find("absent/metrics.jsonl") !=
+          std::string::npos);
+  }
+  const BoundByPermissions bound;
+  if (!bound) {
+    WARN("no user without root's rights: skipped");
+    return;
+  }
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  std::ofstream(path) << "{\"step\": 1}\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_write);
+  CHECK(refusal(path, 1).find("metrics.jsonl: expected a readable file, found Permission denied") !=
+        std::string::npos);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read);
+  CHECK(read_text(path) == "{\"step\": 1}\n");
+}
+
+TEST_CASE("a resumed run keeps metrics.jsonl as it is where a line in its middle is damaged") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(1)).code == 0);
+  std::string text = read_text(w.path("out/metrics.jsonl"));
+  text[text.find('\n') + 1] = '#';
+  std::ofstream(w.path("out/metrics.jsonl")) << text;
+  const Outcome o = run(bamtrain_command(config), threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::io));
+  CHECK(o.output.find("out/metrics.jsonl:2: expected a JSON object") != std::string::npos);
+  CHECK(read_text(w.path("out/metrics.jsonl")) == text);
+}
