@@ -13,16 +13,24 @@ if [ $# -eq 0 ]; then
   exit 2
 fi
 
+# Signals go on to the command, those that come before its process is known as soon as it is.
+command='' early=''
+pass_on() {
+  if [ -n "$command" ]; then kill -"$1" "$command" 2>/dev/null; else early=$1; fi
+}
+trap 'pass_on USR1' USR1
+trap 'pass_on TERM' TERM
 "$@" &
 command=$!
-trap 'kill -USR1 "$command" 2>/dev/null' USR1
-trap 'kill -TERM "$command" 2>/dev/null' TERM
-# A signal ends `wait` early; the command has ended when it is no longer there.
+[ -z "$early" ] || pass_on "$early"
+# A signal ends `wait` early, with the signal's code; the command has ended when it is no longer
+# there, and only then its own code is certain.
 while :; do
   wait "$command"
-  code=$?
   kill -0 "$command" 2>/dev/null || break
 done
+wait "$command"
+code=$?
 
 if [ "$code" -eq 85 ] && [ -n "${SLURM_JOB_ID:-}" ]; then
   echo "run.sh: saved; job $SLURM_JOB_ID is queued again"

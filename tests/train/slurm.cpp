@@ -72,6 +72,17 @@ TEST_CASE("outside of a job, or where it cannot be queued again, the exit code s
             .code == 85);
 }
 
+TEST_CASE("a command that ends as soon as the signal reaches it keeps its exit code, every time") {
+  const Workplace w;
+  const std::string command = "$SIG{USR1} = sub { POSIX::_exit(85) }; $| = 1; print 'ready'; sleep";
+  for (int i = 0; i < 40; ++i) {
+    const Outcome o = run_and(in_a_job({"perl", "-MPOSIX", "-e", command}), "ready", warn_of_limit,
+                              with_scontrol(w, 1));
+    INFO(i << ": " << o.output);
+    REQUIRE(o.code == 85);
+  }
+}
+
 TEST_CASE("a command that fails keeps its exit code and is not queued again") {
   const Workplace w;
   const Outcome o = run(in_a_job(bamtrain_command(w.path("none.json"))), with_scontrol(w, 0));
