@@ -26,7 +26,10 @@ std::string with_commas(int64_t n) {
 }
 
 std::string run_folder(const Checkpoint& checkpoint) {
-  return std::filesystem::path(checkpoint.folder + "/").parent_path().parent_path().string();
+  return (std::filesystem::absolute(checkpoint.folder).lexically_normal() / "")
+      .parent_path()
+      .parent_path()
+      .string();
 }
 
 /// The validation loss that the run wrote at this step. The file may be in the middle of a write: a
