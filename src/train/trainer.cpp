@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "core/checked.h"
@@ -73,11 +74,28 @@ std::optional<int64_t> resolve_document_start(const RunConfig& c, const Loader& 
   return id;
 }
 
+/// Whether both are the same files, whatever the paths that lead to them.
+bool same_files(const ShardSet& a, const ShardSet& b) {
+  if (a.size() != b.size()) return false;
+  std::error_code ignored;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    if (!std::filesystem::equivalent(a.shard(i).path(), b.shard(i).path(), ignored)) return false;
+  }
+  return true;
+}
+
 std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c, bool shuffle) {
   std::vector<Source> sources;
   for (const DataSource& s : data.list) {
-    sources.push_back(
-        {std::make_shared<const ShardSet>(ShardSet::open(s.path, c.model.vocab)), s.weight});
+    const auto shards = std::make_shared<const ShardSet>(ShardSet::open(s.path, c.model.vocab));
+    for (size_t i = 0; i < sources.size(); ++i) {
+      if (!same_files(*shards, *sources[i].shards)) continue;
+      throw Error(ExitCode::config, fmt::format("data.train[{}].path", sources.size()),
+                  fmt::format("other shards than those of data.train[{}]", i),
+                  fmt::format("\"{}\", the files of \"{}\"", s.path, data.list[i].path),
+                  "give them once, with the sum of the weights");
+    }
+    sources.push_back({shards, s.weight});
   }
   return std::make_unique<Loader>(std::move(sources), c.data.sequence_length, c.seed, shuffle);
 }

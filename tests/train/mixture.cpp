@@ -119,3 +119,26 @@ TEST_CASE("a source without text for one window is refused before training") {
   CHECK(o.output.find(w.path("more") + ": expected a shard of at least") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
 }
+
+TEST_CASE("the same shards under another spelling are refused, both keys named") {
+  const Workplace w;
+  const nlohmann::json c = mixed_run(w);
+  std::filesystem::create_directory_symlink(w.path("train"), w.path("link"));
+  for (const char* name : {"train/.", "train/*.bin", "link"}) {
+    nlohmann::json again = c;
+    again["data"]["train"].push_back({{"path", w.path(name)}, {"weight", 2}});
+    const Outcome o = train(w, again, "out");
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::config));
+    CHECK(o.output.find("data.train[2].path: expected other shards than those of data.train[0], "
+                        "found \"" +
+                        w.path(name) + "\", the files of \"" + w.path("train") + "\"") !=
+          std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(w.path("out")));
+  }
+  // Others of the same names and sizes are other shards.
+  std::filesystem::copy(w.path("train"), w.path("copy"));
+  nlohmann::json other = c;
+  other["data"]["train"].push_back({{"path", w.path("copy")}, {"weight", 2}});
+  CHECK(train(w, other, "out", {"train.stop_at=1"}).code == 0);
+}
