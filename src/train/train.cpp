@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/abbreviate.h"
 #include "core/checked.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
@@ -57,11 +58,6 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& p
   const auto earlier_steps = steps_before.get<int64_t>();
   ScheduleConfig earlier = c.schedule;
   earlier.decay_steps = decay_before.get<int64_t>();
-  if (steps < done) {
-    throw Error(ExitCode::config, "train.steps",
-                fmt::format("at least the {} steps of {}", done, checkpoint.folder),
-                std::to_string(steps), "raise it, or resume from an earlier checkpoint");
-  }
   const int64_t independent = std::min(steps_independent_of_length(earlier, earlier_steps),
                                        steps_independent_of_length(c.schedule, steps));
   if (done <= independent) {
@@ -87,15 +83,46 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& p
           c.optimizer.lr * schedule_factor(earlier, done, earlier_steps)));
 }
 
+int64_t last_step(const TrainConfig& t) { return t.stop_at > 0 ? t.stop_at : t.steps; }
+
+/// The value of the key "a.b.c", for messages.
+std::string value_at(const nlohmann::json& config, const std::string& key) {
+  std::string pointer = "/" + key;
+  std::replace(pointer.begin(), pointer.end(), '.', '/');
+  const nlohmann::json::json_pointer at(pointer);
+  return config.contains(at) ? abbreviate(config.at(at).dump()) : "none";
+}
+
+/// "a.b: 1 -> 2, c: 3 -> 4 and 5 more".
+std::string differences(const std::vector<std::string>& keys, const nlohmann::json& before,
+                        const nlohmann::json& now) {
+  constexpr size_t kMost = 4;
+  const size_t shown = std::min(keys.size(), kMost);
+  std::vector<std::string> out;
+  for (size_t i = 0; i < shown; ++i) {
+    out.push_back(keys[i] + ": " + value_at(before, keys[i]) + " -> " + value_at(now, keys[i]));
+  }
+  const size_t more = keys.size() - shown;
+  return join_names(out) + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 /// REQUIRES: check_run_state has accepted the checkpoint.
 void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
                 Progress& progress) {
-  std::vector<std::string> refused = run.refused_keys(checkpoint.state["config"]);
+  if (run.config.train.steps < checkpoint.step) {
+    throw Error(ExitCode::config, "train.steps",
+                fmt::format("at least the {} steps of {}", checkpoint.step, checkpoint.folder),
+                std::to_string(run.config.train.steps),
+                "raise it, or resume from an earlier checkpoint");
+  }
+  const nlohmann::json& before = checkpoint.state["config"];
+  std::vector<std::string> refused = run.refused_keys(before);
   check_length(run, checkpoint, progress, &refused);
   if (!refused.empty()) {
     throw Error(
         ExitCode::config, join_names(refused),
-        "the values that " + checkpoint.folder + " was trained with", "others",
+        "the values that " + checkpoint.folder + " was trained with",
+        "others (" + differences(refused, before, run.resolved) + ")",
         "set them back, name them in checkpoint.allow_change, or start a new run in another "
         "out_dir (train.tokens_per_step and data.sequence_length never change: they place the "
         "data)");
@@ -191,6 +218,11 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
                  state.optimizer(trainer.layout()));
     state.upload();
     progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
+    const TrainConfig& t = run.config.train;
+    if (last_step(t) <= step) {
+      progress.note(fmt::format("no step is left: {} is {}",
+                                t.stop_at > 0 ? "train.stop_at" : "train.steps", last_step(t)));
+    }
   });
   if (comm.size() > 1) {
     comm.broadcast(&step, sizeof step, 0);
@@ -247,7 +279,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   Trainer& trainer = *made;
   trainer.connect(comm);
   const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
-  const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
+  const int64_t end = last_step(c.train);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 1, 0, 0, !first_rank);
   const Beginning beginning = restore(run, comm, trainer, notes);

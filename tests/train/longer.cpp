@@ -88,11 +88,44 @@ TEST_CASE("where the past depends on the length, another one is refused with wha
     const nlohmann::json constant = {{"name", "constant"}};
     REQUIRE(train(w, c, constant, 8, {"train.stop_at=4"}).code == 0);
     check_refused(train(w, c, constant, 16, {"seed=8"}),
-                  {"seed, train.steps: expected the values"});
+                  {"seed, train.steps: expected the values",
+                   "found others (seed: 7 -> 8, train.steps: 8 -> 16); remedy: "});
   }
   SECTION("below the steps that are done") {
     const nlohmann::json constant = {{"name", "constant"}};
     REQUIRE(train(w, c, constant, 8, {"train.stop_at=4"}).code == 0);
-    check_refused(train(w, c, constant, 3), {"train.steps: expected at least the 4 steps"});
+    const std::string expected = "train.steps: expected at least the 4 steps";
+    check_refused(train(w, c, constant, 3), {expected});
+    check_refused(train(w, c, constant, 3, {"checkpoint.allow_change=[\"train.steps\"]"}),
+                  {expected, "found 3"});
   }
+}
+
+TEST_CASE("a refused resume shows the first keys as they were and as they are") {
+  const Workplace w;
+  const nlohmann::json c = small_run(w), constant = {{"name", "constant"}};
+  REQUIRE(train(w, c, constant, 8, {"train.stop_at=1"}).code == 0);
+  check_refused(train(w, c, constant, 8, {"model.attention.prior.init=laplace"}),
+                {"model.attention.prior.init: expected the values",
+                 "(model.attention.prior.init: \"uniform\" -> \"laplace\")"});
+  check_refused(train(w, c, constant, 8, {"model.attention.prior=rope"}),
+                {"model.attention.prior.factor: none -> 1.0, ",
+                 "model.attention.prior.init: \"uniform\" -> none, ",
+                 "model.attention.prior.name: \"bam\" -> \"rope\"", " more)"});
+}
+
+TEST_CASE("a run that has no step left to do says so") {
+  const Workplace w;
+  const nlohmann::json c = small_run(w), constant = {{"name", "constant"}};
+  const Outcome first = train(w, c, constant, 8);
+  REQUIRE(first.code == 0);
+  CHECK(first.output.find("no step is left") == std::string::npos);
+  const std::string saved = digest(w.path("out/checkpoint-00000008"));
+  const Outcome done = train(w, c, constant, 8);
+  CHECK(done.code == 0);
+  CHECK(done.output.find("no step is left: train.steps is 8") != std::string::npos);
+  const Outcome stopped = train(w, c, constant, 8, {"train.stop_at=4"});
+  CHECK(stopped.code == 0);
+  CHECK(stopped.output.find("no step is left: train.stop_at is 4") != std::string::npos);
+  CHECK(digest(w.path("out/checkpoint-00000008")) == saved);
 }
