@@ -108,8 +108,7 @@ Key priors() {
 Key training_sources() {
   const std::string path = "data.train";
   Key k{path,
-        "token shards to train on: a folder of *.bin or a glob; or a list of such with weights, "
-        "whose sequences take turns",
+        "token shards to train on: a folder of *.bin or a glob; or a list of such with weights",
         sources_schema()};
   k.get = [](const RunConfig& c) { return sources_json(c.data.train); };
   k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
@@ -233,8 +232,10 @@ std::vector<Key> make_keys() {
                     set_of(nonempty_text()), FIELD(init_from.absent))),
 
       required(resumable(training_sources())),
-      resumable(key("data.val", "token shards to validate on, likewise; empty: no validation",
-                    any_text(), FIELD(data.val))),
+      resumable(
+          key("data.val",
+              "token shards to validate on: a folder of *.bin or a glob; empty: no validation",
+              any_text(), FIELD(data.val))),
       required(key("data.sequence_length", "tokens per training sequence T",
                    integer_value(1, kMaxLength), FIELD(data.sequence_length))),
       key("data.document_start", "token id that begins a document; null: from the shards' manifest",

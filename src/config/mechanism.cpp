@@ -87,7 +87,7 @@ const Mechanism& chosen(const json& value, const std::vector<Mechanism>& choices
                         const std::string& path, const Origin& origin) {
   const ValueSchema names = one_of(names_of(choices));
   if (!value.is_object()) {
-    throw Error(ExitCode::config, origin.at(path), "an object with a name and options",
+    throw Error(ExitCode::config, origin.at(path), "a name, or an object with a name and options",
                 describe_value(value), "write {\"name\": ...}, the name " + describe(names));
   }
   const std::string key = path + ".name";
@@ -200,6 +200,14 @@ MechanismConfig default_mechanism(const std::string& name, const std::vector<Mec
   return {m->name, default_options(m->options)};
 }
 
+json with_names(json value) {
+  if (value.is_string()) return {{"name", value}};
+  if (value.is_array()) {
+    for (json& entry : value) entry = entry.is_string() ? with_names(entry) : entry;
+  }
+  return value;
+}
+
 MechanismConfig read_mechanism(const json& value, const std::vector<Mechanism>& choices,
                                const std::string& path, const Origin& origin) {
   const Mechanism& mechanism = chosen(value, choices, path, origin);
@@ -227,6 +235,7 @@ ordered_json mechanism_json(const MechanismConfig& config, const std::vector<Mec
 
 ValueSchema mechanism_schema(const std::vector<Mechanism>& choices) {
   ValueSchema alternatives = ValueSchema::array();
+  alternatives.push_back(one_of(names_of(choices)));
   for (const Mechanism& m : choices) {
     ValueSchema properties = {{"name", {{"const", m.name}}}};
     for (const OptionSpec& o : m.options) properties[o.name] = option_schema(o);

@@ -26,6 +26,10 @@ std::vector<Mechanism> normalizer_choices();
 /// The choice of that name with every option at its default.
 MechanismConfig default_mechanism(const std::string& name, const std::vector<Mechanism>& choices);
 
+/// A bare name, or one in a list, as the object that stands for it with every option at its
+/// default.
+nlohmann::json with_names(nlohmann::json value);
+
 /// The object at key `path`, defaults filled in. Error (ExitCode::config) for a missing or unknown
 /// name, an option that the chosen mechanism does not have (all such are named, with the mechanisms
 /// they belong to), a value of wrong type or range.
@@ -36,7 +40,7 @@ MechanismConfig read_mechanism(const nlohmann::json& value, const std::vector<Me
 nlohmann::ordered_json mechanism_json(const MechanismConfig& config,
                                       const std::vector<Mechanism>& choices);
 
-/// JSON Schema: oneOf, an object per name.
+/// JSON Schema: oneOf, the names and an object per name.
 ValueSchema mechanism_schema(const std::vector<Mechanism>& choices);
 
 /// The same for priors: an object, or a list of objects that serve the layers in turn. Priors of

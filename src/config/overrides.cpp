@@ -35,15 +35,6 @@ json parse_value(const std::string& value, const std::string& where) {
   return value;
 }
 
-/// A mechanism's bare name, or one in a list, as the object that configurations have.
-json with_names(json value) {
-  if (value.is_string()) return {{"name", value}};
-  if (value.is_array()) {
-    for (json& entry : value) entry = entry.is_string() ? with_names(entry) : entry;
-  }
-  return value;
-}
-
 }  // namespace
 
 Override parse_override(const std::string& text) {
@@ -77,8 +68,7 @@ std::string apply_override(json& document, const Override& change) {
     if (absent) *at = json::object();
     if (absent && created.empty()) created = walked;
   }
-  const Key* key = find_key(change.path);
-  *at = key != nullptr && !key->mechanisms.empty() ? with_names(change.value) : change.value;
+  *at = change.value;
   return created.empty() ? change.path : created;
 }
 

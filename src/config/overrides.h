@@ -17,8 +17,7 @@ struct Override {
 /// '=' or with an empty name, (ExitCode::config) for damaged JSON.
 Override parse_override(const std::string& text);
 
-/// Writes the value at its path, replacing what is there whole and creating objects on the way. A
-/// mechanism (model.attention.prior) given by a bare name becomes {"name": ...}, in a list too.
+/// Writes the value at its path, replacing what is there whole and creating objects on the way.
 /// Whether the key exists is for the reader to say. Returns the first part of the path that was not
 /// there before, the whole path where all of it was. Error where the path leads through something
 /// not an object.

@@ -1,5 +1,6 @@
 #include "config/reader.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -56,6 +57,18 @@ const json* find_value(const json& document, const std::string& path) {
     at = &*it;
   }
   return at;
+}
+
+/// Mechanisms that the document gives by their names alone become objects, in which the next --set
+/// finds their options.
+void spell_out_names(json& document) {
+  for (const Key& key : all_keys()) {
+    if (key.mechanisms.empty()) continue;
+    std::string pointer = "/" + key.path;
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+    const json::json_pointer at(pointer);
+    if (document.contains(at)) document[at] = with_names(document[at]);
+  }
 }
 
 void check_version(const json& document, const Origin& origin) {
@@ -118,9 +131,11 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
   json document = parse_json(text, {where, ExitCode::config});
   Origin origin{where};
   if (!document.is_object()) check_names(document, "", origin);
+  spell_out_names(document);
   for (const std::string& o : overrides) {
     const Override change = parse_override(o);
     origin.overrides.push_back({change.path, change.text, apply_override(document, change)});
+    spell_out_names(document);
   }
   check_version(document, origin);
   check_names(document, "", origin);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <vector>
@@ -33,9 +34,26 @@ std::string names(const Json& values) {
   return joined(parts, ", ");
 }
 
+std::string type_of(const Json& schema);
+
+/// "name, or object with a name, or list of such".
+std::string types_of(const Json& alternatives) {
+  std::vector<std::string> kinds;
+  for (const Json& a : alternatives) {
+    std::string kind = type_of(a);
+    if (a.contains("enum")) kind = "name";
+    if (a.contains("properties")) kind = "object with a name";
+    if (a.contains("items")) {
+      kind = a["items"].contains("oneOf") ? "list of such" : "list of objects";
+    }
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+  }
+  return joined(kinds, ", or ");
+}
+
 std::string type_of(const Json& schema) {
   if (schema.contains("enum")) return "one of " + names(schema["enum"]);
-  if (schema.contains("oneOf")) return "object with a name, or the name alone";
+  if (schema.contains("oneOf")) return types_of(schema["oneOf"]);
   if (!schema.contains("type")) return "value";
   const Json& type = schema["type"];
   if (type == "array" && schema.contains("items")) {
@@ -102,20 +120,23 @@ bool is_required(const Json& object, const std::string& key) {
   return false;
 }
 
-/// The mechanisms that a key can name, each with its options.
+void describe_members(std::string& out, const Json& object) {
+  for (const auto& [key, schema] : object["properties"].items()) {
+    if (!schema.contains("const")) describe(out, key, schema, is_required(object, key), 2);
+  }
+}
+
+/// The mechanisms that a key can name, each with its options, and what a list holds.
 void describe_alternatives(std::string& out, const Json& alternatives) {
   for (const Json& a : alternatives) {
-    if (!a.contains("properties")) {
-      wrap(out, "  - ", "a list: " + a.value("description", std::string()), 4);
-      continue;
-    }
-    const Json& options = a["properties"];
-    wrap(out, "  - ",
-         fmt::format("`{}`: {}", options["name"]["const"].get<std::string>(),
-                     a.value("description", std::string())),
-         4);
-    for (const auto& [key, schema] : options.items()) {
-      if (key != "name") describe(out, key, schema, is_required(a, key), 2);
+    const std::string description = a.value("description", std::string());
+    if (a.contains("properties")) {
+      const Json& name = a["properties"]["name"]["const"];
+      wrap(out, "  - ", fmt::format("`{}`: {}", name.get<std::string>(), description), 4);
+      describe_members(out, a);
+    } else if (a.contains("items")) {
+      wrap(out, "  - ", "a list: " + description, 4);
+      if (a["items"].contains("properties")) describe_members(out, a["items"]);
     }
   }
 }

@@ -18,13 +18,16 @@ ValueSchema weight_schema() { return number_above(0); }
 }  // namespace
 
 ValueSchema sources_schema() {
-  const ValueSchema source = {
-      {"type", "object"},
-      {"properties", {{"path", nonempty_text()}, {"weight", weight_schema()}}},
-      {"required", {"path", "weight"}},
-      {"additionalProperties", false}};
+  ValueSchema path = nonempty_text(), weight = weight_schema();
+  path["description"] = "a folder of *.bin, or a glob";
+  weight["description"] = "its share of the sequences is in proportion";
+  const ValueSchema source = {{"type", "object"},
+                              {"properties", {{"path", path}, {"weight", weight}}},
+                              {"required", {"path", "weight"}},
+                              {"additionalProperties", false}};
   ValueSchema list = list_of(source);
   list["minItems"] = 1;
+  list["description"] = "sources whose sequences take turns";
   return {{"oneOf", {nonempty_text(), list}}};
 }
 

@@ -182,8 +182,11 @@ TEST_CASE("an unknown mechanism is refused with the known ones") {
                  {"model.attention.normalizer.name:", "\"softmax\""});
   check_mentions(message(replaced("\"name\": \"ssmax\"", "")),
                  {"run.json: model.attention.scale.name:", "no such key"});
-  check_mentions(message(replaced("{\"name\": \"ssmax\"}", "\"ssmax\"")),
-                 {"run.json: model.attention.scale:", "an object with a name", "write {\"name\""});
+  check_mentions(
+      message(replaced("{\"name\": \"ssmax\"}", "3")),
+      {"run.json: model.attention.scale:", "a name, or an object with a name", "write {\"name\""});
+  check_mentions(message(replaced("{\"name\": \"ssmax\"}", "\"ssmx\"")),
+                 {"run.json: model.attention.scale.name:", "did you mean \"ssmax\"?"});
 }
 
 TEST_CASE("a mechanism's option is checked against that mechanism") {

@@ -76,7 +76,9 @@ TEST_CASE("an entry of a list is named in what is wrong with it") {
                  {"run.json: model.attention.prior[1].name:", "did you mean \"rope\"?"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"theta": 3}])")),
                  {"run.json: model.attention.prior[1].name:", "no such key"});
-  check_mentions(message(with_prior(R"(["nope", "rope"])")),
+  check_mentions(message(with_prior(R"(["nope", "ropes"])")),
+                 {"run.json: model.attention.prior[1].name:", "did you mean \"rope\"?"});
+  check_mentions(message(with_prior(R"([3, "rope"])")),
                  {"run.json: model.attention.prior[0]:", "an object with a name"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "theta": 0}])")),
                  {"run.json: model.attention.prior[1].theta:", "from 1 to"});

@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 using bamtrain::parse_override;
+using bamtrain::resolved_json;
 
 TEST_CASE("the value of an override is JSON, or else a bare string") {
   const auto value = [](const std::string& text) { return parse_override("k=" + text).value; };
@@ -71,6 +72,21 @@ TEST_CASE("a mechanism is replaced by name or by object, with its own defaults")
   CHECK(same.options.text("init") == "uniform");
   CHECK(valid_with({"model.attention.normalizer=softmax"}).model.attention.normalizer ==
         bamtrain::NormalizerKind::softmax);
+}
+
+TEST_CASE("a bare name is the mechanism with its defaults, in a file as in an override") {
+  const std::string file = replaced("{\"name\": \"ssmax\"}", "\"sentmax\"");
+  const auto read = [&](const std::vector<std::string>& overrides) {
+    return resolved_json(bamtrain::read_run_config_text(file, "run.json", overrides));
+  };
+  CHECK(read({}) == resolved_json(valid_with({"model.attention.scale=sentmax"})));
+  CHECK(read({"model.attention.scale.delta=2"})["model"]["attention"]["scale"]["delta"] == 2.0);
+  CHECK(read({"model.attention.prior=[\"nope\",{\"name\":\"rope\",\"theta\":3}]"}) ==
+        read({"model.attention.prior=[{\"name\":\"nope\"},{\"name\":\"rope\",\"theta\":3}]"}));
+  const auto whole = valid_with({"model.attention={\"prior\":\"alibi\",\"scale\":\"ssmax\"}",
+                                 "model.attention.scale.offset=1"});
+  CHECK(whole.model.attention.prior.names() == "alibi");
+  CHECK(whole.model.attention.scale.options.number("offset") == 1.0);
 }
 
 TEST_CASE("an override cannot pass through a value") {

@@ -36,6 +36,22 @@ TEST_CASE("docs/config.md is the reference of today's schema") {
   CHECK(page == bamtrain::config_reference());
 }
 
+TEST_CASE("the reference says what a key with alternatives takes, and what a list of them holds") {
+  const std::string text = bamtrain::config_reference();
+  for (const char* part :
+       {"\n- `model.attention.prior` (name, or object with a name, or list of such; default",
+        "\n- `model.attention.scale` (name, or object with a name; default",
+        "\n- `data.train` (string, or list of objects; required;",
+        "\n  - a list: sources whose sequences take turns\n    - `path` (string; required): a "
+        "folder",
+        "\n    - `weight` (number; above 0.0; required): its share"}) {
+    INFO(part);
+    CHECK(text.find(part) != std::string::npos);
+  }
+  CHECK(text.find("a list: \n") == std::string::npos);
+  CHECK(text.find("a list:\n") == std::string::npos);
+}
+
 TEST_CASE("the reference has every key once and no line past 100 columns but of one word") {
   const std::string text = bamtrain::config_reference();
   std::vector<std::string> keys;
