@@ -22,7 +22,15 @@ if [ $# -gt 0 ]; then
     case $file in /*) texts+=("$file") ;; *) texts+=("$here/$file") ;; esac
   done
   for file in "${texts[@]}"; do
-    [ -r "$file" ] || { echo "quickstart.sh: $file: cannot be read" >&2; exit 6; }
+    found=""
+    [ -r "$file" ] || found="one that cannot be read"
+    [ -e "$file" ] || found="none"
+    [ ! -d "$file" ] || found="a folder"
+    if [ -n "$found" ]; then
+      echo "quickstart.sh: $file: expected a readable text file, found $found; remedy: name the" \
+        "files themselves, and check their permissions" >&2
+      exit 6
+    fi
   done
 fi
 

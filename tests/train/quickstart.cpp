@@ -104,7 +104,11 @@ TEST_CASE("quickstart refuses what it cannot train on before it installs or buil
   write_text(c.path("b.txt"), "short\n");
   require_refusal(c.quickstart("a.txt"), 2, "usage: ");
   require_refusal(c.quickstart("--text"), 2, "usage: ");
-  require_refusal(c.quickstart("--text a.txt none.txt"), 6, c.path("none.txt") + ": cannot be");
+  const std::string expected = ": expected a readable text file, found ";
+  require_refusal(c.quickstart("--text a.txt none.txt"), 6,
+                  c.path("none.txt") + expected + "none; remedy: ");
+  require_refusal(c.quickstart("--text a.txt configs"), 6,
+                  c.path("configs") + expected + "a folder; remedy: name the files");
   require_refusal(c.quickstart("--text a.txt b.txt"), 4, "expected at least 1,000,000 bytes");
   CHECK_FALSE(fs::exists(c.path("out")));
 }
