@@ -68,6 +68,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
                                          {"rope", "out/b", &b, std::nullopt, 0}};
   const std::string html =
       report_html(runs, {{"model.attention.prior.name", {"bam", "rope"}}, {"x", {kWild, ""}}});
+  CHECK(references_in(html).empty());
   const Xml body = body_of(html);
   CHECK(body.all("h1")[0]->text == std::string(kWild) + ", rope");
   CHECK(body.all("b").size() == 1);  // the sample's prompt

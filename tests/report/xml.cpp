@@ -129,6 +129,21 @@ std::vector<const Xml*> Xml::of_class(const std::string& of, const std::string& 
 
 Xml parse_xml(const std::string& text) { return Reader(text).document(); }
 
+std::vector<std::string> references_in(const std::string& html) {
+  const std::string name_space = "http://www.w3.org/2000/svg";
+  std::vector<std::string> out;
+  for (const std::string outside : {"http://", "https://", "src=", "href=", "@import", "url("}) {
+    for (size_t at = html.find(outside); at != std::string::npos; at = html.find(outside, at + 1)) {
+      const size_t end = at + name_space.size();
+      const bool quoted = at > 0 && end < html.size() && html[at - 1] == html[end] &&
+                          (html[end] == '"' || html[end] == '\'');
+      if (quoted && html.compare(at, name_space.size(), name_space) == 0) continue;
+      out.push_back(html.substr(at, 60));
+    }
+  }
+  return out;
+}
+
 Xml body_of(const std::string& html) {
   const size_t begin = html.find("<body>"), end = html.find("<script>");
   if (begin == std::string::npos || end == std::string::npos) throw std::runtime_error("no body");

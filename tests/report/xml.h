@@ -25,6 +25,10 @@ struct Xml {
 /// The one element that `text` is. Throws std::runtime_error with the place otherwise.
 Xml parse_xml(const std::string& text);
 
+/// Where a page would reach outside of itself: each address and each reference, with what follows.
+/// The name of SVG's name space, in quotes, is no address.
+std::vector<std::string> references_in(const std::string& html);
+
 /// What lies between <body> and <script> of a page, as the element <body>.
 Xml body_of(const std::string& html);
 
