@@ -52,6 +52,10 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   refused({}, ExitCode::data,
           "give its path with --tokenizer, or leave it out with --no-tokenizer");
   CHECK(exported({"--tokenizer", moved}) == model);
+  CHECK(nlohmann::json::parse(read_text(folder + "/tokenizer_config.json")) ==
+        nlohmann::json::parse(R"({"tokenizer_class": "LlamaTokenizer", "legacy": true,
+            "add_bos_token": true, "add_eos_token": false, "bos_token": "<s>",
+            "eos_token": "</s>", "clean_up_tokenization_spaces": false})"));
   CHECK(exported({"--no-tokenizer"}).empty());
   refused({"--no-tokenizer", "--tokenizer", moved}, ExitCode::usage, "--no-tokenizer");
 
@@ -60,6 +64,21 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   write_bytes(moved, trained_model(settings));
   refused({"--tokenizer", moved}, ExitCode::data,
           "expected the tokenizer that the model was trained with");
+}
+
+TEST_CASE("export knows the tokenizer and the documents of shards that a pattern names") {
+  TextRun text;
+  text.config["data"]["train"] = text.w.path("data/train/*.bin");
+  text.config["data"]["val"] = text.w.path("data/val/*.bin");
+  text.config["model"]["attention"]["document_mask"] = true;
+  const std::string checkpoint = text.train(1), folder = text.w.path("exported");
+  const Outcome o = export_to(folder, checkpoint, {});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(read_text(folder + "/tokenizer.model") == read_text(text.tokenizer));
+  const auto manifest = nlohmann::json::parse(read_text(text.w.path("data/train/manifest.json")));
+  CHECK(nlohmann::json::parse(read_text(folder + "/config.json"))["document_start"] ==
+        manifest["document_start"]);
 }
 
 TEST_CASE("export of shards that say nothing of their tokenizer has none, unless it is named") {
