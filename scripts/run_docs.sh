@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
 # Runs the commands of the documentation from top to bottom, as a reader would: the indented blocks of
-# the given pages, or of all of them in the order below. After scripts/quickstart.sh. What cannot run
-# here (sbatch) is named and left out.
+# the given pages, or of all that have any, in the order below. After scripts/quickstart.sh. What
+# cannot run here (sbatch) is named and left out.
 #
 #   scripts/run_docs.sh [PAGE.md ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 pages=("$@")
-[ ${#pages[@]} -gt 0 ] || pages=(docs/{data,training,resume,processes,compare,generate,export,prior}.md)
+[ ${#pages[@]} -gt 0 ] || pages=(docs/{build,data,training,resume,processes,compare,generate,export,prior}.md)
 for page in "${pages[@]}"; do
   # Blocks of JSON and lists of files are indented too: a command begins with a word that it knows.
   commands=$(awk '
     /^    / { line = substr($0, 5)
-              if (!inside) { keep = line ~ /^(build\/|\.\/scripts\/|scripts\/|mkdir |echo |mpirun |python3 |[A-Z_]+=)/ }
+              if (!inside) { keep = line ~ /^(build\/|\.\/scripts\/|scripts\/|mkdir |echo |meson |mpirun |python3 |[A-Z_]+=)/ }
               inside = 1
               if (line ~ /^sbatch /) print "left out: " line > "/dev/stderr"
               if (keep) print line
