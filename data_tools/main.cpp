@@ -11,8 +11,9 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/option_value.h"
 #include "core/standard_output.h"
-#include "core/suggestion.h"
+#include "core/usage_error.h"
 #include "data/shard.h"
 #include "data_tools/inspect.h"
 #include "data_tools/interrupt.h"
@@ -43,31 +44,35 @@ void add_input_options(CLI::App* app, InputOptions* options) {
          "Text files: .txt or .jsonl, plain or compressed by zstd (.zst) or xz (.xz); - is "
          "standard input. Read in this order")
       ->required();
-  app->add_option("--format", options->format,
-                  "What the inputs hold, instead of what their names say (needed for -)")
-      ->check(CLI::IsMember({"txt", "jsonl"}));
-  app->add_option_function<std::string>(
-         "--document",
-         [options](const std::string& name) { options->kind = document_kind_named(name); },
-         "What a document of a text input is: a line; the whole file; a block between blank lines; "
-         "a WikiText article (from a title \" = Title = \" between blank lines to the next). "
-         "Required for text; JSON lines inputs are always jsonl: a field of each line's object")
-      ->check(CLI::IsMember(document_kind_names()));
+  take_words(
+      app->add_option("--format", options->format,
+                      "What the inputs hold, instead of what their names say (needed for -)"),
+      {"txt", "jsonl"});
+  take_words(
+      app->add_option_function<std::string>(
+          "--document",
+          [options](const std::string& name) { options->kind = document_kind_named(name); },
+          "What a document of a text input is: a line; the whole file; a block between blank "
+          "lines; "
+          "a WikiText article (from a title \" = Title = \" between blank lines to the next). "
+          "Required for text; JSON lines inputs are always jsonl: a field of each line's object"),
+      document_kind_names());
   app->add_option("--field", options->field, "The field of JSON lines that holds the text")
       ->capture_default_str();
-  app->add_option_function<std::string>(
-         "--invalid-utf8",
-         [options](const std::string& name) {
-           options->invalid_utf8 = name == "replace" ? InvalidUtf8::replace
-                                   : name == "skip"  ? InvalidUtf8::skip
-                                                     : InvalidUtf8::error;
-         },
-         "A document that is not UTF-8: stop and name the place (error, the default); put U+FFFD "
-         "for each bad part (replace); leave the document out and count it (skip)")
-      ->check(CLI::IsMember({"error", "replace", "skip"}));
-  app->add_option("--max-document-bytes", options->max_document_bytes,
-                  "A longer document (or line) is an error; it bounds the memory")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+  take_words(
+      app->add_option_function<std::string>(
+          "--invalid-utf8",
+          [options](const std::string& name) {
+            options->invalid_utf8 = name == "replace" ? InvalidUtf8::replace
+                                    : name == "skip"  ? InvalidUtf8::skip
+                                                      : InvalidUtf8::error;
+          },
+          "A document that is not UTF-8: stop and name the place (error, the default); put U+FFFD "
+          "for each bad part (replace); leave the document out and count it (skip)"),
+      {"error", "replace", "skip"});
+  take_integers(app->add_option("--max-document-bytes", options->max_document_bytes,
+                                "A longer document (or line) is an error; it bounds the memory"),
+                1, int64_t{1} << 40)
       ->capture_default_str();
 }
 
@@ -81,22 +86,24 @@ void add_tokenize(CLI::App* app, TokenizeOptions* options) {
                   "appears complete at the end or not at all; what a killed run left beside it "
                   "(NAME.tmp-XXXXXX) the next one removes")
       ->required();
-  auto* documents =
+  CLI::Option* documents = take_integers(
       app->add_option("--val-documents", options->validation.documents,
-                      "So many documents for validation, drawn evenly from all (held in memory)")
-          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app->add_option("--val-fraction", options->validation.fraction,
-                  "Each document goes to validation with this probability; the draw depends on the "
-                  "document's number alone")
-      ->check(CLI::Range(1e-9, 0.999))
+                      "So many documents for validation, drawn evenly from all (held in memory)"),
+      1, int64_t{1} << 40);
+  take_numbers(
+      app->add_option("--val-fraction", options->validation.fraction,
+                      "Each document goes to validation with this probability; the draw depends on "
+                      "the document's number alone"),
+      "a number from 1e-9 to 0.999", [](double x) { return x >= 1e-9 && x <= 0.999; })
       ->excludes(documents);
-  app->add_option("--shard-tokens", options->shard_tokens,
-                  "A shard is closed after the document that reaches this")
-      ->check(CLI::Range(int64_t{1}, ShardFormat::kMaxTokens))
+  take_integers(app->add_option("--shard-tokens", options->shard_tokens,
+                                "A shard is closed after the document that reaches this"),
+                1, ShardFormat::kMaxTokens)
       ->capture_default_str();
-  app->add_option("--threads", options->threads,
-                  "Threads that encode; the output does not depend on it (default: all cores)")
-      ->check(CLI::Range(1, 1024));
+  take_integers(
+      app->add_option("--threads", options->threads,
+                      "Threads that encode; the output does not depend on it (default: all cores)"),
+      1, 1024);
   app->add_flag("--eos", options->eos, "End each document with EOS (it begins with BOS always)");
   app->add_flag("--overwrite", options->overwrite, "Replace a folder of shards at --output");
   app->callback([options] {
@@ -111,13 +118,14 @@ void add_train_tokenizer(CLI::App* app, TrainTokenizerOptions* options) {
       "before each text, pieces of at most 16 characters; 0 <unk>, 1 <s> (BOS), 2 </s> (EOS).\n"
       "The same text and options give the same model.\n");
   add_input_options(app, &options->input);
-  app->add_option("--vocab", options->vocab, "Number of ids, the 256 bytes and 3 signs included")
-      ->check(CLI::Range(int64_t{260}, int64_t{1} << 24))
+  take_integers(app->add_option("--vocab", options->vocab,
+                                "Number of ids, the 256 bytes and 3 signs included"),
+                260, int64_t{1} << 24)
       ->capture_default_str();
   app->add_option("--output", options->output, "The model file to write")->required();
-  app->add_option("--sample-bytes", options->sample_bytes,
-                  "Train on lines drawn from all the text that fill so many bytes")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+  take_integers(app->add_option("--sample-bytes", options->sample_bytes,
+                                "Train on lines drawn from all the text that fill so many bytes"),
+                1, int64_t{1} << 40)
       ->capture_default_str();
   app->add_flag("--overwrite", options->overwrite, "Replace a file at --output");
   app->callback([options] {
@@ -130,14 +138,15 @@ void add_inspect(CLI::App* app, InspectOptions* options) {
   app->add_option("path", options->path,
                   "A folder of shards, one shard, a pattern, or the output of tokenize")
       ->required();
-  app->add_option("--from", options->from, "The first token to show, counted over all shards")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
-  app->add_option("--count", options->count, "How many tokens to show")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 31));
+  take_integers(
+      app->add_option("--from", options->from, "The first token to show, counted over all shards"),
+      0, int64_t{1} << 60);
+  take_integers(app->add_option("--count", options->count, "How many tokens to show"), 0,
+                int64_t{1} << 31);
   app->add_option("--tokenizer", options->tokenizer, "Show them as text too, by this model file");
-  app->add_option("--document-start", options->document_start,
-                  "The id that begins a document, where no manifest says it")
-      ->check(CLI::Range(int64_t{0}, (int64_t{1} << 31) - 1));
+  take_integers(app->add_option("--document-start", options->document_start,
+                                "The id that begins a document, where no manifest says it"),
+                0, (int64_t{1} << 31) - 1);
   app->add_flag("--json", options->json, "Print JSON");
   app->callback([options] { inspect(*options, stdout); });
 }
@@ -172,9 +181,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (app.exit(e) == 0) return 0;
-    if (const std::string text = suggestion(app); !text.empty()) fmt::print(stderr, "{}\n", text);
-    return static_cast<int>(ExitCode::usage);
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    throw usage_error("bamdata", app, e);
   }
   return static_cast<int>(ExitCode::ok);
 }

@@ -13,7 +13,7 @@
 #include "commands/train.h"
 #include "config/schema.h"
 #include "core/standard_output.h"
-#include "core/suggestion.h"
+#include "core/usage_error.h"
 #include "train/signals.h"
 
 namespace bamtrain {
@@ -37,7 +37,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--config", arguments.config, "run configuration (JSON)");
   app.add_option("--set", arguments.overrides,
                  "override a config key: a.b.c=value, JSON or a bare string (repeatable)")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);  // [a,b] is one value
   app.add_option("--resume", resume, "alias of checkpoint.resume: auto, never or a folder");
   app.add_flag("--dry-run", arguments.dry_run,
                "check config, data and memory, print what the run needs, train nothing");
@@ -50,9 +51,8 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (app.exit(e) == 0) return 0;
-    if (const std::string text = suggestion(app); !text.empty()) fmt::print(stderr, "{}\n", text);
-    return static_cast<int>(ExitCode::usage);
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    throw usage_error("bamtrain", app, e);
   }
   if (print_schema) {
     fmt::print("{}\n", schema_json().dump(2));

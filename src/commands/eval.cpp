@@ -11,6 +11,7 @@
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
+#include "core/option_value.h"
 #include "report/report.h"
 #include "train/event_file.h"
 #include "train/run_files.h"
@@ -18,6 +19,8 @@
 namespace bamtrain {
 
 namespace {
+
+constexpr int64_t kMostTargets = int64_t{1} << 40;  // as eval.tokens
 
 void print_perplexities(const nlohmann::ordered_json& result) {
   for (const char* protocol : {"windows", "last"}) {
@@ -159,33 +162,36 @@ Command eval_command(CLI::App& app) {
   const auto eval = std::make_shared<EvalArguments>();
   CLI::App* options = app.add_subcommand("eval", "perplexity against length");
   options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")->required();
-  options->add_option("--lengths", eval->lengths, "sequence lengths, e.g. 512,1024,2048")
+  take_integers(
+      options->add_option("--lengths", eval->lengths, "sequence lengths, e.g. 512,1024,2048"), 1,
+      PerplexityRequest::kMostLength)
       ->required()
-      ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->delimiter(',');
   add_overrides(*options, eval->overrides);
   options->add_option("--data", eval->data, "folder or glob of shards (default: data.val)");
-  options->add_option("--protocols", eval->protocols, "of windows, last, bins (default: all)")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"windows", "last", "bins"}));
-  options
-      ->add_option("--last-tokens", eval->last_tokens,
-                   "K of protocol last (default: 256, half the training length or the shortest "
-                   "length)")
-      ->check(CLI::PositiveNumber);
-  options
-      ->add_option("--max-tokens", eval->max_tokens,
-                   "targets per length and protocol (default: all)")
-      ->check(CLI::PositiveNumber);
-  options
-      ->add_option("--document-start", eval->document_start,
-                   "the id that begins a document (default: data.document_start, or the manifest "
-                   "beside the shards)")
-      ->check(CLI::NonNegativeNumber);
-  options->add_option("--precision", eval->precision, "fp32, tf32 or bf16 (default: as trained)")
-      ->transform(CLI::CheckedTransformer(kPrecisionNames));
-  options->add_option("--device", eval->device, "auto, cpu, cuda or check (default: as trained)")
-      ->transform(CLI::CheckedTransformer(kDeviceNames));
+  take_words(
+      options->add_option("--protocols", eval->protocols, "of windows, last, bins (default: all)"),
+      {"windows", "last", "bins"})
+      ->delimiter(',');
+  take_integers(
+      options->add_option("--last-tokens", eval->last_tokens,
+                          "K of protocol last (default: 256, half the training length or the "
+                          "shortest length)"),
+      1, PerplexityRequest::kMostLength);
+  take_integers(options->add_option("--max-tokens", eval->max_tokens,
+                                    "targets per length and protocol (default: all)"),
+                1, kMostTargets);
+  take_integers(
+      options->add_option("--document-start", eval->document_start,
+                          "the id that begins a document (default: data.document_start, or the "
+                          "manifest beside the shards)"),
+      0, INT32_MAX);
+  take_names(options->add_option("--precision", eval->precision,
+                                 "fp32, tf32 or bf16 (default: as trained)"),
+             kPrecisionNames);
+  take_names(options->add_option("--device", eval->device,
+                                 "auto, cpu, cuda or check (default: as trained)"),
+             kDeviceNames);
   options->add_option("--output", eval->output, "write the result as JSON to this file");
   return {options, [eval] { return run_eval(*eval); }};
 }

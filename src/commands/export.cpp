@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "commands/command.h"
 #include "commands/trained.h"
 #include "config/reader.h"
+#include "core/option_value.h"
 #include "export/huggingface_folder.h"
 #include "ops/cpu/cpu.h"
 
@@ -19,16 +19,14 @@ namespace {
 struct ExportArguments {
   std::string checkpoint, dtype = "fp32";
   std::vector<std::string> overrides;
-  uint64_t max_shard_bytes = 5'000'000'000;
   HuggingfaceRequest request;
+
+  ExportArguments() { request.max_shard_bytes = 5'000'000'000; }
 };
 
 int run_export(const ExportArguments& arguments) {
   if (arguments.request.output.empty()) {
     throw Error(ExitCode::usage, "--output", "the name of a folder", "none", "give one");
-  }
-  if (arguments.max_shard_bytes == 0) {
-    throw Error(ExitCode::usage, "--max-shard-size", "a size above 0", "0", "raise it");
   }
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
@@ -39,8 +37,6 @@ int run_export(const ExportArguments& arguments) {
   HuggingfaceRequest request = arguments.request;
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
-  request.max_shard_bytes =
-      static_cast<int64_t>(std::min<uint64_t>(arguments.max_shard_bytes, INT64_MAX));
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
   fmt::print("{}\n", request.output);
   return 0;
@@ -56,10 +52,10 @@ Command export_command(CLI::App& app) {
       ->add_option("--output", a->request.output,
                    "the folder to write, absent or empty; it appears complete or not at all")
       ->required();
-  options
-      ->add_option("--dtype", a->dtype,
-                   "fp32 (default) or bf16; parameters of priors and scales stay fp32")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
+  take_words(
+      options->add_option("--dtype", a->dtype,
+                          "fp32 (default) or bf16; parameters of priors and scales stay fp32"),
+      {"fp32", "bf16"});
   CLI::Option* tokenizer = options->add_option(
       "--tokenizer", a->request.tokenizer,
       "SentencePiece model to go with it (default: the one that made the shards, near them)");
@@ -67,19 +63,14 @@ Command export_command(CLI::App& app) {
       ->add_flag_callback(
           "--no-tokenizer", [a] { a->request.with_tokenizer = false; }, "leave it out")
       ->excludes(tokenizer);
-  options
-      ->add_option("--max-shard-size", a->max_shard_bytes,
-                   "largest file of weights, e.g. 500MB or 2GiB (default: 5GB)")
-      ->transform(CLI::AsSizeValue(true));
-  options
-      ->add_option("--document-start", a->request.document_start,
-                   "token id that begins a document (default: the config's, or the manifest's)")
-      ->check(CLI::NonNegativeNumber);
-  options
-      ->add_option("--set", a->overrides,
-                   "another prior or scale than in training, as eval takes it: "
-                   "model.attention.prior.scaling=yarn")
-      ->take_all();
+  take_bytes(options->add_option("--max-shard-size", a->request.max_shard_bytes,
+                                 "largest file of weights, e.g. 500MB or 2GiB (default: 5GB)"));
+  take_integers(
+      options->add_option("--document-start", a->request.document_start,
+                          "token id that begins a document (default: the config's, or the "
+                          "manifest's)"),
+      0, INT32_MAX);
+  add_overrides(*options, a->overrides);
   return {options, [a] { return run_export(*a); }};
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include "core/memory_limit.h"
 #include "core/standard_output.h"
 #include "data/utf8.h"
+#include "core/option_value.h"
 #include "train/run_files.h"
 #include "train/run_text.h"
 
@@ -25,21 +25,11 @@ namespace {
 
 constexpr int64_t kMostPromptBytes = int64_t{1} << 26;
 
-void check(bool holds, const char* option, const std::string& expected, const std::string& found) {
-  if (!holds) throw Error(ExitCode::usage, option, expected, found, "change it");
-}
-
-void check_limits(const GenerationLimits& limits) {
-  const Sampling& s = limits.sampling;
-  const auto text = [](double x) { return fmt::format("{}", x); };
-  check(s.temperature >= 0 && std::isfinite(s.temperature), "--temperature",
-        "0 (the likeliest token) or a number above it", text(s.temperature));
-  check(s.top_k >= 0, "--top-k", "0 (all) or how many tokens", std::to_string(s.top_k));
-  check(s.top_p > 0 && s.top_p <= 1, "--top-p", "a number above 0, 1 at most", text(s.top_p));
-  check(s.min_p >= 0 && s.min_p <= 1, "--min-p", "a number from 0 to 1", text(s.min_p));
-  for (const std::string& stop : limits.stops) {
-    check(!stop.empty() && first_invalid_utf8(stop) == std::string_view::npos, "--stop",
-          "text in UTF-8", stop.empty() ? "none" : "other bytes");
+void check_stops(const std::vector<std::string>& stops) {
+  for (const std::string& stop : stops) {
+    if (!stop.empty() && first_invalid_utf8(stop) == std::string_view::npos) continue;
+    throw Error(ExitCode::usage, "--stop", "text in UTF-8", stop.empty() ? "none" : "other bytes",
+                "change it");
   }
 }
 
@@ -78,7 +68,7 @@ void print_now(const std::string& text) {
 }  // namespace
 
 int run_generate(const GenerateArguments& arguments) {
-  check_limits(arguments.limits);
+  check_stops(arguments.limits.stops);
   const auto [text, where] = read_prompt(arguments);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
@@ -129,25 +119,36 @@ Command generate_command(CLI::App& app) {
                    "the same from a file, as it is, its last newline included; -: standard input "
                    "(the default without --prompt)")
       ->excludes(prompt);
-  options->add_option("--max-tokens", arguments->limits.max_tokens, "tokens to write (256)")
-      ->check(CLI::Range(int64_t{1}, GenerationLimits::kMostTokens));
+  take_integers(
+      options->add_option("--max-tokens", arguments->limits.max_tokens, "tokens to write (256)"), 1,
+      GenerationLimits::kMostTokens);
   Sampling& s = arguments->limits.sampling;
-  options->add_option("--temperature", s.temperature,
-                      "what logits are divided by (1); 0: always the likeliest token");
-  options->add_option("--top-k", s.top_k, "draw from the k likeliest tokens; 0: from all (0)");
-  options->add_option("--top-p", s.top_p,
-                      "then from the fewest, likeliest first, that have this share of the "
-                      "probability (1)");
-  options->add_option("--min-p", s.min_p,
-                      "then from those at least this many times as likely as the likeliest (0)");
-  options->add_option("--seed", arguments->seed, "of what is drawn (0)");
+  take_numbers(options->add_option("--temperature", s.temperature,
+                                   "what logits are divided by (1); 0: always the likeliest token"),
+               "0 (the likeliest token) or a number above it", [](double x) { return x >= 0; });
+  take_integers(
+      options->add_option("--top-k", s.top_k, "draw from the k likeliest tokens; 0: from all (0)"),
+      0, INT32_MAX);
+  take_numbers(
+      options->add_option("--top-p", s.top_p,
+                          "then from the fewest, likeliest first, that have this share of the "
+                          "probability (1)"),
+      "a number above 0, 1 at most", [](double x) { return x > 0 && x <= 1; });
+  take_numbers(
+      options->add_option("--min-p", s.min_p,
+                          "then from those at least this many times as likely as the likeliest "
+                          "(0)"),
+      "a number from 0 to 1", [](double x) { return x >= 0 && x <= 1; });
+  take_integers(options->add_option("--seed", arguments->seed, "of what is drawn (0)"), 0,
+                INT64_MAX);
   options->add_option("--stop", arguments->limits.stops, "text to end before (repeatable)")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);  // [END] is no list
   add_overrides(*options, arguments->overrides);
-  options
-      ->add_option("--precision", arguments->precision,
-                   "fp32 or bf16 (default: as trained; fp32 where that was tf32)")
-      ->transform(CLI::CheckedTransformer(kPrecisionNames));
+  take_names<Precision>(
+      options->add_option("--precision", arguments->precision,
+                          "fp32 or bf16 (default: as trained; fp32 where that was tf32)"),
+      {{"fp32", Precision::f32}, {"bf16", Precision::bf16}});
   return {options, [arguments] { return run_generate(*arguments); }};
 }
 

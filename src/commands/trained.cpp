@@ -59,7 +59,8 @@ void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
       .add_option("--set", overrides,
                   "another prior with the same parameters, model.attention.prior...=value, or "
                   "another scale where neither has any, model.attention.scale...=value")
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);  // [a,b] is one value
 }
 
 Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,

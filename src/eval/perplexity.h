@@ -21,7 +21,8 @@
 namespace bamtrain {
 
 struct PerplexityRequest {
-  std::vector<int64_t> lengths;  // ascending, unique
+  static constexpr int64_t kMostLength = int64_t{1} << 24;
+  std::vector<int64_t> lengths;  // ascending, unique, from 1 to kMostLength
   std::vector<std::string> protocols = {"windows", "last", "bins"};
   int64_t last_tokens = 0;      // K; 0: 256, half of T in training or the shortest length
   int64_t training_length = 0;  // T in training

@@ -58,6 +58,11 @@ TEST_CASE("export takes the tokenizer of the shards along") {
             "eos_token": "</s>", "clean_up_tokenization_spaces": false})"));
   CHECK(exported({"--no-tokenizer"}).empty());
   refused({"--no-tokenizer", "--tokenizer", moved}, ExitCode::usage, "--no-tokenizer");
+  for (const char* size : {"-5", "0", "", "9300000000GB"}) {
+    refused({"--no-tokenizer", "--max-shard-size", size}, ExitCode::usage,
+            "--max-shard-size: expected a number of bytes above 0");
+  }
+  refused({"--dtype", "fp16"}, ExitCode::usage, "--dtype: expected one of fp32, bf16, found fp16");
 
   auto settings = llama_settings();
   settings["vocab_size"] = "400";

@@ -118,6 +118,7 @@ TEST_CASE("generate ends before stop strings and takes filters, precision and ot
 TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
   const Trained t;
   const Words more = {"--prompt", "Her", "--max-tokens", "5"};
+  CHECK(with({"--stop", "[" + stop + "]"}) == whole);  // no list of one
   const std::string text = t.text_of(more);
   const Workplace& w = t.text.w;
   // Another tokenizer beside it, the right one under another name.
@@ -171,13 +172,21 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
   refused({"--temperature", "inf"}, ExitCode::usage, "--temperature: expected 0");
   refused({"--top-p", "0"}, ExitCode::usage, "--top-p: expected a number above 0");
   refused({"--top-p", "1.1"}, ExitCode::usage, "--top-p: expected a number above 0");
+  for (const char* option : {"--temperature", "--top-p", "--min-p", "--top-k", "--seed"}) {
+    refused({option, ""}, ExitCode::usage, std::string(option) + ": expected ");
+  }
+  for (const char* seed : {"-1", "18446744073709551615", "99999999999999999999999"}) {
+    refused(
+        {"--seed", seed}, ExitCode::usage,
+        "--seed: expected an integer from 0 to 9223372036854775807, found " + std::string(seed));
+  }
   refused({"--top-p", "nan"}, ExitCode::usage, "--top-p: expected a number above 0");
   refused({"--min-p", "-0.1"}, ExitCode::usage, "--min-p: expected a number from 0 to 1");
-  refused({"--top-k", "-1"}, ExitCode::usage, "--top-k: expected 0");
+  refused({"--top-k", "-1"}, ExitCode::usage, "--top-k: expected an integer from 0 to");
   refused({"--max-tokens", "0"}, ExitCode::usage, "--max-tokens");
   refused({"--stop", ""}, ExitCode::usage, "--stop: expected text");
   refused({"--stop", "\xFF"}, ExitCode::usage, "--stop: expected text");
-  refused({"--precision", "tf32"}, ExitCode::config, "fp32 or bf16 on a CPU");
+  refused({"--precision", "tf32"}, ExitCode::usage, "--precision: expected one of fp32, bf16");
   refused({"--set", "seed=3"}, ExitCode::usage, "keys of model.attention.prior");
   refused({"--set", "model.attention.prior=rope"}, ExitCode::config, "the parameters of bam");
   refused({"--prompt-file", "x"}, ExitCode::usage, "--prompt");

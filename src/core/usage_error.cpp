@@ -1,0 +1,64 @@
+#include "core/usage_error.h"
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "core/abbreviate.h"
+#include "core/nearest.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// The option or subcommand that a word of the refused command line nearly is; empty: none.
+std::string suggestion(const CLI::App& app) {
+  std::vector<const CLI::App*> used = {&app};
+  for (const CLI::App* sub : app.get_subcommands()) used.push_back(sub);
+  std::vector<std::string> options, subcommands;
+  for (const CLI::App* a : used) {
+    for (const CLI::Option* o : a->get_options()) {
+      for (const std::string& name : o->get_lnames()) options.push_back("--" + name);
+    }
+  }
+  if (used.size() == 1) {
+    for (const CLI::App* sub : app.get_subcommands(nullptr)) subcommands.push_back(sub->get_name());
+  }
+  for (const std::string& argument : app.remaining(true)) {
+    const std::string word = argument.substr(0, argument.find('='));
+    const std::string near = nearest_name(word, word.starts_with("-") ? options : subcommands);
+    if (!near.empty()) return near;
+  }
+  return "";
+}
+
+/// What was expected and what was found.
+std::pair<std::string, std::string> parts_of(const CLI::App& app, const CLI::ParseError& refusal) {
+  const std::string text = refusal.what();
+  if (dynamic_cast<const CLI::RequiredError*>(&refusal)) {
+    const std::string missing = text.substr(0, text.rfind(" is required"));
+    return {missing == "A subcommand" ? "a command" : missing, "none"};
+  }
+  if (dynamic_cast<const CLI::ExtrasError*>(&refusal)) {
+    std::string words;
+    for (const std::string& word : app.remaining(true)) words += (words.empty() ? "" : " ") + word;
+    return {"only options and arguments that it has", abbreviate(words)};
+  }
+  return {"options with the values that they take", text};
+}
+
+}  // namespace
+
+Error usage_error(const std::string& program, const CLI::App& app, const CLI::ParseError& refusal) {
+  std::string where = "command line", command = program;
+  for (const CLI::App* sub : app.get_subcommands()) {
+    where = sub->get_name();
+    command = program + " " + where;
+  }
+  const std::string near = suggestion(app);
+  const auto [expected, found] = parts_of(app, refusal);
+  return Error(
+      ExitCode::usage, where, expected, found,
+      near.empty() ? command + " --help lists what it takes" : "did you mean " + near + "?");
+}
+
+}  // namespace bamtrain
