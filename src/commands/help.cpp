@@ -9,6 +9,7 @@
 #include "commands/documentation.h"
 #include "config/reference.h"
 #include "core/error.h"
+#include "core/nearest.h"
 
 namespace bamtrain {
 
@@ -40,15 +41,19 @@ int run_help(const std::string& topic) {
     fmt::print("\nbamtrain --help and bamtrain COMMAND --help list options.\n");
     return 0;
   }
-  std::string topics;
+  std::vector<std::string> topics;
+  std::string listed;
   for (const Page& page : pages) {
     if (page.topic == topic) {
       fmt::print("{}", page.text);
       return 0;
     }
-    topics += " " + page.topic;
+    topics.push_back(page.topic);
+    listed += (listed.empty() ? "" : ", ") + page.topic;
   }
-  throw Error(ExitCode::usage, "help", "one of" + topics, topic, "bamtrain help lists them");
+  const std::string near = nearest_name(topic, topics);
+  throw Error(ExitCode::usage, "help", "one of " + listed, topic,
+              near.empty() ? "bamtrain help lists them" : "did you mean " + near + "?");
 }
 
 }  // namespace

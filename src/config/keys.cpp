@@ -376,7 +376,7 @@ std::string nearest_path(const std::string& path) {
   const std::string group = prefix.substr(0, prefix.find_last_not_of('.') + 1);
   const size_t near = std::max<size_t>(1, name.size() / 3);
   const std::string sibling = nearest_name(name, members(group));
-  if (!sibling.empty() && edit_distance(name, sibling) <= near) return prefix + sibling;
+  if (!sibling.empty()) return prefix + sibling;
   std::string best;
   size_t best_distance = near + 1;
   std::vector<std::string> paths;

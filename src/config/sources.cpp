@@ -48,11 +48,11 @@ DataSources read_sources(const json& v, const std::string& path, const Origin& o
                   found, "write {\"path\": ..., \"weight\": ...}");
     };
     if (!v[i].is_object()) refuse(describe_value(v[i]));
-    for (const char* name : {"path", "weight"}) {
-      if (!v[i].contains(name)) refuse(std::string("none named ") + name);
-    }
     for (const auto& [name, unused] : v[i].items()) {
       if (name != "path" && name != "weight") refuse("one named \"" + abbreviate(name) + "\"");
+    }
+    for (const char* name : {"path", "weight"}) {
+      if (!v[i].contains(name)) refuse(std::string("none named ") + name);
     }
     check_value(v[i]["path"], nonempty_text(), origin.at(entry + ".path"));
     check_value(v[i]["weight"], weight_schema(), origin.at(entry + ".weight"));

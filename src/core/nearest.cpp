@@ -17,6 +17,16 @@ std::string folded(const std::string& word) {
   return out;
 }
 
+/// Whether `word` is `name` with a slip of the keyboard or two, or the beginning of it likewise.
+bool is_slip(const std::string& word, const std::string& name) {
+  const size_t longer = std::max(folded(word).size(), folded(name).size());
+  const size_t most = std::max<size_t>(1, longer / 3);
+  const size_t distance = edit_distance(word, name);
+  if (distance <= most && (distance < longer || distance == 0)) return true;
+  return word.size() >= 3 && word.size() < name.size() &&
+         edit_distance(word, name.substr(0, word.size())) <= word.size() / 3;
+}
+
 }  // namespace
 
 size_t edit_distance(const std::string& first, const std::string& second) {
@@ -43,19 +53,14 @@ std::string nearest_name(const std::string& word, const std::vector<std::string>
   std::string best;
   size_t best_distance = 0;
   for (const std::string& candidate : candidates) {
+    if (!is_slip(word, candidate)) continue;
     const size_t distance = edit_distance(word, candidate);
-    if (distance >= std::max(folded(word).size(), folded(candidate).size()) && distance > 0)
-      continue;
     if (best.empty() || distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }
   }
   return best;
-}
-
-bool is_slip(const std::string& word, const std::string& name) {
-  return edit_distance(word, name) <= std::max<size_t>(2, word.size() / 3);
 }
 
 }  // namespace bamtrain

@@ -162,7 +162,7 @@ TEST_CASE("a word that is not among the choices is refused with the nearest") {
   check_mentions(message(kValid, {"device=gpu"}),
                  {"device:", "one of \"auto\", \"cpu\", \"cuda\", \"check\"", "\"gpu\""});
   check_mentions(message(kValid, {"train.precision=fp16"}),
-                 {"train.precision:", "one of \"fp32\", \"tf32\", \"bf16\"", "did you mean"});
+                 {"train.precision:", "one of \"fp32\", \"tf32\", \"bf16\"", "use one of them"});
   check_mentions(message(kValid, {"train.precision=f64"}), {"train.precision:", "\"fp32\""});
   check_mentions(message(kValid, {"optimizer.name=adam"}),
                  {"optimizer.name:", "did you mean \"radam\"?"});
@@ -198,7 +198,7 @@ TEST_CASE("a mechanism's option is checked against that mechanism") {
                   "did you mean \"laplace\"?"});
   check_mentions(message(kValid, {"model.attention.prior.share=1"}),
                  {"model.attention.prior.share:", "true or false"});
-  check_mentions(message(kValid, {"model.attention.prior.train=[\"theta_gamma\"]"}),
+  check_mentions(message(kValid, {"model.attention.prior.train=[\"theta_alhpa\"]"}),
                  {"model.attention.prior.train[0]:", "\"theta_alpha\"", "did you mean"});
   check_mentions(message(kValid, {"model.attention.prior.train=[\"theta_mu\",\"theta_mu\"]"}),
                  {"model.attention.prior.train:", "twice"});

@@ -3,7 +3,6 @@
 #include "catch.h"
 
 using bamtrain::edit_distance;
-using bamtrain::is_slip;
 using bamtrain::nearest_name;
 
 TEST_CASE("edit distance counts insertions, deletions, substitutions and swaps") {
@@ -29,10 +28,20 @@ TEST_CASE("the nearest name is the one a typist meant") {
   CHECK(nearest_name(std::string(1 << 20, 'q'), names).empty());
 }
 
-TEST_CASE("a slip is two edits, or one in three letters") {
-  CHECK(is_slip("evla", "eval"));
-  CHECK(is_slip("--chekpont", "--checkpoint"));
-  CHECK(is_slip("abcdefghi", "abcdefxyz"));
-  CHECK_FALSE(is_slip("abcdefgh", "abcdexyz"));
-  CHECK_FALSE(is_slip("abc", "xyz"));
+TEST_CASE("a slip is one edit in three letters, of the whole name or of its beginning") {
+  CHECK(nearest_name("evla", {"eval"}) == "eval");
+  CHECK(nearest_name("--chekpont", {"--checkpoint"}) == "--checkpoint");
+  CHECK(nearest_name("abcdefghi", {"abcdefxyz"}) == "abcdefxyz");
+  CHECK(nearest_name("abcdefgh", {"abcdexyz"}).empty());
+  CHECK(nearest_name("abc", {"xyz"}).empty());
+  CHECK(nearest_name("trian", {"train_it_all"}) == "train_it_all");
+  CHECK(nearest_name("rms", {"layernorm", "rmsnorm"}) == "rmsnorm");
+  CHECK(nearest_name("rm", {"rmsnorm"}).empty());
+}
+
+TEST_CASE("a name that shares a letter or two with the word is not suggested") {
+  CHECK(nearest_name("abf", {"none", "linear", "ntk", "yarn", "llama3"}).empty());
+  CHECK(nearest_name("buckets", {"share"}).empty());
+  CHECK(nearest_name("r2", {"kernel"}).empty());
+  CHECK(nearest_name("theta_alpha", {"init", "share", "train"}).empty());
 }

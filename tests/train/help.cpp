@@ -28,9 +28,20 @@ TEST_CASE("help lists every page of docs and prints each as it is") {
   CHECK(pages >= 8);
 }
 
+TEST_CASE("a slip in a topic is answered with the nearest one") {
+  for (const auto& [word, topic] : std::vector<std::pair<std::string, std::string>>{
+           {"trian", "training"}, {"EXPORT", "export"}, {"exit_codes", "exit-codes"}}) {
+    const Outcome o = run({bamtrain_program(), "help", word});
+    INFO(o.output);
+    CHECK(o.code == 2);
+    CHECK(o.output.find("did you mean " + topic + "?\n") != std::string::npos);
+  }
+}
+
 TEST_CASE("an unknown topic is refused with the list of topics") {
   const Outcome o = run({bamtrain_program(), "help", "horoscope"});
   CHECK(o.code == 2);
   CHECK(o.output.find("exit-codes") != std::string::npos);
   CHECK(o.output.find("horoscope") != std::string::npos);
+  CHECK(o.output.find("did you mean") == std::string::npos);
 }
