@@ -118,6 +118,8 @@ std::string remedy_for_type(const json& value, const ValueSchema& s) {
   if (allows(s, "integer")) return "write a whole number, without quotes";
   if (allows(s, "number")) return "write a number, without quotes";
   if (allows(s, "array")) return "write a list in brackets: [...]";
+  if (s.contains("enum")) return "use one of them";
+  if (allows(s, "string")) return "write one string, in double quotes";
   return allows(s, "object") ? "write an object in braces: {...}" : "write one of the two words";
 }
 

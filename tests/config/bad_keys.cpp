@@ -96,6 +96,11 @@ TEST_CASE("a wrong type is refused with both types") {
   check_mentions(message(kValid, {"model.tied=1"}), {"model.tied:", "true or false", "number 1"});
   check_mentions(message(kValid, {"model.tied=yes"}), {"model.tied:", "true or false", "\"yes\""});
   check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\""});
+  check_mentions(message(kValid, {"data.val=[\"data/val\"]"}),
+                 {"data.val:", "a string", "array", "write one string, in double quotes"});
+  check_mentions(message(kValid, {"train.precision=[\"bf16\"]"}),
+                 {"train.precision:", "\"bf16\"", "use one of them"});
+  check_mentions(message(kValid, {"model.tied=[]"}), {"one of the two words"});
   check_mentions(message(kValid, {"model.mlp=64"}),
                  {"model.mlp:", "an object with the keys kind, hidden", "the number 64"});
   check_mentions(message(kValid, {"optimizer.lr=\"1e-3\""}),
