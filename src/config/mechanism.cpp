@@ -129,7 +129,7 @@ void refuse_foreign(const json& value, const Mechanism& mechanism,
   } else if (!near.empty()) {
     remedy = "did you mean \"" + near + "\"?";
   }
-  throw Error(ExitCode::config, origin.at(path + "." + unknown[0]),
+  throw Error(ExitCode::config, origin.at(path + "." + unknown[0], path + ".name"),
               known.empty() ? "no options, " + mechanism.name + " has none"
                             : "only options of " + mechanism.name + ": " + join(known),
               abbreviate(join(found), 400), remedy);

@@ -28,14 +28,23 @@ struct Origin {
 
   /// "run.json: key", or "--set model.width=3: key" where an override wrote it, or created it on
   /// the way to what it wrote.
-  std::string at(const std::string& key) const {
-    const std::string list = key.substr(0, key.find('['));  // that "model.attention.prior[2]" is of
-    for (auto it = overrides.rbegin(); it != overrides.rend(); ++it) {
-      const bool on_the_way = lies_in(it->path, key) && lies_in(key, it->created);
-      if (on_the_way || lies_in(key, it->path) || lies_in(list, it->path))
-        return "--set " + it->text + ": " + abbreviate(key);
+  std::string at(const std::string& key) const { return at(key, key); }
+
+  /// The same for a key that the value of `cause` makes a fault: an override that wrote either.
+  std::string at(const std::string& key, const std::string& cause) const {
+    for (const std::string& written : {key, cause}) {
+      for (auto it = overrides.rbegin(); it != overrides.rend(); ++it) {
+        if (wrote(*it, written)) return "--set " + it->text + ": " + abbreviate(key);
+      }
     }
     return (file.empty() ? "" : file + ": ") + abbreviate(key);
+  }
+
+ private:
+  static bool wrote(const OverrideOrigin& o, const std::string& key) {
+    const std::string list = key.substr(0, key.find('['));  // that "model.attention.prior[2]" is of
+    const bool on_the_way = lies_in(o.path, key) && lies_in(key, o.created);
+    return on_the_way || lies_in(key, o.path) || lies_in(list, o.path);
   }
 };
 

@@ -111,7 +111,7 @@ class Relations {
       refuse("model.attention.scale", "a scale that trains",
              "\"" + scale + "\", for evaluation only",
              "train with another scale, and evaluate with bamtrain eval --set "
-             "model.attention.scale.name=" +
+             "model.attention.scale=" +
                  scale);
     }
     for (size_t i = 0; i < priors().size(); ++i) {

@@ -26,13 +26,18 @@ TEST_CASE("rope needs an even head dimension") {
 
 TEST_CASE("a scale for evaluation only is refused in training, with what to do instead") {
   const std::vector<std::string> entropy = {"model.attention.scale=entropy"};
-  check_mentions(
-      message(kValid, entropy),
-      {"--set model.attention.scale=entropy: model.attention.scale:", "a scale that trains",
-       "\"entropy\", for evaluation only", "train with another scale",
-       "bamtrain eval --set model.attention.scale.name=entropy"});
+  check_mentions(message(kValid, entropy),
+                 {"--set model.attention.scale=entropy: model.attention.scale:",
+                  "a scale that trains", "\"entropy\", for evaluation only",
+                  "train with another scale", "bamtrain eval --set model.attention.scale=entropy"});
   const auto c = valid_with(entropy, bamtrain::ConfigUse::evaluation);
   CHECK(c.model.attention.scale.name == "entropy");
+  // Options of the scale in the file are a fault of the override that names another.
+  const std::string options =
+      replaced("{\"name\": \"ssmax\"}", "{\"name\": \"ssmax\", \"offset\": 1}");
+  check_mentions(message(options, {"model.attention.scale.name=entropy"}),
+                 {"--set model.attention.scale.name=entropy: model.attention.scale.offset:",
+                  "--set model.attention.scale=entropy replaces the whole object"});
   // What else is wrong is refused for evaluation too.
   CHECK_THROWS_AS(valid_with({"model.heads=5"}, bamtrain::ConfigUse::evaluation), bamtrain::Error);
   check_mentions(
