@@ -79,6 +79,20 @@ void check_listed(const files::Digests& listed, const char* name, const std::str
               std::string("an entry ") + name, "none", kDamagedRemedy);
 }
 
+/// A run's folder in the place of one of its checkpoints.
+void refuse_run_folder(const std::string& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored) ||
+      std::filesystem::exists(folder + "/" + files::kManifest, ignored)) {
+    return;
+  }
+  const std::optional<int64_t> newest = newest_step(folder, ExitCode::checkpoint);
+  if (!newest) return;
+  throw Error(ExitCode::checkpoint, folder, "the folder of a checkpoint", "that of a run",
+              "name one of its checkpoints: " +
+                  (std::filesystem::path(folder) / checkpoint_name(*newest)).string());
+}
+
 /// A member of state.json: an integer in [0, 2^63).
 int64_t number_in(const Json& state, const char* key, const std::string& path) {
   constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
@@ -131,6 +145,7 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
 }
 
 Checkpoint open_checkpoint(const std::string& folder) {
+  refuse_run_folder(folder);
   const files::Digests listed = files::verify_manifest(folder);
   check_listed(listed, files::kState, folder);
   const std::string path = folder + "/" + files::kState;

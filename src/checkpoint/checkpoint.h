@@ -62,7 +62,8 @@ void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointC
 
 /// Verifies size and SHA-256 of every file, then reads the state. Files that the manifest does not
 /// list are none of its business. Error (ExitCode::checkpoint) naming the file: missing, truncated,
-/// damaged, of a newer format, or in a folder named for another step.
+/// damaged, of a newer format, or in a folder named for another step. A run's folder is refused
+/// with the name of its newest checkpoint.
 Checkpoint open_checkpoint(const std::string& folder);
 
 /// Told, as one sentence each, what a run can go on without but its user should know.
@@ -74,6 +75,10 @@ using Warn = std::function<void(const std::string&)>;
 /// afresh or further back is then the user's decision. Changes nothing, so that any process may
 /// call it at any time.
 std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Warn& warn);
+
+/// The step of the newest folder in `folder` that is named as a checkpoint is, good or damaged;
+/// none where there is none. Error with `code` where the folder cannot be read.
+std::optional<int64_t> newest_step(const std::string& folder, ExitCode code);
 
 /// Removes what a process that died while saving or pruning has left. Error (ExitCode::io).
 /// REQUIRES: no other process writes checkpoints to `out_dir`.

@@ -54,6 +54,15 @@ std::vector<Candidate> candidates_in(const std::string& out_dir) {
 
 }  // namespace
 
+std::optional<int64_t> newest_step(const std::string& folder, ExitCode code) {
+  std::optional<int64_t> newest;
+  for (const std::string& name : names_in(folder, code)) {
+    const std::optional<int64_t> step = checkpoint_step(name);
+    if (step && (!newest || *step > *newest)) newest = step;
+  }
+  return newest;
+}
+
 std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Warn& warn) {
   if (!leftovers::exists(out_dir)) return std::nullopt;
   const std::vector<Candidate> candidates = candidates_in(out_dir);

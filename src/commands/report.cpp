@@ -29,17 +29,9 @@ constexpr int64_t kMostStateBytes = int64_t{100} << 20;
 /// The config of a run's newest checkpoint; none where there is no checkpoint. Its digests are not
 /// verified: a picture is not worth reading a model of gigabytes for.
 std::optional<RunConfig> newest_config(const std::string& folder) {
-  int64_t newest = -1;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    newest = std::max(newest, checkpoint_step(it->path().filename().string()).value_or(-1));
-  }
-  if (error) {
-    throw Error(ExitCode::io, folder, "a folder that can be read", error.message(),
-                "check its permissions");
-  }
-  if (newest < 0) return std::nullopt;
-  const std::string path = folder + "/" + checkpoint_name(newest) + "/state.json";
+  const std::optional<int64_t> newest = newest_step(folder, ExitCode::io);
+  if (!newest) return std::nullopt;
+  const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
   const std::string remedy = "restore the checkpoint from a copy, or remove it";
   const InputFile file(path, ExitCode::checkpoint, remedy);
   const json state = parse_json(file.text(kMostStateBytes), {path, ExitCode::checkpoint, remedy});

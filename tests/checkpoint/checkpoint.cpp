@@ -30,6 +30,24 @@ TEST_CASE("a checkpoint comes back as it was saved") {
   CHECK(SafetensorsFile::open(found.model_file()).metadata().at("format") == "pt");
 }
 
+TEST_CASE("a run's folder is refused with the name of its newest checkpoint") {
+  const TemporaryFolder out;
+  save(out.path(), 5, 10);
+  save(out.path(), 12, 10);
+  const std::string message =
+      error_of(ExitCode::checkpoint, [&] { open_checkpoint(out.path() + "/"); });
+  INFO(message);
+  CHECK(message.find("expected the folder of a checkpoint, found that of a run") !=
+        std::string::npos);
+  CHECK(message.ends_with("name one of its checkpoints: " + (out / "checkpoint-00000012")));
+  CHECK(newest_step(out.path(), ExitCode::io) == 12);
+  const TemporaryFolder none;
+  CHECK_FALSE(newest_step(none.path(), ExitCode::io));
+  CHECK(error_of(ExitCode::checkpoint, [&] {
+          open_checkpoint(none.path());
+        }).find("manifest.json") != std::string::npos);
+}
+
 TEST_CASE("the same contents give the same bytes in every file") {
   const TemporaryFolder one, two;
   save(one.path(), 5, 10);

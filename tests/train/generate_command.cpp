@@ -204,6 +204,8 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
 TEST_CASE("generate refuses a text longer than a learned table, by name") {
   const Trained t("learned");
   const std::string prompt = "Her brother";
+  absent[3] = t.text.w.path("out");
+  CHECK(contains(run(absent, threads(1)).output, "name one of its checkpoints: " + t.checkpoint));
   CHECK_FALSE(t.text_of({"--prompt", prompt, "--max-tokens", "10"}).empty());
   t.check_refused({"--prompt", prompt, "--max-tokens", "100"}, ExitCode::config,
                   "at most 64 positions, the learned table");
