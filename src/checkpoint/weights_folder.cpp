@@ -110,6 +110,7 @@ WeightsFolder WeightsFolder::open(const std::string& folder) {
     refuse(folder, fmt::format("a folder with {} or {}", kSingle, kIndex),
            single                              ? "both"
            : fs::is_directory(folder, ignored) ? "neither"
+           : fs::exists(folder, ignored)       ? "a file"
                                                : "no such folder");
   }
   WeightsFolder result;

@@ -99,6 +99,8 @@ TEST_CASE("a folder without weights, or with two forms of them, is refused") {
   };
   CHECK(contains(message(folder.path()), "neither"));
   CHECK(contains(message(folder / "absent"), "no such folder"));
+  write_bytes(folder / "file", "");
+  CHECK(contains(message(folder / "file"), "found a file"));
   write_weights(folder.path(), Tensors().list, 40);
   write_bytes(folder / kIndex, "{}");
   CHECK(contains(message(folder.path()), "both"));
