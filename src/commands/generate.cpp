@@ -7,15 +7,17 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands/backend.h"
 #include "commands/command.h"
 #include "commands/trained.h"
+#include "core/checked.h"
 #include "core/input_file.h"
 #include "core/memory_limit.h"
+#include "core/option_value.h"
 #include "core/standard_output.h"
 #include "data/utf8.h"
-#include "core/option_value.h"
 #include "train/run_files.h"
 #include "train/run_text.h"
 
@@ -24,6 +26,7 @@ namespace bamtrain {
 namespace {
 
 constexpr int64_t kMostPromptBytes = int64_t{1} << 26;
+constexpr const char* kShorter = "lower it, or shorten the prompt";
 
 void check_stops(const std::vector<std::string>& stops) {
   for (const std::string& stop : stops) {
@@ -81,22 +84,31 @@ int run_generate(const GenerateArguments& arguments) {
   // fp32 whose products a GPU rounded is fp32 here, unless it is asked for.
   if (!arguments.precision && precision == Precision::tf32) precision = Precision::f32;
   const std::unique_ptr<Backend> backend = make_backend(DeviceKind::cpu, precision, 0);
-  GrowingText model(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
-                    prompt.longest(arguments.limits));
-  const MemoryLimit memory = memory_limit();
-  if (model.planned_bytes() > memory.bytes) {
-    throw Error(
-        ExitCode::device, "--max-tokens",
-        fmt::format("a text that takes at most {} MiB, {}", memory.bytes >> 20, memory.source),
-        fmt::format("{} MiB", model.planned_bytes() >> 20), "lower it, or shorten the prompt");
+  std::optional<GrowingText> model;
+  try {
+    model.emplace(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
+                  prompt.longest(arguments.limits));
+  } catch (const Error& e) {  // of prior or scale, which know no texts of that length
+    throw e.as(ExitCode::usage, "--max-tokens", kShorter);
   }
   const ParameterLayout layout(c.model, c.data.sequence_length);
+  const MemoryLimit memory = memory_limit();
+  const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
+  const int64_t planned = checked_add(model->planned_bytes(), weights, "--max-tokens");
+  if (planned > memory.bytes) {
+    throw Error(ExitCode::device, "--max-tokens",
+                fmt::format("a model and a text that take at most {} MiB, {}", memory.bytes >> 20,
+                            memory.source),
+                fmt::format("{} MiB", planned >> 20), kShorter);
+  }
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
-  model.commit(masters);
-  generate(model, tokenizer, start, prompt, arguments.limits, Rng(arguments.seed, "generate"),
-           print_now);
-  if (isatty(STDOUT_FILENO) != 0) print_now("\n");
+  model->commit(masters);
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  generate(
+      *model, tokenizer, start, prompt, arguments.limits, Rng(arguments.seed, "generate"),
+      [terminal](const std::string& text) { print_now(terminal ? replace_controls(text) : text); });
+  if (terminal) print_now("\n");
   return 0;
 }
 

@@ -44,7 +44,13 @@ Samples::Samples(const RunConfig& config)
                           fmt::format("sample.prompts[{}]", n));
     longest_ = std::max(longest_, prompts_.back().longest(limits_));
   }
-  host_memory().check_fits(bytes());
+  int64_t needed = 0;
+  try {
+    needed = bytes();
+  } catch (const Error& e) {  // of prior or scale, which know no texts of that length
+    throw e.as(ExitCode::config, "sample.max_tokens", "lower it, or shorten sample.prompts");
+  }
+  host_memory().check_fits(needed);
 }
 
 int64_t Samples::bytes() const {

@@ -4,18 +4,27 @@ namespace bamtrain {
 
 Error::Error(ExitCode code, const std::string& where, const std::string& expected,
              const std::string& found, const std::string& remedy)
-    : Error(code, where,
-            ": expected " + expected + ", found " + found +
-                (remedy.empty() ? std::string() : "; remedy: " + remedy)) {}
+    : Error(code, where, ": expected " + expected + ", found " + found,
+            remedy.empty() ? std::string() : "; remedy: " + remedy) {}
 
-Error Error::at(const std::string& where) const { return {code_, where, rest_}; }
+Error Error::at(const std::string& where) const { return {code_, where, facts_, remedy_}; }
 Error Error::or_else(const std::string& remedy) const {
-  return {code_, where_, rest_ + ", or " + remedy};
+  return {code_, where_, facts_, remedy_ + ", or " + remedy};
 }
-Error Error::with(const std::string& line) const { return {code_, where_, rest_ + "\n" + line}; }
+Error Error::as(ExitCode code, const std::string& where, const std::string& remedy) const {
+  return {code, where, facts_, "; remedy: " + remedy};
+}
+Error Error::with(const std::string& line) const {
+  return {code_, where_, facts_, remedy_ + "\n" + line};
+}
 
-Error::Error(ExitCode code, const std::string& where, const std::string& rest)
-    : std::runtime_error(where + rest), code_(code), where_(where), rest_(rest) {}
+Error::Error(ExitCode code, const std::string& where, const std::string& facts,
+             const std::string& remedy)
+    : std::runtime_error(where + facts + remedy),
+      code_(code),
+      where_(where),
+      facts_(facts),
+      remedy_(remedy) {}
 
 void broken_contract(const char* what) {
   throw Error(ExitCode::internal, "internal contract", what, "its violation",

@@ -35,14 +35,19 @@ class Error : public std::runtime_error {
   Error at(const std::string& where) const;
   /// The same error with one more way out behind its remedy. REQUIRES: it has one.
   Error or_else(const std::string& remedy) const;
+  /// What was expected and found, as a fault of `where`: by a caller that knows what asked for it.
+  Error as(ExitCode code, const std::string& where, const std::string& remedy) const;
   /// The same error with another below it, in a line of its own.
   Error with(const std::string& line) const;
 
  private:
-  Error(ExitCode code, const std::string& where, const std::string& rest);
+  Error(ExitCode code, const std::string& where, const std::string& facts,
+        const std::string& remedy);
 
   ExitCode code_;
-  std::string where_, rest_;
+  std::string where_;
+  std::string facts_;   // ": expected ..., found ..."
+  std::string remedy_;  // "; remedy: ...", or empty
 };
 
 /// Throws the Error of require.

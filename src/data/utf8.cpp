@@ -4,6 +4,12 @@
 
 namespace bamtrain {
 
+namespace {
+
+constexpr const char* kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+}  // namespace
+
 Utf8Character utf8_character_at(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const uint32_t first = byte(0);
@@ -46,9 +52,21 @@ std::string replace_invalid_utf8(std::string_view text) {
     const size_t valid = first_invalid_utf8(text);
     out.append(text.substr(0, valid));
     if (valid == std::string_view::npos) return out;
-    out.append("\xEF\xBF\xBD");
+    out.append(kReplacement);
     text.remove_prefix(valid + utf8_character_at(text, valid).bytes);
   }
+}
+
+std::string replace_controls(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Character c = utf8_character_at(text, at);
+    const bool control = c.valid && (c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0));
+    const bool kept = !control || c.code == '\t' || c.code == '\n';
+    out.append(kept ? text.substr(at, c.bytes) : kReplacement);
+    at += c.bytes;
+  }
+  return out;
 }
 
 }  // namespace bamtrain

@@ -27,6 +27,10 @@ size_t first_invalid_utf8(std::string_view text);
 /// section 3.9: what Python's errors="replace" and browsers do).
 std::string replace_invalid_utf8(std::string_view text);
 
+/// `text` with U+FFFD for each control character (U+0000 to U+001F, U+007F to U+009F) but tab and
+/// newline: others move a terminal's cursor and change its settings.
+std::string replace_controls(std::string_view text);
+
 /// The last position of `text` up to `at` before which it can be cut without cutting a character.
 /// REQUIRES: at < text.size(), valid UTF-8 before `at`.
 inline size_t utf8_boundary_before(std::string_view text, size_t at) {

@@ -107,6 +107,15 @@ TEST_CASE("characters have the code points and lengths that they were encoded wi
   CHECK(bad.bytes == 2);
 }
 
+TEST_CASE("controls other than tab and newline are replaced, and nothing else") {
+  const std::string r = "\xEF\xBF\xBD";
+  CHECK(replace_controls("a\tb\nc \xC3\xA9\xE6\x97\xA5~") == "a\tb\nc \xC3\xA9\xE6\x97\xA5~");
+  CHECK(replace_controls(std::string("\0\x1B[2J\r\x07\x7F", 8)) == r + r + "[2J" + r + r + r);
+  CHECK(replace_controls("\xC2\x9B"
+                         "31m\xC2\xA0") == r + "31m\xC2\xA0");  // CSI; a space
+  CHECK(replace_controls("").empty());
+}
+
 TEST_CASE("a cut moves back to the start of the character that it would cut") {
   const std::string text = "a\xC3\xA9\xE6\x97\xA5\xF0\x9F\x8E\x89z";
   const std::vector<size_t> expected = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10};

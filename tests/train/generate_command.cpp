@@ -1,5 +1,10 @@
 // `bamtrain generate` as a user calls it: what it prints and what it refuses.
 
+#include <fcntl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -113,12 +118,12 @@ TEST_CASE("generate ends before stop strings and takes filters, precision and ot
   CHECK(with({"--precision", "fp32"}) == whole);
   CHECK(with({"--tokenizer", t.text.tokenizer}) == whole);
   CHECK(with({"--set", "model.attention.window=0"}) == whole);
+  CHECK(with({"--stop", "[" + stop + "]"}) == whole);  // no list of one
 }
 
 TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
   const Trained t;
   const Words more = {"--prompt", "Her", "--max-tokens", "5"};
-  CHECK(with({"--stop", "[" + stop + "]"}) == whole);  // no list of one
   const std::string text = t.text_of(more);
   const Workplace& w = t.text.w;
   // Another tokenizer beside it, the right one under another name.
@@ -167,11 +172,6 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
     all.insert(all.end(), more.begin(), more.end());
     t.check_refused(all, code, message);
   };
-  refused({"--temperature", "-1"}, ExitCode::usage, "--temperature: expected 0");
-  refused({"--temperature", "nan"}, ExitCode::usage, "--temperature: expected 0");
-  refused({"--temperature", "inf"}, ExitCode::usage, "--temperature: expected 0");
-  refused({"--top-p", "0"}, ExitCode::usage, "--top-p: expected a number above 0");
-  refused({"--top-p", "1.1"}, ExitCode::usage, "--top-p: expected a number above 0");
   for (const char* option : {"--temperature", "--top-p", "--min-p", "--top-k", "--seed"}) {
     refused({option, ""}, ExitCode::usage, std::string(option) + ": expected ");
   }
@@ -180,6 +180,11 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
         {"--seed", seed}, ExitCode::usage,
         "--seed: expected an integer from 0 to 9223372036854775807, found " + std::string(seed));
   }
+  refused({"--temperature", "-1"}, ExitCode::usage, "--temperature: expected 0");
+  refused({"--temperature", "nan"}, ExitCode::usage, "--temperature: expected 0");
+  refused({"--temperature", "inf"}, ExitCode::usage, "--temperature: expected 0");
+  refused({"--top-p", "0"}, ExitCode::usage, "--top-p: expected a number above 0");
+  refused({"--top-p", "1.1"}, ExitCode::usage, "--top-p: expected a number above 0");
   refused({"--top-p", "nan"}, ExitCode::usage, "--top-p: expected a number above 0");
   refused({"--min-p", "-0.1"}, ExitCode::usage, "--min-p: expected a number from 0 to 1");
   refused({"--top-k", "-1"}, ExitCode::usage, "--top-k: expected an integer from 0 to");
@@ -199,16 +204,68 @@ TEST_CASE("generate refuses what it cannot do before it prints anything") {
   const Outcome o = run(absent, threads(1));
   CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
   CHECK(contains(o.output, t.text.w.path("none")));
+  absent[3] = t.text.w.path("out");
+  CHECK(contains(run(absent, threads(1)).output, "name one of its checkpoints: " + t.checkpoint));
 }
 
 TEST_CASE("generate refuses a text longer than a learned table, by name") {
   const Trained t("learned");
   const std::string prompt = "Her brother";
-  absent[3] = t.text.w.path("out");
-  CHECK(contains(run(absent, threads(1)).output, "name one of its checkpoints: " + t.checkpoint));
   CHECK_FALSE(t.text_of({"--prompt", prompt, "--max-tokens", "10"}).empty());
-  t.check_refused({"--prompt", prompt, "--max-tokens", "100"}, ExitCode::config,
-                  "at most 64 positions, the learned table");
+  t.check_refused({"--prompt", prompt, "--max-tokens", "100"}, ExitCode::usage,
+                  "--max-tokens: expected at most 64 positions, the learned table, found 1");
+}
+
+TEST_CASE("generate counts the model's weights to the memory of a text") {
+  const auto needed = [](int64_t vocab) {
+    TextRun text;
+    text.config["model"]["vocab"] = vocab;
+    Words command = {"sh", "-c", "ulimit -v 8000000; exec \"$@\"", "sh", bamtrain_program()};
+    const Words more = {"generate", "--checkpoint", text.train(1), "--prompt",
+                        "Her",      "--max-tokens", "16777216"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Outcome o = run(command, threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::device));
+    const std::string found = "found ";
+    return std::stod(o.output.substr(o.output.find(found) + found.size()));
+  };
+  // Two matrices of 64 columns in fp32, and little else that grows with the vocabulary.
+  const double mebibytes = 40'000.0 * 64 * 2 * 4 / (1 << 20);
+  const double more = needed(40'512) - needed(512);
+  CHECK(more > mebibytes);
+  CHECK(more < 2 * mebibytes);
+}
+
+TEST_CASE("generate sends no controls to a terminal") {
+  const Trained t;
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(grantpt(terminal) == 0);
+  REQUIRE(unlockpt(terminal) == 0);
+  const std::string name = ptsname(terminal);
+  const int other = open(name.c_str(), O_RDWR | O_NOCTTY);
+  REQUIRE(other >= 0);
+  termios as_is = {};
+  REQUIRE(tcgetattr(other, &as_is) == 0);
+  cfmakeraw(&as_is);
+  REQUIRE(tcsetattr(other, TCSANOW, &as_is) == 0);
+  // High temperature: every byte is about as likely as any other token.
+  const Words more = {"--prompt", "Her", "--max-tokens", "60", "--temperature", "50"};
+  const std::string text = t.text_of(more);
+  REQUIRE(replace_controls(text) != text);
+  Words command = {"sh", "-c", "exec \"$@\" > " + name, "sh"};
+  for (const std::string& word : t.command(more)) command.push_back(word);
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const std::string end = "\x1D";  // by the test itself
+  REQUIRE(write(other, end.data(), 1) == 1);
+  std::string shown;
+  for (char c = 0; !shown.ends_with(end) && read(terminal, &c, 1) == 1;) shown += c;
+  CHECK(shown == replace_controls(text) + "\n" + end);
+  close(other);
+  close(terminal);
 }
 
 TEST_CASE("generate into a place that takes nothing is an error of files") {

@@ -128,7 +128,7 @@ TEST_CASE("samples that cannot be written are refused before the first step") {
   refused(nlohmann::json::object(), ExitCode::data, "give its path with sample.tokenizer");
   text.config["model"]["attention"]["prior"] = {{"name", "learned"}};
   refused({{"tokenizer", text.w.path("elsewhere")}, {"max_tokens", 80}}, ExitCode::config,
-          "at most 64 positions");
+          "sample.max_tokens: expected at most 64 positions");
 }
 
 TEST_CASE("a dry run tells the memory that samples take") {
