@@ -101,8 +101,13 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   const Precision precision = arguments.precision.value_or(c.train.precision);
-  const std::unique_ptr<Backend> backend =
-      make_backend(arguments.device.value_or(c.device), precision, 0);
+  std::unique_ptr<Backend> backend;
+  try {
+    backend = make_backend(arguments.device.value_or(c.device), precision, 0);
+  } catch (const Error& e) {
+    if (!arguments.precision || e.code() != ExitCode::config) throw;
+    throw e.as(ExitCode::usage, "--precision", "choose one of these, or a GPU");
+  }
   const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
   if (source.empty()) {
     throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
@@ -147,14 +152,15 @@ int run_eval(const EvalArguments& arguments) {
   std::optional<AtomicFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output);
   const nlohmann::ordered_json result = evaluate(arguments);
+  // Printed first: numbers that took hours are not lost where no file takes them.
+  print_perplexities(result);
+  const auto written = nlohmann::json::parse(result.dump());
+  fmt::print("{}", perplexity_plot(read_perplexity(written, "the result")));
   if (output) {
     output->write(result.dump(2) + "\n");
     output->commit();
   }
   if (!arguments.events.empty()) write_events(arguments.events, result);
-  print_perplexities(result);
-  const auto written = nlohmann::json::parse(result.dump());
-  fmt::print("{}", perplexity_plot(read_perplexity(written, "the result")));
   return 0;
 }
 

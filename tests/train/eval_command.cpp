@@ -296,6 +296,50 @@ TEST_CASE("eval refuses options of the training and several processes, and write
   CHECK_FALSE(fs::exists(output));
   CHECK(run(eval, threads(1)).code == 0);
   CHECK(fs::exists(output));
+TEST_CASE("eval has printed its numbers where the file for them cannot be written") {
+  const Trained t;
+  const std::string output = t.w.path("result.json");
+  std::vector<std::string> command = {"sh", "-c", "ulimit -f 0; exec \"$@\" 2>&1 | cat", "sh"};
+  for (const std::string& word : t.command({"--lengths", "16", "--output", output})) {
+    command.push_back(word);
+  }
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.output.find("\n  length      16  perplexity") != std::string::npos);
+  CHECK(o.output.find("bamtrain: " + output) != std::string::npos);
+  CHECK_FALSE(fs::exists(output));
+}
+
+TEST_CASE("eval refuses values of options in one line that names the option") {
+  const Workplace w;
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& line) {
+    std::vector<std::string> command = {bamtrain_program(), "eval", "--checkpoint", w.path("x")};
+    command.insert(command.end(), more.begin(), more.end());
+    const Outcome o = run(command);
+    CHECK(o.code == static_cast<int>(ExitCode::usage));
+    CHECK(o.output == "bamtrain: " + line + "\n");
+  };
+  const std::string range = "expected an integer from 1 to 16777216, found ";
+  const std::string within = "; remedy: choose one within these limits";
+  refused({"--lengths", "0"}, "--lengths: " + range + "0" + within);
+  refused({"--lengths", "16,99999999999999999999"},
+          "--lengths: " + range + "99999999999999999999" + within);
+  refused({"--lengths", "16", "--last-tokens", "1e3"},
+          "--last-tokens: " + range + "1e3; remedy: write a whole number in digits");
+  refused({"--lengths", "16", "--precision", "fp16"},
+          "--precision: expected one of fp32, tf32, bf16, found fp16; remedy: use one of them");
+  refused({"--lengths", "16", "--precision", "2"},
+          "--precision: expected one of fp32, tf32, bf16, found 2; remedy: use one of them");
+  refused({"--lengths", "16", "--device", "1"},
+          "--device: expected one of auto, cpu, cuda, check, found 1; remedy: use one of them");
+  refused({"--lengths", "16", "--protocols", "widnows"},
+          "--protocols: expected one of windows, last, bins, found widnows; remedy: did you mean "
+          "windows?");
+  refused({},
+          "eval: expected --lengths, found none; remedy: bamtrain eval --help lists what it "
+          "takes");
+}
+
 }
 
 TEST_CASE("the process that will evaluate refuses what it cannot, and all end with its code") {
