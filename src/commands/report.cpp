@@ -78,13 +78,12 @@ std::vector<ConfigDifference> differences(const std::list<NamedRun>& runs) {
   keys.erase("out_dir");
   std::vector<ConfigDifference> out;
   for (const std::string& key : keys) {
-    std::string pointer = "/" + key;
-    std::replace(pointer.begin(), pointer.end(), '.', '/');
     ConfigDifference d = {key, {}};
     for (const json& c : configs) {
-      const bool has = c.is_object() && c.contains(json::json_pointer(pointer));
-      const json value = has ? c.at(json::json_pointer(pointer)) : json();
-      d.values.push_back(!has ? "" : value.is_string() ? value.get<std::string>() : value.dump());
+      const json* value = find_value(c, key);
+      d.values.push_back(!value               ? ""
+                         : value->is_string() ? value->get<std::string>()
+                                              : value->dump());
     }
     out.push_back(std::move(d));
   }

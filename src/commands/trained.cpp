@@ -1,14 +1,50 @@
 #include "commands/trained.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
 #include "config/schema.h"
+#include "core/abbreviate.h"
 #include "ops/host_copy.h"
 #include "train/run_files.h"
 
 namespace bamtrain {
+
+namespace {
+
+/// The value at a key of a config; "nothing" where it has none.
+std::string value_at(const nlohmann::json& config, const std::string& key) {
+  const nlohmann::json* value = find_value(config, key);
+  return value ? abbreviate(value->dump()) : "nothing";
+}
+
+/// "NAME of shape (4, 16)"; "none" for a parameter that is not there.
+std::string shape_text(const Parameter* p) {
+  if (!p) return "none";
+  std::string text;
+  for (const int64_t n : p->shape) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  return p->name + " of shape (" + text + ")";
+}
+
+/// Error (ExitCode::config) naming the first parameter that only one of the layouts has.
+void require_same_parameters(const ParameterLayout& before, const std::string& priors_before,
+                             const ParameterLayout& now, const std::string& priors_now) {
+  const std::vector<Parameter>&a = before.all(), &b = now.all();
+  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
+    const Parameter* was = i < a.size() ? &a[i] : nullptr;
+    const Parameter* is = i < b.size() ? &b[i] : nullptr;
+    if (was && is && was->name == is->name && was->shape == is->shape) continue;
+    throw Error(ExitCode::config, "model.attention.prior",
+                "a prior with the parameters of " + priors_before +
+                    ", which the checkpoint was trained with: " + shape_text(was),
+                priors_now + " with " + shape_text(is), "choose another, or remove --set");
+  }
+}
+
+}  // namespace
 
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides) {
   const std::string state = checkpoint.folder + "/state.json";
@@ -20,7 +56,9 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   const RunConfig trained = read_run_config_text(text, where, {});
   RunConfig c = read_run_config_text(text, where, overrides, ConfigUse::evaluation);
   bool other_scale = false;
-  for (const std::string& key : changed_keys(resolved_json(trained), resolved_json(c))) {
+  const nlohmann::json values_before = resolved_json(trained), values_now = resolved_json(c);
+  const std::vector<std::string> changed = changed_keys(values_before, values_now);
+  for (const std::string& key : changed) {
     if (lies_in(key, "model.attention.prior")) continue;
     if (lies_in(key, "model.attention.scale")) {
       other_scale = true;
@@ -41,15 +79,11 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
                     c.model.attention.scale.name + " now",
                 "remove --set model.attention.scale");
   }
-  const bool same = std::equal(before.all().begin(), before.all().end(), now.all().begin(),
-                               now.all().end(), [](const Parameter& a, const Parameter& b) {
-                                 return a.name == b.name && a.shape == b.shape;
-                               });
-  if (!same) {
-    throw Error(ExitCode::config, "model.attention.prior",
-                "a prior with the parameters of " + trained.model.attention.prior.names() +
-                    ", which the checkpoint was trained with",
-                c.model.attention.prior.names(), "choose another, or remove --set");
+  require_same_parameters(before, trained.model.attention.prior.names(), now,
+                          c.model.attention.prior.names());
+  for (const std::string& key : changed) {
+    fmt::print(stderr, "not as trained: {}: {} -> {}\n", key, value_at(values_before, key),
+               value_at(values_now, key));
   }
   return c;
 }

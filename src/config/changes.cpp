@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "config/keys.h"
 #include "config/mechanism.h"
@@ -34,14 +35,10 @@ std::map<std::string, json> flattened(const json& document) {
 /// Whether only `now` has the key, at its default: the earlier run's program did not know it yet,
 /// and did what is the default since.
 bool is_newer_default(const std::string& path, const json& before, const json& now) {
-  const auto at = [](const std::string& dotted) {
-    std::string pointer = "/" + dotted;
-    std::replace(pointer.begin(), pointer.end(), '.', '/');
-    return json::json_pointer(pointer);
-  };
   const Key* key = find_key(path);
-  return key != nullptr && !key->required && !before.contains(at(path)) && now.contains(at(path)) &&
-         now.at(at(path)) == json(key->get(default_run_config()));
+  const json* value = find_value(now, path);
+  return key != nullptr && !key->required && find_value(before, path) == nullptr &&
+         value != nullptr && *value == json(key->get(default_run_config()));
 }
 
 /// `before`, with the options of its prior and its scale that its program did not know yet at their
@@ -66,6 +63,19 @@ json with_newer_options(json before) {
 }
 
 }  // namespace
+
+const json* find_value(const json& document, const std::string& path) {
+  const json* at = &document;
+  std::istringstream names(path);
+  std::string name;
+  while (std::getline(names, name, '.')) {
+    if (!at->is_object()) return nullptr;
+    const auto it = at->find(name);
+    if (it == at->end()) return nullptr;
+    at = &*it;
+  }
+  return at;
+}
 
 std::vector<std::string> changed_keys(const json& a, const json& b) {
   const std::map<std::string, json> before = flattened(a), now = flattened(b);

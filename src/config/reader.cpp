@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "config/changes.h"
 #include "config/keys.h"
 #include "config/names.h"
 #include "config/overrides.h"
@@ -43,20 +44,6 @@ std::string read_file(const std::string& path) {
     throw Error(ExitCode::config, path, "at most 1 MiB", "more", "name a run configuration");
   }
   return text;
-}
-
-/// The value at `path`, or null where there is none.
-const json* find_value(const json& document, const std::string& path) {
-  const json* at = &document;
-  std::istringstream names(path);
-  std::string name;
-  while (std::getline(names, name, '.')) {
-    if (!at->is_object()) return nullptr;
-    const auto it = at->find(name);
-    if (it == at->end()) return nullptr;
-    at = &*it;
-  }
-  return at;
 }
 
 /// Mechanisms that the document gives by their names alone become objects, in which the next --set

@@ -185,16 +185,39 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
   // As wide a window as the training's length: no shorter sequence sees it.
   CHECK(perplexity({"model.attention.prior=rope_local"})["windows"] == plain["windows"]);
 
+  // What is not as in training is told, options that go back to their defaults too.
+  const auto told = [&](const std::string& override) {
+    const std::string output = evaluated(t, {override}).output, label = "not as trained: ";
+    std::string lines;
+    for (size_t at = 0; (at = output.find(label, at)) != std::string::npos; ++at) {
+      lines += output.substr(at + label.size(), output.find('\n', at) - at - label.size()) + "\n";
+    }
+    return lines;
+  };
+  CHECK(told("model.attention.prior.theta=500000").empty());
+  CHECK(told("model.attention.prior.theta=100") ==
+        "model.attention.prior.theta: 500000.0 -> 100.0\n");
+  CHECK(told("model.attention.prior=rope_local") ==
+        "model.attention.prior.name: \"rope\" -> \"rope_local\"\n"
+        "model.attention.prior.window: nothing -> 0\n");
+
   check_refused(t, "model.attention.window=3", ExitCode::usage, "found model.attention.window");
   check_refused(t, "model.attention.prior=bam", ExitCode::config, "the parameters of rope");
   check_refused(t, "model.attention.prior=ropes", ExitCode::config, "did you mean \"rope\"?");
+}
+
+TEST_CASE("eval names the first parameter that the replaced prior has in another shape") {
+  const Trained t(nlohmann::json::object({{"name", "learned"}}));
+  check_refused(t, "model.attention.prior.positions=80", ExitCode::config,
+                "model.embed_positions.weight of shape (64, 64), found learned with "
+                "model.embed_positions.weight of shape (80, 64)");
 }
 
 TEST_CASE("eval takes another scale from --set where neither has parameters") {
   const Trained t(nlohmann::json::object({{"name", "alibi"}}), "none");
   const nlohmann::json plain = evaluation(t, {});
   CHECK(plain["scale"]["name"] == "none");
-  const nlohmann::json entropy = evaluation(t, {"model.attention.scale.name=entropy"});
+  const nlohmann::json entropy = evaluation(t, {"model.attention.scale=entropy"});
   CHECK(entropy["scale"]["name"] == "entropy");
   CHECK(entropy["windows"][0]["loss"] != plain["windows"][0]["loss"]);
   const auto constant = [](const char* t) {
@@ -273,29 +296,6 @@ TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
   }
 }
 
-TEST_CASE("eval refuses options of the training and several processes, and writes nothing then") {
-  const Trained t;
-  const std::string output = t.w.path("result.json");
-  const std::vector<std::string> eval =
-      t.command({"--lengths", "16", "--max-tokens", "48", "--output", output});
-  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
-           {"--config", t.w.path("run.json")}, {"--set", "seed=3"}, {"--resume", "never"}}) {
-    std::vector<std::string> command = eval;
-    command.insert(command.begin() + 1, option.begin(), option.end());
-    const Outcome o = run(command, threads(1));
-    INFO(o.output);
-    CHECK(o.code == static_cast<int>(ExitCode::usage));
-    CHECK(o.output.find("options of eval after its name") != std::string::npos);
-  }
-  if (have_mpi()) {
-    const Outcome o = run(mpirun_command(2, eval), threads(1));
-    INFO(o.output);
-    CHECK(o.code == static_cast<int>(ExitCode::usage));
-    CHECK(o.output.find("expected one process, found 2") != std::string::npos);
-  }
-  CHECK_FALSE(fs::exists(output));
-  CHECK(run(eval, threads(1)).code == 0);
-  CHECK(fs::exists(output));
 TEST_CASE("eval has printed its numbers where the file for them cannot be written") {
   const Trained t;
   const std::string output = t.w.path("result.json");
@@ -340,6 +340,29 @@ TEST_CASE("eval refuses values of options in one line that names the option") {
           "takes");
 }
 
+TEST_CASE("eval refuses options of the training and several processes, and writes nothing then") {
+  const Trained t;
+  const std::string output = t.w.path("result.json");
+  const std::vector<std::string> eval =
+      t.command({"--lengths", "16", "--max-tokens", "48", "--output", output});
+  for (const std::vector<std::string>& option : std::vector<std::vector<std::string>>{
+           {"--config", t.w.path("run.json")}, {"--set", "seed=3"}, {"--resume", "never"}}) {
+    std::vector<std::string> command = eval;
+    command.insert(command.begin() + 1, option.begin(), option.end());
+    const Outcome o = run(command, threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::usage));
+    CHECK(o.output.find("options of eval after its name") != std::string::npos);
+  }
+  if (have_mpi()) {
+    const Outcome o = run(mpirun_command(2, eval), threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::usage));
+    CHECK(o.output.find("expected one process, found 2") != std::string::npos);
+  }
+  CHECK_FALSE(fs::exists(output));
+  CHECK(run(eval, threads(1)).code == 0);
+  CHECK(fs::exists(output));
 }
 
 TEST_CASE("the process that will evaluate refuses what it cannot, and all end with its code") {
