@@ -12,6 +12,9 @@ namespace bamtrain {
 namespace {
 
 constexpr double kSpare = 1.0 / 25;
+// Where differences of doubles, and powers of ten around them, still mean something.
+constexpr double kLeast = 1e-150, kMost = 1e150;
+constexpr double kLeastShare = 1e-12;      // of the values that a difference is between
 constexpr double kLargestWritten = 1e9;    // from here on with an exponent
 constexpr double kSmallestWritten = 1e-5;  // below, too
 
@@ -34,7 +37,9 @@ std::vector<double> linear_ticks(const Axis& axis, int most) {
       const double first = std::ceil(axis.low / step), last = std::floor(axis.high / step);
       if (last - first >= most) continue;
       std::vector<double> out;
-      for (double i = first; i <= last; ++i) out.push_back(value(i) + 0.0);  // no -0
+      for (int i = 0; i <= static_cast<int>(last - first); ++i) {
+        out.push_back(value(first + i) + 0.0);  // no -0
+      }
       return out;
     }
   }
@@ -61,18 +66,20 @@ double Axis::share(double value) const {
 
 Axis axis_over(Spacing spacing, const std::vector<double>& values) {
   double low = INFINITY, high = -INFINITY;
-  for (const double v : values) {
-    if (!std::isfinite(v)) continue;
+  for (const double value : values) {
+    if (!(std::abs(value) <= kMost)) continue;
+    const double v = std::abs(value) < kLeast ? 0 : value;
     low = std::min(low, v);
     high = std::max(high, v);
   }
+  const bool equal = high - low <= kLeastShare * std::max(std::abs(low), std::abs(high));
   if (low > high) return spacing == Spacing::linear ? Axis{spacing, 0, 1} : Axis{spacing, 1, 10};
   if (spacing == Spacing::logarithmic && low > 0) {
     // A single value lies in the middle of a tenth to both sides.
-    const double spare = low == high ? 1.1 : std::pow(high / low, kSpare);
+    const double spare = equal ? 1.1 : std::pow(high / low, kSpare);
     return {spacing, low / spare, high * spare};
   }
-  const double spare = low == high ? (low == 0 ? 1 : std::abs(low) / 10) : (high - low) * kSpare;
+  const double spare = equal ? (low == 0 ? 1 : std::abs(low) / 10) : (high - low) * kSpare;
   return {Spacing::linear, low - spare, high + spare};
 }
 

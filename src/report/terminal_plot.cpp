@@ -55,7 +55,7 @@ class Canvas {
 
  private:
   static int place(double share, int n) {
-    return std::clamp(static_cast<int>(std::floor(share * n)), 0, n - 1);
+    return std::min(static_cast<int>(std::clamp(share, 0.0, 1.0) * n), n - 1);
   }
   void put(int column, int row, char c) {
     rows_[static_cast<size_t>(row)][static_cast<size_t>(column)] = c;

@@ -38,6 +38,33 @@ TEST_CASE("an axis holds its values with a twenty-fifth to spare") {
   }
 }
 
+TEST_CASE("values that hardly differ, and the smallest and largest numbers, have axes with ticks") {
+  using V = std::vector<double>;
+  for (const Spacing s : {Spacing::linear, Spacing::logarithmic}) {
+    for (const V& values :
+         {V{80.21, std::nextafter(80.21, 100)}, V{5, 5.000000000000001}, V{5, 5 + 1e-10},
+          V{-80.21, std::nextafter(-80.21, 0)}, V{1e15, 1e15 + 1}, V{1e17, 1e17 + 16}, V{5e-324},
+          V{0, 5e-324}, V{5e-324, 1}, V{1e-300, 1e300}, V{1e-149, 1e149}, V{-1e308, 1e308},
+          V{-1e149, 1e149}}) {
+      const Axis axis = axis_over(s, values);
+      INFO(axis.low << " to " << axis.high);
+      REQUIRE(axis.low < axis.high);
+      CHECK(std::isfinite(axis.high - axis.low));
+      for (const double v : values) {
+        if (std::abs(v) > 1e150) continue;
+        CHECK(axis.low <= v);
+        CHECK(v <= axis.high);
+      }
+      const V at = ticks(axis, 7);
+      CHECK(!at.empty());
+      CHECK(at.size() <= 7);
+    }
+  }
+  const Axis one = axis_over(Spacing::linear, {80.21, std::nextafter(80.21, 100)});
+  CHECK(one.low == Approx(80.21 * 0.9));
+  CHECK(one.high == Approx(80.21 * 1.1));
+}
+
 TEST_CASE("ticks are multiples of 1, 2 and 5 times a power of ten") {
   using V = std::vector<double>;
   const auto linear = [](double low, double high, int most) {
