@@ -6,6 +6,10 @@ namespace bamtrain {
 
 namespace {
 
+constexpr const char* kBeginning =
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+
 // Okabe and Ito's colours (2008), without black and yellow, which one of the backgrounds hides.
 constexpr const char* kStyle = R"css(
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #5b636d; --rule: #dfe3e8;
@@ -79,6 +83,7 @@ blockquote b { color: var(--soft); font-weight: 400; }
 // Values under the pointer are read back from the coordinates: to some hundredths of a percent of
 // an axis.
 constexpr const char* kScript = R"js(
+const near = 6;  // so far beside the ends of a line it still has a value
 for (const svg of document.querySelectorAll('svg[data-plot]')) {
   const [left, right, top, bottom, x0, x1, xlog, y0, y1, ylog] =
       svg.dataset.plot.split(',').map(Number);
@@ -100,13 +105,14 @@ for (const svg of document.querySelectorAll('svg[data-plot]')) {
         .matrixTransform(svg.getScreenCTM().inverse());
     if (!lines.length || p.x < left || p.x > right) return leave();
     const nearer = (a, b) => Math.abs(b[0] - p.x) < Math.abs(a[0] - p.x) ? b : a;
-    const near = lines.map(line => line.points.reduce(nearer));
-    const x = near.reduce(nearer)[0];
+    const x = lines.map(line => line.points.reduce(nearer)).reduce(nearer)[0];
     cursor.setAttribute('x1', x);
     cursor.setAttribute('x2', x);
     svg.append(cursor);
-    const rows = near.map((point, i) =>
-        lines[i].name + ' ' + text(at((bottom - point[1]) / (bottom - top), y0, y1, ylog)));
+    const rows = lines
+        .filter(line => line.points[0][0] - near <= x && x <= line.points.at(-1)[0] + near)
+        .map(line => line.name + ' ' + text(at(
+            (bottom - line.points.reduce(nearer)[1]) / (bottom - top), y0, y1, ylog)));
     output.textContent =
         'at ' + text(at((x - left) / (right - left), x0, x1, xlog)) + '\n' + rows.join('\n');
   });
@@ -116,11 +122,12 @@ for (const svg of document.querySelectorAll('svg[data-plot]')) {
 }  // namespace
 
 std::string html_page(const std::string& title, const std::string& body) {
-  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-         escaped(title) + "</title>\n<style>" + kStyle + "</style>\n</head>\n<body>\n" + body +
-         "<script>" + kScript + "</script>\n</body>\n</html>\n";
+  return kBeginning + ("<title>" + escaped(title)) + "</title>\n<style>" + kStyle +
+         "</style>\n</head>\n<body>\n" + body + "<script>" + kScript +
+         "</script>\n</body>\n</html>\n";
 }
+
+bool is_html_page(std::string_view text) { return text.starts_with(kBeginning); }
 
 std::string figure(const std::string& title, const std::string& svg) {
   return "<figure>\n<figcaption>" + escaped(title) + "</figcaption>\n" + svg +

@@ -3,12 +3,16 @@
 // One file, nothing from anywhere else; light and dark, on paper, from 360 pixels up.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bamtrain {
 
 /// The whole page. `body` is HTML.
 std::string html_page(const std::string& title, const std::string& body);
+
+/// Whether `text` begins as such pages do.
+bool is_html_page(std::string_view text);
 
 /// <figure> of an <svg>, its title above.
 std::string figure(const std::string& title, const std::string& svg);
