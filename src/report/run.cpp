@@ -18,45 +18,56 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kRemedy = "restore the file from a copy, or remove the line";
+constexpr const char* kOfLine = "restore the file from a copy, or remove the line";
+constexpr const char* kOfResult = "evaluate again with bamtrain eval --output";
 constexpr int64_t kMostResultBytes = int64_t{64} << 20;  // of perplexity.json
 
-[[noreturn]] void refuse(const std::string& where, const std::string& expected,
+/// A place in a file, and what to do about it where it is damaged.
+struct Place {
+  Place(const std::string& where, const char* what_to_do = kOfLine)
+      : text(where), remedy(what_to_do) {}
+  Place operator/(const std::string& part) const { return {text + ": " + part, remedy}; }
+
+  std::string text;
+  const char* remedy;
+};
+
+[[noreturn]] void refuse(const Place& where, const std::string& expected,
                          const std::string& found) {
-  throw Error(ExitCode::io, where, expected, abbreviate(found), kRemedy);
+  throw Error(ExitCode::io, where.text, expected, abbreviate(found), where.remedy);
 }
 
 /// The member `key` of `object`, of a type that `holds`.
 const json& member(const json& object, const char* key, bool (json::*holds)() const noexcept,
-                   const char* type, const std::string& where) {
+                   const char* type, const Place& where) {
   const auto it = object.find(key);
   if (it == object.end() || !((*it).*holds)()) {
-    refuse(where + ": " + key, type, it == object.end() ? "no such member" : it->dump());
+    refuse(where / key, type, it == object.end() ? "no such member" : it->dump());
   }
   return *it;
 }
 
-double number(const json& object, const char* key, const std::string& where) {
+double number(const json& object, const char* key, const Place& where) {
   return member(object, key, &json::is_number, "a number", where);
 }
 
-double number_or_none(const json& object, const char* key, const std::string& where) {
+double number_or_none(const json& object, const char* key, const Place& where) {
   return object.contains(key) ? number(object, key, where) : NAN;
 }
 
-std::string text(const json& object, const char* key, const std::string& where) {
+std::string text(const json& object, const char* key, const Place& where) {
   return member(object, key, &json::is_string, "a string", where);
 }
 
-int64_t count(const json& object, const char* key, const std::string& where) {
+int64_t count(const json& object, const char* key, const Place& where) {
   const json& value =
       member(object, key, &json::is_number_unsigned, "an integer, 0 or more", where);
   const uint64_t n = value;
-  if (n > INT64_MAX) refuse(where + ": " + key, "an integer below 2^63", value.dump());
+  if (n > INT64_MAX) refuse(where / key, "an integer below 2^63", value.dump());
   return static_cast<int64_t>(n);
 }
 
-MetricsLine metrics_line(const json& line, const std::string& where) {
+MetricsLine metrics_line(const json& line, const Place& where) {
   return {count(line, "step", where),
           number(line, "tokens", where),
           number(line, "loss", where),
@@ -68,24 +79,24 @@ MetricsLine metrics_line(const json& line, const std::string& where) {
           number_or_none(line, "matrix_rate_share", where)};
 }
 
-MechanismValues mechanism_values(const json& parameters, const std::string& where) {
+MechanismValues mechanism_values(const json& parameters, const Place& where) {
   MechanismValues out;
   for (const auto& [name, values] : parameters.items()) {
     const bool numbers =
         values.is_array() &&
         std::all_of(values.begin(), values.end(), [](const json& v) { return v.is_number(); });
-    if (!numbers) refuse(where + ": parameters: " + name, "a list of numbers", values.dump());
+    if (!numbers) refuse(where / "parameters" / name, "a list of numbers", values.dump());
     out[name] = values.get<std::vector<double>>();
   }
   return out;
 }
 
 std::vector<LengthPerplexity> by_length(const json& result, const char* protocol, const char* key,
-                                        const std::string& where) {
+                                        const Place& where) {
   std::vector<LengthPerplexity> out;
   if (!result.contains(protocol)) return out;
   for (const json& row : member(result, protocol, &json::is_array, "a list", where)) {
-    const std::string place = where + ": " + protocol;
+    const Place place = where / protocol;
     if (!row.is_object()) refuse(place, "objects", row.dump());
     const LengthPerplexity at = {count(row, key, place), 0};
     if (at.length <= (out.empty() ? 0 : out.back().length)) {
@@ -122,7 +133,8 @@ void JsonLines::read(const std::function<void(const json&, const std::string&)>&
   }
 }
 
-PerplexityResult read_perplexity(const json& result, const std::string& where) {
+PerplexityResult read_perplexity(const json& result, const std::string& file) {
+  const Place where(file, kOfResult);
   if (!result.is_object()) refuse(where, "a JSON object", result.dump());
   PerplexityResult out;
   out.step = count(result, "step", where);
@@ -165,10 +177,9 @@ const RunRecord& RunReader::update() {
   const std::string result = folder_ + "/perplexity.json";
   record_.perplexity.reset();
   if (present(result)) {
-    const std::string remedy = "evaluate again with bamtrain eval --output";
-    const InputFile file(result, ExitCode::io, remedy);
+    const InputFile file(result, ExitCode::io, kOfResult);
     record_.perplexity = read_perplexity(
-        parse_json(file.text(kMostResultBytes), {result, ExitCode::io, remedy}), result);
+        parse_json(file.text(kMostResultBytes), {result, ExitCode::io, kOfResult}), result);
   }
   return record_;
 }

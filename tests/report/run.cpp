@@ -160,6 +160,7 @@ TEST_CASE("a damaged result is named") {
     const std::string message = refusal(reader);
     INFO(message);
     CHECK(message.find(part) != std::string::npos);
+    CHECK(message.ends_with("remedy: evaluate again with bamtrain eval --output"));
   }
 }
 
