@@ -15,6 +15,7 @@
 #include "core/durable_file.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "report/page.h"
 #include "report/report.h"
 
 namespace bamtrain {
@@ -25,6 +26,12 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int64_t kMostStateBytes = int64_t{100} << 20;
+
+/// From the root, without a slash at the end.
+fs::path whole_path(const std::string& folder) {
+  std::error_code ignored;  // a working folder that is gone
+  return fs::absolute(folder + "/", ignored).lexically_normal().parent_path();
+}
 
 /// The config of a run's newest checkpoint; none where there is no checkpoint. Its digests are not
 /// verified: a picture is not worth reading a model of gigabytes for.
@@ -98,24 +105,69 @@ struct ReportArguments {
 void refuse_repeated(const std::vector<std::string>& folders) {
   std::set<fs::path> seen;
   for (const std::string& folder : folders) {
-    if (seen.insert(fs::weakly_canonical(folder)).second) continue;
+    std::error_code error;  // a folder that cannot be read shows when it is
+    const fs::path path = fs::weakly_canonical(folder, error);
+    if (error || seen.insert(path).second) continue;
     throw Error(ExitCode::usage, "RUN", "each run once", folder + " again", "remove it");
   }
 }
 
+/// A slip in the place of a page's name would replace what a run has written.
+void require_page(const std::string& path) {
+  constexpr int64_t kBeginning = 1024;
+  if (path.empty())
+    throw Error(ExitCode::usage, "--output", "the name of a file", "none", "give one");
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return;
+  const InputFile file(path, ExitCode::io, "check its permissions, or choose another name");
+  std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
+  file.read(0, text.data(), static_cast<int64_t>(text.size()));
+  if (text.empty() || is_html_page(text)) return;
+  throw Error(ExitCode::usage, "--output", "a new file, or a page of bamtrain to replace",
+              path + ", which is none", "choose another name, or remove the file");
+}
+
+/// The folders without those around them that all have in common.
+std::vector<std::string> distinct_ends(const std::vector<std::string>& folders) {
+  std::vector<std::vector<std::string>> parts;
+  size_t common = SIZE_MAX;  // of all but their last
+  for (const std::string& folder : folders) {
+    parts.emplace_back();
+    for (const fs::path& part : whole_path(folder)) parts.back().push_back(part.string());
+    common = std::min(common, std::max<size_t>(parts.back().size(), 1) - 1);
+    const auto begin = parts[0].begin();
+    while (!std::equal(begin, begin + static_cast<int64_t>(common), parts.back().begin())) --common;
+  }
+  std::vector<std::string> out;
+  for (const std::vector<std::string>& of : parts) {
+    fs::path end;
+    for (size_t i = common; i < of.size(); ++i) end /= of[i];
+    out.push_back(end.string());
+  }
+  return out;
+}
+
+/// What each run is called: its label where all differ, else its folder.
+std::vector<std::string> names_of(const std::list<NamedRun>& runs) {
+  std::vector<std::string> labels, folders;
+  for (const NamedRun& run : runs) {
+    folders.push_back(run.folder);
+    if (run.config) labels.push_back(run_label(*run.config, run.folder));
+  }
+  const std::set<std::string> different(labels.begin(), labels.end());
+  return different.size() == runs.size() ? labels : distinct_ends(folders);
+}
+
 int run_report(const ReportArguments& arguments) {
+  require_page(arguments.output);
   refuse_repeated(arguments.runs);
   AtomicFile output(arguments.output);  // a path that cannot be written is found before the work
   std::list<NamedRun> runs;             // readers stay where they are
   for (const std::string& folder : arguments.runs) runs.emplace_back(folder);
-  std::set<std::string> names;
-  for (const NamedRun& run : runs) {
-    if (run.config) names.insert(run.config->name);
-  }
-  const bool by_name = names.size() == runs.size();
+  const std::vector<std::string> names = names_of(runs);
   std::vector<ReportedRun> all;
   for (NamedRun& run : runs) {
-    all.push_back(reported(by_name ? run.config->name : run.folder, run.folder, run.reader.update(),
+    all.push_back(reported(names[all.size()], run.folder, run.reader.update(),
                            run.config ? &*run.config : nullptr));
   }
   output.write(report_html(all, differences(runs)));
@@ -126,6 +178,10 @@ int run_report(const ReportArguments& arguments) {
 
 }  // namespace
 
+std::string run_label(const RunConfig& config, const std::string& folder) {
+  return config.name.empty() ? whole_path(folder).filename().string() : config.name;
+}
+
 LiveReport::LiveReport(const RunConfig& config) : config_(config) {}
 
 void LiveReport::draw(const Warn& warn) {
@@ -133,7 +189,8 @@ void LiveReport::draw(const Warn& warn) {
     if (!reader_) reader_.emplace(config_.out_dir);
     const RunRecord& record = reader_->update();
     AtomicFile file(path());
-    file.write(report_html({reported(config_.name, config_.out_dir, record, &config_)}, {}));
+    const std::string name = run_label(config_, config_.out_dir);
+    file.write(report_html({reported(name, config_.out_dir, record, &config_)}, {}));
     file.commit();
   } catch (const std::exception& e) {
     reader_.reset();

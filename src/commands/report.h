@@ -10,6 +10,9 @@
 
 namespace bamtrain {
 
+/// What a run in `folder` is called: its name; without one, the folder's.
+std::string run_label(const RunConfig& config, const std::string& folder);
+
 /// OUT/report.html of a run that trains in this process. Reads of metrics.jsonl only what was added
 /// since it was drawn last.
 class LiveReport {

@@ -61,8 +61,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   }
   comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
-    fmt::print("{}: {} process(es) of {} thread(s), {}, {}\n", run.config.name, comm.size(),
-               max_threads(), backend->name(), run.config.out_dir);
+    fmt::print("{}: {} process(es) of {} thread(s), {}, {}\n",
+               run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
+               backend->name(), run.config.out_dir);
     std::fflush(stdout);
   }
   std::optional<LiveReport> report;

@@ -174,6 +174,9 @@ TEST_CASE("report refuses what it cannot read or write") {
   refused({bam}, 2, "--output");
   refused({bam, bam + "/", "-o", page}, 2, "each run once");
   refused({t.w.path("none"), "-o", page}, 6, "no such folder");
+  fs::create_symlink(t.w.path("loop"), t.w.path("loop"));
+  refused({t.w.path("loop"), "-o", page}, 6, t.w.path("loop"));
+  refused({std::string(300, 'x'), "-o", page}, 6, std::string(300, 'x'));
   refused({t.w.path("val"), "-o", page}, 6, "which holds metrics.jsonl");
   refused({bam, "-o", t.w.path("none/page.html")}, 6, t.w.path("none"));
   refused({bam, "-o", t.w.path("val")}, 6, t.w.path("val"));
@@ -181,6 +184,59 @@ TEST_CASE("report refuses what it cannot read or write") {
   refused({bam, t.w.path("rope"), "-o", page}, 6, "rope/metrics.jsonl:9: expected a JSON object");
   std::ofstream(bam + "/checkpoint-00000008/state.json") << "{";
   refused({bam, "-o", page}, 5, "checkpoint-00000008/state.json:1:");
+}
+
+TEST_CASE("runs of one name, and of none, are told apart by their folders") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  const auto train = [&](const std::string& folder, const char* name) {
+    c["name"] = name;
+    c["out_dir"] = w.path(folder);
+    c["train"]["stop_at"] = 1;
+    c["eval"] = {{"lengths", {16, 48}}, {"tokens", 480}};
+    const Outcome o = run(bamtrain_command(write_config(w, "run.json", c)), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return o.output;
+  };
+  const auto heading = [&](const std::vector<std::string>& folders) {
+    std::vector<std::string> command = {bamtrain_program(), "report", "-o", w.path("page.html")};
+    for (const std::string& f : folders) command.push_back(w.path(f));
+    const Outcome o = run(command);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return body_of(read_text(w.path("page.html"))).all("h1")[0]->text;
+  };
+  CHECK(train("many/of/a/run", "same").find("same: 1 process") == 0);
+  train("many/of/b/run", "same");
+  CHECK(train("unnamed", "").find("unnamed: 1 process") == 0);
+  CHECK(body_of(read_text(w.path("unnamed/report.html"))).all("h1")[0]->text == "unnamed");
+  CHECK(heading({"many/of/a/run", "many/of/b/run"}) == "a/run, b/run");
+  CHECK(heading({"many/of/a/run/", "unnamed"}) == "same, unnamed");
+  CHECK(heading({"unnamed/"}) == "unnamed");
+}
+
+TEST_CASE("report leaves files that are no pages alone") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 1;
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  const auto report = [&](const std::string& output) {
+    const Outcome o = run({bamtrain_program(), "report", w.path("out"), "-o", output});
+    INFO(o.output);
+    CHECK((o.code == 0 || o.output.find("--output: expected") != std::string::npos));
+    return o.code;
+  };
+  for (const std::string name : {"out/metrics.jsonl", "run.json", "val/000.bin"}) {
+    const std::string before = read_text(w.path(name));
+    CHECK(report(w.path(name)) == 2);
+    CHECK(read_text(w.path(name)) == before);
+  }
+  CHECK(report("") == 2);
+  CHECK(report(w.path("out/report.html")) == 0);
+  std::ofstream(w.path("empty")) << "";
+  CHECK(report(w.path("empty")) == 0);
+  CHECK(report(w.path("empty")) == 0);
 }
 
 TEST_CASE("seconds count on where a run is resumed") {
