@@ -10,7 +10,8 @@
 namespace bamtrain {
 
 /// The checkpoint to continue from, as checkpoint.resume asks; none: the run starts afresh. Error
-/// (config, checkpoint): there is something else than it expects.
+/// (config, checkpoint): there is something else than it expects; (io): folders that cannot be
+/// looked at.
 std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn);
 
 /// The folder outside out_dir from which the run once started; "" where there is none.

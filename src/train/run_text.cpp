@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 /// The folder of shards that are given as a folder or a glob.
 fs::path folder_of(const std::string& shards) {
   std::error_code ignored;
-  const fs::path path = fs::absolute(shards).lexically_normal();
+  const fs::path path = fs::absolute(shards, ignored).lexically_normal();
   const fs::path folder = fs::is_directory(path, ignored) ? path / "" : path;
   return folder.parent_path();
 }
@@ -32,9 +32,9 @@ std::vector<fs::path> folders_around(const std::string& shards) {
 std::string find_model(const fs::path& folder, const std::string& sha256) {
   std::vector<std::string> models;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().extension() == ".model" && entry.is_regular_file(ignored)) {
-      models.push_back(entry.path().string());
+  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+    if (it->path().extension() == ".model" && it->is_regular_file(ignored)) {
+      models.push_back(it->path().string());
     }
   }
   std::sort(models.begin(), models.end());

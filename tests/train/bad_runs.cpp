@@ -329,6 +329,37 @@ TEST_CASE("a slip in an option or a subcommand is answered with the nearest one"
   CHECK(output({"eval", "--checkpoint", "x"}).find("did you mean") == std::string::npos);
 }
 
+TEST_CASE("a folder that cannot be looked at is an error of files") {
+  const Workplace w;
+  std::filesystem::create_symlink(w.path("loop"), w.path("loop"));
+  nlohmann::json c = small_run(w);
+  for (const std::string& folder : {w.path("loop"), w.path(std::string(300, 'x'))}) {
+    c["out_dir"] = folder;
+    for (const char* resume : {"never", "auto"}) {
+      const Outcome o = train(w, c, {std::string("checkpoint.resume=") + resume});
+      INFO(o.output);
+      CHECK(o.output.find("remedy: ") != std::string::npos);
+      CHECK((o.code == static_cast<int>(ExitCode::io) ||
+             o.code == static_cast<int>(ExitCode::checkpoint)));
+    }
+  }
+}
+
+TEST_CASE("usage errors say in their last line what is wrong, and exit with 2") {
+  const Outcome o = run({bamtrain_program(), "--no-such-option"});
+  CHECK(o.output ==
+        "bamtrain: command line: expected only options and arguments that it has, found "
+        "--no-such-option; remedy: bamtrain --help lists what it takes\n");
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  // One value of --set, not a list.
+  require_error(run(bamtrain_command(config, {"[seed=3]"})), ExitCode::config, {"[seed:"});
+  CHECK(run({bamtrain_program(), "--config", config, "--dry-run", "--set",
+             R"(eval.lengths=[16,32])", "--set", "data.val=" + w.path("val")},
+            threads(1))
+            .code == 0);
+}
+
 TEST_CASE("usage errors exit with 2") {
   CHECK(run({bamtrain_program()}).code == 2);
   CHECK(run({bamtrain_program(), "--no-such-option"}).code == 2);
