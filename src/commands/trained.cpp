@@ -7,19 +7,13 @@
 
 #include "config/changes.h"
 #include "config/schema.h"
-#include "core/abbreviate.h"
+#include "core/json.h"
 #include "ops/host_copy.h"
 #include "train/run_files.h"
 
 namespace bamtrain {
 
 namespace {
-
-/// The value at a key of a config; "nothing" where it has none.
-std::string value_at(const nlohmann::json& config, const std::string& key) {
-  const nlohmann::json* value = find_value(config, key);
-  return value ? abbreviate(value->dump()) : "nothing";
-}
 
 /// "NAME of shape (4, 16)"; "none" for a parameter that is not there.
 std::string shape_text(const Parameter* p) {
@@ -82,8 +76,8 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   require_same_parameters(before, trained.model.attention.prior.names(), now,
                           c.model.attention.prior.names());
   for (const std::string& key : changed) {
-    fmt::print(stderr, "not as trained: {}: {} -> {}\n", key, value_at(values_before, key),
-               value_at(values_now, key));
+    fmt::print(stderr, "not as trained: {}: {} -> {}\n", key, text_at(values_before, key),
+               text_at(values_now, key));
   }
   return c;
 }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "config/keys.h"
 #include "config/mechanism.h"
+#include "core/json.h"
 
 namespace bamtrain {
 
@@ -63,19 +63,6 @@ json with_newer_options(json before) {
 }
 
 }  // namespace
-
-const json* find_value(const json& document, const std::string& path) {
-  const json* at = &document;
-  std::istringstream names(path);
-  std::string name;
-  while (std::getline(names, name, '.')) {
-    if (!at->is_object()) return nullptr;
-    const auto it = at->find(name);
-    if (it == at->end()) return nullptr;
-    at = &*it;
-  }
-  return at;
-}
 
 std::vector<std::string> changed_keys(const json& a, const json& b) {
   const std::map<std::string, json> before = flattened(a), now = flattened(b);

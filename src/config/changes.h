@@ -7,9 +7,6 @@
 
 namespace bamtrain {
 
-/// The value at a path ("model.norm.eps") of a document, or null where there is none.
-const nlohmann::json* find_value(const nlohmann::json& document, const std::string& path);
-
 /// The paths ("model.norm.eps") at which two documents differ, sorted. Arrays are compared whole.
 std::vector<std::string> changed_keys(const nlohmann::json& a, const nlohmann::json& b);
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -209,6 +210,24 @@ json parse_json(std::string_view text, const JsonSource& source) {
     throw Error(source.code, source.where, "valid JSON", "something else", "correct the text");
   }
   return builder.take();
+}
+
+const json* find_value(const json& document, const std::string& path) {
+  const json* at = &document;
+  std::istringstream names(path);
+  std::string name;
+  while (std::getline(names, name, '.')) {
+    if (!at->is_object()) return nullptr;
+    const auto it = at->find(name);
+    if (it == at->end()) return nullptr;
+    at = &*it;
+  }
+  return at;
+}
+
+std::string text_at(const json& document, const std::string& path) {
+  const json* value = find_value(document, path);
+  return value != nullptr ? abbreviate(value->dump()) : "nothing";
 }
 
 }  // namespace bamtrain

@@ -24,4 +24,10 @@ struct JsonSource {
 /// past 100 levels. Columns count bytes from 1.
 nlohmann::json parse_json(std::string_view text, const JsonSource& source);
 
+/// The value at a path ("model.norm.eps") of a document, or null where there is none.
+const nlohmann::json* find_value(const nlohmann::json& document, const std::string& path);
+
+/// That value for a message, abbreviated; "nothing" where there is none.
+std::string text_at(const nlohmann::json& document, const std::string& path);
+
 }  // namespace bamtrain

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/abbreviate.h"
 #include "core/checked.h"
+#include "core/json.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
 #include "train/folder_lock.h"
@@ -85,14 +85,6 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& p
 
 int64_t last_step(const TrainConfig& t) { return t.stop_at > 0 ? t.stop_at : t.steps; }
 
-/// The value of the key "a.b.c", for messages.
-std::string value_at(const nlohmann::json& config, const std::string& key) {
-  std::string pointer = "/" + key;
-  std::replace(pointer.begin(), pointer.end(), '.', '/');
-  const nlohmann::json::json_pointer at(pointer);
-  return config.contains(at) ? abbreviate(config.at(at).dump()) : "none";
-}
-
 /// "a.b: 1 -> 2, c: 3 -> 4 and 5 more".
 std::string differences(const std::vector<std::string>& keys, const nlohmann::json& before,
                         const nlohmann::json& now) {
@@ -100,7 +92,7 @@ std::string differences(const std::vector<std::string>& keys, const nlohmann::js
   const size_t shown = std::min(keys.size(), kMost);
   std::vector<std::string> out;
   for (size_t i = 0; i < shown; ++i) {
-    out.push_back(keys[i] + ": " + value_at(before, keys[i]) + " -> " + value_at(now, keys[i]));
+    out.push_back(keys[i] + ": " + text_at(before, keys[i]) + " -> " + text_at(now, keys[i]));
   }
   const size_t more = keys.size() - shown;
   return join_names(out) + (more > 0 ? fmt::format(" and {} more", more) : "");
