@@ -111,6 +111,7 @@ TEST_CASE("every table prior of the registry has kernels that form its table") {
     ++found;
     for (const Options& options : testing::every_form(prior)) {
       for (const auto& [H, T] : kShapes) {
+        if (H == 1 && prior.name == "nape") continue;  // refused
         const TableShape shape = shape_of(prior, options, H, T);
         INFO(prior.name << " form " << shape.form << " H " << H << " T " << T);
         const auto theta = thetas_of(prior, options, H);
@@ -152,6 +153,7 @@ TEST_CASE("every table prior's gradients are the registry's, added to what is th
     if (prior.family != Family::table) continue;
     for (const Options& options : testing::every_form(prior)) {
       for (const auto& [H, T] : kShapes) {
+        if (H == 1 && prior.name == "nape") continue;  // refused
         const TableShape shape = shape_of(prior, options, H, T);
         INFO(prior.name << " form " << shape.form << " H " << H << " T " << T);
         const auto theta = thetas_of(prior, options, H);
