@@ -164,8 +164,8 @@ const RunRecord& RunReader::update() {
     }
     record_.metrics.push_back(m);
     if (!line.contains("parameters")) return;
-    const json& values = member(line, "parameters", &json::is_object, "an object", where);
-    record_.parameters = mechanism_values(values, where);
+    record_.parameters =
+        mechanism_values(member(line, "parameters", &json::is_object, "an object", where), where);
     record_.parameters_step = m.step;
   });
   samples_.read([&](const json& line, const std::string& where) {
