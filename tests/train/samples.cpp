@@ -65,7 +65,7 @@ TEST_CASE("a sample is what generate writes at the same step") {
                            line["prompt"], "--max-tokens", "12", "--temperature", "0"},
                           threads(1));
     CHECK(o.code == 0);
-    CHECK(o.output == line["text"]);
+    CHECK(o.output == line["text"].get<std::string>());
   }
 }
 
