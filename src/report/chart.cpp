@@ -72,9 +72,10 @@ std::string grid(const Chart& chart, const Frame& frame) {
     out += line_of(x, kChartBottom, x, kChartBottom + 4, "axis");
     const std::string text = number_text(v);
     const double half = kCharacter * static_cast<double>(text.size()) / 2;
-    if (x - half < end) continue;
-    out += text_of(x, kChartBottom + 16, "tick x", text);
-    end = x + half + 2;
+    const double middle = std::min(x, kChartWidth - half);  // whole, at the right edge too
+    if (middle - half < end) continue;
+    out += text_of(middle, kChartBottom + 16, "tick x", text);
+    end = middle + half + 2;
   }
   out += line_of(kChartLeft, kChartBottom, frame.right, kChartBottom, "axis");
   for (const Mark& m : chart.marks) {

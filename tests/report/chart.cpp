@@ -74,6 +74,16 @@ TEST_CASE("texts of ticks do not touch") {
   }
 }
 
+TEST_CASE("the text of a tick at the right edge is whole") {
+  Chart chart;
+  chart.series = {{"a", 0, true, true, 1, {{0, 1}, {242000, 2}}, {}}};
+  const Xml x = parse_xml(svg(chart));
+  const auto ticks = x.of_class("text", "x");
+  REQUIRE(ticks.size() > 2);
+  CHECK(ticks.back()->text == "250,000");
+  CHECK(ticks.back()->number("x") + 7.0 * 7 / 2 <= kChartWidth);
+}
+
 TEST_CASE("labels at the ends of lines keep apart and inside") {
   Chart chart;
   chart.labels = true;
