@@ -16,11 +16,8 @@ namespace bamtrain {
 namespace {
 
 /// "NAME of shape (4, 16)"; "none" for a parameter that is not there.
-std::string shape_text(const Parameter* p) {
-  if (!p) return "none";
-  std::string text;
-  for (const int64_t n : p->shape) text += (text.empty() ? "" : ", ") + std::to_string(n);
-  return p->name + " of shape (" + text + ")";
+std::string describe(const Parameter* p) {
+  return p ? p->name + " of shape " + shape_text(p->shape) : "none";
 }
 
 /// Error (ExitCode::config) naming the first parameter that only one of the layouts has.
@@ -33,8 +30,8 @@ void require_same_parameters(const ParameterLayout& before, const std::string& p
     if (was && is && was->name == is->name && was->shape == is->shape) continue;
     throw Error(ExitCode::config, "model.attention.prior",
                 "a prior with the parameters of " + priors_before +
-                    ", which the checkpoint was trained with: " + shape_text(was),
-                priors_now + " with " + shape_text(is), "choose another, or remove --set");
+                    ", which the checkpoint was trained with: " + describe(was),
+                priors_now + " with " + describe(is), "choose another, or remove --set");
   }
 }
 

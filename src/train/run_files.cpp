@@ -13,6 +13,12 @@
 
 namespace bamtrain {
 
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string s = "(";
+  for (size_t i = 0; i < shape.size(); ++i) s += (i ? ", " : "") + std::to_string(shape[i]);
+  return s + ")";
+}
+
 std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tensor& masters) {
   std::vector<NamedTensor> out;
   for (const Parameter& p : layout.all()) {

@@ -13,6 +13,9 @@
 
 namespace bamtrain {
 
+/// A tensor's shape in messages: "(4, 16)".
+std::string shape_text(const std::vector<int64_t>& shape);
+
 /// The parameters in the flat buffer `masters`, under their own names.
 std::vector<NamedTensor> model_tensors(const ParameterLayout& layout, const Tensor& masters);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "model/build.h"
 #include "model/model_config.h"
 #include "priors/registry.h"
 #include "scales/scale.h"
@@ -15,20 +16,10 @@ namespace bamtrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using testing::prior;
+using testing::scale;
 
 constexpr int64_t kT = 48;
-
-MechanismConfig prior(const std::string& name, const std::map<std::string, OptionValue>& set = {}) {
-  MechanismConfig m = {name, default_options(find_prior(name)->options)};
-  for (const auto& [option, value] : set) m.options.set(option, value);
-  return m;
-}
-
-MechanismConfig scale(const std::string& name, const std::map<std::string, OptionValue>& set = {}) {
-  MechanismConfig m = {name, default_options(find_scale(name)->options)};
-  for (const auto& [option, value] : set) m.options.set(option, value);
-  return m;
-}
 
 ModelConfig model(const PriorConfig& p, const MechanismConfig& s = scale("none")) {
   ModelConfig c;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "catch.h"
+#include "checkpoint/folder.h"
 #include "core/error.h"
 #include "model/huggingface_config.h"
 #include "priors/registry.h"
@@ -83,14 +84,7 @@ json llama() {
 }
 
 std::string refusal(const FromFolder& f, const json& folder) {
-  try {
-    f.told(folder);
-  } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::checkpoint);
-    return e.what();
-  }
-  FAIL("an Error was expected");
-  return "";
+  return error_of(ExitCode::checkpoint, [&] { f.told(folder); });
 }
 
 }  // namespace
