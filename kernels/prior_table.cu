@@ -31,7 +31,7 @@ BAMTRAIN_DEVICE P<double> prior_of_head(const TablePrior& prior, int64_t h) {
       theta[p * kValues + k] = static_cast<double>(prior.theta[p][h * kValues + k]);
     }
   }
-  return P<double>(theta, {h, prior.H, prior.form});
+  return P<double>(theta, {h, prior.H, prior.form, prior.gain});
 }
 
 template <template <class> class P>

@@ -16,6 +16,7 @@ struct TablePrior {
   const char* name = "";                         // as in priors/registry.cpp
   int64_t H = 0, T = 0;                          // H < 2^16
   int form = 0;                                  // PriorInfo::form
+  double gain = 1;                               // PriorInfo::gain
   const float* theta[kMaxPriorParameters] = {};  // (H, values) each, in the prior's order
 };
 

@@ -66,7 +66,7 @@ def nape_heads(prior, H):
     return H // 2 if prior["name"] == "nape" else 0
 
 
-def bias(prior, theta, h, H, T, x, position, trained_at):
+def bias(prior, theta, h, H, D, T, x, position, trained_at):
     """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
     parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
@@ -74,8 +74,9 @@ def bias(prior, theta, h, H, T, x, position, trained_at):
     if name == "alibi":
         return -alibi_slopes(H)[h] * (i - j)
     if name == "nape" and h < H // 2:
-        harmonic = prior["slopes"] == "harmonic"
-        return -(1 / (h + 1) if harmonic else alibi_slopes(H // 2)[h]) * (i - j)
+        of_heads = alibi_slopes(H if prior.get("slope_heads") == "H" else H // 2)
+        slope = {"harmonic": 1 / (h + 1), "halving": 1 / 2 ** h, "exponential": of_heads[h]}
+        return -slope[prior["slopes"]] * (i - j)
     if name == "kerple":
         r1, r2, d = theta["r1"][h], theta["r2"][h], torch.clamp(i - j, min=0)
         if prior["kernel"] == "logarithmic":
@@ -84,7 +85,8 @@ def bias(prior, theta, h, H, T, x, position, trained_at):
         return torch.where(d > 0, -r1 * torch.where(d > 0, d, 1.0) ** r2, 0.0)
     if name == "t5":
         buckets = torch.tensor([[t5_bucket(max(0, a - b)) for b in range(T)] for a in range(T)])
-        return theta["bias"][h][buckets]
+        gain = math.sqrt(D) if prior.get("gain") == "sqrt(D)" else 1
+        return gain * theta["bias"][h][buckets]
     if name == "fire":
         c, m = theta["c"].abs(), theta["m"].abs()
         psi = lambda y: torch.log(c * y + 1)
@@ -151,7 +153,8 @@ def scale(choice, theta, h, n, x, plain):
     (B, T, C): what q, k and v are made of; plain (B, T, T): the weights without a scale."""
     name = choice["name"]
     if name == "ssmax":
-        return theta["s"][h] * torch.log((n + choice["offset"]).double())
+        rise = theta["s"][h] * torch.log((n + choice["offset"]).double())
+        return choice.get("delta", 0) + rise
     if name == "sentmax":
         return choice["delta"] + theta["beta"][h] * torch.log((n + 1).double()) ** theta["gamma"][h]
     if name == "constant":
@@ -207,7 +210,7 @@ def attention(p, config, layer, x, tokens, positions):
     for h in range(H):
         kv = h // (H // KV)
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
-        b = bias(prior, theta, h, H, T, x, position, trained_at)
+        b = bias(prior, theta, h, H, D, T, x, position, trained_at)
         z = s + b
         plain = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
         t = scale(choice["scale"], of_scale, h, n, x, plain)
@@ -246,13 +249,16 @@ def mlp(p, config, path, x):
 def embed(p, config, tokens):
     x = p["model.embed_tokens.weight"][tokens]
     _, position = documents(tokens, config)
-    name, C = prior_of(config, 0)["name"], config["model"]["width"]
+    prior, C = prior_of(config, 0), config["model"]["width"]
+    name = prior["name"]
     if name == "learned":
         x = x + p["model.embed_positions.weight"][position]
     if name == "sinusoidal":
-        frequency = 10000.0 ** (-2 * torch.arange(C // 2).double() / C)
+        channel = torch.arange(C)
+        own = prior.get("variant") == "bam"  # every channel has a frequency of its own
+        frequency = 10000.0 ** (-(channel if own else channel // 2 * 2).double() / C)
         angle = position[:, :, None].double() * frequency
-        x = x + torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
+        x = x + torch.where(channel % 2 == 0, angle.sin(), angle.cos())
     return x
 
 

@@ -49,16 +49,17 @@ def learned(positions):
     return {"name": "learned", "positions": positions}
 
 
-def nape(slopes="exponential"):
-    return {"name": "nape", "slopes": slopes}
+def nape(slopes="exponential", slope_heads="H/2"):
+    return {"name": "nape", "slopes": slopes} | (
+        {} if slope_heads == "H/2" else {"slope_heads": slope_heads})
 
 
 def kerple(kernel="logarithmic"):
     return {"name": "kerple", "kernel": kernel}
 
 
-def t5(share=True):
-    return {"name": "t5", "share": share}
+def t5(share=True, gain="1"):
+    return {"name": "t5", "share": share} | ({} if gain == "1" else {"gain": gain})
 
 
 def fire(threshold_length):
@@ -69,9 +70,9 @@ def bam(init="uniform", train=ALL, share=False):
     return {"name": "bam", "init": init, "train": train, "share": share}
 
 
-def ssmax(scale_bias="auto", offset=0):
+def ssmax(scale_bias="auto", offset=0, delta=0):
     return {"name": "ssmax", "init": 1.0, "init_std": 0.0, "offset": offset,
-            "scale_bias": scale_bias}
+            "scale_bias": scale_bias} | ({"delta": delta} if delta else {})
 
 
 def sentmax(train_gamma=True, delta=1.0, scale_bias="auto"):
@@ -113,6 +114,7 @@ ODD = {"heads": 4, "head_dim": 6, "hidden": 21, "vocab": 53, "T": 19}
 CASES = {
     "nope": config(NOPE),
     "nope_ssmax_offset": config(NOPE, ssmax(offset=1), mask=True),
+    "nope_ssmax_delta": config(NOPE, ssmax(offset=1, delta=1), mask=True, **SMALL),
     "nope_bias": config(NOPE, bias=True, mask=True, hidden=25, vocab=37, eps=1e-4),
     "rope": config(rope(10000.0), **GROUPED),
     "rope_grouped_layernorm_bias_gelu_tied": config(
@@ -142,6 +144,9 @@ CASES = {
     "bam_bounded": config(bam(), **GROUPED),
     "nape_ssmax": config(nape(), ssmax(), mask=True, heads=5, head_dim=4, hidden=16, vocab=29),
     "nape_harmonic": config(nape("harmonic"), **GROUPED),
+    "nape_halving": config(nape("halving"), heads=7, head_dim=4, hidden=12, vocab=23),
+    "nape_slopes_of_all": config(nape(slope_heads="H"), ssmax(), heads=6, head_dim=4, hidden=12,
+                                 vocab=23),
     "nape_sentmax": config(nape(), sentmax(), mask=True, **GROUPED),
     "bam_sentmax": config(bam(), sentmax(delta=0.5, scale_bias="true"), mask=True, **GROUPED),
     "nope_sentmax_gamma": config(NOPE, sentmax(False), mask=True),
@@ -160,6 +165,7 @@ CASES = {
     "kerple": config(kerple(), mask=True, **GROUPED),
     "kerple_power_ssmax": config(kerple("power"), ssmax(), mask=True),
     "t5": config(t5(), mask=True, T=70, hidden=16, vocab=29),
+    "t5_gain": config(t5(gain="sqrt(D)"), ssmax("true"), **ODD),
     "t5_layers": config(t5(False), ssmax("true"), **ODD),
     "fire": config(fire(0), mask=True, **SMALL),
     "fire_ssmax": config(fire(7), ssmax("true"), mask=True, window=9, **ODD),
@@ -175,6 +181,7 @@ CASES = {
         [t5(), nape(), {"name": "kcable"}, t5()], sentmax(), mask=True, window=9, layers=4,
         heads=4, kv=1, head_dim=4, hidden=12, vocab=19),
     "learned": config(learned(26), mask=True, mlp=GEGLU, hidden=20),
+    "sinusoidal_bam": config({"name": "sinusoidal", "variant": "bam"}, mask=True, **SMALL),
     "sinusoidal": config(SINUSOIDAL, mask=True, mlp=GELU, hidden=40, norm="layernorm", bias=True),
 }
 

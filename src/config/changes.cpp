@@ -33,22 +33,24 @@ std::map<std::string, json> flattened(const json& document) {
 }
 
 /// Whether only `now` has the key, at its default: the earlier run's program did not know it yet,
-/// and did what is the default since.
+/// and did what is the default since in runs of its config_version.
 bool is_newer_default(const std::string& path, const json& before, const json& now) {
   const Key* key = find_key(path);
   const json* value = find_value(now, path);
   return key != nullptr && !key->required && find_value(before, path) == nullptr &&
-         value != nullptr && *value == json(key->get(default_run_config()));
+         value != nullptr &&
+         *value == json(key->get(default_run_config(config_version_of(before))));
 }
 
 /// `before`, with the options of its prior and its scale that its program did not know yet at their
 /// defaults.
 json with_newer_options(json before) {
-  const auto complete = [](json& mechanism, const std::vector<Mechanism>& choices) {
+  const int64_t version = config_version_of(before);
+  const auto complete = [version](json& mechanism, const std::vector<Mechanism>& choices) {
     if (!mechanism.is_object()) return;
     for (const Mechanism& m : choices) {
       if (mechanism.value("name", json()) != json(m.name)) continue;
-      const json defaults = mechanism_json(default_mechanism(m.name, choices), choices);
+      const json defaults = mechanism_json(default_mechanism(m.name, choices, version), choices);
       for (const auto& [option, value] : defaults.items()) mechanism.emplace(option, value);
     }
   };

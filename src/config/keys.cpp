@@ -10,6 +10,7 @@
 
 #include "config/names.h"
 #include "config/sources.h"
+#include "core/json.h"
 
 namespace bamtrain {
 
@@ -87,7 +88,7 @@ Key mechanism(const std::string& path, const std::string& description,
   Key k{path, description, mechanism_schema(choices), choices};
   k.get = [field, choices](const RunConfig& c) { return mechanism_json(field(c), choices); };
   k.set = [field, path, choices](RunConfig& c, const json& v, const Origin& origin) {
-    field(c) = read_mechanism(v, choices, path, origin);
+    field(c) = read_mechanism(v, choices, path, origin, c.config_version);
   };
   return k;
 }
@@ -100,7 +101,7 @@ Key priors() {
         priors_schema(), prior_choices()};
   k.get = [](const RunConfig& c) { return priors_json(c.model.attention.prior); };
   k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
-    c.model.attention.prior = read_priors(v, path, origin);
+    c.model.attention.prior = read_priors(v, path, origin, c.config_version);
   };
   return k;
 }
@@ -123,7 +124,7 @@ Key normalizer() {
   Key k{path, "how logits become weights", mechanism_schema(choices), choices};
   k.get = [](const RunConfig&) { return ordered_json{{"name", "softmax"}}; };
   k.set = [path, choices](RunConfig& c, const json& v, const Origin& origin) {
-    read_mechanism(v, choices, path, origin);
+    read_mechanism(v, choices, path, origin, c.config_version);
     c.model.attention.normalizer = NormalizerKind::softmax;
   };
   return k;
@@ -161,8 +162,12 @@ Key resumable(Key k) {
 
 std::vector<Key> make_keys() {
   return {
-      required(key("config_version", "version of this format", integer_value(1, 1),
-                   FIELD(config_version))),
+      // First: the defaults of what follows are those of its version.
+      required(key("config_version",
+                   "version of this format, whose defaults and rules a run keeps when a newer "
+                   "program resumes it; 1: other defaults where that is said, and wsd's decay one "
+                   "step later",
+                   integer_value(1, kConfigVersion), FIELD(config_version))),
       resumable(key("name", "a label, for logs and tables", any_text(), FIELD(name))),
       key("seed", "seed of initial values and of the order of the data",
           integer_value(0, kMaxInt64), FIELD(seed)),
@@ -199,8 +204,11 @@ std::vector<Key> make_keys() {
           FIELD(model.norm.eps)),
       key("model.tied", "the head shares the embedding's matrix", boolean_value(),
           FIELD(model.tied)),
-      key("model.bias", "linear layers and layernorm have biases", boolean_value(),
-          FIELD(model.bias)),
+      key("model.bias",
+          "linear layers and layernorm have biases; that of k adds the same to a whole row unless "
+          "k "
+          "is rotated: nothing reads it then, and it drifts with the rounding of its gradient",
+          boolean_value(), FIELD(model.bias)),
       choice<InitKind>(
           "model.init",
           "initial values: gpt2 (std 0.02, residual projections x (2L)^-0.5), torch "
@@ -250,8 +258,10 @@ std::vector<Key> make_keys() {
       betas(),
       key("optimizer.eps", "added to the root of the second moment, in fp32", number_from(kMinEps),
           FIELD(optimizer.eps)),
-      key("optimizer.weight_decay", "decoupled decay of matrices and embeddings", number_from(0),
-          FIELD(optimizer.weight_decay)),
+      key("optimizer.weight_decay",
+          "decoupled decay of matrices and of embeddings, a learned position table among them, and "
+          "of what a prior or a scale with decay = true trains; of no norm and no bias",
+          number_from(0), FIELD(optimizer.weight_decay)),
       key("optimizer.clip", "largest global gradient norm; 0: no clipping", number_from(0),
           FIELD(optimizer.clip)),
       key("optimizer.lr_multipliers",
@@ -261,7 +271,7 @@ std::vector<Key> make_keys() {
           map_of(number_from(0)), FIELD(optimizer.lr_multipliers)),
 
       choice<ScheduleKind>("schedule.name",
-                           "learning rate after the warm-up; wsd: constant, then a linear decay",
+                           "learning rate after the warm-up; wsd: constant, then a decay",
                            {{"cosine", ScheduleKind::cosine},
                             {"linear", ScheduleKind::linear},
                             {"constant", ScheduleKind::constant},
@@ -269,10 +279,14 @@ std::vector<Key> make_keys() {
                            FIELD(schedule.name)),
       key("schedule.warmup_steps", "steps of linear warm-up", integer_value(0, kMaxSteps),
           FIELD(schedule.warmup_steps)),
-      key("schedule.min_ratio", "learning rate at the last step, as a fraction of the peak",
+      key("schedule.min_ratio",
+          "learning rate after the last step, as a fraction of the peak; wsd: at the last step",
           number_within(0, 1), FIELD(schedule.min_ratio)),
       key("schedule.decay_steps", "length of the final decay; for wsd only",
           integer_value(0, kMaxSteps), FIELD(schedule.decay_steps)),
+      choice<DecayShape>("schedule.decay_shape", "of the final decay; for wsd only",
+                         {{"linear", DecayShape::linear}, {"cosine", DecayShape::cosine}},
+                         FIELD(schedule.decay_shape)),
 
       required(key("train.steps", "optimizer steps of the whole schedule",
                    integer_value(1, kMaxSteps), FIELD(train.steps))),
@@ -456,10 +470,17 @@ std::string unknown_key_remedy(const std::string& path) {
                       : "did you mean \"" + near + "\"?";
 }
 
-RunConfig default_run_config() {
+int64_t config_version_of(const json& document) {
+  const json* found = find_value(document, "config_version");
+  if (found == nullptr || !found->is_number_integer()) return kConfigVersion;
+  return *found >= 1 && *found < kConfigVersion ? found->get<int64_t>() : kConfigVersion;
+}
+
+RunConfig default_run_config(int64_t version) {
   RunConfig c;
-  c.model.attention.prior = default_mechanism("nope", prior_choices());
-  c.model.attention.scale = default_mechanism("none", scale_choices());
+  c.config_version = version;
+  c.model.attention.prior = default_mechanism("nope", prior_choices(), version);
+  c.model.attention.scale = default_mechanism("none", scale_choices(), version);
   return c;
 }
 

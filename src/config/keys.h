@@ -54,7 +54,10 @@ std::vector<std::string> members(const std::string& group);
 /// all.
 std::string unknown_key_remedy(const std::string& path);
 
-/// A configuration with every default; required keys are at zero or empty.
-RunConfig default_run_config();
+/// The config_version of a document; the newest where it says none that is known.
+int64_t config_version_of(const nlohmann::json& document);
+
+/// A configuration with every default of a config_version; required keys are at zero or empty.
+RunConfig default_run_config(int64_t version);
 
 }  // namespace bamtrain

@@ -56,6 +56,9 @@ ValueSchema option_schema(const OptionSpec& o) {
   }
   s["description"] = o.description;
   s["default"] = option_json(o, o.fallback);
+  if (o.fallback_1) {
+    s["$comment"] = "with config_version 1: `" + option_json(o, *o.fallback_1).dump() + "`";
+  }
   return s;
 }
 
@@ -143,9 +146,10 @@ std::vector<Mechanism> prior_choices() {
   return out;
 }
 
-PriorConfig read_priors(const json& value, const std::string& path, const Origin& origin) {
+PriorConfig read_priors(const json& value, const std::string& path, const Origin& origin,
+                        int64_t version) {
   const std::vector<Mechanism> choices = prior_choices();
-  if (!value.is_array()) return read_mechanism(value, choices, path, origin);
+  if (!value.is_array()) return read_mechanism(value, choices, path, origin, version);
   if (value.empty()) {
     throw Error(ExitCode::config, origin.at(path), "at least one prior in a list", "none",
                 "write [{\"name\": \"nope\"}] for layers without one");
@@ -153,7 +157,7 @@ PriorConfig read_priors(const json& value, const std::string& path, const Origin
   std::vector<MechanismConfig> pattern;
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string entry = path + "[" + std::to_string(i) + "]";
-    pattern.push_back(read_mechanism(value[i], choices, entry, origin));
+    pattern.push_back(read_mechanism(value[i], choices, entry, origin, version));
     const std::string& name = pattern.back().name;
     if (find_prior(name)->family == Family::embedding) {
       throw Error(ExitCode::config, origin.at(entry + ".name"), "a prior of layers in a list",
@@ -194,10 +198,11 @@ std::vector<Mechanism> normalizer_choices() {
   return {{"softmax", "p_ij = exp(z_ij) / sum_k exp(z_ik)"}};
 }
 
-MechanismConfig default_mechanism(const std::string& name, const std::vector<Mechanism>& choices) {
+MechanismConfig default_mechanism(const std::string& name, const std::vector<Mechanism>& choices,
+                                  int64_t version) {
   const Mechanism* m = find(choices, name);
   require(m != nullptr, "a mechanism of the registry");
-  return {m->name, default_options(m->options)};
+  return {m->name, default_options(m->options, version)};
 }
 
 json with_names(json value) {
@@ -209,10 +214,10 @@ json with_names(json value) {
 }
 
 MechanismConfig read_mechanism(const json& value, const std::vector<Mechanism>& choices,
-                               const std::string& path, const Origin& origin) {
+                               const std::string& path, const Origin& origin, int64_t version) {
   const Mechanism& mechanism = chosen(value, choices, path, origin);
   refuse_foreign(value, mechanism, choices, path, origin);
-  MechanismConfig out = default_mechanism(mechanism.name, choices);
+  MechanismConfig out = default_mechanism(mechanism.name, choices, version);
   for (const OptionSpec& o : mechanism.options) {
     if (!value.contains(o.name)) continue;
     check_value(value[o.name], option_schema(o), origin.at(path + "." + o.name));

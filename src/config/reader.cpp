@@ -109,6 +109,7 @@ void derive(RunConfig& c) {
   const int64_t sequences = c.train.tokens_per_step / c.data.sequence_length;
   const int64_t micro_batches = sequences / c.train.micro_batch;
   if (c.train.lanes == 0 && micro_batches > 0) c.train.lanes = default_lanes(micro_batches);
+  c.schedule.reaches_minimum = c.config_version > 1;
 }
 
 }  // namespace
@@ -126,7 +127,7 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
   }
   check_version(document, origin);
   check_names(document, "", origin);
-  RunConfig config = default_run_config();
+  RunConfig config = default_run_config(config_version_of(document));
   read_keys(document, origin, config);
   derive(config);
   validate(config, origin, use);

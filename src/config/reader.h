@@ -14,9 +14,6 @@
 
 namespace bamtrain {
 
-/// The version of the format that this program reads and writes.
-inline constexpr int64_t kConfigVersion = 1;
-
 /// The configuration in file `path` with `overrides` ("a.b.c=value", see overrides.h) applied in
 /// order, complete and valid. Error (ExitCode::io) where the file cannot be read.
 RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides);

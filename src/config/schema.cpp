@@ -54,7 +54,7 @@ ordered_json group_schema(const std::string& group, const RunConfig& defaults) {
 ordered_json schema_json() {
   ordered_json s = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                     {"title", "bamtrain run configuration"}};
-  s.update(group_schema("", default_run_config()));
+  s.update(group_schema("", default_run_config(kConfigVersion)));
   return s;
 }
 

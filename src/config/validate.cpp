@@ -214,6 +214,10 @@ class Relations {
       refuse("schedule.decay_steps", "0 unless schedule.name is \"wsd\"", text(s.decay_steps),
              "remove it, or set schedule.name to \"wsd\"");
     }
+    if (!wsd && s.decay_shape != DecayShape::linear) {
+      refuse("schedule.decay_shape", "\"linear\" unless schedule.name is \"wsd\"", "\"cosine\"",
+             "remove it, or set schedule.name to \"wsd\"");
+    }
     if (wsd && (s.decay_steps < 1 || s.decay_steps > steps - s.warmup_steps)) {
       refuse("schedule.decay_steps",
              "from 1 to train.steps - schedule.warmup_steps = " + text(steps - s.warmup_steps) +

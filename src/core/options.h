@@ -2,7 +2,9 @@
 // Typed options that a mechanism declares beside its formula, so that the config reader, the schema
 // and the documentation know them without being told twice.
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -10,6 +12,10 @@
 #include "core/error.h"
 
 namespace bamtrain {
+
+/// The version of run configurations that this program writes. It reads all before it: what a
+/// configuration leaves open has the value that its own version gives it.
+inline constexpr int64_t kConfigVersion = 2;
 
 using StringList = std::vector<std::string>;
 using OptionValue = std::variant<bool, double, std::string, StringList>;
@@ -19,8 +25,13 @@ struct OptionSpec {
   std::string description;
   OptionValue fallback;                   // its default; the alternative held is the option's type
   std::vector<std::string> choices = {};  // for strings and string lists: the allowed values
-  double minimum = -1e300, maximum = 1e300;  // for numbers, both inclusive
-  bool integer = false;                      // for numbers
+  double minimum = -1e300, maximum = 1e300;              // for numbers, both inclusive
+  bool integer = false;                                  // for numbers
+  std::optional<OptionValue> fallback_1 = std::nullopt;  // config_version 1: another default
+
+  const OptionValue& default_of(int64_t config_version) const {
+    return config_version == 1 && fallback_1 ? *fallback_1 : fallback;
+  }
 };
 
 /// A mechanism's chosen option values by name.
@@ -48,9 +59,10 @@ class Options {
 };
 
 /// The declared defaults.
-inline Options default_options(const std::vector<OptionSpec>& specs) {
+inline Options default_options(const std::vector<OptionSpec>& specs,
+                               int64_t config_version = kConfigVersion) {
   Options o;
-  for (const OptionSpec& s : specs) o.set(s.name, s.fallback);
+  for (const OptionSpec& s : specs) o.set(s.name, s.default_of(config_version));
   return o;
 }
 

@@ -58,6 +58,7 @@ Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
   const MechanismConfig& chosen = c.attention.prior.of(layer);
   const PriorInfo& prior = *find_prior(chosen.name);
   Json j = mechanism_json(chosen);
+  if (prior.gain) j["gain"] = prior.gain(chosen.options, prior_shape(c, T));
   if (prior.threshold_length) j["threshold_length"] = prior.threshold_length(chosen.options, T);
   if (prior.family == Family::embedding && prior.embedding == nullptr) {
     j["positions"] = prior.parameters(chosen.options, prior_shape(c, T)).at(0).shape.at(0);

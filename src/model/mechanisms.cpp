@@ -64,7 +64,9 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
   const std::vector<MechanismParameter> parameters = p.info.parameters(p.options, shape);
   const bool in_layer = p.info.family != Family::embedding;
   of_prior_.push_back(in_layer ? find(parameters, "prior", layer, layout) : Parameters());
-  if (p.info.form) p.form = p.info.form(p.options);
+  const TableShape table = table_shape(p.info, p.options, shape, training_length_);
+  p.form = table.form;
+  p.gain = table.gain;
   if (p.info.threshold_length) {
     p.fire_length = p.info.threshold_length(p.options, training_length_);
   }
@@ -236,7 +238,7 @@ void Mechanisms::upload_constants() {
   }
   if (position_table_) {
     upload_table(backend_, position_table_, [&](int64_t t, int64_t c) {
-      return prior(0).info.embedding(t, c, config_.width);
+      return prior(0).info.embedding(prior(0).options, t, c, config_.width);
     });
   }
   constants_ready_ = true;

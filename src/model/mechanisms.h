@@ -80,6 +80,7 @@ class Mechanisms {
     const PriorInfo& info;
     const Options& options;
     int form = 0;
+    double gain = 1;
     int64_t window = 0;  // number in windows_
     int64_t first_scaled_head = 0;
     bool scale_bias = false;
@@ -122,7 +123,9 @@ class Mechanisms {
   void form_sums(int64_t layer, Attention& a, const Tensor& gates);
   Tensor table_of(const LayerPrior& p) const;
   FireBias fire_of(const LayerPrior& p) const;
-  PriorUse prior_use(int64_t layer) const { return {prior(layer).info, prior(layer).form}; }
+  PriorUse prior_use(int64_t layer) const {
+    return {prior(layer).info, prior(layer).form, prior(layer).gain};
+  }
   ScaleUse scale_use(int64_t layer) const {
     return {scale_, scale_constants_, prior(layer).first_scaled_head};
   }

@@ -117,6 +117,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
       if (p.gate != gates_only || (p.shared && find(name))) continue;
       add(name, p.shape, group, p.trained, p.gate);
       parameters_.back().gate = p.gate;
+      parameters_.back().marked_to_decay = p.decays;
       parameters_.back().layer = layer;
       parameters_.back().minimum = p.minimum;
       parameters_.back().maximum = p.maximum;

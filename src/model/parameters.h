@@ -21,11 +21,11 @@ struct Parameter {
   int64_t offset = 0;  // in elements of the flat buffer
   int64_t size = 0;
   double minimum = -INFINITY, maximum = INFINITY;  // kept by the optimizer
-  bool gate = false;                               // MechanismParameter::gate
+  bool gate = false, marked_to_decay = false;      // MechanismParameter::gate, ::decays
   int64_t layer = 0;                               // of a mechanism's, the first that has it
 
   bool decays() const {
-    return group == ParameterGroup::matrix || group == ParameterGroup::embedding || gate;
+    return group == ParameterGroup::matrix || group == ParameterGroup::embedding || marked_to_decay;
   }
   /// The last part of the name: "theta_alpha".
   std::string leaf() const { return name.substr(name.rfind('.') + 1); }

@@ -79,7 +79,7 @@ void HostBackend::table_forward(Tensor table, const PriorUse& prior,
                                 std::span<const Tensor> theta) {
   const int64_t H = table.shape[0], T = table.shape[1];
   require(table_ && H * T <= table_.size(), "a table no larger than was planned");
-  prior.info.table(theta_values(theta).of, {H, T, prior.form}, table_.ptr<double>());
+  prior.info.table(theta_values(theta).of, {H, T, prior.form, prior.gain}, table_.ptr<double>());
   for (int64_t i = 0; i < H * T; ++i) put(table, i, table_.ptr<double>()[i]);
 }
 
@@ -89,8 +89,8 @@ void HostBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
   require(table_ && H * T <= table_.size(), "a table no larger than was planned");
   for (int64_t i = 0; i < H * T; ++i) table_.ptr<double>()[i] = get(dtable, i);
   const Pointers gradients = zeros(dtheta_, dtheta.size());
-  prior.info.table_adjoint(theta_values(theta).of, {H, T, prior.form}, table_.ptr<double>(),
-                           gradients.of);
+  prior.info.table_adjoint(theta_values(theta).of, {H, T, prior.form, prior.gain},
+                           table_.ptr<double>(), gradients.of);
   add_to(dtheta, gradients);
 }
 

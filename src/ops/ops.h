@@ -91,7 +91,8 @@ struct AttentionGradients {
 /// A prior of family table as a model uses it.
 struct PriorUse {
   const PriorInfo& info;
-  int form = 0;  // PriorInfo::form
+  int form = 0;     // PriorInfo::form
+  double gain = 1;  // PriorInfo::gain
 };
 
 /// A logit scale as a model uses it.

@@ -8,10 +8,12 @@
 
 namespace bamtrain {
 
-/// Sine on even and cosine on odd channels, the same frequency for both of a pair.
-BAMTRAIN_HD inline double sinusoidal_embedding(int64_t position, int64_t c, int64_t C) {
+/// Sine on even and cosine on odd channels. `paired`: the same frequency for both of a pair, as in
+/// the original; else each channel has its own (BAM's code).
+inline double sinusoidal_embedding(bool paired, int64_t position, int64_t c, int64_t C) {
+  const int64_t exponent = paired ? c - c % 2 : c;
   const double angle = static_cast<double>(position) *
-                       pow(10000.0, -static_cast<double>(c - c % 2) / static_cast<double>(C));
+                       pow(10000.0, -static_cast<double>(exponent) / static_cast<double>(C));
   return c % 2 == 0 ? sin(angle) : cos(angle);
 }
 

@@ -44,7 +44,8 @@ struct PriorShape {
 /// What the hooks of a table prior fill or read.
 struct TableShape {
   int64_t H = 0, T = 0;
-  int form = 0;  // PriorInfo::form
+  int form = 0;     // PriorInfo::form
+  double gain = 1;  // PriorInfo::gain
 };
 
 /// Which rules of the optimizer apply to a parameter.
@@ -61,7 +62,16 @@ struct MechanismParameter {
   double minimum = -INFINITY, maximum = INFINITY;
   // (H, C): multiplied with the attention's input it makes a column of gates per head.
   bool gate = false;
+  bool decays = false;  // weight decay acts on it
 };
+
+/// Of mechanisms with trained parameters: whether weight decay acts on those that are not biases,
+/// and what the option's default was in config_version 1.
+inline OptionSpec decay_option(bool fallback, bool fallback_1 = false) {
+  OptionSpec o = {"decay", "weight decay acts on its parameters, but on no bias", fallback};
+  if (fallback_1 != fallback) o.fallback_1 = fallback_1;
+  return o;
+}
 
 /// One prior, type-erased. The functions for families that do not apply are null.
 ///
@@ -89,6 +99,8 @@ struct PriorInfo {
                         double* const* dtheta) = nullptr;
   /// Which of its formulas the options choose; null: it has one, form 0.
   int (*form)(const Options&) = nullptr;
+  /// What the options multiply the formula by; null: 1.
+  double (*gain)(const Options&, const PriorShape&) = nullptr;
   /// Scales act on this head of H and those behind it; null: on all.
   int64_t (*first_scaled_head)(int64_t H) = nullptr;
 
@@ -115,7 +127,14 @@ struct PriorInfo {
 
   /// family embedding: what is added to channel c at a position. Null where the prior's only
   /// parameter, a table (positions, C), is added instead.
-  double (*embedding)(int64_t position, int64_t c, int64_t C) = nullptr;
+  double (*embedding)(const Options&, int64_t position, int64_t c, int64_t C) = nullptr;
 };
+
+/// What the table hooks of a prior with these options read of a model, for T distances.
+inline TableShape table_shape(const PriorInfo& prior, const Options& options,
+                              const PriorShape& shape, int64_t T) {
+  return {shape.heads, T, prior.form ? prior.form(options) : 0,
+          prior.gain ? prior.gain(options, shape) : 1};
+}
 
 }  // namespace bamtrain

@@ -52,7 +52,8 @@ PriorInfo bam() {
   p.name = "bam";
   p.formula =
       "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta; at "
-      "least -1e4, and without a gradient there";
+      "least -1e4, and without a gradient there: such a key has no weight, unless a scale acts on "
+      "the bias with a t below about 0.002, where t b is above -20";
   p.options = {
       {"init",
        "initial values: uniform (all zero), laplace (ALiBi's slopes), linear (theta_beta from 0 to "
@@ -64,12 +65,14 @@ PriorInfo bam() {
        StringList{"theta_alpha", "theta_beta"},
        {"theta_alpha", "theta_beta", "theta_mu"}},
       {"share", "one set of parameters for all layers instead of one per layer", false},
+      decay_option(false),
   };
   p.parameters = [](const Options& o, const PriorShape& s) {
     std::vector<MechanismParameter> out;
     for (const char* name : {"theta_alpha", "theta_beta", "theta_mu"}) {
       out.push_back(
           {name, {s.heads}, contains(o.list("train"), name), o.flag("share"), o.text("init")});
+      out.back().decays = o.flag("decay");
     }
     return out;
   };
@@ -94,10 +97,20 @@ PriorInfo nape() {
   p.name = "nape";
   p.formula = "b = -m_h d in the first H/2 heads, where no scale acts, 0 in the others";
   p.options = {{"slopes",
-                "m_h: exponential (ALiBi's for H/2 heads) or harmonic (1/h, h from 1)",
+                "m_h: exponential (ALiBi's; language models), harmonic (1/h, h from 1; synthetic "
+                "tasks) or halving (2^(1-h))",
                 std::string("exponential"),
-                {"exponential", "harmonic"}}};
-  p.parameters = [](const Options&, const PriorShape& s) {
+                {"exponential", "harmonic", "halving"}},
+               {"slope_heads",
+                "exponential: ALiBi's slopes for H/2 heads, or the first H/2 of those for H",
+                std::string("H/2"),
+                {"H/2", "H"}}};
+  p.parameters = [](const Options& o, const PriorShape& s) {
+    if (o.text("slope_heads") == "H" && o.text("slopes") != "exponential") {
+      throw Error(ExitCode::config, "model.attention.prior.slope_heads",
+                  "\"H/2\" with slopes that do not depend on it, " + o.text("slopes"), "\"H\"",
+                  "remove it, or set model.attention.prior.slopes to \"exponential\"");
+    }
     if (s.heads < 2) {
       throw Error(ExitCode::config, "model.heads",
                   "at least 2 for nape, whose first H/2 have a bias", std::to_string(s.heads),
@@ -106,7 +119,11 @@ PriorInfo nape() {
     return std::vector<MechanismParameter>{};
   };
   p.form = [](const Options& o) -> int {
-    return o.text("slopes") == "harmonic" ? Nape<double>::kHarmonic : Nape<double>::kExponential;
+    const std::string& slopes = o.text("slopes");
+    if (slopes == "harmonic") return Nape<double>::kHarmonic;
+    if (slopes == "halving") return Nape<double>::kHalving;
+    return o.text("slope_heads") == "H" ? Nape<double>::kExponentialOfAll
+                                        : Nape<double>::kExponential;
   };
   p.first_scaled_head = nape_alibi_heads;
   set_table<Nape>(p);
@@ -120,11 +137,13 @@ PriorInfo kerple() {
   p.options = {{"kernel",
                 "logarithmic: -r1 log(1 + r2 d); power: -r1 d^r2, r2 <= 2",
                 std::string("logarithmic"),
-                {"logarithmic", "power"}}};
+                {"logarithmic", "power"}},
+               decay_option(true, false)};
   p.parameters = [](const Options& o, const PriorShape& s) {
     MechanismParameter r1 = {"r1", {s.heads}, true, false, "uniform in [0, 2)"};
     MechanismParameter r2 = {"r2", {s.heads}, true, false, "uniform in [0, 1)"};
     r1.minimum = r2.minimum = Kerple<double>::kFloor;
+    r1.decays = r2.decays = o.flag("decay");
     if (o.text("kernel") == "power") r2.maximum = Kerple<double>::kMaxPower;
     return std::vector<MechanismParameter>{r1, r2};
   };
@@ -146,9 +165,11 @@ PriorInfo summed(const char* name, SumBias bias, const char* formula) {
   p.formula = std::string(formula) + ", S the running sum of softplus(W x + w0)";
   p.family = Family::sums;
   p.sum_bias = bias;
-  p.parameters = [](const Options&, const PriorShape& s) {
+  p.options = {decay_option(true, true)};
+  p.parameters = [](const Options& o, const PriorShape& s) {
     MechanismParameter weight = {"weight", {s.heads, s.width}, true, false, "normal, std 0.02"};
     weight.gate = true;
+    weight.decays = o.flag("decay");
     return std::vector<MechanismParameter>{weight, {"bias", {s.heads}, true, false, "0"}};
   };
   p.initial = [](const Options&, const PriorShape&, const MechanismParameter& q, int64_t, double,
@@ -160,17 +181,24 @@ PriorInfo fire() {
   PriorInfo p;
   p.name = "fire";
   p.formula =
-      "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f a network of 32 hidden ReLU";
+      "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f a network of 32 hidden "
+      "ReLU; "
+      "softmax does not read its output bias b2, which drifts with the rounding of its gradient";
   p.family = Family::fire;
-  p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true}};
-  p.parameters = [](const Options&, const PriorShape& s) {
+  p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true},
+               decay_option(true, false)};
+  p.parameters = [](const Options& o, const PriorShape& s) {
     constexpr int64_t F = kFireHidden;
-    return std::vector<MechanismParameter>{{"c", {1}, true, false, "0.1"},
+    std::vector<MechanismParameter> out = {{"c", {1}, true, false, "0.1"},
                                            {"m", {1}, true, false, "1"},
                                            {"w1", {F}, true, false, "uniform in [-1, 1)"},
                                            {"b1", {F}, true, false, "uniform in [-1, 1)"},
                                            {"w2", {s.heads, F}, true, false, "uniform, 1/sqrt(32)"},
                                            {"b2", {s.heads}, true, false, "uniform, 1/sqrt(32)"}};
+    for (MechanismParameter& q : out) {
+      q.decays = o.flag("decay") && q.name != "b1" && q.name != "b2";
+    }
+    return out;
   };
   p.initial = [](const Options&, const PriorShape&, const MechanismParameter& q, int64_t,
                  double uniform, double) {
@@ -189,14 +217,33 @@ PriorInfo fire() {
 PriorInfo t5() {
   PriorInfo p;
   p.name = "t5";
-  p.formula = "b = bias[bucket(d)]: 32 buckets, exact below 16, then by log d up to 128";
-  p.options = {{"share", "one set of biases for all layers instead of one per layer", true}};
+  p.formula = "b = gain bias[bucket(d)]: 32 buckets, exact below 16, then by log d up to 128";
+  p.options = {{"share", "one set of biases for all layers instead of one per layer", true},
+               {"gain",
+                "1, or sqrt(D): the table then stands beside the products before 1/sqrt(D), as in "
+                "DAPE's code",
+                std::string("1"),
+                {"1", "sqrt(D)"}},
+               {"init",
+                "initial values: normal (std 0.02) or xavier (normal, std sqrt(2 / (32 + H)); "
+                "DAPE's code)",
+                std::string("normal"),
+                {"normal", "xavier"}},
+               decay_option(true, false)};
   p.parameters = [](const Options& o, const PriorShape& s) {
-    return std::vector<MechanismParameter>{
-        {"bias", {s.heads, T5<double>::kBuckets}, true, o.flag("share"), "normal, std 0.02"}};
+    MechanismParameter table = {
+        "bias", {s.heads, T5<double>::kBuckets}, true, o.flag("share"), o.text("init")};
+    table.decays = o.flag("decay");
+    return std::vector<MechanismParameter>{table};
   };
-  p.initial = [](const Options&, const PriorShape&, const MechanismParameter&, int64_t, double,
-                 double normal) { return 0.02 * normal; };
+  p.initial = [](const Options&, const PriorShape& s, const MechanismParameter& q, int64_t, double,
+                 double normal) {
+    if (q.init != "xavier") return 0.02 * normal;
+    return std::sqrt(2 / static_cast<double>(T5<double>::kBuckets + s.heads)) * normal;
+  };
+  p.gain = [](const Options& o, const PriorShape& s) {
+    return o.text("gain") == "1" ? 1 : std::sqrt(static_cast<double>(s.head_dim));
+  };
   set_table<T5>(p);
   return p;
 }
@@ -236,10 +283,12 @@ PriorInfo rope() {
   p.options = {
       {"theta",
        "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
-       500000.0,
+       10000.0,
        {},
        1.0,
-       1e12},
+       1e12,
+       false,
+       500000.0},
       {"scaling",
        "of frequencies for lengths past data.sequence_length: linear (position "
        "interpolation), ntk, yarn (with its attention temperature), llama3",
@@ -330,8 +379,16 @@ PriorInfo sinusoidal() {
   p.name = "sinusoidal";
   p.formula = "embedding += sin, cos(position / 10000^(2c/C))";
   p.family = Family::embedding;
+  p.options = {
+      {"variant",
+       "pair: channels 2c and 2c + 1 share a frequency, as in the original; bam: channel c "
+       "has 10000^(-c/C), as in BAM's code",
+       std::string("pair"),
+       {"pair", "bam"}}};
   p.parameters = no_parameters;
-  p.embedding = sinusoidal_embedding;
+  p.embedding = [](const Options& o, int64_t position, int64_t c, int64_t C) {
+    return sinusoidal_embedding(o.text("variant") == "pair", position, c, C);
+  };
   return p;
 }
 

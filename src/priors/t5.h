@@ -1,5 +1,6 @@
 #pragma once
-// T5's relative bias: a learned number per bucket of distances (Raffel et al. 2020), causal.
+// T5's relative bias: a learned number per bucket of distances (Raffel et al. 2020), causal, times
+// a gain: 1, or sqrt(D) where the table is added before the logits' 1 / sqrt(D) (DAPE's code).
 //
 // Distances below 16 have a bucket each; the others up to 128 share 16 buckets of equal width in
 // log d, and the last bucket holds all beyond.
@@ -15,9 +16,9 @@ struct T5 {
   static constexpr int kBuckets = 32, kExact = 16, kFarthest = 128;
   static constexpr int kParameters = 1, kValues = kBuckets;  // bias
 
-  Real values[kBuckets];
+  Real values[kBuckets], gain;
 
-  BAMTRAIN_HD T5(const Real* theta, TableHead) {
+  BAMTRAIN_HD T5(const Real* theta, TableHead head) : gain(static_cast<Real>(head.gain)) {
     for (int k = 0; k < kBuckets; ++k) values[k] = theta[k];
   }
 
@@ -31,8 +32,10 @@ struct T5 {
     return kExact + static_cast<int>(share * (kBuckets - kExact));
   }
 
-  BAMTRAIN_HD Real bias(int64_t d) const { return values[bucket(d)]; }
-  BAMTRAIN_HD void accumulate(Real dz, int64_t d, Real* dtheta) const { dtheta[bucket(d)] += dz; }
+  BAMTRAIN_HD Real bias(int64_t d) const { return gain * values[bucket(d)]; }
+  BAMTRAIN_HD void accumulate(Real dz, int64_t d, Real* dtheta) const {
+    dtheta[bucket(d)] += gain * dz;
+  }
 };
 
 }  // namespace bamtrain

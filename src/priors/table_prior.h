@@ -13,10 +13,11 @@
 
 namespace bamtrain {
 
-/// Head h of H, and which of the prior's formulas.
+/// Head h of H, which of the prior's formulas, and what those with a gain are multiplied by.
 struct TableHead {
   int64_t h = 0, H = 1;
   int form = 0;
+  double gain = 1;
 };
 
 /// Scalars per head of all parameters together, at most.
@@ -32,7 +33,7 @@ struct TableHooks {
     for (int p = 0; p < kParameters; ++p) {
       for (int k = 0; k < kValues; ++k) own[p * kValues + k] = theta[p][h * kValues + k];
     }
-    return P<double>(own, {h, s.H, s.form});
+    return P<double>(own, {h, s.H, s.form, s.gain});
   }
 
   static void table(const double* const* theta, const TableShape& s, double* table) {

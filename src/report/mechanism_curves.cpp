@@ -65,9 +65,10 @@ std::vector<int64_t> distances(int64_t last) {
 }
 
 std::vector<std::vector<Point>> table_curves(const PriorInfo& prior, const Options& options,
-                                             const Theta& theta, int64_t H, int64_t T) {
+                                             const Theta& theta, const PriorShape& shape) {
+  const int64_t H = shape.heads, T = shape.sequence_length;
   std::vector<double> table(static_cast<size_t>(H * T));
-  prior.table(theta.data(), {H, T, prior.form ? prior.form(options) : 0}, table.data());
+  prior.table(theta.data(), table_shape(prior, options, shape, T), table.data());
   std::vector<std::vector<Point>> heads(static_cast<size_t>(H));
   for (int64_t h = 0; h < H; ++h) {
     for (const int64_t d : distances(T - 1)) {
@@ -79,7 +80,8 @@ std::vector<std::vector<Point>> table_curves(const PriorInfo& prior, const Optio
 }
 
 std::vector<std::vector<Point>> fire_curves(const PriorInfo& prior, const Options& options,
-                                            const Theta& theta, int64_t H, int64_t T) {
+                                            const Theta& theta, const PriorShape& shape) {
+  const int64_t H = shape.heads, T = shape.sequence_length;
   // In the order of its parameters: c, m, w1, b1, w2, b2.
   const FireParameters p = {theta[2],  theta[3],  theta[4], theta[5],
                             *theta[0], *theta[1], H,        prior.threshold_length(options, T)};
@@ -119,8 +121,7 @@ std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training
     const std::optional<Theta> theta = trained.theta(parameters, l);
     if (!theta) continue;
     const auto curves = prior.family == Family::table ? table_curves : fire_curves;
-    out.push_back(
-        {choice.name, {l}, curves(prior, choice.options, *theta, model.heads, training_length)});
+    out.push_back({choice.name, {l}, curves(prior, choice.options, *theta, trained.shape)});
     if (std::all_of(parameters.begin(), parameters.end(),
                     [](const MechanismParameter& p) { return p.shared; })) {
       shared.emplace_back(&choice, out.size() - 1);

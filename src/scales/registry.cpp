@@ -36,18 +36,22 @@ ScaleInfo none() {
 ScaleInfo ssmax() {
   ScaleInfo s;
   s.name = "ssmax";
-  s.formula = "t_i = s_h log(n_i + offset)";
-  s.options = {{"init", "initial s", 1.0, {}, -100, 100},
+  s.formula = "t_i = delta + s_h log(n_i + offset)";
+  s.options = {{"delta", "the constant term: 0 (SSMax) or 1 (ASEntmax)", 0.0, {}, -100, 100},
+               {"init", "initial s", 1.0, {}, -100, 100},
                {"init_std", "standard deviation around it", 0.0, {}, 0, 10},
                {"offset", "0 (SSMax) or 1 (ASEntmax's code)", 0.0, {}, 0, 1, true},
-               scale_bias_option("true with bam, else false")};
-  s.parameters = [](const Options&, const PriorShape& shape) {
-    return std::vector<MechanismParameter>{{"s", {shape.heads}, true, false, "init"}};
+               scale_bias_option("true with bam, else false"),
+               decay_option(false)};
+  s.parameters = [](const Options& o, const PriorShape& shape) {
+    MechanismParameter factor = {"s", {shape.heads}, true, false, "init"};
+    factor.decays = o.flag("decay");
+    return std::vector<MechanismParameter>{factor};
   };
   s.initial = [](const Options& o, const PriorShape&, const MechanismParameter&, int64_t, double,
                  double normal) { return o.number("init") + o.number("init_std") * normal; };
   s.constants = [](const Options& o, const PriorShape&) -> ScaleConstants {
-    return {{o.number("offset")}};
+    return {{o.number("offset"), o.number("delta")}};
   };
   set_hooks<Ssmax>(s);
   s.default_scale_bias = [](const std::string& prior) { return prior == "bam"; };
@@ -62,11 +66,13 @@ ScaleInfo sentmax() {
                {"gamma", "initial gamma", 0.0, {}, -10, 10},
                {"gamma_std", "standard deviation around it", 0.1, {}, 0, 10},
                {"train_gamma", "false: gamma stays at its initial value", true},
-               scale_bias_option("false")};
+               scale_bias_option("false"),
+               decay_option(false)};
   s.parameters = [](const Options& o, const PriorShape& shape) {
-    return std::vector<MechanismParameter>{
-        {"beta", {shape.heads}, true, false, "uniform in [0.1, 1)"},
-        {"gamma", {shape.heads}, o.flag("train_gamma"), false, "normal"}};
+    MechanismParameter beta = {"beta", {shape.heads}, true, false, "uniform in [0.1, 1)"};
+    MechanismParameter gamma = {"gamma", {shape.heads}, o.flag("train_gamma"), false, "normal"};
+    beta.decays = gamma.decays = o.flag("decay");
+    return std::vector<MechanismParameter>{beta, gamma};
   };
   s.initial = [](const Options& o, const PriorShape&, const MechanismParameter& p, int64_t,
                  double uniform, double normal) {
@@ -104,7 +110,8 @@ ScaleInfo by_length() {
   s.name = "by_length";
   s.formula = "t_i = t[h][n_i - 1], learned";
   s.options = {{"lengths", "entries per head; 0: the training length", 0.0, {}, 0.0, 1e9, true},
-               scale_bias_option("false")};
+               scale_bias_option("false"),
+               decay_option(false)};
   s.parameters = [](const Options& o, const PriorShape& shape) {
     const int64_t lengths = lengths_of(o, shape);
     if (lengths < shape.sequence_length) {
@@ -112,7 +119,9 @@ ScaleInfo by_length() {
                   "at least data.sequence_length = " + std::to_string(shape.sequence_length),
                   std::to_string(lengths), "raise it, or set it to 0");
     }
-    return std::vector<MechanismParameter>{{"t", {shape.heads, lengths}, true, false, "1"}};
+    MechanismParameter table = {"t", {shape.heads, lengths}, true, false, "1"};
+    table.decays = o.flag("decay");
+    return std::vector<MechanismParameter>{table};
   };
   s.initial = [](const Options&, const PriorShape&, const MechanismParameter&, int64_t, double,
                  double) { return 1.0; };
@@ -134,12 +143,14 @@ ScaleInfo adaptive() {
   s.options = {{"delta", "the constant term", 1.0, {}, -100, 100},
                {"g", "the largest exponent", 2.0, {}, 0, 10},
                {"bias", "a trained constant per head beside x w_b and x w_g", false},
-               scale_bias_option("false")};
+               scale_bias_option("false"),
+               decay_option(false, true)};
   s.parameters = [](const Options& o, const PriorShape& shape) {
     std::vector<MechanismParameter> out;
     for (const char* name : {"beta_weight", "gamma_weight"}) {
       out.push_back({name, {shape.heads, shape.width}, true, false, "normal, std 0.02"});
       out.back().gate = true;
+      out.back().decays = o.flag("decay");
     }
     for (const char* name : {"beta_bias", "gamma_bias"}) {
       if (o.flag("bias")) out.push_back({name, {shape.heads}, true, false, "0"});

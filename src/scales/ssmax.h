@@ -1,6 +1,7 @@
 #pragma once
-// Scalable softmax: t_i = s_h log n_i (Nakanishi 2025; BAM, section 2). log 1 = 0: a row that sees
-// one key has t = 0, and its softmax is 1 whatever the logit.
+// Scalable softmax: t_i = s_h log n_i (Nakanishi 2025; BAM, section 2), or delta + s_h log(n_i + 1)
+// (ASEntmax). log 1 = 0: a row that sees one key has t = delta, and its softmax is 1 whatever the
+// logit.
 
 #include <cmath>
 
@@ -12,12 +13,12 @@ template <class Real>
 struct Ssmax {
   static constexpr int kParameters = 1;  // s
   Real s;
-  Real offset;  // constant 0: 0, or 1 for ASEntmax's log(n + 1)
+  Real offset, delta;  // constants 0 and 1
 
   BAMTRAIN_HD Ssmax(const Real* theta, const ScaleConstants& c)
-      : s(theta[0]), offset(static_cast<Real>(c.of[0])) {}
+      : s(theta[0]), offset(static_cast<Real>(c.of[0])), delta(static_cast<Real>(c.of[1])) {}
   BAMTRAIN_HD Real log_length(int64_t n) const { return log(static_cast<Real>(n) + offset); }
-  BAMTRAIN_HD Real value(int64_t n) const { return s * log_length(n); }
+  BAMTRAIN_HD Real value(int64_t n) const { return delta + s * log_length(n); }
   BAMTRAIN_HD void accumulate(Real dt, int64_t n, Real* dtheta) const {
     dtheta[0] += dt * log_length(n);
   }

@@ -19,7 +19,7 @@ inline const std::vector<std::pair<std::string, DeviceKind>> kDeviceNames = {
     {"check", DeviceKind::check}};
 
 struct RunConfig {
-  int64_t config_version = 1;
+  int64_t config_version = kConfigVersion;
   std::string name;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::automatic;

@@ -50,8 +50,10 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& p
   const nlohmann::json steps_before = before["/train/steps"],
                        decay_before = before["/schedule/decay_steps"];
   if (!steps_before.is_number_integer() || !decay_before.is_number_integer()) return;
-  for (const char* key : {"/schedule/name", "/schedule/warmup_steps"}) {
-    if (before[key] != now[key]) return;  // allowed to change, but not the past for it
+  for (const char* key :
+       {"/config_version", "/schedule/name", "/schedule/warmup_steps", "/schedule/decay_shape"}) {
+    // Allowed to change, but not the past for it; older checkpoints know no decay_shape.
+    if (before.contains(key) && before[key] != now[key]) return;
   }
   const RunConfig& c = run.config;
   const int64_t done = checkpoint.step, steps = c.train.steps;

@@ -14,6 +14,7 @@
 namespace bamtrain {
 
 enum class ScheduleKind { cosine, linear, constant, wsd };  // wsd: warm-up, stable, decay
+enum class DecayShape { linear, cosine };                   // of wsd
 enum class Reduction { tree, library };                     // how processes add their gradients
 /// Of activations and products. tf32: activations in fp32, their products in TF32; f64: for tests.
 enum class Precision { f32, tf32, bf16, f64 };
@@ -53,8 +54,10 @@ struct OptimizerConfig {
 struct ScheduleConfig {
   ScheduleKind name = ScheduleKind::cosine;
   int64_t warmup_steps = 0;
-  double min_ratio = 0.1;   // of the peak, at the end
+  double min_ratio = 0.1;   // of the peak: at the last step (wsd), or after it (cosine, linear)
   int64_t decay_steps = 0;  // wsd only: length of the final decay
+  DecayShape decay_shape = DecayShape::linear;  // wsd only
+  bool reaches_minimum = true;  // wsd: at the last step; false: a step later, as config_version 1
 };
 
 struct TrainConfig {

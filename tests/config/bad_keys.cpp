@@ -59,7 +59,7 @@ TEST_CASE("a configuration is an object") {
 
 TEST_CASE("each required key is asked for by name") {
   const std::vector<std::pair<const char*, const char*>> keys = {
-      {"\"config_version\": 1,", "config_version"},
+      {"\"config_version\": 2,", "config_version"},
       {"\"out_dir\": \"out\",", "out_dir"},
       {"\"vocab\": 96,", "model.vocab"},
       {"\"width\": 48,", "model.width"},
@@ -79,10 +79,10 @@ TEST_CASE("each required key is asked for by name") {
 }
 
 TEST_CASE("a newer format is refused as such, before its keys are") {
-  const std::string text = replaced("\"config_version\": 1", "\"config_version\": 2, \"new\": 1");
-  check_mentions(message(text), {"run.json: config_version:", "version 1", "version 2", "newer"});
+  const std::string text = replaced("\"config_version\": 2", "\"config_version\": 3, \"new\": 1");
+  check_mentions(message(text), {"run.json: config_version:", "version 2", "version 3", "newer"});
   check_mentions(message(kValid, {"config_version=0"}),
-                 {"config_version", "from 1 to 1", "number 0"});
+                 {"config_version", "from 1 to 2", "number 0"});
 }
 
 TEST_CASE("a wrong type is refused with both types") {

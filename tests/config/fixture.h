@@ -14,7 +14,7 @@
 #include "core/error.h"
 
 inline const std::string kValid = R"({
-  "config_version": 1,
+  "config_version": 2,
   "out_dir": "out",
   "model": {
     "vocab": 96,

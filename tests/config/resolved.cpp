@@ -16,7 +16,7 @@ namespace {
 
 /// Every key, each with a value of its own that is not the default.
 const std::string kEverything = R"({
-  "config_version": 1, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
+  "config_version": 2, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
   "model": {
     "vocab": 101, "width": 120, "layers": 3, "heads": 12, "kv_heads": 6,
     "mlp": {"kind": "geglu", "hidden": 77}, "norm": {"kind": "layernorm", "eps": 3e-6},
@@ -58,7 +58,7 @@ std::map<std::string, json> leaves(const json& value, const std::string& path = 
 
 TEST_CASE("every key lands in its own member") {
   const RunConfig c = read_run_config_text(kEverything, "run.json", {});
-  CHECK(c.config_version == 1);
+  CHECK(c.config_version == 2);
   CHECK(c.name == "n");
   CHECK(c.seed == 9223372036854775807u);
   CHECK(c.device == bamtrain::DeviceKind::cpu);

@@ -50,7 +50,7 @@ struct OnDevice {
   TablePrior prior;
 
   OnDevice(const std::string& name, const std::vector<std::vector<float>>& theta, size_t H,
-           size_t T, int form = 0)
+           size_t T, int form = 0, double gain = 1)
       : name_(name) {
     for (size_t p = 0; p < theta.size(); ++p) {
       arrays.push_back(std::make_unique<GlobalArray<float>>(theta[p]));
@@ -60,6 +60,7 @@ struct OnDevice {
     prior.H = static_cast<int64_t>(H);
     prior.T = static_cast<int64_t>(T);
     prior.form = form;
+    prior.gain = gain;
   }
 
  private:
@@ -99,7 +100,7 @@ std::vector<std::vector<float>> gradients_of(const TablePrior& prior,
 constexpr struct { size_t H, T; } kShapes[] = {{1, 1}, {3, 7}, {4, 256}, {12, 600}};
 
 TableShape shape_of(const PriorInfo& prior, const Options& o, size_t H, size_t T) {
-  return {static_cast<int64_t>(H), static_cast<int64_t>(T), testing::form_of(prior, o)};
+  return table_shape(prior, o, testing::shape_of(static_cast<int64_t>(H)), static_cast<int64_t>(T));
 }
 
 }  // namespace
@@ -115,7 +116,7 @@ TEST_CASE("every table prior of the registry has kernels that form its table") {
         const TableShape shape = shape_of(prior, options, H, T);
         INFO(prior.name << " form " << shape.form << " H " << H << " T " << T);
         const auto theta = thetas_of(prior, options, H);
-        const OnDevice on_device(prior.name, theta, H, T, shape.form);
+        const OnDevice on_device(prior.name, theta, H, T, shape.form, shape.gain);
         const std::vector<float> table = table_of(on_device.prior);
         std::vector<double> truth(H * T);
         prior.table(Pointed(theta).read.data(), shape, truth.data());
@@ -157,7 +158,7 @@ TEST_CASE("every table prior's gradients are the registry's, added to what is th
         const TableShape shape = shape_of(prior, options, H, T);
         INFO(prior.name << " form " << shape.form << " H " << H << " T " << T);
         const auto theta = thetas_of(prior, options, H);
-        const OnDevice on_device(prior.name, theta, H, T, shape.form);
+        const OnDevice on_device(prior.name, theta, H, T, shape.form, shape.gain);
         const std::vector<float> dtable = drawn("dtable", H * T);
         std::vector<std::vector<float>> zeros;
         for (const auto& t : theta) zeros.emplace_back(t.size(), 0.0f);

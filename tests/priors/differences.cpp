@@ -106,21 +106,20 @@ ScaleConstants constants_of(const ScaleInfo& scale, const Options& options, int6
 
 std::vector<Options> every_form(const PriorInfo& prior) {
   std::vector<Options> all = {default_options(prior.options)};
-  if (!prior.form) return all;
-  std::set<int> found = {prior.form(all.front())};
+  const auto form = [&prior](const Options& o) {
+    const TableShape shape = table_shape(prior, o, shape_of(2), 1);
+    return std::pair(shape.form, shape.gain);
+  };
+  std::set<std::pair<int, double>> found = {form(all.front())};
   for (const OptionSpec& option : prior.options) {
     if (!std::holds_alternative<std::string>(option.fallback)) continue;
     for (const std::string& choice : option.choices) {
       Options o = all.front();
       o.set(option.name, choice);
-      if (found.insert(prior.form(o)).second) all.push_back(o);
+      if (found.insert(form(o)).second) all.push_back(o);
     }
   }
   return all;
-}
-
-int form_of(const PriorInfo& prior, const Options& options) {
-  return prior.form ? prior.form(options) : 0;
 }
 
 PriorShape shape_of(int64_t heads) {

@@ -35,10 +35,9 @@ ScaleConstants constants_of(const ScaleInfo& scale, const Options& options, int6
 
 constexpr double kTableTolerance = 1e-7;
 
-/// Options for each of the formulas among which a prior's options choose: the defaults first.
+/// Options for each of the formulas and gains among which a prior's options choose: the defaults
+/// first.
 std::vector<Options> every_form(const PriorInfo& prior);
-/// Which formula that is.
-int form_of(const PriorInfo& prior, const Options& options);
 
 /// What the tests tell a mechanism of the model.
 PriorShape shape_of(int64_t heads);

@@ -61,8 +61,8 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
         break;
       case Family::table:
         for (const Options& options : every_form(prior)) {
-          const TableShape shape = {kH, kT, form_of(prior, options)};
-          INFO("form " << shape.form);
+          const TableShape shape = table_shape(prior, options, shape_of(kH), kT);
+          INFO("form " << shape.form << " gain " << shape.gain);
           const Theta theta = random_theta(prior.parameters(options, shape_of(kH)));
           CHECK(table_difference_error(prior, theta, shape) < kTableTolerance);
           if (parameters.empty()) continue;

@@ -143,6 +143,30 @@ TEST_CASE("nape is alibi of half the heads, and nothing in the other half, where
   }
 }
 
+TEST_CASE("nape's other slopes: those of all heads in the first half, halves of halves") {
+  const int64_t H = 12, T = 5, sloped = 6 * T;
+  const std::vector<double> of_all = table_of("nape", {}, H, T, Nape<double>::kExponentialOfAll);
+  const std::vector<double> halving = table_of("nape", {}, H, T, Nape<double>::kHalving);
+  const std::vector<double> alibi = table_of("alibi", {}, H, T);
+  for (int64_t i = 0; i < H * T; ++i) {
+    const auto at = static_cast<size_t>(i);
+    CHECK(of_all[at] == (i < sloped ? alibi[at] : 0));
+    CHECK(halving[at] ==
+          (i < sloped ? -std::ldexp(static_cast<double>(i % T), -(static_cast<int>(i / T))) : 0));
+  }
+}
+
+TEST_CASE("nape's slopes are refused a number of heads on which they do not depend") {
+  const PriorInfo& nape = *find_prior("nape");
+  Options o = default_options(nape.options);
+  o.set("slope_heads", std::string("H"));
+  CHECK(nape.parameters(o, shape_of(4)).empty());
+  for (const char* slopes : {"harmonic", "halving"}) {
+    o.set("slopes", std::string(slopes));
+    CHECK_THROWS_AS(nape.parameters(o, shape_of(4)), Error);
+  }
+}
+
 TEST_CASE("kerple's power kernel with exponent 1 and alibi's slopes is alibi") {
   const int64_t H = 6, T = 50;
   Theta theta{{{}, std::vector<double>(6, 1.0)}};
@@ -209,6 +233,26 @@ TEST_CASE("t5 has one table for all layers unless told otherwise") {
   CHECK(t5.initial(o, shape_of(3), p[0], 5, 0.5, 1.5) == Approx(0.03));
   o.set("share", false);
   CHECK_FALSE(t5.parameters(o, shape_of(3))[0].shared);
+}
+
+TEST_CASE("t5 as in DAPE's code: sqrt(D) times a table of Xavier's initial values") {
+  const PriorInfo& t5 = *find_prior("t5");
+  const PriorShape shape = shape_of(4);  // D 8
+  Options o = default_options(t5.options);
+  CHECK(table_shape(t5, o, shape, 9).gain == 1);
+  o.set("gain", std::string("sqrt(D)"));
+  o.set("init", std::string("xavier"));
+  const TableShape with_gain = table_shape(t5, o, shape, 9);
+  CHECK(with_gain.gain == Approx(std::sqrt(8.0)));
+  // std sqrt(2 / (fan_in + fan_out)) of a table of 32 buckets for 4 heads.
+  CHECK(t5.initial(o, shape, t5.parameters(o, shape)[0], 5, 0.5, 1.5) ==
+        Approx(1.5 * std::sqrt(2.0 / 36)));
+  Theta theta{{{}}};
+  for (int k = 0; k < 4 * 32; ++k) theta.values[0].push_back(k);
+  std::vector<double> table(4 * 9);
+  t5.table(theta.pointers().data(), with_gain, table.data());
+  const std::vector<double> plain = table_of("t5", theta, 4, 9);
+  for (size_t i = 0; i < table.size(); ++i) CHECK(table[i] == Approx(std::sqrt(8.0) * plain[i]));
 }
 
 TEST_CASE("rope's frequencies fall from 1 in powers of its base") {
@@ -306,13 +350,29 @@ TEST_CASE("the learned table is as long as the sequence unless told otherwise") 
 }
 
 TEST_CASE("sinusoids: sine on even channels, cosine on odd ones, one frequency for both") {
-  const auto embedding = find_prior("sinusoidal")->embedding;
+  const PriorInfo& sinusoidal = *find_prior("sinusoidal");
+  const auto embedding = [&](int64_t position, int64_t c, int64_t C) {
+    return sinusoidal.embedding(default_options(sinusoidal.options), position, c, C);
+  };
   for (int64_t position : {0, 1, 37}) {
     const auto x = static_cast<double>(position);
     CHECK(embedding(position, 0, 4) == Approx(std::sin(x)));
     CHECK(embedding(position, 1, 4) == Approx(std::cos(x)));
     CHECK(embedding(position, 2, 4) == Approx(std::sin(x / 100)));
     CHECK(embedding(position, 3, 4) == Approx(std::cos(x / 100)));
+  }
+}
+
+TEST_CASE("BAM's sinusoids: every channel has a frequency of its own") {
+  const PriorInfo& sinusoidal = *find_prior("sinusoidal");
+  Options o = default_options(sinusoidal.options);
+  o.set("variant", std::string("bam"));
+  for (int64_t position : {0, 1, 37}) {
+    const auto x = static_cast<double>(position);
+    CHECK(sinusoidal.embedding(o, position, 0, 4) == Approx(std::sin(x)));
+    CHECK(sinusoidal.embedding(o, position, 1, 4) == Approx(std::cos(x / 10)));
+    CHECK(sinusoidal.embedding(o, position, 2, 4) == Approx(std::sin(x / 100)));
+    CHECK(sinusoidal.embedding(o, position, 3, 4) == Approx(std::cos(x / 1000)));
   }
 }
 
@@ -331,6 +391,9 @@ TEST_CASE("ssmax is s log n, or s log (n + 1)") {
   CHECK(scale_value(ssmax, o, {1.5}, 8) == Approx(1.5 * 3 * std::log(2.0)));
   o.set("offset", 1.0);
   CHECK(scale_value(ssmax, o, {1.5}, 7) == Approx(1.5 * 3 * std::log(2.0)));
+  o.set("delta", 1.0);
+  CHECK(scale_value(ssmax, o, {1.5}, 7) == Approx(1 + 1.5 * 3 * std::log(2.0)));
+  o.set("delta", 0.0);
   const auto p = ssmax.parameters(o, shape_of(3));
   REQUIRE(p.size() == 1);
   CHECK(p[0].name == "s");

@@ -1,6 +1,8 @@
 #include "train/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "catch.h"
 #include "ops/reference/reference.h"
@@ -70,6 +72,71 @@ TEST_CASE("matrices and embeddings decay; norms, biases, priors and scales do no
   CHECK(f.value("model.norm.weight") == 1);
   CHECK(f.value("model.layers.0.self_attn.prior.theta_alpha") == 1);
   CHECK(f.value("model.layers.0.self_attn.scale.s") == 1);
+}
+
+TEST_CASE("of a prior and a scale decays what their option says, but for what is called a bias") {
+  using Names = std::vector<std::string>;
+  const auto decaying = [](const ModelConfig& c) {
+    Names names;
+    for (const Parameter& p : ParameterLayout(c, 16).all()) {
+      const bool of_mechanism =
+          p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
+      if (of_mechanism && p.decays()) names.push_back(p.leaf());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  struct Rule {
+    std::string name;
+    bool by_default;
+    Names decays;  // with the option
+  };
+  const std::vector<Rule> priors = {{"bam", false, {"theta_alpha", "theta_beta", "theta_mu"}},
+                                    {"kerple", true, {"r1", "r2"}},
+                                    {"t5", true, {"bias"}},
+                                    {"fire", true, {"c", "m", "w1", "w2"}},
+                                    {"cable", true, {"weight"}},
+                                    {"kcable", true, {"weight"}}};
+  const std::vector<Rule> scales = {{"ssmax", false, {"s"}},
+                                    {"sentmax", false, {"beta", "gamma"}},
+                                    {"by_length", false, {"t"}},
+                                    {"adaptive", false, {"beta_weight", "gamma_weight"}}};
+  size_t known = 0;
+  const auto check = [&](const Rule& rule, const auto& with) {
+    INFO(rule.name);
+    ++known;
+    CHECK(decaying(with(std::nullopt)) == (rule.by_default ? rule.decays : Names()));
+    CHECK(decaying(with(std::optional(true))) == rule.decays);
+    CHECK(decaying(with(std::optional(false))).empty());
+  };
+  for (const Rule& rule : priors) {
+    check(rule, [&rule](std::optional<bool> decay) {
+      ModelConfig c = tiny_bam();
+      MechanismConfig chosen = prior(rule.name.c_str());
+      if (decay) chosen.options.set("decay", *decay);
+      c.attention.prior = chosen;
+      c.attention.scale = {"none", {}};
+      return c;
+    });
+  }
+  for (const Rule& rule : scales) {
+    check(rule, [&rule](std::optional<bool> decay) {
+      ModelConfig c = tiny_bam();
+      c.attention.prior = prior("nope");
+      c.attention.scale = {rule.name, default_options(find_scale(rule.name)->options)};
+      if (decay) c.attention.scale.options.set("decay", *decay);
+      if (rule.name == "adaptive") c.attention.scale.options.set("bias", true);
+      return c;
+    });
+  }
+  size_t with_option = 0;
+  const auto has_option = [](const auto& info) {
+    return std::any_of(info.options.begin(), info.options.end(),
+                       [](const OptionSpec& o) { return o.name == "decay"; });
+  };
+  for (const PriorInfo& p : all_priors()) with_option += has_option(p);
+  for (const ScaleInfo& s : all_scales()) with_option += has_option(s);
+  CHECK(known == with_option);
 }
 
 TEST_CASE("learning-rate multipliers: the name wins over the group, fixed parameters never move") {

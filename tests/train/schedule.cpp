@@ -1,6 +1,7 @@
 #include "train/schedule.h"
 
 #include <cmath>
+#include <utility>
 
 #include "catch.h"
 
@@ -33,21 +34,49 @@ TEST_CASE("linear, constant and wsd") {
   CHECK(schedule_factor(s, 60, 110) == Approx(0.6));
   s.name = ScheduleKind::constant;
   CHECK(schedule_factor(s, 109, 110) == 1.0);
+}
+
+TEST_CASE("wsd falls over its last steps and has min_ratio at the last") {
+  ScheduleConfig s;
   s.name = ScheduleKind::wsd;
+  s.min_ratio = 0.2;
+  s.warmup_steps = 10;
   s.decay_steps = 20;
   CHECK(schedule_factor(s, 89, 110) == 1.0);
-  CHECK(schedule_factor(s, 100, 110) == Approx(0.6));
-  CHECK(schedule_factor(s, 110, 110) == Approx(0.2));
+  CHECK(schedule_factor(s, 90, 110) == Approx(1 - 0.8 / 20));
+  CHECK(schedule_factor(s, 99, 110) == Approx(0.6));
+  CHECK(schedule_factor(s, 109, 110) == Approx(0.2));
+  s.decay_shape = DecayShape::cosine;
+  CHECK(schedule_factor(s, 89, 110) == 1.0);
+  CHECK(schedule_factor(s, 94, 110) == Approx(0.2 + 0.4 * (1 + std::sqrt(0.5))));
+  CHECK(schedule_factor(s, 99, 110) == Approx(0.6));
+  CHECK(schedule_factor(s, 109, 110) == Approx(0.2));
+  s.decay_steps = 1;
+  CHECK(schedule_factor(s, 108, 110) == 1.0);
+  CHECK(schedule_factor(s, 109, 110) == Approx(0.2));
+}
+
+TEST_CASE("the wsd of config_version 1 has min_ratio after the last step") {
+  ScheduleConfig s;
+  s.name = ScheduleKind::wsd;
+  s.min_ratio = 0.1;
+  s.reaches_minimum = false;
+  s.decay_steps = 6;
+  CHECK(schedule_factor(s, 94, 100) == 1.0);
+  CHECK(schedule_factor(s, 99, 100) == Approx(0.25));
+  CHECK(schedule_factor(s, 100, 100) == Approx(0.1));
 }
 
 TEST_CASE("the steps that do not depend on the length are those whose factors no length changes") {
   const int64_t steps = 40;
   for (const ScheduleKind kind :
        {ScheduleKind::constant, ScheduleKind::wsd, ScheduleKind::cosine, ScheduleKind::linear}) {
-    for (const int64_t warmup : {0, 5}) {
+    for (const auto& [warmup, reaches_minimum] :
+         {std::pair(0, true), std::pair(5, true), std::pair(5, false)}) {
       ScheduleConfig s;
       s.name = kind;
       s.warmup_steps = warmup;
+      s.reaches_minimum = reaches_minimum;
       s.decay_steps = kind == ScheduleKind::wsd ? 10 : 0;
       // Found by comparison with longer runs.
       int64_t same = 0;

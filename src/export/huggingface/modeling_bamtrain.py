@@ -81,8 +81,12 @@ def slopes_of(prior, heads):
     if prior["name"] == "alibi":
         return alibi_slopes(heads)
     sloped = heads // 2  # nape: the other heads have no prior
-    harmonic = prior["slopes"] == "harmonic"
-    slopes = [1 / h for h in range(1, sloped + 1)] if harmonic else alibi_slopes(sloped)
+    if prior["slopes"] == "harmonic":
+        slopes = [1 / h for h in range(1, sloped + 1)]
+    elif prior["slopes"] == "halving":
+        slopes = [2.0 ** (1 - h) for h in range(1, sloped + 1)]
+    else:
+        slopes = alibi_slopes(heads if prior["slope_heads"] == "H" else sloped)[:sloped]
     return slopes + [0.0] * (heads - sloped)
 
 
@@ -109,7 +113,7 @@ def table_bias(prior, theta, heads, d):
         # 0^r2 is 0 and does not depend on r2, which autograd would not know.
         return torch.where(d > 0, -theta["r1"] * d.clamp(min=1) ** theta["r2"], 0.0)
     if name == "t5":
-        return theta["bias"][:, 0, t5_bucket(d)]
+        return prior["gain"] * theta["bias"][:, 0, t5_bucket(d)]
     raise ValueError(f"unknown prior {name}")
 
 
@@ -184,10 +188,11 @@ def rotate(x, cosine, sine):
     return torch.cat([a * cosine - b * sine, b * cosine + a * sine], -1).to(x.dtype)
 
 
-def sinusoidal(position, C):
-    """(B, T, C) fp32: sines of even, cosines of odd channels."""
+def sinusoidal(variant, position, C):
+    """(B, T, C) fp32: sines of even, cosines of odd channels; "pair": two share a frequency."""
     channel = torch.arange(C, device=position.device)
-    angle = position[..., None].double() * 10000.0 ** (-(channel - channel % 2).double() / C)
+    exponent = channel - channel % 2 if variant == "pair" else channel
+    angle = position[..., None].double() * 10000.0 ** (-exponent.double() / C)
     return torch.where(channel % 2 == 0, angle.sin(), angle.cos()).float()
 
 
@@ -212,7 +217,8 @@ def row_scale(scale, theta, x, n, plain):
     theta = {key: value.double() for key, value in theta.items()}
     log_n1 = torch.log(n.double() + 1)[:, None]  # (B, 1, T)
     if name == "ssmax":
-        return theta["s"][:, None] * torch.log(n.double() + scale["offset"])[:, None]
+        rise = theta["s"][:, None] * torch.log(n.double() + scale["offset"])[:, None]
+        return scale["delta"] + rise
     if name == "sentmax":
         return scale["delta"] + theta["beta"][:, None] * log_n1 ** theta["gamma"][:, None]
     if name == "constant":
@@ -406,14 +412,15 @@ class BamtrainModel(BamtrainPreTrainedModel):
 
     def embed(self, input_ids, rows):
         x, position = self.embed_tokens(input_ids), rows.position[:, rows.past:]
-        name = self.config.priors[0]["name"]
-        if name == "learned":
+        prior = self.config.priors[0]
+        if prior["name"] == "learned":
             if position.max() >= self.embed_positions.num_embeddings:
                 raise ValueError(f"at most {self.embed_positions.num_embeddings} positions, the "
                                  f"learned table: give shorter inputs (got {position.max() + 1})")
             x = x + self.embed_positions(position)
-        if name == "sinusoidal":
-            x = (x.float() + sinusoidal(position, x.shape[-1])).to(x.dtype)
+        if prior["name"] == "sinusoidal":
+            of_position = sinusoidal(prior["variant"], position, x.shape[-1])
+            x = (x.float() + of_position).to(x.dtype)
         return x
 
     def forward(self, input_ids, attention_mask=None, past_key_values=None, use_cache=None,

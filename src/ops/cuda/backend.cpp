@@ -517,6 +517,7 @@ class CudaBackend final : public Backend {
     kernels::TablePrior p;
     p.name = use.info.name.c_str();
     p.form = use.form;
+    p.gain = use.gain;
     p.H = table.shape[0];
     p.T = table.shape[1];
     for (size_t n = 0; n < theta.size(); ++n) p.theta[n] = f32(theta[n]);

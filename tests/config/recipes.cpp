@@ -1,0 +1,234 @@
+// The configurations of papers against the figures of those papers, each given once here: sizes,
+// budgets, optimizers, and what makes a baseline the paper's own. Sources: BAM, appendix H and its
+// code; Cable, section 4 and its code; ASEntmax, appendix G.3; DAPE, appendices A and B and its
+// code (GPT-NeoX).
+
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "fixture.h"
+
+using namespace bamtrain;
+
+namespace {
+
+struct Size {
+  int64_t C, L, H, F;
+};
+
+/// What a paper's models have in common.
+struct Paper {
+  int64_t vocab;
+  bool tied, bias, document_mask;
+  MlpKind mlp;
+  NormKind norm;
+  InitKind init;
+  OptimizerKind optimizer;
+  ScheduleKind schedule;
+  int64_t warmup;
+};
+
+constexpr Paper kBam = {32768,
+                        false,
+                        false,
+                        true,
+                        MlpKind::swiglu,
+                        NormKind::rmsnorm,
+                        InitKind::torch,
+                        OptimizerKind::radam,
+                        ScheduleKind::cosine,
+                        0};
+constexpr Paper kCable = {50304,
+                          true,
+                          true,
+                          false,
+                          MlpKind::gelu,
+                          NormKind::layernorm,
+                          InitKind::gpt2,
+                          OptimizerKind::adamw,
+                          ScheduleKind::cosine,
+                          750};
+constexpr Paper kDape = {50257,
+                         false,
+                         true,
+                         false,
+                         MlpKind::gelu,
+                         NormKind::layernorm,
+                         InitKind::neox,
+                         OptimizerKind::adamw,
+                         ScheduleKind::cosine,
+                         500};
+constexpr Paper kAsentmax = {128256,
+                             false,
+                             false,
+                             false,
+                             MlpKind::swiglu,
+                             NormKind::rmsnorm,
+                             InitKind::gpt2,
+                             OptimizerKind::adamw,
+                             ScheduleKind::wsd,
+                             1350};
+
+/// A configuration's own part. `options`: those of the prior that the paper fixes.
+struct Recipe {
+  const Paper& paper;
+  Size size;
+  int64_t T, tokens_per_step, steps;
+  double lr;
+  const char* prior;
+  std::map<std::string, OptionValue> options;
+  const char* scale = "none";
+};
+
+constexpr Size kBam120 = {768, 12, 16, 1536}, kTiny = {512, 6, 8, 2048}, kGpt = {768, 12, 12, 3072};
+constexpr Size kAsentmax420 = {768, 24, 12, 3072};
+constexpr int64_t kBamTokens = 589824, kHalfMillion = 524288, kDapeTokens = 256 * 512;
+
+using Text = std::string;
+
+std::map<std::string, Recipe> recipes() {
+  const std::map<std::string, OptionValue> bam = {
+      {"init", Text("uniform")},
+      {"train", StringList{"theta_alpha", "theta_beta"}},
+      {"share", false},
+      {"decay", false}};
+  const std::map<std::string, OptionValue> cable = {{"decay", true}};
+  const std::map<std::string, OptionValue> rope = {{"theta", 10000.0}, {"scaling", Text("none")}};
+  std::map<std::string, OptionValue> randomized = rope;
+  randomized["randomized"] = true;
+  randomized["randomized_length"] = 0.0;  // four times T
+  const auto of_bam = [](Size size, double lr, const char* prior,
+                         const std::map<std::string, OptionValue>& options, const char* scale) {
+    return Recipe{kBam, size, 512, kBamTokens, 19251, lr, prior, options, scale};
+  };
+  const auto of_tiny = [](const char* prior, const std::map<std::string, OptionValue>& options) {
+    return Recipe{kCable, kTiny, 512, kHalfMillion, 5000, 6e-4, prior, options};
+  };
+  const auto of_dape = [](const char* prior, const std::map<std::string, OptionValue>& options) {
+    return Recipe{kDape, kGpt, 512, kDapeTokens, 50000, 6e-4, prior, options};
+  };
+  const auto of_asentmax = [](const char* prior,
+                              const std::map<std::string, OptionValue>& options) {
+    return Recipe{kAsentmax, kAsentmax420, 2048, kHalfMillion, 13500, 3e-4, prior, options};
+  };
+  return {
+      {"bam-120m", of_bam(kBam120, 1e-3, "bam", bam, "ssmax")},
+      {"bam-432m", of_bam({1536, 14, 24, 3072}, 5e-4, "bam", bam, "ssmax")},
+      {"bam-1.1b", of_bam({2048, 15, 32, 8192}, 3e-4, "bam", bam, "ssmax")},
+      {"bam-nope-120m", of_bam(kBam120, 1e-3, "nope", {}, "none")},
+      {"bam-alibi-120m", of_bam(kBam120, 1e-3, "alibi", {}, "none")},
+      {"bam-rope-120m", of_bam(kBam120, 1e-3, "rope", {{"theta", 500000.0}}, "none")},
+      {"bam-sinusoidal-120m",
+       of_bam(kBam120, 1e-3, "sinusoidal", {{"variant", Text("bam")}}, "none")},
+
+      {"cable-tiny", of_tiny("cable", cable)},
+      {"kcable-tiny", of_tiny("kcable", cable)},
+      {"cable-rope-tiny", of_tiny("rope", rope)},
+      {"cable-alibi-tiny", of_tiny("alibi", {})},
+      {"cable-sinusoidal-tiny", of_tiny("sinusoidal", {{"variant", Text("pair")}})},
+      {"cable-t5-tiny",
+       of_tiny("t5", {{"gain", Text("1")}, {"init", Text("normal")}, {"share", true}})},
+      {"cable-small", {kCable, kGpt, 1024, kHalfMillion, 19000, 6e-4, "cable", cable}},
+      {"cable-medium",
+       {kCable, {1024, 24, 16, 4096}, 1024, kHalfMillion, 19000, 6e-4, "cable", cable}},
+
+      {"dape-rope-125m", of_dape("rope", rope)},
+      {"dape-randomized-rope-125m", of_dape("rope", randomized)},
+      {"dape-alibi-125m", of_dape("alibi", {})},
+      {"dape-t5-125m", of_dape("t5", {{"gain", Text("sqrt(D)")},
+                                      {"init", Text("xavier")},
+                                      {"share", true},
+                                      {"decay", true}})},
+      {"dape-kerple-125m", of_dape("kerple", {{"kernel", Text("logarithmic")}, {"decay", true}})},
+      {"dape-fire-125m", of_dape("fire", {{"threshold_length", 128.0}, {"decay", true}})},
+      {"dape-kerple-350m",
+       {kDape,
+        {1024, 24, 16, 4096},
+        512,
+        kDapeTokens,
+        50000,
+        3e-4,
+        "kerple",
+        {{"kernel", Text("logarithmic")}, {"decay", true}}}},
+
+      {"asentmax-rope-420m", of_asentmax("rope", rope)},
+      {"asentmax-nape-420m", of_asentmax("nape", {{"slopes", Text("exponential")}})},
+  };
+}
+
+bool is_of_a_paper(const std::string& name) {
+  for (const char* paper : {"bam-", "cable-", "kcable-", "dape-", "asentmax-"}) {
+    if (name.starts_with(paper)) return true;
+  }
+  return false;
+}
+
+void check(const RunConfig& c, const Recipe& r) {
+  const Paper& p = r.paper;
+  const ModelConfig& m = c.model;
+  CHECK(m.vocab == p.vocab);
+  CHECK((m.width == r.size.C && m.layers == r.size.L && m.heads == r.size.H));
+  CHECK(m.kv_heads == m.heads);
+  CHECK((m.mlp.kind == p.mlp && m.mlp.hidden == r.size.F));
+  CHECK((m.norm.kind == p.norm && m.norm.eps == 1e-5));
+  CHECK((m.tied == p.tied && m.bias == p.bias));
+  CHECK(m.init == p.init);
+  CHECK(m.attention.document_mask == p.document_mask);
+  CHECK(m.attention.window == 0);
+
+  CHECK(c.data.sequence_length == r.T);
+  CHECK(c.train.tokens_per_step == r.tokens_per_step);
+  CHECK(c.train.steps == r.steps);
+  CHECK(c.train.precision == Precision::bf16);
+  // One pass in file order, where the paper says so.
+  if (&p == &kBam || &p == &kCable) CHECK_FALSE(c.data.shuffle);
+
+  const OptimizerConfig& o = c.optimizer;
+  CHECK(o.name == p.optimizer);
+  CHECK(o.lr == r.lr);
+  CHECK((o.beta1 == 0.9 && o.beta2 == 0.95 && o.eps == 1e-8));
+  CHECK((o.weight_decay == 0.1 && o.clip == 1.0));
+  CHECK(o.lr_multipliers.empty());
+  const ScheduleConfig& s = c.schedule;
+  CHECK((s.name == p.schedule && s.warmup_steps == p.warmup && s.min_ratio == 0.1));
+  if (s.name == ScheduleKind::wsd) {
+    CHECK((s.decay_steps == 1350 && s.decay_shape == DecayShape::cosine && s.reaches_minimum));
+  }
+
+  REQUIRE(m.attention.prior.pattern.size() == 1);
+  const MechanismConfig& prior = m.attention.prior.of(0);
+  CHECK(prior.name == r.prior);
+  for (const auto& [name, value] : r.options) {
+    INFO("option " << name);
+    REQUIRE(prior.options.has(name));
+    CHECK((prior.options.values().at(name) == value));
+  }
+  CHECK(m.attention.scale.name == r.scale);
+  if (m.attention.scale.name == "ssmax") {
+    const Options& scale = m.attention.scale.options;
+    CHECK((scale.number("delta") == 0 && scale.number("offset") == 0));
+    CHECK((scale.number("init") == 1 && scale.number("init_std") == 0));
+    CHECK(scale.text("scale_bias") == "auto");  // true with bam
+    CHECK_FALSE(scale.flag("decay"));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("configurations of papers have their papers' figures") {
+  std::map<std::string, Recipe> expected = recipes();
+  for (const auto& file : shipped_configs()) {
+    const std::string name = file.stem().string();
+    if (!is_of_a_paper(name)) continue;
+    INFO(file.string());
+    const auto recipe = expected.find(name);
+    REQUIRE(recipe != expected.end());
+    check(read_run_config(file.string(), {}), recipe->second);
+    expected.erase(recipe);
+  }
+  for (const auto& [name, unused] : expected) {
+    INFO("no such file: configs/" << name << ".json");
+    CHECK(false);
+  }
+}

@@ -1,0 +1,88 @@
+// config_version: what a configuration leaves open has the value of its own version, so that a run
+// of an earlier one goes on as it began.
+
+#include "config/changes.h"
+#include "fixture.h"
+
+using namespace bamtrain;
+
+namespace {
+
+RunConfig version(int64_t n, const std::vector<std::string>& overrides) {
+  std::vector<std::string> all = {"config_version=" + std::to_string(n)};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  return valid_with(all);
+}
+
+const Options& prior_options(const RunConfig& c) { return c.model.attention.prior.of(0).options; }
+
+bool decays(int64_t config_version, const std::string& prior) {
+  return prior_options(version(config_version, {"model.attention.prior=" + prior})).flag("decay");
+}
+
+nlohmann::json resolved(const RunConfig& c) { return resolved_json(c); }
+
+}  // namespace
+
+TEST_CASE("defaults are those of the config's version") {
+  for (const char* rope : {"rope", "rope_local"}) {
+    const std::string set = std::string("model.attention.prior=") + rope;
+    CHECK(prior_options(version(1, {set})).number("theta") == 500000);
+    CHECK(prior_options(version(2, {set})).number("theta") == 10000);
+    CHECK(prior_options(version(1, {set, "model.attention.prior.theta=7"})).number("theta") == 7);
+  }
+  // Version 1 let gates decay and no table or network.
+  for (const char* name : {"cable", "kcable"}) CHECK((decays(1, name) && decays(2, name)));
+  for (const char* name : {"kerple", "fire", "t5"}) CHECK((!decays(1, name) && decays(2, name)));
+  CHECK((!decays(1, "bam") && !decays(2, "bam")));
+  const std::string adaptive = "model.attention.scale=adaptive";
+  CHECK(version(1, {adaptive}).model.attention.scale.options.flag("decay"));
+  CHECK_FALSE(version(2, {adaptive}).model.attention.scale.options.flag("decay"));
+}
+
+TEST_CASE("every prior of a list has the defaults of the config's version") {
+  const RunConfig c = version(1, {R"(model.attention.prior=["rope","kerple"])"});
+  CHECK(c.model.attention.prior.of(0).options.number("theta") == 500000);
+  CHECK_FALSE(c.model.attention.prior.of(1).options.flag("decay"));
+}
+
+TEST_CASE("wsd reaches its minimum at the last step from version 2 on") {
+  const std::vector<std::string> wsd = {"schedule.name=wsd", "schedule.decay_steps=3"};
+  CHECK_FALSE(version(1, wsd).schedule.reaches_minimum);
+  CHECK(version(2, wsd).schedule.reaches_minimum);
+}
+
+TEST_CASE("a run of version 1 is resumed under version 1 though its program knew fewer options") {
+  for (const char* prior : {"kerple", "cable", "t5", "fire", "nape", "sinusoidal"}) {
+    const std::string set = std::string("model.attention.prior=") + prior;
+    const nlohmann::json now = resolved(version(1, {set}));
+    nlohmann::json before = now;
+    for (const char* newer : {"decay", "gain", "init", "slope_heads", "variant"}) {
+      before["model"]["attention"]["prior"].erase(newer);
+    }
+    before["model"]["attention"]["scale"].erase("delta");
+    before["model"]["attention"]["scale"].erase("decay");
+    before["schedule"].erase("decay_shape");
+    INFO(prior);
+    CHECK(keys_refused_on_resume(before, now, {}).empty());
+  }
+}
+
+TEST_CASE("another version is refused on resume, with every default that it changes") {
+  const nlohmann::json before = resolved(version(1, {"model.attention.prior=kerple"}));
+  nlohmann::json older = before;
+  older["model"]["attention"]["prior"].erase("decay");
+  const nlohmann::json now = resolved(version(2, {"model.attention.prior=kerple"}));
+  const std::vector<std::string> expected = {"config_version", "model.attention.prior.decay"};
+  CHECK(keys_refused_on_resume(before, now, {}) == expected);
+  CHECK(keys_refused_on_resume(older, now, {}) == expected);
+}
+
+TEST_CASE("a resolved configuration of version 1 reads back as it is") {
+  const RunConfig c = version(1, {"model.attention.prior=rope", "model.attention.scale=adaptive",
+                                  "schedule.name=wsd", "schedule.decay_steps=2"});
+  const RunConfig again = read_run_config_text(resolved(c).dump(), "resolved", {});
+  CHECK(resolved(again) == resolved(c));
+  CHECK(again.config_version == 1);
+  CHECK_FALSE(again.schedule.reaches_minimum);
+}
