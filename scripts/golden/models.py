@@ -297,7 +297,7 @@ def random_tokens(rng, c):
 
 def random_positions(rng, c):
     """(B, T), ascending in each row; None where the config does not randomize them."""
-    prior, T = c["model"]["attention"]["prior"], c["data"]["sequence_length"]
+    prior, T = decoder.prior_of(c, 0), c["data"]["sequence_length"]
     if not prior.get("randomized"):
         return None
     length = prior["randomized_length"] or 4 * T

@@ -219,7 +219,7 @@ TEST_CASE("a mechanism's option is checked against that mechanism") {
 TEST_CASE("options left over from another mechanism are all named, with the way out") {
   const std::string what = message(kValid, {"model.attention.prior.name=rope"});
   check_mentions(what, {"--set model.attention.prior.name=rope: model.attention.prior.init:",
-                        "options of rope: theta", "\"init\" (an option of bam)",
+                        "options of rope: theta", "\"init\" (an option of bam, t5)",
                         "--set model.attention.prior=rope"});
   CHECK(message(kValid, {"model.attention.prior=rope"}).empty());
   check_mentions(

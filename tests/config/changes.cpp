@@ -29,8 +29,8 @@ TEST_CASE("changed keys are named by their paths") {
 TEST_CASE("a change of prior shows its name and its options") {
   const json a = resolved_json(valid_with({}));
   const json b = resolved_json(valid_with({"model.attention.prior=rope"}));
-  CHECK(changed_keys(a, b) == Names{"model.attention.prior.factor", "model.attention.prior.init",
-                                    "model.attention.prior.name",
+  CHECK(changed_keys(a, b) == Names{"model.attention.prior.decay", "model.attention.prior.factor",
+                                    "model.attention.prior.init", "model.attention.prior.name",
                                     "model.attention.prior.randomized",
                                     "model.attention.prior.randomized_length",
                                     "model.attention.prior.scaling", "model.attention.prior.share",

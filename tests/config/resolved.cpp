@@ -22,14 +22,17 @@ const std::string kEverything = R"({
     "mlp": {"kind": "geglu", "hidden": 77}, "norm": {"kind": "layernorm", "eps": 3e-6},
     "tied": true, "bias": true, "init": "neox",
     "attention": {
-      "prior": {"name": "bam", "init": "linear", "train": ["theta_mu"], "share": true},
-      "scale": {"name": "ssmax", "init": 0.5, "init_std": 0.25, "offset": 1, "scale_bias": "false"},
+      "prior": {"name": "bam", "init": "linear", "train": ["theta_mu"], "share": true,
+                "decay": true},
+      "scale": {"name": "ssmax", "delta": 1.5, "init": 0.5, "init_std": 0.25, "offset": 1,
+                "scale_bias": "false", "decay": true},
       "normalizer": {"name": "softmax"}, "window": 9, "document_mask": true}},
   "init_from": {"folder": "f", "new": ["theta_mu", "scale"]},
   "data": {"train": "t", "val": "v", "sequence_length": 10, "document_start": 4, "shuffle": false},
   "optimizer": {"name": "radam", "lr": 0.125, "betas": [0.75, 0.875], "eps": 2e-9,
                 "weight_decay": 0.3, "clip": 0.7, "lr_multipliers": {"theta_mu": 0.2, "scale": 5}},
-  "schedule": {"name": "wsd", "warmup_steps": 13, "min_ratio": 0.01, "decay_steps": 14},
+  "schedule": {"name": "wsd", "warmup_steps": 13, "min_ratio": 0.01, "decay_steps": 14,
+               "decay_shape": "cosine"},
   "train": {"steps": 1000, "stop_at": 500, "tokens_per_step": 960, "micro_batch": 3, "lanes": 16,
             "reduction": "library", "precision": "bf16", "recompute": "mlp"},
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
@@ -80,11 +83,14 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.attention.prior.of(0).options.text("init") == "linear");
   CHECK(m.attention.prior.of(0).options.list("train") == bamtrain::StringList{"theta_mu"});
   CHECK(m.attention.prior.of(0).options.flag("share"));
+  CHECK(m.attention.prior.of(0).options.flag("decay"));
   CHECK(m.attention.scale.name == "ssmax");
+  CHECK(m.attention.scale.options.number("delta") == 1.5);
   CHECK(m.attention.scale.options.number("init") == 0.5);
   CHECK(m.attention.scale.options.number("init_std") == 0.25);
   CHECK(m.attention.scale.options.number("offset") == 1.0);
   CHECK(m.attention.scale.options.text("scale_bias") == "false");
+  CHECK(m.attention.scale.options.flag("decay"));
   CHECK(m.attention.normalizer == bamtrain::NormalizerKind::softmax);
   CHECK(m.attention.window == 9);
   CHECK(m.attention.document_mask);
@@ -108,6 +114,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.schedule.warmup_steps == 13);
   CHECK(c.schedule.min_ratio == 0.01);
   CHECK(c.schedule.decay_steps == 14);
+  CHECK(c.schedule.decay_shape == bamtrain::DecayShape::cosine);
   CHECK(c.train.steps == 1000);
   CHECK(c.train.stop_at == 500);
   CHECK(c.train.tokens_per_step == 960);
@@ -157,7 +164,8 @@ TEST_CASE("values that are left open are filled in") {
   CHECK(r["model"]["attention"]["prior"] == json({{"name", "bam"},
                                                   {"init", "laplace"},
                                                   {"train", {"theta_alpha", "theta_beta"}},
-                                                  {"share", false}}));
+                                                  {"share", false},
+                                                  {"decay", false}}));
   CHECK(r["data"]["document_start"].is_null());
   CHECK(resolved_json(valid_with({"model.attention={}"}))["model"]["attention"]["prior"]["name"] ==
         "nope");

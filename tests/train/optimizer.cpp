@@ -78,7 +78,8 @@ TEST_CASE("of a prior and a scale decays what their option says, but for what is
   using Names = std::vector<std::string>;
   const auto decaying = [](const ModelConfig& c) {
     Names names;
-    for (const Parameter& p : ParameterLayout(c, 16).all()) {
+    const ParameterLayout layout(c, 16);
+    for (const Parameter& p : layout.all()) {
       const bool of_mechanism =
           p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
       if (of_mechanism && p.decays()) names.push_back(p.leaf());
