@@ -100,5 +100,5 @@ def threads(bench):
                     found[load, name].append(tokens)
     rows = [[name, *(cell(found[load, name]) for load in LOADS),
              ratios(found["idle", name], found["idle", DEFAULT])] for name in SETTINGS]
-    return (f"`{CONFIG}`, fp32, {seconds} s each; a busy process is an endless loop.\n\n"
+    return (f"`{CONFIG}`, fp32, each run ended after {seconds} s; a busy process is an endless loop.\n\n"
             + table(["tokens/s", *LOADS, "idle, over the default's, pairs"], rows))

@@ -15,8 +15,9 @@ namespace bamtrain {
 
 namespace {
 
-/// Rounds that a thread spins before it sleeps. GCC's runtime takes 300,000 by itself:
-/// milliseconds, longer than the pieces of work of a small model.
+/// Rounds that a thread spins before it sleeps: about what it takes to be woken, so that waiting
+/// costs at most twice the shorter of the two (bench/results/cpu-threads.md). GCC's runtime takes
+/// 300,000 by itself, longer than a piece of work of a small model.
 constexpr const char* kSpins = "1000";
 
 constexpr const char* kVariables[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
