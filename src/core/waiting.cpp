@@ -15,9 +15,10 @@ namespace bamtrain {
 
 namespace {
 
-/// Rounds that a thread spins before it sleeps: about what it takes to be woken, so that waiting
-/// costs at most twice the shorter of the two (bench/results/cpu-threads.md). GCC's runtime takes
-/// 300,000 by itself, longer than a piece of work of a small model.
+/// Rounds that a thread spins before it sleeps: tens of microseconds, about what it takes to be
+/// woken, so that waiting costs little more than the better of the two
+/// (bench/results/cpu-threads.md). GCC's runtime takes 300,000 by itself, longer than a piece of
+/// work of a small model.
 constexpr const char* kSpins = "1000";
 
 constexpr const char* kVariables[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
