@@ -16,6 +16,7 @@
 
 #include "core/error.h"
 #include "core/parallel.h"
+#include "core/waiting.h"
 #include "isa.h"
 #include "median.h"
 #include "options.h"
@@ -27,6 +28,7 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
+  bound_spinning(argv);
   CLI::App app{"time of attention alone"};
   int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
   std::string precision = "fp32", form = "none", isa = "newest";

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "core/waiting.h"
 #include "median.h"
 #include "ops/cpu/cpu.h"
 #include "options.h"
@@ -22,6 +23,7 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
+  bound_spinning(argv);
   CLI::App app{"time of the optimizer's update"};
   int64_t n = 124000000, runs = 5;
   app.set_version_flag("--version", matrix_library());

@@ -21,6 +21,7 @@
 
 #include "config/reader.h"
 #include "core/parallel.h"
+#include "core/waiting.h"
 #include "isa.h"
 #include "median.h"
 #include "options.h"
@@ -33,6 +34,7 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 int main(int argc, char** argv) try {
+  bound_spinning(argv);
   CLI::App app{"time and memory of a training step"};
   std::string config_path, precision, isa = "newest";
   std::vector<std::string> overrides;

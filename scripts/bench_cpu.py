@@ -2,14 +2,15 @@
 """Measures training on this CPU and tabulates it beside the rates that the same runs found.
 
   scripts/bench_cpu.py [--build DIR] [--before DIR] [--native DIR] [--runs 3] [--only SECTION ...]
-                       [--tokenizer FILE --text FILE]
+                       [--tokenizer FILE --text FILE] [--seconds 15]
 
 Tables go to bench/results/cpu-SECTION.md, each with the machine, the commit and every command line.
 --before, the build folder of an older commit: targets, processes and tokenizer run its programs and
 this build's in turn and show both. isa needs --native, the folder of a build with -Dnative=true;
 precision the shards of scripts/compare_priors.py; tokenizer --tokenizer and --text (its peer is
-spm_encode, from Debian's package sentencepiece). The builds have to be up to date, and the sources of
---build committed, unless --dirty. Leave the machine alone meanwhile.
+spm_encode, from Debian's package sentencepiece); threads runs each of its cases for --seconds, with
+an idle machine and beside busy processes of its own. The builds have to be up to date, and the
+sources of --build committed, unless --dirty. Leave the machine alone meanwhile.
 """
 
 import argparse
@@ -23,14 +24,16 @@ import sys
 from cpu_bench.programs import ROOT, Bench, Failed, Record, commit_of
 from cpu_bench.steps import growth, isa, profile
 from cpu_bench.targets import targets
+from cpu_bench.waiting import threads
 from cpu_bench.whole import precision, processes, start, tokenizer
 
 ONE = "One run of each command."
-SECTIONS = {f.__name__: f for f in (targets, profile, growth, isa, start, processes, tokenizer,
-                                    precision)}
+SECTIONS = {f.__name__: f for f in (targets, profile, growth, isa, start, processes, threads,
+                                    tokenizer, precision)}
 SINGLE = ("growth", "precision")  # one run of each command, whatever --runs says
 WITH_BEFORE = ("targets", "processes", "tokenizer")
-TITLES = {"profile": "where a step's time goes", "isa": "instruction set chosen at run time"}
+TITLES = {"profile": "where a step's time goes", "isa": "instruction set chosen at run time",
+          "threads": "how threads wait"}
 
 
 def machine():
@@ -61,6 +64,8 @@ def own_command(args, name):
     words += ["--only", name]
     if name == "tokenizer":
         words += ["--tokenizer", args.tokenizer.name, "--text", args.text.name]
+    if name == "threads":
+        words += ["--seconds", str(args.seconds)]
     if args.dirty:
         words.append("--dirty")
     threads = os.environ.get("OMP_NUM_THREADS")
@@ -98,7 +103,7 @@ def report(name, bench, text, library):
 def positive(text):
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{value}: one or more runs")
+        raise argparse.ArgumentTypeError(f"{value}: one or more")
     return value
 
 
@@ -113,6 +118,8 @@ def main():
                         default=["targets", "growth"], help=", ".join(SECTIONS))
     parser.add_argument("--tokenizer", type=pathlib.Path, help="tokenizer of section tokenizer")
     parser.add_argument("--text", type=pathlib.Path, help="text of section tokenizer")
+    parser.add_argument("--seconds", type=positive, default=15,
+                        help="of each measurement of section threads")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results",
                         help="where the reports go")
     parser.add_argument("--dirty", action="store_true",

@@ -14,6 +14,7 @@
 #include "config/schema.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
+#include "core/waiting.h"
 #include "train/signals.h"
 
 namespace bamtrain {
@@ -103,6 +104,7 @@ int main(int argc, char** argv) {
   for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) != descriptor) return 1;
   }
+  bamtrain::bound_spinning(argv);
   try {
     const int code = bamtrain::parse_and_run(argc, argv);
     if (code == 0) bamtrain::flush_standard_output();

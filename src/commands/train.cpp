@@ -15,6 +15,7 @@
 #include "config/schema.h"
 #include "core/parallel.h"
 #include "core/standard_output.h"
+#include "core/waiting.h"
 #include "dist/together.h"
 #include "train/progress.h"
 #include "train/signals.h"
@@ -61,9 +62,10 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   }
   comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
-    fmt::print("{}: {} process(es) of {} thread(s), {}, {}\n",
+    const std::string waiting = waiting_setting();
+    fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n",
                run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
-               backend->name(), run.config.out_dir);
+               waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir);
     std::fflush(stdout);
   }
   std::optional<LiveReport> report;

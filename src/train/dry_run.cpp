@@ -2,13 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstring>
-
 #include "core/checked.h"
-#include "core/element.h"
-#include "ops/host_copy.h"
 #include "train/init_from.h"
+#include "train/matrix_rate.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/train.h"
@@ -33,36 +29,6 @@ double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int6
   double matrices = static_cast<double>(layout.count({G::matrix}));
   if (c.tied) matrices += static_cast<double>(c.vocab * c.width);
   return 6 * matrices + attention_flops_per_token(c, T);
-}
-
-double measure_matrix_rate(Backend& backend, Dtype activations) {
-  // A device is fed from afar: a product has to be large beside a launch.
-  const int64_t size = backend.memory().on_host() ? 1024 : 8192;
-  const auto flops = 2.0 * static_cast<double>(size * size * size);
-  Arena arena;
-  Tensor x, w, y;
-  arena.add("x", &x, activations, {size, size});
-  arena.add("w", &w, activations, {size, size});
-  arena.add("y", &y, activations, {size, size});
-  arena.commit(backend.memory());
-  // Untouched memory would be one page of zeros, read over and over.
-  for (const Tensor& t : {x, w}) {
-    HostCopy host(backend, t, HostCopy::Contents::undefined);
-    for (int64_t c = 0; c < size; ++c) put(host.tensor(), c, static_cast<double>(c % 13 - 6));
-    char* const rows = static_cast<char*>(host.tensor().data);
-    const auto row = static_cast<size_t>(size) * size_of(activations);
-    for (int64_t r = 1; r < size; ++r) std::memcpy(rows + static_cast<size_t>(r) * row, rows, row);
-    host.upload();
-  }
-  double best = 0;
-  for (int run = 0; run < 5; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    backend.linear_forward(y, x, w, {});
-    backend.synchronize();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (run > 0) best = std::max(best, flops / elapsed.count());
-  }
-  return best;
 }
 
 namespace {

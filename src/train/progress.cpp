@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <vector>
 
@@ -12,9 +13,10 @@
 namespace bamtrain {
 
 namespace {
-constexpr double kSmoothing = 0.95;      // weight of the past per step
-constexpr double kLiveInterval = 0.2;    // seconds between redraws
-constexpr double kPlainInterval = 10.0;  // seconds between plain lines
+constexpr double kSmoothing = 0.95;                      // weight of the past per step
+constexpr double kLiveInterval = 0.2;                    // seconds between redraws
+constexpr double kPlainInterval = 10.0;                  // seconds between plain lines
+constexpr double kLeastShare = 0.05, kLargestShare = 1;  // of the matrix rate, that are believed
 
 double in_seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
@@ -46,6 +48,10 @@ int64_t resident_bytes() {
   return n == 2 ? int64_t{resident} * sysconf(_SC_PAGESIZE) : 0;
 }
 
+double plausible_share(double share) {
+  return share >= kLeastShare && share <= kLargestShare ? share : 0;
+}
+
 std::string progress_line(const ProgressState& s, size_t columns) {
   // A cursor that stands behind the last column wraps on some terminals.
   const size_t most = columns - 1;
@@ -68,12 +74,11 @@ std::string progress_line(const ProgressState& s, size_t columns) {
 }
 
 Progress::Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step,
-                   double flops_per_token, double matrix_rate, bool quiet)
+                   double flops_per_token, bool quiet)
     : first_step_(first_step),
       steps_(steps),
       tokens_per_step_(tokens_per_step),
       flops_per_token_(flops_per_token),
-      matrix_rate_(matrix_rate),
       quiet_(quiet),
       terminal_(isatty(STDOUT_FILENO) != 0),
       start_(Clock::now()),
@@ -86,8 +91,11 @@ double Progress::tokens_per_second() const {
   return elapsed > 0 ? static_cast<double>(done_ * tokens_per_step_) / elapsed : 0;
 }
 
+void Progress::take_matrix_rate(double rate) { matrix_rate_ = std::max(matrix_rate_, rate); }
+
 double Progress::matrix_rate_share() const {
-  return matrix_rate_ > 0 ? tokens_per_second() * flops_per_token_ / matrix_rate_ : 0;
+  if (!(matrix_rate_ > 0)) return 0;
+  return plausible_share(tokens_per_second() * flops_per_token_ / matrix_rate_);
 }
 
 ProgressState Progress::state(const StepResult& s) const {

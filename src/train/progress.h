@@ -21,16 +21,24 @@ struct ProgressState {
   double seconds_left = 0;
 };
 
+/// A run's share of the matrix rate, and 0, unknown, where it says that the rate was measured at a
+/// bad moment, or is none to compare with: above 1, or below 0.05.
+double plausible_share(double share);
+
 /// "120/19251 loss 6.1234 (6.2345) |g| 0.51 lr 1.0e-03 eta 2d03h 123k tok/s (82%) 3.1G", or as many
 /// of these as `columns` hold with one to spare. REQUIRES: columns >= 1.
 std::string progress_line(const ProgressState& state, size_t columns);
 
 class Progress {
  public:
-  /// `flops_per_token` as in train/train.h: 6 N and attention; `matrix_rate` the FLOP/s of matrix
-  /// products measured here, 0 where unknown. `quiet` prints nothing: all ranks but the first.
+  /// `flops_per_token` as in train/train.h: 6 N and attention. `quiet` prints nothing: all ranks
+  /// but the first.
   Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step, double flops_per_token,
-           double matrix_rate, bool quiet);
+           bool quiet);
+
+  /// FLOP/s of matrix products as measured here (train/matrix_rate.h), by all processes together.
+  /// The best of all that were told holds; unknown before.
+  void take_matrix_rate(double rate);
 
   /// Steps that have ended since the last call: at least one.
   void steps(std::span<const StepResult> ended);
@@ -42,14 +50,14 @@ class Progress {
   // Of this run, since it was constructed.
   double seconds() const;
   double tokens_per_second() const;
-  double matrix_rate_share() const;  // of the FLOPs that tokens need in `matrix_rate`; 0: unknown
+  double matrix_rate_share() const;  // of the FLOPs that tokens need in the matrix rate; 0: unknown
 
  private:
   ProgressState state(const StepResult& s) const;
 
   using Clock = std::chrono::steady_clock;
   int64_t first_step_, steps_, tokens_per_step_;
-  double flops_per_token_, matrix_rate_;
+  double flops_per_token_, matrix_rate_ = 0;
   bool quiet_, terminal_;
   Clock::time_point start_, last_print_;
   int64_t done_ = 0;  // steps of this run

@@ -12,6 +12,7 @@
 #include "train/folder_lock.h"
 #include "train/init_from.h"
 #include "train/logs.h"
+#include "train/matrix_rate.h"
 #include "train/progress.h"
 #include "train/resume.h"
 #include "train/run_files.h"
@@ -261,13 +262,15 @@ bool stop_requested(Communicator& comm, const std::string& out_dir) {
 
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const RunConfig& c = run.config;
-  const Dtype A = activation_dtype(c.train.precision);
+  // Every process computes, and measures while the others do: the rate of all is what they share.
+  const auto measure = [&] {
+    return measure_matrix_rate(backend, activation_dtype(c.train.precision)) * comm.size();
+  };
   std::optional<Trainer> made;
   double rate = 0;
+  together(comm, [&] { made.emplace(run, backend, comm.rank(), comm.size()); });
   together(comm, [&] {
-    made.emplace(run, backend, comm.rank(), comm.size());
-    // Every process computes; the rate of all is the share that the progress line compares with.
-    rate = measure_matrix_rate(backend, A) * comm.size();
+    rate = measure();
     made->commit();
   });
   Trainer& trainer = *made;
@@ -275,7 +278,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
   const int64_t end = last_step(c.train);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
-  Progress notes(0, 1, 1, 0, 0, !first_rank);
+  Progress notes(0, 1, 1, 0, !first_rank);
   const Beginning beginning = restore(run, comm, trainer, notes);
   const int64_t resumed = beginning.step;
   TrainResult result;
@@ -296,7 +299,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     logs.emplace(c, resumed);
     seconds_before = logs->seconds();
   });
-  Progress progress(resumed, end, c.train.tokens_per_step, flops, rate, !first_rank);
+  Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank);
+  progress.take_matrix_rate(rate);
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
   for (int64_t step = resumed; step < end; ++step) {
     trainer.start_step(step, comm);
@@ -323,7 +327,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         {"loss", r.loss},      {"lr", r.lr},
         {"grad_norm", r.norm}, {"tokens_per_second", progress.tokens_per_second()},
     };
-    line["matrix_rate_share"] = progress.matrix_rate_share();
+    const double share = progress.matrix_rate_share();
+    if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = seconds_before + progress.seconds();
     if (evaluate) {
       if (const auto loss = trainer.validate(comm)) {
@@ -336,6 +341,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         line["validation_loss"] = *loss;
         progress.note(fmt::format("step {} validation loss {:.4f} perplexity {:.2f}", done, *loss,
                                   std::exp(*loss)));
+        // A device is seldom shared, and has no memory to spare for it now.
+        if (on_host && !last) progress.take_matrix_rate(measure());
       }
     }
     std::vector<Learned> parameters;

@@ -42,10 +42,6 @@ double attention_flops_per_token(const ModelConfig& config, int64_t T);
 /// multiplied).
 double flops_per_token(const ModelConfig& config, const ParameterLayout& layout, int64_t T);
 
-/// FLOP/s of matrix products on this backend and dtype, measured in some hundredths of a second.
-/// Takes up to 768 MiB of a device meanwhile: to be called before a run's own memory is taken.
-double measure_matrix_rate(Backend& backend, Dtype activations);
-
 /// Prints what --dry-run promises: parameters, tokens per step, FLOPs per token, memory, time.
 /// Opens the data, so that errors in it show too. Starts nothing.
 void dry_run(const TrainRun& run, Backend& backend, int processes);

@@ -7,8 +7,8 @@
 #include "catch.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/cpu/cpu.h"
+#include "train/matrix_rate.h"
 #include "train/support.h"
-#include "train/train.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;

@@ -1,5 +1,7 @@
 #include "train/progress.h"
 
+#include <cmath>
+
 #include "catch.h"
 
 using namespace bamtrain;
@@ -70,4 +72,24 @@ TEST_CASE("numbers of any size stay short") {
   CHECK(rate(2.5e9) == "2.50G");
   s.result.norm = 123456;
   CHECK(progress_line(s, std::string::npos).find(" |g| 1.2e+05 ") != std::string::npos);
+}
+
+TEST_CASE("a share of the matrix rate that cannot be is none") {
+  for (double share : {0.05, 0.5, 1.0}) CHECK(plausible_share(share) == share);
+  for (double share : {-1.0, 0.0, 0.049, 1.001, 2.7, 1e300}) CHECK(plausible_share(share) == 0);
+  CHECK(plausible_share(std::nan("")) == 0);
+  ProgressState s = longest();
+  s.share = 0;
+  CHECK(progress_line(s, std::string::npos).find('%') == std::string::npos);
+}
+
+TEST_CASE("a run's share is of the best matrix rate that was measured") {
+  Progress progress(0, 2, 1'000'000'000, 1, true);
+  const StepResult step = {1, 0, 0, 0};
+  progress.steps({&step, 1});
+  CHECK(progress.matrix_rate_share() == 0);  // nothing was measured
+  progress.take_matrix_rate(1e300);
+  CHECK(progress.matrix_rate_share() == 0);
+  progress.take_matrix_rate(progress.tokens_per_second());  // a share of 1 if it were the best
+  CHECK(progress.matrix_rate_share() == 0);
 }
