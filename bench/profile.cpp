@@ -142,21 +142,21 @@ void ProfiledBackend::squared_norm(Tensor result, Tensor x) {
   const Timed timed(costs_["squared_norm"], 0, bytes_of({x}));
   inner_->squared_norm(result, x);
 }
-void ProfiledBackend::embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
-                                        Tensor position_table) {
+void ProfiledBackend::embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale,
+                                        Tensor positions, Tensor position_table) {
   const double added = position_table ? elements_in(out, position_table.dtype) : 0;
   const Timed timed(costs_["embedding_forward"], 0,
                     bytes_of({out, tokens}) + elements_in(out, table.dtype) + added);
-  inner_->embedding_forward(out, tokens, table, positions, position_table);
+  inner_->embedding_forward(out, tokens, table, scale, positions, position_table);
 }
-void ProfiledBackend::embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout,
-                                         Tensor tokens, Tensor positions) {
+void ProfiledBackend::embedding_backward(Tensor dtable, double scale, Tensor dposition_table,
+                                         Tensor dout, Tensor tokens, Tensor positions) {
   // Each table is one pass over dout, whose rows are added to rows of the table.
   const auto pass = [&](const Tensor& into) {
     return into ? bytes_of({dout}) + 2 * elements_in(dout, into.dtype) : 0;
   };
   const Timed timed(costs_["embedding_backward"], 0, pass(dtable) + pass(dposition_table));
-  inner_->embedding_backward(dtable, dposition_table, dout, tokens, positions);
+  inner_->embedding_backward(dtable, scale, dposition_table, dout, tokens, positions);
 }
 void ProfiledBackend::norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual,
                                    Tensor branch, Tensor weight, Tensor bias, NormKind kind,

@@ -49,10 +49,10 @@ class ProfiledBackend final : public Backend {
   void convert(Tensor dst, Tensor src) override;
   void sum(Tensor total, Tensor x) override;
   void squared_norm(Tensor result, Tensor x) override;
-  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,
                          Tensor position_table) override;
-  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
-                          Tensor positions) override;
+  void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
+                          Tensor tokens, Tensor positions) override;
   void norm_forward(Tensor sum, Tensor y, Tensor stats, Tensor residual, Tensor branch,
                     Tensor weight, Tensor bias, NormKind kind, double eps) override;
   void norm_backward(Tensor dsum, Tensor dweight, Tensor dbias, Tensor dy, Tensor sum, Tensor stats,

@@ -11,9 +11,16 @@ struct Activated {
   float value, derivative;
 };
 
-/// act(x) = x s(v(x)) and act'(x) = s + x s (1 - s) v'(x), s the sigmoid.
+/// act(x) = x s(v(x)) and act'(x) = s + x s (1 - s) v'(x), s the sigmoid; see activation.h.
 template <MlpKind kKind>
 BAMTRAIN_DEVICE Activated activated(float x) {
+  if (kKind == MlpKind::relu) return {x < 0 ? 0 : x, x > 0 ? 1.0f : 0.0f};
+  if (kKind == MlpKind::gelu_erf) {
+    constexpr float kRootHalf = 0.707106781f, kMinusHalfLog2e = -0.72134752f;
+    constexpr float kDensity = 0.39894228f;  // 1 / sqrt(2 pi)
+    const float below = 0.5f * (1 + erff(kRootHalf * x));
+    return {x * below, below + kDensity * x * device::exp2_approx(kMinusHalfLog2e * x * x)};
+  }
   constexpr float kMinusLog2e = -1.44269504f;
   constexpr float kScale = 1.59576912f, kCubic = 0.044715f;  // 2 sqrt(2 / pi)
   float v = x, slope = 1;
@@ -45,6 +52,10 @@ device::LaunchStatus dispatch_kind(MlpKind kind, F&& f) {
       return f.template operator()<MlpKind::geglu>();
     case MlpKind::gelu:
       return f.template operator()<MlpKind::gelu>();
+    case MlpKind::gelu_erf:
+      return f.template operator()<MlpKind::gelu_erf>();
+    case MlpKind::relu:
+      return f.template operator()<MlpKind::relu>();
   }
   return device::refused("activation: no such kind");
 }
@@ -54,7 +65,7 @@ device::LaunchStatus dispatch_kind(MlpKind kind, F&& f) {
 template <class A, MlpKind kKind>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMatrixThreads)
     activate_tiles(A* out, const A* in, int64_t N, int64_t F, uint32_t tiles) {
-  constexpr bool kGated = kKind != MlpKind::gelu;
+  constexpr bool kGated = is_gated(kKind);
   const MatrixTile<A> tile(tiles);
   if (tile.column >= F) return;
   const int64_t first = tile.index * (kMatrixWarps * kActivationRows) + tile.warp;
@@ -97,7 +108,7 @@ template <class A, MlpKind kKind>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kMatrixThreads)
     activate_tiles_backward(A* din, const A* dout, const A* in, int64_t N, int64_t F,
                             uint32_t tiles) {
-  constexpr bool kGated = kKind != MlpKind::gelu;
+  constexpr bool kGated = is_gated(kKind);
   const MatrixTile<A> tile(tiles);
   if (tile.column >= F) return;
   const int64_t first = tile.index * (kMatrixWarps * kActivationRows) + tile.warp;

@@ -2,7 +2,8 @@
 // The activation of the feed-forward layer, forward and backward. A: float or bf16.
 //
 // With v(x) = x for swiglu and v(x) = 2 sqrt(2 / pi) (x + 0.044715 x^3) for geglu and gelu (the
-// tanh form: (1 + tanh(v / 2)) / 2 = sigmoid(v)), act(x) = x sigmoid(v(x)).
+// tanh form: (1 + tanh(v / 2)) / 2 = sigmoid(v)), act(x) = x sigmoid(v(x)). For gelu_erf act(x) =
+// x (1 + erf(x / sqrt 2)) / 2, for relu max(x, 0).
 
 #include <cstdint>
 
@@ -13,10 +14,8 @@ namespace bamtrain::kernels {
 
 using device::bf16;
 
-/// Elements of a row of the input: [gate | up], or the argument alone for gelu.
-constexpr int64_t activation_width(MlpKind kind, int64_t F) {
-  return kind == MlpKind::gelu ? F : 2 * F;
-}
+/// Elements of a row of the input: [gate | up], or the argument alone.
+constexpr int64_t activation_width(MlpKind kind, int64_t F) { return is_gated(kind) ? 2 * F : F; }
 
 template <class A>
 struct ActivationForward {

@@ -25,8 +25,9 @@ constexpr int kEmbeddingWarps = 8;  // of a block, each with a row of its own
 
 template <class A, bool kPositions>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kEmbeddingWarps)
-    embed_rows(A* out, const int32_t* tokens, const A* __restrict__ table, const int32_t* positions,
-               const float* __restrict__ position_table, int64_t N, int C) {
+    embed_rows(A* out, const int32_t* tokens, const A* __restrict__ table, float scale,
+               const int32_t* positions, const float* __restrict__ position_table, int64_t N,
+               int C) {
   constexpr int kBatch = 4;  // vectors in flight
   const int thread = static_cast<int>(device::thread_index().x);
   const int64_t row = static_cast<int64_t>(device::block_index().x) * kEmbeddingWarps + thread / 32;
@@ -46,7 +47,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kEmbeddingWarps)
     for (int k = 0; k < kBatch; ++k) {
       if (c + k * kStep >= C) break;
       BAMTRAIN_UNROLL
-      for (int n = 0; kPositions && n < kVector<A>; ++n) x[k][n] += p[k][n];
+      for (int n = 0; n < kVector<A>; ++n) {
+        x[k][n] *= scale;
+        if (kPositions) x[k][n] += p[k][n];
+      }
       store_vector(out + row * C + c + k * kStep, x[k]);
     }
   }
@@ -61,7 +65,7 @@ device::LaunchStatus embedding_forward(const EmbeddingForward<A>& f, device::Str
   if (blocks > kMaxBlocks) return device::refused("embedding: N is too large");
   const auto start = [&](auto kernel) {
     return device::launch(kernel, grid_of(blocks), {32 * kEmbeddingWarps, 1, 1}, 0, stream, f.out,
-                          f.tokens, f.table, f.positions, f.position_table, f.N, f.C);
+                          f.tokens, f.table, f.scale, f.positions, f.position_table, f.N, f.C);
   };
   return f.position_table != nullptr ? start(embed_rows<A, true>) : start(embed_rows<A, false>);
 }
@@ -71,13 +75,13 @@ device::LaunchStatus embedding_forward(const EmbeddingForward<A>& f, device::Str
 constexpr int kPieceThreads = 128;  // at most
 
 /// Adds up the rows of one piece of the sorted list, run by run, a thread per vector of columns.
-/// The sum of a run that began in the piece goes to the table, where no other block writes it; of a
-/// run that began before, to the piece's slot (pieces, C). Grid: pieces x `parts`, the blocks that
-/// share a row.
+/// The sum of a run that began in the piece goes to the table, times `scale`, where no other block
+/// writes it; of a run that began before, as it is, to the piece's slot (pieces, C). Grid: pieces x
+/// `parts`, the blocks that share a row.
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kPieceThreads)
-    add_pieces(float* dtable, float* slots, const A* __restrict__ dout, SortedKeys sorted,
-               int64_t N, int C, uint32_t parts) {
+    add_pieces(float* dtable, float scale, float* slots, const A* __restrict__ dout,
+               SortedKeys sorted, int64_t N, int C, uint32_t parts) {
   constexpr int kBatch = 4;                             // rows in flight
   BAMTRAIN_SHARED(int32_t, keys, kEmbeddingPiece + 2);  // with the neighbours on either side
   BAMTRAIN_SHARED(int32_t, rows, kEmbeddingPiece);
@@ -122,7 +126,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kPieceThreads)
         float total[4];
         BAMTRAIN_UNROLL
         for (int m = 0; m < 4; ++m) {
-          total[m] = began_here ? before[k][n + m] + sum[n + m] : sum[n + m];
+          total[m] = began_here ? before[k][n + m] + scale * sum[n + m] : sum[n + m];
           sum[n + m] = 0;
         }
         store_vector(to + column + n, total);
@@ -151,11 +155,12 @@ BAMTRAIN_DEVICE int run_end(const int32_t* keys, int piece, int pieces, int32_t 
   return high;
 }
 
-/// Adds to the table what waits in the slots. A run that goes on past the piece in which it began
-/// is added by one block per 128 columns, whose warps share its slots.
+/// Adds to the table, times `scale`, what waits in the slots. A run that goes on past the piece in
+/// which it began is added by one block per 128 columns, whose warps share its slots.
 template <int kWarps>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
-    add_slots(float* dtable, const float* slots, const int32_t* keys, int pieces, int C) {
+    add_slots(float* dtable, float scale, const float* slots, const int32_t* keys, int pieces,
+              int C) {
   BAMTRAIN_SHARED(Words, shared, kWarps * kSlotColumns / 4);
   float* const sums = reinterpret_cast<float*>(shared);
   const int thread = static_cast<int>(device::thread_index().x);
@@ -193,7 +198,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
       float total = sums[thread];
       BAMTRAIN_UNROLL
       for (int w = 1; w < kWarps; ++w) total += sums[w * kSlotColumns + thread];
-      dtable[int64_t{key} * C + c] += total;
+      dtable[int64_t{key} * C + c] += scale * total;
     }
     device::barrier();
   }
@@ -201,9 +206,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kWarps)
 
 namespace {
 
-/// table (limit, C) += the rows of dout, each at its index.
+/// table (limit, C) += scale times the rows of dout, each at its index.
 template <class A>
-device::LaunchStatus add_rows(float* table, const int32_t* index, int limit,
+device::LaunchStatus add_rows(float* table, float scale, const int32_t* index, int limit,
                               const EmbeddingBackward<A>& g, device::Stream stream) {
   const int64_t pieces = embedding_pieces(g.N);
   auto* slots = static_cast<float*>(g.scratch);
@@ -217,12 +222,12 @@ device::LaunchStatus add_rows(float* table, const int32_t* index, int limit,
   const int64_t parts = blocks_of(vectors, threads);
   status =
       device::launch(add_pieces<A>, grid_of(pieces * parts), {static_cast<uint32_t>(threads), 1, 1},
-                     0, stream, table, slots, g.dout, sorted, g.N, g.C, parts);
+                     0, stream, table, scale, slots, g.dout, sorted, g.N, g.C, parts);
   if (!status.ok() || pieces == 1) return status;
   device::Dim3 grid = grid_of(blocks_of(pieces - 1, kSlotCandidates));
   grid.y = static_cast<uint32_t>(blocks_of(g.C, kSlotColumns));
   return device::launch(add_slots<kSlotWarps>, grid, {32 * kSlotWarps, 1, 1}, 0, stream, table,
-                        slots, sorted.key, pieces, g.C);
+                        scale, slots, sorted.key, pieces, g.C);
 }
 
 }  // namespace
@@ -242,9 +247,9 @@ device::LaunchStatus embedding_backward(const EmbeddingBackward<A>& g, device::S
   if (g.V > kEmbeddingMaxRows || (positions && g.T > kEmbeddingMaxRows)) {
     return device::refused("embedding: a table has more than 2^18 rows");
   }
-  const device::LaunchStatus status = add_rows(g.dtable, g.tokens, g.V, g, stream);
+  const device::LaunchStatus status = add_rows(g.dtable, g.scale, g.tokens, g.V, g, stream);
   if (!status.ok() || !positions) return status;
-  return add_rows(g.dposition_table, g.positions, g.T, g, stream);
+  return add_rows(g.dposition_table, 1.0f, g.positions, g.T, g, stream);
 }
 
 template device::LaunchStatus embedding_forward(const EmbeddingForward<float>&, device::Stream);

@@ -18,9 +18,10 @@ using device::bf16;
 
 template <class A>
 struct EmbeddingForward {
-  A* out = nullptr;                       // (N, C): table[token] + position_table[position]
-  const int32_t* tokens = nullptr;        // (N), in [0, V)
-  const A* table = nullptr;               // (V, C)
+  A* out = nullptr;                 // (N, C): scale table[token] + position_table[position]
+  const int32_t* tokens = nullptr;  // (N), in [0, V)
+  const A* table = nullptr;         // (V, C)
+  float scale = 1;
   const int32_t* positions = nullptr;     // (N), in [0, T'); read where there is a position_table
   const float* position_table = nullptr;  // (T', C), or null
   int64_t N = 0;
@@ -37,7 +38,8 @@ constexpr int kEmbeddingMaxRows = 1 << 18;  // of a table
 
 template <class A>
 struct EmbeddingBackward {
-  float* dtable = nullptr;             // (V, C), added to
+  float* dtable = nullptr;  // (V, C), added to, times scale
+  float scale = 1;
   float* dposition_table = nullptr;    // (T', C), added to, or null
   const A* dout = nullptr;             // (N, C)
   const int32_t* tokens = nullptr;     // (N), in [0, V)

@@ -29,25 +29,26 @@ BAMTRAIN_DEVICE void for_flat_remainder(int64_t tile, int64_t n, const F& f) {
   for (int64_t i = tile * kFlatTile + device::thread_index().x; i < n; i += kFlatThreads) f(i);
 }
 
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads)
-    add_tiles(float* dst, const float* src, int64_t n) {
-  constexpr int kVectors = kFlatPerThread / 4;
+template <class A>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFlatThreads) add_tiles(A* dst, const A* src, int64_t n) {
+  constexpr int kWidth = kVector<A>, kVectors = kFlatPerThread / kWidth;
   const int64_t tile = device::block_index().x;
   if ((tile + 1) * kFlatTile > n) {
-    for_flat_remainder(tile, n, [&](int64_t i) { dst[i] += src[i]; });
+    for_flat_remainder(
+        tile, n, [&](int64_t i) { store_one(dst + i, load_one(dst + i) + load_one(src + i)); });
     return;
   }
-  float a[kVectors][4], b[kVectors][4];
+  float a[kVectors][kWidth], b[kVectors][kWidth];
   BAMTRAIN_UNROLL
   for (int j = 0; j < kVectors; ++j) {
-    load_vector(a[j], dst + flat_vector<4>(tile, j));
-    load_vector(b[j], src + flat_vector<4>(tile, j));
+    load_vector(a[j], dst + flat_vector<kWidth>(tile, j));
+    load_vector(b[j], src + flat_vector<kWidth>(tile, j));
   }
   BAMTRAIN_UNROLL
   for (int j = 0; j < kVectors; ++j) {
     BAMTRAIN_UNROLL
-    for (int l = 0; l < 4; ++l) a[j][l] += b[j][l];
-    store_vector(dst + flat_vector<4>(tile, j), a[j]);
+    for (int l = 0; l < kWidth; ++l) a[j][l] += b[j][l];
+    store_vector(dst + flat_vector<kWidth>(tile, j), a[j]);
   }
 }
 
@@ -119,13 +120,14 @@ bool is_flat_size(int64_t n) { return n >= 0 && n <= kMaxBlocks * kFlatTile; }
 
 }  // namespace
 
-LaunchStatus add(float* dst, const float* src, int64_t n, Stream stream) {
+template <class A>
+LaunchStatus add(A* dst, const A* src, int64_t n, Stream stream) {
   if (!is_flat_size(n)) return device::refused("add: n of at least 0");
   if (!aligned(dst, src)) {
     return device::refused("add: arrays aligned to 16 bytes");
   }
   if (n == 0) return {};
-  return device::launch(add_tiles, grid_of(blocks_of(n, kFlatTile)), {kFlatThreads, 1, 1}, 0,
+  return device::launch(add_tiles<A>, grid_of(blocks_of(n, kFlatTile)), {kFlatThreads, 1, 1}, 0,
                         stream, dst, src, n);
 }
 LaunchStatus add(double* dst, const double* src, int64_t n, Stream stream) {
@@ -164,6 +166,8 @@ LaunchStatus squared_norm(double* result, double* scratch, const float* x, int64
                         static_cast<int>(blocks));
 }
 
+template LaunchStatus add(float*, const float*, int64_t, Stream);
+template LaunchStatus add(bf16*, const bf16*, int64_t, Stream);
 template LaunchStatus convert<float>(float*, const float*, int64_t, Stream);
 template LaunchStatus convert<bf16>(bf16*, const float*, int64_t, Stream);
 

@@ -9,8 +9,9 @@
 
 namespace bamtrain::kernels {
 
-/// dst (n) += src (n).
-device::LaunchStatus add(float* dst, const float* src, int64_t n, device::Stream stream);
+/// dst (n) += src (n), A: float or bf16; each sum is formed in fp32 and rounded.
+template <class A>
+device::LaunchStatus add(A* dst, const A* src, int64_t n, device::Stream stream);
 device::LaunchStatus add(double* dst, const double* src, int64_t n, device::Stream stream);
 
 /// dst (n) = src (n) rounded to A: float or bf16.

@@ -45,6 +45,7 @@ def rope(scaling="none", factor=1.0, name="rope", theta=50.0, **options):
 
 BAM = {"name": "bam", "init": "normal", "train": ["theta_alpha", "theta_beta", "theta_mu"]}
 GELU, GEGLU = {"kind": "gelu", "hidden": 64}, {"kind": "geglu", "hidden": 64}
+GELU_ERF, RELU = {"kind": "gelu_erf", "hidden": 64}, {"kind": "relu", "hidden": 64}
 LAYERNORM = {"kind": "layernorm"}
 
 # A name that begins with "llama" must load as LlamaForCausalLM, without code of its own.
@@ -93,6 +94,15 @@ CASES = {
     "constant": model("alibi", {"name": "constant", "t": 0.7}),
     "by_length": model("nope", {"name": "by_length", "lengths": 64}),
     "layers_cable_bam_nope": model(["cable", BAM, "nope"], "ssmax", layers=3),
+    "llama_head_dim": model(rope(), head_dim=16),
+    "rope_embed_scale": model(rope(), embed_scale=True, tied=True, init="plain"),
+    "post_sinusoidal_relu": model("sinusoidal", mlp=RELU, norm=LAYERNORM, bias=True,
+                                  norm_position="post", embed_scale=True),
+    "both_gemma": model(rope(), mlp=GEGLU, norm_position="both", embed_scale=True, head_dim=10,
+                        heads=5, kv_heads=5, init="plain"),
+    "both_cable": model("cable", "ssmax", norm_position="both", bias=True, norm=LAYERNORM),
+    "learned_gelu_erf": model({"name": "learned", "positions": 64}, mlp=GELU_ERF, norm=LAYERNORM,
+                              embed_scale=True),
     "layers_rope_local_t5": model([rope(name="rope_local", window=7), "t5"], layers=4),
 }
 

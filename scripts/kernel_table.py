@@ -34,7 +34,7 @@ Use = collections.namedtuple("Use", "registers spilled shared")  # spilled: stor
 
 BIAS_MODES = ("none", "table", "difference", "log_square", "fire")  # attention.cuh
 SCALE_MODES = ("none", "content", "both", "rows")           # likewise
-MLP_KINDS = ("swiglu", "geglu", "gelu")    # core/kinds.h
+MLP_KINDS = ("swiglu", "geglu", "gelu", "gelu_erf", "relu")    # core/kinds.h
 
 
 def units():

@@ -188,7 +188,7 @@ def attention(p, config, layer, x, tokens, positions):
     model, choice = config["model"], config["model"]["attention"]
     B, T, C = x.shape
     H, KV = model["heads"], model["kv_heads"]
-    D = C // H
+    D = model.get("head_dim") or C // H
     path = f"model.layers.{layer}.self_attn"
     document, position = documents(tokens, config)
     trained_at = config["data"]["sequence_length"]
@@ -236,11 +236,17 @@ def gelu(x):
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
 
 
+def normal_cumulative(x):
+    return torch.special.erfc(-x / math.sqrt(2)) / 2
+
+
 def mlp(p, config, path, x):
     kind = config["model"]["mlp"]["kind"]
     up = linear(p, path + ".up_proj", x)
-    if kind == "gelu":
-        return linear(p, path + ".down_proj", gelu(up))
+    alone = {"gelu": gelu, "gelu_erf": lambda x: x * normal_cumulative(x),
+             "relu": lambda x: torch.where(x > 0, x, 0.0)}
+    if kind in alone:
+        return linear(p, path + ".down_proj", alone[kind](up))
     gate = linear(p, path + ".gate_proj", x)
     gate = gate * torch.sigmoid(gate) if kind == "swiglu" else gelu(gate)
     return linear(p, path + ".down_proj", gate * up)
@@ -251,6 +257,8 @@ def embed(p, config, tokens):
     _, position = documents(tokens, config)
     prior, C = prior_of(config, 0), config["model"]["width"]
     name = prior["name"]
+    if config["model"].get("embed_scale"):
+        x = x * math.sqrt(C)
     if name == "learned":
         x = x + p["model.embed_positions.weight"][position]
     if name == "sinusoidal":
@@ -265,13 +273,23 @@ def embed(p, config, tokens):
 def logits(p, config, tokens, positions=None):
     """(B, T) tokens -> (B, T, V) logits. positions: as in mean_loss."""
     x = embed(p, config, tokens)
+    place = config["model"].get("norm_position", "pre")
     for layer in range(config["model"]["layers"]):
         path = f"model.layers.{layer}"
-        normed = norm(p, config, path + ".input_layernorm", x)
-        x = x + attention(p, config, layer, normed, tokens, positions)
-        x = x + mlp(p, config, path + ".mlp",
-                    norm(p, config, path + ".post_attention_layernorm", x))
-    x = norm(p, config, "model.norm", x)
+        of = lambda name, y: norm(p, config, f"{path}.{name}_layernorm", y)
+        attend = lambda y: attention(p, config, layer, y, tokens, positions)
+        feed = lambda y: mlp(p, config, path + ".mlp", y)
+        if place == "pre":
+            x = x + attend(of("input", x))
+            x = x + feed(of("post_attention", x))
+        elif place == "post":
+            x = of("post_attention", x + attend(x))
+            x = of("post_feedforward", x + feed(x))
+        else:
+            x = x + of("post_attention", attend(of("input", x)))
+            x = x + of("post_feedforward", feed(of("pre_feedforward", x)))
+    if place != "post":
+        x = norm(p, config, "model.norm", x)
     head = "model.embed_tokens.weight" if config["model"]["tied"] else "lm_head.weight"
     return x @ p[head].T
 

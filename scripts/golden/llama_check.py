@@ -48,6 +48,10 @@ def llama_settings(config):
         "model.norm.kind": (model["norm"]["kind"], "rmsnorm"),
         "model.mlp.kind": (model["mlp"]["kind"], "swiglu"),
         "model.bias": (model["bias"], False),
+        "model.norm_position": (model.get("norm_position", "pre"), "pre"),
+        "model.embed_scale": (model.get("embed_scale", False), False),
+        "model.head_dim": (model.get("head_dim") or model["width"] // model["heads"],
+                           model["width"] // model["heads"]),
     }
     for key, (found, expected) in needed.items():
         if found != expected:

@@ -33,7 +33,7 @@ BATCH, DOCUMENT_START = 2, 0
 NOPE, ALIBI, SINUSOIDAL = {"name": "nope"}, {"name": "alibi"}, {"name": "sinusoidal"}
 NONE, ENTROPY = {"name": "none"}, {"name": "entropy"}
 ALL = ["theta_alpha", "theta_beta", "theta_mu"]
-GELU, GEGLU, SWIGLU = "gelu", "geglu", "swiglu"
+GELU, GEGLU, SWIGLU, GELU_ERF, RELU = "gelu", "geglu", "swiglu", "gelu_erf", "relu"
 MAX_BYTES = 200_000
 
 
@@ -94,14 +94,18 @@ def by_length(lengths):
 
 def config(prior, scale=NONE, *, mask=False, window=0, heads=3, kv=None, head_dim=8, hidden=28,
            vocab=41, T=24, trained=None, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5, tied=False,
-           bias=False):
-    """T tokens a row; `trained`: the training length, where it is another."""
+           bias=False, width=None, norm_position="pre", embed_scale=False):
+    """T tokens a row; `trained`: the training length, where it is another. `width`: where it is not
+    heads times head_dim."""
     length = {"length": T} if trained else {}
+    block = {"head_dim": head_dim} if width else {}
+    block |= {"norm_position": norm_position} if norm_position != "pre" else {}
+    block |= {"embed_scale": True} if embed_scale else {}
     return {
         "model": {
-            "vocab": vocab, "width": heads * head_dim, "layers": layers, "heads": heads,
+            "vocab": vocab, "width": width or heads * head_dim, "layers": layers, "heads": heads,
             "kv_heads": kv or heads, "mlp": {"kind": mlp, "hidden": hidden},
-            "norm": {"kind": norm, "eps": eps}, "tied": tied, "bias": bias,
+            "norm": {"kind": norm, "eps": eps}, "tied": tied, "bias": bias, **block,
             "attention": {"prior": prior, "scale": scale, "window": window,
                           "document_mask": mask}},
         "data": {"sequence_length": trained or T, "document_start": DOCUMENT_START, **length}}
@@ -183,6 +187,22 @@ CASES = {
     "learned": config(learned(26), mask=True, mlp=GEGLU, hidden=20),
     "sinusoidal_bam": config({"name": "sinusoidal", "variant": "bam"}, mask=True, **SMALL),
     "sinusoidal": config(SINUSOIDAL, mask=True, mlp=GELU, hidden=40, norm="layernorm", bias=True),
+    "block_post_sinusoidal_relu": config(
+        SINUSOIDAL, mask=True, mlp=RELU, hidden=25, norm="layernorm", bias=True, embed_scale=True,
+        norm_position="post", layers=3, heads=2, head_dim=6, vocab=31),
+    "block_post_cable_tied": config({"name": "cable"}, ssmax(), norm_position="post", tied=True,
+                                    **SMALL),
+    "block_both_gemma": config(
+        rope(10000.0), mlp=GEGLU, eps=1e-6, norm_position="both", embed_scale=True, width=20,
+        heads=3, head_dim=8, hidden=22, vocab=31),
+    "block_both_adaptive_bias": config(
+        {"name": "nape", "slopes": "harmonic"}, adaptive(True), mask=True, bias=True,
+        norm="layernorm", norm_position="both", head_dim=6, **SMALL),
+    "block_head_dim_gelu_erf_tied": config(
+        rope(10000.0), mlp=GELU_ERF, width=18, heads=4, kv=2, head_dim=6, hidden=24, vocab=31,
+        tied=True, bias=True, embed_scale=True),
+    "block_head_dim_learned": config(learned(26), mask=True, mlp=GELU_ERF, width=26, heads=5,
+                                     head_dim=4, hidden=24, vocab=31, embed_scale=True),
 }
 
 # Per head, in every layer, where a case is about particular values.
@@ -204,21 +224,26 @@ def parameter_shapes(c):
     """{checkpoint name: shape} of every parameter of config c."""
     m = c["model"]
     V, C, H, hidden = m["vocab"], m["width"], m["heads"], m["mlp"]["hidden"]
-    KD = C // H * m["kv_heads"]
+    D = m.get("head_dim") or C // H
+    QD, KD = H * D, m["kv_heads"] * D
+    place = m.get("norm_position", "pre")
     shapes = {"model.embed_tokens.weight": (V, C)}
     if not m["tied"]:
         shapes["lm_head.weight"] = (V, C)
     if decoder.prior_of(c, 0)["name"] == "learned":
         shapes["model.embed_positions.weight"] = (decoder.prior_of(c, 0)["positions"], C)
-    linears, norms = {}, ["model.norm"]
+    linears, norms = {}, [] if place == "post" else ["model.norm"]
     for layer in range(m["layers"]):
         path, prior = f"model.layers.{layer}", decoder.prior_of(c, layer)
-        norms += [path + ".input_layernorm", path + ".post_attention_layernorm"]
-        rows = {"q": C, "k": KD, "v": KD, "o": C}
-        linears.update({f"{path}.self_attn.{x}_proj": (rows[x], C) for x in rows})
+        of_block = {"pre": ["input", "post_attention"],
+                    "post": ["post_attention", "post_feedforward"],
+                    "both": ["input", "post_attention", "pre_feedforward", "post_feedforward"]}
+        norms += [f"{path}.{name}_layernorm" for name in of_block[place]]
+        rows = {"q": (QD, C), "k": (KD, C), "v": (KD, C), "o": (C, QD)}
+        linears.update({f"{path}.self_attn.{x}_proj": rows[x] for x in rows})
         linears[path + ".mlp.up_proj"] = (hidden, C)
         linears[path + ".mlp.down_proj"] = (C, hidden)
-        if m["mlp"]["kind"] != GELU:
+        if m["mlp"]["kind"] in (SWIGLU, GEGLU):
             linears[path + ".mlp.gate_proj"] = (hidden, C)
         scale = m["attention"]["scale"]
         of_scale = {"ssmax": {"s": (H,)}, "sentmax": {"beta": (H,), "gamma": (H,)},

@@ -184,38 +184,59 @@ std::vector<Key> make_keys() {
           key("model.width", "embedding width C", integer_value(1, kMaxWidth), FIELD(model.width))),
       required(
           key("model.layers", "number of blocks L", integer_value(1, 4096), FIELD(model.layers))),
-      required(key("model.heads", "query heads H; divides model.width", integer_value(1, 4096),
-                   FIELD(model.heads))),
+      required(key("model.heads",
+                   "query heads H; divides model.width unless model.head_dim is given",
+                   integer_value(1, 4096), FIELD(model.heads))),
       key("model.kv_heads",
           "key and value heads of grouped-query attention; divides model.heads; 0: as many as "
           "heads",
           integer_value(0, 4096), FIELD(model.kv_heads)),
-      choice<MlpKind>(
-          "model.mlp.kind",
-          "swiglu and geglu (tanh) are gated, with three matrices; gelu (tanh) has two",
-          {{"swiglu", MlpKind::swiglu}, {"geglu", MlpKind::geglu}, {"gelu", MlpKind::gelu}},
-          FIELD(model.mlp.kind)),
+      key("model.head_dim", "width D of a head; 0: model.width / model.heads",
+          integer_value(0, kMaxWidth), FIELD(model.own_head_dim)),
+      choice<MlpKind>("model.mlp.kind",
+                      "swiglu and geglu (tanh) are gated, with three matrices; gelu (tanh), "
+                      "gelu_erf (x Phi(x)) "
+                      "and relu have two",
+                      {{"swiglu", MlpKind::swiglu},
+                       {"geglu", MlpKind::geglu},
+                       {"gelu", MlpKind::gelu},
+                       {"gelu_erf", MlpKind::gelu_erf},
+                       {"relu", MlpKind::relu}},
+                      FIELD(model.mlp.kind)),
       required(key("model.mlp.hidden", "hidden width of the MLP", integer_value(1, kMaxWidth),
                    FIELD(model.mlp.hidden))),
-      choice<NormKind>("model.norm.kind", "normalization before attention, MLP and head",
+      choice<NormKind>("model.norm.kind", "normalization; model.norm_position says of what",
                        {{"rmsnorm", NormKind::rmsnorm}, {"layernorm", NormKind::layernorm}},
                        FIELD(model.norm.kind)),
       key("model.norm.eps", "added to the variance, in fp32", number_from(kMinEps),
           FIELD(model.norm.eps)),
+      choice<NormPosition>(
+          "model.norm_position",
+          "where norms stand, f being attention, then the MLP: pre: x += f(norm(x)), and a norm "
+          "before the head; post: x = norm(x + f(x)), none before the head; both: x += "
+          "norm(f(norm(x))), and one before the head",
+          {{"pre", NormPosition::pre}, {"post", NormPosition::post}, {"both", NormPosition::both}},
+          FIELD(model.norm_position)),
+      key("model.embed_scale",
+          "embeddings of tokens are multiplied by sqrt(C), before those of positions are added; a "
+          "tied head is not",
+          boolean_value(), FIELD(model.embed_scale)),
       key("model.tied", "the head shares the embedding's matrix", boolean_value(),
           FIELD(model.tied)),
       key("model.bias",
-          "linear layers and layernorm have biases; that of k adds the same to a whole row unless "
-          "k "
-          "is rotated: nothing reads it then, and it drifts with the rounding of its gradient",
+          "linear layers and layernorm have biases; that of k moves every logit of a row alike "
+          "unless "
+          "k is rotated: nothing reads it then, and it drifts with the rounding of its gradient",
           boolean_value(), FIELD(model.bias)),
-      choice<InitKind>(
-          "model.init",
-          "initial values: gpt2 (std 0.02, residual projections x (2L)^-0.5), torch "
-          "(linear U(+-1/sqrt(fan_in)), embedding N(0, 1)), neox (std sqrt(2/5C), "
-          "residual projections 2/(L sqrt C))",
-          {{"gpt2", InitKind::gpt2}, {"torch", InitKind::torch}, {"neox", InitKind::neox}},
-          FIELD(model.init)),
+      choice<InitKind>("model.init",
+                       "initial values: gpt2 (std 0.02, residual projections x (2L)^-0.5), torch "
+                       "(linear U(+-1/sqrt(fan_in)), embedding N(0, 1)), neox (std sqrt(2/5C), "
+                       "residual projections 2/(L sqrt C)), plain (std 0.02)",
+                       {{"gpt2", InitKind::gpt2},
+                        {"torch", InitKind::torch},
+                        {"neox", InitKind::neox},
+                        {"plain", InitKind::plain}},
+                       FIELD(model.init)),
       priors(),
       mechanism("model.attention.scale", "logit scale t_i of a query that sees n_i keys",
                 scale_choices(), FIELD(model.attention.scale)),
@@ -415,7 +436,7 @@ const std::vector<Key>& all_keys() {
 
 const std::vector<KeyGroup>& all_groups() {
   static const std::vector<KeyGroup> groups = {
-      {"model", "a pre-norm decoder"},
+      {"model", "the decoder"},
       {"model.mlp", "the feed-forward half of a block"},
       {"model.norm", "the norms"},
       {"model.attention", "prior x scale x normalizer x mask"},

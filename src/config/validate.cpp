@@ -53,9 +53,11 @@ class Relations {
 
   void heads() const {
     const ModelConfig& m = c_.model;
-    if (m.width % m.heads != 0) {
-      refuse("model.heads", "a divisor of model.width = " + text(m.width), text(m.heads),
-             "use " + divisors_near(m.width, m.heads) + ", or change model.width");
+    if (m.own_head_dim == 0 && m.width % m.heads != 0) {
+      refuse(
+          "model.heads", "a divisor of model.width = " + text(m.width) + " without model.head_dim",
+          text(m.heads),
+          "use " + divisors_near(m.width, m.heads) + ", change model.width, or set model.head_dim");
     }
     if (m.kv_heads != 0 && m.heads % m.kv_heads != 0) {
       refuse("model.kv_heads", "a divisor of model.heads = " + text(m.heads), text(m.kv_heads),

@@ -5,7 +5,15 @@
 
 namespace bamtrain {
 
-enum class MlpKind : uint8_t { swiglu, geglu, gelu };  // SiLU-gated; tanh-GELU-gated; tanh-GELU
+/// The activation of the mlp. With Phi the normal distribution's cumulative function:
+///   swiglu    x sigmoid(x), gated: multiplied by a second product
+///   geglu     GELU in its tanh form, gated
+///   gelu      GELU in its tanh form
+///   gelu_erf  x Phi(x)
+///   relu      max(x, 0), with derivative 0 at 0
+enum class MlpKind : uint8_t { swiglu, geglu, gelu, gelu_erf, relu };
+constexpr bool is_gated(MlpKind kind) { return kind == MlpKind::swiglu || kind == MlpKind::geglu; }
+
 enum class NormKind : uint8_t { rmsnorm, layernorm };
 enum class NormalizerKind : uint8_t { softmax };
 enum class OptimizerKind : uint8_t { radam, adamw };

@@ -21,6 +21,10 @@ const char* mlp_name(MlpKind kind) {
       return "geglu";
     case MlpKind::gelu:
       return "gelu";
+    case MlpKind::gelu_erf:
+      return "gelu_erf";
+    case MlpKind::relu:
+      return "relu";
   }
   return "";
 }
@@ -45,13 +49,41 @@ Json optional(const std::optional<int64_t>& id) { return id ? Json(*id) : Json(n
 
 }  // namespace
 
+const char* huggingface_activation(MlpKind kind) {
+  switch (kind) {
+    case MlpKind::swiglu:
+      return "silu";
+    case MlpKind::geglu:
+    case MlpKind::gelu:
+      return "gelu_pytorch_tanh";
+    case MlpKind::gelu_erf:
+      return "gelu";
+    case MlpKind::relu:
+      return "relu";
+  }
+  return "";
+}
+
+const char* huggingface_norm_position(NormPosition position) {
+  switch (position) {
+    case NormPosition::pre:
+      return "pre";
+    case NormPosition::post:
+      return "post";
+    case NormPosition::both:
+      return "both";
+  }
+  return "";
+}
+
 bool is_llama(const ModelConfig& c, int64_t T) {
   const std::vector<MechanismConfig>& priors = c.attention.prior.pattern;
   for (const MechanismConfig& p : priors) {
     if (p.name != "rope" || !(p == priors[0])) return false;
   }
   return c.attention.scale.name == "none" && layer_window(c, 0, T) == 0 &&
-         c.norm.kind == NormKind::rmsnorm && c.mlp.kind == MlpKind::swiglu;
+         c.norm.kind == NormKind::rmsnorm && c.norm_position == NormPosition::pre &&
+         c.mlp.kind == MlpKind::swiglu && !c.embed_scale;
 }
 
 Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
@@ -119,7 +151,7 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
   j["num_key_value_heads"] = c.kv_heads;
   j["head_dim"] = c.head_dim();
   j["intermediate_size"] = c.mlp.hidden;
-  j["hidden_act"] = c.mlp.kind == MlpKind::swiglu ? "silu" : "gelu_pytorch_tanh";
+  j["hidden_act"] = huggingface_activation(c.mlp.kind);
   if (llama) {
     j["rms_norm_eps"] = c.norm.eps;
     j["attention_bias"] = c.bias;
@@ -130,6 +162,8 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
     j["mlp"] = mlp_name(c.mlp.kind);
     j["norm"] = c.norm.kind == NormKind::rmsnorm ? "rmsnorm" : "layernorm";
     j["norm_eps"] = c.norm.eps;
+    j["norm_position"] = huggingface_norm_position(c.norm_position);
+    j["embed_scale"] = c.embed_scale;
     j["bias"] = c.bias;
     j["priors"] = Json::array();
     for (size_t l = 0; l < c.attention.prior.pattern.size(); ++l) {

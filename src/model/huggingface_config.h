@@ -17,7 +17,7 @@ struct SpecialTokens {
 
 /// Whether transformers' LlamaForCausalLM computes the same logits from the same weights, on single
 /// documents: rope in every layer (ntk as the base it stands for), no logit scale, no window,
-/// RMSNorm, SwiGLU.
+/// RMSNorm before each branch, SwiGLU, embeddings as they are.
 bool is_llama(const ModelConfig& config, int64_t sequence_length);
 
 /// A Llama's configuration where the model is one, else BamtrainConfig's of
@@ -26,6 +26,9 @@ bool is_llama(const ModelConfig& config, int64_t sequence_length);
 nlohmann::ordered_json huggingface_config(const ModelConfig& config, int64_t sequence_length,
                                           Dtype dtype, const SpecialTokens& tokens);
 
+/// Its names of the activation and of where norms stand.
+const char* huggingface_activation(MlpKind kind);
+const char* huggingface_norm_position(NormPosition position);
 /// Parts of it. BamtrainConfig's entry of a layer's prior, and its scale.
 nlohmann::ordered_json huggingface_prior(const ModelConfig& config, int64_t layer,
                                          int64_t sequence_length);

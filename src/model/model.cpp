@@ -17,28 +17,11 @@ Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backen
       layout_(config, sequence_length),
       embedding_(layout_.find("model.embed_tokens.weight")),
       position_embedding_(layout_.find("model.embed_positions.weight")),
-      final_norm_(layout_.find("model.norm.weight")),
-      final_norm_bias_(layout_.find("model.norm.bias")),
+      final_norm_(find_norm(post() ? layer_prefix(config.layers - 1) + "post_feedforward_layernorm"
+                                   : "model.norm")),
       head_(config.tied ? embedding_ : layout_.find("lm_head.weight")),
       mechanisms_(config, sequence_length, layout_, backend) {
   for (int64_t l = 0; l < config.layers; ++l) blocks_.push_back(find_block(l));
-}
-
-BlockParameters Model::find_block(int64_t l) const {
-  const auto find = [&](const char* name) { return layout_.find(layer_prefix(l) + name); };
-  const bool two = gated();
-  return {find("input_layernorm.weight"),
-          find("input_layernorm.bias"),
-          find("self_attn.q_proj.weight"),
-          find("self_attn.q_proj.bias"),
-          find("self_attn.o_proj.weight"),
-          find("self_attn.o_proj.bias"),
-          find("post_attention_layernorm.weight"),
-          find("post_attention_layernorm.bias"),
-          find(two ? "mlp.gate_proj.weight" : "mlp.up_proj.weight"),
-          find(two ? "mlp.gate_proj.bias" : "mlp.up_proj.bias"),
-          find("mlp.down_proj.weight"),
-          find("mlp.down_proj.bias")};
 }
 
 void Model::set_masters(Tensor masters) {
@@ -145,70 +128,13 @@ void Model::embedding_forward() {
   Tensor table = view_of(masters_, position_embedding_);
   if (mechanisms_.sinusoidal()) table = mechanisms_.position_table();
   backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
-                             positions().reshaped({B_ * T_}), table);
-}
-
-void Model::forward_block(int64_t l) {
-  const LayerActivations x = layer(l);
-  const BlockParameters& p = block(l);
-  const NormConfig& n = config_.norm;
-  // The stream enters as the embedding, or as the sum of the block before and its mlp.
-  const Tensor residual = l == 0 ? rows(x.residual) : rows(layer(l - 1).residual2);
-  backend_.norm_forward(rows(x.residual), rows(x.norm1), rows(x.stats1), residual,
-                        l == 0 ? Tensor() : rows(branch_), view_of(masters_, p.norm1),
-                        view_of(masters_, p.norm1_bias), n.kind, n.eps);
-  attend(l);
-  expand(l);
-  backend_.linear_forward(rows(branch_), rows(x.activation), view_of(weights(), p.down),
-                          view_of(masters_, p.down_bias));
-}
-
-void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
-  const Rotation r = mechanisms_.rotation(l);
-  if (!r.cosine) return;
-  const Tensor& by = r.randomized && random_positions_ ? random_positions_ : positions_;
-  const Tensor positions(by.data, Dtype::i32, {B_, T_});
-  backend_.rotate(q, positions, r.cosine, r.sine, inverse);
-  backend_.rotate(k, positions, r.cosine, r.sine, inverse);
-}
-
-/// From norm1 to norm2: attention, and the stream behind it.
-void Model::attend(int64_t l) {
-  const LayerActivations x = layer(l);
-  const BlockParameters& p = block(l);
-  const int64_t C = config_.width, W = qkv_width();
-  const auto vector = [&](const Parameter* v) { return view_of(masters_, v); };
-  backend_.linear_forward(qkv(l), rows(x.norm1), fused_view_of(weights(), p.qkv, W, C),
-                          fused_view_of(masters_, p.qkv_bias, W, 1));
-  const int64_t H = config_.heads, K = config_.kv_heads;
-  rotate(l, heads_of(qkv(l), 0, H), heads_of(qkv(l), H, K), false);
-  const Attention a = attention_of(l);
-  const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
-  backend_.attention_forward(out, lse_of(x), a);
-  backend_.linear_forward(rows(branch_), rows(x.attention), view_of(weights(), p.out),
-                          vector(p.out_bias));
-  backend_.norm_forward(rows(x.residual2), rows(x.norm2), rows(x.stats2), rows(x.residual),
-                        rows(branch_), vector(p.norm2), vector(p.norm2_bias), config_.norm.kind,
-                        config_.norm.eps);
-}
-
-/// From norm2 to the mlp's activation.
-void Model::expand(int64_t l) {
-  const LayerActivations x = layer(l);
-  const BlockParameters& p = block(l);
-  const int64_t C = config_.width, F = hidden_width();
-  backend_.linear_forward(rows(x.hidden), rows(x.norm2), fused_view_of(weights(), p.hidden, F, C),
-                          fused_view_of(masters_, p.hidden_bias, F, 1));
-  backend_.activation_forward(rows(x.activation), rows(x.hidden), config_.mlp.kind);
+                             embed_scale(), positions().reshaped({B_ * T_}), table);
 }
 
 void Model::forward() {
   embedding_forward();
   for (int64_t l = 0; l < config_.layers; ++l) forward_block(l);
-  backend_.norm_forward(rows(final_), rows(norm_), rows(stats_),
-                        rows(layer(config_.layers - 1).residual2), rows(branch_),
-                        view_of(masters_, final_norm_), view_of(masters_, final_norm_bias_),
-                        config_.norm.kind, config_.norm.eps);
+  norm_forward(final_, norm_, stats_, stream_behind(config_.layers - 1), branch_, final_norm_);
 }
 
 /// Forward and backward at once, so that logits exist for one chunk of rows only. The adjoint of
@@ -233,65 +159,8 @@ void Model::head(double scale, const Tensor* gradients) {
 
 // --- backward -----------------------------------------------------------------------------------
 
-/// Computes again, to the bit, what the layer did not keep of its forward pass. The last layer's is
-/// still there.
-void Model::recompute_block(int64_t l) {
-  if (recompute_ == Recompute::none || l == config_.layers - 1) return;
-  if (recompute_ == Recompute::block) {
-    const LayerActivations x = layer(l);
-    const BlockParameters& p = block(l);
-    backend_.norm_forward(rows(x.residual), rows(x.norm1), rows(x.stats1), rows(x.residual), {},
-                          view_of(masters_, p.norm1), view_of(masters_, p.norm1_bias),
-                          config_.norm.kind, config_.norm.eps);
-    attend(l);
-  }
-  expand(l);
-}
-
-/// Reads the layer's activations; dstream_ holds the adjoint of the block's output on entry and of
-/// its input on exit.
-void Model::backward_block(int64_t l, const Tensor& gradients) {
-  const LayerActivations x = layer(l);
-  const BlockParameters& p = block(l);
-  const int64_t C = config_.width, W = qkv_width(), F = hidden_width();
-  const auto grad = [&](const Parameter* g) { return view_of(gradients, g); };
-  const Tensor dstream = rows(dstream_), dnorm = rows(dnorm_), dqkv = rows(dqkv_);
-
-  // The adjoint of `hidden` overwrites it: nothing reads it again.
-  const Tensor dhidden = rows(x.hidden);
-  backend_.linear_backward_weight(grad(p.down), grad(p.down_bias), dstream, rows(x.activation));
-  backend_.linear_backward_input(rows(dactivation_), dstream, view_of(weights(), p.down));
-  backend_.activation_backward(dhidden, rows(dactivation_), rows(x.hidden), config_.mlp.kind);
-  backend_.linear_backward_weight(fused_view_of(gradients, p.hidden, F, C),
-                                  fused_view_of(gradients, p.hidden_bias, F, 1), dhidden,
-                                  rows(x.norm2));
-  backend_.linear_backward_input(dnorm, dhidden, fused_view_of(weights(), p.hidden, F, C));
-  backend_.norm_backward(dstream, grad(p.norm2), grad(p.norm2_bias), dnorm, rows(x.residual2),
-                         rows(x.stats2), view_of(masters_, p.norm2), config_.norm.kind);
-
-  backend_.linear_backward_weight(grad(p.out), grad(p.out_bias), dstream, rows(x.attention));
-  backend_.linear_backward_input(rows(dattention_), dstream, view_of(weights(), p.out));
-  const int64_t H = config_.heads, K = config_.kv_heads, D = config_.head_dim();
-  const Attention a = attention_of(l);
-  AttentionGradients g;
-  g.dq = heads_of(dqkv, 0, H);
-  g.dk = heads_of(dqkv, H, K);
-  g.dv = heads_of(dqkv, H + K, K);
-  mechanisms_.attach(l, g, B_, T_);
-  backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
-                              rows(x.attention).reshaped({B_, T_, H, D}), lse_of(x), a);
-  mechanisms_.backward(l, g, a, gates_of(qkv(l)), gates_of(dqkv), gradients);
-  rotate(l, g.dq, g.dk, true);
-  backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),
-                                  fused_view_of(gradients, p.qkv_bias, W, 1), dqkv, rows(x.norm1));
-  clear_beside_gates(l, gradients);
-  backend_.linear_backward_input(dnorm, dqkv, fused_view_of(weights(), p.qkv, W, C));
-  backend_.norm_backward(dstream, grad(p.norm1), grad(p.norm1_bias), dnorm, rows(x.residual),
-                         rows(x.stats1), view_of(masters_, p.norm1), config_.norm.kind);
-}
-
 void Model::embedding_backward(const Tensor& gradients) {
-  backend_.embedding_backward(view_of(gradients, embedding_),
+  backend_.embedding_backward(view_of(gradients, embedding_), embed_scale(),
                               view_of(gradients, position_embedding_), rows(dstream_),
                               rows(tokens_), positions().reshaped({B_ * T_}));
 }
@@ -308,9 +177,7 @@ void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
     head(scale, &gradients);
     backend_.sum(loss, rows(losses_));
     backend_.zero(rows(dstream_));
-    backend_.norm_backward(rows(dstream_), view_of(gradients, final_norm_),
-                           view_of(gradients, final_norm_bias_), rows(dnorm_), rows(final_),
-                           rows(stats_), view_of(masters_, final_norm_), config_.norm.kind);
+    norm_backward(dstream_, dnorm_, final_, stats_, final_norm_, gradients);
     for (int64_t l = config_.layers - 1; l >= 0; --l) {
       recompute_block(l);
       backward_block(l, gradients);

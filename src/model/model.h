@@ -1,6 +1,7 @@
 #pragma once
 // The decoder: forward, and under it the hand-written backward pass, on any backend.
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -14,31 +15,49 @@
 namespace bamtrain {
 
 /// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D. Some of it may lie
-/// in memory that all layers share, see Recompute.
+/// in memory that all layers share, see Recompute. Attention reads norm1, the mlp norm2, each the
+/// norm of the sum of all before it; with NormPosition::post the stream goes on from the norm, else
+/// from the sum.
 struct LayerActivations {
-  Tensor residual;    // (N, C) A, the stream before the block
-  Tensor norm1;       // (N, C) A
-  Tensor stats1;      // (N, 2) P
-  Tensor qkv;         // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
-                      // (longest text, W), of all tokens
-  Tensor attention;   // (N, Q) A
-  Tensor lse;         // (B * H, T) P
-  Tensor residual2;   // (N, C) A, the stream between attention and mlp
-  Tensor norm2;       // (N, C) A
-  Tensor stats2;      // (N, 2) P
-  Tensor hidden;      // (N, 2F) A, or (N, F) for gelu
-  Tensor activation;  // (N, F) A
+  Tensor residual;   // (N, C) A, the stream before the block; post: the sum behind it, and in the
+                     // first block the embedding, which attention reads without a norm
+  Tensor norm1;      // (N, C) A
+  Tensor stats1;     // (N, 2) P
+  Tensor qkv;        // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
+                     // (longest text, W), of all tokens
+  Tensor attention;  // (N, Q) A
+  Tensor lse;        // (B * H, T) P
+  Tensor branch1;    // (N, C) A, of NormPosition::both alone: what attention gives, before its norm
+  Tensor branch_stats1;  // (N, 2) P
+  Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: the sum behind it
+  Tensor norm2;          // (N, C) A
+  Tensor stats2;         // (N, 2) P
+  Tensor hidden;         // (N, 2F) A, or (N, F) where the mlp is not gated
+  Tensor activation;     // (N, F) A
+  Tensor branch2;        // as branch1, of the mlp
+  Tensor branch_stats2;
+};
+
+/// No weight: there is no norm.
+struct NormParameters {
+  const Parameter *weight = nullptr, *bias = nullptr;
+};
+
+/// How a branch ends: a product and, of NormPosition::both, the norm of it.
+struct BranchEnd {
+  const Parameter *weight, *bias;
+  NormParameters norm;
 };
 
 /// The parameters of one block, found by name once; null: the model has none. Matrices that one
 /// product reads together stand under the name of the first.
 struct BlockParameters {
-  const Parameter *norm1, *norm1_bias;
-  const Parameter *qkv, *qkv_bias;  // q_proj; k_proj and v_proj follow
-  const Parameter *out, *out_bias;  // o_proj
-  const Parameter *norm2, *norm2_bias;
-  const Parameter *hidden, *hidden_bias;  // gate_proj, and up_proj follows; gelu: up_proj
-  const Parameter *down, *down_bias;
+  NormParameters norm1;  // before attention; post: behind the mlp before it, none in block 0
+  const Parameter *qkv, *qkv_bias;        // q_proj; k_proj and v_proj follow
+  BranchEnd out;                          // o_proj
+  NormParameters norm2;                   // before the mlp
+  const Parameter *hidden, *hidden_bias;  // gate_proj, and up_proj follows; not gated: up_proj
+  BranchEnd down;                         // down_proj
 };
 
 /// Tokens that a growing text takes at a time, at most.
@@ -110,12 +129,33 @@ class Model {
                   std::optional<int64_t> document_start, const int32_t* positions = nullptr);
   /// The stream after the last block and its norm: (N, C) A.
   void forward();
+
+  // --- block.cpp
   void forward_block(int64_t l);
   void attend(int64_t l);
   void rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse);
   void expand(int64_t l);
+  void contract(int64_t l);
   void recompute_block(int64_t l);
   void backward_block(int64_t l, const Tensor& gradients);
+  BlockParameters find_block(int64_t l) const;
+  NormParameters find_norm(const std::string& name) const;
+  bool post() const { return config_.norm_position == NormPosition::post; }
+  /// What the next branch is added to: a sum, or its norm.
+  const Tensor& stream(const Tensor& sum, const Tensor& norm) const { return post() ? norm : sum; }
+  const Tensor& attention_input(const LayerActivations& x, int64_t l) const;
+  Tensor stream_behind(int64_t l) const;
+  void norm_forward(const Tensor& sum, const Tensor& y, const Tensor& stats, const Tensor& residual,
+                    const Tensor& branch, const NormParameters& p);
+  void norm_backward(const Tensor& dsum, const Tensor& dy, const Tensor& sum, const Tensor& stats,
+                     const NormParameters& p, const Tensor& gradients);
+  void stream_backward(const Tensor& sum, const Tensor& stats, const NormParameters& p,
+                       const Tensor& gradients);
+  void branch_forward(const BranchEnd& p, const Tensor& in, const Tensor& product,
+                      const Tensor& stats);
+  void branch_backward(const Tensor& din, const BranchEnd& p, const Tensor& in,
+                       const Tensor& product, const Tensor& stats, const Tensor& gradients);
+
   void embedding_forward();
   void embedding_backward(const Tensor& gradients);
   /// Final norm's output to losses, chunk by chunk; with gradients also dnorm and the head's
@@ -133,13 +173,14 @@ class Model {
   /// q, k, v and gates of the batch; and of the text before it, too.
   Tensor qkv(int64_t l) const;
   Tensor remembered_qkv(int64_t l) const;
-  BlockParameters find_block(int64_t l) const;
   const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
   /// Where products read their weights.
   const Tensor& weights() const { return compute_ ? compute_ : masters_; }
   Tensor rows(const Tensor& t) const;
-  bool gated() const { return config_.mlp.kind != MlpKind::gelu; }
-  int64_t hidden_width() const { return (gated() ? 2 : 1) * config_.mlp.hidden; }
+  int64_t hidden_width() const { return (is_gated(config_.mlp.kind) ? 2 : 1) * config_.mlp.hidden; }
+  double embed_scale() const {
+    return config_.embed_scale ? std::sqrt(static_cast<double>(config_.width)) : 1;
+  }
   int64_t logits_stride() const;
   /// Columns of the product that makes queries, keys, values and gates.
   int64_t qkv_width() const {
@@ -155,7 +196,9 @@ class Model {
   Dtype dtype_;  // A
   ParameterLayout layout_;
   std::vector<BlockParameters> blocks_;
-  const Parameter *embedding_, *position_embedding_, *final_norm_, *final_norm_bias_, *head_;
+  const Parameter *embedding_, *position_embedding_;
+  NormParameters final_norm_;  // before the head
+  const Parameter* head_;
   Mechanisms mechanisms_;
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand

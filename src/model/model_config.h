@@ -15,10 +15,18 @@ namespace bamtrain {
 ///   gpt2   normal, std 0.02; residual projections (o_proj, down_proj) (2 L)^-0.5 times that
 ///   torch  PyTorch's defaults: linear layers U(+-1/sqrt(fan_in)), embeddings N(0, 1) (BAM)
 ///   neox   normal, std sqrt(2 / (5 C)); residual projections 2 / (L sqrt C) (DAPE)
-enum class InitKind { gpt2, torch, neox };
+///   plain  normal, std 0.02
+enum class InitKind { gpt2, torch, neox, plain };
+
+/// Where a block's norms stand. The stream x begins as the embedding; f is attention, then the mlp:
+///   pre   x += f(norm(x)); a norm before the head
+///   post  x = norm(x + f(x)); none before the head (Chomsky tasks)
+///   both  x += norm(f(norm(x))); a norm before the head (Gemma)
+enum class NormPosition { pre, post, both };
 
 /// What the backward pass computes again instead of reading it from memory; the bits are the same:
-///   none   nothing: a layer keeps 6 + 2 K / H + 3 F / C times (N, C), for gated mlps
+///   none   nothing: a layer keeps 6 + 2 K / H + 3 F / C times (N, C), for gated mlps and heads
+///          that make up the width; 2 more for NormPosition::both
 ///   mlp    the mlp's hidden layer: 3 F / C less, at the cost of one product of the forward pass
 ///   block  everything but the stream at the layer's entry: at the cost of most of a forward pass
 enum class Recompute { none, mlp, block };
@@ -76,19 +84,22 @@ struct AttentionConfig {
 };
 
 struct ModelConfig {
-  int64_t vocab = 0;     // V
-  int64_t width = 0;     // C
-  int64_t layers = 0;    // L
-  int64_t heads = 0;     // H
-  int64_t kv_heads = 0;  // K, divides H
+  int64_t vocab = 0;         // V
+  int64_t width = 0;         // C
+  int64_t layers = 0;        // L
+  int64_t heads = 0;         // H
+  int64_t kv_heads = 0;      // K, divides H
+  int64_t own_head_dim = 0;  // D; 0: C / H
   MlpConfig mlp;
   NormConfig norm;
+  NormPosition norm_position = NormPosition::pre;
+  bool embed_scale = false;  // embeddings of tokens, not of positions, times sqrt(C)
   bool tied = false;
   bool bias = false;
   InitKind init = InitKind::gpt2;
   AttentionConfig attention;
 
-  int64_t head_dim() const { return width / heads; }  // D
+  int64_t head_dim() const { return own_head_dim > 0 ? own_head_dim : width / heads; }  // D
 };
 
 }  // namespace bamtrain

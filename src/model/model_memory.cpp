@@ -84,12 +84,13 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
   const int64_t N = B * T, C = config_.width, F = config_.mlp.hidden, H = config_.heads;
   const bool block = training && recompute_ != Recompute::block;
   const bool mlp = training && recompute_ == Recompute::none;
+  const int64_t branch = config_.norm_position == NormPosition::both ? C : 0;
   const struct {
     const char* name;
     Tensor LayerActivations::*tensor;
     Dtype dtype;
-    int64_t rows, columns;
-    bool kept;  // by every layer
+    int64_t rows, columns;  // none: the model has no such part
+    bool kept;              // by every layer
   } parts[] = {{"residual", &LayerActivations::residual, A, N, C, training},
                {"norm1", &LayerActivations::norm1, A, N, C, block},
                {"stats1", &LayerActivations::stats1, P, N, 2, block},
@@ -97,14 +98,18 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
                 block || longest_ > 0},
                {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
                {"lse", &LayerActivations::lse, P, B * H, T, block},
+               {"branch1", &LayerActivations::branch1, A, N, branch, block},
+               {"branch_stats1", &LayerActivations::branch_stats1, P, N, branch ? 2 : 0, block},
                {"residual2", &LayerActivations::residual2, A, N, C, block},
                {"norm2", &LayerActivations::norm2, A, N, C, block},
                {"stats2", &LayerActivations::stats2, P, N, 2, block},
                {"hidden", &LayerActivations::hidden, A, N, hidden_width(), mlp},
-               {"activation", &LayerActivations::activation, A, N, F, mlp}};
+               {"activation", &LayerActivations::activation, A, N, F, mlp},
+               {"branch2", &LayerActivations::branch2, A, N, branch, block},
+               {"branch_stats2", &LayerActivations::branch_stats2, P, N, branch ? 2 : 0, block}};
   const auto add = [&](LayerActivations& to, bool kept) {
     for (const auto& p : parts) {
-      if (p.kept != kept) continue;
+      if (p.kept != kept || p.columns == 0) continue;
       arena.add(std::string("activations.") + p.name, &(to.*p.tensor), p.dtype,
                 {p.rows, p.columns});
     }
@@ -120,8 +125,10 @@ LayerActivations Model::layer(int64_t l) const {
   for (const auto part :
        {&LayerActivations::residual, &LayerActivations::norm1, &LayerActivations::stats1,
         &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::lse,
-        &LayerActivations::residual2, &LayerActivations::norm2, &LayerActivations::stats2,
-        &LayerActivations::hidden, &LayerActivations::activation}) {
+        &LayerActivations::branch1, &LayerActivations::branch_stats1, &LayerActivations::residual2,
+        &LayerActivations::norm2, &LayerActivations::stats2, &LayerActivations::hidden,
+        &LayerActivations::activation, &LayerActivations::branch2,
+        &LayerActivations::branch_stats2}) {
     if (kept.*part) x.*part = kept.*part;
   }
   return x;

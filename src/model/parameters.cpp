@@ -133,7 +133,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   for (int64_t l = 0; l < c.layers; ++l) {
     const std::string prefix = layer_prefix(l);
     const std::string attention = prefix + "self_attn.", mlp = prefix + "mlp.";
-    norm(prefix + "input_layernorm");
+    if (c.norm_position != NormPosition::post) norm(prefix + "input_layernorm");
     const auto of_attention = [&](bool gates_only) {
       if (!embedding) {
         mechanism(prior_parameters[static_cast<size_t>(l) % priors.size()], "prior", G::prior, l,
@@ -146,14 +146,16 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     linears({{attention + "o_proj", C}}, Q);
     of_attention(false);
     norm(prefix + "post_attention_layernorm");
-    if (c.mlp.kind == MlpKind::gelu) {
-      linears({{mlp + "up_proj", c.mlp.hidden}}, C);
-    } else {
+    if (c.norm_position == NormPosition::both) norm(prefix + "pre_feedforward_layernorm");
+    if (is_gated(c.mlp.kind)) {
       linears({{mlp + "gate_proj", c.mlp.hidden}, {mlp + "up_proj", c.mlp.hidden}}, C);
+    } else {
+      linears({{mlp + "up_proj", c.mlp.hidden}}, C);
     }
     linears({{mlp + "down_proj", C}}, c.mlp.hidden);
+    if (c.norm_position != NormPosition::pre) norm(prefix + "post_feedforward_layernorm");
   }
-  norm("model.norm");
+  if (c.norm_position != NormPosition::post) norm("model.norm");
   if (!c.tied) add("lm_head.weight", {c.vocab, C}, G::matrix);
 }
 
@@ -204,6 +206,8 @@ MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
       return {0.02 * (residual ? 1 / std::sqrt(2 * L) : 1), 0};
     case InitKind::neox:
       return {residual ? 2 / (L * std::sqrt(C)) : std::sqrt(2 / (5 * C)), 0};
+    case InitKind::plain:
+      return {0.02, 0};
     case InitKind::torch:
       break;
   }
@@ -214,7 +218,8 @@ MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
 /// The input width of the matrix that a bias belongs to.
 int64_t fan_in_of_bias(const Parameter& p, const ModelConfig& c) {
   if (ends_with(p.name, "down_proj.bias")) return c.mlp.hidden;
-  return c.width;  // o_proj too: heads * head_dim = width
+  if (ends_with(p.name, "o_proj.bias")) return c.heads * c.head_dim();
+  return c.width;
 }
 
 /// The initial value of element i of a mechanism's parameter, as its registry has it.

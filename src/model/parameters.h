@@ -1,6 +1,7 @@
 #pragma once
 // The parameters of a model: names, shapes, places in one flat buffer, optimizer rules, initial
-// values. Names are Hugging Face Llama's and part of the checkpoint format.
+// values. Names are Hugging Face Llama's, those of norms Gemma 2's where it has more, and part of
+// the checkpoint format.
 
 #include <cmath>
 #include <cstdint>

@@ -143,7 +143,8 @@ class Backend {
   virtual std::unique_ptr<PeerLink> connect(const Peers& peers) = 0;
 
   virtual void zero(Tensor x) = 0;
-  /// dst += src, element by element. P or f64, same size.
+  /// dst += src, element by element, of one dtype (P, A or f64) and size. In bf16 the sum is
+  /// formed in fp32 and rounded.
   virtual void add(Tensor dst, Tensor src) = 0;
   /// dst = src rounded to dst's dtype.
   virtual void convert(Tensor dst, Tensor src) = 0;
@@ -154,13 +155,14 @@ class Backend {
 
   // --- embedding --------------------------------------------------------------------------------
 
-  /// out (N, C) A = table[tokens[n]] + position_table[positions[n]].
+  /// out (N, C) A = scale table[tokens[n]] + position_table[positions[n]], rounded once.
   /// tokens, positions (N) i32; table (V, C) A; position_table (T', C) P or empty.
-  virtual void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
-                                 Tensor position_table) = 0;
-  /// dtable (V, C) P +=, dposition_table (T', C) P += (may be empty), from dout (N, C) A.
-  virtual void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
-                                  Tensor positions) = 0;
+  virtual void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale,
+                                 Tensor positions, Tensor position_table) = 0;
+  /// dtable (V, C) P += scale times, dposition_table (T', C) P += (may be empty), the rows of dout
+  /// (N, C) A.
+  virtual void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
+                                  Tensor tokens, Tensor positions) = 0;
 
   // --- norm, fused with the residual addition before it -----------------------------------------
 
@@ -186,8 +188,8 @@ class Backend {
 
   // --- mlp activation ---------------------------------------------------------------------------
 
-  /// out (N, F) A = act(gate) * up with in (N, 2F) = [gate | up], or act(in) with in (N, F) for
-  /// gelu.
+  /// out (N, F) A = act(gate) * up with in (N, 2F) = [gate | up], or act(in) with in (N, F)
+  /// where the kind is not gated.
   virtual void activation_forward(Tensor out, Tensor in, MlpKind kind) = 0;
   /// din, shaped as in. din and in may be the same memory.
   virtual void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) = 0;

@@ -316,8 +316,9 @@ PriorInfo rope() {
     check_randomized(o, s.sequence_length);
     if (s.head_dim % 2 != 0) {
       throw Error(ExitCode::config, "model.attention.prior",
-                  "an even head dimension (width / heads) for rope", std::to_string(s.head_dim),
-                  "change model.width or model.heads");
+                  "an even head dimension (model.head_dim, or width / heads) for rope",
+                  std::to_string(s.head_dim),
+                  "set model.head_dim, or change model.width or model.heads");
     }
     const RopeScaling scaling = rope_scaling(o);
     const std::string factor_key = "model.attention.prior.factor";
@@ -332,7 +333,8 @@ PriorInfo rope() {
     }
     if (scaling == RopeScaling::ntk && s.head_dim == 2) {
       throw Error(ExitCode::config, "model.attention.prior.scaling",
-                  "a head dimension (width / heads) above 2 for ntk", "2", "choose another");
+                  "a head dimension (model.head_dim, or width / heads) above 2 for ntk", "2",
+                  "choose another");
     }
     if (scaling == RopeScaling::yarn && o.number("theta") <= 1) {
       throw Error(ExitCode::config, "model.attention.prior.theta", "above 1 for yarn", "1",

@@ -40,6 +40,7 @@ std::string key_of_shape(const std::string& name, bool rows) {
   if (contains(name, "embed_tokens") || contains(name, "lm_head")) {
     return rows ? "model.vocab" : "model.width";
   }
+  if (rows ? contains(name, "q_proj") : contains(name, "o_proj")) return "model.head_dim";
   if (rows && (contains(name, "k_proj") || contains(name, "v_proj"))) return "model.kv_heads";
   const bool up = contains(name, "gate_proj") || contains(name, "up_proj");
   if (up ? rows : !rows && contains(name, "down_proj")) return "model.mlp.hidden";
@@ -54,7 +55,9 @@ std::string key_of_presence(const std::string& name, int64_t layers_there) {
   if (contains(name, ".scale.")) return "model.attention.scale";
   if (contains(name, "lm_head")) return "model.tied";
   if (contains(name, "gate_proj")) return "model.mlp.kind";
+  if (contains(name, "_feedforward_layernorm")) return "model.norm_position";
   if (name.ends_with(".bias")) return contains(name, "norm") ? "model.norm.kind" : "model.bias";
+  if (contains(name, "norm")) return "model.norm_position";
   return "the model's keys";
 }
 

@@ -45,9 +45,12 @@ class Settings {
 
   void check() {
     require_same("num_attention_heads", m_.heads, "model.heads");
-    const bool silu = m_.mlp.kind == MlpKind::swiglu;
-    require_same("hidden_act", silu ? "silu" : "gelu_pytorch_tanh", "model.mlp.kind");
+    if (!source_.value("head_dim", json()).is_null()) {
+      require_same("head_dim", m_.head_dim(), "model.head_dim");
+    }
+    require_same("hidden_act", huggingface_activation(m_.mlp.kind), "model.mlp.kind");
     norm();
+    embedding();
     if (source_.contains("priors")) {
       of_bamtrain();
     } else {
@@ -91,6 +94,15 @@ class Settings {
         tell_unless_same(eps, source_[eps], "model.norm.eps", m_.norm.eps);
       }
     }
+  }
+
+  /// Tensors tell where norms stand, see check_init_from.
+  void embedding() const {
+    const json scaled = source_.value("embed_scale", json(false));
+    if (scaled == json(m_.embed_scale)) return;
+    throw Error(ExitCode::checkpoint, path_ + ": embed_scale",
+                json(m_.embed_scale).dump() + ", as model.embed_scale asks",
+                abbreviate(scaled.dump()), "change model.embed_scale, or use another folder");
   }
 
   std::string prior_key(int64_t layer) const {
@@ -188,6 +200,13 @@ class Settings {
   // --- any other folder: as transformers reads a Llama's configuration
 
   void of_llama() {
+    const json type = source_.value("model_type", json());
+    if (type.is_string() && type.get<std::string>().starts_with("gemma")) {
+      throw Error(ExitCode::checkpoint, path_ + ": model_type",
+                  "a model whose norms multiply by their weights",
+                  abbreviate(type.dump()) + ", whose norms multiply by 1 + weight",
+                  "use another folder");
+    }
     for (int64_t l = 0; l < m_.layers; ++l) {
       if (!new_.prior) rope(l);
       if (!new_.prior || !has_own_window(m_.attention.prior.of(l).name)) window(l);

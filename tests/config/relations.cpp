@@ -8,6 +8,18 @@ TEST_CASE("heads divide the width, and the remedy does too") {
                  {"model.heads:", "a divisor of model.width = 48", "found 5", "use 4 or 6"});
   check_mentions(message(kValid, {"model.heads=100"}), {"model.heads:", "use 48,"});
   CHECK(message(kValid, {"model.heads=6"}).empty());
+  check_mentions(message(kValid, {"model.heads=5"}), {"set model.head_dim"});
+}
+
+TEST_CASE("heads of a width of their own need not divide the model's") {
+  const auto c = valid_with({"model.heads=5", "model.head_dim=7"});
+  CHECK(c.model.head_dim() == 7);
+  CHECK(valid_with({}).model.head_dim() == 12);
+  check_mentions(message(kValid, {"model.head_dim=7", "model.attention.prior=rope"}),
+                 {"even head dimension", "found 7", "set model.head_dim"});
+  check_mentions(message(kValid, {"model.head_dim=-1"}), {"model.head_dim:", "found -1"});
+  check_mentions(message(kValid, {"model.heads=5", "model.head_dim=7", "model.kv_heads=2"}),
+                 {"model.kv_heads:", "a divisor of model.heads = 5"});
 }
 
 TEST_CASE("key and value heads divide the heads") {

@@ -110,6 +110,22 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
   for (const ScaleInfo& s : all_scales()) CHECK(met.count(s.name) == (s.evaluation_only ? 0 : 1));
 }
 
+TEST_CASE("blocks of every form on CUDA agree with the reference") {
+  constexpr MlpKind kMlps[] = {MlpKind::relu, MlpKind::geglu, MlpKind::gelu_erf};
+  size_t n = 0;
+  for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
+    ModelConfig c = device_config(n == 1 ? "sinusoidal" : "rope", n == 2 ? "ssmax" : "none");
+    c.norm_position = position;
+    c.embed_scale = true;
+    c.own_head_dim = n == 1 ? 0 : 32;
+    c.norm.kind = n == 1 ? NormKind::layernorm : NormKind::rmsnorm;
+    c.bias = n == 1;
+    c.tied = n == 0;
+    c.mlp.kind = kMlps[n++];
+    check_against_reference(c);
+  }
+}
+
 TEST_CASE("models on CUDA whose layers have different priors agree with the reference") {
   for (const auto& [list, scale_name] :
        {std::pair{std::vector<std::string>{"rope_local", "bam"}, "ssmax"},
@@ -143,18 +159,21 @@ TEST_CASE("a replayed pass reads the random positions of the moment") {
 }
 
 TEST_CASE("recomputed activations change no bit on CUDA") {
-  const ModelConfig c = device_config("bam", "ssmax");
-  const Batch batch = random_batch(2, 40, c.vocab);
-  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
-    Run all(c, t, 2, 40, cuda_device());
-    const double loss = all.differentiate(batch);
-    for (const Recompute r : {Recompute::mlp, Recompute::block}) {
-      Run run(c, t, 2, 40, cuda_device(), r);
-      // As it is, recorded, replayed.
-      for (int pass = 0; pass < 3; ++pass) {
-        CHECK(run.differentiate(batch) == loss);
-        check_equal(read(run.gradients(), Role::parameter).x,
-                    read(all.gradients(), Role::parameter).x);
+  for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
+    ModelConfig c = device_config("bam", "ssmax");
+    c.norm_position = position;
+    const Batch batch = random_batch(2, 40, c.vocab);
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      Run all(c, t, 2, 40, cuda_device());
+      const double loss = all.differentiate(batch);
+      for (const Recompute r : {Recompute::mlp, Recompute::block}) {
+        Run run(c, t, 2, 40, cuda_device(), r);
+        // As it is, recorded, replayed.
+        for (int pass = 0; pass < 3; ++pass) {
+          CHECK(run.differentiate(batch) == loss);
+          check_equal(read(run.gradients(), Role::parameter).x,
+                      read(all.gradients(), Role::parameter).x);
+        }
       }
     }
   }
@@ -205,6 +224,10 @@ TEST_CASE("shapes without kernels are refused before the first step, with the ke
   c.width = 12;
   c.heads = c.kv_heads = 1;
   refused(c, Dtype::f32, "model.width");
+  c = device_config("bam", "ssmax");
+  c.heads = c.kv_heads = 2;
+  c.own_head_dim = 30;
+  refused(c, Dtype::f32, "model.head_dim");
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ TEST_CASE("norms on CUDA agree with the reference") {
 }
 
 TEST_CASE("activations on CUDA agree with the reference") {
-  for (MlpKind kind : {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu}) {
+  for (MlpKind kind :
+       {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu, MlpKind::gelu_erf, MlpKind::relu}) {
     // exp and a division, each to a few roundings; the derivative is a product of three of them.
     compare(activation(kind, 19, 40), 32 * kF32);
   }
@@ -62,9 +63,9 @@ TEST_CASE("rotation on CUDA agrees with the reference") {
 
 TEST_CASE("embedding on CUDA agrees with the reference, tokens repeated or not") {
   for (bool positions : {false, true}) {
-    for (const EmbeddingCase& c :
-         {EmbeddingCase{1, 3, 4, 8, positions}, EmbeddingCase{300, 5, 40, 24, positions},
-          EmbeddingCase{130, 900, 60, 8, positions}}) {
+    for (const EmbeddingCase& c : {EmbeddingCase{1, 3, 4, 8, positions},
+                                   EmbeddingCase{300, 5, 40, 24, positions, std::sqrt(24)},
+                                   EmbeddingCase{130, 900, 60, 8, positions}}) {
       INFO("N " << c.N << ", V " << c.V);
       compare(embedding(c), sum_tolerance(c.N));
     }

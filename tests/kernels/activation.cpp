@@ -15,6 +15,11 @@ struct Activated {
 
 /// The definitions, in the form with tanh for gelu.
 Activated activated(MlpKind kind, double x) {
+  if (kind == MlpKind::relu) return {x > 0 ? x : 0, x > 0 ? 1.0 : 0.0};
+  if (kind == MlpKind::gelu_erf) {
+    const double below = std::erfc(-x / std::sqrt(2)) / 2;
+    return {x * below, below + x * std::exp(-x * x / 2) / std::sqrt(2 * M_PI)};
+  }
   if (kind == MlpKind::swiglu) {
     const double s = 1 / (1 + std::exp(-x));
     return {x * s, s * (1 + x * (1 - s))};
@@ -25,6 +30,8 @@ Activated activated(MlpKind kind, double x) {
   return {0.5 * x * one_plus_tanh,
           0.5 * one_plus_tanh + 0.5 * x * one_minus_square * k * (1 + 3 * c * x * x)};
 }
+
+bool has_sigmoid(MlpKind kind) { return kind != MlpKind::gelu_erf && kind != MlpKind::relu; }
 
 struct Case {
   MlpKind kind;
@@ -44,7 +51,7 @@ Doubles arguments_of(const Case& c) {
 template <class A>
 void check(const Case& c, bool in_place) {
   INFO("kind " << static_cast<int>(c.kind) << " N " << c.N << " F " << c.F);
-  const bool gated = c.kind != MlpKind::gelu;
+  const bool gated = is_gated(c.kind);
   const size_t width = gated ? 2 * c.F : c.F;
   const Doubles in = arguments_of<A>(c), dout = normal<A>("dout", c.N * c.F);
   Doubles truth, dtruth(in.size()), slack(in.size(), 1), out_slack;
@@ -58,6 +65,14 @@ void check(const Case& c, bool in_place) {
     // v, the sigmoid's argument, is rounded a few times, and the exponential magnifies that by |v|:
     // relative error of the sigmoid (8 |v| + 8) u. Near 0 of act' its terms cancel: their size is
     // 1 + |x v'|, of sigmoid (1 - sigmoid).
+    if (!has_sigmoid(c.kind)) {
+      // erf is good to 2 u (CUDA's is), 1 + erf to as much more; the density's exponent is rounded
+      // thrice and magnified by its size, up to 2 where x times it is largest.
+      const double error = c.kind == MlpKind::relu ? 0 : 8 * 0x1p-24 * (1 + std::abs(x));
+      out_slack.push_back(error * std::abs(up));
+      slack[at] = error * std::abs(dout[i] * up);
+      continue;
+    }
     const double v =
         c.kind == MlpKind::swiglu ? x : 2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
     const double s = 1 / (1 + std::exp(-v)), error = (8 * std::abs(v) + 8) * 0x1p-24;
@@ -87,7 +102,8 @@ void check(const Case& c, bool in_place) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("activations and their adjoints agree with fp64", "", float, DeviceBf16) {
-  for (const MlpKind kind : {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu}) {
+  for (const MlpKind kind :
+       {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu, MlpKind::gelu_erf, MlpKind::relu}) {
     check<TestType>({kind, 1, 8}, false);
     check<TestType>({kind, 1, 80}, true);
     check<TestType>({kind, 19, 264}, false);

@@ -29,8 +29,8 @@ Indices positions_of(size_t n, size_t T) {
 }
 
 template <class A>
-void check_forward(size_t N, size_t C, bool with_positions) {
-  INFO("N " << N << " C " << C << " positions " << with_positions);
+void check_forward(size_t N, size_t C, bool with_positions, float scale = 1) {
+  INFO("N " << N << " C " << C << " positions " << with_positions << " scale " << scale);
   constexpr size_t kV = 30, kT = 7;
   const Doubles table = normal<A>("table", kV * C), extra = normal<float>("extra", kT * C);
   const Indices tokens = skewed(N, kV), positions = positions_of(N, kT);
@@ -39,15 +39,15 @@ void check_forward(size_t N, size_t C, bool with_positions) {
   const GlobalArray<int32_t> n(tokens), m(positions);
   GlobalArray<A> out(N * C);
   REQUIRE(kernels::embedding_forward<A>(
-              {out.data(), n.data(), t.data(), with_positions ? m.data() : nullptr,
+              {out.data(), n.data(), t.data(), scale, with_positions ? m.data() : nullptr,
                with_positions ? p.data() : nullptr, static_cast<int64_t>(N), static_cast<int>(C)},
               nullptr)
               .ok());
   Doubles truth;
   for (size_t i = 0; i < N * C; ++i) {
-    double x = table[static_cast<size_t>(tokens[i / C]) * C + i % C];
+    double x = scale * table[static_cast<size_t>(tokens[i / C]) * C + i % C];
     if (with_positions) x += extra[static_cast<size_t>(positions[i / C]) * C + i % C];
-    truth.push_back(as<A>(as<float>(x)));  // one sum in fp32, one rounding
+    truth.push_back(as<A>(as<float>(x)));  // in fp32, then one rounding
   }
   CHECK(doubles(out) == truth);
 }
@@ -58,7 +58,7 @@ struct Gradients {
 
 template <class A>
 Gradients backward(const Gradients& before, const Doubles& dout, const Indices& tokens,
-                   const Indices& positions, size_t C) {
+                   const Indices& positions, size_t C, float scale = 1) {
   const size_t N = tokens.size();
   GlobalArray<float> dtable(elements<float>(before.table));
   GlobalArray<float> dpositions(elements<float>(before.positions));
@@ -68,6 +68,7 @@ Gradients backward(const Gradients& before, const Doubles& dout, const Indices& 
       kernels::embedding_backward_scratch(static_cast<int64_t>(N), static_cast<int>(C))));
   kernels::EmbeddingBackward<A> g;
   g.dtable = dtable.data();
+  g.scale = scale;
   g.dout = d.data();
   g.tokens = n.data();
   g.N = static_cast<int64_t>(N);
@@ -122,6 +123,7 @@ TEMPLATE_TEST_CASE("embeddings of tokens and positions agree with fp64", "", flo
     check_forward<TestType>(1, 8, positions);
     check_forward<TestType>(19, 264, positions);
     check_forward<TestType>(9, 1288, positions);
+    check_forward<TestType>(19, 264, positions, 4);  // a power of two: the product is exact
   }
 }
 
@@ -168,6 +170,21 @@ TEST_CASE("every token of the largest table has its own row") {
   check_backward<float>(8, kV, {(1 << 18) - 1, 0, 511, 512, 131072, 511, 262143, 131071});
 }
 
+TEST_CASE("the table's gradient is scaled, that of the positions is not") {
+  const size_t C = 16, V = 3, T = 5;
+  for (const size_t N : {40, 700}) {  // runs within a piece, and across several
+    const Indices tokens = skewed(N, V), positions = positions_of(N, T);
+    const Gradients zero{Doubles(V * C, 0), Doubles(T * C + 4, 0)};
+    const Doubles dout = normal<float>("dout", N * C);
+    const Gradients plain = backward<float>(zero, dout, tokens, positions, C);
+    const Gradients scaled = backward<float>(zero, dout, tokens, positions, C, 4);
+    for (size_t i = 0; i < plain.table.size(); ++i) {
+      CHECK(scaled.table[i] == 4 * plain.table[i]);  // exact, as the factor is
+    }
+    CHECK(scaled.positions == plain.positions);
+  }
+}
+
 TEST_CASE("rows of equal tokens are added in their order") {
   // 2^24 + 1 + 1 is 2^24 in fp32 from the left, and 2^24 + 2 from the right.
   const Gradients before{Doubles(16, 0), Doubles(8, 0)};
@@ -200,7 +217,7 @@ TEST_CASE("the embedding's adjoint gives the same bits in every order of threads
 TEST_CASE("embedding kernels refuse what they do not take") {
   GlobalArray<float> x(64);
   GlobalArray<int32_t> n(8);
-  kernels::EmbeddingForward<float> f{x.data(), n.data(), x.data(), nullptr, nullptr, 1, 12};
+  kernels::EmbeddingForward<float> f{x.data(), n.data(), x.data(), 1, nullptr, nullptr, 1, 12};
   check_refused(kernels::embedding_forward(f, nullptr));
   f.C = 8;
   f.N = 0;

@@ -66,6 +66,25 @@ TEST_CASE("add adds element by element, whatever the size") {
   }
 }
 
+TEST_CASE("add in bf16 rounds the sum in fp32 once, whatever the size") {
+  for (const size_t n : kSizes) {
+    INFO(n);
+    const std::vector<float> a = normal("a", n), b = normal("b", n);
+    GlobalArray<device::bf16> dst(n), src(n);
+    for (size_t i = 0; i < n; ++i) {
+      dst[i] = {bf16(a[i]).bits};
+      src[i] = {bf16(b[i]).bits};
+    }
+    REQUIRE(kernels::add(dst.data(), src.data(), static_cast<int64_t>(n), nullptr).ok());
+    size_t wrong = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const float sum = static_cast<float>(bf16(a[i])) + static_cast<float>(bf16(b[i]));
+      wrong += dst[i].bits != bf16(sum).bits;
+    }
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("convert rounds like the host, whatever the size") {
   for (const size_t n : kSizes) {
     INFO(n);

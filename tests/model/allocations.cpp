@@ -97,6 +97,12 @@ TEST_CASE("passes over a model of other blocks take no memory") {
   c.bias = c.tied = true;
   c.attention.window = 8;
   CHECK(allocations_of_later_passes(c, Dtype::f32) == 0);
+  for (NormPosition position : {NormPosition::post, NormPosition::both}) {
+    c.norm_position = position;
+    c.embed_scale = true;
+    c.own_head_dim = 10;
+    CHECK(allocations_of_later_passes(c, Dtype::f32) == 0);
+  }
 }
 
 TEST_CASE("a text grows without taking memory, whatever the mechanism") {

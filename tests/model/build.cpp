@@ -85,11 +85,15 @@ ModelConfig small_config() {
 }
 
 std::string describe(const ModelConfig& c) {
-  constexpr const char* kMlps[] = {"swiglu", "geglu", "gelu"};
+  constexpr const char* kMlps[] = {"swiglu", "geglu", "gelu", "gelu_erf", "relu"};
+  constexpr const char* kPositions[] = {"", ", norms behind", ", norms on both sides"};
   std::string s = c.attention.prior.names() + ", scale " + c.attention.scale.name + ", heads " +
                   std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", window " +
                   std::to_string(c.attention.window) + ", " + kMlps[static_cast<int>(c.mlp.kind)];
   s += c.norm.kind == NormKind::rmsnorm ? ", rmsnorm" : ", layernorm";
+  s += kPositions[static_cast<int>(c.norm_position)];
+  if (c.own_head_dim > 0) s += ", head_dim " + std::to_string(c.own_head_dim);
+  if (c.embed_scale) s += ", scaled embeddings";
   if (c.attention.document_mask) s += ", documents";
   if (c.tied) s += ", tied";
   if (c.bias) s += ", bias";

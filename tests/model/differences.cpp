@@ -74,6 +74,34 @@ void vary(ModelConfig& c, size_t n) {
   c.attention.window = n % 5 == 2 ? 7 : 0;
 }
 
+/// The blocks beside pre-norm ones of heads that make up the width, by what else they have.
+std::vector<ModelConfig> other_blocks() {
+  std::vector<ModelConfig> all;
+  for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
+    for (size_t n = 0; n < 6; ++n) {
+      ModelConfig c = small_config();
+      vary(c, n);
+      c.layers = 1 + static_cast<int64_t>(n) % 3;
+      c.norm_position = position;
+      c.attention.prior = prior(n % 3 == 0 ? "rope" : n % 3 == 1 ? "learned" : "cable");
+      c.attention.scale = scale(n % 2 ? "adaptive" : "none");
+      c.embed_scale = n % 2 == 0;
+      if (n % 3 == 0) {
+        c.width = 22;
+        c.own_head_dim = 4 + 2 * (n / 3);
+      }
+      if (n % 3 == 2) c.mlp.kind = n == 2 ? MlpKind::relu : MlpKind::gelu_erf;
+      all.push_back(c);
+    }
+  }
+  return all;
+}
+
+TEST_CASE(
+    "norms anywhere, heads of any width, scaled embeddings: gradients agree with differences") {
+  for (const ModelConfig& c : other_blocks()) check_differences(c, random_batch(2, 19, c.vocab));
+}
+
 TEST_CASE("every prior with every scale: gradients of whole models agree with differences") {
   size_t n = 0;
   for (const PriorInfo& p : all_priors()) {

@@ -117,6 +117,23 @@ TEST_CASE("a growing text of layers of several priors has the logits of the whol
   }
 }
 
+TEST_CASE("a growing text of any block has the logits of the whole text") {
+  const Threads one(1);  // many tiny passes
+  for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
+    for (const char* prior_name : {"rope", "cable", "learned"}) {
+      ModelConfig c = small_config();
+      c.norm_position = position;
+      c.own_head_dim = 8;
+      c.embed_scale = true;
+      c.mlp.kind = prior_name == std::string("rope") ? MlpKind::gelu_erf : MlpKind::relu;
+      c.attention.prior = prior(prior_name);
+      c.attention.document_mask = true;
+      check_grown(c, random_batch(1, 90, c.vocab), {{1}, kOdd},
+                  with_products({Dtype::f64, Dtype::f32, Dtype::bf16}));
+    }
+  }
+}
+
 TEST_CASE("a growing text past the tiles of attention and the largest piece has its logits") {
   for (const char* name : {"bam", "cable", "fire", "rope"}) {
     ModelConfig c = small_config();

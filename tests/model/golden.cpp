@@ -60,7 +60,17 @@ ModelConfig config_of(const Json& m) {
   c.heads = m["heads"];
   c.kv_heads = m["kv_heads"];
   c.mlp.hidden = m["mlp"]["hidden"];
-  c.mlp.kind = mlp == "swiglu" ? MlpKind::swiglu : mlp == "geglu" ? MlpKind::geglu : MlpKind::gelu;
+  const std::map<std::string, MlpKind> mlps = {{"swiglu", MlpKind::swiglu},
+                                               {"geglu", MlpKind::geglu},
+                                               {"gelu", MlpKind::gelu},
+                                               {"gelu_erf", MlpKind::gelu_erf},
+                                               {"relu", MlpKind::relu}};
+  const std::map<std::string, NormPosition> norm_positions = {
+      {"pre", NormPosition::pre}, {"post", NormPosition::post}, {"both", NormPosition::both}};
+  c.mlp.kind = mlps.at(mlp);
+  c.norm_position = norm_positions.at(m.value("norm_position", "pre"));
+  c.own_head_dim = m.value("head_dim", 0);
+  c.embed_scale = m.value("embed_scale", false);
   c.norm.kind = norm_kind == "rmsnorm" ? NormKind::rmsnorm : NormKind::layernorm;
   c.norm.eps = m["norm"]["eps"];
   c.tied = m["tied"];

@@ -62,6 +62,14 @@ TEST_CASE("rope with RMSNorm and SwiGLU is a Llama; every other part makes it no
   c = rope;
   c.attention.window = 9;
   CHECK_FALSE(is_llama(c, kT));
+  c = rope;
+  c.embed_scale = true;
+  CHECK_FALSE(is_llama(c, kT));
+  for (NormPosition position : {NormPosition::post, NormPosition::both}) {
+    c = rope;
+    c.norm_position = position;
+    CHECK_FALSE(is_llama(c, kT));
+  }
   CHECK_FALSE(is_llama(model(PriorConfig({prior("rope"), prior("rope", {{"theta", 1e4}})})), kT));
   for (const PriorInfo& p : all_priors()) {
     if (p.name != "rope") CHECK_FALSE(is_llama(model(prior(p.name)), kT));
@@ -82,6 +90,10 @@ TEST_CASE("a Llama's config.json is complete and holds nothing of bamtrain's") {
     "max_position_embeddings": 48, "tie_word_embeddings": true, "bos_token_id": 3,
     "eos_token_id": 4, "torch_dtype": "float32"})");
   CHECK(config_of(c) == expected);
+  c.own_head_dim = 6;
+  CHECK(is_llama(c, kT));
+  CHECK(config_of(c)["head_dim"] == 6);
+  c.own_head_dim = 0;
   CHECK(huggingface_config(c, kT, Dtype::bf16, {})["torch_dtype"] == "bfloat16");
   CHECK(huggingface_config(c, kT, Dtype::f32, {})["bos_token_id"].is_null());
 }
@@ -124,6 +136,7 @@ TEST_CASE("any other model brings its code, with derived numbers written out") {
   CHECK(j["auto_map"]["AutoConfig"] == "configuration_bamtrain.BamtrainConfig");
   CHECK(j["model_type"] == "bamtrain");
   CHECK((j["mlp"] == "gelu" && j["norm"] == "layernorm" && j["norm_eps"] == 1e-6));
+  CHECK((j["norm_position"] == "pre" && j["embed_scale"] == false && j["head_dim"] == 8));
   CHECK(j["document_start"] == 5);
   CHECK(j["max_position_embeddings"] == kT);
   REQUIRE(j["priors"].size() == 4);
@@ -139,6 +152,25 @@ TEST_CASE("any other model brings its code, with derived numbers written out") {
         Json::parse(R"({"name": "ssmax", "init": 1.0, "init_std": 0.0, "offset": 1.0})"));
   c.attention.document_mask = false;
   CHECK(config_of(c)["document_start"].is_null());
+}
+
+TEST_CASE("the block is written out, its activation in transformers' terms") {
+  ModelConfig c = model(prior("rope"));
+  c.norm_position = NormPosition::both;
+  c.embed_scale = true;
+  const auto written = [&c](MlpKind kind, const char* mlp, const char* hidden_act) {
+    c.mlp.kind = kind;
+    const Json j = config_of(c);
+    CHECK((j["mlp"] == mlp && j["hidden_act"] == hidden_act));
+    CHECK((j["norm_position"] == "both" && j["embed_scale"] == true));
+  };
+  written(MlpKind::swiglu, "swiglu", "silu");
+  written(MlpKind::geglu, "geglu", "gelu_pytorch_tanh");
+  written(MlpKind::gelu, "gelu", "gelu_pytorch_tanh");
+  written(MlpKind::gelu_erf, "gelu_erf", "gelu");
+  written(MlpKind::relu, "relu", "relu");
+  c.norm_position = NormPosition::post;
+  CHECK(config_of(c)["norm_position"] == "post");
 }
 
 TEST_CASE("tables have their lengths, windows are those of the layers") {

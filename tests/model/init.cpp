@@ -115,8 +115,29 @@ TEST_CASE("neox: root of 2 / 5C, residual projections 2 / (L root C)") {
   check_normal(initial(c, "model.layers.1.mlp.down_proj.weight"), 2 / (3 * std::sqrt(96.0)));
 }
 
+TEST_CASE("plain: 0.02 everywhere, biases zero") {
+  const ModelConfig c = config(InitKind::plain);
+  for (const char* m : {"model.embed_tokens", "lm_head", "model.layers.1.self_attn.q_proj",
+                        "model.layers.1.self_attn.o_proj", "model.layers.1.mlp.gate_proj",
+                        "model.layers.1.mlp.down_proj"}) {
+    check_normal(initial(c, std::string(m) + ".weight"), 0.02);
+  }
+  check_all(initial(c, "model.layers.1.self_attn.o_proj.bias"), 0);
+}
+
+TEST_CASE("the output projection's inputs are those of the heads, whatever the width") {
+  ModelConfig c = config(InitKind::torch);
+  c.own_head_dim = 10;  // 40 of them, and a width of 96
+  for (const char* part : {"weight", "bias"}) {
+    check_uniform(initial(c, std::string("model.layers.1.self_attn.o_proj.") + part),
+                  1 / std::sqrt(40.0));
+    check_uniform(initial(c, std::string("model.layers.1.self_attn.q_proj.") + part),
+                  1 / std::sqrt(96.0));
+  }
+}
+
 TEST_CASE("norms begin as the identity, mechanisms as their registries say, under every rule") {
-  for (InitKind init : {InitKind::gpt2, InitKind::torch, InitKind::neox}) {
+  for (InitKind init : {InitKind::gpt2, InitKind::torch, InitKind::neox, InitKind::plain}) {
     ModelConfig c = config(init);
     for (const char* n : {"model.norm", "model.layers.0.input_layernorm",
                           "model.layers.2.post_attention_layernorm"}) {

@@ -69,6 +69,38 @@ TEST_CASE("a tied, biased GELU model with LayerNorm has no gate, no head, and bi
           m + "down_proj.weight", m + "down_proj.bias", "model.norm.weight", "model.norm.bias"});
 }
 
+TEST_CASE("norms behind branches have names of their own, and none stands before the head") {
+  const auto norms_of = [](NormPosition position) {
+    ModelConfig c = one_layer();
+    c.norm_position = position;
+    std::vector<std::string> norms = names_of(ParameterLayout(c, 40));
+    std::erase_if(norms, [](const std::string& n) { return n.find("norm") == std::string::npos; });
+    return norms;
+  };
+  const std::string l = "model.layers.0.", w = "_layernorm.weight";
+  using Names = std::vector<std::string>;
+  CHECK(norms_of(NormPosition::post) ==
+        Names{l + "post_attention" + w, l + "post_feedforward" + w});
+  CHECK(norms_of(NormPosition::both) == Names{l + "input" + w, l + "post_attention" + w,
+                                              l + "pre_feedforward" + w, l + "post_feedforward" + w,
+                                              "model.norm.weight"});
+}
+
+TEST_CASE("heads need not make up the width") {
+  ModelConfig c = one_layer();
+  c.width = 22;
+  c.own_head_dim = 10;
+  c.bias = true;
+  const ParameterLayout layout(c, 40);
+  using Shape = std::vector<int64_t>;
+  const std::string a = "model.layers.0.self_attn.";
+  CHECK(layout.find(a + "q_proj.weight")->shape == Shape{40, 22});
+  CHECK(layout.find(a + "k_proj.weight")->shape == Shape{20, 22});
+  CHECK(layout.find(a + "v_proj.bias")->shape == Shape{20});
+  CHECK(layout.find(a + "o_proj.weight")->shape == Shape{22, 40});
+  CHECK(layout.find(a + "o_proj.bias")->shape == Shape{22});
+}
+
 TEST_CASE("RMSNorm has no bias in a biased model") {
   ModelConfig c = one_layer();
   c.bias = true;

@@ -14,8 +14,8 @@ class NullBackend final : public HostBackend {
   void add(Tensor, Tensor) override {}
   void convert(Tensor, Tensor) override {}
   void squared_norm(Tensor, Tensor) override {}
-  void embedding_forward(Tensor, Tensor, Tensor, Tensor, Tensor) override {}
-  void embedding_backward(Tensor, Tensor, Tensor, Tensor, Tensor) override {}
+  void embedding_forward(Tensor, Tensor, Tensor, double, Tensor, Tensor) override {}
+  void embedding_backward(Tensor, double, Tensor, Tensor, Tensor, Tensor) override {}
   void norm_forward(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormKind,
                     double) override {}
   void norm_backward(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, NormKind) override {}

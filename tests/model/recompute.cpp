@@ -16,30 +16,35 @@ TEST_CASE("recomputed activations change no bit of loss and gradients") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "none"},
         std::pair{"cable", "adaptive"}}) {
-    ModelConfig c = small_config();
-    c.layers = 3;
-    c.attention.prior = prior(prior_name);
-    c.attention.scale = scale(scale_name);
-    c.attention.document_mask = true;
-    if (prior_name == std::string("learned")) {
-      c.mlp.kind = MlpKind::gelu;
-      c.norm.kind = NormKind::layernorm;
-      c.bias = true;
-    }
-    const Batch batch = random_batch(2, 40, c.vocab);
-    for (Dtype t : with_products({Dtype::f64, Dtype::f32, Dtype::bf16})) {
-      Run all(c, t, 2, 40, device_for(t));
-      const double loss = all.differentiate(batch);
-      const std::vector<double> gradients = read(all.gradients(), Role::parameter).x;
-      int64_t bytes = all.planned_bytes();
-      for (const Recompute r : {Recompute::mlp, Recompute::block}) {
-        INFO(describe(c) << " " << name_of(t) << (r == Recompute::mlp ? " mlp" : " block"));
-        Run run(c, t, 2, 40, device_for(t), r);
-        CHECK(run.planned_bytes() < bytes);
-        bytes = run.planned_bytes();
-        for (int pass = 0; pass < 2; ++pass) {
-          CHECK(run.differentiate(batch) == loss);
-          check_equal(read(run.gradients(), Role::parameter).x, gradients);
+    for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
+      ModelConfig c = small_config();
+      c.layers = 3;
+      c.norm_position = position;
+      c.embed_scale = position != NormPosition::pre;
+      c.own_head_dim = position == NormPosition::both ? 8 : 0;
+      c.attention.prior = prior(prior_name);
+      c.attention.scale = scale(scale_name);
+      c.attention.document_mask = true;
+      if (prior_name == std::string("learned")) {
+        c.mlp.kind = MlpKind::gelu;
+        c.norm.kind = NormKind::layernorm;
+        c.bias = true;
+      }
+      const Batch batch = random_batch(2, 40, c.vocab);
+      for (Dtype t : with_products({Dtype::f64, Dtype::f32, Dtype::bf16})) {
+        Run all(c, t, 2, 40, device_for(t));
+        const double loss = all.differentiate(batch);
+        const std::vector<double> gradients = read(all.gradients(), Role::parameter).x;
+        int64_t bytes = all.planned_bytes();
+        for (const Recompute r : {Recompute::mlp, Recompute::block}) {
+          INFO(describe(c) << " " << name_of(t) << (r == Recompute::mlp ? " mlp" : " block"));
+          Run run(c, t, 2, 40, device_for(t), r);
+          CHECK(run.planned_bytes() < bytes);
+          bytes = run.planned_bytes();
+          for (int pass = 0; pass < 2; ++pass) {
+            CHECK(run.differentiate(batch) == loss);
+            check_equal(read(run.gradients(), Role::parameter).x, gradients);
+          }
         }
       }
     }

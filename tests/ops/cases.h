@@ -52,6 +52,7 @@ Operation adaptive_scale(const AdaptiveCase& c);
 struct EmbeddingCase {
   int64_t N = 1, V = 1, T = 1, C = 1;
   bool positions = false;
+  double scale = 1;
 };
 Operation embedding(const EmbeddingCase& c);
 

@@ -41,7 +41,7 @@ std::vector<Named> operations() {
           {"norm_forward", "norm_backward", norm({NormKind::layernorm, 9, 24, true, true})},
           {"activation_forward", "activation_backward", activation(MlpKind::swiglu, 9, 10)},
           {"rotate", "rotate", rotate({2, 7, 2, 6})},
-          {"embedding_forward", "embedding_backward", embedding({30, 5, 40, 6, true})},
+          {"embedding_forward", "embedding_backward", embedding({30, 5, 40, 6, true, 2})},
           {"cross_entropy", "", cross_entropy({5, 30, 0, false})},
           {"adaptive_scale_forward", "adaptive_scale_backward", adaptive_scale({2, 9, 3, true})},
           {"attention_entropy", "", attention_entropy(entropy_form())},

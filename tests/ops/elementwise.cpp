@@ -8,7 +8,8 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr MlpKind kMlps[] = {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu};
+constexpr MlpKind kMlps[] = {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu, MlpKind::gelu_erf,
+                             MlpKind::relu};
 
 TEST_CASE("the adjoint of every activation agrees with finite differences") {
   for (MlpKind kind : kMlps) {
@@ -18,7 +19,7 @@ TEST_CASE("the adjoint of every activation agrees with finite differences") {
 
 TEST_CASE("activations on the CPU agree with the reference") {
   // exp is good to 2e-7 = 3.4 u (simd.cpp), a sigmoid to 6 u; tanh = 2 sigmoid - 1 doubles that,
-  // and the derivative of gelu multiplies 1 - tanh^2 by up to 1.3.
+  // and the derivative of gelu multiplies 1 - tanh^2 by up to 1.3. erf is good to 4e-7 = 7 u.
   const double tolerance = 32 * kF32;
   for (MlpKind kind : kMlps) {
     for (int64_t F : {1, 15, 16, 33, 300}) {
@@ -35,7 +36,7 @@ TEST_CASE("activations far from zero are 0 or the identity, their derivatives 0 
   for (Dtype t : {Dtype::f32, Dtype::bf16, Dtype::f64}) {
     Machine m(t);
     for (MlpKind kind : kMlps) {
-      const bool gated = kind != MlpKind::gelu;
+      const bool gated = is_gated(kind);
       Values in{Role::activation, {1, gated ? 6 : 3}, {-512, 512, 0}};
       if (gated) in.x.insert(in.x.end(), {2, 2, 2});
       const double up = gated ? 2 : 1;
@@ -50,7 +51,7 @@ TEST_CASE("activations far from zero are 0 or the identity, their derivatives 0 
       const std::vector<double> d = read(x.tensor(), Role::activation).x;
       CHECK(std::abs(d[0]) < 1e-30);
       CHECK(d[1] == up);
-      CHECK(d[2] == 0.5 * up);
+      CHECK(d[2] == (kind == MlpKind::relu ? 0 : 0.5) * up);
       if (gated) CHECK(d[4] == 512);
     }
   }
@@ -109,7 +110,10 @@ TEST_CASE("a quarter turn moves the first half of a head to the second") {
 
 TEST_CASE("the adjoint of embedding agrees with finite differences") {
   for (bool positions : {false, true}) {
-    CHECK(difference_error(embedding({13, 4, 6, 5, positions}), 60) < kDifferenceTolerance);
+    for (double scale : {1.0, 2.5}) {
+      CHECK(difference_error(embedding({13, 4, 6, 5, positions, scale}), 60) <
+            kDifferenceTolerance);
+    }
   }
 }
 
@@ -118,7 +122,7 @@ TEST_CASE("embedding on the CPU agrees with the reference, tokens repeated or no
     for (int64_t C : {1, 24, 100, 200}) {
       for (int64_t V : {1, 3, 500}) {
         INFO("positions " << positions << ", C " << C << ", V " << V);
-        const EmbeddingCase c{150, V, 40, C, positions};
+        const EmbeddingCase c{150, V, 40, C, positions, V == 3 ? std::sqrt(C) : 1};
         // Up to 150 additions per row.
         const double tolerance = kF32 * (4 + 1.5 * std::sqrt(150.0));
         compare_with_reference(embedding(c), Dtype::f32, tolerance);

@@ -100,6 +100,24 @@ TEST_CASE("add adds each element once") {
   }
 }
 
+TEST_CASE("add of activations rounds each sum once") {
+  for (Dtype t : {Dtype::f32, Dtype::bf16, Dtype::f64}) {
+    Machine m(t);
+    for (int64_t n : {1, 17, 50001}) {
+      const Memory dst = m.memory(random_values(Role::activation, {n}, "dst"));
+      const Memory src = m.memory(random_values(Role::activation, {n}, "src"));
+      std::vector<double> sum = read(dst.tensor(), Role::activation).x;
+      const std::vector<double> other = read(src.tensor(), Role::activation).x;
+      for (size_t i = 0; i < sum.size(); ++i) {
+        // Numbers of bf16 or fp32 have an exact sum in fp64.
+        sum[i] = rounded(rounded(sum[i] + other[i], t == Dtype::bf16 ? Dtype::f32 : t), t);
+      }
+      m.backend().add(dst.tensor(), src.tensor());
+      check_equal(read(dst.tensor(), Role::activation).x, sum);
+    }
+  }
+}
+
 TEST_CASE("zero clears its tensor and nothing beside it") {
   for (Dtype t : {Dtype::f32, Dtype::bf16, Dtype::f64}) {
     Machine m(t);

@@ -16,6 +16,7 @@ constinit const testing::SimdSet kSimdSet = {
     simd::kWidth,
     [](float* out, const float* x) { simd::store(out, simd::exp(simd::load(x))); },
     [](float* out, const float* x) { simd::store(out, simd::log(simd::load(x))); },
+    [](float* out, const float* x) { simd::store(out, simd::erf(simd::load(x))); },
     [](const float* x) { return simd::sum(simd::load(x)); },
     [](const float* x) { return simd::maximum(simd::load(x)); },
     [](float* out, const float* in, int64_t n) { simd::store(out, simd::load_partial(in, n)); },

@@ -13,6 +13,7 @@ struct SimdSet {
   int width;
   void (*exp)(float* out, const float* x);
   void (*log)(float* out, const float* x);
+  void (*erf)(float* out, const float* x);
   float (*sum)(const float* x);
   float (*maximum)(const float* x);
   void (*load_partial)(float* out, const float* in, int64_t n);

@@ -19,7 +19,8 @@ TEST_CASE("every operation gives the same bits with 1, 2, 3 and 4 threads") {
     }
     CHECK(same_for_any_threads(linear({600, 385, 200, true}), t));
     CHECK(same_for_any_threads(linear({4096, 64, 64, true}), t));
-    for (MlpKind kind : {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu}) {
+    for (MlpKind kind :
+         {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu, MlpKind::gelu_erf, MlpKind::relu}) {
       CHECK(same_for_any_threads(activation(kind, 333, 100), t));
     }
     CHECK(same_for_any_threads(rotate({2, 300, 3, 20}), t));

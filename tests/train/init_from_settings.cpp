@@ -131,6 +131,34 @@ TEST_CASE("another kind of norm is refused, which without biases has the same te
   CHECK(refusal(f, {{"norm", "layernorm"}}).find("model.norm.kind") != std::string::npos);
 }
 
+TEST_CASE("other heads, activations and embeddings are refused, which tensors do not show") {
+  FromFolder f;
+  json folder = llama();
+  folder["head_dim"] = nullptr;
+  CHECK(f.told(folder).empty());
+  folder["head_dim"] = 16;
+  CHECK(f.told(folder).empty());
+  folder["head_dim"] = 8;
+  CHECK(refusal(f, folder).find("config.json: head_dim: expected 16, as model.head_dim asks, found "
+                                "8") != std::string::npos);
+  f.c.model.mlp.kind = MlpKind::gelu_erf;
+  CHECK(refusal(f, {{"hidden_act", "gelu_pytorch_tanh"}}).find("expected \"gelu\"") !=
+        std::string::npos);
+  f.c.model.embed_scale = true;
+  CHECK(refusal(f, {{"hidden_act", "gelu"}}).find("config.json: embed_scale: expected true") !=
+        std::string::npos);
+  f.c.model.norm_position = NormPosition::both;
+  CHECK(f.told(f.exported(f.c.model)).empty());
+}
+
+TEST_CASE("a Gemma is refused: its norms multiply by more than their weights") {
+  const FromFolder f;
+  json folder = llama();
+  folder["model_type"] = "gemma2";
+  CHECK(refusal(f, folder).find("config.json: model_type: expected a model whose norms multiply by "
+                                "their weights, found \"gemma2\"") != std::string::npos);
+}
+
 TEST_CASE("another prior, and an option that its formula reads, are told") {
   FromFolder f;
   ModelConfig other = f.c.model;

@@ -264,7 +264,7 @@ class Attention(nn.Module):
         self.config, self.layer = config, layer
         self.options = config.priors[layer % len(config.priors)]
         H, K, C = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
-        self.heads, self.kv_heads, self.head_dim = H, K, C // H
+        self.heads, self.kv_heads, self.head_dim = H, K, config.head_dim
         self.q_proj = nn.Linear(C, H * self.head_dim, bias=config.bias)
         self.k_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
         self.v_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
@@ -320,22 +320,27 @@ class Attention(nn.Module):
         return self.o_proj(out.transpose(1, 2).reshape(B, T, -1))
 
 
+ACTIVATIONS = {"swiglu": F.silu, "geglu": lambda x: F.gelu(x, approximate="tanh"),
+               "gelu": lambda x: F.gelu(x, approximate="tanh"), "gelu_erf": F.gelu,
+               "relu": F.relu}
+GATED = {"swiglu", "geglu"}
+
+
 class MLP(nn.Module):
     def __init__(self, config):
         super().__init__()
         C, F_ = config.hidden_size, config.intermediate_size
         self.kind = config.mlp
-        if self.kind != "gelu":
+        if self.kind in GATED:
             self.gate_proj = nn.Linear(C, F_, bias=config.bias)
         self.up_proj = nn.Linear(C, F_, bias=config.bias)
         self.down_proj = nn.Linear(F_, C, bias=config.bias)
 
     def forward(self, x):
-        if self.kind == "gelu":
-            return self.down_proj(F.gelu(self.up_proj(x), approximate="tanh"))
-        gate = self.gate_proj(x)
-        gate = F.silu(gate) if self.kind == "swiglu" else F.gelu(gate, approximate="tanh")
-        return self.down_proj(gate * self.up_proj(x))
+        act = ACTIVATIONS[self.kind]
+        if self.kind in GATED:
+            return self.down_proj(act(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(act(self.up_proj(x)))
 
 
 def make_norm(config):
@@ -347,14 +352,27 @@ def make_norm(config):
 class Block(nn.Module):
     def __init__(self, config, layer):
         super().__init__()
-        self.input_layernorm = make_norm(config)
+        self.position = config.norm_position
+        if self.position != "post":
+            self.input_layernorm = make_norm(config)
         self.self_attn = Attention(config, layer)
         self.post_attention_layernorm = make_norm(config)
+        if self.position == "both":
+            self.pre_feedforward_layernorm = make_norm(config)
         self.mlp = MLP(config)
+        if self.position != "pre":
+            self.post_feedforward_layernorm = make_norm(config)
 
-    def forward(self, x, rows, shared, cache):
-        x = x + self.self_attn(self.input_layernorm(x), rows, shared, cache)
-        return x + self.mlp(self.post_attention_layernorm(x))
+    def forward(self, x, *of_attention):
+        if self.position == "pre":
+            x = x + self.self_attn(self.input_layernorm(x), *of_attention)
+            return x + self.mlp(self.post_attention_layernorm(x))
+        if self.position == "post":
+            x = self.post_attention_layernorm(x + self.self_attn(x, *of_attention))
+            return self.post_feedforward_layernorm(x + self.mlp(x))
+        branch = self.self_attn(self.input_layernorm(x), *of_attention)
+        x = x + self.post_attention_layernorm(branch)
+        return x + self.post_feedforward_layernorm(self.mlp(self.pre_feedforward_layernorm(x)))
 
 
 class BamtrainPreTrainedModel(PreTrainedModel):
@@ -385,7 +403,7 @@ class BamtrainModel(BamtrainPreTrainedModel):
                 shared |= prior_shapes(prior, config)
         self.prior = parameters_of(shared)
         self.layers = nn.ModuleList(Block(config, l) for l in range(config.num_hidden_layers))
-        self.norm = make_norm(config)
+        self.norm = nn.Identity() if config.norm_position == "post" else make_norm(config)
         self.post_init()
 
     def get_input_embeddings(self):
@@ -413,6 +431,8 @@ class BamtrainModel(BamtrainPreTrainedModel):
     def embed(self, input_ids, rows):
         x, position = self.embed_tokens(input_ids), rows.position[:, rows.past:]
         prior = self.config.priors[0]
+        if self.config.embed_scale:
+            x = (x.float() * math.sqrt(self.config.hidden_size)).to(x.dtype)
         if prior["name"] == "learned":
             if position.max() >= self.embed_positions.num_embeddings:
                 raise ValueError(f"at most {self.embed_positions.num_embeddings} positions, the "

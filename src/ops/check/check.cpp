@@ -65,24 +65,24 @@ class CheckBackend final : public Backend {
     c.run([&](Backend& b, bool own) { own ? b.squared_norm(result, x) : b.squared_norm(r, s); });
   }
 
-  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,
                          Tensor position_table) override {
     CheckedCall c = call("embedding_forward");
     const Tensor o = c.written("out", out), t = c.read(tokens), w = c.read(table),
                  p = c.read(positions), q = c.read(position_table);
     c.run([&](Backend& b, bool own) {
-      own ? b.embedding_forward(out, tokens, table, positions, position_table)
-          : b.embedding_forward(o, t, w, p, q);
+      own ? b.embedding_forward(out, tokens, table, scale, positions, position_table)
+          : b.embedding_forward(o, t, w, scale, p, q);
     });
   }
-  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
-                          Tensor positions) override {
+  void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
+                          Tensor tokens, Tensor positions) override {
     CheckedCall c = call("embedding_backward");
     const Tensor w = c.updated("dtable", dtable), q = c.updated("dposition_table", dposition_table),
                  o = c.read(dout), t = c.read(tokens), p = c.read(positions);
     c.run([&](Backend& b, bool own) {
-      own ? b.embedding_backward(dtable, dposition_table, dout, tokens, positions)
-          : b.embedding_backward(w, q, o, t, p);
+      own ? b.embedding_backward(dtable, scale, dposition_table, dout, tokens, positions)
+          : b.embedding_backward(w, scale, q, o, t, p);
     });
   }
 

@@ -29,6 +29,8 @@ constexpr const char* kName = "cpu (" BAMTRAIN_QUOTED_VALUE(BAMTRAIN_ISA) ")";
 constexpr int64_t kGrain = 1 << 14;          // elements per piece of a flat pass
 constexpr float kGeluScale = 0.7978845608f;  // sqrt(2 / pi)
 constexpr float kGeluCubic = 0.044715f;
+constexpr float kRootHalf = 0.7071067812f;       // sqrt(1 / 2)
+constexpr float kNormalDensity = 0.3989422804f;  // 1 / sqrt(2 pi), at 0
 
 Vec gelu(Vec x) {
   return 0.5f * x * (1.0f + simd::tanh(kGeluScale * (x + kGeluCubic * x * x * x)));
@@ -38,10 +40,46 @@ Vec gelu_derivative(Vec x) {
   return 0.5f * (1.0f + t) +
          0.5f * x * (1.0f - t * t) * kGeluScale * (1.0f + 3.0f * kGeluCubic * x * x);
 }
+Vec gelu_erf(Vec x) { return 0.5f * x * (1.0f + simd::erf(kRootHalf * x)); }
+Vec gelu_erf_derivative(Vec x) {
+  return 0.5f * (1.0f + simd::erf(kRootHalf * x)) + kNormalDensity * x * simd::exp(-0.5f * x * x);
+}
+Vec relu(Vec x) { return x < 0.0f ? Vec{} : x; }  // NaN stays NaN
+Vec relu_derivative(Vec x) { return x > 0.0f ? simd::splat(1) : Vec{}; }
 Vec silu(Vec x) { return x * simd::sigmoid(x); }
 Vec silu_derivative(Vec x) {
   const Vec s = simd::sigmoid(x);
   return s * (1.0f + x * (1.0f - s));
+}
+
+/// The activation without its gate.
+Vec activated(MlpKind kind, Vec x) {
+  switch (kind) {
+    case MlpKind::swiglu:
+      return silu(x);
+    case MlpKind::geglu:
+    case MlpKind::gelu:
+      return gelu(x);
+    case MlpKind::gelu_erf:
+      return gelu_erf(x);
+    case MlpKind::relu:
+      return relu(x);
+  }
+  return x;
+}
+Vec activated_derivative(MlpKind kind, Vec x) {
+  switch (kind) {
+    case MlpKind::swiglu:
+      return silu_derivative(x);
+    case MlpKind::geglu:
+    case MlpKind::gelu:
+      return gelu_derivative(x);
+    case MlpKind::gelu_erf:
+      return gelu_erf_derivative(x);
+    case MlpKind::relu:
+      return relu_derivative(x);
+  }
+  return x;
 }
 
 class CpuBackend final : public HostBackend {
@@ -65,16 +103,22 @@ class CpuBackend final : public HostBackend {
   }
 
   void add(Tensor dst, Tensor src) override {
-    const auto add_all = [&](auto* d, const auto* s) {
+    if (dst.dtype == Dtype::f64) {
+      double* d = dst.ptr<double>();
+      const double* s = src.ptr<double>();
       parallel_ranges(dst.size(), kGrain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) d[i] += s[i];
       });
-    };
-    if (dst.dtype == Dtype::f64) {
-      add_all(dst.ptr<double>(), src.ptr<double>());
-    } else {
-      add_all(dst.ptr<float>(), src.ptr<float>());
+      return;
     }
+    dispatch_activation(dst.dtype, [&]<class A>() {
+      parallel_ranges(dst.size(), kGrain, [&](int64_t begin, int64_t end) {
+        A* d = dst.ptr<A>() + begin;
+        const A* s = src.ptr<A>() + begin;
+        for_vectors(end - begin,
+                    [&](int64_t i, auto n) { store(d + i, load(d + i, n) + load(s + i, n), n); });
+      });
+    });
   }
 
   void convert(Tensor dst, Tensor src) override {
@@ -117,18 +161,19 @@ class CpuBackend final : public HostBackend {
 
   // --- embedding
 
-  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,
                          Tensor position_table) override {
     const int64_t N = out.shape[0], C = out.shape[1];
     const int32_t* token = tokens.ptr<int32_t>();
     const int32_t* position = position_table ? positions.ptr<int32_t>() : nullptr;
+    const auto factor = static_cast<float>(scale);
     dispatch_activation(out.dtype, [&]<class A>() {
       parallel_ranges(N, 64, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
           const A* row = table.ptr<A>() + token[r] * C;
           const float* extra = position ? position_table.ptr<float>() + position[r] * C : nullptr;
           for_vectors(C, [&](int64_t c, auto n) {
-            Vec x = load(row + c, n);
+            Vec x = factor * load(row + c, n);
             if (extra) x += load(extra + c, n);
             store(out.ptr<A>() + r * C + c, x, n);
           });
@@ -138,24 +183,25 @@ class CpuBackend final : public HostBackend {
   }
 
   /// Each thread owns a range of columns and adds the rows in their order: no two threads meet.
-  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
-                          Tensor positions) override {
+  void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
+                          Tensor tokens, Tensor positions) override {
     const int64_t N = dout.shape[0], C = dout.shape[1];
-    const auto scatter = [&]<class A>(float* table, const int32_t* index) {
+    const auto scatter = [&]<class A>(float* table, float factor, const int32_t* index) {
       parallel_ranges(C, kColumns, [&](int64_t begin, int64_t end) {
         for (int64_t r = 0; r < N; ++r) {
           float* row = table + index[r] * C + begin;
           const A* d = dout.ptr<A>() + r * C + begin;
           for_vectors(end - begin, [&](int64_t c, auto n) {
-            store(row + c, load(row + c, n) + load(d + c, n), n);
+            store(row + c, load(row + c, n) + factor * load(d + c, n), n);
           });
         }
       });
     };
     dispatch_activation(dout.dtype, [&]<class A>() {
-      scatter.template operator()<A>(dtable.ptr<float>(), tokens.ptr<int32_t>());
+      scatter.template operator()<A>(dtable.ptr<float>(), static_cast<float>(scale),
+                                     tokens.ptr<int32_t>());
       if (dposition_table) {
-        scatter.template operator()<A>(dposition_table.ptr<float>(), positions.ptr<int32_t>());
+        scatter.template operator()<A>(dposition_table.ptr<float>(), 1, positions.ptr<int32_t>());
       }
     });
   }
@@ -207,12 +253,8 @@ class CpuBackend final : public HostBackend {
           const A* up = gate + F;
           A* y = out.ptr<A>() + r * F;
           for_vectors(F, [&](int64_t f, auto n) {
-            const Vec x = load(gate + f, n);
-            if (kind == MlpKind::gelu) {
-              store(y + f, gelu(x), n);
-            } else {
-              store(y + f, (kind == MlpKind::swiglu ? silu(x) : gelu(x)) * load(up + f, n), n);
-            }
+            const Vec act = activated(kind, load(gate + f, n));
+            store(y + f, is_gated(kind) ? act * load(up + f, n) : act, n);
           });
         }
       });
@@ -229,14 +271,11 @@ class CpuBackend final : public HostBackend {
           const A* dy = dout.ptr<A>() + r * F;
           for_vectors(F, [&](int64_t f, auto n) {
             const Vec x = load(gate + f, n), d = load(dy + f, n);
-            if (kind == MlpKind::gelu) {
-              store(dgate + f, d * gelu_derivative(x), n);
-              return;
-            }
-            const bool swiglu = kind == MlpKind::swiglu;
+            const Vec slope = activated_derivative(kind, x);
+            if (!is_gated(kind)) return store(dgate + f, d * slope, n);
             const Vec up = load(gate + F + f, n);
-            store(dgate + f, d * up * (swiglu ? silu_derivative(x) : gelu_derivative(x)), n);
-            store(dgate + F + f, d * (swiglu ? silu(x) : gelu(x)), n);
+            store(dgate + f, d * up * slope, n);
+            store(dgate + F + f, d * activated(kind, x), n);
           });
         }
       });

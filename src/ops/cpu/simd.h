@@ -138,6 +138,28 @@ inline Vec log(Vec x) {
   return x == x ? y : x;
 }
 
+/// erf(x) with an error below 4e-7; NaN stays NaN.
+inline Vec erf(Vec x) {
+  // x P(x^2) / Q(x^2), fitted up to 3.93. From there on erf rounds to 1.
+  const float kOne = 3.93f;
+  const Vec at = x > kOne ? splat(kOne) : x < -kOne ? splat(-kOne) : x;
+  const Vec square = at * at;
+  Vec p = splat(2.041975774e-6f);
+  p = p * square + 2.848059261e-4f;
+  p = p * square + 3.779521793e-3f;
+  p = p * square + 5.279001038e-2f;
+  p = p * square + 1.907818948e-1f;
+  p = p * square + 1.128379145f;
+  Vec q = splat(3.800398803e-5f);
+  q = q * square + 1.165190264e-3f;
+  q = q * square + 1.499726154e-2f;
+  q = q * square + 1.142567047e-1f;
+  q = q * square + 5.024087720e-1f;
+  q = q * square + 1.0f;
+  const Vec y = at * p / q;
+  return x >= kOne ? splat(1) : x <= -kOne ? splat(-1) : y;
+}
+
 inline Vec sigmoid(Vec x) { return 1.0f / (1.0f + exp(-x)); }
 inline Vec tanh(Vec x) { return 2.0f * sigmoid(2.0f * x) - 1.0f; }
 

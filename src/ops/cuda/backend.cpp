@@ -148,7 +148,9 @@ class CudaBackend final : public Backend {
     if (dst.dtype == Dtype::f64) {
       check(kernels::add(dst.ptr<double>(), src.ptr<double>(), dst.size(), stream()), "add");
     } else {
-      check(kernels::add(f32(dst), f32(src), dst.size(), stream()), "add");
+      dispatch(dst.dtype, [&]<class A>() {
+        check(kernels::add<A>(pointer<A>(dst), pointer<A>(src), dst.size(), stream()), "add");
+      });
     }
   }
   void convert(Tensor dst, Tensor src) override {
@@ -167,12 +169,13 @@ class CudaBackend final : public Backend {
 
   // --- embedding
 
-  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,
                          Tensor position_table) override {
     dispatch(out.dtype, [&]<class A>() {
       kernels::EmbeddingForward<A> e;
       e.out = pointer<A>(out);
       e.table = pointer<A>(table);
+      e.scale = static_cast<float>(scale);
       e.tokens = i32(tokens);
       e.positions = i32(positions);
       e.position_table = f32(position_table);
@@ -181,11 +184,12 @@ class CudaBackend final : public Backend {
       check(kernels::embedding_forward(e, stream()), "embedding_forward");
     });
   }
-  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
-                          Tensor positions) override {
+  void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
+                          Tensor tokens, Tensor positions) override {
     dispatch(dout.dtype, [&]<class A>() {
       kernels::EmbeddingBackward<A> e;
       e.dtable = f32(dtable);
+      e.scale = static_cast<float>(scale);
       e.dposition_table = f32(dposition_table);
       e.dout = pointer<A>(dout);
       e.tokens = i32(tokens);
@@ -617,6 +621,8 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
                   "a multiple of 8, at most 8,192,", w.C);
   require_on_cuda(w.F % 8 == 0 && w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.F);
+  require_on_cuda(w.H * w.D % 8 == 0, "model.head_dim",
+                  "a width of queries, heads * head_dim, that is a multiple of 8", w.H * w.D);
   require_on_cuda((w.H + 2 * w.K) * w.D % 8 == 0, "model.heads",
                   "a width of queries, keys and values that is a multiple of 8",
                   (w.H + 2 * w.K) * w.D);
@@ -629,11 +635,13 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda(!w.backward || w.B * w.T <= kernels::kEmbeddingMaxN, "train.micro_batch",
                   "at most 2^24 tokens at a time", w.B * w.T);
   if (w.activations == Dtype::bf16) {
-    require_on_cuda(kernels::has_head_dim(as_int(w.D)), "model.heads",
-                    "a head dimension (width / heads) of 16, 32, 48, 64, 96 or 128 in bf16", w.D);
+    require_on_cuda(
+        kernels::has_head_dim(as_int(w.D)), "model.heads",
+        "a head dimension (model.head_dim, or width / heads) of 16, 32, 48, 64, 96 or 128 in bf16",
+        w.D);
   } else {
     require_on_cuda(w.D <= kernels::kReferenceLongestRow, "model.heads",
-                    "a head dimension (width / heads) of at most 256", w.D);
+                    "a head dimension (model.head_dim, or width / heads) of at most 256", w.D);
   }
 }
 

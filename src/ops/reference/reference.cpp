@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numbers>
 #include <vector>
 
 #include "core/clip_factor.h"
@@ -28,10 +29,45 @@ double gelu_derivative(double x) {
   const double t = std::tanh(kGeluScale * (x + kGeluCubic * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * kGeluScale * (1 + 3 * kGeluCubic * x * x);
 }
+double normal_cumulative(double x) { return 0.5 * std::erfc(-x * std::sqrt(0.5)); }
+double gelu_erf(double x) { return x * normal_cumulative(x); }
+double gelu_erf_derivative(double x) {
+  return normal_cumulative(x) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi);
+}
 double silu(double x) { return x / (1 + std::exp(-x)); }
 double silu_derivative(double x) {
   const double s = 1 / (1 + std::exp(-x));
   return s * (1 + x * (1 - s));
+}
+
+/// The activation without its gate.
+double activated(MlpKind kind, double x) {
+  switch (kind) {
+    case MlpKind::swiglu:
+      return silu(x);
+    case MlpKind::geglu:
+    case MlpKind::gelu:
+      return gelu(x);
+    case MlpKind::gelu_erf:
+      return gelu_erf(x);
+    case MlpKind::relu:
+      return x < 0 ? 0 : x;
+  }
+  return x;
+}
+double activated_derivative(MlpKind kind, double x) {
+  switch (kind) {
+    case MlpKind::swiglu:
+      return silu_derivative(x);
+    case MlpKind::geglu:
+    case MlpKind::gelu:
+      return gelu_derivative(x);
+    case MlpKind::gelu_erf:
+      return gelu_erf_derivative(x);
+    case MlpKind::relu:
+      return x > 0 ? 1 : 0;
+  }
+  return x;
 }
 
 class ReferenceBackend final : public HostBackend {
@@ -53,25 +89,25 @@ class ReferenceBackend final : public HostBackend {
     *f64(result) = sum;
   }
 
-  void embedding_forward(Tensor out, Tensor tokens, Tensor table, Tensor positions,
+  void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,
                          Tensor position_table) override {
     const int64_t N = out.shape[0], C = out.shape[1];
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t c = 0; c < C; ++c) {
-        double x = f64(table)[i32(tokens)[n] * C + c];
+        double x = scale * f64(table)[i32(tokens)[n] * C + c];
         if (position_table) x += f64(position_table)[i32(positions)[n] * C + c];
         f64(out)[n * C + c] = x;
       }
     }
   }
 
-  void embedding_backward(Tensor dtable, Tensor dposition_table, Tensor dout, Tensor tokens,
-                          Tensor positions) override {
+  void embedding_backward(Tensor dtable, double scale, Tensor dposition_table, Tensor dout,
+                          Tensor tokens, Tensor positions) override {
     const int64_t N = dout.shape[0], C = dout.shape[1];
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t c = 0; c < C; ++c) {
         const double d = f64(dout)[n * C + c];
-        f64(dtable)[i32(tokens)[n] * C + c] += d;
+        f64(dtable)[i32(tokens)[n] * C + c] += scale * d;
         if (dposition_table) f64(dposition_table)[i32(positions)[n] * C + c] += d;
       }
     }
@@ -160,11 +196,10 @@ class ReferenceBackend final : public HostBackend {
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t f = 0; f < F; ++f) {
         double& y = f64(out)[n * F + f];
-        if (kind == MlpKind::gelu) {
-          y = gelu(f64(in)[n * F + f]);
+        if (is_gated(kind)) {
+          y = activated(kind, f64(in)[n * 2 * F + f]) * f64(in)[n * 2 * F + F + f];
         } else {
-          const double gate = f64(in)[n * 2 * F + f], up = f64(in)[n * 2 * F + F + f];
-          y = (kind == MlpKind::swiglu ? silu(gate) : gelu(gate)) * up;
+          y = activated(kind, f64(in)[n * F + f]);
         }
       }
     }
@@ -175,14 +210,12 @@ class ReferenceBackend final : public HostBackend {
     for (int64_t n = 0; n < N; ++n) {
       for (int64_t f = 0; f < F; ++f) {
         const double d = f64(dout)[n * F + f];
-        if (kind == MlpKind::gelu) {
-          f64(din)[n * F + f] = d * gelu_derivative(f64(in)[n * F + f]);
-        } else {
-          const bool swiglu = kind == MlpKind::swiglu;
+        if (is_gated(kind)) {
           const double gate = f64(in)[n * 2 * F + f], up = f64(in)[n * 2 * F + F + f];
-          f64(din)[n * 2 * F + f] =
-              d * up * (swiglu ? silu_derivative(gate) : gelu_derivative(gate));
-          f64(din)[n * 2 * F + F + f] = d * (swiglu ? silu(gate) : gelu(gate));
+          f64(din)[n * 2 * F + f] = d * up * activated_derivative(kind, gate);
+          f64(din)[n * 2 * F + F + f] = d * activated(kind, gate);
+        } else {
+          f64(din)[n * F + f] = d * activated_derivative(kind, f64(in)[n * F + f]);
         }
       }
     }
