@@ -78,7 +78,6 @@ PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
   request.protocols = arguments.protocols;
   request.last_tokens = arguments.last_tokens;
   request.max_tokens = arguments.max_tokens;
-  request.training_length = c.data.sequence_length;
   request.document_start = *start;
   return request;
 }
@@ -181,8 +180,8 @@ Command eval_command(CLI::App& app) {
       ->delimiter(',');
   take_integers(
       options->add_option("--last-tokens", eval->last_tokens,
-                          "K of protocol last (default: 256, half the training length or the "
-                          "shortest length)"),
+                          "K of protocol last (default: 256, or the shortest length where that is "
+                          "less)"),
       1, PerplexityRequest::kMostLength);
   take_integers(options->add_option("--max-tokens", eval->max_tokens,
                                     "targets per length and protocol (default: all)"),

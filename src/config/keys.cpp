@@ -225,8 +225,8 @@ std::vector<Key> make_keys() {
           FIELD(model.tied)),
       key("model.bias",
           "linear layers and layernorm have biases; that of k moves every logit of a row alike "
-          "unless "
-          "k is rotated: nothing reads it then, and it drifts with the rounding of its gradient",
+          "unless k is rotated: nothing reads it then, and it drifts with the rounding of its "
+          "gradient",
           boolean_value(), FIELD(model.bias)),
       choice<InitKind>("model.init",
                        "initial values: gpt2 (std 0.02, residual projections x (2L)^-0.5), torch "

@@ -10,7 +10,8 @@ namespace bamtrain {
 
 namespace {
 
-constexpr int64_t kBin = 1024;  // positions per bin of protocol (c)
+constexpr int64_t kMostLastTokens = 256;  // K of protocol (b) where nobody chooses it
+constexpr int64_t kBin = 1024;            // positions per bin of protocol (c)
 
 /// One stretch of a document to predict: tokens [begin, begin + length], of which the losses of
 /// targets at positions >= from count.
@@ -134,8 +135,7 @@ bool asks_for(const PerplexityRequest& request, const char* protocol) {
 
 int64_t last_tokens(const PerplexityRequest& request) {
   if (request.last_tokens > 0) return request.last_tokens;
-  const int64_t half = std::max<int64_t>(1, request.training_length / 2);
-  return std::min({int64_t{256}, half, request.lengths.front()});
+  return std::min(kMostLastTokens, request.lengths.front());
 }
 
 void check_last_tokens(const PerplexityRequest& request) {

@@ -24,10 +24,9 @@ struct PerplexityRequest {
   static constexpr int64_t kMostLength = int64_t{1} << 24;
   std::vector<int64_t> lengths;  // ascending, unique, from 1 to kMostLength
   std::vector<std::string> protocols = {"windows", "last", "bins"};
-  int64_t last_tokens = 0;      // K; 0: 256, half of T in training or the shortest length
-  int64_t training_length = 0;  // T in training
-  int64_t max_tokens = 0;       // targets per length and protocol; 0: all
-  int64_t document_start = 0;   // the id that begins a document
+  int64_t last_tokens = 0;     // K; 0: 256, or the shortest length where that is less
+  int64_t max_tokens = 0;      // targets per length and protocol; 0: all
+  int64_t document_start = 0;  // the id that begins a document
 };
 
 /// Progress of a long evaluation: protocol, length, share done.

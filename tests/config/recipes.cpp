@@ -53,7 +53,7 @@ constexpr Paper kDape = {50257,
                          false,
                          true,
                          false,
-                         MlpKind::gelu,
+                         MlpKind::gelu_erf,
                          NormKind::layernorm,
                          InitKind::neox,
                          OptimizerKind::adamw,
@@ -174,6 +174,8 @@ void check(const RunConfig& c, const Recipe& r) {
   CHECK((m.norm.kind == p.norm && m.norm.eps == 1e-5));
   CHECK((m.tied == p.tied && m.bias == p.bias));
   CHECK(m.init == p.init);
+  CHECK_FALSE(m.embed_scale);
+  CHECK(m.norm_position == NormPosition::pre);
   CHECK(m.attention.document_mask == p.document_mask);
   CHECK(m.attention.window == 0);
 

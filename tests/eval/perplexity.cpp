@@ -57,10 +57,10 @@ struct Fixture {
   Tensor masters;
   std::vector<uint32_t> ids;
 
-  Fixture() {
+  // Room for one longest window (32 + 1), for two (70), and for none (20).
+  explicit Fixture(const std::vector<int>& documents = {40, 20, 70}) {
     std::filesystem::create_directories(w.path("val"));
-    // Room for one longest window (32 + 1), for two (70), and for none (20).
-    ids = write_documents(w.path("val/0.bin"), {40, 20, 70});
+    ids = write_documents(w.path("val/0.bin"), documents);
     arena.add("masters", &masters, Dtype::f64, {layout.elements()});
     arena.commit();
     for (const Parameter& p : layout.all()) {
@@ -98,7 +98,6 @@ double mean(const std::vector<double>& x) {
 PerplexityRequest request() {
   PerplexityRequest r;
   r.lengths = {8, 32};
-  r.training_length = 8;
   r.document_start = 1;
   return r;
 }
@@ -126,8 +125,10 @@ TEST_CASE("protocol (a): windows of each length cover the same targets") {
 
 TEST_CASE("protocol (b): the last K tokens, the same targets at every length") {
   Fixture f;
-  const auto result = f.evaluate(request());
-  CHECK(result["last_tokens"] == 4);  // half of the training length
+  PerplexityRequest r = request();
+  r.last_tokens = 4;
+  const auto result = f.evaluate(r);
+  CHECK(result["last_tokens"] == 4);
   for (const auto& row : result["last"]) {
     const int64_t length = row["length"];
     std::vector<double> all;
@@ -138,6 +139,22 @@ TEST_CASE("protocol (b): the last K tokens, the same targets at every length") {
     CHECK(row["tokens"] == 12);
     CHECK(row["loss"].get<double>() == Approx(mean(all)).epsilon(1e-12));
   }
+}
+
+TEST_CASE("protocol (b): K is 256 or the shortest length, whatever the training's was") {
+  Fixture f({40, 401});
+  PerplexityRequest r = request();
+  r.protocols = {"last"};
+  const auto tokens = [&](const std::vector<int64_t>& lengths) {
+    r.lengths = lengths;
+    const auto result = f.evaluate(r);
+    for (const auto& row : result["last"]) CHECK(row["tokens"] == result["last"][0]["tokens"]);
+    CHECK(result["last"][0]["tokens"] == result["last_tokens"]);  // of one window
+    return result["last_tokens"].get<int64_t>();
+  };
+  CHECK(tokens({16, 300}) == 16);
+  CHECK(tokens({256, 400}) == 256);
+  CHECK(tokens({300, 400}) == 256);
 }
 
 TEST_CASE("protocol (c): one pass at the longest length, by position") {
