@@ -63,6 +63,7 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(r.metrics[0].tokens_per_second == 100);
   CHECK(std::isnan(r.metrics[0].validation_loss));
   CHECK(std::isnan(r.metrics[0].seconds));
+  CHECK(std::isnan(r.metrics[0].matrix_rate_share));
   CHECK(r.metrics[1].validation_loss == 4.25);
   CHECK(r.metrics[1].seconds == 1.5);
   CHECK(r.metrics[1].matrix_rate_share == 0.75);
