@@ -116,7 +116,7 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   EvalArguments eval;
   eval.lengths = c.eval.lengths;
   eval.protocols = {"windows", "last"};
-  eval.max_tokens = c.eval.tokens;
+  eval.max_tokens = c.eval.length_tokens.value_or(c.eval.tokens);
   eval.output = c.out_dir + "/perplexity.json";
   if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";
   eval.device = c.device;

@@ -148,6 +148,29 @@ TEST_CASE("eval knows no standard error of one document, and says so") {
   CHECK(o.output.find("\n+-: ") == std::string::npos);
 }
 
+TEST_CASE("the evaluation that ends a run has as many targets as eval.length_tokens says") {
+  const Trained t;  // eval.tokens 480, no length_tokens
+  const auto at_the_end = [&](const nlohmann::json& length_tokens, const std::string& out) {
+    nlohmann::json c = t.config;
+    c["out_dir"] = t.w.path(out);
+    c["eval"]["length_tokens"] = length_tokens;
+    const Outcome o = run(bamtrain_command(write_config(t.w, out + ".json", c)), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return nlohmann::json::parse(read_text(t.w.path(out + "/perplexity.json")));
+  };
+  const nlohmann::json few = nlohmann::json::parse(read_text(t.w.path("out/perplexity.json")));
+  CHECK(few["windows"][0]["tokens"] == 480);
+  CHECK(at_the_end(nullptr, "as-passes")["windows"] == few["windows"]);
+  CHECK(at_the_end(96, "fewer")["windows"][0]["tokens"] == 96);
+  const nlohmann::json all = at_the_end(0, "all");
+  int64_t stretches = 0;
+  for (int64_t length : document_lengths(t.w)) stretches += (length - 1) / 48;
+  REQUIRE(stretches * 48 > 480);
+  CHECK(all["windows"][0]["tokens"] == stretches * 48);
+  CHECK(all["windows"][0]["documents"] == all["documents"]);
+}
+
 TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every long document") {
   const Trained t;
   const std::string output = t.w.path("result.json");
