@@ -3,7 +3,8 @@
 
 WikiText-2 with the Mistral v0.3 tokenizer, articles as documents, bf16, T 256 (the config is
 configs/compare-wikitext2.json). Perplexity of the last 128 tokens of windows of single articles:
-the same targets at every length. Resumable: what is finished is not done again.
+the same targets at every length, with the standard error of having sampled these articles.
+Resumable: what is finished is not done again.
 
   scripts/compare_priors.py --wikitext DIR --tokenizer FILE.model [--only NAME ...]
 
@@ -90,9 +91,20 @@ def cpu_name():
     return platform.processor() or "unknown processor"
 
 
+def with_error(r):
+    """A perplexity and its standard error, "-" of a single article; results of programs that knew no
+    errors have none."""
+    text = f"{r['perplexity']:.2f}"
+    if "perplexity_error" not in r:
+        return text
+    error = r["perplexity_error"]
+    return text + (" ± -" if error is None else f" ± {error:.2f}")
+
+
 def row(name, result, commit):
-    perplexity = {r["length"]: r["perplexity"] for r in result["last"]}
-    cells = [name, *(f"{perplexity[n]:.2f}" for n in LENGTHS),
+    at = {r["length"]: r for r in result["last"]}
+    perplexity = {n: at[n]["perplexity"] for n in LENGTHS}
+    cells = [name, *(with_error(at[n]) for n in LENGTHS),
              f"{perplexity[4096] / perplexity[512]:.3f}", commit]
     return "| " + " | ".join(cells) + " |"
 
@@ -137,6 +149,8 @@ def main():
 Validation perplexity of the last {result['last_tokens']} tokens of windows of each length, single
 articles ({result['documents']} of at least 4,097 tokens, {result['last'][0]['tokens']} targets, the
 same at every length). The model of `{CONFIG}` trained at T 256 on {tokens:,} tokens, bf16.
+±: the standard error of having sampled these articles, clustered by article; models of other seeds
+differ besides, and the difference of two rows, which are of the same text, usually has a smaller one.
 
 | prior | {' | '.join(map(str, LENGTHS))} | 4096 over 512 | commit |
 |---|{'---|' * (len(LENGTHS) + 2)}

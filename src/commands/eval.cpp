@@ -10,6 +10,7 @@
 #include "commands/command.h"
 #include "commands/trained.h"
 #include "config/schema.h"
+#include "core/clustered_mean.h"
 #include "core/durable_file.h"
 #include "core/option_value.h"
 #include "report/report.h"
@@ -22,7 +23,27 @@ namespace {
 
 constexpr int64_t kMostTargets = int64_t{1} << 40;  // as eval.tokens
 
+/// " +- 0.0123" of the error under `key`; "" where it is unknown.
+std::string error_text(const nlohmann::ordered_json& row, const char* key, int decimals) {
+  if (row[key].is_null()) return "";
+  return plus_minus(row[key].get<double>(), decimals);
+}
+
+/// What the errors beside the figures are, and are not.
+void explain_errors(bool known, bool unknown) {
+  if (known) {
+    fmt::print(
+        "+-: the standard error of sampling the text, by document; models of other seeds differ "
+        "besides\n");
+  }
+  if (unknown) fmt::print("without +-: one document, whose standard error is unknown\n");
+}
+
 void print_perplexities(const nlohmann::ordered_json& result) {
+  bool known = false, unknown = false;
+  const auto note = [&](const nlohmann::ordered_json& row) {
+    (row["loss_error"].is_null() ? unknown : known) = true;
+  };
   for (const char* protocol : {"windows", "last"}) {
     if (!result.contains(protocol)) continue;
     fmt::print("{}\n", std::string(protocol) == "windows"
@@ -30,17 +51,25 @@ void print_perplexities(const nlohmann::ordered_json& result) {
                            : fmt::format("perplexity of the last {} tokens of each window",
                                          result["last_tokens"].get<int64_t>()));
     for (const auto& row : result[protocol]) {
-      fmt::print("  length {:>7}  perplexity {:>9.3f}  loss {:.4f}  ({} tokens)\n",
+      const auto documents = row["documents"].get<int64_t>();
+      fmt::print("  length {:>7}  perplexity {:>9.3f}{}  loss {:.4f}{}  ({} tokens, {} {})\n",
                  row["length"].get<int64_t>(), row["perplexity"].get<double>(),
-                 row["loss"].get<double>(), row["tokens"].get<int64_t>());
+                 error_text(row, "perplexity_error", 3), row["loss"].get<double>(),
+                 error_text(row, "loss_error", 4), row["tokens"].get<int64_t>(), documents,
+                 documents == 1 ? "document" : "documents");
+      note(row);
     }
   }
-  if (!result.contains("bins")) return;
-  fmt::print("perplexity by position in one long pass\n");
-  for (const auto& row : result["bins"]) {
-    fmt::print("  {:>7} to {:>7}  perplexity {:>9.3f}\n", row["from"].get<int64_t>(),
-               row["to"].get<int64_t>(), row["perplexity"].get<double>());
+  if (result.contains("bins")) {
+    fmt::print("perplexity by position in one long pass\n");
+    for (const auto& row : result["bins"]) {
+      fmt::print("  {:>7} to {:>7}  perplexity {:>9.3f}{}\n", row["from"].get<int64_t>(),
+                 row["to"].get<int64_t>(), row["perplexity"].get<double>(),
+                 error_text(row, "perplexity_error", 3));
+      note(row);
+    }
   }
+  explain_errors(known, unknown);
 }
 
 /// A run of TensorBoard whose steps are lengths, in the place of what the folder held.
@@ -87,7 +116,7 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   EvalArguments eval;
   eval.lengths = c.eval.lengths;
   eval.protocols = {"windows", "last"};
-  eval.max_tokens = c.eval.tokens;
+  eval.max_tokens = c.eval.length_tokens.value_or(c.eval.tokens);
   eval.output = c.out_dir + "/perplexity.json";
   if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";
   eval.device = c.device;

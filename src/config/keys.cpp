@@ -364,6 +364,10 @@ std::vector<Key> make_keys() {
                     integer_value(0, kMaxTokens), FIELD(eval.tokens))),
       resumable(key("eval.lengths", "perplexity against length at the end: the lengths",
                     set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
+      resumable(key("eval.length_tokens",
+                    "targets of perplexity against length, per length and protocol; 0: all of the "
+                    "documents that are long enough; null: eval.tokens",
+                    or_null(integer_value(0, kMaxTokens)), FIELD(eval.length_tokens))),
 
       resumable(key("sample.every",
                     "steps between samples, texts that the model writes to samples.jsonl; 0: at "

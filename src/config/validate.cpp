@@ -279,10 +279,12 @@ class Relations {
 
   void evaluation() const {
     const EvalConfig& e = c_.eval;
-    const bool wanted = e.every != 0 || e.tokens != 0 || !e.lengths.empty();
+    const bool wanted =
+        e.every != 0 || e.tokens != 0 || !e.lengths.empty() || e.length_tokens.value_or(0) != 0;
     if (c_.data.val.empty() && wanted) {
       refuse("data.val", "shards to validate on, which the keys of eval ask for", "none",
-             "set data.val, or remove eval.every, eval.tokens and eval.lengths");
+             "set data.val, or remove eval.every, eval.tokens, eval.lengths and "
+             "eval.length_tokens");
     }
     if (e.tokens != 0 && e.tokens < c_.data.sequence_length) {
       refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),

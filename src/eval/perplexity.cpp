@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "core/checked.h"
+#include "core/clustered_mean.h"
 
 namespace bamtrain {
 
@@ -18,17 +18,22 @@ constexpr int64_t kBin = 1024;            // positions per bin of protocol (c)
 struct Window {
   DocumentSpan tokens;  // length + 1 of them
   int64_t from = 0;
+  size_t document = 0;
 };
 
-struct Mean {
-  double sum = 0;
-  int64_t count = 0;
-
-  nlohmann::ordered_json json() const {
-    const double loss = sum / static_cast<double>(count);
-    return {{"loss", loss}, {"perplexity", std::exp(loss)}, {"tokens", count}};
-  }
-};
+/// What a protocol's result says of these losses, which are clustered by document.
+nlohmann::ordered_json result_of(const std::vector<Cluster>& losses) {
+  const ClusteredMean m = clustered_mean(losses);
+  const auto json = [](const std::optional<double>& x) {
+    return x ? nlohmann::ordered_json(*x) : nlohmann::ordered_json();
+  };
+  return {{"loss", m.mean},
+          {"loss_error", json(m.error)},
+          {"perplexity", std::exp(m.mean)},
+          {"perplexity_error", json(m.error_of_exp())},
+          {"tokens", m.count},
+          {"documents", m.clusters}};
+}
 
 /// A model with memory for one length.
 class Evaluator {
@@ -102,13 +107,14 @@ std::vector<Window> all_windows(const std::vector<DocumentSpan>& documents, int6
                                 int64_t length, int64_t max_targets) {
   std::vector<Window> out;
   int64_t targets = 0;
-  for (const DocumentSpan& d : documents) {
+  for (size_t n = 0; n < documents.size(); ++n) {
+    const DocumentSpan& d = documents[n];
     for (int64_t stretch = 0; stretch + longest + 1 <= d.length; stretch += longest) {
       if (max_targets > 0 && targets >= max_targets) return out;
       targets += longest;
       for (int64_t begin = 0; begin < longest; begin += length) {
         const int64_t start = std::min(begin, longest - length);
-        out.push_back({{d.shard, d.begin + stretch + start, length + 1}, begin - start});
+        out.push_back({{d.shard, d.begin + stretch + start, length + 1}, begin - start, n});
       }
     }
   }
@@ -119,10 +125,11 @@ std::vector<Window> all_windows(const std::vector<DocumentSpan>& documents, int6
 std::vector<Window> last_windows(const std::vector<DocumentSpan>& documents, int64_t longest,
                                  int64_t length, int64_t K, int64_t max_targets) {
   std::vector<Window> out;
-  for (const DocumentSpan& d : documents) {
+  for (size_t n = 0; n < documents.size(); ++n) {
+    const DocumentSpan& d = documents[n];
     for (int64_t stretch = 0; stretch + longest + 1 <= d.length; stretch += longest) {
       if (max_targets > 0 && static_cast<int64_t>(out.size()) * K >= max_targets) return out;
-      out.push_back({{d.shard, d.begin + stretch + longest - length, length + 1}, length - K});
+      out.push_back({{d.shard, d.begin + stretch + longest - length, length + 1}, length - K, n});
     }
   }
   return out;
@@ -175,15 +182,12 @@ nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int6
   for (int64_t length : request.lengths) {
     Evaluator evaluator(config, training_length, backend, activations, masters, shards, length);
     const auto measure = [&](const char* protocol, const std::vector<Window>& windows) {
-      Mean mean;
+      std::vector<Cluster> losses(documents.size());
       evaluator.run(
           windows, [&](double share) { progress(protocol, length, share); },
-          [&](const Window&, int64_t, double loss) {
-            mean.sum += loss;
-            ++mean.count;
-          });
+          [&](const Window& w, int64_t, double loss) { losses[w.document].add(loss); });
       nlohmann::ordered_json row = {{"length", length}};
-      row.update(mean.json());
+      row.update(result_of(losses));
       result[protocol].push_back(row);
     };
     if (wanted("windows")) {
@@ -193,20 +197,19 @@ nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int6
       measure("last", last_windows(documents, longest, length, K, request.max_tokens));
     }
     if (wanted("bins") && length == longest) {
-      std::map<int64_t, Mean> bins;
+      std::vector<std::vector<Cluster>> bins(static_cast<size_t>(ceil_div(longest, kBin)));
+      for (std::vector<Cluster>& losses : bins) losses.resize(documents.size());
       evaluator.run(
           all_windows(documents, longest, longest, request.max_tokens),
           [&](double share) { progress("bins", length, share); },
-          [&](const Window&, int64_t position, double loss) {
-            Mean& bin = bins[position / kBin];
-            bin.sum += loss;
-            ++bin.count;
+          [&](const Window& w, int64_t position, double loss) {
+            bins[static_cast<size_t>(position / kBin)][w.document].add(loss);
           });
       result["bins"] = nlohmann::ordered_json::array();
-      for (const auto& [bin, mean] : bins) {
-        nlohmann::ordered_json row = {{"from", bin * kBin},
-                                      {"to", std::min(longest, (bin + 1) * kBin)}};
-        row.update(mean.json());
+      for (size_t bin = 0; bin < bins.size(); ++bin) {
+        const int64_t from = static_cast<int64_t>(bin) * kBin;
+        nlohmann::ordered_json row = {{"from", from}, {"to", std::min(longest, from + kBin)}};
+        row.update(result_of(bins[bin]));
         result["bins"].push_back(row);
       }
     }

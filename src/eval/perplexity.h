@@ -38,9 +38,10 @@ using PerplexityProgress = std::function<void(const std::string&, int64_t, doubl
 void check_perplexity_request(const ShardSet& documents, const PerplexityRequest& request);
 
 /// Evaluates `model`, whose masters hold the trained weights, on `documents`. The result:
-/// {"documents", "windows": [{"length", "loss", "perplexity", "tokens"}...],
-///  "last": [...], "last_tokens", "bins": [{"from", "to", ...}]}.
-/// Errors as check_perplexity_request.
+/// {"documents", "windows": [{"length", "loss", "loss_error", "perplexity", "perplexity_error",
+///  "tokens", "documents"}...], "last": [...], "last_tokens", "bins": [{"from", "to", ...}]}.
+/// The errors are standard errors of sampling the documents, see core/clustered_mean.h; null where
+/// one document gave all targets. Errors as check_perplexity_request.
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
                                                  Backend& backend, Dtype activations,
                                                  const Tensor& masters, const ShardSet& documents,

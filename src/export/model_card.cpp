@@ -32,16 +32,26 @@ std::string run_folder(const Checkpoint& checkpoint) {
       .string();
 }
 
+double number_at(const Json& object, const char* key) {
+  const Json v = object.value(key, Json());
+  return v.is_number() ? v.get<double>() : NAN;
+}
+
+/// A plus-minus sign and a standard error; "" where there is none or it is unknown.
+std::string error_text(double error, int decimals) {
+  return std::isfinite(error) ? fmt::format(" \u00b1 {:.{}f}", error, decimals) : "";
+}
+
 /// The validation loss that the run wrote at this step. The file may be in the middle of a write: a
 /// line that is not whole is not one of this step, which the checkpoint followed.
-std::optional<double> validation_loss(const Checkpoint& checkpoint) {
+std::optional<Json> validation_line(const Checkpoint& checkpoint) {
   std::ifstream in(run_folder(checkpoint) + "/metrics.jsonl");
   for (std::string text; std::getline(in, text);) {
     if (text.find("validation_loss") == std::string::npos) continue;
     const Json line = Json::parse(text, nullptr, false);
     if (!line.is_object() || line.value("step", Json()) != Json(checkpoint.step)) continue;
     const Json loss = line.value("validation_loss", Json());
-    if (loss.is_number()) return loss.get<double>();
+    if (loss.is_number()) return line;
   }
   return std::nullopt;
 }
@@ -68,12 +78,10 @@ std::string perplexity_table(const Json& rows, const std::string& title) {
       fmt::format("\n{}\n\n| length | perplexity | loss | tokens |\n|--:|--:|--:|--:|\n", title);
   for (const Json& row : rows) {
     if (!row.is_object()) continue;
-    const auto number = [&row](const char* key) {
-      const Json v = row.value(key, Json());
-      return v.is_number() ? v.get<double>() : NAN;
-    };
-    text += fmt::format("| {:.0f} | {:.3f} | {:.4f} | {:.0f} |\n", number("length"),
-                        number("perplexity"), number("loss"), number("tokens"));
+    text += fmt::format("| {:.0f} | {:.3f}{} | {:.4f}{} | {:.0f} |\n", number_at(row, "length"),
+                        number_at(row, "perplexity"),
+                        error_text(number_at(row, "perplexity_error"), 3), number_at(row, "loss"),
+                        error_text(number_at(row, "loss_error"), 4), number_at(row, "tokens"));
   }
   return text;
 }
@@ -107,9 +115,11 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
   row("training length", with_commas(c.data.sequence_length) + " tokens");
   row("steps", with_commas(checkpoint.step) + " of " + with_commas(c.train.steps));
   row("tokens", with_commas(tokens));
-  const auto loss = options.as_trained ? validation_loss(checkpoint) : std::nullopt;
-  if (loss) {
-    row("validation loss", fmt::format("{:.4f} (perplexity {:.2f})", *loss, std::exp(*loss)));
+  if (const auto line = options.as_trained ? validation_line(checkpoint) : std::nullopt) {
+    const double loss = number_at(*line, "validation_loss"), perplexity = std::exp(loss);
+    const double error = number_at(*line, "validation_loss_error");
+    row("validation loss", fmt::format("{:.4f}{} (perplexity {:.2f}{})", loss, error_text(error, 4),
+                                       perplexity, error_text(perplexity * error, 2)));
   }
 
   if (const Json j = perplexities(checkpoint, Json(resolved["model"]["attention"])); !j.is_null()) {

@@ -30,8 +30,12 @@ std::string perplexity_text(double perplexity) {
   return perplexity < 1000 ? fmt::format("{:.2f}", perplexity) : number_text(perplexity, 4);
 }
 
+std::string perplexity_text(const LengthPerplexity& p) {
+  return perplexity_text(p.perplexity) + error_text(p.error, p.perplexity < 1000 ? 2 : 0);
+}
+
 std::string length_note(const std::string& run, const LengthPerplexity& p) {
-  return fmt::format("{}: {} at {}", run, perplexity_text(p.perplexity),
+  return fmt::format("{}: {} at {}", run, perplexity_text(p),
                      number_text(static_cast<double>(p.length), 15));
 }
 
@@ -82,7 +86,7 @@ std::string perplexity_table(const Runs& runs, const Protocol& protocol) {
     for (const int64_t length : lengths) {
       const auto at = std::find_if(of.begin(), of.end(),
                                    [&](const LengthPerplexity& p) { return p.length == length; });
-      row.push_back(at == of.end() ? "" : perplexity_text(at->perplexity));
+      row.push_back(at == of.end() ? "" : perplexity_text(*at));
     }
     rows.push_back(row);
   }
@@ -110,11 +114,17 @@ std::string perplexity_section(const Runs& runs) {
     figures += perplexity_figure(runs, protocol);
     tables += perplexity_table(runs, protocol);
   }
+  bool errors = false;
   std::set<std::string> data;
   for (const ReportedRun& run : runs) {
     const auto& result = run.record->perplexity;
     if (!result) continue;
     data.insert(result->data_fingerprint);
+    for (const Protocol& protocol : kProtocols) {
+      const Rows& rows = (*result).*protocol.rows;
+      errors |= std::any_of(rows.begin(), rows.end(),
+                            [](const LengthPerplexity& p) { return p.error.has_value(); });
+    }
     if (run.record->metrics.empty() || run.record->metrics.back().step == result->step) continue;
     notes += fmt::format("<p>{} was evaluated at step {}.</p>\n", escaped(run.name),
                          number_text(static_cast<double>(result->step), 15));
@@ -123,6 +133,7 @@ std::string perplexity_section(const Runs& runs) {
     notes +=
         "<p>These runs were evaluated on different data: their perplexities do not compare.</p>\n";
   }
+  if (errors && !tables.empty()) tables += errors_note("documents");
   return section("Perplexity against length", notes + grid_of(figures) + tables);
 }
 

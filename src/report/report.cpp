@@ -15,13 +15,17 @@ namespace bamtrain {
 namespace {
 
 std::string summary(const Runs& runs) {
+  bool errors = false;
   std::vector<std::vector<std::string>> rows;
   for (size_t n = 0; n < runs.size(); ++n) {
     std::vector<std::string> row = {key_of(runs, n)};
     const std::vector<MetricsLine>& lines = runs[n].record->metrics;
-    double validation = NAN;
+    std::string validation;
     for (const MetricsLine& m : lines) {
-      if (std::isfinite(m.validation_loss)) validation = m.validation_loss;
+      if (!std::isfinite(m.validation_loss)) continue;
+      validation =
+          fmt::format("{:.4f}", m.validation_loss) + error_text(m.validation_loss_error, 4);
+      errors |= m.validation_loss_error.has_value();
     }
     if (lines.empty()) {
       row.insert(row.end(), {"0", "0", "", "", ""});
@@ -30,13 +34,14 @@ std::string summary(const Runs& runs) {
       row.push_back(number_text(static_cast<double>(last.step), 15));
       row.push_back(number_text(last.tokens, 15));
       row.push_back(fmt::format("{:.4f}", last.loss));
-      row.push_back(std::isfinite(validation) ? fmt::format("{:.4f}", validation) : "");
+      row.push_back(validation);
       row.push_back(number_text(last.tokens_per_second, 4));
     }
     row.push_back(escaped(runs[n].folder));
     rows.push_back(row);
   }
-  return table({"run", "step", "tokens", "loss", "validation loss", "tokens/s", "folder"}, rows);
+  return table({"run", "step", "tokens", "loss", "validation loss", "tokens/s", "folder"}, rows) +
+         (errors ? errors_note("sequences") : "");
 }
 
 using Value = std::function<double(const MetricsLine&)>;

@@ -55,6 +55,14 @@ double number_or_none(const json& object, const char* key, const Place& where) {
   return object.contains(key) ? number(object, key, where) : NAN;
 }
 
+StandardError standard_error(const json& object, const char* key, const Place& where) {
+  if (!object.contains(key)) return std::nullopt;
+  if (object[key].is_null()) return NAN;
+  const double error = number(object, key, where);
+  if (error < 0) refuse(where / key, "0 or more", object[key].dump());
+  return error;
+}
+
 std::string text(const json& object, const char* key, const Place& where) {
   return member(object, key, &json::is_string, "a string", where);
 }
@@ -76,7 +84,8 @@ MetricsLine metrics_line(const json& line, const Place& where) {
           number(line, "tokens_per_second", where),
           number_or_none(line, "validation_loss", where),
           number_or_none(line, "seconds", where),
-          number_or_none(line, "matrix_rate_share", where)};
+          number_or_none(line, "matrix_rate_share", where),
+          standard_error(line, "validation_loss_error", where)};
 }
 
 MechanismValues mechanism_values(const json& parameters, const Place& where) {
@@ -98,7 +107,8 @@ std::vector<LengthPerplexity> by_length(const json& result, const char* protocol
   for (const json& row : member(result, protocol, &json::is_array, "a list", where)) {
     const Place place = where / protocol;
     if (!row.is_object()) refuse(place, "objects", row.dump());
-    const LengthPerplexity at = {count(row, key, place), 0};
+    const LengthPerplexity at = {count(row, key, place), 0,
+                                 standard_error(row, "perplexity_error", place)};
     if (at.length <= (out.empty() ? 0 : out.back().length)) {
       refuse(place, "ascending lengths from 1", std::to_string(at.length));
     }

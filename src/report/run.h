@@ -29,17 +29,23 @@ class JsonLines {
   int64_t bytes_ = 0, lines_ = 0;  // read so far
 };
 
+/// A standard error as a file has it. NaN: unknown, of a single document or sequence; none: the
+/// file was written before there were any.
+using StandardError = std::optional<double>;
+
 /// A line of metrics.jsonl. NaN: it does not say.
 struct MetricsLine {
   int64_t step = 0;
   double tokens, loss, lr, grad_norm, tokens_per_second;
   double validation_loss, seconds, matrix_rate_share;
+  StandardError validation_loss_error = std::nullopt;
 };
 
 /// A protocol's result at one length, or in the bin that ends there.
 struct LengthPerplexity {
   int64_t length = 0;
   double perplexity = 0;
+  StandardError error = std::nullopt;
 };
 
 /// perplexity.json.

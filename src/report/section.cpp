@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/markup.h"
 #include "report/page.h"
@@ -28,6 +29,21 @@ std::string section(const std::string& title, const std::string& contents) {
 
 std::string grid_of(const std::string& figures) {
   return figures.empty() ? "" : "<div class=\"grid\">\n" + figures + "</div>\n";
+}
+
+std::string error_text(StandardError error, int decimals) {
+  if (!error) return "";
+  const std::string sign = " \u00b1 ";
+  if (!std::isfinite(*error)) return sign + "-";
+  return sign + (*error < 1000 ? fmt::format("{:.{}f}", *error, decimals) : number_text(*error, 2));
+}
+
+std::string errors_note(const char* clusters) {
+  return fmt::format(
+      "<p>\u00b1 is the standard error of having sampled this text, over its {}: models of other "
+      "seeds differ besides, and the difference of two models on the same text usually has a "
+      "smaller one.</p>\n",
+      clusters);
 }
 
 std::string figure_of(const Chart& chart) {

@@ -25,6 +25,12 @@ std::string grid_of(const std::string& figures);
 /// A chart under its title; "" where it has no points.
 std::string figure_of(const Chart& chart);
 
+/// To follow the number that it belongs to: a plus-minus sign and the error, "-" where that is
+/// unknown; "" where the file has none.
+std::string error_text(StandardError error, int decimals);
+/// What the errors of figures are, for a paragraph; `clusters`: over what they are taken.
+std::string errors_note(const char* clusters);
+
 /// Charts and tables of perplexity against length.
 std::string perplexity_section(const Runs& runs);
 /// What the priors add to a logit, and the parameters of priors and scales.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,6 +84,8 @@ struct EvalConfig {
   int64_t every = 0;             // steps between validation passes; 0: only at the end
   int64_t tokens = 0;            // per pass; 0: the whole validation set
   std::vector<int64_t> lengths;  // perplexity against length at the end; empty: none
+  /// Of that, targets per length and protocol; 0: all; none: `tokens`.
+  std::optional<int64_t> length_tokens;
 };
 
 /// Where a run that starts afresh takes its parameters from.

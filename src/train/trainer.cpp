@@ -326,12 +326,12 @@ void Trainer::check_finite(int64_t step) const {
   }
 }
 
-std::optional<double> Trainer::validate(Communicator& comm) {
+std::optional<ClusteredMean> Trainer::validate(Communicator& comm) {
   if (!validation_) return std::nullopt;
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
   const int64_t windows = validation_windows(), batches = ceil_div(windows, B);
-  // A slot per batch, filled by one process and zero elsewhere: the sum over processes is exact.
-  std::vector<double> sums(static_cast<size_t>(batches), 0.0);
+  // A slot per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
+  std::vector<double> sums(static_cast<size_t>(windows), 0.0);
   std::vector<double> losses(static_cast<size_t>(B * T));
   refresh();
   for (int64_t batch = rank_; batch < batches; batch += processes_) {
@@ -341,13 +341,14 @@ std::optional<double> Trainer::validate(Communicator& comm) {
     split_rows(part);
     model_.evaluate(inputs_.data(), targets_.data(), rows, T, document_start_, losses.data());
     for (int64_t n = 0; n < rows * T; ++n) {
-      sums[static_cast<size_t>(batch)] += losses[static_cast<size_t>(n)];
+      sums[static_cast<size_t>(batch * B + n / T)] += losses[static_cast<size_t>(n)];
     }
   }
-  if (processes_ > 1) comm.all_reduce_sum(sums.data(), batches);
-  double total = 0;
-  for (double s : sums) total += s;
-  return total / static_cast<double>(windows * T);
+  if (processes_ > 1) comm.all_reduce_sum(sums.data(), windows);
+  std::vector<Cluster> clusters;
+  clusters.reserve(sums.size());
+  for (double s : sums) clusters.push_back({s, T});
+  return clustered_mean(clusters);
 }
 
 }  // namespace bamtrain

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/clustered_mean.h"
 #include "core/lane_tree.h"
 #include "core/rng.h"
 #include "data/loader.h"
@@ -42,8 +43,9 @@ class Trainer {
   /// Error (ExitCode::nonfinite) unless every parameter and moment is finite; `step`: steps done.
   void check_finite(int64_t step) const;
 
-  /// Mean loss over eval.tokens of the validation set; none without one.
-  std::optional<double> validate(Communicator& comm);
+  /// Mean loss over eval.tokens of the validation set; none without one. Its clusters are the
+  /// sequences of the pass: packed text, in which documents begin and end anywhere.
+  std::optional<ClusteredMean> validate(Communicator& comm);
 
   Backend& backend() const { return backend_; }
   Model& model() { return model_; }

@@ -167,6 +167,79 @@ TEST_CASE("protocol (c): one pass at the longest length, by position") {
         Approx(result["windows"][1]["loss"].get<double>()).epsilon(1e-12));
 }
 
+TEST_CASE("errors are those of the two documents that gave the losses") {
+  Fixture f;
+  PerplexityRequest r = request();
+  r.last_tokens = 4;
+  const auto result = f.evaluate(r);
+  // Of two clusters the standard error is 2 n1 n2 |m1 - m2| / N^2.
+  const auto check = [](const nlohmann::ordered_json& row, const std::vector<double>& first,
+                        const std::vector<double>& second) {
+    const auto n1 = static_cast<double>(first.size()), n2 = static_cast<double>(second.size());
+    const double loss = (n1 * mean(first) + n2 * mean(second)) / (n1 + n2);
+    const double error =
+        2 * n1 * n2 * std::fabs(mean(first) - mean(second)) / ((n1 + n2) * (n1 + n2));
+    REQUIRE(error > 1e-6);
+    CHECK(row["documents"] == 2);
+    CHECK(row["loss_error"].get<double>() == Approx(error).epsilon(1e-9));
+    CHECK(row["perplexity_error"].get<double>() == Approx(std::exp(loss) * error).epsilon(1e-9));
+  };
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t length = r.lengths[i];
+    const auto windows_from = [&](std::vector<int64_t> stretches) {
+      std::vector<double> out;
+      for (int64_t stretch : stretches) {
+        for (int64_t begin = 0; begin < 32; begin += length) {
+          for (double x : f.losses(stretch + begin, length)) out.push_back(x);
+        }
+      }
+      return out;
+    };
+    const auto last_from = [&](std::vector<int64_t> stretches) {
+      std::vector<double> out;
+      for (int64_t stretch : stretches) {
+        const auto x = f.losses(stretch + 32 - length, length);
+        out.insert(out.end(), x.end() - 4, x.end());
+      }
+      return out;
+    };
+    check(result["windows"][i], windows_from({0}), windows_from({60, 92}));
+    check(result["last"][i], last_from({0}), last_from({60, 92}));
+  }
+  CHECK(result["bins"][0]["loss_error"].get<double>() ==
+        Approx(result["windows"][1]["loss_error"].get<double>()).epsilon(1e-9));
+
+  // The first document's only window.
+  r.max_tokens = 1;
+  const auto one = f.evaluate(r);
+  for (const char* protocol : {"windows", "last", "bins"}) {
+    for (const auto& row : one[protocol]) {
+      CHECK(row["documents"] == 1);
+      CHECK(row["loss_error"].is_null());
+      CHECK(row["perplexity_error"].is_null());
+    }
+  }
+}
+
+TEST_CASE("bins have errors of their own, by document") {
+  Fixture f({1300, 20, 1200});
+  PerplexityRequest r = request();
+  r.lengths = {1100};
+  const auto result = f.evaluate(r);
+  REQUIRE(result["bins"].size() == 2);
+  const std::vector<double> first = f.losses(0, 1100), second = f.losses(1320, 1100);
+  const auto expected = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return std::fabs(mean(a) - mean(b)) / 2;  // of two clusters of one size
+  };
+  const auto part = [](const std::vector<double>& x, int64_t from, int64_t to) {
+    return std::vector<double>(x.begin() + from, x.begin() + to);
+  };
+  CHECK(result["bins"][0]["loss_error"].get<double>() ==
+        Approx(expected(part(first, 0, 1024), part(second, 0, 1024))).epsilon(1e-9));
+  CHECK(result["bins"][1]["loss_error"].get<double>() ==
+        Approx(expected(part(first, 1024, 1100), part(second, 1024, 1100))).epsilon(1e-9));
+}
+
 TEST_CASE("lengths that do not divide the longest still cover the same targets") {
   Fixture f;
   PerplexityRequest r = request();

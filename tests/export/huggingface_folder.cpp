@@ -206,6 +206,22 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   CHECK(contains(t.text("README.md"), "The last 10 tokens"));
   CHECK(contains(t.text("README.md"), "| 40 | 9.500 | 2.2513 | 100 |"));
 
+  // Standard errors where the files have them; null: unknown.
+  fs::remove_all(t.request.output);
+  std::ofstream(t.w.path("run/metrics.jsonl"))
+      << R"({"step":8,"validation_loss":2.25,"validation_loss_error":0.01})"
+      << "\n";
+  std::ofstream(t.w.path("run/perplexity.json")) << R"({"step":8,"last_tokens":10,
+            "windows":[{"length":20,"perplexity":12.3456,"perplexity_error":0.5,"loss":2.51328,
+                        "loss_error":0.0405,"tokens":400}],
+            "last":[{"length":40,"perplexity":9.5,"perplexity_error":null,"loss":2.2513,
+                     "loss_error":null,"tokens":100}]})";
+  t.write();
+  CHECK(contains(t.text("README.md"),
+                 "| validation loss | 2.2500 \u00b1 0.0100 (perplexity 9.49 \u00b1 0.09) |"));
+  CHECK(contains(t.text("README.md"), "| 20 | 12.346 \u00b1 0.500 | 2.5133 \u00b1 0.0405 | 400 |"));
+  CHECK(contains(t.text("README.md"), "| 40 | 9.500 | 2.2513 | 100 |"));
+
   // However the checkpoint is named.
   const fs::path here = fs::current_path();
   const std::string absolute = t.checkpoint.folder;
@@ -220,7 +236,7 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
     t.write();
     fs::current_path(here);
     INFO(name << " in " << from);
-    CHECK(contains(t.text("README.md"), "| validation loss | 2.2500 (perplexity 9.49) |"));
+    CHECK(contains(t.text("README.md"), "| validation loss | 2.2500 \u00b1 0.0100 (perplexity "));
     CHECK(contains(t.text("README.md"), "| 40 | 9.500 | 2.2513 | 100 |"));
   }
   t.checkpoint.folder = absolute;

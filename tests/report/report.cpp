@@ -150,6 +150,42 @@ TEST_CASE("perplexities on different data are said not to compare") {
   CHECK(report_html(runs, {}).find(note) == std::string::npos);
 }
 
+TEST_CASE("errors stand beside their figures, where the files have any") {
+  RunRecord now, old;
+  now.metrics = {line(1, 8), line(2, 4)};
+  now.metrics[0].validation_loss = 6;
+  now.metrics[1].validation_loss = 5;
+  now.metrics[1].validation_loss_error = 0.01234;
+  now.perplexity = {2, 64, 32, "f", {{64, 50, 1.234}, {256, 5100, 12.6}}, {{64, 48, NAN}}, {}};
+  old.metrics = {line(2, 4)};
+  old.metrics[0].validation_loss = 5;
+  old.perplexity = {2, 64, 32, "f", {{64, 51}, {256, 52}}, {{64, 53}}, {}};
+  const auto cells = [](const Xml& body, size_t table) {
+    std::vector<std::string> out;
+    for (const Xml* cell : body.all("table")[table]->all("td")) out.push_back(cell->text);
+    return out;
+  };
+  const std::string sign = " \u00b1 ";
+  const std::string html =
+      report_html({{"now", "a", &now, std::nullopt, 0}, {"old", "b", &old, std::nullopt, 0}}, {});
+  const Xml body = body_of(html);
+  CHECK(cells(body, 0)[3] == "5.0000" + sign + "0.0123");
+  CHECK(cells(body, 0)[9] == "5.0000");
+  CHECK(cells(body, 1) ==
+        std::vector<std::string>{"50.00" + sign + "1.23", "5,100" + sign + "13", "51.00", "52.00"});
+  CHECK(cells(body, 2) == std::vector<std::string>{"48.00" + sign + "-", "53.00"});
+  CHECK(figure_of(body, "perplexity of windows of each length")
+            ->all("circle")[0]
+            ->all("title")[0]
+            ->text == "now: 50.00" + sign + "1.23 at 64");
+  CHECK(html.find("the standard error of having sampled this text, over its sequences") !=
+        std::string::npos);
+  CHECK(html.find("the standard error of having sampled this text, over its documents") !=
+        std::string::npos);
+  CHECK(report_html({{"old", "b", &old, std::nullopt, 0}}, {}).find("standard error") ==
+        std::string::npos);
+}
+
 TEST_CASE("perplexities of an earlier step say so") {
   RunRecord run;
   run.metrics = {line(2, 8), line(1200, 7)};

@@ -82,6 +82,27 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(r.samples[1].text == "f");
 }
 
+TEST_CASE("errors are read where the files have them") {
+  const Workplace w;
+  append(w.path("metrics.jsonl"),
+         line(1, ",\"validation_loss\":4") +
+             line(2, ",\"validation_loss\":4,\"validation_loss_error\":0.5") +
+             line(3, ",\"validation_loss\":4,\"validation_loss_error\":null"));
+  append(w.path("perplexity.json"),
+         R"({"step": 2, "training_length": 64, "data_fingerprint": "f",
+             "windows": [{"length": 64, "perplexity": 70},
+                         {"length": 128, "perplexity": 71, "perplexity_error": 1.5},
+                         {"length": 256, "perplexity": 72, "perplexity_error": null}]})");
+  RunReader reader(w.path("."));
+  const RunRecord& r = reader.update();
+  CHECK_FALSE(r.metrics[0].validation_loss_error.has_value());
+  CHECK(r.metrics[1].validation_loss_error.value() == 0.5);
+  CHECK(std::isnan(r.metrics[2].validation_loss_error.value()));
+  CHECK_FALSE(r.perplexity->windows[0].error.has_value());
+  CHECK(r.perplexity->windows[1].error.value() == 1.5);
+  CHECK(std::isnan(r.perplexity->windows[2].error.value()));
+}
+
 TEST_CASE("a run that goes on is read from where the last reading ended") {
   const Workplace w;
   const std::string path = w.path("metrics.jsonl");
@@ -121,6 +142,8 @@ TEST_CASE("a damaged line is named") {
       {line(1), ":2: expected a step after 1, found 1"},
       {line(2, ",\"validation_loss\":\"x\""),
        ":2: validation_loss: expected a number, found \"x\""},
+      {line(2, ",\"validation_loss_error\":-1"),
+       ":2: validation_loss_error: expected 0 or more, found -1"},
       {line(2, ",\"parameters\":[]"), ":2: parameters: expected an object"},
       {line(2, ",\"parameters\":{\"p\":[null]}"), ":2: parameters: p: expected a list of numbers"},
       {line(-2), ":2: step: expected an integer, 0 or more, found -2"},
@@ -151,6 +174,8 @@ TEST_CASE("a damaged result is named") {
       {head + R"(, "windows": [{"length": 8, "perplexity": 1}, {"length": 4, "perplexity": 1}]})",
        "ascending lengths from 1, found 4"},
       {head + R"(, "windows": [{"length": 8, "perplexity": 0}]})", "perplexities above 0"},
+      {head + R"(, "windows": [{"length": 8, "perplexity": 2, "perplexity_error": "x"}]})",
+       "perplexity_error: expected a number"},
       {head + R"(, "last": [{"length": 8, "perplexity": 2}]})", "last_tokens: expected"},
   };
   for (const auto& [text, part] : damages) {

@@ -78,12 +78,21 @@ std::string train_to_end(const Workplace& w, nlohmann::json config, const std::s
   return digest(w.path(out) + "/checkpoint-00000008");
 }
 
-/// All the ways to the same model that this build offers.
+/// All the ways to the same model, and to the same loss of it, that this build offers.
 void check_all_ways(const Workplace& w, const nlohmann::json& config) {
   const std::string straight = train_to_end(w, config, "straight", 1, 1);
+  const nlohmann::json validated = read_metrics(w.path("straight")).back();
+  REQUIRE(validated["validation_loss_error"].get<double>() > 0);
+  const auto check = [&](const std::string& out, int threads_per_process, int processes) {
+    CHECK(train_to_end(w, config, out, threads_per_process, processes) == straight);
+    const nlohmann::json line = read_metrics(w.path(out)).back();
+    for (const char* key : {"validation_loss", "validation_loss_error"}) {
+      CHECK(line[key] == validated[key]);
+    }
+  };
   for (int n : {2, 3}) {
     INFO(n << " threads");
-    CHECK(train_to_end(w, config, "threads" + std::to_string(n), n, 1) == straight);
+    check("threads" + std::to_string(n), n, 1);
   }
   nlohmann::json half = config;
   half["train"]["stop_at"] = 4;
@@ -92,14 +101,14 @@ void check_all_ways(const Workplace& w, const nlohmann::json& config) {
   INFO(first.output);
   REQUIRE(first.code == 0);
   REQUIRE_FALSE(std::filesystem::exists(w.path("halves/checkpoint-00000008")));
-  CHECK(train_to_end(w, config, "halves", 1, 1) == straight);
+  check("halves", 1, 1);
   if (!have_mpi()) {
     WARN("built without MPI: one process only");
     return;
   }
   for (int n : {2, 4}) {
     INFO(n << " processes");
-    CHECK(train_to_end(w, config, "processes" + std::to_string(n), 1, n) == straight);
+    check("processes" + std::to_string(n), 1, n);
   }
 }
 

@@ -107,15 +107,68 @@ TEST_CASE("eval writes what it prints: the JSON that the end of the training wro
     for (const auto& row : result[protocol]) {
       const double loss = row["loss"], perplexity = row["perplexity"];
       CHECK(perplexity == Approx(std::exp(loss)).epsilon(1e-12));
+      const double loss_error = row["loss_error"];
+      const double perplexity_error = row["perplexity_error"];
+      CHECK(loss_error > 0);
+      CHECK(perplexity_error == Approx(perplexity * loss_error).epsilon(1e-12));
       char line[200];
-      std::snprintf(line, sizeof line, "\n  length %7d  perplexity %9.3f  loss %.4f  (%d tokens)\n",
-                    row["length"].get<int>(), perplexity, loss, row["tokens"].get<int>());
+      std::snprintf(line, sizeof line,
+                    "\n  length %7d  perplexity %9.3f +- %.3f  loss %.4f +- %.4f  (%d tokens, %d "
+                    "documents)\n",
+                    row["length"].get<int>(), perplexity, perplexity_error, loss, loss_error,
+                    row["tokens"].get<int>(), row["documents"].get<int>());
       INFO(line);
       CHECK(o.output.find(line) != std::string::npos);
       ++rows;
     }
   }
   CHECK(rows == 4);
+  CHECK(o.output.find("\n+-: the standard error of sampling the text, by document;") !=
+        std::string::npos);
+  CHECK(o.output.find("without +-") == std::string::npos);
+}
+
+TEST_CASE("eval knows no standard error of one document, and says so") {
+  const Trained t;
+  const std::string output = t.w.path("result.json");
+  const Outcome o =
+      run(t.command({"--lengths", "48", "--max-tokens", "1", "--output", output}), threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const auto result = nlohmann::json::parse(read_text(output));
+  for (const char* protocol : {"windows", "last", "bins"}) {
+    CHECK(result[protocol][0]["documents"] == 1);
+    CHECK(result[protocol][0]["loss_error"].is_null());
+    CHECK(result[protocol][0]["perplexity_error"].is_null());
+  }
+  CHECK(o.output.find(" (48 tokens, 1 document)\n") != std::string::npos);
+  CHECK(o.output.find("\nwithout +-: one document, whose standard error is unknown\n") !=
+        std::string::npos);
+  CHECK(o.output.find(" +- ") == std::string::npos);
+  CHECK(o.output.find("\n+-: ") == std::string::npos);
+}
+
+TEST_CASE("the evaluation that ends a run has as many targets as eval.length_tokens says") {
+  const Trained t;  // eval.tokens 480, no length_tokens
+  const auto at_the_end = [&](const nlohmann::json& length_tokens, const std::string& out) {
+    nlohmann::json c = t.config;
+    c["out_dir"] = t.w.path(out);
+    c["eval"]["length_tokens"] = length_tokens;
+    const Outcome o = run(bamtrain_command(write_config(t.w, out + ".json", c)), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return nlohmann::json::parse(read_text(t.w.path(out + "/perplexity.json")));
+  };
+  const nlohmann::json few = nlohmann::json::parse(read_text(t.w.path("out/perplexity.json")));
+  CHECK(few["windows"][0]["tokens"] == 480);
+  CHECK(at_the_end(nullptr, "as-passes")["windows"] == few["windows"]);
+  CHECK(at_the_end(96, "fewer")["windows"][0]["tokens"] == 96);
+  const nlohmann::json all = at_the_end(0, "all");
+  int64_t stretches = 0;
+  for (int64_t length : document_lengths(t.w)) stretches += (length - 1) / 48;
+  REQUIRE(stretches * 48 > 480);
+  CHECK(all["windows"][0]["tokens"] == stretches * 48);
+  CHECK(all["windows"][0]["documents"] == all["documents"]);
 }
 
 TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every long document") {
@@ -141,6 +194,8 @@ TEST_CASE("a head of zeros has the perplexity of the vocabulary's size, on every
   for (const char* protocol : {"windows", "last", "bins"}) {
     for (const auto& row : result[protocol]) {
       CHECK(row["loss"].get<double>() == Approx(std::log(211.0)).epsilon(1e-6));
+      CHECK(row["loss_error"].get<double>() < 1e-6);  // the same everywhere
+      CHECK(row["documents"] == documents);
       CHECK(row["perplexity"].get<double>() == Approx(211.0).epsilon(1e-5));
     }
   }

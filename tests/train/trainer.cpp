@@ -1,7 +1,8 @@
-// Steps that are read late.
+// Steps that are read late; what a validation pass gives.
 
 #include "train/trainer.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "catch.h"
@@ -67,6 +68,28 @@ TEST_CASE("results that are read late are those of steps read one by one") {
     CHECK(r.norm > 0);
   }
   CHECK(late.state() == soon.state());
+}
+
+TEST_CASE("the error of a validation loss is that over the sequences of the pass") {
+  const Workplace w;
+  TrainRun run = small_train_run(w);
+  run.config.data.val = w.path("val");
+  const auto validate = [&](int64_t sequences) {
+    run.config.eval.tokens = sequences * run.config.data.sequence_length;
+    Training t(run);
+    return t.trainer.validate(*t.alone).value();
+  };
+  const ClusteredMean one = validate(1), two = validate(2), three = validate(3);
+  CHECK(one.clusters == 1);
+  CHECK(one.count == 64);
+  CHECK_FALSE(one.error.has_value());
+  // The losses of the sequences, of one size: sums by differences of the passes.
+  const double a = one.mean, b = 2 * two.mean - a, c = 3 * three.mean - a - b, m = three.mean;
+  CHECK(two.error.value() == Approx(std::fabs(a - b) / 2).epsilon(1e-9));
+  const double squares = (a - m) * (a - m) + (b - m) * (b - m) + (c - m) * (c - m);
+  CHECK(three.error.value() == Approx(std::sqrt(squares / 2 / 3)).epsilon(1e-9));
+  CHECK(three.clusters == 3);
+  CHECK(three.count == 192);
 }
 
 TEST_CASE("no step changes anything from the first whose gradients are not finite on") {
