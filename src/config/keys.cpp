@@ -205,7 +205,7 @@ std::vector<Key> make_keys() {
                       FIELD(model.mlp.kind)),
       required(key("model.mlp.hidden", "hidden width of the MLP", integer_value(1, kMaxWidth),
                    FIELD(model.mlp.hidden))),
-      choice<NormKind>("model.norm.kind", "normalization; model.norm_position says of what",
+      choice<NormKind>("model.norm.kind", "normalization; model.norm_position: of what",
                        {{"rmsnorm", NormKind::rmsnorm}, {"layernorm", NormKind::layernorm}},
                        FIELD(model.norm.kind)),
       key("model.norm.eps", "added to the variance, in fp32", number_from(kMinEps),

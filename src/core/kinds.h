@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
+
 namespace bamtrain {
 
 /// The activation of the mlp. With Phi the normal distribution's cumulative function:
@@ -12,7 +14,9 @@ namespace bamtrain {
 ///   gelu_erf  x Phi(x)
 ///   relu      max(x, 0), with derivative 0 at 0
 enum class MlpKind : uint8_t { swiglu, geglu, gelu, gelu_erf, relu };
-constexpr bool is_gated(MlpKind kind) { return kind == MlpKind::swiglu || kind == MlpKind::geglu; }
+BAMTRAIN_HD constexpr bool is_gated(MlpKind kind) {
+  return kind == MlpKind::swiglu || kind == MlpKind::geglu;
+}
 
 enum class NormKind : uint8_t { rmsnorm, layernorm };
 enum class NormalizerKind : uint8_t { softmax };
