@@ -56,7 +56,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
   if (!rows.ok()) return rows;
   const AttentionSaved saved = {g.dout, g.lse, g.row_product};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
-    const RowGradients to_rows = {g.dscale, g.dsums_query, g.dfire_u, g.dfire_psi, g.partial};
+    const RowGradients to_rows = {g.dscale, g.dsums, g.dfire_u, g.dfire_psi, g.partial};
     const LaunchStatus queries = device::launch(
         attention_backward_queries<D, kBias, kScale>, {count(attention_query_tiles(a.T, D)), H, B},
         block, attention_backward_queries_shared<D>(kBias), stream, a, saved, g.dq, to_rows);
@@ -64,7 +64,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
     return device::launch(attention_backward_keys<D, kBias, kScale>,
                           {count(attention_parts(a.B, a.T, a.K, kBias == BiasMode::table)), K, B},
                           block, attention_backward_keys_shared<D>(kBias), stream, a, saved, g.dk,
-                          g.dv, g.dsums_key, g.partial, attention_partial_table(a.T));
+                          g.dv, g.dsums, g.partial, attention_partial_table(a.T));
   });
 }
 

@@ -76,9 +76,7 @@ struct AttentionBackward {
   float* dtable = nullptr;     // (H, T), written where there is a table
   int64_t dtable_head = 0;     // from one head of dtable to the next
   float* dscale = nullptr;     // (B, H, T), written where there is a scale
-  // (B, H, T), written where there are sums, as AttentionGradients says; the latter with
-  // log_square.
-  float *dsums_key = nullptr, *dsums_query = nullptr;
+  float* dsums = nullptr;      // (B, H, T), written where there are sums
   // Written where fire is: (H, kFireSegments, 2), and (B, H, T) each, as AttentionGradients says.
   double* dfire = nullptr;
   float *dfire_u = nullptr, *dfire_psi = nullptr;

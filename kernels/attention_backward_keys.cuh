@@ -37,7 +37,8 @@ constexpr size_t attention_backward_keys_shared(BiasMode bias) {
          sizeof(float) * static_cast<size_t>(4 * Q + more);
 }
 
-/// dk and dv (B, T, K, D) are written; with sums dsums (B, H, T) too; with a table partial (B, H,
+/// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H,
+/// T), which has the queries'; with a table partial (B, H,
 /// parts, slot_floats) too, entry kTile - 1 + d of a slot for distance d; slot_floats is
 /// attention_partial_table(T). Launch with grid (parts, K, B): a block takes every parts-th tile of
 /// keys, so that the partial tables are few and each has one owner.
@@ -268,7 +269,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
           dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 1);
           dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 2);
           const int j = j0 + own_key + 8 * r;
-          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] = dkey_sum[r];
+          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] += dkey_sum[r];
         }
       }
     }

@@ -46,10 +46,7 @@ const char* refusal(const AttentionBackward<A>& g) {
   }
   if (g.row_product == nullptr) return "attention: row_product is missing";
   if (g.in.scale != nullptr && g.dscale == nullptr) return "attention: a scale without dscale";
-  if (g.in.sums != nullptr &&
-      (g.dsums_key == nullptr || (g.in.log_square && g.dsums_query == nullptr))) {
-    return "attention: sums without their gradients";
-  }
+  if (g.in.sums != nullptr && g.dsums == nullptr) return "attention: sums without dsums";
   if (g.in.table != nullptr && (g.dtable == nullptr || g.dtable_head < g.in.T)) {
     return "attention: a table without dtable, or with one of fewer than T distances";
   }

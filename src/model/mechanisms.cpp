@@ -151,13 +151,7 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   if (has(Family::sums)) {
     const int64_t kept = use == ModelUse::generation ? config_.layers : B;
     arena.add("mechanisms.sums", &sums_, Dtype::f64, {kept, H, T});
-    if (training) arena.add("mechanisms.dsums_key", &dsums_key_, P, {B, H, T});
-    const bool of_queries = std::any_of(priors_.begin(), priors_.end(), [](const LayerPrior& p) {
-      return p.info.sum_bias != SumBias::difference;
-    });
-    if (training && of_queries) {
-      arena.add("mechanisms.dsums_query", &dsums_query_, P, {B, H, T});
-    }
+    if (training) arena.add("mechanisms.dsums", &dsums_, P, {B, H, T});
   }
   if (const int64_t n = parts(Family::fire); n > 0) {
     for (Tensor* t : {&fire_.psi, &fire_.psi_dc, &fire_.inverse}) {
@@ -324,8 +318,7 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
   const PriorInfo& p = prior(layer).info;
   g.dscale = of_rows(dscale_);
   if (p.family == Family::table) g.dtable = dtable_;
-  if (p.family == Family::sums) g.dsums_key = of_rows(dsums_key_);
-  if (p.sum_bias != SumBias::difference) g.dsums_query = of_rows(dsums_query_);
+  if (p.family == Family::sums) g.dsums = of_rows(dsums_);
   if (p.family == Family::fire) {
     g.dfire = dfire_;
     g.dfire_u = of_rows(dfire_u_);
@@ -335,9 +328,9 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
 
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                           const Tensor& gates, const Tensor& dgates, const Tensor& gradients) {
-  if (g.dsums_key) {
-    backend_.sums_backward(of_prior(layer, dgates), sums_bias(layer, gradients), g.dsums_key,
-                           g.dsums_query, of_prior(layer, gates), sums_bias(layer, masters_));
+  if (g.dsums) {
+    backend_.sums_backward(of_prior(layer, dgates), sums_bias(layer, gradients), g.dsums,
+                           of_prior(layer, gates), sums_bias(layer, masters_));
   }
   if (g.dfire) {
     backend_.fire_backward(dtheta(of_prior_, layer, gradients), g, a.positions,

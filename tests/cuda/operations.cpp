@@ -86,7 +86,7 @@ TEST_CASE("cross entropy on CUDA agrees with the reference") {
 }
 
 TEST_CASE("running sums on CUDA agree with the reference") {
-  for (const SumsCase& c : {SumsCase{2, 40, 3}, SumsCase{3, 70, 5, true}}) {
+  for (const SumsCase& c : {SumsCase{2, 40, 3}, SumsCase{3, 70, 5}}) {
     for (Dtype t : {Dtype::f32, Dtype::bf16}) {
       Machine m(t, cuda_device());
       compare_with_reference(running_sums(c), t, 2 * kF32, {&m});

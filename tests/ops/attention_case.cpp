@@ -203,15 +203,14 @@ Operation attention(const AttentionCase& c) {
     const Memory dout = m.memory(cotangents.at("out"));
     const Heads d(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c);
     const Memory dtable = m.unwritten(P, {c.H, c.T}), dscale = m.unwritten(P, {c.B, c.H, c.T});
-    const Memory dkey = m.unwritten(P, {c.B, c.H, c.T}), dquery = m.unwritten(P, {c.B, c.H, c.T});
+    const Memory dsums = m.unwritten(P, {c.B, c.H, c.T});
     AttentionGradients g;
     g.dq = d.q;
     g.dk = d.k;
     g.dv = d.v;
     if (x.a.table) g.dtable = dtable.tensor();
     if (x.a.scale) g.dscale = dscale.tensor();
-    if (x.a.sums) g.dsums_key = dkey.tensor();
-    if (x.a.sums && x.a.sum_bias != SumBias::difference) g.dsums_query = dquery.tensor();
+    if (x.a.sums) g.dsums = dsums.tensor();
     const Memory dfire = m.unwritten(Role::wide, {c.H, kFireSegments, 2});
     const Memory of_u = m.unwritten(P, {c.B, c.H, c.T}), of_psi = m.unwritten(P, {c.B, c.H, c.T});
     if (x.a.fire.psi) {
@@ -223,11 +222,7 @@ Operation attention(const AttentionCase& c) {
     Arrays gradients{{"q", read(d.q, A)}, {"k", read(d.k, A)}, {"v", read(d.v, A)}};
     if (x.a.table) gradients["table"] = read(dtable.tensor(), P);
     if (x.a.scale) gradients["scale"] = read(dscale.tensor(), P);
-    if (x.a.sums) {
-      Values& sums = gradients["sums"] = read(dkey.tensor(), P);
-      const Values rows = read((g.dsums_query ? dquery : dkey).tensor(), P);
-      for (size_t i = 0; g.dsums_query && i < sums.x.size(); ++i) sums.x[i] += rows.x[i];
-    }
+    if (x.a.sums) gradients["sums"] = read(dsums.tensor(), P);
     if (x.a.fire.psi) {
       Values slope{P, {c.H, kFireSegments}, {}}, offset = slope;
       const Values both = read(dfire.tensor(), Role::wide);

@@ -78,7 +78,8 @@ TEST_CASE("a constant added to the table changes the log-sum alone") {
 }
 
 // A row of dz is seen through the gradient of what is added to the logits, where no other row has a
-// cotangent: of the table by distance, of the sums by key.
+// cotangent: of the table by distance, of the sums by key, and less its sum by query. What the
+// rounding of `out` leaves in a row is thus in the gradient of a table, and not in that of sums.
 TEST_CASE("every row of dz sums to zero, and with all rows the gradient of each head's bias") {
   for (Dtype t : kDtypes) {
     for (TableForm table : {TableForm::normal, TableForm::difference}) {
@@ -100,7 +101,8 @@ TEST_CASE("every row of dz sums to zero, and with all rows the gradient of each 
             INFO(describe(c) << ", row " << row << " in " << name_of(t));
             const bool second = begin >= static_cast<size_t>(c.H * c.T);
             CHECK((size > 0.01) == (row < 0 || !second));
-            CHECK(std::abs(sum) <= tolerance_of(t) * size);
+            const bool by_query = has_sums(c) && t == Dtype::bf16;
+            CHECK(std::abs(sum) <= tolerance_of(by_query ? Dtype::f32 : t) * size);
           }
         }
       }

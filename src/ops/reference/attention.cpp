@@ -118,7 +118,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
     }
   }
   if (a.table) std::fill_n(g.dtable.ptr<double>(), g.dtable.size(), 0.0);
-  for (const Tensor& x : {g.dsums_key, g.dsums_query, g.dfire, g.dfire_u, g.dfire_psi}) {
+  for (const Tensor& x : {g.dsums, g.dfire, g.dfire_u, g.dfire_psi}) {
     if (x) std::fill_n(x.ptr<double>(), x.size(), 0.0);
   }
   for (int64_t batch = 0; batch < B; ++batch) {
@@ -144,8 +144,8 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
           if (a.sums) {
             const double dx = db * sum_bias_derivative(a.sum_bias, difference(a, batch, h, i, j));
             const int64_t of_head = (batch * H + h) * T;
-            g.dsums_key.ptr<double>()[of_head + j] += dx;
-            if (a.sum_bias != SumBias::difference) g.dsums_query.ptr<double>()[of_head + i] -= dx;
+            g.dsums.ptr<double>()[of_head + j] += dx;
+            g.dsums.ptr<double>()[of_head + i] -= dx;
           }
           if (a.fire.psi) {
             const FireLogit f(a, batch, h, i, j);
