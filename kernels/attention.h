@@ -46,6 +46,7 @@ struct FireInputs {
 template <class A>
 struct AttentionInputs {
   int B = 0, T = 0, H = 0, K = 0, D = 0;  // K divides H; query head h reads key head h / (H / K)
+  float content_divisor = 0;              // s = <q, k> / content_divisor
   Rows<const A> q;                        // (B, T, H, D)
   Rows<const A> k, v;                     // (B, T, K, D)
   const float* table = nullptr;           // (H, >= T): b at (h, i - j). Null: b = 0

@@ -32,7 +32,7 @@ struct RowGradients {
 /// dq (B, T, H, D) and `to_rows` are written. Launch as the forward kernel.
 template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
-    attention_backward_queries(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dq,
+    attention_backward_queries(FusedInputs a, AttentionSaved saved, Rows<bf16> dq,
                                RowGradients to_rows) {
   constexpr int kKeys = kBackwardKeys, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
@@ -127,7 +127,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
           // What dt sums up.
           if (kScale == ScaleMode::both) s[m][n][e] = s[m][n][e] * own.factor[r] + bias;
           if (kScale == ScaleMode::rows) {
-            s[m][n][e] = s[m][n][e] * score_factor<D>() + (a.scale_bias ? bias : 0.0f);
+            s[m][n][e] = s[m][n][e] * a.score_factor + (a.scale_bias ? bias : 0.0f);
           }
         };
         if constexpr (kBias == BiasMode::fire) {
@@ -203,7 +203,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
     to_rows.fire_partial[(head * tiles + own.i0 / kQueryTile<D>)*kFirePartial + thread] =
         fire_totals.of_segment(thread);
   }
-  const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
+  const float root = a.score_factor * kLn2;  // what s is of <q, k>
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2 * M; ++r) {
     const int m = r / 2, half = r % 2;

@@ -18,6 +18,7 @@ const char* refusal(const AttentionInputs<A>& a) {
   if (a.table != nullptr && a.table_head < a.T) {
     return "attention: the table holds fewer than T distances";
   }
+  if (!(a.content_divisor > 0)) return "attention: content_divisor is not positive";
   const FireInputs& f = a.fire;
   if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
     return "attention: more than one of a table, sums and fire";

@@ -64,7 +64,7 @@ struct Logit {
 template <class A>
 BAMTRAIN_DEVICE Logit logit_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
   Logit l;
-  l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / sqrtf(static_cast<float>(a.D));
+  l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / a.content_divisor;
   l.bias = bias_of(a, b, h, i, j);
   l.t = a.scale != nullptr ? a.scale[row_of(a, b, h, i)] : 1.0f;
   l.z = a.scale_bias ? l.t * (l.s + l.bias.b) : l.t * l.s + l.bias.b;
@@ -206,7 +206,7 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   dx = warp_sum(dx);
   of_u = warp_sum(of_u);
   of_psi = warp_sum(of_psi);
-  store_row(at(g.dq, own.b, i, own.h), 1.0f / sqrtf(static_cast<float>(a.D)), dq, a.D, own.lane);
+  store_row(at(g.dq, own.b, i, own.h), 1.0f / a.content_divisor, dq, a.D, own.lane);
   if (a.scale != nullptr && own.lane == 0) g.dscale[row_of(a, own.b, own.h, i)] = dt;
   if (a.sums != nullptr && own.lane == 0) g.dsums[row_of(a, own.b, own.h, i)] = -dx;
   if (a.fire.psi != nullptr && own.lane == 0) {
@@ -242,7 +242,7 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
     dx = warp_sum(dx);
     if (a.sums != nullptr && own.lane == 0) g.dsums[row_of(a, own.b, h, j)] += dx;
   }
-  store_row(at(g.dk, own.b, j, own.h), 1.0f / sqrtf(static_cast<float>(a.D)), dk, a.D, own.lane);
+  store_row(at(g.dk, own.b, j, own.h), 1.0f / a.content_divisor, dk, a.D, own.lane);
   store_row(at(g.dv, own.b, j, own.h), 1.0f, dv, a.D, own.lane);
 }
 

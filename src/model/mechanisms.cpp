@@ -68,6 +68,7 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
   if (p.info.threshold_length) {
     p.fire_length = p.info.threshold_length(p.options, training_length_);
   }
+  if (p.info.content_scale) p.content_scale = p.info.content_scale(p.options, shape);
   if (p.info.randomized_positions) {
     const int64_t known = p.info.randomized_positions(p.options, training_length_);
     p.randomized = known > 0;
@@ -267,6 +268,7 @@ Rotation Mechanisms::rotation(int64_t layer) const {
 
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
   const LayerPrior& p = prior(layer);
+  a.content_scale = p.content_scale;
   if (p.info.family == Family::fire) a.fire = fire_of(p);
   if (p.info.family == Family::table) a.table = table_of(p);
   if (p.info.family == Family::sums) form_sums(layer, a, gates);

@@ -85,6 +85,7 @@ class Mechanisms {
     bool scale_bias = false;
     bool randomized = false;
     double fire_length = 0;
+    double content_scale = 0;
     /// Where its tables, segments or rotation lie among those of its family. Layers of one prior
     /// without parameters of their own share them.
     int64_t part = 0;

@@ -51,7 +51,7 @@ struct FireBias {
 };
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
-/// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K).
+/// s_ij = content_scale <q_i, k_j> and query head h reading key head h / (H / K).
 ///
 /// Keys and values may begin with those of past tokens, whose queries were asked before: then q,
 /// and with it first_key, positions, scale and what attention writes, have fewer rows than k. Row i
@@ -69,9 +69,16 @@ struct Attention {
   // past are negative. Non-decreasing, <= i
   Tensor first_key;
   bool scale_bias = false;
+  double content_scale = 0;  // 0: 1 / sqrt(D)
   NormalizerKind normalizer = NormalizerKind::softmax;
 
   int64_t past() const { return k.shape[1] - q.shape[1]; }
+  /// What <q_i, k_j> is divided by, formed in the backend's precision.
+  template <class Real>
+  Real content_divisor() const {
+    return content_scale != 0 ? static_cast<Real>(1 / content_scale)
+                              : std::sqrt(static_cast<Real>(q.shape[3]));
+  }
 };
 
 /// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.

@@ -146,6 +146,16 @@ PriorInfo summed(const char* name, SumBias bias, const char* formula) {
   p.formula = std::string(formula) + ", S the running sum of softplus(W x + w0)";
   p.family = Family::sums;
   p.sum_bias = bias;
+  p.options = {{"content_scale",
+                "s = content_scale <q, k>: 1/sqrt(D) (the paper), 1 (its published module) or "
+                "1/sqrt(C), C = width (its published notebook)",
+                std::string("1/sqrt(D)"),
+                {"1/sqrt(D)", "1", "1/sqrt(C)"}}};
+  p.content_scale = [](const Options& o, const PriorShape& s) {
+    const std::string& scale = o.text("content_scale");
+    if (scale == "1/sqrt(C)") return 1 / std::sqrt(static_cast<double>(s.width));
+    return scale == "1" ? 1.0 : 0.0;
+  };
   p.parameters = [](const Options&, const PriorShape& s) {
     MechanismParameter weight = {"weight", {s.heads, s.width}, true, false, "normal, std 0.02"};
     weight.gate = true;

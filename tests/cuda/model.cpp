@@ -83,6 +83,8 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
       {prior("nope"), scale("by_length")},
       {prior("cable"), scale("none")},
       {prior("kcable"), scale("ssmax")},
+      {prior("cable", {{"content_scale", Text("1")}}), scale("constant", {{"t", 0.5}})},
+      {prior("kcable", {{"content_scale", Text("1/sqrt(C)")}}), scale("ssmax")},
       {prior("bam"), scale("adaptive", {{"bias", true}})},
       {prior("nape"), scale("adaptive")},
       {prior("cable"), scale("adaptive")},
@@ -108,6 +110,32 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
   // None is forgotten; scales for evaluation alone follow below.
   for (const PriorInfo& p : all_priors()) CHECK(met.count(p.name) == 1);
   for (const ScaleInfo& s : all_scales()) CHECK(met.count(s.name) == (s.evaluation_only ? 0 : 1));
+}
+
+TEST_CASE("gradients of gates and biases on CUDA in bf16 stay near fp32's as sequences grow") {
+  for (const int64_t T : long_lengths()) {
+    for (const auto& [of_prior, of_scale] :
+         {std::pair{prior("cable"), scale("none")},
+          std::pair{prior("cable"), scale("ssmax", {{"scale_bias", std::string("true")}})},
+          std::pair{prior("kcable"), scale("none")}, std::pair{prior("bam"), scale("none")}}) {
+      ModelConfig c = device_config(of_prior, of_scale);
+      c.layers = 1;
+      c.attention.document_mask = false;
+      const Batch batch = random_batch(1, T, c.vocab, false);
+      Run truth(c, Dtype::f32, 1, T), run(c, Dtype::bf16, 1, T, cuda_device());
+      for (Run* r : {&truth, &run}) {
+        round_weights(*r);
+        r->differentiate(batch);
+      }
+      for (const Parameter& p : run.parameters()) {
+        if (p.name.find(".prior.") == std::string::npos || !p.trained) continue;
+        const std::vector<double> found = run.gradient(p.name), expected = truth.gradient(p.name);
+        const double error = distance(found, expected) / norm(expected);
+        UNSCOPED_INFO(p.name << " of " << describe(c) << ", T " << T << ": " << error);
+        CHECK(error <= 5 * kBf16);  // as the loss above
+      }
+    }
+  }
 }
 
 TEST_CASE("models on CUDA whose layers have different priors agree with the reference") {

@@ -143,6 +143,25 @@ TEST_CASE("attention on CUDA agrees with the reference at every head dimension")
   }
 }
 
+TEST_CASE("a content scale on CUDA is a factor of the queries, to the bit") {
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    Machine m(t, cuda_device());
+    for (TableForm table : {TableForm::none, TableForm::falling, TableForm::difference,
+                            TableForm::log_square, TableForm::fire}) {
+      for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+        AttentionCase c;
+        c.T = 70;
+        c.H = 2;
+        c.K = 1;
+        c.D = 16;
+        c.table = table;
+        c.scale = scale;
+        check_content_scale(m, c);
+      }
+    }
+  }
+}
+
 TEST_CASE("attention on CUDA agrees with the reference in every form") {
   for (TableForm table : {TableForm::none, TableForm::falling, TableForm::difference,
                           TableForm::log_square, TableForm::fire}) {

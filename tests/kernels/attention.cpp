@@ -170,6 +170,7 @@ TEST_CASE("arguments that the attention kernels do not take are refused") {
   forward([](auto& f) { f.in.T = 0; });
   forward([](auto& f) { f.in.B = 65536; });
   forward([](auto& f) { f.in.K = 3; });
+  forward([](auto& f) { f.in.content_divisor = 0; });
   forward([](auto& f) { f.in.q.row += 4; });
   forward([](auto& f) { f.in.k.data += 1; });
   forward([](auto& f) { f.in.table_head = 7; });

@@ -21,8 +21,8 @@ std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   std::ostringstream text;
   text << "D " << D << " table " << form.table << " scale " << form.scale << " of the bias "
        << form.scale_bias << " sums " << form.sums << " log_square " << form.log_square << " fire "
-       << form.fire << " B " << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents "
-       << c.documents << " window " << c.window;
+       << form.fire << " content scale " << form.content_scale << " B " << c.B << " T " << c.T
+       << " H " << c.H << " K " << c.K << " documents " << c.documents << " window " << c.window;
   return text.str();
 }
 
@@ -140,6 +140,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     arena.add("dfire", &g.dfire_psi, Dtype::f64, {B, H, T});
   }
   a.scale_bias = form.scale_bias;
+  a.content_scale = form.content_scale;
   backend->plan(arena, {B, T, H, K, D, H * D, true});
   arena.commit();
   const auto part = [&](const Tensor& all, int64_t head, int64_t heads) {
@@ -258,6 +259,8 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.H = c_.H;
   f.in.K = c_.K;
   f.in.D = D_;
+  f.in.content_divisor = static_cast<float>(
+      form_.content_scale != 0 ? 1 / form_.content_scale : std::sqrt(static_cast<double>(D_)));
   f.in.q = part(qkv, 0);
   f.in.k = part(qkv, c_.H);
   f.in.v = part(qkv, c_.H + c_.K);

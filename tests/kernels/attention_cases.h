@@ -22,17 +22,18 @@ struct AttentionForm {
   bool table = false, scale = false, scale_bias = false;
   bool sums = false, log_square = false;
   bool fire = false;
+  double content_scale = 0;  // 0: 1 / sqrt(D)
 };
 constexpr AttentionForm kEveryForm[] = {{false, false, false},
                                         {true, false, false},
-                                        {false, true, false},
+                                        {false, true, false, false, false, false, 0.4},
                                         {true, true, false},
                                         {true, true, true},
                                         {false, false, false, true, false},
                                         {false, true, true, true, false},
                                         {false, false, false, true, true},
                                         {false, true, false, true, true},
-                                        {false, true, true, true, true},
+                                        {false, true, true, true, true, false, 0.2},
                                         {false, false, false, false, false, true},
                                         {false, true, false, false, false, true},
                                         {false, true, true, false, false, true}};

@@ -133,6 +133,31 @@ TEST_CASE("the gradient of t times t is that of q times q, row by row, where t s
   }
 }
 
+TEST_CASE("a content scale is a factor of the queries, to the bit") {
+  for (Dtype t : kDtypes) {
+    Machine m(t);
+    for (TableForm table : {TableForm::none, TableForm::normal, TableForm::difference,
+                            TableForm::log_square, TableForm::fire}) {
+      for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+        AttentionCase c = long_case();
+        c.D = 16;
+        c.table = table;
+        c.scale = scale;
+        check_content_scale(m, c);
+        if (t == Dtype::f64) continue;
+        // Rows after a past.
+        AttentionCase scaled = c;
+        scaled.content_scale = 1;
+        Arrays in = attention(c).inputs, larger = in;
+        for (double& x : larger.at("q").x) x *= 4;
+        const Arrays truth = attention_of_last_rows(c, 3).forward(m, larger);
+        const Arrays found = attention_of_last_rows(scaled, 3).forward(m, in);
+        for (const auto& [name, v] : truth) check_equal(found.at(name).x, v.x);
+      }
+    }
+  }
+}
+
 TEST_CASE("documents packed into one sequence give what each gives alone, dead tiles or not") {
   AttentionCase c;
   c.T = 500;

@@ -145,7 +145,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
   const int64_t kh = part.heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
   const auto [b, heads, queries, key_span, for_keys, for_queries] = part;
   if (queries.begin == queries.end || key_span.begin == key_span.end) return;
-  const float root = 1 / std::sqrt(static_cast<float>(D));
+  const float root = 1 / a.content_divisor<float>();
   const int32_t* first = first_keys(a, b);
   Pieces pieces(s.of_slot(slot));
   float* keys = pieces.take(Tp * Dp);      // rows
@@ -257,7 +257,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
       unpack_rows<A>(g.dq, b, h, queries.begin, queries.end, at(dquery, queries.begin), Dp, root);
     }
   }
-  if (for_keys) {  // q carried 1 / sqrt(D)
+  if (for_keys) {  // q carried the content scale
     unpack_rows<A>(g.dk, b, kh, key_span.begin, key_span.end, at(dkeys, key_span.begin), Dp, 1);
     unpack_rows<A>(g.dv, b, kh, key_span.begin, key_span.end, at(dvalues, key_span.begin), Dp, 1);
   }

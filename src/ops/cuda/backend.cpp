@@ -576,6 +576,7 @@ class CudaBackend final : public Backend {
     in.H = as_int(a.q.shape[2]);
     in.K = as_int(a.k.shape[2]);
     in.D = as_int(a.q.shape[3]);
+    in.content_divisor = a.content_divisor<float>();
     in.q = rows<const A>(a.q);
     in.k = rows<const A>(a.k);
     in.v = rows<const A>(a.v);

@@ -72,7 +72,7 @@ struct Row {
     if (a.scale) t = a.scale.ptr<double>()[(batch * H + h) * T + i];
     for (int64_t j = first; j <= last; ++j) {
       s.push_back(dot(row_of(a.q, batch, i, h), row_of(a.k, batch, j, kh), D) /
-                  std::sqrt(static_cast<double>(D)));
+                  a.content_divisor<double>());
       b.push_back(bias_of(a, batch, h, i, j));
       z.push_back(a.scale_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
     }
@@ -108,7 +108,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
                                   const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t K = a.k.shape[2], group = H / K;
-  const double root = 1 / std::sqrt(static_cast<double>(D));
+  const double root = 1 / a.content_divisor<double>();
   require(a.past() == 0, "a backward pass over all rows");
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
