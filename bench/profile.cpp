@@ -121,10 +121,10 @@ void ProfiledBackend::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
   const Timed timed(costs_["sums_forward"], 0, bytes_of({sums, gates}));
   inner_->sums_forward(sums, gates, bias);
 }
-void ProfiledBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key,
-                                    Tensor dsums_query, Tensor gates, Tensor bias) {
-  const Timed timed(costs_["sums_backward"], 0, bytes_of({dgates, dsums_key, dsums_query, gates}));
-  inner_->sums_backward(dgates, dbias, dsums_key, dsums_query, gates, bias);
+void ProfiledBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
+                                    Tensor bias) {
+  const Timed timed(costs_["sums_backward"], 0, bytes_of({dgates, dsums, gates}));
+  inner_->sums_backward(dgates, dbias, dsums, gates, bias);
 }
 void ProfiledBackend::zero(Tensor x) {
   const Timed timed(costs_["zero"], 0, bytes_of({x}));

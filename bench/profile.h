@@ -80,8 +80,7 @@ class ProfiledBackend final : public Backend {
   void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override;
   void sums_forward(Tensor sums, Tensor gates, Tensor bias) override;
-  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
-                     Tensor gates, Tensor bias) override;
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates, Tensor bias) override;
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override;
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
                           const Attention& a) override;

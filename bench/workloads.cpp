@@ -61,10 +61,7 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
   if (s.sums) {
     a_.sum_bias = *s.sums;
     arena_.add("sums", &a_.sums, Dtype::f64, {s.B, s.H, s.T});
-    arena_.add("dsums_key", &g_.dsums_key, Dtype::f32, {s.B, s.H, s.T});
-    if (*s.sums != SumBias::difference) {
-      arena_.add("dsums_query", &g_.dsums_query, Dtype::f32, {s.B, s.H, s.T});
-    }
+    arena_.add("dsums", &g_.dsums, Dtype::f32, {s.B, s.H, s.T});
   }
   if (s.scale) {
     arena_.add("scale", &a_.scale, Dtype::f32, {s.B, s.H, s.T});

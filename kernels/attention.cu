@@ -37,7 +37,7 @@ LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
 
 template <int D>
 LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream) {
-  const AttentionInputs<bf16>& a = f.in;
+  const FusedInputs a(f.in);
   const Dim3 grid = {count(attention_query_tiles(a.T, D)), count(a.H), count(a.B)};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
     return device::launch(attention_forward_queries<D, kBias, kScale>, grid, {kThreads, 1, 1},
@@ -47,7 +47,7 @@ LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream
 
 template <int D>
 LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stream) {
-  const AttentionInputs<bf16>& a = g.in;
+  const FusedInputs a(g.in);
   const Dim3 block = {kThreads, 1, 1};
   const uint32_t B = count(a.B), H = count(a.H), K = count(a.K);
   const uint32_t row_blocks = count((a.T + kRowsPerBlock<D> - 1) / kRowsPerBlock<D>);
@@ -56,7 +56,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
   if (!rows.ok()) return rows;
   const AttentionSaved saved = {g.dout, g.lse, g.row_product};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
-    const RowGradients to_rows = {g.dscale, g.dsums_query, g.dfire_u, g.dfire_psi, g.partial};
+    const RowGradients to_rows = {g.dscale, g.dsums, g.dfire_u, g.dfire_psi, g.partial};
     const LaunchStatus queries = device::launch(
         attention_backward_queries<D, kBias, kScale>, {count(attention_query_tiles(a.T, D)), H, B},
         block, attention_backward_queries_shared<D>(kBias), stream, a, saved, g.dq, to_rows);
@@ -64,7 +64,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
     return device::launch(attention_backward_keys<D, kBias, kScale>,
                           {count(attention_parts(a.B, a.T, a.K, kBias == BiasMode::table)), K, B},
                           block, attention_backward_keys_shared<D>(kBias), stream, a, saved, g.dk,
-                          g.dv, g.dsums_key, g.partial, attention_partial_table(a.T));
+                          g.dv, g.dsums, g.partial, attention_partial_table(a.T));
   });
 }
 

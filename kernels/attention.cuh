@@ -34,6 +34,14 @@ constexpr float kLog2e = 1.44269504f;
 constexpr float kLn2 = 0.69314718f;
 constexpr float kMinusInfinity = -INFINITY;
 
+/// What the fused kernels read.
+struct FusedInputs : AttentionInputs<bf16> {
+  float score_factor;  // of a product <q, k>, for logits in base 2
+
+  explicit FusedInputs(const AttentionInputs<bf16>& a)
+      : AttentionInputs<bf16>(a), score_factor(kLog2e / a.content_divisor) {}
+};
+
 template <class Element>
 BAMTRAIN_DEVICE Element* row_of(const Rows<Element>& x, int b, int t, int h) {
   return x.data + b * x.batch + t * x.row + h * x.head;
@@ -44,12 +52,6 @@ template <int D>
 constexpr uint32_t kRowBytes = 2 * D + 16;
 template <int D, int kRows = kTile>
 constexpr uint32_t kTileBytes = kRows* kRowBytes<D>;
-
-/// log2(e) / sqrt(D).
-template <int D>
-BAMTRAIN_DEVICE float score_factor() {
-  return kLog2e / sqrtf(static_cast<float>(D));
-}
 
 struct Lane {
   int warp, lane;
@@ -137,10 +139,10 @@ BAMTRAIN_DEVICE void as_operand(uint32_t (&a)[N / 2][4], const float (&c)[N][4])
 }
 
 /// What a raw product <q, k> is multiplied by first, in a row of scale t.
-template <int D, ScaleMode kScale>
-BAMTRAIN_DEVICE float product_factor(float t) {
-  return kScale == ScaleMode::content || kScale == ScaleMode::rows ? score_factor<D>() * t
-                                                                   : score_factor<D>();
+template <ScaleMode kScale>
+BAMTRAIN_DEVICE float product_factor(float score_factor, float t) {
+  return kScale == ScaleMode::content || kScale == ScaleMode::rows ? score_factor * t
+                                                                   : score_factor;
 }
 
 /// The logit in base 2 from a raw product, given factor = product_factor and the bias in base 2; t
@@ -199,9 +201,10 @@ struct QueryBlock {
   int rows[kRows], first[kRows];  // rows past T: first is past the row, they see nothing
   float factor[kRows], t[kRows];  // of logit(), but for u
   float u[kRows], sum[kRows];     // of ScaleMode::rows; S_i of a row, relative to the first's
+  float score_factor;
   double first_sum;
 
-  BAMTRAIN_DEVICE QueryBlock(const AttentionInputs<bf16>& a, const Lane& l) {
+  BAMTRAIN_DEVICE QueryBlock(const FusedInputs& a, const Lane& l) : score_factor(a.score_factor) {
     const int tiles = static_cast<int>(device::grid_size().x);
     i0 = kQueryTile<D> * (tiles - 1 - static_cast<int>(device::block_index().x));
     h = static_cast<int>(device::block_index().y);
@@ -221,7 +224,7 @@ struct QueryBlock {
       const bool scaled =
           kScale == ScaleMode::rows ? a.scale != nullptr : kScale != ScaleMode::none;
       t[r] = scaled && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
-      factor[r] = product_factor<D, kScale>(t[r]);
+      factor[r] = product_factor<kScale>(score_factor, t[r]);
       u[r] = a.scale_bias ? t[r] : 1.0f;
     }
     if constexpr (kSums<kBias>) {
@@ -302,7 +305,7 @@ struct QueryBlock {
   /// logit() of row r.
   BAMTRAIN_DEVICE float logit_of(int r, float product, float bias) const {
     // Without a factor per row, for the registers.
-    if (kScale == ScaleMode::rows) return t[r] * (product * score_factor<D>()) + u[r] * bias;
+    if (kScale == ScaleMode::rows) return t[r] * (product * score_factor) + u[r] * bias;
     return logit<kBias, kScale>(product, factor[r], t[r], bias);
   }
 };

@@ -46,6 +46,7 @@ struct FireInputs {
 template <class A>
 struct AttentionInputs {
   int B = 0, T = 0, H = 0, K = 0, D = 0;  // K divides H; query head h reads key head h / (H / K)
+  float content_divisor = 0;              // s = <q, k> / content_divisor
   Rows<const A> q;                        // (B, T, H, D)
   Rows<const A> k, v;                     // (B, T, K, D)
   const float* table = nullptr;           // (H, >= T): b at (h, i - j). Null: b = 0
@@ -76,9 +77,7 @@ struct AttentionBackward {
   float* dtable = nullptr;     // (H, T), written where there is a table
   int64_t dtable_head = 0;     // from one head of dtable to the next
   float* dscale = nullptr;     // (B, H, T), written where there is a scale
-  // (B, H, T), written where there are sums, as AttentionGradients says; the latter with
-  // log_square.
-  float *dsums_key = nullptr, *dsums_query = nullptr;
+  float* dsums = nullptr;      // (B, H, T), written where there are sums
   // Written where fire is: (H, kFireSegments, 2), and (B, H, T) each, as AttentionGradients says.
   double* dfire = nullptr;
   float *dfire_u = nullptr, *dfire_psi = nullptr;

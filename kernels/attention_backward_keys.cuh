@@ -37,14 +37,15 @@ constexpr size_t attention_backward_keys_shared(BiasMode bias) {
          sizeof(float) * static_cast<size_t>(4 * Q + more);
 }
 
-/// dk and dv (B, T, K, D) are written; with sums dsums (B, H, T) too; with a table partial (B, H,
+/// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H,
+/// T), which has the queries'; with a table partial (B, H,
 /// parts, slot_floats) too, entry kTile - 1 + d of a slot for distance d; slot_floats is
 /// attention_partial_table(T). Launch with grid (parts, K, B): a block takes every parts-th tile of
 /// keys, so that the partial tables are few and each has one owner.
 template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
-    attention_backward_keys(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dk,
-                            Rows<bf16> dv, float* dsums, float* partial, int64_t slot_floats) {
+    attention_backward_keys(FusedInputs a, AttentionSaved saved, Rows<bf16> dk, Rows<bf16> dv,
+                            float* dsums, float* partial, int64_t slot_floats) {
   constexpr bool kTable = kBias == BiasMode::table, kFire = kBias == BiasMode::fire;
   constexpr int Q = kBackwardQueries<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
@@ -68,7 +69,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
   float* const db = slice + kSlice;        // (kTile, kDiagonalStride)
   auto* const row_place = reinterpret_cast<FirePlace*>(slice + kSlice);  // of Q queries, with fire
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-  const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
+  const float root = a.score_factor * kLn2;  // what s is of <q, k>
   const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
 
   if (kTable) {
@@ -209,7 +210,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
                                               : 0.0f;
             const float t = scale[n][e % 2];
             const float u = kScale == ScaleMode::rows && !a.scale_bias ? 1.0f : t;
-            const float z = logit<kBias, kScale>(p[n][e], product_factor<D, kScale>(t), u, bias);
+            const float z =
+                logit<kBias, kScale>(p[n][e], product_factor<kScale>(a.score_factor, t), u, bias);
             p[n][e] = device::exp2_approx(z - row_lse[query]);
             dz[n][e] -= row_product[query];
           }
@@ -268,7 +270,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
           dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 1);
           dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 2);
           const int j = j0 + own_key + 8 * r;
-          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] = dkey_sum[r];
+          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] += dkey_sum[r];
         }
       }
     }

@@ -24,7 +24,7 @@ constexpr size_t attention_backward_queries_shared(BiasMode bias) {
 /// What attention_backward_queries writes beside dq.
 struct RowGradients {
   float* scale;              // (B, H, T), with a scale
-  float* sums;               // (B, H, T), with BiasMode::log_square
+  float* sums;               // (B, H, T), with sums: the queries' part
   float *fire_u, *fire_psi;  // (B, H, T) each, with fire
   float* fire_partial;       // (B, H, tiles of queries, kFirePartial), with fire
 };
@@ -32,7 +32,7 @@ struct RowGradients {
 /// dq (B, T, H, D) and `to_rows` are written. Launch as the forward kernel.
 template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
-    attention_backward_queries(AttentionInputs<bf16> a, AttentionSaved saved, Rows<bf16> dq,
+    attention_backward_queries(FusedInputs a, AttentionSaved saved, Rows<bf16> dq,
                                RowGradients to_rows) {
   constexpr int kKeys = kBackwardKeys, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
@@ -127,7 +127,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
           // What dt sums up.
           if (kScale == ScaleMode::both) s[m][n][e] = s[m][n][e] * own.factor[r] + bias;
           if (kScale == ScaleMode::rows) {
-            s[m][n][e] = s[m][n][e] * score_factor<D>() + (a.scale_bias ? bias : 0.0f);
+            s[m][n][e] = s[m][n][e] * a.score_factor + (a.scale_bias ? bias : 0.0f);
           }
         };
         if constexpr (kBias == BiasMode::fire) {
@@ -169,7 +169,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
             for (int e = 0; e < 4; ++e) dt[2 * m + e / 2] += dz[m][n][e] * s[m][n][e];
           }
         }
-        if (kBias == BiasMode::log_square) {
+        if (kSums<kBias>) {
           BAMTRAIN_UNROLL
           for (int n = 0; n < kKeys / 8; ++n) {
             BAMTRAIN_UNROLL
@@ -203,7 +203,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
     to_rows.fire_partial[(head * tiles + own.i0 / kQueryTile<D>)*kFirePartial + thread] =
         fire_totals.of_segment(thread);
   }
-  const float root = score_factor<D>() * kLn2;  // 1 / sqrt(D)
+  const float root = a.score_factor * kLn2;  // what s is of <q, k>
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2 * M; ++r) {
     const int m = r / 2, half = r % 2;
@@ -211,7 +211,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 1);
       dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], 2);
     }
-    if (kBias == BiasMode::log_square) {
+    if (kSums<kBias>) {
       dsum[r] += device::shuffle_xor(device::kWholeWarp, dsum[r], 1);
       dsum[r] += device::shuffle_xor(device::kWholeWarp, dsum[r], 2);
     }
@@ -223,7 +223,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
       to[4 * n + l.pair] =
           device::pack_bf16(sum[m][n][2 * half] * to_dq, sum[m][n][2 * half + 1] * to_dq);
     }
-    if (kBias == BiasMode::log_square && l.pair == 0) {
+    if (kSums<kBias> && l.pair == 0) {
       to_rows.sums[own.of_row(a, r)] = own.u[r] * dsum[r];
     }
     if (kBias == BiasMode::fire && l.pair == 0) {

@@ -18,6 +18,7 @@ const char* refusal(const AttentionInputs<A>& a) {
   if (a.table != nullptr && a.table_head < a.T) {
     return "attention: the table holds fewer than T distances";
   }
+  if (!(a.content_divisor > 0)) return "attention: content_divisor is not positive";
   const FireInputs& f = a.fire;
   if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
     return "attention: more than one of a table, sums and fire";
@@ -46,10 +47,7 @@ const char* refusal(const AttentionBackward<A>& g) {
   }
   if (g.row_product == nullptr) return "attention: row_product is missing";
   if (g.in.scale != nullptr && g.dscale == nullptr) return "attention: a scale without dscale";
-  if (g.in.sums != nullptr &&
-      (g.dsums_key == nullptr || (g.in.log_square && g.dsums_query == nullptr))) {
-    return "attention: sums without their gradients";
-  }
+  if (g.in.sums != nullptr && g.dsums == nullptr) return "attention: sums without dsums";
   if (g.in.table != nullptr && (g.dtable == nullptr || g.dtable_head < g.in.T)) {
     return "attention: a table without dtable, or with one of fewer than T distances";
   }

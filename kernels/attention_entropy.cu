@@ -74,7 +74,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads)
   const int own = thread / 32 * kRowsOfWarp;  // the warp's first row of the block's
   const int last = i0 + kEntropyRows < a.T ? i0 + kEntropyRows - 1 : a.T - 1;
   const int32_t* const first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-  const float root = 1.0f / sqrtf(static_cast<float>(a.D));
+  const float root = 1.0f / a.content_divisor;
   RunningEntropy rows[kRowsOfWarp];
   for (int j0 = first_key[i0]; j0 <= last; j0 += 32) {  // first keys never fall
     float s[kRowsOfWarp] = {};

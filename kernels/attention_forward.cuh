@@ -27,7 +27,7 @@ constexpr int kForwardBlocks = (D > 64 || D <= 32) && kBias != BiasMode::fire ? 
 /// out (B, T, H, D) and lse (B, H, T) are written.
 template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, kBias>)
-    attention_forward_queries(AttentionInputs<bf16> a, Rows<bf16> out, float* lse) {
+    attention_forward_queries(FusedInputs a, Rows<bf16> out, float* lse) {
   constexpr int kKeys = kForwardKeys<D>, M = kRowTiles<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;

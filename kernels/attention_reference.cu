@@ -64,7 +64,7 @@ struct Logit {
 template <class A>
 BAMTRAIN_DEVICE Logit logit_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
   Logit l;
-  l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / sqrtf(static_cast<float>(a.D));
+  l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / a.content_divisor;
   l.bias = bias_of(a, b, h, i, j);
   l.t = a.scale != nullptr ? a.scale[row_of(a, b, h, i)] : 1.0f;
   l.z = a.scale_bias ? l.t * (l.s + l.bias.b) : l.t * l.s + l.bias.b;
@@ -179,7 +179,7 @@ BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
   if (own.lane == 0) g.row_product[row_of(g.in, own.b, own.h, own.t)] = sum;
 }
 
-/// dq, dscale, dsums_query, dfire_u and dfire_psi of a query.
+/// dq, dscale, the query's part of dsums, dfire_u and dfire_psi of a query.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
@@ -206,16 +206,17 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   dx = warp_sum(dx);
   of_u = warp_sum(of_u);
   of_psi = warp_sum(of_psi);
-  store_row(at(g.dq, own.b, i, own.h), 1.0f / sqrtf(static_cast<float>(a.D)), dq, a.D, own.lane);
+  store_row(at(g.dq, own.b, i, own.h), 1.0f / a.content_divisor, dq, a.D, own.lane);
   if (a.scale != nullptr && own.lane == 0) g.dscale[row_of(a, own.b, own.h, i)] = dt;
-  if (g.dsums_query != nullptr && own.lane == 0) g.dsums_query[row_of(a, own.b, own.h, i)] = -dx;
+  if (a.sums != nullptr && own.lane == 0) g.dsums[row_of(a, own.b, own.h, i)] = -dx;
   if (a.fire.psi != nullptr && own.lane == 0) {
     g.dfire_u[row_of(a, own.b, own.h, i)] = of_u;
     g.dfire_psi[row_of(a, own.b, own.h, i)] = of_psi;
   }
 }
 
-/// dk and dv of a key, over all the query heads that read it, and dsums_key of each.
+/// dk and dv of a key, over all the query heads that read it; the key's part is added to dsums of
+/// each, which has the queries'.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
@@ -239,9 +240,9 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
       }
     }
     dx = warp_sum(dx);
-    if (a.sums != nullptr && own.lane == 0) g.dsums_key[row_of(a, own.b, h, j)] = dx;
+    if (a.sums != nullptr && own.lane == 0) g.dsums[row_of(a, own.b, h, j)] += dx;
   }
-  store_row(at(g.dk, own.b, j, own.h), 1.0f / sqrtf(static_cast<float>(a.D)), dk, a.D, own.lane);
+  store_row(at(g.dk, own.b, j, own.h), 1.0f / a.content_divisor, dk, a.D, own.lane);
   store_row(at(g.dv, own.b, j, own.h), 1.0f, dv, a.D, own.lane);
 }
 

@@ -69,11 +69,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
   double behind = 0, of_bias = 0;
   for (int last = gates.T - 1; last >= 0; last -= 32) {
     const int t = last - own.lane;
-    double d = 0;
-    if (t >= 0) {
-      d = static_cast<double>(g.dsums_key[of_head + t]);
-      if (g.dsums_query != nullptr) d += static_cast<double>(g.dsums_query[of_head + t]);
-    }
+    const double d = t >= 0 ? static_cast<double>(g.dsums[of_head + t]) : 0;
     const double du = behind + inclusive_sum(d, own.lane);
     if (t >= 0) {
       const double dgate = du * sigmoid(gate_of(gates, own, t));
@@ -125,8 +121,8 @@ template <class A>
 device::LaunchStatus running_sums_backward(const GateGradients<A>& g, const Gates<A>& gates,
                                            device::Stream stream) {
   if (const char* why = refusal(gates)) return device::refused(why);
-  if (g.dgates == nullptr || g.dbias == nullptr || g.dsums_key == nullptr || g.scratch == nullptr) {
-    return device::refused("running sums: dgates, dbias, dsums_key or scratch is missing");
+  if (g.dgates == nullptr || g.dbias == nullptr || g.dsums == nullptr || g.scratch == nullptr) {
+    return device::refused("running sums: dgates, dbias, dsums or scratch is missing");
   }
   const device::LaunchStatus status = device::launch(gradient_of_gates<A>, grid_of_heads(gates),
                                                      {32 * kSumsWarps, 1, 1}, 0, stream, g, gates);

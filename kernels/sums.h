@@ -28,11 +28,10 @@ device::LaunchStatus running_sums_forward(double* sums, const Gates<A>& gates,
 
 template <class A>
 struct GateGradients {
-  A* dgates = nullptr;                 // laid out as the gates
-  float* dbias = nullptr;              // (H), +=
-  const float* dsums_key = nullptr;    // (B, H, T)
-  const float* dsums_query = nullptr;  // (B, H, T). Null: 0
-  double* scratch = nullptr;           // (B, H)
+  A* dgates = nullptr;           // laid out as the gates
+  float* dbias = nullptr;        // (H), +=
+  const float* dsums = nullptr;  // (B, H, T)
+  double* scratch = nullptr;     // (B, H)
 };
 
 /// dgates and dbias: two kernels. Refuses what the forward pass refuses.

@@ -88,6 +88,8 @@ CASES = {
     "cable_ssmax_bias": model("cable", "ssmax", bias=True),
     "cable_window": model("cable", window=9),
     "kcable": model("kcable", mask=False),
+    "cable_content_1": model({"name": "cable", "content_scale": "1"}),
+    "kcable_content_width": model({"name": "kcable", "content_scale": "1/sqrt(C)"}, "sentmax"),
     "adaptive": model("alibi", "adaptive"),
     "adaptive_bias_bam": model(BAM, {"name": "adaptive", "bias": True, "delta": 0.5, "g": 1.5,
                                      "scale_bias": "true"}),

@@ -107,6 +107,12 @@ def bias(prior, theta, h, H, D, T, x, position, trained_at):
     return torch.zeros(T, T, dtype=torch.double)
 
 
+def content_divisor(prior, D, C):
+    """What <q, k> is divided by."""
+    return {"1/sqrt(D)": math.sqrt(D), "1": 1.0,
+            "1/sqrt(C)": math.sqrt(C)}[prior.get("content_scale", "1/sqrt(D)")]
+
+
 def frequencies(prior, D, T):
     """(angles per position of the D / 2 pairs, factor of rotated vectors) of a rope trained at T."""
     theta, scaling, factor = prior["theta"], prior["scaling"], prior["factor"]
@@ -209,7 +215,7 @@ def attention(p, config, layer, x, tokens, positions):
     outputs = []
     for h in range(H):
         kv = h // (H // KV)
-        s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / math.sqrt(D)
+        s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / content_divisor(prior, D, C)
         b = bias(prior, theta, h, H, D, T, x, position, trained_at)
         z = s + b
         plain = torch.softmax(z.masked_fill(~visible, -math.inf), -1)

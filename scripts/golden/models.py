@@ -177,6 +177,10 @@ CASES = {
     "cable_ssmax_bias": config({"name": "cable"}, ssmax("true"), bias=True, hidden=21, vocab=37),
     "kcable": config({"name": "kcable"}, mask=True, window=9, **ODD),
     "kcable_sentmax": config({"name": "kcable"}, sentmax(), **SMALL),
+    "cable_content_1": config({"name": "cable", "content_scale": "1"}, mask=True, **SMALL),
+    "kcable_content_width_sentmax_bias": config(
+        {"name": "kcable", "content_scale": "1/sqrt(C)"}, sentmax(scale_bias="true"), window=9,
+        **SMALL),
     "layers_rope_local_nope_bam_ssmax": config(
         [rope(10000.0, name="rope_local"), NOPE, bam()], ssmax(), mask=True, layers=3, heads=4,
         kv=2, head_dim=6, hidden=12, vocab=19, T=22, trained=8),

@@ -70,6 +70,7 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
   if (p.info.threshold_length) {
     p.fire_length = p.info.threshold_length(p.options, training_length_);
   }
+  if (p.info.content_scale) p.content_scale = p.info.content_scale(p.options, shape);
   if (p.info.randomized_positions) {
     const int64_t known = p.info.randomized_positions(p.options, training_length_);
     p.randomized = known > 0;
@@ -153,13 +154,7 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   if (has(Family::sums)) {
     const int64_t kept = use == ModelUse::generation ? config_.layers : B;
     arena.add("mechanisms.sums", &sums_, Dtype::f64, {kept, H, T});
-    if (training) arena.add("mechanisms.dsums_key", &dsums_key_, P, {B, H, T});
-    const bool of_queries = std::any_of(priors_.begin(), priors_.end(), [](const LayerPrior& p) {
-      return p.info.sum_bias != SumBias::difference;
-    });
-    if (training && of_queries) {
-      arena.add("mechanisms.dsums_query", &dsums_query_, P, {B, H, T});
-    }
+    if (training) arena.add("mechanisms.dsums", &dsums_, P, {B, H, T});
   }
   if (const int64_t n = parts(Family::fire); n > 0) {
     for (Tensor* t : {&fire_.psi, &fire_.psi_dc, &fire_.inverse}) {
@@ -275,6 +270,7 @@ Rotation Mechanisms::rotation(int64_t layer) const {
 
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
   const LayerPrior& p = prior(layer);
+  a.content_scale = p.content_scale;
   if (p.info.family == Family::fire) a.fire = fire_of(p);
   if (p.info.family == Family::table) a.table = table_of(p);
   if (p.info.family == Family::sums) form_sums(layer, a, gates);
@@ -326,8 +322,7 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
   const PriorInfo& p = prior(layer).info;
   g.dscale = of_rows(dscale_);
   if (p.family == Family::table) g.dtable = dtable_;
-  if (p.family == Family::sums) g.dsums_key = of_rows(dsums_key_);
-  if (p.sum_bias != SumBias::difference) g.dsums_query = of_rows(dsums_query_);
+  if (p.family == Family::sums) g.dsums = of_rows(dsums_);
   if (p.family == Family::fire) {
     g.dfire = dfire_;
     g.dfire_u = of_rows(dfire_u_);
@@ -337,9 +332,9 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
 
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                           const Tensor& gates, const Tensor& dgates, const Tensor& gradients) {
-  if (g.dsums_key) {
-    backend_.sums_backward(of_prior(layer, dgates), sums_bias(layer, gradients), g.dsums_key,
-                           g.dsums_query, of_prior(layer, gates), sums_bias(layer, masters_));
+  if (g.dsums) {
+    backend_.sums_backward(of_prior(layer, dgates), sums_bias(layer, gradients), g.dsums,
+                           of_prior(layer, gates), sums_bias(layer, masters_));
   }
   if (g.dfire) {
     backend_.fire_backward(dtheta(of_prior_, layer, gradients), g, a.positions,

@@ -86,6 +86,7 @@ class Mechanisms {
     bool scale_bias = false;
     bool randomized = false;
     double fire_length = 0;
+    double content_scale = 0;
     /// Where its tables, segments or rotation lie among those of its family. Layers of one prior
     /// without parameters of their own share them.
     int64_t part = 0;
@@ -150,8 +151,7 @@ class Mechanisms {
   Tensor dtable_;               // (H, T) P
   Tensor dscale_;               // (B, H, T) P
   Tensor sums_;                 // (B, H, T) f64: S of the layer at hand; generation: (layers, H, T)
-  Tensor dsums_key_;            // (B, H, T) P
-  Tensor dsums_query_;          // (B, H, T) P
+  Tensor dsums_;                // (B, H, T) P
   FireBias fire_;               // (parts, ...) each
   Tensor dfire_;                // (H, kFireSegments, 2) f64
   Tensor dfire_u_, dfire_psi_;  // (B, H, T) P

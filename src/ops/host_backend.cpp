@@ -232,16 +232,15 @@ void HostBackend::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
   });
 }
 
-void HostBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
-                                Tensor gates, Tensor bias) {
-  const int64_t B = dsums_key.shape[0], H = dsums_key.shape[1], T = dsums_key.shape[2];
+void HostBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
+                                Tensor bias) {
+  const int64_t B = dsums.shape[0], H = dsums.shape[1], T = dsums.shape[2];
   parallel_for(H, [&](int64_t h) {
     double of_bias = 0;
     for (int64_t b = 0; b < B; ++b) {
       double du = 0;
       for (int64_t t = T - 1; t >= 0; --t) {
-        const int64_t of_sum = (b * H + h) * T + t;
-        du += get(dsums_key, of_sum) + (dsums_query ? get(dsums_query, of_sum) : 0);
+        du += get(dsums, (b * H + h) * T + t);
         const double d = du * sigmoid(get(gates, gate_at(gates, b, t, h)) + get(bias, h));
         put(dgates, gate_at(dgates, b, t, h), d);
         of_bias += d;

@@ -37,8 +37,7 @@ class HostBackend : public Backend {
   void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override;
   void sums_forward(Tensor sums, Tensor gates, Tensor bias) override;
-  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
-                     Tensor gates, Tensor bias) override;
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates, Tensor bias) override;
 
  private:
   static constexpr int kMaxParameters = 8;  // of a prior or a scale

@@ -51,7 +51,7 @@ struct FireBias {
 };
 
 /// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
-/// s_ij = <q_i, k_j> / sqrt(D) and query head h reading key head h / (H / K).
+/// s_ij = content_scale <q_i, k_j> and query head h reading key head h / (H / K).
 ///
 /// Keys and values may begin with those of past tokens, whose queries were asked before: then q,
 /// and with it first_key, positions, scale and what attention writes, have fewer rows than k. Row i
@@ -69,9 +69,16 @@ struct Attention {
   // past are negative. Non-decreasing, <= i
   Tensor first_key;
   bool scale_bias = false;
+  double content_scale = 0;  // 0: 1 / sqrt(D)
   NormalizerKind normalizer = NormalizerKind::softmax;
 
   int64_t past() const { return k.shape[1] - q.shape[1]; }
+  /// What <q_i, k_j> is divided by, formed in the backend's precision.
+  template <class Real>
+  Real content_divisor() const {
+    return content_scale != 0 ? static_cast<Real>(1 / content_scale)
+                              : std::sqrt(static_cast<Real>(q.shape[3]));
+  }
 };
 
 /// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.
@@ -79,10 +86,10 @@ struct AttentionGradients {
   Tensor dq, dk, dv;  // shapes and strides as q, k, v
   Tensor dtable;      // (H, T) P: sums of db over the diagonals of all sequences. Where table is
   Tensor dscale;      // (B, H, T) P. Where scale is
-  // (B, H, T) P, where sums is: the gradient with respect to S_j as a key's and to S_i as a
-  // query's. The latter is 0 with SumBias::difference, rows of dz summing to 0: not written, may be
-  // empty.
-  Tensor dsums_key, dsums_query;
+  // (B, H, T) P, where sums is: the gradient with respect to S_t as a key's and as a query's. With
+  // SumBias::difference the latter is the row's sum of -db, which is 0 but for what the rounding of
+  // `out` leaves there: the keys' part holds that too, and sums of both are free of it.
+  Tensor dsums;
   // Where fire is. (H, kFireSegments, 2) f64: the sums of db and of db u; (B, H, T) P: a query's
   // sums of db slope u and of db slope psi_dc.
   Tensor dfire, dfire_u, dfire_psi;
@@ -232,10 +239,9 @@ class Backend {
   /// sums (B, H, T) f64: S_t = u_0 + ... + u_t, u = softplus(gates + bias). gates (B, T, H) A;
   /// rows of both may be strided (of sums in host memory alone); bias (H) P.
   virtual void sums_forward(Tensor sums, Tensor gates, Tensor bias) = 0;
-  /// dgates, shaped as gates; dbias (H) P +=, from dsums_key and dsums_query (may be empty) (B, H,
-  /// T) P: du_t is the sum of both from t on.
-  virtual void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
-                             Tensor gates, Tensor bias) = 0;
+  /// dgates, shaped as gates; dbias (H) P +=, from dsums (B, H, T) P: du_t is its sum from t on.
+  virtual void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
+                             Tensor bias) = 0;
 
   /// bias, of a prior of family fire with threshold length L0.
   virtual void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) = 0;

@@ -107,6 +107,9 @@ struct PriorInfo {
   /// family sums.
   SumBias sum_bias = SumBias::difference;
 
+  /// What <q_i, k_j> is multiplied by; 0, or null: 1 / sqrt(head_dim).
+  double (*content_scale)(const Options&, const PriorShape&) = nullptr;
+
   /// family fire: L0.
   double (*threshold_length)(const Options&, int64_t T) = nullptr;
 

@@ -165,7 +165,17 @@ PriorInfo summed(const char* name, SumBias bias, const char* formula) {
   p.formula = std::string(formula) + ", S the running sum of softplus(W x + w0)";
   p.family = Family::sums;
   p.sum_bias = bias;
-  p.options = {decay_option(true, true)};
+  p.options = {{"content_scale",
+                "s = content_scale <q, k>: 1/sqrt(D) (the paper), 1 (its published module) or "
+                "1/sqrt(C), C = width (its published notebook)",
+                std::string("1/sqrt(D)"),
+                {"1/sqrt(D)", "1", "1/sqrt(C)"}},
+               decay_option(true, true)};
+  p.content_scale = [](const Options& o, const PriorShape& s) {
+    const std::string& scale = o.text("content_scale");
+    if (scale == "1/sqrt(C)") return 1 / std::sqrt(static_cast<double>(s.width));
+    return scale == "1" ? 1.0 : 0.0;
+  };
   p.parameters = [](const Options& o, const PriorShape& s) {
     MechanismParameter weight = {"weight", {s.heads, s.width}, true, false, "normal, std 0.02"};
     weight.gate = true;
@@ -182,8 +192,8 @@ PriorInfo fire() {
   p.name = "fire";
   p.formula =
       "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f a network of 32 hidden "
-      "ReLU; "
-      "softmax does not read its output bias b2, which drifts with the rounding of its gradient";
+      "ReLU, "
+      "whose output bias b2 softmax does not read: it drifts with the rounding of its gradient";
   p.family = Family::fire;
   p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true},
                decay_option(true, false)};

@@ -11,4 +11,6 @@ Device cuda_device() {
   return d;
 }
 
+std::vector<int64_t> long_lengths() { return {64, 256}; }
+
 }  // namespace bamtrain::testing

@@ -37,4 +37,6 @@ Device cuda_device() {
   return {make_cuda_backend(0), &memory};
 }
 
+std::vector<int64_t> long_lengths() { return {64, 256, 1024, 2048}; }
+
 }  // namespace bamtrain::testing

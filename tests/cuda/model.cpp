@@ -83,6 +83,8 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
       {prior("nope"), scale("by_length")},
       {prior("cable"), scale("none")},
       {prior("kcable"), scale("ssmax")},
+      {prior("cable", {{"content_scale", Text("1")}}), scale("constant", {{"t", 0.5}})},
+      {prior("kcable", {{"content_scale", Text("1/sqrt(C)")}}), scale("ssmax")},
       {prior("bam"), scale("adaptive", {{"bias", true}})},
       {prior("nape"), scale("adaptive")},
       {prior("cable"), scale("adaptive")},
@@ -123,6 +125,32 @@ TEST_CASE("blocks of every form on CUDA agree with the reference") {
     c.tied = n == 0;
     c.mlp.kind = kMlps[n++];
     check_against_reference(c);
+  }
+}
+
+TEST_CASE("gradients of gates and biases on CUDA in bf16 stay near fp32's as sequences grow") {
+  for (const int64_t T : long_lengths()) {
+    for (const auto& [of_prior, of_scale] :
+         {std::pair{prior("cable"), scale("none")},
+          std::pair{prior("cable"), scale("ssmax", {{"scale_bias", std::string("true")}})},
+          std::pair{prior("kcable"), scale("none")}, std::pair{prior("bam"), scale("none")}}) {
+      ModelConfig c = device_config(of_prior, of_scale);
+      c.layers = 1;
+      c.attention.document_mask = false;
+      const Batch batch = random_batch(1, T, c.vocab, false);
+      Run truth(c, Dtype::f32, 1, T), run(c, Dtype::bf16, 1, T, cuda_device());
+      for (Run* r : {&truth, &run}) {
+        round_weights(*r);
+        r->differentiate(batch);
+      }
+      for (const Parameter& p : run.parameters()) {
+        if (p.name.find(".prior.") == std::string::npos || !p.trained) continue;
+        const std::vector<double> found = run.gradient(p.name), expected = truth.gradient(p.name);
+        const double error = distance(found, expected) / norm(expected);
+        UNSCOPED_INFO(p.name << " of " << describe(c) << ", T " << T << ": " << error);
+        CHECK(error <= 5 * kBf16);  // as the loss above
+      }
+    }
   }
 }
 

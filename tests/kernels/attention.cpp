@@ -14,11 +14,11 @@ namespace {
 constexpr double kBf16 = kRoundoff<DeviceBf16>;
 
 /// Roundings to bf16 on the way: p and out, or p and dv; out (in D_i), dz and the gradient for dq
-/// and dk; out for sums of dz, and again for dscale and dsums_query, because D_i shifts all dz of a
-/// row, and their sum is weighed with s or db/dx, whose mean is not zero. lse is fp32 all the way.
+/// and dk; out for sums of dz, and again for dscale and dsums, because D_i shifts all dz of a row,
+/// and their sum is weighed with s or db/dx, whose mean is not zero. lse is fp32 all the way.
 double tolerance(const std::string& name) {
   if (name == "lse") return 1e-6;
-  const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dsums_query" ||
+  const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dsums" ||
                      name.starts_with("dfire");
   return three ? 3 * kBf16 : 2 * kBf16;
 }
@@ -115,8 +115,7 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
     REQUIRE(device::launch(kernels::attention_backward_keys<D, kTable, kernels::ScaleMode::none>,
                            {static_cast<uint32_t>(parts), 2, 2}, {kernels::kThreads, 1, 1},
                            kernels::attention_backward_keys_shared<D>(kTable), nullptr, g.in, saved,
-                           g.dk, g.dv, g.dsums_key, g.partial,
-                           kernels::attention_partial_table(c.T))
+                           g.dk, g.dv, g.dsums, g.partial, kernels::attention_partial_table(c.T))
                 .ok());
     REQUIRE(device::launch(kernels::attention_backward_table, {7, 4, 1}, {256, 1, 1}, 0, nullptr,
                            g.dtable, g.dtable_head, g.partial,
@@ -171,6 +170,7 @@ TEST_CASE("arguments that the attention kernels do not take are refused") {
   forward([](auto& f) { f.in.T = 0; });
   forward([](auto& f) { f.in.B = 65536; });
   forward([](auto& f) { f.in.K = 3; });
+  forward([](auto& f) { f.in.content_divisor = 0; });
   forward([](auto& f) { f.in.q.row += 4; });
   forward([](auto& f) { f.in.k.data += 1; });
   forward([](auto& f) { f.in.table_head = 7; });

@@ -21,8 +21,8 @@ std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   std::ostringstream text;
   text << "D " << D << " table " << form.table << " scale " << form.scale << " of the bias "
        << form.scale_bias << " sums " << form.sums << " log_square " << form.log_square << " fire "
-       << form.fire << " B " << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents "
-       << c.documents << " window " << c.window;
+       << form.fire << " content scale " << form.content_scale << " B " << c.B << " T " << c.T
+       << " H " << c.H << " K " << c.K << " documents " << c.documents << " window " << c.window;
   return text.str();
 }
 
@@ -125,8 +125,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   if (form.sums) {
     a.sum_bias = form.log_square ? SumBias::log_square : SumBias::difference;
     arena.add("sums", &a.sums, Dtype::f64, {B, H, T});
-    arena.add("dsums_key", &g.dsums_key, Dtype::f64, {B, H, T});
-    if (form.log_square) arena.add("dsums_query", &g.dsums_query, Dtype::f64, {B, H, T});
+    arena.add("dsums", &g.dsums, Dtype::f64, {B, H, T});
   }
   if (form.fire) {
     for (Tensor* t : {&a.fire.psi, &a.fire.psi_dc, &a.fire.inverse}) {
@@ -141,6 +140,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     arena.add("dfire", &g.dfire_psi, Dtype::f64, {B, H, T});
   }
   a.scale_bias = form.scale_bias;
+  a.content_scale = form.content_scale;
   backend->plan(arena, {B, T, H, K, D, H * D, true});
   arena.commit();
   const auto part = [&](const Tensor& all, int64_t head, int64_t heads) {
@@ -184,8 +184,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   take_heads(r, all, c, D);
   take("dtable", g.dtable);
   take("dscale", g.dscale);
-  take("dsums_key", g.dsums_key);
-  take("dsums_query", g.dsums_query);
+  take("dsums", g.dsums);
   take("dfire", g.dfire);
   take("dfire_u", g.dfire_u);
   take("dfire_psi", g.dfire_psi);
@@ -225,8 +224,7 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       partial_(static_cast<size_t>(std::max(kernels::attention_partial_floats(c.B, c.T, c.H, c.K),
                                             kernels::attention_fire_floats(c.B, c.T, c.H, D)))),
       sums_(x.sums),
-      dsums_key_(x.sums.size()),
-      dsums_query_(x.sums.size()),
+      dsums_(x.sums.size()),
       psi_(elements<float>(x.fire.psi)),
       psi_dc_(elements<float>(x.fire.psi_dc)),
       inverse_(elements<float>(x.fire.inverse)),
@@ -261,6 +259,8 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.H = c_.H;
   f.in.K = c_.K;
   f.in.D = D_;
+  f.in.content_divisor = static_cast<float>(
+      form_.content_scale != 0 ? 1 / form_.content_scale : std::sqrt(static_cast<double>(D_)));
   f.in.q = part(qkv, 0);
   f.in.k = part(qkv, c_.H);
   f.in.v = part(qkv, c_.H + c_.K);
@@ -295,8 +295,7 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
   if (form_.table) g.dtable = dtable_.data();
   g.dtable_head = c_.T;
   if (form_.scale) g.dscale = dscale_.data();
-  if (form_.sums) g.dsums_key = dsums_key_.data();
-  if (form_.log_square) g.dsums_query = dsums_query_.data();
+  if (form_.sums) g.dsums = dsums_.data();
   if (form_.fire) {
     g.dfire = dfire_.data();
     g.dfire_u = dfire_u_.data();
@@ -313,8 +312,7 @@ Results AttentionArrays<A>::results() const {
   take_heads(r, doubles(dqkv_), c_, D_);
   if (form_.table) r["dtable"] = doubles(dtable_);
   if (form_.scale) r["dscale"] = doubles(dscale_);
-  if (form_.sums) r["dsums_key"] = doubles(dsums_key_);
-  if (form_.log_square) r["dsums_query"] = doubles(dsums_query_);
+  if (form_.sums) r["dsums"] = doubles(dsums_);
   if (form_.fire) {
     r["dfire"] = dfire_.values();
     r["dfire_u"] = doubles(dfire_u_);

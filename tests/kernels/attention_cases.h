@@ -22,17 +22,18 @@ struct AttentionForm {
   bool table = false, scale = false, scale_bias = false;
   bool sums = false, log_square = false;
   bool fire = false;
+  double content_scale = 0;  // 0: 1 / sqrt(D)
 };
 constexpr AttentionForm kEveryForm[] = {{false, false, false},
                                         {true, false, false},
-                                        {false, true, false},
+                                        {false, true, false, false, false, false, 0.4},
                                         {true, true, false},
                                         {true, true, true},
                                         {false, false, false, true, false},
                                         {false, true, true, true, false},
                                         {false, false, false, true, true},
                                         {false, true, false, true, true},
-                                        {false, true, true, true, true},
+                                        {false, true, true, true, true, false, 0.2},
                                         {false, false, false, false, false, true},
                                         {false, true, false, false, false, true},
                                         {false, true, true, false, false, true}};
@@ -57,8 +58,8 @@ struct AttentionValues {
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// By name: out, lse, dq, dk, dv and, where the form has them, dtable, dscale, dsums_key,
-/// dsums_query, dfire, dfire_u and dfire_psi.
+/// By name: out, lse, dq, dk, dv and, where the form has them, dtable, dscale, dsums, dfire,
+/// dfire_u and dfire_psi.
 using Results = std::map<std::string, Doubles>;
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
@@ -87,7 +88,7 @@ class AttentionArrays {
   GlobalArray<A> qkv_, dout_, dqkv_, out_;
   GlobalArray<float> table_, scale_, lse_, row_product_, dscale_, dtable_, partial_;
   GlobalArray<double> sums_;
-  GlobalArray<float> dsums_key_, dsums_query_;
+  GlobalArray<float> dsums_;
   GlobalArray<float> psi_, psi_dc_, inverse_, slope_, offset_, dfire_u_, dfire_psi_;
   GlobalArray<double> dfire_;
   GlobalArray<int32_t> ends_, positions_;

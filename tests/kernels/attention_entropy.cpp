@@ -27,7 +27,7 @@ Doubles dense_entropy(const AttentionCase& c, int D, const AttentionValues& x,
           const double* k = row(j, c.H + h / (c.H / c.K));
           double s = 0;
           for (int d = 0; d < D; ++d) s += q[d] * k[d];
-          s /= std::sqrt(static_cast<double>(D));
+          s *= form.content_scale != 0 ? form.content_scale : 1 / std::sqrt(1.0 * D);
           if (form.table) s += x.table[static_cast<size_t>(h * c.T + i - j)];
           if (form.sums) {
             const double* S = x.sums.data() + static_cast<int64_t>(b * c.H + h) * c.T;
@@ -66,7 +66,7 @@ Doubles entropy_on_engine(const AttentionCase& c, int D, const AttentionValues& 
 
 constexpr AttentionForm kPlain = {}, kTable = {true, false, false},
                         kSums = {false, false, false, true},
-                        kLogSquare = {false, false, false, true, true},
+                        kLogSquare = {false, false, false, true, true, false, 0.1},
                         kFire = {false, false, false, false, false, true};
 
 template <class A>

@@ -22,17 +22,15 @@ constexpr float kBefore = 0.125f;  // what dbias holds before a backward pass
 
 template <class A>
 struct Run {
-  Doubles gates, bias, dkey, dquery;  // inputs
+  Doubles gates, bias, dsums;  // inputs
   Doubles sums, dgates, dbias;
 
-  Run(const Case& c, bool queries) {
+  explicit Run(const Case& c) {
     gates = normal<A>("gates", c.B * c.T * c.row(), 2);
     bias = normal<float>("bias", c.H);
-    dkey = normal<float>("dkey", c.B * c.H * c.T);
-    dquery = normal<float>("dquery", c.B * c.H * c.T);
+    dsums = normal<float>("dsums", c.B * c.H * c.T);
     const GlobalArray<A> on_gates(elements<A>(gates));
-    const GlobalArray<float> on_bias(elements<float>(bias)), on_key(elements<float>(dkey)),
-        on_query(elements<float>(dquery));
+    const GlobalArray<float> on_bias(elements<float>(bias)), of_sums(elements<float>(dsums));
     GlobalArray<double> on_sums(c.B * c.H * c.T), scratch(c.B * c.H);
     GlobalArray<A> on_dgates(elements<A>(Doubles(gates.size(), 7)));
     GlobalArray<float> on_dbias(std::vector<float>(c.H, kBefore));
@@ -48,8 +46,7 @@ struct Run {
     kernels::GateGradients<A> g;
     g.dgates = on_dgates.data() + c.before;
     g.dbias = on_dbias.data();
-    g.dsums_key = on_key.data();
-    if (queries) g.dsums_query = on_query.data();
+    g.dsums = of_sums.data();
     g.scratch = scratch.data();
     REQUIRE(kernels::running_sums_backward(g, in, nullptr).ok());
     sums = on_sums.values();
@@ -59,9 +56,9 @@ struct Run {
 };
 
 template <class A>
-void check(const Case& c, bool queries) {
-  INFO("B " << c.B << " H " << c.H << " T " << c.T << " queries " << queries);
-  const Run<A> r(c, queries);
+void check(const Case& c) {
+  INFO("B " << c.B << " H " << c.H << " T " << c.T);
+  const Run<A> r(c);
   Doubles sums, dgates(r.dgates.size(), 7), dbias(c.H, kBefore), size(r.dgates.size(), 1);
   for (size_t b = 0; b < c.B; ++b) {
     for (size_t h = 0; h < c.H; ++h) {
@@ -74,7 +71,7 @@ void check(const Case& c, bool queries) {
       double du = 0;
       for (size_t t = c.T; t-- > 0;) {
         const size_t n = (b * c.H + h) * c.T + t;
-        du += r.dkey[n] + (queries ? r.dquery[n] : 0);
+        du += r.dsums[n];
         const double d = du / (1 + std::exp(-(r.gates[gate(t)] + r.bias[h])));
         dgates[gate(t)] = d;
         size[gate(t)] = std::abs(d);
@@ -94,16 +91,14 @@ void check(const Case& c, bool queries) {
 
 TEST_CASE("running sums and their gradients agree with fp64") {
   for (const Case& c : kCases) {
-    for (bool queries : {false, true}) {
-      check<float>(c, queries);
-      check<DeviceBf16>(c, queries);
-    }
+    check<float>(c);
+    check<DeviceBf16>(c);
   }
 }
 
 TEST_CASE("running sums have the same bits in every order of threads, warps and blocks") {
   check_same_under_all_schedules([] {
-    const Run<DeviceBf16> r({2, 5, 70, 3, 1}, true);
+    const Run<DeviceBf16> r({2, 5, 70, 3, 1});
     Doubles all = r.sums;
     all.insert(all.end(), r.dgates.begin(), r.dgates.end());
     all.insert(all.end(), r.dbias.begin(), r.dbias.end());
@@ -117,7 +112,7 @@ TEST_CASE("running sums of sizes and arrays that they do not take are refused") 
   GlobalArray<double> d(8);
   const auto refused = [&](auto change) {
     kernels::Gates<float> in{f.data(), 4, 2, f.data(), 1, 2, 2};
-    kernels::GateGradients<float> g{out.data(), out.data() + 4, f.data(), nullptr, d.data()};
+    kernels::GateGradients<float> g{out.data(), out.data() + 4, f.data(), d.data()};
     change(in, g);
     return kernels::running_sums_backward(g, in, nullptr).code == device::LaunchStatus::kRefused;
   };
@@ -130,7 +125,7 @@ TEST_CASE("running sums of sizes and arrays that they do not take are refused") 
   CHECK(refused([](auto& in, auto&) { in.bias = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.dgates = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.dbias = nullptr; }));
-  CHECK(refused([](auto&, auto& g) { g.dsums_key = nullptr; }));
+  CHECK(refused([](auto&, auto& g) { g.dsums = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.scratch = nullptr; }));
   check_refused(kernels::running_sums_forward(
       nullptr, kernels::Gates<float>{f.data(), 4, 2, f.data(), 1, 2, 2}, nullptr));

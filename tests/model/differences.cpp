@@ -134,6 +134,24 @@ TEST_CASE("every prior with the adaptive scale: gradients of whole models agree 
   }
 }
 
+TEST_CASE("every content scale: gradients of whole models agree with differences") {
+  size_t n = 0;
+  for (const PriorInfo& p : all_priors()) {
+    if (p.content_scale == nullptr) continue;
+    for (const char* content : {"1", "1/sqrt(C)"}) {
+      for (const char* scale_name : {"none", "sentmax"}) {
+        ModelConfig c = small_config();
+        c.attention.prior = prior(p.name, {{"content_scale", std::string(content)}});
+        c.attention.scale = scale(scale_name);
+        if (n % 4 == 1) c.attention.scale.options.set("scale_bias", std::string("true"));
+        vary(c, n++);
+        check_differences(c, random_batch(2, 19, c.vocab));
+      }
+    }
+  }
+  CHECK(n == 8);
+}
+
 TEST_CASE("layers of different priors: gradients of whole models agree with differences") {
   size_t n = 0;
   for (const std::vector<std::string>& list :

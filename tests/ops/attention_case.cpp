@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "catch.h"
 #include "core/rng.h"
 #include "priors/fire.h"
 
@@ -42,6 +43,7 @@ struct Loaded {
     a.v = qkv.v;
     a.first_key = first.tensor();
     a.scale_bias = c.scale == ScaleForm::both;
+    a.content_scale = c.content_scale;
     if (in.count("table")) a.table = load(m, in.at("table"));
     if (in.count("sums")) a.sums = load(m, in.at("sums"));
     a.sum_bias = c.table == TableForm::log_square ? SumBias::log_square : SumBias::difference;
@@ -168,6 +170,11 @@ std::string describe(const AttentionCase& c) {
   return s + (c.documents ? ", documents" : "");
 }
 
+double fp32_tolerance(const AttentionCase& c) {
+  const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
+  return 4 * kF32 * (8 + terms);
+}
+
 Operation attention(const AttentionCase& c) {
   Operation op;
   op.inputs["q"] = random_values(A, {c.B, c.T, c.H, c.D}, "q", c.content);
@@ -189,6 +196,8 @@ Operation attention(const AttentionCase& c) {
   op.cancelling = {{"q", 1 / root_T}, {"k", c.content / root_T}, {"table", root_D / root_T},
                    {"sums", root_D},  {"slope", root_D},         {"offset", root_D},
                    {"of_u", root_D},  {"of_psi", root_D},        {"scale", c.content * root_D}};
+  // fp32 all the way, whatever the activations.
+  op.tolerances = {{"lse", fp32_tolerance(c)}};
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded x(m, c, in);
     const Memory out = m.unwritten(A, {c.B, c.T, c.H, c.D});
@@ -203,15 +212,14 @@ Operation attention(const AttentionCase& c) {
     const Memory dout = m.memory(cotangents.at("out"));
     const Heads d(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c);
     const Memory dtable = m.unwritten(P, {c.H, c.T}), dscale = m.unwritten(P, {c.B, c.H, c.T});
-    const Memory dkey = m.unwritten(P, {c.B, c.H, c.T}), dquery = m.unwritten(P, {c.B, c.H, c.T});
+    const Memory dsums = m.unwritten(P, {c.B, c.H, c.T});
     AttentionGradients g;
     g.dq = d.q;
     g.dk = d.k;
     g.dv = d.v;
     if (x.a.table) g.dtable = dtable.tensor();
     if (x.a.scale) g.dscale = dscale.tensor();
-    if (x.a.sums) g.dsums_key = dkey.tensor();
-    if (x.a.sums && x.a.sum_bias != SumBias::difference) g.dsums_query = dquery.tensor();
+    if (x.a.sums) g.dsums = dsums.tensor();
     const Memory dfire = m.unwritten(Role::wide, {c.H, kFireSegments, 2});
     const Memory of_u = m.unwritten(P, {c.B, c.H, c.T}), of_psi = m.unwritten(P, {c.B, c.H, c.T});
     if (x.a.fire.psi) {
@@ -223,11 +231,7 @@ Operation attention(const AttentionCase& c) {
     Arrays gradients{{"q", read(d.q, A)}, {"k", read(d.k, A)}, {"v", read(d.v, A)}};
     if (x.a.table) gradients["table"] = read(dtable.tensor(), P);
     if (x.a.scale) gradients["scale"] = read(dscale.tensor(), P);
-    if (x.a.sums) {
-      Values& sums = gradients["sums"] = read(dkey.tensor(), P);
-      const Values rows = read((g.dsums_query ? dquery : dkey).tensor(), P);
-      for (size_t i = 0; g.dsums_query && i < sums.x.size(); ++i) sums.x[i] += rows.x[i];
-    }
+    if (x.a.sums) gradients["sums"] = read(dsums.tensor(), P);
     if (x.a.fire.psi) {
       Values slope{P, {c.H, kFireSegments}, {}}, offset = slope;
       const Values both = read(dfire.tensor(), Role::wide);
@@ -290,6 +294,29 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
     return results;
   };
   return op;
+}
+
+void check_content_scale(Machine& m, AttentionCase c) {
+  AttentionCase scaled = c;
+  scaled.content_scale = 4 / std::sqrt(static_cast<double>(c.D));
+  INFO(describe(c) << " on " << m.backend().name());
+  const Operation plain = attention(c), other = attention(scaled);
+  Arrays in = plain.inputs;
+  for (auto& [name, v] : in) {
+    for (double& x : v.x) x = rounded(x, m.dtype_of(v.role));
+  }
+  Arrays larger = in;
+  for (double& x : larger.at("q").x) x *= 4;
+  const Arrays truth = plain.forward(m, larger), found = other.forward(m, in);
+  for (const auto& [name, v] : truth) check_equal(found.at(name).x, v.x);
+  const Arrays dout = {{"out", in.at("q")}};
+  const Arrays dtruth = plain.adjoint(m, larger, truth, dout, 0);
+  Arrays dfound = other.adjoint(m, in, found, dout, 0);
+  for (double& x : dfound.at("q").x) x /= 4;
+  for (const auto& [name, v] : dtruth) check_equal(dfound.at(name).x, v.x);
+  if (c.scale != ScaleForm::none) return;
+  check_equal(attention_entropy(scaled).forward(m, in).at("entropy").x,
+              attention_entropy(c).forward(m, larger).at("entropy").x);
 }
 
 }  // namespace bamtrain::testing

@@ -28,6 +28,7 @@ struct AttentionCase {
   int64_t window = 0;
   double content = 1;       // standard deviation of q; k and v have 1
   bool zero_scale = false;  // t = 0 in every third row
+  double content_scale = 0;
 };
 
 /// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T) or sums (B, H, T), scale (B, H, T);
@@ -46,6 +47,10 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n);
 /// The last n of dimension `dim`.
 Values last_of(const Values& v, size_t dim, int64_t n);
 
+/// Checks on a machine that a content scale of 4 / sqrt(D) gives the bits of queries that are four
+/// times as large. REQUIRES: sqrt(D) is a power of two.
+void check_content_scale(Machine& m, AttentionCase c);
+
 /// (B, T): what `documents` and `window` leave visible. Seeded by the case's shape.
 std::vector<int32_t> first_keys(const AttentionCase& c);
 
@@ -55,5 +60,10 @@ constexpr bool has_sums(const AttentionCase& c) {
 }
 
 std::string describe(const AttentionCase& c);
+
+/// Rounding of a logit: the product of D terms of size 1 over sqrt(D), 0.3 u sqrt(D) (linear.cpp),
+/// times t, and the bias; then exp to 3.4 u, sums over T keys, D terms of dP, T or D terms of the
+/// gradients. Four times the sum of these for the largest of many elements.
+double fp32_tolerance(const AttentionCase& c);
 
 }  // namespace bamtrain::testing

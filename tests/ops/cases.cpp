@@ -211,16 +211,13 @@ Operation running_sums(const SumsCase& c) {
     const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));
     const Tensor gates = wide.tensor().slice(2, 0, c.H);
     fill(gates, in.at("gates"));
-    // The cotangent, or half of it to either.
     Values d = cotangents.at("sums");
     d.role = P;
-    for (double& x : d.x) x *= c.queries ? 0.5 : 1;
     const Memory dsums = m.memory(d);
     const Memory dwide = m.unwritten(A, {c.B, c.T, c.H + 3});
     const Tensor dgates = dwide.tensor().slice(2, 0, c.H);
     const Memory dbias = m.memory(constant_values(P, {c.H}, existing));
-    m.backend().sums_backward(dgates, dbias.tensor(), dsums.tensor(),
-                              c.queries ? dsums.tensor() : Tensor(), gates, bias.tensor());
+    m.backend().sums_backward(dgates, dbias.tensor(), dsums.tensor(), gates, bias.tensor());
     return Arrays{{"gates", read(dgates, A)}, {"bias", read(dbias.tensor(), P)}};
   };
   return op;

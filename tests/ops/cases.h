@@ -32,10 +32,8 @@ struct RotateCase {
 Operation rotate(const RotateCase& c);
 
 /// gates (B, T, H) as the first columns of a wider (B, T, H + 3), as they lie in qkv; bias (H).
-/// Both kinds of gradients of the sums are the same where `queries`.
 struct SumsCase {
   int64_t B = 1, T = 1, H = 1;
-  bool queries = false;
 };
 Operation running_sums(const SumsCase& c);
 

@@ -281,8 +281,9 @@ void compare_with_reference(const Operation& op, Dtype activations, double f32_t
   const auto compare = [&](const Arrays& found, const Arrays& truth) {
     for (const auto& [name, v] : truth) {
       const bool stored_in_bf16 = v.role == Role::activation && activations == Dtype::bf16;
-      const auto least = op.cancelling.find(name);
-      check_close(name, found.at(name), v, f32_tolerance + (stored_in_bf16 ? kBf16 : 0),
+      const auto least = op.cancelling.find(name), own = op.tolerances.find(name);
+      const double tolerance = own == op.tolerances.end() ? f32_tolerance : own->second;
+      check_close(name, found.at(name), v, tolerance + (stored_in_bf16 ? kBf16 : 0),
                   least == op.cancelling.end() ? 0 : least->second);
     }
   };

@@ -124,6 +124,8 @@ struct Operation {
   /// The size of the terms of a result or gradient whose sum is far smaller than they are: errors
   /// are then relative to this size.
   std::map<std::string, double> cancelling = {};
+  /// The tolerance of results or gradients that have one of their own, whatever the others'.
+  std::map<std::string, double> tolerances = {};
 };
 
 /// Central differences of f = sum of cotangents times results in fp64 against the adjoint, at up to

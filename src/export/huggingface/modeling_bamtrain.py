@@ -2,7 +2,7 @@
 
 One formula for all of them. Query i and key j of a document, d = i - j, n_i keys visible to i:
 
-    s_ij = <q_i, k_j> / sqrt(D)
+    s_ij = <q_i, k_j> / sqrt(D)                        cable, kcable: content_scale <q_i, k_j>
     z_ij = t_i s_ij + b_ij,  or t_i (s_ij + b_ij)      prior: b, or a rotation of q and k,
     o_i  = sum_j softmax_j(z_ij) v_j                            or an embedding of positions
                                                        scale: t
@@ -144,6 +144,11 @@ def summed_bias(prior, theta, x, rows, cache, slot):
     return (rise if prior["name"] == "cable" else -torch.log1p(rise ** 2)).float()
 
 
+def content_divisor(prior, D, C):
+    """What <q, k> is divided by: 1 / content_scale, where the prior has one."""
+    return {"1": 1.0, "1/sqrt(C)": math.sqrt(C)}.get(prior.get("content_scale"), math.sqrt(D))
+
+
 def prior_shapes(prior, config):
     """{name: shape} of the parameters of a layer's prior."""
     H, C = config.num_attention_heads, config.hidden_size
@@ -265,6 +270,7 @@ class Attention(nn.Module):
         self.options = config.priors[layer % len(config.priors)]
         H, K, C = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
         self.heads, self.kv_heads, self.head_dim = H, K, config.head_dim
+        self.content_divisor = content_divisor(self.options, self.head_dim, C)
         self.q_proj = nn.Linear(C, H * self.head_dim, bias=config.bias)
         self.k_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
         self.v_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
@@ -303,7 +309,7 @@ class Attention(nn.Module):
         group = self.heads // self.kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
 
-        s = q.float() @ k.float().transpose(2, 3) / math.sqrt(self.head_dim)
+        s = q.float() @ k.float().transpose(2, 3) / self.content_divisor
         b = self.bias(x, rows, shared, cache)
         visible = rows.visible(self.options["window"])
         hidden = ~visible[:, None]

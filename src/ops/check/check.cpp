@@ -255,15 +255,13 @@ class CheckBackend final : public Backend {
       own ? b.sums_forward(sums, gates, bias) : b.sums_forward(s, g, w);
     });
   }
-  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
-                     Tensor gates, Tensor bias) override {
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
+                     Tensor bias) override {
     CheckedCall c = call("sums_backward");
-    const Tensor d = c.written("dgates", dgates), e = c.updated("dbias", dbias),
-                 k = c.read(dsums_key), q = c.read(dsums_query), g = c.read(gates),
-                 w = c.read(bias);
+    const Tensor d = c.written("dgates", dgates), e = c.updated("dbias", dbias), s = c.read(dsums),
+                 g = c.read(gates), w = c.read(bias);
     c.run([&](Backend& b, bool own) {
-      own ? b.sums_backward(dgates, dbias, dsums_key, dsums_query, gates, bias)
-          : b.sums_backward(d, e, k, q, g, w);
+      own ? b.sums_backward(dgates, dbias, dsums, gates, bias) : b.sums_backward(d, e, s, g, w);
     });
   }
 
@@ -284,8 +282,7 @@ class CheckBackend final : public Backend {
     d.dv = c.written("dv", g.dv);
     d.dtable = c.written("dtable", g.dtable);
     d.dscale = c.written("dscale", g.dscale);
-    d.dsums_key = c.written("dsums_key", g.dsums_key);
-    d.dsums_query = c.written("dsums_query", g.dsums_query);
+    d.dsums = c.written("dsums", g.dsums);
     d.dfire = c.written("dfire", g.dfire);
     d.dfire_u = c.written("dfire_u", g.dfire_u);
     d.dfire_psi = c.written("dfire_psi", g.dfire_psi);

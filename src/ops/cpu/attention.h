@@ -15,8 +15,10 @@ inline namespace BAMTRAIN_ISA {
 /// Sized by plan for the longest sequence.
 struct AttentionScratch {
   Tensor packed;  // (slots, floats) f32: as many as tasks can run at once
-  Tensor dtable;  // (B, H, parts of T, padded T) f32, reversed partial tables; only with backward
-  Tensor dfire;   // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
+  // (B, H, parts of T, padded T) f32, reversed partial tables, or of sums the keys' part of their
+  // gradient; only with backward
+  Tensor dtable;
+  Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
   void plan(Arena& arena, const WorkspaceShape& w);
   float* of_slot(int64_t slot) const;
 };

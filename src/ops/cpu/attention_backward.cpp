@@ -13,8 +13,8 @@ using rows::dispatch_activation;
 namespace {
 
 /// What the adjoint of a tile's softmax adds to, by position, where the mode has it: dscale of its
-/// rows, the gradients with respect to the sums of its keys and rows (BiasMode::log_square only),
-/// and those of FireBias, of the head and of its rows; null where another task adds them.
+/// rows, the gradients with respect to the sums of its keys and rows, and those of FireBias, of the
+/// head and of its rows; null where another task adds them.
 struct Sums {
   float *dt = nullptr, *dkeys = nullptr, *drows = nullptr;
   double* fire = nullptr;
@@ -59,11 +59,11 @@ void softmax_adjoint(float* p, float* dz, const Sums& to, const Biases& biases, 
       if constexpr (is_sums(kBias)) {
         const Vec dx = of_bias.adjoint(d);
         dcolumn[v] += dx;
-        if constexpr (kBias == BiasMode::log_square) drow -= dx;
+        drow -= dx;
       }
     }
     if constexpr (kScale != ScaleMode::none) to.dt[i] += simd::sum(dscale);
-    if constexpr (kBias == BiasMode::log_square) to.drows[i] += simd::sum(drow);
+    if constexpr (is_sums(kBias)) to.drows[i] += simd::sum(drow);
     if (kBias == BiasMode::fire && to.fire) {
       biases.fire.add(dz_row, i, j0, table_offset(T, i, j0), to.fire, &to.fire_u[i],
                       &to.fire_psi[i]);
@@ -125,7 +125,13 @@ float* partial_table(const AttentionScratch& s, const Attention& a, int64_t b, i
   return s.dtable.ptr<float>() + (heads * parts_of(a.q.shape[1]) + part) * s.dtable.stride[2];
 }
 
-/// The same of FireBias: (kFireSegments, 2).
+/// The gradient of one head with respect to the sums of its keys, (padded_keys(T)): where a table
+/// has the first part's.
+float* key_sums(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
+  return partial_table(s, a, b, h, 0);
+}
+
+/// Partial sums of FireBias of one head and one part of the queries: (kFireSegments, 2).
 double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
                      int64_t part) {
   const int64_t heads = b * a.q.shape[2] + h;
@@ -139,7 +145,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
   const int64_t kh = part.heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
   const auto [b, heads, queries, key_span, for_keys, for_queries] = part;
   if (queries.begin == queries.end || key_span.begin == key_span.end) return;
-  const float root = 1 / std::sqrt(static_cast<float>(D));
+  const float root = 1 / a.content_divisor<float>();
   const int32_t* first = first_keys(a, b);
   Pieces pieces(s.of_slot(slot));
   float* keys = pieces.take(Tp * Dp);      // rows
@@ -152,8 +158,8 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
   float* d_o = pieces.take(Tp * Dp);
   float* o_tile = pieces.take(kQ * Dp);
   float* D_i = pieces.take(Tp);
-  float* elsewhere = pieces.take(Tp);  // of what another task writes of rows
-  float* dkey_sums = pieces.take(Tp);
+  float* elsewhere = pieces.take(Tp);   // of what another task writes of rows
+  float* other_keys = pieces.take(Tp);  // and of keys
   const BiasMemory bias_memory(pieces, T);
   float* p = pieces.take(kTile);
   float* dz = pieces.take(kTile);
@@ -181,10 +187,12 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
       return rows;
     };
     Sums sums;
-    sums.dkeys = dkey_sums;
     if constexpr (kScale != ScaleMode::none) sums.dt = of_rows(g.dscale);
-    if constexpr (kBias == BiasMode::log_square) sums.drows = of_rows(g.dsums_query);
-    if constexpr (is_sums(kBias)) std::fill_n(dkey_sums, Tp, 0.0f);
+    if constexpr (is_sums(kBias)) {
+      sums.drows = of_rows(g.dsums);
+      sums.dkeys = for_keys ? key_sums(s, a, b, h) : other_keys;
+      std::fill(sums.dkeys + key_span.begin, sums.dkeys + padded_keys(key_span.end), 0.0f);
+    }
     if constexpr (kBias == BiasMode::fire) {
       sums.fire_u = of_rows(g.dfire_u);
       sums.fire_psi = of_rows(g.dfire_psi);
@@ -245,15 +253,11 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
         }
       }
     }
-    if (is_sums(kBias) && for_keys) {
-      std::copy_n(dkey_sums + key_span.begin, key_rows,
-                  g.dsums_key.ptr<float>() + (b * H + h) * T + key_span.begin);
-    }
     if (for_queries) {
       unpack_rows<A>(g.dq, b, h, queries.begin, queries.end, at(dquery, queries.begin), Dp, root);
     }
   }
-  if (for_keys) {  // q carried 1 / sqrt(D)
+  if (for_keys) {  // q carried the content scale
     unpack_rows<A>(g.dk, b, kh, key_span.begin, key_span.end, at(dkeys, key_span.begin), Dp, 1);
     unpack_rows<A>(g.dv, b, kh, key_span.begin, key_span.end, at(dvalues, key_span.begin), Dp, 1);
   }
@@ -274,7 +278,17 @@ void reduce_tables(const AttentionGradients& g, const Attention& a, const Attent
   });
 }
 
-/// The same of FireBias, into g.dfire (H, kFireSegments, 2).
+/// Adds the keys' part to that of the rows, which is in g.dsums.
+void add_key_sums(const AttentionGradients& g, const Attention& a, const AttentionScratch& s) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  parallel_for(B * H, [&](int64_t n) {
+    const float* of_keys = key_sums(s, a, n / H, n % H);
+    float* total = g.dsums.ptr<float>() + n * T;
+    for (int64_t t = 0; t < T; ++t) total[t] += of_keys[t];
+  });
+}
+
+/// Sums the partial sums of FireBias likewise into g.dfire (H, kFireSegments, 2).
 void reduce_fire(const AttentionGradients& g, const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   std::fill_n(g.dfire.ptr<double>(), g.dfire.size(), 0.0);
@@ -323,6 +337,7 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
     });
   });
   if (a.table) reduce_tables(g, a, s);
+  if (a.sums) add_key_sums(g, a, s);
   if (a.fire.psi) reduce_fire(g, a, s);
 }
 

@@ -77,7 +77,7 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
                   Span queries) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t kh = heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
-  const float root = 1 / std::sqrt(static_cast<float>(D));
+  const float root = 1 / a.content_divisor<float>();
   const int32_t* first = first_keys(a, b);
   if (queries.begin == queries.end) return;
   Pieces pieces(scratch);

@@ -75,7 +75,7 @@ void form_logits(const Row& row, float* z, float* query) {
   const Attention& a = row.a;
   const int64_t D = a.q.shape[3], n = row.keys();
   pack_rows<A>(query, a.q, row.b, row.h, row.i, row.i + 1, padded(D),
-               1 / std::sqrt(static_cast<float>(D)));
+               1 / a.content_divisor<float>());
   const float t = a.scale ? a.scale.ptr<float>()[row.at()] : 1;
   // t (s + b) is t s + t b.
   const float of_bias = a.scale_bias ? t : 1;

@@ -372,15 +372,14 @@ class CudaBackend final : public Backend {
             "sums_forward");
     });
   }
-  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums_key, Tensor dsums_query,
-                     Tensor gates, Tensor bias) override {
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
+                     Tensor bias) override {
     dispatch(gates.dtype, [&]<class A>() {
       require(dgates.stride == gates.stride, "gradients of gates laid out as the gates");
       kernels::GateGradients<A> g;
       g.dgates = pointer<A>(dgates);
       g.dbias = f32(dbias);
-      g.dsums_key = f32(dsums_key);
-      g.dsums_query = f32(dsums_query);
+      g.dsums = f32(dsums);
       g.scratch = scale_partial_.ptr<double>();
       check(kernels::running_sums_backward(g, gates_of<A>(gates, bias), stream()), "sums_backward");
     });
@@ -442,8 +441,7 @@ class CudaBackend final : public Backend {
       k.dtable = f32(g.dtable);
       k.dtable_head = g.dtable ? g.dtable.stride[0] : 0;
       k.dscale = f32(g.dscale);
-      k.dsums_key = f32(g.dsums_key);
-      k.dsums_query = f32(g.dsums_query);
+      k.dsums = f32(g.dsums);
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
       k.dfire = g.dfire ? g.dfire.ptr<double>() : nullptr;
       k.dfire_u = f32(g.dfire_u);
@@ -583,6 +581,7 @@ class CudaBackend final : public Backend {
     in.H = as_int(a.q.shape[2]);
     in.K = as_int(a.k.shape[2]);
     in.D = as_int(a.q.shape[3]);
+    in.content_divisor = a.content_divisor<float>();
     in.q = rows<const A>(a.q);
     in.k = rows<const A>(a.k);
     in.v = rows<const A>(a.v);

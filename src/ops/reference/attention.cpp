@@ -72,7 +72,7 @@ struct Row {
     if (a.scale) t = a.scale.ptr<double>()[(batch * H + h) * T + i];
     for (int64_t j = first; j <= last; ++j) {
       s.push_back(dot(row_of(a.q, batch, i, h), row_of(a.k, batch, j, kh), D) /
-                  std::sqrt(static_cast<double>(D)));
+                  a.content_divisor<double>());
       b.push_back(bias_of(a, batch, h, i, j));
       z.push_back(a.scale_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
     }
@@ -108,7 +108,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
                                   const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t K = a.k.shape[2], group = H / K;
-  const double root = 1 / std::sqrt(static_cast<double>(D));
+  const double root = 1 / a.content_divisor<double>();
   require(a.past() == 0, "a backward pass over all rows");
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
@@ -118,7 +118,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
     }
   }
   if (a.table) std::fill_n(g.dtable.ptr<double>(), g.dtable.size(), 0.0);
-  for (const Tensor& x : {g.dsums_key, g.dsums_query, g.dfire, g.dfire_u, g.dfire_psi}) {
+  for (const Tensor& x : {g.dsums, g.dfire, g.dfire_u, g.dfire_psi}) {
     if (x) std::fill_n(x.ptr<double>(), x.size(), 0.0);
   }
   for (int64_t batch = 0; batch < B; ++batch) {
@@ -144,8 +144,8 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
           if (a.sums) {
             const double dx = db * sum_bias_derivative(a.sum_bias, difference(a, batch, h, i, j));
             const int64_t of_head = (batch * H + h) * T;
-            g.dsums_key.ptr<double>()[of_head + j] += dx;
-            if (a.sum_bias != SumBias::difference) g.dsums_query.ptr<double>()[of_head + i] -= dx;
+            g.dsums.ptr<double>()[of_head + j] += dx;
+            g.dsums.ptr<double>()[of_head + i] -= dx;
           }
           if (a.fire.psi) {
             const FireLogit f(a, batch, h, i, j);
