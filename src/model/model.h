@@ -15,21 +15,20 @@
 namespace bamtrain {
 
 /// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D. Some of it may lie
-/// in memory that all layers share, see Recompute. Attention reads norm1, the mlp norm2, each the
-/// norm of the sum of all before it; with NormPosition::post the stream goes on from the norm, else
-/// from the sum.
+/// in memory that all layers share, see Recompute. Attention reads norm1, the mlp norm2: norms of a
+/// sum, from which the stream goes on; with NormPosition::post it goes on from the norm.
 struct LayerActivations {
-  Tensor residual;   // (N, C) A, the stream before the block; post: the sum behind it, and in the
-                     // first block the embedding, which attention reads without a norm
-  Tensor norm1;      // (N, C) A
-  Tensor stats1;     // (N, 2) P
-  Tensor qkv;        // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
-                     // (longest text, W), of all tokens
+  Tensor residual;  // (N, C) A, the stream before the block; post: the sum that norm1 is of, in the
+                    // first block the embedding, which attention reads as it is
+  Tensor norm1;     // (N, C) A
+  Tensor stats1;    // (N, 2) P
+  Tensor qkv;       // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
+                    // (longest text, W), of all tokens
   Tensor attention;  // (N, Q) A
   Tensor lse;        // (B * H, T) P
   Tensor branch1;    // (N, C) A, of NormPosition::both alone: what attention gives, before its norm
   Tensor branch_stats1;  // (N, 2) P
-  Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: the sum behind it
+  Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: what norm2 is of
   Tensor norm2;          // (N, C) A
   Tensor stats2;         // (N, 2) P
   Tensor hidden;         // (N, 2F) A, or (N, F) where the mlp is not gated

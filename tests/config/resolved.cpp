@@ -19,6 +19,7 @@ const std::string kEverything = R"({
   "config_version": 2, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
   "model": {
     "vocab": 101, "width": 120, "layers": 3, "heads": 12, "kv_heads": 6,
+    "head_dim": 14, "norm_position": "both", "embed_scale": true,
     "mlp": {"kind": "geglu", "hidden": 77}, "norm": {"kind": "layernorm", "eps": 3e-6},
     "tied": true, "bias": true, "init": "neox",
     "attention": {
@@ -72,6 +73,9 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.layers == 3);
   CHECK(m.heads == 12);
   CHECK(m.kv_heads == 6);
+  CHECK(m.head_dim() == 14);
+  CHECK(m.norm_position == bamtrain::NormPosition::both);
+  CHECK(m.embed_scale);
   CHECK(m.mlp.kind == bamtrain::MlpKind::geglu);
   CHECK(m.mlp.hidden == 77);
   CHECK(m.norm.kind == bamtrain::NormKind::layernorm);

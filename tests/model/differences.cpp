@@ -74,7 +74,7 @@ void vary(ModelConfig& c, size_t n) {
   c.attention.window = n % 5 == 2 ? 7 : 0;
 }
 
-/// The blocks beside pre-norm ones of heads that make up the width, by what else they have.
+/// Norms in every position, with heads that need not make up the width and embeddings scaled.
 std::vector<ModelConfig> other_blocks() {
   std::vector<ModelConfig> all;
   for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
