@@ -118,7 +118,9 @@ TEST_CASE("blocks of every form on CUDA agree with the reference") {
   for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
     ModelConfig c = device_config(n == 1 ? "sinusoidal" : "rope", n == 2 ? "ssmax" : "none");
     c.norm_position = position;
-    c.embed_scale = true;
+    // Behind a norm: attention on embeddings of size 3 has logits of size 15, whose softmax
+    // magnifies the roundings of bf16.
+    c.embed_scale = position != NormPosition::post;
     c.own_head_dim = n == 1 ? 0 : 32;
     c.norm.kind = n == 1 ? NormKind::layernorm : NormKind::rmsnorm;
     c.bias = n == 1;
