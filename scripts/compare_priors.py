@@ -92,8 +92,8 @@ def cpu_name():
 
 
 def with_error(r):
-    """A perplexity and its standard error, "-" of a single article; results of programs that knew no
-    errors have none."""
+    """A perplexity and its standard error, "-" of a single article; results from before
+    there were errors have none."""
     text = f"{r['perplexity']:.2f}"
     if "perplexity_error" not in r:
         return text
@@ -150,7 +150,7 @@ Validation perplexity of the last {result['last_tokens']} tokens of windows of e
 articles ({result['documents']} of at least 4,097 tokens, {result['last'][0]['tokens']} targets, the
 same at every length). The model of `{CONFIG}` trained at T 256 on {tokens:,} tokens, bf16.
 ±: the standard error of having sampled these articles, clustered by article; models of other seeds
-differ besides, and the difference of two rows, which are of the same text, usually has a smaller one.
+differ besides, and the difference of two rows, of the same text, usually has a smaller one.
 
 | prior | {' | '.join(map(str, LENGTHS))} | 4096 over 512 | commit |
 |---|{'---|' * (len(LENGTHS) + 2)}
