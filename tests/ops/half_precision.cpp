@@ -192,7 +192,7 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
 }
 
 /// Every prior in every form of its options without a scale, every scale without a prior, and
-/// biases that are scaled.
+/// scaled biases of what returns gradients of rows.
 std::vector<Mechanisms> all_mechanisms() {
   const PriorInfo& nope = *find_prior("nope");
   const ScaleInfo &none = *find_scale("none"), &ssmax = *find_scale("ssmax");
@@ -203,8 +203,8 @@ std::vector<Mechanisms> all_mechanisms() {
   for (const PriorInfo& p : all_priors()) {
     if (p.family == Family::rotary || p.family == Family::embedding) continue;
     for (const Options& o : every_form(p)) add(p, o, none, false);
-    if (p.family == Family::table) continue;
-    add(p, default_options(p.options), ssmax, true);
+    const bool of_rows = p.family == Family::sums || p.family == Family::fire;
+    if (of_rows) add(p, default_options(p.options), ssmax, true);
   }
   for (const ScaleInfo& s : all_scales()) {
     if (!s.evaluation_only) add(nope, default_options(nope.options), s, false);
