@@ -132,7 +132,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   a.first_key = keep(m.zeros(Role::index, {1, T}));
   a.scale_bias = of.scale_bias;
 
-  const PriorUse use = {of.prior, of.prior.form ? of.prior.form(of.prior_options) : 0};
+  const TableShape table = table_shape(of.prior, of.prior_options, shape, T);
+  const PriorUse use = {of.prior, table.form, table.gain};
   if (of.prior.family == Family::table) {
     a.table = keep(m.unwritten(P, {kH, T}));
     g.dtable = keep(m.unwritten(P, {kH, T}));
