@@ -17,7 +17,7 @@ namespace {
 
 /// Rounds that a thread spins before it sleeps: tens of microseconds, about what it takes to be
 /// woken, so that waiting costs little more than the better of the two
-/// (bench/results/cpu-threads.md). GCC's runtime takes 300,000 by itself, longer than a piece of
+/// (scripts/bench_cpu.py --only threads). GCC's runtime takes 300,000 by itself, longer than a piece of
 /// work of a small model.
 constexpr const char* kSpins = "1000";
 
