@@ -17,7 +17,8 @@ TEST_CASE("heads of a width of their own need not divide the model's") {
   CHECK(valid_with({}).model.head_dim() == 12);
   check_mentions(message(kValid, {"model.head_dim=7", "model.attention.prior=rope"}),
                  {"even head dimension", "found 7", "set model.head_dim"});
-  check_mentions(message(kValid, {"model.head_dim=-1"}), {"model.head_dim:", "found the number -1"});
+  check_mentions(message(kValid, {"model.head_dim=-1"}),
+                 {"model.head_dim:", "found the number -1"});
   check_mentions(message(kValid, {"model.heads=5", "model.head_dim=7", "model.kv_heads=2"}),
                  {"model.kv_heads:", "a divisor of model.heads = 5"});
 }
