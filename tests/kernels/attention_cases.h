@@ -26,14 +26,14 @@ struct AttentionForm {
 };
 constexpr AttentionForm kEveryForm[] = {{false, false, false},
                                         {true, false, false},
-                                        {false, true, false, false, false, false, 0.4},
+                                        {false, true, false, false, false, false, 0.06},
                                         {true, true, false},
                                         {true, true, true},
                                         {false, false, false, true, false},
                                         {false, true, true, true, false},
                                         {false, false, false, true, true},
                                         {false, true, false, true, true},
-                                        {false, true, true, true, true, false, 0.2},
+                                        {false, true, true, true, true, false, 0.06},
                                         {false, false, false, false, false, true},
                                         {false, true, false, false, false, true},
                                         {false, true, true, false, false, true}};

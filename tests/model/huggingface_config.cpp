@@ -70,7 +70,7 @@ TEST_CASE("rope with RMSNorm and SwiGLU is a Llama; every other part makes it no
     c.norm_position = position;
     CHECK_FALSE(is_llama(c, kT));
   }
-  CHECK_FALSE(is_llama(model(PriorConfig({prior("rope"), prior("rope", {{"theta", 1e4}})})), kT));
+  CHECK_FALSE(is_llama(model(PriorConfig({prior("rope"), prior("rope", {{"theta", 2e4}})})), kT));
   for (const PriorInfo& p : all_priors()) {
     if (p.name != "rope") CHECK_FALSE(is_llama(model(prior(p.name)), kT));
   }
@@ -146,10 +146,10 @@ TEST_CASE("any other model brings its code, with derived numbers written out") {
     CHECK(j["priors"][i]["window"] == (i == 1 ? kT + 1 : 0));
     CHECK(j["priors"][i]["scale_bias"] == (i == 0));  // ssmax: with bam
   }
-  CHECK(j["priors"][1]["theta"] == 5e5);
+  CHECK(j["priors"][1]["theta"] == 1e4);
   CHECK(j["priors"][2]["threshold_length"] == kT);
-  CHECK(j["scale"] ==
-        Json::parse(R"({"name": "ssmax", "init": 1.0, "init_std": 0.0, "offset": 1.0})"));
+  CHECK(j["scale"] == Json::parse(R"({"name": "ssmax", "decay": false, "delta": 0.0, "init": 1.0,
+                                      "init_std": 0.0, "offset": 1.0})"));
   c.attention.document_mask = false;
   CHECK(config_of(c)["document_start"].is_null());
 }

@@ -191,11 +191,13 @@ Operation attention(const AttentionCase& c) {
   op.differentiated = {"out"};
   // dz = p (dP - D) is a difference of numbers of size p sqrt(D), and so are sums of it. q and k
   // multiply that by numbers of size 1 / sqrt(D); averages over n keys fall as sqrt(n).
+  // A logit, and lse where a row sees one key, is s + b, of size 1 each.
   const double root_D = std::sqrt(static_cast<double>(c.D));
   const double root_T = std::sqrt(static_cast<double>(c.T));
   op.cancelling = {{"q", 1 / root_T}, {"k", c.content / root_T}, {"table", root_D / root_T},
                    {"sums", root_D},  {"slope", root_D},         {"offset", root_D},
-                   {"of_u", root_D},  {"of_psi", root_D},        {"scale", c.content * root_D}};
+                   {"of_u", root_D},  {"of_psi", root_D},        {"scale", c.content * root_D},
+                   {"lse", 1}};
   // fp32 all the way, whatever the activations.
   op.tolerances = {{"lse", fp32_tolerance(c)}};
   op.forward = [c](Machine& m, const Arrays& in) {
