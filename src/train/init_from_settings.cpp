@@ -21,9 +21,9 @@ using nlohmann::json;
 
 constexpr int64_t kMaxConfig = 1 << 20;
 
-/// Options that say how parameters begin and which of them are trained.
-constexpr std::array kOfTraining = {"init",  "init_std",  "train",      "share",
-                                    "gamma", "gamma_std", "train_gamma"};
+/// Options that say how parameters begin, which of them are trained and which decay.
+constexpr std::array kOfTraining = {"init",  "init_std",  "train",       "share",
+                                    "gamma", "gamma_std", "train_gamma", "decay"};
 
 /// Equal, numbers up to what a detour through another program's text may change.
 bool agree(const json& a, const json& b) {

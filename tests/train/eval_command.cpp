@@ -230,7 +230,7 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
     return evaluation(t, overrides);
   };
   const nlohmann::json plain = perplexity({});
-  CHECK(plain["prior"]["theta"] == 500000.0);
+  CHECK(plain["prior"]["theta"] == 10000.0);
   const nlohmann::json other = perplexity({"model.attention.prior.theta=100"});
   CHECK(other["prior"]["theta"] == 100.0);
   CHECK(other["windows"][0]["loss"] != plain["windows"][0]["loss"]);
@@ -249,9 +249,9 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
     }
     return lines;
   };
-  CHECK(told("model.attention.prior.theta=500000").empty());
+  CHECK(told("model.attention.prior.theta=10000").empty());
   CHECK(told("model.attention.prior.theta=100") ==
-        "model.attention.prior.theta: 500000.0 -> 100.0\n");
+        "model.attention.prior.theta: 10000.0 -> 100.0\n");
   CHECK(told("model.attention.prior=rope_local") ==
         "model.attention.prior.name: \"rope\" -> \"rope_local\"\n"
         "model.attention.prior.window: nothing -> 0\n");

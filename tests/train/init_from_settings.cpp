@@ -182,9 +182,9 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
   CHECK(told_of(prior("rope_local"), prior("rope_local", {{"window", 9.0}})) ==
         "priors[0].window is 49, and model.attention.prior.window of this run 9");
   CHECK(
-      told_of(prior("rope_local", {{"theta", 1e4}}), prior("rope_local"))
+      told_of(prior("rope_local", {{"theta", 2e4}}), prior("rope_local"))
           .find(
-              "priors[0].theta is 10000.0, and model.attention.prior.theta of this run 500000.0") ==
+              "priors[0].theta is 20000.0, and model.attention.prior.theta of this run 10000.0") ==
       0);
   // How parameters began is the past of either.
   f.c.model.attention.prior = prior("bam");

@@ -82,7 +82,7 @@ TEST_CASE("where the past depends on the length, another one is refused with wha
   SECTION("wsd in its decay") {
     const nlohmann::json wsd = {{"name", "wsd"}, {"decay_steps", 5}};
     REQUIRE(train(w, c, wsd, 8, {"train.stop_at=5"}).code == 0);
-    check_refused(train(w, c, wsd, 16), {"train.steps", "5 of decay", "from step 5 on"});
+    check_refused(train(w, c, wsd, 16), {"train.steps", "5 of decay", "from step 4 on"});
   }
   SECTION("with another key") {
     const nlohmann::json constant = {{"name", "constant"}};
