@@ -195,14 +195,8 @@ std::vector<Key> make_keys() {
           integer_value(0, kMaxWidth), FIELD(model.own_head_dim)),
       choice<MlpKind>("model.mlp.kind",
                       "swiglu and geglu (tanh) are gated, with three matrices; gelu (tanh), "
-                      "gelu_erf (x Phi(x)) "
-                      "and relu have two",
-                      {{"swiglu", MlpKind::swiglu},
-                       {"geglu", MlpKind::geglu},
-                       {"gelu", MlpKind::gelu},
-                       {"gelu_erf", MlpKind::gelu_erf},
-                       {"relu", MlpKind::relu}},
-                      FIELD(model.mlp.kind)),
+                      "gelu_erf (x Phi(x)) and relu have two",
+                      kMlpNames, FIELD(model.mlp.kind)),
       required(key("model.mlp.hidden", "hidden width of the MLP", integer_value(1, kMaxWidth),
                    FIELD(model.mlp.hidden))),
       choice<NormKind>("model.norm.kind", "normalization; model.norm_position: of what",
@@ -215,8 +209,7 @@ std::vector<Key> make_keys() {
           "where norms stand, f being attention, then the MLP: pre: x += f(norm(x)), and a norm "
           "before the head; post: x = norm(x + f(x)), none before the head; both: x += "
           "norm(f(norm(x))), and one before the head",
-          {{"pre", NormPosition::pre}, {"post", NormPosition::post}, {"both", NormPosition::both}},
-          FIELD(model.norm_position)),
+          kNormPositionNames, FIELD(model.norm_position)),
       key("model.embed_scale",
           "embeddings of tokens are multiplied by sqrt(C), before those of positions are added; a "
           "tied head is not",

@@ -13,20 +13,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* mlp_name(MlpKind kind) {
-  switch (kind) {
-    case MlpKind::swiglu:
-      return "swiglu";
-    case MlpKind::geglu:
-      return "geglu";
-    case MlpKind::gelu:
-      return "gelu";
-    case MlpKind::gelu_erf:
-      return "gelu_erf";
-    case MlpKind::relu:
-      return "relu";
+template <class Enum>
+const std::string& name_in(const std::vector<std::pair<std::string, Enum>>& names, Enum value) {
+  for (const auto& [name, named] : names) {
+    if (named == value) return name;
   }
-  return "";
+  require(false, "an enumerator with a name");
+  return names.front().first;
 }
 
 Json mechanism_json(const MechanismConfig& m) {
@@ -60,18 +53,6 @@ const char* huggingface_activation(MlpKind kind) {
       return "gelu";
     case MlpKind::relu:
       return "relu";
-  }
-  return "";
-}
-
-const char* huggingface_norm_position(NormPosition position) {
-  switch (position) {
-    case NormPosition::pre:
-      return "pre";
-    case NormPosition::post:
-      return "post";
-    case NormPosition::both:
-      return "both";
   }
   return "";
 }
@@ -159,10 +140,10 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
     j.update(huggingface_rope(c, 0, T));
     j["max_position_embeddings"] = rope_positions(c, T);
   } else {
-    j["mlp"] = mlp_name(c.mlp.kind);
+    j["mlp"] = name_in(kMlpNames, c.mlp.kind);
     j["norm"] = c.norm.kind == NormKind::rmsnorm ? "rmsnorm" : "layernorm";
     j["norm_eps"] = c.norm.eps;
-    j["norm_position"] = huggingface_norm_position(c.norm_position);
+    j["norm_position"] = name_in(kNormPositionNames, c.norm_position);
     j["embed_scale"] = c.embed_scale;
     j["bias"] = c.bias;
     j["priors"] = Json::array();

@@ -26,9 +26,8 @@ bool is_llama(const ModelConfig& config, int64_t sequence_length);
 nlohmann::ordered_json huggingface_config(const ModelConfig& config, int64_t sequence_length,
                                           Dtype dtype, const SpecialTokens& tokens);
 
-/// Its names of the activation and of where norms stand.
+/// transformers' name of the activation.
 const char* huggingface_activation(MlpKind kind);
-const char* huggingface_norm_position(NormPosition position);
 /// Parts of it. BamtrainConfig's entry of a layer's prior, and its scale.
 nlohmann::ordered_json huggingface_prior(const ModelConfig& config, int64_t layer,
                                          int64_t sequence_length);

@@ -24,6 +24,16 @@ enum class InitKind { gpt2, torch, neox, plain };
 ///   both  x += norm(f(norm(x))); a norm before the head (Gemma)
 enum class NormPosition { pre, post, both };
 
+/// Names in configs and in exported folders.
+inline const std::vector<std::pair<std::string, NormPosition>> kNormPositionNames = {
+    {"pre", NormPosition::pre}, {"post", NormPosition::post}, {"both", NormPosition::both}};
+inline const std::vector<std::pair<std::string, MlpKind>> kMlpNames = {
+    {"swiglu", MlpKind::swiglu},
+    {"geglu", MlpKind::geglu},
+    {"gelu", MlpKind::gelu},
+    {"gelu_erf", MlpKind::gelu_erf},
+    {"relu", MlpKind::relu}};
+
 /// What the backward pass computes again instead of reading it from memory; the bits are the same:
 ///   none   nothing: a layer keeps 6 + 2 K / H + 3 F / C times (N, C), for gated mlps and heads
 ///          that make up the width; 2 more for NormPosition::both

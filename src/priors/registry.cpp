@@ -192,8 +192,8 @@ PriorInfo fire() {
   p.name = "fire";
   p.formula =
       "b = f(psi(d) / psi(max(i, |m| L0))), psi(x) = log(|c| x + 1), f a network of 32 hidden "
-      "ReLU, "
-      "whose output bias b2 softmax does not read: it drifts with the rounding of its gradient";
+      "ReLU, whose output bias b2 softmax does not read: it drifts with the rounding of its "
+      "gradient";
   p.family = Family::fire;
   p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true},
                decay_option(true, false)};
