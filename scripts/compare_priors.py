@@ -18,6 +18,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
 
@@ -27,20 +28,24 @@ CONFIG = "configs/compare-wikitext2.json"
 REPORT = ROOT / "bench/results/compare-wikitext2.md"
 LENGTHS = [256, 512, 1024, 2048, 4096]
 
-# Name of the row: overrides of the config.
+# Name of the row: overrides of the config. What a prior needs beside it is its paper's: rows of
+# amplitude 1 want embeddings of that size (Vaswani et al. 2017, 3.4), t5's biases are times sqrt(D)
+# from Xavier's initial values (DAPE's baseline).
 RUNS = {
     "nope": [],
-    "sinusoidal": ["model.attention.prior.name=sinusoidal"],
+    "sinusoidal": ["model.attention.prior.name=sinusoidal", "model.embed_scale=true"],
     "rope": ["model.attention.prior.name=rope"],
     "rope_local": ["model.attention.prior.name=rope_local"],
     "alibi": ["model.attention.prior.name=alibi"],
     "nape": ["model.attention.prior.name=nape"],
     "kerple": ["model.attention.prior.name=kerple"],
-    "t5": ["model.attention.prior.name=t5"],
+    "t5": ['model.attention.prior={"name":"t5","gain":"sqrt(D)","init":"xavier"}'],
     "fire": ["model.attention.prior.name=fire"],
     "cable": ["model.attention.prior.name=cable"],
     "kcable": ["model.attention.prior.name=kcable"],
     "bam": ["model.attention.prior.name=bam"],
+    "bam, rate x 3": ["model.attention.prior.name=bam", "optimizer.lr_multipliers.prior=3"],
+    "bam, rate x 10": ["model.attention.prior.name=bam", "optimizer.lr_multipliers.prior=10"],
     "bam + ssmax": ["model.attention.prior.name=bam", "model.attention.scale.name=ssmax"],
 }
 
@@ -59,7 +64,7 @@ def tokenize(bin_dir, wikitext, tokenizer):
 
 
 def train_and_evaluate(bin_dir, name, overrides):
-    slug = name.replace(" + ", "-")
+    slug = re.sub("[^a-z0-9_]+", "-", name)
     result = OUT / f"{slug}.json"
     asked = {"config": json.loads((ROOT / CONFIG).read_text()), "overrides": overrides}
     made_of = OUT / f"{slug}.asked.json"
