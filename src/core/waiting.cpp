@@ -16,9 +16,9 @@ namespace bamtrain {
 namespace {
 
 /// Rounds that a thread spins before it sleeps: tens of microseconds, about what it takes to be
-/// woken, so that waiting costs little more than the better of the two
-/// (scripts/bench_cpu.py --only threads). GCC's runtime takes 300,000 by itself, longer than a
-/// piece of work of a small model.
+/// woken, so that waiting costs little more than the better of the two. GCC's runtime takes 300,000
+/// by itself, longer than a piece of work of a small model: idle, both are as fast; beside busy
+/// programs any number up to 1,000 is the fastest (bench/results/cpu-threads.md).
 constexpr const char* kSpins = "1000";
 
 constexpr const char* kVariables[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
