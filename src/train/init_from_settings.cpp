@@ -12,6 +12,8 @@
 #include "core/json.h"
 #include "model/huggingface_config.h"
 #include "model/mechanisms.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
 #include "train/run_text.h"
 
 namespace bamtrain {
@@ -24,6 +26,10 @@ constexpr int64_t kMaxConfig = 1 << 20;
 /// Options that say how parameters begin, which of them are trained and which decay.
 constexpr std::array kOfTraining = {"init",  "init_std",  "train",       "share",
                                     "gamma", "gamma_std", "train_gamma", "decay"};
+
+bool of_formula(const std::string& option) {
+  return std::find(kOfTraining.begin(), kOfTraining.end(), option) == kOfTraining.end();
+}
 
 /// Equal, numbers up to what a detour through another program's text may change.
 bool agree(const json& a, const json& b) {
@@ -155,6 +161,10 @@ class Settings {
              : name == "scale_bias" ? "model.attention.scale.scale_bias"
                                     : key + "." + name);
     }
+    const MechanismConfig& chosen = m_.attention.prior.of(layer);
+    ModelConfig former = m_;
+    former.attention.prior = without(chosen, find_prior(chosen.name)->options, theirs);
+    absent(place, theirs, ours, huggingface_prior(former, 0, c_.data.sequence_length), key + ".");
     const json scaling = ours.value("scaling", json("none"));
     if ((scaling == "yarn" || scaling == "llama3") && source_.contains("max_position_embeddings")) {
       tell_unless_same("max_position_embeddings", source_["max_position_embeddings"],
@@ -164,10 +174,30 @@ class Settings {
 
   void option(const std::string& place, const json& theirs, const json& ours,
               const std::string& name, const std::string& key) {
-    const bool compared =
-        theirs.contains(name) && ours.contains(name) &&
-        std::find(kOfTraining.begin(), kOfTraining.end(), name) == kOfTraining.end();
+    const bool compared = theirs.contains(name) && ours.contains(name) && of_formula(name);
     if (compared) tell_unless_same(place + name, theirs[name], key, ours[name]);
+  }
+
+  /// `chosen` with what each option that the folder lacks meant before there was such an option.
+  static MechanismConfig without(MechanismConfig chosen, const std::vector<OptionSpec>& options,
+                                 const json& theirs) {
+    for (const OptionSpec& o : options) {
+      if (!theirs.contains(o.name)) chosen.options.set(o.name, o.default_of(1));
+    }
+    return chosen;
+  }
+
+  /// Tells where an option that the folder lacks has another value than it `former`ly stood for.
+  void absent(const std::string& place, const json& theirs, const json& ours, const json& former,
+              const std::string& key) {
+    for (const auto& [name, value] : former.items()) {
+      const bool compared = !theirs.contains(name) && of_formula(name) && name != "window" &&
+                            name != "scale_bias" && !agree(value, ours[name]);
+      if (compared) {
+        tell(place + name + " is not there, which stands for " + value.dump(), key + name,
+             ours[name]);
+      }
+    }
   }
 
   void scale() {
@@ -184,6 +214,10 @@ class Settings {
     for (const auto& [name, value] : theirs.items()) {
       option("scale.", theirs, ours, name, key + name);
     }
+    const MechanismConfig& chosen = m_.attention.scale;
+    ModelConfig former = m_;
+    former.attention.scale = without(chosen, find_scale(chosen.name)->options, theirs);
+    absent("scale.", theirs, ours, huggingface_scale(former, c_.data.sequence_length), key);
   }
 
   void documents() {

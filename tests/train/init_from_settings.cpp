@@ -203,6 +203,38 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
         "priors[0].window is 9, and model.attention.window of this run 0");
 }
 
+TEST_CASE("an option that an older folder lacks stands for what it was before") {
+  FromFolder f;
+  ModelConfig& m = f.c.model;
+  const auto exported_without = [&](const char* place, const std::string& option) {
+    json folder = f.exported(m);
+    json& mechanism = std::string(place) == "scale" ? folder[place] : folder[place].at(0);
+    REQUIRE(mechanism.erase(option) == 1);
+    return folder;
+  };
+  m.attention.prior = prior("t5", {{"gain", std::string("sqrt(D)")}});
+  CHECK(f.one(exported_without("priors", "gain")) ==
+        "priors[0].gain is not there, which stands for 1.0, and model.attention.prior.gain of this "
+        "run 4.0");
+  CHECK(f.told(exported_without("priors", "init")).empty());  // the past of either
+  CHECK(f.told(exported_without("priors", "gain"), {true, false}).empty());
+  m.attention.prior = prior("t5");
+  CHECK(f.told(exported_without("priors", "gain")).empty());
+  m.attention.prior = prior("sinusoidal", {{"variant", std::string("bam")}});
+  CHECK(f.one(exported_without("priors", "variant"))
+            .find("priors[0].variant is not there, which stands for \"pair\"") == 0);
+  m.attention.prior = prior("nape", {{"slope_heads", std::string("H")}});
+  CHECK(f.one(exported_without("priors", "slope_heads")).find("priors[0].slope_heads is not") == 0);
+  m.attention.prior = prior("bam");
+  m.attention.scale = scale("ssmax", {{"delta", 1.0}});
+  CHECK(f.one(exported_without("scale", "delta")) ==
+        "scale.delta is not there, which stands for 0.0, and model.attention.scale.delta of this "
+        "run 1.0");
+  CHECK(f.told(exported_without("scale", "delta"), {false, true}).empty());
+  m.attention.scale = scale("ssmax");
+  CHECK(f.told(exported_without("scale", "delta")).empty());
+}
+
 TEST_CASE("another scale and its options are told, and whether documents are masked") {
   FromFolder f;
   ModelConfig& m = f.c.model;

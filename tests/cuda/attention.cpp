@@ -1,0 +1,98 @@
+// Attention of the CUDA backend against the fp64 reference, in every form at every head dimension.
+
+#include "catch.h"
+#include "cuda/device.h"
+#include "ops/attention_case.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr TableForm kTables[] = {TableForm::none, TableForm::falling, TableForm::difference,
+                                 TableForm::log_square, TableForm::fire};
+constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+
+void check_attention(const AttentionCase& c, Dtype t) {
+  INFO(describe(c) << " in " << name_of(t));
+  Machine machine(t, cuda_device());
+  // p and dz are rounded to bf16 on their way into products: once or twice kBf16 beside the
+  // rounding of the result.
+  compare_with_reference(attention(c), t, t == Dtype::f32 ? 4 * kF32 * 24 : 3 * kBf16, {&machine});
+}
+
+TEST_CASE("attention on CUDA agrees with the reference in every form") {
+  for (TableForm table : kTables) {
+    for (ScaleForm scale : kScales) {
+      AttentionCase c;
+      c.B = 2;
+      c.T = 70;
+      c.H = 4;
+      c.K = 2;
+      c.D = 16;
+      c.table = table;
+      c.scale = scale;
+      c.documents = scale == ScaleForm::both;
+      for (Dtype t : {Dtype::f32, Dtype::bf16}) check_attention(c, t);
+    }
+  }
+}
+
+// Tiles wholly below the diagonal, on it and past the end; documents end within them where the
+// bias is not scaled, a window cuts them where there is a scale of the content alone.
+TEST_CASE("attention on CUDA agrees with the reference in every form at every head dimension") {
+  for (const int64_t D : {32, 48, 64, 96, 128}) {
+    for (TableForm table : kTables) {
+      for (ScaleForm scale : kScales) {
+        AttentionCase c;
+        c.T = 200;
+        c.H = 2;
+        c.K = 1;
+        c.D = D;
+        c.table = table;
+        c.scale = scale;
+        c.documents = scale == ScaleForm::none;
+        c.window = scale == ScaleForm::content ? 40 : 0;
+        check_attention(c, Dtype::bf16);
+      }
+    }
+  }
+}
+
+TEST_CASE("a content scale on CUDA is a factor of the queries, to the bit") {
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    Machine m(t, cuda_device());
+    for (TableForm table : kTables) {
+      for (ScaleForm scale : kScales) {
+        AttentionCase c;
+        c.T = 70;
+        c.H = 2;
+        c.K = 1;
+        c.D = 16;
+        c.table = table;
+        c.scale = scale;
+        check_content_scale(m, c);
+      }
+    }
+  }
+}
+
+TEST_CASE("entropies of attention on CUDA agree with the reference in every form") {
+  for (TableForm table : kTables) {
+    AttentionCase c;
+    c.B = 2;
+    c.T = 70;
+    c.H = 4;
+    c.K = 2;
+    c.D = 48;
+    c.table = table;
+    c.documents = table != TableForm::none;
+    c.window = table == TableForm::none ? 40 : 0;
+    INFO(describe(c));
+    Machine f32(Dtype::f32, cuda_device()), bf16(Dtype::bf16, cuda_device());
+    // See tests/ops/attention_entropy.cpp.
+    compare_with_reference(attention_entropy(c), Dtype::f32, 4 * kF32 * 24, {&f32});
+    compare_with_reference(attention_entropy(c), Dtype::bf16, 4 * kF32 * 24, {&bf16});
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

@@ -1,0 +1,52 @@
+// What forms every prior and scale on the CUDA backend, and the gradients of their parameters,
+// against the fp64 reference.
+
+#include "ops/mechanisms.h"
+
+#include <cmath>
+
+#include "catch.h"
+#include "cuda/device.h"
+
+namespace bamtrain::testing {
+namespace {
+
+void check_near(const Arrays& found, const Arrays& truth, double tolerance) {
+  for (const auto& [name, v] : truth) {
+    if (name == "fire.b2") continue;  // a constant added to all logits: rounding alone
+    double error = 0, size = 0;
+    for (size_t i = 0; i < v.x.size(); ++i) {
+      error += std::pow(found.at(name).x[i] - v.x[i], 2);
+      size += v.x[i] * v.x[i];
+    }
+    INFO(name << ": " << std::sqrt(error) << " of " << std::sqrt(size));
+    CHECK(std::sqrt(error) <= tolerance * std::sqrt(size));
+  }
+}
+
+TEST_CASE("gradients of every mechanism's parameters on CUDA agree with the reference") {
+  for (const int64_t T : long_lengths()) {
+    const WorkspaceShape shape = mechanism_workspace(T);
+    Machine reference(Dtype::f64, CpuIsa::avx512, shape), f32(Dtype::f32, cuda_device(), shape);
+    for (const Mechanisms& of : all_mechanisms()) {
+      INFO(of.prior.name << " with " << of.scale.name << ", T " << T);
+      check_near(parameter_gradients(f32, of, T), parameter_gradients(reference, of, T), 1e-4);
+    }
+  }
+}
+
+// More rows than a block of a gradient's sum takes, and lengths that no block ends at.
+TEST_CASE("tables and scales of many rows on CUDA agree with the reference") {
+  constexpr int64_t kB = 3, kT = 1500;
+  WorkspaceShape shape = mechanism_workspace(kT);
+  shape.B = kB;
+  Machine reference(Dtype::f64, CpuIsa::avx512, shape), f32(Dtype::f32, cuda_device(), shape);
+  for (const Mechanisms& of : all_mechanisms()) {
+    INFO(of.prior.name << " with " << of.scale.name);
+    // Parameters and results rounded to fp32, everything else in fp64.
+    check_near(tables_and_scales(f32, of, kB, kT), tables_and_scales(reference, of, kB, kT), 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

@@ -1,0 +1,241 @@
+#include "mechanisms.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+#include "core/rng.h"
+#include "priors/differences.h"
+#include "priors/fire.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr int64_t kH = 4, kD = 16, kC = kH * kD;
+constexpr Role A = Role::activation, P = Role::parameter;
+
+/// The same in bf16 and in fp32.
+Values normal_of_bf16(std::vector<int64_t> shape, const std::string& stream) {
+  Values v = random_values(A, std::move(shape), stream);
+  for (double& x : v.x) x = rounded(x, Dtype::bf16);
+  return v;
+}
+
+/// The parameters of a prior or a scale near their initial values, and the gates that some of them
+/// make of x.
+class Parameters {
+ public:
+  std::vector<Tensor> theta, dtheta;  // but for gates' weights
+  Tensor gates, dgates;               // (1, T, columns), empty where there are none
+
+  template <class Info>
+  Parameters(const Machine& m, const Info& info, const Options& options, const PriorShape& shape)
+      : x_(normal_of_bf16({shape.sequence_length, kC}, "x").x) {
+    std::vector<double> columns;  // (columns, kC)
+    for (const MechanismParameter& p : info.parameters(options, shape)) {
+      const Rng start(5, p.name), step(6, p.name);
+      int64_t size = 1;
+      for (int64_t n : p.shape) size *= n;
+      Values v{P, p.shape, {}};
+      for (int64_t i = 0; i < size; ++i) {
+        const auto n = static_cast<uint64_t>(i);
+        const double x = info.initial(options, shape, p, i, start.uniform(n), step.normal(n));
+        const double moved = x + (p.gate ? 0 : 0.1 * start.normal(n));
+        v.x.push_back(std::clamp(moved, p.minimum, p.maximum));
+      }
+      if (p.gate) {
+        gate_names_.push_back(p.name);
+        columns.insert(columns.end(), v.x.begin(), v.x.end());
+        continue;
+      }
+      names_.push_back(p.name);
+      theta.push_back(keep(m.memory(v)));
+      dtheta.push_back(keep(m.zeros(P, p.shape)));
+    }
+    if (columns.empty()) return;
+    Values g{A, {1, shape.sequence_length, static_cast<int64_t>(columns.size()) / kC}, {}};
+    for (auto row = x_.begin(); row != x_.end(); row += kC) {
+      for (auto column = columns.begin(); column != columns.end(); column += kC) {
+        g.x.push_back(rounded(std::inner_product(row, row + kC, column, 0.0), Dtype::bf16));
+      }
+    }
+    gates = keep(m.memory(g));
+    dgates = keep(m.unwritten(A, g.shape));
+  }
+
+  /// Gradients by name; of gates' weights dgates^T x.
+  void take(Arrays& to, const std::string& owner) const {
+    for (size_t p = 0; p < names_.size(); ++p) to[owner + names_[p]] = read(dtheta[p], P);
+    if (!gates) return;
+    const std::vector<double> d = read(dgates, A).x;
+    const size_t n = gate_names_.size() * kH;
+    for (size_t p = 0; p < gate_names_.size(); ++p) {
+      Values w = constant_values(P, {kH, kC}, 0);
+      for (size_t e = 0; e < d.size(); ++e) {
+        if (e % n / kH != p) continue;
+        for (size_t c = 0; c < kC; ++c) w.x[e % kH * kC + c] += d[e] * x_[e / n * kC + c];
+      }
+      to[owner + gate_names_[p]] = w;
+    }
+  }
+
+ private:
+  Tensor keep(Memory memory) {
+    memory_.push_back(std::move(memory));
+    return memory_.back().tensor();
+  }
+
+  std::vector<double> x_;  // (T, kC)
+  std::vector<std::string> names_, gate_names_;
+  std::vector<Memory> memory_;
+};
+
+}  // namespace
+
+WorkspaceShape mechanism_workspace(int64_t T) {
+  WorkspaceShape shape;
+  shape.B = 1;
+  shape.T = T;
+  shape.H = shape.K = kH;
+  shape.D = kD;
+  shape.C = kC;
+  shape.mechanism_values = kH * std::max<int64_t>(T, 64);
+  shape.gates = 2 * kH;
+  shape.fire = true;
+  return shape;
+}
+
+Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
+  const PriorShape shape = {1, kH, kD, kC, T};
+  Parameters prior(m, of.prior, of.prior_options, shape),
+      scale(m, of.scale, of.scale_options, shape);
+  Backend& backend = m.backend();
+  std::vector<Memory> memory;
+  const auto keep = [&](Memory x) {
+    memory.push_back(std::move(x));
+    return memory.back().tensor();
+  };
+  const auto of_rows = [&](Role role) { return keep(m.unwritten(role, {1, kH, T})); };
+  const auto of_tokens = [&](const char* name) {
+    return keep(m.memory(normal_of_bf16({1, T, kH, kD}, name)));
+  };
+  Attention a;
+  AttentionGradients g;
+  a.q = of_tokens("q");
+  a.k = of_tokens("k");
+  a.v = of_tokens("v");
+  for (Tensor* d : {&g.dq, &g.dk, &g.dv}) *d = keep(m.unwritten(A, {1, T, kH, kD}));
+  a.first_key = keep(m.zeros(Role::index, {1, T}));
+  a.scale_bias = of.scale_bias;
+
+  const TableShape table = table_shape(of.prior, of.prior_options, shape, T);
+  const PriorUse use = {of.prior, table.form, table.gain};
+  if (of.prior.family == Family::table) {
+    a.table = keep(m.unwritten(P, {kH, T}));
+    g.dtable = keep(m.unwritten(P, {kH, T}));
+    backend.table_forward(a.table, use, prior.theta);
+  }
+  if (of.prior.family == Family::sums) {
+    a.sum_bias = of.prior.sum_bias;
+    a.sums = of_rows(Role::wide);
+    g.dsums = of_rows(P);
+    backend.sums_forward(a.sums, prior.gates, prior.theta.at(0));
+  }
+  const double L0 = of.prior.threshold_length ? of.prior.threshold_length(of.prior_options, T) : 0;
+  if (of.prior.family == Family::fire) {
+    for (Tensor* t : {&a.fire.psi, &a.fire.psi_dc, &a.fire.inverse}) *t = keep(m.zeros(P, {T}));
+    a.fire.ends = keep(m.zeros(Role::index, {T, kFireHidden}));
+    a.fire.slope = keep(m.zeros(P, {kH, kFireSegments}));
+    a.fire.offset = keep(m.zeros(P, {kH, kFireSegments}));
+    Values positions{Role::index, {1, T}, {}};
+    for (int64_t t = 0; t < T; ++t) positions.x.push_back(static_cast<double>(t));
+    a.positions = keep(m.memory(positions));
+    g.dfire = keep(m.unwritten(Role::wide, {kH, kFireSegments, 2}));
+    g.dfire_u = of_rows(P);
+    g.dfire_psi = of_rows(P);
+    backend.fire_forward(a.fire, prior.theta, L0);
+  }
+  const ScaleConstants constants =
+      of.scale.constants ? of.scale.constants(of.scale_options, shape) : ScaleConstants();
+  const ScaleUse scale_use = {of.scale, constants,
+                              of.prior.first_scaled_head ? of.prior.first_scaled_head(kH) : 0};
+  if (of.scale.kind != ScaleKind::none) {
+    a.scale = of_rows(P);
+    g.dscale = of_rows(P);
+    scale.gates
+        ? backend.adaptive_scale_forward(a.scale, scale.gates, a.first_key, scale_use, scale.theta)
+        : backend.scale_forward(a.scale, a.first_key, scale_use, scale.theta);
+  }
+
+  const Tensor out = keep(m.unwritten(A, {1, T, kH, kD})), lse = of_rows(P);
+  backend.attention_forward(out, lse, a);
+  backend.attention_backward(g, of_tokens("dout"), out, lse, a);
+  if (g.dtable) backend.table_backward(prior.dtheta, g.dtable, use, prior.theta);
+  if (g.dsums) {
+    backend.sums_backward(prior.dgates, prior.dtheta.at(0), g.dsums, prior.gates,
+                          prior.theta.at(0));
+  }
+  if (g.dfire) backend.fire_backward(prior.dtheta, g, a.positions, prior.theta, L0);
+  if (g.dscale && scale.gates) {
+    backend.adaptive_scale_backward(scale.dgates, scale.dtheta, g.dscale, scale.gates, a.first_key,
+                                    scale_use, scale.theta);
+  } else if (g.dscale) {
+    backend.scale_backward(scale.dtheta, g.dscale, a.first_key, scale_use, scale.theta);
+  }
+  Arrays all{{"lse", read(lse, P)}};
+  prior.take(all, of.prior.name + ".");
+  scale.take(all, of.scale.name + ".");
+  return all;
+}
+
+Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T) {
+  const PriorShape shape = {1, kH, kD, kC, T};
+  Arrays all;
+  if (of.prior.family == Family::table) {
+    Parameters prior(m, of.prior, of.prior_options, shape);
+    const TableShape form = table_shape(of.prior, of.prior_options, shape, T);
+    const PriorUse use = {of.prior, form.form, form.gain};
+    const Memory table = m.unwritten(P, {kH, T}),
+                 dtable = m.memory(random_values(P, {kH, T}, "dtable"));
+    m.backend().table_forward(table.tensor(), use, prior.theta);
+    m.backend().table_backward(prior.dtheta, dtable.tensor(), use, prior.theta);
+    all["table"] = read(table.tensor(), P);
+    prior.take(all, of.prior.name + ".");
+  }
+  if (of.scale.kind == ScaleKind::length) {
+    Parameters scale(m, of.scale, of.scale_options, shape);
+    Values keys{Role::index, {B, T}, {}};
+    for (int64_t i = 0; i < B * T; ++i) keys.x.push_back(static_cast<double>(i % T / 700 * 700));
+    const Memory first_key = m.memory(keys), rows = m.unwritten(P, {B, kH, T}),
+                 drows = m.memory(random_values(P, {B, kH, T}, "dscale"));
+    const ScaleConstants constants =
+        of.scale.constants ? of.scale.constants(of.scale_options, shape) : ScaleConstants();
+    const ScaleUse use = {of.scale, constants, 1};
+    m.backend().scale_forward(rows.tensor(), first_key.tensor(), use, scale.theta);
+    m.backend().scale_backward(scale.dtheta, drows.tensor(), first_key.tensor(), use, scale.theta);
+    all["scale"] = read(rows.tensor(), P);
+    scale.take(all, of.scale.name + ".");
+  }
+  return all;
+}
+
+std::vector<Mechanisms> all_mechanisms() {
+  const PriorInfo& nope = *find_prior("nope");
+  const ScaleInfo &none = *find_scale("none"), &ssmax = *find_scale("ssmax");
+  std::vector<Mechanisms> all;
+  const auto add = [&](const PriorInfo& p, const Options& options, const ScaleInfo& s, bool bias) {
+    all.push_back({p, options, s, default_options(s.options), bias});
+  };
+  for (const PriorInfo& p : all_priors()) {
+    if (p.family == Family::rotary || p.family == Family::embedding) continue;
+    for (const Options& o : every_form(p)) add(p, o, none, false);
+    const bool of_rows = p.family == Family::sums || p.family == Family::fire;
+    if (of_rows) add(p, default_options(p.options), ssmax, true);
+  }
+  for (const ScaleInfo& s : all_scales()) {
+    if (!s.evaluation_only) add(nope, default_options(nope.options), s, false);
+  }
+  return all;
+}
+
+}  // namespace bamtrain::testing

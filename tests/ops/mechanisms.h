@@ -1,0 +1,37 @@
+#pragma once
+// Every prior and every scale that has parameters, as a layer of attention uses it, on any backend.
+
+#include <vector>
+
+#include "compare.h"
+#include "core/options.h"
+#include "priors/registry.h"
+#include "scales/scale.h"
+
+namespace bamtrain::testing {
+
+struct Mechanisms {
+  const PriorInfo& prior;
+  Options prior_options;
+  const ScaleInfo& scale;
+  Options scale_options;
+  bool scale_bias = false;
+};
+
+/// Every prior in every form of its options without a scale, every scale without a prior, and
+/// scaled biases of what returns gradients of rows.
+std::vector<Mechanisms> all_mechanisms();
+
+/// Scratch that parameter_gradients takes, of a machine.
+WorkspaceShape mechanism_workspace(int64_t T);
+
+/// lse, and the gradients of all parameters by "prior.name" and "scale.name", of one layer over T
+/// tokens; queries, keys, values and cotangents are normal numbers of variance 1 which bf16 holds.
+Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T);
+
+/// Without attention: "table" (H, T) of a prior of family table, "scale" (B, H, T) of a scale of
+/// kind length in documents of 700 tokens, and the gradients of their parameters at random
+/// cotangents.
+Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T);
+
+}  // namespace bamtrain::testing
