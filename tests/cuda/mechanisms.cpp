@@ -25,7 +25,7 @@ void check_near(const Arrays& found, const Arrays& truth, double tolerance) {
 }
 
 TEST_CASE("gradients of every mechanism's parameters on CUDA agree with the reference") {
-  for (const int64_t T : long_lengths()) {
+  for (const int64_t T : {64, 300}) {
     const WorkspaceShape shape = mechanism_workspace(T);
     Machine reference(Dtype::f64, CpuIsa::avx512, shape), f32(Dtype::f32, cuda_device(), shape);
     for (const Mechanisms& of : all_mechanisms()) {

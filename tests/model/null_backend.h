@@ -6,7 +6,7 @@
 
 namespace bamtrain::testing {
 
-class NullBackend final : public HostBackend {
+class NullBackend : public HostBackend {
  public:
   const char* name() const override { return "null"; }
   Dtype parameter_dtype() const override { return Dtype::f32; }
