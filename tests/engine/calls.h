@@ -83,6 +83,9 @@ uint32_t pack_bf16(float low, float high);
 const char* run(Index grid, Index block, size_t shared_bytes, void (*entry)(void*), void* arguments,
                 size_t bytes);
 
+/// What the device says it has free (tests/engine/runtime.cpp).
+extern int64_t free_bytes;
+
 /// Whether launches are being recorded (see tests/engine/runtime.cpp) instead of run.
 bool recording();
 void record(std::function<void()> work);

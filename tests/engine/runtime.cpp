@@ -19,6 +19,8 @@ namespace {
 std::vector<std::function<void()>>* recorded = nullptr;  // null while nothing is recorded
 }
 
+int64_t free_bytes = int64_t{1} << 30;
+
 bool recording() { return recorded != nullptr; }
 void record(std::function<void()> work) { recorded->push_back(std::move(work)); }
 
@@ -50,7 +52,7 @@ void* allocate(int64_t bytes) {
   return memory;
 }
 void release(void* memory) { engine::global_free(memory); }
-int64_t free_memory() { return int64_t{1} << 30; }
+int64_t free_memory() { return engine::free_bytes; }
 
 struct WorkStream::State {};
 WorkStream::WorkStream() = default;

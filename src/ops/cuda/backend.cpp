@@ -74,12 +74,15 @@ class DeviceMemory final : public MemorySource {
   }
   void release(void* memory, int64_t) override { cuda::release(memory); }
   void check_fits(int64_t bytes) const override {
-    const int64_t most = cuda::free_memory() - kBeside;
-    if (bytes <= most) return;
+    const int64_t free = cuda::free_memory();
+    if (bytes <= free - kBeside) return;
+    const bool any = free > kBeside;
     throw Error(ExitCode::device, "memory plan",
-                "at most " + std::to_string(most >> 20) + " MiB, what the device has free less " +
-                    std::to_string(kBeside >> 20) + " for its libraries",
-                std::to_string(bytes >> 20) + " MiB", kPlanRemedy);
+                "at most " + std::to_string(any ? (free - kBeside) >> 20 : 0) + " MiB, of the " +
+                    std::to_string(free >> 20) + " that the device has free " +
+                    std::to_string(kBeside >> 20) + " being for its libraries",
+                std::to_string(bytes >> 20) + " MiB",
+                any ? kPlanRemedy : "end the programs that have the device's memory");
   }
   bool on_host() const override { return false; }
 
@@ -129,6 +132,7 @@ class CudaBackend final : public Backend {
         work();
       } catch (...) {
         r.recording.give_up(stream());
+        r.calls = 1;
         throw;
       }
       r.recording.end(stream());
