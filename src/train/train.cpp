@@ -269,12 +269,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   std::optional<Trainer> made;
   double rate = 0;
   together(comm, [&] { made.emplace(run, backend, comm.rank(), comm.size()); });
-  together(comm, [&] {
-    rate = measure();
-    made->commit();
-  });
   Trainer& trainer = *made;
   trainer.connect(comm);
+  together(comm, [&] {
+    rate = measure();
+    trainer.commit();
+  });
   const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
   const int64_t end = last_step(c.train);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);

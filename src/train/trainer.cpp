@@ -144,7 +144,13 @@ void Trainer::check_memory(int64_t beside) const {
   with_table_keys(config_, [&] { backend_.memory().check_fits(bytes); });
 }
 
+void Trainer::connect(Communicator& comm) {
+  if (processes_ > 1) link_ = backend_.connect(peers_of(comm));
+  connected_ = true;
+}
+
 void Trainer::commit() {
+  require(processes_ == 1 || connected_, "a connection, whose buffers are taken before the plan");
   with_table_keys(config_, [&] { arena_.commit(backend_.memory()); });
   model_.set_masters(masters_);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
@@ -155,11 +161,6 @@ void Trainer::commit() {
   results_.resize(kUnread);
   if (model_.randomized_positions() > 0) positions_.resize(N);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
-}
-
-void Trainer::connect(Communicator& comm) {
-  if (processes_ == 1) return;
-  link_ = backend_.connect(peers_of(comm));
 }
 
 void Trainer::refresh() { rounded_ ? model_.refresh_mechanisms() : model_.refresh(); }

@@ -22,9 +22,10 @@ class Trainer {
   /// Errors as documented for train().
   Trainer(const TrainRun& run, Backend& backend, int rank, int processes);
 
-  void commit();
   /// Connects the processes' devices, where there are several. Collective.
   void connect(Communicator& comm);
+  /// Takes the memory, of what the connection has left. REQUIRES: several processes are connected.
+  void commit();
   void initialize();  // parameters to their initial values
 
   /// Steps whose results may wait to be read.
@@ -95,6 +96,7 @@ class Trainer {
   std::vector<double> read_sums_;                        // (kUnread, 2)
   std::vector<StepResult> results_;                      // kUnread
   int64_t unread_ = 0, first_unread_ = 0;                // steps
+  bool connected_ = false;                               // or alone
   std::unique_ptr<PeerLink> link_;                       // of devices; host memory: null
   Tensor messages_;                                      // (2 pieces) P, of a link of devices
   std::vector<int32_t> windows_;                         // (B, T + 1)

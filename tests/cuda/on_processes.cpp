@@ -1,5 +1,6 @@
-// The CUDA backend on the engine in one or several processes; the cases of processes.cpp start it.
-// Usage: on_processes sums ELEMENTS_PER_MESSAGE | on_processes train CONFIG [KEY=VALUE ...]
+// The CUDA backend in one or several processes: on the engine, where the cases of processes.cpp
+// start it, or on GPUs (on_processes_gpu). Usage: on_processes sums ELEMENTS_PER_MESSAGE |
+// on_processes train CONFIG [KEY=VALUE ...]
 
 #include <cmath>
 #include <cstdio>
@@ -82,8 +83,8 @@ int train(Communicator& comm, const std::string& config,
   const auto backend = run.config.device == DeviceKind::cuda ? make_cuda_backend(comm.local_rank())
                                                              : make_cpu_backend();
   Trainer trainer(run, *backend, comm.rank(), comm.size());
-  trainer.commit();
   trainer.connect(comm);
+  trainer.commit();
   trainer.initialize();
   for (int64_t step = 0; step < run.config.train.steps; ++step) {
     trainer.start_step(step, comm);

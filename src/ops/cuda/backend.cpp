@@ -87,7 +87,7 @@ class DeviceMemory final : public MemorySource {
   bool on_host() const override { return false; }
 
  private:
-  /// Code that cuBLASLt loads, recorded work, NCCL's buffers: taken after the plan.
+  /// Code that cuBLASLt loads, and recorded work: taken after the plan.
   static constexpr int64_t kBeside = int64_t{512} << 20;
 };
 

@@ -124,17 +124,44 @@ struct Messages::State {
   std::array<cudaEvent_t, PeerLink::kSlots> ready = {}, done = {};
 
   State(const Peers& peers, Stream stream) : work(stream) {
-    peers.together([] { library(); });
-    check_own_devices(peers);
     ncclUniqueId id = {};
-    if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
-    peers.broadcast(&id, sizeof id, 0);
-    for (auto* events : {&ready, &done}) {
-      for (cudaEvent_t& e : *events) {
-        check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
+    peers.together([&] {
+      library();
+      if (peers.rank == 0) check(library().unique_id(&id), "an identity of the run");
+      for (auto* events : {&ready, &done}) {
+        for (cudaEvent_t& e : *events) {
+          check(cudaEventCreateWithFlags(&e, cudaEventDisableTiming), "an event");
+        }
       }
-    }
+    });
+    check_own_devices(peers);
+    peers.broadcast(&id, sizeof id, 0);
     check(library().init(&comm, peers.size, id, peers.rank), "a connection between the GPUs");
+    first_messages(peers);
+  }
+
+  /// A message to every peer of a reduction tree (core/reduction_tree.h) and a sum over all, with
+  /// which NCCL takes the buffers that it would otherwise take in the first step.
+  void first_messages(const Peers& peers) {
+    constexpr int64_t kBytes = 256;
+    struct Buffer {
+      char* memory = static_cast<char*>(allocate(2 * kBytes));
+      ~Buffer() { release(memory); }
+    } const buffer;
+    for (int distance = 1; distance < peers.size; distance *= 2) {
+      const int peer = peers.rank ^ distance;
+      Group group;
+      check(library().send(buffer.memory, kBytes, ncclUint8, peer, comm, travel.get()),
+            "a first message to be sent");
+      check(library().receive(buffer.memory + kBytes, kBytes, ncclUint8, peer, comm, travel.get()),
+            "a first message to be received");
+      group.end();
+    }
+    auto* const sums = reinterpret_cast<float*>(buffer.memory);
+    check(library().all_reduce(sums, sums, kBytes / sizeof(float), ncclFloat32, ncclSum, comm,
+                               travel.get()),
+          "a first sum over all GPUs");
+    check(cudaStreamSynchronize(travel.get()), "the first messages");
   }
 
   ~State() {
