@@ -309,8 +309,6 @@ LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream 
 }
 
 template LaunchStatus attention_reference_forward(const AttentionForward<float>&, Stream);
-template LaunchStatus attention_reference_forward(const AttentionForward<bf16>&, Stream);
 template LaunchStatus attention_reference_backward(const AttentionBackward<float>&, Stream);
-template LaunchStatus attention_reference_backward(const AttentionBackward<bf16>&, Stream);
 
 }  // namespace bamtrain::kernels

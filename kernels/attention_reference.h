@@ -8,7 +8,7 @@ namespace bamtrain::kernels {
 
 constexpr int kReferenceLongestRow = 256;  // D
 
-/// As attention_forward and attention_backward, for A = float or bf16, any D up to
+/// As attention_forward and attention_backward, for A = float (in tests bf16 too), any D up to
 /// kReferenceLongestRow and any strides. All arithmetic is fp32; only what is stored is rounded to
 /// A. `partial` is not used.
 template <class A>

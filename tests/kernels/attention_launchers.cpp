@@ -3,3 +3,11 @@
 #include "kernels/attention_dispatch.cu"
 #include "kernels/attention_entropy.cu"
 #include "kernels/attention_reference.cu"
+
+namespace bamtrain::kernels {
+
+// What the fused kernels are compared with; a device never launches it.
+template LaunchStatus attention_reference_forward(const AttentionForward<bf16>&, Stream);
+template LaunchStatus attention_reference_backward(const AttentionBackward<bf16>&, Stream);
+
+}  // namespace bamtrain::kernels
