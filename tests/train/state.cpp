@@ -144,3 +144,46 @@ TEST_CASE("a run refuses a checkpoint whose state does not fit, and leaves it al
   check_mentions(o.output, words);
   CHECK(digest(checkpoint) == good);
 }
+
+// What the state of an earlier program lacks is what its run was trained with.
+TEST_CASE(
+    "a checkpoint of a program that knew fewer keys goes on to the bits of one that has them") {
+  struct Case {
+    const char *prior, *scale, *schedule;
+  };
+  for (const auto& [prior, scale, schedule] :
+       {Case{"rope", "ssmax", "cosine"}, Case{"kerple", "adaptive", "wsd"},
+        Case{"t5", "sentmax", "wsd"}, Case{"sinusoidal", "none", "cosine"},
+        Case{"cable", "none", "cosine"}}) {
+    INFO(prior << " with " << scale << ", " << schedule);
+    const Workplace w;
+    json c = small_run(w);
+    c["config_version"] = 1;
+    c["model"]["attention"]["prior"] = {{"name", prior}};
+    c["model"]["attention"]["scale"] = {{"name", scale}};
+    c["schedule"] = {{"name", schedule}, {"min_ratio", 0.1}};
+    if (schedule == std::string("wsd")) c["schedule"]["decay_steps"] = 6;
+    const std::string config = write_config(w, "run.json", c);
+    const std::string straight = "out_dir=" + w.path("straight");
+    REQUIRE(run(bamtrain_command(config, {straight}), threads(2)).code == 0);
+    REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(2)).code == 0);
+    forge(w.path("out/checkpoint-00000004"), [](json& state) {
+      json& model = state["config"]["model"];
+      for (const char* key : {"embed_scale", "head_dim", "norm_position"}) {
+        REQUIRE(model.erase(key) == 1);
+      }
+      for (const char* key : {"decay", "gain", "init", "variant", "content_scale"}) {
+        model["attention"]["prior"].erase(key);
+      }
+      for (const char* key : {"delta", "decay"}) model["attention"]["scale"].erase(key);
+      REQUIRE(state["config"]["schedule"].erase("decay_shape") == 1);
+      REQUIRE(state["config"]["eval"].erase("length_tokens") == 1);
+    });
+    const Outcome o = run(bamtrain_command(config), threads(2));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("resuming from") != std::string::npos);
+    CHECK(digest(w.path("out/checkpoint-00000008")) ==
+          digest(w.path("straight/checkpoint-00000008")));
+  }
+}
