@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 
 #include "catch.h"
 #include "mechanisms.h"
@@ -16,8 +17,12 @@ namespace {
 
 /// The largest relative error of a parameter's gradient. By what was measured, 1 % and less, where
 /// the mean of its derivative over a row is of the size of the deviations.
-double limit(const std::string& parameter) {
+double limit(const std::string& parameter, const std::string& scale) {
   static const std::map<std::string, double> kOthers = {
+      // The derivative grows with distance and with t. At T 1,024 the gradient happens to be a
+      // tenth of its size at 256 and 2,048, its error is of the same size.
+      {"bam.theta_beta, ssmax", 0.4},
+      {"bam.theta_alpha, ssmax", 0.1},
       // The derivative is the bias, and at the initial values that is nearly the same for all keys.
       {"bam.theta_alpha", 0.05},
       // t = log n: a few keys have all of the weight, and the mean of s over them is many times its
@@ -29,8 +34,11 @@ double limit(const std::string& parameter) {
       {"fire.w1", 0.05},
       {"fire.b1", 0.1},
       {"fire.w2", 0.05}};
-  const auto other = kOthers.find(parameter);
-  return other == kOthers.end() ? 0.02 : other->second;
+  for (const std::string& key : {parameter + ", " + scale, parameter}) {
+    const auto other = kOthers.find(key);
+    if (other != kOthers.end()) return other->second;
+  }
+  return 0.02;
 }
 
 double relative_error(const std::vector<double>& found, const std::vector<double>& truth) {
@@ -60,7 +68,7 @@ TEST_CASE("gradients of every mechanism's parameters in bf16 are near those of f
         if (name == "fire.b2") continue;
         const double error = relative_error(found.at(name).x, v.x);
         INFO("error " << error);
-        CHECK(error <= limit(name));
+        CHECK(error <= limit(name, of.scale.name));
       }
     }
   }

@@ -230,7 +230,9 @@ std::vector<Mechanisms> all_mechanisms() {
     if (p.family == Family::rotary || p.family == Family::embedding) continue;
     for (const Options& o : every_form(p)) add(p, o, none, false);
     const bool of_rows = p.family == Family::sums || p.family == Family::fire;
-    if (of_rows) add(p, default_options(p.options), ssmax, true);
+    if (of_rows || ssmax.default_scale_bias(p.name)) {
+      add(p, default_options(p.options), ssmax, true);
+    }
   }
   for (const ScaleInfo& s : all_scales()) {
     if (!s.evaluation_only) add(nope, default_options(nope.options), s, false);

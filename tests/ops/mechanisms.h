@@ -19,7 +19,7 @@ struct Mechanisms {
 };
 
 /// Every prior in every form of its options without a scale, every scale without a prior, and
-/// scaled biases of what returns gradients of rows.
+/// scaled biases of bam and of what returns gradients of rows.
 std::vector<Mechanisms> all_mechanisms();
 
 /// Scratch that parameter_gradients takes, of a machine.
