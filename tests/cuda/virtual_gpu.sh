@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# The GPU tests, and sums and a training in one, two and four processes, on a machine that executes
+# the PTX of the built programs on the CPU. Closes, as the test programs do, with their numbers.
+#
+#   virtual_gpu.sh MACHINE     the folder with its build.sh; BAMTRAIN_SOURCE and BAMTRAIN_BUILD as
+#                              the tests have them
+#
+# Runs twice: in the order of the calls with products in fp32, and in another order of operations,
+# blocks and warps with the rounding of Hopper's tensor cores.
+set -euo pipefail
+machine=$1
+build=$BAMTRAIN_BUILD
+cd "$BAMTRAIN_SOURCE"
+PROGRAMS="tests/cuda/test_cuda_gpu tests/cuda/on_processes_gpu" "$machine/build.sh" "$build" \
+  >"$build/virtual_gpu.log" 2>&1 || { tail -50 "$build/virtual_gpu.log" >&2; exit 1; }
+export LD_LIBRARY_PATH=$build/virtual_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+# What the newest PTX that the programs hold asks for; older is taken too.
+export VGPU_CC=90
+
+for order in "VGPU_SEED=0" "VGPU_SEED=7 VGPU_MMA=90"; do
+  echo "== $order"
+  # shellcheck disable=SC2086  # two settings
+  env $order VGPU_STATS="$build/virtual_gpu.kernels" "$build/tests/cuda/test_cuda_gpu.vgpu"
+done
+never=$(grep -cE '^ *0 ' "$build/virtual_gpu.kernels") || true
+echo "kernels that no test launches: $never"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python3 - "$work/train.bin" <<'PY'
+import struct, sys
+tokens, token, state, ids = 40000, 1, 1, bytearray()
+for n in range(tokens):
+    state = (state * 1103515245 + 12345) % 2**31
+    token = 0 if n % 500 == 0 else 1 + (5 * token + (state >> 29)) % 64
+    ids += struct.pack("<H", token)
+with open(sys.argv[1], "wb") as f:
+    f.write(struct.pack("<256i", 20240520, 1, tokens, *[0] * 253) + ids)
+PY
+passed=0 failed=$((never > 0 ? 1 : 0))
+check() {  # what it was, and its output
+  if grep -q "failures" "$2" && ! grep -qvE "^rank [0-9]+: 0 failures$|^step |^weights " "$2"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "failed: $1"
+    cat "$2" "$work/errors"
+  fi
+}
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 VGPU_MEMORY_MB=3000
+for n in 1 2 4; do
+  on() { VGPU_COUNT=$n VGPU_THREADS=1 mpirun --oversubscribe -np "$n" "$build/tests/cuda/on_processes_gpu.vgpu" "$@"; }
+  on sums 1024 >"$work/sums-$n" 2>"$work/errors" || true
+  check "sums over $n processes" "$work/sums-$n"
+  on train configs/extrapolation.json device=cuda "data.train=$work" data.val= data.document_start=0 \
+    eval.every=0 eval.tokens=0 'eval.lengths=[]' checkpoint.every=0 train.steps=3 \
+    train.precision=bf16 train.tokens_per_step=512 train.micro_batch=2 train.lanes=4 \
+    >"$work/train-$n" 2>"$work/errors" || true
+  check "a training in $n processes" "$work/train-$n"
+  grep -E "^step |^weights " "$work/train-$n" >"$work/result-$n" || true
+  if cmp -s "$work/result-1" "$work/result-$n" && [ -s "$work/result-$n" ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "failed: $n processes train to other bits than one"
+  fi
+done
+echo "test cases: $((passed + failed)) | $passed passed | $failed failed"
+exit $((failed > 0))
