@@ -7,6 +7,10 @@
 
 #include "core/error.h"
 
+/// The name of a library's file: whole in the program, where scripts/gpu_check.sh looks for it.
+#define BAMTRAIN_TEXT_OF(version) #version
+#define BAMTRAIN_SONAME(name, version) name ".so." BAMTRAIN_TEXT_OF(version)
+
 namespace bamtrain::cuda {
 
 class LoadedLibrary {

@@ -32,8 +32,7 @@ struct Library {
   decltype(&ncclAllReduce) all_reduce;
 
   Library() {
-    const LoadedLibrary nccl("libnccl.so." + std::to_string(NCCL_MAJOR), "NCCL",
-                             ExitCode::distributed,
+    const LoadedLibrary nccl(BAMTRAIN_SONAME("libnccl", NCCL_MAJOR), "NCCL", ExitCode::distributed,
                              "install NCCL, over which GPUs exchange gradients, and name its "
                              "folder in LD_LIBRARY_PATH, or start one process");
     nccl.find(unique_id, "ncclGetUniqueId");

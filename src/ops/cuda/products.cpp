@@ -35,7 +35,7 @@ struct Library {
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic;
 
   Library() {
-    const LoadedLibrary cublas("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), "cuBLASLt",
+    const LoadedLibrary cublas(BAMTRAIN_SONAME("libcublasLt", CUBLAS_VER_MAJOR), "cuBLASLt",
                                ExitCode::device,
                                "install the CUDA toolkit's cuBLAS and name its folder in "
                                "LD_LIBRARY_PATH");
