@@ -2,10 +2,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 
@@ -83,6 +85,22 @@ void on_first_rank(Communicator& comm, const std::function<void()>& f) {
   together(comm, [&] {
     if (comm.rank() == 0) f();
   });
+}
+
+std::string different_names(Communicator& comm, const std::string& own) {
+  std::vector<std::string> met;
+  std::string text;
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    auto length = static_cast<int64_t>(own.size());
+    comm.broadcast(&length, sizeof length, rank);
+    std::string name = own;
+    name.resize(static_cast<size_t>(length));
+    comm.broadcast(name.data(), length, rank);
+    if (std::find(met.begin(), met.end(), name) != met.end()) continue;
+    met.push_back(name);
+    text += (text.empty() ? "" : ", ") + name + " (rank " + std::to_string(rank) + ")";
+  }
+  return met.size() > 1 ? text : "";
 }
 
 Peers peers_of(Communicator& comm) {

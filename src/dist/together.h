@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <functional>
+#include <string>
 
 #include "dist/communicator.h"
 
@@ -25,6 +26,10 @@ void together(Communicator& comm, const std::function<void()>& f);
 /// Runs `f` on rank 0; the others wait for its end, and for abort() where it fails.
 /// REQUIRES: `f` does not communicate.
 void on_first_rank(Communicator& comm, const std::function<void()>& f);
+
+/// Where processes call something of theirs by different names, each with the first rank that does:
+/// "a (rank 0), b (rank 3)"; empty where it is one name. Collective; the same on all ranks.
+std::string different_names(Communicator& comm, const std::string& own);
 
 /// The communicator as links between devices see it; it must outlive them.
 Peers peers_of(Communicator& comm);

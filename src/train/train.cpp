@@ -279,6 +279,10 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const int64_t end = last_step(c.train);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
   Progress notes(0, 1, 1, 0, !first_rank);
+  if (const std::string names = different_names(comm, backend.name()); !names.empty()) {
+    notes.note("warning: the processes compute on different devices: " + names +
+               "; the slowest sets the pace, and the bits are those of no single kind");
+  }
   const Beginning beginning = restore(run, comm, trainer, notes);
   const int64_t resumed = beginning.step;
   TrainResult result;

@@ -83,6 +83,10 @@ TEST_CASE("work of one process or of all is done there and nowhere else") {
   for (int processes : {2, 4}) require_success(mpirun(processes, "first"), processes);
 }
 
+TEST_CASE("names that differ between processes are told with their first ranks") {
+  for (int processes : {4, 8}) require_success(mpirun(processes, "names"), processes);
+}
+
 TEST_CASE("an error that all processes meet is thrown on the first alone") {
   const Outcome outcome = mpirun(4, "all_alike");
   INFO(outcome.output);

@@ -200,12 +200,23 @@ void first_rank(Communicator& communicator, Checks& checks) {
   checks.check(done == (communicator.rank() == 0 ? 2 : 1), "work of all is done everywhere");
 }
 
+/// Names by which the processes call the same thing.
+void names(Communicator& communicator, Checks& checks) {
+  const int rank = communicator.rank();
+  checks.check(different_names(communicator, "a device").empty(), "one name is no difference");
+  const std::string own = rank < 2 ? "a device" : rank == 2 ? "" : "another, longer name";
+  checks.check(different_names(communicator, own) ==
+                   "a device (rank 0),  (rank 2), another, longer name (rank 3)",
+               "each name with the first rank that has it");
+}
+
 int run(const std::string& mode, Communicator& communicator) {
   Checks checks(communicator);
   if (mode == "sums") sums(communicator, checks);
   if (mode == "lanes") lanes(communicator, checks);
   if (mode == "messages") messages(communicator, checks);
   if (mode == "first") first_rank(communicator, checks);
+  if (mode == "names") names(communicator, checks);
   if (mode == "abort") fail_on_one_rank(communicator);
   if (mode == "all_alike") fail_side_by_side(communicator, 0b1111, true);
   if (mode == "all_differently") fail_side_by_side(communicator, 0b1111, false);
