@@ -274,7 +274,8 @@ std::vector<Key> make_keys() {
           FIELD(optimizer.eps)),
       key("optimizer.weight_decay",
           "decoupled decay of matrices and of embeddings, a learned position table among them, and "
-          "of what a prior or a scale with decay = true trains; of no norm and no bias",
+          "of the parameters that decay of a prior or a scale names, where that is true; not of "
+          "norms, nor of the biases of linear layers",
           number_from(0), FIELD(optimizer.weight_decay)),
       key("optimizer.clip", "largest global gradient norm; 0: no clipping", number_from(0),
           FIELD(optimizer.clip)),
