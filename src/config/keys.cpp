@@ -280,9 +280,8 @@ std::vector<Key> make_keys() {
       key("optimizer.clip", "largest global gradient norm; 0: no clipping", number_from(0),
           FIELD(optimizer.clip)),
       key("optimizer.lr_multipliers",
-          "factors on the learning rate by group (prior, scale) or by parameter of the chosen "
-          "prior "
-          "or scale (theta_alpha); the parameter wins over the group",
+          "factors on the learning rate by group (prior, scale) or by trained parameter of the "
+          "chosen prior or scale (theta_alpha); the parameter wins over the group",
           map_of(number_from(0)), FIELD(optimizer.lr_multipliers)),
 
       choice<ScheduleKind>("schedule.name",
@@ -360,7 +359,7 @@ std::vector<Key> make_keys() {
                     set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
       resumable(key("eval.length_tokens",
                     "targets of perplexity against length, per length and protocol; 0: all of the "
-                    "documents that are long enough; null: eval.tokens",
+                    "documents that are long enough; null: eval.tokens; for eval.lengths only",
                     or_null(integer_value(0, kMaxTokens)), FIELD(eval.length_tokens))),
 
       resumable(key("sample.every",

@@ -222,6 +222,8 @@ TEST_CASE("a multiplier for nothing in the model is an error that names it") {
   OptimizerConfig o;
   o.lr_multipliers = {{"theta_gamma", 2}};
   REQUIRE_THROWS_AS(Optimizer(o, f.layout, *f.backend), Error);
+  o.lr_multipliers = {{"theta_mu", 2}};  // fixed
+  REQUIRE_THROWS_AS(Optimizer(o, f.layout, *f.backend), Error);
 }
 
 TEST_CASE("the gradients' norm is brought to the limit before a step") {
