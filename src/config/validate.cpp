@@ -224,6 +224,12 @@ class Relations {
       refuse("schedule.decay_shape", "\"linear\" unless schedule.name is \"wsd\"", "\"cosine\"",
              "remove it, or set schedule.name to \"wsd\"");
     }
+    if (wsd && s.warmup_steps == steps) {
+      refuse("schedule.warmup_steps",
+             "at most train.steps - 1 = " + text(steps - 1) +
+                 " with the wsd schedule, whose decay follows the warm-up",
+             text(s.warmup_steps), "shorten the warm-up or raise train.steps");
+    }
     if (wsd && (s.decay_steps < 1 || s.decay_steps > steps - s.warmup_steps)) {
       refuse("schedule.decay_steps",
              "from 1 to train.steps - schedule.warmup_steps = " + text(steps - s.warmup_steps) +
