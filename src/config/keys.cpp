@@ -490,7 +490,7 @@ std::string unknown_key_remedy(const std::string& path) {
 
 int64_t config_version_of(const json& document) {
   const json* found = find_value(document, "config_version");
-  if (found == nullptr || !found->is_number_integer()) return kConfigVersion;
+  if (found == nullptr || !is_whole(*found)) return kConfigVersion;
   return *found >= 1 && *found < kConfigVersion ? found->get<int64_t>() : kConfigVersion;
 }
 

@@ -16,13 +16,6 @@ using nlohmann::json;
 
 constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
 
-bool is_whole(const json& v) {
-  if (v.is_number_integer()) return true;
-  if (!v.is_number_float()) return false;
-  const double x = v.get<double>();
-  return std::abs(x) <= kExactIntegers && x == std::floor(x);
-}
-
 /// Sign of value - limit.
 int compare(const json& value, const json& limit) {
   if (value.is_number_integer() && limit.is_number_integer()) {
@@ -164,6 +157,13 @@ void check_array(const json& value, const ValueSchema& s, const std::string& whe
 }
 
 }  // namespace
+
+bool is_whole(const json& v) {
+  if (v.is_number_integer()) return true;
+  if (!v.is_number_float()) return false;
+  const double x = v.get<double>();
+  return std::abs(x) <= kExactIntegers && x == std::floor(x);
+}
 
 ValueSchema boolean_value() { return {{"type", "boolean"}}; }
 

@@ -80,9 +80,11 @@ TEST_CASE("each required key is asked for by name") {
 
 TEST_CASE("a newer format is refused as such, before its keys are") {
   const std::string text = replaced("\"config_version\": 2", "\"config_version\": 3, \"new\": 1");
-  check_mentions(message(text), {"run.json: config_version:", "version 2", "version 3", "newer"});
+  check_mentions(message(text),
+                 {"run.json: config_version:", "at most version 2", "version 3", "newer"});
   check_mentions(message(kValid, {"config_version=0"}),
                  {"config_version", "from 1 to 2", "number 0"});
+  check_mentions(message(kValid, {"config_version=3.0"}), {"at most version 2", "newer"});
 }
 
 TEST_CASE("a wrong type is refused with both types") {
