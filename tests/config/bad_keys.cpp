@@ -97,7 +97,10 @@ TEST_CASE("a wrong type is refused with both types") {
   check_mentions(message(kValid, {"model.width=[48]"}), {"model.width:", "the array [48]"});
   check_mentions(message(kValid, {"model.tied=1"}), {"model.tied:", "true or false", "number 1"});
   check_mentions(message(kValid, {"model.tied=yes"}), {"model.tied:", "true or false", "\"yes\""});
-  check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\""});
+  check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\"",
+                                                "in a shell --set 'name=\"17\"'"});
+  CHECK(valid_with({"name=\"17\""}).name == "17");
+  CHECK(message(replaced("\"out\"", "17")).ends_with("in double quotes: \"17\""));
   check_mentions(message(kValid, {"data.val=[\"data/val\"]"}),
                  {"data.val:", "a string", "array", "write one string, in double quotes"});
   check_mentions(message(kValid, {"train.precision=[\"bf16\"]"}),
@@ -215,7 +218,22 @@ TEST_CASE("a mechanism's option is checked against that mechanism") {
                  {"model.attention.scale.offset:", "an integer from 0 to 1"});
   check_mentions(message(kValid, {"model.attention.scale.scale_bias=true"}),
                  {"model.attention.scale.scale_bias:", "\"auto\", \"true\", \"false\"",
-                  "in double quotes: \"true\""});
+                  "in double quotes: \"true\"",
+                  "in a shell --set 'model.attention.scale.scale_bias=\"true\"'"});
+}
+
+TEST_CASE(
+    "a number for a choice is to be quoted where that is one of the choices, and only there") {
+  const std::string t5 = "model.attention.prior=t5", gain = "model.attention.prior.gain=";
+  check_mentions(message(kValid, {t5, gain + "1"}),
+                 {"gain:", "one of \"1\", \"sqrt(D)\"", "found the number 1",
+                  "in a shell --set 'model.attention.prior.gain=\"1\"'"});
+  CHECK(message(kValid, {t5, gain + "\"1\""}).empty());
+  const std::string two = message(kValid, {t5, gain + "2"});
+  check_mentions(two,
+                 {"gain:", "one of \"1\", \"sqrt(D)\"", "found the number 2", "use one of them"});
+  CHECK(two.find("quotes") == std::string::npos);
+  check_mentions(message(kValid, {"model.attention.prior.train=[1]"}), {"train[0]:", "use one of"});
 }
 
 TEST_CASE("options left over from another mechanism are all named, with the way out") {
