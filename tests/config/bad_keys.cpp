@@ -168,6 +168,22 @@ TEST_CASE("integers past any range are out of range, not wrapped") {
   CHECK_THROWS_AS(check_value(UINT64_MAX, integer_value(-10, 10), "k"), bamtrain::Error);
 }
 
+TEST_CASE("a number that no double holds is refused as such") {
+  for (const std::string number : {"1e400", "-1e400", "123e999"}) {
+    for (const char* key : {"optimizer.lr_multipliers.prior", "optimizer.lr", "train.steps", "seed",
+                            "model.attention.scale.delta"}) {
+      const std::string what = message(kValid, {key + ("=" + number)});
+      check_mentions(what, {key, "up to 1.8e308", number.c_str(), "out of range", "a smaller one"});
+      CHECK(what.find("string") == std::string::npos);
+    }
+    check_mentions(message(replaced("48", number)),
+                   {"run.json:6:", "up to 1.8e308", number.c_str(), "choose a smaller number"});
+    check_mentions(message(kValid, {"optimizer.betas=[0.9," + number + "]"}), {"a smaller number"});
+  }
+  CHECK(valid_with({"name=1e400m"}).name == "1e400m");
+  CHECK(valid_with({"name=\"1e400\""}).name == "1e400");
+}
+
 TEST_CASE("a word that is not among the choices is refused with the nearest") {
   check_mentions(message(kValid, {"device=gpu"}),
                  {"device:", "one of \"auto\", \"cpu\", \"cuda\", \"check\"", "\"gpu\""});
