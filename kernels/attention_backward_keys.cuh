@@ -37,11 +37,11 @@ constexpr size_t attention_backward_keys_shared(BiasMode bias) {
          sizeof(float) * static_cast<size_t>(4 * Q + more);
 }
 
-/// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H,
-/// T), which has the queries'; with a table partial (B, H,
-/// parts, slot_floats) too, entry kTile - 1 + d of a slot for distance d; slot_floats is
-/// attention_partial_table(T). Launch with grid (parts, K, B): a block takes every parts-th tile of
-/// keys, so that the partial tables are few and each has one owner.
+/// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H, T), which
+/// has the queries'; with a table partial (B, H, parts, slot_floats) is written too, entry
+/// kTile - 1 + d of a slot for distance d; slot_floats is attention_partial_table(T). Launch with
+/// grid (parts, K, B): a block takes every parts-th tile of keys, so that the partial tables are
+/// few and each has one owner.
 template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
     attention_backward_keys(FusedInputs a, AttentionSaved saved, Rows<bf16> dk, Rows<bf16> dv,

@@ -4,7 +4,7 @@
 WikiText-2 with the Mistral v0.3 tokenizer, articles as documents, bf16, T 256 (the config is
 configs/compare-wikitext2.json). Perplexity of the last 128 tokens of windows of single articles:
 the same targets at every length, with the standard error of having sampled these articles.
-Resumable: what is finished is not done again.
+Resumable: what is finished is not done again, and its row keeps the commit that it was made of.
 
   scripts/compare_priors.py --wikitext DIR --tokenizer FILE.model [--only NAME ...]
 
@@ -63,16 +63,21 @@ def tokenize(bin_dir, wikitext, tokenizer):
              tokenizer, "--output", OUT / part, wikitext / file])
 
 
-def train_and_evaluate(bin_dir, name, overrides):
+def train_and_evaluate(bin_dir, name, overrides, commit):
+    """The result of a run, and the commit that it is of: an earlier one where it is there already,
+    "unknown" where nothing beside it says so. `commit` is today's."""
     slug = re.sub("[^a-z0-9_]+", "-", name)
     result = OUT / f"{slug}.json"
     asked = {"config": json.loads((ROOT / CONFIG).read_text()), "overrides": overrides}
     made_of = OUT / f"{slug}.asked.json"
-    if result.exists() and made_of.exists() and json.loads(made_of.read_text()) != asked:
+    known = json.loads(made_of.read_text()) if result.exists() and made_of.exists() else asked
+    if {key: known.get(key) for key in asked} != asked:
         sys.exit(f"compare_priors.py: {result}: expected a result of today's {CONFIG}, found one of "
                  f"another; remedy: remove {OUT}")
-    made_of.write_text(json.dumps(asked))
-    if not result.exists():
+    if result.exists():
+        commit = known.get("commit", "unknown")
+    else:
+        made_of.write_text(json.dumps(asked | {"commit": commit}))
         out_dir = OUT / "runs" / slug
         command = [bin_dir / "src/bamtrain", "--config", CONFIG, "--set", f"name={slug}", "--set",
                    f"out_dir={out_dir}"]
@@ -83,7 +88,7 @@ def train_and_evaluate(bin_dir, name, overrides):
         run([bin_dir / "src/bamtrain", "eval", "--checkpoint", checkpoint, "--lengths",
              ",".join(map(str, LENGTHS)), "--protocols", "last", "--last-tokens", "128",
              "--output", result])
-    return json.loads(result.read_text())
+    return json.loads(result.read_text()), commit
 
 
 def cpu_name():
@@ -143,10 +148,14 @@ def main():
     config = json.loads((ROOT / CONFIG).read_text())
     tokens = config["train"]["steps"] * config["train"]["tokens_per_step"]
     for name in args.only:
-        result = train_and_evaluate(bin_dir, name, RUNS[name])
+        result, made_at = train_and_evaluate(bin_dir, name, RUNS[name], commit)
         # Rows of other runs stay as they are, and so do the remarks, which are written by hand.
         old = REPORT.read_text() if REPORT.exists() else ""
-        rows = rows_of(old) | {name: row(name, result, commit)}
+        rows = rows_of(old)
+        new = row(name, result, made_at)
+        # Where nothing beside a result says its commit, a row of the same numbers may.
+        if made_at != "unknown" or rows.get(name, "").rsplit("|", 2)[0] != new.rsplit("|", 2)[0]:
+            rows[name] = new
         table = "\n".join(rows[n] for n in RUNS if n in rows)
         remarks = old.partition("\n## Remarks\n")[2]
         REPORT.write_text(f"""# Perplexity against length, WikiText-2

@@ -44,7 +44,7 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
                 "use another checkpoint");
   }
   const std::string text = checkpoint.state["config"].dump(), where = state + ": config";
-  const RunConfig trained = read_run_config_text(text, where, {});
+  const RunConfig trained = read_run_config_text(text, where, {}, ConfigUse::evaluation);
   RunConfig c = read_run_config_text(text, where, overrides, ConfigUse::evaluation);
   bool other_scale = false;
   const nlohmann::json values_before = resolved_json(trained), values_now = resolved_json(c);

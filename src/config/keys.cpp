@@ -274,14 +274,14 @@ std::vector<Key> make_keys() {
           FIELD(optimizer.eps)),
       key("optimizer.weight_decay",
           "decoupled decay of matrices and of embeddings, a learned position table among them, and "
-          "of what a prior or a scale with decay = true trains; of no norm and no bias",
+          "of the parameters that decay of a prior or a scale names, where that is true; not of "
+          "norms, nor of the biases of linear layers",
           number_from(0), FIELD(optimizer.weight_decay)),
       key("optimizer.clip", "largest global gradient norm; 0: no clipping", number_from(0),
           FIELD(optimizer.clip)),
       key("optimizer.lr_multipliers",
-          "factors on the learning rate by group (prior, scale) or by parameter of the chosen "
-          "prior "
-          "or scale (theta_alpha); the parameter wins over the group",
+          "factors on the learning rate by group (prior, scale) or by trained parameter of the "
+          "chosen prior or scale (theta_alpha); the parameter wins over the group",
           map_of(number_from(0)), FIELD(optimizer.lr_multipliers)),
 
       choice<ScheduleKind>("schedule.name",
@@ -359,7 +359,7 @@ std::vector<Key> make_keys() {
                     set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
       resumable(key("eval.length_tokens",
                     "targets of perplexity against length, per length and protocol; 0: all of the "
-                    "documents that are long enough; null: eval.tokens",
+                    "documents that are long enough; null: eval.tokens; for eval.lengths only",
                     or_null(integer_value(0, kMaxTokens)), FIELD(eval.length_tokens))),
 
       resumable(key("sample.every",
@@ -490,7 +490,7 @@ std::string unknown_key_remedy(const std::string& path) {
 
 int64_t config_version_of(const json& document) {
   const json* found = find_value(document, "config_version");
-  if (found == nullptr || !found->is_number_integer()) return kConfigVersion;
+  if (found == nullptr || !is_whole(*found)) return kConfigVersion;
   return *found >= 1 && *found < kConfigVersion ? found->get<int64_t>() : kConfigVersion;
 }
 

@@ -1,5 +1,6 @@
 #include "config/overrides.h"
 
+#include <cstdlib>
 #include <sstream>
 #include <vector>
 
@@ -25,8 +26,19 @@ json parse_value(const std::string& value, const std::string& where) {
   const bool structured =
       first != std::string::npos && std::string("{[\"").find(value[first]) != std::string::npos;
   if (structured) return parse_json(value, {where, ExitCode::config});
-  json parsed = json::parse(value, nullptr, false);
-  if (!parsed.is_discarded()) return parsed;
+  try {
+    return json::parse(value);
+  } catch (const json::out_of_range&) {
+    // The text begins with a number that no double holds; as a whole it may be a name.
+    char* end = nullptr;
+    std::strtod(value.c_str(), &end);
+    if (static_cast<size_t>(end - value.c_str()) == value.size()) {
+      throw Error(ExitCode::config, where, "a number that a double holds, up to 1.8e308",
+                  abbreviate(value) + ", which is out of range",
+                  "choose a smaller one, or write a text in double quotes");
+    }
+  } catch (const json::parse_error&) {  // a bare string
+  }
   try {
     json(value).dump();
   } catch (const json::exception&) {

@@ -60,10 +60,10 @@ void spell_out_names(json& document) {
 
 void check_version(const json& document, const Origin& origin) {
   const json* found = find_value(document, "config_version");
-  if (found == nullptr || !found->is_number_integer()) return;  // the table's checks say more
+  if (found == nullptr || !is_whole(*found)) return;  // the table's checks say more
   if (*found > kConfigVersion) {
     throw Error(ExitCode::config, origin.at("config_version"),
-                "version " + std::to_string(kConfigVersion) + ", which this program reads",
+                "at most version " + std::to_string(kConfigVersion) + ", which this program reads",
                 "version " + found->dump(), "use a newer bamtrain");
   }
 }

@@ -19,6 +19,10 @@ constexpr char kPrior[] = "model.attention.prior";
 
 std::string text(int64_t n) { return std::to_string(n); }
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 /// The divisors of n next to m, for a remedy: "8 or 12".
 std::string divisors_near(int64_t n, int64_t m) {
   int64_t below = std::min(m, n), above = m;
@@ -220,6 +224,12 @@ class Relations {
       refuse("schedule.decay_shape", "\"linear\" unless schedule.name is \"wsd\"", "\"cosine\"",
              "remove it, or set schedule.name to \"wsd\"");
     }
+    if (wsd && s.warmup_steps == steps) {
+      refuse("schedule.warmup_steps",
+             "at most train.steps - 1 = " + text(steps - 1) +
+                 " with the wsd schedule, whose decay follows the warm-up",
+             text(s.warmup_steps), "shorten the warm-up or raise train.steps");
+    }
     if (wsd && (s.decay_steps < 1 || s.decay_steps > steps - s.warmup_steps)) {
       refuse("schedule.decay_steps",
              "from 1 to train.steps - schedule.warmup_steps = " + text(steps - s.warmup_steps) +
@@ -279,6 +289,10 @@ class Relations {
 
   void evaluation() const {
     const EvalConfig& e = c_.eval;
+    if (use_ == ConfigUse::training && e.lengths.empty() && e.length_tokens.value_or(0) != 0) {
+      refuse("eval.length_tokens", "0 or null without eval.lengths, which it is about",
+             text(*e.length_tokens), "set eval.lengths, or remove it");
+    }
     const bool wanted =
         e.every != 0 || e.tokens != 0 || !e.lengths.empty() || e.length_tokens.value_or(0) != 0;
     if (c_.data.val.empty() && wanted) {
@@ -327,21 +341,30 @@ class Relations {
            "set sample.prompts, [\"\"] for a document from its start, or remove the others");
   }
 
-  /// What names parameters of the prior and the scale: theirs, and those of the two groups. For the
-  /// optimizer a group is there with its parameters alone, and what is added to the embedding is
-  /// the embedding's.
-  std::vector<std::string> mechanism_names(bool for_optimizer) const {
+  /// Which parameters of priors and scales a key can name. For the optimizer a group is there with
+  /// its parameters alone, and what is added to the embedding is the embedding's.
+  enum class Named { all, by_optimizer, trained };
+
+  /// What names parameters of the prior and the scale: theirs, and those of the two groups.
+  std::vector<std::string> mechanism_names(Named which) const {
     std::vector<MechanismParameter> of_prior, of_scale = scale_parameters();
     for (const MechanismConfig& prior : priors()) {
-      if (for_optimizer && find_prior(prior.name)->family == Family::embedding) continue;
+      const bool embedding = find_prior(prior.name)->family == Family::embedding;
+      if (which != Named::all && embedding) continue;
       for (const MechanismParameter& p : parameters(prior)) of_prior.push_back(p);
     }
     std::vector<std::string> known;
-    if (!for_optimizer || !of_prior.empty()) known.push_back("prior");
-    if (!for_optimizer || !of_scale.empty()) known.push_back("scale");
+    const auto add = [&](const std::string& group, std::vector<MechanismParameter>& list) {
+      if (which == Named::trained) {
+        std::erase_if(list, [](const MechanismParameter& p) { return !p.trained; });
+      }
+      if (which == Named::all || !list.empty()) known.push_back(group);
+    };
+    add("prior", of_prior);
+    add("scale", of_scale);
     for (const auto* list : {&of_prior, &of_scale}) {
       for (const MechanismParameter& p : *list) {
-        if (std::find(known.begin(), known.end(), p.name) == known.end()) known.push_back(p.name);
+        if (!contains(known, p.name)) known.push_back(p.name);
       }
     }
     return known;
@@ -349,18 +372,30 @@ class Relations {
 
   void require_known(const std::string& key, const std::string& name,
                      const std::vector<std::string>& known) const {
-    if (std::find(known.begin(), known.end(), name) != known.end()) return;
+    if (contains(known, name)) return;
     const std::string near = nearest_name(name, known);
     refuse(key,
-           known.empty() ? "no names: no layer has parameters of a prior or a scale"
+           known.empty() ? "no names: no layer trains parameters of a prior or a scale"
                          : "one of " + join(known),
            "an unknown group or parameter, " + abbreviate(name),
            near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
   }
 
   void multipliers() const {
+    const std::vector<std::string> known = mechanism_names(Named::by_optimizer);
+    const std::vector<std::string> trained = mechanism_names(Named::trained);
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
-      require_known("optimizer.lr_multipliers." + abbreviate(name), name, mechanism_names(true));
+      const std::string key = "optimizer.lr_multipliers." + abbreviate(name);
+      // Earlier programs trained with such, and what they trained is still evaluated.
+      if (use_ == ConfigUse::evaluation && contains(known, name)) continue;
+      if (contains(known, name) && !contains(trained, name)) {
+        refuse(key,
+               "a group or parameter that is trained" +
+                   (trained.empty() ? "" : ": one of " + join(trained)),
+               name + ", which stays at its initial value",
+               "remove it, or train it: an option of its prior or scale says what is trained");
+      }
+      require_known(key, name, trained);
     }
   }
 
@@ -371,7 +406,7 @@ class Relations {
              "set init_from.folder, or remove them: all parameters are new without it");
     }
     for (const std::string& name : from.absent) {
-      require_known("init_from.new", name, mechanism_names(false));
+      require_known("init_from.new", name, mechanism_names(Named::all));
     }
   }
 

@@ -6,7 +6,9 @@
 
 namespace bamtrain {
 
-/// What a configuration is read for: some mechanisms are for evaluation only.
+/// What a configuration is read for. Some mechanisms are for evaluation only; settings of the
+/// training that would do nothing are refused where one is to begin, not where an earlier one is
+/// evaluated.
 enum class ConfigUse { training, evaluation };
 
 /// Checks every key's own limits and every relation between keys: heads and width, sequence lengths

@@ -1,5 +1,6 @@
 #include "config/value_schema.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <set>
@@ -15,13 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kExactIntegers = 9007199254740992.0;  // 2^53
-
-bool is_whole(const json& v) {
-  if (v.is_number_integer()) return true;
-  if (!v.is_number_float()) return false;
-  const double x = v.get<double>();
-  return std::abs(x) <= kExactIntegers && x == std::floor(x);
-}
 
 /// Sign of value - limit.
 int compare(const json& value, const json& limit) {
@@ -60,6 +54,11 @@ std::string quoted_choices(const ValueSchema& s) {
   std::vector<std::string> words;
   for (const auto& choice : s.at("enum")) words.push_back(choice.dump());
   return words.size() == 1 ? words[0] : "one of " + join(words);
+}
+
+bool is_choice(const std::string& word, const ValueSchema& s) {
+  const auto& choices = s.at("enum");
+  return std::find(choices.begin(), choices.end(), ValueSchema(word)) != choices.end();
 }
 
 /// 0.0 as "0".
@@ -104,9 +103,22 @@ std::string describe_type(const ValueSchema& s, const std::string& type) {
   return "null";
 }
 
-std::string remedy_for_type(const json& value, const ValueSchema& s) {
+/// The string that `value`, which is none, may stand for: a shell takes the quotes away, so that
+/// the form for --set has quotes around them. `where` is Origin::at.
+std::string remedy_for_string(const json& value, const std::string& where) {
+  const std::string quoted = "\"" + abbreviate(value.dump()) + "\"";
+  const std::string remedy = "write it as a string, in double quotes: " + quoted;
+  const size_t colon = where.rfind(": ");
+  if (!where.starts_with("--set ") || colon == std::string::npos) return remedy;
+  const std::string key = where.substr(colon + 2);
+  const bool element = key.find('[') != std::string::npos;  // a list is replaced as a whole
+  return element ? remedy : remedy + "; in a shell --set '" + key + "=" + quoted + "'";
+}
+
+std::string remedy_for_type(const json& value, const ValueSchema& s, const std::string& where) {
   if (allows(s, "string") && value.is_primitive()) {
-    return "write it as a string, in double quotes: \"" + abbreviate(value.dump()) + "\"";
+    const bool could_be = !s.contains("enum") || is_choice(value.dump(), s);
+    return could_be ? remedy_for_string(value, where) : "use one of them";
   }
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
@@ -134,7 +146,7 @@ void check_choice(const json& value, const ValueSchema& s, const std::string& wh
     if (json(choice) == value) return;
     if (choice.is_string()) names.push_back(choice.get<std::string>());
   }
-  if (!value.is_string()) refuse(value, s, where, remedy_for_type(value, s));
+  if (!value.is_string()) refuse(value, s, where, remedy_for_type(value, s, where));
   const std::string near = nearest_name(value.get<std::string>(), names);
   refuse(value, s, where, near.empty() ? "use one of them" : "did you mean \"" + near + "\"?");
 }
@@ -164,6 +176,13 @@ void check_array(const json& value, const ValueSchema& s, const std::string& whe
 }
 
 }  // namespace
+
+bool is_whole(const json& v) {
+  if (v.is_number_integer()) return true;
+  if (!v.is_number_float()) return false;
+  const double x = v.get<double>();
+  return std::abs(x) <= kExactIntegers && x == std::floor(x);
+}
 
 ValueSchema boolean_value() { return {{"type", "boolean"}}; }
 
@@ -245,7 +264,7 @@ void check_value(const json& value, const ValueSchema& schema, const std::string
     const bool huge = allows(schema, "integer") && value.is_number_float() &&
                       std::abs(value.get<double>()) > kExactIntegers;
     refuse(value, schema, where,
-           huge ? "choose a value within these limits" : remedy_for_type(value, schema));
+           huge ? "choose a value within these limits" : remedy_for_type(value, schema, where));
   }
   if (schema.contains("enum")) return check_choice(value, schema, where);
   if (value.is_number()) check_number(value, schema, where);

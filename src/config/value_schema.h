@@ -33,12 +33,15 @@ ValueSchema or_null(ValueSchema schema);
 /// What the schema allows, as a phrase: "an integer from 1 to 8".
 std::string describe(const ValueSchema& schema);
 
+/// Whether the value is an integer, which may be written with an exponent or a zero fraction as
+/// long as a double holds it exactly: 1, 1.0 and 1e0 are.
+bool is_whole(const nlohmann::json& value);
+
 /// What the value is, as a phrase: "the string \"abc\"".
 std::string describe_value(const nlohmann::json& value);
 
-/// Error (ExitCode::config) naming `where` unless the value satisfies the schema. An integer may be
-/// written with an exponent or a zero fraction as long as a double holds it exactly. Strings with a
-/// NUL character are refused: file names end there.
+/// Error (ExitCode::config) naming `where` unless the value satisfies the schema, in which an
+/// integer is what is_whole. Strings with a NUL character are refused: file names end there.
 void check_value(const nlohmann::json& value, const ValueSchema& schema, const std::string& where);
 
 }  // namespace bamtrain

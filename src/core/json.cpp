@@ -116,6 +116,10 @@ class Builder {
       refuse(position, "nothing after the JSON value", "trailing text",
              "remove what follows, or look for a bracket closed too early");
     }
+    if (dynamic_cast<const json::out_of_range*>(&e) != nullptr) {
+      refuse(position, "numbers that a double holds, up to 1.8e308", reason(e.what()),
+             "choose a smaller number");
+    }
     refuse(position, "valid JSON", reason(e.what()), remedy(std::min(position, text_.size())));
   }
 

@@ -65,10 +65,12 @@ struct MechanismParameter {
   bool decays = false;  // weight decay acts on it
 };
 
-/// Of mechanisms with trained parameters: whether weight decay acts on those that are not biases,
-/// and what the option's default was in config_version 1.
-inline OptionSpec decay_option(bool fallback, bool fallback_1 = false) {
-  OptionSpec o = {"decay", "weight decay acts on its parameters, but on no bias", fallback};
+/// Of mechanisms with trained parameters: whether weight decay acts on them. `parameters` names
+/// those whose `decays` the option sets, then any that it leaves out: "weight, not on bias".
+/// `fallback_1` is the option's default in config_version 1.
+inline OptionSpec decay_option(const std::string& parameters, bool fallback,
+                               bool fallback_1 = false) {
+  OptionSpec o = {"decay", "weight decay acts on " + parameters, fallback};
   if (fallback_1 != fallback) o.fallback_1 = fallback_1;
   return o;
 }

@@ -52,8 +52,8 @@ PriorInfo bam() {
   p.name = "bam";
   p.formula =
       "b = -exp(theta_alpha) (|j - i - (exp(theta_mu) - exp(-theta_mu))| + 1e-5)^theta_beta; at "
-      "least -1e4, and without a gradient there: such a key has no weight, unless a scale acts on "
-      "the bias with a t below about 0.002, where t b is above -20";
+      "least -1e4, and without a gradient there: beside a key well above it such a key has no "
+      "weight, unless a scale acts on the bias with a t below about 0.002, where t b is above -20";
   p.options = {
       {"init",
        "initial values: uniform (all zero), laplace (ALiBi's slopes), linear (theta_beta from 0 to "
@@ -65,7 +65,7 @@ PriorInfo bam() {
        StringList{"theta_alpha", "theta_beta"},
        {"theta_alpha", "theta_beta", "theta_mu"}},
       {"share", "one set of parameters for all layers instead of one per layer", false},
-      decay_option(false),
+      decay_option("theta_alpha, theta_beta and theta_mu, where trained", false),
   };
   p.parameters = [](const Options& o, const PriorShape& s) {
     std::vector<MechanismParameter> out;
@@ -138,7 +138,7 @@ PriorInfo kerple() {
                 "logarithmic: -r1 log(1 + r2 d); power: -r1 d^r2, r2 <= 2",
                 std::string("logarithmic"),
                 {"logarithmic", "power"}},
-               decay_option(true, false)};
+               decay_option("r1 and r2", true, false)};
   p.parameters = [](const Options& o, const PriorShape& s) {
     MechanismParameter r1 = {"r1", {s.heads}, true, false, "uniform in [0, 2)"};
     MechanismParameter r2 = {"r2", {s.heads}, true, false, "uniform in [0, 1)"};
@@ -170,7 +170,7 @@ PriorInfo summed(const char* name, SumBias bias, const char* formula) {
                 "1/sqrt(C), C = width (its published notebook)",
                 std::string("1/sqrt(D)"),
                 {"1/sqrt(D)", "1", "1/sqrt(C)"}},
-               decay_option(true, true)};
+               decay_option("weight, the gates' matrix, not on their bias", true, true)};
   p.content_scale = [](const Options& o, const PriorShape& s) {
     const std::string& scale = o.text("content_scale");
     if (scale == "1/sqrt(C)") return 1 / std::sqrt(static_cast<double>(s.width));
@@ -196,7 +196,7 @@ PriorInfo fire() {
       "gradient";
   p.family = Family::fire;
   p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true},
-               decay_option(true, false)};
+               decay_option("c, m, w1 and w2, not on b1 and b2", true, false)};
   p.parameters = [](const Options& o, const PriorShape& s) {
     constexpr int64_t F = kFireHidden;
     std::vector<MechanismParameter> out = {{"c", {1}, true, false, "0.1"},
@@ -239,7 +239,7 @@ PriorInfo t5() {
                 "DAPE's code)",
                 std::string("normal"),
                 {"normal", "xavier"}},
-               decay_option(true, false)};
+               decay_option("bias, its table", true, false)};
   p.parameters = [](const Options& o, const PriorShape& s) {
     MechanismParameter table = {
         "bias", {s.heads, T5<double>::kBuckets}, true, o.flag("share"), o.text("init")};

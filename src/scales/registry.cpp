@@ -42,7 +42,7 @@ ScaleInfo ssmax() {
                {"init_std", "standard deviation around it", 0.0, {}, 0, 10},
                {"offset", "0 (SSMax) or 1 (ASEntmax's code)", 0.0, {}, 0, 1, true},
                scale_bias_option("true with bam, else false"),
-               decay_option(false)};
+               decay_option("s", false)};
   s.parameters = [](const Options& o, const PriorShape& shape) {
     MechanismParameter factor = {"s", {shape.heads}, true, false, "init"};
     factor.decays = o.flag("decay");
@@ -67,7 +67,7 @@ ScaleInfo sentmax() {
                {"gamma_std", "standard deviation around it", 0.1, {}, 0, 10},
                {"train_gamma", "false: gamma stays at its initial value", true},
                scale_bias_option("false"),
-               decay_option(false)};
+               decay_option("beta, and on gamma where it is trained", false)};
   s.parameters = [](const Options& o, const PriorShape& shape) {
     MechanismParameter beta = {"beta", {shape.heads}, true, false, "uniform in [0.1, 1)"};
     MechanismParameter gamma = {"gamma", {shape.heads}, o.flag("train_gamma"), false, "normal"};
@@ -111,7 +111,7 @@ ScaleInfo by_length() {
   s.formula = "t_i = t[h][n_i - 1], learned";
   s.options = {{"lengths", "entries per head; 0: the training length", 0.0, {}, 0.0, 1e9, true},
                scale_bias_option("false"),
-               decay_option(false)};
+               decay_option("t", false)};
   s.parameters = [](const Options& o, const PriorShape& shape) {
     const int64_t lengths = lengths_of(o, shape);
     if (lengths < shape.sequence_length) {
@@ -140,11 +140,12 @@ ScaleInfo adaptive() {
   s.name = "adaptive";
   s.formula = "t_i = delta + softplus(x w_b) log(n_i + 1)^(g tanh(x w_g)), x the attention's input";
   s.kind = ScaleKind::adaptive;
-  s.options = {{"delta", "the constant term", 1.0, {}, -100, 100},
-               {"g", "the largest exponent", 2.0, {}, 0, 10},
-               {"bias", "a trained constant per head beside x w_b and x w_g", false},
-               scale_bias_option("false"),
-               decay_option(false, true)};
+  s.options = {
+      {"delta", "the constant term", 1.0, {}, -100, 100},
+      {"g", "the largest exponent", 2.0, {}, 0, 10},
+      {"bias", "a trained constant per head beside x w_b and x w_g", false},
+      scale_bias_option("false"),
+      decay_option("beta_weight and gamma_weight, not on beta_bias and gamma_bias", false, true)};
   s.parameters = [](const Options& o, const PriorShape& shape) {
     std::vector<MechanismParameter> out;
     for (const char* name : {"beta_weight", "gamma_weight"}) {

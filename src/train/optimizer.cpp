@@ -17,12 +17,13 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
   for (const auto& [name, factor] : config_.lr_multipliers) {
     bool known = false;
     for (const Parameter& p : layout_.all()) {
-      known |= name == group_name(p.group) || (!group_name(p.group).empty() && name == p.leaf());
+      const std::string group = group_name(p.group);
+      known |= p.trained && !group.empty() && (name == group || name == p.leaf());
     }
     if (!known) {
       throw Error(ExitCode::config, "optimizer.lr_multipliers." + name,
-                  "prior, scale or a parameter name of the model's prior or scale",
-                  "a name that none of its parameters has", "remove it or correct it");
+                  "prior, scale or the name of a trained parameter of the model's prior or scale",
+                  "a name that none of these has", "remove it or correct it");
     }
   }
   for (const Parameter& p : layout_.all()) {

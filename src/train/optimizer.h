@@ -13,7 +13,7 @@ namespace bamtrain {
 
 class Optimizer {
  public:
-  /// Error (ExitCode::config) for an lr_multipliers name that no parameter answers to.
+  /// Error (ExitCode::config) for an lr_multipliers name that no trained parameter answers to.
   Optimizer(const OptimizerConfig& config, const ParameterLayout& layout, Backend& backend);
 
   void plan(Arena& arena);

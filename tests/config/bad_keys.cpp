@@ -80,9 +80,11 @@ TEST_CASE("each required key is asked for by name") {
 
 TEST_CASE("a newer format is refused as such, before its keys are") {
   const std::string text = replaced("\"config_version\": 2", "\"config_version\": 3, \"new\": 1");
-  check_mentions(message(text), {"run.json: config_version:", "version 2", "version 3", "newer"});
+  check_mentions(message(text),
+                 {"run.json: config_version:", "at most version 2", "version 3", "newer"});
   check_mentions(message(kValid, {"config_version=0"}),
                  {"config_version", "from 1 to 2", "number 0"});
+  check_mentions(message(kValid, {"config_version=3.0"}), {"at most version 2", "newer"});
 }
 
 TEST_CASE("a wrong type is refused with both types") {
@@ -95,7 +97,10 @@ TEST_CASE("a wrong type is refused with both types") {
   check_mentions(message(kValid, {"model.width=[48]"}), {"model.width:", "the array [48]"});
   check_mentions(message(kValid, {"model.tied=1"}), {"model.tied:", "true or false", "number 1"});
   check_mentions(message(kValid, {"model.tied=yes"}), {"model.tied:", "true or false", "\"yes\""});
-  check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\""});
+  check_mentions(message(kValid, {"name=17"}), {"name:", "a string", "in double quotes: \"17\"",
+                                                "in a shell --set 'name=\"17\"'"});
+  CHECK(valid_with({"name=\"17\""}).name == "17");
+  CHECK(message(replaced("\"out\"", "17")).ends_with("in double quotes: \"17\""));
   check_mentions(message(kValid, {"data.val=[\"data/val\"]"}),
                  {"data.val:", "a string", "array", "write one string, in double quotes"});
   check_mentions(message(kValid, {"train.precision=[\"bf16\"]"}),
@@ -163,6 +168,22 @@ TEST_CASE("integers past any range are out of range, not wrapped") {
   CHECK_THROWS_AS(check_value(UINT64_MAX, integer_value(-10, 10), "k"), bamtrain::Error);
 }
 
+TEST_CASE("a number that no double holds is refused as such") {
+  for (const std::string number : {"1e400", "-1e400", "123e999"}) {
+    for (const char* key : {"optimizer.lr_multipliers.prior", "optimizer.lr", "train.steps", "seed",
+                            "model.attention.scale.delta"}) {
+      const std::string what = message(kValid, {key + ("=" + number)});
+      check_mentions(what, {key, "up to 1.8e308", number.c_str(), "out of range", "a smaller one"});
+      CHECK(what.find("string") == std::string::npos);
+    }
+    check_mentions(message(replaced("48", number)),
+                   {"run.json:6:", "up to 1.8e308", number.c_str(), "choose a smaller number"});
+    check_mentions(message(kValid, {"optimizer.betas=[0.9," + number + "]"}), {"a smaller number"});
+  }
+  CHECK(valid_with({"name=1e400m"}).name == "1e400m");
+  CHECK(valid_with({"name=\"1e400\""}).name == "1e400");
+}
+
 TEST_CASE("a word that is not among the choices is refused with the nearest") {
   check_mentions(message(kValid, {"device=gpu"}),
                  {"device:", "one of \"auto\", \"cpu\", \"cuda\", \"check\"", "\"gpu\""});
@@ -213,7 +234,22 @@ TEST_CASE("a mechanism's option is checked against that mechanism") {
                  {"model.attention.scale.offset:", "an integer from 0 to 1"});
   check_mentions(message(kValid, {"model.attention.scale.scale_bias=true"}),
                  {"model.attention.scale.scale_bias:", "\"auto\", \"true\", \"false\"",
-                  "in double quotes: \"true\""});
+                  "in double quotes: \"true\"",
+                  "in a shell --set 'model.attention.scale.scale_bias=\"true\"'"});
+}
+
+TEST_CASE(
+    "a number for a choice is to be quoted where that is one of the choices, and only there") {
+  const std::string t5 = "model.attention.prior=t5", gain = "model.attention.prior.gain=";
+  check_mentions(message(kValid, {t5, gain + "1"}),
+                 {"gain:", "one of \"1\", \"sqrt(D)\"", "found the number 1",
+                  "in a shell --set 'model.attention.prior.gain=\"1\"'"});
+  CHECK(message(kValid, {t5, gain + "\"1\""}).empty());
+  const std::string two = message(kValid, {t5, gain + "2"});
+  check_mentions(two,
+                 {"gain:", "one of \"1\", \"sqrt(D)\"", "found the number 2", "use one of them"});
+  CHECK(two.find("quotes") == std::string::npos);
+  check_mentions(message(kValid, {"model.attention.prior.train=[1]"}), {"train[0]:", "use one of"});
 }
 
 TEST_CASE("options left over from another mechanism are all named, with the way out") {

@@ -120,7 +120,8 @@ TEST_CASE("layers share parameters within one prior of a list, not between two")
 }
 
 TEST_CASE("multipliers know the parameters of every prior of a list") {
-  CHECK(message(with_prior(kPair), {"optimizer.lr_multipliers.theta_beta=2"}).empty());
+  CHECK(
+      message(with_prior(R"(["rope", "bam"])"), {"optimizer.lr_multipliers.theta_beta=2"}).empty());
   check_mentions(message(with_prior(R"([{"name": "cable"}, {"name": "t5"}])"),
                          {"optimizer.lr_multipliers.theta_beta=2"}),
                  {"one of prior, scale, weight, bias, s"});

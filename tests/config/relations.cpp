@@ -119,6 +119,13 @@ TEST_CASE("warm-up, stop and decay lie within the steps") {
   check_mentions(message(kValid, {"schedule.name=wsd"}), {"schedule.decay_steps:", "found 0"});
   CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=4", "schedule.decay_steps=6"})
             .empty());
+  const std::string no_room =
+      message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=10", "schedule.decay_steps=1"});
+  check_mentions(no_room, {"--set schedule.warmup_steps=10: schedule.warmup_steps:",
+                           "at most train.steps - 1 = 9 with the wsd schedule", "found 10",
+                           "shorten the warm-up or raise train.steps"});
+  CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=9", "schedule.decay_steps=1"})
+            .empty());
 }
 
 TEST_CASE("an undefined combination is refused by name") {
@@ -127,6 +134,12 @@ TEST_CASE("an undefined combination is refused by name") {
   check_mentions(message(kValid, {"eval.every=5"}),
                  {"data.val:", "shards to validate on", "none", "set data.val"});
   check_mentions(message(kValid, {"eval.lengths=[16]"}), {"data.val:"});
+  const std::vector<std::string> targets = {"data.val=v", "eval.length_tokens=100"};
+  check_mentions(message(kValid, targets), {"eval.length_tokens:", "0 or null without eval.lengths",
+                                            "found 100", "set eval.lengths, or remove it"});
+  CHECK(valid_with(targets, bamtrain::ConfigUse::evaluation).eval.length_tokens == 100);
+  CHECK(message(kValid, {"eval.length_tokens=0"}).empty());
+  CHECK(message(kValid, {targets[0], targets[1], "eval.lengths=[16]"}).empty());
   for (const char* of_samples : {"sample.every=5", "sample.tokenizer=t"}) {
     check_mentions(message(kValid, {of_samples}), {"sample.prompts:", "a prompt", "found none"});
     CHECK(message(kValid, {of_samples, "sample.prompts=[\"\"]"}).empty());
@@ -192,11 +205,40 @@ TEST_CASE("learning rates are multiplied by names that the optimizer honours, an
   }
   for (const char* name : {"prior", "scale", "foo"}) {
     check_mentions(refusal(name, "nope", "none"),
-                   {"expected no names: no layer has parameters", "remedy: remove it"});
+                   {"expected no names: no layer trains parameters", "remedy: remove it"});
   }
   check_mentions(refusal("scale", "kerple", "none"), {"expected one of prior, r1, r2, found"});
   CHECK(refusal("prior", "kerple", "none").empty());
   CHECK(refusal("scale", "learned", "ssmax").empty());
+}
+
+TEST_CASE("learning rates are multiplied of what is trained") {
+  const std::string rate = "optimizer.lr_multipliers.";
+  check_mentions(message(kValid, {rate + "theta_mu=2"}),
+                 {"--set optimizer.lr_multipliers.theta_mu=2: optimizer.lr_multipliers.theta_mu:",
+                  "trained: one of prior, scale, theta_alpha, theta_beta, s, found theta_mu",
+                  "stays at its initial value", "remove it, or train it"});
+  CHECK(
+      message(kValid, {rate + "theta_mu=2", "model.attention.prior.train=[\"theta_mu\"]"}).empty());
+  // Of a list of priors one layer that trains it is enough.
+  const std::string trains = R"({"name":"bam","train":["theta_mu"]})";
+  CHECK(message(kValid, {rate + "theta_mu=2", "model.attention.prior=[\"bam\"," + trains + "]"})
+            .empty());
+  const std::string sentmax = "model.attention.scale=sentmax",
+                    fixed = "model.attention.scale.train_gamma=false";
+  CHECK(message(kValid, {rate + "gamma=2", sentmax}).empty());
+  check_mentions(message(kValid, {rate + "gamma=2", sentmax, fixed}),
+                 {"optimizer.lr_multipliers.gamma:", "theta_beta, beta, found gamma"});
+  CHECK(message(kValid, {rate + "scale=2", sentmax, fixed}).empty());
+  // A group of which nothing is trained.
+  const std::string none = "model.attention.prior.train=[]";
+  check_mentions(message(kValid, {rate + "prior=2", none}),
+                 {"one of scale, s, found prior, which stays"});
+  check_mentions(message(kValid, {rate + "prior=2", none, "model.attention.scale=none"}),
+                 {"expected a group or parameter that is trained, found prior"});
+  // What an earlier program trained with it is evaluated.
+  CHECK(valid_with({rate + "theta_mu=2"}, bamtrain::ConfigUse::evaluation)
+            .optimizer.lr_multipliers.size() == 1);
 }
 
 TEST_CASE("lengths to evaluate see no more keys than a learned scale has entries") {

@@ -40,6 +40,20 @@ TEST_CASE("defaults are those of the config's version") {
   CHECK_FALSE(version(2, {adaptive}).model.attention.scale.options.flag("decay"));
 }
 
+TEST_CASE("a version with a zero fraction is that version, for defaults too") {
+  for (const char* one : {"1.0", "1e0", "10e-1"}) {
+    const RunConfig c =
+        valid_with({std::string("config_version=") + one, "model.attention.prior=rope",
+                    "schedule.name=wsd", "schedule.decay_steps=3"});
+    INFO(one);
+    CHECK(c.config_version == 1);
+    CHECK(prior_options(c).number("theta") == 500000);
+    CHECK_FALSE(c.schedule.reaches_minimum);
+  }
+  check_mentions(message(kValid, {"config_version=1.5"}),
+                 {"config_version:", "an integer from 1 to 2", "found the number 1.5"});
+}
+
 TEST_CASE("every prior of a list has the defaults of the config's version") {
   const RunConfig c = version(1, {R"(model.attention.prior=["rope","kerple"])"});
   CHECK(c.model.attention.prior.of(0).options.number("theta") == 500000);

@@ -1,7 +1,9 @@
 #include "train/optimizer.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <iterator>
 #include <optional>
 
 #include "catch.h"
@@ -74,18 +76,34 @@ TEST_CASE("matrices and embeddings decay; norms, biases, priors and scales do no
   CHECK(f.value("model.layers.0.self_attn.scale.s") == 1);
 }
 
-TEST_CASE("of a prior and a scale decays what their option says, but for what is called a bias") {
+TEST_CASE("of a prior and a scale decay the parameters that the text of their option names") {
   using Names = std::vector<std::string>;
-  const auto decaying = [](const ModelConfig& c) {
+  // Parameters of the mechanism, sorted: those that decay, or those that do not.
+  const auto of_mechanism = [](const ModelConfig& c, bool decay) {
     Names names;
     const ParameterLayout layout(c, 16);
     for (const Parameter& p : layout.all()) {
-      const bool of_mechanism =
-          p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
-      if (of_mechanism && p.decays()) names.push_back(p.leaf());
+      const bool own = p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
+      if (own && p.decays() == decay) names.push_back(p.leaf());
     }
     std::sort(names.begin(), names.end());
     return names;
+  };
+  const auto decaying = [&](const ModelConfig& c) { return of_mechanism(c, true); };
+  // Those of `all` that are words of the text.
+  const auto named_in = [](const std::string& text, const Names& all) {
+    Names words = {""}, found;
+    for (const char c : text) {
+      if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_') {
+        words.back() += c;
+      } else {
+        words.emplace_back();
+      }
+    }
+    std::copy_if(all.begin(), all.end(), std::back_inserter(found), [&](const std::string& name) {
+      return std::find(words.begin(), words.end(), name) != words.end();
+    });
+    return found;
   };
   struct Rule {
     std::string name;
@@ -103,15 +121,28 @@ TEST_CASE("of a prior and a scale decays what their option says, but for what is
                                     {"by_length", false, {"t"}},
                                     {"adaptive", false, {"beta_weight", "gamma_weight"}}};
   size_t known = 0;
-  const auto check = [&](const Rule& rule, const auto& with) {
+  const auto check = [&](const Rule& rule, const std::vector<OptionSpec>& options,
+                         const auto& with) {
     INFO(rule.name);
     ++known;
+    const auto option = std::find_if(options.begin(), options.end(),
+                                     [](const OptionSpec& o) { return o.name == "decay"; });
+    REQUIRE(option != options.end());
+    const std::string lead = "weight decay acts on ";
+    REQUIRE(option->description.starts_with(lead));
+    const std::string text = option->description.substr(lead.size());
+    const size_t excluded = std::min(text.find(", not on "), text.size());
+    const Names kept = of_mechanism(with(std::optional(true)), false);
+    INFO(text);
+    CHECK(named_in(text.substr(0, excluded), rule.decays) == rule.decays);
+    CHECK(named_in(text.substr(0, excluded), kept).empty());
+    CHECK(named_in(text.substr(excluded), kept) == kept);
     CHECK(decaying(with(std::nullopt)) == (rule.by_default ? rule.decays : Names()));
     CHECK(decaying(with(std::optional(true))) == rule.decays);
     CHECK(decaying(with(std::optional(false))).empty());
   };
   for (const Rule& rule : priors) {
-    check(rule, [&rule](std::optional<bool> decay) {
+    check(rule, find_prior(rule.name)->options, [&rule](std::optional<bool> decay) {
       ModelConfig c = tiny_bam();
       MechanismConfig chosen = prior(rule.name.c_str());
       if (decay) chosen.options.set("decay", *decay);
@@ -121,7 +152,7 @@ TEST_CASE("of a prior and a scale decays what their option says, but for what is
     });
   }
   for (const Rule& rule : scales) {
-    check(rule, [&rule](std::optional<bool> decay) {
+    check(rule, find_scale(rule.name)->options, [&rule](std::optional<bool> decay) {
       ModelConfig c = tiny_bam();
       c.attention.prior = prior("nope");
       c.attention.scale = {rule.name, default_options(find_scale(rule.name)->options)};
@@ -190,6 +221,8 @@ TEST_CASE("a multiplier for nothing in the model is an error that names it") {
   Fixture f;
   OptimizerConfig o;
   o.lr_multipliers = {{"theta_gamma", 2}};
+  REQUIRE_THROWS_AS(Optimizer(o, f.layout, *f.backend), Error);
+  o.lr_multipliers = {{"theta_mu", 2}};  // fixed
   REQUIRE_THROWS_AS(Optimizer(o, f.layout, *f.backend), Error);
 }
 

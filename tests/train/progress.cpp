@@ -1,6 +1,8 @@
 #include "train/progress.h"
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "catch.h"
 
@@ -92,4 +94,24 @@ TEST_CASE("a run's share is of the best matrix rate that was measured") {
   CHECK(progress.matrix_rate_share() == 0);
   progress.take_matrix_rate(progress.tokens_per_second());  // a share of 1 if it were the best
   CHECK(progress.matrix_rate_share() == 0);
+}
+
+TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatever is told later") {
+  constexpr double kFlops = 3;
+  Progress progress(0, 2, 1'000'000'000, kFlops, true);
+  const StepResult step = {1, 0, 0, 0};
+  progress.steps({&step, 1});
+  // What follows takes little of this time, so that the rate, which falls with it, stays nearly.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  const double rate = 2 * kFlops * progress.tokens_per_second();
+  for (const double told : {rate, rate / 4, rate / 100}) {
+    progress.take_matrix_rate(told);
+    const double most = kFlops * progress.tokens_per_second() / rate;
+    const double share = progress.matrix_rate_share();
+    const double least = kFlops * progress.tokens_per_second() / rate;
+    CHECK(most <= Approx(0.5));
+    CHECK(share <= most);
+    CHECK(share >= least);
+    CHECK(least > 0.05);
+  }
 }

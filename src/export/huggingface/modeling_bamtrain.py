@@ -146,7 +146,12 @@ def summed_bias(prior, theta, x, rows, cache, slot):
 
 def content_divisor(prior, D, C):
     """What <q, k> is divided by: 1 / content_scale, where the prior has one."""
-    return {"1": 1.0, "1/sqrt(C)": math.sqrt(C)}.get(prior.get("content_scale"), math.sqrt(D))
+    scale = prior.get("content_scale", "1/sqrt(D)")
+    divisors = {"1/sqrt(D)": math.sqrt(D), "1": 1.0, "1/sqrt(C)": math.sqrt(C)}
+    if scale not in divisors:
+        raise ValueError(f"content_scale of {prior['name']}: expected one of {list(divisors)}, "
+                         f"found {scale!r}")
+    return divisors[scale]
 
 
 def prior_shapes(prior, config):
