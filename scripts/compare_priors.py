@@ -3,7 +3,8 @@
 
 WikiText-2 with the Mistral v0.3 tokenizer, articles as documents, bf16, T 256 (the config is
 configs/compare-wikitext2.json). Perplexity of the last 128 tokens of windows of single articles:
-the same targets at every length, with the standard error of having sampled these articles.
+the same targets at every length, all with 128 tokens or more before them, with the standard error of
+having sampled these articles.
 Resumable: what is finished is not done again, and its row keeps the commit that it was made of.
 
   scripts/compare_priors.py --wikitext DIR --tokenizer FILE.model [--only NAME ...]
@@ -28,9 +29,10 @@ CONFIG = "configs/compare-wikitext2.json"
 REPORT = ROOT / "bench/results/compare-wikitext2.md"
 LENGTHS = [256, 512, 1024, 2048, 4096]
 
-# Name of the row: overrides of the config. What a prior needs beside it is its paper's: rows of
-# amplitude 1 want embeddings of that size (Vaswani et al. 2017, 3.4), t5's biases are times sqrt(D)
-# from Xavier's initial values (DAPE's baseline).
+# Name of the row: overrides of the config. What a prior needs beside it is its paper's: embeddings
+# times sqrt(C) under sinusoids (Vaswani et al. 2017, 3.4; theirs begin at variance 1, GPT-2's at
+# 0.02 sqrt(C) = 0.32 beside rows of root mean square 0.71), t5's biases times sqrt(D) from Xavier's
+# initial values (DAPE's baseline).
 RUNS = {
     "nope": [],
     "sinusoidal": ["model.attention.prior.name=sinusoidal", "model.embed_scale=true"],
