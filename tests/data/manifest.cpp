@@ -143,7 +143,7 @@ TEST_CASE("each damaged field of a manifest is named") {
       {"{\"file\": \"000000.bin\"", "null, {\"file\": \"000000.bin\"", "shards[0]", "an object"},
       {"\"shards\": [", "\"other\": [", ": other", "an unknown field"},
       {"000001.bin", "\xFF", "expected valid JSON", "UTF-8"},
-      {"4294967300", "1e999", "expected valid JSON", "overflow"},
+      {"4294967300", "1e999", "expected numbers that a double holds", "overflow"},
   };
   for (const Case& c : cases) {
     INFO(c.from << " -> " << c.to);
