@@ -131,7 +131,7 @@ TEST_CASE("steps of the optimizers on CUDA agree with the reference") {
           // Some ten roundings of numbers of size 1; the smallest of n roots of v magnifies a
           // momentum, and its rounding with it.
           compare(step(s, n, offset, 0.5), 16 * kF32);
-          // Nothing is written where the factor is NaN; in no dtype is there an error.
+          // Nothing is written where the factor is NaN.
           Machine machine(Dtype::f32, cuda_device());
           const Operation none = step(s, n, offset, std::nan(""));
           const Arrays after = none.forward(machine, none.inputs);
