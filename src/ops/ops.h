@@ -275,8 +275,8 @@ class Backend {
   /// f64. NaN where the norm is not finite, and where factor was NaN: no step follows one that
   /// failed.
   virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip) = 0;
-  /// weights, m, v (n) P updated from factor * gradients (n) P; rounded (n) bf16 (on a host P too) =
-  /// the new weights, or empty. factor (1) f64; empty: 1; NaN: nothing is written. (RAdam: Liu et
+  /// weights, m, v (n) P updated from factor * gradients (n) P; rounded (n) bf16 (on a host P too)
+  /// = the new weights, or empty. factor (1) f64; empty: 1; NaN: nothing is written. (RAdam: Liu et
   /// al. 2020 with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
   virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                               Tensor factor, const OptimizerStep& s) = 0;
