@@ -42,6 +42,9 @@ libraries=()
 [ ! -d lib ] || libraries+=("$PWD/lib")
 for soname in $(grep -aoE 'lib(cublasLt|nccl)\.so\.[0-9]+' "$build/src/bamtrain" 2>/dev/null | sort -u); do
   ! ldconfig -p 2>/dev/null | grep -qF "$soname " || continue
+  for folder in $(tr ':' ' ' <<<"${LD_LIBRARY_PATH:-}"); do
+    [ ! -e "$folder/$soname" ] || continue 2
+  done
   [ ! -e "/usr/local/cuda/lib64/$soname" ] || { libraries+=(/usr/local/cuda/lib64); continue; }
   folder=$(python3 - "$soname" <<'PY' 2>/dev/null
 import glob, os, sys, nvidia

@@ -17,11 +17,8 @@ class LoadedLibrary {
  public:
   /// `file`: "libnccl.so.2". `product` is what its users call it; what is absent is an Error with
   /// `code`, and `remedy` where the file is. It stays loaded for as long as the program runs.
-  LoadedLibrary(const std::string& file, const char* product, ExitCode code, const char* remedy)
-      : file_(file),
-        product_(product),
-        code_(code),
-        handle_(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+  LoadedLibrary(const char* file, const char* product, ExitCode code, const char* remedy)
+      : file_(file), product_(product), code_(code), handle_(dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
     if (handle_ == nullptr) throw Error(code, product, file, dlerror(), remedy);
   }
 
@@ -35,7 +32,7 @@ class LoadedLibrary {
   }
 
  private:
-  std::string file_;
+  const char* file_;
   const char* product_;
   ExitCode code_;
   void* handle_;
