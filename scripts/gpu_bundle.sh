@@ -10,9 +10,16 @@
 # 2.36: what is built on Debian 12 runs on Ubuntu 24.04, what is built on 13 does not). For one kind
 # of GPU build with -Dgpu_architectures=90, which is a third of the size.
 set -euo pipefail
+case ${1:-} in
+  -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
+esac
+if [ $# -ne 1 ] || [[ ${1:-} != *.tar.xz ]]; then
+  echo "gpu_bundle.sh: expected one argument, the name of the bundle, OUT.tar.xz, found: $*" >&2
+  exit 2
+fi
+out=$(realpath -m "$1")
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
-out=${1:?expected the name of the bundle, OUT.tar.xz}
 programs=(src/bamtrain bench/cuda tests/cuda/test_cuda_gpu tests/cuda/on_processes_gpu
   tests/cuda/record_wrappers)
 glibc=${GLIBC:-2.36}
@@ -61,7 +68,8 @@ if [ "$newest" != "GLIBC_$glibc" ]; then
 fi
 
 # The dictionary sees the copies of the kernels in all programs.
-tar -C "$work" -cf - bamtrain-gpu | xz -T1 --lzma2=preset=6,dict=256MiB >"$out"
+tar -C "$work" -cf - bamtrain-gpu | xz -T1 --lzma2=preset=6,dict=256MiB >"$out.part"
+mv "$out.part" "$out"
 bytes=$(stat -c %s "$out")
 libraries=("$root"/lib/*)
 echo "$out: ${#libraries[@]} libraries, $bytes bytes, commit $(cat "$root/COMMIT"), $needed"

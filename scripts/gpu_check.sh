@@ -32,7 +32,10 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ ${#stages[@]} -gt 0 ] || stages=(tests goldens check parity bench peer ncu sanitize)
-mkdir -p "$out"
+if [ -z "$out" ] || ! mkdir -p "$out"; then
+  echo "gpu_check.sh: --out: expected a folder, or a name that one can have, found \"$out\"" >&2
+  exit 2
+fi
 export PATH="$PATH:/usr/local/cuda/bin"  # compute-sanitizer's, on many machines
 
 # Where this project's programs, and they alone, find a bundle's libraries; and cuBLASLt and NCCL,

@@ -54,6 +54,9 @@ def main():
     parser.add_argument("--gpu", type=pathlib.Path, help="test_cuda_gpu, where there is a GPU")
     args = parser.parse_args()
     tests = args.build.resolve() / "tests"
+    for program in (tests / "ops/test_ops", tests / "model/test_model", *([args.gpu] if args.gpu else [])):
+        if not program.is_file():
+            sys.exit(f"gradient_errors.py: {program}: expected a test program, found none: build it")
     table("operations, CPU", measured(tests / "ops/test_ops", "gradients of every mechanism*",
                                       OF_OPERATION))
     table("a model of one layer, CPU", measured(tests / "model/test_model", "gradients of gates*",

@@ -8,9 +8,13 @@
 # Runs twice: in the order of the calls with products in fp32, and in another order of operations,
 # blocks and warps with the rounding of Hopper's tensor cores.
 set -euo pipefail
-machine=$1
-build=$BAMTRAIN_BUILD
-cd "$BAMTRAIN_SOURCE"
+machine=$(realpath -m "${1:?expected the folder of the machine}")
+build=${BAMTRAIN_BUILD:?}
+if [ ! -x "$machine/build.sh" ] || [ ! -d "$build" ]; then
+  echo "virtual_gpu.sh: expected $machine/build.sh and the build folder $build, found one of them missing" >&2
+  exit 2
+fi
+cd "${BAMTRAIN_SOURCE:?}"
 PROGRAMS="tests/cuda/test_cuda_gpu tests/cuda/on_processes_gpu" "$machine/build.sh" "$build" \
   >"$build/virtual_gpu.log" 2>&1 || { tail -50 "$build/virtual_gpu.log" >&2; exit 1; }
 export LD_LIBRARY_PATH=$build/virtual_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -20,7 +20,7 @@ namespace {
 double limit(const std::string& parameter, const std::string& scale) {
   static const std::map<std::string, double> kOthers = {
       // The derivative grows with distance and with t. At T 1,024 the gradient happens to be a
-      // tenth of its size at 256 and 2,048, its error is of the same size.
+      // seventh of its size at 256, its error is of the same size.
       {"bam.theta_beta, ssmax", 0.4},
       {"bam.theta_alpha, ssmax", 0.1},
       // The derivative is the bias, and at the initial values that is nearly the same for all keys.
