@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -44,6 +45,18 @@ std::exception_ptr with_others(const std::exception_ptr& failure, const std::str
   }
 }
 
+/// The text of `rank`, on all ranks; nothing where that rank has none.
+std::optional<std::string> text_of(Communicator& comm, int rank,
+                                   const std::optional<std::string>& own) {
+  int64_t length = own ? static_cast<int64_t>(own->size()) : -1;
+  comm.broadcast(&length, sizeof length, rank);
+  if (length < 0) return std::nullopt;
+  std::string text = own.value_or("");
+  text.resize(static_cast<size_t>(length));
+  comm.broadcast(text.data(), length, rank);
+  return text;
+}
+
 }  // namespace
 
 void fail_together(Communicator& comm, const std::exception_ptr& failure) {
@@ -52,7 +65,7 @@ void fail_together(Communicator& comm, const std::exception_ptr& failure) {
 
 void together(Communicator& comm, const std::function<void()>& f) {
   std::exception_ptr failure;
-  std::string text;
+  std::optional<std::string> text;
   try {
     f();
   } catch (const std::exception& e) {
@@ -64,18 +77,14 @@ void together(Communicator& comm, const std::function<void()>& f) {
   std::string of_first;   // what it says
   std::string different;  // what others say
   for (int rank = 0; rank < comm.size(); ++rank) {
-    int64_t length = rank != comm.rank() || !failure ? -1 : static_cast<int64_t>(text.size());
-    comm.broadcast(&length, sizeof length, rank);
-    if (length < 0) continue;
-    std::string theirs = text;
-    theirs.resize(static_cast<size_t>(length));
-    comm.broadcast(theirs.data(), length, rank);
+    const std::optional<std::string> theirs = text_of(comm, rank, text);
+    if (!theirs) continue;
     if (first < 0) {
       first = rank;
-      of_first = theirs;
-    } else if (theirs != of_first) {
+      of_first = *theirs;
+    } else if (*theirs != of_first) {
       different +=
-          (different.empty() ? "" : "\n") + ("rank " + std::to_string(rank) + ": " + theirs);
+          (different.empty() ? "" : "\n") + ("rank " + std::to_string(rank) + ": " + *theirs);
     }
   }
   end_run(comm, comm.rank() == first ? with_others(failure, different) : nullptr);
@@ -91,11 +100,7 @@ std::string different_names(Communicator& comm, const std::string& own) {
   std::vector<std::string> met;
   std::string text;
   for (int rank = 0; rank < comm.size(); ++rank) {
-    auto length = static_cast<int64_t>(own.size());
-    comm.broadcast(&length, sizeof length, rank);
-    std::string name = own;
-    name.resize(static_cast<size_t>(length));
-    comm.broadcast(name.data(), length, rank);
+    const std::string name = text_of(comm, rank, own).value();
     if (std::find(met.begin(), met.end(), name) != met.end()) continue;
     met.push_back(name);
     text += (text.empty() ? "" : ", ") + name + " (rank " + std::to_string(rank) + ")";

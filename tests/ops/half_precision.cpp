@@ -5,7 +5,6 @@
 // rows of dz_ij db_ij, by e_i times the mean of db_ij in each. What it is made of are the
 // deviations from that mean.
 
-#include <cmath>
 #include <map>
 #include <string>
 
@@ -39,15 +38,6 @@ double limit(const std::string& parameter, const std::string& scale) {
     if (other != kOthers.end()) return other->second;
   }
   return 0.02;
-}
-
-double relative_error(const std::vector<double>& found, const std::vector<double>& truth) {
-  double error = 0, size = 0;
-  for (size_t i = 0; i < truth.size(); ++i) {
-    error += (found[i] - truth[i]) * (found[i] - truth[i]);
-    size += truth[i] * truth[i];
-  }
-  return std::sqrt(error / size);
 }
 
 TEST_CASE("gradients of every mechanism's parameters in bf16 are near those of fp32") {

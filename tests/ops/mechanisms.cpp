@@ -1,6 +1,7 @@
 #include "mechanisms.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 
@@ -238,6 +239,15 @@ std::vector<Mechanisms> all_mechanisms() {
     if (!s.evaluation_only) add(nope, default_options(nope.options), s, false);
   }
   return all;
+}
+
+double relative_error(const std::vector<double>& found, const std::vector<double>& truth) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < truth.size(); ++i) {
+    error += (found[i] - truth[i]) * (found[i] - truth[i]);
+    size += truth[i] * truth[i];
+  }
+  return std::sqrt(error / size);
 }
 
 }  // namespace bamtrain::testing

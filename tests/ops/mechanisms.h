@@ -34,4 +34,7 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T);
 /// cotangents.
 Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T);
 
+/// The norm of found - truth over that of truth, which is not 0.
+double relative_error(const std::vector<double>& found, const std::vector<double>& truth);
+
 }  // namespace bamtrain::testing
