@@ -188,14 +188,14 @@ BAMTRAIN_DEVICE uint32_t pack_bf16(float low, float high) {
 template <class... Parameters, class... Arguments>
 LaunchStatus launch(void (*kernel)(Parameters...), Dim3 grid, Dim3 block, size_t shared_bytes,
                     Stream stream, const Arguments&... arguments) {
-  constexpr size_t kWithoutOptIn = 48 * 1024;
   const auto start = [&](Parameters... parameters) {
     void* addresses[] = {static_cast<void*>(&parameters)..., nullptr};
     return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), dim3(grid.x, grid.y, grid.z),
                             dim3(block.x, block.y, block.z), addresses, shared_bytes, stream);
   };
   cudaError_t error = cudaSuccess;
-  if (shared_bytes > kWithoutOptIn) {
+  // Past 48 KiB a launch needs leave, and the kernel's own arrays count too.
+  if (shared_bytes > 0) {
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shared_bytes));
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The GPU tests, and sums and a training in one, two and four processes, on a machine that executes
-# the PTX of the built programs on the CPU. Closes, as the test programs do, with their numbers.
+# The GPU tests, the wrappers of kernels/device.cuh, and sums and a training in one, two and four
+# processes, on a machine that executes the PTX of the built programs on the CPU. Closes, as the test
+# programs do, with their numbers.
 #
 #   virtual_gpu.sh MACHINE     the folder with its build.sh; BAMTRAIN_SOURCE and BAMTRAIN_BUILD as
 #                              the tests have them
@@ -31,6 +32,11 @@ echo "kernels that no test launches: $never"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# What it computes for the wrappers of kernels/device.cuh, which the engine must compute too.
+mkdir -p "$work/tests/golden"
+"$build/tests/cuda/record_wrappers.vgpu" "$work/tests/golden/wrappers.txt"
+BAMTRAIN_SOURCE=$work "$build/tests/engine/test_engine" "the engine reproduces*"
+
 python3 - "$work/train.bin" <<'PY'
 import struct, sys
 tokens, token, state, ids = 40000, 1, 1, bytearray()

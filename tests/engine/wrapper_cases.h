@@ -119,6 +119,9 @@ inline std::vector<Case> cases() {
 
   add("copy_async", copy_async_kernel, 0, g.words(13 * kLanes), 12 * kLanes, Tolerance::exact);
 
+  add("shared", shared_kernel, kDynamicWords * sizeof(uint32_t), g.words(kLanes), 2 * kLanes,
+      Tolerance::exact);
+
   const auto scalars = [&](size_t count, int from, int to, bool positive) {
     std::vector<uint32_t> in = special_floats();
     while (in.size() < count) in.push_back(g.real(from, to) & (positive ? 0x7FFFFFFFu : ~0u));

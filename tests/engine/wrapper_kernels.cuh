@@ -105,6 +105,22 @@ BAMTRAIN_KERNEL copy_async_kernel(const uint32_t* in, uint32_t* out) {
   }
 }
 
+/// A launch of more shared memory than 48 KiB, of which the dynamic part is less. in: a word per
+/// lane, which goes to the last words of both parts. out: (2, 32), those of the opposite lane.
+constexpr uint32_t kFixedWords = 10 * 1024, kDynamicWords = 4 * 1024;
+BAMTRAIN_KERNEL shared_kernel(const uint32_t* in, uint32_t* out) {
+  BAMTRAIN_SHARED(uint32_t, fixed, kFixedWords);
+  BAMTRAIN_DYNAMIC_SHARED(shared);
+  auto* words = reinterpret_cast<uint32_t*>(shared);
+  const auto back = static_cast<uint32_t>(lane()) + 1;
+  fixed[kFixedWords - back] = in[lane()];
+  words[kDynamicWords - back] = ~in[lane()];
+  device::barrier();
+  const uint32_t opposite = kLanes + 1 - back;
+  out[lane()] = fixed[kFixedWords - opposite];
+  out[kLanes + lane()] = words[kDynamicWords - opposite];
+}
+
 /// in, out: (kValues, 32) floats.
 enum class Function { exp2, log2 };
 template <Function kFunction>

@@ -183,6 +183,15 @@ TEST_CASE("asynchronous copies arrive, and as zeros where they are not wanted") 
   CHECK(zeros > 20);
 }
 
+TEST_CASE("a launch has its dynamic shared memory beside the kernel's own arrays") {
+  const Case c = case_named("shared");
+  const Words out = run_in_every_order(c);
+  for (size_t l = 0; l < 32; ++l) {
+    CHECK(out[l] == c.in[31 - l]);
+    CHECK(out[32 + l] == ~c.in[31 - l]);
+  }
+}
+
 TEST_CASE("exp2 and log2 are within their tolerance, subnormal numbers zero") {
   for (const char* name : {"exp2", "log2"}) {
     const Case c = case_named(name);
