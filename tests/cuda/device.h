@@ -8,7 +8,7 @@
 
 namespace bamtrain::testing {
 
-/// A CUDA backend with memory that the host can read and write too.
+/// A CUDA backend with its own memory, that of ops/host_view.h on a GPU.
 Device cuda_device();
 
 /// Lengths of sequences for what grows with them, up to what the device has time for.

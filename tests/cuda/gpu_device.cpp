@@ -1,10 +1,10 @@
-// The CUDA backend on a GPU, with managed memory. Kernels have to end before the host reads what
-// they wrote.
+// The CUDA backend on a GPU, in the memory that the program itself takes.
 
 #include <cuda_runtime.h>
 
 #include "cuda/device.h"
 #include "ops/cuda/cuda.h"
+#include "ops/host_view.h"
 
 namespace bamtrain::testing {
 
@@ -12,29 +12,37 @@ namespace {
 
 void check(cudaError_t error) { require(error == cudaSuccess, cudaGetErrorString(error)); }
 
-class ManagedMemory final : public MemorySource {
+class GpuMemory final : public DeviceMemory {
  public:
-  void* allocate(int64_t bytes) override {
-    void* memory = nullptr;
-    check(cudaMallocManaged(&memory, static_cast<size_t>(bytes)));
-    check(cudaMemset(memory, 0, static_cast<size_t>(bytes)));
-    check(cudaDeviceSynchronize());
-    return memory;
+  bool holds(const void* address) const override {
+    cudaPointerAttributes of = {};
+    check(cudaPointerGetAttributes(&of, address));
+    return of.type == cudaMemoryTypeDevice;
   }
-  void release(void* memory, int64_t) override {
-    check(cudaDeviceSynchronize());
-    check(cudaFree(memory));
+  void download(void* host, const void* device, int64_t bytes) const override {
+    copy(host, device, bytes, cudaMemcpyDeviceToHost);
   }
-  void check_fits(int64_t) const override {}
-  bool on_host() const override { return true; }
+  void upload(void* device, const void* host, int64_t bytes) const override {
+    copy(device, host, bytes, cudaMemcpyHostToDevice);
+  }
+
+ private:
+  // The backend's streams and the default stream, on which this copies, do not wait for each other.
+  static void copy(void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
+    check(cudaDeviceSynchronize());
+    check(cudaMemcpy(to, from, static_cast<size_t>(bytes), kind));
+    check(cudaDeviceSynchronize());
+  }
 };
 
 }  // namespace
 
 Device cuda_device() {
-  set_wait_before_read([] { check(cudaDeviceSynchronize()); });
-  static ManagedMemory memory;
-  return {make_cuda_backend(0), &memory};
+  static const GpuMemory memory;
+  device_memory = &memory;
+  Device d{make_cuda_backend(0), nullptr};
+  d.source = &d.backend->memory();
+  return d;
 }
 
 std::vector<int64_t> long_lengths() { return {64, 256, 1024, 2048}; }

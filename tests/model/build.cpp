@@ -2,9 +2,9 @@
 
 #include <cmath>
 
-#include "core/element.h"
 #include "core/rng.h"
 #include "ops/cpu/cpu.h"
+#include "ops/host_view.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
 #include "scales/scale.h"
@@ -52,7 +52,8 @@ double random_value(const Parameter& p, int64_t i) {
 
 std::vector<double> read_all(const Tensor& t) {
   std::vector<double> out;
-  for (int64_t i = 0; i < t.size(); ++i) out.push_back(get(t, i));
+  const HostView host(t);
+  for (int64_t i = 0; i < t.size(); ++i) out.push_back(get(host.tensor(), i));
   return out;
 }
 
@@ -144,11 +145,13 @@ Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Mod
   arena_.add("loss", &loss_, Dtype::f64, {1});
   model_.plan(arena_, B, T, use, recompute);
   arena_.commit(*device_.source);
+  const HostView host(masters_);
   for (const Parameter& p : parameters()) {
     for (int64_t i = 0; i < p.size; ++i) {
-      put(masters_, p.offset + i, rounded(random_value(p, i), Dtype::f32));
+      put(host.tensor(), p.offset + i, rounded(random_value(p, i), Dtype::f32));
     }
   }
+  host.upload();
   model_.set_masters(masters_);
   model_.refresh();
 }
@@ -160,12 +163,16 @@ std::vector<double> Run::parameter(const std::string& name) const {
 void Run::set_parameter(const std::string& name, const std::vector<double>& values) {
   const Tensor t = model_.parameters().view(masters_, name);
   require(static_cast<size_t>(t.size()) == values.size(), "as many values as the parameter has");
-  for (int64_t i = 0; i < t.size(); ++i) put(t, i, values[static_cast<size_t>(i)]);
+  const HostView host(t);
+  for (int64_t i = 0; i < t.size(); ++i) put(host.tensor(), i, values[static_cast<size_t>(i)]);
+  host.upload();
   model_.refresh();
 }
 
 void Run::move(const Parameter& p, int64_t i, double by) {
-  put(masters_, p.offset + i, get(masters_, p.offset + i) + by);
+  const HostView host(masters_);
+  put(host.tensor(), p.offset + i, get(host.tensor(), p.offset + i) + by);
+  host.upload();
   model_.refresh();
 }
 
@@ -179,12 +186,11 @@ double Run::loss(const Batch& b) {
 
 double Run::differentiate(const Batch& b) {
   const double count = static_cast<double>(b.tokens.size());
-  for (int64_t i = 0; i < gradients_.size(); ++i) put(gradients_, i, 0);
+  device_.backend->zero(gradients_);
   device_.backend->zero(loss_);
   model_.forward_backward(b.tokens.data(), b.targets.data(), b.document_start, 1 / count,
                           gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data());
-  device_.backend->synchronize();  // the host reads on in the device's memory
-  return *loss_.ptr<double>() / count;
+  return read_all(loss_).at(0) / count;
 }
 
 std::vector<double> Run::gradient(const std::string& name) const {
@@ -195,7 +201,6 @@ std::vector<double> Run::logits(const Batch& b) {
   const int64_t V = model_.config().vocab;
   const Memory out(device_.backend->parameter_dtype(), {b.B * b.T, V}, 0, *device_.source);
   model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor());
-  device_.backend->synchronize();
   return read(out.tensor(), Role::parameter).x;
 }
 

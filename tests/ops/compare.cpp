@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "catch.h"
-#include "core/element.h"
 #include "core/rng.h"
+#include "host_view.h"
 #include "ops/cpu/matmul.h"
 #include "ops/reference/reference.h"
 
@@ -80,7 +80,9 @@ Memory::Memory(Dtype dtype, const std::vector<int64_t>& shape, double value, Mem
     : source_(&source) {
   const int64_t bytes = product(shape) * static_cast<int64_t>(size_of(dtype));
   tensor_ = tensor_of(source.allocate(std::max<int64_t>(bytes, 1)), dtype, shape);
-  for_elements(tensor_, [&](int64_t offset, int64_t) { put(tensor_, offset, value); });
+  const HostView host(tensor_);
+  for_elements(tensor_, [&](int64_t offset, int64_t) { put(host.tensor(), offset, value); });
+  host.upload();
 }
 
 Memory::Memory(Memory&& other) noexcept
@@ -107,20 +109,20 @@ std::vector<Dtype> with_products(std::vector<Dtype> dtypes) {
 
 void fill(const Tensor& t, const Values& v) {
   REQUIRE(static_cast<size_t>(t.size()) == v.x.size());
-  for_elements(t, [&](int64_t offset, int64_t n) { put(t, offset, v.x[static_cast<size_t>(n)]); });
+  const HostView host(t);
+  for_elements(t, [&](int64_t offset, int64_t n) {
+    put(host.tensor(), offset, v.x[static_cast<size_t>(n)]);
+  });
+  host.upload();
 }
-
-namespace {
-void (*wait_before_read)() = nullptr;
-}
-
-void set_wait_before_read(void (*wait)()) { wait_before_read = wait; }
 
 Values read(const Tensor& t, Role role) {
-  if (wait_before_read) wait_before_read();
+  const HostView host(t);
   Values v{role, {t.shape.begin(), t.shape.begin() + t.rank}, {}};
   v.x.resize(static_cast<size_t>(t.size()));
-  for_elements(t, [&](int64_t offset, int64_t n) { v.x[static_cast<size_t>(n)] = get(t, offset); });
+  for_elements(t, [&](int64_t offset, int64_t n) {
+    v.x[static_cast<size_t>(n)] = get(host.tensor(), offset);
+  });
   return v;
 }
 

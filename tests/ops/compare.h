@@ -42,7 +42,7 @@ double rounded(double x, Dtype dtype);
 /// The heap, whose bounds sanitizers know.
 MemorySource& heap_memory();
 
-/// A tensor with memory of its own, from a source whose memory the host can read and write.
+/// A tensor with memory of its own, from a source as that of a Device.
 class Memory {
  public:
   Memory(Dtype dtype, const std::vector<int64_t>& shape, double fill,
@@ -63,10 +63,8 @@ std::vector<Dtype> with_products(std::vector<Dtype> dtypes);
 /// Element by element between fp64 and a tensor of any dtype and strides.
 void fill(const Tensor& t, const Values& v);
 Values read(const Tensor& t, Role role);
-/// What read() calls first, where a device works on while the host goes ahead.
-void set_wait_before_read(void (*wait)());
 
-/// A backend, and memory that both it and the host can read and write.
+/// A backend, and its memory: the host's, or that of host_view.h.
 struct Device {
   std::unique_ptr<Backend> backend;
   MemorySource* source = nullptr;
