@@ -45,25 +45,24 @@ double time_of(Backend& backend, int64_t runs, F&& work) {
   return median(times);
 }
 
-/// FLOP/s of a bf16 product of 8,192 cubed, and bytes/s of adding two arrays of 1 GB.
-nlohmann::ordered_json limits(Backend& backend) {
-  constexpr int64_t kSize = 8192, kElements = int64_t{1} << 28;
+/// FLOP/s of a bf16 product of `size` cubed, and bytes/s of adding two fp32 arrays of `elements`.
+nlohmann::ordered_json limits(Backend& backend, int64_t size, int64_t elements) {
   Arena arena;
   Tensor x, w, y, a, b;
-  arena.add("x", &x, Dtype::bf16, {kSize, kSize});
-  arena.add("w", &w, Dtype::bf16, {kSize, kSize});
-  arena.add("y", &y, Dtype::bf16, {kSize, kSize});
-  arena.add("a", &a, Dtype::f32, {kElements});
-  arena.add("b", &b, Dtype::f32, {kElements});
+  arena.add("x", &x, Dtype::bf16, {size, size});
+  arena.add("w", &w, Dtype::bf16, {size, size});
+  arena.add("y", &y, Dtype::bf16, {size, size});
+  arena.add("a", &a, Dtype::f32, {elements});
+  arena.add("b", &b, Dtype::f32, {elements});
   backend.plan(arena, {.B = 1, .T = 64, .H = 1, .K = 1, .D = 64, .C = 64, .backward = true});
   arena.commit(backend.memory());
   fill_normal(backend, x, "x");
   fill_normal(backend, w, "w");
   const double product = time_of(backend, 5, [&] { backend.linear_forward(y, x, w, {}); });
   const double add = time_of(backend, 5, [&] { backend.add(a, b); });
-  const auto n = static_cast<double>(kSize);
+  const auto n = static_cast<double>(size);
   return {{"bf16_flops", 2 * n * n * n / product},
-          {"bytes_per_second", 12.0 * static_cast<double>(kElements) / add}};
+          {"bytes_per_second", 12.0 * static_cast<double>(elements) / add}};
 }
 
 void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, int64_t D,
@@ -126,7 +125,12 @@ int main(int argc, char** argv) try {
   std::vector<int64_t> lengths = {512, 1024, 2048, 4096, 8192, 16384}, dims = {64, 48};
   std::vector<std::string> forms = {"none", "table", "table+scale"}, overrides;
   std::string config;
-  int64_t tokens = 32768, heads = 12, B = 64, T = 512, micro_batches = 4;
+  int64_t tokens = 32768, heads = 12, B = 64, T = 512, micro_batches = 4, size = 8192,
+          elements = int64_t{1} << 28;
+  app.add_option("--product", size, "of the product whose rate is a limit: rows, columns, terms")
+      ->check(positive());
+  app.add_option("--array", elements, "of the sum whose rate is a limit: elements")
+      ->check(positive());
   CLI::App* attention = app.add_subcommand("attention", "forward and backward, bf16, causal");
   attention->add_option("--length", lengths, "tokens per sequence (repeatable)");
   attention->add_option("--head-dim", dims, "head dimension (repeatable)");
@@ -143,7 +147,7 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
 
   const std::unique_ptr<Backend> backend = make_cuda_backend(0);
-  nlohmann::ordered_json machine = limits(*backend);
+  nlohmann::ordered_json machine = limits(*backend, size, elements);
   machine["what"] = "limits";
   machine["program"] = backend->name();
   fmt::print("{}\n", machine.dump());

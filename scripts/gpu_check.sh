@@ -2,7 +2,7 @@
 # Checks and measures the CUDA backend on a machine with a GPU. Nothing is built: the programs come
 # from a build folder ($BUILD, default build/), made here or elsewhere (see gpu_bundle.sh).
 #
-#   scripts/gpu_check.sh [--out DIR] [STAGE ...]
+#   scripts/gpu_check.sh [--small] [--out DIR] [STAGE ...]
 #
 #   tests      every operation and whole models against the fp64 reference; sums over processes
 #   goldens    records tests/golden/wrappers.txt: what the GPU computes for each wrapper of device.cuh
@@ -15,20 +15,22 @@
 #
 # Without stages: all of them, in this order. Each runs alone and ends within 9 minutes. DIR (default
 # out/gpu) gets the machine, a log per stage and the measurements; a table of stages is printed last.
-# The exit code is 1 where a stage failed, 9 where there is no GPU. PARITY_STEPS (40) and
-# PARITY_TOKENS (per step; the config's) make parity shorter. What LD_LIBRARY_PATH names goes before
-# the libraries that are found here.
+# The exit code is 1 where a stage failed, 9 where there is no GPU. --small takes 3 steps of parity and
+# few small shapes of bench, for a machine that executes a GPU's instructions on the CPU. What
+# LD_LIBRARY_PATH names goes before the libraries that are found here.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 build=${BUILD:-build}
 out=out/gpu
 stages=()
+small=false
 while [ $# -gt 0 ]; do
   case $1 in
     --out) [ $# -gt 1 ] || { echo "gpu_check.sh: --out: expected a folder, found none" >&2; exit 2; }; out=$2; shift 2 ;;
     tests | goldens | check | parity | bench | peer | ncu | sanitize) stages+=("$1"); shift ;;
+    --small) small=true; shift ;;
     -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "gpu_check.sh: expected a stage (tests, goldens, check, parity, bench, peer, ncu, sanitize) or --out, found $1" >&2; exit 2 ;;
+    *) echo "gpu_check.sh: expected a stage (tests, goldens, check, parity, bench, peer, ncu, sanitize), --out or --small, found $1" >&2; exit 2 ;;
   esac
 done
 [ ${#stages[@]} -gt 0 ] || stages=(tests goldens check parity bench peer ncu sanitize)
@@ -150,9 +152,12 @@ run_sanitize() {
 # and bf16. A CPU without bf16 products computes in fp32 beside a GPU in bf16.
 run_parity() {
   require_program "$build/src/bamtrain" || return
-  local work device precision own_precision steps=${PARITY_STEPS:-40}
+  local work device precision own_precision steps=40
   local size=()
-  [ -z "${PARITY_TOKENS:-}" ] || size=(--set train.tokens_per_step="$PARITY_TOKENS")
+  if $small; then
+    steps=3
+    size=(--set train.tokens_per_step=1024)
+  fi
   work=$(mktemp -d)
   # shellcheck disable=SC2064  # this folder
   trap "rm -rf '$work'" RETURN
@@ -215,13 +220,23 @@ run_bench() {
   nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_throttle_reasons.active \
     --format=csv -lms 500 >"$out/clocks.csv" 2>&1 &
   sampler=$!
-  part own attention 120 "$out/attention.jsonl" "$build/bench/cuda" attention || result=1
-  for config in "bam-120m.json --batch 64 --length 512" "bam-432m.json --batch 32 --length 512" \
-    "bam-1.1b.json --batch 8 --length 2048"; do
+  local limits=() attention=() attention_seconds=120
+  local steps=("bam-120m.json --batch 64 --length 512" "bam-432m.json --batch 32 --length 512"
+    "bam-1.1b.json --batch 8 --length 2048")
+  if $small; then
+    limits=(--product 256 --array 65536)
+    attention=(--length 128 --tokens 256 --head-dim 64 --head-dim 48) attention_seconds=500
+    steps=("bam-120m.json --batch 1 --length 64 --micro-batches 1")
+  fi
+  part own attention "$attention_seconds" "$out/attention.jsonl" "$build/bench/cuda" "${limits[@]}" attention \
+    "${attention[@]}" || result=1
+  for config in "${steps[@]}"; do
     seconds=30
     [[ $config != bam-1.1b* ]] || seconds=90
+    ! $small || seconds=500
     # shellcheck disable=SC2086  # a name and options
-    part own "step $config" "$seconds" "$out/step.jsonl" "$build/bench/cuda" step --config configs/$config || result=1
+    part own "step $config" "$seconds" "$out/step.jsonl" "$build/bench/cuda" "${limits[@]}" step \
+      --config configs/$config || result=1
   done
   kill $sampler 2>/dev/null
   wait $sampler 2>/dev/null
