@@ -211,11 +211,17 @@ class Relations {
   void schedule() const {
     const ScheduleConfig& s = c_.schedule;
     const int64_t steps = c_.train.steps;
+    const bool wsd = s.name == ScheduleKind::wsd;
+    if (wsd && s.warmup_steps >= steps) {
+      refuse("schedule.warmup_steps",
+             "at most train.steps - 1 = " + text(steps - 1) +
+                 " with the wsd schedule, whose decay follows the warm-up",
+             text(s.warmup_steps), "shorten the warm-up or raise train.steps");
+    }
     if (s.warmup_steps > steps) {
       refuse("schedule.warmup_steps", "at most train.steps = " + text(steps), text(s.warmup_steps),
              "shorten the warm-up or raise train.steps");
     }
-    const bool wsd = s.name == ScheduleKind::wsd;
     if (!wsd && s.decay_steps != 0) {
       refuse("schedule.decay_steps", "0 unless schedule.name is \"wsd\"", text(s.decay_steps),
              "remove it, or set schedule.name to \"wsd\"");
@@ -223,12 +229,6 @@ class Relations {
     if (!wsd && s.decay_shape != DecayShape::linear) {
       refuse("schedule.decay_shape", "\"linear\" unless schedule.name is \"wsd\"", "\"cosine\"",
              "remove it, or set schedule.name to \"wsd\"");
-    }
-    if (wsd && s.warmup_steps == steps) {
-      refuse("schedule.warmup_steps",
-             "at most train.steps - 1 = " + text(steps - 1) +
-                 " with the wsd schedule, whose decay follows the warm-up",
-             text(s.warmup_steps), "shorten the warm-up or raise train.steps");
     }
     if (wsd && (s.decay_steps < 1 || s.decay_steps > steps - s.warmup_steps)) {
       refuse("schedule.decay_steps",

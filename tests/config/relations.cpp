@@ -119,11 +119,14 @@ TEST_CASE("warm-up, stop and decay lie within the steps") {
   check_mentions(message(kValid, {"schedule.name=wsd"}), {"schedule.decay_steps:", "found 0"});
   CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=4", "schedule.decay_steps=6"})
             .empty());
-  const std::string no_room =
-      message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=10", "schedule.decay_steps=1"});
-  check_mentions(no_room, {"--set schedule.warmup_steps=10: schedule.warmup_steps:",
-                           "at most train.steps - 1 = 9 with the wsd schedule", "found 10",
-                           "shorten the warm-up or raise train.steps"});
+  // A warm-up past the last step is told the limit of wsd at once, not that of the others first.
+  for (const std::string steps : {"10", "11"}) {
+    const std::string warmup = "schedule.warmup_steps=" + steps, found = "found " + steps;
+    const std::string what = "--set " + warmup + ": schedule.warmup_steps:";
+    check_mentions(message(kValid, {"schedule.name=wsd", warmup, "schedule.decay_steps=1"}),
+                   {what.c_str(), "at most train.steps - 1 = 9 with the wsd schedule",
+                    found.c_str(), "shorten the warm-up or raise train.steps"});
+  }
   CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=9", "schedule.decay_steps=1"})
             .empty());
 }
