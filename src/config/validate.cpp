@@ -304,6 +304,7 @@ class Relations {
       refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),
              text(e.tokens), "raise it: a pass needs one whole sequence");
     }
+    if (use_ == ConfigUse::evaluation) return;  // which has lengths of its own
     const PositionLimit limit = position_limit();
     for (const int64_t length : e.lengths) {
       if (limit.most != 0 && length > limit.most) {
@@ -381,13 +382,13 @@ class Relations {
            near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
   }
 
+  /// An evaluation has no rates, and perhaps another prior than the training's multipliers are of.
   void multipliers() const {
+    if (use_ == ConfigUse::evaluation) return;
     const std::vector<std::string> known = mechanism_names(Named::by_optimizer);
     const std::vector<std::string> trained = mechanism_names(Named::trained);
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
       const std::string key = "optimizer.lr_multipliers." + abbreviate(name);
-      // Earlier programs trained with such, and what they trained is still evaluated.
-      if (use_ == ConfigUse::evaluation && contains(known, name)) continue;
       if (contains(known, name) && !contains(trained, name)) {
         refuse(key,
                "a group or parameter that is trained" +
@@ -405,6 +406,7 @@ class Relations {
       refuse("init_from.new", "no names without init_from.folder", join(from.absent),
              "set init_from.folder, or remove them: all parameters are new without it");
     }
+    if (use_ == ConfigUse::evaluation) return;  // perhaps with another prior than they are of
     for (const std::string& name : from.absent) {
       require_known("init_from.new", name, mechanism_names(Named::all));
     }

@@ -6,9 +6,10 @@
 
 namespace bamtrain {
 
-/// What a configuration is read for. Some mechanisms are for evaluation only; settings of the
-/// training that would do nothing are refused where one is to begin, not where an earlier one is
-/// evaluated.
+/// What a configuration is read for. Some mechanisms are for evaluation only. An evaluation may
+/// have another prior than the training had: what the training alone reads is not checked against
+/// it (learning rates by name, what init_from has not, lengths to evaluate at the end), and
+/// settings that would do nothing are refused where a training is to begin alone.
 enum class ConfigUse { training, evaluation };
 
 /// Checks every key's own limits and every relation between keys: heads and width, sequence lengths

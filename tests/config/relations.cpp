@@ -244,6 +244,22 @@ TEST_CASE("learning rates are multiplied of what is trained") {
             .optimizer.lr_multipliers.size() == 1);
 }
 
+TEST_CASE("an evaluation's prior need not go with what the training alone reads") {
+  const auto check = [](const std::vector<std::string>& overrides, const std::string& key) {
+    CHECK(message(kValid, overrides).find(key + ": expected") != std::string::npos);
+    CHECK_NOTHROW(valid_with(overrides, bamtrain::ConfigUse::evaluation));
+  };
+  const std::string alibi = "model.attention.prior=alibi";
+  for (const char* name : {"theta_alpha", "prior"}) {
+    const std::string key = std::string("optimizer.lr_multipliers.") + name;
+    check({alibi, key + "=2"}, key);
+  }
+  check({alibi, "init_from.folder=x", "init_from.new=[\"theta_alpha\"]"}, "init_from.new");
+  check({R"(model.attention.prior={"name":"rope","randomized":true,"randomized_length":16})",
+         "data.val=v", "eval.lengths=[17]"},
+        "eval.lengths");
+}
+
 TEST_CASE("lengths to evaluate see no more keys than a learned scale has entries") {
   const auto refusal = [](const std::string& lengths, int entries,
                           std::vector<std::string> more = {}) {
