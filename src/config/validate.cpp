@@ -371,14 +371,16 @@ class Relations {
     return known;
   }
 
+  static std::string one_of_names(const std::vector<std::string>& known) {
+    return known.empty() ? "no names: no layer trains parameters of a prior or a scale"
+                         : "one of " + join(known);
+  }
+
   void require_known(const std::string& key, const std::string& name,
                      const std::vector<std::string>& known) const {
     if (contains(known, name)) return;
     const std::string near = nearest_name(name, known);
-    refuse(key,
-           known.empty() ? "no names: no layer trains parameters of a prior or a scale"
-                         : "one of " + join(known),
-           "an unknown group or parameter, " + abbreviate(name),
+    refuse(key, one_of_names(known), "an unknown group or parameter, " + abbreviate(name),
            near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
   }
 
@@ -388,13 +390,19 @@ class Relations {
     const std::vector<std::string> known = mechanism_names(Named::by_optimizer);
     const std::vector<std::string> trained = mechanism_names(Named::trained);
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
+      if (contains(trained, name)) continue;
       const std::string key = "optimizer.lr_multipliers." + abbreviate(name);
-      if (contains(known, name) && !contains(trained, name)) {
+      if (contains(known, name)) {
         refuse(key,
                "a group or parameter that is trained" +
                    (trained.empty() ? "" : ": one of " + join(trained)),
                name + ", which stays at its initial value",
                "remove it, or train it: an option of its prior or scale says what is trained");
+      }
+      if (name == "prior" || name == "scale") {
+        refuse(key, one_of_names(trained),
+               name + ", and this model's " + name + " has no trained parameters of its own",
+               "remove it");
       }
       require_known(key, name, trained);
     }

@@ -206,6 +206,14 @@ TEST_CASE("learning rates are multiplied by names that the optimizer honours, an
   for (const char* name : {"prior", "weight"}) {
     check_mentions(refusal(name, "learned", "ssmax"), {"expected one of scale, s, found"});
   }
+  // A group is known though this model has nothing in it.
+  for (const char* prior : {"rope", "learned"}) {
+    check_mentions(refusal("prior", prior, "ssmax"),
+                   {"expected one of scale, s, found prior, and this model's prior has no trained "
+                    "parameters of its own; remedy: remove it"});
+  }
+  check_mentions(refusal("scale", "bam", "none"),
+                 {"found scale, and this model's scale has no trained parameters"});
   for (const char* name : {"prior", "scale", "foo"}) {
     check_mentions(refusal(name, "nope", "none"),
                    {"expected no names: no layer trains parameters", "remedy: remove it"});
