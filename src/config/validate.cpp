@@ -36,6 +36,8 @@ class Relations {
   Relations(const RunConfig& config, const Origin& origin, ConfigUse use)
       : c_(config), origin_(origin), use_(use) {}
 
+  std::vector<std::string> multiplier_names() const { return mechanism_names(Named::trained); }
+
   void check() const {
     heads();
     mechanisms();
@@ -388,7 +390,7 @@ class Relations {
   void multipliers() const {
     if (use_ == ConfigUse::evaluation) return;
     const std::vector<std::string> known = mechanism_names(Named::by_optimizer);
-    const std::vector<std::string> trained = mechanism_names(Named::trained);
+    const std::vector<std::string> trained = multiplier_names();
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
       if (contains(trained, name)) continue;
       const std::string key = "optimizer.lr_multipliers." + abbreviate(name);
@@ -434,5 +436,10 @@ void validate(const RunConfig& config, const Origin& origin, ConfigUse use) {
 }
 
 void validate(const RunConfig& config) { validate(config, Origin{}); }
+
+std::vector<std::string> multiplier_names(const RunConfig& config) {
+  const Origin nowhere;
+  return Relations(config, nowhere, ConfigUse::training).multiplier_names();
+}
 
 }  // namespace bamtrain

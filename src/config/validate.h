@@ -1,6 +1,9 @@
 #pragma once
 // What single keys cannot say: how they relate.
 
+#include <string>
+#include <vector>
+
 #include "config/origin.h"
 #include "train/run_config.h"
 
@@ -20,5 +23,9 @@ void validate(const RunConfig& config);
 
 /// The same with the file or override that wrote a key in front of it.
 void validate(const RunConfig& config, const Origin& origin, ConfigUse use = ConfigUse::training);
+
+/// The names that optimizer.lr_multipliers may have: groups and parameters of the prior and the
+/// scale of which this model trains something. REQUIRES: validate has accepted the model.
+std::vector<std::string> multiplier_names(const RunConfig& config);
 
 }  // namespace bamtrain
