@@ -6,6 +6,7 @@
 
 #include "config/keys.h"
 #include "config/mechanism.h"
+#include "config/validate.h"
 #include "core/json.h"
 
 namespace bamtrain {
@@ -40,6 +41,19 @@ bool is_newer_default(const std::string& path, const json& before, const json& n
   return key != nullptr && !key->required && find_value(before, path) == nullptr &&
          value != nullptr &&
          *value == json(key->get(default_run_config(config_version_of(before))));
+}
+
+/// Whether `now` alone lacks a multiplier, of nothing that it trains. Earlier programs took such,
+/// which did nothing.
+bool is_removed_idle_multiplier(const std::string& path, const json& now) {
+  const std::string multipliers = "optimizer.lr_multipliers.";
+  if (!path.starts_with(multipliers) || find_value(now, path) != nullptr) return false;
+  RunConfig c = default_run_config(config_version_of(now));
+  for (const Key& key : all_keys()) {
+    if (const json* value = find_value(now, key.path)) key.set(c, *value, Origin{});
+  }
+  const std::vector<std::string> names = multiplier_names(c);
+  return std::find(names.begin(), names.end(), path.substr(multipliers.size())) == names.end();
 }
 
 /// `before`, with the options of its prior and its scale that its program did not know yet at their
@@ -86,7 +100,7 @@ std::vector<std::string> keys_refused_on_resume(const json& before, const json& 
   std::erase_if(refused, [&](const std::string& path) {
     // A step's number places it in the data: these two decide how.
     if (path == "train.tokens_per_step" || path == "data.sequence_length") return false;
-    if (is_newer_default(path, before, now)) return true;
+    if (is_newer_default(path, before, now) || is_removed_idle_multiplier(path, now)) return true;
     const Key* key = find_owner(path);
     return (key != nullptr && key->free_on_resume) ||
            std::any_of(allow_change.begin(), allow_change.end(),

@@ -36,6 +36,8 @@ class Relations {
   Relations(const RunConfig& config, const Origin& origin, ConfigUse use)
       : c_(config), origin_(origin), use_(use) {}
 
+  std::vector<std::string> multiplier_names() const { return mechanism_names(Named::trained); }
+
   void check() const {
     heads();
     mechanisms();
@@ -211,11 +213,17 @@ class Relations {
   void schedule() const {
     const ScheduleConfig& s = c_.schedule;
     const int64_t steps = c_.train.steps;
+    const bool wsd = s.name == ScheduleKind::wsd;
+    if (wsd && s.warmup_steps >= steps) {
+      refuse("schedule.warmup_steps",
+             "at most train.steps - 1 = " + text(steps - 1) +
+                 " with the wsd schedule, whose decay follows the warm-up",
+             text(s.warmup_steps), "shorten the warm-up or raise train.steps");
+    }
     if (s.warmup_steps > steps) {
       refuse("schedule.warmup_steps", "at most train.steps = " + text(steps), text(s.warmup_steps),
              "shorten the warm-up or raise train.steps");
     }
-    const bool wsd = s.name == ScheduleKind::wsd;
     if (!wsd && s.decay_steps != 0) {
       refuse("schedule.decay_steps", "0 unless schedule.name is \"wsd\"", text(s.decay_steps),
              "remove it, or set schedule.name to \"wsd\"");
@@ -223,12 +231,6 @@ class Relations {
     if (!wsd && s.decay_shape != DecayShape::linear) {
       refuse("schedule.decay_shape", "\"linear\" unless schedule.name is \"wsd\"", "\"cosine\"",
              "remove it, or set schedule.name to \"wsd\"");
-    }
-    if (wsd && s.warmup_steps == steps) {
-      refuse("schedule.warmup_steps",
-             "at most train.steps - 1 = " + text(steps - 1) +
-                 " with the wsd schedule, whose decay follows the warm-up",
-             text(s.warmup_steps), "shorten the warm-up or raise train.steps");
     }
     if (wsd && (s.decay_steps < 1 || s.decay_steps > steps - s.warmup_steps)) {
       refuse("schedule.decay_steps",
@@ -304,6 +306,7 @@ class Relations {
       refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),
              text(e.tokens), "raise it: a pass needs one whole sequence");
     }
+    if (use_ == ConfigUse::evaluation) return;  // which has lengths of its own
     const PositionLimit limit = position_limit();
     for (const int64_t length : e.lengths) {
       if (limit.most != 0 && length > limit.most) {
@@ -370,30 +373,38 @@ class Relations {
     return known;
   }
 
+  static std::string one_of_names(const std::vector<std::string>& known) {
+    return known.empty() ? "no names: no layer trains parameters of a prior or a scale"
+                         : "one of " + join(known);
+  }
+
   void require_known(const std::string& key, const std::string& name,
                      const std::vector<std::string>& known) const {
     if (contains(known, name)) return;
     const std::string near = nearest_name(name, known);
-    refuse(key,
-           known.empty() ? "no names: no layer trains parameters of a prior or a scale"
-                         : "one of " + join(known),
-           "an unknown group or parameter, " + abbreviate(name),
+    refuse(key, one_of_names(known), "an unknown group or parameter, " + abbreviate(name),
            near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
   }
 
+  /// An evaluation has no rates, and perhaps another prior than the training's multipliers are of.
   void multipliers() const {
+    if (use_ == ConfigUse::evaluation) return;
     const std::vector<std::string> known = mechanism_names(Named::by_optimizer);
-    const std::vector<std::string> trained = mechanism_names(Named::trained);
+    const std::vector<std::string> trained = multiplier_names();
     for (const auto& [name, unused] : c_.optimizer.lr_multipliers) {
+      if (contains(trained, name)) continue;
       const std::string key = "optimizer.lr_multipliers." + abbreviate(name);
-      // Earlier programs trained with such, and what they trained is still evaluated.
-      if (use_ == ConfigUse::evaluation && contains(known, name)) continue;
-      if (contains(known, name) && !contains(trained, name)) {
+      if (contains(known, name)) {
         refuse(key,
                "a group or parameter that is trained" +
                    (trained.empty() ? "" : ": one of " + join(trained)),
                name + ", which stays at its initial value",
                "remove it, or train it: an option of its prior or scale says what is trained");
+      }
+      if (name == "prior" || name == "scale") {
+        refuse(key, one_of_names(trained),
+               name + ", and this model's " + name + " has no trained parameters of its own",
+               "remove it");
       }
       require_known(key, name, trained);
     }
@@ -405,6 +416,7 @@ class Relations {
       refuse("init_from.new", "no names without init_from.folder", join(from.absent),
              "set init_from.folder, or remove them: all parameters are new without it");
     }
+    if (use_ == ConfigUse::evaluation) return;  // perhaps with another prior than they are of
     for (const std::string& name : from.absent) {
       require_known("init_from.new", name, mechanism_names(Named::all));
     }
@@ -424,5 +436,10 @@ void validate(const RunConfig& config, const Origin& origin, ConfigUse use) {
 }
 
 void validate(const RunConfig& config) { validate(config, Origin{}); }
+
+std::vector<std::string> multiplier_names(const RunConfig& config) {
+  const Origin nowhere;
+  return Relations(config, nowhere, ConfigUse::training).multiplier_names();
+}
 
 }  // namespace bamtrain

@@ -50,6 +50,13 @@ bool allows(const ValueSchema& s, const std::string& type) {
   return false;
 }
 
+bool has_type_of(const json& v, const ValueSchema& s) {
+  for (const std::string& t : types(s)) {
+    if (has_type(v, t)) return true;
+  }
+  return false;
+}
+
 std::string quoted_choices(const ValueSchema& s) {
   std::vector<std::string> words;
   for (const auto& choice : s.at("enum")) words.push_back(choice.dump());
@@ -115,17 +122,27 @@ std::string remedy_for_string(const json& value, const std::string& where) {
   return element ? remedy : remedy + "; in a shell --set '" + key + "=" + quoted + "'";
 }
 
+/// For a string whose text is a value that `s` takes, as JSON or as C writes a number (.5, 01, +1);
+/// "" for any other.
+std::string remedy_for_text(const std::string& text, const ValueSchema& s) {
+  const json meant = json::parse(text, nullptr, false);
+  if (has_type_of(meant, s)) return "write it without the quotes";
+  char* end = nullptr;
+  const double x = std::strtod(text.c_str(), &end);
+  const bool number = !text.empty() && *end == '\0' && std::isfinite(x);
+  return number && meant.is_discarded() && has_type_of(x, s)
+             ? "write it as JSON does: " + number_text(x)
+             : "";
+}
+
 std::string remedy_for_type(const json& value, const ValueSchema& s, const std::string& where) {
   if (allows(s, "string") && value.is_primitive()) {
     const bool could_be = !s.contains("enum") || is_choice(value.dump(), s);
     return could_be ? remedy_for_string(value, where) : "use one of them";
   }
   if (value.is_string()) {
-    const auto& text = value.get_ref<const std::string&>();
-    char* end = nullptr;
-    const double x = std::strtod(text.c_str(), &end);
-    const bool number = !text.empty() && *end == '\0' && std::isfinite(x);
-    if (number || text == "true" || text == "false") return "write it without the quotes";
+    const std::string remedy = remedy_for_text(value.get_ref<const std::string&>(), s);
+    if (!remedy.empty()) return remedy;
   }
   if (allows(s, "integer")) return "write a whole number, without quotes";
   if (allows(s, "number")) return "write a number, without quotes";
@@ -257,9 +274,7 @@ std::string describe_value(const json& v) {
 }
 
 void check_value(const json& value, const ValueSchema& schema, const std::string& where) {
-  bool typed = false;
-  for (const std::string& type : types(schema)) typed = typed || has_type(value, type);
-  if (!typed) {
+  if (!has_type_of(value, schema)) {
     // An integer too large for a double's exact range is a number out of range, not of wrong type.
     const bool huge = allows(schema, "integer") && value.is_number_float() &&
                       std::abs(value.get<double>()) > kExactIntegers;

@@ -31,6 +31,25 @@ bool of_formula(const std::string& option) {
   return std::find(kOfTraining.begin(), kOfTraining.end(), option) == kOfTraining.end();
 }
 
+/// What src/export/huggingface/configuration_bamtrain.py takes for what a config.json lacks, as far
+/// as tensors do not show it, and what its default prior has.
+json bamtrain_defaults() {
+  return {{"num_attention_heads", 12},
+          {"mlp", "swiglu"},
+          {"norm", "rmsnorm"},
+          {"norm_eps", 1e-5},
+          {"max_position_embeddings", 512}};
+}
+json bamtrain_prior_defaults() { return {{"window", 0}, {"scale_bias", false}}; }
+
+/// An option as it is configured where that is a choice, of which a folder may have the number.
+json as_configured(const MechanismConfig& m, const std::string& option, const json& value) {
+  const auto it = m.options.values().find(option);
+  const bool choice =
+      it != m.options.values().end() && std::holds_alternative<std::string>(it->second);
+  return choice ? json(std::get<std::string>(it->second)) : value;
+}
+
 /// Equal, numbers up to what a detour through another program's text may change.
 bool agree(const json& a, const json& b) {
   if (!a.is_number() || !b.is_number()) return a == b;
@@ -47,9 +66,17 @@ class Settings {
  public:
   Settings(const RunConfig& c, const std::string& path, const json& source, NewParts parts,
            const Warn& warn)
-      : c_(c), m_(c.model), path_(path), source_(source), new_(parts), warn_(warn) {}
+      : c_(c),
+        m_(c.model),
+        path_(path),
+        source_(source),
+        bamtrain_(source.contains("priors") || source.value("model_type", json()) == "bamtrain"),
+        defaults_(bamtrain_ ? bamtrain_defaults() : json::object()),
+        new_(parts),
+        warn_(warn) {}
 
   void check() {
+    if (bamtrain_) require_priors();
     require_same("num_attention_heads", m_.heads, "model.heads");
     if (!source_.value("head_dim", json()).is_null()) {
       require_same("head_dim", m_.head_dim(), "model.head_dim");
@@ -57,7 +84,7 @@ class Settings {
     require_same("hidden_act", huggingface_activation(m_.mlp.kind), "model.mlp.kind");
     norm();
     embedding();
-    if (source_.contains("priors")) {
+    if (bamtrain_) {
       of_bamtrain();
     } else {
       of_llama();
@@ -66,9 +93,12 @@ class Settings {
 
  private:
   void require_same(const char* member, const json& ours, const char* key) const {
-    if (!source_.contains(member) || source_[member] == ours) return;
+    const bool there = source_.contains(member);
+    if (!there && !defaults_.contains(member)) return;
+    const json& theirs = there ? source_[member] : defaults_[member];
+    if (theirs == ours) return;
     throw Error(ExitCode::checkpoint, path_ + ": " + member, ours.dump() + ", as " + key + " asks",
-                abbreviate(source_[member].dump()),
+                (there ? "" : "none, which stands for ") + abbreviate(theirs.dump()),
                 std::string("change ") + key + ", or use another folder");
   }
 
@@ -84,6 +114,18 @@ class Settings {
     if (!agree(found, ours)) tell(name + " is " + abbreviate(found.dump()), key, ours);
   }
 
+  void tell_absent(const std::string& name, const json& stands_for, const std::string& key,
+                   const json& ours) {
+    tell(name + " is not there, which stands for " + stands_for.dump(), key, ours);
+  }
+
+  /// A member at the top that may be left to the defaults.
+  void tell_unless_same(const char* member, const std::string& key, const json& ours) {
+    if (source_.contains(member)) return tell_unless_same(member, source_[member], key, ours);
+    if (!defaults_.contains(member) || agree(defaults_[member], ours)) return;
+    tell_absent(member, defaults_[member], key, ours);
+  }
+
   void norm() {
     const bool rms = m_.norm.kind == NormKind::rmsnorm;
     require_same("norm", rms ? "rmsnorm" : "layernorm", "model.norm.kind");
@@ -96,9 +138,7 @@ class Settings {
                   "change model.norm.kind, or use another folder");
     }
     for (const char* eps : {"rms_norm_eps", "layer_norm_eps", "norm_eps"}) {
-      if (source_.contains(eps)) {
-        tell_unless_same(eps, source_[eps], "model.norm.eps", m_.norm.eps);
-      }
+      tell_unless_same(eps, "model.norm.eps", m_.norm.eps);
     }
   }
 
@@ -124,13 +164,22 @@ class Settings {
 
   // --- a folder with bamtrain's own configuration: src/export/huggingface
 
-  void of_bamtrain() {
-    const json& priors = source_["priors"];
+  void require_priors() const {
+    const json priors = source_.value("priors", json());
     const bool list = priors.is_array() && !priors.empty() &&
                       std::all_of(priors.begin(), priors.end(), [](const json& p) {
                         return p.is_object() && p.contains("name") && p["name"].is_string();
                       });
-    if (!list) refuse("priors", "a list of objects with a name", priors);
+    if (list) return;
+    refuse("priors", "a list of objects with a name",
+           source_.contains("priors") ? priors.dump() : "none");
+  }
+
+  void of_bamtrain() {
+    for (const auto& [name, kind] : kMlpNames) {
+      if (kind == m_.mlp.kind) require_same("mlp", name, "model.mlp.kind");
+    }
+    const json& priors = source_["priors"];
     for (int64_t l = 0; l < m_.layers; ++l) {
       const size_t i = static_cast<size_t>(l) % priors.size();
       prior("priors[" + std::to_string(i) + "].", priors[i], l);
@@ -139,43 +188,63 @@ class Settings {
     documents();
   }
 
-  [[noreturn]] void refuse(const char* member, const char* expected, const json& found) const {
-    throw Error(ExitCode::checkpoint, path_ + ": " + member, expected, abbreviate(found.dump()),
+  [[noreturn]] void refuse(const char* member, const char* expected,
+                           const std::string& found) const {
+    throw Error(ExitCode::checkpoint, path_ + ": " + member, expected, abbreviate(found),
                 kDamagedRemedy);
   }
 
   void prior(const std::string& place, const json& theirs, int64_t layer) {
+    const MechanismConfig& chosen = m_.attention.prior.of(layer);
     const json ours = huggingface_prior(m_, layer, c_.data.sequence_length);
     const std::string key = prior_key(layer);
     if (new_.prior) {
       if (has_own_window(theirs["name"]) || has_own_window(ours["name"])) return;
-      return option(place, theirs, ours, "window", window_key(layer));
+      return of_attention(place, theirs, ours, "window", window_key(layer));
     }
     if (theirs["name"] != ours["name"]) {
       return tell_unless_same(place + "name", theirs["name"], key + ".name", ours["name"]);
     }
-    for (const auto& [name, value] : theirs.items()) {
-      if (name == "scale_bias" && new_.scale) continue;
-      option(place, theirs, ours, name,
-             name == "window"       ? window_key(layer)
-             : name == "scale_bias" ? "model.attention.scale.scale_bias"
-                                    : key + "." + name);
+    options(place, theirs, ours, chosen, key + ".");
+    of_attention(place, theirs, ours, "window", window_key(layer));
+    if (!new_.scale) {
+      of_attention(place, theirs, ours, "scale_bias", "model.attention.scale.scale_bias");
     }
-    const MechanismConfig& chosen = m_.attention.prior.of(layer);
     ModelConfig former = m_;
     former.attention.prior = without(chosen, find_prior(chosen.name)->options, theirs);
-    absent(place, theirs, ours, huggingface_prior(former, 0, c_.data.sequence_length), key + ".");
+    absent(place, theirs, ours, huggingface_prior(former, 0, c_.data.sequence_length), chosen,
+           former.attention.prior.of(0), key + ".");
     const json scaling = ours.value("scaling", json("none"));
-    if ((scaling == "yarn" || scaling == "llama3") && source_.contains("max_position_embeddings")) {
-      tell_unless_same("max_position_embeddings", source_["max_position_embeddings"],
-                       "data.sequence_length", c_.data.sequence_length);
+    if (scaling == "yarn" || scaling == "llama3") {
+      tell_unless_same("max_position_embeddings", "data.sequence_length", c_.data.sequence_length);
     }
   }
 
-  void option(const std::string& place, const json& theirs, const json& ours,
-              const std::string& name, const std::string& key) {
-    const bool compared = theirs.contains(name) && ours.contains(name) && of_formula(name);
-    if (compared) tell_unless_same(place + name, theirs[name], key, ours[name]);
+  /// A member of a prior's entry that is no option of the prior.
+  void of_attention(const std::string& place, const json& theirs, const json& ours,
+                    const char* member, const std::string& key) {
+    if (theirs.contains(member)) {
+      return tell_unless_same(place + member, theirs[member], key, ours[member]);
+    }
+    const json stands_for = bamtrain_prior_defaults()[member];
+    if (!agree(stands_for, ours[member])) {
+      tell_absent(place + member, stands_for, key, ours[member]);
+    }
+  }
+
+  static bool is_of_attention(const std::string& member) {
+    return bamtrain_prior_defaults().contains(member);
+  }
+
+  /// The options of `chosen` that the folder has.
+  void options(const std::string& place, const json& theirs, const json& ours,
+               const MechanismConfig& chosen, const std::string& key) {
+    for (const auto& [name, value] : theirs.items()) {
+      const bool compared = ours.contains(name) && of_formula(name) && !is_of_attention(name);
+      if (!compared || agree(value, ours[name])) continue;
+      tell(place + name + " is " + abbreviate(value.dump()), key + name,
+           as_configured(chosen, name, ours[name]));
+    }
   }
 
   /// `chosen` with what each option that the folder lacks meant before there was such an option.
@@ -189,43 +258,48 @@ class Settings {
 
   /// Tells where an option that the folder lacks has another value than it `former`ly stood for.
   void absent(const std::string& place, const json& theirs, const json& ours, const json& former,
+              const MechanismConfig& chosen, const MechanismConfig& chosen_formerly,
               const std::string& key) {
     for (const auto& [name, value] : former.items()) {
-      const bool compared = !theirs.contains(name) && of_formula(name) && name != "window" &&
-                            name != "scale_bias" && !agree(value, ours[name]);
-      if (compared) {
-        tell(place + name + " is not there, which stands for " + value.dump(), key + name,
-             ours[name]);
-      }
+      const bool compared = !theirs.contains(name) && of_formula(name) && !is_of_attention(name);
+      if (!compared || agree(value, ours[name])) continue;
+      tell_absent(place + name, as_configured(chosen_formerly, name, value), key + name,
+                  as_configured(chosen, name, ours[name]));
     }
   }
 
   void scale() {
-    if (new_.scale || !source_.contains("scale")) return;
-    const json& theirs = source_["scale"];
-    if (!theirs.is_object() || !theirs.contains("name")) {
-      refuse("scale", "an object with a name", theirs);
-    }
+    if (new_.scale) return;
     const json ours = huggingface_scale(m_, c_.data.sequence_length);
     const std::string key = "model.attention.scale.";
+    const json theirs = source_.value("scale", json());
+    if (theirs.is_null()) {
+      if (ours["name"] != "none") tell_absent("scale.name", "none", key + "name", ours["name"]);
+      return;
+    }
+    if (!theirs.is_object() || !theirs.contains("name")) {
+      refuse("scale", "an object with a name", theirs.dump());
+    }
     if (theirs["name"] != ours["name"]) {
       return tell_unless_same("scale.name", theirs["name"], key + "name", ours["name"]);
     }
-    for (const auto& [name, value] : theirs.items()) {
-      option("scale.", theirs, ours, name, key + name);
-    }
     const MechanismConfig& chosen = m_.attention.scale;
+    options("scale.", theirs, ours, chosen, key);
     ModelConfig former = m_;
     former.attention.scale = without(chosen, find_scale(chosen.name)->options, theirs);
-    absent("scale.", theirs, ours, huggingface_scale(former, c_.data.sequence_length), key);
+    absent("scale.", theirs, ours, huggingface_scale(former, c_.data.sequence_length), chosen,
+           former.attention.scale, key);
   }
 
   void documents() {
-    if (!source_.contains("document_start")) return;
-    const json& theirs = source_["document_start"];
+    const json theirs = source_.value("document_start", json());
     const bool mask = m_.attention.document_mask;
     if (theirs.is_null() == mask) {
-      return tell("document_start is " + theirs.dump(), "model.attention.document_mask", mask);
+      const std::string key = "model.attention.document_mask";
+      if (!source_.contains("document_start")) {
+        return tell_absent("document_start", nullptr, key, mask);
+      }
+      return tell("document_start is " + theirs.dump(), key, mask);
     }
     const auto ours = document_start(c_, "");
     if (mask && ours) tell_unless_same("document_start", theirs, "data.document_start", *ours);
@@ -316,6 +390,8 @@ class Settings {
   const ModelConfig& m_;
   const std::string& path_;
   const json& source_;
+  const bool bamtrain_;  // the folder has bamtrain's own configuration
+  const json defaults_;  // of members that config.json may lack
   NewParts new_;
   const Warn& warn_;
   std::set<std::string> told_;

@@ -15,9 +15,9 @@ struct NewParts {
 /// tensor's shape shows the difference. Error (ExitCode::checkpoint) naming file, member and key
 /// where the weights would mean something else: other heads, another activation, another kind of
 /// norm. What else differs (a norm's eps, priors and scale with the options that their formulas
-/// read, windows, documents, a Llama's rope) is told by `warn`, each difference once; an option
-/// that bamtrain's own configuration lacks is older than it and stands for its value in
-/// config_version 1.
+/// read, windows, documents, a Llama's rope) is told by `warn`, each difference once. What
+/// bamtrain's own configuration lacks has the default of the Python code that goes with an export;
+/// an option of a prior or a scale is newer than it and stands for its value in config_version 1.
 void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn);
 
 }  // namespace bamtrain

@@ -121,6 +121,31 @@ TEST_CASE("a wrong type is refused with both types") {
                  {"optimizer.lr_multipliers:", "an object, each value a number", "the array [1]"});
 }
 
+TEST_CASE("a string that stands for a value is told how JSON writes that, where the key takes it") {
+  const auto remedy = [](const std::string& override) {
+    const std::string what = message(kValid, {override}), label = "remedy: ";
+    return what.substr(what.find(label) + label.size());
+  };
+  const std::string bare = "write it without the quotes", as_json = "write it as JSON does: ",
+                    whole = "write a whole number, without quotes";
+  CHECK(remedy("optimizer.lr=\"1e-3\"") == bare);
+  CHECK(remedy("optimizer.lr=.5") == as_json + "0.5");
+  CHECK(remedy("optimizer.lr=5.") == as_json + "5");
+  CHECK(remedy("train.steps=01") == as_json + "1");
+  CHECK(remedy("train.steps=+1") == as_json + "1");
+  CHECK(remedy("train.steps=0x10") == as_json + "16");
+  CHECK(remedy("train.steps=\"10\"") == bare);
+  CHECK(remedy("model.tied=\"true\"") == bare);
+  CHECK(remedy("data.document_start=\"null\"") == bare);
+  CHECK(remedy("eval.lengths=\"[16]\"") == bare);
+  // Without its quotes it would be refused again.
+  for (const char* text : {"\"0.5\"", ".5", "\"true\"", "\"\"", "nan", "1e", "-"}) {
+    CHECK(remedy(std::string("train.steps=") + text) == whole);
+  }
+  CHECK(remedy("model.tied=\"1\"") == "write one of the two words");
+  CHECK(remedy("eval.lengths=\"16\"") == "write a list in brackets: [...]");
+}
+
 TEST_CASE("a value out of range is refused with the range") {
   check_mentions(message(kValid, {"model.width=0"}), {"model.width:", "from 1 to", "the number 0"});
   check_mentions(message(kValid, {"train.steps=-1"}), {"train.steps:", "from 1 to", "number -1"});

@@ -95,6 +95,23 @@ TEST_CASE("an option that the earlier run's prior did not have yet may be there,
         Names{"model.attention.prior.factor", "model.attention.prior.scaling"});
 }
 
+TEST_CASE("multipliers of what is not trained may go, which earlier programs took") {
+  const auto gone = [](const json& multipliers, const Names& overrides) {
+    const json now = resolved_json(valid_with(overrides));
+    json before = now;
+    before["optimizer"]["lr_multipliers"] = multipliers;
+    return keys_refused_on_resume(before, now, {});
+  };
+  CHECK(gone({{"theta_mu", 2}}, {}).empty());
+  CHECK(gone({{"theta_mu", 2}, {"theta_beta", 3}, {"s", 4}}, {}) ==
+        Names{"optimizer.lr_multipliers.s", "optimizer.lr_multipliers.theta_beta"});
+  CHECK(gone({{"theta_mu", 2}}, {"model.attention.prior.train=[\"theta_mu\"]"}) ==
+        Names{"optimizer.lr_multipliers.theta_mu"});
+  const Names rope = {"model.attention.prior=rope", "optimizer.lr_multipliers.s=3"};
+  CHECK(gone({{"prior", 2}, {"s", 3}}, rope).empty());
+  CHECK(gone({{"prior", 2}, {"s", 4}}, rope) == Names{"optimizer.lr_multipliers.s"});
+}
+
 TEST_CASE("what allow_change names may change, a group with all below it") {
   CHECK(refused({"optimizer.lr=1"}, {"optimizer.lr"}).empty());
   CHECK(refused({"optimizer.lr=1", "seed=2"}, {"optimizer"}) == Names{"seed"});

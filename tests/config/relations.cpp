@@ -119,11 +119,14 @@ TEST_CASE("warm-up, stop and decay lie within the steps") {
   check_mentions(message(kValid, {"schedule.name=wsd"}), {"schedule.decay_steps:", "found 0"});
   CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=4", "schedule.decay_steps=6"})
             .empty());
-  const std::string no_room =
-      message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=10", "schedule.decay_steps=1"});
-  check_mentions(no_room, {"--set schedule.warmup_steps=10: schedule.warmup_steps:",
-                           "at most train.steps - 1 = 9 with the wsd schedule", "found 10",
-                           "shorten the warm-up or raise train.steps"});
+  // A warm-up past the last step is told the limit of wsd at once, not that of the others first.
+  for (const std::string steps : {"10", "11"}) {
+    const std::string warmup = "schedule.warmup_steps=" + steps, found = "found " + steps;
+    const std::string what = "--set " + warmup + ": schedule.warmup_steps:";
+    check_mentions(message(kValid, {"schedule.name=wsd", warmup, "schedule.decay_steps=1"}),
+                   {what.c_str(), "at most train.steps - 1 = 9 with the wsd schedule",
+                    found.c_str(), "shorten the warm-up or raise train.steps"});
+  }
   CHECK(message(kValid, {"schedule.name=wsd", "schedule.warmup_steps=9", "schedule.decay_steps=1"})
             .empty());
 }
@@ -203,6 +206,14 @@ TEST_CASE("learning rates are multiplied by names that the optimizer honours, an
   for (const char* name : {"prior", "weight"}) {
     check_mentions(refusal(name, "learned", "ssmax"), {"expected one of scale, s, found"});
   }
+  // A group is known though this model has nothing in it.
+  for (const char* prior : {"rope", "learned"}) {
+    check_mentions(refusal("prior", prior, "ssmax"),
+                   {"expected one of scale, s, found prior, and this model's prior has no trained "
+                    "parameters of its own; remedy: remove it"});
+  }
+  check_mentions(refusal("scale", "bam", "none"),
+                 {"found scale, and this model's scale has no trained parameters"});
   for (const char* name : {"prior", "scale", "foo"}) {
     check_mentions(refusal(name, "nope", "none"),
                    {"expected no names: no layer trains parameters", "remedy: remove it"});
@@ -239,6 +250,22 @@ TEST_CASE("learning rates are multiplied of what is trained") {
   // What an earlier program trained with it is evaluated.
   CHECK(valid_with({rate + "theta_mu=2"}, bamtrain::ConfigUse::evaluation)
             .optimizer.lr_multipliers.size() == 1);
+}
+
+TEST_CASE("an evaluation's prior need not go with what the training alone reads") {
+  const auto check = [](const std::vector<std::string>& overrides, const std::string& key) {
+    CHECK(message(kValid, overrides).find(key + ": expected") != std::string::npos);
+    CHECK_NOTHROW(valid_with(overrides, bamtrain::ConfigUse::evaluation));
+  };
+  const std::string alibi = "model.attention.prior=alibi";
+  for (const char* name : {"theta_alpha", "prior"}) {
+    const std::string key = std::string("optimizer.lr_multipliers.") + name;
+    check({alibi, key + "=2"}, key);
+  }
+  check({alibi, "init_from.folder=x", "init_from.new=[\"theta_alpha\"]"}, "init_from.new");
+  check({R"(model.attention.prior={"name":"rope","randomized":true,"randomized_length":16})",
+         "data.val=v", "eval.lengths=[17]"},
+        "eval.lengths");
 }
 
 TEST_CASE("lengths to evaluate see no more keys than a learned scale has entries") {

@@ -39,9 +39,11 @@ struct Trained {
   std::string checkpoint = w.path("out/checkpoint-00000001");
 
   Trained() : Trained(nullptr) {}
-  explicit Trained(const nlohmann::json& prior, const char* scale = nullptr) {
+  explicit Trained(const nlohmann::json& prior, const char* scale = nullptr,
+                   const nlohmann::json& multipliers = nlohmann::json::object()) {
     if (!prior.is_null()) config["model"]["attention"]["prior"] = prior;
     if (scale) config["model"]["attention"]["scale"] = {{"name", scale}};
+    config["optimizer"]["lr_multipliers"] = multipliers;
     config["train"]["stop_at"] = 1;
     config["eval"] = {{"lengths", {16, 48}}, {"tokens", 480}};
     const Outcome o = run(bamtrain_command(write_config(w, "run.json", config)), threads(1));
@@ -259,6 +261,16 @@ TEST_CASE("eval takes another prior with the same parameters from --set, and not
   check_refused(t, "model.attention.window=3", ExitCode::usage, "found model.attention.window");
   check_refused(t, "model.attention.prior=bam", ExitCode::config, "the parameters of rope");
   check_refused(t, "model.attention.prior=ropes", ExitCode::config, "did you mean \"rope\"?");
+}
+
+TEST_CASE("eval with another prior does not read the learning rates of the training") {
+  const Trained t({{"name", "bam"}, {"train", {"theta_alpha"}}}, nullptr, {{"theta_alpha", 2}});
+  evaluation(t, {"model.attention.prior.train=[\"theta_mu\"]"});
+  const Outcome o = evaluated(t, {"model.attention.prior=alibi"});
+  INFO(o.output);
+  CHECK(o.output.find("model.attention.prior: expected a prior with the parameters of bam") !=
+        std::string::npos);
+  CHECK(o.output.find("state.json") == std::string::npos);
 }
 
 TEST_CASE("eval names the first parameter that the replaced prior has in another shape") {

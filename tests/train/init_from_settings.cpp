@@ -2,6 +2,7 @@
 
 #include "train/init_from_settings.h"
 
+#include <cstdlib>
 #include <fstream>
 
 #include "catch.h"
@@ -176,6 +177,9 @@ TEST_CASE("another prior, and an option that its formula reads, are told") {
         "\"logarithmic\"");
   CHECK(told_of(prior("nape", {{"slopes", std::string("harmonic")}}), prior("nape"))
             .find("priors[0].slopes is \"harmonic\"") == 0);
+  // The folder has the number that a choice stands for.
+  CHECK(told_of(prior("t5"), prior("t5", {{"gain", std::string("sqrt(D)")}})) ==
+        "priors[0].gain is 1.0, and model.attention.prior.gain of this run \"sqrt(D)\"");
   CHECK(told_of(prior("fire", {{"threshold_length", 64.0}}), prior("fire")) ==
         "priors[0].threshold_length is 64.0, and model.attention.prior.threshold_length of this "
         "run 48.0");
@@ -213,9 +217,10 @@ TEST_CASE("an option that an older folder lacks stands for what it was before") 
     return folder;
   };
   m.attention.prior = prior("t5", {{"gain", std::string("sqrt(D)")}});
-  CHECK(f.one(exported_without("priors", "gain")) ==
-        "priors[0].gain is not there, which stands for 1.0, and model.attention.prior.gain of this "
-        "run 4.0");
+  CHECK(
+      f.one(exported_without("priors", "gain")) ==
+      "priors[0].gain is not there, which stands for \"1\", and model.attention.prior.gain of this "
+      "run \"sqrt(D)\"");
   CHECK(f.told(exported_without("priors", "init")).empty());  // the past of either
   CHECK(f.told(exported_without("priors", "gain"), {true, false}).empty());
   m.attention.prior = prior("t5");
@@ -233,6 +238,92 @@ TEST_CASE("an option that an older folder lacks stands for what it was before") 
   CHECK(f.told(exported_without("scale", "delta"), {false, true}).empty());
   m.attention.scale = scale("ssmax");
   CHECK(f.told(exported_without("scale", "delta")).empty());
+}
+
+TEST_CASE("what a bamtrain's config.json lacks has the default of the exported code") {
+  FromFolder f;
+  ModelConfig& m = f.c.model;
+  m.attention.prior = prior("bam");
+  m.heads = m.kv_heads = 8;
+  const auto without = [&](const std::string& member) {
+    json folder = f.exported(m);
+    REQUIRE(folder.erase(member) == 1);
+    return folder;
+  };
+  const auto of_prior_without = [&](const std::string& member) {
+    json folder = f.exported(m);
+    REQUIRE(folder["priors"][0].erase(member) == 1);
+    return folder;
+  };
+  CHECK(refusal(f, without("num_attention_heads"))
+            .find("config.json: num_attention_heads: expected 8, as model.heads asks, found none, "
+                  "which stands for 12") != std::string::npos);
+  m.heads = m.kv_heads = 12;
+  m.own_head_dim = 16;
+  for (const char* member :
+       {"num_attention_heads", "norm", "norm_eps", "mlp", "scale", "document_start"}) {
+    INFO(member);
+    CHECK(f.told(without(member)).empty());
+  }
+  for (const char* member : {"window", "scale_bias"}) {
+    INFO(member);
+    CHECK(f.told(of_prior_without(member)).empty());
+  }
+
+  m.norm.kind = NormKind::layernorm;
+  CHECK(refusal(f, without("norm"))
+            .find("config.json: norm: expected \"layernorm\", as model.norm.kind asks, found none, "
+                  "which stands for \"rmsnorm\"") != std::string::npos);
+  m.norm.kind = NormKind::rmsnorm;
+  m.norm.eps = 1e-6;
+  CHECK(f.one(without("norm_eps")) ==
+        "norm_eps is not there, which stands for 1e-05, and model.norm.eps of this run 1e-06");
+  m.norm.eps = 1e-5;
+  m.mlp.kind = MlpKind::geglu;
+  CHECK(refusal(f, without("mlp"))
+            .find("config.json: mlp: expected \"geglu\", as model.mlp.kind asks, found none, which "
+                  "stands for \"swiglu\"") != std::string::npos);
+  m.mlp.kind = MlpKind::swiglu;
+  m.attention.window = 9;
+  CHECK(f.one(of_prior_without("window")) ==
+        "priors[0].window is not there, which stands for 0, and model.attention.window of this run "
+        "9");
+  CHECK(f.one(of_prior_without("window"), {true, true}).find("priors[0].window is not there") == 0);
+  m.attention.window = 0;
+  m.attention.document_mask = true;
+  CHECK(f.one(without("document_start")) ==
+        "document_start is not there, which stands for null, and model.attention.document_mask of "
+        "this run true");
+  m.attention.document_mask = false;
+  m.attention.scale = scale("ssmax");
+  CHECK(
+      f.one(without("scale")) ==
+      "scale.name is not there, which stands for \"none\", and model.attention.scale.name of this "
+      "run \"ssmax\"");
+  CHECK(f.one(of_prior_without("scale_bias")) ==
+        "priors[0].scale_bias is not there, which stands for false, and "
+        "model.attention.scale.scale_bias of this run true");
+  for (const json& folder : {without("scale"), of_prior_without("scale_bias")}) {
+    CHECK(f.told(folder, {false, true}).empty());
+  }
+  m.attention.prior = prior("rope", {{"scaling", std::string("yarn")}, {"factor", 4.0}});
+  CHECK(f.one(without("max_position_embeddings")) ==
+        "max_position_embeddings is not there, which stands for 512, and data.sequence_length of "
+        "this run 48");
+
+  // They are those of the code that goes with an export.
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  REQUIRE(source != nullptr);
+  const std::string code =
+      read_text(std::string(source) + "/src/export/huggingface/configuration_bamtrain.py");
+  for (const char* parameter :
+       {"num_attention_heads=12,", "mlp=\"swiglu\",", "norm=\"rmsnorm\",", "norm_eps=1e-5,",
+        "embed_scale=False,", "\"window\": 0, \"scale_bias\": False}", "scale=None,",
+        "self.scale = scale or {\"name\": \"none\"}", "document_start=None,",
+        "max_position_embeddings=512,"}) {
+    INFO(parameter);
+    CHECK(code.find(parameter) != std::string::npos);
+  }
 }
 
 TEST_CASE("another scale and its options are told, and whether documents are masked") {
@@ -361,7 +452,10 @@ TEST_CASE("a config.json that is none of ours and none of a Llama's is damaged")
         refusal(f, {{"priors", priors}}).find("config.json: priors: expected a list of objects") !=
         std::string::npos);
   }
-  CHECK(refusal(f, {{"priors", {{{"name", "rope"}}}}, {"scale", 3}})
+  CHECK(refusal(f, {{"model_type", "bamtrain"}, {"norm", "rmsnorm"}})
+            .find("config.json: priors: expected a list of objects with a name, found none") !=
+        std::string::npos);
+  CHECK(refusal(f, {{"priors", {{{"name", "rope"}}}}, {"num_attention_heads", 4}, {"scale", 3}})
             .find("config.json: scale: expected an object with a name, found 3") !=
         std::string::npos);
 }
