@@ -1,5 +1,6 @@
 #pragma once
-// What the backends in host memory have in common: memory, transfers, priors and scales.
+// What the backends in host memory have in common: memory and transfers; and the CPU backend's
+// priors and scales, of which the reference has its own.
 
 #include "ops/ops.h"
 

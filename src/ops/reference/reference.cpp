@@ -10,6 +10,7 @@
 #include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
+#include "ops/reference/mechanisms.h"
 #include "priors/rope.h"
 
 namespace bamtrain {
@@ -82,6 +83,13 @@ class ReferenceBackend final : public HostBackend {
   }
 
   void convert(Tensor dst, Tensor src) override { std::copy_n(f64(src), src.size(), f64(dst)); }
+
+  /// With 11 more bits than those that sum in fp64.
+  void sum(Tensor total, Tensor x) override {
+    long double sum = *f64(total);
+    for (int64_t i = 0; i < x.size(); ++i) sum += f64(x)[i];
+    *f64(total) = static_cast<double>(sum);
+  }
 
   void squared_norm(Tensor result, Tensor x) override {
     double sum = 0;
@@ -239,6 +247,48 @@ class ReferenceBackend final : public HostBackend {
         }
       }
     }
+  }
+
+  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override {
+    reference_table_forward(table, prior, theta);
+  }
+  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
+                      std::span<const Tensor> theta) override {
+    reference_table_backward(dtheta, dtable, prior, theta);
+  }
+  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
+                     std::span<const Tensor> theta) override {
+    reference_scale_forward(scale, first_key, use, theta);
+  }
+  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
+                      const ScaleUse& use, std::span<const Tensor> theta) override {
+    reference_scale_backward(dtheta, dscale, first_key, use, theta);
+  }
+  void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
+                              std::span<const Tensor> bias) override {
+    reference_adaptive_scale_forward(scale, gates, first_key, use, bias);
+  }
+  void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
+                               Tensor gates, Tensor first_key, const ScaleUse& use,
+                               std::span<const Tensor> bias) override {
+    reference_adaptive_scale_backward(dgates, dbias, dscale, gates, first_key, use, bias);
+  }
+  void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override {
+    reference_entropy_scale(scale, entropy, first_head);
+  }
+  void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
+    reference_sums_forward(sums, gates, bias);
+  }
+  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
+                     Tensor bias) override {
+    reference_sums_backward(dgates, dbias, dsums, gates, bias);
+  }
+  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
+    reference_fire_forward(bias, theta, L0);
+  }
+  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+                     std::span<const Tensor> theta, double L0) override {
+    reference_fire_backward(dtheta, g, positions, theta, L0);
   }
 
   void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
