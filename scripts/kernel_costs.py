@@ -1,27 +1,35 @@
 """What the operations of a training step move and compute on a GPU, beside the least.
 
 Formulas, from the kernels of kernels/ and their callers; a term is (bytes, why). Nothing is
-measured. Part of kernel_table.py.
+measured. Part of kernel_table.py and kernel_model.py.
 """
 
 import collections
 import json
 import math
 import pathlib
+import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 MEMORY, MATRIX, SMS, L2 = 4.8e12, 989e12, 132, 50e6  # the vendor's, of an H200
 
-Op = collections.namedtuple("Op", "name times once more near flops least_flops")
+Op = collections.namedtuple("Op", "name times once more near flops least_flops gemms kernels")
 
 
-def op(name, times, once, more=(), near=(), flops=0, least_flops=None):
+def op(name, times, once, more=(), near=(), flops=0, least_flops=None, gemms=(), kernels=None):
     """times: a step. once, more, near: (bytes, why). once: inputs and outputs, each once, which any
     implementation moves; more: what ours moves to or from memory besides; near: what ours reads or
-    writes again so soon, or so often, that L1 or L2 serves it."""
-    return Op(name, times, once, more, near, flops, flops if least_flops is None else least_flops)
+    writes again so soon, or so often, that L1 or L2 serves it. gemms: (rows, columns, depth) of
+    the products among which the calls divide. kernels: {kernel: (memory, caches)}, all bytes above
+    by the kernel that moves them, where the operation has several."""
+    made = Op(name, times, once, more, near, flops, flops if least_flops is None else least_flops,
+              gemms, kernels or {})
+    if kernels:
+        assert sum(m for m, _ in kernels.values()) == total(once) + total(more), name
+        assert sum(c for _, c in kernels.values()) == total(near), name
+    return made
 
 
 def total(terms):
@@ -32,15 +40,38 @@ def seconds(bytes_, flops):
     return max(bytes_ / MEMORY, flops / MATRIX)
 
 
-class Shapes:
-    """configs/bam-120m.json on one GPU."""
+# What the formulas are of: a configuration's values beside these are others' kernels.
+FORMULAS = (("model.mlp.kind", "swiglu"), ("model.norm.kind", "rmsnorm"), ("model.tied", False),
+            ("model.bias", False), ("model.attention.prior.name", "bam"),
+            ("model.attention.scale.name", "ssmax"), ("train.precision", "bf16"))
 
-    def __init__(self, B=64):
-        c = json.loads((ROOT / "configs/bam-120m.json").read_text())
+
+def read_config(path):
+    """The configuration; one that the formulas are not of ends the program."""
+    c = json.loads(path.read_text())
+    for key, wanted in FORMULAS:
+        value = c
+        for part in key.split("."):
+            value = value.get(part) if isinstance(value, dict) else None
+        if value != wanted:
+            sys.exit(f"kernel_costs: {path}: {key} is {value}; the formulas are for {wanted}")
+    m = c["model"]
+    if m["width"] // m["heads"] > 64:
+        sys.exit(f"kernel_costs: {path}: heads of {m['width'] // m['heads']}; the formulas are for "
+                 "at most 64, whose tiles have 128 queries")
+    return c
+
+
+class Shapes:
+    """A configuration on one GPU; B: sequences of a micro-batch, None: as many as it says."""
+
+    def __init__(self, config="bam-120m", B=64, layers=None):
+        c = read_config(ROOT / f"configs/{config}.json")
         m = c["model"]
-        self.B, self.T, self.C, self.H = B, c["data"]["sequence_length"], m["width"], m["heads"]
-        self.F, self.V, self.L = m["mlp"]["hidden"], m["vocab"], m["layers"]
-        self.D, self.N = self.C // self.H, B * self.T
+        self.B, self.T, self.C, self.H = (B or c["train"]["micro_batch"],
+                                          c["data"]["sequence_length"], m["width"], m["heads"])
+        self.F, self.V, self.L = m["mlp"]["hidden"], m["vocab"], layers or m["layers"]
+        self.D, self.N = self.C // self.H, self.B * self.T
         self.micro = c["train"]["tokens_per_step"] // self.N  # batches of B in a step
         self.lanes = next(n for n in (8, 4, 2, 1) if self.micro % n == 0)  # default_lanes
         # Of a layer: matrices and norms; of a head three parameters of the prior, one of the scale.
@@ -50,7 +81,9 @@ class Shapes:
         self.chunks = math.ceil(self.N / self.chunk)
         self.tiles = self.T // 64
         self.visits = self.tiles * (self.tiles + 1) // 2  # pairs of tiles that a head computes
-        self.parts = min(self.tiles, max(1, 1024 // (B * self.H)))  # attention_parts
+        self.parts = min(self.tiles, max(1, 1024 // (self.B * self.H)))  # attention_parts
+        # norm_backward_pieces
+        self.norm_pieces = math.ceil(self.N / (8 * max(4, math.ceil(self.N / (8 * 512)))))
         self.digits = (1 << (self.V - 1).bit_length() // 2,
                        1 << -(-(self.V - 1).bit_length() // 2))  # of the sort of the tokens
 
@@ -79,13 +112,24 @@ def attention(s):
     own_pairs = heads * warps * (warps + 1) // 2 * 32 * 32
     steps = s.visits * 2            # of 32 queries and 64 keys, of a head
     slot = 4 * heads * s.parts * (s.T + 128)  # attention_partial_table
+    query_slices, key_slices = s.slices(128, 32, 31, 256), s.slices(32, 64, 63, 96, True)
+    backward = {  # (memory, caches)
+        "attention_backward_rows": (2 * A + rows, 0),
+        "attention_backward_queries": (
+            5 * A + 4 * rows + 4 * s.N + table,
+            2 * again_keys * A + 4 * heads * query_slices - table + 4 * s.N * (s.H - 1)),
+        "attention_backward_keys": (
+            6 * A + 3 * rows + slot,
+            (2 * A + 16 * s.N * s.H) * again + 4 * heads * key_slices + slot +
+            8 * heads * 95 * steps + 4 * s.N * s.H),
+        "attention_backward_table": (4 * heads * s.parts * s.T + table, 0)}
     common = [(rows, "scale"), (4 * s.N, "first_key"), (table, "table")]
     return [
         op("attention, forward", s.L * s.micro,
            [(4 * A, "q, k, v, out"), (rows, "lse"), *common],
            near=[(2 * again_keys * A, "k and v by every block of queries that sees them; those of a "
                   "head follow one another"),
-                 (4 * heads * s.slices(128, 32, 31, 256) - table, "slices of the table"),
+                 (4 * heads * query_slices - table, "slices of the table"),
                  (4 * s.N * (s.H - 1), "first_key for every head")],
            flops=2 * pair * own_pairs, least_flops=2 * pair * least),
         op("attention, backward", s.L * s.micro,
@@ -99,12 +143,12 @@ def attention(s):
                  (2 * again * A, "q and dout for every tile of keys, by one block or by several at "
                   "once"),
                  (16 * again * s.N * s.H, "lse, row_product, scale and first_key, likewise"),
-                 (4 * heads * (s.slices(128, 32, 31, 256) + s.slices(32, 64, 63, 96, True)) - table,
-                  "slices of the table, twice"),
+                 (4 * heads * (query_slices + key_slices) - table, "slices of the table, twice"),
                  (slot + 8 * heads * 95 * steps, "partial tables: zeroed, then 95 entries of one a "
                   "step"),
                  (4 * s.N * (2 * s.H - 1), "first_key for every head, twice")],
-           flops=3 * pair * own_pairs + 4 * pair * pairs, least_flops=5 * pair * least),
+           flops=3 * pair * own_pairs + 4 * pair * pairs, least_flops=5 * pair * least,
+           kernels=backward),
     ]
 
 
@@ -114,28 +158,32 @@ def products(s):
                        ("down", s.F, s.C)):
         flops = 2 * s.N * I * O
         out += [op(f"product {name}: y, dx", 2 * s.L * s.micro,
-                   [(2 * (s.N * I + I * O + s.N * O), "operands and result")], flops=flops),
+                   [(2 * (s.N * I + I * O + s.N * O), "operands and result")], flops=flops,
+                   gemms=((s.N, O, I), (s.N, I, O))),
                 op(f"product {name}: dw", s.L * s.micro,
                    [(2 * s.N * (I + O), "operands"), (8 * I * O, "fp32 dw, read and written")],
-                   flops=flops)]
+                   flops=flops, gemms=((I, O, s.N),))]
     W, flops = s.V * s.C, 2 * s.N * s.V * s.C
-    rest = s.chunks - 1
+    rest, chunk = s.chunks - 1, min(s.chunk, s.N)
     out += [op("product head: logits", s.micro,
                [(2 * (s.N * s.C + W) + 4 * s.N * s.V, "operands, fp32 logits")],
-               more=[(2 * W * rest, f"the weight, for each of {s.chunks} chunks")], flops=flops),
+               more=[(2 * W * rest, f"the weight, for each of {s.chunks} chunks")], flops=flops,
+               gemms=((chunk, s.V, s.C),)),
             op("product head: dx", s.micro,
                [(2 * (s.N * s.C + W + s.N * s.V), "operands and result")],
-               more=[(2 * W * rest, "the weight, for each chunk")], flops=flops),
+               more=[(2 * W * rest, "the weight, for each chunk")], flops=flops,
+               gemms=((chunk, s.C, s.V),)),
             op("product head: dw", s.micro,
                [(2 * s.N * (s.C + s.V), "operands"), (8 * W, "fp32 dw, read and written")],
-               more=[(8 * W * rest, "dw, for each chunk")], flops=flops)]
+               more=[(8 * W * rest, "dw, for each chunk")], flops=flops,
+               gemms=((s.C, s.V, chunk),))]
     return out
 
 
 def operations(s):
     A, vector = 2 * s.N * s.C, 4 * s.C  # bytes of (N, C) and of a vector of parameters
     pieces, distinct = s.N // 64, s.V // 4  # kEmbeddingPiece; tokens of a micro-batch: assumed
-    norm_pieces = 512  # norm_backward_pieces: no more than that
+    norm_pieces = s.norm_pieces
     reads_of_weight = 4 * s.N * s.C
     norm = [(A, "dy"), (A, "sum"), (2 * A, "dsum, read and written"), (8 * s.N, "stats"),
             (3 * vector, "weight, dweight")]

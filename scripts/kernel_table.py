@@ -249,7 +249,7 @@ def report(found, s, version):
         micro-batch is taken to have {s.V // 4:,} different tokens.""")
     vendor = paragraph(f"""- us: a lower bound, the larger of bytes from memory at 4.8 TB/s and
         flops at 989 TFLOP/s, the vendor's figures for an H200, as are {SMS} multiprocessors and
-        {L2 / 1e6:.0f} MB of L2 below; not measured.""")
+        {L2 / 1e6:.0f} MB of L2 below; not measured. What a step takes, cost-model.md models.""")
 
     def blocks(instance, arch):
         return resident(instance, found[instance][arch], arch)
