@@ -20,17 +20,20 @@ constexpr int kKeysBlocks = D > 64 ||
                             : D > 16 ? 3
                                      : 4;
 
-/// Distance between rows of the tile of db in shared memory, in floats: 8 or 24 modulo 32, so that
-/// the pairs that a half-warp stores fall into different banks.
-template <int D>
-constexpr int kDiagonalStride = kBackwardQueries<D> + 8;
+/// Distance between rows of the tile of db in shared memory, in floats. Odd: threads whose
+/// diagonals begin in different rows read different banks, where at Q + 8 eight of them meet; and
+/// of a warp's stores no more than two meet. Even where there are no registers left to store single
+/// elements.
+template <int D, ScaleMode kScale>
+constexpr int kDiagonalStride = kBackwardQueries<D> +
+                                (D == 64 && kScale == ScaleMode::none ? 8 : 3);
 
 template <int D>
 constexpr size_t attention_backward_keys_shared(BiasMode bias) {
   constexpr int Q = kBackwardQueries<D>;
   constexpr int kPlaces = Q * sizeof(FirePlace) / sizeof(float);
   const int more = bias == BiasMode::none    ? 0
-                   : bias == BiasMode::table ? kSlice + kTile * kDiagonalStride<D>
+                   : bias == BiasMode::table ? kSlice + kTile * (Q + 8)
                    : bias == BiasMode::fire  ? kSlice + kPlaces
                                              : Q;
   return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> +
@@ -240,7 +243,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
             const float d = p[n][e] * dz[n][e];
             dz[n][e] = kScale == ScaleMode::none ? d : d * scale[n][e % 2];
             if (kTable) {
-              db[own * kDiagonalStride<D> + query] = kScale == ScaleMode::content ? d : dz[n][e];
+              db[own * kDiagonalStride<D, kScale> + query] =
+                  kScale == ScaleMode::content ? d : dz[n][e];
             }
             if (kSums<kBias>) {
               dkey_sum[e / 2] +=
@@ -259,7 +263,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
           const int shift = thread - (kTile - 1);
           float sum = slot[i0 - j0 + thread];
           for (int key = shift < 0 ? -shift : 0; key < kTile && key + shift < Q; ++key) {
-            sum += db[key * kDiagonalStride<D> + key + shift];
+            sum += db[key * kDiagonalStride<D, kScale> + key + shift];
           }
           slot[i0 - j0 + thread] = sum;
         }
