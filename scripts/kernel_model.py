@@ -19,11 +19,10 @@ import sys
 import tempfile
 
 from kernel_costs import ROOT, Shapes, operations, paragraph, table, total
-from kernel_sass import ARCH, kernels_of, profile, program
-from kernel_table import resident
-from kernel_times import (BLOCKS, CLOCK, GAP, GPUS, KERNELS, L2, LAUNCH, LIMITS, MEMORY_SHARE,
-                          MMA_CLOCKS, MMA_FLOPS, MMA_SHARE, ON_CHIP, PEAK_RATE, PRODUCT, SLACK, SMS,
-                          Row, find, rounds, step)
+from kernel_sass import kernels_of, profile, program
+from kernel_times import (CLOCK, GAP, GPUS, KERNELS, L2, LAUNCH, LIMITS, MEMORY_SHARE, MMA_CLOCKS,
+                          MMA_FLOPS, MMA_SHARE, ON_CHIP, PEAK_RATE, PRODUCT, SLACK, SMS, Row, find,
+                          step)
 
 CONFIGS = {"bam-120m": 64, "bam-432m": 16, "bam-1.1b": 16}  # sequences of the tables in full
 
@@ -124,22 +123,7 @@ def reviewer_table(s, steps):
                   *(f"{n}, difference" for n in names)), rows)
 
 
-def why_attention(s, steps, kernels):
-    keys = kernels[find(kernels, "attention_backward_keys")]
-    row = next(r for r in steps[GPUS[0]] if "backward_keys" in r.kernel)
-    share, blocks = keys.conflicts / keys.clocks, BLOCKS["attention_backward_keys"](s)
-    saved = row.seconds * min(share, 1 - row.limits["issue"] / row.limits["shared"])
-    lost = 1 - 1 / rounds(blocks, resident(keys.name, keys.use, ARCH))
-    return f"""the difference is attention_backward_keys, {1e3 * row.seconds:.1f} ms, which shared
-        memory bounds. {100 * share:.0f} % of its clocks there are bank conflicts, most of them of
-        the sums along diagonals of db: threads of negative distance start in different rows, whose
-        beginnings are 8 banks apart, so that up to eight meet in a bank. Without any conflict
-        attention would take {1e3 * (groups(steps[GPUS[0]])["attention"] - saved):.1f} ms on an
-        H100. {100 * lost:.0f} % of the kernel's time goes to the last round of its {blocks:,}
-        blocks, which is not full."""
-
-
-def why_cross_entropy(s, steps, _):
+def why_cross_entropy(s, _):
     o = next(o for o in operations(s) if o.name == "cross entropy")
     theirs = total(o.once) / (REVIEWER["cross entropy"][0] * 1e-3) / GPUS[0].memory
     return f"""the reviewer's is {100 * theirs:.0f} % of an H100's bandwidth, this one
@@ -148,7 +132,7 @@ def why_cross_entropy(s, steps, _):
         multiprocessor, are not modelled: a GPU has to say."""
 
 
-def why_all_else(s, steps, _):
+def why_all_else(s, steps):
     rows = [r for r in steps[GPUS[0]] if group_of(r) == "all else"]
     return f"""here {sum(r.calls for r in rows):.0f} launches a micro-batch, most of them near the
         least time, {1e6 * (LAUNCH + GAP):.0f} us with the gap, and the passes over the parameters,
@@ -156,10 +140,10 @@ def why_all_else(s, steps, _):
         their lines."""
 
 
-WHY = {"attention": why_attention, "cross entropy": why_cross_entropy, "all else": why_all_else}
+WHY = {"cross entropy": why_cross_entropy, "all else": why_all_else}
 
 
-def differences(s, steps, kernels):
+def differences(s, steps):
     """A sentence or two for each line that is more than a fifth off the reviewer's."""
     out = []
     for name, theirs in REVIEWER.items():
@@ -168,7 +152,7 @@ def differences(s, steps, kernels):
             continue
         if name not in WHY:
             sys.exit(f"kernel_model: {name}: {own} ms, the reviewer's {theirs}: WHY has to say why")
-        out.append(paragraph(f"- {name}: {WHY[name](s, steps, kernels)}"))
+        out.append(paragraph(f"- {name}: {WHY[name](s, steps)}"))
     return "\n".join(out) + "\n"
 
 
@@ -220,7 +204,7 @@ def assumptions(s):
         """Not modelled: waiting for latency beyond the slack (few warps, barriers), lanes at work
         at once, a clock that power lowers, half-rate integer and conversion pipes, caches that miss
         what they should hold, the loader, several GPUs.""",
-        f"""A micro-batch has its part of what a step does once. Micro-batches are the
+        """A micro-batch has its part of what a step does once. Micro-batches are the
         configuration's own of 16 sequences, and 64, the reviewer's. Work per token is that of one
         sequence, whose attention_backward_keys has up to 8 blocks a head: with 64 sequences each
         owns more tiles and zeroes fewer sums.""")
@@ -243,7 +227,7 @@ the kernels' machine code for sm_90 and from what a virtual GPU counts in a step
 {config}, micro-batches of {s.N:,} tokens, ms:
 
 {reviewer_table(s, steps)}
-{differences(s, steps, profiles[config])}
+{differences(s, steps)}
 ## How
 
 {checks(models, profiles)}

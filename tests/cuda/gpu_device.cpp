@@ -2,6 +2,8 @@
 
 #include <cuda_runtime.h>
 
+#include <stdexcept>
+
 #include "cuda/device.h"
 #include "ops/cuda/cuda.h"
 #include "ops/host_view.h"
@@ -10,7 +12,9 @@ namespace bamtrain::testing {
 
 namespace {
 
-void check(cudaError_t error) { require(error == cudaSuccess, cudaGetErrorString(error)); }
+void check(cudaError_t error) {
+  if (error != cudaSuccess) throw std::runtime_error(cudaGetErrorString(error));
+}
 
 class GpuMemory final : public DeviceMemory {
  public:

@@ -8,8 +8,8 @@ another PTX for a module's (VGPU_REPLACE_PTX), with the environment that it need
 drawn from those that the tests execute, one module after another: first what to change, then
 where, each with the same probability, so that rare kinds of statements come as often as common
 ones. A mutant is caught where one of the tests that execute the statement fails, faults or does not
-end, in the order of the calls or in another one with the rounding of tensor cores. The table goes to FILE; the exit code is 1 where one
-survived. --only runs one of the drawn again.
+end, in the order of the calls or in another one with the rounding of tensor cores. The table goes to
+FILE; the exit code is 1 where one survived. --only runs one of the drawn again.
 """
 
 import argparse
@@ -171,7 +171,15 @@ def run_mutant(program, folder, mutant, cases, number):
 
 
 def reason(run):
-    return "a fault" if "vgpu[" in run.stderr + run.stdout else "other numbers"
+    """How a run that failed did; a mutant that is no PTX, or a run that failed otherwise, is an error."""
+    output = run.stdout + run.stderr
+    taken = "the module of" not in output and "does not have" not in output
+    if taken and ("FAULT (" in output or "OVERRUN" in output):
+        return "a fault"
+    if taken and "assertions:" in output:
+        return "other numbers"
+    raise RuntimeError(f"expected a test that fails, found exit code {run.returncode}: "
+                       f"{output.strip()[-300:]}")
 
 
 def main():
