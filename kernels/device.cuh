@@ -194,7 +194,8 @@ LaunchStatus launch(void (*kernel)(Parameters...), Dim3 grid, Dim3 block, size_t
                             dim3(block.x, block.y, block.z), addresses, shared_bytes, stream);
   };
   cudaError_t error = cudaSuccess;
-  // Past 48 KiB a launch needs leave, and the kernel's own arrays count too.
+  // Past 48 KiB a launch needs leave, and the kernel's own arrays count too. It is the kernel's
+  // until its next launch: one host thread launches.
   if (shared_bytes > 0) {
     error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  static_cast<int>(shared_bytes));

@@ -13,12 +13,14 @@
 #   ncu        Nsight Compute's full set of the kernels that take most of a step
 #   sanitize   memcheck, synccheck and racecheck of compute-sanitizer on a small set of the tests
 #
-# Without stages: all of them, in this order. Each runs alone and ends within 9 minutes. DIR (default
+# Without stages: all of them, in this order. Each runs alone; but for peer, which may take the 10
+# minutes of its limits, it ends within 9 minutes, and later with --small. DIR (default
 # out/gpu) gets the machine, a log per stage and the measurements; a table of stages is printed last.
 # The exit code is 1 where a stage failed, 9 where there is no GPU. --small takes 3 steps of parity and
 # few small shapes of bench, for a machine that executes a GPU's instructions on the CPU. What
 # LD_LIBRARY_PATH names goes before the libraries that are found here.
 set -uo pipefail
+from=$PWD
 cd "$(dirname "$0")/.." || exit
 build=${BUILD:-build}
 out=out/gpu
@@ -26,7 +28,7 @@ stages=()
 small=false
 while [ $# -gt 0 ]; do
   case $1 in
-    --out) [ $# -gt 1 ] || { echo "gpu_check.sh: --out: expected a folder, found none" >&2; exit 2; }; out=$2; shift 2 ;;
+    --out) [ $# -gt 1 ] || { echo "gpu_check.sh: --out: expected a folder, found none" >&2; exit 2; }; out=$(cd "$from" && realpath -m "$2"); shift 2 ;;
     tests | goldens | check | parity | bench | peer | ncu | sanitize) stages+=("$1"); shift ;;
     --small) small=true; shift ;;
     -h | --help) sed -n '2,/^set /s/^# \{0,1\}//p' "$0"; exit 0 ;;

@@ -69,7 +69,10 @@ BLOCKS = {"attention_backward_keys": lambda s: s.parts * s.H * s.B,
           "attention_backward_table": lambda s: math.ceil(s.T / 32) * s.H,
           "norm_rows_backward": lambda s: s.norm_pieces,
           "sum_slots": lambda s: math.ceil(s.C / 32)}
-BY_GROUP = ("sum_squares", "optimizer_update")  # a launch for each group of parameters
+# Launches of an operation, of which the profile is no guide: it has one layer, and sums of squares
+# of a check at its end too.
+LAUNCHES = {"cross_entropy_row": lambda s, counts: s.chunks, "sum_squares": lambda s, counts: 1,
+            "optimizer_update": lambda s, counts: counts.launches}
 
 # A row of the table: times in seconds of a micro-batch; limits: {limit: seconds of one call}.
 Row = collections.namedtuple("Row", "operation kernel calls seconds limits")
@@ -123,9 +126,11 @@ def kernel_rows(o, calls, s, small, kernels, gpu):
         memory, near = o.kernels.get(name) or (
             (total(o.once) + total(o.more), beyond_l1) if place == 0 else (0, 0))
         scale, launches = scale_of(name, s, small), 1
-        if name in BY_GROUP:
-            launches = counts.launches
+        if name in LAUNCHES:
+            launches = LAUNCHES[name](s, counts)
             memory, near = memory / launches, near / launches
+            if name == "cross_entropy_row":
+                scale /= launches
         limits = limits_of(counts, scale, memory, near)
         limits["memory"] = memory / (MEMORY_SHARE * gpu.memory)
         blocks = (BLOCKS[name](s) if name in BLOCKS else

@@ -106,9 +106,11 @@ def executed(program, folder):
         run = run_case(program, name, {"VGPU_PROFILE": "1", "VGPU_PROFILE_QUIET": "1",
                                        "VGPU_PROFILE_OUT": str(profile), "VGPU_DUMP_PTX": str(folder)})
         seconds[name] = time.monotonic() - start
-        if run.returncode != 0 or not profile.exists():
-            sys.exit(f"mutants.py: expected \"{name}\" to pass and to write a profile, found exit code "
-                     f"{run.returncode}: {run.stderr.strip()[-300:]}; see the virtual GPU's README")
+        again = run_case(program, name, ORDERS[1])
+        if run.returncode != 0 or again.returncode != 0 or not profile.exists():
+            sys.exit(f"mutants.py: expected \"{name}\" to pass in both orders and to write a profile, "
+                     f"found exit codes {run.returncode}, {again.returncode}: "
+                     f"{run.stderr.strip()[-300:]}; see the virtual GPU's README")
         for row in profile.read_text().splitlines():
             module, kernel, _, line, _, _, warps, *_, text = row.split("\t")
             if int(warps) > 0:
@@ -126,6 +128,11 @@ def draw(statements, count, seed):
         for change, (pattern, _) in CHANGES.items():
             if re.search(pattern, text + ";"):
                 sites.setdefault(module, {}).setdefault(change, []).append(line)
+    most = len({(module, line) for module, of in sites.items() for lines in of.values()
+                for line in lines})
+    if count > most // 2:
+        sys.exit(f"mutants.py: --count: expected at most {most // 2}, half of the statements that can be "
+                 f"changed, found {count}")
     rng, drawn = random.Random(seed), {}
     while len(drawn) < count:
         for module in sorted(sites):
@@ -191,6 +198,10 @@ def main():
     parser.add_argument("--only", type=int)
     parser.add_argument("--out", type=pathlib.Path)
     o = parser.parse_args()
+    if o.count < 1 or o.jobs < 1 or not (o.only is None or 0 <= o.only < o.count):
+        parser.error("expected --count and --jobs of 1 or more, and --only below --count")
+    if not os.access(o.program, os.X_OK):
+        parser.error(f"expected a program, found {o.program}")
     survived = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

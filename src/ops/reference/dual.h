@@ -27,7 +27,7 @@ inline Dual tanh(Dual a) {
   const double t = std::tanh(a.x);
   return {t, (1 - t * t) * a.d};
 }
-/// The derivative at 0 is 0.
+/// The derivative at 0 is 0, between those of its sides.
 inline Dual abs(Dual a) { return {std::abs(a.x), a.x > 0 ? a.d : a.x < 0 ? -a.d : 0}; }
 /// a^b for a >= 0; 0^b is 0 and depends on nothing.
 inline Dual pow(Dual a, Dual b) {

@@ -1,5 +1,5 @@
 #pragma once
-// The operations of priors and scales in fp64, as the mathematics is written: no code, and no
+// The operations of priors and scales in fp64, as the mathematics is written: no formula, and no
 // adjoint, is shared with those of the fast backends. See Backend in ops/ops.h for the contract.
 
 #include <span>
