@@ -9,15 +9,6 @@
 namespace bamtrain::testing {
 namespace {
 
-void check_near(const Arrays& found, const Arrays& truth, double tolerance) {
-  for (const auto& [name, v] : truth) {
-    if (name == "fire.b2") continue;  // a constant added to all logits: rounding alone
-    const double error = relative_error(found.at(name).x, v.x);
-    INFO(name << ": error " << error);
-    CHECK(error <= tolerance);
-  }
-}
-
 // Attention is fp32 here, and gates' sums add up the roundings of all later rows: 1.4e-4 were seen
 // at T 1,024.
 TEST_CASE("gradients of every mechanism's parameters on CUDA agree with the reference") {

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "catch.h"
 #include "core/rng.h"
 #include "priors/differences.h"
 #include "priors/fire.h"
@@ -248,6 +249,15 @@ double relative_error(const std::vector<double>& found, const std::vector<double
     size += truth[i] * truth[i];
   }
   return std::sqrt(error / size);
+}
+
+void check_near(const Arrays& found, const Arrays& truth, double tolerance) {
+  for (const auto& [name, v] : truth) {
+    if (name == "fire.b2") continue;
+    const double error = relative_error(found.at(name).x, v.x);
+    INFO(name << ": error " << error);
+    CHECK(error <= tolerance);
+  }
 }
 
 }  // namespace bamtrain::testing

@@ -37,4 +37,8 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
 /// The norm of found - truth over that of truth, which is not 0.
 double relative_error(const std::vector<double>& found, const std::vector<double>& truth);
 
+/// Checks that the relative error of each array of the two functions above is within `tolerance`,
+/// but of the gradient of "fire.b2", a constant added to all logits: rounding alone.
+void check_near(const Arrays& found, const Arrays& truth, double tolerance);
+
 }  // namespace bamtrain::testing

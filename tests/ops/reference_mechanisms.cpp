@@ -8,15 +8,6 @@
 namespace bamtrain::testing {
 namespace {
 
-void check_near(const Arrays& found, const Arrays& truth, double tolerance) {
-  for (const auto& [name, v] : truth) {
-    if (name == "fire.b2") continue;  // a constant added to all logits: rounding alone
-    const double error = relative_error(found.at(name).x, v.x);
-    INFO(name << ": error " << error);
-    CHECK(error <= tolerance);
-  }
-}
-
 TEST_CASE("gradients of every mechanism's parameters on the CPU agree with the reference") {
   constexpr int64_t kT = 200;
   Machine reference(Dtype::f64, CpuIsa::avx512, mechanism_workspace(kT));
