@@ -27,6 +27,14 @@
 using namespace bamtrain;
 using namespace bamtrain::bench;
 
+namespace {
+const std::map<std::string, BiasForm> kBiases = {{"none", BiasForm::none},
+                                                 {"table", BiasForm::table},
+                                                 {"difference", BiasForm::difference},
+                                                 {"log_square", BiasForm::log_square},
+                                                 {"fire", BiasForm::fire}};
+}  // namespace
+
 int main(int argc, char** argv) try {
   bound_spinning(argv);
   CLI::App app{"time of attention alone"};
@@ -58,13 +66,11 @@ int main(int argc, char** argv) try {
 
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
   const auto backend = make_backend_for(isa, A);
-  AttentionWorkload::Shape shape{.B = B, .T = T, .H = H, .K = K, .D = D};
-  shape.table = form.starts_with("table");
-  shape.fire = form.starts_with("fire");
-  shape.scale = form.ends_with("scale");
-  if (form.starts_with("difference")) shape.sums = SumBias::difference;
-  if (form.starts_with("log_square")) shape.sums = SumBias::log_square;
-  AttentionWorkload workload(*backend, A, shape);
+  const std::string bias = form.substr(0, form.find('+'));
+  AttentionWorkload workload(
+      *backend, A,
+      {.bias = kBiases.at(bias == "scale" ? "none" : bias), .scale = form.ends_with("scale")},
+      {B, T, H, K, D});
 
   const double rate_before = matrix_rate(Dtype::f32);
   std::vector<double> forward, backward;

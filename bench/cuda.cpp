@@ -68,16 +68,12 @@ nlohmann::ordered_json limits(Backend& backend, int64_t size, int64_t elements) 
 void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, int64_t D,
                        const std::string& form) {
   const int64_t B = std::max<int64_t>(1, tokens / T);
-  const bool table = form != "none", scale = form == "table+scale";
+  const bool scale = form == "table+scale";
   AttentionWorkload workload(backend, Dtype::bf16,
-                             {.B = B,
-                              .T = T,
-                              .H = H,
-                              .K = H,
-                              .D = D,
-                              .table = table,
+                             {.bias = form == "none" ? BiasForm::none : BiasForm::table,
                               .scale = scale,
-                              .scale_bias = scale});
+                              .scale_bias = scale},
+                             {B, T, H, H, D});
   const double forward = time_of(backend, 7, [&] { workload.forward(); });
   const double backward = time_of(backend, 7, [&] { workload.backward(); });
   const double flops = attention_flops(backend, workload.arguments());

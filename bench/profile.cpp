@@ -107,12 +107,13 @@ void ProfiledBackend::entropy_scale(Tensor scale, Tensor entropy, int64_t first_
   const Timed timed(costs_["entropy_scale"], 0, bytes_of({scale, entropy}));
   inner_->entropy_scale(scale, entropy, first_head);
 }
-void ProfiledBackend::fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) {
+void ProfiledBackend::fire_forward(const FireTables& tables, std::span<const Tensor> theta,
+                                   double L0) {
   const Timed timed(costs_["fire_forward"], 0,
-                    bytes_of({bias.psi, bias.psi_dc, bias.inverse, bias.ends}));
-  inner_->fire_forward(bias, theta, L0);
+                    bytes_of({tables.psi, tables.psi_dc, tables.inverse, tables.ends}));
+  inner_->fire_forward(tables, theta, L0);
 }
-void ProfiledBackend::fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g,
+void ProfiledBackend::fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
                                     Tensor positions, std::span<const Tensor> theta, double L0) {
   const Timed timed(costs_["fire_backward"], 0, bytes_of({g.dfire_u, g.dfire_psi, positions}));
   inner_->fire_backward(dtheta, g, positions, theta, L0);
@@ -196,16 +197,17 @@ void ProfiledBackend::rotate(Tensor x, Tensor positions, Tensor cosine, Tensor s
   const Timed timed(costs_["rotate"], 0, bytes_of({x, x}));
   inner_->rotate(x, positions, cosine, sine, inverse);
 }
-void ProfiledBackend::attention_forward(Tensor out, Tensor lse, const Attention& a) {
+void ProfiledBackend::attention_forward(Tensor out, const AttentionSaved& saved,
+                                        const Attention& a) {
   const Timed timed(costs_["attention_forward"], 2 * attention_flops(*inner_, a),
                     bytes_of({out, a.q, a.k, a.v}));
-  inner_->attention_forward(out, lse, a);
+  inner_->attention_forward(out, saved, a);
 }
 void ProfiledBackend::attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
-                                         Tensor lse, const Attention& a) {
+                                         const AttentionSaved& saved, const Attention& a) {
   const Timed timed(costs_["attention_backward"], 5 * attention_flops(*inner_, a),
                     bytes_of({g.dq, g.dk, g.dv, dout, out, a.q, a.k, a.v}));
-  inner_->attention_backward(g, dout, out, lse, a);
+  inner_->attention_backward(g, dout, out, saved, a);
 }
 void ProfiledBackend::attention_entropy(Tensor entropy, const Attention& a) {
   const Timed timed(costs_["attention_entropy"], attention_flops(*inner_, a),

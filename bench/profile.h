@@ -76,14 +76,14 @@ class ProfiledBackend final : public Backend {
                                Tensor gates, Tensor first_key, const ScaleUse& use,
                                std::span<const Tensor> bias) override;
   void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override;
-  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override;
-  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+  void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override;
+  void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override;
   void sums_forward(Tensor sums, Tensor gates, Tensor bias) override;
   void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates, Tensor bias) override;
-  void attention_forward(Tensor out, Tensor lse, const Attention& a) override;
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                          const Attention& a) override;
+  void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override;
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                          const AttentionSaved& saved, const Attention& a) override;
   void attention_entropy(Tensor entropy, const Attention& a) override;
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override;

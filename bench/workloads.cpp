@@ -41,70 +41,61 @@ void fill_normal(Backend& backend, const Tensor& t, const std::string& stream) {
   host.upload();
 }
 
-AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const Shape& s)
-    : backend_(backend) {
+AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& f,
+                                     const AttentionShape& shape)
+    : backend_(backend), shape_(shape) {
+  const auto [B, T, H, K, D] = shape;
   const Dtype A = activations;
-  arena_.add("q", &a_.q, A, {s.B, s.T, s.H, s.D});
-  arena_.add("k", &a_.k, A, {s.B, s.T, s.K, s.D});
-  arena_.add("v", &a_.v, A, {s.B, s.T, s.K, s.D});
-  arena_.add("dq", &g_.dq, A, {s.B, s.T, s.H, s.D});
-  arena_.add("dk", &g_.dk, A, {s.B, s.T, s.K, s.D});
-  arena_.add("dv", &g_.dv, A, {s.B, s.T, s.K, s.D});
-  arena_.add("out", &out_, A, {s.B, s.T, s.H, s.D});
-  arena_.add("dout", &dout_, A, {s.B, s.T, s.H, s.D});
-  arena_.add("lse", &lse_, Dtype::f32, {s.B, s.H, s.T});
-  arena_.add("first_key", &a_.first_key, Dtype::i32, {s.B, s.T});
-  if (s.table) {
-    arena_.add("table", &a_.table, Dtype::f32, {s.H, s.T});
-    arena_.add("dtable", &g_.dtable, Dtype::f32, {s.H, s.T});
-  }
-  if (s.sums) {
-    a_.sum_bias = *s.sums;
-    arena_.add("sums", &a_.sums, Dtype::f64, {s.B, s.H, s.T});
-    arena_.add("dsums", &g_.dsums, Dtype::f32, {s.B, s.H, s.T});
-  }
-  if (s.scale) {
-    arena_.add("scale", &a_.scale, Dtype::f32, {s.B, s.H, s.T});
-    arena_.add("dscale", &g_.dscale, Dtype::f32, {s.B, s.H, s.T});
-    a_.scale_bias = s.scale_bias;
-  }
-  if (s.fire) add_fire(s);
-  backend.plan(arena_, {.B = s.B,
-                        .T = s.T,
-                        .H = s.H,
-                        .K = s.K,
-                        .D = s.D,
-                        .C = s.H * s.D,
+  arena_.add("q", &x_.a.q, A, {B, T, H, D});
+  arena_.add("k", &x_.a.k, A, {B, T, K, D});
+  arena_.add("v", &x_.a.v, A, {B, T, K, D});
+  arena_.add("dq", &x_.g.dq, A, {B, T, H, D});
+  arena_.add("dk", &x_.g.dk, A, {B, T, K, D});
+  arena_.add("dv", &x_.g.dv, A, {B, T, K, D});
+  form_call(x_, f, shape, A, Dtype::f32,
+            [this](const char* name, Tensor* t, Dtype dtype, std::initializer_list<int64_t> dims) {
+              arena_.add(name, t, dtype, dims);
+            });
+  const bool fire = f.bias == BiasForm::fire;
+  if (fire) add_theta();
+  backend.plan(arena_, {.B = B,
+                        .T = T,
+                        .H = H,
+                        .K = K,
+                        .D = D,
+                        .C = H * D,
                         .backward = true,
-                        .mechanism_values = s.fire ? s.H * kFireHidden : 0,
-                        .fire = s.fire,
+                        .mechanism_values = fire ? H * kFireHidden : 0,
+                        .fire = fire,
                         .activations = A});
   arena_.commit(backend.memory());
-  fill_normal(backend, a_.q, "q");
-  fill_normal(backend, a_.k, "k");
-  fill_normal(backend, a_.v, "v");
-  fill_normal(backend, dout_, "dout");
-  if (s.table) {
-    HostCopy table(backend, a_.table, HostCopy::Contents::undefined);
-    for (int64_t i = 0; i < s.H * s.T; ++i) {
-      table.tensor().ptr<float>()[i] = -0.01f * static_cast<float>(i % s.T);
-    }
-    table.upload();
-  }
-  if (s.sums) {
-    HostCopy sums(backend, a_.sums, HostCopy::Contents::undefined);
-    for (int64_t i = 0; i < a_.sums.size(); ++i) {
-      // softplus(0) a key, as cable and kcable begin: 128 keys away a bias of cable's is -88.
-      sums.tensor().ptr<double>()[i] = std::log(2.0) * static_cast<double>(i % s.T);
-    }
-    sums.upload();
-  }
-  if (s.fire) fill_fire(s);
-  if (s.scale) {
-    HostCopy scale(backend, a_.scale, HostCopy::Contents::undefined);
-    std::fill_n(scale.tensor().ptr<float>(), a_.scale.size(), 1.1f);
+  fill_normal(backend, x_.a.q, "q");
+  fill_normal(backend, x_.a.k, "k");
+  fill_normal(backend, x_.a.v, "v");
+  fill_normal(backend, x_.dout, "dout");
+  std::visit([this](const auto& bias) { fill(bias); }, x_.a.bias);
+  if (f.scale) {
+    HostCopy scale(backend, x_.a.scale.t, HostCopy::Contents::undefined);
+    std::fill_n(scale.tensor().ptr<float>(), x_.a.scale.t.size(), 1.1f);
     scale.upload();
   }
+}
+
+void AttentionWorkload::fill(const TableBias& bias) {
+  HostCopy table(backend_, bias.table, HostCopy::Contents::undefined);
+  for (int64_t i = 0; i < shape_.H * shape_.T; ++i) {
+    table.tensor().ptr<float>()[i] = -0.01f * static_cast<float>(i % shape_.T);
+  }
+  table.upload();
+}
+
+void AttentionWorkload::fill(const SumsBias& bias) {
+  HostCopy sums(backend_, bias.sums, HostCopy::Contents::undefined);
+  for (int64_t i = 0; i < bias.sums.size(); ++i) {
+    // softplus(0) a key, as cable and kcable begin: 128 keys away a bias of cable's is -88.
+    sums.tensor().ptr<double>()[i] = std::log(2.0) * static_cast<double>(i % shape_.T);
+  }
+  sums.upload();
 }
 
 namespace {
@@ -117,19 +108,9 @@ std::vector<MechanismParameter> fire_parameters(int64_t H) {
 
 }  // namespace
 
-void AttentionWorkload::add_fire(const Shape& s) {
+void AttentionWorkload::add_theta() {
   constexpr Dtype P = Dtype::f32;
-  for (Tensor* t : {&a_.fire.psi, &a_.fire.psi_dc, &a_.fire.inverse}) {
-    arena_.add("fire", t, P, {s.T});
-  }
-  arena_.add("fire.ends", &a_.fire.ends, Dtype::i32, {s.T, kFireHidden});
-  arena_.add("fire.slope", &a_.fire.slope, P, {s.H, kFireSegments});
-  arena_.add("fire.offset", &a_.fire.offset, P, {s.H, kFireSegments});
-  arena_.add("positions", &a_.positions, Dtype::i32, {s.B, s.T});
-  arena_.add("dfire", &g_.dfire, Dtype::f64, {s.H, kFireSegments, 2});
-  arena_.add("dfire_u", &g_.dfire_u, P, {s.B, s.H, s.T});
-  arena_.add("dfire_psi", &g_.dfire_psi, P, {s.B, s.H, s.T});
-  const std::vector<MechanismParameter> parameters = fire_parameters(s.H);
+  const std::vector<MechanismParameter> parameters = fire_parameters(shape_.H);
   fire_theta_.resize(parameters.size());
   for (size_t p = 0; p < parameters.size(); ++p) {
     const std::vector<int64_t>& of = parameters[p].shape;  // a vector or a matrix
@@ -139,9 +120,9 @@ void AttentionWorkload::add_fire(const Shape& s) {
   }
 }
 
-void AttentionWorkload::fill_fire(const Shape& s) {
+void AttentionWorkload::fill(const FireBias& bias) {
   const Options options = default_options(fire_prior().options);
-  const std::vector<MechanismParameter> parameters = fire_parameters(s.H);
+  const std::vector<MechanismParameter> parameters = fire_parameters(shape_.H);
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Rng rng(1, parameters[p].name);
     HostCopy theta(backend_, fire_theta_[p], HostCopy::Contents::undefined);
@@ -152,12 +133,12 @@ void AttentionWorkload::fill_fire(const Shape& s) {
     }
     theta.upload();
   }
-  HostCopy positions(backend_, a_.positions, HostCopy::Contents::undefined);
-  for (int64_t i = 0; i < a_.positions.size(); ++i) {
-    positions.tensor().ptr<int32_t>()[i] = static_cast<int32_t>(i % s.T);
+  HostCopy positions(backend_, bias.positions, HostCopy::Contents::undefined);
+  for (int64_t i = 0; i < bias.positions.size(); ++i) {
+    positions.tensor().ptr<int32_t>()[i] = static_cast<int32_t>(i % shape_.T);
   }
   positions.upload();
-  backend_.fire_forward(a_.fire, fire_theta_, static_cast<double>(s.T));
+  backend_.fire_forward(bias.tables, fire_theta_, static_cast<double>(shape_.T));
 }
 
 namespace {

@@ -8,6 +8,7 @@
 
 #include "core/arena.h"
 #include "model/model.h"
+#include "ops/attention_call.h"
 #include "ops/ops.h"
 #include "train/optimizer.h"
 #include "train/run_config.h"
@@ -20,27 +21,25 @@ void fill_normal(Backend& backend, const Tensor& t, const std::string& stream);
 /// Attention over all earlier keys, with everything that it reads and writes.
 class AttentionWorkload {
  public:
-  struct Shape {
-    int64_t B = 1, T = 0, H = 0, K = 0, D = 0;
-    bool table = false, scale = false, scale_bias = false;
-    std::optional<SumBias> sums = std::nullopt;
-    bool fire = false;  // the prior as a model begins with it, trained at T
-  };
-  AttentionWorkload(Backend& backend, Dtype activations, const Shape& shape);
+  AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& form,
+                    const AttentionShape& shape);
 
-  void forward() { backend_.attention_forward(out_, lse_, a_); }
-  void backward() { backend_.attention_backward(g_, dout_, out_, lse_, a_); }
-  const Attention& arguments() const { return a_; }
+  void forward() { backend_.attention_forward(x_.out, x_.saved, x_.a); }
+  void backward() { backend_.attention_backward(x_.g, x_.dout, x_.out, x_.saved, x_.a); }
+  const Attention& arguments() const { return x_.a; }
 
  private:
-  void add_fire(const Shape& shape);
-  void fill_fire(const Shape& shape);
+  /// The bias as a model of a form begins with it; fire's trained at T.
+  void fill(const Nothing&) {}
+  void fill(const TableBias& bias);
+  void fill(const SumsBias& bias);
+  void fill(const FireBias& bias);
+  void add_theta();
 
   Backend& backend_;
   Arena arena_;
-  Attention a_;
-  AttentionGradients g_;
-  Tensor out_, dout_, lse_;
+  AttentionShape shape_;
+  AttentionCall x_;
   std::vector<Tensor> fire_theta_;
 };
 

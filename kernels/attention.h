@@ -1,6 +1,6 @@
 #pragma once
 // Fused attention on a device: bf16 activations, everything else fp32, sm_80 and later. See
-// Attention and AttentionGradients in ops/ops.h for the mathematics. attention_reference.h has the
+// ops/attention.h for the mathematics. attention_reference.h has the
 // same in plain loops.
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct Rows {
   int64_t batch = 0, row = 0, head = 0;
 };
 
-/// FireBias of ops/ops.h. Neither beside a table nor beside sums.
+/// FireBias of ops/attention.h. Neither beside a table nor beside sums.
 struct FireInputs {
   const float *psi = nullptr, *psi_dc = nullptr;    // (>= T), by distance. Null: no such bias
   const float* inverse = nullptr;                   // (>= T), by position

@@ -18,7 +18,7 @@ struct FireTheta {
   Scalar* b2 = nullptr;                 // (H)
 };
 
-/// FireBias for T positions.
+/// FireTables for T positions.
 struct FireForward {
   float *psi = nullptr, *psi_dc = nullptr;    // (T)
   float* inverse = nullptr;                   // (T)

@@ -130,7 +130,7 @@ void Model::attend(int64_t l) {
   rotate(l, heads_of(qkv(l), 0, H), heads_of(qkv(l), H, K), false);
   const Attention a = attention_of(l);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
-  backend_.attention_forward(out, lse_of(x), a);
+  backend_.attention_forward(out, saved_of(x), a);
   branch_forward(p.out, x.attention, x.branch1, x.branch_stats1);
   norm_forward(x.residual2, x.norm2, x.stats2, stream(x.residual, attention_input(x, l)), branch_,
                p.norm2);
@@ -194,7 +194,7 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   g.dv = heads_of(dqkv, H + K, K);
   mechanisms_.attach(l, g, B_, T_);
   backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
-                              rows(x.attention).reshaped({B_, T_, H, D}), lse_of(x), a);
+                              rows(x.attention).reshaped({B_, T_, H, D}), saved_of(x), a);
   mechanisms_.backward(l, g, a, gates_of(qkv(l)), gates_of(dqkv), gradients);
   rotate(l, g.dq, g.dk, true);
   backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),

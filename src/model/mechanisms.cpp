@@ -248,7 +248,7 @@ Tensor Mechanisms::table_of(const LayerPrior& p) const {
   return tables_.slice(0, p.part, 1).reshaped({config_.heads, T_});
 }
 
-FireBias Mechanisms::fire_of(const LayerPrior& p) const {
+FireTables Mechanisms::fire_of(const LayerPrior& p) const {
   const int64_t H = config_.heads, n = p.part;
   const auto row = [n](const Tensor& t) { return t.slice(0, n, 1).reshaped({t.shape[1]}); };
   const auto of_heads = [n, H](const Tensor& t) {
@@ -268,33 +268,28 @@ Rotation Mechanisms::rotation(int64_t layer) const {
   return {of_part(cosine_), of_part(sine_), p.randomized};
 }
 
-void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates) {
+void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions) {
   const LayerPrior& p = prior(layer);
   a.content_scale = p.content_scale;
-  if (p.info.family == Family::fire) a.fire = fire_of(p);
-  if (p.info.family == Family::table) a.table = table_of(p);
+  if (p.info.family == Family::fire) a.bias = FireBias{fire_of(p), positions};
+  if (p.info.family == Family::table) a.bias = TableBias{table_of(p)};
   if (p.info.family == Family::sums) form_sums(layer, a, gates);
   if (!scale_rows_) return;
   const Tensor scale(scale_rows_.data, scale_rows_.dtype,
                      {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
   form_scale(layer, scale, a, gates);
-  a.scale = scale;
-  a.scale_bias = p.scale_bias;
+  a.scale = {scale, p.scale_bias};
 }
 
 void Mechanisms::form_sums(int64_t layer, Attention& a, const Tensor& gates) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = config_.heads, past = a.past();
-  a.sum_bias = prior(layer).info.sum_bias;
-  if (!remembers_) {
-    a.sums = Tensor(sums_.data, sums_.dtype, {B, H, T});
-    return backend_.sums_forward(a.sums, of_prior(layer, gates), sums_bias(layer, masters_));
-  }
-  a.sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
-  backend_.sums_forward(a.sums.slice(2, past, T), of_prior(layer, gates),
-                        sums_bias(layer, masters_));
+  Tensor sums(sums_.data, sums_.dtype, {B, H, T});
+  if (remembers_) sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
+  backend_.sums_forward(sums.slice(2, past, T), of_prior(layer, gates), sums_bias(layer, masters_));
+  a.bias = SumsBias{sums, prior(layer).info.sum_bias};
   if (past == 0) return;
   for (int64_t h = 0; h < H; ++h) {
-    double* S = a.sums.ptr<double>() + h * a.sums.stride[1] + past;
+    double* S = sums.ptr<double>() + h * sums.stride[1] + past;
     for (int64_t t = 0; t < T; ++t) S[t] += S[-1];
   }
 }
@@ -321,27 +316,27 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
   };
   const PriorInfo& p = prior(layer).info;
   g.dscale = of_rows(dscale_);
-  if (p.family == Family::table) g.dtable = dtable_;
-  if (p.family == Family::sums) g.dsums = of_rows(dsums_);
+  if (p.family == Family::table) g.bias = TableBiasGradients{dtable_};
+  if (p.family == Family::sums) g.bias = SumsBiasGradients{of_rows(dsums_)};
   if (p.family == Family::fire) {
-    g.dfire = dfire_;
-    g.dfire_u = of_rows(dfire_u_);
-    g.dfire_psi = of_rows(dfire_psi_);
+    g.bias = FireBiasGradients{dfire_, of_rows(dfire_u_), of_rows(dfire_psi_)};
   }
 }
 
 void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Attention& a,
                           const Tensor& gates, const Tensor& dgates, const Tensor& gradients) {
-  if (g.dsums) {
-    backend_.sums_backward(of_prior(layer, dgates), sums_bias(layer, gradients), g.dsums,
+  if (const auto* of_bias = std::get_if<SumsBiasGradients>(&g.bias)) {
+    backend_.sums_backward(of_prior(layer, dgates), sums_bias(layer, gradients), of_bias->dsums,
                            of_prior(layer, gates), sums_bias(layer, masters_));
   }
-  if (g.dfire) {
-    backend_.fire_backward(dtheta(of_prior_, layer, gradients), g, a.positions,
-                           theta(of_prior_, layer), prior(layer).fire_length);
+  if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
+    backend_.fire_backward(dtheta(of_prior_, layer, gradients), *of_bias,
+                           std::get<FireBias>(a.bias).positions, theta(of_prior_, layer),
+                           prior(layer).fire_length);
   }
-  if (g.dtable && !of_prior_[static_cast<size_t>(layer)].empty()) {
-    backend_.table_backward(dtheta(of_prior_, layer, gradients), g.dtable, prior_use(layer),
+  const auto* of_table = std::get_if<TableBiasGradients>(&g.bias);
+  if (of_table && !of_prior_[static_cast<size_t>(layer)].empty()) {
+    backend_.table_backward(dtheta(of_prior_, layer, gradients), of_table->dtable, prior_use(layer),
                             theta(of_prior_, layer));
   }
   if (g.dscale && scale_.kind == ScaleKind::adaptive) {

@@ -44,8 +44,8 @@ class Mechanisms {
 
   /// Sets the prior's and the scale's part of `a` for a layer, from q, k (rotated where the prior
   /// rotates) and `first_key` (B, T) of `a`, the gates (B, T, ParameterLayout::gate_columns()) A,
-  /// and the masters of the last refresh.
-  void attach(int64_t layer, Attention& a, const Tensor& gates);
+  /// the positions (B, T) of queries in their documents, and the masters of the last refresh.
+  void attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions);
   /// Where the backward pass of attention writes for B sequences of T tokens; absent parts stay
   /// empty.
   void attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const;
@@ -123,7 +123,7 @@ class Mechanisms {
   /// Sets a.sums, those of past tokens as an earlier call left them.
   void form_sums(int64_t layer, Attention& a, const Tensor& gates);
   Tensor table_of(const LayerPrior& p) const;
-  FireBias fire_of(const LayerPrior& p) const;
+  FireTables fire_of(const LayerPrior& p) const;
   PriorUse prior_use(int64_t layer) const {
     return {prior(layer).info, prior(layer).form, prior(layer).gain};
   }
@@ -152,7 +152,7 @@ class Mechanisms {
   Tensor dscale_;               // (B, H, T) P
   Tensor sums_;                 // (B, H, T) f64: S of the layer at hand; generation: (layers, H, T)
   Tensor dsums_;                // (B, H, T) P
-  FireBias fire_;               // (parts, ...) each
+  FireTables fire_;             // (parts, ...) each
   Tensor dfire_;                // (H, kFireSegments, 2) f64
   Tensor dfire_u_, dfire_psi_;  // (B, H, T) P
   Tensor cosine_, sine_;        // (parts, T, D/2) P; in training with random positions as many rows

@@ -81,8 +81,8 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   }
 }
 
-Tensor Model::lse_of(const LayerActivations& x) const {
-  return Tensor(x.lse.data, x.lse.dtype, {B_, config_.heads, T_});
+AttentionSaved Model::saved_of(const LayerActivations& x) const {
+  return {Tensor(x.level.data, x.level.dtype, {B_, config_.heads, T_})};
 }
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
@@ -103,8 +103,7 @@ Attention Model::attention_of(int64_t l) {
   a.k = heads_of(all, H, K);
   a.v = heads_of(all, H + K, K);
   a.first_key = first_key(l);
-  a.positions = positions();
-  mechanisms_.attach(l, a, gates_of(now));
+  mechanisms_.attach(l, a, gates_of(now), positions());
   return a;
 }
 

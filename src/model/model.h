@@ -25,7 +25,7 @@ struct LayerActivations {
   Tensor qkv;       // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
                     // (longest text, W), of all tokens
   Tensor attention;  // (N, Q) A
-  Tensor lse;        // (B * H, T) P
+  Tensor level;      // (B * H, T) P: of AttentionSaved
   Tensor branch1;    // (N, C) A, of NormPosition::both alone: what attention gives, before its norm
   Tensor branch_stats1;  // (N, 2) P
   Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: what norm2 is of
@@ -166,7 +166,7 @@ class Model {
   LayerActivations layer(int64_t l) const;
   Attention attention_of(int64_t l);
   // Parts of planned tensors that the batch at hand uses.
-  Tensor lse_of(const LayerActivations& x) const;
+  AttentionSaved saved_of(const LayerActivations& x) const;
   Tensor positions() const;
   Tensor first_key(int64_t l) const;
   /// q, k, v and gates of the batch; and of the text before it, too.

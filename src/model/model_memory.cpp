@@ -97,7 +97,7 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
                {"qkv", &LayerActivations::qkv, A, longest_ > 0 ? longest_ : N, qkv_width(),
                 block || longest_ > 0},
                {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
-               {"lse", &LayerActivations::lse, P, B * H, T, block},
+               {"level", &LayerActivations::level, P, B * H, T, block},
                {"branch1", &LayerActivations::branch1, A, N, branch, block},
                {"branch_stats1", &LayerActivations::branch_stats1, P, N, branch ? 2 : 0, block},
                {"residual2", &LayerActivations::residual2, A, N, C, block},
@@ -124,7 +124,7 @@ LayerActivations Model::layer(int64_t l) const {
   const LayerActivations& kept = layers_[static_cast<size_t>(l)];
   for (const auto part :
        {&LayerActivations::residual, &LayerActivations::norm1, &LayerActivations::stats1,
-        &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::lse,
+        &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::level,
         &LayerActivations::branch1, &LayerActivations::branch_stats1, &LayerActivations::residual2,
         &LayerActivations::norm2, &LayerActivations::stats2, &LayerActivations::hidden,
         &LayerActivations::activation, &LayerActivations::branch2,

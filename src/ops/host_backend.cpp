@@ -261,32 +261,32 @@ FireParameters fire_parameters(const double* const* theta, int64_t H, double L0)
 
 }  // namespace
 
-void HostBackend::fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) {
-  const int64_t T = bias.psi.shape[0], H = bias.slope.shape[0];
+void HostBackend::fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) {
+  const int64_t T = tables.psi.shape[0], H = tables.slope.shape[0];
   const Pointers values = theta_values(theta);
   const FireParameters p = fire_parameters(values.of, H, L0);
   const FireSegments f(p);
   for (int64_t h = 0; h < H; ++h) {
     for (int n = 0; n < kFireSegments; ++n) {
       const FireLine line = f.line(p, h, n);
-      put(bias.slope, h * kFireSegments + n, line.slope);
-      put(bias.offset, h * kFireSegments + n, line.offset);
+      put(tables.slope, h * kFireSegments + n, line.slope);
+      put(tables.offset, h * kFireSegments + n, line.offset);
     }
   }
   parallel_ranges(T, 256, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      put(bias.psi, t, fire_psi(p.c, static_cast<double>(t)));
-      put(bias.psi_dc, t, fire_psi_dc(p.c, static_cast<double>(t)));
+      put(tables.psi, t, fire_psi(p.c, static_cast<double>(t)));
+      put(tables.psi_dc, t, fire_psi_dc(p.c, static_cast<double>(t)));
       const FireNormalizer row(p, t);
-      put(bias.inverse, t, 1 / row.N);
+      put(tables.inverse, t, 1 / row.N);
       for (int k = 0; k < kFireHidden; ++k) {
-        bias.ends.ptr<int32_t>()[t * kFireHidden + k] = fire_end(p, f.kinks[k], row.N, T);
+        tables.ends.ptr<int32_t>()[t * kFireHidden + k] = fire_end(p, f.kinks[k], row.N, T);
       }
     }
   });
 }
 
-void HostBackend::fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g,
+void HostBackend::fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
                                 Tensor positions, std::span<const Tensor> theta, double L0) {
   const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
   const Pointers values = theta_values(theta), gradients = zeros(dtheta_, dtheta.size());

@@ -21,6 +21,7 @@
 #include "core/kinds.h"
 #include "core/peer_link.h"
 #include "core/tensor.h"
+#include "ops/attention.h"
 #include "priors/prior.h"
 #include "scales/scale.h"
 
@@ -38,61 +39,6 @@ struct WorkspaceShape {
   int64_t gates = 0;             // columns of the product of q, k and v beside them
   bool fire = false;             // whether a layer's prior is of family fire
   Dtype activations = Dtype::f32;
-};
-
-/// The bias of family fire in the form that attention reads (priors/fire.h). For a query at
-/// position p of its document, u = psi[i - j] inverse[p] and b = slope[h][s] u + offset[h][s],
-/// where segment s holds the distances from ends[p][s - 1] (s = 0: from 0) to ends[p][s] - 1.
-struct FireBias {
-  Tensor psi, psi_dc;    // (>= T) P: psi by distance, and its derivative with respect to c
-  Tensor inverse;        // (>= T) P: 1 / N, by position
-  Tensor ends;           // (>= T, kFireHidden) i32, ascending; past every distance where unused
-  Tensor slope, offset;  // (H, kFireSegments) P
-};
-
-/// Fused attention: z = t s + b or t (s + b), p = softmax over the visible keys, out = p v, with
-/// s_ij = content_scale <q_i, k_j> and query head h reading key head h / (H / K).
-///
-/// Keys and values may begin with those of past tokens, whose queries were asked before: then q,
-/// and with it first_key, positions, scale and what attention writes, have fewer rows than k. Row i
-/// is token past() + i. Forward passes alone, of backends in host memory, take that.
-struct Attention {
-  Tensor q;      // (B, T, H, D) A, innermost dimension contiguous
-  Tensor k, v;   // (B, past + T, K, D) A, likewise
-  Tensor table;  // (H, >= past + T) P: b at (h, i - j). Empty: b = 0
-  Tensor sums;   // (B, H, past + T) f64: S, b from S_j - S_i by sum_bias. Not beside a table
-  SumBias sum_bias = SumBias::difference;
-  FireBias fire;     // With a psi: b by segments. Beside neither of the above
-  Tensor positions;  // (B, T) i32, for fire: of a query in its document
-  Tensor scale;      // (B, H, T) P: t. Empty: t = 1
-  // (B, T) i32: row i sees keys first_key[i] .. i, counted from the first row's own: those of the
-  // past are negative. Non-decreasing, <= i
-  Tensor first_key;
-  bool scale_bias = false;
-  double content_scale = 0;  // 0: 1 / sqrt(D)
-  NormalizerKind normalizer = NormalizerKind::softmax;
-
-  int64_t past() const { return k.shape[1] - q.shape[1]; }
-  /// What <q_i, k_j> is divided by, formed in the backend's precision.
-  template <class Real>
-  Real content_divisor() const {
-    return content_scale != 0 ? static_cast<Real>(1 / content_scale)
-                              : std::sqrt(static_cast<Real>(q.shape[3]));
-  }
-};
-
-/// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.
-struct AttentionGradients {
-  Tensor dq, dk, dv;  // shapes and strides as q, k, v
-  Tensor dtable;      // (H, T) P: sums of db over the diagonals of all sequences. Where table is
-  Tensor dscale;      // (B, H, T) P. Where scale is
-  // (B, H, T) P, where sums is: the gradient with respect to S_t as a key's and as a query's. With
-  // SumBias::difference the latter is the row's sum of -db, which is 0 but for what the rounding of
-  // `out` leaves there: the keys' part holds that too, and sums of both are free of it.
-  Tensor dsums;
-  // Where fire is. (H, kFireSegments, 2) f64: the sums of db and of db u; (B, H, T) P: a query's
-  // sums of db slope u and of db slope psi_dc.
-  Tensor dfire, dfire_u, dfire_psi;
 };
 
 /// A prior of family table as a model uses it.
@@ -243,19 +189,21 @@ class Backend {
   virtual void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
                              Tensor bias) = 0;
 
-  /// bias, of a prior of family fire with threshold length L0.
-  virtual void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) = 0;
-  /// dtheta as above, from dfire, dfire_u and dfire_psi of `g`; positions (B, T) i32.
-  virtual void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g,
+  /// tables, of a prior of family fire with threshold length L0.
+  virtual void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) = 0;
+  /// dtheta as above; positions (B, T) i32, those of FireBias.
+  virtual void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
                              Tensor positions, std::span<const Tensor> theta, double L0) = 0;
 
   // --- attention --------------------------------------------------------------------------------
 
-  /// out (B, T, H, D) A; lse (B, H, T) P, the log of the sum of exp(z) of each row, saved.
-  virtual void attention_forward(Tensor out, Tensor lse, const Attention& a) = 0;
-  /// The adjoint at dout; out and lse as saved by the forward pass. O(T) memory.
-  virtual void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                                  const Attention& a) = 0;
+  // See ops/attention.h.
+
+  /// out (B, T, H, D) A, and what the adjoint reads beside it.
+  virtual void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) = 0;
+  /// The adjoint at dout; out and saved as the forward pass left them. O(T) memory.
+  virtual void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                                  const AttentionSaved& saved, const Attention& a) = 0;
 
   /// entropy (B, H, T) P: -sum_j p_ij log p_ij of the rows of `a`, in nats. REQUIRES: no scale; v
   /// is not read.

@@ -42,9 +42,9 @@ Results fused(const AttentionCase& c, int D, const AttentionForm& form) {
                                          form);
 }
 
-constexpr AttentionForm kTableForm = {true, false, false};
-constexpr AttentionForm kTableAndScale = {true, true, false};
-constexpr AttentionForm kFireAndScale = {false, true, true, false, false, true};
+constexpr AttentionForm kTableForm = {BiasForm::table};
+constexpr AttentionForm kTableAndScale = {BiasForm::table, true};
+constexpr AttentionForm kFireAndScale = {BiasForm::fire, true, true};
 
 }  // namespace
 

@@ -19,10 +19,11 @@ const std::vector<AttentionCase> kAttentionCases = {{1, 1, 2, 1},
 
 std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   std::ostringstream text;
-  text << "D " << D << " table " << form.table << " scale " << form.scale << " of the bias "
-       << form.scale_bias << " sums " << form.sums << " log_square " << form.log_square << " fire "
-       << form.fire << " content scale " << form.content_scale << " B " << c.B << " T " << c.T
-       << " H " << c.H << " K " << c.K << " documents " << c.documents << " window " << c.window;
+  constexpr const char* kBiases[] = {"none", "table", "difference", "log_square", "fire"};
+  text << "D " << D << " bias " << kBiases[static_cast<int>(form.bias)] << " scale " << form.scale
+       << " of the bias " << form.scale_bias << " content scale " << form.content_scale << " B "
+       << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents " << c.documents
+       << " window " << c.window;
   return text.str();
 }
 
@@ -105,42 +106,14 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   const int64_t B = c.B, T = c.T, H = c.H, K = c.K, W = (H + 2 * K) * D;
   const auto backend = make_reference_backend();
   Arena arena;
-  Tensor qkv, dqkv, out, lse, dout;
-  Attention a;
-  AttentionGradients g;
+  Tensor qkv, dqkv;
+  AttentionCall call;
   arena.add("qkv", &qkv, Dtype::f64, {B, T, W});
   arena.add("dqkv", &dqkv, Dtype::f64, {B, T, W});
-  arena.add("out", &out, Dtype::f64, {B, T, H, D});
-  arena.add("dout", &dout, Dtype::f64, {B, T, H, D});
-  arena.add("lse", &lse, Dtype::f64, {B, H, T});
-  arena.add("first_key", &a.first_key, Dtype::i32, {B, T});
-  if (form.table) {
-    arena.add("table", &a.table, Dtype::f64, {H, T});
-    arena.add("dtable", &g.dtable, Dtype::f64, {H, T});
-  }
-  if (form.scale) {
-    arena.add("scale", &a.scale, Dtype::f64, {B, H, T});
-    arena.add("dscale", &g.dscale, Dtype::f64, {B, H, T});
-  }
-  if (form.sums) {
-    a.sum_bias = form.log_square ? SumBias::log_square : SumBias::difference;
-    arena.add("sums", &a.sums, Dtype::f64, {B, H, T});
-    arena.add("dsums", &g.dsums, Dtype::f64, {B, H, T});
-  }
-  if (form.fire) {
-    for (Tensor* t : {&a.fire.psi, &a.fire.psi_dc, &a.fire.inverse}) {
-      arena.add("fire", t, Dtype::f64, {T});
-    }
-    arena.add("fire", &a.fire.ends, Dtype::i32, {T, kFireHidden});
-    arena.add("fire", &a.fire.slope, Dtype::f64, {H, kFireSegments});
-    arena.add("fire", &a.fire.offset, Dtype::f64, {H, kFireSegments});
-    arena.add("positions", &a.positions, Dtype::i32, {B, T});
-    arena.add("dfire", &g.dfire, Dtype::f64, {H, kFireSegments, 2});
-    arena.add("dfire", &g.dfire_u, Dtype::f64, {B, H, T});
-    arena.add("dfire", &g.dfire_psi, Dtype::f64, {B, H, T});
-  }
-  a.scale_bias = form.scale_bias;
-  a.content_scale = form.content_scale;
+  form_call(call, form, {B, T, H, K, D}, Dtype::f64, Dtype::f64,
+            [&](const char* name, Tensor* t, Dtype dtype, std::initializer_list<int64_t> dims) {
+              arena.add(name, t, dtype, dims);
+            });
   backend->plan(arena, {B, T, H, K, D, H * D, true});
   arena.commit();
   const auto part = [&](const Tensor& all, int64_t head, int64_t heads) {
@@ -149,6 +122,8 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     t.stride[1] = W;
     return t;
   };
+  Attention& a = call.a;
+  AttentionGradients& g = call.g;
   a.q = part(qkv, 0, H);
   a.k = part(qkv, H, K);
   a.v = part(qkv, H + K, K);
@@ -156,38 +131,33 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   g.dk = part(dqkv, H, K);
   g.dv = part(dqkv, H + K, K);
   std::copy(x.qkv.begin(), x.qkv.end(), qkv.ptr<double>());
-  std::copy(x.dout.begin(), x.dout.end(), dout.ptr<double>());
-  std::copy(x.first_key.begin(), x.first_key.end(), a.first_key.ptr<int32_t>());
-  if (form.table) std::copy(x.table.begin(), x.table.end(), a.table.ptr<double>());
-  if (form.scale) std::copy(x.scale.begin(), x.scale.end(), a.scale.ptr<double>());
-  if (form.sums) std::copy(x.sums.begin(), x.sums.end(), a.sums.ptr<double>());
-  if (form.fire) {
-    const FireValues& f = x.fire;
-    for (const auto& [from, to] :
-         {std::pair{&f.psi, a.fire.psi}, std::pair{&f.psi_dc, a.fire.psi_dc},
-          std::pair{&f.inverse, a.fire.inverse}, std::pair{&f.slope, a.fire.slope},
-          std::pair{&f.offset, a.fire.offset}}) {
-      std::copy(from->begin(), from->end(), to.ptr<double>());
+  std::copy(x.dout.begin(), x.dout.end(), call.dout.ptr<double>());
+  const std::map<std::string, const Doubles*> values = {
+      {"table", &x.table},      {"scale", &x.scale},        {"sums", &x.sums},
+      {"psi", &x.fire.psi},     {"psi_dc", &x.fire.psi_dc}, {"inverse", &x.fire.inverse},
+      {"slope", &x.fire.slope}, {"offset", &x.fire.offset}};
+  const std::map<std::string, const std::vector<int32_t>*> indices = {
+      {"first_key", &x.first_key}, {"ends", &x.fire.ends}, {"positions", &x.fire.positions}};
+  for_tensors(a, [&](const std::string& name, const Tensor& t) {
+    if (const auto it = values.find(name); t && it != values.end()) {
+      std::copy(it->second->begin(), it->second->end(), t.ptr<double>());
     }
-    std::copy(f.ends.begin(), f.ends.end(), a.fire.ends.ptr<int32_t>());
-    std::copy(f.positions.begin(), f.positions.end(), a.positions.ptr<int32_t>());
-  }
-  backend->attention_forward(out, lse, a);
-  backend->attention_backward(g, dout, out, lse, a);
+    if (const auto it = indices.find(name); it != indices.end()) {
+      std::copy(it->second->begin(), it->second->end(), t.ptr<int32_t>());
+    }
+  });
+  backend->attention_forward(call.out, call.saved, a);
+  backend->attention_backward(g, call.dout, call.out, call.saved, a);
   Results r;
   const auto take = [&](const char* name, const Tensor& t) {
     if (t) r[name].assign(t.ptr<double>(), t.ptr<double>() + t.size());
   };
-  take("out", out);
-  take("lse", lse);
+  take("out", call.out);
+  take("lse", call.saved.level);
   Doubles all(dqkv.ptr<double>(), dqkv.ptr<double>() + dqkv.size());
   take_heads(r, all, c, D);
-  take("dtable", g.dtable);
   take("dscale", g.dscale);
-  take("dsums", g.dsums);
-  take("dfire", g.dfire);
-  take("dfire_u", g.dfire_u);
-  take("dfire_psi", g.dfire_psi);
+  std::visit([&](const auto& of_bias) { for_tensors(of_bias, take); }, g.bias);
   return r;
 }
 
@@ -264,13 +234,13 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.q = part(qkv, 0);
   f.in.k = part(qkv, c_.H);
   f.in.v = part(qkv, c_.H + c_.K);
-  if (form_.table) f.in.table = table_.data();
+  if (form_.bias == BiasForm::table) f.in.table = table_.data();
   f.in.table_head = c_.T;
   if (form_.scale) f.in.scale = scale_.data();
   f.in.scale_bias = form_.scale_bias;
-  if (form_.sums) f.in.sums = sums_.data();
-  f.in.log_square = form_.log_square;
-  if (form_.fire) {
+  if (has_sums(form_)) f.in.sums = sums_.data();
+  f.in.log_square = form_.bias == BiasForm::log_square;
+  if (form_.bias == BiasForm::fire) {
     f.in.fire = {psi_.data(),   psi_dc_.data(), inverse_.data(),  ends_.data(),
                  slope_.data(), offset_.data(), positions_.data()};
   }
@@ -292,11 +262,11 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
   g.dq = part(dqkv_.data(), 0);
   g.dk = part(dqkv_.data(), c_.H);
   g.dv = part(dqkv_.data(), c_.H + c_.K);
-  if (form_.table) g.dtable = dtable_.data();
+  if (form_.bias == BiasForm::table) g.dtable = dtable_.data();
   g.dtable_head = c_.T;
   if (form_.scale) g.dscale = dscale_.data();
-  if (form_.sums) g.dsums = dsums_.data();
-  if (form_.fire) {
+  if (has_sums(form_)) g.dsums = dsums_.data();
+  if (form_.bias == BiasForm::fire) {
     g.dfire = dfire_.data();
     g.dfire_u = dfire_u_.data();
     g.dfire_psi = dfire_psi_.data();
@@ -310,10 +280,10 @@ template <class A>
 Results AttentionArrays<A>::results() const {
   Results r = {{"out", doubles(out_)}, {"lse", doubles(lse_)}};
   take_heads(r, doubles(dqkv_), c_, D_);
-  if (form_.table) r["dtable"] = doubles(dtable_);
+  if (form_.bias == BiasForm::table) r["dtable"] = doubles(dtable_);
   if (form_.scale) r["dscale"] = doubles(dscale_);
-  if (form_.sums) r["dsums"] = doubles(dsums_);
-  if (form_.fire) {
+  if (has_sums(form_)) r["dsums"] = doubles(dsums_);
+  if (form_.bias == BiasForm::fire) {
     r["dfire"] = dfire_.values();
     r["dfire_u"] = doubles(dfire_u_);
     r["dfire_psi"] = doubles(dfire_psi_);

@@ -7,6 +7,7 @@
 #include "kernels/attention.h"
 #include "kernels/attention_reference.h"
 #include "kernels/values.h"
+#include "ops/attention_call.h"
 
 namespace bamtrain::test {
 
@@ -16,30 +17,25 @@ struct AttentionCase {
   int window = 0;  // 0: none
 };
 
-/// The form of a logit: z = s, s + b, t s, t s + b or t (s + b), b from a table, from sums or of
-/// fire.
-struct AttentionForm {
-  bool table = false, scale = false, scale_bias = false;
-  bool sums = false, log_square = false;
-  bool fire = false;
-  double content_scale = 0;  // 0: 1 / sqrt(D)
-};
-constexpr AttentionForm kEveryForm[] = {{false, false, false},
-                                        {true, false, false},
-                                        {false, true, false, false, false, false, 0.06},
-                                        {true, true, false},
-                                        {true, true, true},
-                                        {false, false, false, true, false},
-                                        {false, true, true, true, false},
-                                        {false, false, false, true, true},
-                                        {false, true, false, true, true},
-                                        {false, true, true, true, true, false, 0.06},
-                                        {false, false, false, false, false, true},
-                                        {false, true, false, false, false, true},
-                                        {false, true, true, false, false, true}};
+constexpr AttentionForm kEveryForm[] = {{},
+                                        {BiasForm::table},
+                                        {BiasForm::none, true, false, 0.06},
+                                        {BiasForm::table, true},
+                                        {BiasForm::table, true, true},
+                                        {BiasForm::difference},
+                                        {BiasForm::difference, true, true},
+                                        {BiasForm::log_square},
+                                        {BiasForm::log_square, true},
+                                        {BiasForm::log_square, true, true, 0.06},
+                                        {BiasForm::fire},
+                                        {BiasForm::fire, true},
+                                        {BiasForm::fire, true, true}};
+constexpr bool has_sums(const AttentionForm& f) {
+  return f.bias == BiasForm::difference || f.bias == BiasForm::log_square;
+}
 
-/// FireBias. Lines that do not meet at the ends of segments, so that a logit in a wrong one shows;
-/// segments without distances, and ends past every distance.
+/// FireTables. Lines that do not meet at the ends of segments, so that a logit in a wrong one
+/// shows; segments without distances, and ends past every distance.
 struct FireValues {
   Doubles psi, psi_dc, inverse, slope, offset;  // fp32
   std::vector<int32_t> ends, positions;

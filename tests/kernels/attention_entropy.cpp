@@ -28,13 +28,13 @@ Doubles dense_entropy(const AttentionCase& c, int D, const AttentionValues& x,
           double s = 0;
           for (int d = 0; d < D; ++d) s += q[d] * k[d];
           s *= form.content_scale != 0 ? form.content_scale : 1 / std::sqrt(1.0 * D);
-          if (form.table) s += x.table[static_cast<size_t>(h * c.T + i - j)];
-          if (form.sums) {
+          if (form.bias == BiasForm::table) s += x.table[static_cast<size_t>(h * c.T + i - j)];
+          if (has_sums(form)) {
             const double* S = x.sums.data() + static_cast<int64_t>(b * c.H + h) * c.T;
             const double rise = S[j] - S[i];
-            s += form.log_square ? -std::log(1 + rise * rise) : rise;
+            s += form.bias == BiasForm::log_square ? -std::log(1 + rise * rise) : rise;
           }
-          if (form.fire) {
+          if (form.bias == BiasForm::fire) {
             const FireValues& f = x.fire;
             const auto p = static_cast<size_t>(f.positions[static_cast<size_t>(b * c.T + i)]);
             auto line = static_cast<size_t>(h) * kFireSegments;
@@ -64,10 +64,10 @@ Doubles entropy_on_engine(const AttentionCase& c, int D, const AttentionValues& 
   return doubles(entropy);
 }
 
-constexpr AttentionForm kPlain = {}, kTable = {true, false, false},
-                        kSums = {false, false, false, true},
-                        kLogSquare = {false, false, false, true, true, false, 0.1},
-                        kFire = {false, false, false, false, false, true};
+constexpr AttentionForm kPlain = {}, kTable = {BiasForm::table},
+                        kSums = {BiasForm::difference},
+                        kLogSquare = {BiasForm::log_square, false, false, 0.1},
+                        kFire = {BiasForm::fire};
 
 template <class A>
 void compare(const AttentionCase& c, int D, const AttentionForm& form) {

@@ -40,15 +40,15 @@ TEST_CASE("plain attention kernels of every form agree with the reference backen
 }
 
 TEST_CASE("plain attention kernels take one row, windows, and any head dimension up to 256") {
-  compare<float>({1, 1, 2, 1}, 64, {true, true, false});
-  compare<float>({1, 70, 3, 1, true, 33}, 1, {true, true, true});
-  compare<float>({1, 37, 1, 1}, 80, {true, false, false});
-  compare<DeviceBf16>({1, 40, 2, 2, false, 7}, 256, {true, true, false});
+  compare<float>({1, 1, 2, 1}, 64, {BiasForm::table, true});
+  compare<float>({1, 70, 3, 1, true, 33}, 1, {BiasForm::table, true, true});
+  compare<float>({1, 37, 1, 1}, 80, {BiasForm::table});
+  compare<DeviceBf16>({1, 40, 2, 2, false, 7}, 256, {BiasForm::table, true});
 }
 
 TEST_CASE("fused attention kernels agree with the plain ones") {
   const AttentionCase c = {2, 130, 4, 2, true, 50};
-  const AttentionForm form = {true, true, false};
+  const AttentionForm form = {BiasForm::table, true};
   const AttentionValues x = attention_values<DeviceBf16>(c, 48);
   const Results plain = attention_on_engine<DeviceBf16>(Kernels::reference, c, 48, x, form);
   const Results fused = attention_on_engine<DeviceBf16>(Kernels::fused, c, 48, x, form);
@@ -61,7 +61,7 @@ TEST_CASE("fused attention kernels agree with the plain ones") {
 
 TEST_CASE("plain attention kernels give the same bits in every order of threads, warps, blocks") {
   const AttentionCase c = {1, 40, 2, 1, true};
-  const AttentionForm form = {true, true, true};
+  const AttentionForm form = {BiasForm::table, true, true};
   const AttentionValues x = attention_values<float>(c, 8);
   const engine::Options before = engine::options();
   std::optional<Results> first;
@@ -76,7 +76,7 @@ TEST_CASE("plain attention kernels give the same bits in every order of threads,
 
 TEST_CASE("arguments that the plain attention kernels do not take are refused") {
   const AttentionCase c = {1, 8, 2, 1};
-  AttentionArrays<float> arrays(c, 16, attention_values<float>(c, 16), {true, true, false});
+  AttentionArrays<float> arrays(c, 16, attention_values<float>(c, 16), {BiasForm::table, true});
   for (int D : {0, 257}) {
     kernels::AttentionForward<float> f = arrays.forward();
     f.in.D = D;

@@ -25,8 +25,8 @@ class NullBackend : public HostBackend {
   void activation_forward(Tensor, Tensor, MlpKind) override {}
   void activation_backward(Tensor, Tensor, Tensor, MlpKind) override {}
   void rotate(Tensor, Tensor, Tensor, Tensor, bool) override {}
-  void attention_forward(Tensor, Tensor, const Attention&) override {}
-  void attention_backward(const AttentionGradients&, Tensor, Tensor, Tensor,
+  void attention_forward(Tensor, const AttentionSaved&, const Attention&) override {}
+  void attention_backward(const AttentionGradients&, Tensor, Tensor, const AttentionSaved&,
                           const Attention&) override {}
   void attention_entropy(Tensor, const Attention&) override {}
   void cross_entropy(Tensor, Tensor, Tensor, Tensor, double) override {}

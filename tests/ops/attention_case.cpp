@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/rng.h"
+#include "ops/attention_call.h"
 #include "priors/fire.h"
 
 namespace bamtrain::testing {
@@ -25,44 +26,68 @@ struct Heads {
         v(block.tensor().slice(2, c.H + c.K, c.K)) {}
 };
 
-/// The inputs of one call in a backend's memory.
+AttentionForm form_of(const AttentionCase& c) {
+  AttentionForm f;
+  f.scale = c.scale != ScaleForm::none;
+  f.scale_bias = c.scale == ScaleForm::both;
+  f.content_scale = c.content_scale;
+  switch (c.table) {
+    case TableForm::none:
+      break;
+    case TableForm::normal:
+    case TableForm::falling:
+    case TableForm::bounded:
+    case TableForm::self:
+      f.bias = BiasForm::table;
+      break;
+    case TableForm::difference:
+      f.bias = BiasForm::difference;
+      break;
+    case TableForm::log_square:
+      f.bias = BiasForm::log_square;
+      break;
+    case TableForm::fire:
+      f.bias = BiasForm::fire;
+      break;
+  }
+  return f;
+}
+
+Role role_of(Dtype t) {  // of what form_call asks for, with A bf16 and P f32
+  return t == Dtype::bf16 ? A : t == Dtype::f32 ? P : t == Dtype::f64 ? Role::wide : Role::index;
+}
+
+/// One call in a backend's memory: inputs, and room for what it writes.
 struct Loaded {
-  Heads qkv;
-  std::vector<Memory> optional;
-  Memory first;
-  Attention a;
+  Heads qkv, gradients;
+  std::vector<Memory> memory;
+  AttentionCall x;
 
   Loaded(Machine& m, const AttentionCase& c, const Arrays& in)
       : qkv(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c),
-        first(m.memory(first_key_values(c))) {
+        gradients(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c) {
     fill(qkv.q, in.at("q"));
     fill(qkv.k, in.at("k"));
     fill(qkv.v, in.at("v"));
-    a.q = qkv.q;
-    a.k = qkv.k;
-    a.v = qkv.v;
-    a.first_key = first.tensor();
-    a.scale_bias = c.scale == ScaleForm::both;
-    a.content_scale = c.content_scale;
-    if (in.count("table")) a.table = load(m, in.at("table"));
-    if (in.count("sums")) a.sums = load(m, in.at("sums"));
-    a.sum_bias = c.table == TableForm::log_square ? SumBias::log_square : SumBias::difference;
-    if (in.count("scale")) a.scale = load(m, in.at("scale"));
-    if (in.count("slope")) {
-      a.fire = {load(m, in.at("psi")),  load(m, in.at("psi_dc")), load(m, in.at("inverse")),
-                load(m, in.at("ends")), load(m, in.at("slope")),  load(m, in.at("offset"))};
-      a.positions = load(m, in.at("positions"));
-    }
-  }
-
- private:
-  Tensor load(const Machine& m, const Values& v) {
-    optional.push_back(m.memory(v));
-    return optional.back().tensor();
-  }
-  static Values first_key_values(const AttentionCase& c) {
+    x.a.q = qkv.q;
+    x.a.k = qkv.k;
+    x.a.v = qkv.v;
+    x.g.dq = gradients.q;
+    x.g.dk = gradients.k;
+    x.g.dv = gradients.v;
     const std::vector<int32_t> first = first_keys(c);
-    return {Role::index, {c.B, c.T}, {first.begin(), first.end()}};
+    const auto add = [&](const std::string& name, Tensor* t, Dtype dtype,
+                         std::initializer_list<int64_t> dims) {
+      const auto it = in.find(name);
+      if (name == "first_key") {
+        memory.push_back(m.memory({Role::index, dims, {first.begin(), first.end()}}));
+      } else {
+        memory.push_back(it != in.end() && name != "out" ? m.memory(it->second)
+                                                         : m.unwritten(role_of(dtype), dims));
+      }
+      *t = memory.back().tensor();
+    };
+    form_call(x, form_of(c), {c.B, c.T, c.H, c.K, c.D}, Dtype::bf16, Dtype::f32, add);
   }
 };
 
@@ -201,50 +226,37 @@ Operation attention(const AttentionCase& c) {
   // fp32 all the way, whatever the activations.
   op.tolerances = {{"lse", fp32_tolerance(c)}};
   op.forward = [c](Machine& m, const Arrays& in) {
-    const Loaded x(m, c, in);
-    const Memory out = m.unwritten(A, {c.B, c.T, c.H, c.D});
-    const Memory lse = m.unwritten(P, {c.B, c.H, c.T});
-    m.backend().attention_forward(out.tensor(), lse.tensor(), x.a);
-    return Arrays{{"out", read(out.tensor(), A)}, {"lse", read(lse.tensor(), P)}};
+    const Loaded call(m, c, in);
+    const AttentionCall& x = call.x;
+    m.backend().attention_forward(x.out, x.saved, x.a);
+    return Arrays{{"out", read(x.out, A)}, {"lse", read(x.saved.level, P)}};
   };
   op.adjoint = [c](Machine& m, const Arrays& in, const Arrays& saved, const Arrays& cotangents,
                    double) {
-    const Loaded x(m, c, in);
-    const Memory out = m.memory(saved.at("out")), lse = m.memory(saved.at("lse"));
-    const Memory dout = m.memory(cotangents.at("out"));
-    const Heads d(m.unwritten(A, {c.B, c.T, c.H + 2 * c.K, c.D}), c);
-    const Memory dtable = m.unwritten(P, {c.H, c.T}), dscale = m.unwritten(P, {c.B, c.H, c.T});
-    const Memory dsums = m.unwritten(P, {c.B, c.H, c.T});
-    AttentionGradients g;
-    g.dq = d.q;
-    g.dk = d.k;
-    g.dv = d.v;
-    if (x.a.table) g.dtable = dtable.tensor();
-    if (x.a.scale) g.dscale = dscale.tensor();
-    if (x.a.sums) g.dsums = dsums.tensor();
-    const Memory dfire = m.unwritten(Role::wide, {c.H, kFireSegments, 2});
-    const Memory of_u = m.unwritten(P, {c.B, c.H, c.T}), of_psi = m.unwritten(P, {c.B, c.H, c.T});
-    if (x.a.fire.psi) {
-      g.dfire = dfire.tensor();
-      g.dfire_u = of_u.tensor();
-      g.dfire_psi = of_psi.tensor();
+    const Loaded call(m, c, in);
+    const AttentionCall& x = call.x;
+    fill(x.out, saved.at("out"));
+    fill(x.saved.level, saved.at("lse"));
+    fill(x.dout, cotangents.at("out"));
+    m.backend().attention_backward(x.g, x.dout, x.out, x.saved, x.a);
+    Arrays gradients{{"q", read(x.g.dq, A)}, {"k", read(x.g.dk, A)}, {"v", read(x.g.dv, A)}};
+    if (x.g.dscale) gradients["scale"] = read(x.g.dscale, P);
+    if (const auto* g = std::get_if<TableBiasGradients>(&x.g.bias)) {
+      gradients["table"] = read(g->dtable, P);
     }
-    m.backend().attention_backward(g, dout.tensor(), out.tensor(), lse.tensor(), x.a);
-    Arrays gradients{{"q", read(d.q, A)}, {"k", read(d.k, A)}, {"v", read(d.v, A)}};
-    if (x.a.table) gradients["table"] = read(dtable.tensor(), P);
-    if (x.a.scale) gradients["scale"] = read(dscale.tensor(), P);
-    if (x.a.sums) gradients["sums"] = read(dsums.tensor(), P);
-    if (x.a.fire.psi) {
+    if (const auto* g = std::get_if<SumsBiasGradients>(&x.g.bias))
+      gradients["sums"] = read(g->dsums, P);
+    if (const auto* g = std::get_if<FireBiasGradients>(&x.g.bias)) {
       Values slope{P, {c.H, kFireSegments}, {}}, offset = slope;
-      const Values both = read(dfire.tensor(), Role::wide);
+      const Values both = read(g->dfire, Role::wide);
       for (size_t i = 0; i < both.x.size(); i += 2) {
         offset.x.push_back(both.x[i]);
         slope.x.push_back(both.x[i + 1]);
       }
       gradients["slope"] = slope;
       gradients["offset"] = offset;
-      gradients["of_u"] = read(of_u.tensor(), P);
-      gradients["of_psi"] = read(of_psi.tensor(), P);
+      gradients["of_u"] = read(g->dfire_u, P);
+      gradients["of_psi"] = read(g->dfire_psi, P);
     }
     return gradients;
   };
@@ -258,9 +270,9 @@ Operation attention_entropy(const AttentionCase& c) {
   // Rows that see one key have none, sharp ones next to none.
   op.cancelling = {{"entropy", 1}};
   op.forward = [c](Machine& m, const Arrays& in) {
-    const Loaded x(m, c, in);
+    const Loaded call(m, c, in);
     const Memory entropy = m.unwritten(P, {c.B, c.H, c.T});
-    m.backend().attention_entropy(entropy.tensor(), x.a);
+    m.backend().attention_entropy(entropy.tensor(), call.x.a);
     return Arrays{{"entropy", read(entropy.tensor(), P)}};
   };
   return op;
@@ -271,25 +283,25 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
   op.inputs = attention(c).inputs;
   op.cancelling = {{"entropy", 1}};
   op.forward = [c, n](Machine& m, const Arrays& in) {
-    const Loaded x(m, c, in);
-    Attention a = x.a;
+    const Loaded call(m, c, in);
+    Attention a = call.x.a;
     a.q = a.q.slice(1, c.T - n, n);
     Values first = last_of(read(a.first_key, Role::index), 1, n);
     for (double& j : first.x) j -= static_cast<double>(c.T - n);
     const Memory first_key = m.memory(first);
     a.first_key = first_key.tensor();
     std::vector<Memory> parts;
-    for (const auto& [name, dim, to] :
-         {std::tuple{"scale", 2, &a.scale}, {"positions", 1, &a.positions}}) {
-      if (in.count(name) == 0) continue;
-      parts.push_back(m.memory(last_of(in.at(name), static_cast<size_t>(dim), n)));
-      *to = parts.back().tensor();
-    }
+    for_tensors(a, [&](const std::string& name, Tensor& t) {
+      const size_t dim = name == "scale" ? 2 : 1;
+      if (!t || (name != "scale" && name != "positions")) return;
+      parts.push_back(m.memory(last_of(in.at(name), dim, n)));
+      t = parts.back().tensor();
+    });
     const Memory out = m.unwritten(A, {c.B, n, c.H, c.D}), lse = m.unwritten(P, {c.B, c.H, n});
     const Memory entropy = m.unwritten(P, {c.B, c.H, n});
-    m.backend().attention_forward(out.tensor(), lse.tensor(), a);
+    m.backend().attention_forward(out.tensor(), {lse.tensor()}, a);
     Arrays results{{"out", read(out.tensor(), A)}, {"lse", read(lse.tensor(), P)}};
-    if (!a.scale) {
+    if (!a.scale.t) {
       m.backend().attention_entropy(entropy.tensor(), a);
       results["entropy"] = read(entropy.tensor(), P);
     }

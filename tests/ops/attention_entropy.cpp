@@ -39,7 +39,7 @@ void for_cases(F&& f) {
   }
 }
 
-/// FireBias at distance d of a query at `position`, by its definition in ops/ops.h.
+/// Family fire's bias at distance d of a query at `position`, by FireTables in ops/attention.h.
 double fire_bias(const Arrays& in, int64_t h, int64_t position, int64_t d) {
   const auto at = [&](const char* name, int64_t i) {
     return in.at(name).x[static_cast<size_t>(i)];

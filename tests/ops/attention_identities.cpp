@@ -362,12 +362,12 @@ TEST_CASE("q, k, v in blocks of their own give the bits that they give inside qk
     a.q = q.tensor();
     a.k = k.tensor();
     a.v = v.tensor();
-    a.table = table.tensor();
-    a.scale = scale.tensor();
+    a.bias = TableBias{table.tensor()};
+    a.scale = {scale.tensor()};
     a.first_key = first_key.tensor();
     const Memory out = m.unwritten(Role::activation, {c.B, c.T, c.H, c.D});
     const Memory lse = m.unwritten(Role::parameter, {c.B, c.H, c.T});
-    m.backend().attention_forward(out.tensor(), lse.tensor(), a);
+    m.backend().attention_forward(out.tensor(), {lse.tensor()}, a);
     check_equal(read(out.tensor(), Role::activation).x, inside.at("out").x);
     const Memory dout = m.memory(inside.at("out"));
     const Memory dq = m.unwritten(Role::activation, {c.B, c.T, c.H, c.D});
@@ -379,9 +379,9 @@ TEST_CASE("q, k, v in blocks of their own give the bits that they give inside qk
     g.dq = dq.tensor();
     g.dk = dk.tensor();
     g.dv = dv.tensor();
-    g.dtable = dtable.tensor();
+    g.bias = TableBiasGradients{dtable.tensor()};
     g.dscale = dscale.tensor();
-    m.backend().attention_backward(g, dout.tensor(), out.tensor(), lse.tensor(), a);
+    m.backend().attention_backward(g, dout.tensor(), out.tensor(), {lse.tensor()}, a);
     const Arrays d = op.adjoint(m, op.inputs, inside, {{"out", inside.at("out")}}, 0);
     check_equal(read(dq.tensor(), Role::activation).x, d.at("q").x);
     check_equal(read(dk.tensor(), Role::activation).x, d.at("k").x);

@@ -128,56 +128,61 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   a.v = of_tokens("v");
   for (Tensor* d : {&g.dq, &g.dk, &g.dv}) *d = keep(m.unwritten(A, {1, T, kH, kD}));
   a.first_key = keep(m.zeros(Role::index, {1, T}));
-  a.scale_bias = of.scale_bias;
 
   const TableShape table = table_shape(of.prior, of.prior_options, shape, T);
   const PriorUse use = {of.prior, table.form, table.gain};
   if (of.prior.family == Family::table) {
-    a.table = keep(m.unwritten(P, {kH, T}));
-    g.dtable = keep(m.unwritten(P, {kH, T}));
-    backend.table_forward(a.table, use, prior.theta);
+    const Tensor table = keep(m.unwritten(P, {kH, T}));
+    a.bias = TableBias{table};
+    g.bias = TableBiasGradients{keep(m.unwritten(P, {kH, T}))};
+    backend.table_forward(table, use, prior.theta);
   }
   if (of.prior.family == Family::sums) {
-    a.sum_bias = of.prior.sum_bias;
-    a.sums = of_rows(Role::wide);
-    g.dsums = of_rows(P);
-    backend.sums_forward(a.sums, prior.gates, prior.theta.at(0));
+    const Tensor sums = of_rows(Role::wide);
+    a.bias = SumsBias{sums, of.prior.sum_bias};
+    g.bias = SumsBiasGradients{of_rows(P)};
+    backend.sums_forward(sums, prior.gates, prior.theta.at(0));
   }
   const double L0 = of.prior.threshold_length ? of.prior.threshold_length(of.prior_options, T) : 0;
   if (of.prior.family == Family::fire) {
-    for (Tensor* t : {&a.fire.psi, &a.fire.psi_dc, &a.fire.inverse}) *t = keep(m.zeros(P, {T}));
-    a.fire.ends = keep(m.zeros(Role::index, {T, kFireHidden}));
-    a.fire.slope = keep(m.zeros(P, {kH, kFireSegments}));
-    a.fire.offset = keep(m.zeros(P, {kH, kFireSegments}));
+    FireTables tables;
+    for (Tensor* t : {&tables.psi, &tables.psi_dc, &tables.inverse}) *t = keep(m.zeros(P, {T}));
+    tables.ends = keep(m.zeros(Role::index, {T, kFireHidden}));
+    tables.slope = keep(m.zeros(P, {kH, kFireSegments}));
+    tables.offset = keep(m.zeros(P, {kH, kFireSegments}));
     Values positions{Role::index, {1, T}, {}};
     for (int64_t t = 0; t < T; ++t) positions.x.push_back(static_cast<double>(t));
-    a.positions = keep(m.memory(positions));
-    g.dfire = keep(m.unwritten(Role::wide, {kH, kFireSegments, 2}));
-    g.dfire_u = of_rows(P);
-    g.dfire_psi = of_rows(P);
-    backend.fire_forward(a.fire, prior.theta, L0);
+    a.bias = FireBias{tables, keep(m.memory(positions))};
+    const Tensor dfire = keep(m.unwritten(Role::wide, {kH, kFireSegments, 2}));
+    g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
+    backend.fire_forward(tables, prior.theta, L0);
   }
   const ScaleConstants constants =
       of.scale.constants ? of.scale.constants(of.scale_options, shape) : ScaleConstants();
   const ScaleUse scale_use = {of.scale, constants,
                               of.prior.first_scaled_head ? of.prior.first_scaled_head(kH) : 0};
   if (of.scale.kind != ScaleKind::none) {
-    a.scale = of_rows(P);
+    a.scale = {of_rows(P), of.scale_bias};
     g.dscale = of_rows(P);
-    scale.gates
-        ? backend.adaptive_scale_forward(a.scale, scale.gates, a.first_key, scale_use, scale.theta)
-        : backend.scale_forward(a.scale, a.first_key, scale_use, scale.theta);
+    scale.gates ? backend.adaptive_scale_forward(a.scale.t, scale.gates, a.first_key, scale_use,
+                                                 scale.theta)
+                : backend.scale_forward(a.scale.t, a.first_key, scale_use, scale.theta);
   }
 
   const Tensor out = keep(m.unwritten(A, {1, T, kH, kD})), lse = of_rows(P);
-  backend.attention_forward(out, lse, a);
-  backend.attention_backward(g, of_tokens("dout"), out, lse, a);
-  if (g.dtable) backend.table_backward(prior.dtheta, g.dtable, use, prior.theta);
-  if (g.dsums) {
-    backend.sums_backward(prior.dgates, prior.dtheta.at(0), g.dsums, prior.gates,
+  backend.attention_forward(out, {lse}, a);
+  backend.attention_backward(g, of_tokens("dout"), out, {lse}, a);
+  if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
+    backend.table_backward(prior.dtheta, of_bias->dtable, use, prior.theta);
+  }
+  if (const auto* of_bias = std::get_if<SumsBiasGradients>(&g.bias)) {
+    backend.sums_backward(prior.dgates, prior.dtheta.at(0), of_bias->dsums, prior.gates,
                           prior.theta.at(0));
   }
-  if (g.dfire) backend.fire_backward(prior.dtheta, g, a.positions, prior.theta, L0);
+  if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
+    backend.fire_backward(prior.dtheta, *of_bias, std::get<FireBias>(a.bias).positions, prior.theta,
+                          L0);
+  }
   if (g.dscale && scale.gates) {
     backend.adaptive_scale_backward(scale.dgates, scale.dtheta, g.dscale, scale.gates, a.first_key,
                                     scale_use, scale.theta);

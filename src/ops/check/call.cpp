@@ -35,22 +35,6 @@ std::vector<Tensor> CheckedCall::updated_all(const char* name, std::span<const T
   return out;
 }
 
-Attention CheckedCall::read(const Attention& a) {
-  Attention copy = a;
-  for (Tensor Attention::*member :
-       {&Attention::q, &Attention::k, &Attention::v, &Attention::table, &Attention::sums,
-        &Attention::scale, &Attention::first_key, &Attention::positions}) {
-    copy.*member = read(a.*member);
-  }
-  copy.fire = read(a.fire);
-  return copy;
-}
-
-FireBias CheckedCall::read(const FireBias& f) {
-  return {read(f.psi),  read(f.psi_dc), read(f.inverse),
-          read(f.ends), read(f.slope),  read(f.offset)};
-}
-
 Tensor CheckedCall::add(const char* name, const Tensor& t, Use use) {
   if (!t) return t;
   const Dtype P = trusted_.parameter_dtype();

@@ -28,8 +28,19 @@ class CheckedCall {
 
   std::vector<Tensor> read_all(std::span<const Tensor> list);
   std::vector<Tensor> updated_all(const char* name, std::span<const Tensor> list);
-  Attention read(const Attention& a);
-  FireBias read(const FireBias& f);
+  /// Of all tensors of a struct of ops/attention.h.
+  template <class X>
+  X read_parts(const X& x) {
+    X copy = x;
+    for_tensors(copy, [this](const char*, Tensor& t) { t = read(t); });
+    return copy;
+  }
+  template <class X>
+  X written_parts(const X& x) {
+    X copy = x;
+    for_tensors(copy, [this](const char* name, Tensor& t) { t = written(name, t); });
+    return copy;
+  }
 
   /// operation(backend, whether it is the tested one, whose operands are the caller's), on both.
   /// Throws Error (internal): what the tested one wrote lies past the limits.

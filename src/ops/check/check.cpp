@@ -221,28 +221,19 @@ class CheckBackend final : public Backend {
     });
   }
 
-  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
+  void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override {
     CheckedCall c = call("fire_forward");
-    FireBias f;
-    f.psi = c.written("psi", bias.psi);
-    f.psi_dc = c.written("psi_dc", bias.psi_dc);
-    f.inverse = c.written("inverse", bias.inverse);
-    f.ends = c.written("ends", bias.ends);
-    f.slope = c.written("slope", bias.slope);
-    f.offset = c.written("offset", bias.offset);
+    const FireTables f = c.written_parts(tables);
     const std::vector<Tensor> p = c.read_all(theta);
     c.run([&](Backend& b, bool own) {
-      own ? b.fire_forward(bias, theta, L0) : b.fire_forward(f, p, L0);
+      own ? b.fire_forward(tables, theta, L0) : b.fire_forward(f, p, L0);
     });
   }
-  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+  void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override {
     CheckedCall c = call("fire_backward");
     const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
-    AttentionGradients read;
-    read.dfire = c.read(g.dfire);
-    read.dfire_u = c.read(g.dfire_u);
-    read.dfire_psi = c.read(g.dfire_psi);
+    const FireBiasGradients read = c.read_parts(g);
     const Tensor at = c.read(positions);
     c.run([&](Backend& b, bool own) {
       own ? b.fire_backward(dtheta, g, positions, theta, L0) : b.fire_backward(d, read, at, p, L0);
@@ -265,43 +256,36 @@ class CheckBackend final : public Backend {
     });
   }
 
-  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
+  void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     CheckedCall c = call("attention_forward");
-    const Tensor o = c.written("out", out), l = c.written("lse", lse);
-    const Attention other = c.read(a);
+    const Tensor o = c.written("out", out);
+    const AttentionSaved s = c.written_parts(saved);
+    const Attention other = c.read_parts(a);
     c.run([&](Backend& b, bool own) {
-      own ? b.attention_forward(out, lse, a) : b.attention_forward(o, l, other);
+      own ? b.attention_forward(out, saved, a) : b.attention_forward(o, s, other);
     });
   }
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                          const Attention& a) override {
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                          const AttentionSaved& saved, const Attention& a) override {
     CheckedCall c = call("attention_backward");
-    AttentionGradients d;
-    d.dq = c.written("dq", g.dq);
-    d.dk = c.written("dk", g.dk);
-    d.dv = c.written("dv", g.dv);
-    d.dtable = c.written("dtable", g.dtable);
-    d.dscale = c.written("dscale", g.dscale);
-    d.dsums = c.written("dsums", g.dsums);
-    d.dfire = c.written("dfire", g.dfire);
-    d.dfire_u = c.written("dfire_u", g.dfire_u);
-    d.dfire_psi = c.written("dfire_psi", g.dfire_psi);
-    const Tensor e = c.read(dout), o = c.read(out), again = c.read(out), l = c.read(lse);
-    const Attention other = c.read(a);
+    const AttentionGradients d = c.written_parts(g);
+    const Tensor e = c.read(dout), o = c.read(out), again = c.read(out);
+    const AttentionSaved s = c.read_parts(saved);
+    const Attention other = c.read_parts(a);
     c.run([&](Backend& b, bool own) {
-      if (own) return b.attention_backward(g, dout, out, lse, a);
+      if (own) return b.attention_backward(g, dout, out, saved, a);
       // p = exp(z - lse): the roundings of z and of lse cancel in the backend that made both. At
       // |lse| = 1e4 (a bounded self key alone in its row) the tested one's lse would move p by
       // 5e-4.
-      b.attention_forward(again, l, other);
-      b.attention_backward(d, e, o, l, other);
+      b.attention_forward(again, s, other);
+      b.attention_backward(d, e, o, s, other);
     });
   }
 
   void attention_entropy(Tensor entropy, const Attention& a) override {
     CheckedCall c = call("attention_entropy");
     const Tensor e = c.written("entropy", entropy);
-    const Attention other = c.read(a);
+    const Attention other = c.read_parts(a);
     c.run([&](Backend& b, bool own) {
       own ? b.attention_entropy(entropy, a) : b.attention_entropy(e, other);
     });

@@ -23,15 +23,17 @@ struct AttentionScratch {
   float* of_slot(int64_t slot) const;
 };
 
-void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const AttentionScratch& s);
-void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                            const Attention& a, const AttentionScratch& s);
+void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
+                           const AttentionScratch& s);
+void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                            const AttentionSaved& saved, const Attention& a,
+                            const AttentionScratch& s);
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 
 /// The first and the last of these where keys come from the past, few queries to many keys. out and
-/// lse, or entropy, may be empty.
-void cpu_attention_of_rows(Tensor out, Tensor lse, Tensor entropy, const Attention& a,
-                           const AttentionScratch& s);
+/// saved, or entropy, may be empty.
+void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entropy,
+                           const Attention& a, const AttentionScratch& s);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -139,8 +139,9 @@ double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, i
 }
 
 template <class A, BiasMode kBias, ScaleMode kScale>
-void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                   const Attention& a, const AttentionScratch& s, int64_t slot, const Part& part) {
+void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
+                   const AttentionSaved& saved, const Attention& a, const AttentionScratch& s,
+                   int64_t slot, const Part& part) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t kh = part.heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
   const auto [b, heads, queries, key_span, for_keys, for_queries] = part;
@@ -179,8 +180,8 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
   }
 
   for (int64_t h = heads.begin; h < heads.end; ++h) {
-    const float* row_lse = lse.ptr<float>() + (b * H + h) * T;
-    const float* t = kScale == ScaleMode::none ? nullptr : a.scale.ptr<float>() + (b * H + h) * T;
+    const float* row_lse = saved.level.ptr<float>() + (b * H + h) * T;
+    const float* t = kScale == ScaleMode::none ? nullptr : a.scale.t.ptr<float>() + (b * H + h) * T;
     const auto of_rows = [&](const Tensor& x) {
       float* const rows = for_queries ? x.ptr<float>() + (b * H + h) * T : elsewhere;
       std::fill_n(rows + queries.begin, query_rows, 0.0f);
@@ -189,13 +190,14 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
     Sums sums;
     if constexpr (kScale != ScaleMode::none) sums.dt = of_rows(g.dscale);
     if constexpr (is_sums(kBias)) {
-      sums.drows = of_rows(g.dsums);
+      sums.drows = of_rows(std::get<SumsBiasGradients>(g.bias).dsums);
       sums.dkeys = for_keys ? key_sums(s, a, b, h) : other_keys;
       std::fill(sums.dkeys + key_span.begin, sums.dkeys + padded_keys(key_span.end), 0.0f);
     }
     if constexpr (kBias == BiasMode::fire) {
-      sums.fire_u = of_rows(g.dfire_u);
-      sums.fire_psi = of_rows(g.dfire_psi);
+      const auto& fire = std::get<FireBiasGradients>(g.bias);
+      sums.fire_u = of_rows(fire.dfire_u);
+      sums.fire_psi = of_rows(fire.dfire_psi);
     }
     const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
     pack_rows<A>(at(query, queries.begin), a.q, b, h, queries.begin, queries.end, Dp, root);
@@ -264,7 +266,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out, Tensor 
 }
 
 /// Sums the reversed partial tables over sequences and parts, in order, into g.dtable (H, T).
-void reduce_tables(const AttentionGradients& g, const Attention& a, const AttentionScratch& s) {
+void reduce(const TableBiasGradients& g, const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   parallel_for(H, [&](int64_t h) {
     float* total = g.dtable.ptr<float>() + h * g.dtable.stride[0];
@@ -279,7 +281,7 @@ void reduce_tables(const AttentionGradients& g, const Attention& a, const Attent
 }
 
 /// Adds the keys' part to that of the rows, which is in g.dsums.
-void add_key_sums(const AttentionGradients& g, const Attention& a, const AttentionScratch& s) {
+void reduce(const SumsBiasGradients& g, const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   parallel_for(B * H, [&](int64_t n) {
     const float* of_keys = key_sums(s, a, n / H, n % H);
@@ -289,7 +291,7 @@ void add_key_sums(const AttentionGradients& g, const Attention& a, const Attenti
 }
 
 /// Sums the partial sums of FireBias likewise into g.dfire (H, kFireSegments, 2).
-void reduce_fire(const AttentionGradients& g, const Attention& a, const AttentionScratch& s) {
+void reduce(const FireBiasGradients& g, const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   std::fill_n(g.dfire.ptr<double>(), g.dfire.size(), 0.0);
   for (int64_t b = 0; b < B; ++b) {
@@ -303,10 +305,13 @@ void reduce_fire(const AttentionGradients& g, const Attention& a, const Attentio
   }
 }
 
+void reduce(const Nothing&, const Attention&, const AttentionScratch&) {}
+
 }  // namespace
 
-void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                            const Attention& a, const AttentionScratch& s) {
+void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                            const AttentionSaved& saved, const Attention& a,
+                            const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2];
   const int64_t group = H / K, parts = parts_of(T);
   // Products of a tile: five for keys and queries together, four and three for each alone.
@@ -314,7 +319,7 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
   dispatch_activation(a.q.dtype, [&]<class A>() {
     dispatch_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
       const auto run = [&](int64_t slot, const Part& part) {
-        backward_part<A, kBias, kScale>(g, dout, out, lse, a, s, slot, part);
+        backward_part<A, kBias, kScale>(g, dout, out, saved, a, s, slot, part);
       };
       const auto readers = [group](int64_t kh) { return Span{kh * group, (kh + 1) * group}; };
       if (parts > 1 && worth_splitting(B * K, kApart)) {
@@ -336,9 +341,7 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
       }
     });
   });
-  if (a.table) reduce_tables(g, a, s);
-  if (a.sums) add_key_sums(g, a, s);
-  if (a.fire.psi) reduce_fire(g, a, s);
+  std::visit([&](const auto& bias) { reduce(bias, a, s); }, g.bias);
 }
 
 }  // namespace BAMTRAIN_ISA

@@ -107,7 +107,7 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
 }  // namespace
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
-  require(!a.scale, "logits without a scale");
+  require(!a.scale.t, "logits without a scale");
   dispatch_activation(a.q.dtype, [&]<class A>() {
     dispatch_form(a, [&]<BiasMode kBias, ScaleMode>() {
       for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {

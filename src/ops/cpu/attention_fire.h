@@ -1,7 +1,7 @@
 #pragma once
-// The bias of family fire for the CPU attention, a row of a tile at a time. See FireBias in
-// ops/ops.h. Along a row the segments follow each other; far from the diagonal a tile's row lies in
-// one of them.
+// The bias of family fire for the CPU attention, a row of a tile at a time. See FireTables in
+// ops/attention.h. Along a row the segments follow each other; far from the diagonal a tile's row
+// lies in one of them.
 
 #include <algorithm>
 #include <cstdint>

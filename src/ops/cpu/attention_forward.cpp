@@ -73,8 +73,8 @@ void online_softmax(float* tile, const Running& run, const Biases& biases, const
 
 /// The queries in `queries` of the query heads in `heads`, which read one key head.
 template <class A, BiasMode kBias, ScaleMode kScale>
-void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, int64_t b, Span heads,
-                  Span queries) {
+void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, int64_t b,
+                  Span heads, Span queries) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t kh = heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
   const float root = 1 / a.content_divisor<float>();
@@ -95,7 +95,7 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
 
   for (int64_t h = heads.begin; h < heads.end; ++h) {
     const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
-    const float* t = kScale == ScaleMode::none ? nullptr : a.scale.ptr<float>() + (b * H + h) * T;
+    const float* t = kScale == ScaleMode::none ? nullptr : a.scale.t.ptr<float>() + (b * H + h) * T;
     for (int64_t i0 = queries.begin; i0 < queries.end; i0 += kQ) {
       const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
       pack_rows<A>(query, a.q, b, h, i0, i1, Dp, root);
@@ -115,7 +115,7 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
       for (int64_t r = 0; r < rows; ++r) {
         const float inverse = 1 / run.sum[r];
         for (int64_t c = 0; c < Dp; ++c) run.out[r * Dp + c] *= inverse;
-        lse.ptr<float>()[(b * H + h) * T + i0 + r] = run.maximum[r] + std::log(run.sum[r]);
+        level.ptr<float>()[(b * H + h) * T + i0 + r] = run.maximum[r] + std::log(run.sum[r]);
       }
       unpack_rows<A>(out, b, h, i0, i1, run.out, Dp, 1);
     }
@@ -124,11 +124,12 @@ void forward_part(Tensor out, Tensor lse, const Attention& a, float* scratch, in
 
 }  // namespace
 
-void cpu_attention_forward(Tensor out, Tensor lse, const Attention& a, const AttentionScratch& s) {
+void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
+                           const AttentionScratch& s) {
   dispatch_activation(a.q.dtype, [&]<class A>() {
     dispatch_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
       for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
-        forward_part<A, kBias, kScale>(out, lse, a, s.of_slot(slot), b, heads, queries);
+        forward_part<A, kBias, kScale>(out, saved.level, a, s.of_slot(slot), b, heads, queries);
       });
     });
   });

@@ -44,27 +44,38 @@ struct Row {
   /// Calls f(n, bias) for the n-th key that the row sees.
   template <class F>
   void for_biases(F&& f) const {
-    if (a.table) {
-      const float* table = a.table.ptr<float>() + h * a.table.stride[0];
-      for (int64_t j = first; j <= last; ++j) f(j - first, table[last - j]);
-    } else if (a.sums) {
-      const double* S = a.sums.ptr<double>() + b * a.sums.stride[0] + h * a.sums.stride[1];
-      for (int64_t j = first; j <= last; ++j) {
-        const auto x = static_cast<float>(S[j] - S[last]);
-        f(j - first, a.sum_bias == SumBias::difference ? x : -std::log1p(x * x));
-      }
-    } else if (a.fire.psi) {
-      const int32_t position = a.positions.ptr<int32_t>()[b * a.q.shape[1] + i];
-      const int32_t* ends = a.fire.ends.ptr<int32_t>() + int64_t{position} * kFireHidden;
-      const float* slope = a.fire.slope.ptr<float>() + h * kFireSegments;
-      const float* offset = a.fire.offset.ptr<float>() + h * kFireSegments;
-      const float* psi = a.fire.psi.ptr<float>();
-      const float inverse = a.fire.inverse.ptr<float>()[position];
-      int64_t segment = kFireHidden;
-      for (int64_t j = first; j <= last; ++j) {
-        while (segment > 0 && last - j < ends[segment - 1]) --segment;
-        f(j - first, slope[segment] * (psi[last - j] * inverse) + offset[segment]);
-      }
+    std::visit([&](const auto& bias) { of_bias(bias, f); }, a.bias);
+  }
+
+ private:
+  template <class F>
+  void of_bias(const Nothing&, F&&) const {}
+  template <class F>
+  void of_bias(const TableBias& bias, F&& f) const {
+    const float* table = bias.table.ptr<float>() + h * bias.table.stride[0];
+    for (int64_t j = first; j <= last; ++j) f(j - first, table[last - j]);
+  }
+  template <class F>
+  void of_bias(const SumsBias& bias, F&& f) const {
+    const double* S = bias.sums.ptr<double>() + b * bias.sums.stride[0] + h * bias.sums.stride[1];
+    for (int64_t j = first; j <= last; ++j) {
+      const auto x = static_cast<float>(S[j] - S[last]);
+      f(j - first, bias.form == SumBias::difference ? x : -std::log1p(x * x));
+    }
+  }
+  template <class F>
+  void of_bias(const FireBias& bias, F&& f) const {
+    const FireTables& fire = bias.tables;
+    const int32_t position = bias.positions.ptr<int32_t>()[b * a.q.shape[1] + i];
+    const int32_t* ends = fire.ends.ptr<int32_t>() + int64_t{position} * kFireHidden;
+    const float* slope = fire.slope.ptr<float>() + h * kFireSegments;
+    const float* offset = fire.offset.ptr<float>() + h * kFireSegments;
+    const float* psi = fire.psi.ptr<float>();
+    const float inverse = fire.inverse.ptr<float>()[position];
+    int64_t segment = kFireHidden;
+    for (int64_t j = first; j <= last; ++j) {
+      while (segment > 0 && last - j < ends[segment - 1]) --segment;
+      f(j - first, slope[segment] * (psi[last - j] * inverse) + offset[segment]);
     }
   }
 };
@@ -76,9 +87,9 @@ void form_logits(const Row& row, float* z, float* query) {
   const int64_t D = a.q.shape[3], n = row.keys();
   pack_rows<A>(query, a.q, row.b, row.h, row.i, row.i + 1, padded(D),
                1 / a.content_divisor<float>());
-  const float t = a.scale ? a.scale.ptr<float>()[row.at()] : 1;
+  const float t = a.scale.t ? a.scale.t.ptr<float>()[row.at()] : 1;
   // t (s + b) is t s + t b.
-  const float of_bias = a.scale_bias ? t : 1;
+  const float of_bias = a.scale.on_bias ? t : 1;
   for (int64_t j = 0; j < n; ++j) {
     const A* key = row.of_key<A>(a.k, row.first + j);
     Vec sum{};
@@ -130,10 +141,10 @@ void form_output(const Tensor& out, const Row& row, const float* p, float sum, f
 
 }  // namespace
 
-void cpu_attention_of_rows(Tensor out, Tensor lse, Tensor entropy, const Attention& a,
-                           const AttentionScratch& s) {
+void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entropy,
+                           const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
-  require(!entropy || !a.scale, "logits without a scale");
+  require(!entropy || !a.scale.t, "logits without a scale");
   dispatch_activation(a.q.dtype, [&]<class A>() {
     parallel_for_slots(B * H, [&](int64_t n, int64_t slot) {
       Pieces pieces(s.of_slot(slot));
@@ -144,7 +155,7 @@ void cpu_attention_of_rows(Tensor out, Tensor lse, Tensor entropy, const Attenti
         form_logits<A>(row, z, channels);
         const Softmax p(z, row.keys());
         if (out) form_output<A>(out, row, z, p.sum, channels);
-        if (lse) lse.ptr<float>()[row.at()] = p.m + std::log(p.sum);
+        if (saved.level) saved.level.ptr<float>()[row.at()] = p.m + std::log(p.sum);
         if (entropy) entropy.ptr<float>()[row.at()] = std::log(p.sum) - p.weighted / p.sum;
       }
     });

@@ -167,23 +167,26 @@ inline Biases biases_of(const Attention& a, int64_t b, int64_t h, const BiasMemo
   const int64_t T = a.q.shape[1];
   Biases x;
   if constexpr (kBias == BiasMode::table) {
-    reverse_table(memory.table, a.table.ptr<float>() + h * a.table.stride[0], T);
+    const Tensor& table = std::get<TableBias>(a.bias).table;
+    reverse_table(memory.table, table.ptr<float>() + h * table.stride[0], T);
     x.table = memory.table;
   }
   if constexpr (is_sums(kBias)) {
-    x.sums = {a.sums.ptr<double>() + b * a.sums.stride[0] + h * a.sums.stride[1], memory.columns,
+    const Tensor& sums = std::get<SumsBias>(a.bias).sums;
+    x.sums = {sums.ptr<double>() + b * sums.stride[0] + h * sums.stride[1], memory.columns,
               memory.rows};
   }
   if constexpr (kBias == BiasMode::fire) {
-    reverse_table(memory.table, a.fire.psi.ptr<float>(), T);
-    reverse_table(memory.more_table, a.fire.psi_dc.ptr<float>(), T);
+    const auto& [tables, positions] = std::get<FireBias>(a.bias);
+    reverse_table(memory.table, tables.psi.ptr<float>(), T);
+    reverse_table(memory.more_table, tables.psi_dc.ptr<float>(), T);
     x.fire = {memory.table,
               memory.more_table,
-              a.fire.inverse.ptr<float>(),
-              a.fire.ends.ptr<int32_t>(),
-              a.positions.ptr<int32_t>() + b * T,
-              a.fire.slope.ptr<float>() + h * kFireSegments,
-              a.fire.offset.ptr<float>() + h * kFireSegments,
+              tables.inverse.ptr<float>(),
+              tables.ends.ptr<int32_t>(),
+              positions.ptr<int32_t>() + b * T,
+              tables.slope.ptr<float>() + h * kFireSegments,
+              tables.offset.ptr<float>() + h * kFireSegments,
               memory.rows};
   }
   return x;
@@ -250,17 +253,17 @@ inline bool whole(const int32_t* first, int64_t i0, int64_t i1, int64_t j0) {
 template <class F>
 inline void dispatch_form(const Attention& a, F&& f) {
   const auto of_scale = [&]<BiasMode kBias>() {
-    if (a.scale && a.scale_bias && kBias != BiasMode::none) {
+    if (a.scale.t && a.scale.on_bias && kBias != BiasMode::none) {
       return f.template operator()<kBias, ScaleMode::both>();
     }
-    if (a.scale) return f.template operator()<kBias, ScaleMode::content>();
+    if (a.scale.t) return f.template operator()<kBias, ScaleMode::content>();
     return f.template operator()<kBias, ScaleMode::none>();
   };
-  require(!!a.table + !!a.sums + !!a.fire.psi <= 1, "one kind of bias");
-  if (a.fire.psi) return of_scale.template operator()<BiasMode::fire>();
-  if (a.table) return of_scale.template operator()<BiasMode::table>();
-  if (!a.sums) return of_scale.template operator()<BiasMode::none>();
-  if (a.sum_bias == SumBias::difference) {
+  if (std::get_if<FireBias>(&a.bias)) return of_scale.template operator()<BiasMode::fire>();
+  if (std::get_if<TableBias>(&a.bias)) return of_scale.template operator()<BiasMode::table>();
+  const auto* sums = std::get_if<SumsBias>(&a.bias);
+  if (!sums) return of_scale.template operator()<BiasMode::none>();
+  if (sums->form == SumBias::difference) {
     return of_scale.template operator()<BiasMode::difference>();
   }
   return of_scale.template operator()<BiasMode::log_square>();

@@ -310,14 +310,14 @@ class CpuBackend final : public HostBackend {
 
   // --- attention
 
-  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
-    if (a.past() > 0) return cpu_attention_of_rows(out, lse, {}, a, attention_);
-    cpu_attention_forward(out, lse, a, attention_);
+  void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
+    if (a.past() > 0) return cpu_attention_of_rows(out, saved, {}, a, attention_);
+    cpu_attention_forward(out, saved, a, attention_);
   }
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                          const Attention& a) override {
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                          const AttentionSaved& saved, const Attention& a) override {
     require(a.past() == 0, "a backward pass over all rows");
-    cpu_attention_backward(g, dout, out, lse, a, attention_);
+    cpu_attention_backward(g, dout, out, saved, a, attention_);
   }
   void attention_entropy(Tensor entropy, const Attention& a) override {
     if (a.past() > 0) return cpu_attention_of_rows({}, {}, entropy, a, attention_);

@@ -388,21 +388,21 @@ class CudaBackend final : public Backend {
       check(kernels::running_sums_backward(g, gates_of<A>(gates, bias), stream()), "sums_backward");
     });
   }
-  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
+  void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override {
     kernels::FireForward f;
-    f.psi = f32(bias.psi);
-    f.psi_dc = f32(bias.psi_dc);
-    f.inverse = f32(bias.inverse);
-    f.ends = bias.ends.ptr<int32_t>();
-    f.slope = f32(bias.slope);
-    f.offset = f32(bias.offset);
+    f.psi = f32(tables.psi);
+    f.psi_dc = f32(tables.psi_dc);
+    f.inverse = f32(tables.inverse);
+    f.ends = tables.ends.ptr<int32_t>();
+    f.slope = f32(tables.slope);
+    f.offset = f32(tables.offset);
     f.theta = fire_theta<const float>(theta);
     f.L0 = L0;
-    f.H = as_int(bias.slope.shape[0]);
-    f.T = bias.psi.shape[0];
+    f.H = as_int(tables.slope.shape[0]);
+    f.T = tables.psi.shape[0];
     check(kernels::fire_forward(f, stream()), "fire_forward");
   }
-  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+  void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override {
     kernels::FireBackward k;
     k.dtheta = fire_theta<float>(dtheta);
@@ -421,9 +421,9 @@ class CudaBackend final : public Backend {
 
   // --- attention
 
-  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
+  void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     dispatch(out.dtype, [&]<class A>() {
-      const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), f32(lse)};
+      const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), f32(saved.level)};
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_forward(f, stream()), "attention_forward");
       } else {
@@ -431,28 +431,33 @@ class CudaBackend final : public Backend {
       }
     });
   }
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                          const Attention& a) override {
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                          const AttentionSaved& saved, const Attention& a) override {
     dispatch(out.dtype, [&]<class A>() {
       kernels::AttentionBackward<A> k;
       k.in = inputs_of<A>(a);
       k.out = rows<const A>(out);
       k.dout = rows<const A>(dout);
-      k.lse = f32(lse);
+      k.lse = f32(saved.level);
       k.dq = rows<A>(g.dq);
       k.dk = rows<A>(g.dk);
       k.dv = rows<A>(g.dv);
-      k.dtable = f32(g.dtable);
-      k.dtable_head = g.dtable ? g.dtable.stride[0] : 0;
       k.dscale = f32(g.dscale);
-      k.dsums = f32(g.dsums);
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
-      k.dfire = g.dfire ? g.dfire.ptr<double>() : nullptr;
-      k.dfire_u = f32(g.dfire_u);
-      k.dfire_psi = f32(g.dfire_psi);
       int64_t partial = 0;
-      if (g.dtable) partial = kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K);
-      if (g.dfire) partial = kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H, k.in.D);
+      if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
+        k.dtable = f32(of_bias->dtable);
+        k.dtable_head = of_bias->dtable.stride[0];
+        partial = kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K);
+      }
+      if (const auto* of_bias = std::get_if<SumsBiasGradients>(&g.bias))
+        k.dsums = f32(of_bias->dsums);
+      if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
+        k.dfire = of_bias->dfire.ptr<double>();
+        k.dfire_u = f32(of_bias->dfire_u);
+        k.dfire_psi = f32(of_bias->dfire_psi);
+        partial = kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H, k.in.D);
+      }
       k.row_product = scratch(products + partial);
       k.partial = k.row_product + products;
       if constexpr (std::is_same_v<A, float>) {
@@ -577,7 +582,6 @@ class CudaBackend final : public Backend {
 
   template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
-    require(a.normalizer == NormalizerKind::softmax, "the softmax normalizer");
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);
@@ -589,15 +593,20 @@ class CudaBackend final : public Backend {
     in.q = rows<const A>(a.q);
     in.k = rows<const A>(a.k);
     in.v = rows<const A>(a.v);
-    in.table = f32(a.table);
-    in.table_head = a.table ? a.table.stride[0] : 0;
-    in.scale = f32(a.scale);
-    in.scale_bias = a.scale_bias;
-    in.sums = a.sums ? a.sums.ptr<double>() : nullptr;
-    in.log_square = a.sum_bias == SumBias::log_square;
-    if (a.fire.psi) {
-      in.fire = {f32(a.fire.psi),   f32(a.fire.psi_dc), f32(a.fire.inverse), i32(a.fire.ends),
-                 f32(a.fire.slope), f32(a.fire.offset), i32(a.positions)};
+    in.scale = f32(a.scale.t);
+    in.scale_bias = a.scale.on_bias;
+    if (const auto* bias = std::get_if<TableBias>(&a.bias)) {
+      in.table = f32(bias->table);
+      in.table_head = bias->table.stride[0];
+    }
+    if (const auto* bias = std::get_if<SumsBias>(&a.bias)) {
+      in.sums = bias->sums.ptr<double>();
+      in.log_square = bias->form == SumBias::log_square;
+    }
+    if (const auto* bias = std::get_if<FireBias>(&a.bias)) {
+      const FireTables& f = bias->tables;
+      in.fire = {f32(f.psi),   f32(f.psi_dc), f32(f.inverse),      i32(f.ends),
+                 f32(f.slope), f32(f.offset), i32(bias->positions)};
     }
     in.first_key = i32(a.first_key);
     return in;

@@ -20,11 +20,6 @@ double dot(const double* x, const double* y, int64_t n) {
   return sum;
 }
 
-/// S_j - S_i of row i.
-double difference(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
-  const double* S = a.sums.ptr<double>() + batch * a.sums.stride[0] + h * a.sums.stride[1];
-  return S[j] - S[a.past() + i];
-}
 double sum_bias(SumBias kind, double x) {
   return kind == SumBias::difference ? x : -std::log1p(x * x);
 }
@@ -32,30 +27,87 @@ double sum_bias_derivative(SumBias kind, double x) {
   return kind == SumBias::difference ? 1 : -2 * x / (1 + x * x);
 }
 
-/// FireBias at one logit: u, its segment and the bias.
+/// Row i, a token with `past` before the first row's, of one head and sequence, and key j.
+struct Place {
+  int64_t batch, h, i, j, past, H, T;
+
+  int64_t distance() const { return past + i - j; }
+  /// Of row i in a (B, H, T).
+  int64_t of_row() const { return (batch * H + h) * T + i; }
+  int64_t of_key() const { return (batch * H + h) * T + j; }
+};
+
+/// A bias at one logit, and its adjoint: adds what db gives to the gradients of its kind.
+struct NoBias {
+  double b = 0;
+  NoBias(const Nothing&, const Place&) {}
+  void adjoint(const Nothing&, const Place&, double) const {}
+};
+
+struct TableLogit {
+  double b;
+  TableLogit(const TableBias& bias, const Place& p)
+      : b(bias.table.ptr<double>()[p.h * bias.table.stride[0] + p.distance()]) {}
+  void adjoint(const TableBiasGradients& g, const Place& p, double db) const {
+    g.dtable.ptr<double>()[p.h * g.dtable.stride[0] + p.distance()] += db;
+  }
+};
+
+struct SumsLogit {
+  double b, derivative;
+  SumsLogit(const SumsBias& bias, const Place& p) {
+    const double* S =
+        bias.sums.ptr<double>() + p.batch * bias.sums.stride[0] + p.h * bias.sums.stride[1];
+    const double x = S[p.j] - S[p.past + p.i];
+    b = sum_bias(bias.form, x);
+    derivative = sum_bias_derivative(bias.form, x);
+  }
+  void adjoint(const SumsBiasGradients& g, const Place& p, double db) const {
+    g.dsums.ptr<double>()[p.of_key()] += db * derivative;
+    g.dsums.ptr<double>()[p.of_row()] -= db * derivative;
+  }
+};
+
 struct FireLogit {
   double u, psi_dc, slope, b;
   int64_t segment;  // of (H, kFireSegments)
 
-  FireLogit(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
-    const int32_t position = a.positions.ptr<int32_t>()[batch * a.q.shape[1] + i];
-    const int32_t* ends = a.fire.ends.ptr<int32_t>() + position * kFireHidden;
-    const int64_t d = a.past() + i - j;
-    segment = h * kFireSegments +
+  FireLogit(const FireBias& bias, const Place& p) {
+    const FireTables& f = bias.tables;
+    const int32_t position = bias.positions.ptr<int32_t>()[p.batch * p.T + p.i];
+    const int32_t* ends = f.ends.ptr<int32_t>() + position * kFireHidden;
+    const int64_t d = p.distance();
+    segment = p.h * kFireSegments +
               (std::upper_bound(ends, ends + kFireHidden, static_cast<int32_t>(d)) - ends);
-    u = a.fire.psi.ptr<double>()[d] * a.fire.inverse.ptr<double>()[position];
-    psi_dc = a.fire.psi_dc.ptr<double>()[d];
-    slope = a.fire.slope.ptr<double>()[segment];
-    b = slope * u + a.fire.offset.ptr<double>()[segment];
+    u = f.psi.ptr<double>()[d] * f.inverse.ptr<double>()[position];
+    psi_dc = f.psi_dc.ptr<double>()[d];
+    slope = f.slope.ptr<double>()[segment];
+    b = slope * u + f.offset.ptr<double>()[segment];
+  }
+  void adjoint(const FireBiasGradients& g, const Place& p, double db) const {
+    g.dfire.ptr<double>()[2 * segment] += db;
+    g.dfire.ptr<double>()[2 * segment + 1] += db * u;
+    g.dfire_u.ptr<double>()[p.of_row()] += db * slope * u;
+    g.dfire_psi.ptr<double>()[p.of_row()] += db * slope * psi_dc;
   }
 };
 
-/// b of row i and key j of whichever kind `a` has.
-double bias_of(const Attention& a, int64_t batch, int64_t h, int64_t i, int64_t j) {
-  if (a.table) return a.table.ptr<double>()[h * a.table.stride[0] + a.past() + i - j];
-  if (a.sums) return sum_bias(a.sum_bias, difference(a, batch, h, i, j));
-  if (a.fire.psi) return FireLogit(a, batch, h, i, j).b;
-  return 0;
+NoBias at(const Nothing& bias, const Place& p) { return {bias, p}; }
+TableLogit at(const TableBias& bias, const Place& p) { return {bias, p}; }
+SumsLogit at(const SumsBias& bias, const Place& p) { return {bias, p}; }
+FireLogit at(const FireBias& bias, const Place& p) { return {bias, p}; }
+
+/// b of a row and a key of whichever kind `a` has.
+double bias_of(const Attention& a, const Place& p) {
+  return std::visit([&p](const auto& bias) { return at(bias, p).b; }, a.bias);
+}
+
+void bias_adjoint(const AttentionGradients& g, const Attention& a, const Place& p, double db) {
+  std::visit(
+      [&]<class B>(const B& bias) {
+        at(bias, p).adjoint(std::get<typename B::Gradients>(g.bias), p, db);
+      },
+      a.bias);
 }
 
 /// One row of logits: s, b and z over the visible keys first .. last.
@@ -69,19 +121,19 @@ struct Row {
     const int64_t kh = h / (H / a.k.shape[2]);
     first = a.past() + a.first_key.ptr<int32_t>()[batch * T + i];
     last = a.past() + i;
-    if (a.scale) t = a.scale.ptr<double>()[(batch * H + h) * T + i];
+    if (a.scale.t) t = a.scale.t.ptr<double>()[(batch * H + h) * T + i];
     for (int64_t j = first; j <= last; ++j) {
       s.push_back(dot(row_of(a.q, batch, i, h), row_of(a.k, batch, j, kh), D) /
                   a.content_divisor<double>());
-      b.push_back(bias_of(a, batch, h, i, j));
-      z.push_back(a.scale_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
+      b.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T}));
+      z.push_back(a.scale.on_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
     }
   }
 };
 
 }  // namespace
 
-void reference_attention_forward(Tensor out, Tensor lse, const Attention& a) {
+void reference_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t group = H / a.k.shape[2];
   for (int64_t batch = 0; batch < B; ++batch) {
@@ -98,14 +150,14 @@ void reference_attention_forward(Tensor out, Tensor lse, const Attention& a) {
           const double* v = row_of(a.v, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) o[c] += p * v[c];
         }
-        lse.ptr<double>()[(batch * H + h) * T + i] = m + std::log(sum);
+        saved.level.ptr<double>()[(batch * H + h) * T + i] = m + std::log(sum);
       }
     }
   }
 }
 
-void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                                  const Attention& a) {
+void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                                  const AttentionSaved& saved, const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t K = a.k.shape[2], group = H / K;
   const double root = 1 / a.content_divisor<double>();
@@ -117,10 +169,10 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
       for (int64_t h = 0; h < K; ++h) std::fill_n(row_of(g.dv, batch, i, h), D, 0.0);
     }
   }
-  if (a.table) std::fill_n(g.dtable.ptr<double>(), g.dtable.size(), 0.0);
-  for (const Tensor& x : {g.dsums, g.dfire, g.dfire_u, g.dfire_psi}) {
-    if (x) std::fill_n(x.ptr<double>(), x.size(), 0.0);
-  }
+  const auto clear = [](const char*, const Tensor& x) {
+    std::fill_n(x.ptr<double>(), x.size(), 0.0);
+  };
+  std::visit([&](const auto& bias) { for_tensors(bias, clear); }, g.bias);
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t h = 0; h < H; ++h) {
       for (int64_t i = 0; i < T; ++i) {
@@ -128,7 +180,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         const double* d_o = row_of(dout, batch, i, h);
         const double* q = row_of(a.q, batch, i, h);
         double* dq = row_of(g.dq, batch, i, h);
-        const double l = lse.ptr<double>()[(batch * H + h) * T + i];
+        const double l = saved.level.ptr<double>()[(batch * H + h) * T + i];
         const double D_i = dot(d_o, row_of(out, batch, i, h), D);
         double dt = 0;
         for (int64_t j = row.first; j <= i; ++j) {
@@ -137,24 +189,10 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
           const double* v = row_of(a.v, batch, j, h / group);
           const double dz = row.first == i ? 0 : p * (dot(d_o, v, D) - D_i);
           const double s = row.s[j - row.first], b = row.b[j - row.first];
-          dt += dz * (a.scale_bias ? s + b : s);
+          dt += dz * (a.scale.on_bias ? s + b : s);
           const double ds = dz * row.t;
-          const double db = a.scale_bias ? ds : dz;
-          if (a.table) g.dtable.ptr<double>()[h * g.dtable.stride[0] + i - j] += db;
-          if (a.sums) {
-            const double dx = db * sum_bias_derivative(a.sum_bias, difference(a, batch, h, i, j));
-            const int64_t of_head = (batch * H + h) * T;
-            g.dsums.ptr<double>()[of_head + j] += dx;
-            g.dsums.ptr<double>()[of_head + i] -= dx;
-          }
-          if (a.fire.psi) {
-            const FireLogit f(a, batch, h, i, j);
-            const int64_t row_of_head = (batch * H + h) * T + i;
-            g.dfire.ptr<double>()[2 * f.segment] += db;
-            g.dfire.ptr<double>()[2 * f.segment + 1] += db * f.u;
-            g.dfire_u.ptr<double>()[row_of_head] += db * f.slope * f.u;
-            g.dfire_psi.ptr<double>()[row_of_head] += db * f.slope * f.psi_dc;
-          }
+          const double db = a.scale.on_bias ? ds : dz;
+          bias_adjoint(g, a, {batch, h, i, j, 0, H, T}, db);
           double* dk = row_of(g.dk, batch, j, h / group);
           double* dv = row_of(g.dv, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) {
@@ -163,7 +201,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
             dv[c] += p * d_o[c];
           }
         }
-        if (a.scale) g.dscale.ptr<double>()[(batch * H + h) * T + i] = dt;
+        if (a.scale.t) g.dscale.ptr<double>()[(batch * H + h) * T + i] = dt;
       }
     }
   }
@@ -171,7 +209,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
 
 void reference_attention_entropy(Tensor entropy, const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
-  require(!a.scale, "logits without a scale");
+  require(!a.scale.t, "logits without a scale");
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t h = 0; h < H; ++h) {
       for (int64_t i = 0; i < T; ++i) {

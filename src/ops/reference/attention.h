@@ -5,9 +5,9 @@
 
 namespace bamtrain {
 
-void reference_attention_forward(Tensor out, Tensor lse, const Attention& a);
-void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                                  const Attention& a);
+void reference_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a);
+void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                                  const AttentionSaved& saved, const Attention& a);
 void reference_attention_entropy(Tensor entropy, const Attention& a);
 
 }  // namespace bamtrain

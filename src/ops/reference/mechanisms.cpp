@@ -344,8 +344,8 @@ struct FireNumbers {
 
 }  // namespace
 
-void reference_fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) {
-  const int64_t T = bias.psi.shape[0], H = bias.slope.shape[0];
+void reference_fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) {
+  const int64_t T = tables.psi.shape[0], H = tables.slope.shape[0];
   FireNumbers f(theta);
   const std::vector<double> kinks = f.kinks();
   for (int64_t h = 0; h < H; ++h) {
@@ -354,27 +354,28 @@ void reference_fire_forward(const FireBias& bias, std::span<const Tensor> theta,
       const bool there = s <= kinks.size();
       const auto [slope, offset] = there ? f.line(h, FireNumbers::inside(kinks, s))
                                          : std::pair<Dual, Dual>(0, f.b2[static_cast<size_t>(h)]);
-      f64(bias.slope)[n] = slope.x;
-      f64(bias.offset)[n] = offset.x;
+      f64(tables.slope)[n] = slope.x;
+      f64(tables.offset)[n] = offset.x;
     }
   }
   f.c.d = 1;
   for (int64_t d = 0; d < T; ++d) {
-    f64(bias.psi)[d] = f.psi(static_cast<double>(d)).x;
-    f64(bias.psi_dc)[d] = f.psi(static_cast<double>(d)).d;
+    f64(tables.psi)[d] = f.psi(static_cast<double>(d)).x;
+    f64(tables.psi_dc)[d] = f.psi(static_cast<double>(d)).d;
   }
   for (int64_t i = 0; i < T; ++i) {
     const double N = f.normaliser(static_cast<double>(i), L0).x;
-    f64(bias.inverse)[i] = 1 / N;
+    f64(tables.inverse)[i] = 1 / N;
     int64_t d = 0;
     for (size_t k = 0; k < kFireHidden; ++k) {
-      while (d < T && (k >= kinks.size() || f64(bias.psi)[d] < kinks[k] * N)) ++d;
-      bias.ends.ptr<int32_t>()[i * kFireHidden + static_cast<int64_t>(k)] = static_cast<int32_t>(d);
+      while (d < T && (k >= kinks.size() || f64(tables.psi)[d] < kinks[k] * N)) ++d;
+      tables.ends.ptr<int32_t>()[i * kFireHidden + static_cast<int64_t>(k)] =
+          static_cast<int32_t>(d);
     }
   }
 }
 
-void reference_fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g,
+void reference_fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
                              Tensor positions, std::span<const Tensor> theta, double L0) {
   const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
   FireNumbers f(theta);

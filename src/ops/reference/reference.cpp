@@ -283,20 +283,20 @@ class ReferenceBackend final : public HostBackend {
                      Tensor bias) override {
     reference_sums_backward(dgates, dbias, dsums, gates, bias);
   }
-  void fire_forward(const FireBias& bias, std::span<const Tensor> theta, double L0) override {
-    reference_fire_forward(bias, theta, L0);
+  void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override {
+    reference_fire_forward(tables, theta, L0);
   }
-  void fire_backward(std::span<const Tensor> dtheta, const AttentionGradients& g, Tensor positions,
+  void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override {
     reference_fire_backward(dtheta, g, positions, theta, L0);
   }
 
-  void attention_forward(Tensor out, Tensor lse, const Attention& a) override {
-    reference_attention_forward(out, lse, a);
+  void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
+    reference_attention_forward(out, saved, a);
   }
-  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out, Tensor lse,
-                          const Attention& a) override {
-    reference_attention_backward(g, dout, out, lse, a);
+  void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
+                          const AttentionSaved& saved, const Attention& a) override {
+    reference_attention_backward(g, dout, out, saved, a);
   }
   void attention_entropy(Tensor entropy, const Attention& a) override {
     reference_attention_entropy(entropy, a);

@@ -1,0 +1,190 @@
+#pragma once
+// What attention reads, saves and returns:
+//
+//   s_ij = content_scale <q_i, k_j>,   z = t s + b or t (s + b),   p_i = N(z_ij : j visible),
+//   out_i = sum_j p_ij v_j
+//
+// with query head h reading key head h / (H / K). A bias b and its gradient are variants: families
+// of biases exclude each other by type. A, P, N: see ops/ops.h.
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <variant>
+
+#include "core/kinds.h"
+#include "core/tensor.h"
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+/// f(name, tensor) for every tensor of one of the structs below, empty or not, in the order of its
+/// members: for what treats all of them alike.
+template <class X, class F>
+void for_tensors(X& x, F&& f) {
+  std::remove_const_t<X>::each(x, f);
+}
+
+/// A bias that is not there, and its gradients.
+struct Nothing {
+  using Gradients = Nothing;
+  template <class X, class F>
+  static void each(X&, F&&) {}
+};
+
+struct TableBiasGradients {
+  Tensor dtable;  // (H, T) P: sums of db over the diagonals of all sequences
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dtable", x.dtable);
+  }
+};
+/// b_ij = table[h][i - j].
+struct TableBias {
+  using Gradients = TableBiasGradients;
+  Tensor table;  // (H, >= past + T) P
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("table", x.table);
+  }
+};
+
+/// The gradient with respect to S_t as a key's and as a query's. With SumBias::difference the
+/// latter is the row's sum of -db, which is 0 but for what the rounding of `out` leaves there: the
+/// keys' part holds that too, and sums of both are free of it.
+struct SumsBiasGradients {
+  Tensor dsums;  // (B, H, T) P
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dsums", x.dsums);
+  }
+};
+/// b_ij of x = S_j - S_i.
+struct SumsBias {
+  using Gradients = SumsBiasGradients;
+  Tensor sums;  // (B, H, past + T) f64: S
+  SumBias form = SumBias::difference;
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("sums", x.sums);
+  }
+};
+
+struct FireBiasGradients {
+  Tensor dfire;               // (H, kFireSegments, 2) f64: the sums of db and of db u
+  Tensor dfire_u, dfire_psi;  // (B, H, T) P: a query's sums of db slope u and of db slope psi_dc
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dfire", x.dfire);
+    f("dfire_u", x.dfire_u);
+    f("dfire_psi", x.dfire_psi);
+  }
+};
+
+/// Family fire's functions in the form that attention reads (priors/fire.h). For a query at
+/// position p of its document, u = psi[i - j] inverse[p] and b = slope[h][s] u + offset[h][s],
+/// where segment s holds the distances from ends[p][s - 1] (s = 0: from 0) to ends[p][s] - 1.
+struct FireTables {
+  Tensor psi, psi_dc;    // (>= T) P: psi by distance, and its derivative with respect to c
+  Tensor inverse;        // (>= T) P: 1 / N, by position
+  Tensor ends;           // (>= T, kFireHidden) i32, ascending; past every distance where unused
+  Tensor slope, offset;  // (H, kFireSegments) P
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("psi", x.psi);
+    f("psi_dc", x.psi_dc);
+    f("inverse", x.inverse);
+    f("ends", x.ends);
+    f("slope", x.slope);
+    f("offset", x.offset);
+  }
+};
+struct FireBias {
+  using Gradients = FireBiasGradients;
+  FireTables tables;
+  Tensor positions;  // (B, T) i32: of a query in its document
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    for_tensors(x.tables, f);
+    f("positions", x.positions);
+  }
+};
+
+using Bias = std::variant<Nothing, TableBias, SumsBias, FireBias>;
+/// Those of a bias are its Gradients.
+using BiasGradients =
+    std::variant<Nothing, TableBiasGradients, SumsBiasGradients, FireBiasGradients>;
+
+/// A factor per row.
+struct RowScale {
+  Tensor t;              // (B, H, T) P. Empty: t = 1
+  bool on_bias = false;  // z = t (s + b) in place of t s + b
+};
+
+/// What attention reads. Keys and values may begin with those of past tokens, whose queries were
+/// asked before: then q, and with it first_key, fire's positions, the scale and what attention
+/// writes, have fewer rows than k. Row i is token past() + i. Forward passes alone, of backends in
+/// host memory, take that.
+struct Attention {
+  Tensor q;     // (B, T, H, D) A, innermost dimension contiguous
+  Tensor k, v;  // (B, past + T, K, D) A, likewise
+  // (B, T) i32: row i sees keys first_key[i] .. i, counted from the first row's own: those of the
+  // past are negative. Non-decreasing, <= i
+  Tensor first_key;
+  Bias bias;
+  RowScale scale;
+  double content_scale = 0;  // 0: 1 / sqrt(D)
+
+  int64_t past() const { return k.shape[1] - q.shape[1]; }
+  /// What <q_i, k_j> is divided by, formed in the backend's precision.
+  template <class Real>
+  Real content_divisor() const {
+    return content_scale != 0 ? static_cast<Real>(1 / content_scale)
+                              : std::sqrt(static_cast<Real>(q.shape[3]));
+  }
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("q", x.q);
+    f("k", x.k);
+    f("v", x.v);
+    f("first_key", x.first_key);
+    std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
+    f("scale", x.scale.t);
+  }
+};
+
+/// What the forward pass keeps of a row for the backward pass, beside `out`.
+struct AttentionSaved {
+  Tensor level;  // (B, H, T) P: the log of the sum of exp(z)
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("level", x.level);
+  }
+};
+
+/// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.
+struct AttentionGradients {
+  Tensor dq, dk, dv;  // shapes and strides as q, k, v
+  BiasGradients bias;
+  Tensor dscale;  // (B, H, T) P. Where a scale is
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dq", x.dq);
+    f("dk", x.dk);
+    f("dv", x.dv);
+    std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
+    f("dscale", x.dscale);
+  }
+};
+
+}  // namespace bamtrain
