@@ -9,8 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
-BAM_EPS = 1e-5
-BAM_FLOOR = -1e4  # b is bounded below here, with zero gradient where the bound holds
+import priors
 
 
 def documents(tokens, config):
@@ -39,22 +38,6 @@ def visible_keys(document, window):
     return visible & (i - j < window) if window else visible
 
 
-def alibi_slopes(H):
-    """2^(-8h/H), h = 1..H; for H no power of two: those of the power of two P below, then the
-    first H - P of every other slope of 2P heads."""
-    P = 2 ** int(math.log2(H))
-    slopes = [2.0 ** (-8 * h / P) for h in range(1, P + 1)]
-    between = [2.0 ** (-8 * h / (2 * P)) for h in range(1, 2 * P + 1, 2)]
-    return slopes + between[:H - P]
-
-
-def t5_bucket(d):
-    """Bucket of distance d: its own below 16, then as many of equal width in log d up to 128."""
-    if d < 16:
-        return d
-    return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
-
-
 def prior_of(config, layer):
     """The prior of a layer: the config's only one, or the next one of its list, over and over."""
     prior = config["model"]["attention"]["prior"]
@@ -64,47 +47,6 @@ def prior_of(config, layer):
 def nape_heads(prior, H):
     """How many heads of a nape model have slopes (and no scale); 0 for the other priors."""
     return H // 2 if prior["name"] == "nape" else 0
-
-
-def bias(prior, theta, h, H, D, T, x, position, trained_at):
-    """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
-    parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document."""
-    i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
-    name = prior["name"]
-    if name == "alibi":
-        return -alibi_slopes(H)[h] * (i - j)
-    if name == "nape" and h < H // 2:
-        of_heads = alibi_slopes(H if prior.get("slope_heads") == "H" else H // 2)
-        slope = {"harmonic": 1 / (h + 1), "halving": 1 / 2 ** h, "exponential": of_heads[h]}
-        return -slope[prior["slopes"]] * (i - j)
-    if name == "kerple":
-        r1, r2, d = theta["r1"][h], theta["r2"][h], torch.clamp(i - j, min=0)
-        if prior["kernel"] == "logarithmic":
-            return -r1 * torch.log(1 + r2 * d)
-        # d = 0 apart: 0^r2 is 0, and so is its derivative, where autograd finds 0 log 0.
-        return torch.where(d > 0, -r1 * torch.where(d > 0, d, 1.0) ** r2, 0.0)
-    if name == "t5":
-        buckets = torch.tensor([[t5_bucket(max(0, a - b)) for b in range(T)] for a in range(T)])
-        gain = math.sqrt(D) if prior.get("gain") == "sqrt(D)" else 1
-        return gain * theta["bias"][h][buckets]
-    if name == "fire":
-        c, m = theta["c"].abs(), theta["m"].abs()
-        psi = lambda y: torch.log(c * y + 1)
-        threshold = m * (prior["threshold_length"] or trained_at)
-        row = psi(torch.maximum(position.double(), threshold)) + 1e-6  # (B, T)
-        u = psi((i - j).clamp(min=0)) / row[:, :, None]
-        hidden = torch.relu(u[..., None] * theta["w1"] + theta["b1"])
-        return hidden @ theta["w2"][h] + theta["b2"][h]
-    if name in ("cable", "kcable"):
-        S = torch.cumsum(F.softplus(x @ theta["weight"][h] + theta["bias"][h]), -1)  # (B, T)
-        rise = S[:, None, :] - S[:, :, None]  # S_j - S_i
-        return rise if name == "cable" else -torch.log(1 + rise ** 2)
-    if name == "bam":
-        alpha, beta, mu = (theta[f"theta_{x}"][h] for x in ("alpha", "beta", "mu"))
-        shift = torch.exp(mu) - torch.exp(-mu)
-        b = -torch.exp(alpha) * (torch.abs((j - i) - shift) + BAM_EPS) ** beta
-        return torch.where(b < BAM_FLOOR, torch.full_like(b, BAM_FLOOR), b)
-    return torch.zeros(T, T, dtype=torch.double)
 
 
 def content_divisor(prior, D, C):
@@ -216,7 +158,7 @@ def attention(p, config, layer, x, tokens, positions):
     for h in range(H):
         kv = h // (H // KV)
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / content_divisor(prior, D, C)
-        b = bias(prior, theta, h, H, D, T, x, position, trained_at)
+        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at)
         z = s + b
         plain = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
         t = scale(choice["scale"], of_scale, h, n, x, plain)

@@ -27,12 +27,12 @@ import numpy as np
 import torch
 
 import decoder
+import priors
 import safetensors_io
 
 BATCH, DOCUMENT_START = 2, 0
 NOPE, ALIBI, SINUSOIDAL = {"name": "nope"}, {"name": "alibi"}, {"name": "sinusoidal"}
 NONE, ENTROPY = {"name": "none"}, {"name": "entropy"}
-ALL = ["theta_alpha", "theta_beta", "theta_mu"]
 GELU, GEGLU, SWIGLU, GELU_ERF, RELU = "gelu", "geglu", "swiglu", "gelu_erf", "relu"
 MAX_BYTES = 200_000
 
@@ -66,7 +66,7 @@ def fire(threshold_length):
     return {"name": "fire", "threshold_length": threshold_length}
 
 
-def bam(init="uniform", train=ALL, share=False):
+def bam(init="uniform", train=priors.THETAS, share=False):
     return {"name": "bam", "init": init, "train": train, "share": share}
 
 
@@ -142,8 +142,8 @@ CASES = {
     "bam_ssmax_content": config(bam(), ssmax("false"), mask=True),
     "bam_ssmax_odd": config(bam(), ssmax(), mask=True, **ODD),
     "bam_shared": config(bam(share=True), mask=True),
-    "bam_alpha_beta": config(bam(train=ALL[:2]), norm="layernorm"),
-    "bam_beta_only": config(bam("laplace", ALL[1:2]), mask=True, heads=2),
+    "bam_alpha_beta": config(bam(train=priors.THETAS[:2]), norm="layernorm"),
+    "bam_beta_only": config(bam("laplace", priors.THETAS[1:2]), mask=True, heads=2),
     "bam_extreme_beta": config(bam(), **GROUPED),
     "bam_bounded": config(bam(), **GROUPED),
     "nape_ssmax": config(nape(), ssmax(), mask=True, heads=5, head_dim=4, hidden=16, vocab=29),
@@ -209,6 +209,12 @@ CASES = {
                                      head_dim=4, hidden=24, vocab=31, embed_scale=True),
 }
 
+# Every prior has a case.
+ABOUT = {decoder.prior_of(c, layer)["name"] for c in CASES.values()
+         for layer in range(c["model"]["layers"])}
+CASES |= {name: config({"name": name}, mask=True, **GROUPED)
+          for name in priors.PARAMETERS if name not in ABOUT}
+
 # Per head, in every layer, where a case is about particular values.
 THETA = {
     "bam_alpha_beta": {"theta_mu": [0, 0, 0]},
@@ -257,20 +263,9 @@ def parameter_shapes(c):
                                  for y in (("weight", "bias") if scale.get("bias") else ("weight",))}}
         for name, shape in of_scale.get(scale["name"], {}).items():
             shapes[f"{path}.self_attn.scale.{name}"] = shape
-        if prior["name"] == "bam":
-            owner = "model" if prior["share"] else path + ".self_attn"
-            shapes.update({f"{owner}.prior.{theta}": (H,) for theta in ALL})
-        if prior["name"] in ("cable", "kcable"):
-            shapes[path + ".self_attn.prior.weight"] = (H, C)
-            shapes[path + ".self_attn.prior.bias"] = (H,)
-        if prior["name"] == "fire":
-            of_prior = {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32), "b2": (H,)}
-            for name, shape in of_prior.items():
-                shapes[f"{path}.self_attn.prior.{name}"] = shape
-        if prior["name"] == "kerple":
-            shapes.update({f"{path}.self_attn.prior.{r}": (H,) for r in ("r1", "r2")})
-        if prior["name"] == "t5":
-            shapes[f"{'model' if prior['share'] else path + '.self_attn'}.prior.bias"] = (H, 32)
+        owner = "model" if prior.get("share") else path + ".self_attn"
+        for name, shape in priors.PARAMETERS.get(prior["name"], lambda *_: {})(H, C).items():
+            shapes[f"{owner}.prior.{name}"] = shape
     for name, shape in linears.items():
         shapes[name + ".weight"] = shape
         if m["bias"]:
@@ -287,16 +282,8 @@ def random_parameter(rng, case, name, shape):
     last = name.split(".")[-1]
     if last in THETA.get(case, {}):
         value = np.array(THETA[case][last], float)
-    elif last == "theta_mu":
-        value = rng.choice([-1, 1], shape) * rng.uniform(0.1, 0.6, shape)
-    elif last.startswith("theta"):
-        value = rng.normal(-0.5 if last == "theta_alpha" else 0.6, 0.4, shape)
-    elif last in ("c", "m"):
-        value = rng.uniform(0.1, 0.6, shape) * (-1 if last == "c" else 1)
-    elif last in ("w1", "b1", "w2", "b2"):
-        value = rng.normal(0, 0.4, shape)
-    elif last in ("r1", "r2"):
-        value = rng.uniform(0.1, 1.5, shape)
+    elif ".prior." in name and (own := priors.random_value(rng, last, shape)) is not None:
+        value = own
     elif last in ("s", "t"):
         value = rng.normal(1.0, 0.3, shape)
     elif last in ("beta", "gamma"):
@@ -340,10 +327,10 @@ def is_trained(c, name):
     last = name.split(".")[-1]
     if last == "gamma":
         return c["model"]["attention"]["scale"]["train_gamma"]
-    if not last.startswith("theta"):
+    if ".prior." not in name:
         return True
     layer = int(name.split(".")[2]) if name.startswith("model.layers.") else 0
-    return last in decoder.prior_of(c, layer)["train"]
+    return priors.is_trained(decoder.prior_of(c, layer), last)
 
 
 def check_gradients(case, rng, p, c, tokens, positions, gradients, h=1e-6):
