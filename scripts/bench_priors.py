@@ -26,9 +26,10 @@ import sys
 from bench_cpu import machine, positive
 from cpu_bench.programs import ROOT, Build, Failed, Record, capture, commit_of
 from cpu_bench.tables import cell, number, ratios, table
+from program_schema import prior_names
 
 # The forms of bench/attention, and the priors whose bias attention reads in that form.
-FORMS = {"table": "alibi, nape, bam, kerple, t5", "difference": "cable", "log_square": "kcable",
+FORMS = {"table": "all of distance alone", "difference": "cable", "log_square": "kcable",
          "fire": "fire"}
 BOTH_MS = r"^both +([\d.]+) ms"
 RESIDENT = r"([\d.]+) MiB largest resident set"
@@ -101,14 +102,6 @@ def times(kept, args):
                 ["priors", "form", "none", "with the form", "form over none"], rows)
                 + kept.take_notes())
     return "\n\n".join(parts)
-
-
-def prior_names(build):
-    """Every prior of the program, by its own schema."""
-    schema = json.loads(build.run(["src/bamtrain", "--print-schema"]))
-    attention = schema["properties"]["model"]["properties"]["attention"]["properties"]
-    return [p["properties"]["name"]["const"] for p in attention["prior"]["oneOf"]
-            if p["type"] == "object"]
 
 
 def memory(kept, args, names):
@@ -195,7 +188,7 @@ def main():
         about = {"commit": build.commit, "machine": machine(), "library": library,
                  "threads": os.environ.get("OMP_NUM_THREADS", "all")}
         kept = Kept(args.results, build, about, args.restart)
-        text = report(kept, args, prior_names(build), library)
+        text = report(kept, args, prior_names(build.run(["src/bamtrain", "--print-schema"])), library)
     except Failed as reason:
         sys.exit(f"bench_priors.py: {reason}")
     args.output.parent.mkdir(parents=True, exist_ok=True)

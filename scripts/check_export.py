@@ -26,6 +26,8 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
+from program_schema import prior_names
+
 TOLERANCE = 1e-4
 VOCAB, TRAINED_AT, LENGTH, START = 97, 24, 40, 1
 
@@ -115,6 +117,14 @@ REPLACED = {
     "nape_entropy": ["model.attention.scale.name=entropy"],
 }
 CASES["nape_entropy"] = model("nape")
+
+
+def add_missing_priors(program):
+    """Priors that no case is about, with default options, under their own names."""
+    schema = subprocess.run([program, "--print-schema"], text=True, capture_output=True, check=True)
+    priors = [c["attention"]["prior"] for c in CASES.values()]
+    about = {p["name"] for of in priors for p in (of if isinstance(of, list) else [of])}
+    CASES.update({name: model(name) for name in prior_names(schema.stdout) if name not in about})
 
 
 def write_shard(path, count, seed):
@@ -344,6 +354,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
     parser.add_argument("cases", nargs="*", metavar="CASE", help="of " + ", ".join(CASES))
     options = parser.parse_args()
+    add_missing_priors(options.build.resolve() / "src" / "bamtrain")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with tempfile.TemporaryDirectory() as name:
         os.environ["HF_MODULES_CACHE"] = name + "/modules"

@@ -23,13 +23,16 @@ import re
 import subprocess
 import sys
 
+from program_schema import prior_names
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "out/compare-wikitext2"
 CONFIG = "configs/compare-wikitext2.json"
 REPORT = ROOT / "bench/results/compare-wikitext2.md"
 LENGTHS = [256, 512, 1024, 2048, 4096]
 
-# Name of the row: overrides of the config. What a prior needs beside it is its paper's: embeddings
+# Name of the row: overrides of the config; a prior of the program that no row is about is added with
+# its defaults. What a prior needs beside it is its paper's: embeddings
 # times sqrt(C) under sinusoids (Vaswani et al. 2017, 3.4; theirs begin at variance 1, GPT-2's at
 # 0.02 sqrt(C) = 0.32 beside rows of root mean square 0.71), t5's biases times sqrt(D) from Xavier's
 # initial values (DAPE's baseline).
@@ -50,6 +53,12 @@ RUNS = {
     "bam, rate x 10": ["model.attention.prior.name=bam", "optimizer.lr_multipliers.prior=10"],
     "bam + ssmax": ["model.attention.prior.name=bam", "model.attention.scale.name=ssmax"],
 }
+
+
+def add_missing_priors(program):
+    schema = subprocess.run([program, "--print-schema"], text=True, capture_output=True, check=True)
+    for name in prior_names(schema.stdout):
+        RUNS.setdefault(name, [f"model.attention.prior.name={name}"])
 
 
 def run(command):
@@ -136,12 +145,15 @@ def main():
     parser.add_argument("--wikitext", type=pathlib.Path, required=True)
     parser.add_argument("--tokenizer", type=pathlib.Path, required=True)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
-    parser.add_argument("--only", nargs="*", choices=list(RUNS), default=list(RUNS))
+    parser.add_argument("--only", nargs="*", help="rows, all by default")
     args = parser.parse_args()
     for path in (args.wikitext / "train.txt", args.wikitext / "valid.txt", args.tokenizer,
                  args.build / "src/bamtrain"):
         if not path.exists():
             sys.exit(f"compare_priors.py: {path}: expected a file, found none")
+    add_missing_priors(args.build.resolve() / "src/bamtrain")
+    if unknown := set(args.only or []) - set(RUNS):
+        parser.error(f"--only: expected some of {', '.join(RUNS)}, found {', '.join(unknown)}")
     OUT.mkdir(parents=True, exist_ok=True)
     bin_dir = args.build.resolve()
     tokenize(bin_dir, args.wikitext.resolve(), args.tokenizer.resolve())
@@ -149,7 +161,7 @@ def main():
                             capture_output=True, check=False).stdout.strip()
     config = json.loads((ROOT / CONFIG).read_text())
     tokens = config["train"]["steps"] * config["train"]["tokens_per_step"]
-    for name in args.only:
+    for name in args.only or RUNS:
         result, made_at = train_and_evaluate(bin_dir, name, RUNS[name], commit)
         # Rows of other runs stay as they are, and so do the remarks, which are written by hand.
         old = REPORT.read_text() if REPORT.exists() else ""
