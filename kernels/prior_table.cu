@@ -3,12 +3,7 @@
 #include "arguments.h"
 #include "by_name.h"
 #include "prior_table.h"
-#include "priors/alibi.h"
-#include "priors/bam.h"
-#include "priors/kerple.h"
-#include "priors/nape.h"
-#include "priors/t5.h"
-#include "priors/table_prior.h"
+#include "priors/table_priors.h"
 #include "reductions.cuh"
 
 namespace bamtrain::kernels {
@@ -96,12 +91,9 @@ constexpr TablePriorKernels table_prior_kernels(const char* name) {
   return {name, P<double>::kParameters, launch_table<P>, launch_gradient<P>};
 }
 
-/// Every prior of Family::table.
-constexpr TablePriorKernels kTablePriors[] = {
-    table_prior_kernels<Alibi>("alibi"),   table_prior_kernels<Bam>("bam"),
-    table_prior_kernels<Kerple>("kerple"), table_prior_kernels<Nape>("nape"),
-    table_prior_kernels<T5>("t5"),
-};
+#define BAMTRAIN_KERNELS(name, formula) table_prior_kernels<formula>(#name),
+constexpr TablePriorKernels kTablePriors[] = {BAMTRAIN_TABLE_PRIORS(BAMTRAIN_KERNELS)};
+#undef BAMTRAIN_KERNELS
 
 /// Ok, or why the prior is refused.
 LaunchStatus check_table_prior(const TablePrior& prior, const TablePriorKernels* kernels) {

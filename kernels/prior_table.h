@@ -1,7 +1,7 @@
 #pragma once
 // Tables of priors from their parameters, and the way back. The formulas are those of src/priors,
-// evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. A prior joins with
-// one line in a list of prior_table.cu.
+// evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. Priors are those of
+// src/priors/table_priors.h.
 
 #include <cstdint>
 
@@ -11,12 +11,12 @@ namespace bamtrain::kernels {
 
 constexpr int kMaxPriorParameters = 8;
 
-/// A prior of Family::table and its shape.
+/// A prior of family table and its shape.
 struct TablePrior {
-  const char* name = "";                         // as in priors/registry.cpp
+  const char* name = "";                         // as in priors/table_priors.h
   int64_t H = 0, T = 0;                          // H < 2^16
-  int form = 0;                                  // PriorInfo::form
-  double gain = 1;                               // PriorInfo::gain
+  int form = 0;                                  // TableFamily::form
+  double gain = 1;                               // TableFamily::gain
   const float* theta[kMaxPriorParameters] = {};  // (H, values) each, in the prior's order
 };
 

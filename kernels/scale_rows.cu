@@ -5,9 +5,7 @@
 #include "reductions.cuh"
 #include "scale_rows.h"
 #include "scales/by_length.h"
-#include "scales/constant.h"
-#include "scales/sentmax.h"
-#include "scales/ssmax.h"
+#include "scales/length_scales.h"
 
 namespace bamtrain::kernels {
 
@@ -165,13 +163,13 @@ constexpr ScaleKernels scale_kernels(const char* name) {
   return {name, S<double>::kParameters, launch_rows<S>, launch_scale_gradient<S>};
 }
 
-/// Every scale that forms a tensor.
+/// Every scale of kind length.
+#define BAMTRAIN_KERNELS(name, formula) scale_kernels<formula>(#name),
 constexpr ScaleKernels kScales[] = {
-    scale_kernels<Ssmax>("ssmax"),
-    scale_kernels<Sentmax>("sentmax"),
-    scale_kernels<ConstantScale>("constant"),
+    BAMTRAIN_LENGTH_SCALES(BAMTRAIN_KERNELS)  //
     {"by_length", 1, launch_rows_by_length, launch_gradient_by_length},
 };
+#undef BAMTRAIN_KERNELS
 
 LaunchStatus check_scale(const ScaleRows& rows, const ScaleKernels* kernels) {
   if (kernels == nullptr) return device::refused("scale: a name that has kernels");

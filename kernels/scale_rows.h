@@ -1,7 +1,7 @@
 #pragma once
 // Rows of logit scales from their parameters, and the way back. The formulas are those of
-// src/scales, evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. A scale
-// joins with one line in a list of scale_rows.cu.
+// src/scales, evaluated in fp64 and rounded once, as model/mechanisms.cpp does on the host. Scales
+// are those of src/scales/length_scales.h, and by_length.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace bamtrain::kernels {
 
 /// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys.
 struct ScaleRows {
-  const char* name = "";  // as in scales/registry.cpp
+  const char* name = "";  // as in scales/registry.h
   ScaleConstants constants;
   const float* theta[kMaxScaleScalars] = {};  // (H) each, in the scale's order; by_length's (H,
                                               // lengths)

@@ -66,8 +66,8 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   if (other_scale && before.count({kScale}) + now.count({kScale}) > 0) {
     throw Error(ExitCode::config, "model.attention.scale",
                 "scales without parameters where evaluation replaces one by another",
-                trained.model.attention.scale.name + " in training, " +
-                    c.model.attention.scale.name + " now",
+                trained.model.attention.scale.name() + " in training, " +
+                    c.model.attention.scale.name() + " now",
                 "remove --set model.attention.scale");
   }
   require_same_parameters(before, trained.model.attention.prior.names(), now,

@@ -8,6 +8,8 @@
 #include "config/mechanism.h"
 #include "config/validate.h"
 #include "core/json.h"
+#include "priors/registry.h"
+#include "scales/registry.h"
 
 namespace bamtrain {
 
@@ -60,21 +62,21 @@ bool is_removed_idle_multiplier(const std::string& path, const json& now) {
 /// defaults.
 json with_newer_options(json before) {
   const int64_t version = config_version_of(before);
-  const auto complete = [version](json& mechanism, const std::vector<Mechanism>& choices) {
+  const auto complete = [version](json& mechanism, const auto& registry) {
     if (!mechanism.is_object()) return;
-    for (const Mechanism& m : choices) {
+    for (const MechanismInfo& m : registry) {
       if (mechanism.value("name", json()) != json(m.name)) continue;
-      const json defaults = mechanism_json(default_mechanism(m.name, choices, version), choices);
+      const json defaults = mechanism_json(m, default_options(m.options, version));
       for (const auto& [option, value] : defaults.items()) mechanism.emplace(option, value);
     }
   };
   const json::json_pointer prior("/model/attention/prior"), scale("/model/attention/scale");
   if (before.contains(prior) && before[prior].is_array()) {
-    for (json& of_layer : before[prior]) complete(of_layer, prior_choices());
+    for (json& of_layer : before[prior]) complete(of_layer, all_priors());
   } else if (before.contains(prior)) {
-    complete(before[prior], prior_choices());
+    complete(before[prior], all_priors());
   }
-  if (before.contains(scale)) complete(before[scale], scale_choices());
+  if (before.contains(scale)) complete(before[scale], all_scales());
   return before;
 }
 

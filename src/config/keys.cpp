@@ -11,6 +11,8 @@
 #include "config/names.h"
 #include "config/sources.h"
 #include "core/json.h"
+#include "priors/registry.h"
+#include "scales/registry.h"
 
 namespace bamtrain {
 
@@ -82,13 +84,14 @@ Key choice(const std::string& path, const std::string& description,
   return k;
 }
 
-template <class Field>
+/// A key whose value names an entry of a registry, which outlives it.
+template <class Info, class Field>
 Key mechanism(const std::string& path, const std::string& description,
-              const std::vector<Mechanism>& choices, Field field) {
-  Key k{path, description, mechanism_schema(choices), choices};
-  k.get = [field, choices](const RunConfig& c) { return mechanism_json(field(c), choices); };
-  k.set = [field, path, choices](RunConfig& c, const json& v, const Origin& origin) {
-    field(c) = read_mechanism(v, choices, path, origin, c.config_version);
+              const std::vector<Info>& registry, Field field) {
+  Key k{path, description, mechanism_schema(mechanisms_of(registry)), true};
+  k.get = [field](const RunConfig& c) { return mechanism_json(field(c)); };
+  k.set = [field, path, &registry](RunConfig& c, const json& v, const Origin& origin) {
+    field(c) = read_mechanism(v, registry, path, origin, c.config_version);
   };
   return k;
 }
@@ -98,7 +101,7 @@ Key priors() {
   Key k{path,
         "positional prior: what position adds to a logit; a list: of the first layers, then over "
         "and over, its length divides model.layers",
-        priors_schema(), prior_choices()};
+        priors_schema(), true};
   k.get = [](const RunConfig& c) { return priors_json(c.model.attention.prior); };
   k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
     c.model.attention.prior = read_priors(v, path, origin, c.config_version);
@@ -120,11 +123,11 @@ Key training_sources() {
 
 Key normalizer() {
   const std::string path = "model.attention.normalizer";
-  const std::vector<Mechanism> choices = normalizer_choices();
-  Key k{path, "how logits become weights", mechanism_schema(choices), choices};
+  Key k{path, "how logits become weights", mechanism_schema(mechanisms_of(all_normalizers())),
+        true};
   k.get = [](const RunConfig&) { return ordered_json{{"name", "softmax"}}; };
-  k.set = [path, choices](RunConfig& c, const json& v, const Origin& origin) {
-    read_mechanism(v, choices, path, origin, c.config_version);
+  k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
+    read_mechanism(v, all_normalizers(), path, origin, c.config_version);
     c.model.attention.normalizer = NormalizerKind::softmax;
   };
   return k;
@@ -232,7 +235,7 @@ std::vector<Key> make_keys() {
                        FIELD(model.init)),
       priors(),
       mechanism("model.attention.scale", "logit scale t_i of a query that sees n_i keys",
-                scale_choices(), FIELD(model.attention.scale)),
+                all_scales(), FIELD(model.attention.scale)),
       normalizer(),
       key("model.attention.window",
           "a key is visible iff i - j < window, in layers whose prior sets no window of its own; "
@@ -497,8 +500,8 @@ int64_t config_version_of(const json& document) {
 RunConfig default_run_config(int64_t version) {
   RunConfig c;
   c.config_version = version;
-  c.model.attention.prior = default_mechanism("nope", prior_choices(), version);
-  c.model.attention.scale = default_mechanism("none", scale_choices(), version);
+  c.model.attention.prior = PriorChoice(*find_prior("nope"));
+  c.model.attention.scale = ScaleChoice(*find_scale("none"));
   return c;
 }
 

@@ -19,8 +19,7 @@ struct Key {
   std::string path;  // "model.norm.eps"
   std::string description;
   ValueSchema schema;
-  /// Not empty: the value is an object that names one of these mechanisms, or a list of such.
-  std::vector<Mechanism> mechanisms = {};
+  bool names_mechanism = false;  // the value is an object that names one, or a list of such
   bool required = false;
   bool free_on_resume = false;  // a resumed run may differ here from the run it continues
 

@@ -1,12 +1,12 @@
 #include "config/mechanism.h"
 
 #include <algorithm>
+#include <map>
 
 #include "config/names.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
 
 namespace bamtrain {
 
@@ -54,7 +54,7 @@ ValueSchema option_schema(const OptionSpec& o) {
   } else {
     s = set_of(o.choices.empty() ? any_text() : one_of(o.choices));
   }
-  s["description"] = o.description;
+  s["description"] = with_keys(o.description, "");
   s["default"] = option_json(o, o.fallback);
   if (o.fallback_1) {
     s["$comment"] = "with config_version 1: `" + option_json(o, *o.fallback_1).dump() + "`";
@@ -62,32 +62,25 @@ ValueSchema option_schema(const OptionSpec& o) {
   return s;
 }
 
-std::vector<std::string> names_of(const std::vector<Mechanism>& choices) {
+std::vector<std::string> names_of(const Mechanisms& choices) {
   std::vector<std::string> names;
-  for (const Mechanism& m : choices) names.push_back(m.name);
+  for (const MechanismInfo* m : choices) names.push_back(m->name);
   return names;
 }
 
-std::vector<std::string> options_of(const Mechanism& mechanism) {
+std::vector<std::string> options_of(const MechanismInfo& mechanism) {
   std::vector<std::string> names;
   for (const OptionSpec& o : mechanism.options) names.push_back(o.name);
   return names;
 }
 
-bool has_option(const Mechanism& mechanism, const std::string& name) {
+bool has_option(const MechanismInfo& mechanism, const std::string& name) {
   return std::any_of(mechanism.options.begin(), mechanism.options.end(),
                      [&name](const OptionSpec& o) { return o.name == name; });
 }
 
-const Mechanism* find(const std::vector<Mechanism>& choices, const std::string& name) {
-  for (const Mechanism& m : choices) {
-    if (m.name == name) return &m;
-  }
-  return nullptr;
-}
-
-const Mechanism& chosen(const json& value, const std::vector<Mechanism>& choices,
-                        const std::string& path, const Origin& origin) {
+const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const std::string& path,
+                            const Origin& origin) {
   const ValueSchema names = one_of(names_of(choices));
   if (!value.is_object()) {
     throw Error(ExitCode::config, origin.at(path), "a name, or an object with a name and options",
@@ -99,20 +92,20 @@ const Mechanism& chosen(const json& value, const std::vector<Mechanism>& choices
                 "add the name that these options belong to");
   }
   check_value(value["name"], names, origin.at(key));
-  return *find(choices, value["name"].get<std::string>());
+  return **std::find_if(choices.begin(), choices.end(),
+                        [&](const MechanismInfo* m) { return value["name"] == m->name; });
 }
 
 /// Refuses the options of `value` that `mechanism` does not have, all in one message.
-void refuse_foreign(const json& value, const Mechanism& mechanism,
-                    const std::vector<Mechanism>& choices, const std::string& path,
-                    const Origin& origin) {
+void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mechanisms& choices,
+                    const std::string& path, const Origin& origin) {
   std::vector<std::string> unknown, found;
   bool owned = false;
   for (const auto& [name, unused] : value.items()) {
     if (name == "name" || has_option(mechanism, name)) continue;
     std::vector<std::string> owners;
-    for (const Mechanism& m : choices) {
-      if (has_option(m, name)) owners.push_back(m.name);
+    for (const MechanismInfo* m : choices) {
+      if (has_option(*m, name)) owners.push_back(m->name);
     }
     owned = owned || !owners.empty();
     unknown.push_back(name);
@@ -140,28 +133,21 @@ void refuse_foreign(const json& value, const Mechanism& mechanism,
 
 }  // namespace
 
-std::vector<Mechanism> prior_choices() {
-  std::vector<Mechanism> out;
-  for (const PriorInfo& p : all_priors()) out.push_back({p.name, p.formula, p.options});
-  return out;
-}
-
 PriorConfig read_priors(const json& value, const std::string& path, const Origin& origin,
                         int64_t version) {
-  const std::vector<Mechanism> choices = prior_choices();
-  if (!value.is_array()) return read_mechanism(value, choices, path, origin, version);
+  const std::vector<PriorInfo>& registry = all_priors();
+  if (!value.is_array()) return read_mechanism(value, registry, path, origin, version);
   if (value.empty()) {
     throw Error(ExitCode::config, origin.at(path), "at least one prior in a list", "none",
                 "write [{\"name\": \"nope\"}] for layers without one");
   }
-  std::vector<MechanismConfig> pattern;
+  std::vector<PriorChoice> pattern;
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string entry = path + "[" + std::to_string(i) + "]";
-    pattern.push_back(read_mechanism(value[i], choices, entry, origin, version));
-    const std::string& name = pattern.back().name;
-    if (find_prior(name)->family == Family::embedding) {
+    pattern.push_back(read_mechanism(value[i], registry, entry, origin, version));
+    if (pattern.back().info().is<EmbeddingFamily>()) {
       throw Error(ExitCode::config, origin.at(entry + ".name"), "a prior of layers in a list",
-                  "\"" + name + "\", which is added to the embedding",
+                  "\"" + pattern.back().name() + "\", which is added to the embedding",
                   "choose another, or give it alone, without a list");
     }
   }
@@ -169,18 +155,18 @@ PriorConfig read_priors(const json& value, const std::string& path, const Origin
 }
 
 ordered_json priors_json(const PriorConfig& config) {
-  const std::vector<Mechanism> choices = prior_choices();
-  if (config.pattern.size() == 1) return mechanism_json(config.pattern[0], choices);
+  if (config.pattern.size() == 1) return mechanism_json(config.pattern[0]);
   ordered_json out = ordered_json::array();
-  for (const MechanismConfig& m : config.pattern) out.push_back(mechanism_json(m, choices));
+  for (const PriorChoice& p : config.pattern) out.push_back(mechanism_json(p));
   return out;
 }
 
 ValueSchema priors_schema() {
-  std::vector<Mechanism> of_layers = prior_choices();
-  std::erase_if(of_layers,
-                [](const Mechanism& m) { return find_prior(m.name)->family == Family::embedding; });
-  ValueSchema schema = mechanism_schema(prior_choices());
+  Mechanisms of_layers;
+  for (const PriorInfo& p : all_priors()) {
+    if (!p.is<EmbeddingFamily>()) of_layers.push_back(&p);
+  }
+  ValueSchema schema = mechanism_schema(mechanisms_of(all_priors()));
   schema["oneOf"].push_back({{"type", "array"},
                              {"description", "priors of the layers in turn"},
                              {"items", mechanism_schema(of_layers)},
@@ -188,21 +174,30 @@ ValueSchema priors_schema() {
   return schema;
 }
 
-std::vector<Mechanism> scale_choices() {
-  std::vector<Mechanism> out;
-  for (const ScaleInfo& s : all_scales()) out.push_back({s.name, s.formula, s.options});
-  return out;
+const std::vector<MechanismInfo>& all_normalizers() {
+  static const std::vector<MechanismInfo> all = {{"softmax", "p_ij = exp(z_ij) / sum_k exp(z_ik)"}};
+  return all;
 }
 
-std::vector<Mechanism> normalizer_choices() {
-  return {{"softmax", "p_ij = exp(z_ij) / sum_k exp(z_ik)"}};
-}
-
-MechanismConfig default_mechanism(const std::string& name, const std::vector<Mechanism>& choices,
-                                  int64_t version) {
-  const Mechanism* m = find(choices, name);
-  require(m != nullptr, "a mechanism of the registry");
-  return {m->name, default_options(m->options, version)};
+std::string with_keys(const std::string& text, const std::string& path) {
+  static const std::map<std::string, std::string> of_model = {
+      {"model.heads", "model.heads"},
+      {"model.head_dim", "model.head_dim"},
+      {"model.width", "model.width"},
+      {"model.sequence_length", "data.sequence_length"},
+      {"model.window", "model.attention.window"}};
+  std::string out;
+  size_t at = 0;
+  for (size_t open; (open = text.find('{', at)) != std::string::npos;) {
+    const size_t close = text.find('}', open);
+    require(close != std::string::npos, "a name in braces");
+    const std::string name = text.substr(open + 1, close - open - 1);
+    const auto key = of_model.find(name);
+    out += text.substr(at, open - at);
+    out += key != of_model.end() ? key->second : path + (name.empty() ? "" : ".") + name;
+    at = close + 1;
+  }
+  return out + text.substr(at);
 }
 
 json with_names(json value) {
@@ -213,39 +208,42 @@ json with_names(json value) {
   return value;
 }
 
-MechanismConfig read_mechanism(const json& value, const std::vector<Mechanism>& choices,
-                               const std::string& path, const Origin& origin, int64_t version) {
-  const Mechanism& mechanism = chosen(value, choices, path, origin);
-  refuse_foreign(value, mechanism, choices, path, origin);
-  MechanismConfig out = default_mechanism(mechanism.name, choices, version);
-  for (const OptionSpec& o : mechanism.options) {
+const MechanismInfo& named_mechanism(const json& value, const Mechanisms& choices,
+                                     const std::string& path, const Origin& origin) {
+  const MechanismInfo& info = chosen(value, choices, path, origin);
+  refuse_foreign(value, info, choices, path, origin);
+  return info;
+}
+
+Options read_options(const json& value, const MechanismInfo& info, const std::string& path,
+                     const Origin& origin, int64_t version) {
+  Options out = default_options(info.options, version);
+  for (const OptionSpec& o : info.options) {
     if (!value.contains(o.name)) continue;
     check_value(value[o.name], option_schema(o), origin.at(path + "." + o.name));
-    out.options.set(o.name, option_value(o, value[o.name]));
+    out.set(o.name, option_value(o, value[o.name]));
   }
   return out;
 }
 
-ordered_json mechanism_json(const MechanismConfig& config, const std::vector<Mechanism>& choices) {
-  const Mechanism* m = find(choices, config.name);
-  if (m == nullptr) return nullptr;
-  ordered_json out = {{"name", config.name}};
-  for (const OptionSpec& o : m->options) {
-    const auto it = config.options.values().find(o.name);
-    require(it != config.options.values().end(), "a value for every option of a mechanism");
+ordered_json mechanism_json(const MechanismInfo& info, const Options& options) {
+  ordered_json out = {{"name", info.name}};
+  for (const OptionSpec& o : info.options) {
+    const auto it = options.values().find(o.name);
+    require(it != options.values().end(), "a value for every option of a mechanism");
     out[o.name] = option_json(o, it->second);
   }
   return out;
 }
 
-ValueSchema mechanism_schema(const std::vector<Mechanism>& choices) {
+ValueSchema mechanism_schema(const Mechanisms& choices) {
   ValueSchema alternatives = ValueSchema::array();
   alternatives.push_back(one_of(names_of(choices)));
-  for (const Mechanism& m : choices) {
-    ValueSchema properties = {{"name", {{"const", m.name}}}};
-    for (const OptionSpec& o : m.options) properties[o.name] = option_schema(o);
+  for (const MechanismInfo* m : choices) {
+    ValueSchema properties = {{"name", {{"const", m->name}}}};
+    for (const OptionSpec& o : m->options) properties[o.name] = option_schema(o);
     alternatives.push_back({{"type", "object"},
-                            {"description", m.formula},
+                            {"description", m->formula},
                             {"properties", properties},
                             {"required", {"name"}},
                             {"additionalProperties", false}});

@@ -1,6 +1,6 @@
 #pragma once
-// Mechanisms chosen by name (prior, scale, normalizer) between JSON and MechanismConfig. Names and
-// options come from the registries, which declare them beside the formulas.
+// Mechanisms chosen by name (prior, scale, normalizer) between JSON and Choice. Names and options
+// come from the registries, which declare them beside the formulas.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,37 +12,55 @@
 
 namespace bamtrain {
 
-/// One choice: {"name": name, <options>} in JSON.
-struct Mechanism {
-  std::string name;
-  std::string formula;
-  std::vector<OptionSpec> options = {};
-};
+/// What a key chooses from, {"name": name, <options>} in JSON each: entries of one registry.
+using Mechanisms = std::vector<const MechanismInfo*>;
 
-std::vector<Mechanism> prior_choices();
-std::vector<Mechanism> scale_choices();
-std::vector<Mechanism> normalizer_choices();
+template <class Info>
+Mechanisms mechanisms_of(const std::vector<Info>& registry) {
+  Mechanisms all;
+  for (const Info& info : registry) all.push_back(&info);
+  return all;
+}
 
-/// The choice of that name with every option at the default of a config_version.
-MechanismConfig default_mechanism(const std::string& name, const std::vector<Mechanism>& choices,
-                                  int64_t version);
+const std::vector<MechanismInfo>& all_normalizers();
+
+/// What a mechanism says of itself, with keys in place of the names in braces (MechanismInfo),
+/// where `path` is the mechanism's own key.
+std::string with_keys(const std::string& text, const std::string& path);
 
 /// A bare name, or one in a list, as the object that stands for it with every option at its
 /// default.
 nlohmann::json with_names(nlohmann::json value);
 
-/// The object at key `path`, the defaults of a config_version filled in. Error (ExitCode::config)
-/// for a missing or unknown name, an option that the chosen mechanism does not have (all such are
-/// named, with the mechanisms they belong to), a value of wrong type or range.
-MechanismConfig read_mechanism(const nlohmann::json& value, const std::vector<Mechanism>& choices,
-                               const std::string& path, const Origin& origin, int64_t version);
+/// What the object at key `path` names. Error (ExitCode::config) for a missing or unknown name and
+/// for options that the named mechanism does not have (all such are named, with the mechanisms they
+/// belong to).
+const MechanismInfo& named_mechanism(const nlohmann::json& value, const Mechanisms& choices,
+                                     const std::string& path, const Origin& origin);
+/// Its options, the defaults of a config_version filled in. Error (ExitCode::config) for a value of
+/// wrong type or range.
+Options read_options(const nlohmann::json& value, const MechanismInfo& info,
+                     const std::string& path, const Origin& origin, int64_t version);
 
-/// Its inverse: the name, then every option in the declared order. Null for a name that is unknown.
-nlohmann::ordered_json mechanism_json(const MechanismConfig& config,
-                                      const std::vector<Mechanism>& choices);
+/// Both.
+template <class Info>
+Choice<Info> read_mechanism(const nlohmann::json& value, const std::vector<Info>& registry,
+                            const std::string& path, const Origin& origin, int64_t version) {
+  const MechanismInfo& named = named_mechanism(value, mechanisms_of(registry), path, origin);
+  const Info& info = *find_mechanism(registry, named.name);
+  return Choice<Info>(info, read_options(value, info, path, origin, version));
+}
+
+/// Its inverse: the name, then every option in the declared order.
+nlohmann::ordered_json mechanism_json(const MechanismInfo& info, const Options& options);
+/// Null where nothing is chosen.
+template <class Info>
+nlohmann::ordered_json mechanism_json(const Choice<Info>& choice) {
+  return choice ? mechanism_json(choice.info(), choice.options) : nullptr;
+}
 
 /// JSON Schema: oneOf, the names and an object per name.
-ValueSchema mechanism_schema(const std::vector<Mechanism>& choices);
+ValueSchema mechanism_schema(const Mechanisms& choices);
 
 /// The same for priors: an object, or a list of objects that serve the layers in turn. Priors of
 /// family embedding belong to no layer and are refused in lists.

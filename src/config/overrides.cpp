@@ -68,7 +68,7 @@ std::string apply_override(json& document, const Override& change) {
   while (std::getline(names, name, '.')) {
     if (!at->is_object()) {
       const Key* list = at->is_array() ? find_key(walked) : nullptr;
-      const bool named = list != nullptr && !list->mechanisms.empty();
+      const bool named = list != nullptr && list->names_mechanism;
       throw Error(ExitCode::config, "--set " + change.text,
                   "an object at \"" + walked + "\" to set \"" + name + "\" in", describe_value(*at),
                   "set \"" + walked + "\" as a whole" +

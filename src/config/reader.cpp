@@ -50,7 +50,7 @@ std::string read_file(const std::string& path) {
 /// finds their options.
 void spell_out_names(json& document) {
   for (const Key& key : all_keys()) {
-    if (key.mechanisms.empty()) continue;
+    if (!key.names_mechanism) continue;
     std::string pointer = "/" + key.path;
     std::replace(pointer.begin(), pointer.end(), '.', '/');
     const json::json_pointer at(pointer);

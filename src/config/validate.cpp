@@ -5,11 +5,10 @@
 #include <map>
 
 #include "config/keys.h"
+#include "config/mechanism.h"
 #include "config/names.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
-#include "priors/registry.h"
-#include "scales/scale.h"
 
 namespace bamtrain {
 
@@ -71,21 +70,9 @@ class Relations {
     }
   }
 
-  PriorShape shape() const {
-    const ModelConfig& m = c_.model;
-    return {m.layers, m.heads, m.head_dim(), m.width, c_.data.sequence_length};
-  }
+  ModelShape shape() const { return c_.model.shape(c_.data.sequence_length); }
 
-  const std::vector<MechanismConfig>& priors() const { return c_.model.attention.prior.pattern; }
-
-  std::vector<MechanismParameter> parameters(const MechanismConfig& prior) const {
-    return find_prior(prior.name)->parameters(prior.options, shape());
-  }
-
-  std::vector<MechanismParameter> scale_parameters() const {
-    const MechanismConfig& s = c_.model.attention.scale;
-    return find_scale(s.name)->parameters(s.options, shape());
-  }
+  const std::vector<PriorChoice>& priors() const { return c_.model.attention.prior.pattern; }
 
   /// Positions that a prior knows and the key that says so; 0: any number.
   struct PositionLimit {
@@ -97,14 +84,14 @@ class Relations {
   PositionLimit position_limit() const {
     PositionLimit limit;
     for (size_t i = 0; i < priors().size(); ++i) {
-      const MechanismConfig& chosen = priors()[i];
-      const PriorInfo& prior = *find_prior(chosen.name);
-      PositionLimit own = {0, chosen.name, prior_path(i)};
-      if (prior.randomized_positions) {
-        own.most = prior.randomized_positions(chosen.options, c_.data.sequence_length);
+      const PriorChoice& prior = priors()[i];
+      PositionLimit own = {0, prior.name(), prior_path(i)};
+      const auto* const embedding = prior.info().as<EmbeddingFamily>();
+      if (prior.info().is<RotaryFamily>()) {
+        own.most = randomized_positions(prior);
         own.key += ".randomized_length";
-      } else if (prior.family == Family::embedding && prior.embedding == nullptr) {
-        own.most = parameters(chosen).at(0).shape.at(0);
+      } else if (embedding && !embedding->value) {
+        own.most = prior.parameters(shape()).at(0).shape.at(0);
         own.key += ".positions";
       }
       if (own.most > 0 && (limit.most == 0 || own.most < limit.most)) limit = own;
@@ -114,29 +101,28 @@ class Relations {
 
   /// The registries refuse what their mechanisms do not define for this shape.
   void mechanisms() const {
-    const std::string& scale = c_.model.attention.scale.name;
-    if (use_ == ConfigUse::training && find_scale(scale)->evaluation_only) {
+    const ScaleChoice& scale = c_.model.attention.scale;
+    if (use_ == ConfigUse::training && scale.info().evaluation_only) {
       refuse("model.attention.scale", "a scale that trains",
-             "\"" + scale + "\", for evaluation only",
+             "\"" + scale.name() + "\", for evaluation only",
              "train with another scale, and evaluate with bamtrain eval --set "
              "model.attention.scale=" +
-                 scale);
+                 scale.name());
     }
-    for (size_t i = 0; i < priors().size(); ++i) {
-      try {
-        parameters(priors()[i]);
-      } catch (const Error& e) {
-        std::string where = e.where();
-        if (where.starts_with(kPrior)) where.replace(0, sizeof kPrior - 1, prior_path(i));
-        throw e.at(origin_.at(where));
-      }
-    }
-    try {
-      scale_parameters();
-    } catch (const Error& e) {
-      throw e.at(origin_.at(e.where()));
-    }
+    for (size_t i = 0; i < priors().size(); ++i) accept(priors()[i], prior_path(i));
+    accept(scale, "model.attention.scale");
     pattern();
+  }
+
+  /// `path`: the key of the choice.
+  template <class Info>
+  void accept(const Choice<Info>& choice, const std::string& path) const {
+    try {
+      choice.parameters(shape());
+    } catch (const Error& e) {
+      const auto word = [&path](const std::string& text) { return with_keys(text, path); };
+      throw e.reworded(word).at(origin_.at(word(e.where())));
+    }
   }
 
   std::string prior_path(size_t i) const {
@@ -150,28 +136,33 @@ class Relations {
       refuse(kPrior, "a list whose length is a divisor of model.layers = " + text(layers), text(n),
              "give " + divisors_near(layers, n) + " priors, or change model.layers");
     }
-    randomized_positions();
+    same_randomized_positions();
     std::map<std::string, size_t> owners;  // of what layers share, by name
     for (size_t i = 0; i < priors().size(); ++i) {
-      for (const MechanismParameter& p : parameters(priors()[i])) {
+      for (const MechanismParameter& p : priors()[i].parameters(shape())) {
         if (!p.shared) continue;
         const size_t owner = owners.emplace(p.name, i).first->second;
         if (priors()[i] == priors()[owner]) continue;
         refuse(prior_path(i),
                "no second prior whose layers share " + p.name + " as those of " +
                    prior_path(owner) + " do",
-               priors()[i].name,
+               priors()[i].name(),
                "set share to false in one of them, or give both the same options");
       }
     }
   }
 
+  /// 0: they count tokens.
+  int64_t randomized_positions(const PriorChoice& prior) const {
+    const auto* const rotary = prior.info().as<RotaryFamily>();
+    return rotary ? rotary->randomized_positions(prior.options, c_.data.sequence_length) : 0;
+  }
+
   /// A sequence draws its positions once, for all layers.
-  void randomized_positions() const {
+  void same_randomized_positions() const {
     int64_t known = 0;
     for (size_t i = 0; i < priors().size(); ++i) {
-      const auto of = find_prior(priors()[i].name)->randomized_positions;
-      const int64_t own = of ? of(priors()[i].options, c_.data.sequence_length) : 0;
+      const int64_t own = randomized_positions(priors()[i]);
       if (own != 0 && known != 0 && own != known) {
         refuse(prior_path(i) + ".randomized_length",
                text(known) + ", the positions that another layer draws from", text(own),
@@ -286,7 +277,7 @@ class Relations {
   }
 
   static bool holds_members(const Key& key) {
-    return !key.mechanisms.empty() || key.schema.contains("additionalProperties");
+    return key.names_mechanism || key.schema.contains("additionalProperties");
   }
 
   void evaluation() const {
@@ -321,18 +312,17 @@ class Relations {
 
   /// A scale may know rows up to a number of visible keys; a window bounds what a row sees.
   void visible_keys(int64_t length) const {
-    const MechanismConfig& chosen = c_.model.attention.scale;
-    const ScaleInfo& scale = *find_scale(chosen.name);
-    if (!scale.longest) return;
-    const int64_t longest = scale.longest(scale.constants(chosen.options, shape()));
-    for (const MechanismConfig& prior : priors()) {
+    const ScaleChoice& scale = c_.model.attention.scale;
+    const auto* const by_length = scale.info().as<LengthKind>();
+    if (!by_length || !by_length->longest) return;
+    const int64_t longest = by_length->longest(scale.info().constants_of(scale.options, shape()));
+    for (const PriorChoice& prior : priors()) {
       const int64_t window =
-          find_prior(prior.name)
-              ->window_of(prior.options, c_.data.sequence_length, c_.model.attention.window);
+          prior.info().window_of(prior.options, c_.data.sequence_length, c_.model.attention.window);
       if (std::min(window > 0 ? window : length, length) <= longest) continue;
       refuse("eval.lengths",
              "lengths whose rows see at most " + text(longest) + " keys, the entries of the \"" +
-                 chosen.name + "\" scale",
+                 scale.name() + "\" scale",
              text(length), "remove the longer ones, or raise model.attention.scale.lengths");
     }
   }
@@ -350,14 +340,13 @@ class Relations {
 
   /// What names parameters of the prior and the scale: theirs, and those of the two groups.
   std::vector<std::string> mechanism_names(Named which) const {
-    std::vector<MechanismParameter> of_prior, of_scale = scale_parameters();
-    for (const MechanismConfig& prior : priors()) {
-      const bool embedding = find_prior(prior.name)->family == Family::embedding;
-      if (which != Named::all && embedding) continue;
-      for (const MechanismParameter& p : parameters(prior)) of_prior.push_back(p);
+    MechanismParameters of_prior, of_scale = c_.model.attention.scale.parameters(shape());
+    for (const PriorChoice& prior : priors()) {
+      if (which != Named::all && prior.info().is<EmbeddingFamily>()) continue;
+      for (const MechanismParameter& p : prior.parameters(shape())) of_prior.push_back(p);
     }
     std::vector<std::string> known;
-    const auto add = [&](const std::string& group, std::vector<MechanismParameter>& list) {
+    const auto add = [&](const std::string& group, MechanismParameters& list) {
       if (which == Named::trained) {
         std::erase_if(list, [](const MechanismParameter& p) { return !p.trained; });
       }

@@ -37,6 +37,12 @@ class Error : public std::runtime_error {
   Error or_else(const std::string& remedy) const;
   /// What was expected and found, as a fault of `where`: by a caller that knows what asked for it.
   Error as(ExitCode code, const std::string& where, const std::string& remedy) const;
+  /// The same error with `word` of each of its parts: by a caller that has other names for what it
+  /// is about.
+  template <class F>
+  Error reworded(F&& word) const {
+    return {code_, word(where_), word(facts_), word(remedy_)};
+  }
   /// The same error with another below it, in a line of its own.
   Error with(const std::string& line) const;
 

@@ -2,6 +2,7 @@
 // Typed options that a mechanism declares beside its formula, so that the config reader, the schema
 // and the documentation know them without being told twice.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -46,6 +47,11 @@ class Options {
   double number(const std::string& name) const { return get<double>(name); }
   const std::string& text(const std::string& name) const { return get<std::string>(name); }
   const StringList& list(const std::string& name) const { return get<StringList>(name); }
+  /// Whether the list of that name holds `entry`.
+  bool lists(const std::string& name, const std::string& entry) const {
+    const StringList& all = list(name);
+    return std::find(all.begin(), all.end(), entry) != all.end();
+  }
 
  private:
   template <class T>

@@ -111,7 +111,7 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
   };
   row("parameters", with_commas(parameters));
   row("prior", c.model.attention.prior.names());
-  row("logit scale", c.model.attention.scale.name);
+  row("logit scale", c.model.attention.scale.name());
   row("training length", with_commas(c.data.sequence_length) + " tokens");
   row("steps", with_commas(checkpoint.step) + " of " + with_commas(c.train.steps));
   row("tokens", with_commas(tokens));

@@ -5,8 +5,6 @@
 
 #include "core/error.h"
 #include "model/mechanisms.h"
-#include "priors/registry.h"
-#include "scales/scale.h"
 
 namespace bamtrain {
 namespace {
@@ -22,9 +20,10 @@ const std::string& name_in(const std::vector<std::pair<std::string, Enum>>& name
   return names.front().first;
 }
 
-Json mechanism_json(const MechanismConfig& m) {
-  Json j = {{"name", m.name}};
-  for (const auto& [name, value] : m.options.values()) {
+template <class Info>
+Json mechanism_json(const Choice<Info>& chosen) {
+  Json j = {{"name", chosen.name()}};
+  for (const auto& [name, value] : chosen.options.values()) {
     std::visit([&j, &key = name](const auto& v) { j[key] = v; }, value);
   }
   return j;
@@ -32,8 +31,8 @@ Json mechanism_json(const MechanismConfig& m) {
 
 /// Positions that the model is meant for: T, or as many as scaling or random positions make of it.
 int64_t rope_positions(const ModelConfig& c, int64_t T) {
-  const MechanismConfig& rope = c.attention.prior.of(0);
-  const int64_t randomized = find_prior(rope.name)->randomized_positions(rope.options, T);
+  const PriorChoice& rope = c.attention.prior.of(0);
+  const int64_t randomized = rope.info().as<RotaryFamily>()->randomized_positions(rope.options, T);
   if (randomized > 0) return randomized;
   return static_cast<int64_t>(std::ceil(static_cast<double>(T) * rope.options.number("factor")));
 }
@@ -58,23 +57,28 @@ const char* huggingface_activation(MlpKind kind) {
 }
 
 bool is_llama(const ModelConfig& c, int64_t T) {
-  const std::vector<MechanismConfig>& priors = c.attention.prior.pattern;
-  for (const MechanismConfig& p : priors) {
-    if (p.name != "rope" || !(p == priors[0])) return false;
+  const std::vector<PriorChoice>& priors = c.attention.prior.pattern;
+  for (const PriorChoice& p : priors) {
+    if (p.name() != "rope" || !(p == priors[0])) return false;
   }
-  return c.attention.scale.name == "none" && layer_window(c, 0, T) == 0 &&
+  return c.attention.scale.name() == "none" && layer_window(c, 0, T) == 0 &&
          c.norm.kind == NormKind::rmsnorm && c.norm_position == NormPosition::pre &&
          c.mlp.kind == MlpKind::swiglu && !c.embed_scale;
 }
 
 Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
-  const MechanismConfig& chosen = c.attention.prior.of(layer);
-  const PriorInfo& prior = *find_prior(chosen.name);
+  const PriorChoice& chosen = c.attention.prior.of(layer);
+  const PriorInfo& prior = chosen.info();
+  const ModelShape shape = c.shape(T);
   Json j = mechanism_json(chosen);
-  if (prior.gain) j["gain"] = prior.gain(chosen.options, prior_shape(c, T));
-  if (prior.threshold_length) j["threshold_length"] = prior.threshold_length(chosen.options, T);
-  if (prior.family == Family::embedding && prior.embedding == nullptr) {
-    j["positions"] = prior.parameters(chosen.options, prior_shape(c, T)).at(0).shape.at(0);
+  if (const auto* const table = prior.as<TableFamily>(); table && table->gain) {
+    j["gain"] = table->gain(chosen.options, shape);
+  }
+  if (const auto* const fire = prior.as<FireFamily>()) {
+    j["threshold_length"] = fire->threshold_length(chosen.options, T);
+  }
+  if (const auto* const embedding = prior.as<EmbeddingFamily>(); embedding && !embedding->value) {
+    j["positions"] = chosen.parameters(shape).at(0).shape.at(0);
   }
   j["window"] = layer_window(c, layer, T);
   j["scale_bias"] = scale_bias(c, layer);
@@ -82,12 +86,12 @@ Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
 }
 
 Json huggingface_scale(const ModelConfig& c, int64_t T) {
-  const MechanismConfig& chosen = c.attention.scale;
-  const ScaleInfo& scale = *find_scale(chosen.name);
+  const ScaleChoice& chosen = c.attention.scale;
+  const ScaleInfo& scale = chosen.info();
   Json j = mechanism_json(chosen);
   j.erase("scale_bias");  // each prior's, see above
-  if (scale.longest) {
-    j["lengths"] = scale.longest(scale.constants(chosen.options, prior_shape(c, T)));
+  if (const auto* const by_length = scale.as<LengthKind>(); by_length && by_length->longest) {
+    j["lengths"] = by_length->longest(scale.constants_of(chosen.options, c.shape(T)));
   }
   return j;
 }

@@ -23,56 +23,55 @@ void upload_table(Backend& backend, const Tensor& dst,
 }  // namespace
 
 int64_t layer_window(const ModelConfig& config, int64_t layer, int64_t training_length) {
-  const MechanismConfig& choice = config.attention.prior.of(layer);
-  return find_prior(choice.name)
-      ->window_of(choice.options, training_length, config.attention.window);
+  const PriorChoice& prior = config.attention.prior.of(layer);
+  return prior.info().window_of(prior.options, training_length, config.attention.window);
 }
 
 bool scale_bias(const ModelConfig& config, int64_t layer) {
-  const MechanismConfig& chosen = config.attention.scale;
-  if (chosen.options.has("scale_bias") && chosen.options.text("scale_bias") != "auto") {
-    return chosen.options.text("scale_bias") == "true";
+  const Options& options = config.attention.scale.options;
+  if (options.has("scale_bias") && options.text("scale_bias") != "auto") {
+    return options.text("scale_bias") == "true";
   }
-  const ScaleInfo& scale = *find_scale(chosen.name);
+  const ScaleInfo& scale = config.attention.scale.info();
   return scale.default_scale_bias &&
-         scale.default_scale_bias(config.attention.prior.of(layer).name);
+         scale.default_scale_bias(config.attention.prior.of(layer).name());
 }
 
 Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
                        const ParameterLayout& layout, Backend& backend)
     : config_(config),
       backend_(backend),
-      scale_(*find_scale(config.attention.scale.name)),
+      scale_(config.attention.scale.info()),
       training_length_(training_length) {
-  const PriorShape shape = prior_shape(config, training_length);
+  const ModelShape shape = config.shape(training_length);
   for (int64_t l = 0; l < config.layers; ++l) add_prior(l, shape, layout);
-  if (scale_.kind != ScaleKind::none) {
-    const auto parameters = scale_.parameters(config.attention.scale.options, shape);
+  if (!scale_.is<std::monostate>()) {
+    const auto parameters = config.attention.scale.parameters(shape);
     for (int64_t l = 0; l < config.layers; ++l) {
       of_scale_.push_back(find(parameters, "scale", l, layout));
     }
-    if (scale_.constants) {
-      scale_constants_ = scale_.constants(config.attention.scale.options, shape);
-    }
+    scale_constants_ = scale_.constants_of(config.attention.scale.options, shape);
   }
 }
 
-void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const ParameterLayout& layout) {
+void Mechanisms::add_prior(int64_t layer, const ModelShape& shape, const ParameterLayout& layout) {
   const PriorConfig& all = config_.attention.prior;
-  const MechanismConfig& choice = all.of(layer);
-  LayerPrior p{*find_prior(choice.name), choice.options};
-  const std::vector<MechanismParameter> parameters = p.info.parameters(p.options, shape);
-  const bool in_layer = p.info.family != Family::embedding;
+  const PriorChoice& choice = all.of(layer);
+  LayerPrior p{choice.info(), choice.options};
+  const MechanismParameters parameters = choice.parameters(shape);
+  const bool in_layer = !p.info.is<EmbeddingFamily>();
   of_prior_.push_back(in_layer ? find(parameters, "prior", layer, layout) : Parameters());
   const TableShape table = table_shape(p.info, p.options, shape, training_length_);
   p.form = table.form;
   p.gain = table.gain;
-  if (p.info.threshold_length) {
-    p.fire_length = p.info.threshold_length(p.options, training_length_);
+  if (const auto* const fire = p.info.as<FireFamily>()) {
+    p.fire_length = fire->threshold_length(p.options, training_length_);
   }
-  if (p.info.content_scale) p.content_scale = p.info.content_scale(p.options, shape);
-  if (p.info.randomized_positions) {
-    const int64_t known = p.info.randomized_positions(p.options, training_length_);
+  if (const auto* const sums = p.info.as<SumsFamily>()) {
+    p.content_scale = sums->content_scale(p.options, shape);
+  }
+  if (const auto* const rotary = p.info.as<RotaryFamily>()) {
+    const int64_t known = rotary->randomized_positions(p.options, training_length_);
     p.randomized = known > 0;
     randomized_positions_ = std::max(randomized_positions_, known);
   }
@@ -84,7 +83,9 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
   p.window = at - windows_.begin();
   if (at == windows_.end()) windows_.push_back(window);
 
-  p.part = parts(p.info.family);
+  p.part = std::count_if(priors_.begin(), priors_.end(), [&p](const LayerPrior& q) {
+    return q.owner && q.info.family.index() == p.info.family.index();
+  });
   const bool shared = std::all_of(parameters.begin(), parameters.end(),
                                   [](const MechanismParameter& q) { return q.shared; });
   for (int64_t l = 0; shared && p.owner && l < layer; ++l) {
@@ -95,17 +96,8 @@ void Mechanisms::add_prior(int64_t layer, const PriorShape& shape, const Paramet
   priors_.push_back(p);
 }
 
-int64_t Mechanisms::parts(Family family) const {
-  return std::count_if(priors_.begin(), priors_.end(), [family](const LayerPrior& p) {
-    return p.owner && p.info.family == family;
-  });
-}
-
-bool Mechanisms::has(Family family) const { return parts(family) > 0; }
-
-Mechanisms::Parameters Mechanisms::find(const std::vector<MechanismParameter>& list,
-                                        const char* kind, int64_t layer,
-                                        const ParameterLayout& layout) const {
+Mechanisms::Parameters Mechanisms::find(const MechanismParameters& list, const char* kind,
+                                        int64_t layer, const ParameterLayout& layout) const {
   Parameters out;
   for (const MechanismParameter& p : list) {
     if (p.gate) continue;
@@ -147,16 +139,16 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   T_ = T;
   remembers_ = use == ModelUse::generation;
   require(!remembers_ || (B == 1 && backend_.memory().on_host()), "one text, in host memory");
-  if (const int64_t n = parts(Family::table); n > 0) {
+  if (const int64_t n = parts<TableFamily>(); n > 0) {
     arena.add("mechanisms.tables", &tables_, P, {n, H, T});
     if (training) arena.add("mechanisms.dtable", &dtable_, P, {H, T});
   }
-  if (has(Family::sums)) {
+  if (has<SumsFamily>()) {
     const int64_t kept = use == ModelUse::generation ? config_.layers : B;
     arena.add("mechanisms.sums", &sums_, Dtype::f64, {kept, H, T});
     if (training) arena.add("mechanisms.dsums", &dsums_, P, {B, H, T});
   }
-  if (const int64_t n = parts(Family::fire); n > 0) {
+  if (const int64_t n = parts<FireFamily>(); n > 0) {
     for (Tensor* t : {&fire_.psi, &fire_.psi_dc, &fire_.inverse}) {
       arena.add("mechanisms.fire", t, P, {n, T});
     }
@@ -169,7 +161,7 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
       arena.add("mechanisms.dfire_psi", &dfire_psi_, P, {B, H, T});
     }
   }
-  if (const int64_t n = parts(Family::rotary); n > 0) {
+  if (const int64_t n = parts<RotaryFamily>(); n > 0) {
     const int64_t known = randomized_positions_;
     if (known > 0 && T > known) {
       throw Error(ExitCode::config, "model.attention.prior.randomized_length",
@@ -182,15 +174,16 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   }
   if (sinusoidal()) arena.add("mechanisms.positions", &position_table_, P, {T, config_.width});
   require(!training || !scale_.evaluation_only, "a scale that trains");
-  if (scale_.kind != ScaleKind::none) {
+  if (!scale_.is<std::monostate>()) {
     arena.add("mechanisms.scale", &scale_rows_, P, {B, H, T});
     if (training) arena.add("mechanisms.dscale", &dscale_, P, {B, H, T});
   }
 }
 
 void Mechanisms::check_length(int64_t T) const {
-  if (!scale_.longest) return;
-  const int64_t longest = scale_.longest(scale_constants_);
+  const auto* const by_length = scale_.as<LengthKind>();
+  if (!by_length || !by_length->longest) return;
+  const int64_t longest = by_length->longest(scale_constants_);
   for (const int64_t window : windows_) {
     const int64_t most = window > 0 ? std::min(window, T) : T;
     if (most <= longest) continue;
@@ -205,9 +198,9 @@ void Mechanisms::refresh(const Tensor& masters) {
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     const LayerPrior& p = prior(layer);
     if (!p.owner) continue;
-    if (p.info.family == Family::table) {
+    if (p.info.is<TableFamily>()) {
       backend_.table_forward(table_of(p), prior_use(layer), theta(of_prior_, layer));
-    } else if (p.info.family == Family::fire) {
+    } else if (p.info.is<FireFamily>()) {
       backend_.fire_forward(fire_of(p), theta(of_prior_, layer), p.fire_length);
     }
   }
@@ -218,10 +211,11 @@ void Mechanisms::refresh(const Tensor& masters) {
 void Mechanisms::upload_constants() {
   for (int64_t layer = 0; layer < config_.layers; ++layer) {
     const LayerPrior& p = prior(layer);
-    if (!p.owner || p.info.family != Family::rotary) continue;
+    const auto* const rotary = p.info.as<RotaryFamily>();
+    if (!p.owner || !rotary) continue;
     const std::vector<double> frequency =
-        p.info.inverse_frequencies(p.options, config_.head_dim(), training_length_);
-    const double amplitude = p.info.rotary_amplitude ? p.info.rotary_amplitude(p.options) : 1;
+        rotary->inverse_frequencies(p.options, config_.head_dim(), training_length_);
+    const double amplitude = rotary->amplitude(p.options);
     const Rotation r = rotation(layer);
     const auto angle = [&](int64_t t, int64_t c) {
       return static_cast<double>(t) * frequency[static_cast<size_t>(c)];
@@ -232,8 +226,9 @@ void Mechanisms::upload_constants() {
                  [&](int64_t t, int64_t c) { return amplitude * std::sin(angle(t, c)); });
   }
   if (position_table_) {
+    const auto* const embedding = prior(0).info.as<EmbeddingFamily>();
     upload_table(backend_, position_table_, [&](int64_t t, int64_t c) {
-      return prior(0).info.embedding(prior(0).options, t, c, config_.width);
+      return embedding->value(prior(0).options, t, c, config_.width);
     });
   }
   constants_ready_ = true;
@@ -261,7 +256,7 @@ FireTables Mechanisms::fire_of(const LayerPrior& p) const {
 
 Rotation Mechanisms::rotation(int64_t layer) const {
   const LayerPrior& p = prior(layer);
-  if (p.info.family != Family::rotary) return {};
+  if (!p.info.is<RotaryFamily>()) return {};
   const auto of_part = [&p](const Tensor& t) {
     return t.slice(0, p.part, 1).reshaped({t.shape[1], t.shape[2]});
   };
@@ -271,9 +266,9 @@ Rotation Mechanisms::rotation(int64_t layer) const {
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions) {
   const LayerPrior& p = prior(layer);
   a.content_scale = p.content_scale;
-  if (p.info.family == Family::fire) a.bias = FireBias{fire_of(p), positions};
-  if (p.info.family == Family::table) a.bias = TableBias{table_of(p)};
-  if (p.info.family == Family::sums) form_sums(layer, a, gates);
+  if (p.info.is<FireFamily>()) a.bias = FireBias{fire_of(p), positions};
+  if (p.info.is<TableFamily>()) a.bias = TableBias{table_of(p)};
+  if (p.info.is<SumsFamily>()) form_sums(layer, a, gates);
   if (!scale_rows_) return;
   const Tensor scale(scale_rows_.data, scale_rows_.dtype,
                      {a.first_key.shape[0], config_.heads, a.first_key.shape[1]});
@@ -286,7 +281,7 @@ void Mechanisms::form_sums(int64_t layer, Attention& a, const Tensor& gates) {
   Tensor sums(sums_.data, sums_.dtype, {B, H, T});
   if (remembers_) sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
   backend_.sums_forward(sums.slice(2, past, T), of_prior(layer, gates), sums_bias(layer, masters_));
-  a.bias = SumsBias{sums, prior(layer).info.sum_bias};
+  a.bias = SumsBias{sums, prior(layer).info.as<SumsFamily>()->bias};
   if (past == 0) return;
   for (int64_t h = 0; h < H; ++h) {
     double* S = sums.ptr<double>() + h * sums.stride[1] + past;
@@ -296,17 +291,14 @@ void Mechanisms::form_sums(int64_t layer, Attention& a, const Tensor& gates) {
 
 void Mechanisms::form_scale(int64_t layer, const Tensor& scale, const Attention& a,
                             const Tensor& gates) {
-  switch (scale_.kind) {
-    case ScaleKind::none:
-      return;
-    case ScaleKind::length:
-      return backend_.scale_forward(scale, a.first_key, scale_use(layer), theta(of_scale_, layer));
-    case ScaleKind::adaptive:
-      return backend_.adaptive_scale_forward(scale, of_scale(layer, gates), a.first_key,
-                                             scale_use(layer), theta(of_scale_, layer));
-    case ScaleKind::entropy:
-      backend_.attention_entropy(scale, a);
-      return backend_.entropy_scale(scale, scale, prior(layer).first_scaled_head);
+  if (scale_.is<LengthKind>()) {
+    backend_.scale_forward(scale, a.first_key, scale_use(layer), theta(of_scale_, layer));
+  } else if (scale_.is<AdaptiveKind>()) {
+    backend_.adaptive_scale_forward(scale, of_scale(layer, gates), a.first_key, scale_use(layer),
+                                    theta(of_scale_, layer));
+  } else if (scale_.is<EntropyKind>()) {
+    backend_.attention_entropy(scale, a);
+    backend_.entropy_scale(scale, scale, prior(layer).first_scaled_head);
   }
 }
 
@@ -316,9 +308,9 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
   };
   const PriorInfo& p = prior(layer).info;
   g.dscale = of_rows(dscale_);
-  if (p.family == Family::table) g.bias = TableBiasGradients{dtable_};
-  if (p.family == Family::sums) g.bias = SumsBiasGradients{of_rows(dsums_)};
-  if (p.family == Family::fire) {
+  if (p.is<TableFamily>()) g.bias = TableBiasGradients{dtable_};
+  if (p.is<SumsFamily>()) g.bias = SumsBiasGradients{of_rows(dsums_)};
+  if (p.is<FireFamily>()) {
     g.bias = FireBiasGradients{dfire_, of_rows(dfire_u_), of_rows(dfire_psi_)};
   }
 }
@@ -339,7 +331,7 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
     backend_.table_backward(dtheta(of_prior_, layer, gradients), of_table->dtable, prior_use(layer),
                             theta(of_prior_, layer));
   }
-  if (g.dscale && scale_.kind == ScaleKind::adaptive) {
+  if (g.dscale && scale_.is<AdaptiveKind>()) {
     backend_.adaptive_scale_backward(of_scale(layer, dgates), dtheta(of_scale_, layer, gradients),
                                      g.dscale, of_scale(layer, gates), a.first_key,
                                      scale_use(layer), theta(of_scale_, layer));

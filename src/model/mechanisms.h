@@ -2,6 +2,7 @@
 // Priors and scale of a model in the form that attention reads: tables over (head, distance),
 // scales over rows, and the way back from their gradients to the parameters.
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -9,8 +10,6 @@
 #include "model/model_config.h"
 #include "model/parameters.h"
 #include "ops/ops.h"
-#include "priors/registry.h"
-#include "scales/scale.h"
 
 namespace bamtrain {
 
@@ -62,12 +61,18 @@ class Mechanisms {
   const std::vector<int64_t>& windows() const { return windows_; }
   /// Which of them a layer has.
   int64_t window(int64_t layer) const { return prior(layer).window; }
-  /// Whether a layer's prior is of this family.
-  bool has(Family family) const;
-  /// PriorInfo::randomized_positions of the layers that have any; 0: none has.
+  /// Whether a layer's prior is of family F.
+  template <class F>
+  bool has() const {
+    return parts<F>() > 0;
+  }
+  /// RotaryFamily::randomized_positions of the layers that have any; 0: none has.
   int64_t randomized_positions() const { return randomized_positions_; }
   Rotation rotation(int64_t layer) const;
-  bool sinusoidal() const { return prior(0).info.embedding != nullptr; }
+  bool sinusoidal() const {
+    const auto* const embedding = prior(0).info.as<EmbeddingFamily>();
+    return embedding && embedding->value;
+  }
   /// Fixed position embedding (T, C), where the prior has one without parameters.
   const Tensor& position_table() const { return position_table_; }
 
@@ -93,12 +98,16 @@ class Mechanisms {
     bool owner = true;  // the first of the layers that share it
   };
 
-  void add_prior(int64_t layer, const PriorShape& shape, const ParameterLayout& layout);
+  void add_prior(int64_t layer, const ModelShape& shape, const ParameterLayout& layout);
   const LayerPrior& prior(int64_t layer) const { return priors_[static_cast<size_t>(layer)]; }
-  /// How many parts the layers of a family have.
-  int64_t parts(Family family) const;
+  /// How many parts the layers of family F have.
+  template <class F>
+  int64_t parts() const {
+    return std::count_if(priors_.begin(), priors_.end(),
+                         [](const LayerPrior& p) { return p.owner && p.info.template is<F>(); });
+  }
 
-  Parameters find(const std::vector<MechanismParameter>& list, const char* kind, int64_t layer,
+  Parameters find(const MechanismParameters& list, const char* kind, int64_t layer,
                   const ParameterLayout& layout) const;
   /// Parameters of a layer as parts of the masters, good until the next call.
   std::span<const Tensor> theta(const std::vector<Parameters>& of, int64_t layer);
@@ -108,9 +117,9 @@ class Mechanisms {
   void upload_constants();
   /// Columns of gates: the prior's, one per head, then the scale's, two per head.
   int64_t prior_gates(int64_t layer) const {
-    return prior(layer).info.family == Family::sums ? config_.heads : 0;
+    return prior(layer).info.is<SumsFamily>() ? config_.heads : 0;
   }
-  int64_t scale_gates() const { return scale_.kind == ScaleKind::adaptive ? 2 * config_.heads : 0; }
+  int64_t scale_gates() const { return scale_.is<AdaptiveKind>() ? 2 * config_.heads : 0; }
   Tensor of_prior(int64_t layer, const Tensor& gates) const {
     return gates.slice(2, 0, prior_gates(layer));
   }

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "core/kinds.h"
-#include "core/options.h"
+#include "core/mechanism.h"
+#include "priors/prior.h"
+#include "scales/scale.h"
 
 namespace bamtrain {
 
@@ -57,37 +59,32 @@ struct NormConfig {
   double eps = 1e-5;
 };
 
-/// A mechanism chosen by name, with its own options (see its registry: priors/registry.h,
-/// scales/registry.h).
-struct MechanismConfig {
-  std::string name;
-  Options options;  // complete: every option the mechanism declares has a value
-  bool operator==(const MechanismConfig&) const = default;
-};
+using PriorChoice = Choice<PriorInfo>;
+using ScaleChoice = Choice<ScaleInfo>;
 
 /// The priors of a model's layers. Several are none of family embedding, which no layer has.
 struct PriorConfig {
   /// Layer l has number l % size. The size divides the layers.
-  std::vector<MechanismConfig> pattern;
+  std::vector<PriorChoice> pattern;
 
   PriorConfig() = default;
-  PriorConfig(MechanismConfig of_all) : pattern{std::move(of_all)} {}  // of all layers
-  explicit PriorConfig(std::vector<MechanismConfig> by_layer) : pattern(std::move(by_layer)) {}
+  PriorConfig(PriorChoice of_all) : pattern{std::move(of_all)} {}  // of all layers
+  explicit PriorConfig(std::vector<PriorChoice> by_layer) : pattern(std::move(by_layer)) {}
 
-  const MechanismConfig& of(int64_t layer) const {
+  const PriorChoice& of(int64_t layer) const {
     return pattern.at(static_cast<size_t>(layer) % pattern.size());
   }
   /// "rope_local, nope", for messages.
   std::string names() const {
     std::string out;
-    for (const MechanismConfig& m : pattern) out += (out.empty() ? "" : ", ") + m.name;
+    for (const PriorChoice& p : pattern) out += (out.empty() ? "" : ", ") + p.name();
     return out;
   }
 };
 
 struct AttentionConfig {
-  PriorConfig prior;      // default: nope
-  MechanismConfig scale;  // default: none
+  PriorConfig prior;  // default: nope
+  ScaleChoice scale;  // default: none
   NormalizerKind normalizer = NormalizerKind::softmax;
   int64_t window = 0;          // keys visible iff i - j < window; 0: none. A prior may have another
   bool document_mask = false;  // attention, n_i and positions restart at document starts
@@ -110,6 +107,10 @@ struct ModelConfig {
   AttentionConfig attention;
 
   int64_t head_dim() const { return own_head_dim > 0 ? own_head_dim : width / heads; }  // D
+  /// What its mechanisms may know of it.
+  ModelShape shape(int64_t sequence_length) const {
+    return {layers, heads, head_dim(), width, sequence_length};
+  }
 };
 
 }  // namespace bamtrain

@@ -75,7 +75,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                         .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
                         .mechanism_values = mechanisms_.largest_parameter(),
                         .gates = layout_.gate_columns(),
-                        .fire = mechanisms_.has(Family::fire),
+                        .fire = mechanisms_.has<FireFamily>(),
                         .activations = A});
 }
 

@@ -7,25 +7,12 @@
 #include "core/checked.h"
 #include "core/parallel.h"
 #include "core/rng.h"
-#include "priors/registry.h"
-#include "scales/scale.h"
 
 namespace bamtrain {
 
 namespace {
 
 constexpr int64_t kAlignment = 16;  // elements: 64 bytes of fp32
-
-const PriorInfo& prior_of(const MechanismConfig& m) {
-  const PriorInfo* p = find_prior(m.name);
-  require(p != nullptr, "a prior that the registry knows");
-  return *p;
-}
-const ScaleInfo& scale_of(const ModelConfig& c) {
-  const ScaleInfo* s = find_scale(c.attention.scale.name);
-  require(s != nullptr, "a scale that the registry knows");
-  return *s;
-}
 
 int64_t align(int64_t elements) { return ceil_div(elements, kAlignment) * kAlignment; }
 
@@ -39,10 +26,6 @@ std::string layer_prefix(int64_t layer) { return "model.layers." + std::to_strin
 
 std::string mechanism_parameter_name(const MechanismParameter& p, const char* kind, int64_t layer) {
   return (p.shared ? "model." : layer_prefix(layer) + "self_attn.") + kind + "." + p.name;
-}
-
-PriorShape prior_shape(const ModelConfig& c, int64_t sequence_length) {
-  return {c.layers, c.heads, c.head_dim(), c.width, sequence_length};
 }
 
 void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, ParameterGroup group,
@@ -61,17 +44,17 @@ void ParameterLayout::add(const std::string& name, std::vector<int64_t> shape, P
 
 ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) {
   using G = ParameterGroup;
-  const PriorShape shape = prior_shape(c, sequence_length);
-  const std::vector<MechanismConfig>& priors = c.attention.prior.pattern;
+  const ModelShape shape = c.shape(sequence_length);
+  const std::vector<PriorChoice>& priors = c.attention.prior.pattern;
   require(!priors.empty() && c.layers % static_cast<int64_t>(priors.size()) == 0,
           "a pattern of priors that repeats within the layers");
-  const bool embedding = prior_of(priors[0]).family == Family::embedding;
-  std::vector<std::vector<MechanismParameter>> prior_parameters;  // as priors
-  for (const MechanismConfig& m : priors) {
-    require(priors.size() == 1 || prior_of(m).family != Family::embedding, "priors of layers");
-    prior_parameters.push_back(prior_of(m).parameters(m.options, shape));
+  const bool embedding = priors[0].info().is<EmbeddingFamily>();
+  std::vector<MechanismParameters> prior_parameters;  // as priors
+  for (const PriorChoice& p : priors) {
+    require(priors.size() == 1 || !p.info().is<EmbeddingFamily>(), "priors of layers");
+    prior_parameters.push_back(p.parameters(shape));
   }
-  const auto scale_parameters = scale_of(c).parameters(c.attention.scale.options, shape);
+  const MechanismParameters scale_parameters = c.attention.scale.parameters(shape);
   const int64_t C = c.width, D = c.head_dim(), Q = c.heads * D, KV = c.kv_heads * D;
   const bool norm_bias = c.bias && c.norm.kind == NormKind::layernorm;
 
@@ -79,7 +62,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     add(name + ".weight", {C}, G::norm);
     if (norm_bias) add(name + ".bias", {C}, G::norm);
   };
-  const auto gates_of = [](const std::vector<MechanismParameter>& list) {
+  const auto gates_of = [](const MechanismParameters& list) {
     int64_t gates = 0;
     for (const MechanismParameter& p : list) gates += p.gate ? p.shape[0] : 0;
     return gates;
@@ -110,7 +93,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
       elements_ = align(parameters_[parameters_.size() - outputs.size()].offset + rows);
     }
   };
-  const auto mechanism = [&](const std::vector<MechanismParameter>& list, const char* kind, G group,
+  const auto mechanism = [&](const MechanismParameters& list, const char* kind, G group,
                              int64_t layer, bool gates_only) {
     for (const MechanismParameter& p : list) {
       const std::string name = mechanism_parameter_name(p, kind, layer);
@@ -225,9 +208,8 @@ int64_t fan_in_of_bias(const Parameter& p, const ModelConfig& c) {
 /// The initial value of element i of a mechanism's parameter, as its registry has it.
 using MechanismInit = std::function<double(int64_t i, double uniform, double normal)>;
 
-template <class Info>
-MechanismInit mechanism_init(const Info& info, const Options& options, const PriorShape& shape,
-                             const Parameter& p) {
+MechanismInit mechanism_init(const MechanismInfo& info, const Options& options,
+                             const ModelShape& shape, const Parameter& p) {
   for (const MechanismParameter& q : info.parameters(options, shape)) {
     if (q.name != p.leaf()) continue;
     return [&info, &options, shape, q](int64_t i, double uniform, double normal) {
@@ -243,13 +225,13 @@ MechanismInit mechanism_init(const Info& info, const Options& options, const Pri
 void initialize(const Parameter& p, const ModelConfig& c, int64_t sequence_length, uint64_t seed,
                 Tensor out) {
   const Rng rng(seed, p.name);
-  const PriorShape shape = prior_shape(c, sequence_length);
+  const ModelShape shape = c.shape(sequence_length);
   MechanismInit mechanism;
   if (p.group == ParameterGroup::prior || p.name == "model.embed_positions.weight") {
-    const MechanismConfig& prior = c.attention.prior.of(p.layer);
-    mechanism = mechanism_init(prior_of(prior), prior.options, shape, p);
+    const PriorChoice& prior = c.attention.prior.of(p.layer);
+    mechanism = mechanism_init(prior.info(), prior.options, shape, p);
   } else if (p.group == ParameterGroup::scale) {
-    mechanism = mechanism_init(scale_of(c), c.attention.scale.options, shape, p);
+    mechanism = mechanism_init(c.attention.scale.info(), c.attention.scale.options, shape, p);
   }
   const auto value = [&](int64_t i) -> double {
     const auto index = static_cast<uint64_t>(i);

@@ -10,9 +10,11 @@
 
 #include "core/tensor.h"
 #include "model/model_config.h"
-#include "priors/prior.h"
 
 namespace bamtrain {
+
+/// Which rules of the optimizer apply to a parameter.
+enum class ParameterGroup { matrix, embedding, norm, bias, prior, scale };
 
 struct Parameter {
   std::string name;            // "model.layers.3.self_attn.q_proj.weight"
@@ -71,9 +73,6 @@ Tensor view_of(const Tensor& flat, const Parameter* p);
 /// `rows` x `columns` (vectors: rows * columns elements) that begin with `p`, across its
 /// neighbours.
 Tensor fused_view_of(const Tensor& flat, const Parameter* p, int64_t rows, int64_t columns);
-
-/// What the mechanisms may know of the model.
-PriorShape prior_shape(const ModelConfig& config, int64_t sequence_length);
 
 /// Fills `out` (shaped as p, P) with the initial value of `p` by the rules of InitKind and of the
 /// mechanisms' registries; biases start at 0 (torch: as the matrix they belong to), norms at 1.

@@ -75,11 +75,28 @@ void HostBackend::add_to(std::span<const Tensor> dtheta, const Pointers& values)
   }
 }
 
+namespace {
+
+const TableFamily& family_of(const PriorUse& prior) {
+  const TableFamily* const family = prior.info.as<TableFamily>();
+  require(family != nullptr, "a prior of family table");
+  return *family;
+}
+
+const LengthKind& kind_of(const ScaleUse& scale) {
+  const LengthKind* const kind = scale.info.as<LengthKind>();
+  require(kind != nullptr, "a scale of kind length");
+  return *kind;
+}
+
+}  // namespace
+
 void HostBackend::table_forward(Tensor table, const PriorUse& prior,
                                 std::span<const Tensor> theta) {
   const int64_t H = table.shape[0], T = table.shape[1];
   require(table_ && H * T <= table_.size(), "a table no larger than was planned");
-  prior.info.table(theta_values(theta).of, {H, T, prior.form, prior.gain}, table_.ptr<double>());
+  family_of(prior).table(theta_values(theta).of, {H, T, prior.form, prior.gain},
+                         table_.ptr<double>());
   for (int64_t i = 0; i < H * T; ++i) put(table, i, table_.ptr<double>()[i]);
 }
 
@@ -89,7 +106,7 @@ void HostBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
   require(table_ && H * T <= table_.size(), "a table no larger than was planned");
   for (int64_t i = 0; i < H * T; ++i) table_.ptr<double>()[i] = get(dtable, i);
   const Pointers gradients = zeros(dtheta_, dtheta.size());
-  prior.info.table_adjoint(theta_values(theta).of, {H, T, prior.form, prior.gain},
+  family_of(prior).adjoint(theta_values(theta).of, {H, T, prior.form, prior.gain},
                            table_.ptr<double>(), gradients.of);
   add_to(dtheta, gradients);
 }
@@ -98,6 +115,7 @@ void HostBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
 void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
                                 std::span<const Tensor> theta) {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
+  const LengthKind& kind = kind_of(use);
   const Pointers p = theta_values(theta);
   const int32_t* first = first_key.ptr<int32_t>();
   int64_t fewest = INT64_MAX, most = 0;
@@ -111,7 +129,7 @@ void HostBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& 
   parallel_for(H, [&](int64_t h) {
     double* of_length = by_length_.ptr<double>() + h * by_length_.shape[1];
     for (int64_t n = fewest; n <= most; ++n) {
-      of_length[n] = h < use.first_head ? 1 : use.info.value(use.constants, p.of, h, n);
+      of_length[n] = h < use.first_head ? 1 : kind.value(use.constants, p.of, h, n);
     }
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t i = 0; i < T; ++i) {
@@ -126,6 +144,7 @@ void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, 
                                  const ScaleUse& use, std::span<const Tensor> theta) {
   const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
   require(by_length_ && H * (T + 1) <= by_length_.size(), "a scale no larger than was planned");
+  const LengthKind& kind = kind_of(use);
   const Pointers p = theta_values(theta), gradients = zeros(dtheta_, dtheta.size());
   const int32_t* first = first_key.ptr<int32_t>();
   parallel_for(H - use.first_head, [&](int64_t scaled) {
@@ -138,7 +157,7 @@ void HostBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale, 
       }
     }
     for (int64_t n = 1; n <= T; ++n) {
-      use.info.accumulate(use.constants, p.of, h, n, of_length[n], gradients.of);
+      kind.accumulate(use.constants, p.of, h, n, of_length[n], gradients.of);
     }
   });
   add_to(dtheta, gradients);

@@ -44,8 +44,8 @@ struct WorkspaceShape {
 /// A prior of family table as a model uses it.
 struct PriorUse {
   const PriorInfo& info;
-  int form = 0;     // PriorInfo::form
-  double gain = 1;  // PriorInfo::gain
+  int form = 0;     // TableFamily::form
+  double gain = 1;  // TableFamily::gain
 };
 
 /// A logit scale as a model uses it.

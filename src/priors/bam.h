@@ -49,4 +49,6 @@ struct Bam {
   }
 };
 
+PriorInfo bam_prior();
+
 }  // namespace bamtrain

@@ -11,9 +11,11 @@
 #include <cmath>
 #include <cstdint>
 
-#include "priors/prior.h"
+#include "core/host_device.h"
 
 namespace bamtrain {
+
+struct PriorInfo;
 
 constexpr int kFireHidden = 32, kFireSegments = kFireHidden + 1;
 constexpr double kFireEpsilon = 1e-6;
@@ -154,5 +156,7 @@ BAMTRAIN_HD inline int32_t fire_end(const FireParameters& p, double kink, double
   const double d = ceil(expm1(kink * N) / fabs(p.c));
   return static_cast<int32_t>(d < static_cast<double>(T) ? d : static_cast<double>(T));
 }
+
+PriorInfo fire_prior();
 
 }  // namespace bamtrain

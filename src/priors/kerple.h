@@ -44,4 +44,6 @@ struct Kerple {
   }
 };
 
+PriorInfo kerple_prior();
+
 }  // namespace bamtrain

@@ -1,8 +1,9 @@
 #pragma once
-// The seam between a positional prior and everything else. A prior is one header in this folder
-// (formula, derivative, parameters, initial values) and one line in registry.cpp.
+// The seam between a positional prior and everything else. A prior is a header in this folder
+// (formula and derivative, for host and device), a .cpp beside it that declares the rest (options,
+// parameters, initial values, hooks), and a line in a list: table_priors.h, else registry.cpp.
 //
-// A prior reaches the logits in one of these ways (its Family):
+// A prior reaches the logits in one of these ways (its family):
 //   none       nothing to add
 //   table      b_ij = table[h][d], d = i - j: the prior gives bias(d) and accumulate(dz, d); the
 //              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals
@@ -11,20 +12,39 @@
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
-// Families still to come (priors with a kernel of their own) join the enum and the attention
+// Families still to come (priors with a kernel of their own) join the variant and the attention
 // arguments of ops/ops.h; the priors here do not change.
 
-#include <cmath>
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include "core/host_device.h"
-#include "core/options.h"
+#include "core/mechanism.h"
 
 namespace bamtrain {
 
-enum class Family { none, table, sums, fire, rotary, embedding };
+/// What the hooks of a table prior fill or read.
+struct TableShape {
+  int64_t H = 0, T = 0;
+  int form = 0;     // TableFamily::form
+  double gain = 1;  // TableFamily::gain
+};
+
+/// `theta` holds the prior's parameters in the order of `parameters()`, each a pointer to its
+/// elements as doubles (kernels work on rounded tables; formulas are evaluated in fp64 because a
+/// table is small and a distance is exact). priors/table_prior.h makes one from a formula.
+struct TableFamily {
+  /// table (H, T): table[h * T + d] = b at distance d.
+  void (*table)(const double* const* theta, const TableShape&, double* table) = nullptr;
+  /// Its adjoint: adds to dtheta[p][...] what dtable (H, T) gives to each parameter.
+  void (*adjoint)(const double* const* theta, const TableShape&, const double* dtable,
+                  double* const* dtheta) = nullptr;
+  /// Which of its formulas the options choose; null: it has one, form 0.
+  int (*form)(const Options&) = nullptr;
+  /// What the options multiply the formula by; null: 1.
+  double (*gain)(const Options&, const ModelShape&) = nullptr;
+};
 
 /// b_ij of family sums, x = S_j - S_i <= 0.
 enum class SumBias {
@@ -32,114 +52,69 @@ enum class SumBias {
   log_square,  // -log(1 + x^2)
 };
 
-/// What a prior may know of the model when it sizes and initialises its parameters.
-struct PriorShape {
-  int64_t layers = 0;
-  int64_t heads = 0;
-  int64_t head_dim = 0;
-  int64_t width = 0;
-  int64_t sequence_length = 0;  // T in training
+/// Parameters: the gates' weight (H, C) and their bias (H).
+struct SumsFamily {
+  SumBias bias = SumBias::difference;
+  /// What <q_i, k_j> is multiplied by; 0: 1 / sqrt(head_dim).
+  double (*content_scale)(const Options&, const ModelShape&) = nullptr;
 };
 
-/// What the hooks of a table prior fill or read.
-struct TableShape {
-  int64_t H = 0, T = 0;
-  int form = 0;     // PriorInfo::form
-  double gain = 1;  // PriorInfo::gain
+/// Parameters: those of FireParameters, c and m first.
+struct FireFamily {
+  double (*threshold_length)(const Options&, int64_t T) = nullptr;  // L0
 };
 
-/// Which rules of the optimizer apply to a parameter.
-enum class ParameterGroup { matrix, embedding, norm, bias, prior, scale };
-
-/// A parameter of a prior or scale, one per layer, or one for the model where `shared`.
-struct MechanismParameter {
-  std::string name;            // last part of the checkpoint name, e.g. "theta_alpha"
-  std::vector<int64_t> shape;  // e.g. {H}
-  bool trained = true;         // false: fixed at its initial value, but stored all the same
-  bool shared = false;         // one for all layers
-  std::string init;            // the rule, for init_value and for the documentation
-  // The optimizer keeps every element between these.
-  double minimum = -INFINITY, maximum = INFINITY;
-  // (H, C): multiplied with the attention's input it makes a column of gates per head.
-  bool gate = false;
-  bool decays = false;  // weight decay acts on it
+struct RotaryFamily {
+  /// Angle per unit of position of each pair (D/2 values); `T` in training.
+  std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;
+  /// What rotated queries and keys are multiplied by.
+  double (*amplitude)(const Options&) = nullptr;
+  /// L: a training sequence's positions are a random subset of [0, L), those of an evaluation stay
+  /// below L. 0: positions count tokens.
+  int64_t (*randomized_positions)(const Options&, int64_t T) = nullptr;
 };
 
-/// Of mechanisms with trained parameters: whether weight decay acts on them. `parameters` names
-/// those whose `decays` the option sets, then any that it leaves out: "weight, not on bias".
-/// `fallback_1` is the option's default in config_version 1.
-inline OptionSpec decay_option(const std::string& parameters, bool fallback,
-                               bool fallback_1 = false) {
-  OptionSpec o = {"decay", "weight decay acts on " + parameters, fallback};
-  if (fallback_1 != fallback) o.fallback_1 = fallback_1;
-  return o;
-}
+struct EmbeddingFamily {
+  /// What is added to channel c at a position. Null where the prior's only parameter, a table
+  /// (positions, C), is added instead.
+  double (*value)(const Options&, int64_t position, int64_t c, int64_t C) = nullptr;
+};
 
-/// One prior, type-erased. The functions for families that do not apply are null.
-///
-/// `theta` holds the prior's parameters in the order of `parameters()`, each a pointer to its
-/// elements as doubles (kernels work on rounded tables; formulas are evaluated in fp64 because a
-/// table is small and a distance is exact).
-struct PriorInfo {
-  std::string name;
-  std::string formula;  // one line, for --print-schema and the README
-  Family family = Family::none;
-  std::vector<OptionSpec> options;
+using Family = std::variant<std::monostate, TableFamily, SumsFamily, FireFamily, RotaryFamily,
+                            EmbeddingFamily>;
 
-  /// Parameters, in the order of `theta`. Validates options against the shape: Error
-  /// (ExitCode::config).
-  std::vector<MechanismParameter> (*parameters)(const Options&, const PriorShape&) = nullptr;
-  /// Element `i` of the initial value of parameter `p`; the caller provides random numbers:
-  /// `uniform` in [0, 1) and `normal` belong to (seed, full parameter name, i).
-  double (*initial)(const Options&, const PriorShape&, const MechanismParameter& p, int64_t i,
-                    double uniform, double normal) = nullptr;
+/// One prior, type-erased.
+struct PriorInfo : MechanismInfo {
+  Family family;
 
-  /// family table. table: (H, T), table[h * T + d] = b at distance d.
-  void (*table)(const double* const* theta, const TableShape&, double* table) = nullptr;
-  /// Its adjoint: adds to dtheta[p][...] what dtable (H, T) gives to each parameter.
-  void (*table_adjoint)(const double* const* theta, const TableShape&, const double* dtable,
-                        double* const* dtheta) = nullptr;
-  /// Which of its formulas the options choose; null: it has one, form 0.
-  int (*form)(const Options&) = nullptr;
-  /// What the options multiply the formula by; null: 1.
-  double (*gain)(const Options&, const PriorShape&) = nullptr;
   /// Scales act on this head of H and those behind it; null: on all.
   int64_t (*first_scaled_head)(int64_t H) = nullptr;
-
-  /// family sums.
-  SumBias sum_bias = SumBias::difference;
-
-  /// What <q_i, k_j> is multiplied by; 0, or null: 1 / sqrt(head_dim).
-  double (*content_scale)(const Options&, const PriorShape&) = nullptr;
-
-  /// family fire: L0.
-  double (*threshold_length)(const Options&, int64_t T) = nullptr;
-
-  /// family rotary: angle per unit of position of each pair (D/2 values); `T` in training.
-  std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;
-  /// What rotated queries and keys are multiplied by; null: 1.
-  double (*rotary_amplitude)(const Options&) = nullptr;
-  /// L: a training sequence's positions are a random subset of [0, L), those of an evaluation stay
-  /// below L. 0: positions count tokens. Null: 0.
-  int64_t (*randomized_positions)(const Options&, int64_t T) = nullptr;
-
   /// The window (key visible iff i - j < window) of layers with this prior where the model's config
   /// sets `all` for all layers, 0: none. Null: that one.
   int64_t (*window)(const Options&, int64_t T, int64_t all) = nullptr;
+
+  /// The hooks of this family; null: the prior is of another.
+  template <class F>
+  const F* as() const {
+    return std::get_if<F>(&family);
+  }
+  template <class F>
+  bool is() const {
+    return std::holds_alternative<F>(family);
+  }
   int64_t window_of(const Options& o, int64_t T, int64_t all) const {
     return window ? window(o, T, all) : all;
   }
-
-  /// family embedding: what is added to channel c at a position. Null where the prior's only
-  /// parameter, a table (positions, C), is added instead.
-  double (*embedding)(const Options&, int64_t position, int64_t c, int64_t C) = nullptr;
 };
 
 /// What the table hooks of a prior with these options read of a model, for T distances.
 inline TableShape table_shape(const PriorInfo& prior, const Options& options,
-                              const PriorShape& shape, int64_t T) {
-  return {shape.heads, T, prior.form ? prior.form(options) : 0,
-          prior.gain ? prior.gain(options, shape) : 1};
+                              const ModelShape& shape, int64_t T) {
+  TableShape out = {shape.heads, T};
+  const TableFamily* const family = prior.as<TableFamily>();
+  if (family && family->form) out.form = family->form(options);
+  if (family && family->gain) out.gain = family->gain(options, shape);
+  return out;
 }
 
 }  // namespace bamtrain

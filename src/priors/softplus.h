@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "priors/prior.h"
+#include "core/host_device.h"
 
 namespace bamtrain {
 

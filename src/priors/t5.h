@@ -38,4 +38,6 @@ struct T5 {
   }
 };
 
+PriorInfo t5_prior();
+
 }  // namespace bamtrain

@@ -1,5 +1,5 @@
 #pragma once
-// Builds the type-erased hooks of a `table` prior from a struct for one head:
+// Builds the type-erased hooks of a prior of family table from a struct for one head:
 //
 //   struct P {
 //     static constexpr int kParameters;        // tensors
@@ -9,6 +9,7 @@
 //     void accumulate(Real dz, int64_t d, Real* dtheta) const;  // adds dz * db/dtheta[...]
 //   };
 
+#include "core/host_device.h"
 #include "priors/prior.h"
 
 namespace bamtrain {
@@ -43,8 +44,8 @@ struct TableHooks {
     }
   }
 
-  static void table_adjoint(const double* const* theta, const TableShape& s, const double* dtable,
-                            double* const* dtheta) {
+  static void adjoint(const double* const* theta, const TableShape& s, const double* dtable,
+                      double* const* dtheta) {
     for (int64_t h = 0; h < s.H; ++h) {
       const P<double> prior = head(theta, s, h);
       double own[kMaxTableScalars] = {};
@@ -55,5 +56,12 @@ struct TableHooks {
     }
   }
 };
+
+/// With `form` and `gain` as in TableFamily.
+template <template <class> class P>
+TableFamily table_family(int (*form)(const Options&) = nullptr,
+                         double (*gain)(const Options&, const ModelShape&) = nullptr) {
+  return {TableHooks<P>::table, TableHooks<P>::adjoint, form, gain};
+}
 
 }  // namespace bamtrain

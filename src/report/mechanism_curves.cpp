@@ -7,8 +7,6 @@
 #include "core/error.h"
 #include "model/parameters.h"
 #include "priors/fire.h"
-#include "priors/registry.h"
-#include "scales/scale.h"
 
 namespace bamtrain {
 
@@ -21,7 +19,7 @@ using Theta = std::vector<const double*>;
 /// What the functions here know of a run.
 struct Trained {
   const ModelConfig& model;
-  PriorShape shape;
+  ModelShape shape;
   const MechanismValues& values;
   const std::string& where;
 
@@ -41,8 +39,7 @@ struct Trained {
   }
 
   /// All of a layer's prior but its gates; none where one is missing.
-  std::optional<Theta> theta(const std::vector<MechanismParameter>& parameters,
-                             int64_t layer) const {
+  std::optional<Theta> theta(const MechanismParameters& parameters, int64_t layer) const {
     Theta out;
     for (const MechanismParameter& p : parameters) {
       if (p.gate) continue;
@@ -64,11 +61,12 @@ std::vector<int64_t> distances(int64_t last) {
   return out;
 }
 
-std::vector<std::vector<Point>> table_curves(const PriorInfo& prior, const Options& options,
-                                             const Theta& theta, const PriorShape& shape) {
+std::vector<std::vector<Point>> table_curves(const PriorChoice& prior, const Theta& theta,
+                                             const ModelShape& shape) {
   const int64_t H = shape.heads, T = shape.sequence_length;
   std::vector<double> table(static_cast<size_t>(H * T));
-  prior.table(theta.data(), table_shape(prior, options, shape, T), table.data());
+  prior.info().as<TableFamily>()->table(
+      theta.data(), table_shape(prior.info(), prior.options, shape, T), table.data());
   std::vector<std::vector<Point>> heads(static_cast<size_t>(H));
   for (int64_t h = 0; h < H; ++h) {
     for (const int64_t d : distances(T - 1)) {
@@ -79,12 +77,12 @@ std::vector<std::vector<Point>> table_curves(const PriorInfo& prior, const Optio
   return heads;
 }
 
-std::vector<std::vector<Point>> fire_curves(const PriorInfo& prior, const Options& options,
-                                            const Theta& theta, const PriorShape& shape) {
+std::vector<std::vector<Point>> fire_curves(const PriorChoice& prior, const Theta& theta,
+                                            const ModelShape& shape) {
   const int64_t H = shape.heads, T = shape.sequence_length;
+  const double L0 = prior.info().as<FireFamily>()->threshold_length(prior.options, T);
   // In the order of its parameters: c, m, w1, b1, w2, b2.
-  const FireParameters p = {theta[2],  theta[3],  theta[4], theta[5],
-                            *theta[0], *theta[1], H,        prior.threshold_length(options, T)};
+  const FireParameters p = {theta[2], theta[3], theta[4], theta[5], *theta[0], *theta[1], H, L0};
   const FireSegments segments(p);
   const double N = FireNormalizer(p, T - 1).N;
   std::vector<std::vector<Point>> heads(static_cast<size_t>(H));
@@ -103,28 +101,28 @@ std::vector<std::vector<Point>> fire_curves(const PriorInfo& prior, const Option
 
 std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training_length,
                                       const MechanismValues& values, const std::string& where) {
-  const Trained trained = {model, prior_shape(model, training_length), values, where};
+  const Trained trained = {model, model.shape(training_length), values, where};
   std::vector<PriorCurves> out;
   // The first layer with each prior that has no parameters of single layers.
-  std::vector<std::pair<const MechanismConfig*, size_t>> shared;
+  std::vector<std::pair<const PriorChoice*, size_t>> shared;
   for (int64_t l = 0; l < model.layers; ++l) {
-    const MechanismConfig& choice = model.attention.prior.of(l);
-    const PriorInfo& prior = *find_prior(choice.name);
-    if (prior.family != Family::table && prior.family != Family::fire) continue;
+    const PriorChoice& prior = model.attention.prior.of(l);
+    const bool table = prior.info().is<TableFamily>();
+    if (!table && !prior.info().is<FireFamily>()) continue;
     const auto first = std::find_if(shared.begin(), shared.end(),
-                                    [&](const auto& s) { return *s.first == choice; });
+                                    [&](const auto& s) { return *s.first == prior; });
     if (first != shared.end()) {
       out[first->second].layers.push_back(l);
       continue;
     }
-    const auto parameters = prior.parameters(choice.options, trained.shape);
+    const MechanismParameters parameters = prior.parameters(trained.shape);
     const std::optional<Theta> theta = trained.theta(parameters, l);
     if (!theta) continue;
-    const auto curves = prior.family == Family::table ? table_curves : fire_curves;
-    out.push_back({choice.name, {l}, curves(prior, choice.options, *theta, trained.shape)});
+    const auto curves = table ? table_curves : fire_curves;
+    out.push_back({prior.name(), {l}, curves(prior, *theta, trained.shape)});
     if (std::all_of(parameters.begin(), parameters.end(),
                     [](const MechanismParameter& p) { return p.shared; })) {
-      shared.emplace_back(&choice, out.size() - 1);
+      shared.emplace_back(&prior, out.size() - 1);
     }
   }
   return out;
@@ -132,13 +130,13 @@ std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training
 
 std::vector<HeadPoint> bam_points(const ModelConfig& model, int64_t training_length,
                                   const MechanismValues& values, const std::string& where) {
-  const Trained trained = {model, prior_shape(model, training_length), values, where};
+  const Trained trained = {model, model.shape(training_length), values, where};
   std::vector<HeadPoint> out;
   bool shared = false;
   for (int64_t l = 0; l < model.layers && !shared; ++l) {
-    const MechanismConfig& choice = model.attention.prior.of(l);
-    if (choice.name != "bam") continue;
-    const auto parameters = find_prior("bam")->parameters(choice.options, trained.shape);
+    const PriorChoice& prior = model.attention.prior.of(l);
+    if (prior.name() != "bam") continue;
+    const MechanismParameters parameters = prior.parameters(trained.shape);
     const std::optional<Theta> theta = trained.theta(parameters, l);
     if (!theta) continue;
     for (int64_t h = 0; h < model.heads; ++h) {
@@ -152,11 +150,9 @@ std::vector<HeadPoint> bam_points(const ModelConfig& model, int64_t training_len
 std::vector<ScaleParameter> scale_parameters(const ModelConfig& model, int64_t training_length,
                                              const MechanismValues& values,
                                              const std::string& where) {
-  const Trained trained = {model, prior_shape(model, training_length), values, where};
-  const ScaleInfo& scale = *find_scale(model.attention.scale.name);
+  const Trained trained = {model, model.shape(training_length), values, where};
   std::vector<ScaleParameter> out;
-  for (const MechanismParameter& p :
-       scale.parameters(model.attention.scale.options, trained.shape)) {
+  for (const MechanismParameter& p : model.attention.scale.parameters(trained.shape)) {
     if (p.gate || p.shape != std::vector<int64_t>{model.heads}) continue;
     ScaleParameter of = {p.name, {}};
     for (int64_t l = 0; l < model.layers; ++l) {

@@ -83,7 +83,7 @@ std::string parameter_section(const Runs& runs) {
                                               number_text(p.at.x, 4), number_text(p.at.y, 4))));
     }
     bam.series.push_back(std::move(s));
-    const std::string& name = run.model->attention.scale.name;
+    const std::string& name = run.model->attention.scale.name();
     for (const ScaleParameter& of : scale_parameters(*run.model, run.training_length,
                                                      run.record->parameters, metrics_file(run))) {
       const std::string title = fmt::format("{}: {} of each head, by layer", name, of.name);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "core/host_device.h"
 #include "priors/softplus.h"
 #include "scales/scale.h"
 
@@ -27,5 +28,7 @@ struct Adaptive {
     *dw = dt * softplus(u) * power * log(log_length(n)) * dgamma;
   }
 };
+
+ScaleInfo adaptive_scale();
 
 }  // namespace bamtrain

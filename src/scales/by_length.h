@@ -2,6 +2,7 @@
 // A learned scale for every head and number of visible keys: t_i = t[h][n_i - 1] (Nakanishi 2025;
 // ASEntmax, appendix F.1). Without a window and in one document that is one per position.
 
+#include "core/host_device.h"
 #include "scales/scale.h"
 
 namespace bamtrain {
@@ -22,5 +23,7 @@ struct ByLengthScale {
     return static_cast<int64_t>(c.of[0]);
   }
 };
+
+ScaleInfo by_length_scale();
 
 }  // namespace bamtrain

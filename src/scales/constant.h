@@ -1,7 +1,7 @@
 #pragma once
 // One temperature for all rows: t_i = t.
 
-#include "scales/scale.h"
+#include "scales/length_scale.h"
 
 namespace bamtrain {
 
@@ -14,5 +14,7 @@ struct ConstantScale {
   BAMTRAIN_HD Real value(int64_t) const { return t; }
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}
 };
+
+ScaleInfo constant_scale();
 
 }  // namespace bamtrain

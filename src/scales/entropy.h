@@ -3,6 +3,7 @@
 // a scale. Rows that are sharp already keep t = 1. The polynomial was fitted to trained models; it
 // is for evaluation, and has no derivative here.
 
+#include "core/host_device.h"
 #include "scales/scale.h"
 
 namespace bamtrain {
@@ -13,5 +14,7 @@ BAMTRAIN_HD inline double entropy_scale_of(double H) {
   const double t = (((-0.037 * H + 0.481) * H - 2.3) * H + 4.917) * H - 1.791;
   return t > 1 ? t : 1;
 }
+
+ScaleInfo entropy_scale();
 
 }  // namespace bamtrain

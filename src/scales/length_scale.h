@@ -8,6 +8,7 @@
 //     void accumulate(Real dt, int64_t n, Real* dtheta) const;  // adds dt * dt_n/dtheta[p]
 //   };
 
+#include "core/host_device.h"
 #include "scales/scale.h"
 
 namespace bamtrain {
@@ -37,5 +38,10 @@ struct LengthScaleHooks {
     for (int p = 0; p < kParameters; ++p) dtheta[p][h] += own[p];
   }
 };
+
+template <template <class> class S>
+LengthKind length_kind() {
+  return {LengthScaleHooks<S>::value, LengthScaleHooks<S>::accumulate};
+}
 
 }  // namespace bamtrain

@@ -1,14 +1,15 @@
 #pragma once
 // The seam between a logit scale t_i and everything else: z = t_i s_ij + b_ij, or
-// z = t_i (s_ij + b_ij) with scale_bias. A scale is one header in this folder and one line in
-// registry.cpp. The kernels see t as a tensor (B, H, T) and return dt of the same shape.
+// z = t_i (s_ij + b_ij) with scale_bias. A scale is a header in this folder (formula and
+// derivative, for host and device), a .cpp beside it that declares the rest, and a line in a list:
+// length_scales.h, else registry.cpp. The kernels see t as a tensor (B, H, T) and return dt of the
+// same shape.
 
 #include <cstdint>
 #include <string>
-#include <vector>
+#include <variant>
 
-#include "core/options.h"
-#include "priors/prior.h"
+#include "core/mechanism.h"
 
 namespace bamtrain {
 
@@ -17,28 +18,12 @@ struct ScaleConstants {
   double of[2] = {};
 };
 
-/// What t_i depends on.
-enum class ScaleKind {
-  none,      // nothing: t = 1, no tensor is formed
-  length,    // n_i, by `value` and `accumulate`
-  adaptive,  // n_i and gates of the row, see scales/adaptive.h
-  entropy,   // the entropy of the row's softmax without a scale, see scales/entropy.h
-};
+// What t_i depends on. Nothing: t = 1, no tensor is formed. Else:
 
-/// One logit scale, type-erased. `theta` as in PriorInfo; n is n_i, the number of visible keys.
-struct ScaleInfo {
-  std::string name;
-  std::string formula;
-  ScaleKind kind = ScaleKind::none;
-  bool evaluation_only = false;  // it has no backward pass
-  std::vector<OptionSpec> options;
-  std::vector<MechanismParameter> (*parameters)(const Options&, const PriorShape&) = nullptr;
-  double (*initial)(const Options&, const PriorShape&, const MechanismParameter& p, int64_t i,
-                    double uniform, double normal) = nullptr;
-  /// Null: the formula reads none.
-  ScaleConstants (*constants)(const Options&, const PriorShape&) = nullptr;
-
-  /// Kind length: t for head h and a row that sees n keys.
+/// n_i, the number of visible keys. `theta` as in priors/prior.h. scales/length_scale.h makes one
+/// from a formula with a few scalars per head.
+struct LengthKind {
+  /// t for head h and a row that sees n keys.
   double (*value)(const ScaleConstants&, const double* const* theta, int64_t h,
                   int64_t n) = nullptr;
   /// Its adjoint: adds to dtheta[p][...] what dt at (h, n) gives.
@@ -46,11 +31,38 @@ struct ScaleInfo {
                      double dt, double* const* dtheta) = nullptr;
   /// The largest n that it knows; null: it knows all.
   int64_t (*longest)(const ScaleConstants&) = nullptr;
+};
+/// n_i and gates of the row, see scales/adaptive.h.
+struct AdaptiveKind {};
+/// The entropy of the row's softmax without a scale, see scales/entropy.h.
+struct EntropyKind {};
+
+using ScaleKind = std::variant<std::monostate, LengthKind, AdaptiveKind, EntropyKind>;
+
+/// One logit scale, type-erased.
+struct ScaleInfo : MechanismInfo {
+  ScaleKind kind;
+  bool evaluation_only = false;  // it has no backward pass
+  /// Null: the formula reads none.
+  ScaleConstants (*constants)(const Options&, const ModelShape&) = nullptr;
   /// Whether the bias is scaled too, where the config leaves it open. Null: it is not.
   bool (*default_scale_bias)(const std::string& prior) = nullptr;
+
+  /// The hooks of this kind; null: the scale is of another.
+  template <class K>
+  const K* as() const {
+    return std::get_if<K>(&kind);
+  }
+  template <class K>
+  bool is() const {
+    return std::holds_alternative<K>(kind);
+  }
+  ScaleConstants constants_of(const Options& o, const ModelShape& shape) const {
+    return constants ? constants(o, shape) : ScaleConstants();
+  }
 };
 
-const std::vector<ScaleInfo>& all_scales();
-const ScaleInfo* find_scale(const std::string& name);
+/// The option of every scale that leaves the bias alone or not. `where_auto`: what auto means.
+OptionSpec scale_bias_option(const std::string& where_auto);
 
 }  // namespace bamtrain

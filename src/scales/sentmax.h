@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "scales/scale.h"
+#include "scales/length_scale.h"
 
 namespace bamtrain {
 
@@ -24,5 +24,7 @@ struct Sentmax {
     dtheta[1] += dt * beta * power * log(log_length(n));
   }
 };
+
+ScaleInfo sentmax_scale();
 
 }  // namespace bamtrain

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "scales/scale.h"
+#include "scales/length_scale.h"
 
 namespace bamtrain {
 
@@ -23,5 +23,7 @@ struct Ssmax {
     dtheta[0] += dt * log_length(n);
   }
 };
+
+ScaleInfo ssmax_scale();
 
 }  // namespace bamtrain

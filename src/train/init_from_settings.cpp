@@ -13,7 +13,6 @@
 #include "model/huggingface_config.h"
 #include "model/mechanisms.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
 #include "train/run_text.h"
 
 namespace bamtrain {
@@ -43,10 +42,10 @@ json bamtrain_defaults() {
 json bamtrain_prior_defaults() { return {{"window", 0}, {"scale_bias", false}}; }
 
 /// An option as it is configured where that is a choice, of which a folder may have the number.
-json as_configured(const MechanismConfig& m, const std::string& option, const json& value) {
-  const auto it = m.options.values().find(option);
+json as_configured(const Options& options, const std::string& option, const json& value) {
+  const auto it = options.values().find(option);
   const bool choice =
-      it != m.options.values().end() && std::holds_alternative<std::string>(it->second);
+      it != options.values().end() && std::holds_alternative<std::string>(it->second);
   return choice ? json(std::get<std::string>(it->second)) : value;
 }
 
@@ -57,6 +56,7 @@ bool agree(const json& a, const json& b) {
   return std::abs(x - y) <= 1e-9 * std::max(std::abs(x), std::abs(y));
 }
 
+/// `prior`: of the folder's, whose registry may have had others.
 bool has_own_window(const std::string& prior) {
   const PriorInfo* info = find_prior(prior);
   return info != nullptr && info->window != nullptr;
@@ -157,9 +157,12 @@ class Settings {
     return n > 1 ? key + "[" + std::to_string(static_cast<size_t>(layer) % n) + "]" : key;
   }
 
+  bool own_window(int64_t layer) const {
+    return m_.attention.prior.of(layer).info().window != nullptr;
+  }
+
   std::string window_key(int64_t layer) const {
-    return has_own_window(m_.attention.prior.of(layer).name) ? prior_key(layer) + ".window"
-                                                             : "model.attention.window";
+    return own_window(layer) ? prior_key(layer) + ".window" : "model.attention.window";
   }
 
   // --- a folder with bamtrain's own configuration: src/export/huggingface
@@ -195,25 +198,25 @@ class Settings {
   }
 
   void prior(const std::string& place, const json& theirs, int64_t layer) {
-    const MechanismConfig& chosen = m_.attention.prior.of(layer);
+    const PriorChoice& chosen = m_.attention.prior.of(layer);
     const json ours = huggingface_prior(m_, layer, c_.data.sequence_length);
     const std::string key = prior_key(layer);
     if (new_.prior) {
-      if (has_own_window(theirs["name"]) || has_own_window(ours["name"])) return;
+      if (has_own_window(theirs["name"]) || own_window(layer)) return;
       return of_attention(place, theirs, ours, "window", window_key(layer));
     }
     if (theirs["name"] != ours["name"]) {
       return tell_unless_same(place + "name", theirs["name"], key + ".name", ours["name"]);
     }
-    options(place, theirs, ours, chosen, key + ".");
+    options(place, theirs, ours, chosen.options, key + ".");
     of_attention(place, theirs, ours, "window", window_key(layer));
     if (!new_.scale) {
       of_attention(place, theirs, ours, "scale_bias", "model.attention.scale.scale_bias");
     }
     ModelConfig former = m_;
-    former.attention.prior = without(chosen, find_prior(chosen.name)->options, theirs);
-    absent(place, theirs, ours, huggingface_prior(former, 0, c_.data.sequence_length), chosen,
-           former.attention.prior.of(0), key + ".");
+    former.attention.prior = without(chosen, theirs);
+    absent(place, theirs, ours, huggingface_prior(former, 0, c_.data.sequence_length),
+           chosen.options, former.attention.prior.of(0).options, key + ".");
     const json scaling = ours.value("scaling", json("none"));
     if (scaling == "yarn" || scaling == "llama3") {
       tell_unless_same("max_position_embeddings", "data.sequence_length", c_.data.sequence_length);
@@ -236,9 +239,9 @@ class Settings {
     return bamtrain_prior_defaults().contains(member);
   }
 
-  /// The options of `chosen` that the folder has.
+  /// Those of the `chosen` options that the folder has.
   void options(const std::string& place, const json& theirs, const json& ours,
-               const MechanismConfig& chosen, const std::string& key) {
+               const Options& chosen, const std::string& key) {
     for (const auto& [name, value] : theirs.items()) {
       const bool compared = ours.contains(name) && of_formula(name) && !is_of_attention(name);
       if (!compared || agree(value, ours[name])) continue;
@@ -248,9 +251,9 @@ class Settings {
   }
 
   /// `chosen` with what each option that the folder lacks meant before there was such an option.
-  static MechanismConfig without(MechanismConfig chosen, const std::vector<OptionSpec>& options,
-                                 const json& theirs) {
-    for (const OptionSpec& o : options) {
+  template <class Info>
+  static Choice<Info> without(Choice<Info> chosen, const json& theirs) {
+    for (const OptionSpec& o : chosen.info().options) {
       if (!theirs.contains(o.name)) chosen.options.set(o.name, o.default_of(1));
     }
     return chosen;
@@ -258,8 +261,7 @@ class Settings {
 
   /// Tells where an option that the folder lacks has another value than it `former`ly stood for.
   void absent(const std::string& place, const json& theirs, const json& ours, const json& former,
-              const MechanismConfig& chosen, const MechanismConfig& chosen_formerly,
-              const std::string& key) {
+              const Options& chosen, const Options& chosen_formerly, const std::string& key) {
     for (const auto& [name, value] : former.items()) {
       const bool compared = !theirs.contains(name) && of_formula(name) && !is_of_attention(name);
       if (!compared || agree(value, ours[name])) continue;
@@ -283,12 +285,12 @@ class Settings {
     if (theirs["name"] != ours["name"]) {
       return tell_unless_same("scale.name", theirs["name"], key + "name", ours["name"]);
     }
-    const MechanismConfig& chosen = m_.attention.scale;
-    options("scale.", theirs, ours, chosen, key);
+    const ScaleChoice& chosen = m_.attention.scale;
+    options("scale.", theirs, ours, chosen.options, key);
     ModelConfig former = m_;
-    former.attention.scale = without(chosen, find_scale(chosen.name)->options, theirs);
-    absent("scale.", theirs, ours, huggingface_scale(former, c_.data.sequence_length), chosen,
-           former.attention.scale, key);
+    former.attention.scale = without(chosen, theirs);
+    absent("scale.", theirs, ours, huggingface_scale(former, c_.data.sequence_length),
+           chosen.options, former.attention.scale.options, key);
   }
 
   void documents() {
@@ -317,9 +319,9 @@ class Settings {
     }
     for (int64_t l = 0; l < m_.layers; ++l) {
       if (!new_.prior) rope(l);
-      if (!new_.prior || !has_own_window(m_.attention.prior.of(l).name)) window(l);
+      if (!new_.prior || !own_window(l)) window(l);
     }
-    const std::string& scale = m_.attention.scale.name;
+    const std::string& scale = m_.attention.scale.name();
     if (!new_.scale && scale != "none") {
       tell("it has no logit scale", "model.attention.scale.name", scale);
     }
@@ -339,12 +341,12 @@ class Settings {
   }
 
   void rope(int64_t layer) {
-    const MechanismConfig& chosen = m_.attention.prior.of(layer);
+    const PriorChoice& chosen = m_.attention.prior.of(layer);
     const std::string key = prior_key(layer);
     const auto bases = rope_members("rope_theta");
-    if (find_prior(chosen.name)->family != Family::rotary) {
+    if (!chosen.info().is<RotaryFamily>()) {
       const bool llama = source_.value("model_type", json()) == "llama";
-      if (!bases.empty() || llama) tell("its prior is rope", key + ".name", chosen.name);
+      if (!bases.empty() || llama) tell("its prior is rope", key + ".name", chosen.name());
       return;
     }
     const json ours = huggingface_rope(m_, layer, c_.data.sequence_length);

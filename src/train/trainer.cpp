@@ -41,18 +41,19 @@ void with_table_keys(const RunConfig& c, F&& f) {
   } catch (const Error& e) {
     if (e.code() != ExitCode::device) throw;
     std::string keys;
-    const auto add = [&](const MechanismConfig& m, const std::string& path) {
+    const auto add = [&](const Options& options, const std::string& path) {
       for (const char* option : {"positions", "randomized_length", "lengths"}) {
-        if (!m.options.has(option)) continue;
-        if (m.options.number(option) <= static_cast<double>(c.data.sequence_length)) continue;
+        if (!options.has(option)) continue;
+        if (options.number(option) <= static_cast<double>(c.data.sequence_length)) continue;
         keys += (keys.empty() ? "" : ", ") + path + "." + option;
       }
     };
-    const std::vector<MechanismConfig>& priors = c.model.attention.prior.pattern;
+    const std::vector<PriorChoice>& priors = c.model.attention.prior.pattern;
     for (size_t i = 0; i < priors.size(); ++i) {
-      add(priors[i], "model.attention.prior" + (priors.size() > 1 ? fmt::format("[{}]", i) : ""));
+      add(priors[i].options,
+          "model.attention.prior" + (priors.size() > 1 ? fmt::format("[{}]", i) : ""));
     }
-    add(c.model.attention.scale, "model.attention.scale");
+    add(c.model.attention.scale.options, "model.attention.scale");
     if (keys.empty()) throw;
     throw e.or_else("lower " + keys);
   }

@@ -35,7 +35,7 @@ json prior_of(const bamtrain::RunConfig& c) {
 TEST_CASE("a list of priors serves the layers in turn") {
   const auto prior = read(kPair).model.attention.prior;
   REQUIRE(prior.pattern.size() == 2);
-  for (int64_t l = 0; l < 4; ++l) CHECK(prior.of(l).name == (l % 2 == 0 ? "rope" : "bam"));
+  for (int64_t l = 0; l < 4; ++l) CHECK(prior.of(l).name() == (l % 2 == 0 ? "rope" : "bam"));
   CHECK(prior.of(2).options.number("theta") == 100.0);
   CHECK(prior.of(3).options.list("train").empty());
   CHECK(prior.names() == "rope, bam");

@@ -60,7 +60,7 @@ TEST_CASE("an override of an object replaces it whole") {
 
 TEST_CASE("a mechanism is replaced by name or by object, with its own defaults") {
   const auto by_name = valid_with({"model.attention.prior=rope"}).model.attention.prior.of(0);
-  CHECK(by_name.name == "rope");
+  CHECK(by_name.name() == "rope");
   CHECK(by_name.options.number("theta") == 10000.0);
   CHECK_FALSE(by_name.options.has("init"));
   const auto by_object = valid_with({"model.attention.prior={\"name\":\"rope\",\"theta\":2e4}"});

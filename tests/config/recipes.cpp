@@ -204,15 +204,15 @@ void check(const RunConfig& c, const Recipe& r) {
   }
 
   REQUIRE(m.attention.prior.pattern.size() == 1);
-  const MechanismConfig& prior = m.attention.prior.of(0);
-  CHECK(prior.name == r.prior);
+  const PriorChoice& prior = m.attention.prior.of(0);
+  CHECK(prior.name() == r.prior);
   for (const auto& [name, value] : r.options) {
     INFO("option " << name);
     REQUIRE(prior.options.has(name));
     CHECK((prior.options.values().at(name) == value));
   }
-  CHECK(m.attention.scale.name == r.scale);
-  if (m.attention.scale.name == "ssmax") {
+  CHECK(m.attention.scale.name() == r.scale);
+  if (m.attention.scale.name() == "ssmax") {
     const Options& scale = m.attention.scale.options;
     CHECK((scale.number("delta") == 0 && scale.number("offset") == 0));
     CHECK((scale.number("init") == 1 && scale.number("init_std") == 0));

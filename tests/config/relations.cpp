@@ -44,7 +44,7 @@ TEST_CASE("a scale for evaluation only is refused in training, with what to do i
                   "a scale that trains", "\"entropy\", for evaluation only",
                   "train with another scale", "bamtrain eval --set model.attention.scale=entropy"});
   const auto c = valid_with(entropy, bamtrain::ConfigUse::evaluation);
-  CHECK(c.model.attention.scale.name == "entropy");
+  CHECK(c.model.attention.scale.name() == "entropy");
   // Options of the scale in the file are a fault of the override that names another.
   const std::string options =
       replaced("{\"name\": \"ssmax\"}", "{\"name\": \"ssmax\", \"offset\": 1}");
@@ -333,7 +333,7 @@ TEST_CASE("a struct filled by a program is checked like a file") {
   decay.optimizer.weight_decay = std::numeric_limits<double>::infinity();
   CHECK(refusal(decay).find("optimizer.weight_decay:") == 0);
   bamtrain::RunConfig prior = c;
-  prior.model.attention.prior.pattern[0].name = "sundial";
+  prior.model.attention.prior.pattern[0] = {};  // nothing was chosen
   CHECK(refusal(prior).find("model.attention.prior") == 0);
   CHECK(refusal(bamtrain::RunConfig{}).find("out_dir:") == 0);
 }

@@ -88,7 +88,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.attention.prior.of(0).options.list("train") == bamtrain::StringList{"theta_mu"});
   CHECK(m.attention.prior.of(0).options.flag("share"));
   CHECK(m.attention.prior.of(0).options.flag("decay"));
-  CHECK(m.attention.scale.name == "ssmax");
+  CHECK(m.attention.scale.name() == "ssmax");
   CHECK(m.attention.scale.options.number("delta") == 1.5);
   CHECK(m.attention.scale.options.number("init") == 0.5);
   CHECK(m.attention.scale.options.number("init_std") == 0.25);

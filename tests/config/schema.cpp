@@ -9,7 +9,7 @@
 
 #include "fixture.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 using bamtrain::resolved_json;
 using nlohmann::json;

@@ -9,13 +9,13 @@
 #include "model/half_precision.h"
 #include "model/random_positions.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
 
 /// small_config with sizes that the device takes.
-ModelConfig device_config(const MechanismConfig& prior, const MechanismConfig& scale) {
+ModelConfig device_config(const PriorChoice& prior, const ScaleChoice& scale) {
   ModelConfig c = small_config();
   c.width = 64;
   c.heads = 4;
@@ -73,7 +73,7 @@ void check_against_reference(const ModelConfig& c) {
 
 TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
   using Text = std::string;
-  const std::pair<MechanismConfig, MechanismConfig> models[] = {
+  const std::pair<PriorChoice, ScaleChoice> models[] = {
       {prior("bam"), scale("ssmax")},
       {prior("rope"), scale("none")},
       {prior("learned"), scale("ssmax")},
@@ -104,13 +104,21 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
   std::set<std::string> met;
   for (const auto& [of_prior, of_scale] : models) {
     ModelConfig c = device_config(of_prior, of_scale);
-    c.tied = c.bias = of_prior.name == "learned";
+    c.tied = c.bias = of_prior.name() == "learned";
     check_against_reference(c);
-    met.insert({of_prior.name, of_scale.name});
+    met.insert({of_prior.name(), of_scale.name()});
   }
   // None is forgotten; scales for evaluation alone follow below.
-  for (const PriorInfo& p : all_priors()) CHECK(met.count(p.name) == 1);
-  for (const ScaleInfo& s : all_scales()) CHECK(met.count(s.name) == (s.evaluation_only ? 0 : 1));
+  for (const PriorInfo& p : all_priors()) {
+    if (met.insert(p.name).second) check_against_reference(device_config(p.name, "none"));
+  }
+  for (const ScaleInfo& s : all_scales()) {
+    if (s.evaluation_only) {
+      CHECK(met.count(s.name) == 0);
+    } else if (met.insert(s.name).second) {
+      check_against_reference(device_config("nope", s.name));
+    }
+  }
 }
 
 TEST_CASE("blocks of every form on CUDA agree with the reference") {

@@ -10,7 +10,7 @@
 #include "data/utf8.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 #include "tools/support.h"
 
 using namespace bamtrain;
@@ -37,8 +37,8 @@ struct Fixture {
     config.heads = config.kv_heads = 2;
     config.mlp.hidden = 16;
     config.init = InitKind::torch;
-    config.attention.prior = MechanismConfig{"bam", default_options(find_prior("bam")->options)};
-    config.attention.scale = {"none", {}};
+    config.attention.prior = PriorChoice(*find_prior("bam"));
+    config.attention.scale = ScaleChoice(*find_scale("none"));
     config.attention.document_mask = true;
     layout = std::make_unique<ParameterLayout>(config, kTrained);
     arena.add("masters", &masters, Dtype::f64, {layout->elements()});

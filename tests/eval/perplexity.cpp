@@ -10,7 +10,7 @@
 #include "data/shard.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -28,8 +28,8 @@ ModelConfig tiny_model(const std::string& prior) {
   c.heads = c.kv_heads = 2;
   c.mlp.hidden = 8;
   c.init = InitKind::torch;
-  c.attention.prior = MechanismConfig{prior, default_options(find_prior(prior)->options)};
-  c.attention.scale = {"none", {}};
+  c.attention.prior = PriorChoice(*find_prior(prior));
+  c.attention.scale = ScaleChoice(*find_scale("none"));
   return c;
 }
 

@@ -20,7 +20,7 @@
 #include "core/durable_file.h"
 #include "core/rng.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 #include "train/support.h"
 
 namespace bamtrain {
@@ -65,8 +65,8 @@ struct Trained {
     m.layers = 2;
     m.heads = m.kv_heads = 4;
     m.mlp.hidden = 12;
-    m.attention.prior = MechanismConfig{prior, default_options(find_prior(prior)->options)};
-    m.attention.scale = {scale, default_options(find_scale(scale)->options)};
+    m.attention.prior = PriorChoice(*find_prior(prior));
+    m.attention.scale = ScaleChoice(*find_scale(scale));
     m.attention.document_mask = true;
     c.data.sequence_length = 20;
     c.data.document_start = 2;

@@ -11,7 +11,7 @@
 
 #include "catch.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 TEST_CASE("every Python file of the source is in the program, byte for byte") {
   const char* source = std::getenv("BAMTRAIN_SOURCE");

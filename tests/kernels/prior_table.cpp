@@ -108,7 +108,8 @@ TableShape shape_of(const PriorInfo& prior, const Options& o, size_t H, size_t T
 TEST_CASE("every table prior of the registry has kernels that form its table") {
   size_t found = 0;
   for (const PriorInfo& prior : all_priors()) {
-    if (prior.family != Family::table) continue;
+    const auto* const family = prior.as<TableFamily>();
+    if (!family) continue;
     ++found;
     for (const Options& options : testing::every_form(prior)) {
       for (const auto& [H, T] : kShapes) {
@@ -119,7 +120,7 @@ TEST_CASE("every table prior of the registry has kernels that form its table") {
         const OnDevice on_device(prior.name, theta, H, T, shape.form, shape.gain);
         const std::vector<float> table = table_of(on_device.prior);
         std::vector<double> truth(H * T);
-        prior.table(Pointed(theta).read.data(), shape, truth.data());
+        family->table(Pointed(theta).read.data(), shape, truth.data());
         size_t wrong = 0;
         for (size_t i = 0; i < truth.size(); ++i) wrong += table[i] != static_cast<float>(truth[i]);
         CHECK(wrong == 0);
@@ -151,7 +152,8 @@ TEST_CASE("tables of alibi and bam are their formulas") {
 
 TEST_CASE("every table prior's gradients are the registry's, added to what is there") {
   for (const PriorInfo& prior : all_priors()) {
-    if (prior.family != Family::table) continue;
+    const auto* const family = prior.as<TableFamily>();
+    if (!family) continue;
     for (const Options& options : testing::every_form(prior)) {
       for (const auto& [H, T] : kShapes) {
         if (H == 1 && prior.name == "nape") continue;  // refused
@@ -164,8 +166,8 @@ TEST_CASE("every table prior's gradients are the registry's, added to what is th
         for (const auto& t : theta) zeros.emplace_back(t.size(), 0.0f);
         Pointed truth(zeros);
         const std::vector<double> dtable_doubles(dtable.begin(), dtable.end());
-        prior.table_adjoint(Pointed(theta).read.data(), shape, dtable_doubles.data(),
-                            truth.written.data());
+        family->adjoint(Pointed(theta).read.data(), shape, dtable_doubles.data(),
+                        truth.written.data());
         for (const unsigned trained : {0u, 1u, 5u, 7u}) {
           const auto found = gradients_of(on_device.prior, dtable, theta, trained);
           for (size_t p = 0; p < theta.size(); ++p) {

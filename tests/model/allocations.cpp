@@ -8,7 +8,7 @@
 #include "model/count_allocations.h"
 #include "model/null_backend.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {

@@ -7,15 +7,15 @@
 #include "ops/host_view.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 
 namespace {
 
 template <class Info>
-MechanismConfig mechanism(const Info& info, std::map<std::string, OptionValue> options) {
-  MechanismConfig c{info.name, default_options(info.options)};
+Choice<Info> mechanism(const Info& info, std::map<std::string, OptionValue> options) {
+  Choice<Info> c(info);
   for (auto& [name, value] : options) {
     require(c.options.has(name), "an option that the mechanism declares");
     c.options.set(name, std::move(value));
@@ -59,15 +59,15 @@ std::vector<double> read_all(const Tensor& t) {
 
 }  // namespace
 
-MechanismConfig prior(const std::string& name, std::map<std::string, OptionValue> options) {
+PriorChoice prior(const std::string& name, std::map<std::string, OptionValue> options) {
   return mechanism(*find_prior(name), std::move(options));
 }
-MechanismConfig scale(const std::string& name, std::map<std::string, OptionValue> options) {
+ScaleChoice scale(const std::string& name, std::map<std::string, OptionValue> options) {
   return mechanism(*find_scale(name), std::move(options));
 }
 
 PriorConfig priors(const std::vector<std::string>& by_layer) {
-  std::vector<MechanismConfig> pattern;
+  std::vector<PriorChoice> pattern;
   for (const std::string& name : by_layer) pattern.push_back(prior(name));
   return PriorConfig(std::move(pattern));
 }
@@ -88,7 +88,7 @@ ModelConfig small_config() {
 std::string describe(const ModelConfig& c) {
   constexpr const char* kMlps[] = {"swiglu", "geglu", "gelu", "gelu_erf", "relu"};
   constexpr const char* kPositions[] = {"", ", norms behind", ", norms on both sides"};
-  std::string s = c.attention.prior.names() + ", scale " + c.attention.scale.name + ", heads " +
+  std::string s = c.attention.prior.names() + ", scale " + c.attention.scale.name() + ", heads " +
                   std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", window " +
                   std::to_string(c.attention.window) + ", " + kMlps[static_cast<int>(c.mlp.kind)];
   s += c.norm.kind == NormKind::rmsnorm ? ", rmsnorm" : ", layernorm";
@@ -102,8 +102,7 @@ std::string describe(const ModelConfig& c) {
 }
 
 ModelUse use_of(const ModelConfig& c) {
-  return find_scale(c.attention.scale.name)->evaluation_only ? ModelUse::evaluation
-                                                             : ModelUse::training;
+  return c.attention.scale.info().evaluation_only ? ModelUse::evaluation : ModelUse::training;
 }
 
 Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start) {

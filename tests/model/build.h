@@ -14,8 +14,8 @@
 namespace bamtrain::testing {
 
 /// A mechanism with its declared defaults and these options on top.
-MechanismConfig prior(const std::string& name, std::map<std::string, OptionValue> options = {});
-MechanismConfig scale(const std::string& name, std::map<std::string, OptionValue> options = {});
+PriorChoice prior(const std::string& name, std::map<std::string, OptionValue> options = {});
+ScaleChoice scale(const std::string& name, std::map<std::string, OptionValue> options = {});
 
 /// Priors of the layers in turn, with their declared defaults.
 PriorConfig priors(const std::vector<std::string>& by_layer);

@@ -10,6 +10,7 @@
 #include "ops/cpu/cpu.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -33,10 +34,10 @@ std::vector<double> grown(Run& run, const Batch& text, const Sizes& sizes) {
 
 /// T of training: shorter than the text where every mechanism knows longer ones.
 int64_t trained_length(const ModelConfig& c, int64_t T) {
-  for (const MechanismConfig& p : c.attention.prior.pattern) {
-    if (p.name == "learned") return T;
+  for (const PriorChoice& p : c.attention.prior.pattern) {
+    if (p.name() == "learned") return T;
   }
-  return c.attention.scale.name == "by_length" ? T : T / 3;
+  return c.attention.scale.name() == "by_length" ? T : T / 3;
 }
 
 /// As in backends.cpp: what rounding makes of the logits of a whole text.

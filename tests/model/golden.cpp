@@ -10,6 +10,8 @@
 #include "build.h"
 #include "catch.h"
 #include "checkpoint/safetensors.h"
+#include "priors/registry.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -155,8 +157,8 @@ void load(const Golden& g, Run& run) {
 TEST_CASE("there is a golden model for every prior and scale") {
   std::vector<std::string> priors, scales;
   for (const Golden& g : all_goldens()) {
-    for (const MechanismConfig& p : g.config.attention.prior.pattern) priors.push_back(p.name);
-    scales.push_back(g.config.attention.scale.name);
+    for (const PriorChoice& p : g.config.attention.prior.pattern) priors.push_back(p.name());
+    scales.push_back(g.config.attention.scale.name());
   }
   for (const PriorInfo& prior : all_priors()) {
     INFO(prior.name);

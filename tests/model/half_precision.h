@@ -15,7 +15,8 @@ namespace bamtrain::testing {
 inline void check_half_precision(
     int64_t T, const std::function<std::unique_ptr<Run>(const ModelConfig&)>& make) {
   struct Case {
-    MechanismConfig prior, scale;
+    PriorChoice prior;
+    ScaleChoice scale;
     // One and a half times what was measured of the CUDA backend at T 64 to 2,048, where the
     // query's part of the sums left out gives 2 to 160 % (cable) and 3 to 1,300 % (with ssmax).
     double limit;

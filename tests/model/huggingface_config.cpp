@@ -10,7 +10,7 @@
 #include "model/build.h"
 #include "model/model_config.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 namespace bamtrain {
 namespace {
@@ -21,7 +21,7 @@ using testing::scale;
 
 constexpr int64_t kT = 48;
 
-ModelConfig model(const PriorConfig& p, const MechanismConfig& s = scale("none")) {
+ModelConfig model(const PriorConfig& p, const ScaleChoice& s = scale("none")) {
   ModelConfig c;
   c.vocab = 101;
   c.width = 64;

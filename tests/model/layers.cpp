@@ -44,7 +44,7 @@ std::vector<double> all_gradients(const Run& run) {
 TEST_CASE("a list of one prior over and over has the names and the bits of the prior alone") {
   const Threads one(1);  // many tiny passes
   for (const PriorInfo& p : all_priors()) {
-    if (p.family == Family::embedding) continue;
+    if (p.is<EmbeddingFamily>()) continue;
     for (const Dtype t : dtypes()) {
       ModelConfig c = small_config();
       c.attention.prior = prior(p.name);
@@ -184,7 +184,7 @@ TEST_CASE("a prior's own window is the model's in the layers with that prior alo
       run.differentiate(batch);
       return read(run.gradients(), Role::parameter).x;
     };
-    const MechanismConfig own = prior("rope_local", {{"window", 7.0}});
+    const PriorChoice own = prior("rope_local", {{"window", 7.0}});
     const std::vector<double> all = gradients(prior("rope"), 7);
     check_equal(gradients(own, 0), all);
     check_equal(gradients(own, 12), all);
@@ -250,7 +250,7 @@ TEST_CASE("mixed layers of several tiles agree with the reference in fp32 and bf
     c.width = 192;
     c.mlp.hidden = 250;
     // A milder one: five layers of sharp rows would forgive too much, see below.
-    if (c.attention.scale.name == "sentmax") c.attention.scale = scale("none");
+    if (c.attention.scale.name() == "sentmax") c.attention.scale = scale("none");
     const Batch batch = random_batch(2, 130, c.vocab);
     INFO(describe(c));
     Run truth(c, Dtype::f64, 2, 130), moved(c, Dtype::f64, 2, 130);

@@ -131,7 +131,7 @@ TEST_CASE("random positions reach the rotation alone") {
   // Moved together they leave it as it is; fire's denominators would not be the same.
   const Threads one(1);  // many tiny passes
   ModelConfig c = randomized_config();
-  const MechanismConfig rope = c.attention.prior.of(0);
+  const PriorChoice rope = c.attention.prior.of(0);
   c.layers = 3;
   c.attention.prior = PriorConfig({rope, prior("fire"), prior("rope", {{"theta", 50.0}})});
   Batch batch = random_batch(2, 19, c.vocab);

@@ -5,6 +5,7 @@
 
 #include "attention_case.h"
 #include "core/rng.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 

@@ -30,8 +30,8 @@ class Parameters {
   std::vector<Tensor> theta, dtheta;  // but for gates' weights
   Tensor gates, dgates;               // (1, T, columns), empty where there are none
 
-  template <class Info>
-  Parameters(const Machine& m, const Info& info, const Options& options, const PriorShape& shape)
+  Parameters(const Machine& m, const MechanismInfo& info, const Options& options,
+             const ModelShape& shape)
       : x_(normal_of_bf16({shape.sequence_length, kC}, "x").x) {
     std::vector<double> columns;  // (columns, kC)
     for (const MechanismParameter& p : info.parameters(options, shape)) {
@@ -108,7 +108,7 @@ WorkspaceShape mechanism_workspace(int64_t T) {
 }
 
 Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
-  const PriorShape shape = {1, kH, kD, kC, T};
+  const ModelShape shape = {1, kH, kD, kC, T};
   Parameters prior(m, of.prior, of.prior_options, shape),
       scale(m, of.scale, of.scale_options, shape);
   Backend& backend = m.backend();
@@ -131,20 +131,21 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
 
   const TableShape table = table_shape(of.prior, of.prior_options, shape, T);
   const PriorUse use = {of.prior, table.form, table.gain};
-  if (of.prior.family == Family::table) {
+  if (of.prior.is<TableFamily>()) {
     const Tensor table = keep(m.unwritten(P, {kH, T}));
     a.bias = TableBias{table};
     g.bias = TableBiasGradients{keep(m.unwritten(P, {kH, T}))};
     backend.table_forward(table, use, prior.theta);
   }
-  if (of.prior.family == Family::sums) {
+  if (const auto* const of_sums = of.prior.as<SumsFamily>()) {
     const Tensor sums = of_rows(Role::wide);
-    a.bias = SumsBias{sums, of.prior.sum_bias};
+    a.bias = SumsBias{sums, of_sums->bias};
     g.bias = SumsBiasGradients{of_rows(P)};
     backend.sums_forward(sums, prior.gates, prior.theta.at(0));
   }
-  const double L0 = of.prior.threshold_length ? of.prior.threshold_length(of.prior_options, T) : 0;
-  if (of.prior.family == Family::fire) {
+  double L0 = 0;
+  if (const auto* const fire = of.prior.as<FireFamily>()) {
+    L0 = fire->threshold_length(of.prior_options, T);
     FireTables tables;
     for (Tensor* t : {&tables.psi, &tables.psi_dc, &tables.inverse}) *t = keep(m.zeros(P, {T}));
     tables.ends = keep(m.zeros(Role::index, {T, kFireHidden}));
@@ -157,11 +158,10 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
     backend.fire_forward(tables, prior.theta, L0);
   }
-  const ScaleConstants constants =
-      of.scale.constants ? of.scale.constants(of.scale_options, shape) : ScaleConstants();
+  const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
   const ScaleUse scale_use = {of.scale, constants,
                               of.prior.first_scaled_head ? of.prior.first_scaled_head(kH) : 0};
-  if (of.scale.kind != ScaleKind::none) {
+  if (!of.scale.is<std::monostate>()) {
     a.scale = {of_rows(P), of.scale_bias};
     g.dscale = of_rows(P);
     scale.gates ? backend.adaptive_scale_forward(a.scale.t, scale.gates, a.first_key, scale_use,
@@ -196,9 +196,9 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
 }
 
 Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T) {
-  const PriorShape shape = {1, kH, kD, kC, T};
+  const ModelShape shape = {1, kH, kD, kC, T};
   Arrays all;
-  if (of.prior.family == Family::table) {
+  if (of.prior.is<TableFamily>()) {
     Parameters prior(m, of.prior, of.prior_options, shape);
     const TableShape form = table_shape(of.prior, of.prior_options, shape, T);
     const PriorUse use = {of.prior, form.form, form.gain};
@@ -209,14 +209,13 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     all["table"] = read(table.tensor(), P);
     prior.take(all, of.prior.name + ".");
   }
-  if (of.scale.kind == ScaleKind::length) {
+  if (of.scale.is<LengthKind>()) {
     Parameters scale(m, of.scale, of.scale_options, shape);
     Values keys{Role::index, {B, T}, {}};
     for (int64_t i = 0; i < B * T; ++i) keys.x.push_back(static_cast<double>(i % T / 700 * 700));
     const Memory first_key = m.memory(keys), rows = m.unwritten(P, {B, kH, T}),
                  drows = m.memory(random_values(P, {B, kH, T}, "dscale"));
-    const ScaleConstants constants =
-        of.scale.constants ? of.scale.constants(of.scale_options, shape) : ScaleConstants();
+    const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
     const ScaleUse use = {of.scale, constants, 1};
     m.backend().scale_forward(rows.tensor(), first_key.tensor(), use, scale.theta);
     m.backend().scale_backward(scale.dtheta, drows.tensor(), first_key.tensor(), use, scale.theta);
@@ -234,9 +233,9 @@ std::vector<Mechanisms> all_mechanisms() {
     all.push_back({p, options, s, default_options(s.options), bias});
   };
   for (const PriorInfo& p : all_priors()) {
-    if (p.family == Family::rotary || p.family == Family::embedding) continue;
+    if (p.is<RotaryFamily>() || p.is<EmbeddingFamily>()) continue;
     for (const Options& o : every_form(p)) add(p, o, none, false);
-    const bool of_rows = p.family == Family::sums || p.family == Family::fire;
+    const bool of_rows = p.is<SumsFamily>() || p.is<FireFamily>();
     if (of_rows || ssmax.default_scale_bias(p.name)) {
       add(p, default_options(p.options), ssmax, true);
     }

@@ -6,7 +6,7 @@
 #include "compare.h"
 #include "core/options.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 

@@ -11,6 +11,7 @@
 #include "priors/bam.h"
 #include "priors/kerple.h"
 #include "priors/registry.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -29,8 +30,8 @@ AttentionCase small_case() {
 /// Attention with this prior's table.
 Arrays attend(const AttentionCase& c, const std::string& prior, const Theta& theta, int form = 0) {
   Operation op = attention(c);
-  find_prior(prior)->table(theta.pointers().data(), {c.H, c.T, form},
-                           op.inputs.at("table").x.data());
+  find_prior(prior)->as<TableFamily>()->table(theta.pointers().data(), {c.H, c.T, form},
+                                              op.inputs.at("table").x.data());
   Machine reference(Dtype::f64);
   return op.forward(reference, op.inputs);
 }
@@ -110,7 +111,7 @@ struct ExtremeBam {
 
   std::vector<double> table(const Theta& at) const {
     std::vector<double> b(static_cast<size_t>(c.H * c.T));
-    find_prior("bam")->table(at.pointers().data(), {c.H, c.T, 0}, b.data());
+    find_prior("bam")->as<TableFamily>()->table(at.pointers().data(), {c.H, c.T, 0}, b.data());
     return b;
   }
 };
@@ -180,7 +181,7 @@ TEST_CASE("ssmax with s log n = 1 is attention without a scale where n keys are 
   c.scale = ScaleForm::content;
   Operation scaled = attention(c);
   const std::vector<int32_t> first = first_keys(c);
-  const ScaleInfo& ssmax = *find_scale("ssmax");
+  const LengthKind& ssmax = *find_scale("ssmax")->as<LengthKind>();
   const std::vector<double> s(6, 1 / std::log(7.0));
   const double* theta[] = {s.data()};
   for (int64_t b = 0; b < c.B; ++b) {

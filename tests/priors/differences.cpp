@@ -42,10 +42,11 @@ std::vector<const double*> Theta::pointers() const {
 }
 
 double table_difference_error(const PriorInfo& prior, const Theta& theta, const TableShape& shape) {
+  const TableFamily& family = *prior.as<TableFamily>();
   const auto n = static_cast<size_t>(shape.H * shape.T);
   const auto table_at = [&](const Theta& at) {
     std::vector<double> table(n);
-    prior.table(at.pointers().data(), shape, table.data());
+    family.table(at.pointers().data(), shape, table.data());
     return table;
   };
   const std::vector<double> table = table_at(theta);
@@ -55,8 +56,8 @@ double table_difference_error(const PriorInfo& prior, const Theta& theta, const 
     std::vector<double> one(n, 0.0);
     one[entry] = 1;
     gradients.push_back(zeros_like(theta));
-    prior.table_adjoint(theta.pointers().data(), shape, one.data(),
-                        mutable_pointers(gradients.back()).data());
+    family.adjoint(theta.pointers().data(), shape, one.data(),
+                   mutable_pointers(gradients.back()).data());
   }
   double worst = 0;
   for (size_t p = 0; p < theta.values.size(); ++p) {
@@ -77,15 +78,16 @@ double table_difference_error(const PriorInfo& prior, const Theta& theta, const 
 
 double scale_difference_error(const ScaleInfo& scale, const ScaleConstants& constants,
                               const Theta& theta, int64_t H, int64_t T) {
+  const LengthKind& kind = *scale.as<LengthKind>();
   double worst = 0;
   for (int64_t h = 0; h < H; ++h) {
     for (int64_t n = 1; n <= T; ++n) {
       const auto value = [&](const Theta& at) {
-        return scale.value(constants, at.pointers().data(), h, n);
+        return kind.value(constants, at.pointers().data(), h, n);
       };
       Theta gradient = zeros_like(theta);
-      scale.accumulate(constants, theta.pointers().data(), h, n, 1,
-                       mutable_pointers(gradient).data());
+      kind.accumulate(constants, theta.pointers().data(), h, n, 1,
+                      mutable_pointers(gradient).data());
       for (size_t p = 0; p < theta.values.size(); ++p) {
         for (size_t e = 0; e < theta.values[p].size(); ++e) {
           Theta above = theta, below = theta;
@@ -101,7 +103,7 @@ double scale_difference_error(const ScaleInfo& scale, const ScaleConstants& cons
 }
 
 ScaleConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads) {
-  return scale.constants ? scale.constants(options, shape_of(heads)) : ScaleConstants();
+  return scale.constants_of(options, shape_of(heads));
 }
 
 std::vector<Options> every_form(const PriorInfo& prior) {
@@ -122,8 +124,8 @@ std::vector<Options> every_form(const PriorInfo& prior) {
   return all;
 }
 
-PriorShape shape_of(int64_t heads) {
-  PriorShape s;
+ModelShape shape_of(int64_t heads) {
+  ModelShape s;
   s.layers = 2;
   s.heads = heads;
   s.head_dim = 8;
@@ -132,7 +134,7 @@ PriorShape shape_of(int64_t heads) {
   return s;
 }
 
-Theta random_theta(const std::vector<MechanismParameter>& parameters) {
+Theta random_theta(const MechanismParameters& parameters) {
   Theta theta;
   for (const MechanismParameter& p : parameters) {
     const Rng rng(41, p.name);

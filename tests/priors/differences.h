@@ -16,7 +16,7 @@ struct Theta {
   std::vector<const double*> pointers() const;
 };
 
-/// For every parameter, head and distance the derivative that `table_adjoint` returns for that one
+/// For every parameter, head and distance the derivative that `adjoint` returns for that one
 /// entry of the table, against a central difference of the entry: the largest error relative to the
 /// sizes of entry and derivative.
 ///
@@ -40,9 +40,9 @@ constexpr double kTableTolerance = 1e-7;
 std::vector<Options> every_form(const PriorInfo& prior);
 
 /// What the tests tell a mechanism of the model.
-PriorShape shape_of(int64_t heads);
+ModelShape shape_of(int64_t heads);
 /// Values near 0, or near the parameter's minimum, where every prior is smooth; one per element of
 /// each parameter.
-Theta random_theta(const std::vector<MechanismParameter>& parameters);
+Theta random_theta(const MechanismParameters& parameters);
 
 }  // namespace bamtrain::testing

@@ -8,6 +8,7 @@
 #include "ops/attention_case.h"
 #include "ops/cases.h"
 #include "priors/registry.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -15,25 +16,27 @@ namespace {
 constexpr int64_t kH = 6, kT = 40;
 constexpr double kOff = 1.01;
 
-decltype(PriorInfo::table_adjoint) right_table_adjoint = nullptr;
-decltype(ScaleInfo::accumulate) right_accumulate = nullptr;
+decltype(TableFamily::adjoint) right_adjoint = nullptr;
+decltype(LengthKind::accumulate) right_accumulate = nullptr;
 
 /// The prior with `accumulate` scaled: it is linear in dz.
 PriorInfo with_wrong_accumulate(PriorInfo prior) {
-  right_table_adjoint = prior.table_adjoint;
-  prior.table_adjoint = [](const double* const* theta, const TableShape& s, const double* dtable,
-                           double* const* dtheta) {
+  auto& family = std::get<TableFamily>(prior.family);
+  right_adjoint = family.adjoint;
+  family.adjoint = [](const double* const* theta, const TableShape& s, const double* dtable,
+                      double* const* dtheta) {
     std::vector<double> scaled(dtable, dtable + s.H * s.T);
     for (double& d : scaled) d *= kOff;
-    right_table_adjoint(theta, s, scaled.data(), dtheta);
+    right_adjoint(theta, s, scaled.data(), dtheta);
   };
   return prior;
 }
 
 ScaleInfo with_wrong_accumulate(ScaleInfo scale) {
-  right_accumulate = scale.accumulate;
-  scale.accumulate = [](const ScaleConstants& c, const double* const* theta, int64_t h, int64_t n,
-                        double dt, double* const* dtheta) {
+  auto& kind = std::get<LengthKind>(scale.kind);
+  right_accumulate = kind.accumulate;
+  kind.accumulate = [](const ScaleConstants& c, const double* const* theta, int64_t h, int64_t n,
+                       double dt, double* const* dtheta) {
     right_accumulate(c, theta, h, n, kOff * dt, dtheta);
   };
   return scale;
@@ -51,58 +54,47 @@ Operation with_wrong_adjoint(Operation op) {
   return op;
 }
 
+void check(const Operation& op) {
+  CHECK(difference_error(op) < kDifferenceTolerance);
+  CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
+}
+
 TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more does not") {
   for (const PriorInfo& prior : all_priors()) {
     INFO(prior.name);
     const auto parameters = prior.parameters(default_options(prior.options), shape_of(kH));
-    switch (prior.family) {
-      case Family::none:
-        CHECK(parameters.empty());
-        break;
-      case Family::table:
-        for (const Options& options : every_form(prior)) {
-          const TableShape shape = table_shape(prior, options, shape_of(kH), kT);
-          INFO("form " << shape.form << " gain " << shape.gain);
-          const Theta theta = random_theta(prior.parameters(options, shape_of(kH)));
-          CHECK(table_difference_error(prior, theta, shape) < kTableTolerance);
-          if (parameters.empty()) continue;
-          CHECK(table_difference_error(with_wrong_accumulate(prior), theta, shape) > 1e-3);
-        }
-        break;
-      case Family::sums: {
-        CHECK(parameters.size() == 2);  // the bias of the gates below, their weight in whole models
-        AttentionCase c;
-        c.B = 2;
-        c.T = 17;
-        c.H = 4;
-        c.K = 2;
-        c.D = 6;
-        c.documents = true;
-        c.table =
-            prior.sum_bias == SumBias::difference ? TableForm::difference : TableForm::log_square;
-        for (const Operation& op : {attention(c), running_sums({2, 17, 4})}) {
-          CHECK(difference_error(op) < kDifferenceTolerance);
-          CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
-        }
-        break;
+    if (prior.is<TableFamily>()) {
+      for (const Options& options : every_form(prior)) {
+        const TableShape shape = table_shape(prior, options, shape_of(kH), kT);
+        INFO("form " << shape.form << " gain " << shape.gain);
+        const Theta theta = random_theta(prior.parameters(options, shape_of(kH)));
+        CHECK(table_difference_error(prior, theta, shape) < kTableTolerance);
+        if (parameters.empty()) continue;
+        CHECK(table_difference_error(with_wrong_accumulate(prior), theta, shape) > 1e-3);
       }
-      case Family::fire:  // tests/priors/fire.cpp, and whole models
-        CHECK(parameters.size() == 6);
-        break;
-      case Family::rotary: {
-        CHECK(parameters.empty());
-        const Operation op = rotate({2, 7, 2, 6});
-        CHECK(difference_error(op) < kDifferenceTolerance);
-        CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
-        break;
-      }
-      case Family::embedding: {
-        CHECK(parameters.size() == (prior.embedding ? 0 : 1));
-        const Operation op = embedding({13, 4, 6, 5, true});
-        CHECK(difference_error(op) < kDifferenceTolerance);
-        CHECK(difference_error(with_wrong_adjoint(op)) > 1e-3);
-        break;
-      }
+    } else if (const auto* const sums = prior.as<SumsFamily>()) {
+      CHECK(parameters.size() == 2);  // the bias of the gates below, their weight in whole models
+      AttentionCase c;
+      c.B = 2;
+      c.T = 17;
+      c.H = 4;
+      c.K = 2;
+      c.D = 6;
+      c.documents = true;
+      c.table = sums->bias == SumBias::difference ? TableForm::difference : TableForm::log_square;
+      check(attention(c));
+      check(running_sums({2, 17, 4}));
+    } else if (prior.is<FireFamily>()) {  // tests/priors/fire.cpp, and whole models
+      CHECK(parameters.size() == 6);
+    } else if (prior.is<RotaryFamily>()) {
+      CHECK(parameters.empty());
+      check(rotate({2, 7, 2, 6}));
+    } else if (const auto* const of_embedding = prior.as<EmbeddingFamily>()) {
+      CHECK(parameters.size() == (of_embedding->value ? 0 : 1));
+      check(embedding({13, 4, 6, 5, true}));
+    } else {
+      CHECK(prior.is<std::monostate>());
+      CHECK(parameters.empty());
     }
   }
 }
@@ -112,7 +104,7 @@ TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more
     INFO(scale.name);
     Options options = default_options(scale.options);
     const auto parameters = scale.parameters(options, shape_of(kH));
-    if (scale.kind == ScaleKind::adaptive) {
+    if (scale.is<AdaptiveKind>()) {
       for (const Operation& op :
            {adaptive_scale({2, 17, 4}), adaptive_scale({2, 17, 4, true, 1})}) {
         constexpr int64_t kAll = 1000;
@@ -121,9 +113,9 @@ TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more
       }
       continue;
     }
-    if (scale.kind != ScaleKind::length) {
+    if (!scale.is<LengthKind>()) {
       CHECK(parameters.empty());
-      CHECK(scale.evaluation_only == (scale.kind == ScaleKind::entropy));
+      CHECK(scale.evaluation_only == scale.is<EntropyKind>());
       continue;
     }
     const Theta theta = random_theta(parameters);
@@ -154,11 +146,11 @@ TEST_CASE("bam's derivatives agree with finite differences for all shapes of its
 }
 
 TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others theirs") {
-  const PriorInfo& bam = *find_prior("bam");
+  const TableFamily& family = *find_prior("bam")->as<TableFamily>();
   // (1e-5)^-8 = 1e40 at the self key, 39^4 = 2.3e6 at the last, nothing in the third head.
   const Theta theta{{{0, 0, 0}, {-8, 4, 0.5}, {0, 0, 0}}};
   std::vector<double> table(3 * kT);
-  bam.table(theta.pointers().data(), {3, kT}, table.data());
+  family.table(theta.pointers().data(), {3, kT}, table.data());
   for (int64_t h = 0; h < 3; ++h) {
     for (int64_t d = 0; d < kT; ++d) {
       const bool bounded = (h == 0 && d == 0) || (h == 1 && d >= 10);
@@ -172,7 +164,7 @@ TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others
       std::vector<double> one(3 * kT, 0.0), alpha(3, 0.0), beta = alpha, mu = alpha;
       one[static_cast<size_t>(h * kT + d)] = 1;
       double* gradients[] = {alpha.data(), beta.data(), mu.data()};
-      bam.table_adjoint(theta.pointers().data(), {3, kT}, one.data(), gradients);
+      family.adjoint(theta.pointers().data(), {3, kT}, one.data(), gradients);
       for (int64_t g = 0; g < 3; ++g) {
         const auto i = static_cast<size_t>(g);
         CHECK(std::isfinite(alpha[i] + beta[i] + mu[i]));
@@ -184,16 +176,16 @@ TEST_CASE("bam's bounded entries are -1e4, have no gradient and leave the others
 }
 
 TEST_CASE("far beyond any trained value bam's table and gradients stay finite") {
-  const PriorInfo& bam = *find_prior("bam");
+  const TableFamily& family = *find_prior("bam")->as<TableFamily>();
   for (double alpha : {-700.0, 0.0, 700.0}) {
     for (double beta : {-300.0, 0.0, 300.0}) {
       for (double mu : {-300.0, 0.0, 300.0}) {
         INFO("theta " << alpha << ", " << beta << ", " << mu);
         const Theta theta{{{alpha}, {beta}, {mu}}};
         std::vector<double> table(kT), dtable(kT, 1.0), gradient(3, 0.0);
-        bam.table(theta.pointers().data(), {1, kT}, table.data());
+        family.table(theta.pointers().data(), {1, kT}, table.data());
         double* gradients[] = {&gradient[0], &gradient[1], &gradient[2]};
-        bam.table_adjoint(theta.pointers().data(), {1, kT}, dtable.data(), gradients);
+        family.adjoint(theta.pointers().data(), {1, kT}, dtable.data(), gradients);
         for (double b : table) CHECK((b >= -1e4 && b <= 0));
         for (double g : gradient) CHECK(std::isfinite(g));
       }

@@ -13,7 +13,7 @@
 #include "priors/rope.h"
 #include "scales/adaptive.h"
 #include "scales/entropy.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -21,7 +21,7 @@ namespace {
 std::vector<double> table_of(const std::string& name, const Theta& theta, int64_t H, int64_t T,
                              int form = 0) {
   std::vector<double> table(static_cast<size_t>(H * T));
-  find_prior(name)->table(theta.pointers().data(), {H, T, form}, table.data());
+  find_prior(name)->as<TableFamily>()->table(theta.pointers().data(), {H, T, form}, table.data());
   return table;
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("t5 has one table for all layers unless told otherwise") {
 
 TEST_CASE("t5 as in DAPE's code: sqrt(D) times a table of Xavier's initial values") {
   const PriorInfo& t5 = *find_prior("t5");
-  const PriorShape shape = shape_of(4);  // D 8
+  const ModelShape shape = shape_of(4);  // D 8
   Options o = default_options(t5.options);
   CHECK(table_shape(t5, o, shape, 9).gain == 1);
   o.set("gain", std::string("sqrt(D)"));
@@ -250,7 +250,7 @@ TEST_CASE("t5 as in DAPE's code: sqrt(D) times a table of Xavier's initial value
   Theta theta{{{}}};
   for (int k = 0; k < 4 * 32; ++k) theta.values[0].push_back(k);
   std::vector<double> table(4 * 9);
-  t5.table(theta.pointers().data(), with_gain, table.data());
+  t5.as<TableFamily>()->table(theta.pointers().data(), with_gain, table.data());
   const std::vector<double> plain = table_of("t5", theta, 4, 9);
   for (size_t i = 0; i < table.size(); ++i) CHECK(table[i] == Approx(std::sqrt(8.0) * plain[i]));
 }
@@ -259,7 +259,7 @@ TEST_CASE("rope's frequencies fall from 1 in powers of its base") {
   const PriorInfo& rope = *find_prior("rope");
   Options o = default_options(rope.options);
   CHECK(o.number("theta") == 10000);
-  const std::vector<double> f = rope.inverse_frequencies(o, 8, 40);
+  const std::vector<double> f = rope.as<RotaryFamily>()->inverse_frequencies(o, 8, 40);
   REQUIRE(f.size() == 4);
   for (size_t c = 0; c < 4; ++c) {
     CHECK(f[c] == Approx(std::pow(10.0, -static_cast<double>(c))));
@@ -267,8 +267,8 @@ TEST_CASE("rope's frequencies fall from 1 in powers of its base") {
 }
 
 TEST_CASE("scaled rope: pairs that turn fast stay, those that turn slowly are divided") {
-  const PriorInfo& rope = *find_prior("rope");
-  Options o = default_options(rope.options);
+  const RotaryFamily& rope = *find_prior("rope")->as<RotaryFamily>();
+  Options o = default_options(find_prior("rope")->options);
   o.set("theta", 500000.0);
   const int64_t D = 64, T = 2048;
   const auto frequencies = [&](const char* scaling, double factor) {
@@ -284,7 +284,7 @@ TEST_CASE("scaled rope: pairs that turn fast stay, those that turn slowly are di
     CHECK(eight.front() == Approx(scaling == std::string("linear") ? plain[0] / 8 : plain[0]));
     CHECK(eight.back() == Approx(plain.back() / 8));
     for (size_t c = 1; c < plain.size(); ++c) CHECK(eight[c] < eight[c - 1]);
-    CHECK(rope.rotary_amplitude(o) ==
+    CHECK(rope.amplitude(o) ==
           Approx(scaling == std::string("yarn") ? 0.1 * std::log(8.0) + 1 : 1));
   }
   // theta 500000: a pair turns 32 times in 2,048 positions up to pair 5.7, once from pair 14.1 on.
@@ -307,7 +307,8 @@ TEST_CASE("rope_local is rope in a window: its own, the model's, or the training
   o.set("window", 64.0);
   CHECK(local.window(o, 512, 0) == 64);
   CHECK(local.window(o, 512, 1000) == 64);
-  CHECK(local.inverse_frequencies(o, 8, 40) == find_prior("rope")->inverse_frequencies(o, 8, 40));
+  CHECK(local.as<RotaryFamily>()->inverse_frequencies(o, 8, 40) ==
+        find_prior("rope")->as<RotaryFamily>()->inverse_frequencies(o, 8, 40));
   CHECK(find_prior("rope")->window == nullptr);
 }
 
@@ -329,7 +330,7 @@ TEST_CASE("a factor without scaling is refused, and scaling without a factor") {
 }
 
 TEST_CASE("rope refuses an odd head dimension, learned a table shorter than the sequence") {
-  PriorShape odd = shape_of(2);
+  ModelShape odd = shape_of(2);
   odd.head_dim = 7;
   const PriorInfo &rope = *find_prior("rope"), &learned = *find_prior("learned");
   CHECK_THROWS_AS(rope.parameters(default_options(rope.options), odd), Error);
@@ -352,7 +353,8 @@ TEST_CASE("the learned table is as long as the sequence unless told otherwise") 
 TEST_CASE("sinusoids: sine on even channels, cosine on odd ones, one frequency for both") {
   const PriorInfo& sinusoidal = *find_prior("sinusoidal");
   const auto embedding = [&](int64_t position, int64_t c, int64_t C) {
-    return sinusoidal.embedding(default_options(sinusoidal.options), position, c, C);
+    return sinusoidal.as<EmbeddingFamily>()->value(default_options(sinusoidal.options), position, c,
+                                                   C);
   };
   for (int64_t position : {0, 1, 37}) {
     const auto x = static_cast<double>(position);
@@ -369,10 +371,11 @@ TEST_CASE("BAM's sinusoids: every channel has a frequency of its own") {
   o.set("variant", std::string("bam"));
   for (int64_t position : {0, 1, 37}) {
     const auto x = static_cast<double>(position);
-    CHECK(sinusoidal.embedding(o, position, 0, 4) == Approx(std::sin(x)));
-    CHECK(sinusoidal.embedding(o, position, 1, 4) == Approx(std::cos(x / 10)));
-    CHECK(sinusoidal.embedding(o, position, 2, 4) == Approx(std::sin(x / 100)));
-    CHECK(sinusoidal.embedding(o, position, 3, 4) == Approx(std::cos(x / 1000)));
+    const auto* const embedding = sinusoidal.as<EmbeddingFamily>();
+    CHECK(embedding->value(o, position, 0, 4) == Approx(std::sin(x)));
+    CHECK(embedding->value(o, position, 1, 4) == Approx(std::cos(x / 10)));
+    CHECK(embedding->value(o, position, 2, 4) == Approx(std::sin(x / 100)));
+    CHECK(embedding->value(o, position, 3, 4) == Approx(std::cos(x / 1000)));
   }
 }
 
@@ -381,7 +384,7 @@ double scale_value(const ScaleInfo& scale, const Options& o, const std::vector<d
                    int64_t n) {
   std::vector<const double*> pointers;
   for (const double& x : theta) pointers.push_back(&x);
-  return scale.value(constants_of(scale, o, 1), pointers.data(), 0, n);
+  return scale.as<LengthKind>()->value(constants_of(scale, o, 1), pointers.data(), 0, n);
 }
 
 TEST_CASE("ssmax is s log n, or s log (n + 1)") {
@@ -442,14 +445,15 @@ TEST_CASE("a constant scale is the same for all rows, one by length is a table")
   o.set("lengths", 50.0);
   CHECK(by_length.parameters(o, shape_of(3))[0].shape == std::vector<int64_t>{3, 50});
   const ScaleConstants c = constants_of(by_length, o, 3);
-  CHECK(by_length.longest(c) == 50);
+  const LengthKind& kind = *by_length.as<LengthKind>();
+  CHECK(kind.longest(c) == 50);
   std::vector<double> t(150), dt(150, 0.0);
   for (size_t i = 0; i < t.size(); ++i) t[i] = static_cast<double>(i);
   const double* theta[] = {t.data()};
   double* dtheta[] = {dt.data()};
-  CHECK(by_length.value(c, theta, 2, 1) == 100);
-  CHECK(by_length.value(c, theta, 1, 50) == 99);
-  by_length.accumulate(c, theta, 1, 50, 0.5, dtheta);
+  CHECK(kind.value(c, theta, 2, 1) == 100);
+  CHECK(kind.value(c, theta, 1, 50) == 99);
+  kind.accumulate(c, theta, 1, 50, 0.5, dtheta);
   CHECK(dt[99] == 0.5);
   o.set("lengths", 39.0);
   CHECK_THROWS_AS(by_length.parameters(o, shape_of(3)), Error);

@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "core/error.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 using namespace bamtrain;
 
@@ -13,9 +13,7 @@ namespace {
 
 constexpr int64_t kT = 64;
 
-MechanismConfig prior(const std::string& name) {
-  return {name, default_options(find_prior(name)->options)};
-}
+PriorChoice prior(const std::string& name) { return PriorChoice(*find_prior(name)); }
 
 ModelConfig model_of(const PriorConfig& priors, const std::string& scale = "none") {
   ModelConfig c;
@@ -26,7 +24,7 @@ ModelConfig model_of(const PriorConfig& priors, const std::string& scale = "none
   c.kv_heads = 2;
   c.mlp.hidden = 8;
   c.attention.prior = priors;
-  c.attention.scale = {scale, default_options(find_scale(scale)->options)};
+  c.attention.scale = ScaleChoice(*find_scale(scale));
   return c;
 }
 
@@ -76,7 +74,7 @@ TEST_CASE("a prior without parameters of single layers is shown once, with its l
   for (const Point& p : alibi[0].heads[0]) CHECK(p.y == -p.x / 16);  // 2^(-8/2)
   for (const Point& p : alibi[0].heads[1]) CHECK(p.y == -p.x / 256);
 
-  MechanismConfig harmonic = prior("nape");
+  PriorChoice harmonic = prior("nape");
   harmonic.options.set("slopes", std::string("harmonic"));
   const auto nape = prior_curves(model_of(harmonic), kT, {}, "m");
   REQUIRE(nape.size() == 1);

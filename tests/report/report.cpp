@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "priors/registry.h"
 #include "report/xml.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;
@@ -25,8 +25,8 @@ ModelConfig bam_model() {
   c.layers = 1;
   c.heads = 2;
   c.kv_heads = 2;
-  c.attention.prior = MechanismConfig{"bam", default_options(find_prior("bam")->options)};
-  c.attention.scale = {"ssmax", default_options(find_scale("ssmax")->options)};
+  c.attention.prior = PriorChoice(*find_prior("bam"));
+  c.attention.scale = ScaleChoice(*find_scale("ssmax"));
   return c;
 }
 

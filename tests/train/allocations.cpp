@@ -37,7 +37,7 @@ TEST_CASE("steps and their results take no memory once the loader holds two step
   const Workplace w;
   TrainRun run = small_train_run(w);
   CHECK(allocations_of_later_steps(run) == 0);
-  MechanismConfig rope = {"rope", default_options(find_prior("rope")->options)};
+  PriorChoice rope(*find_prior("rope"));
   rope.options.set("randomized", true);
   run.config.model.attention.prior = rope;
   run.config.optimizer.lr_multipliers.clear();

@@ -36,9 +36,9 @@ TEST_CASE("attention's operations are six products for every pair of a query and
   c.layers = 3;
   c.width = 40;
   c.heads = 5;
-  MechanismConfig local = {"rope_local", default_options(find_prior("rope_local")->options)};
+  PriorChoice local(*find_prior("rope_local"));
   local.options.set("window", 2.0);
-  const MechanismConfig nope = {"nope", {}};
+  const PriorChoice nope(*find_prior("nope"));
   for (int64_t T : {1, 2, 7, 64}) {
     for (int64_t window : {0, 1, 3, 64, 100}) {
       INFO("T " << T << ", window " << window);

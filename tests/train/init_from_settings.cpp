@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "model/huggingface_config.h"
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -21,14 +21,14 @@ namespace {
 
 using Values = std::map<std::string, OptionValue>;
 
-MechanismConfig prior(const std::string& name, const Values& set = {}) {
-  MechanismConfig m = {name, default_options(find_prior(name)->options)};
+PriorChoice prior(const std::string& name, const Values& set = {}) {
+  PriorChoice m(*find_prior(name));
   for (const auto& [option, value] : set) m.options.set(option, value);
   return m;
 }
 
-MechanismConfig scale(const std::string& name, const Values& set = {}) {
-  MechanismConfig m = {name, default_options(find_scale(name)->options)};
+ScaleChoice scale(const std::string& name, const Values& set = {}) {
+  ScaleChoice m(*find_scale(name));
   for (const auto& [option, value] : set) m.options.set(option, value);
   return m;
 }
@@ -163,7 +163,7 @@ TEST_CASE("a Gemma is refused: its norms multiply by more than their weights") {
 TEST_CASE("another prior, and an option that its formula reads, are told") {
   FromFolder f;
   ModelConfig other = f.c.model;
-  const auto told_of = [&](const MechanismConfig& theirs, const MechanismConfig& ours) {
+  const auto told_of = [&](const PriorChoice& theirs, const PriorChoice& ours) {
     f.c.model.attention.prior = ours;
     other.attention.prior = theirs;
     json folder = f.exported(other);
@@ -379,7 +379,7 @@ TEST_CASE("a Llama's rope is compared in all the ways that it is written") {
         "no rope_theta is there, and model.attention.prior.theta of this run "
         "10000.0");
 
-  MechanismConfig& rope = f.c.model.attention.prior.pattern[0];
+  PriorChoice& rope = f.c.model.attention.prior.pattern[0];
   rope.options.set("scaling", std::string("linear"));
   rope.options.set("factor", 4.0);
   CHECK(f.told(set("rope_scaling", {{"type", "linear"}, {"factor", 4}})).empty());

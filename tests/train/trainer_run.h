@@ -1,7 +1,7 @@
 #pragma once
 
 #include "priors/registry.h"
-#include "scales/scale.h"
+#include "scales/registry.h"
 #include "train/support.h"
 #include "train/trainer.h"
 
@@ -21,8 +21,8 @@ inline TrainRun small_train_run(const Workplace& w) {
   c.model.layers = 2;
   c.model.heads = c.model.kv_heads = 4;
   c.model.mlp.hidden = 96;
-  c.model.attention.prior = MechanismConfig{"bam", default_options(find_prior("bam")->options)};
-  c.model.attention.scale = {"ssmax", default_options(find_scale("ssmax")->options)};
+  c.model.attention.prior = PriorChoice(*find_prior("bam"));
+  c.model.attention.scale = ScaleChoice(*find_scale("ssmax"));
   c.model.attention.document_mask = true;
   c.optimizer.lr_multipliers = {{"prior", 2}, {"theta_beta", 3}};
   c.train.steps = 100;

@@ -1,0 +1,112 @@
+#pragma once
+// What positional priors, logit scales and normalizers declare alike, each in its registry: a name,
+// options, parameters with their initial values. And what a configuration chooses among them.
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/options.h"
+
+namespace bamtrain {
+
+/// What a mechanism may know of the model when it sizes and initialises its parameters.
+struct ModelShape {
+  int64_t layers = 0;
+  int64_t heads = 0;
+  int64_t head_dim = 0;
+  int64_t width = 0;
+  int64_t sequence_length = 0;  // T in training
+};
+
+/// A parameter of a mechanism, one per layer, or one for the model where `shared`.
+struct MechanismParameter {
+  std::string name;            // last part of the checkpoint name, e.g. "theta_alpha"
+  std::vector<int64_t> shape;  // e.g. {H}
+  bool trained = true;         // false: fixed at its initial value, but stored all the same
+  bool shared = false;         // one for all layers
+  std::string init;            // the rule, for `initial` and for the documentation
+  // The optimizer keeps every element between these.
+  double minimum = -INFINITY, maximum = INFINITY;
+  // (H, C): multiplied with the attention's input it makes a column of gates per head.
+  bool gate = false;
+  bool decays = false;  // weight decay acts on it
+};
+
+using MechanismParameters = std::vector<MechanismParameter>;
+
+inline MechanismParameters no_parameters(const Options&, const ModelShape&) { return {}; }
+
+/// The part of a registry's entry that all registries share.
+///
+/// A mechanism does not know where a configuration has it. What its descriptions and errors name is
+/// in braces, for the reader of configurations to replace by a key: {share} is its option of that
+/// name, {} the mechanism itself, {model.heads} a member of ModelShape, {model.window} the window
+/// that all layers have.
+struct MechanismInfo {
+  std::string name;
+  std::string formula;  // one line, for --print-schema and the documentation
+  std::vector<OptionSpec> options = {};
+
+  /// In the order of `theta` in the formula's hooks. Validates options against the shape: Error
+  /// (ExitCode::config), whose where() is a name in braces.
+  MechanismParameters (*parameters)(const Options&, const ModelShape&) = no_parameters;
+  /// Element `i` of the initial value of parameter `p`; the caller provides random numbers:
+  /// `uniform` in [0, 1) and `normal` belong to (seed, full parameter name, i). Null where there
+  /// are no parameters.
+  double (*initial)(const Options&, const ModelShape&, const MechanismParameter& p, int64_t i,
+                    double uniform, double normal) = nullptr;
+};
+
+/// The entry of that name, or null.
+template <class Info>
+const Info* find_mechanism(const std::vector<Info>& registry, const std::string& name) {
+  for (const Info& info : registry) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+/// Of mechanisms with trained parameters: whether weight decay acts on them. `parameters` names
+/// those whose `decays` the option sets, then any that it leaves out: "weight, not on bias".
+/// `fallback_1` is the option's default in config_version 1.
+inline OptionSpec decay_option(const std::string& parameters, bool fallback,
+                               bool fallback_1 = false) {
+  OptionSpec o = {"decay", "weight decay acts on " + parameters, fallback};
+  if (fallback_1 != fallback) o.fallback_1 = fallback_1;
+  return o;
+}
+
+/// An entry of a registry, chosen with its options: what a name in a configuration stands for.
+template <class Info>
+class Choice {
+ public:
+  Options options;  // complete: every option that the mechanism declares has a value
+
+  /// Nothing is chosen yet.
+  Choice() = default;
+  /// With every option at its default. REQUIRES: `info` outlives the choice, as registries do.
+  explicit Choice(const Info& info) : Choice(info, default_options(info.options)) {}
+  Choice(const Info& info, Options chosen) : options(std::move(chosen)), info_(&info) {}
+  Choice(Info&&, Options = {}) = delete;
+
+  explicit operator bool() const { return info_ != nullptr; }
+  const Info& info() const {
+    require(info_ != nullptr, "a mechanism that was chosen");
+    return *info_;
+  }
+  const std::string& name() const { return info().name; }
+  MechanismParameters parameters(const ModelShape& shape) const {
+    return info().parameters(options, shape);
+  }
+  /// Names are unique in a registry, and so are entries.
+  bool operator==(const Choice&) const = default;
+
+ private:
+  const Info* info_ = nullptr;
+};
+
+}  // namespace bamtrain

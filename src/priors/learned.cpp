@@ -1,0 +1,27 @@
+#include "priors/learned.h"
+
+namespace bamtrain {
+
+PriorInfo learned_prior() {
+  PriorInfo p;
+  p.name = "learned";
+  p.formula = "embedding += P[position]";
+  p.options = {
+      {"positions", "length of the table; 0: the training length", 0.0, {}, 0.0, 1e9, true}};
+  p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
+    const auto n = static_cast<int64_t>(o.number("positions"));
+    const int64_t positions = n ? n : s.sequence_length;
+    if (positions < s.sequence_length) {
+      throw Error(ExitCode::config, "{positions}",
+                  "at least {model.sequence_length} = " + std::to_string(s.sequence_length),
+                  std::to_string(positions), "raise it, or set it to 0");
+    }
+    return {{"weight", {positions, s.width}, true, true, "normal"}};
+  };
+  p.initial = [](const Options&, const ModelShape&, const MechanismParameter&, int64_t, double,
+                 double normal) { return 0.02 * normal; };
+  p.family = EmbeddingFamily{};
+  return p;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,136 @@
+#include "priors/rope.h"
+
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+namespace {
+
+RopeScaling rope_scaling(const Options& o) {
+  const std::string& name = o.text("scaling");
+  if (name == "linear") return RopeScaling::linear;
+  if (name == "ntk") return RopeScaling::ntk;
+  if (name == "yarn") return RopeScaling::yarn;
+  return name == "llama3" ? RopeScaling::llama3 : RopeScaling::none;
+}
+
+int64_t randomized_length(const Options& o, int64_t T) {
+  if (!o.flag("randomized")) return 0;
+  const auto length = static_cast<int64_t>(o.number("randomized_length"));
+  return length > 0 ? length : 4 * T;
+}
+
+void check_randomized(const Options& o, int64_t T) {
+  const auto length = static_cast<int64_t>(o.number("randomized_length"));
+  if (length != 0 && !o.flag("randomized")) {
+    throw Error(ExitCode::config, "{randomized_length}", "0 unless positions are randomized",
+                std::to_string(length), "set {randomized}, or remove it");
+  }
+  if (length != 0 && length < T) {
+    throw Error(ExitCode::config, "{randomized_length}",
+                "0 or at least {model.sequence_length} = " + std::to_string(T),
+                std::to_string(length), "raise it, or set it to 0");
+  }
+}
+
+std::vector<double> inverse_frequencies(const Options& o, int64_t D, int64_t T) {
+  std::vector<double> f;
+  for (int64_t c = 0; c < D / 2; ++c) {
+    f.push_back(
+        scaled_rope_frequency(rope_scaling(o), o.number("factor"), o.number("theta"), c, D, T));
+  }
+  return f;
+}
+
+double amplitude(const Options& o) { return rope_amplitude(rope_scaling(o), o.number("factor")); }
+
+}  // namespace
+
+PriorInfo rope_prior() {
+  PriorInfo p;
+  p.name = "rope";
+  p.formula = "q, k rotated by position * theta^(-2c/D), half-split pairs";
+  p.options = {
+      {"theta",
+       "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
+       10000.0,
+       {},
+       1.0,
+       1e12,
+       false,
+       500000.0},
+      {"scaling",
+       "of frequencies for lengths past {model.sequence_length}: linear (position "
+       "interpolation), ntk, yarn (with its attention temperature), llama3",
+       std::string("none"),
+       {"none", "linear", "ntk", "yarn", "llama3"}},
+      {"factor",
+       "by how much scaling stretches the length; above 1 with scaling",
+       1.0,
+       {},
+       1.0,
+       1e6},
+      {"randomized",
+       "training positions are a sorted random subset of the randomized_length first, anew "
+       "for every sequence",
+       false},
+      {"randomized_length",
+       "positions that training draws from and an evaluation may reach; 0: four times "
+       "{model.sequence_length}",
+       0.0,
+       {},
+       0.0,
+       1e9,
+       true}};
+  p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
+    check_randomized(o, s.sequence_length);
+    if (s.head_dim % 2 != 0) {
+      throw Error(ExitCode::config, "{}",
+                  "an even head dimension ({model.head_dim}, or width / heads) for rope",
+                  std::to_string(s.head_dim),
+                  "set {model.head_dim}, or change {model.width} or {model.heads}");
+    }
+    const RopeScaling scaling = rope_scaling(o);
+    if (scaling == RopeScaling::none && o.number("factor") != 1) {
+      throw Error(ExitCode::config, "{factor}", "1 without scaling",
+                  std::to_string(o.number("factor")), "set {scaling}");
+    }
+    if (scaling != RopeScaling::none && o.number("factor") == 1) {
+      throw Error(ExitCode::config, "{factor}",
+                  "above 1 for " + o.text("scaling") + ": a factor of 1 scales nothing", "1",
+                  "set it to the evaluated length over the training length, or remove scaling");
+    }
+    if (scaling == RopeScaling::ntk && s.head_dim == 2) {
+      throw Error(ExitCode::config, "{scaling}",
+                  "a head dimension ({model.head_dim}, or width / heads) above 2 for ntk", "2",
+                  "choose another");
+    }
+    if (scaling == RopeScaling::yarn && o.number("theta") <= 1) {
+      throw Error(ExitCode::config, "{theta}", "above 1 for yarn", "1", "raise it");
+    }
+    return {};
+  };
+  p.family = RotaryFamily{inverse_frequencies, amplitude, randomized_length};
+  return p;
+}
+
+PriorInfo rope_local_prior() {
+  PriorInfo p = rope_prior();
+  p.name = "rope_local";
+  p.formula += ", in a window";
+  p.options.push_back({"window",
+                       "a key is visible iff i - j < window, in the layers with this prior; 0: "
+                       "{model.window}, or {model.sequence_length} + 1 where that is 0",
+                       0.0,
+                       {},
+                       0.0,
+                       1e9,
+                       true});
+  p.window = [](const Options& o, int64_t T, int64_t all) {
+    const auto own = static_cast<int64_t>(o.number("window"));
+    return own > 0 ? own : all > 0 ? all : T + 1;
+  };
+  return p;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,14 @@
+#pragma once
+// Absolute positions added to the token embedding: fixed sinusoids (Vaswani et al. 2017).
+
+#include "priors/prior.h"
+
+namespace bamtrain {
+
+/// Sine on even and cosine on odd channels. `paired`: the same frequency for both of a pair, as in
+/// the original; else each channel has its own (BAM's code).
+double sinusoidal_embedding(bool paired, int64_t position, int64_t c, int64_t C);
+
+PriorInfo sinusoidal_prior();
+
+}  // namespace bamtrain

@@ -1,0 +1,17 @@
+#include "scales/constant.h"
+
+namespace bamtrain {
+
+ScaleInfo constant_scale() {
+  ScaleInfo s;
+  s.name = "constant";
+  s.formula = "t_i = t";
+  s.options = {{"t", "one over the temperature", 1.0, {}, 0, 1e4}, scale_bias_option("false")};
+  s.constants = [](const Options& o, const ModelShape&) -> ScaleConstants {
+    return {{o.number("t")}};
+  };
+  s.kind = length_kind<ConstantScale>();
+  return s;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,12 @@
+#include "scales/none.h"
+
+namespace bamtrain {
+
+ScaleInfo none_scale() {
+  ScaleInfo s;
+  s.name = "none";
+  s.formula = "t = 1";
+  return s;
+}
+
+}  // namespace bamtrain
