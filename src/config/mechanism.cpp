@@ -181,6 +181,7 @@ const std::vector<MechanismInfo>& all_normalizers() {
 
 std::string with_keys(const std::string& text, const std::string& path) {
   static const std::map<std::string, std::string> of_model = {
+      {"model.layers", "model.layers"},
       {"model.heads", "model.heads"},
       {"model.head_dim", "model.head_dim"},
       {"model.width", "model.width"},
@@ -194,6 +195,7 @@ std::string with_keys(const std::string& text, const std::string& path) {
     const std::string name = text.substr(open + 1, close - open - 1);
     const auto key = of_model.find(name);
     out += text.substr(at, open - at);
+    require(key != of_model.end() || !name.starts_with("model."), "a name that the model has");
     out += key != of_model.end() ? key->second : path + (name.empty() ? "" : ".") + name;
     at = close + 1;
   }

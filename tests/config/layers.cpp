@@ -91,7 +91,8 @@ TEST_CASE("an entry of a list is named in what is wrong with it") {
                  {"run.json: model.attention.prior[0]:", "an object with a name"});
   // What only the shape of the model shows.
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "factor": 2}])")),
-                 {"run.json: model.attention.prior[1].factor:", "1 without scaling"});
+                 {"run.json: model.attention.prior[1].factor:", "1 without scaling",
+                  "set model.attention.prior[1].scaling"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "scaling": "yarn"}])")),
                  {"run.json: model.attention.prior[1].factor:", "above 1 for yarn", "found 1"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope"}])"), {"model.heads=16"}),
