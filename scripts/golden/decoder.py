@@ -9,7 +9,14 @@ import math
 import torch
 import torch.nn.functional as F
 
+<<<<<<< HEAD
 import priors
+=======
+import normalizers
+
+BAM_EPS = 1e-5
+BAM_FLOOR = -1e4  # b is bounded below here, with zero gradient where the bound holds
+>>>>>>> 548d3d25a81cb5c17be0f9b951f8ff4933146c9a
 
 
 def documents(tokens, config):
@@ -131,8 +138,9 @@ def parameters(p, owner):
     return {name[len(owner):]: value for name, value in p.items() if name.startswith(owner)}
 
 
-def attention(p, config, layer, x, tokens, positions):
-    """(B, T, C) -> (B, T, C), the output projection included. positions: as in mean_loss."""
+def attention(p, config, layer, x, tokens, positions, watch):
+    """(B, T, C) -> (B, T, C), the output projection included. positions: as in mean_loss; watch:
+    as in logits."""
     model, choice = config["model"], config["model"]["attention"]
     B, T, C = x.shape
     H, KV = model["heads"], model["kv_heads"]
@@ -153,6 +161,8 @@ def attention(p, config, layer, x, tokens, positions):
         q, k = (rotate(y, angles_at, prior, trained_at) for y in (q, k))
     theta = parameters(p, "model.prior." if prior.get("share") else path + ".prior.")
     of_scale = parameters(p, path + ".scale.")
+    of_normalizer = parameters(p, path + ".normalizer.")
+    normalizer = choice.get("normalizer", normalizers.SOFTMAX)
 
     outputs = []
     for h in range(H):
@@ -165,7 +175,9 @@ def attention(p, config, layer, x, tokens, positions):
         if t is not None and h >= nape_heads(prior, H):
             t = t[:, :, None]
             z = t * (s + b) if scale_bias(choice["scale"], prior) else t * s + b
-        weights = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
+        weights = normalizers.normalize(normalizer, of_normalizer, h, z, visible)
+        if watch:
+            watch(of_normalizer, h, z, visible, weights)
         outputs.append(weights @ v[:, :, kv])
     return linear(p, path + ".o_proj", torch.cat(outputs, -1))
 
@@ -218,14 +230,15 @@ def embed(p, config, tokens):
     return x
 
 
-def logits(p, config, tokens, positions=None):
-    """(B, T) tokens -> (B, T, V) logits. positions: as in mean_loss."""
+def logits(p, config, tokens, positions=None, watch=None):
+    """(B, T) tokens -> (B, T, V) logits. positions: as in mean_loss. watch: called with the
+    normalizer's parameters, the head, its logits, visible keys and weights, of head after head."""
     x = embed(p, config, tokens)
     place = config["model"].get("norm_position", "pre")
     for layer in range(config["model"]["layers"]):
         path = f"model.layers.{layer}"
         of = lambda name, y: norm(p, config, f"{path}.{name}_layernorm", y)
-        attend = lambda y: attention(p, config, layer, y, tokens, positions)
+        attend = lambda y: attention(p, config, layer, y, tokens, positions, watch)
         feed = lambda y: mlp(p, config, path + ".mlp", y)
         if place == "pre":
             x = x + attend(of("input", x))

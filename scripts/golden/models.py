@@ -1,4 +1,5 @@
 """Writes tests/golden/model_<case>.safetensors: small models with their logits, loss and gradients.
+Those with another normalizer than softmax are normalizer_<case>.safetensors.
 
 Run by hand, with Debian's torch and numpy:
 
@@ -7,7 +8,8 @@ Run by hand, with Debian's torch and numpy:
 
 The models are those of decoder.py, in float64 with gradients from autograd. Before a file is
 written its values are checked: gradients against central differences, masked documents against the
-same documents run alone, every position against a run with another future.
+same documents run alone, every position against a run with another future. Models whose weights
+are 0 for some keys are drawn until no key is so near to that as to depend on rounding.
 
 A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I32, `logits`
 (B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter (none where the scale is for
@@ -27,6 +29,7 @@ import numpy as np
 import torch
 
 import decoder
+import normalizers
 import priors
 import safetensors_io
 
@@ -35,6 +38,7 @@ NOPE, ALIBI, SINUSOIDAL = {"name": "nope"}, {"name": "alibi"}, {"name": "sinusoi
 NONE, ENTROPY = {"name": "none"}, {"name": "entropy"}
 GELU, GEGLU, SWIGLU, GELU_ERF, RELU = "gelu", "geglu", "swiglu", "gelu_erf", "relu"
 MAX_BYTES = 200_000
+MARGIN = 1e-4  # of logits from where a key enters or leaves a support
 
 
 def rope(theta, scaling="none", factor=1.0, name="rope"):
@@ -92,22 +96,34 @@ def by_length(lengths):
     return {"name": "by_length", "lengths": lengths, "scale_bias": "auto"}
 
 
-def config(prior, scale=NONE, *, mask=False, window=0, heads=3, kv=None, head_dim=8, hidden=28,
-           vocab=41, T=24, trained=None, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5, tied=False,
-           bias=False, width=None, norm_position="pre", embed_scale=False):
+def entmax(alpha, learned=False):
+    return {"name": "entmax", "alpha": alpha, "learned": learned}
+
+
+def topk(k, of="row"):
+    return {"name": "topk", "k": k, "of": of}
+
+
+STICK_BREAKING = {"name": "stick_breaking"}
+
+
+def config(prior, scale=NONE, *, normalizer=None, mask=False, window=0, heads=3, kv=None, head_dim=8,
+           hidden=28, vocab=41, T=24, trained=None, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5,
+           tied=False, bias=False, width=None, norm_position="pre", embed_scale=False):
     """T tokens a row; `trained`: the training length, where it is another. `width`: where it is not
     heads times head_dim."""
     length = {"length": T} if trained else {}
     block = {"head_dim": head_dim} if width else {}
     block |= {"norm_position": norm_position} if norm_position != "pre" else {}
     block |= {"embed_scale": True} if embed_scale else {}
+    own = {"normalizer": normalizer} if normalizer else {}
     return {
         "model": {
             "vocab": vocab, "width": width or heads * head_dim, "layers": layers, "heads": heads,
             "kv_heads": kv or heads, "mlp": {"kind": mlp, "hidden": hidden},
             "norm": {"kind": norm, "eps": eps}, "tied": tied, "bias": bias, **block,
             "attention": {"prior": prior, "scale": scale, "window": window,
-                          "document_mask": mask}},
+                          "document_mask": mask, **own}},
         "data": {"sequence_length": trained or T, "document_start": DOCUMENT_START, **length}}
 
 
@@ -230,6 +246,39 @@ THETA = {
 }
 
 
+# File names of these begin with normalizer_ instead of model_.
+NORMALIZED = {
+    "nope_entmax": config(NOPE, normalizer=entmax(1.5), **GROUPED),
+    "alibi_entmax": config(ALIBI, normalizer=entmax(1.5), mask=True, **GROUPED),
+    "bam_entmax": config(bam(), normalizer=entmax(1.5), mask=True, **GROUPED),
+    "bam_ssmax_entmax": config(bam(), ssmax(), normalizer=entmax(1.5), mask=True, **GROUPED),
+    "nape_adaptive_entmax": config(nape(), adaptive(True), normalizer=entmax(1.5), mask=True,
+                                   **SMALL),
+    "cable_entmax_1.7": config({"name": "cable"}, normalizer=entmax(1.7), mask=True, **SMALL),
+    "fire_entmax_2": config(fire(0), normalizer=entmax(2), mask=True, **SMALL),
+    "kcable_sentmax_entmax_1.3": config({"name": "kcable"}, sentmax(), normalizer=entmax(1.3),
+                                        **SMALL),
+    "t5_entmax_3": config(t5(), normalizer=entmax(3), mask=True, **ODD),
+    "rope_entmax_learned": config(rope(10000.0), normalizer=entmax(1.5, True), **GROUPED),
+    "nape_adaptive_entmax_learned": config(nape(), adaptive(True), normalizer=entmax(2, True),
+                                           mask=True, **SMALL),
+    "nope_topk": config(NOPE, normalizer=topk(4), mask=True, **GROUPED),
+    "bam_ssmax_topk_half": config(bam(), ssmax(), normalizer=topk("n/2"), mask=True, **GROUPED),
+    "alibi_topk_sequence": config(ALIBI, normalizer=topk("n/2", "sequence"), **GROUPED),
+    "nope_stick_breaking": config(NOPE, normalizer=STICK_BREAKING, **GROUPED),
+    "alibi_stick_breaking": config(ALIBI, normalizer=STICK_BREAKING, mask=True, **GROUPED),
+    "cable_stick_breaking": config({"name": "cable"}, normalizer=STICK_BREAKING, mask=True,
+                                   **SMALL),
+    "fire_stick_breaking": config(fire(0), normalizer=STICK_BREAKING, mask=True, **SMALL),
+    "bam_stick_breaking": config(bam(), normalizer=STICK_BREAKING, mask=True, window=9, **GROUPED),
+}
+
+# What queries are multiplied by, where rows would keep one key or gradients jump.
+SHARPNESS = {"bam_entmax": 0.8, "bam_ssmax_entmax": 0.5, "nape_adaptive_entmax": 0.7,
+             "nape_adaptive_entmax_learned": 0.4, "cable_entmax_1.7": 0.7, "fire_entmax_2": 0.6,
+             "t5_entmax_3": 0.25}
+
+
 def parameter_shapes(c):
     """{checkpoint name: shape} of every parameter of config c."""
     m = c["model"]
@@ -263,6 +312,8 @@ def parameter_shapes(c):
                                  for y in (("weight", "bias") if scale.get("bias") else ("weight",))}}
         for name, shape in of_scale.get(scale["name"], {}).items():
             shapes[f"{path}.self_attn.scale.{name}"] = shape
+        if normalizer_of(c).get("learned"):
+            shapes[path + ".self_attn.normalizer.alpha"] = (H,)
         owner = "model" if prior.get("share") else path + ".self_attn"
         for name, shape in priors.PARAMETERS.get(prior["name"], lambda *_: {})(H, C).items():
             shapes[f"{owner}.prior.{name}"] = shape
@@ -277,10 +328,12 @@ def parameter_shapes(c):
     return shapes
 
 
-def random_parameter(rng, case, name, shape):
+def random_parameter(rng, case, c, name, shape):
     """Values that leave no term trivial: norms away from 1, biases and theta_mu away from 0."""
     last = name.split(".")[-1]
-    if last in THETA.get(case, {}):
+    if last == "alpha":  # log(exp(alpha - 1) - 1) is where it begins
+        value = rng.normal(math.log(math.expm1(normalizer_of(c)["alpha"] - 1)), 0.3, shape)
+    elif last in THETA.get(case, {}):
         value = np.array(THETA[case][last], float)
     elif ".prior." in name and (own := priors.random_value(rng, last, shape)) is not None:
         value = own
@@ -298,6 +351,8 @@ def random_parameter(rng, case, name, shape):
         value = rng.normal(0, 0.4, shape)
     else:
         value = rng.normal(0, 1.2 / math.sqrt(shape[1]), shape)
+        if "q_proj" in name:
+            value = value * SHARPNESS.get(case, 1)
     return torch.from_numpy(value.astype(np.float32).astype(np.float64))
 
 
@@ -331,6 +386,55 @@ def is_trained(c, name):
         return True
     layer = int(name.split(".")[2]) if name.startswith("model.layers.") else 0
     return priors.is_trained(decoder.prior_of(c, layer), last)
+
+
+def normalizer_of(c):
+    return c["model"]["attention"].get("normalizer", normalizers.SOFTMAX)
+
+
+def is_clear(p, c, tokens):
+    """Whether no key is so near to entering or leaving a support that an fp32 model may do
+    otherwise. Asserts that rows leave keys out and keep several."""
+    choice = normalizer_of(c)
+    distances, rows, supports = [], [], []
+
+    def watch(theta, h, z, visible, weights):
+        n = visible.sum(-1)
+        rows.append(n)
+        supports.append((weights > 0).sum(-1))
+        if choice["name"] == "entmax":
+            x = normalizers.levels(z, normalizers.alpha_of(choice, theta, h), visible)
+            distances.append(x[n > 1].abs().nan_to_num(math.inf).min())
+        if choice["name"] == "topk":
+            kept = normalizers.keys_kept(choice, visible)
+            falling = z.masked_fill(~visible, -math.inf).sort(descending=True).values
+            k = kept[n > kept][:, None]
+            gap = (falling[n > kept].gather(1, k - 1) - falling[n > kept].gather(1, k)).abs()
+            # Keys of one token in one context are equal, whichever of them is kept.
+            distances.append(gap[gap > 1e-12].min())
+
+    decoder.logits(p, c, tokens, watch=watch)
+    if not distances:
+        return True
+    n, support = torch.stack(rows), torch.stack(supports)
+    share, kept = (support / n)[n > 3].mean(), support[n > 3].double().mean()
+    assert 0.15 < share < 0.85 and kept > 1.6, f"{choice}: {kept:.2f} keys, {share:.2f} of a row's"
+    return min(distances) > MARGIN
+
+
+def is_smooth(p, c, tokens):
+    """Whether the gradients stay where they are when matrices are rounded to bf16: tests ask for
+    less than 24 roundings."""
+    matrix = lambda name: p[name].dim() > 1 and ".prior." not in name and ".scale." not in name
+    rounded = {name: x.bfloat16().double() if matrix(name) else x for name, x in p.items()}
+    trained = [name for name in p if is_trained(c, name)]
+    gradients = []
+    for q in (p, rounded):
+        q = {name: x.clone().requires_grad_(name in trained) for name, x in q.items()}
+        loss = decoder.mean_loss(q, c, tokens)
+        of = torch.autograd.grad(loss, [q[name] for name in trained])
+        gradients.append(torch.cat([x.reshape(-1) for x in of]))
+    return (gradients[1] - gradients[0]).norm() < 12 * 2 ** -8 * gradients[0].norm()
 
 
 def check_gradients(case, rng, p, c, tokens, positions, gradients, h=1e-6):
@@ -370,13 +474,23 @@ def check_independence(case, rng, p, c, tokens, logits):
                 f"{case}: document {begin}..{end} of row {b} differs from the same one alone")
 
 
-def make(case):
+def random_model(case, c):
+    """The generator, parameters and tokens of a case: the first ones that are clear."""
+    for attempt in range(100):
+        seed = f"{case} {attempt}" if attempt else case
+        rng = np.random.Generator(np.random.PCG64(zlib.crc32(seed.encode())))
+        shapes = parameter_shapes(c)
+        p = {name: random_parameter(rng, case, c, name, shapes[name]) for name in sorted(shapes)}
+        tokens = random_tokens(rng, c)
+        if normalizer_of(c) == normalizers.SOFTMAX or (
+                is_clear(p, c, tokens[:, :-1]) and is_smooth(p, c, tokens)):
+            return rng, p, tokens
+    raise AssertionError(f"{case}: 100 models, none of them clear")
+
+
+def make(case, c):
     """({name: array}, metadata) of one case, checked."""
-    c = CASES[case]
-    rng = np.random.Generator(np.random.PCG64(zlib.crc32(case.encode())))
-    shapes = parameter_shapes(c)
-    p = {name: random_parameter(rng, case, name, shapes[name]) for name in sorted(shapes)}
-    tokens = random_tokens(rng, c)
+    rng, p, tokens = random_model(case, c)
     trained = [name for name in p if is_trained(c, name)]
     for name in trained:
         p[name].requires_grad_()
@@ -407,9 +521,10 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     failed = 0
-    for case in CASES:
-        tensors, metadata = make(case)
-        path = options.out / f"model_{case}.safetensors"
+    for case, c in (CASES | NORMALIZED).items():
+        tensors, metadata = make(case, c)
+        kind = "normalizer" if case in NORMALIZED else "model"
+        path = options.out / f"{kind}_{case}.safetensors"
         if options.check:
             verdict = "same" if safetensors_io.same(path, tensors, metadata) else "DIFFERS"
             failed += verdict != "same"
