@@ -33,13 +33,22 @@ const std::map<std::string, BiasForm> kBiases = {{"none", BiasForm::none},
                                                  {"difference", BiasForm::difference},
                                                  {"log_square", BiasForm::log_square},
                                                  {"fire", BiasForm::fire}};
+const std::map<std::string, NormalizerForm> kNormalizers = {
+    {"softmax", {}},
+    {"general", {}},  // softmax, by the path that takes every normalizer
+    {"entmax-1.5", {NormalizerKind::entmax, 1.5, false, {}}},
+    {"entmax-1.7", {NormalizerKind::entmax, 1.7, false, {}}},
+    {"sparsemax", {NormalizerKind::entmax, 2, false, {}}},
+    {"topk-32", {NormalizerKind::topk, 1.5, false, {32, false}}},
+    {"stick-breaking", {NormalizerKind::stick_breaking, 1.5, false, {}}}};
 }  // namespace
 
 int main(int argc, char** argv) try {
   bound_spinning(argv);
   CLI::App app{"time of attention alone"};
   int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
-  std::string precision = "fp32", form = "none", isa = "newest";
+  std::string precision = "fp32", form = "none", isa = "newest", normalizer = "softmax";
+  double content = 1;
   app.set_version_flag("--version", matrix_library());
   app.add_option("--batch", B, "sequences")->check(positive());
   app.add_option("--length", T, "tokens per sequence")->check(positive());
@@ -57,6 +66,11 @@ int main(int argc, char** argv) try {
       ->check(
           CLI::IsMember({"none", "scale", "table", "table+scale", "difference", "difference+scale",
                          "log_square", "log_square+scale", "fire", "fire+scale"}));
+  std::vector<std::string> normalizers;
+  for (const auto& [name, unused] : kNormalizers) normalizers.push_back(name);
+  app.add_option("--normalizer", normalizer, "general: softmax by the path of all the others")
+      ->check(CLI::IsMember(normalizers));
+  app.add_option("--content", content, "standard deviation of the logits without a bias");
   CLI11_PARSE(app, argc, argv);
   if (K == 0) K = H;
   if (H % K != 0) {
@@ -67,10 +81,12 @@ int main(int argc, char** argv) try {
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
   const auto backend = make_backend_for(isa, A);
   const std::string bias = form.substr(0, form.find('+'));
-  AttentionWorkload workload(
-      *backend, A,
-      {.bias = kBiases.at(bias == "scale" ? "none" : bias), .scale = form.ends_with("scale")},
-      {B, T, H, K, D});
+  AttentionWorkload workload(*backend, A,
+                             {.bias = kBiases.at(bias == "scale" ? "none" : bias),
+                              .scale = form.ends_with("scale"),
+                              .normalizer = kNormalizers.at(normalizer),
+                              .general_path = normalizer == "general"},
+                             {B, T, H, K, D}, content);
 
   const double rate_before = matrix_rate(Dtype::f32);
   std::vector<double> forward, backward;
@@ -86,8 +102,12 @@ int main(int argc, char** argv) try {
   const double rate = std::max(rate_before, matrix_rate(Dtype::f32));
   const double flops = attention_flops(*backend, workload.arguments()), f = median(forward),
                b = median(backward);
-  fmt::print("attention {} {} form {} B {} T {} H {} K {} D {} threads {}\n", backend->name(),
-             precision, form, B, T, H, K, D, max_threads());
+  fmt::print("attention {} {} form {} normalizer {} B {} T {} H {} K {} D {} threads {}\n",
+             backend->name(), precision, form, normalizer, B, T, H, K, D, max_threads());
+  if (const double live = workload.live_share(); live < 1) {
+    fmt::print("live         {:.1f} % of the visible tiles of {} x {}\n", 100 * live, kLiveRows,
+               kLiveKeys);
+  }
   fmt::print("fp32 rate    {:.1f} GFLOP/s ({}, same run)\n", rate * 1e-9, matrix_library());
   fmt::print("forward      {:.2f} ms, {:.1f} %\n", 1e3 * f, 200 * flops / f / rate);
   fmt::print("backward     {:.2f} ms, {:.1f} % (5 products), {:.1f} % (4, logits not anew)\n",

@@ -107,6 +107,14 @@ void ProfiledBackend::entropy_scale(Tensor scale, Tensor entropy, int64_t first_
   const Timed timed(costs_["entropy_scale"], 0, bytes_of({scale, entropy}));
   inner_->entropy_scale(scale, entropy, first_head);
 }
+void ProfiledBackend::alpha_forward(Tensor alphas, Tensor theta) {
+  const Timed timed(costs_["alpha_forward"], 0, bytes_of({alphas, theta}));
+  inner_->alpha_forward(alphas, theta);
+}
+void ProfiledBackend::alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) {
+  const Timed timed(costs_["alpha_backward"], 0, bytes_of({dtheta, dalpha, theta}));
+  inner_->alpha_backward(dtheta, dalpha, theta);
+}
 void ProfiledBackend::fire_forward(const FireTables& tables, std::span<const Tensor> theta,
                                    double L0) {
   const Timed timed(costs_["fire_forward"], 0,

@@ -76,6 +76,8 @@ class ProfiledBackend final : public Backend {
                                Tensor gates, Tensor first_key, const ScaleUse& use,
                                std::span<const Tensor> bias) override;
   void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override;
+  void alpha_forward(Tensor alphas, Tensor theta) override;
+  void alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) override;
   void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override;
   void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
                      std::span<const Tensor> theta, double L0) override;

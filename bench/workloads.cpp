@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -42,7 +43,7 @@ void fill_normal(Backend& backend, const Tensor& t, const std::string& stream) {
 }
 
 AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& f,
-                                     const AttentionShape& shape)
+                                     const AttentionShape& shape, double content)
     : backend_(backend), shape_(shape) {
   const auto [B, T, H, K, D] = shape;
   const Dtype A = activations;
@@ -58,27 +59,43 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
             });
   const bool fire = f.bias == BiasForm::fire;
   if (fire) add_theta();
-  backend.plan(arena_, {.B = B,
-                        .T = T,
-                        .H = H,
-                        .K = K,
-                        .D = D,
-                        .C = H * D,
-                        .backward = true,
-                        .mechanism_values = fire ? H * kFireHidden : 0,
-                        .fire = fire,
-                        .activations = A});
+  backend.plan(arena_,
+               {.B = B,
+                .T = T,
+                .H = H,
+                .K = K,
+                .D = D,
+                .C = H * D,
+                .backward = true,
+                .mechanism_values = fire ? H * kFireHidden : 0,
+                .fire = fire,
+                .general_attention = f.general_path || f.normalizer.kind != NormalizerKind::softmax,
+                .activations = A});
   arena_.commit(backend.memory());
   fill_normal(backend, x_.a.q, "q");
   fill_normal(backend, x_.a.k, "k");
   fill_normal(backend, x_.a.v, "v");
   fill_normal(backend, x_.dout, "dout");
+  if (content != 1) x_.a.content_scale = content / std::sqrt(static_cast<double>(D));
   std::visit([this](const auto& bias) { fill(bias); }, x_.a.bias);
   if (f.scale) {
     HostCopy scale(backend, x_.a.scale.t, HostCopy::Contents::undefined);
     std::fill_n(scale.tensor().ptr<float>(), x_.a.scale.t.size(), 1.1f);
     scale.upload();
   }
+}
+
+double AttentionWorkload::live_share() const {
+  if (!x_.saved.live) return 1;
+  HostCopy live(backend_, x_.saved.live, HostCopy::Contents::downloaded);
+  int64_t alive = 0, visible = 0;
+  for (int64_t n = 0; n < live.tensor().size(); ++n) {
+    alive += std::popcount(static_cast<uint32_t>(live.tensor().ptr<int32_t>()[n]));
+  }
+  for (int64_t i = 0; i < shape_.T; i += kLiveRows) {
+    visible += ceil_div(std::min(i + kLiveRows, shape_.T), kLiveKeys);
+  }
+  return static_cast<double>(alive) / static_cast<double>(shape_.B * shape_.H * visible);
 }
 
 void AttentionWorkload::fill(const TableBias& bias) {

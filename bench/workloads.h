@@ -22,11 +22,13 @@ void fill_normal(Backend& backend, const Tensor& t, const std::string& stream);
 class AttentionWorkload {
  public:
   AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& form,
-                    const AttentionShape& shape);
+                    const AttentionShape& shape, double content = 1);
 
   void forward() { backend_.attention_forward(x_.out, x_.saved, x_.a); }
   void backward() { backend_.attention_backward(x_.g, x_.dout, x_.out, x_.saved, x_.a); }
   const Attention& arguments() const { return x_.a; }
+  /// Of the tiles that any row sees, those that the last forward pass gave weight to.
+  double live_share() const;
 
  private:
   /// The bias as a model of a form begins with it; fire's trained at T.

@@ -46,7 +46,7 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   const std::string text = checkpoint.state["config"].dump(), where = state + ": config";
   const RunConfig trained = read_run_config_text(text, where, {}, ConfigUse::evaluation);
   RunConfig c = read_run_config_text(text, where, overrides, ConfigUse::evaluation);
-  bool other_scale = false;
+  bool other_scale = false, other_normalizer = false;
   const nlohmann::json values_before = resolved_json(trained), values_now = resolved_json(c);
   const std::vector<std::string> changed = changed_keys(values_before, values_now);
   for (const std::string& key : changed) {
@@ -55,9 +55,13 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
       other_scale = true;
       continue;
     }
+    if (lies_in(key, "model.attention.normalizer")) {
+      other_normalizer = true;
+      continue;
+    }
     throw Error(ExitCode::usage, "--set",
-                "keys of model.attention.prior and model.attention.scale, which evaluation may "
-                "replace",
+                "keys of model.attention.prior, model.attention.scale and "
+                "model.attention.normalizer, which evaluation may replace",
                 key, "remove it");
   }
   const ParameterLayout before(trained.model, trained.data.sequence_length);
@@ -69,6 +73,14 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
                 trained.model.attention.scale.name() + " in training, " +
                     c.model.attention.scale.name() + " now",
                 "remove --set model.attention.scale");
+  }
+  constexpr ParameterGroup kNormalizer = ParameterGroup::normalizer;
+  if (other_normalizer && before.count({kNormalizer}) + now.count({kNormalizer}) > 0) {
+    throw Error(ExitCode::config, "model.attention.normalizer",
+                "normalizers without parameters where evaluation replaces one by another",
+                trained.model.attention.normalizer.name() + " in training, " +
+                    c.model.attention.normalizer.name() + " now",
+                "remove --set model.attention.normalizer");
   }
   require_same_parameters(before, trained.model.attention.prior.names(), now,
                           c.model.attention.prior.names());
@@ -83,7 +95,8 @@ void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
   command
       .add_option("--set", overrides,
                   "another prior with the same parameters, model.attention.prior...=value, or "
-                  "another scale where neither has any, model.attention.scale...=value")
+                  "another scale or normalizer where neither has any, "
+                  "model.attention.scale...=value, model.attention.normalizer...=value")
       ->take_all()
       ->allow_extra_args(false);  // [a,b] is one value
 }

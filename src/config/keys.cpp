@@ -11,6 +11,7 @@
 #include "config/names.h"
 #include "config/sources.h"
 #include "core/json.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 
@@ -121,18 +122,6 @@ Key training_sources() {
   return k;
 }
 
-Key normalizer() {
-  const std::string path = "model.attention.normalizer";
-  Key k{path, "how logits become weights", mechanism_schema(mechanisms_of(all_normalizers())),
-        true};
-  k.get = [](const RunConfig&) { return ordered_json{{"name", "softmax"}}; };
-  k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
-    read_mechanism(v, all_normalizers(), path, origin, c.config_version);
-    c.model.attention.normalizer = NormalizerKind::softmax;
-  };
-  return k;
-}
-
 Key betas() {
   const std::string path = "optimizer.betas";
   const ValueSchema schema = tuple_of(number_in_range(0, 1), 2);
@@ -236,7 +225,8 @@ std::vector<Key> make_keys() {
       priors(),
       mechanism("model.attention.scale", "logit scale t_i of a query that sees n_i keys",
                 all_scales(), FIELD(model.attention.scale)),
-      normalizer(),
+      mechanism("model.attention.normalizer", "how the logits of a row become weights",
+                all_normalizers(), FIELD(model.attention.normalizer)),
       key("model.attention.window",
           "a key is visible iff i - j < window, in layers whose prior sets no window of its own; "
           "0: all keys are",
@@ -502,6 +492,7 @@ RunConfig default_run_config(int64_t version) {
   c.config_version = version;
   c.model.attention.prior = PriorChoice(*find_prior("nope"));
   c.model.attention.scale = ScaleChoice(*find_scale("none"));
+  c.model.attention.normalizer = NormalizerChoice(*find_normalizer("softmax"));
   return c;
 }
 

@@ -19,6 +19,9 @@ using nlohmann::ordered_json;
 constexpr double kUnlimited = 1e300;
 
 ValueSchema number_schema(const OptionSpec& o) {
+  if (!o.word.empty()) {
+    return {{"oneOf", {integer_value(1, static_cast<int64_t>(o.maximum)), one_of({o.word})}}};
+  }
   if (o.integer) {
     return integer_value(static_cast<int64_t>(o.minimum), static_cast<int64_t>(o.maximum));
   }
@@ -30,12 +33,14 @@ ValueSchema number_schema(const OptionSpec& o) {
 
 ordered_json option_json(const OptionSpec& o, const OptionValue& value) {
   if (const auto* number = std::get_if<double>(&value); number && o.integer) {
+    if (!o.word.empty() && *number == 0) return o.word;
     return static_cast<int64_t>(*number);
   }
   return std::visit([](const auto& v) { return ordered_json(v); }, value);
 }
 
 OptionValue option_value(const OptionSpec& o, const json& value) {
+  if (!o.word.empty() && value == o.word) return 0.0;
   return std::visit(
       [&value](const auto& fallback) -> OptionValue {
         return value.get<std::decay_t<decltype(fallback)>>();
@@ -60,6 +65,15 @@ ValueSchema option_schema(const OptionSpec& o) {
     s["$comment"] = "with config_version 1: `" + option_json(o, *o.fallback_1).dump() + "`";
   }
   return s;
+}
+
+void check_option(const json& value, const OptionSpec& o, const std::string& where) {
+  if (o.word.empty()) return check_value(value, option_schema(o), where);
+  if (value == o.word) return;
+  if (!is_whole(value) || value.get<double>() < 1 || value.get<double>() > o.maximum) {
+    throw Error(ExitCode::config, where, describe(number_schema(o)), describe_value(value),
+                "change it");
+  }
 }
 
 std::vector<std::string> names_of(const Mechanisms& choices) {
@@ -174,11 +188,6 @@ ValueSchema priors_schema() {
   return schema;
 }
 
-const std::vector<MechanismInfo>& all_normalizers() {
-  static const std::vector<MechanismInfo> all = {{"softmax", "p_ij = exp(z_ij) / sum_k exp(z_ik)"}};
-  return all;
-}
-
 std::string with_keys(const std::string& text, const std::string& path) {
   static const std::map<std::string, std::string> of_model = {
       {"model.layers", "model.layers"},
@@ -222,7 +231,7 @@ Options read_options(const json& value, const MechanismInfo& info, const std::st
   Options out = default_options(info.options, version);
   for (const OptionSpec& o : info.options) {
     if (!value.contains(o.name)) continue;
-    check_value(value[o.name], option_schema(o), origin.at(path + "." + o.name));
+    check_option(value[o.name], o, origin.at(path + "." + o.name));
     out.set(o.name, option_value(o, value[o.name]));
   }
   return out;

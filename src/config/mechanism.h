@@ -22,8 +22,6 @@ Mechanisms mechanisms_of(const std::vector<Info>& registry) {
   return all;
 }
 
-const std::vector<MechanismInfo>& all_normalizers();
-
 /// What a mechanism says of itself, with keys in place of the names in braces (MechanismInfo),
 /// where `path` is the mechanism's own key.
 std::string with_keys(const std::string& text, const std::string& path);

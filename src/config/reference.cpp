@@ -42,6 +42,7 @@ std::string types_of(const Json& alternatives) {
   for (const Json& a : alternatives) {
     std::string kind = type_of(a);
     if (a.contains("enum")) kind = "name";
+    if (a.contains("enum") && a["enum"].size() == 1) kind = a["enum"][0].dump();
     if (a.contains("properties")) kind = "object with a name";
     if (a.contains("items")) {
       kind = a["items"].contains("oneOf") ? "list of such" : "list of objects";

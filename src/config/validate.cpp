@@ -111,6 +111,13 @@ class Relations {
     }
     for (size_t i = 0; i < priors().size(); ++i) accept(priors()[i], prior_path(i));
     accept(scale, "model.attention.scale");
+    const NormalizerChoice& normalizer = c_.model.attention.normalizer;
+    accept(normalizer, "model.attention.normalizer");
+    if (normalizer.info().kind == NormalizerKind::stick_breaking &&
+        !scale.info().is<std::monostate>()) {
+      refuse("model.attention.scale", "\"none\" with stick_breaking, which has no temperature",
+             "\"" + scale.name() + "\"", "remove it, or choose another normalizer");
+    }
     pattern();
   }
 
@@ -338,9 +345,10 @@ class Relations {
   /// its parameters alone, and what is added to the embedding is the embedding's.
   enum class Named { all, by_optimizer, trained };
 
-  /// What names parameters of the prior and the scale: theirs, and those of the two groups.
+  /// What names parameters of prior, scale and normalizer: theirs, and those of the three groups.
   std::vector<std::string> mechanism_names(Named which) const {
     MechanismParameters of_prior, of_scale = c_.model.attention.scale.parameters(shape());
+    MechanismParameters of_normalizer = c_.model.attention.normalizer.parameters(shape());
     for (const PriorChoice& prior : priors()) {
       if (which != Named::all && prior.info().is<EmbeddingFamily>()) continue;
       for (const MechanismParameter& p : prior.parameters(shape())) of_prior.push_back(p);
@@ -354,7 +362,8 @@ class Relations {
     };
     add("prior", of_prior);
     add("scale", of_scale);
-    for (const auto* list : {&of_prior, &of_scale}) {
+    add("normalizer", of_normalizer);
+    for (const auto* list : {&of_prior, &of_scale, &of_normalizer}) {
       for (const MechanismParameter& p : *list) {
         if (!contains(known, p.name)) known.push_back(p.name);
       }
@@ -363,8 +372,9 @@ class Relations {
   }
 
   static std::string one_of_names(const std::vector<std::string>& known) {
-    return known.empty() ? "no names: no layer trains parameters of a prior or a scale"
-                         : "one of " + join(known);
+    return known.empty()
+               ? "no names: no layer trains parameters of a prior, a scale or a normalizer"
+               : "one of " + join(known);
   }
 
   void require_known(const std::string& key, const std::string& name,
@@ -390,7 +400,7 @@ class Relations {
                name + ", which stays at its initial value",
                "remove it, or train it: an option of its prior or scale says what is trained");
       }
-      if (name == "prior" || name == "scale") {
+      if (name == "prior" || name == "scale" || name == "normalizer") {
         refuse(key, one_of_names(trained),
                name + ", and this model's " + name + " has no trained parameters of its own",
                "remove it");

@@ -29,6 +29,7 @@ struct OptionSpec {
   double minimum = -1e300, maximum = 1e300;              // for numbers, both inclusive
   bool integer = false;                                  // for numbers
   std::optional<OptionValue> fallback_1 = std::nullopt;  // config_version 1: another default
+  std::string word = {};  // for numbers from 1 on: what may be written in place of 0
 
   const OptionValue& default_of(int64_t config_version) const {
     return config_version == 1 && fallback_1 ? *fallback_1 : fallback;

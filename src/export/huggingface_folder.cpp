@@ -90,7 +90,8 @@ Json tokenizer_config(const Tokenizer& tokenizer, const SpecialTokens& tokens) {
 }
 
 bool keeps_fp32(const Parameter& p) {
-  return p.group == ParameterGroup::prior || p.group == ParameterGroup::scale;
+  return p.group == ParameterGroup::prior || p.group == ParameterGroup::scale ||
+         p.group == ParameterGroup::normalizer;
 }
 
 void write_model(const HuggingfaceRequest& request, const std::string& folder,

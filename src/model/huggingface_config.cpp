@@ -120,7 +120,12 @@ Json huggingface_rope(const ModelConfig& c, int64_t layer, int64_t T) {
 }
 
 Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const SpecialTokens& tokens) {
-  require(c.attention.normalizer == NormalizerKind::softmax, "a softmax");
+  const NormalizerChoice& normalizer = c.attention.normalizer;
+  if (normalizer && normalizer.info().kind != NormalizerKind::softmax) {
+    throw Error(ExitCode::config, "model.attention.normalizer",
+                "softmax, the one normalizer of exported folders", normalizer.name(),
+                "generate and evaluate with this program");
+  }
   const bool llama = is_llama(c, T);
   Json j = {{"architectures", {llama ? "LlamaForCausalLM" : "BamtrainForCausalLM"}}};
   if (!llama) {

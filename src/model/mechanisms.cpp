@@ -52,6 +52,12 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
     }
     scale_constants_ = scale_.constants_of(config.attention.scale.options, shape);
   }
+  const NormalizerChoice& normalizer = config.attention.normalizer;
+  if (!normalizer) return;
+  normalizer_ = normalizer.info().form_of(normalizer.options);
+  for (int64_t l = 0; l < config.layers; ++l) {
+    of_normalizer_.push_back(find(normalizer.parameters(shape), "normalizer", l, layout));
+  }
 }
 
 void Mechanisms::add_prior(int64_t layer, const ModelShape& shape, const ParameterLayout& layout) {
@@ -109,7 +115,7 @@ Mechanisms::Parameters Mechanisms::find(const MechanismParameters& list, const c
 
 int64_t Mechanisms::largest_parameter() const {
   int64_t most = 0;
-  for (const auto* of : {&of_prior_, &of_scale_}) {
+  for (const auto* of : {&of_prior_, &of_scale_, &of_normalizer_}) {
     for (const Parameters& layer : *of) {
       for (const Parameter* p : layer) most = std::max(most, p->size);
     }
@@ -139,6 +145,7 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
   T_ = T;
   remembers_ = use == ModelUse::generation;
   require(!remembers_ || (B == 1 && backend_.memory().on_host()), "one text, in host memory");
+  check_normalizer(use);
   if (const int64_t n = parts<TableFamily>(); n > 0) {
     arena.add("mechanisms.tables", &tables_, P, {n, H, T});
     if (training) arena.add("mechanisms.dtable", &dtable_, P, {H, T});
@@ -178,6 +185,25 @@ void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
     arena.add("mechanisms.scale", &scale_rows_, P, {B, H, T});
     if (training) arena.add("mechanisms.dscale", &dscale_, P, {B, H, T});
   }
+  if (normalizer_.learned) {
+    arena.add("mechanisms.alphas", &alphas_, P, {config_.layers, H});
+    if (training) arena.add("mechanisms.dalpha", &dalpha_, P, {B, H, T});
+  }
+}
+
+void Mechanisms::check_normalizer(ModelUse use) const {
+  const std::string name = config_.attention.normalizer ? config_.attention.normalizer.name() : "";
+  if (normalizer_.kind != NormalizerKind::softmax && !backend_.memory().on_host()) {
+    throw Error(ExitCode::config, "model.attention.normalizer", "softmax on a GPU", name,
+                "set device to cpu, or choose softmax");
+  }
+  const TopkKeys& keys = normalizer_.keys;
+  if (use == ModelUse::generation && normalizer_.kind == NormalizerKind::topk && keys.number == 0 &&
+      keys.of_sequence) {
+    throw Error(ExitCode::config, "model.attention.normalizer.of",
+                "\"row\" with k \"n/2\": the length of a text that grows is not known",
+                "\"sequence\"", "--set model.attention.normalizer.of=row");
+  }
 }
 
 void Mechanisms::check_length(int64_t T) const {
@@ -203,6 +229,9 @@ void Mechanisms::refresh(const Tensor& masters) {
     } else if (p.info.is<FireFamily>()) {
       backend_.fire_forward(fire_of(p), theta(of_prior_, layer), p.fire_length);
     }
+  }
+  for (int64_t layer = 0; normalizer_.learned && layer < config_.layers; ++layer) {
+    backend_.alpha_forward(alphas_of(layer), theta(of_normalizer_, layer)[0]);
   }
   if (!constants_ready_) upload_constants();
 }
@@ -239,6 +268,10 @@ Tensor Mechanisms::sums_bias(int64_t layer, const Tensor& flat) const {
   return view_of(flat, of_prior_[static_cast<size_t>(layer)].at(0));
 }
 
+Tensor Mechanisms::alphas_of(int64_t layer) const {
+  return alphas_.slice(0, layer, 1).reshaped({config_.heads});
+}
+
 Tensor Mechanisms::table_of(const LayerPrior& p) const {
   return tables_.slice(0, p.part, 1).reshaped({config_.heads, T_});
 }
@@ -266,6 +299,7 @@ Rotation Mechanisms::rotation(int64_t layer) const {
 void Mechanisms::attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions) {
   const LayerPrior& p = prior(layer);
   a.content_scale = p.content_scale;
+  a.normalizer = {normalizer_, normalizer_.learned ? alphas_of(layer) : Tensor()};
   if (p.info.is<FireFamily>()) a.bias = FireBias{fire_of(p), positions};
   if (p.info.is<TableFamily>()) a.bias = TableBias{table_of(p)};
   if (p.info.is<SumsFamily>()) form_sums(layer, a, gates);
@@ -308,6 +342,7 @@ void Mechanisms::attach(int64_t layer, AttentionGradients& g, int64_t B, int64_t
   };
   const PriorInfo& p = prior(layer).info;
   g.dscale = of_rows(dscale_);
+  g.dalpha = of_rows(dalpha_);
   if (p.is<TableFamily>()) g.bias = TableBiasGradients{dtable_};
   if (p.is<SumsFamily>()) g.bias = SumsBiasGradients{of_rows(dsums_)};
   if (p.is<FireFamily>()) {
@@ -338,6 +373,10 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
   } else if (g.dscale) {
     backend_.scale_backward(dtheta(of_scale_, layer, gradients), g.dscale, a.first_key,
                             scale_use(layer), theta(of_scale_, layer));
+  }
+  if (g.dalpha) {
+    backend_.alpha_backward(dtheta(of_normalizer_, layer, gradients)[0], g.dalpha,
+                            theta(of_normalizer_, layer)[0]);
   }
 }
 

@@ -69,6 +69,7 @@ class Mechanisms {
   /// RotaryFamily::randomized_positions of the layers that have any; 0: none has.
   int64_t randomized_positions() const { return randomized_positions_; }
   Rotation rotation(int64_t layer) const;
+  const NormalizerForm& normalizer() const { return normalizer_; }
   bool sinusoidal() const {
     const auto* const embedding = prior(0).info.as<EmbeddingFamily>();
     return embedding && embedding->value;
@@ -115,6 +116,8 @@ class Mechanisms {
   std::span<const Tensor> dtheta(const std::vector<Parameters>& of, int64_t layer,
                                  const Tensor& gradients);
   void upload_constants();
+  /// Error (ExitCode::config) where the backend or the use has no such normalizer.
+  void check_normalizer(ModelUse use) const;
   /// Columns of gates: the prior's, one per head, then the scale's, two per head.
   int64_t prior_gates(int64_t layer) const {
     return prior(layer).info.is<SumsFamily>() ? config_.heads : 0;
@@ -131,6 +134,7 @@ class Mechanisms {
   Tensor sums_bias(int64_t layer, const Tensor& flat) const;
   /// Sets a.sums, those of past tokens as an earlier call left them.
   void form_sums(int64_t layer, Attention& a, const Tensor& gates);
+  Tensor alphas_of(int64_t layer) const;
   Tensor table_of(const LayerPrior& p) const;
   FireTables fire_of(const LayerPrior& p) const;
   PriorUse prior_use(int64_t layer) const {
@@ -143,12 +147,13 @@ class Mechanisms {
   ModelConfig config_;
   Backend& backend_;
   const ScaleInfo& scale_;
-  std::vector<LayerPrior> priors_;               // by layer
-  std::vector<Parameters> of_prior_, of_scale_;  // by layer
+  std::vector<LayerPrior> priors_;                               // by layer
+  std::vector<Parameters> of_prior_, of_scale_, of_normalizer_;  // by layer
   int64_t training_length_;
   std::vector<int64_t> windows_;
   int64_t randomized_positions_ = 0;
   ScaleConstants scale_constants_;
+  NormalizerForm normalizer_;
   bool constants_ready_ = false;
   int64_t T_ = 0;
   bool remembers_ = false;              // generation: the sums of past tokens
@@ -164,6 +169,8 @@ class Mechanisms {
   FireTables fire_;             // (parts, ...) each
   Tensor dfire_;                // (H, kFireSegments, 2) f64
   Tensor dfire_u_, dfire_psi_;  // (B, H, T) P
+  Tensor alphas_;               // (layers, H) P
+  Tensor dalpha_;               // (B, H, T) P
   Tensor cosine_, sine_;        // (parts, T, D/2) P; in training with random positions as many rows
   Tensor position_table_;       // (T, C) P
 };

@@ -82,7 +82,13 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
 }
 
 AttentionSaved Model::saved_of(const LayerActivations& x) const {
-  return {Tensor(x.level.data, x.level.dtype, {B_, config_.heads, T_})};
+  const int64_t H = config_.heads;
+  const auto of_rows = [&](const Tensor& t) {
+    return t ? Tensor(t.data, t.dtype, {B_, H, T_}) : Tensor();
+  };
+  AttentionSaved s = {of_rows(x.level), of_rows(x.threshold), of_rows(x.last), {}};
+  if (x.live) s.live = Tensor(x.live.data, x.live.dtype, {B_, H, live_groups(T_), live_words(T_)});
+  return s;
 }
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }

@@ -25,8 +25,11 @@ struct LayerActivations {
   Tensor qkv;       // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
                     // (longest text, W), of all tokens
   Tensor attention;  // (N, Q) A
-  Tensor level;      // (B * H, T) P: of AttentionSaved
-  Tensor branch1;    // (N, C) A, of NormPosition::both alone: what attention gives, before its norm
+  // Of AttentionSaved, where the normalizer has it
+  Tensor level, threshold;  // (B * H, T) P
+  Tensor last;              // (B * H, T) i32
+  Tensor live;              // (B * H live_groups(T), live_words(T)) i32
+  Tensor branch1;  // (N, C) A, of NormPosition::both alone: what attention gives, before its norm
   Tensor branch_stats1;  // (N, 2) P
   Tensor residual2;      // (N, C) A, the stream between attention and mlp; post: what norm2 is of
   Tensor norm2;          // (N, C) A

@@ -8,6 +8,7 @@
 
 #include "core/kinds.h"
 #include "core/mechanism.h"
+#include "normalizers/normalizer.h"
 #include "priors/prior.h"
 #include "scales/scale.h"
 
@@ -61,6 +62,7 @@ struct NormConfig {
 
 using PriorChoice = Choice<PriorInfo>;
 using ScaleChoice = Choice<ScaleInfo>;
+using NormalizerChoice = Choice<NormalizerInfo>;
 
 /// The priors of a model's layers. Several are none of family embedding, which no layer has.
 struct PriorConfig {
@@ -83,9 +85,9 @@ struct PriorConfig {
 };
 
 struct AttentionConfig {
-  PriorConfig prior;  // default: nope
-  ScaleChoice scale;  // default: none
-  NormalizerKind normalizer = NormalizerKind::softmax;
+  PriorConfig prior;            // default: nope
+  ScaleChoice scale;            // default: none
+  NormalizerChoice normalizer;  // default: softmax
   int64_t window = 0;          // keys visible iff i - j < window; 0: none. A prior may have another
   bool document_mask = false;  // attention, n_i and positions restart at document starts
 };

@@ -62,21 +62,23 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
     arena.add("gradients.activation", &dactivation_, A, {N, F});
   }
   mechanisms_.plan(arena, B, longest, use);
-  backend_.plan(arena, {.B = B,
-                        .T = T,
-                        .H = H,
-                        .K = config_.kv_heads,
-                        .D = config_.head_dim(),
-                        .C = C,
-                        .past = longest - T,
-                        .backward = training,
-                        .F = F,
-                        .hidden = hidden_width(),
-                        .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
-                        .mechanism_values = mechanisms_.largest_parameter(),
-                        .gates = layout_.gate_columns(),
-                        .fire = mechanisms_.has<FireFamily>(),
-                        .activations = A});
+  backend_.plan(arena,
+                {.B = B,
+                 .T = T,
+                 .H = H,
+                 .K = config_.kv_heads,
+                 .D = config_.head_dim(),
+                 .C = C,
+                 .past = longest - T,
+                 .backward = training,
+                 .F = F,
+                 .hidden = hidden_width(),
+                 .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
+                 .mechanism_values = mechanisms_.largest_parameter(),
+                 .gates = layout_.gate_columns(),
+                 .fire = mechanisms_.has<FireFamily>(),
+                 .general_attention = mechanisms_.normalizer().kind != NormalizerKind::softmax,
+                 .activations = A});
 }
 
 void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
@@ -85,28 +87,35 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
   const bool block = training && recompute_ != Recompute::block;
   const bool mlp = training && recompute_ == Recompute::none;
   const int64_t branch = config_.norm_position == NormPosition::both ? C : 0;
+  const NormalizerKind kind = mechanisms_.normalizer().kind;
+  const bool topk = kind == NormalizerKind::topk;
   const struct {
     const char* name;
     Tensor LayerActivations::*tensor;
     Dtype dtype;
     int64_t rows, columns;  // none: the model has no such part
     bool kept;              // by every layer
-  } parts[] = {{"residual", &LayerActivations::residual, A, N, C, training},
-               {"norm1", &LayerActivations::norm1, A, N, C, block},
-               {"stats1", &LayerActivations::stats1, P, N, 2, block},
-               {"qkv", &LayerActivations::qkv, A, longest_ > 0 ? longest_ : N, qkv_width(),
-                block || longest_ > 0},
-               {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
-               {"level", &LayerActivations::level, P, B * H, T, block},
-               {"branch1", &LayerActivations::branch1, A, N, branch, block},
-               {"branch_stats1", &LayerActivations::branch_stats1, P, N, branch ? 2 : 0, block},
-               {"residual2", &LayerActivations::residual2, A, N, C, block},
-               {"norm2", &LayerActivations::norm2, A, N, C, block},
-               {"stats2", &LayerActivations::stats2, P, N, 2, block},
-               {"hidden", &LayerActivations::hidden, A, N, hidden_width(), mlp},
-               {"activation", &LayerActivations::activation, A, N, F, mlp},
-               {"branch2", &LayerActivations::branch2, A, N, branch, block},
-               {"branch_stats2", &LayerActivations::branch_stats2, P, N, branch ? 2 : 0, block}};
+  } parts[] = {
+      {"residual", &LayerActivations::residual, A, N, C, training},
+      {"norm1", &LayerActivations::norm1, A, N, C, block},
+      {"stats1", &LayerActivations::stats1, P, N, 2, block},
+      {"qkv", &LayerActivations::qkv, A, longest_ > 0 ? longest_ : N, qkv_width(),
+       block || longest_ > 0},
+      {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
+      {"level", &LayerActivations::level, P, B * H, saves_level(kind) ? T : 0, block},
+      {"threshold", &LayerActivations::threshold, P, B * H, saves_threshold(kind) ? T : 0, block},
+      {"last", &LayerActivations::last, Dtype::i32, B * H, topk ? T : 0, block},
+      {"live", &LayerActivations::live, Dtype::i32, B * H * live_groups(T),
+       kind == NormalizerKind::softmax ? 0 : live_words(T), block},
+      {"branch1", &LayerActivations::branch1, A, N, branch, block},
+      {"branch_stats1", &LayerActivations::branch_stats1, P, N, branch ? 2 : 0, block},
+      {"residual2", &LayerActivations::residual2, A, N, C, block},
+      {"norm2", &LayerActivations::norm2, A, N, C, block},
+      {"stats2", &LayerActivations::stats2, P, N, 2, block},
+      {"hidden", &LayerActivations::hidden, A, N, hidden_width(), mlp},
+      {"activation", &LayerActivations::activation, A, N, F, mlp},
+      {"branch2", &LayerActivations::branch2, A, N, branch, block},
+      {"branch_stats2", &LayerActivations::branch_stats2, P, N, branch ? 2 : 0, block}};
   const auto add = [&](LayerActivations& to, bool kept) {
     for (const auto& p : parts) {
       if (p.kept != kept || p.columns == 0) continue;
@@ -125,6 +134,7 @@ LayerActivations Model::layer(int64_t l) const {
   for (const auto part :
        {&LayerActivations::residual, &LayerActivations::norm1, &LayerActivations::stats1,
         &LayerActivations::qkv, &LayerActivations::attention, &LayerActivations::level,
+        &LayerActivations::threshold, &LayerActivations::last, &LayerActivations::live,
         &LayerActivations::branch1, &LayerActivations::branch_stats1, &LayerActivations::residual2,
         &LayerActivations::norm2, &LayerActivations::stats2, &LayerActivations::hidden,
         &LayerActivations::activation, &LayerActivations::branch2,

@@ -55,6 +55,9 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     prior_parameters.push_back(p.parameters(shape));
   }
   const MechanismParameters scale_parameters = c.attention.scale.parameters(shape);
+  const NormalizerChoice& normalizer = c.attention.normalizer;
+  const MechanismParameters normalizer_parameters =
+      normalizer ? normalizer.parameters(shape) : MechanismParameters();
   const int64_t C = c.width, D = c.head_dim(), Q = c.heads * D, KV = c.kv_heads * D;
   const bool norm_bias = c.bias && c.norm.kind == NormKind::layernorm;
 
@@ -123,6 +126,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
                   gates_only);
       }
       mechanism(scale_parameters, "scale", G::scale, l, gates_only);
+      mechanism(normalizer_parameters, "normalizer", G::normalizer, l, gates_only);
     };
     linears({{attention + "q_proj", Q}, {attention + "k_proj", KV}, {attention + "v_proj", KV}}, C,
             gate_columns_, [&] { of_attention(true); });
@@ -232,6 +236,9 @@ void initialize(const Parameter& p, const ModelConfig& c, int64_t sequence_lengt
     mechanism = mechanism_init(prior.info(), prior.options, shape, p);
   } else if (p.group == ParameterGroup::scale) {
     mechanism = mechanism_init(c.attention.scale.info(), c.attention.scale.options, shape, p);
+  } else if (p.group == ParameterGroup::normalizer) {
+    const NormalizerChoice& normalizer = c.attention.normalizer;
+    mechanism = mechanism_init(normalizer.info(), normalizer.options, shape, p);
   }
   const auto value = [&](int64_t i) -> double {
     const auto index = static_cast<uint64_t>(i);

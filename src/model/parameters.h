@@ -14,7 +14,7 @@
 namespace bamtrain {
 
 /// Which rules of the optimizer apply to a parameter.
-enum class ParameterGroup { matrix, embedding, norm, bias, prior, scale };
+enum class ParameterGroup { matrix, embedding, norm, bias, prior, scale, normalizer };
 
 struct Parameter {
   std::string name;            // "model.layers.3.self_attn.q_proj.weight"

@@ -14,6 +14,7 @@
 
 #include "core/kinds.h"
 #include "core/tensor.h"
+#include "normalizers/normalizer.h"
 #include "priors/prior.h"
 
 namespace bamtrain {
@@ -128,6 +129,12 @@ struct RowScale {
   bool on_bias = false;  // z = t (s + b) in place of t s + b
 };
 
+/// N.
+struct Normalizer {
+  NormalizerForm form;
+  Tensor alphas;  // (H) P: entmax with a learned alpha, of each head
+};
+
 /// What attention reads. Keys and values may begin with those of past tokens, whose queries were
 /// asked before: then q, and with it first_key, fire's positions, the scale and what attention
 /// writes, have fewer rows than k. Row i is token past() + i. Forward passes alone, of backends in
@@ -140,6 +147,7 @@ struct Attention {
   Tensor first_key;
   Bias bias;
   RowScale scale;
+  Normalizer normalizer;
   double content_scale = 0;  // 0: 1 / sqrt(D)
 
   int64_t past() const { return k.shape[1] - q.shape[1]; }
@@ -158,24 +166,49 @@ struct Attention {
     f("first_key", x.first_key);
     std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
     f("scale", x.scale.t);
+    f("alphas", x.normalizer.alphas);
   }
 };
 
-/// What the forward pass keeps of a row for the backward pass, beside `out`.
+/// What the forward pass keeps for the backward pass, beside `out`. With m the largest logit:
+///
+///                    level                          threshold
+///   softmax          log sum exp(z)                 -
+///   entmax           m                              the weight of m, which tells the threshold:
+///                                                   tau = (alpha - 1) m - weight^(alpha - 1)
+///   topk             log of the sum of exp(z) of    the smallest logit that is kept
+///                    the keys that are kept
+///   stick_breaking   -                              -
 struct AttentionSaved {
-  Tensor level;  // (B, H, T) P: the log of the sum of exp(z)
+  Tensor level = {}, threshold = {};  // (B, H, T) P
+  Tensor last = {};  // (B, H, T) i32. topk: of the keys with the logit `threshold` the last kept
+  // (B, H, live_groups(T), live_words(T)) i32. Not softmax: bit j / kLiveKeys of the words of group
+  // i / kLiveRows is 0 where no row of the group gives weight to a key of the tile
+  Tensor live = {};
 
   template <class X, class F>
   static void each(X& x, F&& f) {
     f("level", x.level);
+    f("threshold", x.threshold);
+    f("last", x.last);
+    f("live", x.live);
   }
 };
+constexpr int64_t kLiveRows = 16, kLiveKeys = 64;
+constexpr int64_t live_groups(int64_t T) { return (T + kLiveRows - 1) / kLiveRows; }
+constexpr int64_t live_words(int64_t T) { return (T + 32 * kLiveKeys - 1) / (32 * kLiveKeys); }
+/// Which of the above a kind has.
+constexpr bool saves_level(NormalizerKind k) { return k != NormalizerKind::stick_breaking; }
+constexpr bool saves_threshold(NormalizerKind k) {
+  return k == NormalizerKind::entmax || k == NormalizerKind::topk;
+}
 
 /// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.
 struct AttentionGradients {
   Tensor dq, dk, dv;  // shapes and strides as q, k, v
   BiasGradients bias;
   Tensor dscale;  // (B, H, T) P. Where a scale is
+  Tensor dalpha;  // (B, H, T) P: of alpha, by row. Where alphas are
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -184,6 +217,7 @@ struct AttentionGradients {
     f("dv", x.dv);
     std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
     f("dscale", x.dscale);
+    f("dalpha", x.dalpha);
   }
 };
 

@@ -15,6 +15,8 @@ struct AttentionForm {
   BiasForm bias = BiasForm::none;
   bool scale = false, scale_bias = false;
   double content_scale = 0;
+  NormalizerForm normalizer = {};
+  bool general_path = false;  // WorkspaceShape::general_attention, with softmax too
 };
 
 struct AttentionShape {
@@ -40,7 +42,18 @@ void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape
   add("out", &call.out, A, {B, T, H, D});
   add("dout", &call.dout, A, {B, T, H, D});
   add("first_key", &a.first_key, Dtype::i32, {B, T});
-  add("level", &call.saved.level, P, {B, H, T});
+  const NormalizerKind kind = f.normalizer.kind;
+  a.normalizer.form = f.normalizer;
+  if (saves_level(kind)) add("level", &call.saved.level, P, {B, H, T});
+  if (saves_threshold(kind)) add("threshold", &call.saved.threshold, P, {B, H, T});
+  if (kind == NormalizerKind::topk) add("last", &call.saved.last, Dtype::i32, {B, H, T});
+  if (kind != NormalizerKind::softmax) {
+    add("live", &call.saved.live, Dtype::i32, {B, H, live_groups(T), live_words(T)});
+  }
+  if (f.normalizer.learned) {
+    add("alphas", &a.normalizer.alphas, P, {H});
+    add("dalpha", &g.dalpha, P, {B, H, T});
+  }
   a.content_scale = f.content_scale;
   a.scale.on_bias = f.scale_bias;
   if (f.scale) {

@@ -269,6 +269,21 @@ void HostBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tenso
   });
 }
 
+// --- alpha of entmax
+
+void HostBackend::alpha_forward(Tensor alphas, Tensor theta) {
+  for (int64_t h = 0; h < alphas.size(); ++h) put(alphas, h, 1 + softplus(get(theta, h)));
+}
+
+void HostBackend::alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) {
+  const int64_t B = dalpha.shape[0], H = dalpha.shape[1], T = dalpha.shape[2];
+  for (int64_t h = 0; h < H; ++h) {
+    double sum = 0;
+    for (int64_t n = 0; n < B * T; ++n) sum += get(dalpha, (n / T * H + h) * T + n % T);
+    put(dtheta, h, get(dtheta, h) + sum * sigmoid(get(theta, h)));
+  }
+}
+
 // --- fire
 
 namespace {

@@ -38,6 +38,8 @@ struct WorkspaceShape {
   int64_t mechanism_values = 0;  // elements of the largest parameter of a prior or a scale
   int64_t gates = 0;             // columns of the product of q, k and v beside them
   bool fire = false;             // whether a layer's prior is of family fire
+  // Whether attention takes the general path where it could take a fused one; the others always do.
+  bool general_attention = false;
   Dtype activations = Dtype::f32;
 };
 
@@ -188,6 +190,11 @@ class Backend {
   /// dgates, shaped as gates; dbias (H) P +=, from dsums (B, H, T) P: du_t is its sum from t on.
   virtual void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
                              Tensor bias) = 0;
+
+  /// alphas (H) P = 1 + softplus(theta), theta (H) P: entmax's learned exponents.
+  virtual void alpha_forward(Tensor alphas, Tensor theta) = 0;
+  /// dtheta (H) P +=, from dalpha (B, H, T) P by row.
+  virtual void alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) = 0;
 
   /// tables, of a prior of family fire with threshold length L0.
   virtual void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) = 0;

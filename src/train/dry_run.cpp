@@ -92,7 +92,8 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("parameters\n");
   fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));
   fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
-  fmt::print("  {:<28} {:>12}\n", "prior and scale", layout.count({G::prior, G::scale}));
+  fmt::print("  {:<28} {:>12}\n", "prior, scale, normalizer",
+             layout.count({G::prior, G::scale, G::normalizer}));
   fmt::print("data\n");
   print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
   fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());

@@ -37,6 +37,7 @@ std::string key_of_shape(const std::string& name, bool rows) {
   if (contains(name, ".prior.") || contains(name, "embed_positions"))
     return "model.attention.prior";
   if (contains(name, ".scale.")) return "model.attention.scale";
+  if (contains(name, ".normalizer.")) return "model.attention.normalizer";
   if (contains(name, "embed_tokens") || contains(name, "lm_head")) {
     return rows ? "model.vocab" : "model.width";
   }
@@ -53,6 +54,7 @@ std::string key_of_presence(const std::string& name, int64_t layers_there) {
   if (contains(name, ".prior.") || contains(name, "embed_positions"))
     return "model.attention.prior";
   if (contains(name, ".scale.")) return "model.attention.scale";
+  if (contains(name, ".normalizer.")) return "model.attention.normalizer";
   if (contains(name, "lm_head")) return "model.tied";
   if (contains(name, "gate_proj")) return "model.mlp.kind";
   if (contains(name, "_feedforward_layernorm")) return "model.norm_position";
@@ -65,9 +67,11 @@ std::string key_of_presence(const std::string& name, int64_t layers_there) {
 bool stands_for(const std::string& name, const Parameter& p) {
   const bool positions = p.name.starts_with("model.embed_positions.");
   const bool of_prior = p.group == G::prior || positions, of_scale = p.group == G::scale;
+  const bool of_normalizer = p.group == G::normalizer;
   if (name == "prior") return of_prior;
   if (name == "scale") return of_scale;
-  return (of_prior || of_scale) && name == p.leaf();
+  if (name == "normalizer") return of_normalizer;
+  return (of_prior || of_scale || of_normalizer) && name == p.leaf();
 }
 
 /// Compares the folder's tensors with the layout.

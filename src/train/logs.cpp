@@ -2,13 +2,15 @@
 
 #include <string>
 
+#include "train/optimizer.h"
+
 namespace bamtrain {
 
 std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
   using G = ParameterGroup;
   std::vector<Learned> out;
   for (const Parameter& p : trainer.layout().all()) {
-    if (p.group != G::prior && p.group != G::scale) continue;
+    if (p.group != G::prior && p.group != G::scale && p.group != G::normalizer) continue;
     std::vector<float> values(static_cast<size_t>(p.size));
     trainer.backend().download(values.data(), trainer.masters().slice(0, p.offset, p.size));
     out.push_back({&p, std::move(values)});
@@ -34,8 +36,8 @@ void Logs::write(const nlohmann::ordered_json& line) {
 void Logs::write(int64_t step, const std::vector<Learned>& parameters) {
   if (!events_) return;
   for (const Learned& l : parameters) {
-    const char* group = l.parameter->group == ParameterGroup::prior ? "prior/" : "scale/";
-    events_->write_histogram(step, group + l.parameter->name, l.values);
+    events_->write_histogram(step, group_name(l.parameter->group) + "/" + l.parameter->name,
+                             l.values);
   }
 }
 

@@ -2,15 +2,12 @@
 
 namespace bamtrain {
 
-namespace {
-
 std::string group_name(ParameterGroup g) {
   if (g == ParameterGroup::prior) return "prior";
   if (g == ParameterGroup::scale) return "scale";
+  if (g == ParameterGroup::normalizer) return "normalizer";
   return "";
 }
-
-}  // namespace
 
 Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layout, Backend& backend)
     : config_(config), layout_(layout), backend_(backend) {

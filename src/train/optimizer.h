@@ -2,6 +2,7 @@
 // The optimizer of a run: which rule applies to which parameter, the moments, clipping.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/arena.h"
@@ -10,6 +11,9 @@
 #include "train/train_config.h"
 
 namespace bamtrain {
+
+/// The group's name in optimizer.lr_multipliers and event files; empty: it has none.
+std::string group_name(ParameterGroup group);
 
 class Optimizer {
  public:

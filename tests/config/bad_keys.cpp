@@ -229,7 +229,7 @@ TEST_CASE("an unknown mechanism is refused with the known ones") {
                   "did you mean \"rope\"?"});
   check_mentions(message(kValid, {"model.attention.scale=ssmx"}),
                  {"model.attention.scale.name:", "did you mean \"ssmax\"?"});
-  check_mentions(message(kValid, {"model.attention.normalizer=entmax"}),
+  check_mentions(message(kValid, {"model.attention.normalizer=hardmax"}),
                  {"model.attention.normalizer.name:", "\"softmax\""});
   check_mentions(message(replaced("\"name\": \"ssmax\"", "")),
                  {"run.json: model.attention.scale.name:", "no such key"});

@@ -70,8 +70,8 @@ TEST_CASE("a mechanism is replaced by name or by object, with its own defaults")
   CHECK(then_option.model.attention.prior.of(0).options.number("theta") == 123.0);
   const auto same = valid_with({"model.attention.prior=bam"}).model.attention.prior.of(0);
   CHECK(same.options.text("init") == "uniform");
-  CHECK(valid_with({"model.attention.normalizer=softmax"}).model.attention.normalizer ==
-        bamtrain::NormalizerKind::softmax);
+  CHECK(valid_with({"model.attention.normalizer=softmax"}).model.attention.normalizer.name() ==
+        "softmax");
 }
 
 TEST_CASE("a bare name is the mechanism with its defaults, in a file as in an override") {

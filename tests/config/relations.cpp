@@ -223,6 +223,29 @@ TEST_CASE("learning rates are multiplied by names that the optimizer honours, an
   CHECK(refusal("scale", "learned", "ssmax").empty());
 }
 
+TEST_CASE("normalizers take what is defined for them") {
+  const std::string normalizer = "model.attention.normalizer";
+  check_mentions(message(kValid, {normalizer + "=stick_breaking"}),
+                 {"model.attention.scale: expected \"none\" with stick_breaking", "\"ssmax\""});
+  CHECK(message(kValid, {normalizer + "=stick_breaking", "model.attention.scale=none"}).empty());
+  for (const char* alpha : {"1", "65"}) {
+    check_mentions(message(kValid, {normalizer + "=entmax", normalizer + ".alpha=" + alpha}),
+                   {"model.attention.normalizer.alpha", "from 1.001 to 64"});
+  }
+  check_mentions(message(kValid, {normalizer + "=topk", normalizer + ".k=0"}),
+                 {"model.attention.normalizer.k", "n/2"});
+  check_mentions(message(kValid, {normalizer + "=topk", normalizer + ".k=half"}),
+                 {"model.attention.normalizer.k", "n/2"});
+  for (const char* k : {"1", "n/2"}) {
+    CHECK(message(kValid, {normalizer + "=topk", normalizer + ".k=" + k}).empty());
+  }
+  check_mentions(message(kValid, {"optimizer.lr_multipliers.normalizer=2"}),
+                 {"this model's normalizer has no trained parameters"});
+  CHECK(message(kValid, {"optimizer.lr_multipliers.normalizer=2", normalizer + "=entmax",
+                         normalizer + ".learned=true"})
+            .empty());
+}
+
 TEST_CASE("learning rates are multiplied of what is trained") {
   const std::string rate = "optimizer.lr_multipliers.";
   check_mentions(message(kValid, {rate + "theta_mu=2"}),
@@ -342,7 +365,7 @@ TEST_CASE("what a folder to start from has not is named by parameters of the pri
   const std::string folder = "init_from.folder=x";
   CHECK(message(kValid, {folder, "init_from.new=[\"prior\",\"theta_alpha\"]"}).empty());
   check_mentions(message(kValid, {folder, "init_from.new=[\"theta_alhpa\"]"}),
-                 {"init_from.new", "one of prior, scale, theta_alpha", "theta_alhpa",
+                 {"init_from.new", "one of prior, scale, normalizer, theta_alpha", "theta_alhpa",
                   "did you mean \"theta_alpha\"?"});
   check_mentions(message(kValid, {"init_from.new=[\"prior\"]"}),
                  {"init_from.new", "no names without init_from.folder", "prior"});

@@ -95,7 +95,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.attention.scale.options.number("offset") == 1.0);
   CHECK(m.attention.scale.options.text("scale_bias") == "false");
   CHECK(m.attention.scale.options.flag("decay"));
-  CHECK(m.attention.normalizer == bamtrain::NormalizerKind::softmax);
+  CHECK(m.attention.normalizer.name() == "softmax");
   CHECK(m.attention.window == 9);
   CHECK(m.attention.document_mask);
   CHECK(c.init_from.folder == "f");

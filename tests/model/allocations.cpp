@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "model/count_allocations.h"
 #include "model/null_backend.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 
@@ -44,7 +45,7 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   return allocations() - before;
 }
 
-/// A small model of every prior with every scale.
+/// A small model of every prior with every scale and with every normalizer.
 std::vector<ModelConfig> every_mechanism() {
   std::vector<ModelConfig> models;
   for (const PriorInfo& p : all_priors()) {
@@ -54,7 +55,14 @@ std::vector<ModelConfig> every_mechanism() {
       c.attention.scale = scale(s.name);
       c.attention.document_mask = true;
     }
+    for (const NormalizerInfo& n : all_normalizers()) {
+      ModelConfig& c = models.emplace_back(small_config());
+      c.attention.prior = prior(p.name);
+      c.attention.normalizer = normalizer(n.name);
+      c.attention.document_mask = true;
+    }
   }
+  models.back().attention.normalizer = normalizer("entmax", {{"learned", true}});
   return models;
 }
 

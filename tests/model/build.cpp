@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "normalizers/registry.h"
 #include "ops/cpu/cpu.h"
 #include "ops/host_view.h"
 #include "ops/reference/reference.h"
@@ -40,6 +41,8 @@ double random_value(const Parameter& p, int64_t i) {
       // Gates of size 1/2: neither they nor log(n)^gamma make a scale that no other has.
       if (p.gate) return 0.5 * z / std::sqrt(static_cast<double>(p.shape[1]));
       return (p.leaf() == "beta_bias" || p.leaf() == "gamma_bias" ? 0 : 1) + 0.3 * z;
+    case ParameterGroup::normalizer:
+      return -0.4 + 0.3 * z;  // alpha about 1.5
     case ParameterGroup::prior:
       break;
   }
@@ -64,6 +67,9 @@ PriorChoice prior(const std::string& name, std::map<std::string, OptionValue> op
 }
 ScaleChoice scale(const std::string& name, std::map<std::string, OptionValue> options) {
   return mechanism(*find_scale(name), std::move(options));
+}
+NormalizerChoice normalizer(const std::string& name, std::map<std::string, OptionValue> options) {
+  return mechanism(*find_normalizer(name), std::move(options));
 }
 
 PriorConfig priors(const std::vector<std::string>& by_layer) {

@@ -16,6 +16,8 @@ namespace bamtrain::testing {
 /// A mechanism with its declared defaults and these options on top.
 PriorChoice prior(const std::string& name, std::map<std::string, OptionValue> options = {});
 ScaleChoice scale(const std::string& name, std::map<std::string, OptionValue> options = {});
+NormalizerChoice normalizer(const std::string& name,
+                            std::map<std::string, OptionValue> options = {});
 
 /// Priors of the layers in turn, with their declared defaults.
 PriorConfig priors(const std::vector<std::string>& by_layer);

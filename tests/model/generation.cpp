@@ -6,6 +6,7 @@
 #include "build.h"
 #include "catch.h"
 #include "core/error.h"
+#include "normalizers/registry.h"
 #include "ops/check/check.h"
 #include "ops/cpu/cpu.h"
 #include "ops/reference/reference.h"
@@ -86,6 +87,20 @@ TEST_CASE("a growing text has the logits of the whole text, for every prior and 
       c.bias = true;
       check_grown(c, random_batch(1, 90, c.vocab), {kOdd},
                   with_products({Dtype::f64, Dtype::bf16}));
+    }
+  }
+}
+
+TEST_CASE("a growing text has the logits of the whole text, for every prior and normalizer") {
+  const Threads one(1);  // many tiny passes
+  for (const PriorInfo& p : all_priors()) {
+    for (const NormalizerInfo& n : all_normalizers()) {
+      ModelConfig c = small_config();
+      c.attention.prior = prior(p.name);
+      c.attention.normalizer = normalizer(n.name);
+      if (n.name == "topk") c.attention.normalizer = normalizer(n.name, {{"k", 4.0}});
+      c.attention.document_mask = true;
+      check_grown(c, random_batch(1, 90, c.vocab), {kOdd}, {Dtype::f64, Dtype::f32});
     }
   }
 }

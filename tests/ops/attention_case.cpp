@@ -31,6 +31,7 @@ AttentionForm form_of(const AttentionCase& c) {
   f.scale = c.scale != ScaleForm::none;
   f.scale_bias = c.scale == ScaleForm::both;
   f.content_scale = c.content_scale;
+  f.normalizer = c.normalizer;
   switch (c.table) {
     case TableForm::none:
       break;
@@ -192,6 +193,14 @@ std::string describe(const AttentionCase& c) {
   constexpr const char* kScales[] = {"none", "content", "both"};
   s += std::string(", ") + kTables[static_cast<int>(c.table)] + " table, scale " +
        kScales[static_cast<int>(c.scale)];
+  constexpr const char* kNormalizers[] = {"softmax", "entmax", "topk", "stick breaking"};
+  const NormalizerForm& n = c.normalizer;
+  if (n.kind != NormalizerKind::softmax) {
+    s += std::string(", ") + kNormalizers[static_cast<int>(n.kind)];
+    if (n.kind == NormalizerKind::entmax) s += " " + std::to_string(n.alpha);
+    if (n.kind == NormalizerKind::topk) s += " " + std::to_string(n.keys.number);
+    if (n.learned) s += ", learned";
+  }
   return s + (c.documents ? ", documents" : "");
 }
 
@@ -199,6 +208,17 @@ double fp32_tolerance(const AttentionCase& c) {
   const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
   return 4 * kF32 * (8 + terms);
 }
+
+namespace {
+/// (H), the sums of a (B, H, T) over sequences and rows.
+Values of_heads(const Values& v, const AttentionCase& c) {
+  Values sums{P, {c.H}, std::vector<double>(static_cast<size_t>(c.H), 0.0)};
+  for (size_t i = 0; i < v.x.size(); ++i) {
+    sums.x[i / static_cast<size_t>(c.T) % static_cast<size_t>(c.H)] += v.x[i];
+  }
+  return sums;
+}
+}  // namespace
 
 Operation attention(const AttentionCase& c) {
   Operation op;
@@ -213,34 +233,50 @@ Operation attention(const AttentionCase& c) {
     op.inputs["table"] = table_values(c);
   }
   if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
+  if (c.normalizer.learned) {
+    Values alphas{P, {c.H}, {}};
+    for (int64_t h = 0; h < c.H; ++h) {
+      alphas.x.push_back(c.normalizer.alpha + 0.15 * static_cast<double>(h));
+    }
+    op.inputs["alphas"] = alphas;
+  }
   op.differentiated = {"out"};
   // dz = p (dP - D) is a difference of numbers of size p sqrt(D), and so are sums of it. q and k
   // multiply that by numbers of size 1 / sqrt(D); averages over n keys fall as sqrt(n).
   // A logit, and lse where a row sees one key, is s + b, of size 1 each.
   const double root_D = std::sqrt(static_cast<double>(c.D));
   const double root_T = std::sqrt(static_cast<double>(c.T));
-  op.cancelling = {{"q", 1 / root_T}, {"k", c.content / root_T}, {"table", root_D / root_T},
-                   {"sums", root_D},  {"slope", root_D},         {"offset", root_D},
-                   {"of_u", root_D},  {"of_psi", root_D},        {"scale", c.content * root_D},
-                   {"lse", 1}};
+  op.cancelling = {{"q", 1 / root_T}, {"k", c.content / root_T},  {"table", root_D / root_T},
+                   {"sums", root_D},  {"slope", root_D},          {"offset", root_D},
+                   {"of_u", root_D},  {"of_psi", root_D},         {"scale", c.content * root_D},
+                   {"lse", 1},        {"alphas", root_T * root_D}};
   // fp32 all the way, whatever the activations.
   op.tolerances = {{"lse", fp32_tolerance(c)}};
   op.forward = [c](Machine& m, const Arrays& in) {
     const Loaded call(m, c, in);
     const AttentionCall& x = call.x;
     m.backend().attention_forward(x.out, x.saved, x.a);
-    return Arrays{{"out", read(x.out, A)}, {"lse", read(x.saved.level, P)}};
+    Arrays results = {{"out", read(x.out, A)}};
+    if (x.saved.level) results["lse"] = read(x.saved.level, P);
+    if (x.saved.threshold) results["threshold"] = read(x.saved.threshold, P);
+    if (x.saved.last) results["last"] = read(x.saved.last, Role::index);
+    return results;
   };
   op.adjoint = [c](Machine& m, const Arrays& in, const Arrays& saved, const Arrays& cotangents,
                    double) {
     const Loaded call(m, c, in);
     const AttentionCall& x = call.x;
-    fill(x.out, saved.at("out"));
-    fill(x.saved.level, saved.at("lse"));
+    if (c.normalizer.kind == NormalizerKind::softmax) {
+      fill(x.out, saved.at("out"));
+      fill(x.saved.level, saved.at("lse"));
+    } else {  // thresholds are compared with a backend's own logits
+      m.backend().attention_forward(x.out, x.saved, x.a);
+    }
     fill(x.dout, cotangents.at("out"));
     m.backend().attention_backward(x.g, x.dout, x.out, x.saved, x.a);
     Arrays gradients{{"q", read(x.g.dq, A)}, {"k", read(x.g.dk, A)}, {"v", read(x.g.dv, A)}};
     if (x.g.dscale) gradients["scale"] = read(x.g.dscale, P);
+    if (x.g.dalpha) gradients["alphas"] = of_heads(read(x.g.dalpha, P), c);
     if (const auto* g = std::get_if<TableBiasGradients>(&x.g.bias)) {
       gradients["table"] = read(g->dtable, P);
     }
@@ -299,9 +335,12 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
     });
     const Memory out = m.unwritten(A, {c.B, n, c.H, c.D}), lse = m.unwritten(P, {c.B, c.H, n});
     const Memory entropy = m.unwritten(P, {c.B, c.H, n});
-    m.backend().attention_forward(out.tensor(), {lse.tensor()}, a);
-    Arrays results{{"out", read(out.tensor(), A)}, {"lse", read(lse.tensor(), P)}};
-    if (!a.scale.t) {
+    const bool softmax = c.normalizer.kind == NormalizerKind::softmax;
+    m.backend().attention_forward(out.tensor(),
+                                  softmax ? AttentionSaved{lse.tensor()} : AttentionSaved(), a);
+    Arrays results{{"out", read(out.tensor(), A)}};
+    if (softmax) results["lse"] = read(lse.tensor(), P);
+    if (softmax && !a.scale.t) {
       m.backend().attention_entropy(entropy.tensor(), a);
       results["entropy"] = read(entropy.tensor(), P);
     }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compare.h"
+#include "ops/attention.h"
 
 namespace bamtrain::testing {
 
@@ -29,12 +30,14 @@ struct AttentionCase {
   double content = 1;       // standard deviation of q; k and v have 1
   bool zero_scale = false;  // t = 0 in every third row
   double content_scale = 0;
+  NormalizerForm normalizer = {};  // learned: one alpha per head, from its own on
 };
 
 /// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T) or sums (B, H, T), scale (B, H, T);
-/// results out, lse. On a backend q, k, v are parts of one (B, T, H + 2 K, D), and so are their
-/// gradients, as in the model. Of fire the lines are inputs, slope and offset (H, kFireSegments);
-/// what the backend returns beside their gradients is "of_u" and "of_psi".
+/// results out, and what the normalizer saves (level as lse, threshold, last). On a backend q, k, v
+/// are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the model. Of fire the
+/// lines are inputs, slope and offset (H, kFireSegments); what the backend returns beside their
+/// gradients is "of_u" and "of_psi".
 Operation attention(const AttentionCase& c);
 
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.

@@ -304,11 +304,11 @@ void compare_with_reference(const Operation& op, Dtype activations, double f32_t
   }
 }
 
-bool same_for_any_threads(const Operation& op, Dtype activations) {
+bool same_for_any_threads(const Operation& op, Dtype activations, const WorkspaceShape& shape) {
   Arrays results, gradients;
   for (int threads = 1; threads <= 4; ++threads) {
     const Threads limit(threads);
-    Machine cpu(activations);
+    Machine cpu(activations, CpuIsa::avx512, shape);
     const Arrays saved = op.forward(cpu, op.inputs);
     const Arrays g = op.adjoint(cpu, op.inputs, saved, cotangents_of(op, saved), 0.5);
     if (threads == 1) {

@@ -155,7 +155,8 @@ void check_equal(const std::vector<double>& found, const std::vector<double>& tr
 
 /// Whether all results and gradients of the CPU backend have the same bits for 1, 2, 3 and 4
 /// threads, each with a backend of its own.
-bool same_for_any_threads(const Operation& op, Dtype activations);
+bool same_for_any_threads(const Operation& op, Dtype activations,
+                          const WorkspaceShape& shape = Machine::kShape);
 
 /// Sets the number of threads until destruction.
 class Threads {

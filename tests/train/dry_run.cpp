@@ -76,7 +76,7 @@ TEST_CASE("--dry-run counts parameters, tokens and FLOPs as one does by hand, an
   CHECK(figure(o.output, "embedding") == V * D);
   CHECK(figure(o.output, "transformer") == L * matrices + norms + head);
   // alpha, beta and mu of BAM, s of SSMax: one of each for every head of every layer.
-  CHECK(figure(o.output, "prior and scale") == L * heads * 4);
+  CHECK(figure(o.output, "prior, scale, normalizer") == L * heads * 4);
 
   CHECK(figure(o.output, "training") == 40000);
   CHECK(figure(o.output, "validation") == (5000 - 1) / 64);

@@ -19,6 +19,7 @@ struct AttentionScratch {
   // gradient; only with backward
   Tensor dtable;
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
+  bool general = false;  // WorkspaceShape::general_attention
   void plan(Arena& arena, const WorkspaceShape& w);
   float* of_slot(int64_t slot) const;
 };
@@ -28,6 +29,16 @@ void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attent
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                             const AttentionSaved& saved, const Attention& a,
                             const AttentionScratch& s);
+/// The general path (attention_general.cpp), which serves every normalizer.
+void cpu_attention_general_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
+                                   const AttentionScratch& s);
+void cpu_attention_general_backward(const AttentionGradients& g, Tensor dout,
+                                    const AttentionSaved& saved, const Attention& a,
+                                    const AttentionScratch& s);
+/// Scratch of its tasks, in floats.
+int64_t general_forward_floats(int64_t T, int64_t D);
+int64_t general_backward_floats(int64_t T, int64_t D);
+
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 
 /// The first and the last of these where keys come from the past, few queries to many keys. out and

@@ -3,6 +3,7 @@
 
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
+#include "ops/cpu/attention_normalizers.h"
 #include "ops/cpu/attention_tiles.h"
 #include "ops/cpu/rows.h"
 
@@ -139,6 +140,16 @@ void form_output(const Tensor& out, const Row& row, const float* p, float sum, f
   unpack_rows<A>(out, row.b, row.h, row.i, row.i + 1, to, Dp, 1 / sum);
 }
 
+/// z becomes the row's weights; nothing is saved for a backward pass.
+void normalize(const Attention& a, int64_t h, float* z, int64_t keys) {
+  const auto work = [&](RowNormalizer& normalizer) {
+    SavedRow unused;
+    normalizer.set_head(h);
+    normalizer.weights(z, keys, unused);
+  };
+  with_row_normalizer(a.normalizer, a.k.shape[1], std::ref(work));
+}
+
 }  // namespace
 
 void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entropy,
@@ -153,6 +164,11 @@ void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entro
       for (int64_t i = 0; i < T; ++i) {
         const Row row(a, n / H, n % H, i);
         form_logits<A>(row, z, channels);
+        if (a.normalizer.form.kind != NormalizerKind::softmax && out) {
+          normalize(a, row.h, z, row.keys());
+          form_output<A>(out, row, z, 1, channels);
+          continue;
+        }
         const Softmax p(z, row.keys());
         if (out) form_output<A>(out, row, z, p.sum, channels);
         if (saved.level) saved.level.ptr<float>()[row.at()] = p.m + std::log(p.sum);

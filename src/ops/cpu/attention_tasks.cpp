@@ -59,6 +59,9 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   using namespace tiles;
   int64_t floats = std::max(forward_floats(w.T, w.D), row_floats(w.past + w.T, w.D));
   if (w.backward) floats = std::max(floats, backward_floats(w.T, w.D));
+  general = w.general_attention;
+  if (general) floats = std::max(floats, general_forward_floats(w.T, w.D));
+  if (general && w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D));
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});

@@ -419,6 +419,9 @@ class CudaBackend final : public Backend {
     check(kernels::fire_backward(k, stream()), "fire_backward");
   }
 
+  void alpha_forward(Tensor, Tensor) override { refuse_normalizer(); }
+  void alpha_backward(Tensor, Tensor, Tensor) override { refuse_normalizer(); }
+
   // --- attention
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
@@ -580,8 +583,15 @@ class CudaBackend final : public Backend {
     return s;
   }
 
+  /// Models are refused before (model/mechanisms.cpp).
+  [[noreturn]] static void refuse_normalizer() {
+    throw Error(ExitCode::config, "model.attention.normalizer", "\"softmax\" on device cuda",
+                "another", "set device to cpu, or model.attention.normalizer to softmax");
+  }
+
   template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
+    if (a.normalizer.form.kind != NormalizerKind::softmax) refuse_normalizer();
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/reference/normalizers.h"
 #include "priors/fire.h"
 
 namespace bamtrain {
@@ -140,17 +141,20 @@ void reference_attention_forward(Tensor out, const AttentionSaved& saved, const 
     for (int64_t h = 0; h < H; ++h) {
       for (int64_t i = 0; i < T; ++i) {
         const Row row(a, batch, h, i);
-        const double m = *std::max_element(row.z.begin(), row.z.end());
-        double sum = 0;
-        for (double z : row.z) sum += std::exp(z - m);
+        const RowWeights w = reference_weights(a, h, row.z);
         double* o = row_of(out, batch, i, h);
         std::fill_n(o, D, 0.0);
         for (int64_t j = row.first; j <= row.last; ++j) {
-          const double p = std::exp(row.z[j - row.first] - m) / sum;
+          const double p = w.p[static_cast<size_t>(j - row.first)];
           const double* v = row_of(a.v, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) o[c] += p * v[c];
         }
-        saved.level.ptr<double>()[(batch * H + h) * T + i] = m + std::log(sum);
+        const int64_t at = (batch * H + h) * T + i;
+        if (saved.level) saved.level.ptr<double>()[at] = w.level;
+        if (saved.threshold) saved.threshold.ptr<double>()[at] = w.threshold;
+        if (saved.last) {
+          saved.last.ptr<int32_t>()[at] = static_cast<int32_t>(row.first - a.past() + w.last);
+        }
       }
     }
   }
@@ -180,14 +184,30 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         const double* d_o = row_of(dout, batch, i, h);
         const double* q = row_of(a.q, batch, i, h);
         double* dq = row_of(g.dq, batch, i, h);
-        const double l = saved.level.ptr<double>()[(batch * H + h) * T + i];
-        const double D_i = dot(d_o, row_of(out, batch, i, h), D);
+        const int64_t at = (batch * H + h) * T + i;
+        std::vector<double> dp;
+        for (int64_t j = row.first; j <= i; ++j) {
+          dp.push_back(dot(d_o, row_of(a.v, batch, j, h / group), D));
+        }
+        RowWeights w;
+        RowAdjoint adjoint;
+        if (a.normalizer.form.kind == NormalizerKind::softmax) {
+          // By what was saved, roundings of `out` included.
+          const double D_i = dot(d_o, row_of(out, batch, i, h), D);
+          for (size_t j = 0; j < dp.size(); ++j) {
+            w.p.push_back(std::exp(row.z[j] - saved.level.ptr<double>()[at]));
+            adjoint.dz.push_back(w.p[j] * (dp[j] - D_i));
+          }
+        } else {
+          w = reference_weights(a, h, row.z);
+          adjoint = reference_adjoint(a, h, row.z, w, dp);
+        }
+        if (g.dalpha) g.dalpha.ptr<double>()[at] = adjoint.dalpha;
         double dt = 0;
         for (int64_t j = row.first; j <= i; ++j) {
-          const double p = std::exp(row.z[j - row.first] - l);
+          const double p = w.p[static_cast<size_t>(j - row.first)];
           const double* k = row_of(a.k, batch, j, h / group);
-          const double* v = row_of(a.v, batch, j, h / group);
-          const double dz = row.first == i ? 0 : p * (dot(d_o, v, D) - D_i);
+          const double dz = row.first == i ? 0 : adjoint.dz[static_cast<size_t>(j - row.first)];
           const double s = row.s[j - row.first], b = row.b[j - row.first];
           dt += dz * (a.scale.on_bias ? s + b : s);
           const double ds = dz * row.t;

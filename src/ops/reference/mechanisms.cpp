@@ -344,6 +344,18 @@ struct FireNumbers {
 
 }  // namespace
 
+void reference_alpha_forward(Tensor alphas, Tensor theta) {
+  for (int64_t h = 0; h < alphas.size(); ++h) f64(alphas)[h] = 1 + softplus(Dual(f64(theta)[h])).x;
+}
+
+void reference_alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) {
+  const int64_t H = dalpha.shape[1], T = dalpha.shape[2];
+  for (int64_t n = 0; n < dalpha.size(); ++n) {
+    const int64_t h = n / T % H;
+    f64(dtheta)[h] += f64(dalpha)[n] * softplus(Dual(f64(theta)[h], 1)).d;
+  }
+}
+
 void reference_fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) {
   const int64_t T = tables.psi.shape[0], H = tables.slope.shape[0];
   FireNumbers f(theta);

@@ -26,6 +26,9 @@ void reference_entropy_scale(Tensor scale, Tensor entropy, int64_t first_head);
 void reference_sums_forward(Tensor sums, Tensor gates, Tensor bias);
 void reference_sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates, Tensor bias);
 
+void reference_alpha_forward(Tensor alphas, Tensor theta);
+void reference_alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta);
+
 void reference_fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0);
 void reference_fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
                              Tensor positions, std::span<const Tensor> theta, double L0);

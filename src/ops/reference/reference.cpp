@@ -283,6 +283,12 @@ class ReferenceBackend final : public HostBackend {
                      Tensor bias) override {
     reference_sums_backward(dgates, dbias, dsums, gates, bias);
   }
+  void alpha_forward(Tensor alphas, Tensor theta) override {
+    reference_alpha_forward(alphas, theta);
+  }
+  void alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) override {
+    reference_alpha_backward(dtheta, dalpha, theta);
+  }
   void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override {
     reference_fire_forward(tables, theta, L0);
   }

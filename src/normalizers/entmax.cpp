@@ -1,0 +1,44 @@
+#include "normalizers/entmax.h"
+
+#include <cmath>
+
+#include "normalizers/normalizer.h"
+
+namespace bamtrain {
+
+NormalizerInfo entmax_normalizer() {
+  NormalizerInfo n;
+  n.name = "entmax";
+  n.formula =
+      "p_ij = [(alpha - 1) z_ij - tau_i]_+^(1/(alpha - 1)), tau_i such that a row sums to 1; alpha "
+      "2: sparsemax";
+  n.kind = NormalizerKind::entmax;
+  n.options = {
+      {"alpha",
+       "1: softmax, in the limit; gradients are approximate where weights are small beside "
+       "an alpha above 2",
+       1.5,
+       {},
+       Entmax::kLeastAlpha,
+       Entmax::kMostAlpha},
+      {"learned", "alpha is where a parameter of each head begins", false},
+      decay_option("alpha, where it is learned", false)};
+  n.parameters = [](const Options& o, const ModelShape& s) {
+    MechanismParameter alpha = {"alpha", {s.heads}, true, false, "log(exp(alpha - 1) - 1)"};
+    alpha.maximum = Entmax::kMostAlpha - 1;
+    alpha.decays = o.flag("decay");
+    return o.flag("learned") ? MechanismParameters{alpha} : MechanismParameters();
+  };
+  // The inverse of 1 + softplus.
+  n.initial = [](const Options& o, const ModelShape&, const MechanismParameter&, int64_t, double,
+                 double) {
+    const double a = o.number("alpha") - 1;
+    return a + std::log(-std::expm1(-a));
+  };
+  n.form = [](const Options& o) -> NormalizerForm {
+    return {NormalizerKind::entmax, o.number("alpha"), o.flag("learned"), {}};
+  };
+  return n;
+}
+
+}  // namespace bamtrain

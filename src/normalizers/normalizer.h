@@ -1,0 +1,34 @@
+#pragma once
+// The seam between how logits become weights and everything else: p_i = N(z_ij : j visible). A
+// normalizer is a header in this folder (what its formula needs on host and device), a .cpp beside
+// it that declares the rest, and a line in registry.cpp. Each backend computes every kind; what the
+// forward pass keeps for the backward pass is AttentionSaved in ops/attention.h.
+
+#include <cstdint>
+
+#include "core/kinds.h"
+#include "core/mechanism.h"
+#include "normalizers/topk.h"
+
+namespace bamtrain {
+
+/// What attention reads of a normalizer's options.
+struct NormalizerForm {
+  NormalizerKind kind = NormalizerKind::softmax;
+  double alpha = 1.5;    // entmax: above 1
+  bool learned = false;  // entmax: alpha is a parameter
+  TopkKeys keys = {};    // topk: how many a row keeps
+};
+
+/// One normalizer, type-erased.
+struct NormalizerInfo : MechanismInfo {
+  NormalizerKind kind = NormalizerKind::softmax;
+  /// Null: the kind alone.
+  NormalizerForm (*form)(const Options&) = nullptr;
+
+  NormalizerForm form_of(const Options& o) const {
+    return form ? form(o) : NormalizerForm{kind, 1.5, false, {}};
+  }
+};
+
+}  // namespace bamtrain

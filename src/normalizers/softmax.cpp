@@ -1,0 +1,14 @@
+#include "normalizers/softmax.h"
+
+#include "normalizers/normalizer.h"
+
+namespace bamtrain {
+
+NormalizerInfo softmax_normalizer() {
+  NormalizerInfo n;
+  n.name = "softmax";
+  n.formula = "p_ij = exp(z_ij) / sum_k exp(z_ik)";
+  return n;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,16 @@
+#include "normalizers/stick_breaking.h"
+
+#include "normalizers/normalizer.h"
+
+namespace bamtrain {
+
+NormalizerInfo stick_breaking_normalizer() {
+  NormalizerInfo n;
+  n.name = "stick_breaking";
+  n.formula =
+      "p_ij = sigmoid(z_ij) prod_{j < k < i} (1 - sigmoid(z_ik)), j < i; with scale none alone";
+  n.kind = NormalizerKind::stick_breaking;
+  return n;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,15 @@
+#pragma once
+// Stick-breaking (Tan et al. 2024): from the row's own key to the left every key takes a share of
+// what is left, and the rest is dropped,
+//
+//   p_ij = sigmoid(z_ij) prod_{j < k < i} (1 - sigmoid(z_ik)),   j < i.
+//
+// The row's own key has no weight: a document's first row has none at all, and its output is 0.
+// Other than with softmax, what a prior adds to a whole row matters.
+
+namespace bamtrain {
+
+struct NormalizerInfo;
+NormalizerInfo stick_breaking_normalizer();
+
+}  // namespace bamtrain

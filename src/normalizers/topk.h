@@ -1,0 +1,27 @@
+#pragma once
+// Softmax over the K largest of a row's visible logits; of equal ones the keys that come first.
+
+#include <cstdint>
+
+#include "core/host_device.h"
+
+namespace bamtrain {
+
+/// How many keys a row keeps.
+struct TopkKeys {
+  int64_t number = 32;       // K; 0: half of n, rounded down, at least one
+  bool of_sequence = false;  // n: the tokens of the sequence, not the row's visible keys
+
+  /// Of a row with `visible` keys in a sequence of T tokens.
+  BAMTRAIN_HD int64_t of(int64_t visible, int64_t T) const {
+    int64_t kept = number;
+    if (kept == 0) kept = (of_sequence ? T : visible) / 2;
+    if (kept < 1) kept = 1;
+    return kept < visible ? kept : visible;
+  }
+};
+
+struct NormalizerInfo;
+NormalizerInfo topk_normalizer();
+
+}  // namespace bamtrain

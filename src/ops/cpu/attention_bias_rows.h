@@ -1,0 +1,44 @@
+#pragma once
+// Biases of the CPU attention's general path, a row at a time: logits from content scores, and the
+// way back.
+
+#include <functional>
+
+#include "ops/cpu/attention_partials.h"
+#include "ops/cpu/attention_tasks.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+
+/// Keys [first, first + n) of query i, a row's; `r` is the query's number in its tile.
+struct RowSpan {
+  int64_t i, r, first, n;
+};
+
+/// Of one task, whose scratch it takes.
+class RowBias {
+ public:
+  virtual ~RowBias() = default;
+  /// Of the rows to come: of a head of a sequence, of a tile of its queries [i0, i1), which see
+  /// keys from j_first on, and, for the way back, of a part of the queries (attention_tasks.h).
+  virtual void set_head(int64_t, int64_t) {}
+  virtual void set_tile(int64_t, int64_t, int64_t) {}
+  virtual void clear_head() {}       // gradients that are summed over the head begin at 0
+  virtual void set_part(int64_t) {}  // likewise of the part
+
+  /// z = t s + of_bias b in place of s.
+  virtual void add(float* z, const RowSpan& row, float t, float of_bias) const = 0;
+  /// Adds what dz gives to the bias's gradients, db = of_bias dz; returns the sum of dz b where
+  /// `scaled`.
+  virtual float adjoint(const float* dz, const RowSpan& row, float of_bias, bool scaled) = 0;
+};
+
+/// Calls work(bias), std::ref of a function: nothing takes memory. g: where the gradients of rows
+/// go; null in a forward pass.
+void with_row_bias(const Attention& a, const AttentionScratch& s, const BiasGradients* g,
+                   float* scratch, const std::function<void(RowBias&)>& work);
+/// Its floats.
+int64_t row_bias_floats(int64_t T);
+
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

@@ -1,0 +1,49 @@
+#pragma once
+// Loops over the rows of the CPU attention's general path.
+
+#include <limits>
+
+#include "ops/cpu/simd.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace row {
+
+using simd::Vec;
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+/// f(j) for the first element of every vector of a row of n.
+template <class F>
+inline void for_vectors(int64_t n, F&& f) {
+  for (int64_t j = 0; j < n; j += simd::kWidth) f(j);
+}
+
+/// The largest of x[0, n), the room behind it included.
+inline float maximum(const float* x, int64_t n) {
+  Vec highest = simd::splat(kMinusInfinity);
+  for_vectors(n, [&](int64_t j) { highest = simd::max(simd::load(x + j), highest); });
+  return simd::maximum(highest);
+}
+
+/// x[0, n) times `factor`.
+inline void scale(float* x, int64_t n, float factor) {
+  for_vectors(n, [&](int64_t j) { simd::store(x + j, simd::load(x + j) * factor); });
+}
+
+/// dz = u (dP - D), D = sum u dP / sum u, in place of dP; returns D.
+inline float centred(float* dp, const float* u, int64_t n) {
+  Vec total{}, weighted{};
+  for_vectors(n, [&](int64_t j) {
+    const Vec x = simd::load(u + j);
+    total += x;
+    weighted += x * simd::load(dp + j);
+  });
+  const float D = simd::sum(weighted) / simd::sum(total);
+  for_vectors(
+      n, [&](int64_t j) { simd::store(dp + j, simd::load(u + j) * (simd::load(dp + j) - D)); });
+  return D;
+}
+
+}  // namespace row
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

@@ -1,0 +1,169 @@
+#include "ops/reference/normalizers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "normalizers/entmax.h"
+
+namespace bamtrain {
+
+namespace {
+
+using Doubles = std::vector<double>;
+
+double alpha_of(const Attention& a, int64_t h) {
+  return a.normalizer.alphas ? a.normalizer.alphas.ptr<double>()[h] : a.normalizer.form.alpha;
+}
+
+double sigmoid(double z) {
+  return z > 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z));
+}
+
+/// Softmax over the keys that `kept` names; its level.
+RowWeights softmax(const Doubles& z, const std::vector<bool>& kept) {
+  RowWeights w;
+  double m = -INFINITY, sum = 0;
+  for (size_t j = 0; j < z.size(); ++j) {
+    if (kept[j]) m = std::isnan(z[j]) ? z[j] : std::max(m, z[j]);
+  }
+  for (size_t j = 0; j < z.size(); ++j) sum += kept[j] ? std::exp(z[j] - m) : 0;
+  for (size_t j = 0; j < z.size(); ++j) w.p.push_back(kept[j] ? std::exp(z[j] - m) / sum : 0);
+  w.level = m + std::log(sum);
+  return w;
+}
+
+/// p_j for the weight w of the largest logit.
+double entmax_weight(double m, double z, double w, double a) {
+  if (z == m) return w;
+  const double x = 1 - a * (m - z) / std::pow(w, a);
+  return x > 0 ? w * std::pow(x, 1 / a) : x <= 0 ? 0 : x;
+}
+
+/// The weight of the largest logit by halving [1/n, 1].
+RowWeights entmax(const Doubles& z, double alpha) {
+  const double a = alpha - 1;
+  RowWeights w;
+  w.level = *std::max_element(z.begin(), z.end());
+  double low = 1 / static_cast<double>(z.size()), high = 1;
+  const auto sum_at = [&](double weight) {
+    double sum = 0;
+    for (double x : z) sum += entmax_weight(w.level, x, weight, a);
+    return sum;
+  };
+  for (int n = 0; n < 200; ++n) {
+    const double middle = (low + high) / 2;
+    if (middle <= low || middle >= high) break;
+    (sum_at(middle) >= 1 ? high : low) = middle;
+  }
+  w.threshold = high;
+  const double sum = sum_at(high);
+  for (double x : z) w.p.push_back(entmax_weight(w.level, x, high, a) / sum);
+  return w;
+}
+
+RowWeights topk(const Doubles& z, int64_t k) {
+  std::vector<size_t> order(z.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // NaN first: it reaches the row.
+  std::stable_sort(order.begin(), order.end(), [&z](size_t i, size_t j) {
+    return std::isnan(z[i]) ? !std::isnan(z[j]) : z[i] > z[j];
+  });
+  std::vector<bool> kept(z.size());
+  for (int64_t n = 0; n < k; ++n) kept[order[static_cast<size_t>(n)]] = true;
+  RowWeights w = softmax(z, kept);
+  w.last = static_cast<int64_t>(order[static_cast<size_t>(k - 1)]);
+  w.threshold = z[order[static_cast<size_t>(k - 1)]];
+  return w;
+}
+
+RowWeights stick_breaking(const Doubles& z) {
+  RowWeights w;
+  w.p.assign(z.size(), 0);
+  double rest = 1;
+  for (size_t j = z.size() - 1; j-- > 0;) {
+    w.p[j] = sigmoid(z[j]) * rest;
+    rest *= sigmoid(-z[j]);
+  }
+  return w;
+}
+
+/// u of entmax: p^(2 - alpha), bounded as normalizers/entmax.h says.
+double entmax_slope(double p, double alpha) {
+  if (p <= 0) return 0;
+  if (alpha <= 2) return std::pow(p, 2 - alpha);
+  if (alpha <= Entmax::kPowerAlpha) {
+    return std::pow(std::max(p, Entmax::kSmallestWeight), 2 - alpha);
+  }
+  const double x = std::max(std::pow(p, alpha - 1), Entmax::kSmallestRoot);
+  return std::pow(x, (2 - alpha) / (alpha - 1));
+}
+
+/// dz = u (dp - D), D the mean of dp weighed with u, which it returns.
+double centre(Doubles& dz, const Doubles& u, const Doubles& dp) {
+  double total = 0, weighted = 0;
+  for (size_t j = 0; j < u.size(); ++j) {
+    total += u[j];
+    weighted += u[j] * dp[j];
+  }
+  const double D = weighted / total;
+  for (size_t j = 0; j < u.size(); ++j) dz.push_back(u[j] * (dp[j] - D));
+  return D;
+}
+
+RowAdjoint entmax_adjoint(const RowWeights& w, double alpha, const Doubles& dp) {
+  RowAdjoint r;
+  Doubles u;
+  for (double p : w.p) u.push_back(entmax_slope(p, alpha));
+  const double D = centre(r.dz, u, dp), a = alpha - 1;
+  for (size_t j = 0; j < dp.size(); ++j) {
+    const double p = w.p[j], h = p > 0 ? -p * std::log(p) : 0;
+    r.dalpha += p * (dp[j] - D) / (a * a) + h * (dp[j] - D) / a;
+  }
+  return r;
+}
+
+/// d log p_m / dz_j = 1 - sigmoid(z_m) for j = m, and -sigmoid(z_j) for j between m and the row's
+/// own.
+RowAdjoint stick_breaking_adjoint(const Doubles& z, const RowWeights& w, const Doubles& dp) {
+  RowAdjoint r;
+  r.dz.assign(z.size(), 0);
+  for (size_t j = 0; j + 1 < z.size(); ++j) {
+    r.dz[j] = w.p[j] * dp[j] * sigmoid(-z[j]);
+    for (size_t m = 0; m < j; ++m) r.dz[j] -= sigmoid(z[j]) * w.p[m] * dp[m];
+  }
+  return r;
+}
+
+}  // namespace
+
+RowWeights reference_weights(const Attention& a, int64_t h, const Doubles& z) {
+  switch (a.normalizer.form.kind) {
+    case NormalizerKind::softmax:
+      break;
+    case NormalizerKind::entmax:
+      return entmax(z, alpha_of(a, h));
+    case NormalizerKind::topk:
+      return topk(z, a.normalizer.form.keys.of(static_cast<int64_t>(z.size()), a.k.shape[1]));
+    case NormalizerKind::stick_breaking:
+      return stick_breaking(z);
+  }
+  return softmax(z, std::vector<bool>(z.size(), true));
+}
+
+RowAdjoint reference_adjoint(const Attention& a, int64_t h, const Doubles& z, const RowWeights& w,
+                             const Doubles& dp) {
+  if (a.normalizer.form.kind == NormalizerKind::stick_breaking)
+    return stick_breaking_adjoint(z, w, dp);
+  RowAdjoint r;
+  if (z.size() == 1) {
+    r.dz = {0};
+  } else if (a.normalizer.form.kind == NormalizerKind::entmax) {
+    r = entmax_adjoint(w, alpha_of(a, h), dp);
+  } else {
+    centre(r.dz, w.p, dp);
+  }
+  return r;
+}
+
+}  // namespace bamtrain

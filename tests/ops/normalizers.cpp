@@ -1,0 +1,269 @@
+// Attention with every normalizer: finite differences of the reference, the CPU's general path
+// against the reference, identities, and rows at the edges of what numbers hold.
+
+#include <algorithm>
+#include <cmath>
+
+#include "attention_case.h"
+#include "catch.h"
+#include "normalizers/entmax.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr TableForm kTables[] = {TableForm::none, TableForm::normal, TableForm::difference,
+                                 TableForm::log_square, TableForm::fire};
+constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+
+NormalizerForm entmax(double alpha, bool learned = false) {
+  return {NormalizerKind::entmax, alpha, learned, {}};
+}
+NormalizerForm topk(int64_t number, bool of_sequence = false) {
+  return {NormalizerKind::topk, 0, false, {number, of_sequence}};
+}
+NormalizerForm stick_breaking() { return {NormalizerKind::stick_breaking, 0, false, {}}; }
+
+std::vector<NormalizerForm> forms() {
+  return {{},      entmax(1.5), entmax(2), entmax(1.7),   entmax(1.2, true), entmax(3),
+          topk(1), topk(5),     topk(0),   topk(0, true), stick_breaking()};
+}
+
+WorkspaceShape general_shape() {
+  WorkspaceShape shape = Machine::kShape;
+  shape.general_attention = true;
+  return shape;
+}
+
+/// The CPU backend in both instruction sets, on the general path.
+struct GeneralMachines {
+  Machine newest, older;
+  explicit GeneralMachines(Dtype t)
+      : newest(t, CpuIsa::avx512, general_shape()), older(t, CpuIsa::avx2, general_shape()) {}
+};
+
+/// Of entmax the largest entries of dz are u (dP - D), and u may exceed p. Above alpha 2 a key that
+/// a rounding u of its logit takes into the support has a weight of u^(1 / (alpha - 1)).
+double tolerance(const AttentionCase& c) {
+  if (c.normalizer.kind != NormalizerKind::entmax) return 2 * fp32_tolerance(c);
+  const double a = c.normalizer.alpha - 1;
+  return 8 * std::max(fp32_tolerance(c), a > 1 ? std::pow(kF32, 1 / a) : 0);
+}
+
+TEST_CASE("the general path of attention agrees with the reference, with every normalizer") {
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    GeneralMachines machines(t);
+    size_t n = 0;
+    for (int64_t T : {1, 2, 15, 17, 64, 65, 130, 200}) {
+      for (int64_t D : {6, 16, 48}) {
+        for (const NormalizerForm& form : forms()) {
+          AttentionCase c;
+          c.T = T;
+          c.D = D;
+          c.table = kTables[n % 5];
+          c.scale = kScales[n % 3];
+          c.H = n % 2 == 0 ? 2 : 3;
+          c.K = n % 4 == 0 ? 2 : 1;
+          c.B = 1 + static_cast<int64_t>(n / 3 % 2);
+          c.documents = n / 2 % 3 == 1;
+          c.window = n % 7 == 2 ? 33 : 0;
+          c.content = 1 + static_cast<double>(n % 3);
+          c.normalizer = form;
+          ++n;
+          // The reference's softmax reads `out` as it was saved, rounded; the general path does
+          // not.
+          if (t == Dtype::bf16 && form.kind == NormalizerKind::softmax) continue;
+          INFO(describe(c));
+          compare_with_reference(attention(c), t, tolerance(c),
+                                 {&machines.newest, &machines.older});
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the adjoint of attention agrees with finite differences, with every normalizer") {
+  size_t n = 0;
+  for (const NormalizerForm& form : forms()) {
+    for (TableForm table : kTables) {
+      for (ScaleForm scale : kScales) {
+        AttentionCase c;
+        c.B = 2;
+        c.T = 13;
+        c.H = 4;
+        c.K = 2;
+        c.D = 6;
+        c.table = table;
+        c.scale = scale;
+        c.documents = n++ % 2 == 1;
+        c.normalizer = form;
+        if (table == TableForm::fire) continue;  // "of_u" is no gradient of an input
+        INFO(describe(c));
+        CHECK(difference_error(attention(c), 20) < kDifferenceTolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
+  size_t n = 0;
+  for (const NormalizerForm& form : forms()) {
+    for (TableForm table : kTables) {
+      AttentionCase c;
+      c.T = 70;
+      c.H = 4;
+      c.K = 2;
+      c.table = table;
+      c.scale = kScales[n % 3];
+      c.documents = n++ % 2 == 1;
+      c.normalizer = form;
+      INFO(describe(c));
+      const Operation all = attention(c), last = attention_of_last_rows(c, 7);
+      Machine reference(Dtype::f64);
+      const Arrays truth = all.forward(reference, all.inputs);
+      for (Dtype t : {Dtype::f64, Dtype::f32}) {
+        Machine m(t, CpuIsa::avx512, general_shape());
+        const Values found = last.forward(m, last.inputs).at("out");
+        check_close("out", found, last_of(truth.at("out"), 1, 7),
+                    t == Dtype::f64 ? 1e-15 : tolerance(c));
+      }
+    }
+  }
+}
+
+TEST_CASE("attention of every normalizer has the same bits for any number of threads") {
+  for (const NormalizerForm& form : forms()) {
+    AttentionCase c;
+    c.T = 200;
+    c.H = 4;
+    c.K = 1;
+    c.table = TableForm::normal;
+    c.scale = ScaleForm::both;
+    c.documents = true;
+    c.normalizer = form;
+    INFO(describe(c));
+    CHECK(same_for_any_threads(attention(c), Dtype::f32, general_shape()));
+  }
+}
+
+/// Attention with v = 1 and the logits of `c`: rows sum to what the weights sum to.
+Arrays sums_of_rows(Machine& m, const AttentionCase& c, double factor) {
+  Operation op = attention(c);
+  std::fill(op.inputs.at("v").x.begin(), op.inputs.at("v").x.end(), 1.0);
+  for (double& x : op.inputs.at("q").x) x *= factor;
+  Arrays results = op.forward(m, op.inputs);
+  Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout")}};
+  Arrays gradients = op.adjoint(m, op.inputs, results, cotangents, 0);
+  gradients["out"] = results.at("out");
+  return gradients;
+}
+
+TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any gradient") {
+  std::vector<NormalizerForm> all = forms();
+  for (double alpha : {1.001, 1.01, 4.0, 16.0, 64.0}) all.push_back(entmax(alpha));
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    GeneralMachines machines(t);
+    for (Machine* m : {&machines.newest, &machines.older}) {
+      for (const NormalizerForm& form : all) {
+        // Logits that are all equal, of size 1 and 1e4, and bam's floor.
+        for (double factor : {0.0, 1.0, 1e4}) {
+          for (TableForm table : {TableForm::none, TableForm::self}) {
+            AttentionCase c;
+            c.T = 130;
+            c.H = 2;
+            c.K = 1;
+            c.table = table;
+            c.documents = true;
+            c.normalizer = form;
+            INFO(describe(c) << ", logits times " << factor);
+            const Arrays r = sums_of_rows(*m, c, factor);
+            const bool stick = form.kind == NormalizerKind::stick_breaking;
+            size_t wrong = 0;
+            // Below alpha 1.01 roundings of x = p^(1/1000) are a thousand times those of p.
+            const double most =
+                form.kind == NormalizerKind::entmax && form.alpha < 1.1 ? 1e-3 : 1e-5;
+            const double least = t == Dtype::bf16 ? kBf16 : most;
+            for (double sum : r.at("out").x) {
+              wrong += !(sum <= 1 + least && (stick ? sum >= 0 : sum >= 1 - least));
+            }
+            CHECK(wrong == 0);
+            for (const auto& [name, v] : r) {
+              INFO(name);
+              CHECK(std::all_of(v.x.begin(), v.x.end(), [](double x) { return std::isfinite(x); }));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("entmax with alpha near 1 is softmax, top-k with all keys too") {
+  AttentionCase c;
+  c.T = 100;
+  c.H = 2;
+  c.K = 1;
+  c.table = TableForm::falling;
+  Machine m(Dtype::f64);
+  const Operation softmax = attention(c);
+  const Values truth = softmax.forward(m, softmax.inputs).at("out");
+  c.normalizer = topk(100);
+  check_equal(attention(c).forward(m, softmax.inputs).at("out").x, truth.x);
+  // The difference is of first order in alpha - 1.
+  for (double a : {1e-3, 1e-4}) {
+    c.normalizer = entmax(1 + a);
+    check_close("out", attention(c).forward(m, softmax.inputs).at("out"), truth, 20 * a);
+  }
+}
+
+/// The projection of z on the simplex (Held et al. 1974): sparsemax, without any iteration.
+std::vector<double> projection(const std::vector<double>& z) {
+  std::vector<double> sorted = z;
+  std::sort(sorted.rbegin(), sorted.rend());
+  double sum = 0, tau = 0;
+  for (size_t k = 0; k < sorted.size(); ++k) {
+    sum += sorted[k];
+    const double candidate = (sum - 1) / static_cast<double>(k + 1);
+    if (sorted[k] > candidate) tau = candidate;
+  }
+  std::vector<double> p;
+  for (double x : z) p.push_back(std::max(0.0, x - tau));
+  return p;
+}
+
+TEST_CASE("entmax with alpha 2 is the projection on the simplex") {
+  AttentionCase c;
+  c.T = 90;
+  c.D = 90;
+  c.content = 3;
+  c.normalizer = entmax(2);
+  Operation op = attention(c);
+  // v_j the j-th unit vector: out_i is p_i.
+  for (int64_t j = 0; j < c.T; ++j) {
+    for (int64_t d = 0; d < c.D; ++d)
+      op.inputs.at("v").x[static_cast<size_t>(j * c.D + d)] = j == d;
+  }
+  Machine reference(Dtype::f64);
+  Machine cpu(Dtype::f32, CpuIsa::avx512, general_shape());
+  const std::vector<double> exact = op.forward(reference, op.inputs).at("out").x;
+  const std::vector<double> found = op.forward(cpu, op.inputs).at("out").x;
+  const std::vector<double>&q = op.inputs.at("q").x, &k = op.inputs.at("k").x;
+  for (int64_t i = 0; i < c.T; ++i) {
+    std::vector<double> z;
+    for (int64_t j = 0; j <= i; ++j) {
+      double s = 0;
+      for (int64_t d = 0; d < c.D; ++d) {
+        s += q[static_cast<size_t>(i * c.D + d)] * k[static_cast<size_t>(j * c.D + d)];
+      }
+      z.push_back(s / std::sqrt(static_cast<double>(c.D)));
+    }
+    const std::vector<double> p = projection(z);
+    for (size_t j = 0; j < p.size(); ++j) {
+      const size_t at = static_cast<size_t>(i * c.D) + j;
+      if (!(std::abs(exact[at] - p[j]) < 1e-12)) FAIL("row " << i << ", key " << j);
+      if (!(std::abs(found[at] - p[j]) < 1e-5)) FAIL("row " << i << ", key " << j << " on the CPU");
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing
