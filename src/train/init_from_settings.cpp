@@ -89,6 +89,10 @@ class Settings {
     } else {
       of_llama();
     }
+    const NormalizerChoice& normalizer = m_.attention.normalizer;
+    if (normalizer && normalizer.name() != "softmax") {
+      tell("its attention is a softmax", "model.attention.normalizer.name", normalizer.name());
+    }
   }
 
  private:

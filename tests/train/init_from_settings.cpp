@@ -9,6 +9,7 @@
 #include "checkpoint/folder.h"
 #include "core/error.h"
 #include "model/huggingface_config.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 #include "train/support.h"
@@ -421,6 +422,18 @@ TEST_CASE("a Llama has no scale, and a window where it says so") {
   f.c.model.attention.scale = scale("constant");
   CHECK(f.one(folder) ==
         "it has no logit scale, and model.attention.scale.name of this run \"constant\"");
+}
+
+TEST_CASE("a folder whose attention is a softmax says so of a run with another normalizer") {
+  FromFolder f;
+  f.c.model.attention.normalizer = NormalizerChoice(*find_normalizer("softmax"));
+  CHECK(f.told(llama()).empty());
+  const json exported = f.exported(f.c.model);
+  f.c.model.attention.normalizer = NormalizerChoice(*find_normalizer("entmax"));
+  const std::string told =
+      "its attention is a softmax, and model.attention.normalizer.name of this run \"entmax\"";
+  CHECK(f.one(llama()) == told);
+  CHECK(f.one(exported) == told);
 }
 
 TEST_CASE("of what init_from.new names there is no word") {

@@ -1,0 +1,200 @@
+// Single rows of every normalizer against the golden ones of scripts/golden/normalizers.py:
+// weights, and the gradients of logits and of alpha.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "../ops/compare.h"
+#include "catch.h"
+#include "checkpoint/safetensors.h"
+#include "core/element.h"
+#include "ops/attention_call.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr int64_t kMost = 16;  // keys of a row, and channels
+
+class GoldenRows {
+ public:
+  GoldenRows() : file_(SafetensorsFile::open(path())) {
+    const SafetensorsFile::Entry* count = file_.find("count");
+    REQUIRE(count != nullptr);
+    counts.resize(static_cast<size_t>(count->bytes) / sizeof(int32_t));
+    file_.read(*count, counts.data());
+    config = nlohmann::json::parse(file_.metadata().at("config"));
+  }
+  std::vector<double> values(const std::string& name) const {
+    const SafetensorsFile::Entry* entry = file_.find(name);
+    REQUIRE(entry != nullptr);
+    std::vector<double> x(static_cast<size_t>(entry->bytes) / sizeof(double));
+    file_.read(*entry, x.data());
+    return x;
+  }
+  size_t rows() const { return counts.size(); }
+
+  std::vector<int32_t> counts;
+  nlohmann::json config;
+
+ private:
+  static std::string path() {
+    const char* root = std::getenv("BAMTRAIN_SOURCE");
+    return std::string(root ? root : ".") + "/tests/golden/normalizers.safetensors";
+  }
+  SafetensorsFile file_;
+};
+
+/// n values from `begin` on.
+std::vector<double> part(const std::vector<double>& x, size_t begin, int64_t n) {
+  const auto first = x.begin() + static_cast<int64_t>(begin);
+  return {first, first + n};
+}
+
+struct Row {
+  std::vector<double> p, dz;
+  double dalpha = 0;
+};
+
+/// The last row of an attention whose logits are z and whose output is p: only its query is not 0,
+/// and values are unit vectors.
+Row row_of(Machine& m, const NormalizerForm& form, const std::vector<double>& z,
+           const std::vector<double>& dp) {
+  const auto T = static_cast<int64_t>(z.size());
+  const Dtype t = m.dtype_of(Role::parameter);
+  AttentionCall call;
+  std::vector<Memory> memory;
+  const auto add = [&](const std::string&, Tensor* x, Dtype dtype,
+                       std::initializer_list<int64_t> dims) {
+    const Role role = dtype == Dtype::i32 ? Role::index : Role::parameter;
+    memory.push_back(m.zeros(role, dims));
+    *x = memory.back().tensor();
+  };
+  form_call(call, {.normalizer = form}, {1, T, 1, 1, kMost}, t, t, add);
+  for (Tensor* x : {&call.a.q, &call.a.k, &call.a.v, &call.g.dq, &call.g.dk, &call.g.dv}) {
+    add("", x, t, {1, T, 1, kMost});
+  }
+  put(call.a.q, (T - 1) * kMost, std::sqrt(static_cast<double>(kMost)));
+  for (int64_t j = 0; j < T; ++j) {
+    put(call.a.k, j * kMost, z[static_cast<size_t>(j)]);
+    put(call.a.v, j * kMost + j, 1);
+    put(call.dout, (T - 1) * kMost + j, dp[static_cast<size_t>(j)]);
+  }
+  if (form.learned) put(call.a.normalizer.alphas, 0, form.alpha);
+  m.backend().attention_forward(call.out, call.saved, call.a);
+  m.backend().attention_backward(call.g, call.dout, call.out, call.saved, call.a);
+  Row row;
+  for (int64_t j = 0; j < T; ++j) {
+    row.p.push_back(get(call.out, (T - 1) * kMost + j));
+    row.dz.push_back(get(call.g.dk, j * kMost));
+  }
+  if (form.learned) row.dalpha = get(call.g.dalpha, T - 1);
+  return row;
+}
+
+double largest(const std::vector<double>& x) {
+  double most = 0;
+  for (double v : x) most = std::max(most, std::abs(v));
+  return most;
+}
+
+void check_near(const std::vector<double>& found, const std::vector<double>& truth, double limit) {
+  double worst = 0;
+  for (size_t j = 0; j < truth.size(); ++j) {
+    const double e = std::abs(found[j] - truth[j]);
+    if (!(e <= worst)) worst = e;
+  }
+  CHECK(worst <= limit);
+}
+
+WorkspaceShape row_shape() {
+  return {.B = 1, .T = kMost, .H = 1, .K = 1, .D = kMost, .C = kMost, .general_attention = true};
+}
+
+/// f(machine, u): the reference, and the CPU in both instruction sets; u their roundoff.
+template <class F>
+void for_machines(F&& f) {
+  Machine reference(Dtype::f64, CpuIsa::avx512, row_shape());
+  f(reference, 0x1p-53);
+  for (CpuIsa isa : {CpuIsa::avx512, CpuIsa::avx2}) {
+    Machine cpu(Dtype::f32, isa, row_shape());
+    f(cpu, kF32);
+  }
+}
+
+TEST_CASE("golden rows of entmax") {
+  const GoldenRows g;
+  const std::vector<double> z = g.values("z"), dp = g.values("dp"), p = g.values("entmax.p");
+  const std::vector<double> dz = g.values("entmax.dz_bounded"), margin = g.values("entmax.margin");
+  const std::vector<double> dalpha = g.values("entmax.dalpha_bounded");
+  int compared = 0;
+  for_machines([&](Machine& m, double u) {
+    for (size_t n = 0; n < g.config["alpha"].size(); ++n) {
+      const double alpha = g.config["alpha"][n], a = alpha - 1;
+      for (size_t r = 0; r < g.rows(); ++r) {
+        const int64_t T = g.counts[r];
+        const size_t at = (n * g.rows() + r) * kMost;
+        const std::vector<double> logits = part(z, r * kMost, T), truth = part(p, at, T);
+        INFO(m.backend().name() << ", alpha " << alpha << ", row " << r);
+        const Row found =
+            row_of(m, {NormalizerKind::entmax, alpha, true, {}}, logits, part(dp, r * kMost, T));
+        // x = p^a is off by a rounding of 1 and of the logits near the top, of which x^(1/a) makes
+        // x^(1/a - 1) / a as much. Below alpha 2 that is largest at x = 1, above at the edge.
+        const double x = margin[n * g.rows() + r];
+        const double rounding = 64 * u * (1 + a);
+        const double slope = (a <= 1 ? 1 : std::pow(std::min(x, 1.0), 1 / a - 1)) / a;
+        if (a > 1 && x < 1e3 * rounding) continue;  // the edge itself moves
+        ++compared;
+        check_near(found.p, truth, rounding * slope);
+        // u (dP - D) cancels where u is large: beside u of the largest.
+        double steepest = 1;
+        for (double w : truth) {
+          if (w > 0 && a > 1) steepest = std::max(steepest, std::pow(w, 1 - a) * (a / x));
+        }
+        const std::vector<double> dtruth = part(dz, at, T);
+        check_near(found.dz, dtruth, 16 * rounding * slope * steepest * (1 + largest(dtruth)));
+        const double of_alpha = dalpha[n * g.rows() + r];
+        CHECK(std::abs(found.dalpha - of_alpha) <=
+              64 * rounding * slope * steepest * (1 + std::abs(of_alpha)) / (a * a));
+      }
+    }
+  });
+  CHECK(compared > 3 * 150);
+}
+
+TEST_CASE("golden rows of top-k and of stick-breaking") {
+  const GoldenRows g;
+  const std::vector<double> z = g.values("z"), dp = g.values("dp");
+  const auto check = [&](Machine& m, double u, const NormalizerForm& form, const std::string& name,
+                         size_t n) {
+    const std::vector<double> p = g.values(name + ".p"), dz = g.values(name + ".dz");
+    for (size_t r = 0; r < g.rows(); ++r) {
+      const int64_t T = g.counts[r];
+      const size_t at = (n * g.rows() + r) * kMost;
+      INFO(m.backend().name() << ", " << name << " " << n << ", row " << r);
+      const std::vector<double> logits = part(z, r * kMost, T);
+      const Row found = row_of(m, form, logits, part(dp, r * kMost, T));
+      // A logit, and the log of a row's sum, of size |z| are off by u |z|; of the keys with weight.
+      const std::vector<double> truth = part(p, at, T);
+      double size = 1;
+      for (size_t t = 0; t < truth.size(); ++t) {
+        if (truth[t] > 0) size = std::max(size, std::abs(logits[t]));
+      }
+      const double rounding = 8 * u * (8 + size);
+      check_near(found.p, truth, rounding);
+      check_near(found.dz, part(dz, at, T), rounding * (1 + largest(part(dz, at, T))));
+    }
+  };
+  for_machines([&](Machine& m, double u) {
+    for (size_t n = 0; n < g.config["k"].size(); ++n) {
+      const nlohmann::json& k = g.config["k"][n];
+      const int64_t number = k.is_string() ? 0 : k.get<int64_t>();
+      check(m, u, {NormalizerKind::topk, 1.5, false, {number, false}}, "topk", n);
+    }
+    check(m, u, {NormalizerKind::stick_breaking, 1.5, false, {}}, "stick_breaking", 0);
+  });
+}
+
+}  // namespace
+}  // namespace bamtrain::testing
