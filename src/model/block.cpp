@@ -195,7 +195,7 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   mechanisms_.attach(l, g, B_, T_);
   backend_.attention_backward(g, rows(dattention_).reshaped({B_, T_, H, D}),
                               rows(x.attention).reshaped({B_, T_, H, D}), saved_of(x), a);
-  mechanisms_.backward(l, g, a, gates_of(qkv(l)), gates_of(dqkv), gradients);
+  mechanisms_.backward(l, g, a, gates_of(qkv(l)), positions(), gates_of(dqkv), gradients);
   rotate(l, g.dq, g.dk, true);
   backend_.linear_backward_weight(fused_view_of(gradients, p.qkv, W, C),
                                   fused_view_of(gradients, p.qkv_bias, W, 1), dqkv,

@@ -62,23 +62,22 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
     arena.add("gradients.activation", &dactivation_, A, {N, F});
   }
   mechanisms_.plan(arena, B, longest, use);
-  backend_.plan(arena,
-                {.B = B,
-                 .T = T,
-                 .H = H,
-                 .K = config_.kv_heads,
-                 .D = config_.head_dim(),
-                 .C = C,
-                 .past = longest - T,
-                 .backward = training,
-                 .F = F,
-                 .hidden = hidden_width(),
-                 .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
-                 .mechanism_values = mechanisms_.largest_parameter(),
-                 .gates = layout_.gate_columns(),
-                 .fire = mechanisms_.has<FireFamily>(),
-                 .general_attention = mechanisms_.normalizer().kind != NormalizerKind::softmax,
-                 .activations = A});
+  backend_.plan(arena, {.B = B,
+                        .T = T,
+                        .H = H,
+                        .K = config_.kv_heads,
+                        .D = config_.head_dim(),
+                        .C = C,
+                        .past = longest - T,
+                        .backward = training,
+                        .F = F,
+                        .hidden = hidden_width(),
+                        .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
+                        .mechanism_values = mechanisms_.largest_parameter(),
+                        .gates = layout_.gate_columns(),
+                        .fire = mechanisms_.has<FireFamily>(),
+                        .general_attention = mechanisms_.normalizer() != NormalizerKind::softmax,
+                        .activations = A});
 }
 
 void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
@@ -87,7 +86,7 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
   const bool block = training && recompute_ != Recompute::block;
   const bool mlp = training && recompute_ == Recompute::none;
   const int64_t branch = config_.norm_position == NormPosition::both ? C : 0;
-  const NormalizerKind kind = mechanisms_.normalizer().kind;
+  const NormalizerKind kind = mechanisms_.normalizer();
   const bool topk = kind == NormalizerKind::topk;
   const struct {
     const char* name;

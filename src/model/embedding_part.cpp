@@ -1,0 +1,38 @@
+// Priors of family embedding without parameters: what is added to the embedding, by position.
+
+#include "model/mechanism_part.h"
+
+namespace bamtrain {
+
+namespace {
+
+class EmbeddingPart final : public MechanismPart {
+ public:
+  explicit EmbeddingPart(const PartSource& from) : from_(from) {}
+
+  void plan(Arena& arena, int64_t, int64_t T, ModelUse) override {
+    arena.add("mechanisms.positions", &table_, from_.backend.parameter_dtype(),
+              {T, from_.config.width});
+  }
+  void upload_constants() override {
+    const PriorChoice& prior = from_.config.attention.prior.of(0);
+    const auto& family = *prior.info().as<EmbeddingFamily>();
+    upload_table(from_.backend, table_, [&](int64_t t, int64_t c) {
+      return family.value(prior.options, t, c, from_.config.width);
+    });
+  }
+  Tensor position_table() const override { return table_; }
+
+ private:
+  PartSource from_;
+  Tensor table_;  // (T, C) P
+};
+
+}  // namespace
+
+std::unique_ptr<MechanismPart> make_embedding_part(const PartSource& from) {
+  const auto* const family = from.config.attention.prior.of(0).info().as<EmbeddingFamily>();
+  return family && family->value ? std::make_unique<EmbeddingPart>(from) : nullptr;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,92 @@
+// Priors of family fire: a piecewise linear function per part, formed whenever parameters change.
+
+#include "model/mechanism_part.h"
+#include "priors/fire.h"
+
+namespace bamtrain {
+
+namespace {
+
+class FirePart final : public MechanismPart {
+ public:
+  FirePart(const PartSource& from, LayersOfFamily layers)
+      : from_(from), layers_(std::move(layers)), parameters_(layers_.parameters(from)) {
+    for (int64_t l = 0; l < from.config.layers; ++l) {
+      const PriorChoice& p = from.config.attention.prior.of(l);
+      const auto* const family = p.info().as<FireFamily>();
+      thresholds_.push_back(family ? family->threshold_length(p.options, from.training_length) : 0);
+    }
+  }
+
+  int64_t largest_parameter() const override { return parameters_.largest(); }
+
+  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
+    const Dtype P = from_.backend.parameter_dtype();
+    const int64_t n = layers_.parts(), H = from_.config.heads;
+    for (Tensor* t : {&tables_.psi, &tables_.psi_dc, &tables_.inverse}) {
+      arena.add("mechanisms.fire", t, P, {n, T});
+    }
+    arena.add("mechanisms.fire_ends", &tables_.ends, Dtype::i32, {n, T, kFireHidden});
+    arena.add("mechanisms.fire", &tables_.slope, P, {n, H, kFireSegments});
+    arena.add("mechanisms.fire", &tables_.offset, P, {n, H, kFireSegments});
+    if (use != ModelUse::training) return;
+    arena.add("mechanisms.dfire", &gradients_.dfire, Dtype::f64, {H, kFireSegments, 2});
+    arena.add("mechanisms.dfire_u", &gradients_.dfire_u, P, {B, H, T});
+    arena.add("mechanisms.dfire_psi", &gradients_.dfire_psi, P, {B, H, T});
+  }
+
+  void refresh(const Tensor& masters) override {
+    masters_ = masters;
+    for (int64_t l = 0; l < from_.config.layers; ++l) {
+      if (!layers_.has(l) || !layers_.owns(l)) continue;
+      from_.backend.fire_forward(tables(l), parameters_.theta(l, masters), threshold(l));
+    }
+  }
+
+  void attach(int64_t layer, Attention& a, const PartRows& rows) override {
+    if (layers_.has(layer)) a.bias = FireBias{tables(layer), rows.positions};
+  }
+  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const override {
+    if (!layers_.has(layer)) return;
+    const int64_t H = from_.config.heads;
+    g.bias = FireBiasGradients{gradients_.dfire, rows_of(gradients_.dfire_u, B, H, T),
+                               rows_of(gradients_.dfire_psi, B, H, T)};
+  }
+  void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
+                const Tensor&, const Tensor& gradients) override {
+    if (!layers_.has(layer)) return;
+    from_.backend.fire_backward(parameters_.dtheta(layer, gradients),
+                                std::get<FireBiasGradients>(g.bias), rows.positions,
+                                parameters_.theta(layer, masters_), threshold(layer));
+  }
+
+ private:
+  double threshold(int64_t layer) const { return thresholds_[static_cast<size_t>(layer)]; }
+  FireTables tables(int64_t layer) const {
+    const int64_t n = layers_.part(layer);
+    FireTables own = tables_;
+    for_tensors(own, [n](const char*, Tensor& t) {
+      const Tensor part = t.slice(0, n, 1);
+      t = t.rank == 2 ? part.reshaped({t.shape[1]}) : part.reshaped({t.shape[1], t.shape[2]});
+    });
+    return own;
+  }
+
+  PartSource from_;
+  LayersOfFamily layers_;
+  LayerParameters parameters_;
+  std::vector<double> thresholds_;  // by layer: L0
+  Tensor masters_;                  // of the last refresh
+  FireTables tables_;               // (parts, ...) each
+  FireBiasGradients gradients_;
+};
+
+}  // namespace
+
+std::unique_ptr<MechanismPart> make_fire_part(const PartSource& from) {
+  LayersOfFamily layers(from, Family(FireFamily()).index());
+  if (layers.parts() == 0) return nullptr;
+  return std::make_unique<FirePart>(from, std::move(layers));
+}
+
+}  // namespace bamtrain

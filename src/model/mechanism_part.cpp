@@ -1,0 +1,81 @@
+#include "model/mechanism_part.h"
+
+#include <algorithm>
+
+#include "core/element.h"
+
+namespace bamtrain {
+
+void LayerParameters::add(const PartSource& from, int64_t layer, const MechanismParameters& list,
+                          const char* kind) {
+  layers_.resize(static_cast<size_t>(from.config.layers));
+  for (const MechanismParameter& p : list) {
+    if (p.gate) continue;
+    const Parameter* const found = from.layout.find(mechanism_parameter_name(p, kind, layer));
+    require(found != nullptr, "a mechanism's parameter in the layout");
+    layers_[static_cast<size_t>(layer)].push_back(found);
+  }
+}
+
+int64_t LayerParameters::largest() const {
+  int64_t most = 0;
+  for (const auto& layer : layers_) {
+    for (const Parameter* p : layer) most = std::max(most, p->size);
+  }
+  return most;
+}
+
+std::span<const Tensor> LayerParameters::theta(int64_t layer, const Tensor& masters) {
+  theta_.clear();
+  for (const Parameter* p : of_layer(layer)) theta_.push_back(view_of(masters, p));
+  return theta_;
+}
+
+std::span<const Tensor> LayerParameters::dtheta(int64_t layer, const Tensor& gradients) {
+  dtheta_.clear();
+  for (const Parameter* p : of_layer(layer)) {
+    dtheta_.push_back(p->trained ? view_of(gradients, p) : Tensor());
+  }
+  return dtheta_;
+}
+
+LayersOfFamily::LayersOfFamily(const PartSource& from, size_t family) {
+  const PriorConfig& all = from.config.attention.prior;
+  places_.resize(static_cast<size_t>(from.config.layers));
+  for (int64_t l = 0; l < from.config.layers; ++l) {
+    const PriorChoice& choice = all.of(l);
+    if (choice.info().family.index() != family) continue;
+    const MechanismParameters parameters = choice.parameters(from.shape());
+    const bool shared = std::all_of(parameters.begin(), parameters.end(),
+                                    [](const MechanismParameter& p) { return p.shared; });
+    Place& place = places_[static_cast<size_t>(l)];
+    for (int64_t k = 0; shared && place.part < 0 && k < l; ++k) {
+      if (all.of(k) == choice) place.part = part(k);
+    }
+    place.owner = place.part < 0;
+    if (place.owner) place.part = parts_++;
+  }
+}
+
+LayerParameters LayersOfFamily::parameters(const PartSource& from) const {
+  LayerParameters out;
+  for (int64_t l = 0; l < from.config.layers; ++l) {
+    const MechanismParameters list = from.config.attention.prior.of(l).parameters(from.shape());
+    out.add(from, l, has(l) ? list : MechanismParameters(), "prior");
+  }
+  return out;
+}
+
+void upload_table(Backend& backend, const Tensor& dst,
+                  const std::function<double(int64_t, int64_t)>& f) {
+  std::vector<char> bytes(static_cast<size_t>(dst.bytes()));
+  const Tensor host(bytes.data(), dst.dtype, {dst.shape[0], dst.shape[1]});
+  for (int64_t i = 0; i < dst.size(); ++i) put(host, i, f(i / dst.shape[1], i % dst.shape[1]));
+  backend.upload(dst, host.data);
+}
+
+Tensor rows_of(const Tensor& planned, int64_t B, int64_t H, int64_t T) {
+  return planned ? Tensor(planned.data, planned.dtype, {B, H, T}) : Tensor();
+}
+
+}  // namespace bamtrain

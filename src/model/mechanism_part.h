@@ -1,0 +1,133 @@
+#pragma once
+// The seam between a kind of mechanism and the model: what a family of priors, the logit scale or
+// the normalizer keeps in memory, forms from the parameters, and gives back to them. One object
+// serves the layers that have the mechanism; a model has those that any of its layers needs.
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/arena.h"
+#include "model/model_config.h"
+#include "model/parameters.h"
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// What parts are made from. All outlive them.
+struct PartSource {
+  const ModelConfig& config;
+  const ParameterLayout& layout;
+  Backend& backend;
+  int64_t training_length;  // T of training
+
+  ModelShape shape() const { return config.shape(training_length); }
+};
+
+/// What queries and keys are rotated by, (T, D/2) P; empty: they are not.
+struct Rotation {
+  Tensor cosine, sine;
+  bool randomized = false;  // in training, by random positions
+};
+
+/// Operands of attention's rows: of the batch at hand.
+struct PartRows {
+  Tensor gates;      // (B, T, gates of the part) A
+  Tensor positions;  // (B, T) i32: of queries in their documents
+};
+
+class MechanismPart {
+ public:
+  virtual ~MechanismPart() = default;
+  /// Columns of gates that it has in a layer.
+  virtual int64_t gates(int64_t) const { return 0; }
+  /// Elements of its largest parameter in a layer.
+  virtual int64_t largest_parameter() const { return 0; }
+  /// For B sequences of T tokens; of a text that grows T is the longest.
+  virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
+  /// Error (ExitCode::config) where it knows no rows of as many keys as T tokens may see.
+  virtual void check_length(int64_t) const {}
+  /// Forms what depends on the masters.
+  virtual void refresh(const Tensor&) {}
+  /// Uploads what depends on no parameter. Takes memory.
+  virtual void upload_constants() {}
+
+  /// Its part of `a` in a layer, whose q, k (rotated) and first_key, and the parts of mechanisms
+  /// before it, are there.
+  virtual void attach(int64_t, Attention&, const PartRows&) {}
+  /// Where the backward pass of attention writes for B sequences of T tokens.
+  virtual void attach_gradients(int64_t, AttentionGradients&, int64_t, int64_t) const {}
+  /// Adds what `g` gives to its parameters, and writes `dgates`, shaped as gates.
+  virtual void backward(int64_t, const AttentionGradients&, const Attention&, const PartRows&,
+                        const Tensor& /*dgates*/, const Tensor& /*gradients*/) {}
+
+  /// Of a layer whose prior rotates.
+  virtual Rotation rotation(int64_t) const { return {}; }
+  /// Fixed position embedding (T, C), where the prior has one without parameters.
+  virtual Tensor position_table() const { return {}; }
+};
+
+/// A mechanism's parameters in every layer but their gates, which are rows of the product of q, k,
+/// v.
+class LayerParameters {
+ public:
+  /// `kind`: prior, scale or normalizer.
+  void add(const PartSource& from, int64_t layer, const MechanismParameters& list,
+           const char* kind);
+  bool any(int64_t layer) const { return !of_layer(layer).empty(); }
+  int64_t largest() const;
+  /// Those of a layer as parts of the masters, good until the next call.
+  std::span<const Tensor> theta(int64_t layer, const Tensor& masters);
+  /// Likewise of the gradients; those of parameters that are not trained are empty.
+  std::span<const Tensor> dtheta(int64_t layer, const Tensor& gradients);
+
+ private:
+  const std::vector<const Parameter*>& of_layer(int64_t layer) const {
+    return layers_.at(static_cast<size_t>(layer));
+  }
+  std::vector<std::vector<const Parameter*>> layers_;
+  std::vector<Tensor> theta_, dtheta_;  // of the operation at hand
+};
+
+/// The layers whose prior is of one family, by layer. Layers of one prior without parameters of
+/// their own share what is formed from them.
+class LayersOfFamily {
+ public:
+  /// `family`: PriorInfo::family.index().
+  LayersOfFamily(const PartSource& from, size_t family);
+  /// The parameters of their priors.
+  LayerParameters parameters(const PartSource& from) const;
+  bool has(int64_t layer) const { return places_[static_cast<size_t>(layer)].part >= 0; }
+  /// The first of the layers that share.
+  bool owns(int64_t layer) const { return places_[static_cast<size_t>(layer)].owner; }
+  /// Number of what a layer shares, below parts().
+  int64_t part(int64_t layer) const { return places_[static_cast<size_t>(layer)].part; }
+  int64_t parts() const { return parts_; }
+
+ private:
+  struct Place {
+    int64_t part = -1;
+    bool owner = false;
+  };
+  std::vector<Place> places_;
+  int64_t parts_ = 0;
+};
+
+/// One per family of priors, each null where no layer has it.
+std::unique_ptr<MechanismPart> make_table_part(const PartSource& from);
+std::unique_ptr<MechanismPart> make_sums_part(const PartSource& from);
+std::unique_ptr<MechanismPart> make_fire_part(const PartSource& from);
+std::unique_ptr<MechanismPart> make_rotary_part(const PartSource& from);
+std::unique_ptr<MechanismPart> make_embedding_part(const PartSource& from);
+/// Null: t = 1.
+std::unique_ptr<MechanismPart> make_scale_part(const PartSource& from);
+std::unique_ptr<MechanismPart> make_normalizer_part(const PartSource& from);
+
+/// dst (rows, columns) P = f(row, column).
+void upload_table(Backend& backend, const Tensor& dst,
+                  const std::function<double(int64_t, int64_t)>& f);
+/// The part of a planned (B, H, T) that B sequences of T tokens use; empty of an empty one.
+Tensor rows_of(const Tensor& planned, int64_t B, int64_t H, int64_t T);
+
+}  // namespace bamtrain

@@ -1,0 +1,83 @@
+// The normalizer: its form, and entmax's alphas where they are learned.
+
+#include "model/mechanism_part.h"
+
+namespace bamtrain {
+
+namespace {
+
+class NormalizerPart final : public MechanismPart {
+ public:
+  explicit NormalizerPart(const PartSource& from) : from_(from) {
+    const NormalizerChoice& choice = from.config.attention.normalizer;
+    form_ = choice.info().form_of(choice.options);
+    for (int64_t l = 0; l < from.config.layers; ++l) {
+      parameters_.add(from, l, choice.parameters(from.shape()), "normalizer");
+    }
+  }
+
+  int64_t largest_parameter() const override { return parameters_.largest(); }
+
+  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
+    check(use);
+    if (!form_.learned) return;
+    const Dtype P = from_.backend.parameter_dtype();
+    const int64_t H = from_.config.heads;
+    arena.add("mechanisms.alphas", &alphas_, P, {from_.config.layers, H});
+    if (use == ModelUse::training) arena.add("mechanisms.dalpha", &dalpha_, P, {B, H, T});
+  }
+
+  void refresh(const Tensor& masters) override {
+    masters_ = masters;
+    for (int64_t l = 0; form_.learned && l < from_.config.layers; ++l) {
+      from_.backend.alpha_forward(alphas(l), parameters_.theta(l, masters)[0]);
+    }
+  }
+
+  void attach(int64_t layer, Attention& a, const PartRows&) override {
+    a.normalizer = {form_, form_.learned ? alphas(layer) : Tensor()};
+  }
+  void attach_gradients(int64_t, AttentionGradients& g, int64_t B, int64_t T) const override {
+    g.dalpha = rows_of(dalpha_, B, from_.config.heads, T);
+  }
+  void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
+                const Tensor&, const Tensor& gradients) override {
+    if (!g.dalpha) return;
+    from_.backend.alpha_backward(parameters_.dtheta(layer, gradients)[0], g.dalpha,
+                                 parameters_.theta(layer, masters_)[0]);
+  }
+
+ private:
+  /// Error (ExitCode::config) where the backend or the use has no such normalizer.
+  void check(ModelUse use) const {
+    if (form_.kind != NormalizerKind::softmax && !from_.backend.memory().on_host()) {
+      throw Error(ExitCode::config, "model.attention.normalizer", "softmax on a GPU",
+                  from_.config.attention.normalizer.name(), "set device to cpu, or choose softmax");
+    }
+    const bool half = form_.kind == NormalizerKind::topk && form_.keys.number == 0;
+    if (use == ModelUse::generation && half && form_.keys.of_sequence) {
+      throw Error(ExitCode::config, "model.attention.normalizer.of",
+                  "\"row\" with k \"n/2\": the length of a text that grows is not known",
+                  "\"sequence\"", "--set model.attention.normalizer.of=row");
+    }
+  }
+  Tensor alphas(int64_t layer) const {
+    return alphas_.slice(0, layer, 1).reshaped({from_.config.heads});
+  }
+
+  PartSource from_;
+  NormalizerForm form_;
+  LayerParameters parameters_;
+  Tensor masters_;  // of the last refresh
+  Tensor alphas_;   // (layers, H) P
+  Tensor dalpha_;   // (B, H, T) P
+};
+
+}  // namespace
+
+std::unique_ptr<MechanismPart> make_normalizer_part(const PartSource& from) {
+  if (!from.config.attention.normalizer) return nullptr;
+  return std::make_unique<NormalizerPart>(from);
+}
+
+}  // namespace bamtrain

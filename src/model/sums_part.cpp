@@ -1,0 +1,88 @@
+// Priors of family sums: running sums of gates. A text that grows keeps those of its tokens.
+
+#include "model/mechanism_part.h"
+
+namespace bamtrain {
+
+namespace {
+
+class SumsPart final : public MechanismPart {
+ public:
+  SumsPart(const PartSource& from, LayersOfFamily layers)
+      : from_(from), layers_(std::move(layers)), parameters_(layers_.parameters(from)) {
+    for (int64_t l = 0; l < from.config.layers; ++l) {
+      const PriorChoice& p = from.config.attention.prior.of(l);
+      const auto* const family = p.info().as<SumsFamily>();
+      biases_.push_back(family ? family->bias : SumBias::difference);
+      content_scales_.push_back(family ? family->content_scale(p.options, from.shape()) : 0);
+    }
+  }
+
+  int64_t gates(int64_t layer) const override {
+    return layers_.has(layer) ? from_.config.heads : 0;
+  }
+  int64_t largest_parameter() const override { return parameters_.largest(); }
+
+  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
+    const int64_t H = from_.config.heads;
+    remembers_ = use == ModelUse::generation;
+    arena.add("mechanisms.sums", &sums_, Dtype::f64, {remembers_ ? from_.config.layers : B, H, T});
+    if (use == ModelUse::training) {
+      arena.add("mechanisms.dsums", &dsums_, from_.backend.parameter_dtype(), {B, H, T});
+    }
+  }
+
+  void refresh(const Tensor& masters) override { masters_ = masters; }
+
+  void attach(int64_t layer, Attention& a, const PartRows& rows) override {
+    if (!layers_.has(layer)) return;
+    const auto l = static_cast<size_t>(layer);
+    const int64_t B = a.q.shape[0], T = a.q.shape[1], H = from_.config.heads, past = a.past();
+    a.content_scale = content_scales_[l];
+    Tensor sums(sums_.data, sums_.dtype, {B, H, T});
+    if (remembers_) sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
+    from_.backend.sums_forward(sums.slice(2, past, T), rows.gates, bias(layer, masters_));
+    a.bias = SumsBias{sums, biases_[l]};
+    if (past == 0) return;
+    for (int64_t h = 0; h < H; ++h) {
+      double* S = sums.ptr<double>() + h * sums.stride[1] + past;
+      for (int64_t t = 0; t < T; ++t) S[t] += S[-1];
+    }
+  }
+  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const override {
+    if (layers_.has(layer)) {
+      g.bias = SumsBiasGradients{rows_of(dsums_, B, from_.config.heads, T)};
+    }
+  }
+  void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
+                const Tensor& dgates, const Tensor& gradients) override {
+    if (!layers_.has(layer)) return;
+    from_.backend.sums_backward(dgates, bias(layer, gradients),
+                                std::get<SumsBiasGradients>(g.bias).dsums, rows.gates,
+                                bias(layer, masters_));
+  }
+
+ private:
+  /// The bias of the gates in a layer, or its part of the gradients.
+  Tensor bias(int64_t layer, const Tensor& flat) { return parameters_.theta(layer, flat)[0]; }
+
+  PartSource from_;
+  LayersOfFamily layers_;
+  LayerParameters parameters_;
+  std::vector<SumBias> biases_;         // by layer
+  std::vector<double> content_scales_;  // likewise
+  bool remembers_ = false;
+  Tensor masters_;  // of the last refresh
+  Tensor sums_;     // (B, H, T) f64: S of the layer at hand; generation: (layers, H, T)
+  Tensor dsums_;    // (B, H, T) P
+};
+
+}  // namespace
+
+std::unique_ptr<MechanismPart> make_sums_part(const PartSource& from) {
+  LayersOfFamily layers(from, Family(SumsFamily()).index());
+  if (layers.parts() == 0) return nullptr;
+  return std::make_unique<SumsPart>(from, std::move(layers));
+}
+
+}  // namespace bamtrain
