@@ -583,7 +583,7 @@ class CudaBackend final : public Backend {
     return s;
   }
 
-  /// Models are refused before (model/mechanisms.cpp).
+  /// Models are refused before (model/normalizer_part.cpp).
   [[noreturn]] static void refuse_normalizer() {
     throw Error(ExitCode::config, "model.attention.normalizer", "\"softmax\" on device cuda",
                 "another", "set device to cpu, or model.attention.normalizer to softmax");
