@@ -46,19 +46,27 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   const std::string text = checkpoint.state["config"].dump(), where = state + ": config";
   const RunConfig trained = read_run_config_text(text, where, {}, ConfigUse::evaluation);
   RunConfig c = read_run_config_text(text, where, overrides, ConfigUse::evaluation);
-  bool other_scale = false, other_normalizer = false;
+  // What evaluation replaces where neither it nor the training has parameters.
+  struct Replaceable {
+    const char *path, *plural;
+    ParameterGroup group;
+    std::string before, now;
+    bool replaced = false;
+  } replaceable[] = {
+      {"model.attention.scale", "scales", ParameterGroup::scale,
+       trained.model.attention.scale.name(), c.model.attention.scale.name()},
+      {"model.attention.normalizer", "normalizers", ParameterGroup::normalizer,
+       trained.model.attention.normalizer.name(), c.model.attention.normalizer.name()}};
   const nlohmann::json values_before = resolved_json(trained), values_now = resolved_json(c);
   const std::vector<std::string> changed = changed_keys(values_before, values_now);
   for (const std::string& key : changed) {
     if (lies_in(key, "model.attention.prior")) continue;
-    if (lies_in(key, "model.attention.scale")) {
-      other_scale = true;
-      continue;
+    bool known = false;
+    for (Replaceable& r : replaceable) {
+      if (!lies_in(key, r.path)) continue;
+      known = r.replaced = true;
     }
-    if (lies_in(key, "model.attention.normalizer")) {
-      other_normalizer = true;
-      continue;
-    }
+    if (known) continue;
     throw Error(ExitCode::usage, "--set",
                 "keys of model.attention.prior, model.attention.scale and "
                 "model.attention.normalizer, which evaluation may replace",
@@ -66,21 +74,12 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   }
   const ParameterLayout before(trained.model, trained.data.sequence_length);
   const ParameterLayout now(c.model, c.data.sequence_length);
-  constexpr ParameterGroup kScale = ParameterGroup::scale;
-  if (other_scale && before.count({kScale}) + now.count({kScale}) > 0) {
-    throw Error(ExitCode::config, "model.attention.scale",
-                "scales without parameters where evaluation replaces one by another",
-                trained.model.attention.scale.name() + " in training, " +
-                    c.model.attention.scale.name() + " now",
-                "remove --set model.attention.scale");
-  }
-  constexpr ParameterGroup kNormalizer = ParameterGroup::normalizer;
-  if (other_normalizer && before.count({kNormalizer}) + now.count({kNormalizer}) > 0) {
-    throw Error(ExitCode::config, "model.attention.normalizer",
-                "normalizers without parameters where evaluation replaces one by another",
-                trained.model.attention.normalizer.name() + " in training, " +
-                    c.model.attention.normalizer.name() + " now",
-                "remove --set model.attention.normalizer");
+  for (const Replaceable& r : replaceable) {
+    if (!r.replaced || before.count({r.group}) + now.count({r.group}) == 0) continue;
+    throw Error(
+        ExitCode::config, r.path,
+        std::string(r.plural) + " without parameters where evaluation replaces one by another",
+        r.before + " in training, " + r.now + " now", std::string("remove --set ") + r.path);
   }
   require_same_parameters(before, trained.model.attention.prior.names(), now,
                           c.model.attention.prior.names());

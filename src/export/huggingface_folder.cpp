@@ -89,18 +89,13 @@ Json tokenizer_config(const Tokenizer& tokenizer, const SpecialTokens& tokens) {
   return j;
 }
 
-bool keeps_fp32(const Parameter& p) {
-  return p.group == ParameterGroup::prior || p.group == ParameterGroup::scale ||
-         p.group == ParameterGroup::normalizer;
-}
-
 void write_model(const HuggingfaceRequest& request, const std::string& folder,
                  const ParameterLayout& layout, const Tensor& masters) {
   std::vector<NamedTensor> tensors = model_tensors(layout, masters);
   std::vector<std::vector<bf16>> rounded;
   for (size_t i = 0; request.rounded && i < tensors.size(); ++i) {
     const Parameter& p = layout.all()[i];
-    if (keeps_fp32(p)) continue;
+    if (is_mechanism(p.group)) continue;  // kept in fp32
     const float* values = static_cast<const float*>(tensors[i].data);
     rounded.emplace_back(static_cast<size_t>(p.size));
     for (size_t n = 0; n < rounded.back().size(); ++n) rounded.back()[n] = bf16(values[n]);

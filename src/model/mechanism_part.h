@@ -64,6 +64,8 @@ class MechanismPart {
 
   /// Of a layer whose prior rotates.
   virtual Rotation rotation(int64_t) const { return {}; }
+  /// RotaryFamily::randomized_positions of the layers that have any; 0: none has.
+  virtual int64_t randomized_positions() const { return 0; }
   /// Fixed position embedding (T, C), where the prior has one without parameters.
   virtual Tensor position_table() const { return {}; }
 };

@@ -32,11 +32,6 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
     const auto at = std::find(windows_.begin(), windows_.end(), window);
     window_.push_back(at - windows_.begin());
     if (at == windows_.end()) windows_.push_back(window);
-    const PriorChoice& prior = config.attention.prior.of(l);
-    const auto* const rotary = prior.info().as<RotaryFamily>();
-    if (!rotary) continue;
-    randomized_positions_ = std::max(randomized_positions_,
-                                     rotary->randomized_positions(prior.options, training_length));
   }
 }
 
@@ -89,16 +84,17 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
   });
 }
 
+int64_t Mechanisms::randomized_positions() const {
+  int64_t known = 0;
+  for (const auto& part : parts_) known = std::max(known, part->randomized_positions());
+  return known;
+}
+
 Rotation Mechanisms::rotation(int64_t layer) const {
   for (const auto& part : parts_) {
     if (const Rotation r = part->rotation(layer); r.cosine) return r;
   }
   return {};
-}
-
-bool Mechanisms::sinusoidal() const {
-  const auto* const family = config_.attention.prior.of(0).info().as<EmbeddingFamily>();
-  return family && family->value;
 }
 
 Tensor Mechanisms::position_table() const {

@@ -66,10 +66,9 @@ class Mechanisms {
     return chosen ? chosen.info().kind : NormalizerKind::softmax;
   }
   /// RotaryFamily::randomized_positions of the layers that have any; 0: none has.
-  int64_t randomized_positions() const { return randomized_positions_; }
+  int64_t randomized_positions() const;
   Rotation rotation(int64_t layer) const;
-  bool sinusoidal() const;
-  /// Fixed position embedding (T, C), where the prior has one without parameters.
+  /// Fixed position embedding (T, C), where the prior has one without parameters, or empty.
   Tensor position_table() const;
 
  private:
@@ -89,7 +88,6 @@ class Mechanisms {
   /// Priors' first: a scale may read the logits of the attention that they make.
   std::vector<std::unique_ptr<MechanismPart>> parts_;
   std::vector<int64_t> windows_, window_;  // the second: by layer, a number in the first
-  int64_t randomized_positions_ = 0;
   bool constants_ready_ = false;
 };
 

@@ -131,7 +131,7 @@ Tensor Model::gates_of(const Tensor& fused) const {
 
 void Model::embedding_forward() {
   Tensor table = view_of(masters_, position_embedding_);
-  if (mechanisms_.sinusoidal()) table = mechanisms_.position_table();
+  if (const Tensor fixed = mechanisms_.position_table()) table = fixed;
   backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
                              embed_scale(), positions().reshaped({B_ * T_}), table);
 }

@@ -15,6 +15,10 @@ namespace bamtrain {
 
 /// Which rules of the optimizer apply to a parameter.
 enum class ParameterGroup { matrix, embedding, norm, bias, prior, scale, normalizer };
+constexpr bool is_mechanism(ParameterGroup g) {
+  return g == ParameterGroup::prior || g == ParameterGroup::scale ||
+         g == ParameterGroup::normalizer;
+}
 
 struct Parameter {
   std::string name;            // "model.layers.3.self_attn.q_proj.weight"

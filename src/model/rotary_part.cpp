@@ -21,7 +21,7 @@ class RotaryPart final : public MechanismPart {
   }
 
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
-    const int64_t known = *std::max_element(known_.begin(), known_.end());
+    const int64_t known = randomized_positions();
     if (known > 0 && T > known) {
       throw Error(ExitCode::config, "model.attention.prior.randomized_length",
                   "at most " + std::to_string(known) + " positions, those that training draws from",
@@ -51,6 +51,10 @@ class RotaryPart final : public MechanismPart {
       upload_table(from_.backend, r.sine,
                    [&](int64_t t, int64_t c) { return amplitude * std::sin(angle(t, c)); });
     }
+  }
+
+  int64_t randomized_positions() const override {
+    return *std::max_element(known_.begin(), known_.end());
   }
 
   Rotation rotation(int64_t layer) const override {

@@ -7,10 +7,9 @@
 namespace bamtrain {
 
 std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
-  using G = ParameterGroup;
   std::vector<Learned> out;
   for (const Parameter& p : trainer.layout().all()) {
-    if (p.group != G::prior && p.group != G::scale && p.group != G::normalizer) continue;
+    if (!is_mechanism(p.group)) continue;
     std::vector<float> values(static_cast<size_t>(p.size));
     trainer.backend().download(values.data(), trainer.masters().slice(0, p.offset, p.size));
     out.push_back({&p, std::move(values)});
