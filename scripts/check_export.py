@@ -11,7 +11,8 @@ registry, and a build of bamtrain with its tests:
 For every case a small model is trained for a few steps, exported and loaded. Its logits must equal
 bamtrain's (tests/model/write_logits) within 1e-4: at once, in pieces with a cache, and with padding
 on the left; greedy generate() must give bamtrain's own most likely tokens, padded or not, and beam
-search the same with and without its cache. Lengths go past the training length.
+search the same with and without its cache. Lengths go past the training length. Rows of every
+normalizer and their gradients must be those of tests/golden/normalizers.safetensors.
 """
 
 import argparse
@@ -26,105 +27,11 @@ import numpy as np
 import torch
 from safetensors.numpy import load_file, save_file
 
-from program_schema import prior_names
+from export_cases import CASES, REPLACED, VOCAB, add_missing_priors, model, rope
+from export_rows import check_rows
 
 TOLERANCE = 1e-4
-VOCAB, TRAINED_AT, LENGTH, START = 97, 24, 40, 1
-
-
-def model(prior="nope", scale="none", mask=True, window=0, **changes):
-    """The model section of a config. Names stand for mechanisms with default options."""
-    named = lambda m: {"name": m} if isinstance(m, str) else m
-    priors = [named(p) for p in prior] if isinstance(prior, list) else named(prior)
-    attention = {"prior": priors, "scale": named(scale), "document_mask": mask, "window": window}
-    return {"vocab": VOCAB, "width": 48, "layers": 2, "heads": 4, "kv_heads": 2,
-            "mlp": {"kind": "swiglu", "hidden": 64}, **changes, "attention": attention}
-
-
-def rope(scaling="none", factor=1.0, name="rope", theta=50.0, **options):
-    return {"name": name, "theta": theta, "scaling": scaling, "factor": factor, **options}
-
-
-BAM = {"name": "bam", "init": "normal", "train": ["theta_alpha", "theta_beta", "theta_mu"]}
-GELU, GEGLU = {"kind": "gelu", "hidden": 64}, {"kind": "geglu", "hidden": 64}
-GELU_ERF, RELU = {"kind": "gelu_erf", "hidden": 64}, {"kind": "relu", "hidden": 64}
-LAYERNORM = {"kind": "layernorm"}
-
-# A name that begins with "llama" must load as LlamaForCausalLM, without code of its own.
-CASES = {
-    "llama": model(rope()),
-    "llama_tied": model(rope(), mask=False, tied=True),
-    "llama_bias": model(rope(), bias=True),
-    "llama_all_heads": model(rope(theta=500000.0), kv_heads=4,
-                             norm={"kind": "rmsnorm", "eps": 1e-3}),
-    "llama_linear": model(rope("linear", 2.5)),
-    "llama_ntk": model(rope("ntk", 4.0)),
-    "llama_yarn": model(rope("yarn", 8.0)),
-    "llama_llama3": model(rope("llama3", 8.0)),
-    "llama_randomized": model(rope(randomized=True)),
-    "rope_window": model(rope(), window=9),
-    "rope_ssmax": model(rope(), "ssmax"),
-    "rope_layernorm": model(rope("yarn", 8.0), norm=LAYERNORM, bias=True),
-    "rope_gelu": model(rope("llama3", 8.0), mlp=GELU),
-    "rope_linear_geglu": model(rope("linear", 2.5), mlp=GEGLU, tied=True),
-    "rope_ntk_sentmax": model(rope("ntk", 4.0), "sentmax"),
-    "rope_local": model(rope(name="rope_local")),
-    "nope": model("nope"),
-    "sinusoidal": model("sinusoidal", mlp=GELU, norm=LAYERNORM, bias=True),
-    "learned": model({"name": "learned", "positions": 64}, norm=LAYERNORM),
-    "alibi": model("alibi"),
-    "alibi_odd_heads": model("alibi", width=48, heads=6, kv_heads=3, window=11),
-    "nape": model("nape", "ssmax"),
-    "nape_harmonic": model({"name": "nape", "slopes": "harmonic"}, "sentmax", heads=3, kv_heads=1),
-    "bam": model(BAM),
-    "bam_ssmax": model(BAM, "ssmax"),
-    "bam_shared_ssmax_content": model({**BAM, "share": True},
-                                      {"name": "ssmax", "scale_bias": "false"}),
-    "kerple": model("kerple"),
-    "kerple_power": model({"name": "kerple", "kernel": "power"}, {"name": "ssmax", "offset": 1}),
-    "t5": model("t5"),
-    "t5_layers": model({"name": "t5", "share": False}, {"name": "ssmax", "scale_bias": "true"}),
-    "fire": model("fire"),
-    "fire_short": model({"name": "fire", "threshold_length": 7}, "ssmax", window=15),
-    "cable": model("cable"),
-    "cable_ssmax_bias": model("cable", "ssmax", bias=True),
-    "cable_window": model("cable", window=9),
-    "kcable": model("kcable", mask=False),
-    "cable_content_1": model({"name": "cable", "content_scale": "1"}),
-    "kcable_content_width": model({"name": "kcable", "content_scale": "1/sqrt(C)"}, "sentmax"),
-    "adaptive": model("alibi", "adaptive"),
-    "adaptive_bias_bam": model(BAM, {"name": "adaptive", "bias": True, "delta": 0.5, "g": 1.5,
-                                     "scale_bias": "true"}),
-    "constant": model("alibi", {"name": "constant", "t": 0.7}),
-    "by_length": model("nope", {"name": "by_length", "lengths": 64}),
-    "layers_cable_bam_nope": model(["cable", BAM, "nope"], "ssmax", layers=3),
-    "llama_head_dim": model(rope(), head_dim=16),
-    "rope_embed_scale": model(rope(), embed_scale=True, tied=True, init="plain"),
-    "post_sinusoidal_relu": model("sinusoidal", mlp=RELU, norm=LAYERNORM, bias=True,
-                                  norm_position="post", embed_scale=True),
-    "both_gemma": model(rope(), mlp=GEGLU, norm_position="both", embed_scale=True, head_dim=10,
-                        heads=5, kv_heads=5, init="plain"),
-    "both_cable": model("cable", "ssmax", norm_position="both", bias=True, norm=LAYERNORM),
-    "learned_gelu_erf": model({"name": "learned", "positions": 64}, mlp=GELU_ERF, norm=LAYERNORM,
-                              embed_scale=True),
-    "layers_rope_local_t5": model([rope(name="rope_local", window=7), "t5"], layers=4),
-}
-
-# Exported with what evaluation may replace.
-REPLACED = {
-    "llama": ["model.attention.prior.scaling=yarn", "model.attention.prior.factor=4"],
-    "alibi": ["model.attention.scale.name=entropy"],
-    "nape_entropy": ["model.attention.scale.name=entropy"],
-}
-CASES["nape_entropy"] = model("nape")
-
-
-def add_missing_priors(program):
-    """Priors that no case is about, with default options, under their own names."""
-    schema = subprocess.run([program, "--print-schema"], text=True, capture_output=True, check=True)
-    priors = [c["attention"]["prior"] for c in CASES.values()]
-    about = {p["name"] for of in priors for p in (of if isinstance(of, list) else [of])}
-    CASES.update({name: model(name) for name in prior_names(schema.stdout) if name not in about})
+TRAINED_AT, LENGTH, START = 24, 40, 1
 
 
 def write_shard(path, count, seed):
@@ -200,8 +107,9 @@ def sample_tokens(single_documents):
     return tokens
 
 
-def check_padding(hf, bamtrain, checkpoint, tokens, changes):
-    """Rows of three lengths in one batch, padded on the left; with and without a cache."""
+def check_padding(hf, bamtrain, checkpoint, tokens, changes, grows):
+    """Rows of three lengths in one batch, padded on the left; where a text `grows`, with a cache
+    too."""
     lengths = [LENGTH, LENGTH - 13, 6]
     padded = torch.zeros(3, LENGTH, dtype=torch.long)
     mask = torch.zeros(3, LENGTH, dtype=torch.long)
@@ -209,16 +117,17 @@ def check_padding(hf, bamtrain, checkpoint, tokens, changes):
         padded[row, LENGTH - length:] = torch.from_numpy(tokens[row, :length])
         mask[row, LENGTH - length:] = 1
     positions = (mask.cumsum(-1) - 1).clamp(min=0)
-    whole = hf(padded, attention_mask=mask, position_ids=positions, use_cache=False).logits
-    first = hf(padded[:, :36], attention_mask=mask[:, :36], position_ids=positions[:, :36],
-               use_cache=True)
-    rest = hf(padded[:, 36:], attention_mask=mask, position_ids=positions[:, 36:],
-              past_key_values=first.past_key_values, use_cache=True)
-    pieces = torch.cat([first.logits, rest.logits], 1)
+    logits = [hf(padded, attention_mask=mask, position_ids=positions, use_cache=False).logits]
+    if grows:
+        first = hf(padded[:, :36], attention_mask=mask[:, :36], position_ids=positions[:, :36],
+                   use_cache=True)
+        rest = hf(padded[:, 36:], attention_mask=mask, position_ids=positions[:, 36:],
+                  past_key_values=first.past_key_values, use_cache=True)
+        logits.append(torch.cat([first.logits, rest.logits], 1))
     worst = 0.0
     for row, length in enumerate(lengths):
         expected = bamtrain.logits(checkpoint, tokens[row:row + 1, :length], changes)[0]
-        for found in (whole, pieces):
+        for found in logits:
             worst = max(worst, largest(found[row, LENGTH - length:].numpy(), expected))
     return worst
 
@@ -254,6 +163,27 @@ def check_generation(hf, bamtrain, checkpoint, tokens, changes, barred, new=12):
     assert torch.allclose(*beams, rtol=0, atol=TOLERANCE), "beams with and without a cache"
 
 
+def check_pieces(hf, ids, expected):
+    cache, pieces = None, []
+    for piece in ids.split([11, 1, 1, 7, LENGTH - 20], 1):
+        out = hf(piece, past_key_values=cache, use_cache=True)
+        cache = out.past_key_values
+        pieces.append(out.logits)
+    return largest(torch.cat(pieces, 1).numpy(), expected)
+
+
+def check_growth_is_refused(hf, ids):
+    cache = hf(ids[:, :11], use_cache=True).past_key_values
+    for grow in (lambda: hf(ids[:, 11:], past_key_values=cache),
+                 lambda: hf.generate(ids, max_new_tokens=2, use_cache=False)):
+        try:
+            grow()
+        except ValueError as error:
+            assert "a text that grows is not known" in str(error), error
+        else:
+            raise AssertionError("a text grows, whose length its weights depend on")
+
+
 def check(name, bamtrain, transformers, checkpoint, changes=()):
     options = [word for change in changes for word in ("--set", change)]
     label = name + ("-replaced" if changes else "")
@@ -267,37 +197,37 @@ def check(name, bamtrain, transformers, checkpoint, changes=()):
     tokens = sample_tokens(single_documents=llama)
     expected = bamtrain.logits(checkpoint, tokens, changes)
     ids = torch.from_numpy(tokens)
+    grows = getattr(hf.config, "normalizer", {}).get("of") != "sequence"
     with torch.no_grad():
         once = largest(hf(ids, use_cache=False).logits.numpy(), expected)
-        cache, pieces = None, []
-        for piece in ids.split([11, 1, 1, 7, LENGTH - 20], 1):
-            out = hf(piece, past_key_values=cache, use_cache=True)
-            cache = out.past_key_values
-            pieces.append(out.logits)
-        cached = largest(torch.cat(pieces, 1).numpy(), expected)
-        padded = check_padding(hf, bamtrain, checkpoint, tokens, changes)
-        # A Llama does not know that a second document begins.
-        check_generation(hf, bamtrain, checkpoint, tokens, changes, [START] if llama else None)
+        padded = check_padding(hf, bamtrain, checkpoint, tokens, changes, grows)
+        if grows:
+            cached = f"{check_pieces(hf, ids, expected):.1e}"
+            # A Llama does not know that a second document begins.
+            check_generation(hf, bamtrain, checkpoint, tokens, changes, [START] if llama else None)
+        else:
+            cached = "refused"
+            check_growth_is_refused(hf, ids)
     # It can be trained further.
     hf(ids, labels=ids).loss.backward()
     assert all(torch.isfinite(p.grad).all() for p in hf.parameters() if p.grad is not None)
-    print(f"{label:28} largest difference {once:.1e}, cached {cached:.1e}, padded {padded:.1e}, "
+    print(f"{label:30} largest difference {once:.1e}, cached {cached}, padded {padded:.1e}, "
           f"logits up to {np.abs(expected).max():.1f}", flush=True)
-    return folder
+    return hf
 
 
-def check_forms(bamtrain, transformers, checkpoint):
+def check_forms(name, bamtrain, transformers, checkpoint):
     """bf16, shards, and what transformers writes itself."""
     load = lambda folder, **more: transformers.AutoModelForCausalLM.from_pretrained(
         folder, trust_remote_code=True, **more)
-    plain = load(bamtrain.export(checkpoint, "plain"))
-    shards = bamtrain.export(checkpoint, "shards", "--max-shard-size", "20KB")
+    plain = load(bamtrain.export(checkpoint, name + "-plain"))
+    shards = bamtrain.export(checkpoint, name + "-shards", "--max-shard-size", "20KB")
     assert len(list(shards.glob("model-*.safetensors"))) > 3
-    rounded = load(bamtrain.export(checkpoint, "rounded", "--dtype", "bf16"), dtype="auto")
+    rounded = load(bamtrain.export(checkpoint, name + "-rounded", "--dtype", "bf16"), dtype="auto")
     sharded, of_rounded = load(shards).state_dict(), rounded.state_dict()
     for name, value in plain.state_dict().items():
         assert torch.equal(value, sharded[name]), name
-        fp32 = ".prior." in name or ".scale." in name
+        fp32 = any(f".{kind}." in name for kind in ("prior", "scale", "normalizer"))
         assert of_rounded[name].dtype == (torch.float32 if fp32 else torch.bfloat16), name
         assert torch.equal(of_rounded[name], value if fp32 else value.bfloat16()), name
     ids = torch.from_numpy(sample_tokens(False))
@@ -306,18 +236,20 @@ def check_forms(bamtrain, transformers, checkpoint):
     print("bf16 and shards: the values of fp32 in one file, rounded or the same")
 
 
-def check_back(bamtrain, transformers, checkpoint, section):
+def check_back(name, bamtrain, transformers, checkpoint):
     """What transformers saves starts a run of bamtrain: the values that it was given."""
-    hf = transformers.AutoModelForCausalLM.from_pretrained(bamtrain.export(checkpoint, "back"))
-    saved = bamtrain.folder / "saved"
+    hf = transformers.AutoModelForCausalLM.from_pretrained(
+        bamtrain.export(checkpoint, name + "-back"), trust_remote_code=name != "llama")
+    saved = bamtrain.folder / (name + "-saved")
     hf.save_pretrained(saved)
-    config = bamtrain.config("again", section)
+    run = name + "-again"
+    config = bamtrain.config(run, CASES[name])
     command(bamtrain.program, "--config", config, "--set", f"init_from.folder={saved}",
             "--set", "optimizer.lr=1e-300", "--set", "train.stop_at=1")
-    again = load_file(bamtrain.folder / "again" / "checkpoint-00000001" / "model.safetensors")
+    again = load_file(bamtrain.folder / run / "checkpoint-00000001" / "model.safetensors")
     before = load_file(checkpoint / "model.safetensors")
     assert again.keys() == before.keys()
-    assert all((again[name] == before[name]).all() for name in before)
+    assert all((again[key] == before[key]).all() for key in before)
     print("what transformers saves, init_from reads: the same values")
 
 
@@ -366,13 +298,15 @@ def main():
         bamtrain = Bamtrain(options.build.resolve(), pathlib.Path(name))
         for case in options.cases or CASES:
             checkpoint = bamtrain.train(case, CASES[case])
-            check(case, bamtrain, transformers, checkpoint)
+            hf = check(case, bamtrain, transformers, checkpoint)
             if case in REPLACED:
                 check(case, bamtrain, transformers, checkpoint, REPLACED[case])
-            if case == "bam_ssmax":
-                check_forms(bamtrain, transformers, checkpoint)
-            if case == "llama":
-                check_back(bamtrain, transformers, checkpoint, CASES[case])
+            if case in ("bam_ssmax", "asentmax_learned"):
+                check_forms(case, bamtrain, transformers, checkpoint)
+            if case == "entmax":
+                check_rows(sys.modules[type(hf).__module__])
+            if case in ("llama", "asentmax_learned"):
+                check_back(case, bamtrain, transformers, checkpoint)
         if not options.cases:
             check_tokenizer(options.build.resolve(), bamtrain, transformers)
     print("all agree")

@@ -153,13 +153,15 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
 
   const Dtype activations = activation_dtype(precision);
   const bool terminal = isatty(STDERR_FILENO) != 0;
+  const nlohmann::ordered_json attention = resolved_json(c)["model"]["attention"];
   nlohmann::ordered_json result = {{"checkpoint", checkpoint.folder},
                                    {"name", c.name},
                                    {"step", checkpoint.step},
                                    {"data", source},
                                    {"data_fingerprint", shards.fingerprint()},
-                                   {"prior", resolved_json(c)["model"]["attention"]["prior"]},
-                                   {"scale", resolved_json(c)["model"]["attention"]["scale"]},
+                                   {"prior", attention["prior"]},
+                                   {"scale", attention["scale"]},
+                                   {"normalizer", attention["normalizer"]},
                                    {"precision", name_of(activations)},
                                    {"training_length", c.data.sequence_length}};
   result.update(perplexity_against_length(

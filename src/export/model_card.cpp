@@ -65,7 +65,7 @@ Json perplexities(const Checkpoint& checkpoint, const Json& attention) {
   Json j = parse_json(InputFile(path, ExitCode::checkpoint, remedy).text(kMaxPerplexity),
                       {path, ExitCode::checkpoint, remedy});
   bool of_this = j.is_object() && j.value("step", Json()) == Json(checkpoint.step);
-  for (const char* part : {"prior", "scale"}) {
+  for (const char* part : {"prior", "scale", "normalizer"}) {
     of_this = of_this && j.value(part, attention[part]) == attention[part];
   }
   return of_this ? j : Json(nullptr);
@@ -112,6 +112,7 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
   row("parameters", with_commas(parameters));
   row("prior", c.model.attention.prior.names());
   row("logit scale", c.model.attention.scale.name());
+  row("normalizer", c.model.attention.normalizer.name());
   row("training length", with_commas(c.data.sequence_length) + " tokens");
   row("steps", with_commas(checkpoint.step) + " of " + with_commas(c.train.steps));
   row("tokens", with_commas(tokens));

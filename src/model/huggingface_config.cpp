@@ -26,6 +26,9 @@ Json mechanism_json(const Choice<Info>& chosen) {
   for (const auto& [name, value] : chosen.options.values()) {
     std::visit([&j, &key = name](const auto& v) { j[key] = v; }, value);
   }
+  for (const OptionSpec& o : chosen.info().options) {
+    if (!o.word.empty() && j[o.name] == 0) j[o.name] = o.word;
+  }
   return j;
 }
 
@@ -35,6 +38,11 @@ int64_t rope_positions(const ModelConfig& c, int64_t T) {
   const int64_t randomized = rope.info().as<RotaryFamily>()->randomized_positions(rope.options, T);
   if (randomized > 0) return randomized;
   return static_cast<int64_t>(std::ceil(static_cast<double>(T) * rope.options.number("factor")));
+}
+
+bool is_softmax(const ModelConfig& c) {
+  const NormalizerChoice& n = c.attention.normalizer;
+  return !n || n.info().kind == NormalizerKind::softmax;
 }
 
 Json optional(const std::optional<int64_t>& id) { return id ? Json(*id) : Json(nullptr); }
@@ -61,7 +69,7 @@ bool is_llama(const ModelConfig& c, int64_t T) {
   for (const PriorChoice& p : priors) {
     if (p.name() != "rope" || !(p == priors[0])) return false;
   }
-  return c.attention.scale.name() == "none" && layer_window(c, 0, T) == 0 &&
+  return c.attention.scale.name() == "none" && is_softmax(c) && layer_window(c, 0, T) == 0 &&
          c.norm.kind == NormKind::rmsnorm && c.norm_position == NormPosition::pre &&
          c.mlp.kind == MlpKind::swiglu && !c.embed_scale;
 }
@@ -96,6 +104,11 @@ Json huggingface_scale(const ModelConfig& c, int64_t T) {
   return j;
 }
 
+Json huggingface_normalizer(const ModelConfig& c) {
+  if (!c.attention.normalizer) return {{"name", "softmax"}};
+  return mechanism_json(c.attention.normalizer);
+}
+
 Json huggingface_rope(const ModelConfig& c, int64_t layer, int64_t T) {
   const Options& o = c.attention.prior.of(layer).options;
   const std::string& scaling = o.text("scaling");
@@ -120,12 +133,6 @@ Json huggingface_rope(const ModelConfig& c, int64_t layer, int64_t T) {
 }
 
 Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const SpecialTokens& tokens) {
-  const NormalizerChoice& normalizer = c.attention.normalizer;
-  if (normalizer && normalizer.info().kind != NormalizerKind::softmax) {
-    throw Error(ExitCode::config, "model.attention.normalizer",
-                "softmax, the one normalizer of exported folders", normalizer.name(),
-                "generate and evaluate with this program");
-  }
   const bool llama = is_llama(c, T);
   Json j = {{"architectures", {llama ? "LlamaForCausalLM" : "BamtrainForCausalLM"}}};
   if (!llama) {
@@ -160,6 +167,7 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
       j["priors"].push_back(huggingface_prior(c, static_cast<int64_t>(l), T));
     }
     j["scale"] = huggingface_scale(c, T);
+    j["normalizer"] = huggingface_normalizer(c);
     j["document_start"] =
         c.attention.document_mask ? optional(tokens.document_start) : Json(nullptr);
     j["max_position_embeddings"] = T;

@@ -16,8 +16,8 @@ struct SpecialTokens {
 };
 
 /// Whether transformers' LlamaForCausalLM computes the same logits from the same weights, on single
-/// documents: rope in every layer (ntk as the base it stands for), no logit scale, no window,
-/// RMSNorm before each branch, SwiGLU, embeddings as they are.
+/// documents: rope in every layer (ntk as the base it stands for), no logit scale, softmax, no
+/// window, RMSNorm before each branch, SwiGLU, embeddings as they are.
 bool is_llama(const ModelConfig& config, int64_t sequence_length);
 
 /// A Llama's configuration where the model is one, else BamtrainConfig's of
@@ -28,10 +28,11 @@ nlohmann::ordered_json huggingface_config(const ModelConfig& config, int64_t seq
 
 /// transformers' name of the activation.
 const char* huggingface_activation(MlpKind kind);
-/// Parts of it. BamtrainConfig's entry of a layer's prior, and its scale.
+/// Parts of it. BamtrainConfig's entry of a layer's prior, its scale and its normalizer.
 nlohmann::ordered_json huggingface_prior(const ModelConfig& config, int64_t layer,
                                          int64_t sequence_length);
 nlohmann::ordered_json huggingface_scale(const ModelConfig& config, int64_t sequence_length);
+nlohmann::ordered_json huggingface_normalizer(const ModelConfig& config);
 /// A Llama's rope_theta and rope_scaling, as transformers has read them since Llama 2. REQUIRES:
 /// the layer's prior is of family rotary.
 nlohmann::ordered_json huggingface_rope(const ModelConfig& config, int64_t layer,

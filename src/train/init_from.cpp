@@ -92,13 +92,14 @@ class Fit {
                        [&p](const std::string& name) { return stands_for(name, p); });
   }
 
-  /// Whether init_from.new names "prior", "scale" (`kind`) or a parameter of it.
+  /// Whether init_from.new names "prior", "scale", "normalizer" (`kind`) or a parameter of it.
   bool has_new(const std::string& kind) const {
     const auto& all = layout_.all();
     return std::find(from_.absent.begin(), from_.absent.end(), kind) != from_.absent.end() ||
            std::any_of(all.begin(), all.end(),
                        [&](const Parameter& p) { return stands_for(kind, p) && is_new(p); });
   }
+  NewParts new_parts() const { return {has_new("prior"), has_new("scale"), has_new("normalizer")}; }
 
   void check() const {
     for (const Parameter& p : layout_.all()) check(p);
@@ -130,7 +131,8 @@ class Fit {
              found(it->second), "remove it from init_from.new");
     }
     if (!is_there) {
-      const bool of_mechanism = stands_for("prior", p) || stands_for("scale", p);
+      const bool of_mechanism =
+          stands_for("prior", p) || stands_for("scale", p) || stands_for("normalizer", p);
       refuse(from_.folder, p.name, shape_text(p.shape), "no such tensor",
              of_mechanism
                  ? "name it in init_from.new, to begin with its initial values, or change " +
@@ -175,14 +177,14 @@ void read_values(const Parameter& p, const WeightsFolder::Place& place, const Te
 void check_init_from(const RunConfig& config, const ParameterLayout& layout, const Warn& warn) {
   const Fit fit(config.init_from, layout);
   fit.check();
-  check_init_from_settings(config, {fit.has_new("prior"), fit.has_new("scale")}, warn);
+  check_init_from_settings(config, fit.new_parts(), warn);
 }
 
 nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& layout,
                               const Tensor& masters, const Warn& warn) {
   const Fit fit(config.init_from, layout);
   fit.check();
-  check_init_from_settings(config, {fit.has_new("prior"), fit.has_new("scale")}, warn);
+  check_init_from_settings(config, fit.new_parts(), warn);
   for (const Parameter& p : layout.all()) {
     if (fit.is_new(p)) continue;
     read_values(p, fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));

@@ -89,10 +89,6 @@ class Settings {
     } else {
       of_llama();
     }
-    const NormalizerChoice& normalizer = m_.attention.normalizer;
-    if (normalizer && normalizer.name() != "softmax") {
-      tell("its attention is a softmax", "model.attention.normalizer.name", normalizer.name());
-    }
   }
 
  private:
@@ -191,7 +187,8 @@ class Settings {
       const size_t i = static_cast<size_t>(l) % priors.size();
       prior("priors[" + std::to_string(i) + "].", priors[i], l);
     }
-    scale();
+    if (!new_.scale) scale();
+    if (!new_.normalizer) normalizer();
     documents();
   }
 
@@ -275,26 +272,39 @@ class Settings {
   }
 
   void scale() {
-    if (new_.scale) return;
     const json ours = huggingface_scale(m_, c_.data.sequence_length);
-    const std::string key = "model.attention.scale.";
-    const json theirs = source_.value("scale", json());
-    if (theirs.is_null()) {
-      if (ours["name"] != "none") tell_absent("scale.name", "none", key + "name", ours["name"]);
-      return;
-    }
-    if (!theirs.is_object() || !theirs.contains("name")) {
-      refuse("scale", "an object with a name", theirs.dump());
-    }
-    if (theirs["name"] != ours["name"]) {
-      return tell_unless_same("scale.name", theirs["name"], key + "name", ours["name"]);
-    }
+    const json theirs = mechanism("scale", "none", ours);
+    if (theirs.is_null()) return;
     const ScaleChoice& chosen = m_.attention.scale;
-    options("scale.", theirs, ours, chosen.options, key);
+    options("scale.", theirs, ours, chosen.options, "model.attention.scale.");
     ModelConfig former = m_;
     former.attention.scale = without(chosen, theirs);
     absent("scale.", theirs, ours, huggingface_scale(former, c_.data.sequence_length),
-           chosen.options, former.attention.scale.options, key);
+           chosen.options, former.attention.scale.options, "model.attention.scale.");
+  }
+
+  void normalizer() {
+    const json ours = huggingface_normalizer(m_), theirs = mechanism("normalizer", "softmax", ours);
+    if (theirs.is_null()) return;
+    options("normalizer.", theirs, ours, m_.attention.normalizer.options,
+            "model.attention.normalizer.");
+  }
+
+  /// The folder's `member` where it is named as the run's; else null, and the difference is told.
+  /// `fallback`: the name that stands for none.
+  json mechanism(const std::string& member, const std::string& fallback, const json& ours) {
+    const std::string key = "model.attention." + member + ".name";
+    const json theirs = source_.value(member, json());
+    if (theirs.is_null()) {
+      if (ours["name"] != fallback) tell_absent(member + ".name", fallback, key, ours["name"]);
+      return nullptr;
+    }
+    if (!theirs.is_object() || !theirs.contains("name")) {
+      refuse(member.c_str(), "an object with a name", theirs.dump());
+    }
+    if (theirs["name"] == ours["name"]) return theirs;
+    tell_unless_same(member + ".name", theirs["name"], key, ours["name"]);
+    return nullptr;
   }
 
   void documents() {
@@ -328,6 +338,10 @@ class Settings {
     const std::string& scale = m_.attention.scale.name();
     if (!new_.scale && scale != "none") {
       tell("it has no logit scale", "model.attention.scale.name", scale);
+    }
+    const NormalizerChoice& normalizer = m_.attention.normalizer;
+    if (!new_.normalizer && normalizer && normalizer.name() != "softmax") {
+      tell("its attention is a softmax", "model.attention.normalizer.name", normalizer.name());
     }
   }
 

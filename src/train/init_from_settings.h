@@ -8,16 +8,16 @@ namespace bamtrain {
 
 /// What init_from.new names: of this the folder's model has another, on purpose.
 struct NewParts {
-  bool prior = false, scale = false;
+  bool prior = false, scale = false, normalizer = false;
 };
 
 /// Compares config.json of init_from.folder, where it has one, with the run's model, as far as no
 /// tensor's shape shows the difference. Error (ExitCode::checkpoint) naming file, member and key
 /// where the weights would mean something else: other heads, another activation, another kind of
-/// norm. What else differs (a norm's eps, priors and scale with the options that their formulas
-/// read, windows, documents, a Llama's rope) is told by `warn`, each difference once. What
+/// norm. What else differs (a norm's eps, priors, scale and normalizer with the options that their
+/// formulas read, windows, documents, a Llama's rope) is told by `warn`, each difference once. What
 /// bamtrain's own configuration lacks has the default of the Python code that goes with an export;
-/// an option of a prior or a scale is newer than it and stands for its value in config_version 1.
+/// an option of a mechanism is newer than it and stands for its value in config_version 1.
 void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn);
 
 }  // namespace bamtrain

@@ -19,6 +19,7 @@
 #include "checkpoint/weights_folder.h"
 #include "core/durable_file.h"
 #include "core/rng.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 #include "train/support.h"
@@ -36,14 +37,18 @@ struct Trained {
   ParameterLayout layout;
   std::vector<float> values;
   Checkpoint checkpoint;
-  nlohmann::ordered_json resolved = {{"model", {{"attention", {{"prior", "p"}, {"scale", "s"}}}}},
-                                     {"optimizer", {}},
-                                     {"schedule", {}},
-                                     {"train", {}}};
+  nlohmann::ordered_json resolved = {
+      {"model", {{"attention", {{"prior", "p"}, {"scale", "s"}, {"normalizer", "n"}}}}},
+      {"optimizer", {}},
+      {"schedule", {}},
+      {"train", {}}};
   HuggingfaceRequest request;
 
-  explicit Trained(const std::string& prior = "bam", const std::string& scale = "ssmax")
-      : config(config_of(prior, scale)), layout(config.model, config.data.sequence_length) {
+  explicit Trained(
+      const std::string& prior = "bam", const std::string& scale = "ssmax",
+      const NormalizerChoice& normalizer = NormalizerChoice(*find_normalizer("softmax")))
+      : config(config_of(prior, scale, normalizer)),
+        layout(config.model, config.data.sequence_length) {
     const Rng rng(3, "values");
     for (uint64_t i = 0; i < static_cast<uint64_t>(layout.elements()); ++i) {
       values.push_back(static_cast<float>(rng.normal(i)));
@@ -56,7 +61,8 @@ struct Trained {
     request.output = w.path("out");
   }
 
-  static RunConfig config_of(const std::string& prior, const std::string& scale) {
+  static RunConfig config_of(const std::string& prior, const std::string& scale,
+                             const NormalizerChoice& normalizer) {
     RunConfig c;
     c.name = "a name";
     ModelConfig& m = c.model;
@@ -67,6 +73,7 @@ struct Trained {
     m.mlp.hidden = 12;
     m.attention.prior = PriorChoice(*find_prior(prior));
     m.attention.scale = ScaleChoice(*find_scale(scale));
+    m.attention.normalizer = normalizer;
     m.attention.document_mask = true;
     c.data.sequence_length = 20;
     c.data.document_start = 2;
@@ -132,8 +139,12 @@ TEST_CASE("fp32 is exported to the bit, in one file or in shards") {
   }
 }
 
-TEST_CASE("bf16 is the nearest value, the even one of two; priors and scales keep fp32") {
-  Trained t("cable", "adaptive");
+TEST_CASE(
+    "bf16 is the nearest value, the even one of two; what attention's logits go through keeps "
+    "fp32") {
+  NormalizerChoice learned(*find_normalizer("entmax"));
+  learned.options.set("learned", true);
+  Trained t("cable", "adaptive", learned);
   // Halfway between two neighbours, below an even one and above one; and just past halfway.
   t.values[0] = std::bit_cast<float>(0x3F808000u);
   t.values[1] = std::bit_cast<float>(0x3F818000u);
@@ -146,7 +157,8 @@ TEST_CASE("bf16 is the nearest value, the even one of two; priors and scales kee
     INFO(p.name);
     const WeightsFolder::Place place = weights.tensors().at(p.name);
     const float* values = t.values.data() + p.offset;
-    if (contains(p.name, ".prior.") || contains(p.name, ".scale.")) {
+    if (contains(p.name, ".prior.") || contains(p.name, ".scale.") ||
+        contains(p.name, ".normalizer.")) {
       ++kept;
       REQUIRE(place.entry->dtype == Dtype::f32);
       std::vector<float> found(static_cast<size_t>(p.size));
@@ -162,12 +174,13 @@ TEST_CASE("bf16 is the nearest value, the even one of two; priors and scales kee
     for (int64_t i = 0; i < p.size; ++i) wrong += found[i] != nearest_bf16(values[i]);
     CHECK(wrong == 0);
   }
-  CHECK((rounded > 10 && kept == 8));
+  CHECK((rounded > 10 && kept == 10));
   CHECK(contains(t.text("config.json"), "\"torch_dtype\": \"bfloat16\""));
 }
 
 TEST_CASE("a Llama's folder has no code, any other's has") {
-  Trained llama("rope", "none"), other;
+  Trained llama("rope", "none"),
+      other("rope", "none", NormalizerChoice(*find_normalizer("entmax")));
   llama.write();
   CHECK(llama.names() == std::set<std::string>{"README.md", "config.json", "generation_config.json",
                                                "model.safetensors"});
@@ -188,6 +201,7 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   CHECK(contains(t.text("README.md"), "# a name\n"));
   CHECK(contains(t.text("README.md"), "| steps | 8 of 10 |"));
   CHECK(contains(t.text("README.md"), "| tokens | 5,000 |"));
+  CHECK(contains(t.text("README.md"), "| normalizer | softmax |"));
   CHECK_FALSE(contains(t.text("README.md"), "validation"));
   CHECK_FALSE(contains(t.text("README.md"), "Perplexity"));
 
@@ -241,15 +255,21 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   }
   t.checkpoint.folder = absolute;
 
-  // Numbers of another prior or scale than this model's are not its own.
-  fs::remove_all(t.request.output);
+  // Numbers of another prior, scale or normalizer than this model's are not its own.
   t.request.as_trained = false;
-  t.resolved["model"]["attention"]["prior"] = "another";
-  std::ofstream(t.w.path("run/perplexity.json")) << R"({"step":8,"prior":"p","scale":"s",
+  std::ofstream(t.w.path("run/perplexity.json"))
+      << R"({"step":8,"prior":"p","scale":"s","normalizer":"n",
             "windows":[{"length":20,"perplexity":12.3456,"loss":2.51328,"tokens":400}]})";
-  t.write();
-  CHECK_FALSE(contains(t.text("README.md"), "validation"));
-  CHECK_FALSE(contains(t.text("README.md"), "Perplexity"));
+  const nlohmann::ordered_json own = t.resolved["model"]["attention"];
+  for (const char* part : {"prior", "scale", "normalizer"}) {
+    fs::remove_all(t.request.output);
+    t.resolved["model"]["attention"] = own;
+    t.resolved["model"]["attention"][part] = "another";
+    t.write();
+    INFO(part);
+    CHECK_FALSE(contains(t.text("README.md"), "validation"));
+    CHECK_FALSE(contains(t.text("README.md"), "Perplexity"));
+  }
   t.request.as_trained = true;
 
   // Those of another step are not this checkpoint's.

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "catch.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 
@@ -36,7 +37,7 @@ TEST_CASE("every Python file of the source is in the program, byte for byte") {
   CHECK(embedded.size() == count);
 }
 
-TEST_CASE("the modeling file knows every prior and every scale by name") {
+TEST_CASE("the modeling file knows every prior, scale and normalizer by name") {
   std::string modeling;
   for (const bamtrain::EmbeddedFile& file : bamtrain::python_files()) {
     if (file.name == "modeling_bamtrain.py") modeling = file.text;
@@ -47,4 +48,5 @@ TEST_CASE("the modeling file knows every prior and every scale by name") {
   };
   for (const bamtrain::PriorInfo& prior : bamtrain::all_priors()) knows(prior.name);
   for (const bamtrain::ScaleInfo& scale : bamtrain::all_scales()) knows(scale.name);
+  for (const bamtrain::NormalizerInfo& n : bamtrain::all_normalizers()) knows(n.name);
 }

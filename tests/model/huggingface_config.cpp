@@ -9,6 +9,7 @@
 #include "catch.h"
 #include "model/build.h"
 #include "model/model_config.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 
@@ -16,6 +17,7 @@ namespace bamtrain {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using testing::normalizer;
 using testing::prior;
 using testing::scale;
 
@@ -76,6 +78,11 @@ TEST_CASE("rope with RMSNorm and SwiGLU is a Llama; every other part makes it no
   }
   for (const ScaleInfo& s : all_scales()) {
     if (s.name != "none") CHECK_FALSE(is_llama(model(prior("rope"), scale(s.name)), kT));
+  }
+  for (const NormalizerInfo& n : all_normalizers()) {
+    c = rope;
+    c.attention.normalizer = normalizer(n.name);
+    CHECK(is_llama(c, kT) == (n.name == "softmax"));
   }
 }
 
@@ -150,8 +157,24 @@ TEST_CASE("any other model brings its code, with derived numbers written out") {
   CHECK(j["priors"][2]["threshold_length"] == kT);
   CHECK(j["scale"] == Json::parse(R"({"name": "ssmax", "decay": false, "delta": 0.0, "init": 1.0,
                                       "init_std": 0.0, "offset": 1.0})"));
+  CHECK(j["normalizer"] == Json{{"name", "softmax"}});
   c.attention.document_mask = false;
   CHECK(config_of(c)["document_start"].is_null());
+}
+
+TEST_CASE("the normalizer is written with its options, a word of one as the word") {
+  ModelConfig c = model(prior("bam"));
+  const auto written = [&c](const NormalizerChoice& n) {
+    c.attention.normalizer = n;
+    return config_of(c)["normalizer"];
+  };
+  CHECK(written(normalizer("softmax")) == Json{{"name", "softmax"}});
+  CHECK(written(normalizer("entmax", {{"alpha", 1.75}, {"learned", true}})) == Json::parse(R"({
+      "name": "entmax", "alpha": 1.75, "decay": false, "learned": true})"));
+  CHECK(written(normalizer("topk")) == Json::parse(R"({"name": "topk", "k": 32, "of": "row"})"));
+  CHECK(written(normalizer("topk", {{"k", 0.0}, {"of", std::string("sequence")}})) ==
+        Json::parse(R"({"name": "topk", "k": "n/2", "of": "sequence"})"));
+  CHECK(written(normalizer("stick_breaking")) == Json{{"name", "stick_breaking"}});
 }
 
 TEST_CASE("the block is written out, its activation in transformers' terms") {

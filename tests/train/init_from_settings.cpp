@@ -34,6 +34,12 @@ ScaleChoice scale(const std::string& name, const Values& set = {}) {
   return m;
 }
 
+NormalizerChoice normalizer(const std::string& name, const Values& set = {}) {
+  NormalizerChoice m(*find_normalizer(name));
+  for (const auto& [option, value] : set) m.options.set(option, value);
+  return m;
+}
+
 /// A run from a folder with a config.json, and what is said of it.
 class FromFolder {
  public:
@@ -102,6 +108,12 @@ TEST_CASE("of a folder with the run's own model, or without a word about it, not
       CHECK(f.told(f.exported(f.c.model)).empty());
     }
   }
+  for (const NormalizerInfo& n : all_normalizers()) {
+    f.c.model.attention.normalizer = normalizer(n.name);
+    INFO(n.name);
+    CHECK(f.told(f.exported(f.c.model)).empty());
+  }
+  f.c.model.attention.normalizer = normalizer("softmax");
   for (const char* scaling : {"linear", "ntk", "yarn", "llama3"}) {
     f.c.model.attention.prior = prior("rope", {{"scaling", std::string(scaling)}, {"factor", 4.0}});
     f.c.model.attention.scale = scale("none");
@@ -424,16 +436,42 @@ TEST_CASE("a Llama has no scale, and a window where it says so") {
         "it has no logit scale, and model.attention.scale.name of this run \"constant\"");
 }
 
-TEST_CASE("a folder whose attention is a softmax says so of a run with another normalizer") {
+TEST_CASE("another normalizer and its options are told; a folder without one is a softmax") {
   FromFolder f;
-  f.c.model.attention.normalizer = NormalizerChoice(*find_normalizer("softmax"));
+  ModelConfig& m = f.c.model;
+  m.attention.normalizer = normalizer("softmax");
   CHECK(f.told(llama()).empty());
-  const json exported = f.exported(f.c.model);
-  f.c.model.attention.normalizer = NormalizerChoice(*find_normalizer("entmax"));
-  const std::string told =
-      "its attention is a softmax, and model.attention.normalizer.name of this run \"entmax\"";
-  CHECK(f.one(llama()) == told);
-  CHECK(f.one(exported) == told);
+  m.attention.normalizer = normalizer("entmax");
+  CHECK(f.one(llama()) ==
+        "its attention is a softmax, and model.attention.normalizer.name of this run \"entmax\"");
+  CHECK(f.told(llama(), {false, false, true}).empty());
+
+  m.attention.prior = prior("bam");
+  ModelConfig other = m;
+  other.attention.normalizer = normalizer("softmax");
+  json folder = f.exported(other);
+  CHECK(f.one(folder) ==
+        "normalizer.name is \"softmax\", and model.attention.normalizer.name of this run "
+        "\"entmax\"");
+  CHECK(f.told(folder, {false, false, true}).empty());
+  folder.erase("normalizer");
+  CHECK(f.one(folder) ==
+        "normalizer.name is not there, which stands for \"softmax\", and "
+        "model.attention.normalizer.name of this run \"entmax\"");
+  CHECK(refusal(f,
+                [&] {
+                  folder["normalizer"] = "entmax";
+                  return folder;
+                }())
+            .find("config.json: normalizer: expected an object with a name") != std::string::npos);
+
+  other.attention.normalizer = normalizer("entmax", {{"alpha", 2.0}, {"decay", true}});
+  CHECK(f.one(f.exported(other)) ==
+        "normalizer.alpha is 2.0, and model.attention.normalizer.alpha of this run 1.5");
+  m.attention.normalizer = normalizer("topk", {{"k", 0.0}});
+  other.attention.normalizer = normalizer("topk");
+  CHECK(f.one(f.exported(other)) ==
+        "normalizer.k is 32.0, and model.attention.normalizer.k of this run \"n/2\"");
 }
 
 TEST_CASE("of what init_from.new names there is no word") {

@@ -4,12 +4,12 @@ from transformers import PretrainedConfig
 
 
 class BamtrainConfig(PretrainedConfig):
-    """A decoder: prior x logit scale x mask.
+    """A decoder: prior x logit scale x normalizer x mask.
 
     `priors`: a list of {"name", options, "window", "scale_bias"}; layer l has number
     l % len(priors). `window`: a key is visible iff i - j < window, 0: all are. `scale_bias`: the
     logit scale multiplies the prior's bias too.
-    `scale`: {"name", options}.
+    `scale`, `normalizer`: {"name", options}. A normalizer None is softmax.
     `document_start`: the token that begins a document, where attention, counts of keys and
     positions restart; None: they do not.
     `max_position_embeddings`: the training length.
@@ -29,7 +29,7 @@ class BamtrainConfig(PretrainedConfig):
                  head_dim=None, mlp="swiglu", norm="rmsnorm", norm_eps=1e-5, norm_position="pre",
                  embed_scale=False, bias=False,
                  priors=({"name": "nope", "window": 0, "scale_bias": False},),
-                 scale=None, document_start=None, max_position_embeddings=512,
+                 scale=None, normalizer=None, document_start=None, max_position_embeddings=512,
                  tie_word_embeddings=False, use_cache=True, **kwargs):
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
@@ -46,6 +46,7 @@ class BamtrainConfig(PretrainedConfig):
         self.bias = bias
         self.priors = list(priors)
         self.scale = scale or {"name": "none"}
+        self.normalizer = normalizer or {"name": "softmax"}
         self.document_start = document_start
         self.max_position_embeddings = max_position_embeddings
         self.use_cache = use_cache

@@ -4,8 +4,9 @@ One formula for all of them. Query i and key j of a document, d = i - j, n_i key
 
     s_ij = <q_i, k_j> / sqrt(D)                        cable, kcable: content_scale <q_i, k_j>
     z_ij = t_i s_ij + b_ij,  or t_i (s_ij + b_ij)      prior: b, or a rotation of q and k,
-    o_i  = sum_j softmax_j(z_ij) v_j                            or an embedding of positions
+    o_i  = sum_j N(z_i)_j v_j                                   or an embedding of positions
                                                        scale: t
+                                                       normalizer: N
 
 Logits are formed in fp32, and what depends on distances and positions in fp64, whatever the dtype
 of the weights: distances are integers, which bf16 does not hold past 256. Attention takes memory
@@ -28,6 +29,7 @@ from .configuration_bamtrain import BamtrainConfig
 
 FIRE_HIDDEN = 32
 T5_BUCKETS, T5_EXACT, T5_FARTHEST = 32, 16, 128
+ENTMAX_HALVINGS = 30
 BAM_EPS, BAM_FLOOR = 1e-5, -1e4
 GATES = {"cable", "kcable"}
 
@@ -52,6 +54,7 @@ class Rows:
         begins = starts | (real & (real.cumsum(-1) == 1))
         first = torch.where(begins, index, 0).cummax(-1).values  # of the document of each token
         self.past, self.keys = past, real.shape[1]
+        self.tokens = real.sum(-1)  # (B)
         self.position = index - first  # (B, keys), in the document
         self.distance = index[past:, None] - index  # (T, keys); negative for keys to come
         self.seen = real[:, None, :] & (self.distance >= 0) & (index >= first[:, past:, None])
@@ -255,6 +258,120 @@ def row_scale(scale, theta, x, n, plain):
     raise ValueError(f"unknown scale {name}")
 
 
+# --- normalizers: the weights p_ij of a row's keys, (B, H, T, keys) fp32 --------------------------
+
+
+def normalizer_shapes(normalizer, config):
+    """{name: shape} of the parameters of a layer's normalizer."""
+    learned = normalizer["name"] == "entmax" and normalizer["learned"]
+    return {"alpha": (config.num_attention_heads,)} if learned else {}
+
+
+def weight_of_largest(c, a, alpha):
+    """The weight w of the largest logit of a row. By sorting where alpha is 1.5 or 2, else by
+    halving log w between those of 1 / keys and 1."""
+    if alpha in (1.5, 2):
+        # Weights are powers of delta - c, delta = w^a: that of the k largest for every k.
+        c = c.clamp(max=1).sort(-1).values  # no key with c >= 1 has a weight
+        k = torch.arange(1, c.shape[-1] + 1, device=c.device)
+        mean = c.cumsum(-1) / k
+        delta = mean + 1 / k
+        if alpha == 1.5:
+            variance = (c ** 2).cumsum(-1) / k - mean ** 2
+            delta = mean + (1 / k - variance).clamp(min=0).sqrt()
+        size = (c < delta).sum(-1, keepdim=True)
+        return delta.gather(-1, size - 1) ** (1 / a)
+    low = torch.full_like(c[..., :1], 1 / c.shape[-1])
+    high = torch.ones_like(low)
+    for _ in range(ENTMAX_HALVINGS):
+        middle = (low * high).sqrt()
+        enough = entmax_weights(c, a, middle).sum(-1, keepdim=True) >= 1
+        low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+    return high
+
+
+def entmax_weights(c, a, w):
+    """w [1 - c / w^a]_+^(1/a), w itself where c is 0, whatever w^a is in fp32."""
+    x = torch.where(c == 0, 0.0, c / w ** a).clamp(max=1)
+    return w * torch.exp(torch.log1p(-x) / a)
+
+
+class Entmax(torch.autograd.Function):
+    """p = [a z - tau]_+^(1/a), a = alpha - 1 (heads, 1, 1) fp32, tau such that a row sums to 1. z
+    (B, heads, T, keys) fp32 is -inf where hidden, one key of a row is not. alpha: where it is the
+    same number in all heads, else None.
+
+    Formed from the distances c = a (max z - z) and the weight of the largest logit, which is at
+    least 1 / keys: tau itself leaves fp32 for a large alpha.
+    """
+
+    @staticmethod
+    def forward(ctx, z, a, alpha):
+        c = a * (z.amax(-1, keepdim=True) - z)
+        p = entmax_weights(c, a, weight_of_largest(c, a, alpha))
+        p = p / p.sum(-1, keepdim=True)
+        ctx.save_for_backward(p, a)
+        return p
+
+    @staticmethod
+    def backward(ctx, dp):
+        p, a = ctx.saved_tensors
+        # Past alpha 2 the slope p^(2 - alpha) has no bound: as in training it has that of least.
+        least = torch.where(a > 7, 1e-7 ** (1 / a), 1e-6) * (a > 1)
+        u = torch.where(p > 0, torch.maximum(p, least) ** (1 - a), 0.0)
+        centred = dp - (u * dp).sum(-1, keepdim=True) / u.sum(-1, keepdim=True)
+        da = (p * centred).sum(-1) / a[..., 0] ** 2
+        da = da + (torch.special.entr(p) * centred).sum(-1) / a[..., 0]
+        return u * centred, da.sum((0, 2))[:, None, None], None
+
+
+def largest_keys(z, normalizer, seen, rows):
+    """(B, H, T, keys) bool: the k largest logits of a row; of equal ones the first keys."""
+    k = normalizer["k"]
+    if k == "n/2":
+        n = rows.tokens[:, None] if normalizer["of"] == "sequence" else seen.sum(-1)
+        k = (n // 2).clamp(min=1)[:, None, :, None]
+    place = z.argsort(dim=-1, descending=True, stable=True).argsort(-1)
+    return place < k
+
+
+def stick_breaking(z, broken):
+    """sigmoid(z_ij) prod_{j < k < i} (1 - sigmoid(z_ik)) of `broken`, the keys below the row's own
+    that it sees."""
+    z = z.masked_fill(~broken, 0.0)
+    passed = F.logsigmoid(-z).masked_fill(~broken, 0.0)
+    nearer = F.pad(passed[..., 1:], (0, 1))  # from j + 1 on
+    left = nearer.flip(-1).cumsum(-1).flip(-1)
+    return (F.logsigmoid(z) + left).exp().masked_fill(~broken, 0.0)
+
+
+def refuse_growth(normalizer):
+    """A text that grows has no length of the whole."""
+    if normalizer["name"] == "topk" and normalizer["k"] == "n/2" and normalizer["of"] == "sequence":
+        raise ValueError('normalizer.of: expected "row" with k "n/2": the length of a text that '
+                         'grows is not known, found "sequence": set config.normalizer["of"] to '
+                         '"row", or pass whole sequences at once')
+
+
+def weights(normalizer, theta, z, seen, rows):
+    """Of logits z (B, H, T, keys) fp32, -inf but for the keys seen (B, T, keys)."""
+    name = normalizer["name"]
+    if name == "softmax":
+        return z.softmax(-1)
+    if name == "entmax":
+        if normalizer["learned"]:
+            return Entmax.apply(z, F.softplus(theta["alpha"].float())[:, None, None], None)
+        a = z.new_full((z.shape[1], 1, 1), normalizer["alpha"] - 1)
+        return Entmax.apply(z, a, normalizer["alpha"])
+    if name == "topk":
+        if rows.past:
+            refuse_growth(normalizer)
+        return z.masked_fill(~largest_keys(z, normalizer, seen, rows), -math.inf).softmax(-1)
+    if name == "stick_breaking":
+        return stick_breaking(z, (seen & (rows.distance > 0))[:, None])
+    raise ValueError(f"unknown normalizer {name}")
+
+
 # --- the decoder ----------------------------------------------------------------------------------
 
 
@@ -283,6 +400,7 @@ class Attention(nn.Module):
         if not self.options.get("share"):
             self.prior = parameters_of(prior_shapes(self.options, config))
         self.scale = parameters_of(scale_shapes(config.scale, config))
+        self.normalizer = parameters_of(normalizer_shapes(config.normalizer, config))
 
     def bias(self, x, rows, shared, cache):
         """b, (B, H, T, keys) or (H, T, keys) fp32; 0 where the prior has none."""
@@ -327,7 +445,8 @@ class Attention(nn.Module):
                 t[:, :self.heads // 2] = 1
             z = t * (s + b) if self.options["scale_bias"] else t * s + b
             z = z.masked_fill(hidden, -math.inf)
-        out = z.softmax(-1).to(v.dtype) @ v
+        p = weights(self.config.normalizer, self.normalizer, z, visible, rows)
+        out = p.to(v.dtype) @ v
         return self.o_proj(out.transpose(1, 2).reshape(B, T, -1))
 
 
@@ -391,7 +510,7 @@ class BamtrainPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     _no_split_modules = ["Block"]
     # Few numbers on which all logits depend: fp32 as in training, whatever the rest is loaded as.
-    _keep_in_fp32_modules_strict = ["prior", "scale"]
+    _keep_in_fp32_modules_strict = ["prior", "scale", "normalizer"]
 
 
 class BamtrainModel(BamtrainPreTrainedModel):
@@ -488,6 +607,10 @@ class BamtrainForCausalLM(BamtrainPreTrainedModel, GenerationMixin):
 
     def set_output_embeddings(self, value):
         self.lm_head = value
+
+    def generate(self, *args, **kwargs):
+        refuse_growth(self.config.normalizer)
+        return super().generate(*args, **kwargs)
 
     def forward(self, input_ids, attention_mask=None, past_key_values=None, labels=None,
                 use_cache=None, logits_to_keep=0, **kwargs):
