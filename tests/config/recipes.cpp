@@ -1,7 +1,7 @@
 // The configurations of papers against the figures of those papers, each given once here: sizes,
 // budgets, optimizers, and what makes a baseline the paper's own. Sources: BAM, appendix H and its
-// code; Cable, section 4 and its code; ASEntmax, appendix G.3; DAPE, appendices A and B and its
-// code (GPT-NeoX).
+// code; Cable, section 4 and its code; ASEntmax, appendices F.1 and G.3; DAPE, appendices A and B
+// and its code (GPT-NeoX).
 
 #include <fstream>
 #include <map>
@@ -27,6 +27,7 @@ struct Paper {
   OptimizerKind optimizer;
   ScheduleKind schedule;
   int64_t warmup;
+  double weight_decay = 0.1;
 };
 
 constexpr Paper kBam = {32768,
@@ -70,6 +71,27 @@ constexpr Paper kAsentmax = {128256,
                              ScheduleKind::wsd,
                              1350};
 
+// ASEntmax, appendix F.1.
+constexpr Paper kScales = {32768,
+                           true,
+                           false,
+                           false,
+                           MlpKind::swiglu,
+                           NormKind::rmsnorm,
+                           InitKind::gpt2,
+                           OptimizerKind::adamw,
+                           ScheduleKind::cosine,
+                           477,
+                           0.001};
+
+using Values = std::map<std::string, OptionValue>;
+
+/// A mechanism with the options that the paper fixes.
+struct Mechanism {
+  const char* name;
+  Values options = {};
+};
+
 /// A configuration's own part. `options`: those of the prior that the paper fixes.
 struct Recipe {
   const Paper& paper;
@@ -77,9 +99,10 @@ struct Recipe {
   int64_t T, tokens_per_step, steps;
   double lr;
   const char* prior;
-  std::map<std::string, OptionValue> options;
-  const char* scale = "none";
+  Values options;
+  Mechanism scale = {"none"};
   int64_t micro_batch = 0;  // 0: not given
+  Mechanism normalizer = {"softmax"};
 };
 
 constexpr Size kBam120 = {768, 12, 16, 1536}, kTiny = {512, 6, 8, 2048}, kGpt = {768, 12, 12, 3072};
@@ -89,40 +112,47 @@ constexpr int64_t kBamTokens = 589824, kHalfMillion = 524288, kDapeTokens = 256 
 using Text = std::string;
 
 std::map<std::string, Recipe> recipes() {
-  const std::map<std::string, OptionValue> bam = {
-      {"init", Text("uniform")},
-      {"train", StringList{"theta_alpha", "theta_beta"}},
-      {"share", false},
-      {"decay", false}};
-  const std::map<std::string, OptionValue> cable = {{"content_scale", Text("1/sqrt(D)")},
-                                                    {"decay", true}};
-  const std::map<std::string, OptionValue> rope = {{"theta", 10000.0}};
-  std::map<std::string, OptionValue> randomized = rope;
+  const Values bam = {{"init", Text("uniform")},
+                      {"train", StringList{"theta_alpha", "theta_beta"}},
+                      {"share", false},
+                      {"decay", false}};
+  const Values cable = {{"content_scale", Text("1/sqrt(D)")}, {"decay", true}};
+  const Values rope = {{"theta", 10000.0}};
+  const Values nape = {{"slopes", Text("exponential")}, {"slope_heads", Text("H/2")}};
+  const Mechanism ssmax = {
+      "ssmax",
+      {{"delta", 0.0}, {"offset", 0.0}, {"init", 1.0}, {"init_std", 0.0}, {"decay", false}}};
+  const Mechanism adaptive = {"adaptive",
+                              {{"delta", 1.0}, {"g", 2.0}, {"bias", false}, {"decay", false}}};
+  const Mechanism entmax = {"entmax", {{"alpha", 1.5}, {"learned", false}}};
+  Values randomized = rope;
   randomized["randomized"] = true;
   randomized["randomized_length"] = 2048.0;  // four times T
-  const auto of_bam = [](Size size, double lr, const char* prior,
-                         const std::map<std::string, OptionValue>& options, const char* scale) {
+  const auto of_bam = [](Size size, double lr, const char* prior, const Values& options,
+                         const Mechanism& scale) {
     return Recipe{kBam, size, 512, kBamTokens, 19251, lr, prior, options, scale};
   };
-  const auto of_tiny = [](const char* prior, const std::map<std::string, OptionValue>& options) {
-    return Recipe{kCable, kTiny, 512, kHalfMillion, 5000, 6e-4, prior, options, "none", 128};
+  const auto of_tiny = [](const char* prior, const Values& options) {
+    return Recipe{kCable, kTiny, 512, kHalfMillion, 5000, 6e-4, prior, options, {"none"}, 128};
   };
-  const auto of_dape = [](const char* prior, const std::map<std::string, OptionValue>& options) {
+  const auto of_dape = [](const char* prior, const Values& options) {
     return Recipe{kDape, kGpt, 512, kDapeTokens, 50000, 6e-4, prior, options};
   };
-  const auto of_asentmax = [](const char* prior,
-                              const std::map<std::string, OptionValue>& options) {
+  const auto of_asentmax = [](const char* prior, const Values& options) {
     return Recipe{kAsentmax, kAsentmax420, 2048, kHalfMillion, 13500, 3e-4, prior, options};
   };
+  Recipe asentmax = of_asentmax("nape", nape);
+  asentmax.scale = adaptive;
+  asentmax.normalizer = entmax;
   return {
-      {"bam-120m", of_bam(kBam120, 1e-3, "bam", bam, "ssmax")},
-      {"bam-432m", of_bam({1536, 14, 24, 3072}, 5e-4, "bam", bam, "ssmax")},
-      {"bam-1.1b", of_bam({2048, 15, 32, 8192}, 3e-4, "bam", bam, "ssmax")},
-      {"bam-nope-120m", of_bam(kBam120, 1e-3, "nope", {}, "none")},
-      {"bam-alibi-120m", of_bam(kBam120, 1e-3, "alibi", {}, "none")},
-      {"bam-rope-120m", of_bam(kBam120, 1e-3, "rope", {{"theta", 500000.0}}, "none")},
+      {"bam-120m", of_bam(kBam120, 1e-3, "bam", bam, ssmax)},
+      {"bam-432m", of_bam({1536, 14, 24, 3072}, 5e-4, "bam", bam, ssmax)},
+      {"bam-1.1b", of_bam({2048, 15, 32, 8192}, 3e-4, "bam", bam, ssmax)},
+      {"bam-nope-120m", of_bam(kBam120, 1e-3, "nope", {}, {"none"})},
+      {"bam-alibi-120m", of_bam(kBam120, 1e-3, "alibi", {}, {"none"})},
+      {"bam-rope-120m", of_bam(kBam120, 1e-3, "rope", {{"theta", 500000.0}}, {"none"})},
       {"bam-sinusoidal-120m",
-       of_bam(kBam120, 1e-3, "sinusoidal", {{"variant", Text("bam")}}, "none")},
+       of_bam(kBam120, 1e-3, "sinusoidal", {{"variant", Text("bam")}}, {"none"})},
 
       {"cable-tiny", of_tiny("cable", cable)},
       {"kcable-tiny", of_tiny("kcable", cable)},
@@ -131,9 +161,19 @@ std::map<std::string, Recipe> recipes() {
       {"cable-sinusoidal-tiny", of_tiny("sinusoidal", {{"variant", Text("pair")}})},
       {"cable-t5-tiny",
        of_tiny("t5", {{"gain", Text("1")}, {"init", Text("normal")}, {"share", true}})},
-      {"cable-small", {kCable, kGpt, 1024, kHalfMillion, 19000, 6e-4, "cable", cable, "none", 32}},
+      {"cable-small",
+       {kCable, kGpt, 1024, kHalfMillion, 19000, 6e-4, "cable", cable, {"none"}, 32}},
       {"cable-medium",
-       {kCable, {1024, 24, 16, 4096}, 1024, kHalfMillion, 19000, 6e-4, "cable", cable, "none", 16}},
+       {kCable,
+        {1024, 24, 16, 4096},
+        1024,
+        kHalfMillion,
+        19000,
+        6e-4,
+        "cable",
+        cable,
+        {"none"},
+        16}},
 
       {"dape-rope-125m", of_dape("rope", rope)},
       {"dape-randomized-rope-125m", of_dape("rope", randomized)},
@@ -155,8 +195,18 @@ std::map<std::string, Recipe> recipes() {
         {{"kernel", Text("logarithmic")}, {"decay", true}}}},
 
       {"asentmax-rope-420m", of_asentmax("rope", rope)},
-      {"asentmax-nape-420m",
-       of_asentmax("nape", {{"slopes", Text("exponential")}, {"slope_heads", Text("H/2")}})},
+      {"asentmax-nape-420m", of_asentmax("nape", nape)},
+      {"asentmax-420m", asentmax},
+      {"asentmax-by-length-120m",
+       {kScales,
+        {768, 12, 12, 2048},
+        1024,
+        int64_t{1} << 20,
+        4769,  // 5B tokens
+        6e-4,
+        "rope",
+        rope,
+        {"by_length", {{"lengths", 1024.0}, {"decay", false}}}}},
   };
 }
 
@@ -165,6 +215,16 @@ bool is_of_a_paper(const std::string& name) {
     if (name.starts_with(paper)) return true;
   }
   return false;
+}
+
+template <class Info>
+void check_mechanism(const Choice<Info>& found, const Mechanism& expected) {
+  CHECK(found.name() == expected.name);
+  for (const auto& [name, value] : expected.options) {
+    INFO("option " << name);
+    REQUIRE(found.options.has(name));
+    CHECK((found.options.values().at(name) == value));
+  }
 }
 
 void check(const RunConfig& c, const Recipe& r) {
@@ -195,7 +255,7 @@ void check(const RunConfig& c, const Recipe& r) {
   CHECK(o.name == p.optimizer);
   CHECK(o.lr == r.lr);
   CHECK((o.beta1 == 0.9 && o.beta2 == 0.95 && o.eps == 1e-8));
-  CHECK((o.weight_decay == 0.1 && o.clip == 1.0));
+  CHECK((o.weight_decay == p.weight_decay && o.clip == 1.0));
   CHECK(o.lr_multipliers.empty());
   const ScheduleConfig& s = c.schedule;
   CHECK((s.name == p.schedule && s.warmup_steps == p.warmup && s.min_ratio == 0.1));
@@ -204,20 +264,11 @@ void check(const RunConfig& c, const Recipe& r) {
   }
 
   REQUIRE(m.attention.prior.pattern.size() == 1);
-  const PriorChoice& prior = m.attention.prior.of(0);
-  CHECK(prior.name() == r.prior);
-  for (const auto& [name, value] : r.options) {
-    INFO("option " << name);
-    REQUIRE(prior.options.has(name));
-    CHECK((prior.options.values().at(name) == value));
-  }
-  CHECK(m.attention.scale.name() == r.scale);
+  check_mechanism(m.attention.prior.of(0), {r.prior, r.options});
+  check_mechanism(m.attention.scale, r.scale);
+  check_mechanism(m.attention.normalizer, r.normalizer);
   if (m.attention.scale.name() == "ssmax") {
-    const Options& scale = m.attention.scale.options;
-    CHECK((scale.number("delta") == 0 && scale.number("offset") == 0));
-    CHECK((scale.number("init") == 1 && scale.number("init_std") == 0));
-    CHECK(scale.text("scale_bias") == "auto");  // true with bam
-    CHECK_FALSE(scale.flag("decay"));
+    CHECK(m.attention.scale.options.text("scale_bias") == "auto");  // true with bam
   }
 }
 
@@ -227,23 +278,23 @@ void check(const RunConfig& c, const Recipe& r) {
 void check_stated(const nlohmann::json& file, const Recipe& r) {
   const nlohmann::json& model = file.at("model");
   CHECK(model.contains("embed_scale"));
-  const nlohmann::json &prior = model.at("attention").at("prior"),
-                       &scale = model.at("attention").at("scale");
-  for (const auto& [name, unused] : r.options) {
-    INFO("option " << name);
-    CHECK(prior.contains(name));
-  }
-  if (scale.at("name") != "ssmax") return;
-  for (const char* name : {"delta", "offset", "init", "init_std", "decay"}) {
-    INFO("option " << name);
-    CHECK(scale.contains(name));
-  }
+  const nlohmann::json& attention = model.at("attention");
+  const auto check_options = [&](const char* kind, const Values& options) {
+    for (const auto& [name, unused] : options) {
+      INFO("option " << name);
+      CHECK(attention.at(kind).contains(name));
+    }
+  };
+  check_options("prior", r.options);
+  check_options("scale", r.scale.options);
+  check_options("normalizer", r.normalizer.options);
 }
 
 /// A perplexity at every length that the paper gives, up to these.
 int64_t longest(const Recipe& r) {
   if (r.options.contains("randomized")) return 2048;
   if (&r.paper == &kDape) return 8192;
+  if (&r.paper == &kScales) return 1024;  // the learned table's end
   return &r.paper == &kBam ? 32768 : 16384;
 }
 
