@@ -247,6 +247,8 @@ TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to cha
   e.check_refused({"model.bias=true"}, {"q_proj.bias", "no such tensor", "model.bias"});
   e.check_refused({"model.mlp.kind=gelu"}, {"gate_proj", "model.mlp.kind"});
   e.check_refused({"model.attention.scale.name=ssmax"}, {"scale.s", "init_from.new"});
+  e.check_refused({"model.attention.normalizer=entmax", "model.attention.normalizer.learned=true"},
+                  {"normalizer.alpha", "init_from.new"});
   e.check_refused({"model.head_dim=8"}, {"q_proj", "(32, 64)", "(64, 64)", "model.head_dim"});
   e.check_refused({"model.norm_position=post"}, {"post_feedforward", "model.norm_position"});
   e.check_refused({"model.norm_position=both"}, {"pre_feedforward", "model.norm_position"});
