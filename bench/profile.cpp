@@ -222,6 +222,12 @@ void ProfiledBackend::attention_entropy(Tensor entropy, const Attention& a) {
                     bytes_of({a.q, a.k, entropy}));
   inner_->attention_entropy(entropy, a);
 }
+void ProfiledBackend::attention_statistics(Tensor entropy, Tensor support,
+                                           const AttentionSaved& saved, const Attention& a) {
+  const Timed timed(costs_["attention_statistics"], attention_flops(*inner_, a),
+                    bytes_of({a.q, a.k, entropy, support}));
+  inner_->attention_statistics(entropy, support, saved, a);
+}
 void ProfiledBackend::cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                                     double scale) {
   const Timed timed(costs_["cross_entropy"], 0, bytes_of({dlogits, logits}));

@@ -87,6 +87,8 @@ class ProfiledBackend final : public Backend {
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override;
   void attention_entropy(Tensor entropy, const Attention& a) override;
+  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+                            const Attention& a) override;
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override;
   void clip_factor(Tensor factor, Tensor squared_norm, double clip) override;

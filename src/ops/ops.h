@@ -40,6 +40,7 @@ struct WorkspaceShape {
   bool fire = false;             // whether a layer's prior is of family fire
   // Whether attention takes the general path where it could take a fused one; the others always do.
   bool general_attention = false;
+  bool attention_statistics = false;  // whether they are asked for
   Dtype activations = Dtype::f32;
 };
 
@@ -215,6 +216,14 @@ class Backend {
   /// entropy (B, H, T) P: -sum_j p_ij log p_ij of the rows of `a`, in nats. REQUIRES: no scale; v
   /// is not read.
   virtual void attention_entropy(Tensor entropy, const Attention& a) = 0;
+  /// entropy (B, H, T) P: -sum_j p_ij log p_ij over p_ij > 0, in nats, of the weights that the
+  /// forward pass of `a` formed, scale and normalizer included; stick-breaking's are not divided by
+  /// their sum. support (B, H, T) P: how many keys have weight. What underflows has some: softmax
+  /// gives weight to every visible key, stick-breaking to all but the row's own.
+  /// saved: as the forward pass left it. REQUIRES: no past; v is not read;
+  /// WorkspaceShape::attention_statistics.
+  virtual void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+                                    const Attention& a) = 0;
 
   // --- loss -------------------------------------------------------------------------------------
 

@@ -314,6 +314,25 @@ Operation attention_entropy(const AttentionCase& c) {
   return op;
 }
 
+Operation attention_statistics(const AttentionCase& c) {
+  Operation op;
+  op.inputs = attention(c).inputs;
+  // One key more or less in a row, where a rounding decides: of entmax alone.
+  op.cancelling = {{"entropy", 1}, {"support", static_cast<double>(c.T)}};
+  const bool exact = c.normalizer.kind != NormalizerKind::entmax;
+  op.tolerances = {{"support", exact ? 0 : 1 / static_cast<double>(c.T)}};
+  op.forward = [c](Machine& m, const Arrays& in) {
+    const Loaded call(m, c, in);
+    const AttentionCall& x = call.x;
+    const Memory entropy = m.unwritten(P, {c.B, c.H, c.T}),
+                 support = m.unwritten(P, {c.B, c.H, c.T});
+    if (!in.count("level")) m.backend().attention_forward(x.out, x.saved, x.a);
+    m.backend().attention_statistics(entropy.tensor(), support.tensor(), x.saved, x.a);
+    return Arrays{{"entropy", read(entropy.tensor(), P)}, {"support", read(support.tensor(), P)}};
+  };
+  return op;
+}
+
 Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
   Operation op;
   op.inputs = attention(c).inputs;

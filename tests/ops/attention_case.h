@@ -43,8 +43,12 @@ Operation attention(const AttentionCase& c);
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.
 Operation attention_entropy(const AttentionCase& c);
 
-/// Both of the last n rows alone, the keys before them as those of the past: results out (B, n, H,
-/// D), lse and, without a scale, entropy (B, H, n). No adjoint.
+/// Entropy and support of the rows of its forward pass: results entropy and support, and no
+/// adjoint. With an input `level`, that of AttentionSaved, no forward pass runs before.
+Operation attention_statistics(const AttentionCase& c);
+
+/// attention() and attention_entropy() of the last n rows alone, the keys before them as those of
+/// the past: results out (B, n, H, D), lse and, without a scale, entropy (B, H, n). No adjoint.
 Operation attention_of_last_rows(const AttentionCase& c, int64_t n);
 
 /// The last n of dimension `dim`.

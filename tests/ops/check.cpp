@@ -2,9 +2,12 @@
 
 #include "ops/check/check.h"
 
+#include <algorithm>
+
 #include "attention_case.h"
 #include "cases.h"
 #include "catch.h"
+#include "ops/check/call.h"
 #include "ops/reference/reference.h"
 
 namespace bamtrain::testing {
@@ -30,6 +33,13 @@ AttentionCase entropy_form() {
   return c;
 }
 
+Operation statistics_alone(const AttentionCase& c) {
+  Operation op = attention_statistics(c);
+  Machine reference(Dtype::f64);
+  op.inputs["level"] = attention(c).forward(reference, op.inputs).at("lse");
+  return op;
+}
+
 struct Named {
   const char* forward;
   const char* backward;  // "" where the same call is both, or there is none
@@ -45,6 +55,7 @@ std::vector<Named> operations() {
           {"cross_entropy", "", cross_entropy({5, 30, 0, false})},
           {"adaptive_scale_forward", "adaptive_scale_backward", adaptive_scale({2, 9, 3, true})},
           {"attention_entropy", "", attention_entropy(entropy_form())},
+          {"attention_statistics", "", statistics_alone(attention_form())},
           {"attention_forward", "attention_backward", attention(attention_form())}};
 }
 
@@ -64,6 +75,22 @@ TEST_CASE("backends that agree pass, and the results are those of the tested one
       }
     }
     CHECK_NOTHROW(n.op.adjoint(machine, n.op.inputs, found, cotangents, 0.5));
+  }
+}
+
+TEST_CASE("a support may have a key more or less, and no other number") {
+  Machine plain(Dtype::f32), reference(Dtype::f64);
+  const CheckLimits limits;
+  for (double difference : {1.0, 2.0}) {
+    CheckedCall c(plain.backend(), reference.backend(), limits, "counting");
+    const Memory support = plain.zeros(Role::parameter, {3});
+    const Tensor trusted = c.counted("support", support.tensor());
+    const auto count = [&](Backend&, bool own) {
+      if (own) support.tensor().ptr<float>()[1] = static_cast<float>(difference);
+      if (!own) std::fill_n(trusted.ptr<double>(), 3, 0.0);
+    };
+    if (difference == 1) CHECK_NOTHROW(c.run(count));
+    if (difference == 2) CHECK_THROWS_AS(c.run(count), Error);
   }
 }
 

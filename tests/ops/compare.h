@@ -82,7 +82,8 @@ class Machine {
                                             .C = 1024,
                                             .hidden = 1024,
                                             .V = 1024,
-                                            .fire = true};
+                                            .fire = true,
+                                            .attention_statistics = true};
   explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512,
                    const WorkspaceShape& shape = kShape);
   Machine(Dtype activations, Device device, const WorkspaceShape& shape = kShape);

@@ -47,7 +47,7 @@ Tensor CheckedCall::add(const char* name, const Tensor& t, Use use) {
   o.bytes.resize(static_cast<size_t>(extent(t)) * size_of(o.trusted.dtype));
   o.trusted.data = o.bytes.data();
   half_precision_ |= t.dtype == Dtype::bf16 && (use == Use::read || use == Use::updated);
-  if (use == Use::written) {
+  if (use == Use::written || use == Use::counted) {
     const double unwritten = t.dtype == Dtype::i32 ? -1 : std::nan("");
     for_elements(t, [&](int64_t at, int64_t) { put(o.trusted, at, unwritten); });
   } else {
@@ -75,7 +75,7 @@ void CheckedCall::compare(const Operand& o) const {
     const double x = get(found, at), y = get(o.trusted, at);
     // Infinities are equal or not; NaN agrees with NaN alone.
     const bool same = x == y || (std::isnan(x) && std::isnan(y));
-    const double difference = std::abs(x - y);
+    const double difference = std::max(std::abs(x - y) - (o.use == Use::counted ? 1 : 0), 0.0);
     const double e = same                        ? 0
                      : std::isfinite(difference) ? difference
                                                  : std::numeric_limits<double>::infinity();

@@ -22,6 +22,9 @@ class CheckedCall {
   /// where it is real. Null for null.
   Tensor read(const Tensor& t) { return add("", t, Use::read); }
   Tensor written(const char* name, const Tensor& t) { return add(name, t, Use::written); }
+  /// Counts of what lies on one side of a bound: an element may have one more or less, which the
+  /// last digit of a number decided.
+  Tensor counted(const char* name, const Tensor& t) { return add(name, t, Use::counted); }
   /// Written or left as it was, and not read.
   Tensor replaced(const char* name, const Tensor& t) { return add(name, t, Use::replaced); }
   Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
@@ -54,7 +57,7 @@ class CheckedCall {
   }
 
  private:
-  enum class Use { read, written, replaced, updated };
+  enum class Use { read, written, counted, replaced, updated };
 
   struct Operand {
     std::string name;

@@ -307,6 +307,17 @@ class CheckBackend final : public Backend {
       own ? b.attention_entropy(entropy, a) : b.attention_entropy(e, other);
     });
   }
+  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+                            const Attention& a) override {
+    CheckedCall c = call("attention_statistics");
+    const Tensor e = c.written("entropy", entropy), n = c.counted("support", support);
+    const AttentionSaved s = c.read_parts(saved);
+    const Attention other = c.read_parts(a);
+    c.run([&](Backend& b, bool own) {
+      own ? b.attention_statistics(entropy, support, saved, a)
+          : b.attention_statistics(e, n, s, other);
+    });
+  }
 
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override {

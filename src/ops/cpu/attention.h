@@ -19,7 +19,8 @@ struct AttentionScratch {
   // gradient; only with backward
   Tensor dtable;
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
-  bool general = false;  // WorkspaceShape::general_attention
+  bool general = false;     // WorkspaceShape::general_attention
+  bool statistics = false;  // WorkspaceShape::attention_statistics
   void plan(Arena& arena, const WorkspaceShape& w);
   float* of_slot(int64_t slot) const;
 };
@@ -40,6 +41,11 @@ int64_t general_forward_floats(int64_t T, int64_t D);
 int64_t general_backward_floats(int64_t T, int64_t D);
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
+
+void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+                              const Attention& a, const AttentionScratch& s);
+/// Scratch of its tasks, in floats.
+int64_t statistics_floats(int64_t T, int64_t D);
 
 /// The first and the last of these where keys come from the past, few queries to many keys. out and
 /// saved, or entropy, may be empty.

@@ -150,6 +150,15 @@ class EntmaxRows final : public RowNormalizer {
     form<true>(z, u, n, saved.threshold);
   }
 
+  int64_t support(const float* z, int64_t n, const SavedRow& saved) const override {
+    const float inverse = inverse_delta(saved.threshold);
+    simd::IVec count{};
+    for_vectors(n, [&](int64_t j) {
+      count -= root_of(a_ * (saved.level - simd::load(z + j)), inverse) > 0.0f;
+    });
+    return sum(count);
+  }
+
   float adjoint(float* dp, const float* p, const float* u, int64_t n) const override {
     if (!alphas_) {
       centred(dp, u, n);
@@ -159,7 +168,7 @@ class EntmaxRows final : public RowNormalizer {
     Vec value{}, entropy{}, weighted{};
     for_vectors(n, [&](int64_t j) {
       const Vec q = simd::load(p + j), d = simd::load(dp + j);
-      const Vec h = q > 0.0f ? -q * simd::log(simd::max(q, simd::splat(1e-35f))) : Vec{};
+      const Vec h = entropy_term(q);
       value += q * d;
       entropy += h;
       weighted += h * d;
@@ -171,6 +180,11 @@ class EntmaxRows final : public RowNormalizer {
  private:
   void set_alpha(float alpha) { a_ = alpha - 1; }
 
+  /// For the weight w of the largest logit; past fp32 only logits that equal it are inside.
+  float inverse_delta(float w) const {
+    return std::min(std::pow(w, -a_), std::numeric_limits<float>::max());
+  }
+
   /// c in place of z.
   void distances(float* z, int64_t n, float m) const {
     for_vectors(n, [&](int64_t j) { simd::store(z + j, a_ * (m - simd::load(z + j))); });
@@ -179,7 +193,7 @@ class EntmaxRows final : public RowNormalizer {
   /// p in place of c, and u.
   template <bool kSlopes>
   void form(float* z, float* u, int64_t n, float w) const {
-    const float inverse = std::min(std::pow(w, -a_), std::numeric_limits<float>::max());
+    const float inverse = inverse_delta(w);
     Vec sum{};
     for_vectors(n, [&](int64_t j) {
       const Vec x = root_of(simd::load(z + j), inverse);  // p^a / delta

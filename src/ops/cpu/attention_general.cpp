@@ -6,12 +6,9 @@
 #include <algorithm>
 
 #include "ops/cpu/attention.h"
-#include "ops/cpu/attention_bias_rows.h"
-#include "ops/cpu/attention_normalizers.h"
 #include "ops/cpu/attention_partials.h"
 #include "ops/cpu/attention_row_sums.h"
-#include "ops/cpu/attention_tasks.h"
-#include "ops/cpu/attention_tiles.h"
+#include "ops/cpu/attention_strips.h"
 #include "ops/cpu/rows.h"
 
 namespace bamtrain {
@@ -21,116 +18,6 @@ using namespace tiles;
 using rows::dispatch_activation;
 
 namespace {
-
-static_assert(kLiveKeys == kK);
-
-constexpr int64_t kStripLogits = int64_t{1} << 16;
-
-/// Rows at a time: as many as keep three such arrays near the processor, and whole groups.
-int64_t strip_rows(int64_t T) {
-  return T <= kStripLogits / 64 ? 64 : T <= kStripLogits / 32 ? 32 : kLiveRows;
-}
-int64_t strip_stride(int64_t T) { return padded_keys(T) + simd::kWidth; }
-int64_t strip_floats(int64_t T) { return strip_rows(T) * strip_stride(T); }
-/// The most of any length up to T.
-int64_t most_strip_floats(int64_t T) {
-  int64_t most = strip_floats(T);
-  for (int64_t rows = 64; rows > kLiveRows; rows /= 2) {
-    most = std::max(most, strip_floats(std::min(T, kStripLogits / rows)));
-  }
-  return most;
-}
-
-/// AttentionSaved::live of one head; without it every tile is live.
-class LiveTiles {
- public:
-  LiveTiles(const Tensor& live, int64_t b, int64_t h) {
-    if (!live) return;
-    words_ = live.ptr<int32_t>() + b * live.stride[0] + h * live.stride[1];
-    per_group_ = live.shape[3];
-  }
-  void clear(int64_t i0, int64_t i1) const {
-    if (!words_) return;
-    const int64_t begin = i0 / kLiveRows, end = ceil_div(i1, kLiveRows);
-    std::fill_n(words_ + begin * per_group_, (end - begin) * per_group_, 0);
-  }
-  void mark(int64_t i, int64_t j) const {
-    if (words_) word(i / kLiveRows, j) |= bit(j);
-  }
-  /// Whether any of the groups of rows [i0, i1) gives weight to the tile of key j.
-  bool any(int64_t i0, int64_t i1, int64_t j) const {
-    if (!words_) return true;
-    for (int64_t g = i0 / kLiveRows; g < ceil_div(i1, kLiveRows); ++g) {
-      if (word(g, j) & bit(j)) return true;
-    }
-    return false;
-  }
-
- private:
-  static int32_t bit(int64_t j) { return static_cast<int32_t>(uint32_t{1} << (j / kK % 32)); }
-  int32_t& word(int64_t group, int64_t j) const { return words_[group * per_group_ + j / kK / 32]; }
-
-  int32_t* words_ = nullptr;
-  int64_t per_group_ = 0;
-};
-
-/// The rows of queries [i0, i1) and the keys [from, to) of whole tiles that any of them sees:
-/// arrays of (rows, strip_stride) floats.
-struct Strip {
-  const Attention& a;
-  const int32_t* first;  // of the sequence
-  int64_t i0, i1, from, to;
-
-  Strip(const Attention& of, int64_t b, int64_t begin, int64_t end)
-      : a(of),
-        first(first_keys(of, b)),
-        i0(begin),
-        i1(end),
-        from(first[begin] / kK * kK),
-        to(padded_keys(end)) {}
-
-  int64_t rows() const { return i1 - i0; }
-  float* at(float* array, int64_t i, int64_t j) const {
-    return array + (i - i0) * strip_stride(a.q.shape[1]) + (j - from);
-  }
-  RowSpan row(int64_t i) const { return {i, i - i0, first[i], i - first[i] + 1}; }
-
-  /// What lies beside a row's own keys becomes `x`.
-  void fill_beside(float* array, const RowSpan& row, float x) const {
-    std::fill(at(array, row.i, from), at(array, row.i, row.first), x);
-    std::fill(at(array, row.i, row.first + row.n), at(array, row.i, to) + simd::kWidth, x);
-  }
-  template <class F>
-  void for_tiles(F&& f) const {
-    for (int64_t j0 = from; j0 < to; j0 += kK) f(j0);
-  }
-};
-
-/// t and what the bias is multiplied by, of a row.
-struct Factors {
-  const float* t;  // of the head; null: 1
-  bool on_bias;
-
-  Factors(const Attention& a, int64_t b, int64_t h)
-      : t(a.scale.t ? a.scale.t.ptr<float>() + (b * a.q.shape[2] + h) * a.q.shape[1] : nullptr),
-        on_bias(a.scale.on_bias) {}
-  float of_content(int64_t i) const { return t ? t[i] : 1; }
-  float of_bias(int64_t i) const { return on_bias ? of_content(i) : 1; }
-};
-
-/// A row's numbers of AttentionSaved.
-SavedRow saved_row(const AttentionSaved& s, int64_t at) {
-  SavedRow row;
-  if (s.level) row.level = s.level.ptr<float>()[at];
-  if (s.threshold) row.threshold = s.threshold.ptr<float>()[at];
-  if (s.last) row.last = s.last.ptr<int32_t>()[at];
-  return row;
-}
-void save_row(const AttentionSaved& s, int64_t at, const SavedRow& row) {
-  if (s.level) s.level.ptr<float>()[at] = row.level;
-  if (s.threshold) s.threshold.ptr<float>()[at] = row.threshold;
-  if (s.last) s.last.ptr<int32_t>()[at] = row.last;
-}
 
 template <class A>
 void forward_part(Tensor out, const AttentionSaved& saved, const Attention& a, float* scratch,
@@ -304,20 +191,6 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
   }
   unpack_rows<A>(g.dk, b, kh, 0, T, dkeys, Dp, 1);  // q carried the content scale
   unpack_rows<A>(g.dv, b, kh, 0, T, dvalues, Dp, 1);
-}
-
-/// work(bias, normalizer, scratch that is left) for a task.
-template <class F>
-void with_stages(const Attention& a, const AttentionScratch& s, int64_t slot,
-                 const BiasGradients* g, F&& work) {
-  const int64_t T = a.q.shape[1];
-  float* const scratch = s.of_slot(slot);
-  float* const rest = scratch + padded(row_bias_floats(T)) + simd::kWidth;
-  const auto with_bias = [&](RowBias& bias) {
-    const auto with_both = [&](RowNormalizer& normalizer) { work(bias, normalizer, rest); };
-    with_row_normalizer(a.normalizer, T, std::ref(with_both));
-  };
-  with_row_bias(a, s, g, scratch, std::ref(with_bias));
 }
 
 }  // namespace

@@ -28,6 +28,8 @@ class RowNormalizer {
   /// The same from what was saved; u is what adjoint() reads beside them. Logits that are minus
   /// infinity have no weight.
   virtual void recall(float* z, float* u, int64_t n, const SavedRow& saved) const = 0;
+  /// How many of the keys with logits z have weight, however little: an underflow counts.
+  virtual int64_t support(const float* z, int64_t n, const SavedRow& saved) const = 0;
   /// dP in dp becomes dz; returns the gradient of alpha where it is learned.
   virtual float adjoint(float* dp, const float* p, const float* u, int64_t n) const = 0;
 };

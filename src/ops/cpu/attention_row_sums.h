@@ -30,6 +30,25 @@ inline void scale(float* x, int64_t n, float factor) {
   for_vectors(n, [&](int64_t j) { simd::store(x + j, simd::load(x + j) * factor); });
 }
 
+/// The sum of all lanes.
+inline int64_t sum(simd::IVec v) {
+  int64_t total = 0;
+  for (int lane = 0; lane < simd::kWidth; ++lane) total += v[lane];
+  return total;
+}
+
+/// -p log p; 0 where p is.
+inline Vec entropy_term(Vec p) {
+  return p == 0.0f ? Vec{} : -p * simd::log(simd::max(simd::splat(1e-35f), p));
+}
+
+/// Of the weights p[0, n), in nats.
+inline float entropy(const float* p, int64_t n) {
+  Vec total{};
+  for_vectors(n, [&](int64_t j) { total += entropy_term(simd::load(p + j)); });
+  return simd::sum(total);
+}
+
 /// dz = u (dP - D), D = sum u dP / sum u, in place of dP; returns D.
 inline float centred(float* dp, const float* u, int64_t n) {
   Vec total{}, weighted{};

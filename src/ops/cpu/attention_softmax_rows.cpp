@@ -46,6 +46,7 @@ class SoftmaxRows final : public RowNormalizer {
   void recall(float* z, float* u, int64_t n, const SavedRow& saved) const override {
     softmax_again(z, u, n, saved.level);
   }
+  int64_t support(const float*, int64_t n, const SavedRow&) const override { return n; }
   float adjoint(float* dp, const float*, const float* u, int64_t n) const override {
     centred(dp, u, n);
     return 0;
@@ -70,11 +71,7 @@ float unordered(int32_t n) {
 int64_t count_from(const float* z, int64_t n, float x) {
   simd::IVec count{};
   for_vectors(n, [&](int64_t j) { count -= simd::load(z + j) >= x; });
-  int32_t lanes[simd::kWidth];
-  std::memcpy(lanes, &count, sizeof lanes);
-  int64_t total = 0;
-  for (int32_t lane : lanes) total += lane;
-  return total;
+  return sum(count);
 }
 
 /// The k-th largest of z[0, n), 1 <= k <= n, by halving the range of numbers between the smallest
@@ -121,6 +118,9 @@ class TopkRows final : public RowNormalizer {
   void recall(float* z, float* u, int64_t n, const SavedRow& saved) const override {
     drop(z, n, saved);
     softmax_again(z, u, n, saved.level);
+  }
+  int64_t support(const float*, int64_t n, const SavedRow&) const override {
+    return keys_.of(n, T_);
   }
   float adjoint(float* dp, const float*, const float* u, int64_t n) const override {
     centred(dp, u, n);

@@ -47,6 +47,7 @@ class StickBreakingRows final : public RowNormalizer {
   void recall(float* z, float* u, int64_t n, const SavedRow&) const override {
     form<true>(z, u, n);
   }
+  int64_t support(const float*, int64_t n, const SavedRow&) const override { return n - 1; }
 
   /// u: sigmoid(z). dz_j = p_j dP_j (1 - u_j) - u_j sum over m < j of p_m dP_m.
   float adjoint(float* dp, const float* p, const float* u, int64_t n) const override {

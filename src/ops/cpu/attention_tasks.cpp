@@ -62,6 +62,8 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   general = w.general_attention;
   if (general) floats = std::max(floats, general_forward_floats(w.T, w.D));
   if (general && w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D));
+  statistics = w.attention_statistics;
+  if (statistics) floats = std::max(floats, statistics_floats(w.T, w.D));
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});

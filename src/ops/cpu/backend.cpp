@@ -326,6 +326,10 @@ class CpuBackend final : public HostBackend {
     if (a.past() > 0) return cpu_attention_of_rows({}, {}, entropy, a, attention_);
     cpu_attention_entropy(entropy, a, attention_);
   }
+  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+                            const Attention& a) override {
+    cpu_attention_statistics(entropy, support, saved, a, attention_);
+  }
 
   // --- loss
 

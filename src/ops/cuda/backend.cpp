@@ -477,6 +477,10 @@ class CudaBackend final : public Backend {
             "attention_entropy");
     });
   }
+  void attention_statistics(Tensor, Tensor, const AttentionSaved&, const Attention&) override {
+    throw Error(ExitCode::config, "eval.attention", "0 on a GPU, which has no such operation yet",
+                "more", "--set eval.attention=0");
+  }
 
   // --- loss
 

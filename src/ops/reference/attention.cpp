@@ -247,4 +247,20 @@ void reference_attention_entropy(Tensor entropy, const Attention& a) {
   }
 }
 
+void reference_attention_statistics(Tensor entropy, Tensor support, const Attention& a) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  require(a.past() == 0, "all rows");
+  for (int64_t batch = 0; batch < B; ++batch) {
+    for (int64_t h = 0; h < H; ++h) {
+      for (int64_t i = 0; i < T; ++i) {
+        const RowWeights w = reference_weights(a, h, Row(a, batch, h, i).z);
+        const int64_t at = (batch * H + h) * T + i;
+        double& H_i = entropy.ptr<double>()[at] = 0;
+        for (double p : w.p) H_i -= p == 0 ? 0 : p * std::log(p);
+        support.ptr<double>()[at] = static_cast<double>(w.support);
+      }
+    }
+  }
+}
+
 }  // namespace bamtrain

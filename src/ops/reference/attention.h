@@ -9,5 +9,7 @@ void reference_attention_forward(Tensor out, const AttentionSaved& saved, const 
 void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                                   const AttentionSaved& saved, const Attention& a);
 void reference_attention_entropy(Tensor entropy, const Attention& a);
+/// Of weights that are formed anew.
+void reference_attention_statistics(Tensor entropy, Tensor support, const Attention& a);
 
 }  // namespace bamtrain

@@ -30,13 +30,16 @@ RowWeights softmax(const Doubles& z, const std::vector<bool>& kept) {
   for (size_t j = 0; j < z.size(); ++j) sum += kept[j] ? std::exp(z[j] - m) : 0;
   for (size_t j = 0; j < z.size(); ++j) w.p.push_back(kept[j] ? std::exp(z[j] - m) / sum : 0);
   w.level = m + std::log(sum);
+  w.support = std::count(kept.begin(), kept.end(), true);
   return w;
 }
 
-/// p_j for the weight w of the largest logit.
+/// x_j of p_j = w [x_j]_+^(1/a) for the weight w of the largest logit.
+double entmax_root(double m, double z, double w, double a) {
+  return z == m ? 1 : 1 - a * (m - z) / std::pow(w, a);
+}
 double entmax_weight(double m, double z, double w, double a) {
-  if (z == m) return w;
-  const double x = 1 - a * (m - z) / std::pow(w, a);
+  const double x = entmax_root(m, z, w, a);
   return x > 0 ? w * std::pow(x, 1 / a) : x <= 0 ? 0 : x;
 }
 
@@ -58,7 +61,10 @@ RowWeights entmax(const Doubles& z, double alpha) {
   }
   w.threshold = high;
   const double sum = sum_at(high);
-  for (double x : z) w.p.push_back(entmax_weight(w.level, x, high, a) / sum);
+  for (double x : z) {
+    w.p.push_back(entmax_weight(w.level, x, high, a) / sum);
+    w.support += entmax_root(w.level, x, high, a) > 0;
+  }
   return w;
 }
 
@@ -80,6 +86,7 @@ RowWeights topk(const Doubles& z, int64_t k) {
 RowWeights stick_breaking(const Doubles& z) {
   RowWeights w;
   w.p.assign(z.size(), 0);
+  w.support = static_cast<int64_t>(z.size()) - 1;
   double rest = 1;
   for (size_t j = z.size() - 1; j-- > 0;) {
     w.p[j] = sigmoid(z[j]) * rest;

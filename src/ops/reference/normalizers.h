@@ -8,10 +8,11 @@
 
 namespace bamtrain {
 
-/// The weights of a row's visible keys, and its numbers of AttentionSaved; `last` counts from the
-/// row's first key.
+/// The weights of a row's visible keys, how many of them have any, and its numbers of
+/// AttentionSaved; `last` counts from the row's first key.
 struct RowWeights {
   std::vector<double> p;
+  int64_t support = 0;
   double level = 0, threshold = 0;
   int64_t last = 0;
 };

@@ -307,6 +307,10 @@ class ReferenceBackend final : public HostBackend {
   void attention_entropy(Tensor entropy, const Attention& a) override {
     reference_attention_entropy(entropy, a);
   }
+  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved&,
+                            const Attention& a) override {
+    reference_attention_statistics(entropy, support, a);
+  }
 
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override {

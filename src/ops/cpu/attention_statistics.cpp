@@ -1,0 +1,99 @@
+// What attention's rows look like, in strips as on the general path: weights again from what the
+// forward pass saved, whichever path that was, and no product with the values. Every tile is looked
+// at: AttentionSaved::live knows of weights in fp32, and an underflow is not sparsity.
+
+#include "ops/cpu/attention.h"
+#include "ops/cpu/attention_row_sums.h"
+#include "ops/cpu/attention_strips.h"
+#include "ops/cpu/rows.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+
+using namespace tiles;
+using rows::dispatch_activation;
+
+namespace {
+
+struct Statistics {
+  Tensor entropy, support;  // (B, H, T) P
+
+  /// Those of the row at `at`, whose logits z become weights; u is scratch.
+  void take(int64_t at, float* z, float* u, int64_t n, const RowNormalizer& normalizer,
+            const SavedRow& saved) const {
+    support.ptr<float>()[at] = static_cast<float>(normalizer.support(z, n, saved));
+    normalizer.recall(z, u, n, saved);
+    // One visible key: its weight is a constant. A weight that rounds above 1 is none below 0.
+    entropy.ptr<float>()[at] = n > 1 ? std::max(row::entropy(z, n), 0.0f) : 0;
+  }
+};
+
+template <class A>
+void statistics_part(const Statistics& out, const AttentionSaved& saved, const Attention& a,
+                     float* scratch, int64_t b, Span heads, Span queries, RowBias& bias,
+                     RowNormalizer& normalizer) {
+  const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
+  const int64_t kh = heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
+  const float root = 1 / a.content_divisor<float>();
+  Pieces pieces(scratch);
+  float* keys = pieces.take(Tp * Dp);
+  float* packed = pieces.take(Tp * Dp);
+  float* query = pieces.take(kQ * Dp);
+  float* u = pieces.take(strip_stride(T));
+  float* z = pieces.take(strip_floats(T));
+
+  const int64_t from = first_keys(a, b)[queries.begin] / kK * kK, to = queries.end;
+  pack_rows<A>(packed + from * Dp, a.k, b, kh, from, to, Dp, 1);
+  transpose_tiles(keys, packed, from, to, D, Dp);
+
+  for (int64_t h = heads.begin; h < heads.end; ++h) {
+    bias.set_head(b, h);
+    normalizer.set_head(h);
+    const Factors t(a, b, h);
+    for (int64_t i0 = queries.begin; i0 < queries.end; i0 += strip_rows(T)) {
+      const Strip s(a, b, i0, std::min(i0 + strip_rows(T), queries.end));
+      pack_rows<A>(query, a.q, b, h, s.i0, s.i1, Dp, root);
+      bias.set_tile(s.i0, s.i1, s.from);
+      s.for_tiles([&](int64_t j0) {
+        tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys + j0 * D, kK, s.at(z, s.i0, j0),
+                             strip_stride(T));
+      });
+      for (int64_t i = s.i0; i < s.i1; ++i) {
+        const RowSpan row = s.row(i);
+        float* const own = s.at(z, i, row.first);
+        bias.add(own, row, t.of_content(i), t.of_bias(i));
+        s.fill_beside(z, row, row::kMinusInfinity);
+        const int64_t at = (b * H + h) * T + i;
+        SavedRow of_row = saved_row(saved, at);
+        of_row.last -= static_cast<int32_t>(row.first);
+        out.take(at, own, u, row.n, normalizer, of_row);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+int64_t statistics_floats(int64_t T, int64_t D) {
+  return row_bias_floats(T) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) + kQ * padded(D) +
+         strip_stride(T) + most_strip_floats(T);
+}
+
+void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+                              const Attention& a, const AttentionScratch& s) {
+  require(s.statistics, "statistics that were planned");
+  require(a.past() == 0, "all rows");
+  dispatch_activation(a.q.dtype, [&]<class A>() {
+    for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
+      if (queries.begin == queries.end) return;
+      with_stages(a, s, slot, nullptr,
+                  [&](RowBias& bias, RowNormalizer& normalizer, float* scratch) {
+                    statistics_part<A>({entropy, support}, saved, a, scratch, b, heads, queries,
+                                       bias, normalizer);
+                  });
+    });
+  });
+}
+
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain
