@@ -56,6 +56,14 @@ def check_run(run):
     scalars = histograms = 0
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     for line in lines:
+        for kind in ("entropy", "support"):
+            for layer, heads in enumerate(line.get("attention", {}).get(kind, [])):
+                tag = f"attention/{kind}/layer_{layer}"
+                mean = np.float32(sum(heads) / len(heads))
+                assert found[tag].pop(line["step"]) == mean, (line["step"], tag)
+                check_histogram(found[tag + "/heads"].pop(line["step"]), heads)
+                scalars += 1
+                histograms += 1
         for tag, value in line.items():
             if isinstance(value, float):
                 assert found[tag].pop(line["step"]) == np.float32(value), (line["step"], tag)

@@ -354,6 +354,10 @@ std::vector<Key> make_keys() {
                     "targets of perplexity against length, per length and protocol; 0: all of the "
                     "documents that are long enough; null: eval.tokens; for eval.lengths only",
                     or_null(integer_value(0, kMaxTokens)), FIELD(eval.length_tokens))),
+      resumable(key("eval.attention",
+                    "sequences, the first of a validation pass, whose attention's entropy and "
+                    "support it tells, per layer and head; 0: none",
+                    integer_value(0, kMaxInt32), FIELD(eval.attention))),
 
       resumable(key("sample.every",
                     "steps between samples, texts that the model writes to samples.jsonl; 0: at "

@@ -95,7 +95,7 @@ void Model::branch_backward(const Tensor& din, const BranchEnd& p, const Tensor&
 
 // --- forward ------------------------------------------------------------------------------------
 
-void Model::forward_block(int64_t l) {
+void Model::forward_block(int64_t l, double* attention_rows) {
   const LayerActivations x = layer(l);
   const NormParameters& norm1 = block(l).norm1;
   // The stream enters as the embedding, or as what is behind the block before and its mlp.
@@ -104,7 +104,7 @@ void Model::forward_block(int64_t l) {
   } else if (norm1.weight) {
     norm_forward(x.residual, x.norm1, x.stats1, x.residual, {}, norm1);
   }
-  attend(l);
+  attend(l, attention_rows);
   expand(l);
   contract(l);
 }
@@ -119,7 +119,7 @@ void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
 }
 
 /// From norm1 to norm2: attention, and the stream behind it.
-void Model::attend(int64_t l) {
+void Model::attend(int64_t l, double* attention_rows) {
   const LayerActivations x = layer(l);
   const BlockParameters& p = block(l);
   const int64_t C = config_.width, W = qkv_width();
@@ -131,6 +131,7 @@ void Model::attend(int64_t l) {
   const Attention a = attention_of(l);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, saved_of(x), a);
+  if (attention_rows) sum_attention_rows(l, saved_of(x), a, attention_rows);
   branch_forward(p.out, x.attention, x.branch1, x.branch_stats1);
   norm_forward(x.residual2, x.norm2, x.stats2, stream(x.residual, attention_input(x, l)), branch_,
                p.norm2);

@@ -30,6 +30,7 @@ void Model::set_masters(Tensor masters) {
   host_first_key_.resize(mechanisms_.windows().size() * N);
   host_positions_.resize(N);
   host_losses_.resize(N * size_of(backend_.parameter_dtype()));
+  host_rows_.resize(static_cast<size_t>(entropy_ ? entropy_.bytes() : 0));
   for (int64_t l = 0; l < config_.layers; ++l) clear_beside_gates(l, masters_);
   if (dqkv_ && layout_.gate_columns() > 0) backend_.zero(dqkv_);
 }
@@ -136,9 +137,9 @@ void Model::embedding_forward() {
                              embed_scale(), positions().reshaped({B_ * T_}), table);
 }
 
-void Model::forward() {
+void Model::forward(double* attention_rows) {
   embedding_forward();
-  for (int64_t l = 0; l < config_.layers; ++l) forward_block(l);
+  for (int64_t l = 0; l < config_.layers; ++l) forward_block(l, attention_rows);
   norm_forward(final_, norm_, stats_, stream_behind(config_.layers - 1), branch_, final_norm_);
 }
 
@@ -205,9 +206,11 @@ void Model::check_length(int64_t T) const {
 }
 
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
-                     std::optional<int64_t> document_start, double* losses) {
+                     std::optional<int64_t> document_start, double* losses,
+                     double* attention_rows) {
+  require(!attention_rows || entropy_, "sums of attention's rows that were planned");
   load_batch(tokens, targets, b, t, document_start);
-  forward();
+  forward(attention_rows);
   head(1, nullptr);
   backend_.download(host_losses_.data(), rows(losses_));
   const Tensor host(host_losses_.data(), losses_.dtype, {b * t});

@@ -82,9 +82,10 @@ class Model {
   int64_t randomized_positions() const { return mechanisms_.randomized_positions(); }
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
-  /// ModelUse::generation, on a backend in host memory, for one text of up to T.
-  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
-            Recompute recompute = Recompute::none);
+  /// ModelUse::generation, on a backend in host memory, for one text of up to T. attention_rows:
+  /// evaluate() is asked for their sums.
+  void plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute = Recompute::none,
+            bool attention_rows = false);
 
   /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
   /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
@@ -110,8 +111,11 @@ class Model {
   void check_length(int64_t T) const;
 
   /// Token losses (b * t) for b <= B sequences of t <= T tokens, written to losses[b * t].
+  /// attention_rows, where given: (b, layers, 2, heads), the sums over a sequence's rows of
+  /// attention's entropies, and of its supports (Backend::attention_statistics).
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
-                std::optional<int64_t> document_start, double* losses);
+                std::optional<int64_t> document_start, double* losses,
+                double* attention_rows = nullptr);
 
   /// Logits (b * t, V) in P, for tests and small exports.
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
@@ -129,12 +133,13 @@ class Model {
  private:
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
                   std::optional<int64_t> document_start, const int32_t* positions = nullptr);
-  /// The stream after the last block and its norm: (N, C) A.
-  void forward();
+  /// The stream after the last block and its norm: (N, C) A. attention_rows: as evaluate()'s.
+  void forward(double* attention_rows = nullptr);
+  void sum_attention_rows(int64_t l, const AttentionSaved& saved, const Attention& a, double* to);
 
   // --- block.cpp
-  void forward_block(int64_t l);
-  void attend(int64_t l);
+  void forward_block(int64_t l, double* attention_rows);
+  void attend(int64_t l, double* attention_rows = nullptr);
   void rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse);
   void expand(int64_t l);
   void contract(int64_t l);
@@ -213,6 +218,7 @@ class Model {
   // The batch on its way to the device, token losses on their way back.
   std::vector<int32_t> host_first_key_, host_positions_;  // as on the device
   std::vector<char> host_losses_;                         // (N) P
+  std::vector<char> host_rows_;                           // (B, H, T) P, on the way back too
 
   Tensor masters_;                        // (elements) P, the caller's
   Tensor compute_;                        // (elements) A: rounded weights; empty where A is P
@@ -228,13 +234,14 @@ class Model {
   Tensor norm_;                           // (N, C) A: after it
   Tensor stats_;                          // (N, 2) P
   Tensor logits_;                         // (chunk, V padded) P
-  Tensor dlogits_;      // (chunk, V padded) A; empty where A is P: the logits' memory serves
-  Tensor losses_;       // (N) P
-  Tensor dstream_;      // (N, C) A
-  Tensor dnorm_;        // (N, C) A
-  Tensor dqkv_;         // (N, W) A
-  Tensor dattention_;   // (N, Q) A
-  Tensor dactivation_;  // (N, F) A
+  Tensor dlogits_;            // (chunk, V padded) A; empty where A is P: the logits' memory serves
+  Tensor losses_;             // (N) P
+  Tensor entropy_, support_;  // (B, H, T) P: of the layer at hand, where evaluations look at them
+  Tensor dstream_;            // (N, C) A
+  Tensor dnorm_;              // (N, C) A
+  Tensor dqkv_;               // (N, W) A
+  Tensor dattention_;         // (N, Q) A
+  Tensor dactivation_;        // (N, F) A
 };
 
 }  // namespace bamtrain

@@ -17,7 +17,8 @@ constexpr int64_t kSmallestChunk = 64;
 constexpr int64_t kLogitAlignment = 64;
 }  // namespace
 
-void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute) {
+void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute,
+                 bool attention_rows) {
   const bool training = use == ModelUse::training, generation = use == ModelUse::generation;
   require(!generation || B == 1, "one text");
   const int64_t longest = T;
@@ -53,6 +54,10 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
     arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
     arena.add("head.losses", &losses_, P, {N});
   }
+  if (attention_rows) {
+    arena.add("activations.entropy", &entropy_, P, {B, H, T});
+    arena.add("activations.support", &support_, P, {B, H, T});
+  }
   if (training) {
     if (A != P) arena.add("head.dlogits", &dlogits_, A, {chunk_, logits_stride()});
     arena.add("gradients.stream", &dstream_, A, {N, C});
@@ -77,6 +82,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                         .gates = layout_.gate_columns(),
                         .fire = mechanisms_.has<FireFamily>(),
                         .general_attention = mechanisms_.normalizer() != NormalizerKind::softmax,
+                        .attention_statistics = attention_rows,
                         .activations = A});
 }
 

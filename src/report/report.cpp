@@ -143,8 +143,8 @@ std::string report_html(const std::vector<ReportedRun>& runs,
   for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.name;
   const std::string body = "<h1>" + escaped(names) + "</h1>\n" + summary(runs) +
                            perplexity_section(runs) + training_section(runs) +
-                           mechanism_sections(runs) + differences_section(runs, differences) +
-                           samples_section(runs);
+                           attention_section(runs) + mechanism_sections(runs) +
+                           differences_section(runs, differences) + samples_section(runs);
   return html_page(names + " - bamtrain report", body);
 }
 

@@ -88,16 +88,30 @@ MetricsLine metrics_line(const json& line, const Place& where) {
           standard_error(line, "validation_loss_error", where)};
 }
 
+std::vector<double> numbers(const json& values, const Place& where) {
+  const bool all = values.is_array() && std::all_of(values.begin(), values.end(),
+                                                    [](const json& v) { return v.is_number(); });
+  if (!all) refuse(where, "a list of numbers", values.dump());
+  return values;
+}
+
 MechanismValues mechanism_values(const json& parameters, const Place& where) {
   MechanismValues out;
   for (const auto& [name, values] : parameters.items()) {
-    const bool numbers =
-        values.is_array() &&
-        std::all_of(values.begin(), values.end(), [](const json& v) { return v.is_number(); });
-    if (!numbers) refuse(where / "parameters" / name, "a list of numbers", values.dump());
-    out[name] = values.get<std::vector<double>>();
+    out[name] = numbers(values, where / "parameters" / name);
   }
   return out;
+}
+
+AttentionRecord attention_record(const json& attention, const Place& where) {
+  const auto by_layer = [&](const char* key) {
+    HeadMeans out;
+    for (const json& heads : member(attention, key, &json::is_array, "a list of layers", where)) {
+      out.push_back(numbers(heads, where / key));
+    }
+    return out;
+  };
+  return {count(attention, "windows", where), by_layer("entropy"), by_layer("support")};
 }
 
 std::vector<LengthPerplexity> by_length(const json& result, const char* protocol, const char* key,
@@ -173,6 +187,11 @@ const RunRecord& RunReader::update() {
              std::to_string(m.step));
     }
     record_.metrics.push_back(m);
+    if (line.contains("attention")) {
+      record_.attention =
+          attention_record(member(line, "attention", &json::is_object, "an object", where),
+                           Place(where) / "attention");
+    }
     if (!line.contains("parameters")) return;
     record_.parameters =
         mechanism_values(member(line, "parameters", &json::is_object, "an object", where), where);

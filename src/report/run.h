@@ -64,10 +64,19 @@ struct Sample {
 /// The values of prior and scale parameters by name, as "parameters" of metrics.jsonl has them.
 using MechanismValues = std::map<std::string, std::vector<double>>;
 
+using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)
+
+/// "attention" of metrics.jsonl.
+struct AttentionRecord {
+  int64_t windows = 0;
+  HeadMeans entropy, support;
+};
+
 struct RunRecord {
   std::vector<MetricsLine> metrics;  // ascending steps
   MechanismValues parameters;        // of the last line that has them
   int64_t parameters_step = 0;
+  std::optional<AttentionRecord> attention;  // of the last line that has it
   std::optional<PerplexityResult> perplexity;
   std::vector<Sample> samples;  // those of the last step that has any
 };

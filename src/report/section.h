@@ -33,6 +33,8 @@ std::string errors_note(const char* clusters);
 
 /// Charts and tables of perplexity against length.
 std::string perplexity_section(const Runs& runs);
+/// Charts of attention's entropy and support by layer.
+std::string attention_section(const Runs& runs);
 /// What the priors add to a logit, and the parameters of priors and scales.
 std::string mechanism_sections(const Runs& runs);
 

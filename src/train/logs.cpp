@@ -1,5 +1,8 @@
 #include "train/logs.h"
 
+#include <fmt/format.h>
+
+#include <numeric>
 #include <string>
 
 #include "train/optimizer.h"
@@ -17,6 +20,10 @@ std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
   return out;
 }
 
+nlohmann::ordered_json attention_json(const AttentionMeans& means) {
+  return {{"entropy", means.entropy}, {"support", means.support}, {"windows", means.windows}};
+}
+
 Logs::Logs(const RunConfig& c, int64_t step) : metrics_(c.out_dir + "/metrics.jsonl", step) {
   if (!c.sample.prompts.empty()) samples_.emplace(c.out_dir + "/samples.jsonl", step);
   if (c.log.tensorboard) events_.emplace(c.out_dir + "/tensorboard", step);
@@ -29,7 +36,23 @@ void Logs::write(const nlohmann::ordered_json& line) {
   for (auto it = line.begin(); it != line.end(); ++it) {
     if (it->is_number_float()) scalars.push_back({it.key(), it->get<float>()});
   }
-  events_->write_scalars(line["step"].get<int64_t>(), scalars);
+  const auto step = line["step"].get<int64_t>();
+  events_->write_scalars(step, scalars);
+  if (line.contains("attention")) write_attention(step, line["attention"]);
+}
+
+void Logs::write_attention(int64_t step, const nlohmann::ordered_json& attention) {
+  for (const char* of : {"entropy", "support"}) {
+    const auto layers = attention[of].get<HeadValues>();
+    for (size_t l = 0; l < layers.size(); ++l) {
+      const std::string tag = fmt::format("attention/{}/layer_{}", of, l);
+      const std::vector<float> heads(layers[l].begin(), layers[l].end());
+      const double sum = std::accumulate(layers[l].begin(), layers[l].end(), 0.0);
+      const Scalar mean[] = {{tag, static_cast<float>(sum / static_cast<double>(heads.size()))}};
+      events_->write_scalars(step, mean);
+      events_->write_histogram(step, tag + "/heads", heads);
+    }
+  }
 }
 
 void Logs::write(int64_t step, const std::vector<Learned>& parameters) {

@@ -23,6 +23,9 @@ struct Learned {
 /// What the mechanisms have learned.
 std::vector<Learned> mechanism_parameters(const Trainer& trainer);
 
+/// "attention" of a line of metrics.jsonl.
+nlohmann::ordered_json attention_json(const AttentionMeans& means);
+
 /// Every member may throw Error (ExitCode::io).
 class Logs {
  public:
@@ -33,7 +36,8 @@ class Logs {
   /// took. 0 where there is none.
   double seconds() const { return metrics_.last().value("seconds", 0.0); }
 
-  /// A line of metrics.jsonl; its floating-point numbers are TensorBoard's scalars.
+  /// A line of metrics.jsonl; its floating-point numbers are TensorBoard's scalars, and of
+  /// "attention" a layer's means over the heads, which are histograms.
   void write(const nlohmann::ordered_json& line);
   /// TensorBoard's histograms.
   void write(int64_t step, const std::vector<Learned>& parameters);
@@ -43,6 +47,8 @@ class Logs {
   void sync();
 
  private:
+  void write_attention(int64_t step, const nlohmann::ordered_json& attention);
+
   StepLines metrics_;
   std::optional<StepLines> samples_;
   std::optional<EventFile> events_;

@@ -335,19 +335,21 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = seconds_before + progress.seconds();
     if (evaluate) {
-      if (const auto loss = trainer.validate(comm)) {
-        if (!std::isfinite(loss->mean)) {
+      if (const auto pass = trainer.validate(comm)) {
+        const ClusteredMean& loss = pass->loss;
+        if (!std::isfinite(loss.mean)) {
           fail_together(comm, std::make_exception_ptr(
                                   Error(ExitCode::nonfinite, fmt::format("step {}", done),
-                                        "a finite validation loss", fmt::format("{}", loss->mean),
+                                        "a finite validation loss", fmt::format("{}", loss.mean),
                                         "lower optimizer.lr and resume from the last checkpoint")));
         }
-        line["validation_loss"] = loss->mean;
+        line["validation_loss"] = loss.mean;
         line["validation_loss_error"] = nullptr;
-        if (loss->error) line["validation_loss_error"] = *loss->error;
+        if (loss.error) line["validation_loss_error"] = *loss.error;
+        if (pass->attention) line["attention"] = attention_json(*pass->attention);
         progress.note(fmt::format("step {} validation loss {:.4f}{} perplexity {:.2f}{}", done,
-                                  loss->mean, plus_minus(loss->error, 4), std::exp(loss->mean),
-                                  plus_minus(loss->error_of_exp(), 2)));
+                                  loss.mean, plus_minus(loss.error, 4), std::exp(loss.mean),
+                                  plus_minus(loss.error_of_exp(), 2)));
         // A device is seldom shared, and has no memory to spare for it now.
         if (on_host && !last) progress.take_matrix_rate(measure());
       }

@@ -86,6 +86,7 @@ struct EvalConfig {
   std::vector<int64_t> lengths;  // perplexity against length at the end; empty: none
   /// Of that, targets per length and protocol; 0: all; none: `tokens`.
   std::optional<int64_t> length_tokens;
+  int64_t attention = 8;  // windows of a pass at whose attention it looks
 };
 
 /// Where a run that starts afresh takes its parameters from.

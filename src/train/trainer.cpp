@@ -137,7 +137,7 @@ Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
   if (processes_ > 1 && !backend_.memory().on_host()) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
-  model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute);
+  model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute, attention_windows() > 0);
 }
 
 void Trainer::check_memory(int64_t beside) const {
@@ -291,30 +291,6 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   return {results_.data(), number};
 }
 
-/// What would otherwise end the run at its first validation.
-void Trainer::check_validation_shards() {
-  const auto& validation = validation_->sources()[0].shards->manifest();
-  for (const Source& s : loader_->sources()) {
-    const auto& training = s.shards->manifest();
-    if (!training || !validation) continue;
-    if (training->tokenizer_sha256 == validation->tokenizer_sha256) continue;
-    throw Error(ExitCode::data, "data.val",
-                "shards of the tokenizer of data.train (sha256 " + training->tokenizer_sha256 + ")",
-                "shards of another (sha256 " + validation->tokenizer_sha256 + ")",
-                "tokenize both texts with one tokenizer");
-  }
-  const int64_t T = config_.data.sequence_length, windows = validation_windows();
-  std::vector<int32_t> window(static_cast<size_t>(T + 1));
-  for (int64_t w = 0; w < windows; ++w) validation_->read(w, 1, window.data());
-}
-
-int64_t Trainer::validation_windows() const {
-  if (!validation_) return 0;
-  const int64_t all = validation_->windows_per_epoch();
-  if (config_.eval.tokens == 0) return all;
-  return std::clamp<int64_t>(config_.eval.tokens / config_.data.sequence_length, 1, all);
-}
-
 void Trainer::check_finite(int64_t step) const {
   const Tensor states[] = {masters_, optimizer_.first_moments(), optimizer_.second_moments()};
   for (const Tensor& t : states) {
@@ -326,31 +302,6 @@ void Trainer::check_finite(int64_t step) const {
                 "finite parameters and moments to save", "NaN or infinity in them",
                 "lower optimizer.lr and resume from the last checkpoint, which is intact");
   }
-}
-
-std::optional<ClusteredMean> Trainer::validate(Communicator& comm) {
-  if (!validation_) return std::nullopt;
-  const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
-  const int64_t windows = validation_windows(), batches = ceil_div(windows, B);
-  // A slot per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
-  std::vector<double> sums(static_cast<size_t>(windows), 0.0);
-  std::vector<double> losses(static_cast<size_t>(B * T));
-  refresh();
-  for (int64_t batch = rank_; batch < batches; batch += processes_) {
-    const int64_t rows = std::min(B, windows - batch * B);
-    std::vector<int32_t> part(static_cast<size_t>(rows * (T + 1)));
-    validation_->read(batch * B, rows, part.data());
-    split_rows(part);
-    model_.evaluate(inputs_.data(), targets_.data(), rows, T, document_start_, losses.data());
-    for (int64_t n = 0; n < rows * T; ++n) {
-      sums[static_cast<size_t>(batch * B + n / T)] += losses[static_cast<size_t>(n)];
-    }
-  }
-  if (processes_ > 1) comm.all_reduce_sum(sums.data(), windows);
-  std::vector<Cluster> clusters;
-  clusters.reserve(sums.size());
-  for (double s : sums) clusters.push_back({s, T});
-  return clustered_mean(clusters);
 }
 
 }  // namespace bamtrain

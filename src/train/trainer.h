@@ -6,13 +6,13 @@
 #include <span>
 #include <vector>
 
-#include "core/clustered_mean.h"
 #include "core/lane_tree.h"
 #include "core/rng.h"
 #include "data/loader.h"
 #include "train/optimizer.h"
 #include "train/step_result.h"
 #include "train/train.h"
+#include "train/validation.h"
 
 namespace bamtrain {
 
@@ -44,9 +44,9 @@ class Trainer {
   /// Error (ExitCode::nonfinite) unless every parameter and moment is finite; `step`: steps done.
   void check_finite(int64_t step) const;
 
-  /// Mean loss over eval.tokens of the validation set; none without one. Its clusters are the
-  /// sequences of the pass: packed text, in which documents begin and end anywhere.
-  std::optional<ClusteredMean> validate(Communicator& comm);
+  /// A pass over eval.tokens of the validation set; none without one. Leaves the state of the
+  /// training as it is. Collective.
+  std::optional<Validation> validate(Communicator& comm);
 
   Backend& backend() const { return backend_; }
   Model& model() { return model_; }
@@ -60,7 +60,11 @@ class Trainer {
   const Loader& training_data() const { return *loader_; }
   int64_t lanes() const { return lanes_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
+
+  // --- validation.cpp
   int64_t validation_windows() const;
+  /// Of these, at whose attention a pass looks.
+  int64_t attention_windows() const;
 
  private:
   void check_validation_shards();

@@ -25,11 +25,12 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
   arena.add("gradients", &gradients, Dtype::f32, {model.parameters().elements()});
   const ModelUse use = use_of(config);
-  model.plan(arena, B, T, use);
+  model.plan(arena, B, T, use, Recompute::none, true);
   arena.commit();
   model.set_masters(masters);
   const Batch batch = random_batch(B, T, config.vocab);
   std::vector<double> losses(static_cast<size_t>(B * T));
+  std::vector<double> attention(static_cast<size_t>(B * config.layers * 2 * config.heads));
   int64_t before = 0;
   double loss = 0;
   for (int pass = 1; pass <= 5; ++pass) {
@@ -40,7 +41,7 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
                              gradients, Tensor(&loss, Dtype::f64, {1}));
     }
     model.evaluate(batch.tokens.data(), batch.targets.data(), B, T, batch.document_start,
-                   losses.data());
+                   losses.data(), attention.data());
   }
   return allocations() - before;
 }

@@ -39,10 +39,14 @@ std::string refusal(RunReader& reader) {
 
 TEST_CASE("a run's numbers are those of its files") {
   const Workplace w;
-  append(w.path("metrics.jsonl"), line(1) + line(2,
-                                                 ",\"validation_loss\":4.25,\"seconds\":1.5,"
-                                                 "\"matrix_rate_share\":0.75,\"parameters\":"
-                                                 "{\"p\":[0.5,-1],\"q\":[]}"));
+  append(w.path("metrics.jsonl"), line(1) +
+                                      line(2,
+                                           ",\"validation_loss\":4.25,\"seconds\":1.5,"
+                                           "\"matrix_rate_share\":0.75,\"parameters\":"
+                                           "{\"p\":[0.5,-1],\"q\":[]},\"attention\":"
+                                           "{\"entropy\":[[0.5,1],[2,3]],\"support\":"
+                                           "[[4,5],[6,7.5]],\"windows\":3}") +
+                                      line(3));
   append(w.path("perplexity.json"),
          R"({"step": 2, "training_length": 64, "data_fingerprint": "f", "last_tokens": 32,
              "windows": [{"length": 64, "perplexity": 70.5}, {"length": 128, "perplexity": null}],
@@ -54,7 +58,7 @@ TEST_CASE("a run's numbers are those of its files") {
       "{\"step\":2,\"prompt\":\"e\",\"text\":\"f\"}\n");
   RunReader reader(w.path("."));
   const RunRecord& r = reader.update();
-  REQUIRE(r.metrics.size() == 2);
+  REQUIRE(r.metrics.size() == 3);
   CHECK(r.metrics[0].step == 1);
   CHECK(r.metrics[0].tokens == 10);
   CHECK(r.metrics[0].loss == 4.5);
@@ -69,6 +73,10 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(r.metrics[1].matrix_rate_share == 0.75);
   CHECK(r.parameters_step == 2);
   CHECK((r.parameters == MechanismValues{{"p", {0.5, -1}}, {"q", {}}}));
+  REQUIRE(r.attention.has_value());  // of step 2
+  CHECK(r.attention->windows == 3);
+  CHECK((r.attention->entropy == HeadMeans{{0.5, 1}, {2, 3}}));
+  CHECK((r.attention->support == HeadMeans{{4, 5}, {6, 7.5}}));
   REQUIRE(r.perplexity.has_value());
   CHECK(r.perplexity->training_length == 64);
   CHECK(r.perplexity->last_tokens == 32);
@@ -146,6 +154,11 @@ TEST_CASE("a damaged line is named") {
        ":2: validation_loss_error: expected 0 or more, found -1"},
       {line(2, ",\"parameters\":[]"), ":2: parameters: expected an object"},
       {line(2, ",\"parameters\":{\"p\":[null]}"), ":2: parameters: p: expected a list of numbers"},
+      {line(2, ",\"attention\":3"), ":2: attention: expected an object"},
+      {line(2, ",\"attention\":{\"windows\":1,\"entropy\":[3]}"),
+       ":2: attention: entropy: expected a list of numbers, found 3"},
+      {line(2, ",\"attention\":{\"windows\":1,\"entropy\":[[3]]}"),
+       ":2: attention: support: expected a list of layers, found no such member"},
       {line(-2), ":2: step: expected an integer, 0 or more, found -2"},
   };
   for (const auto& [damage, part] : damages) {

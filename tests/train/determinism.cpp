@@ -83,10 +83,11 @@ void check_all_ways(const Workplace& w, const nlohmann::json& config) {
   const std::string straight = train_to_end(w, config, "straight", 1, 1);
   const nlohmann::json validated = read_metrics(w.path("straight")).back();
   REQUIRE(validated["validation_loss_error"].get<double>() > 0);
+  REQUIRE(validated["attention"]["windows"] == 8);
   const auto check = [&](const std::string& out, int threads_per_process, int processes) {
     CHECK(train_to_end(w, config, out, threads_per_process, processes) == straight);
     const nlohmann::json line = read_metrics(w.path(out)).back();
-    for (const char* key : {"validation_loss", "validation_loss_error"}) {
+    for (const char* key : {"validation_loss", "validation_loss_error", "attention"}) {
       CHECK(line[key] == validated[key]);
     }
   };

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include "catch.h"
@@ -352,6 +353,16 @@ TEST_CASE(
                               "seconds", "validation_loss", "validation_loss_error"}) {
         if (lines[i].contains(tag)) truth[tag].emplace_back(step, lines[i][tag].get<float>());
       }
+      for (const char* of : {"entropy", "support"}) {
+        if (!lines[i].contains("attention")) continue;
+        for (size_t l = 0; l < 2; ++l) {
+          const std::string tag = "attention/" + std::string(of) + "/layer_" + std::to_string(l);
+          const auto heads = lines[i]["attention"][of][l].get<std::vector<double>>();
+          const double sum = std::accumulate(heads.begin(), heads.end(), 0.0);
+          truth[tag].emplace_back(step, static_cast<float>(sum / 4));
+          learned[tag + "/heads"].push_back(step);
+        }
+      }
       if (!lines[i].contains("parameters")) continue;
       for (const auto& [name, values] : lines[i]["parameters"].items()) {
         const bool scale = name.find(".scale.") != std::string::npos;
@@ -360,7 +371,8 @@ TEST_CASE(
     }
     CHECK(truth["validation_loss"].size() == 4);
     CHECK(found.scalars == truth);
-    CHECK(learned.size() == 8);  // theta_alpha, theta_beta, theta_mu and s in two layers
+    // theta_alpha, theta_beta, theta_mu, s, entropy and support in two layers
+    CHECK(learned.size() == 12);
     CHECK(found.histograms.size() == learned.size());
     for (const auto& [tag, steps] : learned) {
       INFO(tag);

@@ -177,7 +177,9 @@ TEST_CASE(
       }
       for (const char* key : {"delta", "decay"}) model["attention"]["scale"].erase(key);
       REQUIRE(state["config"]["schedule"].erase("decay_shape") == 1);
-      REQUIRE(state["config"]["eval"].erase("length_tokens") == 1);
+      for (const char* key : {"length_tokens", "attention"}) {
+        REQUIRE(state["config"]["eval"].erase(key) == 1);
+      }
     });
     const Outcome o = run(bamtrain_command(config), threads(2));
     INFO(o.output);

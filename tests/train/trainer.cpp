@@ -77,7 +77,7 @@ TEST_CASE("the error of a validation loss is that over the sequences of the pass
   const auto validate = [&](int64_t sequences) {
     run.config.eval.tokens = sequences * run.config.data.sequence_length;
     Training t(run);
-    return t.trainer.validate(*t.alone).value();
+    return t.trainer.validate(*t.alone).value().loss;
   };
   const ClusteredMean one = validate(1), two = validate(2), three = validate(3);
   CHECK(one.clusters == 1);
@@ -90,6 +90,56 @@ TEST_CASE("the error of a validation loss is that over the sequences of the pass
   CHECK(three.error.value() == Approx(std::sqrt(squares / 2 / 3)).epsilon(1e-9));
   CHECK(three.clusters == 3);
   CHECK(three.count == 192);
+}
+
+TEST_CASE("a pass says of attention what the rows of its first sequences are") {
+  const Workplace w;
+  TrainRun run = small_train_run(w);
+  run.config.data.val = w.path("val");
+  run.config.eval.tokens = 3 * run.config.data.sequence_length;
+  run.config.model.attention.document_mask = false;
+  const auto look = [&](int64_t windows) {
+    run.config.eval.attention = windows;
+    Training t(run);
+    return t.trainer.validate(*t.alone).value().attention;
+  };
+  CHECK_FALSE(look(0).has_value());
+  const AttentionMeans one = look(1).value(), two = look(2).value(), three = look(3).value();
+  CHECK(one.windows == 1);
+  CHECK(three.windows == 3);
+  CHECK(look(1000).value().windows == 3);
+  CHECK(look(1000).value().entropy == three.entropy);
+  for (const AttentionMeans& means : {one, two, three}) {
+    REQUIRE(means.entropy.size() == 2);
+    for (size_t l = 0; l < 2; ++l) {
+      CHECK(means.support[l] == std::vector<double>(4, 32.5));  // row i of 64 sees i + 1 keys
+      REQUIRE(means.entropy[l].size() == 4);
+      for (const double H : means.entropy[l]) CHECK((H > 0 && H < std::log(32.5)));
+    }
+  }
+  // Two sequences of one batch, then one of the next.
+  CHECK(one.entropy[1] != two.entropy[1]);
+  CHECK(two.entropy[1] != three.entropy[1]);
+}
+
+TEST_CASE("looking at attention leaves every bit of the training and of the loss") {
+  const Workplace w;
+  TrainRun run = small_train_run(w);
+  run.config.data.val = w.path("val");
+  std::vector<float> states[2];
+  std::vector<double> losses[2];
+  for (const int64_t windows : {0, 8}) {
+    run.config.eval.attention = windows;
+    Training t(run);
+    for (int64_t step = 0; step < 3; ++step) {
+      t.start(step);
+      t.finish();
+      losses[windows / 8].push_back(t.trainer.validate(*t.alone).value().loss.mean);
+    }
+    states[windows / 8] = t.state();
+  }
+  CHECK(states[0] == states[1]);
+  CHECK(losses[0] == losses[1]);
 }
 
 TEST_CASE("no step changes anything from the first whose gradients are not finite on") {

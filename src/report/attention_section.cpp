@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "report/section.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// The heads of a run as points, and a line through the layers' means over them.
+void add_run(Chart& chart, const std::string& run, int style, const HeadMeans& layers,
+             const char* unit) {
+  Series heads = {run, style, false, true, 1, {}, {}},
+         means = {run, style, true, false, 0.6, {}, {}};
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const std::vector<double>& values = layers[l];
+    const auto x = static_cast<double>(l);
+    for (size_t h = 0; h < values.size(); ++h) {
+      heads.points.push_back({x, values[h]});
+      heads.notes.push_back(
+          fmt::format("{}, layer {}, head {}: {} {}", run, l, h, number_text(values[h], 4), unit));
+    }
+    if (values.empty()) continue;
+    const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+    means.points.push_back({x, sum / static_cast<double>(values.size())});
+  }
+  if (means.points.size() > 1) chart.series.push_back(std::move(means));
+  chart.series.push_back(std::move(heads));
+  if (layers.size() > kMostLengthTicks) return;
+  for (size_t l = chart.x_ticks.size(); l < layers.size(); ++l) {
+    chart.x_ticks.push_back(static_cast<double>(l));
+  }
+}
+
+}  // namespace
+
+std::string attention_section(const Runs& runs) {
+  Chart entropy, support;
+  entropy.title = "entropy of attention, nats";
+  support.title = "support of attention, keys";
+  for (Chart* chart : {&entropy, &support}) {
+    chart->x_title = "layer";
+    chart->from_zero = true;
+  }
+  for (size_t n = 0; n < runs.size(); ++n) {
+    const std::optional<AttentionRecord>& of = runs[n].record->attention;
+    if (!of) continue;
+    const auto style = static_cast<int>(n);
+    add_run(entropy, runs[n].name, style, of->entropy, "nats");
+    add_run(support, runs[n].name, style, of->support, "keys");
+  }
+  const std::string figures = figure_of(entropy) + figure_of(support);
+  if (figures.empty()) return "";
+  return section("Attention",
+                 "<p>Of the last validation pass, means over the rows of its first sequences: how "
+                 "far a row's weights are spread, and how many keys have any. A point is a head, a "
+                 "line the means over a layer's heads.</p>\n" +
+                     legend(runs) + grid_of(figures));
+}
+
+}  // namespace bamtrain
