@@ -41,7 +41,7 @@ LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream
   const Dim3 grid = {count(attention_query_tiles(a.T, D)), count(a.H), count(a.B)};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
     return device::launch(attention_forward_queries<D, kBias, kScale>, grid, {kThreads, 1, 1},
-                          attention_forward_shared<D>(), stream, a, f.out, f.lse);
+                          attention_forward_shared<D>(), stream, a, f.out, f.saved.level);
   });
 }
 
@@ -54,7 +54,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
   const LaunchStatus rows = device::launch(attention_backward_rows<D>, {row_blocks, H, B}, block, 0,
                                            stream, g.row_product, g.out, g.dout, a.T, a.H);
   if (!rows.ok()) return rows;
-  const AttentionSaved saved = {g.dout, g.lse, g.row_product};
+  const AttentionSaved saved = {g.dout, g.saved.level, g.row_product};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
     const RowGradients to_rows = {g.dscale, g.dsums, g.dfire_u, g.dfire_psi, g.partial};
     const LaunchStatus queries = device::launch(

@@ -10,8 +10,7 @@
 // reads then start in eight different groups of four banks, for every D that is a multiple of 16. D
 // = 48 costs 48.
 
-#include "attention.h"
-#include "device.cuh"
+#include "attention_weights.cuh"
 
 namespace bamtrain::kernels {
 
@@ -30,9 +29,6 @@ enum class ScaleMode { none, content, both, rows };
 constexpr int kThreads = 128;
 constexpr int kWarpRows = 16;
 constexpr int kSlice = kThreads;  // of biases, in backward_keys: >= kTile + queries per tile - 1
-constexpr float kLog2e = 1.44269504f;
-constexpr float kLn2 = 0.69314718f;
-constexpr float kMinusInfinity = -INFINITY;
 
 /// What the fused kernels read.
 struct FusedInputs : AttentionInputs<bf16> {
@@ -107,14 +103,15 @@ BAMTRAIN_DEVICE void multiply_transposed(float (&c)[M][N][4], const uint32_t (&a
   }
 }
 
-/// For each of M row tiles c (16, D) += A X for A (16, 16 S) in registers and X (16 S, D), a tile.
-template <int D, int M, int S>
-BAMTRAIN_DEVICE void multiply(float (&c)[M][D / 8][4], const uint32_t (&a)[M][S][4],
-                              SharedAddress x, const Lane& l) {
+/// For each of M row tiles c (16, 8 N) += A X for A (16, 16 S) in registers and the first 8 N
+/// columns of X (16 S, D), a tile.
+template <int D, int M, int N, int S>
+BAMTRAIN_DEVICE void multiply(float (&c)[M][N][4], const uint32_t (&a)[M][S][4], SharedAddress x,
+                              const Lane& l) {
   BAMTRAIN_UNROLL
   for (int s = 0; s < S; ++s) {
     BAMTRAIN_UNROLL
-    for (int n = 0; n < D / 16; ++n) {
+    for (int n = 0; n < N / 2; ++n) {
       uint32_t b[4];
       device::ldmatrix_transposed(b,
                                   x + static_cast<uint32_t>(16 * s + l.lane % 16) * kRowBytes<D> +

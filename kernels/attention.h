@@ -1,12 +1,16 @@
 #pragma once
-// Fused attention on a device: bf16 activations, everything else fp32, sm_80 and later. See
-// ops/attention.h for the mathematics. attention_reference.h has the
+// Attention on a device: bf16 activations, everything else fp32, sm_80 and later. See
+// ops/attention.h for the mathematics. Softmax has kernels of its own for every form of logit, the
+// fused ones; the general ones take every normalizer with every form. attention_reference.h has the
 // same in plain loops.
 
 #include <algorithm>
 #include <cstdint>
 
+#include "core/kinds.h"
 #include "launch.h"
+#include "normalizers/live_tiles.h"
+#include "normalizers/topk.h"
 #include "priors/fire.h"
 
 namespace bamtrain::kernels {
@@ -42,7 +46,23 @@ struct FireInputs {
   const int32_t* positions = nullptr;               // (B, T): of a query in its document
 };
 
-/// What attention reads. A: float or bf16; the fused kernels take bf16.
+/// Normalizer of ops/attention.h.
+struct NormalizerInputs {
+  NormalizerKind kind = NormalizerKind::softmax;
+  float alpha = 0;                // entmax
+  const float* alphas = nullptr;  // (H): in place of alpha. Null: alpha
+  TopkKeys keys;                  // topk
+};
+
+/// What the forward pass writes and the backward pass reads: AttentionSaved of ops/attention.h.
+/// `level` is always there, the others with the normalizers that have them.
+struct SavedRows {
+  float *level = nullptr, *threshold = nullptr;  // (B, H, T)
+  int32_t* last = nullptr;                       // (B, H, T)
+  int32_t* live = nullptr;                       // (B, H, live_groups(T), live_words(T))
+};
+
+/// What attention reads. A: float or bf16; the fused and the general kernels take bf16.
 template <class A>
 struct AttentionInputs {
   int B = 0, T = 0, H = 0, K = 0, D = 0;  // K divides H; query head h reads key head h / (H / K)
@@ -58,46 +78,56 @@ struct AttentionInputs {
   bool scale_bias = false;             // z = t (s + b) instead of t s + b
   const int32_t* first_key = nullptr;  // (B, T): row i sees keys first_key[i] .. i.
                                        // Non-decreasing, in [0, i]
+  NormalizerInputs normalizer;
 };
 
 template <class A>
 struct AttentionForward {
   AttentionInputs<A> in;
-  Rows<A> out;           // (B, T, H, D), written
-  float* lse = nullptr;  // (B, H, T), written
+  Rows<A> out;      // (B, T, H, D), written
+  SavedRows saved;  // written
 };
 
 template <class A>
 struct AttentionBackward {
   AttentionInputs<A> in;
-  Rows<const A> out, dout;     // (B, T, H, D)
-  const float* lse = nullptr;  // (B, H, T), as the forward pass left it
-  Rows<A> dq;                  // (B, T, H, D), written
-  Rows<A> dk, dv;              // (B, T, K, D), written
-  float* dtable = nullptr;     // (H, T), written where there is a table
-  int64_t dtable_head = 0;     // from one head of dtable to the next
-  float* dscale = nullptr;     // (B, H, T), written where there is a scale
-  float* dsums = nullptr;      // (B, H, T), written where there are sums
+  Rows<const A> out, dout;  // (B, T, H, D)
+  SavedRows saved;          // as the forward pass left it
+  Rows<A> dq;               // (B, T, H, D), written
+  Rows<A> dk, dv;           // (B, T, K, D), written
+  float* dtable = nullptr;  // (H, T), written where there is a table
+  int64_t dtable_head = 0;  // from one head of dtable to the next
+  float* dscale = nullptr;  // (B, H, T), written where there is a scale
+  float* dsums = nullptr;   // (B, H, T), written where there are sums
   // Written where fire is: (H, kFireSegments, 2), and (B, H, T) each, as AttentionGradients says.
   double* dfire = nullptr;
   float *dfire_u = nullptr, *dfire_psi = nullptr;
+  float* dalpha = nullptr;  // (B, H, T), written where there are alphas
   // Scratch.
   float* row_product = nullptr;  // attention_row_products floats
   // attention_partial_floats floats, where there is a table; attention_fire_floats, where fire is.
   float* partial = nullptr;
+  float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Enqueues the forward pass: one kernel.
+/// Enqueues the forward pass: one kernel, fused for softmax and general for the other normalizers.
 /// Refuses a D that is not one of kHeadDims, sizes that are not positive or past a grid's limits,
 /// and strides or addresses that 16-byte accesses do not take.
 device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream);
 
-/// Enqueues the backward pass: four kernels, three without a table or fire. Refuses what the
-/// forward pass refuses.
+/// Enqueues the backward pass: with softmax four kernels, three without a table or fire; with
+/// others one less, and with stick-breaking two for each attention_carried_heads key heads. Refuses
+/// what the forward pass refuses.
 device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream);
 
-/// Floats of AttentionBackward::row_product.
-constexpr int64_t attention_row_products(int B, int T, int H) { return int64_t{B} * H * T; }
+/// The same, softmax too, by the general kernels alone.
+device::LaunchStatus attention_general_forward(const AttentionForward<bf16>& f,
+                                               device::Stream stream);
+device::LaunchStatus attention_general_backward(const AttentionBackward<bf16>& g,
+                                                device::Stream stream);
+
+/// Floats of AttentionBackward::row_product: two of each row.
+constexpr int64_t attention_row_products(int B, int T, int H) { return 2 * int64_t{B} * H * T; }
 
 /// Rows and keys of a tile.
 constexpr int kTile = 64;
@@ -107,6 +137,22 @@ constexpr int attention_tiles(int T) { return (T + kTile - 1) / kTile; }
 constexpr int attention_query_rows(int D) { return D <= 64 ? 2 * kTile : kTile; }
 constexpr int attention_query_tiles(int T, int D) {
   return (T + attention_query_rows(D) - 1) / attention_query_rows(D);
+}
+
+/// Key heads, of all sequences, that the backward pass of stick-breaking takes at a time: as many
+/// as make about kCarriedTiles tiles of keys, so that what rows carry from one part of a tile to the
+/// next takes O(T) memory up to T = kTile kCarriedTiles / (H / K).
+constexpr int kCarriedTiles = 512, kCarriedKeys = kTile / 2;
+constexpr int attention_carried_heads(int B, int T, int H, int K) {
+  const int64_t tiles = int64_t{attention_tiles(T)} * (H / K);
+  return static_cast<int>(std::min(std::max<int64_t>(1, kCarriedTiles / tiles), int64_t{B} * K));
+}
+/// Floats of AttentionBackward::carries: two of each row, part of a tile and head at hand; or three
+/// of each key and key head, in plain loops.
+constexpr int64_t attention_carries(int B, int T, int H, int K) {
+  const int64_t parts = int64_t{attention_tiles(T)} * (kTile / kCarriedKeys);
+  const int64_t heads = int64_t{attention_carried_heads(B, T, H, K)} * (H / K);
+  return std::max(heads * parts * T * 2, int64_t{3} * K * T);
 }
 
 /// Blocks among which the backward pass divides the key tiles of one key head, each with partial
@@ -131,9 +177,10 @@ constexpr int64_t attention_partial_floats(int B, int T, int H, int K) {
 
 /// Sums of one head and tile of queries of fire: of db and of db u for each segment.
 constexpr int kFirePartial = 2 * kFireSegments;
-/// Floats of AttentionBackward::partial with fire.
-constexpr int64_t attention_fire_floats(int B, int T, int H, int D) {
-  return int64_t{B} * H * attention_query_tiles(T, D) * kFirePartial;
+/// Floats of AttentionBackward::partial with fire: of the general kernels, whose blocks have the
+/// fewest queries.
+constexpr int64_t attention_fire_floats(int B, int T, int H) {
+  return int64_t{B} * H * attention_tiles(T) * kFirePartial;
 }
 
 }  // namespace bamtrain::kernels

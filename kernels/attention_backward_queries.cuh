@@ -16,7 +16,8 @@ constexpr int kQueriesBlocks = kBias != BiasMode::fire && (D == 96 || (D <= 16 &
 template <int D>
 constexpr size_t attention_backward_queries_shared(BiasMode bias) {
   constexpr int kKeys = kBackwardKeys, kSlices = 2 * kQuerySlice<D, kKeys>;
-  const int floats = bias == BiasMode::fire ? 2 * kSlices + FireTotals<D>::kFloats : kSlices;
+  const int floats =
+      bias == BiasMode::fire ? 2 * kSlices + FireTotals<kQueryTile<D>>::kFloats : kSlices;
   return 2 * kTileBytes<D, kQueryTile<D>> + 4 * kTileBytes<D, kKeys> +
          sizeof(float) * static_cast<size_t>(floats);
 }
@@ -46,7 +47,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
   float* const biases = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
                                                  4 * kTileBytes<D, kKeys>);
   float* const derivatives = biases + 2 * kQuerySlice<D, kKeys>;  // with fire: of psi
-  const FireTotals<D> fire_totals(derivatives + 2 * kQuerySlice<D, kKeys>);
+  const FireTotals<kQueryTile<D>> fire_totals(derivatives + 2 * kQuerySlice<D, kKeys>);
 
   copy_tile<D, kQueryTile<D>>(queries, a.q, own.b, own.h, own.i0, a.T);
   copy_tile<D, kQueryTile<D>>(outputs, saved.dout, own.b, own.h, own.i0, a.T);

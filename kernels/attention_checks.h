@@ -19,6 +19,13 @@ const char* refusal(const AttentionInputs<A>& a) {
     return "attention: the table holds fewer than T distances";
   }
   if (!(a.content_divisor > 0)) return "attention: content_divisor is not positive";
+  const NormalizerInputs& n = a.normalizer;
+  if (n.kind == NormalizerKind::entmax && n.alphas == nullptr && !(n.alpha > 1)) {
+    return "attention: alpha is not above 1";
+  }
+  if (n.kind == NormalizerKind::stick_breaking && a.scale != nullptr) {
+    return "attention: a scale with stick-breaking";
+  }
   const FireInputs& f = a.fire;
   if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
     return "attention: more than one of a table, sums and fire";
@@ -30,18 +37,28 @@ const char* refusal(const AttentionInputs<A>& a) {
   return nullptr;
 }
 
+/// What each normalizer saves.
+inline const char* refusal(const NormalizerInputs& n, const SavedRows& s) {
+  const bool stick = n.kind == NormalizerKind::stick_breaking;
+  const bool topk = n.kind == NormalizerKind::topk, entmax = n.kind == NormalizerKind::entmax;
+  if (!stick && s.level == nullptr) return "attention: level is missing";
+  if ((topk || entmax) && s.threshold == nullptr) return "attention: threshold is missing";
+  if (topk && s.last == nullptr) return "attention: last is missing";
+  return nullptr;
+}
+
 template <class A>
 const char* refusal(const AttentionForward<A>& f) {
   if (const char* why = refusal(f.in)) return why;
-  return f.out.data == nullptr || f.lse == nullptr ? "attention: out or lse is missing" : nullptr;
+  if (f.out.data == nullptr) return "attention: out is missing";
+  return refusal(f.in.normalizer, f.saved);
 }
 
 template <class A>
 const char* refusal(const AttentionBackward<A>& g) {
   if (const char* why = refusal(g.in)) return why;
-  if (g.out.data == nullptr || g.dout.data == nullptr || g.lse == nullptr) {
-    return "attention: out, dout or lse is missing";
-  }
+  if (g.out.data == nullptr || g.dout.data == nullptr) return "attention: out or dout is missing";
+  if (const char* why = refusal(g.in.normalizer, g.saved)) return why;
   if (g.dq.data == nullptr || g.dk.data == nullptr || g.dv.data == nullptr) {
     return "attention: dq, dk or dv is missing";
   }
@@ -50,6 +67,9 @@ const char* refusal(const AttentionBackward<A>& g) {
   if (g.in.sums != nullptr && g.dsums == nullptr) return "attention: sums without dsums";
   if (g.in.table != nullptr && (g.dtable == nullptr || g.dtable_head < g.in.T)) {
     return "attention: a table without dtable, or with one of fewer than T distances";
+  }
+  if (g.in.normalizer.alphas != nullptr && g.dalpha == nullptr) {
+    return "attention: alphas without dalpha";
   }
   if (g.in.fire.psi != nullptr &&
       (g.dfire == nullptr || g.dfire_u == nullptr || g.dfire_psi == nullptr)) {

@@ -22,7 +22,7 @@ bool takes_vectors(const Rows<Element>& x) {
   return aligned(x.data) && x.batch % 8 == 0 && x.row % 8 == 0 && x.head % 8 == 0;
 }
 
-/// What the fused kernels ask beyond attention_checks.h.
+/// What the fused and the general kernels ask beyond attention_checks.h.
 const char* fused_refusal(const AttentionInputs<bf16>& a) {
   if (!has_head_dim(a.D)) {
     return "attention: the head dimension is none of 16, 32, 48, 64, 96, 128";
@@ -30,6 +30,7 @@ const char* fused_refusal(const AttentionInputs<bf16>& a) {
   if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
     return kNoVectors;
   }
+  if (int64_t{a.B} * a.H > INT32_MAX) return "attention: over 2^31 heads of all sequences";
   if (!aligned(a.fire.ends)) return "attention: fire's ends are not aligned to 16 bytes";
   return nullptr;
 }
@@ -55,16 +56,29 @@ LaunchStatus of_head_dim(int D, const Run& run) {
 
 }  // namespace
 
-LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream) {
-  if (const char* why = refusal(f)) return refused(why);
-  if (const char* why = fused_refusal(f.in)) return refused(why);
-  if (!takes_vectors(f.out)) return refused(kNoVectors);
-  return of_head_dim(f.in.D, [&]<int D>() { return attention_forward_of<D>(f, stream); });
+namespace {
+
+/// Without the bits that it skips tiles by, softmax takes all for live.
+const char* live_refusal(const NormalizerInputs& n, const SavedRows& saved) {
+  return n.kind != NormalizerKind::softmax && saved.live == nullptr ? "attention: live is missing"
+                                                                    : nullptr;
 }
 
-LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream) {
+LaunchStatus forward(const AttentionForward<bf16>& f, bool general, Stream stream) {
+  if (const char* why = refusal(f)) return refused(why);
+  if (const char* why = live_refusal(f.in.normalizer, f.saved)) return refused(why);
+  if (const char* why = fused_refusal(f.in)) return refused(why);
+  if (!takes_vectors(f.out)) return refused(kNoVectors);
+  return of_head_dim(f.in.D, [&]<int D>() {
+    return general ? attention_general_forward_of<D>(f, stream)
+                   : attention_forward_of<D>(f, stream);
+  });
+}
+
+LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream stream) {
   const AttentionInputs<bf16>& a = g.in;
   if (const char* why = refusal(g)) return refused(why);
+  if (const char* why = live_refusal(a.normalizer, g.saved)) return refused(why);
   if (const char* why = fused_refusal(a)) return refused(why);
   if (!takes_vectors(g.out) || !takes_vectors(g.dout) || !takes_vectors(g.dq) ||
       !takes_vectors(g.dk) || !takes_vectors(g.dv)) {
@@ -74,8 +88,13 @@ LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream)
   if ((a.table != nullptr || fire) && g.partial == nullptr) {
     return refused("attention: a table or fire without partial sums");
   }
-  const LaunchStatus status =
-      of_head_dim(a.D, [&]<int D>() { return attention_backward_of<D>(g, stream); });
+  if (a.normalizer.kind == NormalizerKind::stick_breaking && g.carries == nullptr) {
+    return refused("attention: stick-breaking without carries");
+  }
+  const LaunchStatus status = of_head_dim(a.D, [&]<int D>() {
+    return general ? attention_general_backward_of<D>(g, stream)
+                   : attention_backward_of<D>(g, stream);
+  });
   if (!status.ok()) return status;
   const auto H = static_cast<uint32_t>(a.H);
   const auto blocks = [](int64_t values) {
@@ -90,7 +109,25 @@ LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream)
   if (!fire) return status;
   return device::launch(attention_backward_fire, {blocks(kFirePartial), H, 1},
                         {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, g.dfire, g.partial, a.B, a.H,
-                        attention_query_tiles(a.T, a.D));
+                        general ? attention_tiles(a.T) : attention_query_tiles(a.T, a.D));
+}
+
+/// Whether the fused kernels have no such form.
+bool needs_general(const NormalizerInputs& n) { return n.kind != NormalizerKind::softmax; }
+
+}  // namespace
+
+LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream) {
+  return forward(f, needs_general(f.in.normalizer), stream);
+}
+LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream) {
+  return backward(g, needs_general(g.in.normalizer), stream);
+}
+LaunchStatus attention_general_forward(const AttentionForward<bf16>& f, Stream stream) {
+  return forward(f, true, stream);
+}
+LaunchStatus attention_general_backward(const AttentionBackward<bf16>& g, Stream stream) {
+  return backward(g, true, stream);
 }
 
 }  // namespace bamtrain::kernels

@@ -94,22 +94,19 @@ BAMTRAIN_DEVICE void fire_biases(float (&bias)[N][2], FirePlace& place,
                 });
 }
 
-/// Where a block of queries adds up its sums, in shared memory. Four neighbouring lanes share rows:
-/// the first of them alone adds to what is theirs.
-template <int D>
+/// Where a block of kQueries queries adds up its sums, in shared memory. Four neighbouring lanes
+/// share rows: the first of them alone adds to what is theirs.
+template <int kQueries>
 struct FireTotals {
   static constexpr int kSlots = kThreads / 4;
-  static constexpr int kSegments = kFirePartial * kSlots, kFloats = kSegments + 3 * kQueryTile<D>;
+  static constexpr int kSegments = kFirePartial * kSlots, kFloats = kSegments + 3 * kQueries;
 
   float* segments;  // (kFirePartial, kSlots): of db and of db u, for each segment
-  float *u, *psi;   // (kQueryTile) each: the row's sums, which lack factors, see add()
-  float* inverse;   // (kQueryTile)
+  float *u, *psi;   // (kQueries) each: the row's sums, which lack factors, see add()
+  float* inverse;   // (kQueries)
 
   BAMTRAIN_DEVICE explicit FireTotals(float* shared)
-      : segments(shared),
-        u(shared + kSegments),
-        psi(u + kQueryTile<D>),
-        inverse(psi + kQueryTile<D>) {}
+      : segments(shared), u(shared + kSegments), psi(u + kQueries), inverse(psi + kQueries) {}
 
   BAMTRAIN_DEVICE void clear(int thread) const {
     for (int n = thread; n < kSegments; n += kThreads) segments[n] = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// What attention.cu defines for the head dimension that it is compiled for. The arguments have been
-// checked.
+// What attention.cu and attention_general.cu define for the head dimension that they are compiled
+// for. The arguments have been checked.
 
 #include "attention.h"
 
@@ -9,8 +9,15 @@ namespace bamtrain::kernels {
 template <int D>
 device::LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, device::Stream stream);
 
+template <int D>
+device::LaunchStatus attention_general_forward_of(const AttentionForward<bf16>& f,
+                                                  device::Stream stream);
+
 /// All but the last kernel: the partial tables, not their sum.
 template <int D>
 device::LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, device::Stream stream);
+template <int D>
+device::LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g,
+                                                   device::Stream stream);
 
 }  // namespace bamtrain::kernels

@@ -1,13 +1,8 @@
 // A warp owns a row of an output: its lanes divide the other rows among themselves, then the
 // columns of the sum, one row after another. Nothing is kept between rows, nothing is tiled.
+// Stick-breaking is in attention_reference_sticks.cu.
 
-#include "arguments.h"
-#include "attention_bias.cuh"
-#include "attention_checks.h"
-#include "attention_reference.h"
-#include "device.cuh"
-#include "reductions.cuh"
-#include "vectors.cuh"
+#include "attention_reference.cuh"
 
 namespace bamtrain::kernels {
 
@@ -16,59 +11,18 @@ namespace {
 using device::LaunchStatus;
 using device::Stream;
 
-constexpr int kWarps = 4;  // of a block
-constexpr int kColumns = kReferenceLongestRow / 32;
-
-/// The row of a (B, T, heads) or (B, heads, T) array that the warp owns. Launch with grid
-/// (ceil(T / kWarps), heads, B) and 32 kWarps threads.
-struct OwnRow {
-  int b, t, h, lane;
-
-  BAMTRAIN_DEVICE OwnRow() {
-    const int thread = static_cast<int>(device::thread_index().x);
-    b = static_cast<int>(device::block_index().z);
-    t = static_cast<int>(device::block_index().x) * kWarps + thread / 32;
-    h = static_cast<int>(device::block_index().y);
-    lane = thread % 32;
-  }
-};
-
-template <class Element>
-BAMTRAIN_DEVICE Element* at(const Rows<Element>& x, int b, int t, int h) {
-  return x.data + b * x.batch + t * x.row + h * x.head;
+/// For any normalizer but stick-breaking.
+BAMTRAIN_DEVICE Weight weight_of(const NormalizerInputs& n, const RowWeights& row, int h, float z,
+                                 int j) {
+  Weight w = {};
+  with_weight_form(weight_form(n, h), [&]<WeightForm kForm>() { w = row.of<kForm, true>(z, j); });
+  return w;
 }
 
-/// Where (b, h, t) is in a (B, H, T) array.
+/// RowSums::factor of each row, which lies behind D.
 template <class A>
-BAMTRAIN_DEVICE int64_t row_of(const AttentionInputs<A>& a, int b, int h, int t) {
-  return (static_cast<int64_t>(b) * a.H + h) * a.T + t;
-}
-template <class A>
-BAMTRAIN_DEVICE int first_of(const AttentionInputs<A>& a, int b, int i) {
-  return a.first_key[static_cast<int64_t>(b) * a.T + i];
-}
-
-template <class A>
-BAMTRAIN_DEVICE float dot(const A* x, const A* y, int D) {
-  float sum = 0;
-  for (int c = 0; c < D; ++c) sum += load_one(x + c) * load_one(y + c);
-  return sum;
-}
-
-/// One logit: z = t s + b or t (s + b).
-struct Logit {
-  float s, t, z;
-  Bias bias;
-};
-
-template <class A>
-BAMTRAIN_DEVICE Logit logit_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
-  Logit l;
-  l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / a.content_divisor;
-  l.bias = bias_of(a, b, h, i, j);
-  l.t = a.scale != nullptr ? a.scale[row_of(a, b, h, i)] : 1.0f;
-  l.z = a.scale_bias ? l.t * (l.s + l.bias.b) : l.t * l.s + l.bias.b;
-  return l;
+BAMTRAIN_DEVICE float* factors_of(const AttentionBackward<A>& g) {
+  return g.row_product + static_cast<int64_t>(g.in.B) * g.in.H * g.in.T;
 }
 
 /// What the backward pass needs of a query and a key that it sees: p, and the gradients with
@@ -81,11 +35,14 @@ template <class A>
 BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h, int i, int j) {
   const AttentionInputs<A>& a = g.in;
   const bool alone = first_of(a, b, i) == i;
+  const int64_t row = row_of(a, b, h, i);
   const Logit l = logit_of(a, b, h, i, j);
   const float dp = dot(at(g.dout, b, i, h), at(a.v, b, j, h / (a.H / a.K)), a.D);
+  const Weight w = weight_of(a.normalizer, RowWeights(a.normalizer, g.saved, h, row), h, l.z, j);
   Gradient x;
-  x.p = alone ? 1.0f : expf(l.z - g.lse[row_of(a, b, h, i)]);
-  const float dz = alone ? 0.0f : x.p * (dp - g.row_product[row_of(a, b, h, i)]);
+  x.p = alone ? 1.0f : w.p;
+  if (!alone && a.normalizer.kind == NormalizerKind::entmax) x.p *= factors_of(g)[row];
+  const float dz = alone ? 0.0f : w.u * (dp - g.row_product[row]);
   x.ds = l.t * dz;
   x.db = a.scale_bias ? l.t * dz : dz;
   x.dt = a.scale_bias ? dz * (l.s + l.bias.b) : dz * l.s;
@@ -95,35 +52,12 @@ BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h
   return x;
 }
 
-/// sum[n] += weight * x[lane + 32 n].
-template <class A>
-BAMTRAIN_DEVICE void add_row(float (&sum)[kColumns], float weight, const A* x, int D, int lane) {
-  BAMTRAIN_UNROLL
-  for (int n = 0; n < kColumns; ++n) {
-    if (lane + 32 * n < D) sum[n] += weight * load_one(x + lane + 32 * n);
-  }
-}
-/// x[lane + 32 n] = factor * sum[n].
-template <class A>
-BAMTRAIN_DEVICE void store_row(A* x, float factor, const float (&sum)[kColumns], int D, int lane) {
-  BAMTRAIN_UNROLL
-  for (int n = 0; n < kColumns; ++n) {
-    if (lane + 32 * n < D) store_one(x + lane + 32 * n, factor * sum[n]);
-  }
-}
+constexpr const char* kNoSticks = "attention: plain loops of stick-breaking are fp32 alone";
 
 const char* reference_refusal(int D, const char* common) {
   if (common != nullptr) return common;
   return D < 1 || D > kReferenceLongestRow ? "attention: the head dimension is not in 1 .. 256"
                                            : nullptr;
-}
-
-/// Launches a kernel with a warp for each of `heads` x `sequences` x `rows` rows.
-template <class Arguments>
-LaunchStatus launch_rows(void (*kernel)(Arguments), const Arguments& arguments, int rows, int heads,
-                         int sequences, Stream stream) {
-  return device::launch(kernel, grid_of_rows(rows, kWarps, heads, sequences), {32 * kWarps, 1, 1},
-                        0, stream, arguments);
 }
 
 }  // namespace
@@ -142,7 +76,7 @@ BAMTRAIN_KERNEL attention_reference_rows(AttentionForward<A> f) {
     largest = fmaxf(largest, logit_of(a, own.b, own.h, i, j).z);
   }
   largest = warp_max(largest);
-  float sum = 0, out[kColumns] = {};
+  float sum = 0, out[kRowColumns] = {};
   for (int j0 = first; j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;
     const float p = j <= i ? expf(logit_of(a, own.b, own.h, i, j).z - largest) : 0.0f;
@@ -154,14 +88,68 @@ BAMTRAIN_KERNEL attention_reference_rows(AttentionForward<A> f) {
   }
   sum = warp_sum(sum);
   store_row(at(f.out, own.b, i, own.h), 1.0f / sum, out, a.D, own.lane);
-  if (own.lane == 0) f.lse[row_of(a, own.b, own.h, i)] = largest + logf(sum);
+  if (own.lane == 0) f.saved.level[row_of(a, own.b, own.h, i)] = largest + logf(sum);
+}
+
+/// The same of any normalizer but stick-breaking: by passes over the row.
+template <class A>
+BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
+  const AttentionInputs<A>& a = f.in;
+  const OwnRow own;
+  if (own.t >= a.T) return;
+  const int i = own.t, first = first_of(a, own.b, i);
+  const int64_t row = row_of(a, own.b, own.h, i);
+  RowSearch search(a.normalizer, weight_form(a.normalizer, own.h), own.h, i, i - first + 1, a.T);
+  while (!search.done()) {
+    search.accumulate([&](const auto& add) {
+      for (int j = first + own.lane; j <= i; j += 32) {
+        add(logit_of(a, own.b, own.h, i, j).z, j);
+      }
+    });
+    search.template join<32>();
+    search.advance();
+  }
+  RowWeights weights;
+  weights.level = search.level;
+  weights.threshold = search.threshold;
+  weights.last = search.last;
+  if (a.normalizer.kind == NormalizerKind::entmax) {
+    weights.set_entmax(alpha_of(a.normalizer, own.h) - 1.0f);
+  }
+  float sum = 0, out[kRowColumns] = {};
+  for (int j0 = first; j0 <= i; j0 += 32) {
+    const int j = j0 + own.lane;
+    float p = 0;
+    if (j <= i) {
+      const float z = logit_of(a, own.b, own.h, i, j).z;
+      p = weight_of(a.normalizer, weights, own.h, z, j).p;
+    }
+    sum += p;
+    for (int n = 0; n < 32 && j0 + n <= i; ++n) {
+      const float weight = device::shuffle(device::kWholeWarp, p, n);
+      add_row(out, weight, at(a.v, own.b, j0 + n, own.h / (a.H / a.K)), a.D, own.lane);
+    }
+  }
+  sum = warp_sum(sum);
+  const bool steep = a.normalizer.kind == NormalizerKind::entmax && weights.a > 1;
+  store_row(at(f.out, own.b, i, own.h), steep ? 1.0f / sum : 1.0f, out, a.D, own.lane);
+  if (own.lane != 0) return;
+  f.saved.level[row] = search.level;
+  f.saved.threshold[row] = search.threshold;
+  if (f.saved.last != nullptr) f.saved.last[row] = search.last;
 }
 
 template <class A>
 LaunchStatus attention_reference_forward(const AttentionForward<A>& f, Stream stream) {
   const AttentionInputs<A>& a = f.in;
   if (const char* why = reference_refusal(a.D, refusal(f))) return device::refused(why);
-  return launch_rows(attention_reference_rows<A>, f, a.T, a.H, a.B, stream);
+  if (a.normalizer.kind == NormalizerKind::stick_breaking) {
+    if constexpr (std::is_same_v<A, float>) return attention_reference_sticks_forward(f, stream);
+    return device::refused(kNoSticks);
+  }
+  const bool softmax = a.normalizer.kind == NormalizerKind::softmax;
+  return launch_rows(softmax ? attention_reference_rows<A> : attention_reference_searched<A>, f,
+                     a.T, a.H, a.B, stream);
 }
 
 // --- backward -----------------------------------------------------------------------------------
@@ -179,6 +167,30 @@ BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
   if (own.lane == 0) g.row_product[row_of(g.in, own.b, own.h, own.t)] = sum;
 }
 
+/// row_product: D, of any normalizer but stick-breaking; and the row's factor and dalpha.
+template <class A>
+BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
+  const AttentionInputs<A>& a = g.in;
+  const OwnRow own;
+  if (own.t >= a.T) return;
+  const int i = own.t, first = first_of(a, own.b, i);
+  const int64_t row = row_of(a, own.b, own.h, i);
+  const RowWeights weights(a.normalizer, g.saved, own.h, row);
+  RowSums sums;
+  for (int j = first + own.lane; j <= i; j += 32) {
+    const float z = logit_of(a, own.b, own.h, i, j).z;
+    const A* const value = at(a.v, own.b, j, own.h / (a.H / a.K));
+    sums.add(weight_of(a.normalizer, weights, own.h, z, j),
+             dot(at(g.dout, own.b, i, own.h), value, a.D), g.dalpha != nullptr);
+  }
+  sums.template join<32>();
+  if (own.lane != 0) return;
+  const float factor = sums.factor(weight_form(a.normalizer, own.h), weights.a);
+  g.row_product[row] = sums.centre();
+  factors_of(g)[row] = factor;
+  if (g.dalpha != nullptr) g.dalpha[row] = first == i ? 0.0f : sums.dalpha(weights.a, factor);
+}
+
 /// dq, dscale, the query's part of dsums, dfire_u and dfire_psi of a query.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
@@ -186,7 +198,7 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   const OwnRow own;
   if (own.t >= a.T) return;
   const int i = own.t;
-  float dt = 0, dx = 0, of_u = 0, of_psi = 0, dq[kColumns] = {};
+  float dt = 0, dx = 0, of_u = 0, of_psi = 0, dq[kRowColumns] = {};
   for (int j0 = first_of(a, own.b, i); j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;
     Gradient x = {};
@@ -223,7 +235,7 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
   const OwnRow own;
   if (own.t >= a.T) return;
   const int j = own.t, group = a.H / a.K;
-  float dk[kColumns] = {}, dv[kColumns] = {};
+  float dk[kRowColumns] = {}, dv[kRowColumns] = {};
   for (int h = own.h * group; h < (own.h + 1) * group; ++h) {
     float dx = 0;
     // First keys never fall: the queries that see this key follow one another.
@@ -296,7 +308,14 @@ template <class A>
 LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream stream) {
   const AttentionInputs<A>& a = g.in;
   if (const char* why = reference_refusal(a.D, refusal(g))) return device::refused(why);
-  LaunchStatus status = launch_rows(attention_reference_products<A>, g, a.T, a.H, a.B, stream);
+  if (a.normalizer.kind == NormalizerKind::stick_breaking) {
+    if constexpr (std::is_same_v<A, float>) return attention_reference_sticks_backward(g, stream);
+    return device::refused(kNoSticks);
+  }
+  const bool softmax = a.normalizer.kind == NormalizerKind::softmax;
+  LaunchStatus status =
+      launch_rows(softmax ? attention_reference_products<A> : attention_reference_centres<A>, g,
+                  a.T, a.H, a.B, stream);
   if (status.ok()) status = launch_rows(attention_reference_queries<A>, g, a.T, a.H, a.B, stream);
   if (status.ok()) status = launch_rows(attention_reference_keys<A>, g, a.T, a.K, a.B, stream);
   if (status.ok() && a.table != nullptr) {

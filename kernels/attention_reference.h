@@ -8,14 +8,21 @@ namespace bamtrain::kernels {
 
 constexpr int kReferenceLongestRow = 256;  // D
 
-/// As attention_forward and attention_backward, for A = float (in tests bf16 too), any D up to
-/// kReferenceLongestRow and any strides. All arithmetic is fp32; only what is stored is rounded to
-/// A. `partial` is not used.
+/// As attention_forward and attention_backward, for A = float (in tests bf16 too, but for
+/// stick-breaking), any D up to kReferenceLongestRow and any strides. All arithmetic is fp32; only
+/// what is stored is rounded to A. `partial` and `live` are not used.
 template <class A>
 device::LaunchStatus attention_reference_forward(const AttentionForward<A>& f,
                                                  device::Stream stream);
 template <class A>
 device::LaunchStatus attention_reference_backward(const AttentionBackward<A>& g,
                                                   device::Stream stream);
+
+/// Of stick-breaking (attention_reference_sticks.cu), behind these. The arguments have been
+/// checked.
+device::LaunchStatus attention_reference_sticks_forward(const AttentionForward<float>& f,
+                                                        device::Stream stream);
+device::LaunchStatus attention_reference_sticks_backward(const AttentionBackward<float>& g,
+                                                         device::Stream stream);
 
 }  // namespace bamtrain::kernels

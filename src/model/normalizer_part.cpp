@@ -48,12 +48,8 @@ class NormalizerPart final : public MechanismPart {
   }
 
  private:
-  /// Error (ExitCode::config) where the backend or the use has no such normalizer.
+  /// Error (ExitCode::config) where the use has no such normalizer.
   void check(ModelUse use) const {
-    if (form_.kind != NormalizerKind::softmax && !from_.backend.memory().on_host()) {
-      throw Error(ExitCode::config, "model.attention.normalizer", "softmax on a GPU",
-                  from_.config.attention.normalizer.name(), "set device to cpu, or choose softmax");
-    }
     const bool half = form_.kind == NormalizerKind::topk && form_.keys.number == 0;
     if (use == ModelUse::generation && half && form_.keys.of_sequence) {
       throw Error(ExitCode::config, "model.attention.normalizer.of",

@@ -14,6 +14,7 @@
 
 #include "core/kinds.h"
 #include "core/tensor.h"
+#include "normalizers/live_tiles.h"
 #include "normalizers/normalizer.h"
 #include "priors/prior.h"
 
@@ -194,9 +195,6 @@ struct AttentionSaved {
     f("live", x.live);
   }
 };
-constexpr int64_t kLiveRows = 16, kLiveKeys = 64;
-constexpr int64_t live_groups(int64_t T) { return (T + kLiveRows - 1) / kLiveRows; }
-constexpr int64_t live_words(int64_t T) { return (T + 32 * kLiveKeys - 1) / (32 * kLiveKeys); }
 /// Which of the above a kind has.
 constexpr bool saves_level(NormalizerKind k) { return k != NormalizerKind::stick_breaking; }
 constexpr bool saves_threshold(NormalizerKind k) {

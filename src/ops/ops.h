@@ -40,6 +40,7 @@ struct WorkspaceShape {
   bool fire = false;             // whether a layer's prior is of family fire
   // Whether attention takes the general path where it could take a fused one; the others always do.
   bool general_attention = false;
+  bool stick_breaking = false;  // whether that is a normalizer's kind
   bool attention_statistics = false;  // whether they are asked for
   Dtype activations = Dtype::f32;
 };

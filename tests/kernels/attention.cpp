@@ -108,7 +108,7 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
   REQUIRE(kernels::attention_forward(arrays.forward(), nullptr).ok());
   REQUIRE(kernels::attention_backward(g, nullptr).ok());
   const Results four = arrays.results();
-  const kernels::AttentionSaved saved = {g.dout, g.lse, g.row_product};
+  const kernels::AttentionSaved saved = {g.dout, g.saved.level, g.row_product};
   for (int parts = 1; parts <= 3; ++parts) {
     INFO(parts << " parts");
     constexpr auto kTable = kernels::BiasMode::table;
@@ -175,7 +175,7 @@ TEST_CASE("arguments that the attention kernels do not take are refused") {
   forward([](auto& f) { f.in.k.data += 1; });
   forward([](auto& f) { f.in.table_head = 7; });
   forward([](auto& f) { f.in.first_key = nullptr; });
-  forward([](auto& f) { f.lse = nullptr; });
+  forward([](auto& f) { f.saved.level = nullptr; });
   forward([](auto& f) { f.out.data += 4; });
   const auto backward = [&](auto&& change) {
     kernels::AttentionBackward<DeviceBf16> g = arrays.backward();

@@ -23,7 +23,8 @@ std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   text << "D " << D << " bias " << kBiases[static_cast<int>(form.bias)] << " scale " << form.scale
        << " of the bias " << form.scale_bias << " content scale " << form.content_scale << " B "
        << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents " << c.documents
-       << " window " << c.window;
+       << " window " << c.window << " normalizer " << static_cast<int>(form.normalizer.kind)
+       << " alpha " << form.normalizer.alpha << " k " << form.normalizer.keys.number;
   return text.str();
 }
 
@@ -67,6 +68,7 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
   for (size_t n = 0; n < B * H * T; ++n) {
     x.scale.push_back(as<float>(0.5 + 0.3 * static_cast<double>(n % 7)));
   }
+  for (size_t h = 0; h < H; ++h) x.alphas.push_back(0.25 * static_cast<double>(h));
   // Rising by about 0.2 a key, far from 0.
   const Doubles rise = normal<float>("rise", B * H * T, 0.5);
   for (size_t n = 0; n < B * H * T; ++n) {
@@ -88,6 +90,12 @@ template AttentionValues attention_values<float>(const AttentionCase&, int);
 template AttentionValues attention_values<DeviceBf16>(const AttentionCase&, int);
 
 namespace {
+
+Doubles alphas_of(const AttentionValues& x, const AttentionForm& form) {
+  Doubles alphas;
+  for (double more : x.alphas) alphas.push_back(as<float>(form.normalizer.alpha + more));
+  return alphas;
+}
 
 /// dq, dk and dv, out of (B, T, (H + 2 K) D).
 void take_heads(Results& r, const Doubles& all, const AttentionCase& c, int D) {
@@ -142,6 +150,9 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     if (const auto it = values.find(name); t && it != values.end()) {
       std::copy(it->second->begin(), it->second->end(), t.ptr<double>());
     }
+    if (t && name == "alphas") {
+      std::ranges::copy(alphas_of(x, form), t.ptr<double>());
+    }
     if (const auto it = indices.find(name); it != indices.end()) {
       std::copy(it->second->begin(), it->second->end(), t.ptr<int32_t>());
     }
@@ -157,6 +168,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   Doubles all(dqkv.ptr<double>(), dqkv.ptr<double>() + dqkv.size());
   take_heads(r, all, c, D);
   take("dscale", g.dscale);
+  take("dalpha", g.dalpha);
   std::visit([&](const auto& of_bias) { for_tensors(of_bias, take); }, g.bias);
   return r;
 }
@@ -192,7 +204,7 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       dscale_(x.scale.size()),
       dtable_(x.table.size()),
       partial_(static_cast<size_t>(std::max(kernels::attention_partial_floats(c.B, c.T, c.H, c.K),
-                                            kernels::attention_fire_floats(c.B, c.T, c.H, D)))),
+                                            kernels::attention_fire_floats(c.B, c.T, c.H)))),
       sums_(x.sums),
       dsums_(x.sums.size()),
       psi_(elements<float>(x.fire.psi)),
@@ -205,6 +217,12 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       dfire_(2 * x.fire.slope.size()),
       ends_(x.fire.ends),
       positions_(x.fire.positions),
+      threshold_(x.scale.size()),
+      alphas_(elements<float>(alphas_of(x, form))),
+      dalpha_(x.scale.size()),
+      carries_(static_cast<size_t>(kernels::attention_carries(c.B, c.T, c.H, c.K))),
+      last_(x.scale.size()),
+      live_(static_cast<size_t>(c.B * c.H * live_groups(c.T) * live_words(c.T))),
       first_key_(x.first_key) {}
 
 template <class A>
@@ -245,8 +263,12 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
                  slope_.data(), offset_.data(), positions_.data()};
   }
   f.in.first_key = first_key_.data();
+  const NormalizerForm& normalizer = form_.normalizer;
+  f.in.normalizer = {normalizer.kind, static_cast<float>(normalizer.alpha),
+                     normalizer.learned ? alphas_.data() : nullptr, normalizer.keys};
   f.out = heads(out_.data());
-  f.lse = lse_.data();
+  f.saved = {lse_.data(), threshold_.data(), last_.data(), nullptr};
+  if (normalizer.kind != NormalizerKind::softmax) f.saved.live = live_.data();
   return f;
 }
 
@@ -258,7 +280,7 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
   g.in = forward().in;
   g.out = heads(out);
   g.dout = heads(dout);
-  g.lse = lse_.data();
+  g.saved = forward().saved;
   g.dq = part(dqkv_.data(), 0);
   g.dk = part(dqkv_.data(), c_.H);
   g.dv = part(dqkv_.data(), c_.H + c_.K);
@@ -271,6 +293,8 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
     g.dfire_u = dfire_u_.data();
     g.dfire_psi = dfire_psi_.data();
   }
+  if (form_.normalizer.learned) g.dalpha = dalpha_.data();
+  g.carries = carries_.data();
   g.row_product = row_product_.data();
   g.partial = partial_.data();
   return g;
@@ -278,7 +302,9 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
 
 template <class A>
 Results AttentionArrays<A>::results() const {
-  Results r = {{"out", doubles(out_)}, {"lse", doubles(lse_)}};
+  Results r = {{"out", doubles(out_)}};
+  if (saves_level(form_.normalizer.kind)) r["lse"] = doubles(lse_);
+  if (form_.normalizer.learned) r["dalpha"] = doubles(dalpha_);
   take_heads(r, doubles(dqkv_), c_, D_);
   if (form_.bias == BiasForm::table) r["dtable"] = doubles(dtable_);
   if (form_.scale) r["dscale"] = doubles(dscale_);
@@ -301,8 +327,12 @@ Results attention_on_engine(Kernels which, const AttentionCase& c, int D, const 
     REQUIRE(kernels::attention_reference_forward(f, nullptr).ok());
     REQUIRE(kernels::attention_reference_backward(g, nullptr).ok());
   } else if constexpr (std::is_same_v<A, DeviceBf16>) {
-    REQUIRE(kernels::attention_forward(f, nullptr).ok());
-    REQUIRE(kernels::attention_backward(g, nullptr).ok());
+    const bool general = which == Kernels::general;
+    REQUIRE((general ? kernels::attention_general_forward : kernels::attention_forward)(f, nullptr)
+                .ok());
+    REQUIRE(
+        (general ? kernels::attention_general_backward : kernels::attention_backward)(g, nullptr)
+            .ok());
   }
   return arrays.results();
 }

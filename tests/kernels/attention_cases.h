@@ -30,6 +30,18 @@ constexpr AttentionForm kEveryForm[] = {{},
                                         {BiasForm::fire},
                                         {BiasForm::fire, true},
                                         {BiasForm::fire, true, true}};
+/// Every normalizer, in each of its forms of arithmetic.
+constexpr NormalizerForm entmax(double alpha, bool learned = false) {
+  return {NormalizerKind::entmax, alpha, learned, {}};
+}
+constexpr NormalizerForm topk(int64_t number) {
+  return {NormalizerKind::topk, 0, false, {number, false}};
+}
+constexpr NormalizerForm kStickBreaking = {NormalizerKind::stick_breaking, 0, false, {}};
+constexpr NormalizerForm kEveryNormalizer[] = {
+    {},        entmax(1.5), entmax(2), entmax(1.7), entmax(1.3, true),
+    entmax(3), topk(1),     topk(7),   topk(0),     kStickBreaking};
+
 constexpr bool has_sums(const AttentionForm& f) {
   return f.bias == BiasForm::difference || f.bias == BiasForm::log_square;
 }
@@ -43,19 +55,20 @@ struct FireValues {
 
 /// What both sides can represent.
 struct AttentionValues {
-  Doubles qkv;    // (B, T, (H + 2 K) D), A
-  Doubles dout;   // (B, T, H, D), A
-  Doubles table;  // (H, T), fp32
-  Doubles scale;  // (B, H, T), fp32
-  Doubles sums;   // (B, H, T), fp64
+  Doubles qkv;     // (B, T, (H + 2 K) D), A
+  Doubles dout;    // (B, T, H, D), A
+  Doubles table;   // (H, T), fp32
+  Doubles scale;   // (B, H, T), fp32
+  Doubles sums;    // (B, H, T), fp64
+  Doubles alphas;  // (H), fp32: less the form's alpha
   FireValues fire;
   std::vector<int32_t> first_key;
 };
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// By name: out, lse, dq, dk, dv and, where the form has them, dtable, dscale, dsums, dfire,
-/// dfire_u and dfire_psi.
+/// By name: out, dq, dk, dv and, where the form has them, lse (the level), dtable, dscale, dsums,
+/// dfire, dfire_u, dfire_psi and dalpha.
 using Results = std::map<std::string, Doubles>;
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
@@ -71,6 +84,8 @@ class AttentionArrays {
   kernels::AttentionForward<A> forward();
   kernels::AttentionBackward<A> backward();
   Results results() const;
+  /// AttentionSaved::live.
+  std::vector<int32_t> live() const { return live_.values(); }
 
  private:
   template <class Element>
@@ -88,10 +103,12 @@ class AttentionArrays {
   GlobalArray<float> psi_, psi_dc_, inverse_, slope_, offset_, dfire_u_, dfire_psi_;
   GlobalArray<double> dfire_;
   GlobalArray<int32_t> ends_, positions_;
+  GlobalArray<float> threshold_, alphas_, dalpha_, carries_;
+  GlobalArray<int32_t> last_, live_;
   GlobalArray<int32_t> first_key_;
 };
 
-enum class Kernels { fused, reference };
+enum class Kernels { fused, general, reference };
 
 /// Forward and backward pass; the launches must succeed.
 template <class A>

@@ -64,8 +64,7 @@ Doubles entropy_on_engine(const AttentionCase& c, int D, const AttentionValues& 
   return doubles(entropy);
 }
 
-constexpr AttentionForm kPlain = {}, kTable = {BiasForm::table},
-                        kSums = {BiasForm::difference},
+constexpr AttentionForm kPlain = {}, kTable = {BiasForm::table}, kSums = {BiasForm::difference},
                         kLogSquare = {BiasForm::log_square, false, false, 0.1},
                         kFire = {BiasForm::fire};
 

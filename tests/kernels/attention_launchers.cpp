@@ -3,6 +3,7 @@
 #include "kernels/attention_dispatch.cu"
 #include "kernels/attention_entropy.cu"
 #include "kernels/attention_reference.cu"
+#include "kernels/attention_reference_sticks.cu"
 
 namespace bamtrain::kernels {
 

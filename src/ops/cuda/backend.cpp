@@ -6,6 +6,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/adaptive_scale.h"
+#include "kernels/alpha.h"
 #include "kernels/attention.h"
 #include "kernels/attention_entropy.h"
 #include "kernels/attention_reference.h"
@@ -419,18 +420,27 @@ class CudaBackend final : public Backend {
     check(kernels::fire_backward(k, stream()), "fire_backward");
   }
 
-  void alpha_forward(Tensor, Tensor) override { refuse_normalizer(); }
-  void alpha_backward(Tensor, Tensor, Tensor) override { refuse_normalizer(); }
+  void alpha_forward(Tensor alphas, Tensor theta) override {
+    check(kernels::alpha_forward(f32(alphas), f32(theta), alphas.size(), stream()),
+          "alpha_forward");
+  }
+  void alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) override {
+    check(kernels::alpha_backward(f32(dtheta), f32(dalpha), f32(theta), dalpha.shape[0],
+                                  dalpha.shape[1], dalpha.shape[2], stream()),
+          "alpha_backward");
+  }
 
   // --- attention
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     dispatch(out.dtype, [&]<class A>() {
-      const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), f32(saved.level)};
+      const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), rows_of(saved)};
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_forward(f, stream()), "attention_forward");
       } else {
-        check(kernels::attention_forward(f, stream()), "attention_forward");
+        check(general_ ? kernels::attention_general_forward(f, stream())
+                       : kernels::attention_forward(f, stream()),
+              "attention_forward");
       }
     });
   }
@@ -441,11 +451,12 @@ class CudaBackend final : public Backend {
       k.in = inputs_of<A>(a);
       k.out = rows<const A>(out);
       k.dout = rows<const A>(dout);
-      k.lse = f32(saved.level);
+      k.saved = rows_of(saved);
       k.dq = rows<A>(g.dq);
       k.dk = rows<A>(g.dk);
       k.dv = rows<A>(g.dv);
       k.dscale = f32(g.dscale);
+      k.dalpha = f32(g.dalpha);
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
       int64_t partial = 0;
       if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
@@ -459,14 +470,20 @@ class CudaBackend final : public Backend {
         k.dfire = of_bias->dfire.ptr<double>();
         k.dfire_u = f32(of_bias->dfire_u);
         k.dfire_psi = f32(of_bias->dfire_psi);
-        partial = kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H, k.in.D);
+        partial = kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H);
       }
-      k.row_product = scratch(products + partial);
+      const bool sticks = a.normalizer.form.kind == NormalizerKind::stick_breaking;
+      const int64_t carries =
+          sticks ? kernels::attention_carries(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
+      k.row_product = scratch(products + partial + carries);
       k.partial = k.row_product + products;
+      k.carries = k.partial + partial;
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_backward(k, stream()), "attention_backward");
       } else {
-        check(kernels::attention_backward(k, stream()), "attention_backward");
+        check(general_ ? kernels::attention_general_backward(k, stream())
+                       : kernels::attention_backward(k, stream()),
+              "attention_backward");
       }
     });
   }
@@ -587,15 +604,12 @@ class CudaBackend final : public Backend {
     return s;
   }
 
-  /// Models are refused before (model/normalizer_part.cpp).
-  [[noreturn]] static void refuse_normalizer() {
-    throw Error(ExitCode::config, "model.attention.normalizer", "\"softmax\" on device cuda",
-                "another", "set device to cpu, or model.attention.normalizer to softmax");
+  static kernels::SavedRows rows_of(const AttentionSaved& s) {
+    return {f32(s.level), f32(s.threshold), pointer<int32_t>(s.last), pointer<int32_t>(s.live)};
   }
 
   template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
-    if (a.normalizer.form.kind != NormalizerKind::softmax) refuse_normalizer();
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);
@@ -623,6 +637,9 @@ class CudaBackend final : public Backend {
                  f32(f.slope), f32(f.offset), i32(bias->positions)};
     }
     in.first_key = i32(a.first_key);
+    const NormalizerForm& form = a.normalizer.form;
+    in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),
+                     form.keys};
     return in;
   }
 
@@ -631,6 +648,7 @@ class CudaBackend final : public Backend {
   cuda::WorkStream stream_;
   cuda::Products products_;
   std::map<int64_t, Repeated> repeated_;
+  bool general_ = false;  // WorkspaceShape::general_attention
   Tensor scratch_;        // f32: of one operation
   Tensor squares_;        // f64: a squared norm's
   Tensor scale_partial_;  // f64: of scales, sums of gates and fire
@@ -676,11 +694,13 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   const int64_t N = w.B * w.T, W = (w.H + 2 * w.K) * w.D + w.gates;
   const int B = as_int(w.B), T = as_int(w.T), H = as_int(w.H), K = as_int(w.K), C = as_int(w.C);
   repeated_.clear();
+  general_ = w.general_attention;
   int64_t floats = 0;
   if (w.backward) {
     const int64_t attention = kernels::attention_row_products(B, T, H) +
                               std::max(kernels::attention_partial_floats(B, T, H, K),
-                                       kernels::attention_fire_floats(B, T, H, as_int(w.D)));
+                                       kernels::attention_fire_floats(B, T, H)) +
+                              (w.stick_breaking ? kernels::attention_carries(B, T, H, K) : 0);
     floats = std::max({kernels::norm_backward_partial(N, C), attention,
                        kernels::embedding_backward_scratch(N, C) / 4,
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),

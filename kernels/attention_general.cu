@@ -1,0 +1,70 @@
+// The launchers of the general kernels for one head dimension: compiled once for each D of
+// kHeadDims, as BAMTRAIN_HEAD_DIM, like attention.cu.
+
+#include "attention_general_forward.cuh"
+#include "attention_general_keys.cuh"
+#include "attention_general_queries.cuh"
+#include "attention_head_dim.h"
+
+namespace bamtrain::kernels {
+
+namespace {
+
+using device::Dim3;
+using device::LaunchStatus;
+using device::Stream;
+
+constexpr int kGridLimit = 65535;  // of the second dimension
+
+uint32_t count_of(int n) { return static_cast<uint32_t>(n); }
+
+/// Key heads, of all sequences, that one launch takes.
+int heads_at_hand(const AttentionInputs<bf16>& a) {
+  const int group = a.H / a.K, most = kGridLimit / group;
+  const int carried = a.normalizer.kind == NormalizerKind::stick_breaking
+                          ? attention_carried_heads(a.B, a.T, a.H, a.K)
+                          : most;
+  return std::max(1, std::min(most, carried));
+}
+
+}  // namespace
+
+template <int D>
+LaunchStatus attention_general_forward_of(const AttentionForward<bf16>& f, Stream stream) {
+  const Dim3 grid = {count_of(attention_tiles(f.in.T)), count_of(f.in.H), count_of(f.in.B)};
+  return device::launch(attention_general_queries_forward<D>, grid, {kThreads, 1, 1},
+                        attention_general_forward_shared<D>(), stream, f.in, f.out, f.saved);
+}
+
+template <int D>
+LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Stream stream) {
+  const AttentionInputs<bf16>& a = g.in;
+  const int64_t rows = int64_t{a.B} * a.H * a.T;
+  const GeneralSaved saved = {g.dout, g.saved, g.row_product, g.row_product + rows, g.carries};
+  const RowGradients to_rows = {g.dscale, g.dsums, g.dfire_u, g.dfire_psi, g.partial};
+  // No more than 2^31 (attention_dispatch.cu).
+  const int group = a.H / a.K, all = a.B * a.K, at_hand = std::min(heads_at_hand(a), all);
+  for (int first = 0, heads; first < all; first += heads) {
+    heads = std::min(at_hand, all - first);
+    const LaunchStatus queries = device::launch(
+        attention_general_queries<D>, {count_of(attention_tiles(a.T)), count_of(heads * group), 1},
+        {kThreads, 1, 1}, attention_general_queries_shared<D>(a.fire.psi != nullptr), stream, a,
+        saved, g.dq, to_rows, g.dalpha, first * group);
+    if (!queries.ok()) return queries;
+    const LaunchStatus keys =
+        device::launch(attention_general_keys<D>,
+                       {count_of(attention_parts(a.B, a.T, a.K, a.table != nullptr)),
+                        count_of(heads), D / kOwnColumns<D>},
+                       {kThreads, 1, 1}, attention_general_keys_shared<D>(), stream, a, saved, g.dk,
+                       g.dv, g.dsums, g.partial, attention_partial_table(a.T), first);
+    if (!keys.ok()) return keys;
+  }
+  return {};
+}
+
+template LaunchStatus attention_general_forward_of<BAMTRAIN_HEAD_DIM>(const AttentionForward<bf16>&,
+                                                                      Stream);
+template LaunchStatus attention_general_backward_of<BAMTRAIN_HEAD_DIM>(
+    const AttentionBackward<bf16>&, Stream);
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,96 @@
+#pragma once
+// What the plain attention kernels share: rows, logits and sums.
+
+#include "arguments.h"
+#include "attention_bias.cuh"
+#include "attention_checks.h"
+#include "attention_reference.h"
+#include "attention_search.cuh"
+#include "device.cuh"
+#include "reductions.cuh"
+#include "vectors.cuh"
+
+namespace bamtrain::kernels {
+
+constexpr int kRowWarps = 4;  // of a block
+constexpr int kRowColumns = kReferenceLongestRow / 32;
+
+/// The row of a (B, T, heads) or (B, heads, T) array that the warp owns. Launch with grid
+/// (ceil(T / kRowWarps), heads, B) and 32 kRowWarps threads.
+struct OwnRow {
+  int b, t, h, lane;
+
+  BAMTRAIN_DEVICE OwnRow() {
+    const int thread = static_cast<int>(device::thread_index().x);
+    b = static_cast<int>(device::block_index().z);
+    t = static_cast<int>(device::block_index().x) * kRowWarps + thread / 32;
+    h = static_cast<int>(device::block_index().y);
+    lane = thread % 32;
+  }
+};
+
+template <class Element>
+BAMTRAIN_DEVICE Element* at(const Rows<Element>& x, int b, int t, int h) {
+  return x.data + b * x.batch + t * x.row + h * x.head;
+}
+
+/// Where (b, h, t) is in a (B, H, T) array.
+template <class A>
+BAMTRAIN_DEVICE int64_t row_of(const AttentionInputs<A>& a, int b, int h, int t) {
+  return (static_cast<int64_t>(b) * a.H + h) * a.T + t;
+}
+template <class A>
+BAMTRAIN_DEVICE int first_of(const AttentionInputs<A>& a, int b, int i) {
+  return a.first_key[static_cast<int64_t>(b) * a.T + i];
+}
+
+template <class A>
+BAMTRAIN_DEVICE float dot(const A* x, const A* y, int D) {
+  float sum = 0;
+  for (int c = 0; c < D; ++c) sum += load_one(x + c) * load_one(y + c);
+  return sum;
+}
+
+/// One logit: z = t s + b or t (s + b).
+struct Logit {
+  float s, t, z;
+  Bias bias;
+};
+
+template <class A>
+BAMTRAIN_DEVICE Logit logit_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
+  Logit l;
+  l.s = dot(at(a.q, b, i, h), at(a.k, b, j, h / (a.H / a.K)), a.D) / a.content_divisor;
+  l.bias = bias_of(a, b, h, i, j);
+  l.t = a.scale != nullptr ? a.scale[row_of(a, b, h, i)] : 1.0f;
+  l.z = a.scale_bias ? l.t * (l.s + l.bias.b) : l.t * l.s + l.bias.b;
+  return l;
+}
+
+/// sum[n] += weight * x[lane + 32 n].
+template <class A>
+BAMTRAIN_DEVICE void add_row(float (&sum)[kRowColumns], float weight, const A* x, int D, int lane) {
+  BAMTRAIN_UNROLL
+  for (int n = 0; n < kRowColumns; ++n) {
+    if (lane + 32 * n < D) sum[n] += weight * load_one(x + lane + 32 * n);
+  }
+}
+/// x[lane + 32 n] = factor * sum[n].
+template <class A>
+BAMTRAIN_DEVICE void store_row(A* x, float factor, const float (&sum)[kRowColumns], int D,
+                               int lane) {
+  BAMTRAIN_UNROLL
+  for (int n = 0; n < kRowColumns; ++n) {
+    if (lane + 32 * n < D) store_one(x + lane + 32 * n, factor * sum[n]);
+  }
+}
+
+/// Launches a kernel with a warp for each of `heads` x `sequences` x `rows` rows.
+template <class Arguments>
+device::LaunchStatus launch_rows(void (*kernel)(Arguments), const Arguments& arguments, int rows,
+                                 int heads, int sequences, device::Stream stream) {
+  return device::launch(kernel, grid_of_rows(rows, kRowWarps, heads, sequences),
+                        {32 * kRowWarps, 1, 1}, 0, stream, arguments);
+}
+
+}  // namespace bamtrain::kernels

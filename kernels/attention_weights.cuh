@@ -1,0 +1,183 @@
+#pragma once
+// Weights of attention's rows and their slopes, from what the forward pass saved. The formulas are
+// in normalizers/entmax.h, topk.h and stick_breaking.h. kExact: the library's exponentials, for
+// fp32; else those of the hardware where weights become bf16.
+
+#include "attention.h"
+#include "device.cuh"
+#include "normalizers/entmax.h"
+
+namespace bamtrain::kernels {
+
+constexpr float kLog2e = 1.44269504f;
+constexpr float kLn2 = 0.69314718f;
+constexpr float kMinusInfinity = -INFINITY;
+
+template <bool kExact>
+BAMTRAIN_DEVICE float exponential(float x) {
+  return kExact ? expf(x) : device::exp2_approx(x * kLog2e);
+}
+
+/// log(1 + e^z) and the logistic function of z.
+struct Stick {
+  float rest, share;  // -log(1 - share)
+};
+template <bool kExact>
+BAMTRAIN_DEVICE Stick stick_of(float z) {
+  const float e = exponential<kExact>(-fabsf(z)), positive = fmaxf(z, 0.0f);
+  const float more = kExact ? log1pf(e) : device::log2_approx(1.0f + e) * kLn2;
+  return {positive + more, exponential<kExact>(fminf(z, 0.0f) - more)};
+}
+
+/// x^power where x > 0, 0 where it is not, NaN of NaN.
+BAMTRAIN_DEVICE float power_of(float x, float power) {
+  if (x > 0) return expf(power * logf(fmaxf(x, 1e-35f)));
+  return x != x ? x : 0.0f;
+}
+
+/// The forms of a row's weights, each with arithmetic of its own.
+enum class WeightForm { softmax, topk, entmax_1_5, entmax_2, entmax, stick_breaking };
+
+BAMTRAIN_DEVICE float alpha_of(const NormalizerInputs& n, int h) {
+  return n.alphas != nullptr ? n.alphas[h] : n.alpha;
+}
+BAMTRAIN_DEVICE WeightForm weight_form(const NormalizerInputs& n, int h) {
+  if (n.kind == NormalizerKind::softmax) return WeightForm::softmax;
+  if (n.kind == NormalizerKind::topk) return WeightForm::topk;
+  if (n.kind == NormalizerKind::stick_breaking) return WeightForm::stick_breaking;
+  const float alpha = alpha_of(n, h);
+  return alpha == 1.5f   ? WeightForm::entmax_1_5
+         : alpha == 2.0f ? WeightForm::entmax_2
+                         : WeightForm::entmax;
+}
+
+/// f.operator()<kForm>(), but for stick-breaking.
+template <class F>
+BAMTRAIN_DEVICE void with_weight_form(WeightForm form, const F& f) {
+  switch (form) {
+    case WeightForm::softmax:
+      return f.template operator()<WeightForm::softmax>();
+    case WeightForm::topk:
+      return f.template operator()<WeightForm::topk>();
+    case WeightForm::entmax_1_5:
+      return f.template operator()<WeightForm::entmax_1_5>();
+    case WeightForm::entmax_2:
+      return f.template operator()<WeightForm::entmax_2>();
+    default:
+      return f.template operator()<WeightForm::entmax>();
+  }
+}
+
+/// A weight, and u of dz = u (dP - D).
+struct Weight {
+  float p, u;
+};
+
+/// A row's numbers of SavedRows, for any normalizer but stick-breaking.
+struct RowWeights {
+  float level = 0, threshold = 0;
+  float a = 0, inverse = 0;  // entmax: alpha - 1, 1 / delta
+  int last = 0;
+
+  RowWeights() = default;
+  BAMTRAIN_DEVICE RowWeights(const NormalizerInputs& n, const SavedRows& saved, int h,
+                             int64_t row) {
+    level = saved.level[row];
+    if (n.kind == NormalizerKind::topk) {
+      threshold = saved.threshold[row];
+      last = saved.last[row];
+    }
+    if (n.kind == NormalizerKind::entmax) {
+      threshold = saved.threshold[row];
+      set_entmax(alpha_of(n, h) - 1.0f);
+    }
+  }
+  /// After level and threshold.
+  BAMTRAIN_DEVICE void set_entmax(float alpha_less_one) {
+    a = alpha_less_one;
+    constexpr float kLargest = 3.40282347e38f;
+    inverse = a == 0.5f   ? 1.0f / sqrtf(threshold)
+              : a == 1.0f ? 1.0f / threshold
+                          : powf(threshold, -a);
+    inverse = inverse > kLargest ? kLargest : inverse;  // NaN stays
+  }
+
+  /// Of key j. Logits that are minus infinity have none.
+  template <WeightForm kForm, bool kExact>
+  BAMTRAIN_DEVICE Weight of(float z, int j) const {
+    if constexpr (kForm == WeightForm::softmax || kForm == WeightForm::topk) {
+      // NaN is kept.
+      const bool dropped =
+          kForm == WeightForm::topk && (z < threshold || (z == threshold && j > last));
+      const float p = dropped ? 0.0f : exponential<kExact>(z - level);
+      return {p, p};
+    } else {
+      // [1 - c / delta]_+, 1 at the largest logit whatever delta is.
+      const float c = a * (level - z), r = c == 0 ? 1.0f : 1.0f - c * inverse;
+      const float root = r > 0 ? r : r != r ? r : 0.0f;
+      if constexpr (kForm == WeightForm::entmax_2) {
+        return {threshold * root, root > 0 ? 1.0f : 0.0f};
+      } else if constexpr (kForm == WeightForm::entmax_1_5) {
+        return {threshold * root * root, root / inverse};
+      } else {
+        const float p = threshold * power_of(root, 1.0f / a);
+        return {p, root > 0 ? slope(p, root / inverse) : 0.0f};
+      }
+    }
+  }
+
+ private:
+  /// p^(2 - alpha); x = p^a.
+  BAMTRAIN_DEVICE float slope(float p, float x) const {
+    constexpr auto kPower = static_cast<float>(Entmax::kPowerAlpha - 1);
+    constexpr auto kLeastWeight = static_cast<float>(Entmax::kSmallestWeight);
+    constexpr auto kLeastRoot = static_cast<float>(Entmax::kSmallestRoot);
+    if (a < 1) return p / x;
+    if (a <= kPower) return power_of(fmaxf(p, kLeastWeight), 1.0f - a);
+    return power_of(fmaxf(x, kLeastRoot), (1.0f - a) / a);
+  }
+};
+
+/// Sums over a row from which D and the gradient of alpha follow.
+struct RowSums {
+  float p = 0, p_dp = 0, u = 0, u_dp = 0;
+  float h = 0, h_dp = 0;  // with h = -p log p
+
+  BAMTRAIN_DEVICE void add(const Weight& w, float dp, bool entropy) {
+    p += w.p;
+    p_dp += w.p * dp;
+    u += w.u;
+    u_dp += w.u * dp;
+    if (!entropy) return;
+    const float of_p = w.p > 0 ? -w.p * logf(w.p) : 0.0f;
+    h += of_p;
+    h_dp += of_p * dp;
+  }
+  /// Over neighbouring lanes, a power of two. All lanes of the warp call.
+  template <int kLanes>
+  BAMTRAIN_DEVICE void join() {
+    float* const all[] = {&p, &p_dp, &u, &u_dp, &h, &h_dp};
+    BAMTRAIN_UNROLL
+    for (float* x : all) {
+      BAMTRAIN_UNROLL
+      for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+        *x += device::shuffle_xor(device::kWholeWarp, *x, distance);
+      }
+    }
+  }
+  /// D of dz = u (dP - D).
+  BAMTRAIN_DEVICE float centre() const { return u > 0 ? u_dp / u : 0.0f; }
+  /// What weights are multiplied by: steep rows, whose weights move by more than a rounding of the
+  /// largest, do not sum to 1 without it.
+  BAMTRAIN_DEVICE float factor(WeightForm form, float a) const {
+    return form == WeightForm::entmax && a > 1 ? 1.0f / p : 1.0f;
+  }
+  /// dalpha of entmax (normalizers/entmax.h), of weights times `factor`.
+  BAMTRAIN_DEVICE float dalpha(float a, float factor) const {
+    const float value = factor * p_dp, less = factor == 1.0f ? 0.0f : logf(factor);
+    const float entropy = factor * (h - less * p), weighted = factor * (h_dp - less * p_dp);
+    return (value - centre()) / (a * a) + (weighted - centre() * entropy) / a;
+  }
+};
+
+}  // namespace bamtrain::kernels

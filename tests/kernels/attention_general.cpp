@@ -1,0 +1,234 @@
+// The general attention kernels on the CPU engine, and the plain ones of every normalizer, against
+// the fp64 reference backend.
+
+#include "catch.h"
+#include "kernels/attention_cases.h"
+
+using namespace bamtrain;
+using namespace bamtrain::test;
+
+namespace {
+
+constexpr double kBf16 = kRoundoff<DeviceBf16>;
+constexpr double kF32 = 0x1p-24;
+
+double alpha_of(const AttentionForm& form) {
+  return form.normalizer.kind == NormalizerKind::entmax ? form.normalizer.alpha : 1;
+}
+
+/// Roundings to bf16 on the way: p and out, or p and dv; dz and the gradient for dq and dk, and
+/// those of entmax are u (dP - D) with u up to twice p's size; sums of dz are fp32. The level is
+/// fp32 all the way.
+double tolerance(const std::string& name, const AttentionForm& form) {
+  if (name == "lse") return 1e-6;
+  const double of_u = alpha_of(form) > 1 ? 2 : 1;
+  return (name == "out" || name == "dv" ? 2 : 2 * of_u) * kBf16;
+}
+
+/// Of fp32. Of entmax a rounding of a root is 1 / (alpha - 1) of them in its weight, and u = p^(2 -
+/// alpha) has as many again. Above alpha 2 a key that a rounding u of its logit takes into the
+/// support has a weight of u^(1 / (alpha - 1)).
+double plain_tolerance(const AttentionForm& form) {
+  const double a = alpha_of(form) - 1;
+  return a == 0 ? 4e-6 : a <= 1 ? 1.2e-5 : 8 * std::pow(kF32, 1 / a);
+}
+
+/// Where a rounding moves a key into the support nothing bounds the gradients in bf16.
+bool bounded(const std::string& name, const AttentionForm& form) {
+  return alpha_of(form) <= 2 || name == "out" || name == "lse";
+}
+
+void compare(const AttentionCase& c, int D, const AttentionForm& form) {
+  INFO(text_of(c, D, form));
+  const AttentionValues x = attention_values<DeviceBf16>(c, D);
+  const Results truth = attention_truth(c, D, x, form);
+  engine::counters() = {};
+  const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, D, x, form);
+  CHECK(engine::counters().ldmatrix_conflicts == 0);
+  REQUIRE(found.size() == truth.size());
+  for (const auto& [name, t] : truth) {
+    INFO(name);
+    if (!bounded(name, form)) continue;
+    CHECK(relative_error(found.at(name), t) < tolerance(name, form));
+  }
+}
+
+/// Every form of logit with a normalizer that takes it.
+template <class F>
+void for_forms(const F& f) {
+  for (const NormalizerForm& normalizer : kEveryNormalizer) {
+    for (AttentionForm form : kEveryForm) {
+      if (form.scale && normalizer.kind == NormalizerKind::stick_breaking) continue;
+      form.normalizer = normalizer;
+      f(form);
+    }
+  }
+}
+
+AttentionForm table_with(const NormalizerForm& normalizer) {
+  const bool scale = normalizer.kind != NormalizerKind::stick_breaking;
+  return {BiasForm::table, scale, false, 0, normalizer, false};
+}
+
+}  // namespace
+
+TEST_CASE("general attention kernels agree with the reference, with every normalizer and form") {
+  size_t n = 0;
+  for_forms([&](const AttentionForm& form) {
+    compare(kAttentionCases[n % kAttentionCases.size()], 64, form);
+    compare(kAttentionCases[(n + 2) % kAttentionCases.size()], 16, form);
+    ++n;
+  });
+}
+
+TEST_CASE("general attention kernels of every head dimension agree with the reference") {
+  for (int D : kernels::kHeadDims) {
+    for (const NormalizerForm& normalizer : {entmax(1.5), kStickBreaking}) {
+      for (const AttentionCase& c : kAttentionCases) compare(c, D, table_with(normalizer));
+    }
+  }
+}
+
+TEST_CASE("plain attention kernels agree with the reference, with every normalizer and form") {
+  for_forms([&](const AttentionForm& form) {
+    for (const AttentionCase& c : {AttentionCase{2, 45, 4, 2, true}, {1, 70, 3, 1, false, 33}}) {
+      INFO(text_of(c, 24, form));
+      const AttentionValues x = attention_values<float>(c, 24);
+      const Results truth = attention_truth(c, 24, x, form);
+      const Results found = attention_on_engine<float>(Kernels::reference, c, 24, x, form);
+      REQUIRE(found.size() == truth.size());
+      for (const auto& [name, t] : truth) {
+        INFO(name);
+        CHECK(relative_error(found.at(name), t) < plain_tolerance(form));
+      }
+    }
+  });
+}
+
+TEST_CASE("general attention kernels fit the memory of an sm_86 block") {
+  const engine::Options before = engine::options();
+  engine::options().shared_capacity = 99 * 1024;
+  for (int D : kernels::kHeadDims) {
+    for (BiasForm bias : {BiasForm::table, BiasForm::fire}) {
+      compare({1, 70, 1, 1}, D, {bias, true, false, 0, entmax(1.5), false});
+    }
+  }
+  engine::options() = before;
+}
+
+TEST_CASE("general attention kernels give the same bits in every order of threads and blocks") {
+  const engine::Options before = engine::options();
+  for (const NormalizerForm& normalizer : kEveryNormalizer) {
+    const AttentionForm form = table_with(normalizer);
+    const AttentionCase c = {2, 130, 2, 1, true};
+    const AttentionValues x = attention_values<DeviceBf16>(c, 16);
+    std::optional<Results> first;
+    for (const engine::Options& schedule : engine::schedules()) {
+      engine::options() = schedule;
+      const Results r = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
+      if (!first) first = r;
+      CHECK(r == *first);
+    }
+  }
+  engine::options() = before;
+}
+
+TEST_CASE("with general kernels too rows that see one key have gradients that are zero") {
+  const AttentionCase c = {2, 140, 2, 1, false, 1};
+  for_forms([&](const AttentionForm& form) {
+    INFO(text_of(c, 16, form));
+    const AttentionValues x = attention_values<DeviceBf16>(c, 16);
+    for (const auto& [name, values] :
+         attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form)) {
+      if (name == "out" || name == "lse" || name == "dv") continue;
+      INFO(name);
+      CHECK(std::all_of(values.begin(), values.end(), [](double g) { return g == 0; }));
+    }
+  });
+}
+
+TEST_CASE("tiles without weight are marked, and neither searched again nor read") {
+  // A bias that falls by 3 a key: rows reach a few keys, and 9 of 10 tiles of 640 keys are dead.
+  const AttentionCase c = {1, 640, 1, 1};
+  AttentionValues x = attention_values<DeviceBf16>(c, 16);
+  for (size_t d = 0; d < x.table.size(); ++d) x.table[d] = -3 * static_cast<double>(d);
+  for (const NormalizerForm& normalizer : {entmax(1.5), topk(4)}) {
+    const AttentionForm form = {BiasForm::table, false, false, 0, normalizer, false};
+    AttentionArrays<DeviceBf16> arrays(c, 16, x, form);
+    // At D 16 four warps take 32 products for a tile of logits, and as many to multiply one. The
+    // triangle has 55 tiles, of which 19 are live. Two passes see all, later ones and the last what
+    // is live; so does the backward pass, which forms logits and dP three times for three products.
+    constexpr int64_t kOne = 32, kAll = 55, kLive = 19, kPasses = 12;
+    engine::counters() = {};
+    REQUIRE(kernels::attention_forward(arrays.forward(), nullptr).ok());
+    CHECK(engine::counters().mma < kOne * (2 * kAll + (kPasses + 2) * kLive));
+    engine::counters() = {};
+    REQUIRE(kernels::attention_backward(arrays.backward(), nullptr).ok());
+    CHECK(engine::counters().mma <= kOne * 9 * kLive);
+    const std::vector<int32_t> live = arrays.live();
+    REQUIRE(live.size() == 40);
+    for (size_t group = 0; group < live.size(); ++group) {
+      // 16 rows reach no further than 10 keys back.
+      const int own = static_cast<int>(group) / 4, before = group % 4 == 0 && own > 0;
+      CHECK((live[group] & ~(1 << own | before << (own - 1))) == 0);
+      CHECK((live[group] >> own & 1) == 1);
+    }
+  }
+}
+
+TEST_CASE("of equal logits top-k keeps the first keys") {
+  const AttentionCase c = {1, 200, 1, 1};
+  AttentionValues x = attention_values<DeviceBf16>(c, 16);
+  for (size_t n = 0; n < x.qkv.size(); ++n) {
+    if (n % 48 < 16) x.qkv[n] = 0;  // q
+  }
+  for (int64_t k : {1, 7, 64, 150}) {
+    const AttentionForm form = {BiasForm::none, false, false, 0, topk(k), false};
+    const Results truth = attention_truth(c, 16, x, form);
+    const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
+    CHECK(relative_error(found.at("out"), truth.at("out")) < 2 * kBf16);
+    CHECK(relative_error(found.at("dv"), truth.at("dv")) < 2 * kBf16);
+  }
+}
+
+TEST_CASE("a logit that is not a number makes its row so, with every normalizer") {
+  const AttentionCase c = {1, 70, 1, 1};
+  AttentionValues x = attention_values<DeviceBf16>(c, 16);
+  x.qkv[48 * 20 + 16] = NAN;  // of key 20
+  for (const NormalizerForm& normalizer : kEveryNormalizer) {
+    const AttentionForm form = {BiasForm::none, false, false, 0, normalizer, false};
+    const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
+    // A key has weight in the rows behind its own with stick-breaking, else from its own on.
+    const size_t row = normalizer.kind == NormalizerKind::stick_breaking ? 21 : 20;
+    CHECK(std::isfinite(found.at("out")[16 * (row - 1)]));
+    CHECK(std::isnan(found.at("out")[16 * row]));
+    CHECK(std::isnan(found.at("out")[16 * 69]));
+  }
+}
+
+TEST_CASE("what rows of stick-breaking carry takes memory that grows as the sequence") {
+  CHECK(kernels::attention_carried_heads(8, 2048, 12, 12) == 16);
+  CHECK(kernels::attention_carried_heads(1, 64, 2, 1) == 1);
+  CHECK(kernels::attention_carries(8, 16384, 12, 12) ==
+        8 * kernels::attention_carries(8, 2048, 12, 12));
+  // More heads than are taken at a time.
+  compare({70, 65, 4, 2}, 16, {BiasForm::table, false, false, 0, kStickBreaking, false});
+}
+
+TEST_CASE("arguments that the general attention kernels do not take are refused") {
+  const AttentionCase c = {1, 8, 2, 1};
+  const auto refuses = [&](const NormalizerForm& normalizer, auto&& change) {
+    AttentionArrays<DeviceBf16> arrays(c, 16, attention_values<DeviceBf16>(c, 16),
+                                       {BiasForm::none, false, false, 0, normalizer, false});
+    kernels::AttentionBackward<DeviceBf16> g = arrays.backward();
+    change(g);
+    check_refused(kernels::attention_backward(g, nullptr));
+  };
+  refuses(entmax(1.5), [](auto& g) { g.saved.threshold = nullptr; });
+  refuses(entmax(1.5), [](auto& g) { g.saved.live = nullptr; });
+  refuses(entmax(1.5), [](auto& g) { g.in.normalizer.alpha = 1; });
+  refuses(entmax(1.5, true), [](auto& g) { g.dalpha = nullptr; });
+  refuses(topk(3), [](auto& g) { g.saved.last = nullptr; });
+  refuses(kStickBreaking, [](auto& g) { g.carries = nullptr; });
+  refuses(kStickBreaking, [](auto& g) { g.in.scale = g.row_product; });
+}
