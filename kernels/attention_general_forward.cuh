@@ -231,7 +231,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 1);
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 2);
     if (!own.inside(r)) continue;
-    const float factor = form == WeightForm::entmax && weights[r].a > 1 ? 1.0f / total[r] : 1.0f;
+    const float factor = divided_by_sum(form, weights[r].a) ? 1.0f / total[r] : 1.0f;
     auto* to = reinterpret_cast<uint32_t*>(row_of(out, b, own.rows[r], h));
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {

@@ -41,7 +41,7 @@ BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h
   const Weight w = weight_of(a.normalizer, RowWeights(a.normalizer, g.saved, h, row), h, l.z, j);
   Gradient x;
   x.p = alone ? 1.0f : w.p;
-  if (!alone && a.normalizer.kind == NormalizerKind::entmax) x.p *= factors_of(g)[row];
+  if (!alone && a.normalizer.kind != NormalizerKind::softmax) x.p *= factors_of(g)[row];
   const float dz = alone ? 0.0f : w.u * (dp - g.row_product[row]);
   x.ds = l.t * dz;
   x.db = a.scale_bias ? l.t * dz : dz;
@@ -131,8 +131,8 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     }
   }
   sum = warp_sum(sum);
-  const bool steep = a.normalizer.kind == NormalizerKind::entmax && weights.a > 1;
-  store_row(at(f.out, own.b, i, own.h), steep ? 1.0f / sum : 1.0f, out, a.D, own.lane);
+  const bool divided = divided_by_sum(weight_form(a.normalizer, own.h), weights.a);
+  store_row(at(f.out, own.b, i, own.h), divided ? 1.0f / sum : 1.0f, out, a.D, own.lane);
   if (own.lane != 0) return;
   f.saved.level[row] = search.level;
   f.saved.threshold[row] = search.threshold;

@@ -7,7 +7,7 @@
 //   extremes   the largest and the smallest logit
 //   solve      entmax: delta, or the weight of the largest logit. topk: the K-th largest logit
 //   ties       topk, where more keys have that logit than are kept: which is the last
-//   sum        softmax, topk: the sum of exp(z - m)
+//   sum        softmax, topk: the sum of exp(z - m), and the last of the smallest logits in it
 
 #include "attention_weights.cuh"
 
@@ -105,7 +105,9 @@ class RowSearch {
         for_logits([&](float z, int j) {
           const bool kept =
               form_ != WeightForm::topk || z > threshold || (z == threshold && j <= last) || z != z;
-          if (kept) sums_[0] += exponential<true>(z - level);
+          if (!kept) return;
+          sums_[0] += exponential<true>(z - level);
+          take_smallest(-z, j);
         });
         return;
       case SearchPhase::done:
@@ -118,7 +120,8 @@ class RowSearch {
     if (keys_ <= 0 || largest == kMinusInfinity) return false;
     if (phase == SearchPhase::extremes || form_ == WeightForm::softmax) return true;
     if (form_ == WeightForm::topk) return !(largest < bound_);
-    return !(bound_ - a_ * (level - largest) <= 0);
+    // At the largest logit whatever delta is, which may be too small for a float.
+    return largest == level || !(bound_ - a_ * (level - largest) <= 0);
   }
 
   /// Over neighbouring lanes, a power of two. All lanes of the warp call.
@@ -129,8 +132,13 @@ class RowSearch {
       BAMTRAIN_UNROLL
       for (int n = 0; n < 3; ++n) {
         const float other = device::shuffle_xor(device::kWholeWarp, sums_[n], distance);
-        sums_[n] = phase == SearchPhase::extremes ? fmaxf(sums_[n], other) : sums_[n] + other;
-        counts_[n] += device::shuffle_xor(device::kWholeWarp, counts_[n], distance);
+        const int more = device::shuffle_xor(device::kWholeWarp, counts_[n], distance);
+        if (phase == SearchPhase::sum && n == 1) {
+          take_smallest(other, more);
+        } else {
+          sums_[n] = phase == SearchPhase::extremes ? fmaxf(sums_[n], other) : sums_[n] + other;
+          counts_[n] += more;
+        }
       }
     }
   }
@@ -158,6 +166,10 @@ class RowSearch {
       case SearchPhase::sum:
         level += logf(sums_[0]);
         phase = SearchPhase::done;
+        if (form_ == WeightForm::topk) {
+          threshold = -sums_[1];
+          last = counts_[1];
+        }
         break;
       case SearchPhase::done:
         break;
@@ -173,6 +185,14 @@ class RowSearch {
       sums_[n] = none;
       counts_[n] = 0;
     }
+    if (phase == SearchPhase::sum) sums_[1] = kMinusInfinity;
+  }
+
+  /// Of the negative of a logit, and its key.
+  BAMTRAIN_DEVICE void take_smallest(float x, int j) {
+    if (x < sums_[1] || (x == sums_[1] && j <= counts_[1])) return;
+    sums_[1] = x;
+    counts_[1] = j;
   }
 
   template <class ForLogits, class Integer>

@@ -138,6 +138,14 @@ struct RowWeights {
   }
 };
 
+/// Whether weights are divided by their sum, which is 1 but for roundings: of a level, which may be
+/// larger than 1 by far; and of steep rows, whose weights move by more than a rounding of the
+/// largest.
+BAMTRAIN_DEVICE bool divided_by_sum(WeightForm form, float a) {
+  return form == WeightForm::softmax || form == WeightForm::topk ||
+         (form == WeightForm::entmax && a > 1);
+}
+
 /// Sums over a row from which D and the gradient of alpha follow.
 struct RowSums {
   float p = 0, p_dp = 0, u = 0, u_dp = 0;
@@ -167,10 +175,9 @@ struct RowSums {
   }
   /// D of dz = u (dP - D).
   BAMTRAIN_DEVICE float centre() const { return u > 0 ? u_dp / u : 0.0f; }
-  /// What weights are multiplied by: steep rows, whose weights move by more than a rounding of the
-  /// largest, do not sum to 1 without it.
+  /// What weights are multiplied by.
   BAMTRAIN_DEVICE float factor(WeightForm form, float a) const {
-    return form == WeightForm::entmax && a > 1 ? 1.0f / p : 1.0f;
+    return divided_by_sum(form, a) ? 1.0f / p : 1.0f;
   }
   /// dalpha of entmax (normalizers/entmax.h), of weights times `factor`.
   BAMTRAIN_DEVICE float dalpha(float a, float factor) const {

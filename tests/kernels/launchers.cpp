@@ -2,6 +2,7 @@
 
 #include "kernels/activation.cu"
 #include "kernels/adaptive_scale.cu"
+#include "kernels/alpha.cu"
 #include "kernels/bias.cu"
 #include "kernels/embedding.cu"
 #include "kernels/fire.cu"

@@ -1,0 +1,170 @@
+// Attention of the CUDA backend with every normalizer against the fp64 reference, and rows at the
+// edges of what numbers hold.
+
+#include <algorithm>
+#include <cmath>
+
+#include "catch.h"
+#include "cuda/device.h"
+#include "ops/attention_case.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr TableForm kTables[] = {TableForm::none, TableForm::falling, TableForm::difference,
+                                 TableForm::log_square, TableForm::fire};
+constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+
+NormalizerForm entmax(double alpha, bool learned = false) {
+  return {NormalizerKind::entmax, alpha, learned, {}};
+}
+NormalizerForm topk(int64_t number, bool of_sequence = false) {
+  return {NormalizerKind::topk, 0, false, {number, of_sequence}};
+}
+NormalizerForm stick_breaking() { return {NormalizerKind::stick_breaking, 0, false, {}}; }
+
+/// Softmax, in bf16 on the general path; steep forms of entmax only where they are named.
+std::vector<NormalizerForm> forms() {
+  return {{},      entmax(1.5), entmax(2), entmax(1.7),   entmax(1.2, true),
+          topk(1), topk(5),     topk(0),   topk(0, true), stick_breaking()};
+}
+
+WorkspaceShape workspace_of(const AttentionCase& c) {
+  WorkspaceShape shape = Machine::kShape;
+  shape.B = std::max(shape.B, c.B);
+  shape.H = std::max(shape.H, c.H);
+  shape.K = std::max(shape.K, c.K);
+  shape.general_attention = true;
+  shape.stick_breaking = c.normalizer.kind == NormalizerKind::stick_breaking;
+  return shape;
+}
+
+/// Of fp32 see tests/ops/normalizers.cpp. Of bf16 p and dz are rounded on their way into products,
+/// and u of dz = u (dP - D) may exceed p.
+double tolerance(const AttentionCase& c, Dtype t) {
+  const bool entmax = c.normalizer.kind == NormalizerKind::entmax;
+  if (t == Dtype::bf16) return (entmax ? 6 : 3) * kBf16;
+  return (entmax ? 8 : 2) * fp32_tolerance(c);
+}
+
+void check_attention(const AttentionCase& c, Dtype t) {
+  INFO(describe(c) << " in " << name_of(t));
+  Machine machine(t, cuda_device(), workspace_of(c));
+  compare_with_reference(attention(c), t, tolerance(c, t), {&machine});
+}
+
+bool allowed(const AttentionCase& c) {
+  return c.scale == ScaleForm::none || c.normalizer.kind != NormalizerKind::stick_breaking;
+}
+
+}  // namespace
+
+TEST_CASE("attention on CUDA agrees with the reference with every normalizer and form") {
+  for (const NormalizerForm& form : forms()) {
+    for (TableForm table : kTables) {
+      for (ScaleForm scale : kScales) {
+        AttentionCase c;
+        c.B = 2;
+        c.T = 70;
+        c.H = 4;
+        c.K = 2;
+        c.D = 16;
+        c.table = table;
+        c.scale = scale;
+        c.documents = scale != ScaleForm::content;
+        c.normalizer = form;
+        if (!allowed(c)) continue;
+        check_attention(c, Dtype::f32);
+        // The reference's softmax reads `out` as it was saved, rounded; the general path does not.
+        if (form.kind != NormalizerKind::softmax) check_attention(c, Dtype::bf16);
+      }
+    }
+  }
+}
+
+TEST_CASE("normalizers on CUDA agree with the reference at every head dimension") {
+  size_t n = 0;
+  for (const int64_t D : {16, 32, 48, 64, 96, 128}) {
+    for (const NormalizerForm& form : {entmax(1.5), topk(5), stick_breaking()}) {
+      AttentionCase c;
+      c.T = 200;
+      c.H = 2;
+      c.K = 1;
+      c.D = D;
+      c.table = kTables[n % 5];
+      c.scale = kScales[n % 3];
+      c.window = n % 2 == 0 ? 0 : 90;
+      c.normalizer = form;
+      ++n;
+      if (!allowed(c)) c.scale = ScaleForm::none;
+      check_attention(c, Dtype::bf16);
+    }
+  }
+}
+
+// Rows of 6 tiles; of stick-breaking more heads than the backward pass takes at a time.
+TEST_CASE("normalizers over many tiles and heads on CUDA agree with the reference") {
+  for (const NormalizerForm& form : {entmax(1.5), entmax(2), topk(40), stick_breaking()}) {
+    AttentionCase c;
+    c.T = 330;
+    c.H = 3;
+    c.K = 1;
+    c.D = 64;
+    c.table = TableForm::falling;
+    c.normalizer = form;
+    check_attention(c, Dtype::bf16);
+  }
+  AttentionCase c;
+  c.B = 15;
+  c.T = 129;
+  c.H = c.K = 12;
+  c.D = 16;
+  c.normalizer = stick_breaking();
+  check_attention(c, Dtype::bf16);
+}
+
+TEST_CASE("rows at the edges of what numbers hold sum to one on CUDA, without NaN in gradients") {
+  std::vector<NormalizerForm> all = forms();
+  for (double alpha : {1.001, 3.0, 16.0, 64.0}) all.push_back(entmax(alpha));
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    for (const NormalizerForm& form : all) {
+      AttentionCase c;
+      c.T = 100;
+      c.H = 2;
+      c.K = 1;
+      c.D = 16;
+      c.documents = true;
+      c.normalizer = form;
+      Machine m(t, cuda_device(), workspace_of(c));
+      // Logits that are all equal, of size 1 and 1e4, and bam's floor.
+      for (double factor : {0.0, 1.0, 1e4}) {
+        for (TableForm table : {TableForm::none, TableForm::self}) {
+          c.table = table;
+          INFO(describe(c) << ", logits times " << factor << " in " << name_of(t));
+          Operation op = attention(c);
+          std::fill(op.inputs.at("v").x.begin(), op.inputs.at("v").x.end(), 1.0);
+          for (double& x : op.inputs.at("q").x) x *= factor;
+          Arrays results = op.forward(m, op.inputs);
+          const Arrays cotangents = {
+              {"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout")}};
+          const bool stick = form.kind == NormalizerKind::stick_breaking;
+          // Weights, each rounded to bf16, then their sum; near alpha 1 roundings of x = p^(1/1000)
+          // are a thousand times those of p.
+          const double most = form.kind == NormalizerKind::entmax && form.alpha < 1.1 ? 1e-3 : 1e-5;
+          const double least = t == Dtype::bf16 ? 2 * kBf16 : most;
+          size_t wrong = 0;
+          for (double sum : results.at("out").x) {
+            wrong += !(sum <= 1 + least && (stick ? sum >= 0 : sum >= 1 - least));
+          }
+          CHECK(wrong == 0);
+          for (const auto& [name, v] : op.adjoint(m, op.inputs, results, cotangents, 0)) {
+            INFO(name);
+            CHECK(std::all_of(v.x.begin(), v.x.end(), [](double x) { return std::isfinite(x); }));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace bamtrain::testing
