@@ -11,14 +11,6 @@ namespace {
 using device::LaunchStatus;
 using device::Stream;
 
-/// For any normalizer but stick-breaking.
-BAMTRAIN_DEVICE Weight weight_of(const NormalizerInputs& n, const RowWeights& row, int h, float z,
-                                 int j) {
-  Weight w = {};
-  with_weight_form(weight_form(n, h), [&]<WeightForm kForm>() { w = row.of<kForm, true>(z, j); });
-  return w;
-}
-
 /// RowSums::factor of each row, which lies behind D.
 template <class A>
 BAMTRAIN_DEVICE float* factors_of(const AttentionBackward<A>& g) {

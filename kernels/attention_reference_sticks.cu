@@ -13,31 +13,6 @@ using device::Stream;
 
 constexpr int kStickThreads = 256;
 
-/// The sum of x over the lanes up to the own.
-BAMTRAIN_DEVICE float sum_up_to(float x, int lane) {
-  BAMTRAIN_UNROLL
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const float other = device::shuffle_up(device::kWholeWarp, x, distance);
-    if (lane >= distance) x += other;
-  }
-  return x;
-}
-
-/// f(j0, j, share, p) for the keys of row i but its own, from the last to the first, a key per lane
-/// of a warp: j = j0 - lane, below `first` without weight. logit(j): z.
-template <class Logits, class F>
-BAMTRAIN_DEVICE void break_stick(int first, int i, int lane, const Logits& logit, const F& f) {
-  float broken = 0;
-  for (int j0 = i - 1; j0 >= first; j0 -= 32) {
-    const int j = j0 - lane;
-    const float z = j >= first ? logit(j) : 0.0f;
-    const Stick stick = j >= first ? stick_of<true>(z) : Stick{0.0f, 0.0f};
-    const float sum = sum_up_to(stick.rest, lane);
-    f(j0, j, stick.share, j >= first ? expf(z - (broken + sum)) : 0.0f);
-    broken += device::shuffle(device::kWholeWarp, sum, 31);
-  }
-}
-
 }  // namespace
 
 BAMTRAIN_KERNEL attention_reference_sticks(AttentionForward<float> f) {

@@ -286,7 +286,7 @@ class RowSearch {
         low_ = x_;
       }
       x_ = 0.5f * (low_ + high_);
-      bound_ = powf(high_, a_);
+      bound_ = exact_power(high_, a_);
       if (passes_ >= kMostPasses || !(high_ - low_ > kConverged * high_)) finish(high_);
       return;
     }
@@ -294,7 +294,7 @@ class RowSearch {
     if (form_ == WeightForm::entmax) {
       // Newton's method for the norm (sum x^(1/a))^a = 1, which is convex in delta: from delta = 1
       // it falls towards the root.
-      change = expm1f(-a_ * logf(sums_[0])) * sums_[0] / sums_[1];
+      change = (exact_power(sums_[0], 1.0f - a_) - sums_[0]) / sums_[1];
     } else if (a_ == 1.0f) {
       // Each step solves for the support at hand, which from delta = 1 on only shrinks.
       change = (1.0f - sums_[0]) / static_cast<float>(counts_[0]);
@@ -308,7 +308,7 @@ class RowSearch {
     x_ += change;
     bound_ = x_;
     if (passes_ >= kMostPasses || !(fabsf(change) > kConverged * x_)) {
-      finish(a_ == 0.5f ? x_ * x_ : a_ == 1.0f ? x_ : powf(x_, 1.0f / a_));
+      finish(a_ == 0.5f ? x_ * x_ : a_ == 1.0f ? x_ : exact_power(x_, 1.0f / a_));
     }
   }
   BAMTRAIN_DEVICE void finish(float weight) {

@@ -35,6 +35,11 @@ BAMTRAIN_DEVICE float power_of(float x, float power) {
   return x != x ? x : 0.0f;
 }
 
+/// x^power of a row's numbers, for which fp32's errors times a power of up to 1000 are too large.
+BAMTRAIN_DEVICE float exact_power(float x, float power) {
+  return static_cast<float>(exp(static_cast<double>(power) * log(static_cast<double>(x))));
+}
+
 /// The forms of a row's weights, each with arithmetic of its own.
 enum class WeightForm { softmax, topk, entmax_1_5, entmax_2, entmax, stick_breaking };
 
@@ -98,7 +103,7 @@ struct RowWeights {
     constexpr float kLargest = 3.40282347e38f;
     inverse = a == 0.5f   ? 1.0f / sqrtf(threshold)
               : a == 1.0f ? 1.0f / threshold
-                          : powf(threshold, -a);
+                          : exact_power(threshold, -a);
     inverse = inverse > kLargest ? kLargest : inverse;  // NaN stays
   }
 

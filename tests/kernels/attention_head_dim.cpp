@@ -1,4 +1,4 @@
-// The launchers of attention for one head dimension, BAMTRAIN_HEAD_DIM, compiled for the engine.
+// The fused launchers of attention for one head dimension, BAMTRAIN_HEAD_DIM, compiled for the
+// engine.
 
 #include "kernels/attention.cu"
-#include "kernels/attention_general.cu"

@@ -4,7 +4,8 @@
     mutants.py --list            the names
     mutants.py NAME KERNELS OUT  writes attention.cu of the folder KERNELS to OUT, its attention
                                  headers in place of their includes and one text replaced;
-                                 "original" replaces nothing
+                                 "original" replaces nothing. Names that begin with general, of
+                                 attention_general.cu
 """
 
 import pathlib
@@ -79,6 +80,52 @@ MUTATIONS = {
         "attention_fire.cuh", "inverse[row] * with_psi", "inverse[0] * with_psi"),
     "slots_of_fire_shared": (
         "attention_fire.cuh", "kSlots + 8 * l.warp + l.row", "kSlots + l.row"),
+    "general_tiles_marked_for_this_pass": (
+        "attention_general_forward.cuh", "marks.set(pass + 1, l.warp, tile)",
+        "marks.set(pass, l.warp, tile)"),
+    "general_live_bit_of_another_tile": (
+        "attention_general_forward.cuh", "uint32_t{1} << (of_all % 32)",
+        "uint32_t{1} << (tile % 32)"),
+    "general_live_bits_of_the_first_warp": (
+        "attention_general.cuh", "words[w * per_group + tile / 32]", "words[tile / 32]"),
+    "general_support_ends_early": (
+        "attention_search.cuh", "!(bound_ - a_ * (level - largest) <= 0)",
+        "!(bound_ - a_ * (level - largest) <= 0.3f)"),
+    "general_support_of_topk_ends_early": (
+        "attention_search.cuh", "bound_ = unordered(selection_.low);",
+        "bound_ = unordered(selection_.high);"),
+    "general_root_of_another_quadratic": (
+        "attention_search.cuh", "(second - 1.0f);", "second;"),
+    "general_last_tie_forgotten": (
+        "attention_search.cuh", "last = -selection_.low;", "last = -selection_.low - 1;"),
+    "general_all_ties_kept": (
+        "attention_search.cuh", "phase = SearchPhase::ties;", "phase = SearchPhase::sum;"),
+    "general_centre_weighed_by_p": (
+        "attention_weights.cuh", "u > 0 ? u_dp / u : 0.0f", "u > 0 ? p_dp / p : 0.0f"),
+    "general_alpha_without_entropy": (
+        "attention_weights.cuh", "(weighted - centre() * entropy) / a", "weighted / a"),
+    "general_carries_of_tiles": (
+        "attention_general.cuh", "parts + j0 / kPart)", "parts + j0 / kTile)"),
+    "general_stick_not_broken_within_eight_keys": (
+        "attention_general.cuh", "broken + sums.others +", "broken +"),
+    "general_lanes_beyond_the_row": (
+        "attention_general.cuh", "if (place >= distance) sum += other;", "sum += other;"),
+    "general_gains_of_the_pair_forgotten": (
+        "attention_general.cuh", "(first + gained[0])", "first"),
+    "general_own_key_takes_a_share": (
+        "attention_general.cuh", " || (stick && j == rows[r])", ""),
+    "general_operand_not_transposed": (
+        "attention_general_keys.cuh", "16 * step + l.lane / 16 * 8 + l.lane % 8",
+        "16 * step + l.lane / 8 % 2 * 8 + l.lane % 8"),
+    "general_no_barrier_before_operands": (
+        "attention_general_keys.cuh", "device::barrier();\n        uint32_t operand[1]",
+        "uint32_t operand[1]"),
+    "general_diagonal_off_by_one": (
+        "attention_general_keys.cuh", "shift + kTile - 1;", "shift + kTile;"),
+    "general_sums_of_the_first_part": (
+        "attention_general_keys.cuh", "thread / kPart == part_of_tile", "thread / kPart == 0"),
+    "general_wait_one_group_too_lax": (
+        "attention_general_queries.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
 }
 
 
@@ -86,7 +133,7 @@ def text_of(kernels: pathlib.Path, file: str, name: str, seen: set) -> str:
     """`file`, mutated, with the attention headers that it includes in place of their includes."""
     seen.add(file)
     text = (kernels / file).read_text()
-    if name != "original" and MUTATIONS[name][0] == file:
+    if name in MUTATIONS and MUTATIONS[name][0] == file:
         _, old, new = MUTATIONS[name]
         if text.count(old) != 1:
             sys.exit(f"mutants.py: {name}: {file} holds {text.count(old)} times: {old}")
@@ -108,7 +155,8 @@ def main() -> None:
         print("\n".join(MUTATIONS))
         return
     name, kernels, out = sys.argv[1:]
-    pathlib.Path(out).write_text(text_of(pathlib.Path(kernels), "attention.cu", name, set()))
+    source = "attention_general.cu" if name.startswith("general") else "attention.cu"
+    pathlib.Path(out).write_text(text_of(pathlib.Path(kernels), source, name, set()))
 
 
 main()

@@ -1,0 +1,48 @@
+// What the mutants of the general attention kernels are judged by (see mutants.py): small enough to
+// run once for each of them.
+
+#include "catch.h"
+#include "kernels/attention_cases.h"
+
+using namespace bamtrain;
+using namespace bamtrain::test;
+
+namespace {
+
+void compare(const AttentionCase& c, const AttentionValues& x, const AttentionForm& form) {
+  INFO(text_of(c, 16, form));
+  const Results truth = attention_truth(c, 16, x, form);
+  for (const auto& [name, found] :
+       attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form)) {
+    INFO(name);
+    CHECK(relative_error(found, truth.at(name)) <
+          (name == "lse" ? 1e-6 : 4 * kRoundoff<DeviceBf16>));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("general attention kernels of one head dimension agree with the reference") {
+  const AttentionCase window = {1, 161, 2, 1, true, 33}, whole = {2, 130, 2, 1};
+  const AttentionValues of_window = attention_values<DeviceBf16>(window, 16);
+  const AttentionValues of_whole = attention_values<DeviceBf16>(whole, 16);
+  for (const NormalizerForm& normalizer : {entmax(1.5), entmax(1.3, true), topk(7)}) {
+    compare(window, of_window, {BiasForm::table, true, true, 0, normalizer, false});
+    compare(whole, of_whole, {BiasForm::none, false, false, 0, normalizer, false});
+  }
+  for (BiasForm bias : {BiasForm::table, BiasForm::log_square, BiasForm::fire}) {
+    const AttentionForm form = {bias, false, false, 0, kStickBreaking, false};
+    compare(window, of_window, form);
+    compare(whole, of_whole, form);
+  }
+  compare(whole, of_whole, {BiasForm::difference, true, false, 0, entmax(2), false});
+  AttentionValues equal = of_whole;
+  for (size_t n = 0; n < equal.qkv.size(); ++n) {
+    if (n % 64 < 32) equal.qkv[n] = 0;  // q
+  }
+  // D of equal logits is a mean of dP alone, and dq of zero keys and queries has no size.
+  const AttentionForm form = {BiasForm::none, false, false, 0, topk(7), false};
+  const Results truth = attention_truth(whole, 16, equal, form);
+  const Results found = attention_on_engine<DeviceBf16>(Kernels::general, whole, 16, equal, form);
+  CHECK(relative_error(found.at("out"), truth.at("out")) < 2 * kRoundoff<DeviceBf16>);
+}
