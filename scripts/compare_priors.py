@@ -52,6 +52,16 @@ RUNS = {
     "bam, rate x 3": ["model.attention.prior.name=bam", "optimizer.lr_multipliers.prior=3"],
     "bam, rate x 10": ["model.attention.prior.name=bam", "optimizer.lr_multipliers.prior=10"],
     "bam + ssmax": ["model.attention.prior.name=bam", "model.attention.scale.name=ssmax"],
+    "nape + ssmax": ["model.attention.prior.name=nape", "model.attention.scale.name=ssmax"],
+    "nape + sentmax": ["model.attention.prior.name=nape", "model.attention.scale.name=sentmax"],
+    "nape + entmax 1.5": ["model.attention.prior.name=nape",
+                          "model.attention.normalizer.name=entmax"],
+    "nape + adaptive + entmax 1.5": ["model.attention.prior.name=nape",
+                                     "model.attention.scale.name=adaptive",
+                                     "model.attention.normalizer.name=entmax"],
+    "alibi + entmax 1.5": ["model.attention.prior.name=alibi",
+                           "model.attention.normalizer.name=entmax"],
+    "bam + entmax 1.5": ["model.attention.prior.name=bam", "model.attention.normalizer.name=entmax"],
 }
 
 

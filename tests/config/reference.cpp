@@ -1,4 +1,5 @@
-// docs/config.md is what the schema says, and the schema's every key is in it.
+// docs/config.md is what the schema says, and the schema's every key is in it; docs/attention.md
+// names every prior and normalizer.
 
 #include "config/reference.h"
 
@@ -9,6 +10,8 @@
 
 #include "catch.h"
 #include "config/schema.h"
+#include "normalizers/registry.h"
+#include "priors/registry.h"
 
 namespace {
 
@@ -68,5 +71,33 @@ TEST_CASE("the reference has every key once and no line past 100 columns but of 
   for (std::string line; std::getline(lines, line);) {
     INFO(line);
     CHECK((line.size() <= 100 || line.rfind("##", 0) == 0));
+  }
+}
+
+TEST_CASE("docs/attention.md has every prior in the row of its bias, and every normalizer") {
+  using namespace bamtrain;
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  REQUIRE(source != nullptr);
+  std::ifstream in(std::string(source) + "/docs/attention.md");
+  std::string none, table, sums, fire, head, line;
+  while (std::getline(in, line)) {
+    if (line.starts_with("| none |")) none = line;
+    if (line.starts_with("| a table by distance |")) table = line;
+    if (line.starts_with("| sums ")) sums = line;
+    if (line.starts_with("| segments ")) fire = line;
+    if (line.starts_with("| | softmax |")) head = line;
+  }
+  for (const PriorInfo& p : all_priors()) {
+    const std::string& row = p.is<TableFamily>()  ? table
+                             : p.is<SumsFamily>() ? sums
+                             : p.is<FireFamily>() ? fire
+                                                  : none;
+    INFO(p.name << " in: " << row);
+    CHECK((row.find(" " + p.name + ",") != std::string::npos ||
+           row.find(" " + p.name + " |") != std::string::npos));
+  }
+  for (const NormalizerInfo& n : all_normalizers()) {
+    INFO(n.name << " in: " << head);
+    CHECK(head.find(" " + n.name) != std::string::npos);
   }
 }

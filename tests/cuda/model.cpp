@@ -8,6 +8,7 @@
 #include "model/build.h"
 #include "model/half_precision.h"
 #include "model/random_positions.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 
@@ -119,6 +120,25 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
       check_against_reference(device_config("nope", s.name));
     }
   }
+}
+
+TEST_CASE("models with every normalizer on CUDA agree with the reference") {
+  const std::tuple<NormalizerChoice, std::string, std::string> models[] = {
+      {normalizer("entmax"), "nape", "adaptive"},
+      {normalizer("entmax", {{"learned", true}, {"alpha", 1.3}}), "bam", "ssmax"},
+      {normalizer("entmax", {{"alpha", 2.0}}), "cable", "none"},
+      {normalizer("topk", {{"k", 5.0}}), "alibi", "sentmax"},
+      {normalizer("topk"), "fire", "none"},
+      {normalizer("stick_breaking"), "kcable", "none"},
+      {normalizer("stick_breaking"), "rope", "none"}};
+  std::set<std::string> met = {"softmax"};
+  for (const auto& [of_normalizer, of_prior, of_scale] : models) {
+    ModelConfig c = device_config(of_prior, of_scale);
+    c.attention.normalizer = of_normalizer;
+    check_against_reference(c);
+    met.insert(of_normalizer.name());
+  }
+  for (const NormalizerInfo& n : all_normalizers()) CHECK(met.count(n.name) == 1);
 }
 
 TEST_CASE("blocks of every form on CUDA agree with the reference") {
