@@ -25,7 +25,9 @@ struct Stick {
 template <bool kExact>
 BAMTRAIN_DEVICE Stick stick_of(float z) {
   const float e = exponential<kExact>(-fabsf(z)), positive = fmaxf(z, 0.0f);
-  const float more = kExact ? log1pf(e) : device::log2_approx(1.0f + e) * kLn2;
+  const float sum = 1.0f + e;
+  const float more =
+      kExact ? logf(sum) + (e - (sum - 1.0f)) / sum : device::log2_approx(sum) * kLn2;
   return {positive + more, exponential<kExact>(fminf(z, 0.0f) - more)};
 }
 
