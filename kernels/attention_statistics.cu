@@ -19,15 +19,52 @@ struct StatisticsArguments {
 
 /// Sums over the weights of a row.
 struct Spread {
-  float p = 0, h = 0, keys = 0;  // of p, of -p log p, and of 1 where p > 0
+  float p = 0, h = 0;  // of p, and of -p log p
 
   BAMTRAIN_DEVICE void add(float weight) {
-    if (!(weight > 0)) return;
     p += weight;
-    h -= weight * logf(weight);
-    keys += 1;
+    if (weight > 0) h -= weight * logf(weight);
   }
 };
+
+/// What the forward pass saved. Of top-k it is searched for again: its threshold is one of the
+/// forward pass's own logits, whose roundings are others.
+template <class A, class Logit>
+BAMTRAIN_DEVICE RowWeights weights_of(const StatisticsArguments<A>& s, const OwnRow& own, int first,
+                                      const Logit& logit) {
+  const NormalizerInputs& n = s.in.normalizer;
+  if (n.kind != NormalizerKind::topk) {
+    return RowWeights(n, s.saved, own.h, row_of(s.in, own.b, own.h, own.t));
+  }
+  RowSearch search(n, WeightForm::topk, own.h, own.t, own.t - first + 1, s.in.T);
+  while (!search.done()) {
+    search.accumulate([&](const auto& add) {
+      for (int j = first + own.lane; j <= own.t; j += 32) add(logit(j), j);
+    });
+    search.template join<32>();
+    search.advance();
+  }
+  RowWeights weights;
+  weights.level = search.level;
+  weights.threshold = search.threshold;
+  weights.last = search.last;
+  return weights;
+}
+
+/// How many of n keys have weight, of which `counted` were found.
+template <class A>
+BAMTRAIN_DEVICE float support_of(const AttentionInputs<A>& a, int n, float counted) {
+  switch (a.normalizer.kind) {
+    case NormalizerKind::softmax:
+      return static_cast<float>(n);
+    case NormalizerKind::topk:
+      return static_cast<float>(a.normalizer.keys.of(n, a.T));
+    case NormalizerKind::stick_breaking:
+      return static_cast<float>(n - 1);
+    default:
+      return counted;
+  }
+}
 
 }  // namespace
 
@@ -41,20 +78,24 @@ BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   const auto logit = [&](int j) { return logit_of(a, own.b, own.h, i, j).z; };
   const bool stick = a.normalizer.kind == NormalizerKind::stick_breaking;
   Spread spread;
+  float keys = 0;  // of entmax
   if (stick) {
     break_stick(first, i, own.lane, logit, [&](int, int, float, float p) { spread.add(p); });
   } else {
-    const RowWeights weights(a.normalizer, s.saved, own.h, row);
+    const RowWeights weights = weights_of(s, own, first, logit);
     for (int j = first + own.lane; j <= i; j += 32) {
-      spread.add(weight_of(a.normalizer, weights, own.h, logit(j), j).p);
+      const Weight w = weight_of(a.normalizer, weights, own.h, logit(j), j);
+      spread.add(w.p);
+      if (w.u > 0) keys += 1;
     }
   }
-  const float p = warp_sum(spread.p), h = warp_sum(spread.h), keys = warp_sum(spread.keys);
+  const float p = warp_sum(spread.p), h = warp_sum(spread.h);
+  keys = warp_sum(keys);
   if (own.lane != 0) return;
-  // Weights sum to 1 but for roundings: the entropy of p / sum p.
-  s.entropy[row] = stick || p == 0 ? h : h / p + logf(p);
-  s.support[row] =
-      a.normalizer.kind == NormalizerKind::softmax ? static_cast<float>(i - first + 1) : keys;
+  // But for stick-breaking weights sum to 1, save roundings: the entropy of p / sum p.
+  const float entropy = stick ? h : h / p + logf(p);
+  s.entropy[row] = first == i ? 0.0f : fmaxf(entropy, 0.0f);
+  s.support[row] = support_of(a, i - first + 1, keys);
 }
 
 template <class A>

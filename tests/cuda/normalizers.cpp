@@ -123,6 +123,33 @@ TEST_CASE("normalizers over many tiles and heads on CUDA agree with the referenc
   check_attention(c, Dtype::bf16);
 }
 
+TEST_CASE("statistics of attention on CUDA agree with the reference, with every normalizer") {
+  size_t n = 0;
+  for (const NormalizerForm& form : forms()) {
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      AttentionCase c;
+      c.B = 2;
+      c.T = 70;
+      c.H = 4;
+      c.K = 2;
+      c.D = 16;
+      c.table = kTables[n % 5];
+      c.scale = kScales[n % 3];
+      c.documents = true;
+      c.normalizer = form;
+      ++n;
+      if (!allowed(c)) c.scale = ScaleForm::none;
+      INFO(describe(c) << " in " << name_of(t));
+      Machine machine(t, cuda_device(), workspace_of(c));
+      // As in tests/ops/attention_statistics.cpp; weights follow from logits in fp32 with either.
+      const double a = form.alpha - 1, rounding = 8 * fp32_tolerance(c);
+      compare_with_reference(attention_statistics(c), t,
+                             form.kind == NormalizerKind::entmax ? rounding / a : rounding,
+                             {&machine});
+    }
+  }
+}
+
 TEST_CASE("rows at the edges of what numbers hold sum to one on CUDA, without NaN in gradients") {
   std::vector<NormalizerForm> all = forms();
   for (double alpha : {1.001, 3.0, 16.0, 64.0}) all.push_back(entmax(alpha));

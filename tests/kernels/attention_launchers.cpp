@@ -4,6 +4,7 @@
 #include "kernels/attention_entropy.cu"
 #include "kernels/attention_reference.cu"
 #include "kernels/attention_reference_sticks.cu"
+#include "kernels/attention_statistics.cu"
 
 namespace bamtrain::kernels {
 

@@ -10,6 +10,7 @@
 #include "kernels/attention.h"
 #include "kernels/attention_entropy.h"
 #include "kernels/attention_reference.h"
+#include "kernels/attention_statistics.h"
 #include "kernels/bias.h"
 #include "kernels/embedding.h"
 #include "kernels/fire.h"
@@ -494,9 +495,13 @@ class CudaBackend final : public Backend {
             "attention_entropy");
     });
   }
-  void attention_statistics(Tensor, Tensor, const AttentionSaved&, const Attention&) override {
-    throw Error(ExitCode::config, "eval.attention", "0 on a GPU, which has no such operation yet",
-                "more", "--set eval.attention=0");
+  void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
+                            const Attention& a) override {
+    dispatch(a.q.dtype, [&]<class A>() {
+      check(kernels::attention_statistics(f32(entropy), f32(support), rows_of(saved),
+                                          inputs_of<A>(a), stream()),
+            "attention_statistics");
+    });
   }
 
   // --- loss
