@@ -25,7 +25,7 @@ struct Limits {
   double bandwidth = 0;  // bytes/s of a copy, read and written
 };
 
-class ProfiledBackend final : public Backend {
+class ProfiledBackend final : public Backend, private MechanismOps {
  public:
   explicit ProfiledBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
@@ -63,6 +63,7 @@ class ProfiledBackend final : public Backend {
   void activation_forward(Tensor out, Tensor in, MlpKind kind) override;
   void activation_backward(Tensor din, Tensor dout, Tensor in, MlpKind kind) override;
   void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override;
+  MechanismOps& mechanisms() override { return *this; }
   void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override;
   void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
                       std::span<const Tensor> theta) override;

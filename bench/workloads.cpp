@@ -155,7 +155,7 @@ void AttentionWorkload::fill(const FireBias& bias) {
     positions.tensor().ptr<int32_t>()[i] = static_cast<int32_t>(i % shape_.T);
   }
   positions.upload();
-  backend_.fire_forward(bias.tables, fire_theta_, static_cast<double>(shape_.T));
+  backend_.mechanisms().fire_forward(bias.tables, fire_theta_, static_cast<double>(shape_.T));
 }
 
 namespace {

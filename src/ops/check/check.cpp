@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/check/call.h"
+#include "ops/check/mechanisms.h"
 
 namespace bamtrain {
 
@@ -154,121 +155,7 @@ class CheckBackend final : public Backend {
     });
   }
 
-  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override {
-    CheckedCall c = call("table_forward");
-    const Tensor t = c.written("table", table);
-    const std::vector<Tensor> p = c.read_all(theta);
-    c.run([&](Backend& b, bool own) {
-      own ? b.table_forward(table, prior, theta) : b.table_forward(t, prior, p);
-    });
-  }
-  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
-                      std::span<const Tensor> theta) override {
-    CheckedCall c = call("table_backward");
-    const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
-    const Tensor t = c.read(dtable);
-    c.run([&](Backend& b, bool own) {
-      own ? b.table_backward(dtheta, dtable, prior, theta) : b.table_backward(d, t, prior, p);
-    });
-  }
-  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
-                     std::span<const Tensor> theta) override {
-    CheckedCall c = call("scale_forward");
-    const Tensor t = c.written("scale", scale), f = c.read(first_key);
-    const std::vector<Tensor> p = c.read_all(theta);
-    c.run([&](Backend& b, bool own) {
-      own ? b.scale_forward(scale, first_key, use, theta) : b.scale_forward(t, f, use, p);
-    });
-  }
-  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                      const ScaleUse& use, std::span<const Tensor> theta) override {
-    CheckedCall c = call("scale_backward");
-    const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
-    const Tensor t = c.read(dscale), f = c.read(first_key);
-    c.run([&](Backend& b, bool own) {
-      own ? b.scale_backward(dtheta, dscale, first_key, use, theta)
-          : b.scale_backward(d, t, f, use, p);
-    });
-  }
-
-  void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
-                              std::span<const Tensor> bias) override {
-    CheckedCall c = call("adaptive_scale_forward");
-    const Tensor t = c.written("scale", scale), g = c.read(gates), f = c.read(first_key);
-    const std::vector<Tensor> w = c.read_all(bias);
-    c.run([&](Backend& b, bool own) {
-      own ? b.adaptive_scale_forward(scale, gates, first_key, use, bias)
-          : b.adaptive_scale_forward(t, g, f, use, w);
-    });
-  }
-  void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
-                               Tensor gates, Tensor first_key, const ScaleUse& use,
-                               std::span<const Tensor> bias) override {
-    CheckedCall c = call("adaptive_scale_backward");
-    const Tensor d = c.written("dgates", dgates);
-    const std::vector<Tensor> e = c.updated_all("dbias", dbias), w = c.read_all(bias);
-    const Tensor t = c.read(dscale), g = c.read(gates), f = c.read(first_key);
-    c.run([&](Backend& b, bool own) {
-      own ? b.adaptive_scale_backward(dgates, dbias, dscale, gates, first_key, use, bias)
-          : b.adaptive_scale_backward(d, e, t, g, f, use, w);
-    });
-  }
-  void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override {
-    CheckedCall c = call("entropy_scale");
-    const Tensor t = c.written("scale", scale), e = c.read(entropy);
-    c.run([&](Backend& b, bool own) {
-      own ? b.entropy_scale(scale, entropy, first_head) : b.entropy_scale(t, e, first_head);
-    });
-  }
-
-  void alpha_forward(Tensor alphas, Tensor theta) override {
-    CheckedCall c = call("alpha_forward");
-    const Tensor x = c.written("alphas", alphas), t = c.read(theta);
-    c.run([&](Backend& b, bool own) {
-      own ? b.alpha_forward(alphas, theta) : b.alpha_forward(x, t);
-    });
-  }
-  void alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) override {
-    CheckedCall c = call("alpha_backward");
-    const Tensor d = c.updated("dtheta", dtheta), x = c.read(dalpha), t = c.read(theta);
-    c.run([&](Backend& b, bool own) {
-      own ? b.alpha_backward(dtheta, dalpha, theta) : b.alpha_backward(d, x, t);
-    });
-  }
-  void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override {
-    CheckedCall c = call("fire_forward");
-    const FireTables f = c.written_parts(tables);
-    const std::vector<Tensor> p = c.read_all(theta);
-    c.run([&](Backend& b, bool own) {
-      own ? b.fire_forward(tables, theta, L0) : b.fire_forward(f, p, L0);
-    });
-  }
-  void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
-                     std::span<const Tensor> theta, double L0) override {
-    CheckedCall c = call("fire_backward");
-    const std::vector<Tensor> d = c.updated_all("dtheta", dtheta), p = c.read_all(theta);
-    const FireBiasGradients read = c.read_parts(g);
-    const Tensor at = c.read(positions);
-    c.run([&](Backend& b, bool own) {
-      own ? b.fire_backward(dtheta, g, positions, theta, L0) : b.fire_backward(d, read, at, p, L0);
-    });
-  }
-  void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
-    CheckedCall c = call("sums_forward");
-    const Tensor s = c.written("sums", sums), g = c.read(gates), w = c.read(bias);
-    c.run([&](Backend& b, bool own) {
-      own ? b.sums_forward(sums, gates, bias) : b.sums_forward(s, g, w);
-    });
-  }
-  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
-                     Tensor bias) override {
-    CheckedCall c = call("sums_backward");
-    const Tensor d = c.written("dgates", dgates), e = c.updated("dbias", dbias), s = c.read(dsums),
-                 g = c.read(gates), w = c.read(bias);
-    c.run([&](Backend& b, bool own) {
-      own ? b.sums_backward(dgates, dbias, dsums, gates, bias) : b.sums_backward(d, e, s, g, w);
-    });
-  }
+  MechanismOps& mechanisms() override { return mechanisms_; }
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     CheckedCall c = call("attention_forward");
@@ -353,6 +240,7 @@ class CheckBackend final : public Backend {
 
   std::unique_ptr<Backend> tested_, trusted_;
   CheckLimits limits_;
+  CheckedMechanisms mechanisms_{*tested_, *trusted_, limits_};
   std::string name_;
   std::deque<Arena> trusted_scratch_;
 };

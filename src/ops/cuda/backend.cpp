@@ -5,25 +5,21 @@
 #include <string>
 
 #include "kernels/activation.h"
-#include "kernels/adaptive_scale.h"
-#include "kernels/alpha.h"
 #include "kernels/attention.h"
 #include "kernels/attention_entropy.h"
 #include "kernels/attention_reference.h"
 #include "kernels/attention_statistics.h"
 #include "kernels/bias.h"
 #include "kernels/embedding.h"
-#include "kernels/fire.h"
 #include "kernels/flat.h"
 #include "kernels/loss.h"
 #include "kernels/norm.h"
 #include "kernels/optimizer.h"
-#include "kernels/prior_table.h"
 #include "kernels/rotation.h"
-#include "kernels/scale_rows.h"
-#include "kernels/sums.h"
+#include "ops/cuda/arguments.h"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/device_link.h"
+#include "ops/cuda/mechanisms.h"
 #include "ops/cuda/optimizer_scalars.h"
 #include "ops/cuda/products.h"
 #include "ops/cuda/runtime.h"
@@ -32,40 +28,13 @@ namespace bamtrain {
 
 namespace {
 
+using cuda::as_int;
 using cuda::check;
-using kernels::Rows;
-
-/// The element type of kernels for each dtype.
-template <class A>
-A* pointer(const Tensor& t) {
-  if constexpr (std::is_same_v<std::remove_const_t<A>, device::bf16>) {
-    return reinterpret_cast<A*>(t ? t.ptr<bf16>() : nullptr);
-  } else {
-    return t ? t.ptr<std::remove_const_t<A>>() : nullptr;
-  }
-}
-float* f32(const Tensor& t) { return pointer<float>(t); }
-const int32_t* i32(const Tensor& t) { return pointer<const int32_t>(t); }
-
-/// Calls f.template operator()<A>() with the element type of activations.
-template <class F>
-void dispatch(Dtype t, F&& f) {
-  if (t == Dtype::f32) return f.template operator()<float>();
-  require(t == Dtype::bf16, "f32 or bf16 activations in the CUDA backend");
-  f.template operator()<device::bf16>();
-}
-
-/// A (B, T, heads, D) tensor.
-template <class A>
-Rows<A> rows(const Tensor& t) {
-  require(t.rank == 4 && t.stride[3] == 1, "heads with contiguous channels");
-  return {pointer<A>(t), t.stride[0], t.stride[1], t.stride[2]};
-}
-
-int as_int(int64_t n) {
-  require(n >= 0 && n <= INT32_MAX, "a size below 2^31");
-  return static_cast<int>(n);
-}
+using cuda::dispatch;
+using cuda::f32;
+using cuda::i32;
+using cuda::pointer;
+using cuda::rows;
 
 /// Device memory of one process. Failures are the runtime's.
 class DeviceMemory final : public MemorySource {
@@ -295,7 +264,7 @@ class CudaBackend final : public Backend {
 
   void rotate(Tensor x, Tensor positions, Tensor cosine, Tensor sine, bool inverse) override {
     dispatch(x.dtype, [&]<class A>() {
-      const Rows<A> all = rows<A>(x);
+      const kernels::Rows<A> all = rows<A>(x);
       kernels::Rotation<A> r;
       r.x = all.data;
       r.batch = all.batch;
@@ -313,123 +282,7 @@ class CudaBackend final : public Backend {
     });
   }
 
-  // --- priors and scales
-
-  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override {
-    check(kernels::table_prior_forward(f32(table), prior_of(prior, table, theta), stream()),
-          "table_forward");
-  }
-  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
-                      std::span<const Tensor> theta) override {
-    kernels::TablePriorGradients g;
-    for (size_t p = 0; p < dtheta.size(); ++p) g.dtheta[p] = f32(dtheta[p]);
-    g.dtable = f32(dtable);
-    check(kernels::table_prior_backward(g, prior_of(prior, dtable, theta), stream()),
-          "table_backward");
-  }
-  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
-                     std::span<const Tensor> theta) override {
-    check(kernels::scale_forward(f32(scale), scale_of(use, scale, first_key, theta), stream()),
-          "scale_forward");
-  }
-  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                      const ScaleUse& use, std::span<const Tensor> theta) override {
-    kernels::ScaleGradients g;
-    for (size_t p = 0; p < dtheta.size(); ++p) g.dtheta[p] = f32(dtheta[p]);
-    g.dscale = f32(dscale);
-    g.scratch = scale_partial_.ptr<double>();
-    check(kernels::scale_backward(g, scale_of(use, dscale, first_key, theta), stream()),
-          "scale_backward");
-  }
-
-  void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
-                              std::span<const Tensor> bias) override {
-    dispatch(gates.dtype, [&]<class A>() {
-      check(kernels::adaptive_scale_forward(f32(scale), adaptive_of<A>(gates, first_key, use, bias),
-                                            stream()),
-            "adaptive_scale_forward");
-    });
-  }
-  void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
-                               Tensor gates, Tensor first_key, const ScaleUse& use,
-                               std::span<const Tensor> bias) override {
-    dispatch(gates.dtype, [&]<class A>() {
-      require(dgates.stride == gates.stride, "gradients of gates laid out as the gates");
-      kernels::AdaptiveScaleGradients<A> g;
-      g.dgates = pointer<A>(dgates);
-      for (size_t k = 0; k < dbias.size(); ++k) g.dbias[k] = f32(dbias[k]);
-      g.dscale = f32(dscale);
-      g.scratch = scale_partial_.ptr<double>();
-      check(kernels::adaptive_scale_backward(g, adaptive_of<A>(gates, first_key, use, bias),
-                                             stream()),
-            "adaptive_scale_backward");
-    });
-  }
-  void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override {
-    check(kernels::entropy_scale(f32(scale), f32(entropy), as_int(scale.shape[0]),
-                                 as_int(scale.shape[1]), as_int(scale.shape[2]), as_int(first_head),
-                                 stream()),
-          "entropy_scale");
-  }
-
-  void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
-    dispatch(gates.dtype, [&]<class A>() {
-      check(kernels::running_sums_forward(sums.ptr<double>(), gates_of<A>(gates, bias), stream()),
-            "sums_forward");
-    });
-  }
-  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
-                     Tensor bias) override {
-    dispatch(gates.dtype, [&]<class A>() {
-      require(dgates.stride == gates.stride, "gradients of gates laid out as the gates");
-      kernels::GateGradients<A> g;
-      g.dgates = pointer<A>(dgates);
-      g.dbias = f32(dbias);
-      g.dsums = f32(dsums);
-      g.scratch = scale_partial_.ptr<double>();
-      check(kernels::running_sums_backward(g, gates_of<A>(gates, bias), stream()), "sums_backward");
-    });
-  }
-  void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override {
-    kernels::FireForward f;
-    f.psi = f32(tables.psi);
-    f.psi_dc = f32(tables.psi_dc);
-    f.inverse = f32(tables.inverse);
-    f.ends = tables.ends.ptr<int32_t>();
-    f.slope = f32(tables.slope);
-    f.offset = f32(tables.offset);
-    f.theta = fire_theta<const float>(theta);
-    f.L0 = L0;
-    f.H = as_int(tables.slope.shape[0]);
-    f.T = tables.psi.shape[0];
-    check(kernels::fire_forward(f, stream()), "fire_forward");
-  }
-  void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
-                     std::span<const Tensor> theta, double L0) override {
-    kernels::FireBackward k;
-    k.dtheta = fire_theta<float>(dtheta);
-    k.dfire = g.dfire.ptr<double>();
-    k.dfire_u = f32(g.dfire_u);
-    k.dfire_psi = f32(g.dfire_psi);
-    k.positions = i32(positions);
-    k.theta = fire_theta<const float>(theta);
-    k.L0 = L0;
-    k.B = as_int(g.dfire_u.shape[0]);
-    k.H = as_int(g.dfire_u.shape[1]);
-    k.T = as_int(g.dfire_u.shape[2]);
-    k.scratch = scale_partial_.ptr<double>();
-    check(kernels::fire_backward(k, stream()), "fire_backward");
-  }
-
-  void alpha_forward(Tensor alphas, Tensor theta) override {
-    check(kernels::alpha_forward(f32(alphas), f32(theta), alphas.size(), stream()),
-          "alpha_forward");
-  }
-  void alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) override {
-    check(kernels::alpha_backward(f32(dtheta), f32(dalpha), f32(theta), dalpha.shape[0],
-                                  dalpha.shape[1], dalpha.shape[2], stream()),
-          "alpha_backward");
-  }
+  MechanismOps& mechanisms() override { return mechanisms_; }
 
   // --- attention
 
@@ -550,65 +403,6 @@ class CudaBackend final : public Backend {
     products_.multiply(c, a, b, accumulate, stream());
   }
 
-  static kernels::TablePrior prior_of(const PriorUse& use, const Tensor& table,
-                                      std::span<const Tensor> theta) {
-    require(theta.size() <= kernels::kMaxPriorParameters && table.contiguous(),
-            "a contiguous table and at most 8 parameters");
-    kernels::TablePrior p;
-    p.name = use.info.name.c_str();
-    p.form = use.form;
-    p.gain = use.gain;
-    p.H = table.shape[0];
-    p.T = table.shape[1];
-    for (size_t n = 0; n < theta.size(); ++n) p.theta[n] = f32(theta[n]);
-    return p;
-  }
-
-  static kernels::ScaleRows scale_of(const ScaleUse& use, const Tensor& scale,
-                                     const Tensor& first_key, std::span<const Tensor> theta) {
-    require(theta.size() <= kMaxScaleScalars, "at most two parameters of a scale");
-    kernels::ScaleRows r;
-    r.name = use.info.name.c_str();
-    r.first_head = use.first_head;
-    r.constants = use.constants;
-    for (size_t n = 0; n < theta.size(); ++n) r.theta[n] = f32(theta[n]);
-    r.first_key = i32(first_key);
-    r.B = scale.shape[0];
-    r.H = scale.shape[1];
-    r.T = scale.shape[2];
-    return r;
-  }
-
-  template <class A>
-  static kernels::Gates<A> gates_of(const Tensor& gates, const Tensor& bias) {
-    return {pointer<A>(gates),      gates.stride[0],        gates.stride[1],       f32(bias),
-            as_int(gates.shape[0]), as_int(gates.shape[2]), as_int(gates.shape[1])};
-  }
-
-  /// In the order of the registry.
-  template <class Scalar>
-  static kernels::FireTheta<Scalar> fire_theta(std::span<const Tensor> t) {
-    require(t.size() == 6, "the six parameters of fire");
-    return {f32(t[0]), f32(t[1]), f32(t[2]), f32(t[3]), f32(t[4]), f32(t[5])};
-  }
-
-  template <class A>
-  static kernels::AdaptiveScale<A> adaptive_of(const Tensor& gates, const Tensor& first_key,
-                                               const ScaleUse& use, std::span<const Tensor> bias) {
-    kernels::AdaptiveScale<A> s;
-    s.gates = pointer<A>(gates);
-    s.batch = gates.stride[0];
-    s.row = gates.stride[1];
-    for (size_t k = 0; k < bias.size(); ++k) s.bias[k] = f32(bias[k]);
-    s.first_key = i32(first_key);
-    s.constants = use.constants;
-    s.B = as_int(gates.shape[0]);
-    s.T = as_int(gates.shape[1]);
-    s.H = as_int(gates.shape[2] / 2);
-    s.first_head = as_int(use.first_head);
-    return s;
-  }
-
   static kernels::SavedRows rows_of(const AttentionSaved& s) {
     return {f32(s.level), f32(s.threshold), pointer<int32_t>(s.last), pointer<int32_t>(s.live)};
   }
@@ -652,11 +446,11 @@ class CudaBackend final : public Backend {
   DeviceMemory memory_;
   cuda::WorkStream stream_;
   cuda::Products products_;
+  cuda::CudaMechanisms mechanisms_{stream_};
   std::map<int64_t, Repeated> repeated_;
   bool general_ = false;  // WorkspaceShape::general_attention
   Tensor scratch_;        // f32: of one operation
   Tensor squares_;        // f64: a squared norm's
-  Tensor scale_partial_;  // f64: of scales, sums of gates and fire
 };
 
 void require_on_cuda(bool holds, const char* key, const char* expected, int64_t found) {
@@ -710,11 +504,8 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::embedding_backward_scratch(N, C) / 4,
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
-    arena.add("scratch.scale", &scale_partial_, Dtype::f64,
-              {std::max({kernels::scale_backward_scratch(w.B, w.H, w.T), w.B * w.H,
-                         kernels::adaptive_scale_scratch(w.B, w.H, w.T),
-                         kernels::fire_backward_scratch(w.B, w.H, w.T)})});
   }
+  mechanisms_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
   arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});
 }

@@ -149,7 +149,8 @@ double& gate(const Tensor& gates, int64_t b, int64_t t, int64_t column) {
 
 }  // namespace
 
-void reference_table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) {
+void ReferenceMechanisms::table_forward(Tensor table, const PriorUse& prior,
+                                        std::span<const Tensor> theta) {
   const int64_t H = table.shape[0], T = table.shape[1];
   for (int64_t h = 0; h < H; ++h) {
     const Numbers own = of_head(theta, h, H);
@@ -157,8 +158,8 @@ void reference_table_forward(Tensor table, const PriorUse& prior, std::span<cons
   }
 }
 
-void reference_table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
-                              std::span<const Tensor> theta) {
+void ReferenceMechanisms::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
+                                         const PriorUse& prior, std::span<const Tensor> theta) {
   const int64_t H = dtable.shape[0], T = dtable.shape[1];
   for (int64_t h = 0; h < H; ++h) {
     add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
@@ -171,8 +172,8 @@ void reference_table_backward(std::span<const Tensor> dtheta, Tensor dtable, con
   }
 }
 
-void reference_scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
-                             std::span<const Tensor> theta) {
+void ReferenceMechanisms::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
+                                        std::span<const Tensor> theta) {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
   for (int64_t h = 0; h < H; ++h) {
     const Numbers own = of_head(theta, h, H);
@@ -185,8 +186,9 @@ void reference_scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use
   }
 }
 
-void reference_scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                              const ScaleUse& use, std::span<const Tensor> theta) {
+void ReferenceMechanisms::scale_backward(std::span<const Tensor> dtheta, Tensor dscale,
+                                         Tensor first_key, const ScaleUse& use,
+                                         std::span<const Tensor> theta) {
   const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
   for (int64_t h = use.first_head; h < H; ++h) {
     add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
@@ -202,8 +204,9 @@ void reference_scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Ten
   }
 }
 
-void reference_adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key,
-                                      const ScaleUse& use, std::span<const Tensor> bias) {
+void ReferenceMechanisms::adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key,
+                                                 const ScaleUse& use,
+                                                 std::span<const Tensor> bias) {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t h = 0; h < H; ++h) {
@@ -217,9 +220,10 @@ void reference_adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_k
   }
 }
 
-void reference_adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
-                                       Tensor gates, Tensor first_key, const ScaleUse& use,
-                                       std::span<const Tensor> bias) {
+void ReferenceMechanisms::adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias,
+                                                  Tensor dscale, Tensor gates, Tensor first_key,
+                                                  const ScaleUse& use,
+                                                  std::span<const Tensor> bias) {
   const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t h = 0; h < H; ++h) {
@@ -240,7 +244,7 @@ void reference_adaptive_scale_backward(Tensor dgates, std::span<const Tensor> db
 }
 
 /// Velickovic et al. 2025: a polynomial of the entropy above 0.5 nats where it exceeds 1.
-void reference_entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) {
+void ReferenceMechanisms::entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) {
   const int64_t H = scale.shape[1], T = scale.shape[2];
   constexpr double kCoefficients[] = {-1.791, 4.917, -2.3, 0.481, -0.037};
   for (int64_t i = 0; i < scale.size(); ++i) {
@@ -254,7 +258,7 @@ void reference_entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) {
 
 // --- running sums of gates: each from its definition
 
-void reference_sums_forward(Tensor sums, Tensor gates, Tensor bias) {
+void ReferenceMechanisms::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
   const int64_t B = sums.shape[0], H = sums.shape[1], T = sums.shape[2];
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t h = 0; h < H; ++h) {
@@ -269,7 +273,8 @@ void reference_sums_forward(Tensor sums, Tensor gates, Tensor bias) {
   }
 }
 
-void reference_sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates, Tensor bias) {
+void ReferenceMechanisms::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
+                                        Tensor bias) {
   const int64_t B = dsums.shape[0], H = dsums.shape[1], T = dsums.shape[2];
   for (int64_t b = 0; b < B; ++b) {
     for (int64_t h = 0; h < H; ++h) {
@@ -344,11 +349,11 @@ struct FireNumbers {
 
 }  // namespace
 
-void reference_alpha_forward(Tensor alphas, Tensor theta) {
+void ReferenceMechanisms::alpha_forward(Tensor alphas, Tensor theta) {
   for (int64_t h = 0; h < alphas.size(); ++h) f64(alphas)[h] = 1 + softplus(Dual(f64(theta)[h])).x;
 }
 
-void reference_alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) {
+void ReferenceMechanisms::alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) {
   const int64_t H = dalpha.shape[1], T = dalpha.shape[2];
   for (int64_t n = 0; n < dalpha.size(); ++n) {
     const int64_t h = n / T % H;
@@ -356,7 +361,8 @@ void reference_alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) {
   }
 }
 
-void reference_fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) {
+void ReferenceMechanisms::fire_forward(const FireTables& tables, std::span<const Tensor> theta,
+                                       double L0) {
   const int64_t T = tables.psi.shape[0], H = tables.slope.shape[0];
   FireNumbers f(theta);
   const std::vector<double> kinks = f.kinks();
@@ -387,8 +393,9 @@ void reference_fire_forward(const FireTables& tables, std::span<const Tensor> th
   }
 }
 
-void reference_fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
-                             Tensor positions, std::span<const Tensor> theta, double L0) {
+void ReferenceMechanisms::fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
+                                        Tensor positions, std::span<const Tensor> theta,
+                                        double L0) {
   const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
   FireNumbers f(theta);
   const std::vector<double> kinks = f.kinks();

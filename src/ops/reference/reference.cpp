@@ -249,53 +249,7 @@ class ReferenceBackend final : public HostBackend {
     }
   }
 
-  void table_forward(Tensor table, const PriorUse& prior, std::span<const Tensor> theta) override {
-    reference_table_forward(table, prior, theta);
-  }
-  void table_backward(std::span<const Tensor> dtheta, Tensor dtable, const PriorUse& prior,
-                      std::span<const Tensor> theta) override {
-    reference_table_backward(dtheta, dtable, prior, theta);
-  }
-  void scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
-                     std::span<const Tensor> theta) override {
-    reference_scale_forward(scale, first_key, use, theta);
-  }
-  void scale_backward(std::span<const Tensor> dtheta, Tensor dscale, Tensor first_key,
-                      const ScaleUse& use, std::span<const Tensor> theta) override {
-    reference_scale_backward(dtheta, dscale, first_key, use, theta);
-  }
-  void adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key, const ScaleUse& use,
-                              std::span<const Tensor> bias) override {
-    reference_adaptive_scale_forward(scale, gates, first_key, use, bias);
-  }
-  void adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias, Tensor dscale,
-                               Tensor gates, Tensor first_key, const ScaleUse& use,
-                               std::span<const Tensor> bias) override {
-    reference_adaptive_scale_backward(dgates, dbias, dscale, gates, first_key, use, bias);
-  }
-  void entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) override {
-    reference_entropy_scale(scale, entropy, first_head);
-  }
-  void sums_forward(Tensor sums, Tensor gates, Tensor bias) override {
-    reference_sums_forward(sums, gates, bias);
-  }
-  void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
-                     Tensor bias) override {
-    reference_sums_backward(dgates, dbias, dsums, gates, bias);
-  }
-  void alpha_forward(Tensor alphas, Tensor theta) override {
-    reference_alpha_forward(alphas, theta);
-  }
-  void alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) override {
-    reference_alpha_backward(dtheta, dalpha, theta);
-  }
-  void fire_forward(const FireTables& tables, std::span<const Tensor> theta, double L0) override {
-    reference_fire_forward(tables, theta, L0);
-  }
-  void fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g, Tensor positions,
-                     std::span<const Tensor> theta, double L0) override {
-    reference_fire_backward(dtheta, g, positions, theta, L0);
-  }
+  MechanismOps& mechanisms() override { return mechanisms_; }
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     reference_attention_forward(out, saved, a);
@@ -351,6 +305,9 @@ class ReferenceBackend final : public HostBackend {
     }
     if (rounded) convert(rounded, weights);
   }
+
+ private:
+  ReferenceMechanisms mechanisms_;
 };
 
 }  // namespace

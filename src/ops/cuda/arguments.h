@@ -1,0 +1,44 @@
+#pragma once
+// From tensors to what launchers take.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "core/tensor.h"
+#include "kernels/attention.h"
+
+namespace bamtrain::cuda {
+
+/// The element type of kernels for each dtype.
+template <class A>
+A* pointer(const Tensor& t) {
+  if constexpr (std::is_same_v<std::remove_const_t<A>, device::bf16>) {
+    return reinterpret_cast<A*>(t ? t.ptr<bf16>() : nullptr);
+  } else {
+    return t ? t.ptr<std::remove_const_t<A>>() : nullptr;
+  }
+}
+inline float* f32(const Tensor& t) { return pointer<float>(t); }
+inline const int32_t* i32(const Tensor& t) { return pointer<const int32_t>(t); }
+
+/// Calls f.template operator()<A>() with the element type of activations.
+template <class F>
+void dispatch(Dtype t, F&& f) {
+  if (t == Dtype::f32) return f.template operator()<float>();
+  require(t == Dtype::bf16, "f32 or bf16 activations in the CUDA backend");
+  f.template operator()<device::bf16>();
+}
+
+/// A (B, T, heads, D) tensor.
+template <class A>
+kernels::Rows<A> rows(const Tensor& t) {
+  require(t.rank == 4 && t.stride[3] == 1, "heads with contiguous channels");
+  return {pointer<A>(t), t.stride[0], t.stride[1], t.stride[2]};
+}
+
+inline int as_int(int64_t n) {
+  require(n >= 0 && n <= INT32_MAX, "a size below 2^31");
+  return static_cast<int>(n);
+}
+
+}  // namespace bamtrain::cuda
