@@ -84,6 +84,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                  .fire = mechanisms_.has<FireFamily>(),
                  .general_attention = mechanisms_.normalizer() != NormalizerKind::softmax,
                  .stick_breaking = mechanisms_.normalizer() == NormalizerKind::stick_breaking,
+                 .attention_statistics = attention_rows,
                  .activations = A});
 }
 
