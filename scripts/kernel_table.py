@@ -110,14 +110,17 @@ THREADS = {
     128: "attention_forward_queries attention_backward_rows attention_backward_queries "
          "attention_backward_keys attention_reference_rows attention_reference_products "
          "attention_reference_queries attention_reference_keys attention_reference_diagonals "
-         "attention_reference_segments add_pieces sum_gates gradient_of_gates entropy_of_rows "
+         "attention_reference_segments attention_reference_searched attention_reference_centres "
+         "attention_reference_sticks attention_row_statistics attention_general_queries_forward "
+         "attention_general_queries attention_general_keys add_pieces sum_gates gradient_of_gates entropy_of_rows "
          "scale_of_entropy fire_join",
     256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
          "rows_of_adaptive gradient_of_adaptive attention_backward_table attention_backward_fire "
-         "fire_positions fire_rows_backward",
+         "fire_positions fire_rows_backward alphas_of_theta gradient_of_alpha "
+         "attention_reference_sticks_gradients",
     512: "sum_slots cross_entropy_row sum_losses_block",
 }
 KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}
@@ -142,6 +145,17 @@ def tile_bytes(D, rows):
     return rows * (2 * D + 16)  # kTileBytes: 16 bytes of padding a row
 
 
+def general_shared(name, D):
+    """Of the kernels of the general path; attention_general_queries with fire."""
+    tile, stages = tile_bytes(D, 64), 1 if D > 64 else 2
+    if name == "attention_general_queries_forward":  # Q; K and V; two slices, marks, votes
+        return (1 + 2 * stages) * tile + 2 * 128 * 4 + 2 * 4 * 128 * 4 + 16
+    if name == "attention_general_queries":  # Q and dO; K and V; slices, psi_dc and FireTotals
+        return (2 + 2 * stages) * tile + 4 * (3 * 128 + 66 * 32 + 3 * 64)
+    # K and V; Q and dO; weights and dz, db of a part, a slice
+    return (2 + 2 * stages) * tile + 2 * tile_bytes(64, 64) + 4 * (64 * 33 + 128)
+
+
 def dynamic_shared(instance):
     name, args = split(instance)
     if name == "cross_entropy_row":
@@ -149,6 +163,8 @@ def dynamic_shared(instance):
     if not name.startswith("attention_") or not args or not args[0].isdigit():
         return 0
     D = int(args[0])
+    if name.startswith("attention_general"):
+        return general_shared(name, D)
     rows = 128 if D <= 64 else 64  # kQueryTile
     keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kBackwardKeys
     slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kQuerySlice
