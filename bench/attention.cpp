@@ -33,14 +33,6 @@ const std::map<std::string, BiasForm> kBiases = {{"none", BiasForm::none},
                                                  {"difference", BiasForm::difference},
                                                  {"log_square", BiasForm::log_square},
                                                  {"fire", BiasForm::fire}};
-const std::map<std::string, NormalizerForm> kNormalizers = {
-    {"softmax", {}},
-    {"general", {}},  // softmax, by the path that takes every normalizer
-    {"entmax-1.5", {NormalizerKind::entmax, 1.5, false, {}}},
-    {"entmax-1.7", {NormalizerKind::entmax, 1.7, false, {}}},
-    {"sparsemax", {NormalizerKind::entmax, 2, false, {}}},
-    {"topk-32", {NormalizerKind::topk, 1.5, false, {32, false}}},
-    {"stick-breaking", {NormalizerKind::stick_breaking, 1.5, false, {}}}};
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -66,10 +58,8 @@ int main(int argc, char** argv) try {
       ->check(
           CLI::IsMember({"none", "scale", "table", "table+scale", "difference", "difference+scale",
                          "log_square", "log_square+scale", "fire", "fire+scale"}));
-  std::vector<std::string> normalizers;
-  for (const auto& [name, unused] : kNormalizers) normalizers.push_back(name);
   app.add_option("--normalizer", normalizer, "general: softmax by the path of all the others")
-      ->check(CLI::IsMember(normalizers));
+      ->check(CLI::IsMember(normalizer_forms()));
   app.add_option("--content", content, "standard deviation of the logits without a bias");
   CLI11_PARSE(app, argc, argv);
   if (K == 0) K = H;
@@ -84,7 +74,7 @@ int main(int argc, char** argv) try {
   AttentionWorkload workload(*backend, A,
                              {.bias = kBiases.at(bias == "scale" ? "none" : bias),
                               .scale = form.ends_with("scale"),
-                              .normalizer = kNormalizers.at(normalizer),
+                              .normalizer = normalizer_forms().at(normalizer),
                               .general_path = normalizer == "general"},
                              {B, T, H, K, D}, content);
 

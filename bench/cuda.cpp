@@ -3,6 +3,7 @@
 // same run; scripts/gpu_peer.py prints the same lines for PyTorch.
 //
 //   build/bench/cuda attention --length 512 --length 16384 --head-dim 64 --head-dim 48
+//   build/bench/cuda attention --normalizer softmax --normalizer entmax-1.5 --content 4
 //   build/bench/cuda step --config configs/bam-120m.json --batch 64 --length 512
 
 #include "ops/cuda/cuda.h"
@@ -66,20 +67,24 @@ nlohmann::ordered_json limits(Backend& backend, int64_t size, int64_t elements) 
 }
 
 void measure_attention(Backend& backend, int64_t tokens, int64_t T, int64_t H, int64_t D,
-                       const std::string& form) {
+                       const std::string& form, const std::string& normalizer, double content) {
   const int64_t B = std::max<int64_t>(1, tokens / T);
   const bool scale = form == "table+scale";
   AttentionWorkload workload(backend, Dtype::bf16,
                              {.bias = form == "none" ? BiasForm::none : BiasForm::table,
                               .scale = scale,
-                              .scale_bias = scale},
-                             {B, T, H, H, D});
+                              .scale_bias = scale,
+                              .normalizer = normalizer_forms().at(normalizer),
+                              .general_path = normalizer == "general"},
+                             {B, T, H, H, D}, content);
   const double forward = time_of(backend, 7, [&] { workload.forward(); });
   const double backward = time_of(backend, 7, [&] { workload.backward(); });
   const double flops = attention_flops(backend, workload.arguments());
   nlohmann::ordered_json line = {{"what", "attention"},
                                  {"program", backend.name()},
                                  {"form", form},
+                                 {"normalizer", normalizer},
+                                 {"live", workload.live_share()},
                                  {"B", B},
                                  {"T", T},
                                  {"H", H},
@@ -119,7 +124,9 @@ int main(int argc, char** argv) try {
   CLI::App app{"the CUDA backend on a GPU"};
   app.require_subcommand(1);
   std::vector<int64_t> lengths = {512, 1024, 2048, 4096, 8192, 16384}, dims = {64, 48};
-  std::vector<std::string> forms = {"none", "table", "table+scale"}, overrides;
+  std::vector<std::string> forms = {"none", "table", "table+scale"}, normalizers = {"softmax"};
+  std::vector<std::string> overrides;
+  double content = 1;
   std::string config;
   int64_t tokens = 32768, heads = 12, B = 64, T = 512, micro_batches = 4, size = 8192,
           elements = int64_t{1} << 28;
@@ -132,6 +139,9 @@ int main(int argc, char** argv) try {
   attention->add_option("--head-dim", dims, "head dimension (repeatable)");
   attention->add_option("--form", forms, "none, table, table+scale (repeatable)")
       ->check(CLI::IsMember({"none", "table", "table+scale"}));
+  attention->add_option("--normalizer", normalizers, "general: softmax by the general path")
+      ->check(CLI::IsMember(normalizer_forms()));
+  attention->add_option("--content", content, "standard deviation of the logits without a bias");
   attention->add_option("--tokens", tokens, "tokens per batch");
   attention->add_option("--heads", heads, "heads");
   CLI::App* step = app.add_subcommand("step", "whole training steps, bf16");
@@ -154,7 +164,11 @@ int main(int argc, char** argv) try {
   }
   for (int64_t D : dims) {
     for (const std::string& form : forms) {
-      for (int64_t length : lengths) measure_attention(*backend, tokens, length, heads, D, form);
+      for (const std::string& normalizer : normalizers) {
+        for (int64_t length : lengths) {
+          measure_attention(*backend, tokens, length, heads, D, form, normalizer, content);
+        }
+      }
     }
   }
   return 0;

@@ -42,6 +42,18 @@ void fill_normal(Backend& backend, const Tensor& t, const std::string& stream) {
   host.upload();
 }
 
+const std::map<std::string, NormalizerForm>& normalizer_forms() {
+  static const std::map<std::string, NormalizerForm> forms = {
+      {"softmax", {}},
+      {"general", {}},
+      {"entmax-1.5", {NormalizerKind::entmax, 1.5, false, {}}},
+      {"entmax-1.7", {NormalizerKind::entmax, 1.7, false, {}}},
+      {"sparsemax", {NormalizerKind::entmax, 2, false, {}}},
+      {"topk-32", {NormalizerKind::topk, 1.5, false, {32, false}}},
+      {"stick-breaking", {NormalizerKind::stick_breaking, 1.5, false, {}}}};
+  return forms;
+}
+
 AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& f,
                                      const AttentionShape& shape, double content)
     : backend_(backend), shape_(shape) {
@@ -70,6 +82,7 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                 .mechanism_values = fire ? H * kFireHidden : 0,
                 .fire = fire,
                 .general_attention = f.general_path || f.normalizer.kind != NormalizerKind::softmax,
+                .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
                 .activations = A});
   arena_.commit(backend.memory());
   fill_normal(backend, x_.a.q, "q");

@@ -2,6 +2,7 @@
 // What the benchmarks of the CPU and of a GPU both time.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ namespace bamtrain::bench {
 
 /// Normal numbers, those of the first 2^20 elements over and over. f32 or bf16.
 void fill_normal(Backend& backend, const Tensor& t, const std::string& stream);
+
+/// Normalizers by what options call them; "general" is softmax by the path that takes every one.
+const std::map<std::string, NormalizerForm>& normalizer_forms();
 
 /// Attention over all earlier keys, with everything that it reads and writes.
 class AttentionWorkload {

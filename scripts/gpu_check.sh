@@ -216,22 +216,33 @@ part() {
 
 run_bench() {
   require_program "$build/bench/cuda" || return
-  local config seconds result=0 sampler
+  local config content seconds result=0 sampler
   : >"$out/attention.jsonl"
   : >"$out/step.jsonl"
+  : >"$out/normalizers.jsonl"
   nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_throttle_reasons.active \
     --format=csv -lms 500 >"$out/clocks.csv" 2>&1 &
   sampler=$!
-  local limits=() attention=() attention_seconds=120
+  local limits=() attention=() attention_seconds=120 normalizers=(--length 2048 --length 16384)
   local steps=("bam-120m.json --batch 64 --length 512" "bam-432m.json --batch 32 --length 512"
     "bam-1.1b.json --batch 8 --length 2048")
   if $small; then
     limits=(--product 256 --array 65536)
     attention=(--length 128 --tokens 256 --head-dim 64 --head-dim 48) attention_seconds=500
+    normalizers=(--length 128 --tokens 256)
     steps=("bam-120m.json --batch 1 --length 64 --micro-batches 1")
   fi
   part own attention "$attention_seconds" "$out/attention.jsonl" "$build/bench/cuda" "${limits[@]}" attention \
     "${attention[@]}" || result=1
+  for content in 1 4; do  # logits for which few tiles are dead, and most
+    part own "normalizers" "$attention_seconds" "$out/normalizers.jsonl" "$build/bench/cuda" "${limits[@]}" \
+      attention "${normalizers[@]}" --head-dim 64 --form none --form table+scale --content $content \
+      --normalizer softmax --normalizer general --normalizer entmax-1.5 --normalizer sparsemax \
+      --normalizer entmax-1.7 --normalizer topk-32 || result=1
+    part own "stick-breaking" "$attention_seconds" "$out/normalizers.jsonl" "$build/bench/cuda" "${limits[@]}" \
+      attention "${normalizers[@]}" --head-dim 64 --form none --form table --content $content \
+      --normalizer softmax --normalizer stick-breaking || result=1
+  done
   for config in "${steps[@]}"; do
     seconds=30
     [[ $config != bam-1.1b* ]] || seconds=90
