@@ -169,8 +169,9 @@ TEST_CASE("tiles without weight are marked, and neither searched again nor read"
     REQUIRE(live.size() == 40);
     for (size_t group = 0; group < live.size(); ++group) {
       // 16 rows reach no further than 10 keys back.
-      const int own = static_cast<int>(group) / 4, before = group % 4 == 0 && own > 0;
-      CHECK((live[group] & ~(1 << own | before << (own - 1))) == 0);
+      const int own = static_cast<int>(group) / 4;
+      const int before = group % 4 == 0 && own > 0 ? 1 << (own - 1) : 0;
+      CHECK((live[group] & ~(1 << own | before)) == 0);
       CHECK((live[group] >> own & 1) == 1);
     }
   }

@@ -36,6 +36,13 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     compare(whole, of_whole, form);
   }
   compare(whole, of_whole, {BiasForm::difference, true, false, 0, entmax(2), false});
+  // Rows that prefer the first of their keys: tiles that later rows of a block alone give weight
+  // to.
+  AttentionValues rising = of_window;
+  for (size_t n = 0; n < rising.table.size(); ++n) {
+    rising.table[n] = 3 * static_cast<double>(n % static_cast<size_t>(window.T));
+  }
+  compare(window, rising, {BiasForm::table, false, false, 0, entmax(1.5), false});
   AttentionValues equal = of_whole;
   for (size_t n = 0; n < equal.qkv.size(); ++n) {
     if (n % 64 < 32) equal.qkv[n] = 0;  // q

@@ -94,8 +94,8 @@ MUTATIONS = {
     "general_support_of_topk_ends_early": (
         "attention_search.cuh", "bound_ = unordered(selection_.low);",
         "bound_ = unordered(selection_.high);"),
-    "general_root_of_another_quadratic": (
-        "attention_search.cuh", "(second - 1.0f);", "second;"),
+    "general_weights_of_another_sum": (
+        "attention_search.cuh", "(1.0f - second)", "(1.1f - second)"),
     "general_last_tie_forgotten": (
         "attention_search.cuh", "last = -selection_.low;", "last = -selection_.low - 1;"),
     "general_all_ties_kept": (
