@@ -174,7 +174,7 @@ class RowSearch {
       case SearchPhase::done:
         break;
     }
-    if (!done()) clear();
+    clear();
   }
 
  private:
