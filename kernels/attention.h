@@ -140,8 +140,8 @@ constexpr int attention_query_tiles(int T, int D) {
 }
 
 /// Key heads, of all sequences, that the backward pass of stick-breaking takes at a time: as many
-/// as make about kCarriedTiles tiles of keys, so that what rows carry from one part of a tile to the
-/// next takes O(T) memory up to T = kTile kCarriedTiles / (H / K).
+/// as make about kCarriedTiles tiles of keys, so that what rows carry from one part of a tile to
+/// the next takes O(T) memory up to T = kTile kCarriedTiles / (H / K).
 constexpr int kCarriedTiles = 512, kCarriedKeys = kTile / 2;
 constexpr int attention_carried_heads(int B, int T, int H, int K) {
   const int64_t tiles = int64_t{attention_tiles(T)} * (H / K);

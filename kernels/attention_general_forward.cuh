@@ -166,12 +166,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   RowWeights weights[2];
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
-    weights[r].level = search[r].level;
-    weights[r].threshold = search[r].threshold;
-    weights[r].last = search[r].last;
-    if (a.normalizer.kind == NormalizerKind::entmax) {
-      weights[r].set_entmax(alpha_of(a.normalizer, h) - 1.0f);
-    }
+    weights[r] = search[r].weights();
     if (!own.inside(r) || l.pair != 0 || stick) continue;
     saved.level[own.of_row(a, r)] = search[r].level;
     if (saved.threshold != nullptr) saved.threshold[own.of_row(a, r)] = search[r].threshold;

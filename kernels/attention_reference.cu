@@ -101,13 +101,7 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     search.template join<32>();
     search.advance();
   }
-  RowWeights weights;
-  weights.level = search.level;
-  weights.threshold = search.threshold;
-  weights.last = search.last;
-  if (a.normalizer.kind == NormalizerKind::entmax) {
-    weights.set_entmax(alpha_of(a.normalizer, own.h) - 1.0f);
-  }
+  const RowWeights weights = search.weights();
   float sum = 0, out[kRowColumns] = {};
   for (int j0 = first; j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;

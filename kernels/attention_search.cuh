@@ -75,14 +75,23 @@ class RowSearch {
   BAMTRAIN_DEVICE RowSearch(const NormalizerInputs& n, WeightForm form, int h, int i, int keys,
                             int T)
       : form_(form), i_(i), keys_(keys) {
+    if (n.kind == NormalizerKind::entmax) a_ = alpha_of(n, h) - 1.0f;
     if (keys <= 0 || form == WeightForm::stick_breaking) return;
     phase = SearchPhase::extremes;
-    if (n.kind == NormalizerKind::entmax) a_ = alpha_of(n, h) - 1.0f;
     if (form == WeightForm::topk) selection_.wanted = static_cast<int>(n.keys.of(keys, T));
     clear();
   }
 
   BAMTRAIN_DEVICE bool done() const { return phase == SearchPhase::done; }
+  /// What was sought, when done.
+  BAMTRAIN_DEVICE RowWeights weights() const {
+    RowWeights found;
+    found.level = level;
+    found.threshold = threshold;
+    found.last = last;
+    if (a_ > 0) found.set_entmax(a_);
+    return found;
+  }
 
   /// for_logits(f): f(z, j) for the logits that this lane has; minus infinity: not seen.
   template <class ForLogits>

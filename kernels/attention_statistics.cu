@@ -44,11 +44,7 @@ BAMTRAIN_DEVICE RowWeights weights_of(const StatisticsArguments<A>& s, const Own
     search.template join<32>();
     search.advance();
   }
-  RowWeights weights;
-  weights.level = search.level;
-  weights.threshold = search.threshold;
-  weights.last = search.last;
-  return weights;
+  return search.weights();
 }
 
 /// How many of n keys have weight, of which `counted` were found.

@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "cuda/device.h"
 #include "ops/attention_case.h"
+#include "ops/normalizer_forms.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -14,14 +15,6 @@ namespace {
 constexpr TableForm kTables[] = {TableForm::none, TableForm::falling, TableForm::difference,
                                  TableForm::log_square, TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-
-NormalizerForm entmax(double alpha, bool learned = false) {
-  return {NormalizerKind::entmax, alpha, learned, {}};
-}
-NormalizerForm topk(int64_t number, bool of_sequence = false) {
-  return {NormalizerKind::topk, 0, false, {number, of_sequence}};
-}
-NormalizerForm stick_breaking() { return {NormalizerKind::stick_breaking, 0, false, {}}; }
 
 /// Softmax, in bf16 on the general path; steep forms of entmax only where they are named.
 std::vector<NormalizerForm> forms() {

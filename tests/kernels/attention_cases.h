@@ -8,6 +8,7 @@
 #include "kernels/attention_reference.h"
 #include "kernels/values.h"
 #include "ops/attention_call.h"
+#include "ops/normalizer_forms.h"
 
 namespace bamtrain::test {
 
@@ -30,17 +31,13 @@ constexpr AttentionForm kEveryForm[] = {{},
                                         {BiasForm::fire},
                                         {BiasForm::fire, true},
                                         {BiasForm::fire, true, true}};
+using testing::entmax;
+using testing::stick_breaking;
+using testing::topk;
 /// Every normalizer, in each of its forms of arithmetic.
-constexpr NormalizerForm entmax(double alpha, bool learned = false) {
-  return {NormalizerKind::entmax, alpha, learned, {}};
-}
-constexpr NormalizerForm topk(int64_t number) {
-  return {NormalizerKind::topk, 0, false, {number, false}};
-}
-constexpr NormalizerForm kStickBreaking = {NormalizerKind::stick_breaking, 0, false, {}};
 constexpr NormalizerForm kEveryNormalizer[] = {
     {},        entmax(1.5), entmax(2), entmax(1.7), entmax(1.3, true),
-    entmax(3), topk(1),     topk(7),   topk(0),     kStickBreaking};
+    entmax(3), topk(1),     topk(7),   topk(0),     stick_breaking()};
 
 constexpr bool has_sums(const AttentionForm& f) {
   return f.bias == BiasForm::difference || f.bias == BiasForm::log_square;

@@ -83,7 +83,7 @@ TEST_CASE("general attention kernels agree with the reference, with every normal
 
 TEST_CASE("general attention kernels of every head dimension agree with the reference") {
   for (int D : kernels::kHeadDims) {
-    for (const NormalizerForm& normalizer : {entmax(1.5), kStickBreaking}) {
+    for (const NormalizerForm& normalizer : {entmax(1.5), stick_breaking()}) {
       for (const AttentionCase& c : kAttentionCases) compare(c, D, table_with(normalizer));
     }
   }
@@ -213,7 +213,7 @@ TEST_CASE("what rows of stick-breaking carry takes memory that grows as the sequ
   CHECK(kernels::attention_carries(8, 16384, 12, 12) ==
         8 * kernels::attention_carries(8, 2048, 12, 12));
   // More heads than are taken at a time.
-  compare({70, 65, 4, 2}, 16, {BiasForm::table, false, false, 0, kStickBreaking, false});
+  compare({70, 65, 4, 2}, 16, {BiasForm::table, false, false, 0, stick_breaking(), false});
 }
 
 TEST_CASE("arguments that the general attention kernels do not take are refused") {
@@ -230,6 +230,6 @@ TEST_CASE("arguments that the general attention kernels do not take are refused"
   refuses(entmax(1.5), [](auto& g) { g.in.normalizer.alpha = 1; });
   refuses(entmax(1.5, true), [](auto& g) { g.dalpha = nullptr; });
   refuses(topk(3), [](auto& g) { g.saved.last = nullptr; });
-  refuses(kStickBreaking, [](auto& g) { g.carries = nullptr; });
-  refuses(kStickBreaking, [](auto& g) { g.in.scale = g.row_product; });
+  refuses(stick_breaking(), [](auto& g) { g.carries = nullptr; });
+  refuses(stick_breaking(), [](auto& g) { g.in.scale = g.row_product; });
 }

@@ -31,7 +31,7 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     compare(whole, of_whole, {BiasForm::none, false, false, 0, normalizer, false});
   }
   for (BiasForm bias : {BiasForm::table, BiasForm::log_square, BiasForm::fire}) {
-    const AttentionForm form = {bias, false, false, 0, kStickBreaking, false};
+    const AttentionForm form = {bias, false, false, 0, stick_breaking(), false};
     compare(window, of_window, form);
     compare(whole, of_whole, form);
   }

@@ -5,6 +5,7 @@
 
 #include "attention_case.h"
 #include "catch.h"
+#include "normalizer_forms.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 constexpr TableForm kTables[] = {TableForm::none, TableForm::normal, TableForm::difference,
                                  TableForm::log_square, TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-
-NormalizerForm entmax(double alpha, bool learned = false) {
-  return {NormalizerKind::entmax, alpha, learned, {}};
-}
-NormalizerForm topk(int64_t number) { return {NormalizerKind::topk, 0, false, {number, false}}; }
-NormalizerForm stick_breaking() { return {NormalizerKind::stick_breaking, 0, false, {}}; }
 
 std::vector<NormalizerForm> forms() {
   return {{},        entmax(1.5), entmax(2), entmax(1.01),    entmax(1.2, true),

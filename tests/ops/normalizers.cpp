@@ -6,6 +6,7 @@
 
 #include "attention_case.h"
 #include "catch.h"
+#include "normalizer_forms.h"
 #include "normalizers/entmax.h"
 
 namespace bamtrain::testing {
@@ -14,14 +15,6 @@ namespace {
 constexpr TableForm kTables[] = {TableForm::none, TableForm::normal, TableForm::difference,
                                  TableForm::log_square, TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-
-NormalizerForm entmax(double alpha, bool learned = false) {
-  return {NormalizerKind::entmax, alpha, learned, {}};
-}
-NormalizerForm topk(int64_t number, bool of_sequence = false) {
-  return {NormalizerKind::topk, 0, false, {number, of_sequence}};
-}
-NormalizerForm stick_breaking() { return {NormalizerKind::stick_breaking, 0, false, {}}; }
 
 std::vector<NormalizerForm> forms() {
   return {{},      entmax(1.5), entmax(2), entmax(1.7),   entmax(1.2, true), entmax(3),
