@@ -126,8 +126,8 @@ device::LaunchStatus attention_general_forward(const AttentionForward<bf16>& f,
 device::LaunchStatus attention_general_backward(const AttentionBackward<bf16>& g,
                                                 device::Stream stream);
 
-/// Floats of AttentionBackward::row_product: two of each row.
-constexpr int64_t attention_row_products(int B, int T, int H) { return 2 * int64_t{B} * H * T; }
+/// Floats of AttentionBackward::row_product: three of each row.
+constexpr int64_t attention_row_products(int B, int T, int H) { return 3 * int64_t{B} * H * T; }
 
 /// Rows and keys of a tile.
 constexpr int kTile = 64;
@@ -177,8 +177,7 @@ constexpr int64_t attention_partial_floats(int B, int T, int H, int K) {
 
 /// Sums of one head and tile of queries of fire: of db and of db u for each segment.
 constexpr int kFirePartial = 2 * kFireSegments;
-/// Floats of AttentionBackward::partial with fire: of the general kernels, whose blocks have the
-/// fewest queries.
+/// Floats of AttentionBackward::partial with fire, enough for every head dimension.
 constexpr int64_t attention_fire_floats(int B, int T, int H) {
   return int64_t{B} * H * attention_tiles(T) * kFirePartial;
 }

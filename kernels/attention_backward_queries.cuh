@@ -184,7 +184,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
         if (kBias == BiasMode::fire) {
           BAMTRAIN_UNROLL
           for (int r = 2 * m; r < 2 * m + 2; ++r) {
-            fire_totals.add(places[r], dz[m], a, own, r, j0, slice,
+            fire_totals.add(places[r], own.u[r], dz[m], a, own, r, j0, slice,
                             derivatives + stage * kQuerySlice<D, kKeys>, l);
           }
         }

@@ -109,7 +109,7 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
   if (!fire) return status;
   return device::launch(attention_backward_fire, {blocks(kFirePartial), H, 1},
                         {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, g.dfire, g.partial, a.B, a.H,
-                        general ? attention_tiles(a.T) : attention_query_tiles(a.T, a.D));
+                        attention_query_tiles(a.T, a.D));
 }
 
 /// Whether the fused kernels have no such form.

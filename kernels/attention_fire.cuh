@@ -120,11 +120,11 @@ struct FireTotals {
     inverse[row] = a.fire.inverse[position_of(a, own.b, own.rows[r])];
   }
 
-  /// Adds what dz of row r and the keys of the tile at j0 gives: walk_segments, all rows of a warp
-  /// together until the last is done. The sums of the row lack its u log(2), that of psi its
-  /// division by inverse too.
+  /// Adds what dz of row r, whose biases have the factor u, and the keys of the tile at j0 gives:
+  /// walk_segments, all rows of a warp together until the last is done. The sums of the row lack
+  /// its u log(2), that of psi its division by inverse too.
   template <class Block, int N>
-  BAMTRAIN_DEVICE void add(FirePlace& place, const float (&dz)[N][4],
+  BAMTRAIN_DEVICE void add(FirePlace& place, float u_of_row, const float (&dz)[N][4],
                            const AttentionInputs<bf16>& a, const Block& own, int r, int j0,
                            const float* slice, const float* derivatives, const Lane& l) const {
     const int i = own.rows[r], row = i - own.i0, nearest = i - (j0 + 8 * N - 1);
@@ -150,8 +150,8 @@ struct FireTotals {
       }
       if (l.pair == 0) {
         float* const slot = segments + 2 * place.segment * kSlots + 8 * l.warp + l.row;
-        slot[0] += own.u[r] * one;
-        slot[kSlots] += own.u[r] * inverse[row] * with_psi;
+        slot[0] += u_of_row * one;
+        slot[kSlots] += u_of_row * inverse[row] * with_psi;
         u[row] += place.factor * with_psi;
         psi[row] += place.factor * with_psi_dc;
       }

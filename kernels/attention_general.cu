@@ -31,7 +31,8 @@ int heads_at_hand(const AttentionInputs<bf16>& a) {
 
 template <int D>
 LaunchStatus attention_general_forward_of(const AttentionForward<bf16>& f, Stream stream) {
-  const Dim3 grid = {count_of(attention_tiles(f.in.T)), count_of(f.in.H), count_of(f.in.B)};
+  const Dim3 grid = {count_of(attention_query_tiles(f.in.T, D)), count_of(f.in.H),
+                     count_of(f.in.B)};
   return device::launch(attention_general_queries_forward<D>, grid, {kThreads, 1, 1},
                         attention_general_forward_shared<D>(), stream, f.in, f.out, f.saved);
 }
@@ -40,16 +41,19 @@ template <int D>
 LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Stream stream) {
   const AttentionInputs<bf16>& a = g.in;
   const int64_t rows = int64_t{a.B} * a.H * a.T;
-  const GeneralSaved saved = {g.dout, g.saved, g.row_product, g.row_product + rows, g.carries};
+  const GeneralSaved saved = {
+      g.out,    g.dout, g.saved, g.row_product, g.row_product + rows, g.row_product + 2 * rows,
+      g.carries};
   const RowGradients to_rows = {g.dscale, g.dsums, g.dfire_u, g.dfire_psi, g.partial};
   // No more than 2^31 (attention_dispatch.cu).
   const int group = a.H / a.K, all = a.B * a.K, at_hand = std::min(heads_at_hand(a), all);
   for (int first = 0, heads; first < all; first += heads) {
     heads = std::min(at_hand, all - first);
-    const LaunchStatus queries = device::launch(
-        attention_general_queries<D>, {count_of(attention_tiles(a.T)), count_of(heads * group), 1},
-        {kThreads, 1, 1}, attention_general_queries_shared<D>(a.fire.psi != nullptr), stream, a,
-        saved, g.dq, to_rows, g.dalpha, first * group);
+    const LaunchStatus queries =
+        device::launch(attention_general_queries<D>,
+                       {count_of(attention_query_tiles(a.T, D)), count_of(heads * group), 1},
+                       {kThreads, 1, 1}, attention_general_queries_shared<D>(a.fire.psi != nullptr),
+                       stream, a, saved, g.dq, to_rows, g.dalpha, first * group);
     if (!queries.ok()) return queries;
     const LaunchStatus keys =
         device::launch(attention_general_keys<D>,

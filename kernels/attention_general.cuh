@@ -3,9 +3,9 @@
 // that there is one set of kernels per head dimension. Products of tiles are those of the fused
 // kernels; between them logits lie in the registers of the warp that owns their rows.
 //
-// A block has 64 queries, a warp 16 of them and whole tiles of 64 keys: what a bit of
-// SavedRows::live is about. Logits are formed by the same code everywhere, with every rounding
-// written down, so that each kernel finds the same.
+// A warp has one or two groups of 16 rows and whole tiles of 64 keys: what a bit of SavedRows::live
+// is about. Logits are formed by the same code everywhere, with every rounding written down, so
+// that each kernel finds the same.
 
 #include "attention.cuh"
 #include "attention_fire.cuh"
@@ -23,8 +23,10 @@ constexpr int kGeneralStages = D > 64 ? 1 : 2;
 constexpr int kPart = kCarriedKeys, kParts = kTile / kPart;
 constexpr int kColumns = kPart / 8;  // of eight keys each
 
-/// Logits, weights or gradients of a warp's 16 rows and kPart keys: an accumulator.
+/// Logits, weights or gradients of 16 rows and kPart keys, an accumulator; and of M such groups.
 using Logits = float[kColumns][4];
+template <int M>
+using GroupsOfLogits = float[M][kColumns][4];
 
 /// f(part) of a tile, from the last to the first where `leftwards`.
 template <class F>
@@ -46,10 +48,13 @@ BAMTRAIN_DEVICE BiasMode bias_mode(const AttentionInputs<bf16>& a) {
                                  : BiasMode::difference;
 }
 
-/// SavedRows::live of a tile of queries: four groups of rows. Null: everything is live.
+/// SavedRows::live of kGroups groups of rows, in the order of the warps. Null: everything is live.
+template <int kGroups>
 struct LiveRows {
+  static constexpr int kOfWarp = kGroups / (kThreads / 32);
+
   int32_t* words;  // of the first group
-  int groups;      // of the tile, that are in the sequence
+  int groups;      // that are in the sequence
   int64_t per_group;
 
   BAMTRAIN_DEVICE LiveRows(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
@@ -57,88 +62,146 @@ struct LiveRows {
       : words(nullptr), groups(0), per_group(live_words(a.T)) {
     if (saved.live == nullptr) return;
     const int64_t all = live_groups(a.T), group = i0 / kLiveRows;
-    groups = static_cast<int>(all - group < 4 ? all - group : 4);
+    groups = static_cast<int>(all - group < kGroups ? all - group : kGroups);
     words = saved.live + ((static_cast<int64_t>(b) * a.H + h) * all + group) * per_group;
   }
-  /// Whether the rows of warp w give weight to keys of the tile.
-  BAMTRAIN_DEVICE bool warp(int w, int tile) const {
+  /// Whether group g gives weight to keys of the tile.
+  BAMTRAIN_DEVICE bool group(int g, int tile) const {
     return words == nullptr ||
-           (w < groups && (words[w * per_group + tile / 32] >> (tile % 32) & 1) != 0);
+           (g < groups && (words[g * per_group + tile / 32] >> (tile % 32) & 1) != 0);
+  }
+  /// Whether a row of warp w does.
+  BAMTRAIN_DEVICE bool warp(int w, int tile) const {
+    return group(kOfWarp * w, tile) || (kOfWarp > 1 && group(kOfWarp * w + kOfWarp - 1, tile));
   }
   BAMTRAIN_DEVICE bool any(int tile) const {
     return warp(0, tile) || warp(1, tile) || warp(2, tile) || warp(3, tile);
   }
 };
 
-/// The queries [i0, i0 + 64) of one head; a thread has parts of two rows of the warp's.
-struct GeneralRows {
-  int b, h, i0;
-  int end;                        // T
-  int first_tile, last_tile;      // of keys
-  int widest_first;               // the largest first key of the block's rows
-  int rows[2], first[2];          // rows past T: first is past the row, they see nothing
-  float factor[2], u[2], sum[2];  // z = factor <q, k> + u b; S_i relative to the first row's
-  float t[2];
-  double first_sum;
+/// How many keys may have weight in a row that sees `seen`.
+BAMTRAIN_DEVICE int keys_with_weight(const AttentionInputs<bf16>& a, int seen) {
+  if (a.normalizer.kind != NormalizerKind::topk) return seen;
+  return static_cast<int>(a.normalizer.keys.of(seen, a.T));
+}
 
+/// A thread's rows of groups that follow each other: 2 m + r is row r of group m.
+struct GroupRows {
+  int first;
+  BAMTRAIN_DEVICE int operator[](int n) const { return first + kWarpRows * (n / 2) + 8 * (n % 2); }
+};
+
+/// The queries [i0, i0 + 64 M) of one head, M groups a warp; a thread has parts of two rows of
+/// each: index 2 m + r is row r of group m.
+template <int M>
+struct GeneralRows {
+  static constexpr int kQueries = M * kTile, kRows = 2 * M;
+  static constexpr int kSliceFloats = kQueries + kTile;  // of the biases of a tile of keys
+
+  int b, h, i0;
+  int end;                    // T
+  int first_tile, last_tile;  // of keys
+
+  int warp_begin, warp_end;  // what keys the warp's rows see at most: [warp_begin, warp_end)
+  int all_begin, all_end;    // and all of them
+  GroupRows rows;            // those past T see nothing
+  float factor[kRows];       // z = factor <q, k> + u b
+  float* sums;               // (kQueries), in shared memory: S_i relative to first_sum()
+  int sums_from;             // first_sum's token
+
+  /// All lanes of the warp call, which alone reads and writes what is in `sums` of its rows.
+  /// `query_tile`: kQueryTile<D>. `root`: 1 / a.content_divisor.
   BAMTRAIN_DEVICE GeneralRows(const AttentionInputs<bf16>& a, int of_b, int of_h, int of_i0,
-                              const Lane& l)
-      : b(of_b), h(of_h), i0(of_i0), end(a.T) {
+                              int query_tile, float root, float* shared_sums, const Lane& l)
+      : b(of_b),
+        h(of_h),
+        i0(of_i0),
+        end(a.T),
+        rows{of_i0 + group_row(l, 0) + l.row},
+        sums(shared_sums) {
     const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
-    const int last_row = i0 + kTile <= a.T ? i0 + kTile - 1 : a.T - 1;
+    const int last_row = i0 + kQueries <= a.T ? i0 + kQueries - 1 : a.T - 1;
     first_tile = first_key[i0] / kTile;
     last_tile = last_row / kTile;
-    widest_first = first_key[last_row];
-    first_sum = a.sums != nullptr ? a.sums[of_head(a) + i0] : 0.0;
-    const float root = 1.0f / a.content_divisor;
+
+    const int warp_row = i0 + group_row(l, 0);
+    warp_begin = warp_row < end ? first_key[warp_row] : end;
+    warp_end = i0 + group_row(l, M) < end ? i0 + group_row(l, M) : end;
+    all_begin = first_key[last_row];
+    all_end = i0 + group_row(l, M) <= end ? warp_row + 1 : 0;
+    sums_from = i0 / query_tile * query_tile;
     BAMTRAIN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      rows[r] = i0 + l.warp * kWarpRows + l.row + 8 * r;
-      first[r] = inside(r) ? first_key[rows[r]] : rows[r] + 1;
-      t[r] = a.scale != nullptr && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
-      factor[r] = root * t[r];
-      u[r] = a.scale_bias ? t[r] : 1.0f;
-      sum[r] = a.sums != nullptr && inside(r) ? static_cast<float>(a.sums[of_row(a, r)] - first_sum)
-                                              : 0.0f;
+    for (int r = 0; r < kRows; ++r) {
+      factor[r] = root * scale(a, r);
+      if (a.sums != nullptr && l.pair == 0) {
+        sums[rows[r] - i0] =
+            inside(r) ? static_cast<float>(a.sums[of_row(a, r)] - first_sum(a)) : 0.0f;
+      }
     }
+    device::sync_warp();
   }
 
+  /// Where in the block's tile of queries the m-th group of this warp begins.
+  BAMTRAIN_DEVICE static int group_row(const Lane& l, int m) {
+    return (l.warp * M + m) * kWarpRows;
+  }
   BAMTRAIN_DEVICE int64_t of_head(const AttentionInputs<bf16>& a) const {
     return (static_cast<int64_t>(b) * a.H + h) * a.T;
+  }
+  /// S of the first query of a tile of the kernels that own queries.
+  BAMTRAIN_DEVICE double first_sum(const AttentionInputs<bf16>& a) const {
+    return a.sums[of_head(a) + sums_from];
   }
   /// Where row r is in a (B, H, T) array.
   BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
     return of_head(a) + rows[r];
   }
   BAMTRAIN_DEVICE bool inside(int r) const { return rows[r] < end; }
-  BAMTRAIN_DEVICE int keys(int r) const { return rows[r] - first[r] + 1; }
-  BAMTRAIN_DEVICE bool sees(int r, int j) const { return j <= rows[r] && j >= first[r]; }
-  /// Whether every row of the warp sees every key of the part at j0.
-  BAMTRAIN_DEVICE bool warp_sees_all(const Lane& l, int j0) const {
-    const int row = i0 + l.warp * kWarpRows;
-    return j0 + kPart - 1 <= row && widest_first <= j0 && row + kWarpRows <= end;
+  /// t of row r, and u. Loaded where they are needed, for the registers.
+  BAMTRAIN_DEVICE float scale(const AttentionInputs<bf16>& a, int r) const {
+    return a.scale != nullptr && inside(r) ? a.scale[of_row(a, r)] : 1.0f;
+  }
+  BAMTRAIN_DEVICE float bias_scale(const AttentionInputs<bf16>& a, int r) const {
+    return a.scale_bias ? scale(a, r) : 1.0f;
+  }
+  /// The first key that row r sees; of rows past T it is past the row.
+  BAMTRAIN_DEVICE int first(const AttentionInputs<bf16>& a, int r) const {
+    return inside(r) ? a.first_key[static_cast<int64_t>(b) * a.T + rows[r]] : rows[r] + 1;
+  }
+  BAMTRAIN_DEVICE int keys(const AttentionInputs<bf16>& a, int r) const {
+    return rows[r] - first(a, r) + 1;
   }
 
-  /// What this thread puts into the slice of biases of the tile of keys at j0: of the table or of
-  /// psi at one distance, or the sum of a key.
-  BAMTRAIN_DEVICE float slice_entry(const AttentionInputs<bf16>& a, int j0, int thread) const {
-    const int d = i0 - j0 + thread - (kTile - 1), j = j0 + thread;
-    switch (bias_mode(a)) {
-      case BiasMode::none:
-        return 0.0f;
-      case BiasMode::table:
-        return d >= 0 && d < a.T ? a.table[h * a.table_head + d] : 0.0f;
-      case BiasMode::fire:
-        return d >= 0 && d < a.T ? a.fire.psi[d] : 0.0f;
-      default:
-        return thread < kTile && j < a.T ? static_cast<float>(a.sums[of_head(a) + j] - first_sum)
-                                         : 0.0f;
+  /// Whether any row of the warp may see any of the `keys` keys at j0: the same for all lanes.
+  BAMTRAIN_DEVICE bool warp_sees(int j0, int keys) const {
+    return j0 < warp_end && j0 + keys > warp_begin;
+  }
+  /// Whether every row of the warp sees every key of the part at j0.
+  BAMTRAIN_DEVICE bool warp_sees_all(int j0) const {
+    return j0 >= all_begin && j0 + kPart <= all_end;
+  }
+
+  /// The slice of biases of the tile of keys at j0, by all threads: of the table or of psi by
+  /// distance, or the sums of keys.
+  BAMTRAIN_DEVICE void fill_slice(float* slice, const AttentionInputs<bf16>& a, int j0,
+                                  int thread) const {
+    if (a.sums != nullptr) {
+      const int j = j0 + thread;
+      if (thread >= kTile) return;
+      slice[thread] = j < a.T ? static_cast<float>(a.sums[of_head(a) + j] - first_sum(a)) : 0.0f;
+    } else if (a.table != nullptr) {
+      fill_by_distance(slice, a.table + h * a.table_head, j0, thread);
+    } else if (a.fire.psi != nullptr) {
+      fill_by_distance(slice, a.fire.psi, j0, thread);
     }
   }
-  /// psi_dc of fire, likewise.
-  BAMTRAIN_DEVICE float derivative_entry(const AttentionInputs<bf16>& a, int j0, int thread) const {
-    const int d = i0 - j0 + thread - (kTile - 1);
-    return a.fire.psi != nullptr && d >= 0 && d < a.T ? a.fire.psi_dc[d] : 0.0f;
+  /// Of a function of the distance.
+  BAMTRAIN_DEVICE void fill_by_distance(float* slice, const float* values, int j0,
+                                        int thread) const {
+    for (int n = thread; n < kSliceFloats; n += kThreads) {
+      const int d = i0 - j0 + n - (kTile - 1);
+      slice[n] = d >= 0 && d < end ? values[d] : 0.0f;
+    }
   }
   /// From a tile's slice to that of its part.
   BAMTRAIN_DEVICE static const float* slice_of(const AttentionInputs<bf16>& a, const float* slice,
@@ -149,7 +212,7 @@ struct GeneralRows {
   BAMTRAIN_DEVICE int slice_index(int r, int key) const { return rows[r] - i0 - key + kTile - 1; }
   /// x = S_j - S_i of row r and a key of the part.
   BAMTRAIN_DEVICE float difference(const float* slice, int r, int key) const {
-    return slice[key] - sum[r];
+    return slice[key] - sums[rows[r] - i0];
   }
   /// db/dx there.
   BAMTRAIN_DEVICE float sum_derivative(const AttentionInputs<bf16>& a, const float* slice, int r,
@@ -163,7 +226,7 @@ struct GeneralRows {
     return FirePlace(a, b, h, rows[r], rows[r] - j0, l.pair);
   }
 
-  /// f(n, e, b) with the bias of each key of the part at j0. All lanes of the warp call.
+  /// f(r, n, e, b) with the bias of each key of the part at j0. All lanes of the warp call.
   template <class F>
   BAMTRAIN_DEVICE void with_biases(const AttentionInputs<bf16>& a, const float* slice, int j0,
                                    const Lane& l, const F& f) const {
@@ -172,70 +235,83 @@ struct GeneralRows {
         return;
       case BiasMode::table:
         return for_elements(
-            [&](int n, int e) { f(n, e, slice[slice_index(e / 2, l.column(n, e))]); });
+            [&](int r, int n, int e) { f(r, n, e, slice[slice_index(r, l.column(n, e))]); });
       case BiasMode::difference:
         return for_elements(
-            [&](int n, int e) { f(n, e, difference(slice, e / 2, l.column(n, e))); });
+            [&](int r, int n, int e) { f(r, n, e, difference(slice, r, l.column(n, e))); });
       case BiasMode::log_square:
-        return for_elements([&](int n, int e) {
-          const float x = difference(slice, e / 2, l.column(n, e));
-          f(n, e, -kLn2 * device::log2_approx(fmaf(x, x, 1.0f)));
+        return for_elements([&](int r, int n, int e) {
+          const float x = difference(slice, r, l.column(n, e));
+          f(r, n, e, -kLn2 * device::log2_approx(fmaf(x, x, 1.0f)));
         });
       case BiasMode::fire:
         BAMTRAIN_UNROLL
-        for (int r = 0; r < 2; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           FirePlace at = place(a, r, j0, l);
           float bias[kColumns][2] = {};
           fire_biases(bias, at, a, *this, r, j0, slice, l);
-          for_row(r, [&](int n, int e) { f(n, e, kLn2 * bias[n][e % 2]); });
+          for_row(r, [&](int n, int e) { f(r, n, e, kLn2 * bias[n][e % 2]); });
         }
     }
   }
   /// Products <q, k> become logits; those of keys that a row does not see minus infinity, with
   /// stick-breaking of its own too.
-  BAMTRAIN_DEVICE void logits(Logits& z, const AttentionInputs<bf16>& a, const float* slice, int j0,
-                              const Lane& l) const {
-    for_elements([&](int n, int e) { z[n][e] *= factor[e / 2]; });
-    with_biases(a, slice, j0, l,
-                [&](int n, int e, float b) { z[n][e] = fmaf(u[e / 2], b, z[n][e]); });
-    const bool stick = a.normalizer.kind == NormalizerKind::stick_breaking;
-    if (!stick && warp_sees_all(l, j0)) return;
-    for_elements([&](int n, int e) {
-      const int r = e / 2, j = j0 + l.column(n, e);
-      if (!sees(r, j) || (stick && j == rows[r])) z[n][e] = kMinusInfinity;
-    });
-  }
-
-  /// f(n, e) of each element.
-  template <class F>
-  BAMTRAIN_DEVICE static void for_elements(const F& f) {
-    BAMTRAIN_UNROLL
-    for (int n = 0; n < kColumns; ++n) {
+  BAMTRAIN_DEVICE void logits(GroupsOfLogits<M>& z, const AttentionInputs<bf16>& a,
+                              const float* slice, int j0, const Lane& l) const {
+    for_elements([&](int r, int n, int e) { z[r / 2][n][e] *= factor[r]; });
+    if (bias_mode(a) != BiasMode::none) {
+      float u[kRows];
       BAMTRAIN_UNROLL
-      for (int e = 0; e < 4; ++e) f(n, e);
+      for (int r = 0; r < kRows; ++r) u[r] = bias_scale(a, r);
+      with_biases(a, slice, j0, l, [&](int r, int n, int e, float bias) {
+        z[r / 2][n][e] = fmaf(u[r], bias, z[r / 2][n][e]);
+      });
+    }
+    const bool stick = a.normalizer.kind == NormalizerKind::stick_breaking;
+    if (!stick && warp_sees_all(j0)) return;
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const int from = first(a, r), to = stick ? rows[r] : rows[r] + 1;
+      for_row(r, [&](int n, int e) {
+        const int j = j0 + l.column(n, e);
+        if (j < from || j >= to) z[r / 2][n][e] = kMinusInfinity;
+      });
     }
   }
-  /// f(n, e) of each element of row r.
+
+  /// f(n, e) of each element of row r of its group.
   template <class F>
   BAMTRAIN_DEVICE static void for_row(int r, const F& f) {
     BAMTRAIN_UNROLL
     for (int n = 0; n < kColumns; ++n) {
-      f(n, 2 * r);
-      f(n, 2 * r + 1);
+      f(n, r % 2 * 2);
+      f(n, r % 2 * 2 + 1);
+    }
+  }
+  /// f(r, n, e) of each element.
+  template <class F>
+  BAMTRAIN_DEVICE static void for_elements(const F& f) {
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      for_row(r, [&](int n, int e) { f(r, n, e); });
     }
   }
 };
 
-/// The products of the warp's 16 rows of A (64, D) with kPart rows X of a tile.
-template <int D>
-BAMTRAIN_DEVICE void multiply_part(Logits& c, SharedAddress a, SharedAddress x, const Lane& l) {
-  Logits(&one)[1] = reinterpret_cast<Logits(&)[1]>(c);
-  GeneralRows::for_elements([&](int n, int e) { c[n][e] = 0; });
+/// The products of the warp's M groups of rows of A (64 M, D) with kPart rows X of a tile.
+template <int D, int M>
+BAMTRAIN_DEVICE void multiply_part(GroupsOfLogits<M>& c, SharedAddress a, SharedAddress x,
+                                   const Lane& l) {
+  GeneralRows<M>::for_elements([&](int r, int n, int e) { c[r / 2][n][e] = 0; });
   BAMTRAIN_UNROLL
   for (int step = 0; step < D / 16; ++step) {
-    uint32_t rows[1][4];
-    load_a<D>(rows[0], a + static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>, step, l);
-    multiply_transposed<D>(one, rows, x, step, l);
+    uint32_t rows[M][4];
+    BAMTRAIN_UNROLL
+    for (int m = 0; m < M; ++m) {
+      const auto row = static_cast<uint32_t>(GeneralRows<M>::group_row(l, m));
+      load_a<D>(rows[m], a + row * kRowBytes<D>, step, l);
+    }
+    multiply_transposed<D>(c, rows, x, step, l);
   }
 }
 
@@ -263,9 +339,9 @@ struct LaneSums {
   }
 };
 
-/// Stick-breaking of row r: logits become weights, u the shares, walking from the last key of a
-/// part to its first. `broken`: the sum of -log(1 - share) of the keys behind it; of its own too
-/// when done.
+/// Stick-breaking of row r, 0 or 1, of a group: logits become weights, u the shares, walking from
+/// the last key of a part to its first. `broken`: the sum of -log(1 - share) of the keys behind it;
+/// of its own too when done.
 BAMTRAIN_DEVICE void stick_weights(Logits& z, Logits& u, float& broken, int r, const Lane& l) {
   BAMTRAIN_UNROLL
   for (int n = kColumns - 1; n >= 0; --n) {
@@ -303,14 +379,33 @@ BAMTRAIN_DEVICE void stick_adjoint(Logits& dp, const Logits& p, const Logits& u,
   }
 }
 
+/// What a row's weights and dz need, in shared memory while products are formed, for the registers:
+/// as RowWeights, and D. The four lanes of a row alone touch it.
+struct alignas(16) RowNumbers {
+  float level, threshold, third, centre;
+
+  RowNumbers() = default;
+  BAMTRAIN_DEVICE RowNumbers(const RowWeights& w, float d)
+      : level(w.level), threshold(w.threshold), third(w.third), centre(d) {}
+  BAMTRAIN_DEVICE RowWeights weights(float alpha_less_one) const {
+    RowWeights w;
+    w.level = level;
+    w.threshold = threshold;
+    w.third = third;
+    w.a = alpha_less_one;
+    return w;
+  }
+};
+
 /// Weights of stick-breaking below kLeastWeight = e^-kMostBroken leave a tile dead.
 constexpr float kMostBroken = 30.0f, kLeastWeight = 9.3576e-14f;
 
 /// What the backward kernels read and leave to each other.
 struct GeneralSaved {
-  Rows<const bf16> dout;
+  Rows<const bf16> out, dout;
   SavedRows rows;
-  float *centre, *factor;  // (B, H, T) each: RowSums
+  float *centre, *factor;  // (B, H, T) each: D, and what weights are multiplied by
+  float* third;            // (B, H, T): of RowWeights
   float* carries;          // (heads at hand, parts of keys, T, 2): `broken` and `before` of a row
 
   /// Of a row of the n-th head at hand and the keys from j0 on.

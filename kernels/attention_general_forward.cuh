@@ -2,7 +2,7 @@
 // The general path, forward: a block searches level and threshold of its rows by passes over the
 // tiles of keys, in which the products are formed anew, and then walks the tiles once more for the
 // output. Tiles in which a pass finds nothing that matters are not visited again: where attention
-// is sparse, passes are short.
+// is sparse, passes are short. A warp whose rows have all they seek waits for the others.
 
 #include "attention_general.cuh"
 
@@ -15,71 +15,93 @@ struct Marks {
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kBytes = 2 * kWarps * kWords * sizeof(uint32_t);
 
-  uint32_t* words;  // (2, kWarps, kWords)
+  /// The words of a tile, of each warp.
+  struct alignas(16) OfWarps {
+    uint32_t word[kWarps];
+  };
+  OfWarps* words;  // (2, kWords)
 
+  BAMTRAIN_DEVICE OfWarps* of_pass(int pass) const { return words + pass % 2 * kWords; }
+  /// Whether warp w visits the tile, and whether any does.
   BAMTRAIN_DEVICE bool warp(int pass, int w, int tile) const {
-    return tile >= kTiles ||
-           (words[(pass % 2 * kWarps + w) * kWords + tile / 32] >> (tile % 32) & 1) != 0;
+    return tile >= kTiles || (of_pass(pass)[tile / 32].word[w] >> (tile % 32) & 1) != 0;
   }
   BAMTRAIN_DEVICE bool any(int pass, int tile) const {
-    return warp(pass, 0, tile) || warp(pass, 1, tile) || warp(pass, 2, tile) || warp(pass, 3, tile);
+    if (tile >= kTiles) return true;
+    const OfWarps of = of_pass(pass)[tile / 32];
+    return ((of.word[0] | of.word[1] | of.word[2] | of.word[3]) >> (tile % 32) & 1) != 0;
   }
   /// By one lane of the warp.
   BAMTRAIN_DEVICE void set(int pass, int w, int tile) const {
-    if (tile >= kTiles) return;
-    words[(pass % 2 * kWarps + w) * kWords + tile / 32] |= uint32_t{1} << (tile % 32);
+    if (tile < kTiles) of_pass(pass)[tile / 32].word[w] |= uint32_t{1} << (tile % 32);
   }
-  BAMTRAIN_DEVICE void fill(int pass, uint32_t word, int thread) const {
-    for (int n = thread; n < kWarps * kWords; n += kThreads) {
-      words[pass % 2 * kWarps * kWords + n] = word;
+  /// By all lanes of warp w: no tile, or those of the pass before.
+  BAMTRAIN_DEVICE void begin(int pass, int w, bool as_before, int lane) const {
+    for (int n = lane; n < kWords; n += 32) {
+      of_pass(pass)[n].word[w] = as_before ? of_pass(pass + 1)[n].word[w] : 0;
     }
   }
+  BAMTRAIN_DEVICE void set_all(int pass, int w, int lane) const {
+    for (int n = lane; n < kWords; n += 32) of_pass(pass)[n].word[w] = ~uint32_t{0};
+  }
 };
+
+/// The values' tiles, or while these are not needed the lists of logits.
+template <int D>
+constexpr size_t kValueBytes = std::max<size_t>(kGeneralStages<D>* kTileBytes<D>,
+                                                2 * kRowTiles<D> * LogitList::kFloats *
+                                                    sizeof(float));
 
 /// Launch with grid (tiles of queries, H, B), kThreads threads and this much dynamic shared memory.
 template <int D>
 constexpr size_t attention_general_forward_shared() {
-  return (1 + 2 * kGeneralStages<D>)*kTileBytes<D> + 2 * kThreads * sizeof(float) + Marks::kBytes +
-         4 * sizeof(int);
+  return kTileBytes<D, kQueryTile<D>> + kGeneralStages<D> * kTileBytes<D> + kValueBytes<D> +
+         (2 * GeneralRows<kRowTiles<D>>::kSliceFloats + 5 * kQueryTile<D>)*sizeof(float) +
+         2 * kRowTiles<D> * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
 }
 
 /// out (B, T, H, D) and `saved` are written.
 template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_queries_forward(AttentionInputs<bf16> a, Rows<bf16> out, SavedRows saved) {
-  constexpr int kStages = kGeneralStages<D>;
+  constexpr int kStages = kGeneralStages<D>, M = kRowTiles<D>, kRows = 2 * M;
+  using Block = GeneralRows<M>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
   const int h = static_cast<int>(device::block_index().y);
   const int b = static_cast<int>(device::block_index().z);
   const int tiles = static_cast<int>(device::grid_size().x);
-  const int i0 = kTile * (tiles - 1 - static_cast<int>(device::block_index().x));
-  const GeneralRows own(a, b, h, i0, l);
-  const int kh = h / (a.H / a.K), count = own.last_tile - own.first_tile + 1;
+  const int i0 = Block::kQueries * (tiles - 1 - static_cast<int>(device::block_index().x));
+  constexpr size_t kValuesAt = kTileBytes<D, kQueryTile<D>> + kStages * kTileBytes<D>;
   const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress keys = queries + kTileBytes<D>;  // kStages of them
-  const SharedAddress values = keys + kStages * kTileBytes<D>;
-  float* const slices =
-      reinterpret_cast<float*>(shared + (1 + 2 * kStages) * kTileBytes<D>);  // two
-  const Marks marks{reinterpret_cast<uint32_t*>(slices + 2 * kThreads)};
+  const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D>>;  // kStages of them
+  const SharedAddress values = queries + static_cast<uint32_t>(kValuesAt);
+  float* const lists = reinterpret_cast<float*>(shared + kValuesAt);
+  float* const slices = reinterpret_cast<float*>(shared + kValuesAt + kValueBytes<D>);  // two
+  float* const row_sums = slices + 2 * Block::kSliceFloats;
+  auto* const numbers = reinterpret_cast<RowNumbers*>(row_sums + kQueryTile<D>);
+  auto* const selections = reinterpret_cast<Selection*>(row_sums + 5 * kQueryTile<D>);
+  const Marks marks{reinterpret_cast<Marks::OfWarps*>(selections + kRows * kThreads)};
   int* const votes = reinterpret_cast<int*>(marks.words) + Marks::kBytes / sizeof(int);
 
+  const Block own(a, b, h, i0, kQueryTile<D>, 1.0f / a.content_divisor, row_sums, l);
+  const int kh = h / (a.H / a.K), count = own.last_tile - own.first_tile + 1;
   const WeightForm form = weight_form(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking;
-  copy_tile<D>(queries, a.q, b, h, i0, a.T);
+  copy_tile<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
   device::copy_async_commit();
-  marks.fill(0, ~uint32_t{0}, thread);
+  marks.set_all(0, l.warp, l.lane);
   device::barrier();
 
   // f(tile, slice, stage), tiles counted from the block's first, for each that a warp has marked,
-  // while any warp returns true. To the left for stick-breaking.
+  // from the diagonal to the left, while any warp returns true.
   int pass = 0;
   const auto walk = [&](bool with_values, const auto& f) {
     const auto next = [&](int tile) {
       do {
-        tile += stick ? -1 : 1;
-      } while (tile >= 0 && tile < count && !marks.any(pass, tile));
+        --tile;
+      } while (tile >= 0 && !marks.any(pass, tile));
       return tile;
     };
     const auto copy = [&](int tile, uint32_t stage) {
@@ -88,62 +110,70 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       if (with_values) copy_tile<D>(values + stage * kTileBytes<D>, a.v, b, kh, j0, a.T);
       device::copy_async_commit();
     };
-    const auto inside = [&](int tile) { return tile >= 0 && tile < count; };
-    int tile = next(stick ? count : -1);
+    int tile = next(count);
     uint32_t stage = 0;
-    if (inside(tile)) copy(tile, 0);
-    while (inside(tile)) {
-      const int after = next(tile);
-      float* const slice = slices + stage % 2 * kThreads;
-      slice[thread] = own.slice_entry(a, (own.first_tile + tile) * kTile, thread);
-      if (kStages > 1 && inside(after)) copy(after, (stage + 1) % kStages);
-      if (kStages > 1 && inside(after)) {
+    if (tile >= 0) copy(tile, 0);
+    while (tile >= 0) {
+      const int after = next(tile), j0 = (own.first_tile + tile) * kTile;
+      float* const slice = slices + stage % 2 * Block::kSliceFloats;
+      own.fill_slice(slice, a, j0, thread);
+      if (kStages > 1 && after >= 0) {
+        copy(after, (stage + 1) % kStages);
         device::copy_async_wait<1>();
       } else {
         device::copy_async_wait<0>();
       }
       device::barrier();
-      const bool more = f(tile, slice, stage % kStages);
-      if (l.lane == 0) votes[l.warp] = more;
+      bool more = true;
+      if (marks.warp(pass, l.warp, tile) && own.warp_sees(j0, kTile)) {
+        more = f(tile, slice, stage % kStages);
+      }
+      if (stick && l.lane == 0) votes[l.warp] = more;
       device::barrier();
-      if (votes[0] + votes[1] + votes[2] + votes[3] == 0) break;
+      if (stick && votes[0] + votes[1] + votes[2] + votes[3] == 0) break;
       ++stage;
-      if (kStages == 1 && inside(after)) copy(after, 0);
+      if (kStages == 1 && after >= 0) copy(after, 0);
       tile = after;
     }
     device::copy_async_wait<0>();
     device::barrier();
   };
-  const auto logits_of = [&](Logits& z, int tile, int part, const float* slice, uint32_t stage) {
-    const int j0 = (own.first_tile + tile) * kTile + part * kPart;
-    multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
-    own.logits(z, a, own.slice_of(a, slice, part), j0, l);
-    return j0;
+  // f(z, j0, part) for each part of a tile that the warp sees.
+  const auto with_logits = [&](int tile, const float* slice, uint32_t stage, const auto& f) {
+    for_parts(true, [&](int part) {
+      const int j0 = (own.first_tile + tile) * kTile + part * kPart;
+      if (!own.warp_sees(j0, kPart)) return;
+      GroupsOfLogits<M> z;
+      multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
+      own.logits(z, a, own.slice_of(a, slice, part), j0, l);
+      f(z, j0, part);
+    });
   };
 
-  RowSearch search[2];
+  RowSearch search[kRows];
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    search[r] = RowSearch(a.normalizer, form, h, own.rows[r], own.keys(r), a.T);
+  for (int r = 0; r < kRows; ++r) {
+    search[r] = RowSearch(a.normalizer, form, h, own.rows[r], own.keys(a, r), a.T,
+                          selections + r * kThreads + thread,
+                          {lists + r * LogitList::kFloats + thread, l.pair});
   }
+  bool warp_done = stick;
   while (!stick) {
-    marks.fill(pass + 1, 0, thread);
-    device::barrier();
+    marks.begin(pass + 1, l.warp, warp_done, l.lane);
+    device::sync_warp();
     walk(false, [&](int tile, const float* slice, uint32_t stage) {
-      if (!marks.warp(pass, l.warp, tile)) return true;
+      if (warp_done) return true;
       bool alive = false;
-      for_parts(false, [&](int part) {
-        Logits z;
-        const int j0 = logits_of(z, tile, part, slice, stage);
-        BAMTRAIN_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          float largest = kMinusInfinity;
-          own.for_row(r, [&](int n, int e) { largest = fmaxf(largest, z[n][e]); });
-          alive = search[r].alive(largest) || alive;
-          search[r].accumulate([&](const auto& f) {
-            own.for_row(r, [&](int n, int e) { f(z[n][e], j0 + l.column(n, e)); });
-          });
-        }
+      with_logits(tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int) {
+        with_weight_form(form, [&]<WeightForm kForm>() {
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const bool of_row = search[r].template accumulate<kForm, false>([&](const auto& f) {
+              own.for_row(r, [&](int n, int e) { f(z[r / 2][n][e], j0 + l.column(n, e)); });
+            });
+            alive = alive || of_row;
+          }
+        });
       });
       const bool marked = device::ballot(device::kWholeWarp, alive) != 0;
       if (marked && l.lane == 0) marks.set(pass + 1, l.warp, tile);
@@ -151,87 +181,110 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     });
     bool done = true;
     BAMTRAIN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      search[r].join<4>();
-      search[r].advance();
+    for (int r = 0; r < kRows; ++r) {
+      search[r].template join<4>();
+      search[r].template advance<false>(pass + 1);
       done = done && search[r].done();
     }
-    const bool all = device::ballot(device::kWholeWarp, !done) == 0;
-    if (l.lane == 0) votes[l.warp] = all;
+    warp_done = device::ballot(device::kWholeWarp, !done) == 0;
+    if (l.lane == 0) votes[l.warp] = warp_done;
     device::barrier();
     ++pass;
     if (votes[0] + votes[1] + votes[2] + votes[3] == 4) break;
   }
 
-  RowWeights weights[2];
+  const float alpha_less_one = search[0].weights().a;
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2; ++r) {
-    weights[r] = search[r].weights();
-    if (!own.inside(r) || l.pair != 0 || stick) continue;
-    saved.level[own.of_row(a, r)] = search[r].level;
+  for (int r = 0; r < kRows; ++r) {
+    if (l.pair != 0 || stick) continue;
+    numbers[own.rows[r] - i0] = RowNumbers(search[r].weights(), 0.0f);
+    if (!own.inside(r)) continue;
     if (saved.threshold != nullptr) saved.threshold[own.of_row(a, r)] = search[r].threshold;
-    if (saved.last != nullptr) saved.last[own.of_row(a, r)] = search[r].last;
+    if (form == WeightForm::topk) saved.last[own.of_row(a, r)] = search[r].last();
   }
-  const LiveRows live(a, saved, b, h, i0);
-  int32_t* const live_words_of_warp =
-      l.warp < live.groups ? live.words + l.warp * live.per_group : nullptr;
-  if (live_words_of_warp != nullptr) {
-    for (int64_t n = l.lane; n < live.per_group; n += 32) live_words_of_warp[n] = 0;
+  // The words of the warp's groups, and how many of these are in the sequence.
+  const auto live_of_warp = [&] {
+    LiveRows<4 * M> live(a, saved, b, h, i0);
+    if (live.words != nullptr) live.words += M * l.warp * live.per_group;
+    live.groups -= M * l.warp;
+    return live;
+  };
+  {
+    const LiveRows<4 * M> live = live_of_warp();
+    const int groups = live.groups < M ? live.groups : M;
+    for (int64_t n = l.lane; n < groups * live.per_group; n += 32) live.words[n] = 0;
   }
   device::sync_warp();
 
-  float sum_out[1][D / 8][4] = {};
-  float total[2] = {}, broken[2] = {};
+  float sum_out[M][D / 8][4] = {};
+  float total[kRows] = {};  // of weights; of stick-breaking what is broken off
   walk(true, [&](int tile, const float* slice, uint32_t stage) {
-    if (!marks.warp(pass, l.warp, tile)) return true;
-    bool marked = false;
-    for_parts(stick, [&](int part) {
-      Logits z;
-      const int j0 = logits_of(z, tile, part, slice, stage);
+    uint32_t marked = 0;  // a bit for each group
+    with_logits(tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
       if (stick) {
-        Logits share;
-        stick_weights(z, share, broken[0], 0, l);
-        stick_weights(z, share, broken[1], 1, l);
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          Logits share;
+          stick_weights(z[r / 2], share, total[r], r % 2, l);
+          own.for_row(r, [&](int n, int e) {
+            if (z[r / 2][n][e] <= kLeastWeight) z[r / 2][n][e] = 0;
+          });
+        }
       } else {
         with_weight_form(form, [&]<WeightForm kForm>() {
-          own.for_elements([&](int n, int e) {
-            z[n][e] = weights[e / 2].template of<kForm, false>(z[n][e], j0 + l.column(n, e)).p;
-          });
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
+            own.for_row(r, [&](int n, int e) {
+              float& x = z[r / 2][n][e];
+              x = weights.template of<kForm, false>(x, j0 + l.column(n, e)).p;
+              total[r] += x;
+            });
+          }
         });
       }
-      const float nothing = stick ? kLeastWeight : 0.0f;
-      bool weighty = false;
-      own.for_elements([&](int n, int e) {
-        total[e / 2] += z[n][e];
-        weighty = weighty || !(z[n][e] <= nothing);  // NaN is weight too
-      });
-      if (device::ballot(device::kWholeWarp, weighty) == 0) return;
-      marked = true;
-      uint32_t p[1][kPart / 16][4];
-      as_operand(p[0], z);
+      uint32_t p[M][kPart / 16][4], weighty = 0;
+      BAMTRAIN_UNROLL
+      for (int m = 0; m < M; ++m) {
+        as_operand(p[m], z[m]);
+        uint32_t any = 0;
+        BAMTRAIN_UNROLL
+        for (int s = 0; s < kPart / 16; ++s)
+          any |= p[m][s][0] | p[m][s][1] | p[m][s][2] | p[m][s][3];
+        if (device::ballot(device::kWholeWarp, any != 0) != 0) weighty |= 1u << m;
+      }
+      if (weighty == 0) return;
+      marked |= weighty;
       multiply<D>(sum_out, p, values + stage * kTileBytes<D> + part_bytes<D>(part), l);
     });
-    if (marked && live_words_of_warp != nullptr && l.lane == 0) {
+    const LiveRows<4 * M> live = live_of_warp();
+    if (l.lane < live.groups && (marked >> l.lane & 1) != 0) {
       const int of_all = own.first_tile + tile;
-      live_words_of_warp[of_all / 32] = static_cast<int32_t>(
-          static_cast<uint32_t>(live_words_of_warp[of_all / 32]) | uint32_t{1} << (of_all % 32));
+      int32_t& word = live.words[l.lane * live.per_group + of_all / 32];
+      word = static_cast<int32_t>(static_cast<uint32_t>(word) | uint32_t{1} << (of_all % 32));
     }
-    const bool rest =
-        (own.inside(0) && broken[0] < kMostBroken) || (own.inside(1) && broken[1] < kMostBroken);
+    bool rest = false;
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) rest = rest || (own.inside(r) && total[r] < kMostBroken);
     return !stick || device::ballot(device::kWholeWarp, rest) != 0;
   });
 
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 1);
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 2);
     if (!own.inside(r)) continue;
-    const float factor = divided_by_sum(form, weights[r].a) ? 1.0f / total[r] : 1.0f;
+    float factor = 1;
+    if (!stick) {
+      const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
+      factor = weights.nan_or(divided_by_sum(form, alpha_less_one) ? 1.0f / total[r] : 1.0f);
+      if (l.pair == 0) saved.level[own.of_row(a, r)] = weights.level_of(form, total[r]);
+    }
     auto* to = reinterpret_cast<uint32_t*>(row_of(out, b, own.rows[r], h));
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
-      to[4 * n + l.pair] =
-          device::pack_bf16(sum_out[0][n][2 * r] * factor, sum_out[0][n][2 * r + 1] * factor);
+      to[4 * n + l.pair] = device::pack_bf16(sum_out[r / 2][n][r % 2 * 2] * factor,
+                                             sum_out[r / 2][n][r % 2 * 2 + 1] * factor);
     }
   }
 }

@@ -19,12 +19,33 @@ constexpr size_t kDbBytes = kTile * kDbStride * sizeof(float);
 template <int D>
 constexpr int kOwnColumns = D > 64 ? D / 2 : D;
 
+/// What a query's row has of weights and their gradients, in shared memory like RowNumbers.
+struct alignas(16) RowAdjoint {
+  RowNumbers numbers{RowWeights(), 0.0f};
+  float factor = 0;
+  bool one = false;  // key alone has weight
+
+  RowAdjoint() = default;
+  /// Of query i, or of none past T.
+  BAMTRAIN_DEVICE RowAdjoint(const AttentionInputs<bf16>& a, const GeneralSaved& saved, int b,
+                             int h, int i) {
+    if (i >= a.T || a.normalizer.kind == NormalizerKind::stick_breaking) return;
+    const int64_t row = (static_cast<int64_t>(b) * a.H + h) * a.T + i;
+    numbers.level = saved.rows.level[row];
+    if (saved.rows.threshold != nullptr) numbers.threshold = saved.rows.threshold[row];
+    numbers.third = saved.third[row];
+    numbers.centre = saved.centre[row];
+    factor = saved.factor[row];
+    one = keys_with_weight(a, i - a.first_key[static_cast<int64_t>(b) * a.T + i] + 1) == 1;
+  }
+};
+
 /// Launch with grid (parts, key heads at hand, D / kOwnColumns), kThreads threads and this much
 /// dynamic shared memory.
 template <int D>
 constexpr size_t attention_general_keys_shared() {
   return (2 + 2 * kGeneralStages<D>)*kTileBytes<D> + kExchangeBytes + kDbBytes +
-         kThreads * sizeof(float);
+         (GeneralRows<1>::kSliceFloats + kTile) * sizeof(float) + kTile * sizeof(RowAdjoint);
 }
 
 /// The 16 x 16 operand A at rows 16 `warp` and columns 16 `step` of the transpose of a tile (64,
@@ -37,38 +58,40 @@ BAMTRAIN_DEVICE void load_transposed(uint32_t (&a)[4], SharedAddress tile, int s
       a, tile + static_cast<uint32_t>(row) * kRowBytes<kTile> + 2u * static_cast<uint32_t>(column));
 }
 
-/// Of row r: logits become weights, dP dz. `head`: of the queries, at hand. All lanes of the warp
-/// call.
+/// Logits become weights, dP dz. `head`: of the queries, at hand. All lanes of the warp call.
 BAMTRAIN_DEVICE void gradients(Logits& z, Logits& dz, const AttentionInputs<bf16>& a,
-                               const GeneralSaved& saved, const GeneralRows& own, int r,
-                               WeightForm form, int j0, int head, const Lane& l) {
+                               const GeneralSaved& saved, const GeneralRows<1>& own,
+                               const RowAdjoint* adjoints, WeightForm form, int j0, int head,
+                               const Lane& l) {
   if (form == WeightForm::stick_breaking) {
-    float broken = 0, before = 0;
-    if (own.inside(r)) {
-      const float* const carry = saved.carry(a, head, j0, own.rows[r]);
-      broken = carry[0];
-      before = carry[1];
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      float broken = 0, before = 0;
+      if (own.inside(r)) {
+        const float* const carry = saved.carry(a, head, j0, own.rows[r]);
+        broken = carry[0];
+        before = carry[1];
+      }
+      Logits share;
+      stick_weights(z, share, broken, r, l);
+      stick_adjoint(dz, z, share, before, r, l);
     }
-    Logits share;
-    stick_weights(z, share, broken, r, l);
-    stick_adjoint(dz, z, share, before, r, l);
     return;
   }
-  RowWeights weights;
-  float centre = 0, factor = 0;
-  if (own.inside(r)) {
-    weights = RowWeights(a.normalizer, saved.rows, own.h, own.of_row(a, r));
-    centre = saved.centre[own.of_row(a, r)];
-    factor = saved.factor[own.of_row(a, r)];
-  }
-  const bool alone = own.first[r] == own.rows[r];
+  const float a_less_one =
+      a.normalizer.kind == NormalizerKind::entmax ? alpha_of(a.normalizer, own.h) - 1.0f : 0.0f;
   with_weight_form(form, [&]<WeightForm kForm>() {
-    own.for_row(r, [&](int n, int e) {
-      const Weight w = weights.template of<kForm, false>(z[n][e], j0 + l.column(n, e));
-      const bool seen = own.sees(r, j0 + l.column(n, e));
-      z[n][e] = !seen ? 0.0f : alone ? 1.0f : factor * w.p;
-      dz[n][e] = !seen || alone ? 0.0f : w.u * (dz[n][e] - centre);
-    });
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      const RowAdjoint& row = adjoints[own.rows[r] - own.i0];
+      const RowWeights weights = row.numbers.weights(a_less_one);
+      own.for_row(r, [&](int n, int e) {
+        const Weight w = weights.template of<kForm, false>(z[n][e], j0 + l.column(n, e));
+        z[n][e] = kForm == WeightForm::entmax ? row.factor * w.p : w.p;
+        dz[n][e] = w.u * (dz[n][e] - row.numbers.centre);
+      });
+      if (row.one) own.for_row(r, [&](int n, int e) { dz[n][e] = 0; });
+    }
   });
 }
 
@@ -99,12 +122,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   auto* const ds_tile = reinterpret_cast<uint32_t*>(exchange + kTileBytes<kTile>);
   float* const db = reinterpret_cast<float*>(exchange + kExchangeBytes);  // (queries, kDbStride)
   float* const slice = reinterpret_cast<float*>(exchange + kExchangeBytes + kDbBytes);
+  float* const row_sums = slice + GeneralRows<1>::kSliceFloats;
+  auto* const adjoints = reinterpret_cast<RowAdjoint*>(row_sums + kTile);
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
+  const float root = 1.0f / a.content_divisor;
   const int column0 = kOwnColumns<D> * static_cast<int>(device::block_index().z);
   const bool table = a.table != nullptr && column0 == 0,
              of_sums = a.sums != nullptr && column0 == 0;
   const auto own_columns = static_cast<uint32_t>(2 * column0);  // bytes
-  const float root = 1.0f / a.content_divisor;
 
   if (table) {
     for (int g = 0; g < group; ++g) {
@@ -144,7 +169,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       const auto next = [&](int i0) {
         do {
           i0 += kTile;
-        } while (i0 < end && !LiveRows(a, saved.rows, b, h, i0).any(tile));
+        } while (i0 < end && !LiveRows<4>(a, saved.rows, b, h, i0).any(tile));
         return i0;
       };
       const auto copy = [&](int i0, uint32_t stage) {
@@ -159,8 +184,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       while (i0 < end) {
         const int after = next(i0);
         const uint32_t stage = step % kStages;
-        const GeneralRows own(a, b, h, i0, l);
-        slice[thread] = own.slice_entry(a, j0, thread);
+        const GeneralRows<1> own(a, b, h, i0, kQueryTile<D>, root, row_sums, l);
+        own.fill_slice(slice, a, j0, thread);
+        if (thread < kTile) adjoints[thread] = RowAdjoint(a, saved, b, h, i0 + thread);
         if (kStages > 1 && after < end) {
           copy(after, (step + 1) % kStages);
           device::copy_async_wait<1>();
@@ -169,26 +195,26 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         }
         device::barrier();
 
-        const bool live = LiveRows(a, saved.rows, b, h, i0).warp(l.warp, tile);
+        const bool live = LiveRows<4>(a, saved.rows, b, h, i0).warp(l.warp, tile);
+
         for_parts(false, [&](int part_of_tile) {
           const int key0 = kPart * part_of_tile;
           const float* const slice_of_part = own.slice_of(a, slice, part_of_tile);
           const uint32_t from = part_bytes<D>(part_of_tile);
-          Logits z = {}, dz = {};
-          if (live) {
-            multiply_part<D>(z, queries + stage * kTileBytes<D>, keys + from, l);
-            multiply_part<D>(dz, outputs + stage * kTileBytes<D>, values + from, l);
-            own.logits(z, a, slice_of_part, j0 + key0, l);
-            BAMTRAIN_UNROLL
-            for (int r = 0; r < 2; ++r) {
-              gradients(z, dz, a, saved, own, r, form, j0 + key0, head * group + g, l);
-            }
+          GroupsOfLogits<1> z_group = {}, dz_group = {};
+          Logits &z = z_group[0], &dz = dz_group[0];
+          if (live && own.warp_sees(j0 + key0, kPart)) {
+            multiply_part<D>(z_group, queries + stage * kTileBytes<D>, keys + from, l);
+            multiply_part<D>(dz_group, outputs + stage * kTileBytes<D>, values + from, l);
+            own.logits(z_group, a, slice_of_part, j0 + key0, l);
+            gradients(z, dz, a, saved, own, adjoints, form, j0 + key0, head * group + g, l);
           }
           if (table || of_sums) {
-            own.for_elements([&](int n, int e) {
-              const int r = e / 2, key = l.column(n, e);
+            const float u[] = {own.bias_scale(a, 0), own.bias_scale(a, 1)};
+            own.for_elements([&](int r, int n, int e) {
+              const int key = l.column(n, e);
               const float slope = table ? 1.0f : own.sum_derivative(a, slice_of_part, r, key);
-              db[(own.rows[r] - i0) * kDbStride + key] = own.u[r] * dz[n][e] * slope;
+              db[(own.rows[r] - i0) * kDbStride + key] = u[r] * dz[n][e] * slope;
             });
             device::barrier();
             if (table && thread < kTile + kPart - 1) {
@@ -216,7 +242,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
               const uint32_t at =
                   row * (kRowBytes<kTile> / 4) + static_cast<uint32_t>(key0 / 2 + 4 * n + l.pair);
               p_tile[at] = device::pack_bf16(z[n][2 * r], z[n][2 * r + 1]);
-              ds_tile[at] = device::pack_bf16(own.t[r] * dz[n][2 * r], own.t[r] * dz[n][2 * r + 1]);
+              ds_tile[at] =
+                  device::pack_bf16(own.factor[r] * dz[n][2 * r], own.factor[r] * dz[n][2 * r + 1]);
             }
           }
         });
@@ -248,8 +275,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh) + column0);
       BAMTRAIN_UNROLL
       for (int n = 0; n < kOwnColumns<D> / 8; ++n) {
-        to_k[4 * n + l.pair] =
-            device::pack_bf16(sum_k[0][n][2 * r] * root, sum_k[0][n][2 * r + 1] * root);
+        to_k[4 * n + l.pair] = device::pack_bf16(sum_k[0][n][2 * r], sum_k[0][n][2 * r + 1]);
         to_v[4 * n + l.pair] = device::pack_bf16(sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
       }
     }

@@ -1,7 +1,7 @@
 #pragma once
-// The general path, backward: what belongs to a query. A block walks its tiles of keys twice: for
-// the sums of a row from which its D follows, or what stick-breaking carries from tile to tile; and
-// for dz.
+// The general path, backward: what belongs to a query. Of softmax and topk D = <dO, out>, as in the
+// fused kernels; of entmax it follows from sums over a row, for which a block walks its tiles of
+// keys once more. Stick-breaking walks for what it carries from tile to tile.
 
 #include "attention_backward_queries.cuh"
 #include "attention_general.cuh"
@@ -12,8 +12,29 @@ namespace bamtrain::kernels {
 /// shared memory.
 template <int D>
 constexpr size_t attention_general_queries_shared(bool fire) {
-  const int floats = 2 * kThreads + (fire ? kThreads + FireTotals<kTile>::kFloats : 0);
-  return (2 + 2 * kGeneralStages<D>)*kTileBytes<D> + sizeof(float) * static_cast<size_t>(floats);
+  constexpr int kSlice = GeneralRows<kRowTiles<D>>::kSliceFloats;
+  const int floats = 2 * kSlice + 5 * kQueryTile<D> + 4 * kRowTiles<D> * kThreads +
+                     (fire ? kSlice + FireTotals<kQueryTile<D>>::kFloats : 0);
+  return 2 * kTileBytes<D, kQueryTile<D>> + 2 * kGeneralStages<D> * kTileBytes<D> +
+         sizeof(float) * static_cast<size_t>(floats);
+}
+
+/// The part of <dO, out> that the lane's columns of row r have, of a row inside.
+template <int D, class Block>
+BAMTRAIN_DEVICE float row_product_of_lane(const GeneralSaved& saved, const Block& own, int r,
+                                          const Lane& l) {
+  const auto* const out =
+      reinterpret_cast<const uint32_t*>(row_of(saved.out, own.b, own.rows[r], own.h));
+  const auto* const dout =
+      reinterpret_cast<const uint32_t*>(row_of(saved.dout, own.b, own.rows[r], own.h));
+  float sum = 0;
+  BAMTRAIN_UNROLL
+  for (int n = 0; n < D / 8; ++n) {
+    const uint32_t x = out[4 * n + l.pair], y = dout[4 * n + l.pair];
+    sum += device::low_bf16(x) * device::low_bf16(y);
+    sum += device::high_bf16(x) * device::high_bf16(y);
+  }
+  return sum;
 }
 
 /// dq (B, T, H, D), `to_rows`, dalpha (B, H, T) where it is, and saved.centre, .factor and .carries
@@ -22,35 +43,43 @@ template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_queries(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dq,
                               RowGradients to_rows, float* dalpha, int first_head) {
-  constexpr int kStages = kGeneralStages<D>;
+  constexpr int kStages = kGeneralStages<D>, M = kRowTiles<D>, kRows = 2 * M;
+  using Block = GeneralRows<M>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
   const int head = static_cast<int>(device::block_index().y);  // at hand
   const int b = (first_head + head) / a.H, h = (first_head + head) % a.H;
   const int tiles = static_cast<int>(device::grid_size().x);
-  const int i0 = kTile * (tiles - 1 - static_cast<int>(device::block_index().x));
-  const GeneralRows own(a, b, h, i0, l);
-  const int kh = h / (a.H / a.K);
-  const SharedAddress queries = device::shared_address(shared);
-  const SharedAddress outputs = queries + kTileBytes<D>;  // dO
-  const SharedAddress keys = outputs + kTileBytes<D>;     // kStages of them
-  const SharedAddress values = keys + kStages * kTileBytes<D>;
-  float* const slices =
-      reinterpret_cast<float*>(shared + (2 + 2 * kStages) * kTileBytes<D>);  // two
-  float* const derivatives = slices + 2 * kThreads;                          // with fire: of psi
-  const FireTotals<kTile> fire_totals(derivatives + kThreads);
+  const int i0 = Block::kQueries * (tiles - 1 - static_cast<int>(device::block_index().x));
 
+  const SharedAddress queries = device::shared_address(shared);
+  const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D>>;  // dO
+  const SharedAddress keys = outputs + kTileBytes<D, kQueryTile<D>>;     // kStages of them
+  const SharedAddress values = keys + kStages * kTileBytes<D>;
+  float* const slices = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
+                                                 2 * kStages * kTileBytes<D>);  // two
+  float* const row_sums = slices + 2 * Block::kSliceFloats;
+  auto* const numbers = reinterpret_cast<RowNumbers*>(row_sums + kQueryTile<D>);
+  // The thread's sums for its rows: dt, with a bias that is scaled; of stick-breaking, which takes
+  // no scale, p dP of the keys before; and -du of sums. Here for the registers.
+  float* const of_thread = row_sums + 5 * kQueryTile<D> + thread;
+  float* const derivatives =
+      row_sums + 5 * kQueryTile<D> + 2 * kRows * kThreads;  // with fire: of psi
+  const FireTotals<kQueryTile<D>> fire_totals(derivatives + Block::kSliceFloats);
+
+  const Block own(a, b, h, i0, kQueryTile<D>, 1.0f / a.content_divisor, row_sums, l);
+  const int kh = h / (a.H / a.K);
   const WeightForm form = weight_form(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking, fire = a.fire.psi != nullptr;
-  const LiveRows live(a, saved.rows, b, h, i0);
-  copy_tile<D>(queries, a.q, b, h, i0, a.T);
-  copy_tile<D>(outputs, saved.dout, b, h, i0, a.T);
+
+  copy_tile<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
+  copy_tile<D, kQueryTile<D>>(outputs, saved.dout, b, h, i0, a.T);
   device::copy_async_commit();
   if (fire) {
     fire_totals.clear(thread);
-    fire_totals.clear_row(a, own, 0, l);
-    fire_totals.clear_row(a, own, 1, l);
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) fire_totals.clear_row(a, own, r, l);
   }
 
   // f(tile, slice, stage) for each live tile.
@@ -59,7 +88,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     const auto next = [&](int tile) {
       do {
         tile += leftwards ? -1 : 1;
-      } while (inside(tile) && !live.any(tile));
+      } while (inside(tile) && !LiveRows<4 * M>(a, saved.rows, b, h, i0).any(tile));
       return tile;
     };
     const auto copy = [&](int tile, uint32_t stage) {
@@ -72,9 +101,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     if (inside(tile)) copy(tile, 0);
     while (inside(tile)) {
       const int after = next(tile);
-      float* const slice = slices + stage % 2 * kThreads;
-      slice[thread] = own.slice_entry(a, tile * kTile, thread);
-      if (fire) derivatives[thread] = own.derivative_entry(a, tile * kTile, thread);
+      float* const slice = slices + stage % 2 * Block::kSliceFloats;
+      own.fill_slice(slice, a, tile * kTile, thread);
+      if (fire) own.fill_by_distance(derivatives, a.fire.psi_dc, tile * kTile, thread);
       if (kStages > 1 && inside(after)) {
         copy(after, (stage + 1) % kStages);
         device::copy_async_wait<1>();
@@ -82,7 +111,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         device::copy_async_wait<0>();
       }
       device::barrier();
-      if (live.warp(l.warp, tile)) f(tile, slice, stage % kStages);
+      if (LiveRows<4 * M>(a, saved.rows, b, h, i0).warp(l.warp, tile))
+        f(tile, slice, stage % kStages);
       device::barrier();
       ++stage;
       if (kStages == 1 && inside(after)) copy(after, 0);
@@ -91,131 +121,191 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     device::copy_async_wait<0>();
     device::barrier();
   };
-  // Logits, and dP; returns the first key.
-  const auto products = [&](Logits& z, Logits& dp, int tile, int part, const float* slice,
-                            uint32_t stage) {
-    const uint32_t from = stage * kTileBytes<D> + part_bytes<D>(part);
-    const int j0 = tile * kTile + part * kPart;
-    multiply_part<D>(z, queries, keys + from, l);
-    multiply_part<D>(dp, outputs, values + from, l);
-    own.logits(z, a, own.slice_of(a, slice, part), j0, l);
-    return j0;
+  // f(z, j0, part) with the logits of each part of a tile that the warp sees.
+  const auto with_logits = [&](bool leftwards, int tile, const float* slice, uint32_t stage,
+                               const auto& f) {
+    for_parts(leftwards, [&](int part) {
+      const int j0 = tile * kTile + part * kPart;
+      if (!own.warp_sees(j0, kPart)) return;
+      GroupsOfLogits<M> z;
+      multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
+      own.logits(z, a, own.slice_of(a, slice, part), j0, l);
+      f(z, j0, part);
+    });
+  };
+  const auto multiply_values = [&](GroupsOfLogits<M>& dp, int part, uint32_t stage) {
+    multiply_part<D>(dp, outputs, values + stage * kTileBytes<D> + part_bytes<D>(part), l);
   };
 
-  RowWeights weights[2];
-  float centre[2] = {}, factor[2] = {1, 1};
+  // Of row r, which the lanes of the row share.
+  const auto numbers_of = [&](int r) -> RowNumbers& { return numbers[own.rows[r] - i0]; };
+  const float alpha_less_one =
+      form == WeightForm::entmax || form == WeightForm::entmax_1_5 || form == WeightForm::entmax_2
+          ? alpha_of(a.normalizer, h) - 1.0f
+          : 0.0f;
+  // Rows of which one key alone has weight are not at the diagonal alone.
+  const bool of_one = form == WeightForm::topk && a.normalizer.keys.number <= 1;
+  const bool of_rows = form == WeightForm::softmax || form == WeightForm::topk;
+  BAMTRAIN_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    RowWeights weights;
+    float product = 0;
+    if (!stick && own.inside(r)) {
+      weights = RowWeights(a.normalizer, saved.rows, h, own.of_row(a, r));
+      if (of_rows) product = row_product_of_lane<D>(saved, own, r, l);
+    }
+    product += device::shuffle_xor(device::kWholeWarp, product, 1);
+    product += device::shuffle_xor(device::kWholeWarp, product, 2);
+    if (l.pair != 0) continue;
+    numbers_of(r) = RowNumbers(weights, product);
+    if (stick || !own.inside(r)) continue;
+    saved.third[own.of_row(a, r)] = weights.third;
+    if (!of_rows) continue;
+    saved.centre[own.of_row(a, r)] = product;
+    saved.factor[own.of_row(a, r)] = 1.0f;
+  }
+  device::sync_warp();
   if (stick) {
-    float broken[2] = {};
+    float broken[kRows] = {};
     walk(true, [&](int tile, const float* slice, uint32_t stage) {
-      for_parts(true, [&](int part) {
-        Logits z, share;
-        const int j0 = tile * kTile + part * kPart;
-        multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
-        own.logits(z, a, own.slice_of(a, slice, part), j0, l);
+      with_logits(true, tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int) {
         BAMTRAIN_UNROLL
-        for (int r = 0; r < 2; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           if (l.pair == 0 && own.inside(r)) *saved.carry(a, head, j0, own.rows[r]) = broken[r];
-          stick_weights(z, share, broken[r], r, l);
+          Logits share;
+          stick_weights(z[r / 2], share, broken[r], r % 2, l);
         }
       });
     });
     device::sync_warp();  // carries are read by the lanes of the row
-  } else {
-    RowSums sums[2];
-    const bool entropy = dalpha != nullptr;
-    BAMTRAIN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      if (own.inside(r)) weights[r] = RowWeights(a.normalizer, saved.rows, h, own.of_row(a, r));
-    }
+  } else if (!of_rows) {
+    RowSums sums[kRows];
+    const bool divided = divided_by_sum(form, alpha_less_one), entropy = dalpha != nullptr;
     walk(false, [&](int tile, const float* slice, uint32_t stage) {
-      for_parts(false, [&](int part) {
-        Logits z, dp;
-        const int j0 = products(z, dp, tile, part, slice, stage);
+      with_logits(false, tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int part) {
+        GroupsOfLogits<M> dp;
+        multiply_values(dp, part, stage);
         with_weight_form(form, [&]<WeightForm kForm>() {
-          own.for_elements([&](int n, int e) {
-            const int r = e / 2;
-            const Weight w = weights[r].template of<kForm, false>(z[n][e], j0 + l.column(n, e));
-            if (own.inside(r)) sums[r].add(w, dp[n][e], entropy);
-          });
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const RowWeights weights = numbers_of(r).weights(alpha_less_one);
+            own.for_row(r, [&](int n, int e) {
+              const Weight w =
+                  weights.template of<kForm, false>(z[r / 2][n][e], j0 + l.column(n, e));
+              if (divided || entropy) {
+                sums[r].add(w, dp[r / 2][n][e], entropy);
+              } else {
+                sums[r].add_slope(w, dp[r / 2][n][e]);
+              }
+            });
+          }
         });
       });
     });
     BAMTRAIN_UNROLL
-    for (int r = 0; r < 2; ++r) {
+    for (int r = 0; r < kRows; ++r) {
       sums[r].template join<4>();
-      if (!own.inside(r)) continue;
-      const bool alone = own.first[r] == own.rows[r];
-      centre[r] = sums[r].centre();
-      factor[r] = sums[r].factor(form, weights[r].a);
-      if (l.pair != 0) continue;
-      saved.centre[own.of_row(a, r)] = centre[r];
-      saved.factor[own.of_row(a, r)] = factor[r];
+      if (l.pair != 0 || !own.inside(r)) continue;
+      const bool alone = own.keys(a, r) == 1;
+      const RowWeights weights = numbers_of(r).weights(alpha_less_one);
+      const float centre = weights.nan_or(sums[r].centre());
+      const float factor = weights.nan_or(divided ? 1.0f / sums[r].p : 1.0f);
+      numbers_of(r).centre = saved.centre[own.of_row(a, r)] = centre;
+      saved.factor[own.of_row(a, r)] = factor;
       if (entropy) {
-        dalpha[own.of_row(a, r)] = alone ? 0.0f : sums[r].dalpha(weights[r].a, factor[r]);
+        dalpha[own.of_row(a, r)] = alone ? 0.0f : sums[r].dalpha(alpha_less_one, factor);
       }
     }
+    device::sync_warp();
   }
 
-  float sum[1][D / 8][4] = {}, before[2] = {}, dt[2] = {}, dsum[2] = {};
+  float sum[M][D / 8][4] = {};
+  const auto carried = [&](int r) -> float& { return of_thread[r * kThreads]; };
+  const auto dsum = [&](int r) -> float& { return of_thread[(kRows + r) * kThreads]; };
+  BAMTRAIN_UNROLL
+  for (int r = 0; r < kRows; ++r) carried(r) = dsum(r) = 0;
   walk(false, [&](int tile, const float* slice_of_tile, uint32_t stage) {
-    for_parts(false, [&](int part) {
-      Logits z, dz;
-      const int j0 = products(z, dz, tile, part, slice_of_tile, stage);
+    with_logits(false, tile, slice_of_tile, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
+      GroupsOfLogits<M> dz;
+      multiply_values(dz, part, stage);
       const float* const slice = own.slice_of(a, slice_of_tile, part);
       if (stick) {
-        Logits share;
         BAMTRAIN_UNROLL
-        for (int r = 0; r < 2; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           float broken = 0;
           if (own.inside(r)) {
             float* const carry = saved.carry(a, head, j0, own.rows[r]);
             broken = carry[0];
-            if (l.pair == 0) carry[1] = before[r];
+            if (l.pair == 0) carry[1] = carried(r);
           }
-          stick_weights(z, share, broken, r, l);
-          stick_adjoint(dz, z, share, before[r], r, l);
+          Logits share;
+          stick_weights(z[r / 2], share, broken, r % 2, l);
+          stick_adjoint(dz[r / 2], z[r / 2], share, carried(r), r % 2, l);
         }
       } else {
         with_weight_form(form, [&]<WeightForm kForm>() {
-          own.for_elements([&](int n, int e) {
-            const int r = e / 2;
-            const float u = weights[r].template of<kForm, false>(z[n][e], j0 + l.column(n, e)).u;
-            const bool alone = own.first[r] >= own.rows[r];
-            dz[n][e] = alone ? 0.0f : u * (dz[n][e] - centre[r]);
-          });
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const RowNumbers of_row = numbers_of(r);
+            const RowWeights weights = of_row.weights(alpha_less_one);
+            own.for_row(r, [&](int n, int e) {
+              const int j = j0 + l.column(n, e);
+              float& x = dz[r / 2][n][e];
+              x = weights.template of<kForm, false>(z[r / 2][n][e], j).u * (x - of_row.centre);
+            });
+          }
         });
+        if (of_one || !own.warp_sees_all(j0)) {
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            const bool one = keys_with_weight(a, own.keys(a, r)) <= 1;
+            own.for_row(r, [&](int n, int e) {
+              if (one) dz[r / 2][n][e] = 0;
+            });
+          }
+        }
       }
       if (a.scale_bias) {
+        float dt[kRows] = {};
         own.with_biases(a, slice, j0, l,
-                        [&](int n, int e, float bias) { dt[e / 2] += dz[n][e] * bias; });
+                        [&](int r, int n, int e, float bias) { dt[r] += dz[r / 2][n][e] * bias; });
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) carried(r) += dt[r];
       }
       if (a.sums != nullptr) {
-        own.for_elements([&](int n, int e) {
-          dsum[e / 2] -= dz[n][e] * own.sum_derivative(a, slice, e / 2, l.column(n, e));
-        });
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          float dx = 0;
+          own.for_row(r, [&](int n, int e) {
+            dx += dz[r / 2][n][e] * own.sum_derivative(a, slice, r, l.column(n, e));
+          });
+          dsum(r) -= dx;
+        }
       }
       if (fire) {
         const float* const of_part = own.slice_of(a, derivatives, part);
         BAMTRAIN_UNROLL
-        for (int r = 0; r < 2; ++r) {
+        for (int r = 0; r < kRows; ++r) {
           FirePlace at = own.place(a, r, j0, l);
-          fire_totals.add(at, dz, a, own, r, j0, slice, of_part, l);
+          fire_totals.add(at, own.bias_scale(a, r), dz[r / 2], a, own, r, j0, slice, of_part, l);
         }
       }
-      uint32_t ds[1][kPart / 16][4];
-      as_operand(ds[0], dz);
+      uint32_t ds[M][kPart / 16][4];
+      BAMTRAIN_UNROLL
+      for (int m = 0; m < M; ++m) as_operand(ds[m], dz[m]);
       multiply<D>(sum, ds, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
     });
   });
 
   if (fire && thread < kFirePartial) {
-    to_rows.fire_partial[(static_cast<int64_t>(first_head + head) * tiles + i0 / kTile) *
-                             kFirePartial +
-                         thread] = fire_totals.of_segment(thread);
+    const int64_t tile = static_cast<int64_t>(first_head + head) * tiles + i0 / Block::kQueries;
+    to_rows.fire_partial[tile * kFirePartial + thread] = fire_totals.of_segment(thread);
   }
   const float root = 1.0f / a.content_divisor;
   BAMTRAIN_UNROLL
-  for (int r = 0; r < 2; ++r) {
+  for (int r = 0; r < kRows; ++r) {
+    const auto& of_row = sum[r / 2];
+    const int half = r % 2 * 2;
     // <q, sum dz k> is the content's part of dt.
     const auto* const query = reinterpret_cast<const uint32_t*>(
         shared + static_cast<uint32_t>(own.rows[r] - i0) * kRowBytes<D>);
@@ -223,27 +313,27 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
       const uint32_t two = query[4 * n + l.pair];
-      content += device::low_bf16(two) * sum[0][n][2 * r];
-      content += device::high_bf16(two) * sum[0][n][2 * r + 1];
+      content += device::low_bf16(two) * of_row[n][half];
+      content += device::high_bf16(two) * of_row[n][half + 1];
     }
-    dt[r] += root * content;
+    float dt = carried(r) + root * content, of_sums = dsum(r);
     BAMTRAIN_UNROLL
     for (int distance = 1; distance < 4; distance *= 2) {
-      dt[r] += device::shuffle_xor(device::kWholeWarp, dt[r], distance);
-      dsum[r] += device::shuffle_xor(device::kWholeWarp, dsum[r], distance);
+      dt += device::shuffle_xor(device::kWholeWarp, dt, distance);
+      of_sums += device::shuffle_xor(device::kWholeWarp, of_sums, distance);
     }
     if (!own.inside(r)) continue;
     auto* to = reinterpret_cast<uint32_t*>(row_of(dq, b, own.rows[r], h));
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
       to[4 * n + l.pair] =
-          device::pack_bf16(sum[0][n][2 * r] * own.factor[r], sum[0][n][2 * r + 1] * own.factor[r]);
+          device::pack_bf16(of_row[n][half] * own.factor[r], of_row[n][half + 1] * own.factor[r]);
     }
     if (l.pair != 0) continue;
-    if (a.scale != nullptr) to_rows.scale[own.of_row(a, r)] = dt[r];
-    if (a.sums != nullptr) to_rows.sums[own.of_row(a, r)] = own.u[r] * dsum[r];
+    if (a.scale != nullptr) to_rows.scale[own.of_row(a, r)] = dt;
+    if (a.sums != nullptr) to_rows.sums[own.of_row(a, r)] = own.bias_scale(a, r) * of_sums;
     if (fire) {
-      const float by_row = own.u[r] * kLn2;
+      const float by_row = own.bias_scale(a, r) * kLn2;
       const int row = own.rows[r] - i0;
       to_rows.fire_u[own.of_row(a, r)] = by_row * fire_totals.u[row];
       to_rows.fire_psi[own.of_row(a, r)] = by_row / fire_totals.inverse[row] * fire_totals.psi[row];

@@ -91,15 +91,15 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   if (own.t >= a.T) return;
   const int i = own.t, first = first_of(a, own.b, i);
   const int64_t row = row_of(a, own.b, own.h, i);
-  RowSearch search(a.normalizer, weight_form(a.normalizer, own.h), own.h, i, i - first + 1, a.T);
-  while (!search.done()) {
-    search.accumulate([&](const auto& add) {
+  Selection selection;
+  RowSearch search(a.normalizer, weight_form(a.normalizer, own.h), own.h, i, i - first + 1, a.T,
+                   &selection);
+  for (int passes = 1; !search.done(); ++passes) {
+    pass_over(search, weight_form(a.normalizer, own.h), passes, [&](const auto& add) {
       for (int j = first + own.lane; j <= i; j += 32) {
         add(logit_of(a, own.b, own.h, i, j).z, j);
       }
     });
-    search.template join<32>();
-    search.advance();
   }
   const RowWeights weights = search.weights();
   float sum = 0, out[kRowColumns] = {};
@@ -120,9 +120,9 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   const bool divided = divided_by_sum(weight_form(a.normalizer, own.h), weights.a);
   store_row(at(f.out, own.b, i, own.h), divided ? 1.0f / sum : 1.0f, out, a.D, own.lane);
   if (own.lane != 0) return;
-  f.saved.level[row] = search.level;
+  f.saved.level[row] = weights.level_of(weight_form(a.normalizer, own.h), sum);
   f.saved.threshold[row] = search.threshold;
-  if (f.saved.last != nullptr) f.saved.last[row] = search.last;
+  if (a.normalizer.kind == NormalizerKind::topk) f.saved.last[row] = search.last();
 }
 
 template <class A>

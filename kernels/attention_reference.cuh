@@ -75,6 +75,16 @@ BAMTRAIN_DEVICE Weight weight_of(const NormalizerInputs& n, const RowWeights& ro
   return w;
 }
 
+/// One pass of a row's search, by a warp; `passes`: with those before. See RowSearch::accumulate.
+template <class ForLogits>
+BAMTRAIN_DEVICE void pass_over(RowSearch& search, WeightForm form, int passes,
+                               const ForLogits& for_logits) {
+  with_weight_form(
+      form, [&]<WeightForm kForm>() { search.template accumulate<kForm, true>(for_logits); });
+  search.template join<32>();
+  search.template advance<true>(passes);
+}
+
 /// The sum of x over the lanes up to the own.
 BAMTRAIN_DEVICE float sum_up_to(float x, int lane) {
   BAMTRAIN_UNROLL

@@ -4,19 +4,22 @@
 // takes depends on its logits alone. What is sought is in RowWeights; entmax' names are those of
 // normalizers/entmax.h.
 //
-//   extremes   the largest and the smallest logit
+//   extremes   the largest logit, which is the level, and for topk the smallest
 //   solve      entmax: delta, or the weight of the largest logit. topk: the K-th largest logit
+//   list       topk: the few logits among which the K-th is, where there is room to list them
 //   ties       topk, where more keys have that logit than are kept: which is the last
-//   sum        softmax, topk: the sum of exp(z - m), and the last of the smallest logits in it
 
 #include "attention_weights.cuh"
 
 namespace bamtrain::kernels {
 
-enum class SearchPhase { extremes, solve, ties, sum, done };
+enum class SearchPhase { extremes, solve, list, ties, done };
 
-constexpr float kConverged = 2e-7f;  // of delta, relative: about a rounding
-constexpr int kMostPasses = 64;      // of entmax
+/// Of delta, relative: about a rounding; and where weights become bf16.
+template <bool kExact>
+constexpr float kConverged = kExact ? 2e-7f : 2e-4f;
+constexpr int kMostPasses = 64;   // of entmax
+constexpr int kFittedPasses = 8;  // of those, by steps that nothing is proved of
 
 /// Integers in the order of floats that are not NaN, and back. -0 counts as 0.
 BAMTRAIN_DEVICE int32_t ordered(float x) {
@@ -41,21 +44,28 @@ struct Selection {
     const uint32_t s = span();
     return static_cast<int32_t>(static_cast<uint32_t>(low) + s / 4 * n + s % 4 * n / 4);
   }
-  /// counts[n]: how many integers reach quarter n + 1. Whether low is what was sought, or tells the
-  /// wanted integers from the others.
-  BAMTRAIN_DEVICE bool narrow(const int (&counts)[3]) {
-    const int32_t quarters[] = {quarter(1), quarter(2), quarter(3)};
+  /// The same of the range of floats that the integers stand for: their middle is no power of two.
+  BAMTRAIN_DEVICE int32_t quarter_of_floats(uint32_t n) const {
+    const float from = unordered(low), part = 0.25f * static_cast<float>(n);
+    const int32_t at = ordered(from + part * (unordered(high) - from));
+    return at < low ? low : at > high ? high : at;
+  }
+  /// sums[n]: how many integers reach at[n], in rising order. Whether low is what was sought, or
+  /// tells the wanted integers from the others.
+  BAMTRAIN_DEVICE bool narrow(const int32_t (&at)[3], const float (&sums)[3]) {
+    const int counts[] = {static_cast<int>(sums[0]), static_cast<int>(sums[1]),
+                          static_cast<int>(sums[2])};
     BAMTRAIN_UNROLL
     for (int n = 0; n < 3; ++n) {
-      if (counts[n] >= wanted && quarters[n] >= low) {
-        low = quarters[n];
+      if (counts[n] >= wanted && at[n] >= low) {
+        low = at[n];
         from_low = counts[n];
       }
     }
     BAMTRAIN_UNROLL
     for (int n = 2; n >= 0; --n) {
-      if (counts[n] < wanted && quarters[n] < high) {
-        high = quarters[n];
+      if (counts[n] < wanted && at[n] < high) {
+        high = at[n];
         from_high = counts[n];
       }
     }
@@ -64,122 +74,133 @@ struct Selection {
   BAMTRAIN_DEVICE bool finished() const { return from_low == wanted || span() <= 1; }
 };
 
+/// Where the four lanes of a row list logits: of each of its rows a thread has kSlots floats,
+/// kStride apart, and behind them how many it listed; the lanes lie side by side.
+struct LogitList {
+  static constexpr int kSlots = 8, kStride = 128;
+  static constexpr int kFloats = (kSlots + 1) * kStride;  // of a row of each thread
+
+  float* own = nullptr;  // null: there is no room
+  int pair = 0;          // of the lane, among the four
+
+  BAMTRAIN_DEVICE void put(int n, float z) const { own[n * kStride] = z; }
+  BAMTRAIN_DEVICE void end(int n) const { put(kSlots, static_cast<float>(n)); }
+  /// f(z) of every logit that the four listed.
+  template <class F>
+  BAMTRAIN_DEVICE void each(const F& f) const {
+    for (int lane = 0; lane < 4; ++lane) {
+      const float* const of_lane = own - pair + lane;
+      const int count = static_cast<int>(of_lane[kSlots * kStride]);
+      for (int n = 0; n < count; ++n) f(of_lane[n * kStride]);
+    }
+  }
+};
+
 class RowSearch {
  public:
   SearchPhase phase = SearchPhase::done;
-  float level = 0, threshold = 0;
-  int last = 0;
+  // Of softmax and topk the level is the largest logit. Of entmax the threshold is delta while it
+  // is sought, or with alpha > 2 the weight of the largest logit.
+  float level = 0, threshold = 1;
 
   RowSearch() = default;
   /// Row i of head h, which sees `keys` keys, in a sequence of T tokens. No keys: nothing is done.
+  /// `selection`: the thread's own, which the search of topk works in.
   BAMTRAIN_DEVICE RowSearch(const NormalizerInputs& n, WeightForm form, int h, int i, int keys,
-                            int T)
-      : form_(form), i_(i), keys_(keys) {
+                            int T, Selection* selection, LogitList list = {})
+      : list_(list), selection_(selection), form_(form), i_(i), keys_(keys) {
     if (n.kind == NormalizerKind::entmax) a_ = alpha_of(n, h) - 1.0f;
+    if (form == WeightForm::topk) *selection = {-i, 0, 0, 0, 0};
     if (keys <= 0 || form == WeightForm::stick_breaking) return;
     phase = SearchPhase::extremes;
-    if (form == WeightForm::topk) selection_.wanted = static_cast<int>(n.keys.of(keys, T));
+    if (form == WeightForm::topk) selection_->wanted = static_cast<int>(n.keys.of(keys, T));
     clear();
   }
 
   BAMTRAIN_DEVICE bool done() const { return phase == SearchPhase::done; }
+  /// SavedRows::last of topk, when done.
+  BAMTRAIN_DEVICE int last() const { return -selection_->low; }
   /// What was sought, when done.
   BAMTRAIN_DEVICE RowWeights weights() const {
     RowWeights found;
     found.level = level;
     found.threshold = threshold;
-    found.last = last;
+    if (form_ == WeightForm::topk) found.set_last(last());
     if (a_ > 0) found.set_entmax(a_);
     return found;
   }
 
-  /// for_logits(f): f(z, j) for the logits that this lane has; minus infinity: not seen.
-  template <class ForLogits>
-  BAMTRAIN_DEVICE void accumulate(const ForLogits& for_logits) {
-    switch (phase) {
-      case SearchPhase::extremes:
-        for_logits([&](float z, int) {
-          sums_[0] = fmaxf(sums_[0], z);
-          if (z > kMinusInfinity) sums_[1] = fmaxf(sums_[1], -z);
-          if (z != z) sums_[2] = 1;
-        });
-        return;
-      case SearchPhase::solve:
-        return form_ == WeightForm::topk
-                   ? count(for_logits, [](float z, int) { return ordered(z); })
-                   : accumulate_entmax(for_logits);
-      case SearchPhase::ties:
-        return count(for_logits, [&](float z, int j) { return z == threshold ? -j : INT32_MIN; });
-      case SearchPhase::sum:
-        for_logits([&](float z, int j) {
-          const bool kept =
-              form_ != WeightForm::topk || z > threshold || (z == threshold && j <= last) || z != z;
-          if (!kept) return;
-          sums_[0] += exponential<true>(z - level);
-          take_smallest(-z, j);
-        });
-        return;
-      case SearchPhase::done:
-        return;
+  /// for_logits(f): f(z, j) for the logits that this lane has; minus infinity: not seen. Returns
+  /// whether any of these, from what is known now, may have weight.
+  template <WeightForm kForm, bool kExact, class ForLogits>
+  BAMTRAIN_DEVICE bool accumulate(const ForLogits& for_logits) {
+    if (phase == SearchPhase::extremes) {
+      float largest = kMinusInfinity;
+      for_logits([&](float z, int) {
+        largest = fmaxf(largest, z);
+        sums_[1] += z;  // tells whether any is NaN
+        if (kForm == WeightForm::topk && z > kMinusInfinity) sums_[2] = fmaxf(sums_[2], -z);
+      });
+      sums_[0] = fmaxf(sums_[0], largest);
+      if (kForm == WeightForm::softmax || kForm == WeightForm::topk) return keys_ > 0;
+      return keys_ > 0 && reaches(largest, sums_[0]);
     }
-  }
-
-  /// Whether a tile's largest logit of the row leaves any of its keys to look at again.
-  BAMTRAIN_DEVICE bool alive(float largest) const {
-    if (keys_ <= 0 || largest == kMinusInfinity) return false;
-    if (phase == SearchPhase::extremes || form_ == WeightForm::softmax) return true;
-    if (form_ == WeightForm::topk) return !(largest < bound_);
-    // At the largest logit whatever delta is, which may be too small for a float.
-    return largest == level || !(bound_ - a_ * (level - largest) <= 0);
+    if constexpr (kForm == WeightForm::topk) {
+      return accumulate_topk(for_logits);
+    } else if constexpr (kForm == WeightForm::softmax) {
+      return keys_ > 0;
+    } else if (kForm == WeightForm::entmax && a_ > 1) {
+      return accumulate_steep(for_logits);
+    } else {
+      if (phase != SearchPhase::solve) return keys_ > 0;
+      const float before = sums_[0];
+      accumulate_entmax<kForm, kExact>(for_logits);
+      // A delta that has proved too small leaves out some that may yet have weight.
+      return sums_[0] > before || threshold * (1.0f + 4e-6f) < bound_;
+    }
   }
 
   /// Over neighbouring lanes, a power of two. All lanes of the warp call.
   template <int kLanes>
   BAMTRAIN_DEVICE void join() {
+    if (phase == SearchPhase::list) list_.end(static_cast<int>(sums_[0]));
+    device::sync_warp();
     BAMTRAIN_UNROLL
     for (int distance = kLanes / 2; distance > 0; distance /= 2) {
       BAMTRAIN_UNROLL
       for (int n = 0; n < 3; ++n) {
         const float other = device::shuffle_xor(device::kWholeWarp, sums_[n], distance);
-        const int more = device::shuffle_xor(device::kWholeWarp, counts_[n], distance);
-        if (phase == SearchPhase::sum && n == 1) {
-          take_smallest(other, more);
-        } else {
-          sums_[n] = phase == SearchPhase::extremes ? fmaxf(sums_[n], other) : sums_[n] + other;
-          counts_[n] += more;
-        }
+        const bool largest = phase == SearchPhase::extremes && n != 1;
+        sums_[n] = largest ? fmaxf(sums_[n], other) : sums_[n] + other;
       }
     }
   }
 
-  /// After a pass.
-  BAMTRAIN_DEVICE void advance() {
+  /// After a pass; `passes`: how many there have been.
+  template <bool kExact>
+  BAMTRAIN_DEVICE void advance(int passes) {
     switch (phase) {
       case SearchPhase::extremes:
         begin();
         break;
       case SearchPhase::solve:
         if (form_ == WeightForm::topk) {
-          if (selection_.narrow(counts_)) end_selection();
-          bound_ = unordered(selection_.low);
+          narrow(passes);
         } else {
-          step();
+          step<kExact>(passes);
         }
         break;
-      case SearchPhase::ties:
-        if (selection_.narrow(counts_)) {
-          last = -selection_.low;
-          phase = SearchPhase::sum;
+      case SearchPhase::list:
+        take_listed();
+        break;
+      case SearchPhase::ties: {
+        const int32_t at[] = {selection_->quarter(1), selection_->quarter(2),
+                              selection_->quarter(3)};
+        if (selection_->narrow(at, sums_)) {
+          phase = SearchPhase::done;
         }
         break;
-      case SearchPhase::sum:
-        level += logf(sums_[0]);
-        phase = SearchPhase::done;
-        if (form_ == WeightForm::topk) {
-          threshold = -sums_[1];
-          last = counts_[1];
-        }
-        break;
+      }
       case SearchPhase::done:
         break;
     }
@@ -191,147 +212,284 @@ class RowSearch {
     const float none = phase == SearchPhase::extremes ? kMinusInfinity : 0.0f;
     BAMTRAIN_UNROLL
     for (int n = 0; n < 3; ++n) {
-      sums_[n] = none;
-      counts_[n] = 0;
+      sums_[n] = n == 1 ? 0.0f : none;
     }
-    if (phase == SearchPhase::sum) sums_[1] = kMinusInfinity;
-  }
-
-  /// Of the negative of a logit, and its key.
-  BAMTRAIN_DEVICE void take_smallest(float x, int j) {
-    if (x < sums_[1] || (x == sums_[1] && j <= counts_[1])) return;
-    sums_[1] = x;
-    counts_[1] = j;
-  }
-
-  template <class ForLogits, class Integer>
-  BAMTRAIN_DEVICE void count(const ForLogits& for_logits, const Integer& integer_of) {
-    const int32_t first = selection_.quarter(1), second = selection_.quarter(2),
-                  third = selection_.quarter(3);
-    for_logits([&](float z, int j) {
-      const int32_t x = integer_of(z, j);
-      counts_[0] += x >= first;
-      counts_[1] += x >= second;
-      counts_[2] += x >= third;
-    });
   }
 
   /// After the extremes.
   BAMTRAIN_DEVICE void begin() {
     level = sums_[0];
-    last = i_;
-    if (sums_[2] > 0) {  // NaN: so are all weights
+    if (sums_[1] != sums_[1]) {  // NaN: so are all weights
       level = threshold = bound_ = level + NAN;
       phase = SearchPhase::done;
       return;
     }
-    if (form_ == WeightForm::softmax) {
-      phase = SearchPhase::sum;
-      return;
-    }
-    phase = SearchPhase::solve;
+    phase = form_ == WeightForm::softmax ? SearchPhase::done : SearchPhase::solve;
     if (form_ == WeightForm::topk) {
-      bound_ = -sums_[1];
-      selection_.low = ordered(-sums_[1]);
-      selection_.high = ordered(level) + 1;
-      selection_.from_low = keys_;
-      selection_.from_high = 0;
-      if (selection_.finished()) end_selection();
+      selection_->low = ordered(-sums_[2]);
+      selection_->high = ordered(level) + 1;
+      selection_->from_low = keys_;
+      selection_->from_high = 0;
+      continue_selection(selection_->finished(), 0);
     } else if (a_ > 1) {
-      low_ = 1.0f / static_cast<float>(keys_);
-      x_ = 0.5f * (low_ + high_);
+      three_[kLow] = 1.0f / static_cast<float>(keys_);
+      three_[kHigh] = 1.0f;
+      bisect();
     }
   }
 
+  // --- topk -------------------------------------------------------------------------------------
+
+  template <class ForLogits>
+  BAMTRAIN_DEVICE bool accumulate_topk(const ForLogits& for_logits) {
+    float largest = kMinusInfinity;
+    if (phase == SearchPhase::solve) {
+      for_logits([&](float z, int) {
+        largest = fmaxf(largest, z);
+        BAMTRAIN_UNROLL
+        for (int n = 0; n < 3; ++n) sums_[n] += z >= three_[n] ? 1.0f : 0.0f;
+      });
+      return largest >= bound_;
+    }
+    if (phase == SearchPhase::list) {
+      for_logits([&](float z, int) {
+        largest = fmaxf(largest, z);
+        if (z < three_[0] || z >= three_[1]) return;
+        list_.put(static_cast<int>(sums_[0]), z);
+        sums_[0] += 1.0f;
+      });
+    } else if (phase == SearchPhase::ties) {
+      const int32_t first = selection_->quarter(1), second = selection_->quarter(2),
+                    third = selection_->quarter(3);
+      for_logits([&](float z, int j) {
+        largest = fmaxf(largest, z);
+        if (z != threshold) return;
+        sums_[0] += -j >= first ? 1.0f : 0.0f;
+        sums_[1] += -j >= second ? 1.0f : 0.0f;
+        sums_[2] += -j >= third ? 1.0f : 0.0f;
+      });
+    } else {
+      for_logits([&](float z, int) { largest = fmaxf(largest, z); });
+    }
+    return keys_ > 0 && !(largest < bound_);
+  }
+  BAMTRAIN_DEVICE void narrow(int passes) {
+    const int32_t at[] = {ordered(three_[0]), ordered(three_[1]), ordered(three_[2])};
+    continue_selection(selection_->narrow(at, sums_), passes);
+  }
+  /// The next pass of the K-th largest logit, or what comes after it.
+  BAMTRAIN_DEVICE void continue_selection(bool finished, int passes) {
+    bound_ = unordered(selection_->low);
+    if (finished) return end_selection();
+    if (list_.own != nullptr && selection_->from_low - selection_->from_high <= LogitList::kSlots) {
+      phase = SearchPhase::list;
+      three_[0] = bound_;
+      three_[1] = unordered(selection_->high);
+      return;
+    }
+    BAMTRAIN_UNROLL
+    for (uint32_t n = 0; n < 3; ++n) {
+      // Quarters of floats come close to the logits sought sooner, those of integers always arrive.
+      three_[n] = unordered(passes < kFittedPasses ? selection_->quarter_of_floats(n + 1)
+                                                   : selection_->quarter(n + 1));
+    }
+  }
+  BAMTRAIN_DEVICE void take_listed() {
+    int from_threshold = 0, above_threshold = 0;
+    const int wanted = selection_->wanted - selection_->from_high;
+    list_.each([&](float z) {
+      int from = 0, above = 0;
+      list_.each([&](float other) {
+        from += other >= z;
+        above += other > z;
+      });
+      if (above >= wanted || from < wanted) return;
+      threshold = z;
+      from_threshold = from;
+      above_threshold = above;
+    });
+    selection_->low = ordered(threshold);
+    selection_->from_low = selection_->from_high + from_threshold;
+    selection_->from_high += above_threshold;
+    bound_ = threshold;
+    end_selection();
+  }
   /// The threshold is found; where more keys have just that, so must the last of them be.
   BAMTRAIN_DEVICE void end_selection() {
-    threshold = unordered(selection_.low);
-    if (selection_.from_low == selection_.wanted) {
-      phase = SearchPhase::sum;
+    threshold = unordered(selection_->low);
+    if (selection_->from_low == selection_->wanted) {
+      selection_->low = -i_;
+      phase = SearchPhase::done;
       return;
     }
     phase = SearchPhase::ties;
-    selection_.from_low -= selection_.from_high;
-    selection_.wanted -= selection_.from_high;
-    selection_.from_high = 0;
-    selection_.low = -i_;
-    selection_.high = -(i_ - keys_);
+    selection_->from_low -= selection_->from_high;
+    selection_->wanted -= selection_->from_high;
+    selection_->from_high = 0;
+    selection_->low = -i_;
+    selection_->high = -(i_ - keys_);
   }
 
-  template <class ForLogits>
+  // --- entmax: threshold is delta, or with alpha > 2 the weight of the largest logit
+  // -------------------
+
+  template <WeightForm kForm, bool kExact, class ForLogits>
   BAMTRAIN_DEVICE void accumulate_entmax(const ForLogits& for_logits) {
-    if (a_ > 1) {
-      RowWeights weights;
-      weights.level = level;
-      weights.threshold = x_;
-      weights.set_entmax(a_);
-      for_logits([&](float z, int j) { sums_[0] += weights.of<WeightForm::entmax, true>(z, j).p; });
-    } else if (form_ == WeightForm::entmax) {
+    if constexpr (kForm != WeightForm::entmax) {
+      constexpr float a = kForm == WeightForm::entmax_1_5 ? 0.5f : 1.0f;
       for_logits([&](float z, int) {
-        const float x = x_ - a_ * (level - z);
+        const float x = fmaxf(fmaf(a, z - level, threshold), 0.0f);
+        sums_[0] += x;
+        sums_[1] = fmaf(x, x, sums_[1]);
+        sums_[2] += x > 0 ? 1.0f : 0.0f;
+      });
+    } else if constexpr (kExact) {
+      for_logits([&](float z, int) {
+        const float x = threshold - a_ * (level - z);
         if (!(x > 0)) return;
         const float p = power_of(x, 1.0f / a_);
         sums_[0] += p;
         sums_[1] += p / x;
       });
     } else {
+      const float power = 1.0f / a_;
       for_logits([&](float z, int) {
-        const float x = fmaxf(x_ - a_ * (level - z), 0.0f);
-        sums_[0] += x;
-        sums_[1] += x * x;
-        counts_[0] += x > 0;
+        const float log_x = device::log2_approx(fmaxf(fmaf(a_, z - level, threshold), 0.0f));
+        sums_[0] += device::exp2_approx(power * log_x);
+        sums_[1] += device::exp2_approx((power - 1.0f) * log_x);
       });
     }
   }
 
-  /// One step of entmax; x_ is delta, or with alpha > 2 the weight of the largest logit.
-  BAMTRAIN_DEVICE void step() {
-    ++passes_;
-    if (a_ > 1) {
-      // The sum rises without bound where a key enters the support: by halving.
-      if (sums_[0] >= 1) {
-        high_ = x_;
-      } else {
-        low_ = x_;
+  /// The next delta, given the norm of the one at hand and the derivative of delta by the norm:
+  /// where the cubic through this delta and the one before, with these derivatives, has norm 1.
+  BAMTRAIN_DEVICE float interpolated(float norm, float slope, int passes) {
+    const float norm0 = three_[kNorm], delta0 = three_[kDelta], slope0 = three_[kSlope];
+    three_[kNorm] = norm;
+    three_[kDelta] = threshold;
+    three_[kSlope] = slope;
+    const float width = norm - norm0, part = (1.0f - norm0) / width;
+    if (passes <= 2 || passes > kFittedPasses || !(fabsf(width) > 1e-6f)) return bound_;
+    const float rest = 1.0f - part;
+    const float at = rest * rest * ((1.0f + 2.0f * part) * delta0 + part * width * slope0) +
+                     part * part * ((3.0f - 2.0f * part) * threshold - rest * width * slope);
+    const float least = 0.1f * fminf(threshold, delta0);
+    return at >= least ? fminf(at, bound_) : bound_;
+  }
+
+  /// With alpha > 2.
+  template <class ForLogits>
+  BAMTRAIN_DEVICE bool accumulate_steep(const ForLogits& for_logits) {
+    RowWeights weights;
+    weights.level = level;
+    weights.threshold = threshold;
+    weights.third = three_[kInverse];
+    weights.a = a_;
+    float largest = kMinusInfinity;
+    for_logits([&](float z, int j) {
+      largest = fmaxf(largest, z);
+      if (phase == SearchPhase::solve) {
+        sums_[0] += weights.of<WeightForm::entmax, true>(z, j).p;
       }
-      x_ = 0.5f * (low_ + high_);
-      bound_ = exact_power(high_, a_);
-      if (passes_ >= kMostPasses || !(high_ - low_ > kConverged * high_)) finish(high_);
-      return;
-    }
-    float change;
-    if (form_ == WeightForm::entmax) {
-      // Newton's method for the norm (sum x^(1/a))^a = 1, which is convex in delta: from delta = 1
-      // it falls towards the root.
-      change = (exact_power(sums_[0], 1.0f - a_) - sums_[0]) / sums_[1];
-    } else if (a_ == 1.0f) {
-      // Each step solves for the support at hand, which from delta = 1 on only shrinks.
-      change = (1.0f - sums_[0]) / static_cast<float>(counts_[0]);
+    });
+    return keys_ > 0 && reaches(largest, level);
+  }
+  /// Whether a logit is in a support that is at most bound_ wide; the largest of the row always is,
+  /// whatever delta is, which may be too small for a float.
+  BAMTRAIN_DEVICE bool reaches(float z, float of_row) const {
+    return z > kMinusInfinity && (z == of_row || !(bound_ - a_ * (of_row - z) <= 0));
+  }
+
+  template <bool kExact>
+  BAMTRAIN_DEVICE void step(int passes) {
+    if (a_ > 1) return halve(passes);
+    // Of equal logits.
+    const float equal = 1.0f / static_cast<float>(keys_), least = a_ == 0.5f ? sqrtf(equal) : equal;
+    const float before = threshold, sum = sums_[0];
+    float tolerance = kConverged<kExact>;
+    bool converged;
+    if (form_ == WeightForm::entmax_1_5) {
+      // With s the sum of x^2 and f of x, s' = -2 f and s'' = 2 count. Newton's method for sqrt(s),
+      // which is convex, never leaves too small a delta; a power of a linear function that has
+      // these three numbers comes closer by far.
+      const float squares = sums_[1], root = sqrtf(squares);
+      bound_ = fminf(bound_, (threshold - (root - 1.0f) * root / sum) * (1.0f + 1e-6f));
+      threshold =
+          fminf(passes < kFittedPasses ? threshold - fitted(squares, 0.0f) : bound_, bound_);
+      // What keys that leave the support or enter it still change.
+      const float change = threshold - before;
+      converged = sums_[2] * change * change <= tolerance * sum * fmaxf(threshold, least);
     } else {
-      // Likewise, by a quadratic, (-first + sqrt(discriminant)) / count without its cancellation;
-      // where that has no root the support is far too large, and Newton's step shrinks it.
-      const float first = sums_[0], second = sums_[1];
-      const float discriminant = first * first - static_cast<float>(counts_[0]) * (second - 1.0f);
-      change = (1.0f - second) / (discriminant >= 0 ? first + sqrtf(discriminant) : 2.0f * first);
+      if (form_ == WeightForm::entmax_2) {
+        bound_ = threshold - (sum - 1.0f) / sums_[2];
+        // Far from the root the fit to the sum of squares, whose derivative the sum is.
+        threshold = sum > 1.5f && passes < kFittedPasses
+                        ? fminf(threshold - fitted(sum, 1.0f), bound_)
+                        : bound_;
+      } else {
+        // Newton's method for the norm (sum x^(1/a))^a = 1, which is convex in delta.
+        const float less = kExact ? exact_power(sum, 1.0f - a_)
+                                  : device::exp2_approx((1.0f - a_) * device::log2_approx(sum));
+        bound_ = fminf(bound_, threshold + (less - sum) / sums_[1]);
+        threshold = interpolated(sum / less, less / sums_[1], passes);
+        // Of a step of 2e-3 less than 1e-4 of the sum is left.
+        if (!kExact && passes > 2) tolerance = 2e-3f;
+      }
+      bound_ *= 1.0f + 1e-6f;
+      converged = !(fabsf(threshold - before) > tolerance * threshold);
     }
-    x_ += change;
-    bound_ = x_;
-    if (passes_ >= kMostPasses || !(fabsf(change) > kConverged * x_)) {
-      finish(a_ == 0.5f ? x_ * x_ : a_ == 1.0f ? x_ : exact_power(x_, 1.0f / a_));
+    if (form_ != WeightForm::entmax) threshold = fmaxf(threshold, least);
+    if (passes < kMostPasses && !converged) return;
+    finish(a_ == 0.5f   ? threshold * threshold
+           : a_ == 1.0f ? threshold
+                        : exact_power(threshold, 1.0f / a_));
+  }
+  /// What leads from threshold to where (1 - d / w)^(k - of) of `value` is 1, with (1 - d / w)^k
+  /// that of the sum of squares: its first two derivatives are those of that.
+  BAMTRAIN_DEVICE float fitted(float value, float of) const {
+    const float first = sums_[0], second = sums_[1];
+    const float ratio = fminf(sums_[2] * second / (2.0f * first * first), 0.99f);
+    const float k = 1.0f / (1.0f - ratio), width = k * second / (2.0f * first);
+    return width * (1.0f - device::exp2_approx(-device::log2_approx(value) / (k - of)));
+  }
+  /// The sum rises without bound where a key enters the support.
+  BAMTRAIN_DEVICE void halve(int passes) {
+    if (sums_[0] >= 1) {
+      three_[kHigh] = threshold;
+    } else {
+      three_[kLow] = threshold;
     }
+    const float low = three_[kLow], high = three_[kHigh];
+    bisect();
+    bound_ = exact_power(high, a_);
+    // Weights are divided by their sum, but what is in the support is not known before the end.
+    if (passes >= kMostPasses || !(high - low > kConverged<true> * high)) finish(high);
+  }
+  BAMTRAIN_DEVICE void bisect() {
+    threshold = 0.5f * (three_[kLow] + three_[kHigh]);
+    RowWeights middle;
+    middle.threshold = threshold;
+    middle.set_entmax(a_);
+    three_[kInverse] = middle.third;
   }
   BAMTRAIN_DEVICE void finish(float weight) {
     threshold = weight;
     phase = SearchPhase::done;
   }
 
+  LogitList list_;
+  Selection* selection_ = nullptr;
   WeightForm form_ = WeightForm::softmax;
-  int i_ = 0, keys_ = 0, passes_ = 0;
-  float a_ = 0, x_ = 1, low_ = 0, high_ = 1;
+  int i_ = 0, keys_ = 0;
+  float a_ = 0;
   float bound_ = 1;  // entmax: an upper bound of delta. topk: a lower one of the threshold
-  Selection selection_ = {};
-  float sums_[3] = {};
-  int counts_[3] = {};
+  // topk: where the next pass counts, or the range it lists. entmax with alpha > 2: what the weight
+  // of the largest logit is between, and 1 / delta of threshold.
+  static constexpr int kLow = 0, kHigh = 1, kInverse = 2;
+  // entmax with another alpha: the norm of the pass before, its delta and the derivative of that.
+  static constexpr int kNorm = 0, kDelta = 1, kSlope = 2;
+  float three_[3] = {};
+  float sums_[3] = {};  // of a pass; or counts, exact up to 2^24
 };
 
 }  // namespace bamtrain::kernels

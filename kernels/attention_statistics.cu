@@ -36,13 +36,12 @@ BAMTRAIN_DEVICE RowWeights weights_of(const StatisticsArguments<A>& s, const Own
   if (n.kind != NormalizerKind::topk) {
     return RowWeights(n, s.saved, own.h, row_of(s.in, own.b, own.h, own.t));
   }
-  RowSearch search(n, WeightForm::topk, own.h, own.t, own.t - first + 1, s.in.T);
-  while (!search.done()) {
-    search.accumulate([&](const auto& add) {
+  Selection selection;
+  RowSearch search(n, WeightForm::topk, own.h, own.t, own.t - first + 1, s.in.T, &selection);
+  for (int passes = 1; !search.done(); ++passes) {
+    pass_over(search, WeightForm::topk, passes, [&](const auto& add) {
       for (int j = first + own.lane; j <= own.t; j += 32) add(logit(j), j);
     });
-    search.template join<32>();
-    search.advance();
   }
   return search.weights();
 }

@@ -80,11 +80,13 @@ struct Weight {
   float p, u;
 };
 
-/// A row's numbers of SavedRows, for any normalizer but stick-breaking.
+/// A row's numbers, for any normalizer but stick-breaking.
 struct RowWeights {
-  float level = 0, threshold = 0;
-  float a = 0, inverse = 0;  // entmax: alpha - 1, 1 / delta
-  int last = 0;
+  float level = 0, threshold = 0;  // as in SavedRows
+  // entmax: delta = threshold^(alpha - 1) with alpha 1.5 and 2, else 1 / delta. topk: the bits of
+  // SavedRows::last
+  float third = 1;
+  float a = 0;  // entmax: alpha - 1
 
   RowWeights() = default;
   BAMTRAIN_DEVICE RowWeights(const NormalizerInputs& n, const SavedRows& saved, int h,
@@ -92,48 +94,65 @@ struct RowWeights {
     level = saved.level[row];
     if (n.kind == NormalizerKind::topk) {
       threshold = saved.threshold[row];
-      last = saved.last[row];
+      set_last(saved.last[row]);
     }
     if (n.kind == NormalizerKind::entmax) {
       threshold = saved.threshold[row];
       set_entmax(alpha_of(n, h) - 1.0f);
     }
   }
-  /// After level and threshold.
+  /// After threshold.
   BAMTRAIN_DEVICE void set_entmax(float alpha_less_one) {
     a = alpha_less_one;
     constexpr float kLargest = 3.40282347e38f;
-    inverse = a == 0.5f   ? 1.0f / sqrtf(threshold)
-              : a == 1.0f ? 1.0f / threshold
-                          : exact_power(threshold, -a);
-    inverse = inverse > kLargest ? kLargest : inverse;  // NaN stays
+    third = a == 0.5f ? sqrtf(threshold) : a == 1.0f ? threshold : exact_power(threshold, -a);
+    third = third > kLargest ? kLargest : third;  // NaN stays
   }
+  BAMTRAIN_DEVICE void set_last(int last) { third = device::float_of(static_cast<uint32_t>(last)); }
+  BAMTRAIN_DEVICE int last() const { return static_cast<int>(device::bits_of(third)); }
 
-  /// Of key j. Logits that are minus infinity have none.
+  /// Of key j. Logits that are minus infinity have none. Where not kExact, rows of entmax with a
+  /// logit that is not a number have weights that are: see nan_or().
   template <WeightForm kForm, bool kExact>
   BAMTRAIN_DEVICE Weight of(float z, int j) const {
     if constexpr (kForm == WeightForm::softmax || kForm == WeightForm::topk) {
       // NaN is kept.
       const bool dropped =
-          kForm == WeightForm::topk && (z < threshold || (z == threshold && j > last));
+          kForm == WeightForm::topk && (z < threshold || (z == threshold && j > last()));
       const float p = dropped ? 0.0f : exponential<kExact>(z - level);
       return {p, p};
+    } else if constexpr (kForm == WeightForm::entmax_1_5) {
+      const float x = positive<kExact>(fmaf(0.5f, z - level, third));
+      return {x * x, x};
+    } else if constexpr (kForm == WeightForm::entmax_2) {
+      const float x = positive<kExact>(z - level + third);
+      return {x, x > 0 ? 1.0f : 0.0f};
     } else {
       // [1 - c / delta]_+, 1 at the largest logit whatever delta is.
-      const float c = a * (level - z), r = c == 0 ? 1.0f : 1.0f - c * inverse;
-      const float root = r > 0 ? r : r != r ? r : 0.0f;
-      if constexpr (kForm == WeightForm::entmax_2) {
-        return {threshold * root, root > 0 ? 1.0f : 0.0f};
-      } else if constexpr (kForm == WeightForm::entmax_1_5) {
-        return {threshold * root * root, root / inverse};
-      } else {
-        const float p = threshold * power_of(root, 1.0f / a);
-        return {p, root > 0 ? slope(p, root / inverse) : 0.0f};
+      const float c = a * (level - z), r = c == 0 ? 1.0f : 1.0f - c * third;
+      if (!kExact && a < 1) {
+        const float log_root = device::log2_approx(fmaxf(r, 0.0f)), power = 1.0f / a;
+        return {threshold * device::exp2_approx(power * log_root),
+                threshold * third * device::exp2_approx((power - 1.0f) * log_root)};
       }
+      const float root = positive<true>(r), p = threshold * power_of(root, 1.0f / a);
+      return {p, root > 0 ? slope(p, root / third) : 0.0f};
     }
   }
 
+  /// SavedRows::level of a search, given the sum of the weights.
+  BAMTRAIN_DEVICE float level_of(WeightForm form, float sum) const {
+    return form == WeightForm::softmax || form == WeightForm::topk ? level + logf(sum) : level;
+  }
+  /// x, or NaN in a row with a logit that is not a number.
+  BAMTRAIN_DEVICE float nan_or(float x) const { return level != level ? level : x; }
+
  private:
+  /// [x]_+; where kExact NaN stays.
+  template <bool kExact>
+  BAMTRAIN_DEVICE static float positive(float x) {
+    return kExact && x != x ? x : fmaxf(x, 0.0f);
+  }
   /// p^(2 - alpha); x = p^a.
   BAMTRAIN_DEVICE float slope(float p, float x) const {
     constexpr auto kPower = static_cast<float>(Entmax::kPowerAlpha - 1);
@@ -145,9 +164,8 @@ struct RowWeights {
   }
 };
 
-/// Whether weights are divided by their sum, which is 1 but for roundings: of a level, which may be
-/// larger than 1 by far; and of steep rows, whose weights move by more than a rounding of the
-/// largest.
+/// Whether a forward pass divides weights by their sum: those with the largest logit as the level,
+/// and of steep rows, whose weights move by more than a rounding of the largest.
 BAMTRAIN_DEVICE bool divided_by_sum(WeightForm form, float a) {
   return form == WeightForm::softmax || form == WeightForm::topk ||
          (form == WeightForm::entmax && a > 1);
@@ -158,11 +176,15 @@ struct RowSums {
   float p = 0, p_dp = 0, u = 0, u_dp = 0;
   float h = 0, h_dp = 0;  // with h = -p log p
 
-  BAMTRAIN_DEVICE void add(const Weight& w, float dp, bool entropy) {
-    p += w.p;
-    p_dp += w.p * dp;
+  /// What centre() needs.
+  BAMTRAIN_DEVICE void add_slope(const Weight& w, float dp) {
     u += w.u;
     u_dp += w.u * dp;
+  }
+  BAMTRAIN_DEVICE void add(const Weight& w, float dp, bool entropy) {
+    add_slope(w, dp);
+    p += w.p;
+    p_dp += w.p * dp;
     if (!entropy) return;
     const float of_p = w.p > 0 ? -w.p * logf(w.p) : 0.0f;
     h += of_p;

@@ -87,17 +87,21 @@ MUTATIONS = {
         "attention_general_forward.cuh", "uint32_t{1} << (of_all % 32)",
         "uint32_t{1} << (tile % 32)"),
     "general_live_bits_of_the_first_warp": (
-        "attention_general.cuh", "words[w * per_group + tile / 32]", "words[tile / 32]"),
+        "attention_general.cuh", "words[g * per_group + tile / 32]", "words[tile / 32]"),
     "general_support_ends_early": (
-        "attention_search.cuh", "!(bound_ - a_ * (level - largest) <= 0)",
-        "!(bound_ - a_ * (level - largest) <= 0.3f)"),
+        "attention_search.cuh", "!(bound_ - a_ * (of_row - z) <= 0)",
+        "!(bound_ - a_ * (of_row - z) <= 0.3f)"),
     "general_support_of_topk_ends_early": (
-        "attention_search.cuh", "bound_ = unordered(selection_.low);",
-        "bound_ = unordered(selection_.high);"),
+        "attention_search.cuh", "bound_ = unordered(selection_->low);",
+        "bound_ = unordered(selection_->high);"),
+    "general_list_of_one_logit": (
+        "attention_search.cuh", "list_.put(static_cast<int>(sums_[0]), z);", "list_.put(0, z);"),
+    "general_lists_of_three_lanes": (
+        "attention_search.cuh", "lane < 4; ++lane", "lane < 3; ++lane"),
     "general_weights_of_another_sum": (
-        "attention_search.cuh", "(1.0f - second)", "(1.1f - second)"),
+        "attention_search.cuh", "(threshold - (root - 1.0f)", "(threshold - (root - 0.9f)"),
     "general_last_tie_forgotten": (
-        "attention_search.cuh", "last = -selection_.low;", "last = -selection_.low - 1;"),
+        "attention_search.cuh", "return -selection_->low;", "return -selection_->low - 1;"),
     "general_all_ties_kept": (
         "attention_search.cuh", "phase = SearchPhase::ties;", "phase = SearchPhase::sum;"),
     "general_centre_weighed_by_p": (
@@ -113,7 +117,7 @@ MUTATIONS = {
     "general_gains_of_the_pair_forgotten": (
         "attention_general.cuh", "(first + gained[0])", "first"),
     "general_own_key_takes_a_share": (
-        "attention_general.cuh", " || (stick && j == rows[r])", ""),
+        "attention_general.cuh", "stick ? rows[r] : rows[r] + 1", "rows[r] + 1"),
     "general_operand_not_transposed": (
         "attention_general_keys.cuh", "16 * step + l.lane / 16 * 8 + l.lane % 8",
         "16 * step + l.lane / 8 % 2 * 8 + l.lane % 8"),
