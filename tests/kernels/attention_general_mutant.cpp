@@ -43,6 +43,18 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     rising.table[n] = 3 * static_cast<double>(n % static_cast<size_t>(window.T));
   }
   compare(window, rising, {BiasForm::table, false, false, 0, entmax(1.5), false});
+  // Rows with little to choose from nearby: what is far below their largest logit has half of the
+  // weight, in tiles of its own.
+  const AttentionCase far = {1, 300, 2, 1};
+  AttentionValues flat = attention_values<DeviceBf16>(far, 16);
+  for (size_t n = 0; n < flat.table.size(); ++n) {
+    const size_t d = n % static_cast<size_t>(far.T);
+    flat.table[n] = d < 16 ? 0 : d < 64 ? -10 : -0.22;
+  }
+  for (size_t n = 0; n < flat.qkv.size(); ++n) {
+    if (n % 64 < 32) flat.qkv[n] /= 1024;  // q
+  }
+  compare(far, flat, {BiasForm::table, false, false, 0, entmax(1.5), false});
   AttentionValues equal = of_whole;
   for (size_t n = 0; n < equal.qkv.size(); ++n) {
     if (n % 64 < 32) equal.qkv[n] = 0;  // q

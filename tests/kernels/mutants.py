@@ -90,7 +90,7 @@ MUTATIONS = {
         "attention_general.cuh", "words[g * per_group + tile / 32]", "words[tile / 32]"),
     "general_support_ends_early": (
         "attention_search.cuh", "!(bound_ - a_ * (of_row - z) <= 0)",
-        "!(bound_ - a_ * (of_row - z) <= 0.3f)"),
+        "!(bound_ - a_ * (of_row - z) <= 0.9f)"),
     "general_support_of_topk_ends_early": (
         "attention_search.cuh", "bound_ = unordered(selection_->low);",
         "bound_ = unordered(selection_->high);"),
@@ -103,7 +103,8 @@ MUTATIONS = {
     "general_last_tie_forgotten": (
         "attention_search.cuh", "return -selection_->low;", "return -selection_->low - 1;"),
     "general_all_ties_kept": (
-        "attention_search.cuh", "phase = SearchPhase::ties;", "phase = SearchPhase::sum;"),
+        "attention_search.cuh", "phase = SearchPhase::ties;",
+        "phase = SearchPhase::done;\n    selection_->low = -i_;\n    return;"),
     "general_centre_weighed_by_p": (
         "attention_weights.cuh", "u > 0 ? u_dp / u : 0.0f", "u > 0 ? p_dp / p : 0.0f"),
     "general_alpha_without_entropy": (
