@@ -9,14 +9,8 @@ import math
 import torch
 import torch.nn.functional as F
 
-<<<<<<< HEAD
-import priors
-=======
 import normalizers
-
-BAM_EPS = 1e-5
-BAM_FLOOR = -1e4  # b is bounded below here, with zero gradient where the bound holds
->>>>>>> 548d3d25a81cb5c17be0f9b951f8ff4933146c9a
+import priors
 
 
 def documents(tokens, config):
