@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "attention_case.h"
 #include "catch.h"
@@ -184,6 +185,41 @@ TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any
               CHECK(std::all_of(v.x.begin(), v.x.end(), [](double x) { return std::isfinite(x); }));
             }
           }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("NaN in every query or in a key reaches the rows that it reaches on the reference") {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  Machine reference(Dtype::f64);
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    GeneralMachines machines(t);
+    for (const NormalizerForm& form : forms()) {
+      AttentionCase c;
+      c.T = 200;
+      c.H = 2;
+      c.K = 1;
+      c.window = 150;
+      c.table = TableForm::normal;
+      c.normalizer = form;
+      const Operation op = attention(c);
+      Arrays queries = op.inputs, key = op.inputs;
+      std::fill(queries.at("q").x.begin(), queries.at("q").x.end(), kNaN);
+      key.at("k").x[static_cast<size_t>(70 * c.D + 3)] = kNaN;
+      for (const Arrays& in : {queries, key}) {
+        const Values truth = op.forward(reference, in).at("out");
+        for (Machine* m : {&machines.newest, &machines.older}) {
+          INFO(describe(c) << " in " << name_of(t) << ", " << m->backend().name());
+          const Values found = op.forward(*m, in).at("out");
+          size_t wrong = 0, nans = 0;
+          for (size_t e = 0; e < truth.x.size(); ++e) {
+            wrong += std::isnan(found.x[e]) != std::isnan(truth.x[e]);
+            nans += std::isnan(truth.x[e]);
+          }
+          CHECK(wrong == 0);
+          CHECK(nans > 0);
         }
       }
     }

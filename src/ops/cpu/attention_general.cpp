@@ -63,7 +63,7 @@ void forward_part(Tensor out, const AttentionSaved& saved, const Attention& a, f
         s.fill_beside(z, row, 0);
         s.for_tiles([&](int64_t j0) {
           // NaN is weight too.
-          if (!(row::maximum(s.at(z, i, j0), kK) <= 0)) live.mark(i, j0);
+          if (!(row::total(s.at(z, i, j0), kK) <= 0)) live.mark(i, j0);
         });
       }
       std::fill_n(sum, s.rows() * Dp, 0.0f);
