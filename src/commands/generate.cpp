@@ -75,6 +75,7 @@ int run_generate(const GenerateArguments& arguments) {
   const auto [text, where] = read_prompt(arguments);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  check_grows(c.model);
   const Tokenizer tokenizer =
       open_tokenizer({"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint)}, c);
   const std::optional<int64_t> start = document_start(c, tokenizer);
@@ -88,7 +89,7 @@ int run_generate(const GenerateArguments& arguments) {
   try {
     model.emplace(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
                   prompt.longest(arguments.limits));
-  } catch (const Error& e) {  // of prior or scale, which know no texts of that length
+  } catch (const Error& e) {  // of a mechanism that knows no texts of that length
     throw e.as(ExitCode::usage, "--max-tokens", kShorter);
   }
   const ParameterLayout layout(c.model, c.data.sequence_length);

@@ -44,10 +44,15 @@ Samples::Samples(const RunConfig& config)
                           fmt::format("sample.prompts[{}]", n));
     longest_ = std::max(longest_, prompts_.back().longest(limits_));
   }
+  try {
+    check_grows(config.model);
+  } catch (const Error& e) {
+    throw e.or_else("remove sample.prompts");
+  }
   int64_t needed = 0;
   try {
     needed = bytes();
-  } catch (const Error& e) {  // of prior or scale, which know no texts of that length
+  } catch (const Error& e) {  // of a mechanism that knows no texts of that length
     throw e.as(ExitCode::config, "sample.max_tokens", "lower it, or shorten sample.prompts");
   }
   host_memory().check_fits(needed);

@@ -4,6 +4,18 @@
 
 namespace bamtrain {
 
+void check_grows(const ModelConfig& config) {
+  const NormalizerChoice& choice = config.attention.normalizer;
+  if (!choice) return;
+  const NormalizerForm form = choice.info().form_of(choice.options);
+  const bool half = form.kind == NormalizerKind::topk && form.keys.number == 0;
+  if (half && form.keys.of_sequence) {
+    throw Error(ExitCode::config, "model.attention.normalizer.of",
+                "\"row\" with k \"n/2\": the length of a text that grows is not known",
+                "\"sequence\"", "--set model.attention.normalizer.of=row");
+  }
+}
+
 GrowingText::GrowingText(const ModelConfig& config, int64_t training_length, Backend& backend,
                          Dtype activations, std::optional<int64_t> document_start, int64_t longest)
     : backend_(backend),
@@ -11,6 +23,7 @@ GrowingText::GrowingText(const ModelConfig& config, int64_t training_length, Bac
       longest_(longest),
       model_(config, training_length, backend, activations) {
   require(longest >= 1, "room for a token");
+  check_grows(config);
   model_.check_length(longest);
   model_.plan(arena_, 1, longest, ModelUse::generation);
   arena_.add("head.logits", &logits_, backend.parameter_dtype(), {1, config.vocab});

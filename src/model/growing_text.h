@@ -10,11 +10,14 @@
 
 namespace bamtrain {
 
+/// Error (ExitCode::config) where the model knows no text that grows, of any length.
+void check_grows(const ModelConfig& config);
+
 class GrowingText {
  public:
   /// A text of up to `longest` tokens. Takes no memory yet. `backend`, in host memory, is this
   /// text's alone; masters, config and lengths as for Model. Error (ExitCode::config) where prior
-  /// or scale know no texts of that length.
+  /// or scale know no texts of that length, and that of check_grows().
   GrowingText(const ModelConfig& config, int64_t training_length, Backend& backend,
               Dtype activations, std::optional<int64_t> document_start, int64_t longest);
 

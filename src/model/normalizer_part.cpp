@@ -19,7 +19,6 @@ class NormalizerPart final : public MechanismPart {
   int64_t largest_parameter() const override { return parameters_.largest(); }
 
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
-    check(use);
     if (!form_.learned) return;
     const Dtype P = from_.backend.parameter_dtype();
     const int64_t H = from_.config.heads;
@@ -48,15 +47,6 @@ class NormalizerPart final : public MechanismPart {
   }
 
  private:
-  /// Error (ExitCode::config) where the use has no such normalizer.
-  void check(ModelUse use) const {
-    const bool half = form_.kind == NormalizerKind::topk && form_.keys.number == 0;
-    if (use == ModelUse::generation && half && form_.keys.of_sequence) {
-      throw Error(ExitCode::config, "model.attention.normalizer.of",
-                  "\"row\" with k \"n/2\": the length of a text that grows is not known",
-                  "\"sequence\"", "--set model.attention.normalizer.of=row");
-    }
-  }
   Tensor alphas(int64_t layer) const {
     return alphas_.slice(0, layer, 1).reshaped({from_.config.heads});
   }

@@ -216,6 +216,20 @@ TEST_CASE("generate refuses a text longer than a learned table, by name") {
                   "--max-tokens: expected at most 64 positions, the learned table, found 1");
 }
 
+TEST_CASE("generate refuses a normalizer that needs a text's length, and takes its other form") {
+  Trained t;
+  nlohmann::json& attention = t.text.config["model"]["attention"];
+  attention["normalizer"] = {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}};
+  t.checkpoint = t.text.train(2, "sequence");
+  t.check_refused({"--prompt", "Her"}, ExitCode::config,
+                  "model.attention.normalizer.of: expected \"row\" with k \"n/2\": the length of a "
+                  "text that grows is not known, found \"sequence\"; remedy: --set "
+                  "model.attention.normalizer.of=row");
+  CHECK_FALSE(t.text_of({"--prompt", "Her", "--max-tokens", "4", "--set",
+                         "model.attention.normalizer.of=row"})
+                  .empty());
+}
+
 TEST_CASE("generate counts the model's weights to the memory of a text") {
   const auto needed = [](int64_t vocab) {
     TextRun text;

@@ -129,6 +129,11 @@ TEST_CASE("samples that cannot be written are refused before the first step") {
   text.config["model"]["attention"]["prior"] = {{"name", "learned"}};
   refused({{"tokenizer", text.w.path("elsewhere")}, {"max_tokens", 80}}, ExitCode::config,
           "sample.max_tokens: expected at most 64 positions");
+  nlohmann::json& attention = text.config["model"]["attention"];
+  attention["prior"] = {{"name", "nope"}};
+  attention["normalizer"] = {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}};
+  refused({{"tokenizer", text.w.path("elsewhere")}}, ExitCode::config,
+          "model.attention.normalizer.of: expected \"row\"");
 }
 
 TEST_CASE("a dry run tells the memory that samples take") {
