@@ -118,6 +118,12 @@ class Relations {
       refuse("model.attention.scale", "\"none\" with stick_breaking, which has no temperature",
              "\"" + scale.name() + "\"", "remove it, or choose another normalizer");
     }
+    if (normalizer.info().kind != NormalizerKind::softmax && scale.info().is<EntropyKind>()) {
+      refuse("model.attention.scale",
+             "a scale for " + normalizer.name() + ": the polynomial of \"" + scale.name() +
+                 "\" is one of softmax's entropy",
+             "\"" + scale.name() + "\"", "choose another, or none");
+    }
     pattern();
   }
 
@@ -341,7 +347,7 @@ class Relations {
            "set sample.prompts, [\"\"] for a document from its start, or remove the others");
   }
 
-  /// Which parameters of priors and scales a key can name. For the optimizer a group is there with
+  /// Which parameters of mechanisms a key can name. For the optimizer a group is there with
   /// its parameters alone, and what is added to the embedding is the embedding's.
   enum class Named { all, by_optimizer, trained };
 
@@ -398,7 +404,7 @@ class Relations {
                "a group or parameter that is trained" +
                    (trained.empty() ? "" : ": one of " + join(trained)),
                name + ", which stays at its initial value",
-               "remove it, or train it: an option of its prior or scale says what is trained");
+               "remove it, or train it: an option of what it belongs to says what is trained");
       }
       if (name == "prior" || name == "scale" || name == "normalizer") {
         refuse(key, one_of_names(trained),

@@ -33,10 +33,11 @@ struct WorkspaceShape {
   int64_t F = 0;       // width of the mlp's activation
   int64_t hidden = 0;  // columns of its input: F, or 2 F where it is gated
   int64_t V = 0;       // rows of an embedding, the longer of the tables of tokens and positions
-  int64_t mechanism_values = 0;  // elements of the largest parameter of a prior or a scale
+  int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
   int64_t gates = 0;             // columns of the product of q, k and v beside them
   bool fire = false;             // whether a layer's prior is of family fire
-  // Whether attention takes the general path where it could take a fused one; the others always do.
+  // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
+  // normalizer.
   bool general_attention = false;
   bool stick_breaking = false;        // whether that is a normalizer's kind
   bool attention_statistics = false;  // whether they are asked for
@@ -155,8 +156,9 @@ class Backend {
   virtual void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                                   const AttentionSaved& saved, const Attention& a) = 0;
 
-  /// entropy (B, H, T) P: -sum_j p_ij log p_ij of the rows of `a`, in nats. REQUIRES: no scale; v
-  /// is not read.
+  /// entropy (B, H, T) P: -sum_j p_ij log p_ij, p_i the softmax of the logits that row i of `a`
+  /// sees, in nats, whatever its normalizer: what the entropy scale reads. REQUIRES: no scale; v is
+  /// not read.
   virtual void attention_entropy(Tensor entropy, const Attention& a) = 0;
   /// entropy (B, H, T) P: -sum_j p_ij log p_ij over p_ij > 0, in nats, of the weights that the
   /// forward pass of `a` formed, scale and normalizer included; stick-breaking's are not divided by
