@@ -46,11 +46,11 @@ const std::map<std::string, NormalizerForm>& normalizer_forms() {
   static const std::map<std::string, NormalizerForm> forms = {
       {"softmax", {}},
       {"general", {}},
-      {"entmax-1.5", {NormalizerKind::entmax, 1.5, false, {}}},
-      {"entmax-1.7", {NormalizerKind::entmax, 1.7, false, {}}},
-      {"sparsemax", {NormalizerKind::entmax, 2, false, {}}},
-      {"topk-32", {NormalizerKind::topk, 1.5, false, {32, false}}},
-      {"stick-breaking", {NormalizerKind::stick_breaking, 1.5, false, {}}}};
+      {"entmax-1.5", {.kind = NormalizerKind::entmax, .alpha = 1.5}},
+      {"entmax-1.7", {.kind = NormalizerKind::entmax, .alpha = 1.7}},
+      {"sparsemax", {.kind = NormalizerKind::entmax, .alpha = 2}},
+      {"topk-32", {.kind = NormalizerKind::topk, .keys = {.number = 32}}},
+      {"stick-breaking", {.kind = NormalizerKind::stick_breaking}}};
   return forms;
 }
 

@@ -50,7 +50,7 @@ class Memory:
     def __init__(self, bench, words):
         out = bench.now.run(words + ["--dry-run"])
         self.parameters = sum(int(n) for n in re.findall(
-            r"^  (?:embedding|transformer|prior and scale) +(\d+)$", out, re.MULTILINE))
+            r"^  (?:embedding|transformer|prior, scale, normalizer) +(\d+)$", out, re.MULTILINE))
         if not self.parameters:
             raise Failed("no parameters in the output of --dry-run")
         copy = bench.now.run(["bench/optimizer", "--runs", "1"])

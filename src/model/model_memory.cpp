@@ -95,7 +95,6 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
   const bool mlp = training && recompute_ == Recompute::none;
   const int64_t branch = config_.norm_position == NormPosition::both ? C : 0;
   const NormalizerKind kind = mechanisms_.normalizer();
-  const bool topk = kind == NormalizerKind::topk;
   const struct {
     const char* name;
     Tensor LayerActivations::*tensor;
@@ -111,9 +110,9 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
       {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
       {"level", &LayerActivations::level, P, B * H, saves_level(kind) ? T : 0, block},
       {"threshold", &LayerActivations::threshold, P, B * H, saves_threshold(kind) ? T : 0, block},
-      {"last", &LayerActivations::last, Dtype::i32, B * H, topk ? T : 0, block},
+      {"last", &LayerActivations::last, Dtype::i32, B * H, saves_last(kind) ? T : 0, block},
       {"live", &LayerActivations::live, Dtype::i32, B * H * live_groups(T),
-       kind == NormalizerKind::softmax ? 0 : live_words(T), block},
+       saves_live(kind) ? live_words(T) : 0, block},
       {"branch1", &LayerActivations::branch1, A, N, branch, block},
       {"branch_stats1", &LayerActivations::branch_stats1, P, N, branch ? 2 : 0, block},
       {"residual2", &LayerActivations::residual2, A, N, C, block},

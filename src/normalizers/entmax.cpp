@@ -36,7 +36,7 @@ NormalizerInfo entmax_normalizer() {
     return a + std::log(-std::expm1(-a));
   };
   n.form = [](const Options& o) -> NormalizerForm {
-    return {NormalizerKind::entmax, o.number("alpha"), o.flag("learned"), {}};
+    return {.alpha = o.number("alpha"), .learned = o.flag("learned")};
   };
   return n;
 }

@@ -23,11 +23,13 @@ struct NormalizerForm {
 /// One normalizer, type-erased.
 struct NormalizerInfo : MechanismInfo {
   NormalizerKind kind = NormalizerKind::softmax;
-  /// Null: the kind alone.
+  /// What the options say beside the kind; null: nothing.
   NormalizerForm (*form)(const Options&) = nullptr;
 
   NormalizerForm form_of(const Options& o) const {
-    return form ? form(o) : NormalizerForm{kind, 1.5, false, {}};
+    NormalizerForm f = form ? form(o) : NormalizerForm();
+    f.kind = kind;
+    return f;
   }
 };
 

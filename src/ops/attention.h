@@ -5,7 +5,7 @@
 //   out_i = sum_j p_ij v_j
 //
 // with query head h reading key head h / (H / K). A bias b and its gradient are variants: families
-// of biases exclude each other by type. A, P, N: see ops/ops.h.
+// of biases exclude each other by type. N: a normalizer; the dtypes A and P: see ops/ops.h.
 
 #include <cmath>
 #include <cstdint>
@@ -200,8 +200,11 @@ constexpr bool saves_level(NormalizerKind k) { return k != NormalizerKind::stick
 constexpr bool saves_threshold(NormalizerKind k) {
   return k == NormalizerKind::entmax || k == NormalizerKind::topk;
 }
+constexpr bool saves_last(NormalizerKind k) { return k == NormalizerKind::topk; }
+constexpr bool saves_live(NormalizerKind k) { return k != NormalizerKind::softmax; }
 
-/// What the adjoint of attention returns. Rows that see a single key have p = 1 and dz = 0 exactly.
+/// What the adjoint of attention returns. Rows that see a single key have dz = 0 exactly, and p =
+/// 1, with stick-breaking 0.
 struct AttentionGradients {
   Tensor dq, dk, dv;  // shapes and strides as q, k, v
   BiasGradients bias;

@@ -46,8 +46,8 @@ void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape
   a.normalizer.form = f.normalizer;
   if (saves_level(kind)) add("level", &call.saved.level, P, {B, H, T});
   if (saves_threshold(kind)) add("threshold", &call.saved.threshold, P, {B, H, T});
-  if (kind == NormalizerKind::topk) add("last", &call.saved.last, Dtype::i32, {B, H, T});
-  if (kind != NormalizerKind::softmax) {
+  if (saves_last(kind)) add("last", &call.saved.last, Dtype::i32, {B, H, T});
+  if (saves_live(kind)) {
     add("live", &call.saved.live, Dtype::i32, {B, H, live_groups(T), live_words(T)});
   }
   if (f.normalizer.learned) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../ops/compare.h"
+#include "../ops/normalizer_forms.h"
 #include "catch.h"
 #include "checkpoint/safetensors.h"
 #include "core/element.h"
@@ -137,8 +138,7 @@ TEST_CASE("golden rows of entmax") {
         const size_t at = (n * g.rows() + r) * kMost;
         const std::vector<double> logits = part(z, r * kMost, T), truth = part(p, at, T);
         INFO(m.backend().name() << ", alpha " << alpha << ", row " << r);
-        const Row found =
-            row_of(m, {NormalizerKind::entmax, alpha, true, {}}, logits, part(dp, r * kMost, T));
+        const Row found = row_of(m, entmax(alpha, true), logits, part(dp, r * kMost, T));
         // x = p^a is off by a rounding of 1 and of the logits near the top, of which x^(1/a) makes
         // x^(1/a - 1) / a as much. Below alpha 2 that is largest at x = 1, above at the edge.
         const double x = margin[n * g.rows() + r];
@@ -190,9 +190,9 @@ TEST_CASE("golden rows of top-k and of stick-breaking") {
     for (size_t n = 0; n < g.config["k"].size(); ++n) {
       const nlohmann::json& k = g.config["k"][n];
       const int64_t number = k.is_string() ? 0 : k.get<int64_t>();
-      check(m, u, {NormalizerKind::topk, 1.5, false, {number, false}}, "topk", n);
+      check(m, u, topk(number), "topk", n);
     }
-    check(m, u, {NormalizerKind::stick_breaking, 1.5, false, {}}, "stick_breaking", 0);
+    check(m, u, stick_breaking(), "stick_breaking", 0);
   });
 }
 
