@@ -51,7 +51,7 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
     const char *path, *plural;
     ParameterGroup group;
     std::string before, now;
-    bool replaced = false;
+    std::string key = {};  // the first that differs; empty: none does
   } replaceable[] = {
       {"model.attention.scale", "scales", ParameterGroup::scale,
        trained.model.attention.scale.name(), c.model.attention.scale.name()},
@@ -64,7 +64,8 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
     bool known = false;
     for (Replaceable& r : replaceable) {
       if (!lies_in(key, r.path)) continue;
-      known = r.replaced = true;
+      if (r.key.empty()) r.key = key;
+      known = true;
     }
     if (known) continue;
     throw Error(ExitCode::usage, "--set",
@@ -75,11 +76,17 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   const ParameterLayout before(trained.model, trained.data.sequence_length);
   const ParameterLayout now(c.model, c.data.sequence_length);
   for (const Replaceable& r : replaceable) {
-    if (!r.replaced || before.count({r.group}) + now.count({r.group}) == 0) continue;
-    throw Error(
-        ExitCode::config, r.path,
-        std::string(r.plural) + " without parameters where evaluation replaces one by another",
-        r.before + " in training, " + r.now + " now", std::string("remove --set ") + r.path);
+    if (r.key.empty() || before.count({r.group}) + now.count({r.group}) == 0) continue;
+    const std::string expected =
+        std::string(r.plural) + " without parameters where evaluation replaces one by another";
+    if (r.before != r.now) {
+      throw Error(ExitCode::config, r.path, expected, r.before + " in training, " + r.now + " now",
+                  std::string("remove --set ") + r.path);
+    }
+    throw Error(ExitCode::config, r.key, expected,
+                r.before + " with " + text_at(values_before, r.key) + " in training, " +
+                    text_at(values_now, r.key) + " now",
+                "remove --set " + r.key);
   }
   require_same_parameters(before, trained.model.attention.prior.names(), now,
                           c.model.attention.prior.names());

@@ -8,6 +8,7 @@
 #include "config/mechanism.h"
 #include "config/validate.h"
 #include "core/json.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 
@@ -58,7 +59,7 @@ bool is_removed_idle_multiplier(const std::string& path, const json& now) {
   return std::find(names.begin(), names.end(), path.substr(multipliers.size())) == names.end();
 }
 
-/// `before`, with the options of its prior and its scale that its program did not know yet at their
+/// `before`, with the options of its mechanisms that its program did not know yet at their
 /// defaults.
 json with_newer_options(json before) {
   const int64_t version = config_version_of(before);
@@ -70,13 +71,15 @@ json with_newer_options(json before) {
       for (const auto& [option, value] : defaults.items()) mechanism.emplace(option, value);
     }
   };
-  const json::json_pointer prior("/model/attention/prior"), scale("/model/attention/scale");
+  const json::json_pointer prior("/model/attention/prior"), scale("/model/attention/scale"),
+      normalizer("/model/attention/normalizer");
   if (before.contains(prior) && before[prior].is_array()) {
     for (json& of_layer : before[prior]) complete(of_layer, all_priors());
   } else if (before.contains(prior)) {
     complete(before[prior], all_priors());
   }
   if (before.contains(scale)) complete(before[scale], all_scales());
+  if (before.contains(normalizer)) complete(before[normalizer], all_normalizers());
   return before;
 }
 

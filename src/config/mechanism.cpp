@@ -70,10 +70,15 @@ ValueSchema option_schema(const OptionSpec& o) {
 void check_option(const json& value, const OptionSpec& o, const std::string& where) {
   if (o.word.empty()) return check_value(value, option_schema(o), where);
   if (value == o.word) return;
-  if (!is_whole(value) || value.get<double>() < 1 || value.get<double>() > o.maximum) {
-    throw Error(ExitCode::config, where, describe(number_schema(o)), describe_value(value),
-                "change it");
+  const ValueSchema numbers = integer_value(1, static_cast<int64_t>(o.maximum));
+  if (is_whole(value) && value.get<double>() >= 1 && value.get<double>() <= o.maximum) return;
+  std::string remedy = "write a whole number, or \"" + o.word + "\"";
+  if (is_whole(value)) remedy = "choose a number within these limits, or \"" + o.word + "\"";
+  if (value.is_string()) {
+    const std::string of_text = remedy_for_text(value.get_ref<const std::string&>(), numbers);
+    if (!of_text.empty()) remedy = of_text;
   }
+  throw Error(ExitCode::config, where, describe(number_schema(o)), describe_value(value), remedy);
 }
 
 std::vector<std::string> names_of(const Mechanisms& choices) {
@@ -102,8 +107,10 @@ const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const 
   }
   const std::string key = path + ".name";
   if (!value.contains("name")) {
-    throw Error(ExitCode::config, origin.at(key), describe(names), "no such key",
-                "add the name that these options belong to");
+    const std::string where = origin.at(key, path);
+    throw Error(ExitCode::config, where, describe(names), "no such key",
+                where.starts_with("--set ") ? "choose one before it: --set " + path + "=NAME"
+                                            : "add the name that these options belong to");
   }
   check_value(value["name"], names, origin.at(key));
   return **std::find_if(choices.begin(), choices.end(),

@@ -122,19 +122,6 @@ std::string remedy_for_string(const json& value, const std::string& where) {
   return element ? remedy : remedy + "; in a shell --set '" + key + "=" + quoted + "'";
 }
 
-/// For a string whose text is a value that `s` takes, as JSON or as C writes a number (.5, 01, +1);
-/// "" for any other.
-std::string remedy_for_text(const std::string& text, const ValueSchema& s) {
-  const json meant = json::parse(text, nullptr, false);
-  if (has_type_of(meant, s)) return "write it without the quotes";
-  char* end = nullptr;
-  const double x = std::strtod(text.c_str(), &end);
-  const bool number = !text.empty() && *end == '\0' && std::isfinite(x);
-  return number && meant.is_discarded() && has_type_of(x, s)
-             ? "write it as JSON does: " + number_text(x)
-             : "";
-}
-
 std::string remedy_for_type(const json& value, const ValueSchema& s, const std::string& where) {
   if (allows(s, "string") && value.is_primitive()) {
     const bool could_be = !s.contains("enum") || is_choice(value.dump(), s);
@@ -193,6 +180,17 @@ void check_array(const json& value, const ValueSchema& s, const std::string& whe
 }
 
 }  // namespace
+
+std::string remedy_for_text(const std::string& text, const ValueSchema& s) {
+  const json meant = json::parse(text, nullptr, false);
+  if (has_type_of(meant, s)) return "write it without the quotes";
+  char* end = nullptr;
+  const double x = std::strtod(text.c_str(), &end);
+  const bool number = !text.empty() && *end == '\0' && std::isfinite(x);
+  return number && meant.is_discarded() && has_type_of(x, s)
+             ? "write it as JSON does: " + number_text(x)
+             : "";
+}
 
 bool is_whole(const json& v) {
   if (v.is_number_integer()) return true;

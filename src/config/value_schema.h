@@ -40,6 +40,10 @@ bool is_whole(const nlohmann::json& value);
 /// What the value is, as a phrase: "the string \"abc\"".
 std::string describe_value(const nlohmann::json& value);
 
+/// What to do about a string whose text is a value that `s` takes, as JSON or as C writes a number
+/// (.5, 01, +1); "" for any other.
+std::string remedy_for_text(const std::string& text, const ValueSchema& s);
+
 /// Error (ExitCode::config) naming `where` unless the value satisfies the schema, in which an
 /// integer is what is_whole. Strings with a NUL character are refused: file names end there.
 void check_value(const nlohmann::json& value, const ValueSchema& schema, const std::string& where);

@@ -19,11 +19,15 @@ NormalizerInfo topk_normalizer() {
                 "form; a text that grows has none)",
                 std::string("row"),
                 {"row", "sequence"}}};
+  n.parameters = [](const Options& o, const ModelShape&) {
+    if (o.text("of") == "sequence" && o.number("k") != 0) {
+      throw Error(ExitCode::config, "{of}", "\"row\" unless {k} is \"n/2\"",
+                  "\"sequence\", which does nothing there", "remove it, or set {k} to \"n/2\"");
+    }
+    return MechanismParameters();
+  };
   n.form = [](const Options& o) -> NormalizerForm {
-    return {NormalizerKind::topk,
-            1.5,
-            false,
-            {static_cast<int64_t>(o.number("k")), o.text("of") == "sequence"}};
+    return {.keys = {static_cast<int64_t>(o.number("k")), o.text("of") == "sequence"}};
   };
   return n;
 }

@@ -208,7 +208,12 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     beginning.started_from = started_from(run.config, *checkpoint);
     beginning.initialized_from = checkpoint->state.value(kInitializedFrom, nlohmann::json());
     HostState state(trainer, HostCopy::Contents::undefined);
-    read_tensors(SafetensorsFile::open(checkpoint->model_file()), state.model(trainer.layout()));
+    const SafetensorsFile weights = SafetensorsFile::open(checkpoint->model_file());
+    try {
+      read_tensors(weights, state.model(trainer.layout()));
+    } catch (const Error& e) {  // another model, which checkpoint.allow_change let pass
+      throw e.or_else("begin a run of its own from these weights, with init_from.folder");
+    }
     read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
                  state.optimizer(trainer.layout()));
     state.upload();

@@ -223,8 +223,40 @@ TEST_CASE("learning rates are multiplied by names that the optimizer honours, an
   CHECK(refusal("scale", "learned", "ssmax").empty());
 }
 
+TEST_CASE("the entropy scale is one of softmax") {
+  const std::vector<std::string> entropy = {"model.attention.scale=entropy"};
+  CHECK_NOTHROW(valid_with(entropy, bamtrain::ConfigUse::evaluation));
+  for (const char* name : {"entmax", "topk"}) {
+    try {
+      valid_with({entropy[0], std::string("model.attention.normalizer=") + name},
+                 bamtrain::ConfigUse::evaluation);
+      FAIL("no error");
+    } catch (const bamtrain::Error& e) {
+      CHECK(e.code() == bamtrain::ExitCode::config);
+      check_mentions(e.what(), {"--set model.attention.scale=entropy: model.attention.scale:", name,
+                                "softmax's entropy", "choose another"});
+    }
+  }
+}
+
 TEST_CASE("normalizers take what is defined for them") {
   const std::string normalizer = "model.attention.normalizer";
+  const auto topk = [&](const std::string& k) {
+    return message(kValid, {normalizer + "=topk", normalizer + ".k=" + k});
+  };
+  const char* expected = "expected an integer from 1 to 1000000000 or \"n/2\"";
+  check_mentions(topk("2.5"), {expected, "write a whole number, or \"n/2\""});
+  check_mentions(topk("n/3"), {expected, "write a whole number, or \"n/2\""});
+  check_mentions(topk("\"32\""), {expected, "write it without the quotes"});
+  check_mentions(topk("0"), {expected, "choose a number within these limits, or \"n/2\""});
+  check_mentions(message(kValid, {normalizer + "=topk", normalizer + ".of=sequence"}),
+                 {"model.attention.normalizer.of: expected \"row\" unless "
+                  "model.attention.normalizer.k is \"n/2\"",
+                  "\"sequence\""});
+  check_mentions(message(kValid, {normalizer + ".alpha=2"}),
+                 {"--set model.attention.normalizer.alpha=2: model.attention.normalizer.name:",
+                  "choose one before it: --set model.attention.normalizer=NAME"});
+  CHECK(message(kValid, {normalizer + "=entmax", normalizer + ".alpha=2"}).empty());
   check_mentions(message(kValid, {normalizer + "=stick_breaking"}),
                  {"model.attention.scale: expected \"none\" with stick_breaking", "\"ssmax\""});
   CHECK(message(kValid, {normalizer + "=stick_breaking", "model.attention.scale=none"}).empty());

@@ -133,6 +133,15 @@ TEST_CASE("resuming refuses a changed model, other data and another tokenizer") 
   SECTION("other shapes") {
     require_error(train(w, c, {"model.width=128"}), ExitCode::config, {"model.width"});
   }
+  SECTION("parameters that the checkpoint has not") {
+    require_error(train(w, c,
+                        {"model.attention.normalizer={\"name\":\"entmax\",\"learned\":true}",
+                         "checkpoint.allow_change=[\"model.attention.normalizer\"]"}),
+                  ExitCode::checkpoint,
+                  {"normalizer.alpha", "no such tensor",
+                   "or begin a run of its own from these "
+                   "weights, with init_from.folder"});
+  }
   SECTION("keys that may change") {
     CHECK(train(w, c, {"log.every=2", "eval.every=3", "name=other"}).code == 0);
   }

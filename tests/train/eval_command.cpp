@@ -40,9 +40,11 @@ struct Trained {
 
   Trained() : Trained(nullptr) {}
   explicit Trained(const nlohmann::json& prior, const char* scale = nullptr,
-                   const nlohmann::json& multipliers = nlohmann::json::object()) {
+                   const nlohmann::json& multipliers = nlohmann::json::object(),
+                   const char* normalizer = nullptr) {
     if (!prior.is_null()) config["model"]["attention"]["prior"] = prior;
     if (scale) config["model"]["attention"]["scale"] = {{"name", scale}};
+    if (normalizer) config["model"]["attention"]["normalizer"] = {{"name", normalizer}};
     config["optimizer"]["lr_multipliers"] = multipliers;
     config["train"]["stop_at"] = 1;
     config["eval"] = {{"lengths", {16, 48}}, {"tokens", 480}};
@@ -297,11 +299,25 @@ TEST_CASE("eval takes another scale from --set where neither has parameters") {
   check_refused(t, "model.attention.scale=adaptive", ExitCode::config, "scales without parameters");
 
   const Trained scaled(nlohmann::json::object({{"name", "alibi"}}), "ssmax");
-  for (const char* override : {"model.attention.scale=entropy", "model.attention.scale=none",
-                               "model.attention.scale.offset=1"}) {
+  for (const char* override : {"model.attention.scale=entropy", "model.attention.scale=none"}) {
     INFO(override);
     check_refused(scaled, override, ExitCode::config, "found ssmax in training");
   }
+  check_refused(scaled, "model.attention.scale.offset=1", ExitCode::config,
+                "model.attention.scale.offset: expected scales without parameters where evaluation "
+                "replaces one by another, found ssmax with 0 in training, 1 now; remedy: remove "
+                "--set model.attention.scale.offset");
+}
+
+TEST_CASE("eval names the option that gives the normalizer of the training parameters") {
+  const Trained t(nullptr, nullptr, nlohmann::json::object(), "entmax");
+  check_refused(
+      t, "model.attention.normalizer.learned=true", ExitCode::config,
+      "model.attention.normalizer.learned: expected normalizers without parameters where "
+      "evaluation replaces one by another, found entmax with false in training, true now; "
+      "remedy: remove --set model.attention.normalizer.learned");
+  check_refused(t, "model.attention.scale=entropy", ExitCode::config,
+                "model.attention.scale: expected a scale for entmax");
 }
 
 TEST_CASE("eval takes other priors of layers with the same parameters from --set") {
