@@ -30,7 +30,8 @@ class EmbeddingPart final : public MechanismPart {
 
 }  // namespace
 
-std::unique_ptr<MechanismPart> make_embedding_part(const PartSource& from) {
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<EmbeddingFamily>(const PartSource& from) {
   const auto* const family = from.config.attention.prior.of(0).info().as<EmbeddingFamily>();
   return family && family->value ? std::make_unique<EmbeddingPart>(from) : nullptr;
 }

@@ -84,7 +84,8 @@ class FirePart final : public MechanismPart {
 
 }  // namespace
 
-std::unique_ptr<MechanismPart> make_fire_part(const PartSource& from) {
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<FireFamily>(const PartSource& from) {
   LayersOfFamily layers(from, Family(FireFamily()).index());
   if (layers.parts() == 0) return nullptr;
   return std::make_unique<FirePart>(from, std::move(layers));

@@ -116,12 +116,23 @@ class LayersOfFamily {
   int64_t parts_ = 0;
 };
 
-/// One per family of priors, each null where no layer has it.
-std::unique_ptr<MechanismPart> make_table_part(const PartSource& from);
-std::unique_ptr<MechanismPart> make_sums_part(const PartSource& from);
-std::unique_ptr<MechanismPart> make_fire_part(const PartSource& from);
-std::unique_ptr<MechanismPart> make_rotary_part(const PartSource& from);
-std::unique_ptr<MechanismPart> make_embedding_part(const PartSource& from);
+/// The part of a family of priors; null where no layer has it.
+template <class F>
+std::unique_ptr<MechanismPart> make_prior_part(const PartSource& from) = delete;
+template <>
+inline std::unique_ptr<MechanismPart> make_prior_part<std::monostate>(const PartSource&) {
+  return nullptr;
+}
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<TableFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<SumsFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<FireFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<RotaryFamily>(const PartSource& from);
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<EmbeddingFamily>(const PartSource& from);
 /// Null: t = 1.
 std::unique_ptr<MechanismPart> make_scale_part(const PartSource& from);
 std::unique_ptr<MechanismPart> make_normalizer_part(const PartSource& from);

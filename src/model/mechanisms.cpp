@@ -1,6 +1,8 @@
 #include "model/mechanisms.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 
 namespace bamtrain {
 
@@ -19,14 +21,26 @@ bool scale_bias(const ModelConfig& config, int64_t layer) {
          scale.default_scale_bias(config.attention.prior.of(layer).name());
 }
 
+namespace {
+
+/// add(part) for every family of priors.
+template <class Add, size_t... kIndex>
+void for_families(const PartSource& from, Add&& add, std::index_sequence<kIndex...>) {
+  (add(make_prior_part<std::variant_alternative_t<kIndex, Family>>(from)), ...);
+}
+
+}  // namespace
+
 Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
                        const ParameterLayout& layout, Backend& backend)
     : config_(config) {
   const PartSource from = {config_, layout, backend, training_length};
-  for (const auto make : {make_table_part, make_sums_part, make_fire_part, make_rotary_part,
-                          make_embedding_part, make_normalizer_part, make_scale_part}) {
-    if (auto part = make(from)) parts_.push_back(std::move(part));
-  }
+  const auto add = [this](std::unique_ptr<MechanismPart> part) {
+    if (part) parts_.push_back(std::move(part));
+  };
+  for_families(from, add, std::make_index_sequence<std::variant_size_v<Family>>());
+  add(make_normalizer_part(from));
+  add(make_scale_part(from));
   for (int64_t l = 0; l < config.layers; ++l) {
     const int64_t window = layer_window(config, l, training_length);
     const auto at = std::find(windows_.begin(), windows_.end(), window);

@@ -76,7 +76,8 @@ class RotaryPart final : public MechanismPart {
 
 }  // namespace
 
-std::unique_ptr<MechanismPart> make_rotary_part(const PartSource& from) {
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<RotaryFamily>(const PartSource& from) {
   LayersOfFamily layers(from, Family(RotaryFamily()).index());
   if (layers.parts() == 0) return nullptr;
   return std::make_unique<RotaryPart>(from, std::move(layers));

@@ -80,7 +80,8 @@ class SumsPart final : public MechanismPart {
 
 }  // namespace
 
-std::unique_ptr<MechanismPart> make_sums_part(const PartSource& from) {
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<SumsFamily>(const PartSource& from) {
   LayersOfFamily layers(from, Family(SumsFamily()).index());
   if (layers.parts() == 0) return nullptr;
   return std::make_unique<SumsPart>(from, std::move(layers));

@@ -68,7 +68,8 @@ class TablePart final : public MechanismPart {
 
 }  // namespace
 
-std::unique_ptr<MechanismPart> make_table_part(const PartSource& from) {
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<TableFamily>(const PartSource& from) {
   LayersOfFamily layers(from, Family(TableFamily()).index());
   if (layers.parts() == 0) return nullptr;
   return std::make_unique<TablePart>(from, std::move(layers));

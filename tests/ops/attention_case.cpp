@@ -184,6 +184,22 @@ Values last_of(const Values& v, size_t dim, int64_t n) {
   return out;
 }
 
+namespace {
+std::string normalizer_text(const NormalizerForm& n) {
+  switch (n.kind) {
+    case NormalizerKind::softmax:
+      return "";
+    case NormalizerKind::entmax:
+      return ", entmax " + std::to_string(n.alpha) + (n.learned ? ", learned" : "");
+    case NormalizerKind::topk:
+      return ", topk " + std::to_string(n.keys.number);
+    case NormalizerKind::stick_breaking:
+      return ", stick breaking";
+  }
+  return "";
+}
+}  // namespace
+
 std::string describe(const AttentionCase& c) {
   std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
@@ -193,15 +209,7 @@ std::string describe(const AttentionCase& c) {
   constexpr const char* kScales[] = {"none", "content", "both"};
   s += std::string(", ") + kTables[static_cast<int>(c.table)] + " table, scale " +
        kScales[static_cast<int>(c.scale)];
-  constexpr const char* kNormalizers[] = {"softmax", "entmax", "topk", "stick breaking"};
-  const NormalizerForm& n = c.normalizer;
-  if (n.kind != NormalizerKind::softmax) {
-    s += std::string(", ") + kNormalizers[static_cast<int>(n.kind)];
-    if (n.kind == NormalizerKind::entmax) s += " " + std::to_string(n.alpha);
-    if (n.kind == NormalizerKind::topk) s += " " + std::to_string(n.keys.number);
-    if (n.learned) s += ", learned";
-  }
-  return s + (c.documents ? ", documents" : "");
+  return s + normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
 }
 
 double fp32_tolerance(const AttentionCase& c) {
@@ -217,6 +225,22 @@ Values of_heads(const Values& v, const AttentionCase& c) {
     sums.x[i / static_cast<size_t>(c.T) % static_cast<size_t>(c.H)] += v.x[i];
   }
   return sums;
+}
+
+void add_gradients(Arrays&, const Nothing&) {}
+void add_gradients(Arrays& out, const TableBiasGradients& g) { out["table"] = read(g.dtable, P); }
+void add_gradients(Arrays& out, const SumsBiasGradients& g) { out["sums"] = read(g.dsums, P); }
+void add_gradients(Arrays& out, const FireBiasGradients& g) {
+  const Values both = read(g.dfire, Role::wide);
+  Values slope{P, {both.shape[0], kFireSegments}, {}}, offset = slope;
+  for (size_t i = 0; i < both.x.size(); i += 2) {
+    offset.x.push_back(both.x[i]);
+    slope.x.push_back(both.x[i + 1]);
+  }
+  out["slope"] = slope;
+  out["offset"] = offset;
+  out["of_u"] = read(g.dfire_u, P);
+  out["of_psi"] = read(g.dfire_psi, P);
 }
 }  // namespace
 
@@ -277,23 +301,7 @@ Operation attention(const AttentionCase& c) {
     Arrays gradients{{"q", read(x.g.dq, A)}, {"k", read(x.g.dk, A)}, {"v", read(x.g.dv, A)}};
     if (x.g.dscale) gradients["scale"] = read(x.g.dscale, P);
     if (x.g.dalpha) gradients["alphas"] = of_heads(read(x.g.dalpha, P), c);
-    if (const auto* g = std::get_if<TableBiasGradients>(&x.g.bias)) {
-      gradients["table"] = read(g->dtable, P);
-    }
-    if (const auto* g = std::get_if<SumsBiasGradients>(&x.g.bias))
-      gradients["sums"] = read(g->dsums, P);
-    if (const auto* g = std::get_if<FireBiasGradients>(&x.g.bias)) {
-      Values slope{P, {c.H, kFireSegments}, {}}, offset = slope;
-      const Values both = read(g->dfire, Role::wide);
-      for (size_t i = 0; i < both.x.size(); i += 2) {
-        offset.x.push_back(both.x[i]);
-        slope.x.push_back(both.x[i + 1]);
-      }
-      gradients["slope"] = slope;
-      gradients["offset"] = offset;
-      gradients["of_u"] = read(g->dfire_u, P);
-      gradients["of_psi"] = read(g->dfire_psi, P);
-    }
+    std::visit([&](const auto& g) { add_gradients(gradients, g); }, x.g.bias);
     return gradients;
   };
   return op;

@@ -249,6 +249,24 @@ inline bool whole(const int32_t* first, int64_t i0, int64_t i1, int64_t j0) {
   return first[i1 - 1] <= j0 && j0 + kK - 1 <= i0;
 }
 
+/// Calls f.template operator()<kBias>() for a bias.
+template <class F>
+struct FormOfBias {
+  F& f;
+
+  void operator()(const Nothing&) const { f.template operator()<BiasMode::none>(); }
+  void operator()(const TableBias&) const { f.template operator()<BiasMode::table>(); }
+  void operator()(const FireBias&) const { f.template operator()<BiasMode::fire>(); }
+  void operator()(const SumsBias& bias) const {
+    switch (bias.form) {
+      case SumBias::difference:
+        return f.template operator()<BiasMode::difference>();
+      case SumBias::log_square:
+        return f.template operator()<BiasMode::log_square>();
+    }
+  }
+};
+
 /// Calls f.template operator()<kBias, kScale>() for the form of z that `a` asks for.
 template <class F>
 inline void dispatch_form(const Attention& a, F&& f) {
@@ -259,14 +277,7 @@ inline void dispatch_form(const Attention& a, F&& f) {
     if (a.scale.t) return f.template operator()<kBias, ScaleMode::content>();
     return f.template operator()<kBias, ScaleMode::none>();
   };
-  if (std::get_if<FireBias>(&a.bias)) return of_scale.template operator()<BiasMode::fire>();
-  if (std::get_if<TableBias>(&a.bias)) return of_scale.template operator()<BiasMode::table>();
-  const auto* sums = std::get_if<SumsBias>(&a.bias);
-  if (!sums) return of_scale.template operator()<BiasMode::none>();
-  if (sums->form == SumBias::difference) {
-    return of_scale.template operator()<BiasMode::difference>();
-  }
-  return of_scale.template operator()<BiasMode::log_square>();
+  std::visit(FormOfBias{of_scale}, a.bias);
 }
 
 }  // namespace tiles

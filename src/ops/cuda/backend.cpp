@@ -312,20 +312,8 @@ class CudaBackend final : public Backend {
       k.dscale = f32(g.dscale);
       k.dalpha = f32(g.dalpha);
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
-      int64_t partial = 0;
-      if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
-        k.dtable = f32(of_bias->dtable);
-        k.dtable_head = of_bias->dtable.stride[0];
-        partial = kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K);
-      }
-      if (const auto* of_bias = std::get_if<SumsBiasGradients>(&g.bias))
-        k.dsums = f32(of_bias->dsums);
-      if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
-        k.dfire = of_bias->dfire.ptr<double>();
-        k.dfire_u = f32(of_bias->dfire_u);
-        k.dfire_psi = f32(of_bias->dfire_psi);
-        partial = kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H);
-      }
+      const int64_t partial =
+          std::visit([&k](const auto& of_bias) { return set_bias(k, of_bias); }, g.bias);
       const bool sticks = a.normalizer.form.kind == NormalizerKind::stick_breaking;
       const int64_t carries =
           sticks ? kernels::attention_carries(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
@@ -408,6 +396,49 @@ class CudaBackend final : public Backend {
   }
 
   template <class A>
+  static void set_bias(kernels::AttentionInputs<A>&, const Nothing&) {}
+  template <class A>
+  static void set_bias(kernels::AttentionInputs<A>& in, const TableBias& bias) {
+    in.table = f32(bias.table);
+    in.table_head = bias.table.stride[0];
+  }
+  template <class A>
+  static void set_bias(kernels::AttentionInputs<A>& in, const SumsBias& bias) {
+    in.sums = bias.sums.ptr<double>();
+    in.log_square = bias.form == SumBias::log_square;
+  }
+  template <class A>
+  static void set_bias(kernels::AttentionInputs<A>& in, const FireBias& bias) {
+    const FireTables& f = bias.tables;
+    in.fire = {f32(f.psi),   f32(f.psi_dc), f32(f.inverse),     i32(f.ends),
+               f32(f.slope), f32(f.offset), i32(bias.positions)};
+  }
+
+  // Of a bias's gradients, with the floats of partial sums that they take.
+  template <class A>
+  static int64_t set_bias(kernels::AttentionBackward<A>&, const Nothing&) {
+    return 0;
+  }
+  template <class A>
+  static int64_t set_bias(kernels::AttentionBackward<A>& k, const TableBiasGradients& g) {
+    k.dtable = f32(g.dtable);
+    k.dtable_head = g.dtable.stride[0];
+    return kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K);
+  }
+  template <class A>
+  static int64_t set_bias(kernels::AttentionBackward<A>& k, const SumsBiasGradients& g) {
+    k.dsums = f32(g.dsums);
+    return 0;
+  }
+  template <class A>
+  static int64_t set_bias(kernels::AttentionBackward<A>& k, const FireBiasGradients& g) {
+    k.dfire = g.dfire.ptr<double>();
+    k.dfire_u = f32(g.dfire_u);
+    k.dfire_psi = f32(g.dfire_psi);
+    return kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H);
+  }
+
+  template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
@@ -422,19 +453,7 @@ class CudaBackend final : public Backend {
     in.v = rows<const A>(a.v);
     in.scale = f32(a.scale.t);
     in.scale_bias = a.scale.on_bias;
-    if (const auto* bias = std::get_if<TableBias>(&a.bias)) {
-      in.table = f32(bias->table);
-      in.table_head = bias->table.stride[0];
-    }
-    if (const auto* bias = std::get_if<SumsBias>(&a.bias)) {
-      in.sums = bias->sums.ptr<double>();
-      in.log_square = bias->form == SumBias::log_square;
-    }
-    if (const auto* bias = std::get_if<FireBias>(&a.bias)) {
-      const FireTables& f = bias->tables;
-      in.fire = {f32(f.psi),   f32(f.psi_dc), f32(f.inverse),      i32(f.ends),
-                 f32(f.slope), f32(f.offset), i32(bias->positions)};
-    }
+    std::visit([&in](const auto& bias) { set_bias(in, bias); }, a.bias);
     in.first_key = i32(a.first_key);
     const NormalizerForm& form = a.normalizer.form;
     in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),

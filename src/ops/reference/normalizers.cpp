@@ -160,16 +160,22 @@ RowWeights reference_weights(const Attention& a, int64_t h, const Doubles& z) {
 
 RowAdjoint reference_adjoint(const Attention& a, int64_t h, const Doubles& z, const RowWeights& w,
                              const Doubles& dp) {
-  if (a.normalizer.form.kind == NormalizerKind::stick_breaking)
-    return stick_breaking_adjoint(z, w, dp);
   RowAdjoint r;
-  if (z.size() == 1) {
-    r.dz = {0};
-  } else if (a.normalizer.form.kind == NormalizerKind::entmax) {
-    r = entmax_adjoint(w, alpha_of(a, h), dp);
-  } else {
-    centre(r.dz, w.p, dp);
+  switch (a.normalizer.form.kind) {
+    case NormalizerKind::stick_breaking:
+      return stick_breaking_adjoint(z, w, dp);
+    case NormalizerKind::entmax:
+      if (z.size() > 1) return entmax_adjoint(w, alpha_of(a, h), dp);
+      break;
+    case NormalizerKind::softmax:
+    case NormalizerKind::topk:
+      if (z.size() > 1) {
+        centre(r.dz, w.p, dp);
+        return r;
+      }
+      break;
   }
+  r.dz = {0};  // of one key: its weight is a constant
   return r;
 }
 
