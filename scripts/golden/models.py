@@ -5,6 +5,7 @@ Run by hand, with Debian's torch and numpy:
 
     /usr/bin/python3 scripts/golden/models.py            writes the files (tests/golden by default)
     /usr/bin/python3 scripts/golden/models.py --check    compares them with fresh values instead
+    /usr/bin/python3 scripts/golden/models.py --only bam t5    these cases alone
 
 The models are those of decoder.py, in float64 with gradients from autograd. Before a file is
 written its values are checked: gradients against central differences, masked documents against the
@@ -518,10 +519,14 @@ def main():
     parser = argparse.ArgumentParser(description="Golden logits, losses and gradients.")
     parser.add_argument("--out", type=pathlib.Path, default=root / "tests" / "golden")
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=sorted(CASES | NORMALIZED),
+                        help="these cases instead of all")
     options = parser.parse_args()
     torch.set_num_threads(1)
     failed = 0
     for case, c in (CASES | NORMALIZED).items():
+        if options.only and case not in options.only:
+            continue
         tensors, metadata = make(case, c)
         kind = "normalizer" if case in NORMALIZED else "model"
         path = options.out / f"{kind}_{case}.safetensors"
