@@ -52,10 +52,10 @@ Command export_command(CLI::App& app) {
       ->add_option("--output", a->request.output,
                    "the folder to write, absent or empty; it appears complete or not at all")
       ->required();
-  take_words(
-      options->add_option("--dtype", a->dtype,
-                          "fp32 (default) or bf16; parameters of priors and scales stay fp32"),
-      {"fp32", "bf16"});
+  take_words(options->add_option(
+                 "--dtype", a->dtype,
+                 "fp32 (default) or bf16; parameters of priors, scales and normalizers stay fp32"),
+             {"fp32", "bf16"});
   CLI::Option* tokenizer = options->add_option(
       "--tokenizer", a->request.tokenizer,
       "SentencePiece model to go with it (default: the one that made the shards, near them)");

@@ -243,7 +243,7 @@ std::vector<Key> make_keys() {
                     any_text(), FIELD(init_from.folder))),
       resumable(key("init_from.new",
                     "parameters that the folder has not and that keep their initial values: prior, "
-                    "scale, or names of the chosen prior's or scale's (theta_alpha)",
+                    "scale, normalizer, or names of parameters of those chosen (theta_alpha)",
                     set_of(nonempty_text()), FIELD(init_from.absent))),
 
       required(resumable(training_sources())),
@@ -267,14 +267,14 @@ std::vector<Key> make_keys() {
           FIELD(optimizer.eps)),
       key("optimizer.weight_decay",
           "decoupled decay of matrices and of embeddings, a learned position table among them, and "
-          "of the parameters that decay of a prior or a scale names, where that is true; not of "
-          "norms, nor of the biases of linear layers",
+          "of the parameters that decay of a prior, a scale or a normalizer names, where that is "
+          "true; not of norms, nor of the biases of linear layers",
           number_from(0), FIELD(optimizer.weight_decay)),
       key("optimizer.clip", "largest global gradient norm; 0: no clipping", number_from(0),
           FIELD(optimizer.clip)),
       key("optimizer.lr_multipliers",
-          "factors on the learning rate by group (prior, scale) or by trained parameter of the "
-          "chosen prior or scale (theta_alpha); the parameter wins over the group",
+          "factors on the learning rate by group (prior, scale, normalizer) or by trained "
+          "parameter of those chosen (theta_alpha); the parameter wins over the group",
           map_of(number_from(0)), FIELD(optimizer.lr_multipliers)),
 
       choice<ScheduleKind>("schedule.name",

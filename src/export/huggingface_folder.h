@@ -18,9 +18,9 @@ struct HuggingfaceRequest {
   // where the checkpoint knows which it was.
   std::string tokenizer;
   bool with_tokenizer = true;
-  bool rounded = false;  // to bf16, but for the parameters of priors and scales
+  bool rounded = false;  // to bf16, but for the parameters of mechanisms
   int64_t max_shard_bytes = int64_t{1} << 62;
-  bool as_trained = true;                 // false: prior or scale are not those of the training
+  bool as_trained = true;                 // false: a mechanism is not that of the training
   std::optional<int64_t> document_start;  // none: as the config or the shards' manifest have it
 };
 

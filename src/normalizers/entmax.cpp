@@ -15,8 +15,8 @@ NormalizerInfo entmax_normalizer() {
   n.kind = NormalizerKind::entmax;
   n.options = {
       {"alpha",
-       "1: softmax, in the limit; gradients are approximate where weights are small beside "
-       "an alpha above 2",
+       "the nearer to 1, the nearer to softmax; gradients are approximate where weights are "
+       "small beside an alpha above 2",
        1.5,
        {},
        Entmax::kLeastAlpha,

@@ -9,8 +9,9 @@
 // equal logits at alpha 64).
 //
 // The adjoint: dz = u (dP - D), D = sum u dP / sum u, u = p^(2 - alpha) on the support. For alpha >
-// 2 u has no bound: up to kPowerAlpha p is taken as kSmallestWeight at least, above it x = p^a as
-// kSmallestRoot, so that u is at most 1e7. Gradients at such keys are approximate.
+// 2 u has no bound: up to kPowerAlpha p is taken as kSmallestWeight at least, so that u is at most
+// 1e-6^(2 - alpha); above it x = p^a as kSmallestRoot, so that u is at most 1e7. Gradients at such
+// keys are approximate.
 // Of alpha, with z held fixed and h = -p log p:
 //
 //   dalpha = sum_i (<p, dP> - D) / a^2 + (<h, dP> - D sum_j h_j) / a

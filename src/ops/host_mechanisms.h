@@ -34,7 +34,7 @@ class HostMechanisms final : public MechanismOps {
   void sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates, Tensor bias) override;
 
  private:
-  static constexpr int kMaxParameters = 8;  // of a prior or a scale
+  static constexpr int kMaxParameters = 8;  // of a mechanism
 
   struct Pointers {
     double* of[kMaxParameters] = {};

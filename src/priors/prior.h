@@ -12,8 +12,8 @@
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
-// Families still to come (priors with a kernel of their own) join the variant and the attention
-// arguments of ops/ops.h; the priors here do not change.
+// Families still to come (priors with a kernel of their own) join the variant below and that of
+// ops/attention.h; the priors here do not change.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What the priors and scales of a model have learned, in the form that pictures show.
+// What the priors, scales and normalizers of a model have learned, in the form that pictures show.
 
 #include <cstdint>
 #include <string>

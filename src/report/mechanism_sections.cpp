@@ -111,7 +111,7 @@ std::string parameter_section(const Runs& runs) {
   }
   std::string figures = figure_of(bam);
   for (const Chart& c : scales) figures += figure_of(c);
-  return section("Parameters of priors and scales",
+  return section("Parameters of priors, scales and normalizers",
                  figures.empty() ? "" : legend(runs) + grid_of(figures));
 }
 

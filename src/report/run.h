@@ -61,7 +61,7 @@ struct Sample {
   std::string prompt, text;
 };
 
-/// The values of prior and scale parameters by name, as "parameters" of metrics.jsonl has them.
+/// The values of mechanisms' parameters by name, as "parameters" of metrics.jsonl has them.
 using MechanismValues = std::map<std::string, std::vector<double>>;
 
 using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)

@@ -35,7 +35,7 @@ std::string errors_note(const char* clusters);
 std::string perplexity_section(const Runs& runs);
 /// Charts of attention's entropy and support by layer.
 std::string attention_section(const Runs& runs);
-/// What the priors add to a logit, and the parameters of priors and scales.
+/// What the priors add to a logit, and the parameters of mechanisms.
 std::string mechanism_sections(const Runs& runs);
 
 }  // namespace bamtrain

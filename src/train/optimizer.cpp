@@ -19,7 +19,7 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
     }
     if (!known) {
       throw Error(ExitCode::config, "optimizer.lr_multipliers." + name,
-                  "prior, scale or the name of a trained parameter of the model's prior or scale",
+                  "prior, scale, normalizer or the name of a trained parameter of the model's",
                   "a name that none of these has", "remove it or correct it");
     }
   }

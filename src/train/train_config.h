@@ -92,8 +92,8 @@ struct EvalConfig {
 /// Where a run that starts afresh takes its parameters from.
 struct InitFromConfig {
   std::string folder;  // with safetensors under the model's names; empty: initial values
-  /// Parameters of the prior or scale that the folder has not: "prior", "scale" or the last part of
-  /// a name ("theta_alpha"). They keep their initial values.
+  /// Parameters of mechanisms that the folder has not: "prior", "scale", "normalizer" or the last
+  /// part of a name ("theta_alpha"). They keep their initial values.
   std::vector<std::string> absent;
 };
 

@@ -101,7 +101,7 @@ TEST_CASE("report compares runs on one page and plots them") {
   const std::string own = read_text(t.w.path("bam/report.html"));
   CHECK(has_caption(own, "perplexity of windows of each length"));
   CHECK(has_caption(own, "bam <&>: bam, layer 1"));
-  CHECK(body_of(own).all("h2").back()->text == "Parameters of priors and scales");
+  CHECK(body_of(own).all("h2").back()->text == "Parameters of priors, scales and normalizers");
 }
 
 TEST_CASE("a run under way has a report from its first validation pass on") {
