@@ -185,6 +185,40 @@ Values last_of(const Values& v, size_t dim, int64_t n) {
 }
 
 namespace {
+std::string table_text(TableForm table) {
+  switch (table) {
+    case TableForm::none:
+      return "no";
+    case TableForm::normal:
+      return "normal";
+    case TableForm::falling:
+      return "falling";
+    case TableForm::bounded:
+      return "bounded";
+    case TableForm::self:
+      return "bounded self";
+    case TableForm::difference:
+      return "difference";
+    case TableForm::log_square:
+      return "log square";
+    case TableForm::fire:
+      return "fire";
+  }
+  return "";
+}
+
+std::string scale_text(ScaleForm scale) {
+  switch (scale) {
+    case ScaleForm::none:
+      return "none";
+    case ScaleForm::content:
+      return "content";
+    case ScaleForm::both:
+      return "both";
+  }
+  return "";
+}
+
 std::string normalizer_text(const NormalizerForm& n) {
   switch (n.kind) {
     case NormalizerKind::softmax:
@@ -204,11 +238,7 @@ std::string describe(const AttentionCase& c) {
   std::string s = "B " + std::to_string(c.B) + ", T " + std::to_string(c.T) + ", H " +
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
-  constexpr const char* kTables[] = {"no",           "normal",     "falling",    "bounded",
-                                     "bounded self", "difference", "log square", "fire"};
-  constexpr const char* kScales[] = {"none", "content", "both"};
-  s += std::string(", ") + kTables[static_cast<int>(c.table)] + " table, scale " +
-       kScales[static_cast<int>(c.scale)];
+  s += ", " + table_text(c.table) + " table, scale " + scale_text(c.scale);
   return s + normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
 }
 
