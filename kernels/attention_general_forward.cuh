@@ -198,9 +198,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   for (int r = 0; r < kRows; ++r) {
     if (l.pair != 0 || stick) continue;
     numbers[own.rows[r] - i0] = RowNumbers(search[r].weights(), 0.0f);
-    if (!own.inside(r)) continue;
-    if (saved.threshold != nullptr) saved.threshold[own.of_row(a, r)] = search[r].threshold;
-    if (form == WeightForm::topk) saved.last[own.of_row(a, r)] = search[r].last();
+    if (own.inside(r) && saved.threshold != nullptr) {
+      saved.threshold[own.of_row(a, r)] = search[r].threshold;
+    }
   }
   // The words of the warp's groups, and how many of these are in the sequence.
   const auto live_of_warp = [&] {
@@ -215,6 +215,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     for (int64_t n = l.lane; n < groups * live.per_group; n += 32) live.words[n] = 0;
   }
   device::sync_warp();
+
+  // In place of what the search worked in.
+  auto* const kept_of_thread = reinterpret_cast<SmallestKept*>(selections) + thread;
+  device::barrier();
+  BAMTRAIN_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    if (form == WeightForm::topk) kept_of_thread[r * kThreads] = {};
+  }
 
   float sum_out[M][D / 8][4] = {};
   float total[kRows] = {};  // of weights; of stick-breaking what is broken off
@@ -235,6 +243,22 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
             const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
+            if constexpr (kForm == WeightForm::topk) {
+              SmallestKept& kept = kept_of_thread[r * kThreads];
+              float smallest = INFINITY;
+              own.for_row(r, [&](int n, int e) {
+                const float x = z[r / 2][n][e];
+                if (!weights.drops(x, j0 + l.column(n, e))) smallest = fminf(smallest, x);
+              });
+              if (smallest <= kept.z) {
+                own.for_row(r, [&](int n, int e) {
+                  const int j = j0 + l.column(n, e);
+                  if (z[r / 2][n][e] == smallest && !weights.drops(smallest, j)) {
+                    kept.add(smallest, j);
+                  }
+                });
+              }
+            }
             own.for_row(r, [&](int n, int e) {
               float& x = z[r / 2][n][e];
               x = weights.template of<kForm, false>(x, j0 + l.column(n, e)).p;
@@ -273,12 +297,18 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   for (int r = 0; r < kRows; ++r) {
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 1);
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 2);
+    SmallestKept kept = form == WeightForm::topk ? kept_of_thread[r * kThreads] : SmallestKept();
+    kept.join<4>();
     if (!own.inside(r)) continue;
     float factor = 1;
     if (!stick) {
       const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
       factor = weights.nan_or(divided_by_sum(form, alpha_less_one) ? 1.0f / total[r] : 1.0f);
       if (l.pair == 0) saved.level[own.of_row(a, r)] = weights.level_of(form, total[r]);
+      if (l.pair == 0 && form == WeightForm::topk) {
+        saved.threshold[own.of_row(a, r)] = weights.nan_or(kept.z);
+        saved.last[own.of_row(a, r)] = kept.key;
+      }
     }
     auto* to = reinterpret_cast<uint32_t*>(row_of(out, b, own.rows[r], h));
     BAMTRAIN_UNROLL

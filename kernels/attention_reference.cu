@@ -102,6 +102,8 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     });
   }
   const RowWeights weights = search.weights();
+  const bool topk = a.normalizer.kind == NormalizerKind::topk;
+  SmallestKept kept;
   float sum = 0, out[kRowColumns] = {};
   for (int j0 = first; j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;
@@ -109,6 +111,7 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     if (j <= i) {
       const float z = logit_of(a, own.b, own.h, i, j).z;
       p = weight_of(a.normalizer, weights, own.h, z, j).p;
+      if (topk && !weights.drops(z, j)) kept.add(z, j);
     }
     sum += p;
     for (int n = 0; n < 32 && j0 + n <= i; ++n) {
@@ -119,10 +122,11 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   sum = warp_sum(sum);
   const bool divided = divided_by_sum(weight_form(a.normalizer, own.h), weights.a);
   store_row(at(f.out, own.b, i, own.h), divided ? 1.0f / sum : 1.0f, out, a.D, own.lane);
+  kept.join<32>();
   if (own.lane != 0) return;
   f.saved.level[row] = weights.level_of(weight_form(a.normalizer, own.h), sum);
-  f.saved.threshold[row] = search.threshold;
-  if (a.normalizer.kind == NormalizerKind::topk) f.saved.last[row] = search.last();
+  f.saved.threshold[row] = topk ? weights.nan_or(kept.z) : search.threshold;
+  if (topk) f.saved.last[row] = kept.key;
 }
 
 template <class A>

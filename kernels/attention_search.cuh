@@ -96,11 +96,33 @@ struct LogitList {
   }
 };
 
+/// What SavedRows has of a row of topk: the smallest logit that is kept and the last of its keys.
+struct SmallestKept {
+  float z = INFINITY;
+  int key = -1;
+
+  BAMTRAIN_DEVICE void add(float other, int j) {
+    if (other > z || (other == z && j < key)) return;
+    z = other;
+    key = j;
+  }
+  /// Over neighbouring lanes, a power of two. All lanes of the warp call.
+  template <int kLanes>
+  BAMTRAIN_DEVICE void join() {
+    BAMTRAIN_UNROLL
+    for (int distance = kLanes / 2; distance > 0; distance /= 2) {
+      const float other = device::shuffle_xor(device::kWholeWarp, z, distance);
+      add(other, device::shuffle_xor(device::kWholeWarp, key, distance));
+    }
+  }
+};
+
 class RowSearch {
  public:
   SearchPhase phase = SearchPhase::done;
-  // Of softmax and topk the level is the largest logit. Of entmax the threshold is delta while it
-  // is sought, or with alpha > 2 the weight of the largest logit.
+  // Of softmax and topk the level is the largest logit. Of topk the threshold may be between the
+  // smallest logit that is kept and the largest that is not: see SmallestKept. Of entmax it is
+  // delta while that is sought, or with alpha > 2 the weight of the largest logit.
   float level = 0, threshold = 1;
 
   RowSearch() = default;
@@ -118,14 +140,13 @@ class RowSearch {
   }
 
   BAMTRAIN_DEVICE bool done() const { return phase == SearchPhase::done; }
-  /// SavedRows::last of topk, when done.
-  BAMTRAIN_DEVICE int last() const { return -selection_->low; }
+
   /// What was sought, when done.
   BAMTRAIN_DEVICE RowWeights weights() const {
     RowWeights found;
     found.level = level;
     found.threshold = threshold;
-    if (form_ == WeightForm::topk) found.set_last(last());
+    if (form_ == WeightForm::topk) found.set_last(-selection_->low);
     if (a_ > 0) found.set_entmax(a_);
     return found;
   }
@@ -354,9 +375,10 @@ class RowSearch {
     } else {
       const float power = 1.0f / a_;
       for_logits([&](float z, int) {
-        const float log_x = device::log2_approx(fmaxf(fmaf(a_, z - level, threshold), 0.0f));
-        sums_[0] += device::exp2_approx(power * log_x);
-        sums_[1] += device::exp2_approx((power - 1.0f) * log_x);
+        const float x = fmaxf(fmaf(a_, z - level, threshold), 0.0f);
+        const float less = device::exp2_approx((power - 1.0f) * device::log2_approx(x));
+        sums_[0] = fmaf(less, x, sums_[0]);
+        sums_[1] += less;
       });
     }
   }

@@ -104,7 +104,7 @@ struct RowWeights {
   /// After threshold.
   BAMTRAIN_DEVICE void set_entmax(float alpha_less_one) {
     a = alpha_less_one;
-    constexpr float kLargest = 3.40282347e38f;
+    constexpr float kLargest = 5e36f;  // times a of 63 still finite
     third = a == 0.5f ? sqrtf(threshold) : a == 1.0f ? threshold : exact_power(threshold, -a);
     third = third > kLargest ? kLargest : third;  // NaN stays
   }
@@ -116,9 +116,7 @@ struct RowWeights {
   template <WeightForm kForm, bool kExact>
   BAMTRAIN_DEVICE Weight of(float z, int j) const {
     if constexpr (kForm == WeightForm::softmax || kForm == WeightForm::topk) {
-      // NaN is kept.
-      const bool dropped =
-          kForm == WeightForm::topk && (z < threshold || (z == threshold && j > last()));
+      const bool dropped = kForm == WeightForm::topk && drops(z, j);
       const float p = dropped ? 0.0f : exponential<kExact>(z - level);
       return {p, p};
     } else if constexpr (kForm == WeightForm::entmax_1_5) {
@@ -128,8 +126,8 @@ struct RowWeights {
       const float x = positive<kExact>(z - level + third);
       return {x, x > 0 ? 1.0f : 0.0f};
     } else {
-      // [1 - c / delta]_+, 1 at the largest logit whatever delta is.
-      const float c = a * (level - z), r = c == 0 ? 1.0f : 1.0f - c * third;
+      // 1 - c / delta; 1 at the largest logit, where c is 0, whatever delta is: third is finite.
+      const float r = fmaf(z - level, a * third, 1.0f);
       if (!kExact && a < 1) {
         const float log_root = device::log2_approx(fmaxf(r, 0.0f)), power = 1.0f / a;
         return {threshold * device::exp2_approx(power * log_root),
@@ -140,6 +138,10 @@ struct RowWeights {
     }
   }
 
+  /// Whether topk gives key j no weight. NaN is kept.
+  BAMTRAIN_DEVICE bool drops(float z, int j) const {
+    return z < threshold || (z == threshold && j > last());
+  }
   /// SavedRows::level of a search, given the sum of the weights.
   BAMTRAIN_DEVICE float level_of(WeightForm form, float sum) const {
     return form == WeightForm::softmax || form == WeightForm::topk ? level + logf(sum) : level;

@@ -33,10 +33,12 @@ WorkspaceShape workspace_of(const AttentionCase& c) {
 }
 
 /// Of fp32 see tests/ops/normalizers.cpp. Of bf16 p and dz are rounded on their way into products,
-/// and u of dz = u (dP - D) may exceed p.
+/// u of dz = u (dP - D) may exceed p, and D of topk is of the rounded `out`, whose rounding few
+/// keys do not average out.
 double tolerance(const AttentionCase& c, Dtype t) {
   const bool entmax = c.normalizer.kind == NormalizerKind::entmax;
-  if (t == Dtype::bf16) return (entmax ? 6 : 3) * kBf16;
+  const bool topk = c.normalizer.kind == NormalizerKind::topk;
+  if (t == Dtype::bf16) return (entmax ? 6 : topk ? 5 : 3) * kBf16;
   return (entmax ? 8 : 2) * fp32_tolerance(c);
 }
 
@@ -68,8 +70,7 @@ TEST_CASE("attention on CUDA agrees with the reference with every normalizer and
         c.normalizer = form;
         if (!allowed(c)) continue;
         check_attention(c, Dtype::f32);
-        // The reference's softmax reads `out` as it was saved, rounded; the general path does not.
-        if (form.kind != NormalizerKind::softmax) check_attention(c, Dtype::bf16);
+        check_attention(c, Dtype::bf16);
       }
     }
   }

@@ -101,7 +101,7 @@ MUTATIONS = {
     "general_weights_of_another_sum": (
         "attention_search.cuh", "(threshold - (root - 1.0f)", "(threshold - (root - 0.9f)"),
     "general_last_tie_forgotten": (
-        "attention_search.cuh", "return -selection_->low;", "return -selection_->low - 1;"),
+        "attention_search.cuh", "set_last(-selection_->low);", "set_last(-selection_->low - 1);"),
     "general_all_ties_kept": (
         "attention_search.cuh", "phase = SearchPhase::ties;",
         "phase = SearchPhase::done;\n    selection_->low = -i_;\n    return;"),
