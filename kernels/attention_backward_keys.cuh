@@ -40,6 +40,21 @@ constexpr size_t attention_backward_keys_shared(BiasMode bias) {
          sizeof(float) * static_cast<size_t>(4 * Q + more);
 }
 
+/// The queries from here on see none of the keys of the tile at j0.
+BAMTRAIN_DEVICE int end_of_queries(const int32_t* first_key, int j0, int T) {
+  // first_key never falls: the first row whose first key lies past the tile.
+  int low = j0, high = T;
+  while (low < high) {
+    const int middle = (low + high) / 2;
+    if (first_key[middle] > j0 + kTile - 1) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
 /// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H, T), which
 /// has the queries'; with a table partial (B, H, parts, slot_floats) is written too, entry
 /// kTile - 1 + d of a slot for distance d; slot_floats is attention_partial_table(T). Launch with
@@ -84,20 +99,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
   }
 
   for (int j0 = part * kTile; j0 < a.T; j0 += parts * kTile) {
-    int end = a.T;  // the queries from here on see none of these keys
-    {
-      // first_key never falls: the first row whose first key lies past the tile.
-      int low = j0, high = a.T;
-      while (low < high) {
-        const int middle = (low + high) / 2;
-        if (first_key[middle] > j0 + kTile - 1) {
-          high = middle;
-        } else {
-          low = middle + 1;
-        }
-      }
-      end = low;
-    }
+    const int end = end_of_queries(first_key, j0, a.T);
     // Everyone is done with the keys before these: the last barrier of the loop over queries.
     copy_tile<D>(keys, a.k, b, kh, j0, a.T);
     copy_tile<D>(values, a.v, b, kh, j0, a.T);

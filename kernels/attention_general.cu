@@ -3,6 +3,7 @@
 
 #include "attention_general_forward.cuh"
 #include "attention_general_keys.cuh"
+#include "attention_general_keys_sticks.cuh"
 #include "attention_general_queries.cuh"
 #include "attention_head_dim.h"
 
@@ -55,12 +56,18 @@ LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Str
                        {kThreads, 1, 1}, attention_general_queries_shared<D>(a.fire.psi != nullptr),
                        stream, a, saved, g.dq, to_rows, g.dalpha, first * group);
     if (!queries.ok()) return queries;
+    const auto launch_keys = [&](auto kernel, uint32_t columns, size_t shared_bytes) {
+      return device::launch(
+          kernel,
+          {count_of(attention_parts(a.B, a.T, a.K, a.table != nullptr)), count_of(heads), columns},
+          {kThreads, 1, 1}, shared_bytes, stream, a, saved, g.dk, g.dv, g.dsums, g.partial,
+          attention_partial_table(a.T), first);
+    };
     const LaunchStatus keys =
-        device::launch(attention_general_keys<D>,
-                       {count_of(attention_parts(a.B, a.T, a.K, a.table != nullptr)),
-                        count_of(heads), D / kOwnColumns<D>},
-                       {kThreads, 1, 1}, attention_general_keys_shared<D>(), stream, a, saved, g.dk,
-                       g.dv, g.dsums, g.partial, attention_partial_table(a.T), first);
+        a.normalizer.kind == NormalizerKind::stick_breaking
+            ? launch_keys(attention_general_keys_sticks<D>, D / kOwnColumns<D>,
+                          attention_general_sticks_shared<D>())
+            : launch_keys(attention_general_keys<D>, 1, attention_general_keys_shared<D>());
     if (!keys.ok()) return keys;
   }
   return {};

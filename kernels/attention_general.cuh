@@ -75,7 +75,10 @@ struct LiveRows {
     return group(kOfWarp * w, tile) || (kOfWarp > 1 && group(kOfWarp * w + kOfWarp - 1, tile));
   }
   BAMTRAIN_DEVICE bool any(int tile) const {
-    return warp(0, tile) || warp(1, tile) || warp(2, tile) || warp(3, tile);
+    bool live = false;
+    BAMTRAIN_UNROLL
+    for (int g = 0; g < kGroups; ++g) live = live || group(g, tile);
+    return live;
   }
 };
 

@@ -1,135 +1,86 @@
 #pragma once
-// The general path, backward: dk, dv, and db by distance or by key. Weights and dz of a tile are
-// formed as in attention_general_queries.cuh, a warp 16 queries, and change hands through shared
-// memory: in the products for dk and dv a warp owns 16 keys.
+// The general path, backward: dk, dv, and db by distance or by key, of any normalizer whose weights
+// follow from numbers of the row. As in the fused kernel a warp owns 16 keys and forms the
+// transposes of weights and dz, which are operands as they are. Stick-breaking, whose weights
+// follow from each other along a row, has attention_general_keys_sticks.cuh.
 
+#include "attention_backward_keys.cuh"
 #include "attention_general.cuh"
 
 namespace bamtrain::kernels {
 
-/// Floats from one row of db in shared memory to the next. Odd: threads whose diagonals begin in
-/// different rows read different banks.
-constexpr int kDbStride = kPart + 1;
-/// Weights and dz in bf16, and db of a part.
-constexpr size_t kExchangeBytes = 2 * kTileBytes<kTile>;
-constexpr size_t kDbBytes = kTile * kDbStride * sizeof(float);
-
-/// Columns of dk and dv that a block owns: as many as registers hold. With two blocks for a tile
-/// the first writes what is not of a column.
-template <int D>
-constexpr int kOwnColumns = D > 64 ? D / 2 : D;
-
-/// What a query's row has of weights and their gradients, in shared memory like RowNumbers.
-struct alignas(16) RowAdjoint {
-  RowNumbers numbers{RowWeights(), 0.0f};
-  float factor = 0;
-  bool one = false;  // key alone has weight
-
-  RowAdjoint() = default;
-  /// Of query i, or of none past T.
-  BAMTRAIN_DEVICE RowAdjoint(const AttentionInputs<bf16>& a, const GeneralSaved& saved, int b,
-                             int h, int i) {
-    if (i >= a.T || a.normalizer.kind == NormalizerKind::stick_breaking) return;
-    const int64_t row = (static_cast<int64_t>(b) * a.H + h) * a.T + i;
-    numbers.level = saved.rows.level[row];
-    if (saved.rows.threshold != nullptr) numbers.threshold = saved.rows.threshold[row];
-    numbers.third = saved.third[row];
-    numbers.centre = saved.centre[row];
-    factor = saved.factor[row];
-    one = keys_with_weight(a, i - a.first_key[static_cast<int64_t>(b) * a.T + i] + 1) == 1;
-  }
+/// What a query has of weights and dz, in shared memory: see RowWeights, GeneralRows, GeneralSaved.
+struct alignas(16) QueryNumbers {
+  float level, third, centre, factor;
+};
+struct alignas(16) MoreQueryNumbers {
+  float threshold, of_weights, u, sum;  // of_weights: what they are multiplied by
+  int first;
+  int one;  // key alone has weight
+  int unused[2];
 };
 
-/// Launch with grid (parts, key heads at hand, D / kOwnColumns), kThreads threads and this much
-/// dynamic shared memory.
 template <int D>
 constexpr size_t attention_general_keys_shared() {
-  return (2 + 2 * kGeneralStages<D>)*kTileBytes<D> + kExchangeBytes + kDbBytes +
-         (GeneralRows<1>::kSliceFloats + kTile) * sizeof(float) + kTile * sizeof(RowAdjoint);
+  constexpr int Q = kBackwardQueries<D>;
+  return 2 * kTileBytes<D> + 4 * kTileBytes<D, Q> +
+         Q * (sizeof(QueryNumbers) + sizeof(MoreQueryNumbers) + sizeof(FirePlace)) +
+         sizeof(float) * (kSlice + kTile * (Q + 3));
 }
 
-/// The 16 x 16 operand A at rows 16 `warp` and columns 16 `step` of the transpose of a tile (64,
-/// 64) in shared memory.
-BAMTRAIN_DEVICE void load_transposed(uint32_t (&a)[4], SharedAddress tile, int step,
-                                     const Lane& l) {
-  const int row = 16 * step + l.lane / 16 * 8 + l.lane % 8;
-  const int column = l.warp * kWarpRows + l.lane / 8 % 2 * 8;
-  device::ldmatrix_transposed(
-      a, tile + static_cast<uint32_t>(row) * kRowBytes<kTile> + 2u * static_cast<uint32_t>(column));
-}
-
-/// Logits become weights, dP dz. `head`: of the queries, at hand. All lanes of the warp call.
-BAMTRAIN_DEVICE void gradients(Logits& z, Logits& dz, const AttentionInputs<bf16>& a,
-                               const GeneralSaved& saved, const GeneralRows<1>& own,
-                               const RowAdjoint* adjoints, WeightForm form, int j0, int head,
-                               const Lane& l) {
-  if (form == WeightForm::stick_breaking) {
-    BAMTRAIN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      float broken = 0, before = 0;
-      if (own.inside(r)) {
-        const float* const carry = saved.carry(a, head, j0, own.rows[r]);
-        broken = carry[0];
-        before = carry[1];
-      }
-      Logits share;
-      stick_weights(z, share, broken, r, l);
-      stick_adjoint(dz, z, share, before, r, l);
-    }
-    return;
-  }
-  const float a_less_one =
-      a.normalizer.kind == NormalizerKind::entmax ? alpha_of(a.normalizer, own.h) - 1.0f : 0.0f;
-  with_weight_form(form, [&]<WeightForm kForm>() {
-    BAMTRAIN_UNROLL
-    for (int r = 0; r < 2; ++r) {
-      const RowAdjoint& row = adjoints[own.rows[r] - own.i0];
-      const RowWeights weights = row.numbers.weights(a_less_one);
-      own.for_row(r, [&](int n, int e) {
-        const Weight w = weights.template of<kForm, false>(z[n][e], j0 + l.column(n, e));
-        z[n][e] = kForm == WeightForm::entmax ? row.factor * w.p : w.p;
-        dz[n][e] = w.u * (dz[n][e] - row.numbers.centre);
-      });
-      if (row.one) own.for_row(r, [&](int n, int e) { dz[n][e] = 0; });
-    }
-  });
+/// Numbers of query i of (b, h), or of none past T: its weights are 0.
+BAMTRAIN_DEVICE void load_query(QueryNumbers& x, MoreQueryNumbers& more,
+                                const AttentionInputs<bf16>& a, const GeneralSaved& saved, int b,
+                                int h, int i, float root, double first_sum) {
+  const RowWeights none;
+  x = {none.level, none.third, 0.0f, root};
+  more = {none.threshold, 0.0f, 1.0f, 0.0f, i + 1, 0, {}};
+  if (i >= a.T) return;
+  const int64_t row = (static_cast<int64_t>(b) * a.H + h) * a.T + i;
+  const float t = a.scale != nullptr ? a.scale[row] : 1.0f;
+  x = {saved.rows.level[row], saved.third[row], saved.centre[row], root * t};
+  if (saved.rows.threshold != nullptr) more.threshold = saved.rows.threshold[row];
+  more.of_weights = saved.factor[row];
+  if (a.scale_bias) more.u = t;
+  if (a.sums != nullptr) more.sum = static_cast<float>(a.sums[row] - first_sum);
+  more.first = a.first_key[static_cast<int64_t>(b) * a.T + i];
+  more.one = keys_with_weight(a, i - more.first + 1) == 1;
 }
 
 /// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H, T), which
 /// has the queries'; with a table partial (B, H, parts, slot_floats) is written too, as by
-/// attention_backward_keys, of the key heads of all sequences from first_head on.
+/// attention_backward_keys. Launch with grid (parts, key heads, 1), kThreads threads and this much
+/// dynamic shared memory; the key heads are those of all sequences from first_head on.
 template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_keys(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dk,
                            Rows<bf16> dv, float* dsums, float* partial, int64_t slot_floats,
                            int first_head) {
-  constexpr int kStages = kGeneralStages<D>;
+  constexpr int Q = kBackwardQueries<D>, kDbRow = Q + 3;
+  using Tile = float[Q / 8][4];
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane, group = a.H / a.K, tiles = (a.T + kTile - 1) / kTile;
   const int part = static_cast<int>(device::block_index().x);
   const int parts = static_cast<int>(device::grid_size().x);
-  const int head = static_cast<int>(device::block_index().y);  // at hand
+  const int head = static_cast<int>(device::block_index().y);
   const int b = (first_head + head) / a.K, kh = (first_head + head) % a.K;
+  const int own_key = l.warp * kWarpRows + l.row;  // in the tile; and the one 8 further
   const SharedAddress keys = device::shared_address(shared);
   const SharedAddress values = keys + kTileBytes<D>;
-  const SharedAddress queries = values + kTileBytes<D>;  // kStages of them
-  const SharedAddress outputs = queries + kStages * kTileBytes<D>;
-  const SharedAddress weights_tile = outputs + kStages * kTileBytes<D>;
-  const SharedAddress gradients_tile = weights_tile + kTileBytes<kTile>;
-  unsigned char* const exchange = shared + (2 + 2 * kStages) * kTileBytes<D>;
-  auto* const p_tile = reinterpret_cast<uint32_t*>(exchange);
-  auto* const ds_tile = reinterpret_cast<uint32_t*>(exchange + kTileBytes<kTile>);
-  float* const db = reinterpret_cast<float*>(exchange + kExchangeBytes);  // (queries, kDbStride)
-  float* const slice = reinterpret_cast<float*>(exchange + kExchangeBytes + kDbBytes);
-  float* const row_sums = slice + GeneralRows<1>::kSliceFloats;
-  auto* const adjoints = reinterpret_cast<RowAdjoint*>(row_sums + kTile);
+  const SharedAddress queries = values + kTileBytes<D>;          // two stages
+  const SharedAddress outputs = queries + 2 * kTileBytes<D, Q>;  // dO, two stages
+  unsigned char* const behind = shared + 2 * kTileBytes<D> + 4 * kTileBytes<D, Q>;
+  auto* const numbers = reinterpret_cast<QueryNumbers*>(behind);
+  auto* const more_numbers = reinterpret_cast<MoreQueryNumbers*>(numbers + Q);
+  auto* const places = reinterpret_cast<FirePlace*>(more_numbers + Q);
+  float* const slice = reinterpret_cast<float*>(places + Q);  // of the table or of psi
+  float* const db = slice + kSlice;                           // (kTile, kDbRow)
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
+  const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
   const float root = 1.0f / a.content_divisor;
-  const int column0 = kOwnColumns<D> * static_cast<int>(device::block_index().z);
-  const bool table = a.table != nullptr && column0 == 0,
-             of_sums = a.sums != nullptr && column0 == 0;
-  const auto own_columns = static_cast<uint32_t>(2 * column0);  // bytes
+  const BiasMode bias_of = bias_mode(a);
+  const bool table = bias_of == BiasMode::table, fire = bias_of == BiasMode::fire;
 
   if (table) {
     for (int g = 0; g < group; ++g) {
@@ -139,129 +90,212 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     }
   }
 
-  for (int tile = part; tile < tiles; tile += parts) {
-    const int j0 = tile * kTile;
-    int end = a.T;  // the queries from here on see none of these keys
-    {
-      // first_key never falls: the first row whose first key lies past the tile.
-      int low = j0, high = a.T;
-      while (low < high) {
-        const int middle = (low + high) / 2;
-        if (first_key[middle] > j0 + kTile - 1) {
-          high = middle;
-        } else {
-          low = middle + 1;
-        }
-      }
-      end = low;
+  // f(n, e, key, query) of each element of a warp's tile: places in the tiles.
+  const auto for_elements = [&](const auto& f) {
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < Q / 8; ++n) {
+      BAMTRAIN_UNROLL
+      for (int e = 0; e < 4; ++e) f(n, e, own_key + e / 2 * 8, l.column(n, e));
     }
+  };
+
+  for (int tile = part; tile < tiles; tile += parts) {
+    const int j0 = tile * kTile, end = end_of_queries(first_key, j0, a.T);
     // Everyone is done with the keys before these: the last barrier of the loop over queries.
     copy_tile<D>(keys, a.k, b, kh, j0, a.T);
     copy_tile<D>(values, a.v, b, kh, j0, a.T);
     device::copy_async_commit();
-    float sum_k[1][kOwnColumns<D> / 8][4] = {}, sum_v[1][kOwnColumns<D> / 8][4] = {};
+    float sum_k[1][D / 8][4] = {}, sum_v[1][D / 8][4] = {};
 
     for (int g = 0; g < group; ++g) {
       const int h = kh * group + g;
       const WeightForm form = weight_form(a.normalizer, h);
+      const float alpha_less_one =
+          a.normalizer.kind == NormalizerKind::entmax ? alpha_of(a.normalizer, h) - 1.0f : 0.0f;
       const int64_t row_of_head = (static_cast<int64_t>(b) * a.H + h) * a.T;
       float* slot = table ? partial + (row_of_head / a.T * parts + part) * slot_floats : nullptr;
       const auto next = [&](int i0) {
         do {
-          i0 += kTile;
-        } while (i0 < end && !LiveRows<4>(a, saved.rows, b, h, i0).any(tile));
+          i0 += Q;
+        } while (i0 < end && !LiveRows<Q / kLiveRows>(a, saved.rows, b, h, i0).any(tile));
         return i0;
       };
       const auto copy = [&](int i0, uint32_t stage) {
-        copy_tile<D>(queries + stage * kTileBytes<D>, a.q, b, h, i0, a.T);
-        copy_tile<D>(outputs + stage * kTileBytes<D>, saved.dout, b, h, i0, a.T);
+        copy_tile<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, b, h, i0, a.T);
+        copy_tile<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, b, h, i0, a.T);
         device::copy_async_commit();
       };
-      float dkey_sum = 0;
-      int i0 = next(j0 - kTile);
-      uint32_t step = 0;
+      double key_sum[2] = {};  // S_j of the thread's two keys
+      float dkey_sum[2] = {};
+      if (a.sums != nullptr) {
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          const int j = j0 + own_key + 8 * r;
+          key_sum[r] = a.sums[row_of_head + (j < a.T ? j : a.T - 1)];
+        }
+      }
+      int i0 = next(j0 - Q);
+      uint32_t stage = 0;
       if (i0 < end) copy(i0, 0);
       while (i0 < end) {
         const int after = next(i0);
-        const uint32_t stage = step % kStages;
-        const GeneralRows<1> own(a, b, h, i0, kQueryTile<D>, root, row_sums, l);
-        own.fill_slice(slice, a, j0, thread);
-        if (thread < kTile) adjoints[thread] = RowAdjoint(a, saved, b, h, i0 + thread);
-        if (kStages > 1 && after < end) {
-          copy(after, (step + 1) % kStages);
+        const double first_sum =
+            a.sums != nullptr ? a.sums[row_of_head + i0 / kQueryTile<D> * kQueryTile<D>] : 0.0;
+        float key[2] = {};
+        if (a.sums != nullptr) {
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_sum[r] - first_sum);
+        }
+        if (thread < Q) {
+          load_query(numbers[thread], more_numbers[thread], a, saved, b, h, i0 + thread, root,
+                     first_sum);
+        }
+        if ((table || fire) && thread < Q + kTile) {
+          const int d = i0 - j0 + thread - (kTile - 1);
+          const float* const values_of = table ? a.table + h * a.table_head : a.fire.psi;
+          slice[thread] = d >= 0 && d < a.T ? values_of[d] : 0.0f;
+        }
+        if (fire && thread < 4 * Q) {
+          const int i = i0 + thread / 4;
+          const FirePlace place(a, b, h, i, i - j0, thread % 4);
+          if (thread % 4 == 0) places[thread / 4] = place;
+        }
+        if (after < end) {
+          copy(after, 1 - stage);
           device::copy_async_wait<1>();
         } else {
           device::copy_async_wait<0>();
         }
         device::barrier();
 
-        const bool live = LiveRows<4>(a, saved.rows, b, h, i0).warp(l.warp, tile);
-
-        for_parts(false, [&](int part_of_tile) {
-          const int key0 = kPart * part_of_tile;
-          const float* const slice_of_part = own.slice_of(a, slice, part_of_tile);
-          const uint32_t from = part_bytes<D>(part_of_tile);
-          GroupsOfLogits<1> z_group = {}, dz_group = {};
-          Logits &z = z_group[0], &dz = dz_group[0];
-          if (live && own.warp_sees(j0 + key0, kPart)) {
-            multiply_part<D>(z_group, queries + stage * kTileBytes<D>, keys + from, l);
-            multiply_part<D>(dz_group, outputs + stage * kTileBytes<D>, values + from, l);
-            own.logits(z_group, a, slice_of_part, j0 + key0, l);
-            gradients(z, dz, a, saved, own, adjoints, form, j0 + key0, head * group + g, l);
-          }
-          if (table || of_sums) {
-            const float u[] = {own.bias_scale(a, 0), own.bias_scale(a, 1)};
-            own.for_elements([&](int r, int n, int e) {
-              const int key = l.column(n, e);
-              const float slope = table ? 1.0f : own.sum_derivative(a, slice_of_part, r, key);
-              db[(own.rows[r] - i0) * kDbStride + key] = u[r] * dz[n][e] * slope;
-            });
-            device::barrier();
-            if (table && thread < kTile + kPart - 1) {
-              // Thread n sums distance i0 - j0 - key0 + n - 31: elements (key + n - 31, key).
-              const int shift = thread - (kPart - 1);
-              float* const sum = slot + i0 - j0 - key0 + shift + kTile - 1;
-              float of_distance = *sum;
-              for (int key = shift < 0 ? -shift : 0; key < kPart && key + shift < kTile; ++key) {
-                of_distance += db[(key + shift) * kDbStride + key];
-              }
-              *sum = of_distance;
-            }
-            if (!table && thread / kPart == part_of_tile) {
-              for (int row = 0; row < kTile; ++row) {
-                dkey_sum += db[row * kDbStride + thread % kPart];
-              }
-            }
-            device::barrier();
-          }
+        // Transposed: rows are keys, columns queries.
+        float p_tile[1][Q / 8][4] = {}, dz_tile[1][Q / 8][4] = {};
+        // Not unrolled, for the registers: the next step's operands would be loaded early.
+        BAMTRAIN_NO_UNROLL
+        for (int step = 0; step < D / 16; ++step) {
+          uint32_t row[1][4];
+          load_a<D>(row[0], keys + warp_rows, step, l);
+          multiply_transposed<D>(p_tile, row, queries + stage * kTileBytes<D, Q>, step, l);
+          load_a<D>(row[0], values + warp_rows, step, l);
+          multiply_transposed<D>(dz_tile, row, outputs + stage * kTileBytes<D, Q>, step, l);
+        }
+        Tile &z = p_tile[0], &dz = dz_tile[0];
+        for_elements([&](int n, int e, int, int query) { z[n][e] *= numbers[query].factor; });
+        const auto add_bias = [&](const auto& bias) {
+          for_elements([&](int n, int e, int own, int query) {
+            z[n][e] = fmaf(more_numbers[query].u, bias(n, e, own, query), z[n][e]);
+          });
+        };
+        if (table) {
+          add_bias([&](int, int, int own, int query) { return slice[query - own + kTile - 1]; });
+        } else if (fire) {
+          Tile biases = {};
           BAMTRAIN_UNROLL
-          for (int n = 0; n < kColumns; ++n) {
+          for (int n = 0; n < Q / 8; ++n) {
             BAMTRAIN_UNROLL
-            for (int r = 0; r < 2; ++r) {
-              const auto row = static_cast<uint32_t>(own.rows[r] - i0);
-              const uint32_t at =
-                  row * (kRowBytes<kTile> / 4) + static_cast<uint32_t>(key0 / 2 + 4 * n + l.pair);
-              p_tile[at] = device::pack_bf16(z[n][2 * r], z[n][2 * r + 1]);
-              ds_tile[at] =
-                  device::pack_bf16(own.factor[r] * dz[n][2 * r], own.factor[r] * dz[n][2 * r + 1]);
+            for (int c = 0; c < 2; ++c) {
+              const int query = l.column(n, c), d = i0 + query - j0 - own_key;
+              FirePlace place = places[query];
+              walk_segments(place, a, b, h, i0 + query, d - 8, [&](const FirePlace& at, int high) {
+                BAMTRAIN_UNROLL
+                for (int r = 0; r < 2; ++r) {
+                  const float psi = slice[query - own_key - 8 * r + kTile - 1];
+                  if (d - 8 * r < high) biases[n][2 * r + c] = at.factor * psi + at.offset;
+                }
+              });
+            }
+          }
+          device::sync_warp();  // before ldmatrix
+          add_bias([&](int n, int e, int, int) { return kLn2 * biases[n][e]; });
+        } else if (bias_of == BiasMode::difference) {
+          add_bias(
+              [&](int, int e, int, int query) { return key[e / 2] - more_numbers[query].sum; });
+        } else if (bias_of == BiasMode::log_square) {
+          add_bias([&](int, int e, int, int query) {
+            const float x = key[e / 2] - more_numbers[query].sum;
+            return -kLn2 * device::log2_approx(fmaf(x, x, 1.0f));
+          });
+        }
+        const bool all_seen =
+            j0 + kTile - 1 <= i0 && i0 + Q <= a.T && more_numbers[Q - 1].first <= j0;
+        if (!all_seen) {
+          for_elements([&](int n, int e, int own, int query) {
+            const int j = j0 + own, i = i0 + query;
+            if (j > i || j < more_numbers[query].first || i >= a.T) z[n][e] = kMinusInfinity;
+          });
+        }
+        with_weight_form(form, [&]<WeightForm kForm>() {
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < Q / 8; ++n) {
+            BAMTRAIN_UNROLL
+            for (int c = 0; c < 2; ++c) {
+              const int query = l.column(n, c);
+              const QueryNumbers x = numbers[query];
+              RowWeights weights;
+              weights.level = x.level;
+              weights.third = x.third;
+              weights.a = alpha_less_one;
+              float of_weights = 1;
+              if (kForm == WeightForm::topk || kForm == WeightForm::entmax) {
+                weights.threshold = more_numbers[query].threshold;
+                of_weights = more_numbers[query].of_weights;
+              }
+              BAMTRAIN_UNROLL
+              for (int e = c; e < 4; e += 2) {
+                const int j = j0 + own_key + e / 2 * 8;
+                const Weight w = weights.template of<kForm, false>(z[n][e], j);
+                z[n][e] = kForm == WeightForm::entmax ? of_weights * w.p : w.p;
+                dz[n][e] = w.u * (dz[n][e] - x.centre);
+              }
             }
           }
         });
+        // Rows of which one key alone has weight: near the diagonal, or all of them.
+        if (!all_seen || a.normalizer.kind == NormalizerKind::topk) {
+          for_elements([&](int n, int e, int, int query) {
+            if (more_numbers[query].one != 0) dz[n][e] = 0;
+          });
+        }
+        if (table) {
+          for_elements([&](int n, int e, int own, int query) {
+            db[own * kDbRow + query] = more_numbers[query].u * dz[n][e];
+          });
+        }
+        if (a.sums != nullptr) {
+          for_elements([&](int n, int e, int, int query) {
+            const float x = key[e / 2] - more_numbers[query].sum;
+            const float slope = a.log_square ? bias_derivative<BiasMode::log_square>(x) : 1.0f;
+            dkey_sum[e / 2] += more_numbers[query].u * dz[n][e] * slope;
+          });
+        }
+        uint32_t operand[1][Q / 16][4];
+        as_operand(operand[0], z);
+        multiply<D>(sum_v, operand, outputs + stage * kTileBytes<D, Q>, l);
+        for_elements([&](int n, int e, int, int query) { dz[n][e] *= numbers[query].factor; });
+        as_operand(operand[0], dz);
+        multiply<D>(sum_k, operand, queries + stage * kTileBytes<D, Q>, l);
         device::barrier();
-        uint32_t operand[1][kTile / 16][4];
-        BAMTRAIN_UNROLL
-        for (int s = 0; s < kTile / 16; ++s) load_transposed(operand[0][s], weights_tile, s, l);
-        multiply<D>(sum_v, operand, outputs + stage * kTileBytes<D> + own_columns, l);
-        BAMTRAIN_UNROLL
-        for (int s = 0; s < kTile / 16; ++s) load_transposed(operand[0][s], gradients_tile, s, l);
-        multiply<D>(sum_k, operand, queries + stage * kTileBytes<D> + own_columns, l);
-        device::barrier();
-        ++step;
-        if (kStages == 1 && after < end) copy(after, 0);
+        if (table && thread < Q + kTile - 1) {
+          // Thread n sums distance i0 - j0 + n - 63: element (key, n - 63 + key).
+          const int shift = thread - (kTile - 1);
+          float sum = slot[i0 - j0 + thread];
+          for (int own = shift < 0 ? -shift : 0; own < kTile && own + shift < Q; ++own) {
+            sum += db[own * kDbRow + own + shift];
+          }
+          slot[i0 - j0 + thread] = sum;
+        }
+        stage = 1 - stage;
         i0 = after;
       }
-      if (of_sums && thread < kTile && j0 + thread < a.T) {
-        dsums[row_of_head + j0 + thread] += dkey_sum;
+
+      if (a.sums != nullptr) {
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < 2; ++r) {
+          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 1);
+          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 2);
+          const int j = j0 + own_key + 8 * r;
+          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] += dkey_sum[r];
+        }
       }
     }
     device::copy_async_wait<0>();
@@ -269,12 +303,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
 
     BAMTRAIN_UNROLL
     for (int r = 0; r < 2; ++r) {
-      const int j = j0 + l.warp * kWarpRows + l.row + 8 * r;
+      const int j = j0 + own_key + 8 * r;
       if (j >= a.T) continue;
-      auto* to_k = reinterpret_cast<uint32_t*>(row_of(dk, b, j, kh) + column0);
-      auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh) + column0);
+      auto* to_k = reinterpret_cast<uint32_t*>(row_of(dk, b, j, kh));
+      auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh));
       BAMTRAIN_UNROLL
-      for (int n = 0; n < kOwnColumns<D> / 8; ++n) {
+      for (int n = 0; n < D / 8; ++n) {
         to_k[4 * n + l.pair] = device::pack_bf16(sum_k[0][n][2 * r], sum_k[0][n][2 * r + 1]);
         to_v[4 * n + l.pair] = device::pack_bf16(sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
       }

@@ -112,8 +112,8 @@ THREADS = {
          "attention_reference_queries attention_reference_keys attention_reference_diagonals "
          "attention_reference_segments attention_reference_searched attention_reference_centres "
          "attention_reference_sticks attention_row_statistics attention_general_queries_forward "
-         "attention_general_queries attention_general_keys add_pieces sum_gates gradient_of_gates entropy_of_rows "
-         "scale_of_entropy fire_join",
+         "attention_general_queries attention_general_keys attention_general_keys_sticks "
+         "add_pieces sum_gates gradient_of_gates entropy_of_rows scale_of_entropy fire_join",
     256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "

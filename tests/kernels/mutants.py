@@ -120,15 +120,26 @@ MUTATIONS = {
     "general_own_key_takes_a_share": (
         "attention_general.cuh", "stick ? rows[r] : rows[r] + 1", "rows[r] + 1"),
     "general_operand_not_transposed": (
-        "attention_general_keys.cuh", "16 * step + l.lane / 16 * 8 + l.lane % 8",
+        "attention_general_keys_sticks.cuh", "16 * step + l.lane / 16 * 8 + l.lane % 8",
         "16 * step + l.lane / 8 % 2 * 8 + l.lane % 8"),
     "general_no_barrier_before_operands": (
-        "attention_general_keys.cuh", "device::barrier();\n        uint32_t operand[1]",
+        "attention_general_keys_sticks.cuh", "device::barrier();\n        uint32_t operand[1]",
         "uint32_t operand[1]"),
     "general_diagonal_off_by_one": (
-        "attention_general_keys.cuh", "shift + kTile - 1;", "shift + kTile;"),
+        "attention_general_keys_sticks.cuh", "shift + kTile - 1;", "shift + kTile;"),
     "general_sums_of_the_first_part": (
-        "attention_general_keys.cuh", "thread / kPart == part_of_tile", "thread / kPart == 0"),
+        "attention_general_keys_sticks.cuh", "thread / kPart == part_of_tile", "thread / kPart == 0"),
+    "general_keys_behind_the_query": (
+        "attention_general_keys.cuh", "if (j > i ||", "if (j > i + 1 ||"),
+    "general_bias_of_another_distance": (
+        "attention_general_keys.cuh", "slice[query - own + kTile - 1]; });",
+        "slice[query - own + kTile]; });"),
+    "general_queries_read_too_early": (
+        "attention_general_keys.cuh", "device::barrier();\n\n        // Transposed",
+        "\n\n        // Transposed"),
+    "general_db_of_the_key_before": (
+        "attention_general_keys.cuh", "db[own * kDbRow + own + shift]",
+        "db[own * kDbRow + own + shift - 1]"),
     "general_wait_one_group_too_lax": (
         "attention_general_queries.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
 }
