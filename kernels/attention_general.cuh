@@ -40,6 +40,37 @@ BAMTRAIN_DEVICE uint32_t part_bytes(int part) {
   return static_cast<uint32_t>(part) * kTileBytes<D, kPart>;
 }
 
+/// As copy_tile(), in fewer instructions and more registers than the fused kernels can spare.
+template <int D, int kRows = kTile>
+BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>& x, int b, int h,
+                                       int t0, int T) {
+  constexpr int kChunks = D / 8, kStep = kThreads / kChunks;  // a thread has every kStep-th row
+  if constexpr (kThreads % kChunks != 0 || kRows % kStep != 0) {
+    copy_tile<D, kRows>(to, x, b, h, t0, T);
+  } else {
+    const int thread = static_cast<int>(device::thread_index().x);
+    const int first = thread / kChunks, c = thread % kChunks;
+    const bf16* from = row_of(x, b, t0 + first, h) + 8 * c;
+    to += static_cast<uint32_t>(first) * kRowBytes<D> + 16u * static_cast<uint32_t>(c);
+    if (t0 + kRows <= T) {
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < kRows; r += kStep) {
+        device::copy_async_16(to, from);
+        from += kStep * x.row;
+        to += kStep * kRowBytes<D>;
+      }
+    } else {
+      BAMTRAIN_NO_UNROLL
+      for (int r = 0; r < kRows; r += kStep) {
+        const bool inside = t0 + first + r < T;
+        device::copy_async_16(to, inside ? from : x.data, inside);
+        from += kStep * x.row;
+        to += kStep * kRowBytes<D>;
+      }
+    }
+  }
+}
+
 BAMTRAIN_DEVICE BiasMode bias_mode(const AttentionInputs<bf16>& a) {
   return a.table != nullptr      ? BiasMode::table
          : a.fire.psi != nullptr ? BiasMode::fire
@@ -262,6 +293,18 @@ struct GeneralRows {
   BAMTRAIN_DEVICE void logits(GroupsOfLogits<M>& z, const AttentionInputs<bf16>& a,
                               const float* slice, int j0, const Lane& l) const {
     for_elements([&](int r, int n, int e) { z[r / 2][n][e] *= factor[r]; });
+    add_biases(z, a, slice, j0, l);
+  }
+  /// The same less `level` of each row: up to roundings, where level is not 0.
+  BAMTRAIN_DEVICE void logits_less(GroupsOfLogits<M>& z, const float* level,
+                                   const AttentionInputs<bf16>& a, const float* slice, int j0,
+                                   const Lane& l) const {
+    for_elements(
+        [&](int r, int n, int e) { z[r / 2][n][e] = fmaf(factor[r], z[r / 2][n][e], -level[r]); });
+    add_biases(z, a, slice, j0, l);
+  }
+  BAMTRAIN_DEVICE void add_biases(GroupsOfLogits<M>& z, const AttentionInputs<bf16>& a,
+                                  const float* slice, int j0, const Lane& l) const {
     if (bias_mode(a) != BiasMode::none) {
       float u[kRows];
       BAMTRAIN_UNROLL

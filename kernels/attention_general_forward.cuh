@@ -89,7 +89,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const int kh = h / (a.H / a.K), count = own.last_tile - own.first_tile + 1;
   const WeightForm form = weight_form(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking;
-  copy_tile<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
+  copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
   device::copy_async_commit();
   marks.set_all(0, l.warp, l.lane);
   device::barrier();
@@ -106,8 +106,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     };
     const auto copy = [&](int tile, uint32_t stage) {
       const int j0 = (own.first_tile + tile) * kTile;
-      copy_tile<D>(keys + stage * kTileBytes<D>, a.k, b, kh, j0, a.T);
-      if (with_values) copy_tile<D>(values + stage * kTileBytes<D>, a.v, b, kh, j0, a.T);
+      copy_tile_by_rows<D>(keys + stage * kTileBytes<D>, a.k, b, kh, j0, a.T);
+      if (with_values) copy_tile_by_rows<D>(values + stage * kTileBytes<D>, a.v, b, kh, j0, a.T);
       device::copy_async_commit();
     };
     int tile = next(count);
@@ -138,14 +138,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     device::copy_async_wait<0>();
     device::barrier();
   };
-  // f(z, j0, part) for each part of a tile that the warp sees.
-  const auto with_logits = [&](int tile, const float* slice, uint32_t stage, const auto& f) {
+  // f(z, j0, part) for each part of a tile that the warp sees, with logits less `level`.
+  const auto with_logits = [&](const float* level, int tile, const float* slice, uint32_t stage,
+                               const auto& f) {
     for_parts(true, [&](int part) {
       const int j0 = (own.first_tile + tile) * kTile + part * kPart;
       if (!own.warp_sees(j0, kPart)) return;
       GroupsOfLogits<M> z;
       multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
-      own.logits(z, a, own.slice_of(a, slice, part), j0, l);
+      own.logits_less(z, level, a, own.slice_of(a, slice, part), j0, l);
       f(z, j0, part);
     });
   };
@@ -155,22 +156,28 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   for (int r = 0; r < kRows; ++r) {
     search[r] = RowSearch(a.normalizer, form, h, own.rows[r], own.keys(a, r), a.T,
                           selections + r * kThreads + thread,
-                          {lists + r * LogitList::kFloats + thread, l.pair});
+                          {lists + r * LogitList::kFloats + thread, l.lane});
   }
   bool warp_done = stick;
   while (!stick) {
     marks.begin(pass + 1, l.warp, warp_done, l.lane);
     device::sync_warp();
+    const bool less_level = pass > 0 && RowSearch::less_level(form);
+    float level[kRows];
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) level[r] = less_level ? search[r].level : 0.0f;
     walk(false, [&](int tile, const float* slice, uint32_t stage) {
       if (warp_done) return true;
       bool alive = false;
-      with_logits(tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int) {
+      with_logits(level, tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int part) {
         with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            const bool of_row = search[r].template accumulate<kForm, false>([&](const auto& f) {
-              own.for_row(r, [&](int n, int e) { f(z[r / 2][n][e], j0 + l.column(n, e)); });
-            });
+            const bool of_row = search[r].template accumulate<kForm, false>(
+                [&](const auto& f) {
+                  own.for_row(r, [&](int n, int e) { f(z[r / 2][n][e], j0 + l.column(n, e)); });
+                },
+                kParts * tile + part);
             alive = alive || of_row;
           }
         });
@@ -179,14 +186,33 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       if (marked && l.lane == 0) marks.set(pass + 1, l.warp, tile);
       return true;
     });
-    bool done = true;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       search[r].template join<4>();
       search[r].template advance<false>(pass + 1);
-      done = done && search[r].done();
+      if (pass == 0 && form == WeightForm::topk) search[r].begin_with_groups();
     }
-    warp_done = device::ballot(device::kWholeWarp, !done) == 0;
+    for (int turn = pass + 2;; ++turn) {  // what lists settle
+      bool listed = false, done = true;
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        listed = listed || search[r].listed();
+        done = done && search[r].done();
+      }
+      warp_done = device::ballot(device::kWholeWarp, !done) == 0;
+      if (device::ballot(device::kWholeWarp, listed) == 0) break;
+      with_weight_form(form, [&]<WeightForm kForm>() {
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          if (search[r].listed()) search[r].template accumulate_listed<kForm>();
+        }
+      });
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        search[r].template join<4>();
+        if (search[r].listed()) search[r].template advance<false>(turn);
+      }
+    }
     if (l.lane == 0) votes[l.warp] = warp_done;
     device::barrier();
     ++pass;
@@ -224,11 +250,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     if (form == WeightForm::topk) kept_of_thread[r * kThreads] = {};
   }
 
+  const float none[kRows] = {};
   float sum_out[M][D / 8][4] = {};
-  float total[kRows] = {};  // of weights; of stick-breaking what is broken off
+  float total[kRows] = {};  // of weights that are divided by it; or what sticks have broken off
+  const bool divided = divided_by_sum(form, alpha_less_one);
   walk(true, [&](int tile, const float* slice, uint32_t stage) {
     uint32_t marked = 0;  // a bit for each group
-    with_logits(tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
+    with_logits(none, tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
       if (stick) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
@@ -262,7 +290,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
             own.for_row(r, [&](int n, int e) {
               float& x = z[r / 2][n][e];
               x = weights.template of<kForm, false>(x, j0 + l.column(n, e)).p;
-              total[r] += x;
+              if (kForm != WeightForm::entmax_1_5 && kForm != WeightForm::entmax_2) total[r] += x;
             });
           }
         });
@@ -303,7 +331,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     float factor = 1;
     if (!stick) {
       const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
-      factor = weights.nan_or(divided_by_sum(form, alpha_less_one) ? 1.0f / total[r] : 1.0f);
+      factor = weights.nan_or(divided ? 1.0f / total[r] : 1.0f);
       if (l.pair == 0) saved.level[own.of_row(a, r)] = weights.level_of(form, total[r]);
       if (l.pair == 0 && form == WeightForm::topk) {
         saved.threshold[own.of_row(a, r)] = weights.nan_or(kept.z);

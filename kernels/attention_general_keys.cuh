@@ -102,8 +102,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   for (int tile = part; tile < tiles; tile += parts) {
     const int j0 = tile * kTile, end = end_of_queries(first_key, j0, a.T);
     // Everyone is done with the keys before these: the last barrier of the loop over queries.
-    copy_tile<D>(keys, a.k, b, kh, j0, a.T);
-    copy_tile<D>(values, a.v, b, kh, j0, a.T);
+    copy_tile_by_rows<D>(keys, a.k, b, kh, j0, a.T);
+    copy_tile_by_rows<D>(values, a.v, b, kh, j0, a.T);
     device::copy_async_commit();
     float sum_k[1][D / 8][4] = {}, sum_v[1][D / 8][4] = {};
 
@@ -121,8 +121,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         return i0;
       };
       const auto copy = [&](int i0, uint32_t stage) {
-        copy_tile<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, b, h, i0, a.T);
-        copy_tile<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, b, h, i0, a.T);
+        copy_tile_by_rows<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, b, h, i0, a.T);
+        copy_tile_by_rows<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, b, h, i0, a.T);
         device::copy_async_commit();
       };
       double key_sum[2] = {};  // S_j of the thread's two keys

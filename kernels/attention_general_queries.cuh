@@ -73,8 +73,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const WeightForm form = weight_form(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking, fire = a.fire.psi != nullptr;
 
-  copy_tile<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
-  copy_tile<D, kQueryTile<D>>(outputs, saved.dout, b, h, i0, a.T);
+  copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
+  copy_tile_by_rows<D, kQueryTile<D>>(outputs, saved.dout, b, h, i0, a.T);
   device::copy_async_commit();
   if (fire) {
     fire_totals.clear(thread);
@@ -92,8 +92,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       return tile;
     };
     const auto copy = [&](int tile, uint32_t stage) {
-      copy_tile<D>(keys + stage * kTileBytes<D>, a.k, b, kh, tile * kTile, a.T);
-      copy_tile<D>(values + stage * kTileBytes<D>, a.v, b, kh, tile * kTile, a.T);
+      copy_tile_by_rows<D>(keys + stage * kTileBytes<D>, a.k, b, kh, tile * kTile, a.T);
+      copy_tile_by_rows<D>(values + stage * kTileBytes<D>, a.v, b, kh, tile * kTile, a.T);
       device::copy_async_commit();
     };
     int tile = next(leftwards ? own.last_tile + 1 : own.first_tile - 1);

@@ -4,12 +4,16 @@
 // takes depends on its logits alone. What is sought is in RowWeights; entmax' names are those of
 // normalizers/entmax.h.
 //
-//   extremes   the largest logit, which is the level, and for topk the smallest
+//   extremes   the largest logit, which is the level; for topk the smallest too, and where there
+//              is room the largest of groups of keys, of which the K-th largest is a lower bound
 //   solve      entmax: delta, or the weight of the largest logit. topk: the K-th largest logit
 //   list       topk: the few logits among which the K-th is, where there is room to list them
 //   ties       topk, where more keys have that logit than are kept: which is the last
+//
+// A pass for delta lists the logits that may have weight: once they have room, what is left to
+// solve takes no pass.
 
-#include "attention_weights.cuh"
+#include "attention_selection.cuh"
 
 namespace bamtrain::kernels {
 
@@ -20,102 +24,10 @@ template <bool kExact>
 constexpr float kConverged = kExact ? 2e-7f : 2e-4f;
 constexpr int kMostPasses = 64;   // of entmax
 constexpr int kFittedPasses = 8;  // of those, by steps that nothing is proved of
-
-/// Integers in the order of floats that are not NaN, and back. -0 counts as 0.
-BAMTRAIN_DEVICE int32_t ordered(float x) {
-  const auto bits = static_cast<int32_t>(device::bits_of(x + 0.0f));
-  return bits < 0 ? INT32_MIN - bits : bits;
-}
-BAMTRAIN_DEVICE float unordered(int32_t n) {
-  return device::float_of(static_cast<uint32_t>(n < 0 ? INT32_MIN - n : n));
-}
-
-/// The largest integer of a row that at least `wanted` of its integers reach, in [low, high).
-struct Selection {
-  int32_t low, high;
-  int wanted;
-  int from_low, from_high;  // how many integers reach low, and high
-
-  BAMTRAIN_DEVICE uint32_t span() const {
-    return static_cast<uint32_t>(high) - static_cast<uint32_t>(low);
-  }
-  /// The n-th quarter of the range.
-  BAMTRAIN_DEVICE int32_t quarter(uint32_t n) const {
-    const uint32_t s = span();
-    return static_cast<int32_t>(static_cast<uint32_t>(low) + s / 4 * n + s % 4 * n / 4);
-  }
-  /// The same of the range of floats that the integers stand for: their middle is no power of two.
-  BAMTRAIN_DEVICE int32_t quarter_of_floats(uint32_t n) const {
-    const float from = unordered(low), part = 0.25f * static_cast<float>(n);
-    const int32_t at = ordered(from + part * (unordered(high) - from));
-    return at < low ? low : at > high ? high : at;
-  }
-  /// sums[n]: how many integers reach at[n], in rising order. Whether low is what was sought, or
-  /// tells the wanted integers from the others.
-  BAMTRAIN_DEVICE bool narrow(const int32_t (&at)[3], const float (&sums)[3]) {
-    const int counts[] = {static_cast<int>(sums[0]), static_cast<int>(sums[1]),
-                          static_cast<int>(sums[2])};
-    BAMTRAIN_UNROLL
-    for (int n = 0; n < 3; ++n) {
-      if (counts[n] >= wanted && at[n] >= low) {
-        low = at[n];
-        from_low = counts[n];
-      }
-    }
-    BAMTRAIN_UNROLL
-    for (int n = 2; n >= 0; --n) {
-      if (counts[n] < wanted && at[n] < high) {
-        high = at[n];
-        from_high = counts[n];
-      }
-    }
-    return finished();
-  }
-  BAMTRAIN_DEVICE bool finished() const { return from_low == wanted || span() <= 1; }
-};
-
-/// Where the four lanes of a row list logits: of each of its rows a thread has kSlots floats,
-/// kStride apart, and behind them how many it listed; the lanes lie side by side.
-struct LogitList {
-  static constexpr int kSlots = 8, kStride = 128;
-  static constexpr int kFloats = (kSlots + 1) * kStride;  // of a row of each thread
-
-  float* own = nullptr;  // null: there is no room
-  int pair = 0;          // of the lane, among the four
-
-  BAMTRAIN_DEVICE void put(int n, float z) const { own[n * kStride] = z; }
-  BAMTRAIN_DEVICE void end(int n) const { put(kSlots, static_cast<float>(n)); }
-  /// f(z) of every logit that the four listed.
-  template <class F>
-  BAMTRAIN_DEVICE void each(const F& f) const {
-    for (int lane = 0; lane < 4; ++lane) {
-      const float* const of_lane = own - pair + lane;
-      const int count = static_cast<int>(of_lane[kSlots * kStride]);
-      for (int n = 0; n < count; ++n) f(of_lane[n * kStride]);
-    }
-  }
-};
-
-/// What SavedRows has of a row of topk: the smallest logit that is kept and the last of its keys.
-struct SmallestKept {
-  float z = INFINITY;
-  int key = -1;
-
-  BAMTRAIN_DEVICE void add(float other, int j) {
-    if (other > z || (other == z && j < key)) return;
-    z = other;
-    key = j;
-  }
-  /// Over neighbouring lanes, a power of two. All lanes of the warp call.
-  template <int kLanes>
-  BAMTRAIN_DEVICE void join() {
-    BAMTRAIN_UNROLL
-    for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-      const float other = device::shuffle_xor(device::kWholeWarp, z, distance);
-      add(other, device::shuffle_xor(device::kWholeWarp, key, distance));
-    }
-  }
-};
+/// Up to which multiple of the delta of a pass it lists logits: what comes of it may be larger.
+constexpr float kListed = 1.08f;
+/// Of topk, how many keys a row keeps at most where the search begins with groups.
+constexpr int kMostOfGroups = 64;
 
 class RowSearch {
  public:
@@ -133,6 +45,8 @@ class RowSearch {
       : list_(list), selection_(selection), form_(form), i_(i), keys_(keys) {
     if (n.kind == NormalizerKind::entmax) a_ = alpha_of(n, h) - 1.0f;
     if (form == WeightForm::topk) *selection = {-i, 0, 0, 0, 0};
+    if (list.own != nullptr) list.clear();
+    if (list.own != nullptr && form == WeightForm::topk) list.clear_groups();
     if (keys <= 0 || form == WeightForm::stick_breaking) return;
     phase = SearchPhase::extremes;
     if (form == WeightForm::topk) selection_->wanted = static_cast<int>(n.keys.of(keys, T));
@@ -140,6 +54,12 @@ class RowSearch {
   }
 
   BAMTRAIN_DEVICE bool done() const { return phase == SearchPhase::done; }
+  /// Whether all logits that matter are listed: what follows is accumulate_listed().
+  BAMTRAIN_DEVICE bool listed() const { return listed_; }
+  /// With these forms passes for delta take logits less the level, where not kExact.
+  BAMTRAIN_DEVICE static bool less_level(WeightForm form) {
+    return form == WeightForm::entmax_1_5 || form == WeightForm::entmax_2;
+  }
 
   /// What was sought, when done.
   BAMTRAIN_DEVICE RowWeights weights() const {
@@ -151,10 +71,11 @@ class RowSearch {
     return found;
   }
 
-  /// for_logits(f): f(z, j) for the logits that this lane has; minus infinity: not seen. Returns
-  /// whether any of these, from what is known now, may have weight.
+  /// for_logits(f): f(z, j) for the logits that this lane has; minus infinity: not seen. `part`: of
+  /// the row, where there is a list. Returns whether any of these, from what is known now, may have
+  /// weight.
   template <WeightForm kForm, bool kExact, class ForLogits>
-  BAMTRAIN_DEVICE bool accumulate(const ForLogits& for_logits) {
+  BAMTRAIN_DEVICE bool accumulate(const ForLogits& for_logits, int part = 0) {
     if (phase == SearchPhase::extremes) {
       float largest = kMinusInfinity;
       for_logits([&](float z, int) {
@@ -162,6 +83,7 @@ class RowSearch {
         sums_[1] += z;  // tells whether any is NaN
         if (kForm == WeightForm::topk && z > kMinusInfinity) sums_[2] = fmaxf(sums_[2], -z);
       });
+      if constexpr (kForm == WeightForm::topk && !kExact) list_.add_to_groups(for_logits, part);
       sums_[0] = fmaxf(sums_[0], largest);
       if (kForm == WeightForm::softmax || kForm == WeightForm::topk) return keys_ > 0;
       return keys_ > 0 && reaches(largest, sums_[0]);
@@ -176,16 +98,60 @@ class RowSearch {
       if (phase != SearchPhase::solve) return keys_ > 0;
       const float before = sums_[0];
       accumulate_entmax<kForm, kExact>(for_logits);
+      if constexpr (!kExact) {
+        if (listing_) list_.add(for_logits, least_listed<kForm>());
+      }
       // A delta that has proved too small leaves out some that may yet have weight.
       return sums_[0] > before || threshold * (1.0f + 4e-6f) < bound_;
     }
   }
 
+  /// The same of the lane's part of the list.
+  template <WeightForm kForm>
+  BAMTRAIN_DEVICE void accumulate_listed() {
+    const auto for_listed = [&](const auto& f) { list_.each(f); };
+    if constexpr (kForm == WeightForm::topk) {
+      accumulate_topk(for_listed);
+    } else if constexpr (kForm != WeightForm::softmax) {
+      accumulate_entmax<kForm, false>(for_listed);
+    }
+  }
+
+  /// topk with a list, after the extremes: as many of the groups' largest logits as a row keeps are
+  /// at least the bound that is found, and so are as many logits. All lanes of the warp call.
+  BAMTRAIN_DEVICE void begin_with_groups() {
+    Selection of_groups = *selection_;
+    const int32_t low = of_groups.low;
+    BAMTRAIN_NO_UNROLL
+    for (int n = 0; n < 4; ++n) {  // to 1 / 256 of what there is between the extremes
+      const int32_t at[] = {of_groups.quarter_of_floats(1), of_groups.quarter_of_floats(2),
+                            of_groups.quarter_of_floats(3)};
+      const float from[] = {unordered(at[0]), unordered(at[1]), unordered(at[2])};
+      float counts[3] = {};
+      for (int g = 0; g < LogitList::kGroups; ++g) {
+        const float z = list_.slot(g);
+        BAMTRAIN_UNROLL
+        for (int k = 0; k < 3; ++k) counts[k] += z >= from[k] ? 1.0f : 0.0f;
+      }
+      BAMTRAIN_UNROLL
+      for (int k = 0; k < 3; ++k) {
+        counts[k] += device::shuffle_xor(device::kWholeWarp, counts[k], 1);
+        counts[k] += device::shuffle_xor(device::kWholeWarp, counts[k], 2);
+      }
+      of_groups.narrow(at, counts);
+    }
+    if (phase != SearchPhase::solve || of_groups.low == low || of_groups.wanted > kMostOfGroups)
+      return;
+    begin_list(unordered(of_groups.low));
+  }
+
   /// Over neighbouring lanes, a power of two. All lanes of the warp call.
   template <int kLanes>
   BAMTRAIN_DEVICE void join() {
-    if (phase == SearchPhase::list) list_.end(static_cast<int>(sums_[0]));
-    device::sync_warp();
+    if (list_.own != nullptr) {
+      whole_ = list_.whole();
+      if (phase == SearchPhase::list) sums_[0] = static_cast<float>(list_.count());
+    }
     BAMTRAIN_UNROLL
     for (int distance = kLanes / 2; distance > 0; distance /= 2) {
       BAMTRAIN_UNROLL
@@ -212,7 +178,7 @@ class RowSearch {
         }
         break;
       case SearchPhase::list:
-        take_listed();
+        take_listed(passes);
         break;
       case SearchPhase::ties: {
         const int32_t at[] = {selection_->quarter(1), selection_->quarter(2),
@@ -226,6 +192,10 @@ class RowSearch {
         break;
     }
     clear();
+    listing_ = phase == SearchPhase::list ||
+               (phase == SearchPhase::solve && !listed_ && list_.own != nullptr && a_ > 0 &&
+                (a_ == 1 || (a_ < 1 && passes > 1)));
+    if (listing_) list_.clear();
   }
 
  private:
@@ -273,12 +243,8 @@ class RowSearch {
       return largest >= bound_;
     }
     if (phase == SearchPhase::list) {
-      for_logits([&](float z, int) {
-        largest = fmaxf(largest, z);
-        if (z < three_[0] || z >= three_[1]) return;
-        list_.put(static_cast<int>(sums_[0]), z);
-        sums_[0] += 1.0f;
-      });
+      for_logits([&](float z, int) { largest = fmaxf(largest, z); });
+      list_.add(for_logits, three_[0]);
     } else if (phase == SearchPhase::ties) {
       const int32_t first = selection_->quarter(1), second = selection_->quarter(2),
                     third = selection_->quarter(3);
@@ -302,11 +268,8 @@ class RowSearch {
   BAMTRAIN_DEVICE void continue_selection(bool finished, int passes) {
     bound_ = unordered(selection_->low);
     if (finished) return end_selection();
-    if (list_.own != nullptr && selection_->from_low - selection_->from_high <= LogitList::kSlots) {
-      phase = SearchPhase::list;
-      three_[0] = bound_;
-      three_[1] = unordered(selection_->high);
-      return;
+    if (list_.own != nullptr && !listed_ && selection_->from_low < LogitList::kMostTried) {
+      return begin_list(bound_);
     }
     BAMTRAIN_UNROLL
     for (uint32_t n = 0; n < 3; ++n) {
@@ -315,29 +278,24 @@ class RowSearch {
                                                    : selection_->quarter(n + 1));
     }
   }
-  BAMTRAIN_DEVICE void take_listed() {
-    int from_threshold = 0, above_threshold = 0;
-    const int wanted = selection_->wanted - selection_->from_high;
-    list_.each([&](float z) {
-      int from = 0, above = 0;
-      list_.each([&](float other) {
-        from += other >= z;
-        above += other > z;
-      });
-      if (above >= wanted || from < wanted) return;
-      threshold = z;
-      from_threshold = from;
-      above_threshold = above;
-    });
-    selection_->low = ordered(threshold);
-    selection_->from_low = selection_->from_high + from_threshold;
-    selection_->from_high += above_threshold;
-    bound_ = threshold;
-    end_selection();
+  /// Of the logits from there on.
+  BAMTRAIN_DEVICE void begin_list(float from) {
+    phase = SearchPhase::list;
+    bound_ = three_[0] = from;
+  }
+  /// From here on what is counted is listed.
+  BAMTRAIN_DEVICE void take_listed(int passes) {
+    phase = SearchPhase::solve;
+    listed_ = whole_;
+    if (!whole_) return continue_selection(false, passes);
+    selection_->low = ordered(three_[0]);
+    selection_->from_low = static_cast<int>(sums_[0]);
+    continue_selection(selection_->finished(), passes);
   }
   /// The threshold is found; where more keys have just that, so must the last of them be.
   BAMTRAIN_DEVICE void end_selection() {
     threshold = unordered(selection_->low);
+    listed_ = false;
     if (selection_->from_low == selection_->wanted) {
       selection_->low = -i_;
       phase = SearchPhase::done;
@@ -357,12 +315,13 @@ class RowSearch {
   template <WeightForm kForm, bool kExact, class ForLogits>
   BAMTRAIN_DEVICE void accumulate_entmax(const ForLogits& for_logits) {
     if constexpr (kForm != WeightForm::entmax) {
-      constexpr float a = kForm == WeightForm::entmax_1_5 ? 0.5f : 1.0f;
       for_logits([&](float z, int) {
-        const float x = fmaxf(fmaf(a, z - level, threshold), 0.0f);
+        const float y = kExact ? z - level : z;
+        const float x =
+            fmaxf(kForm == WeightForm::entmax_2 ? y + threshold : fmaf(0.5f, y, threshold), 0.0f);
         sums_[0] += x;
         sums_[1] = fmaf(x, x, sums_[1]);
-        sums_[2] += x > 0 ? 1.0f : 0.0f;
+        if (kForm == WeightForm::entmax_2) sums_[2] += x > 0 ? 1.0f : 0.0f;
       });
     } else if constexpr (kExact) {
       for_logits([&](float z, int) {
@@ -383,15 +342,27 @@ class RowSearch {
     }
   }
 
+  /// Up to where a pass for delta lists logits: in the end delta is at most bound_.
+  BAMTRAIN_DEVICE float listed_delta() const { return fminf(kListed * threshold, bound_); }
+  template <WeightForm kForm>
+  BAMTRAIN_DEVICE float least_listed() const {
+    const float width = listed_delta();
+    return kForm == WeightForm::entmax_1_5 ? -2.0f * width
+           : kForm == WeightForm::entmax_2 ? -width
+                                           : level - width / a_;
+  }
+
   /// The next delta, given the norm of the one at hand and the derivative of delta by the norm:
-  /// where the cubic through this delta and the one before, with these derivatives, has norm 1.
+  /// where the cubic through this delta and the one before, with these derivatives, has norm 1. The
+  /// first takes Newton's step for the root of the norm: norms rise like a square or faster.
   BAMTRAIN_DEVICE float interpolated(float norm, float slope, int passes) {
     const float norm0 = three_[kNorm], delta0 = three_[kDelta], slope0 = three_[kSlope];
     three_[kNorm] = norm;
     three_[kDelta] = threshold;
     three_[kSlope] = slope;
     const float width = norm - norm0, part = (1.0f - norm0) / width;
-    if (passes <= 2 || passes > kFittedPasses || !(fabsf(width) > 1e-6f)) return bound_;
+    if (passes <= 2) return fminf(threshold - 2.0f * slope * (norm - sqrtf(norm)), bound_);
+    if (passes > kFittedPasses || !(fabsf(width) > 1e-6f)) return bound_;
     const float rest = 1.0f - part;
     const float at = rest * rest * ((1.0f + 2.0f * part) * delta0 + part * width * slope0) +
                      part * part * ((3.0f - 2.0f * part) * threshold - rest * width * slope);
@@ -427,52 +398,48 @@ class RowSearch {
     if (a_ > 1) return halve(passes);
     // Of equal logits.
     const float equal = 1.0f / static_cast<float>(keys_), least = a_ == 0.5f ? sqrtf(equal) : equal;
-    const float before = threshold, sum = sums_[0];
+    const float before = threshold, sum = sums_[0], listed = listed_delta();
     float tolerance = kConverged<kExact>;
-    bool converged;
-    if (form_ == WeightForm::entmax_1_5) {
-      // With s the sum of x^2 and f of x, s' = -2 f and s'' = 2 count. Newton's method for sqrt(s),
-      // which is convex, never leaves too small a delta; a power of a linear function that has
-      // these three numbers comes closer by far.
-      const float squares = sums_[1], root = sqrtf(squares);
-      bound_ = fminf(bound_, (threshold - (root - 1.0f) * root / sum) * (1.0f + 1e-6f));
+    if (form_ == WeightForm::entmax_2) {
+      bound_ = fminf(bound_, threshold - (sum - 1.0f) / sums_[2]);
+      // Far from the root a fit to the sum of squares, whose derivative the sum is.
       threshold =
-          fminf(passes < kFittedPasses ? threshold - fitted(squares, 0.0f) : bound_, bound_);
-      // What keys that leave the support or enter it still change.
-      const float change = threshold - before;
-      converged = sums_[2] * change * change <= tolerance * sum * fmaxf(threshold, least);
+          sum > 1.5f && passes < kFittedPasses ? fminf(threshold - fitted(sum), bound_) : bound_;
     } else {
-      if (form_ == WeightForm::entmax_2) {
-        bound_ = threshold - (sum - 1.0f) / sums_[2];
-        // Far from the root the fit to the sum of squares, whose derivative the sum is.
-        threshold = sum > 1.5f && passes < kFittedPasses
-                        ? fminf(threshold - fitted(sum, 1.0f), bound_)
-                        : bound_;
+      // Newton's method for the norm (sum x^(1/a))^a = 1, which is convex in delta, never leaves
+      // too small a delta.
+      float norm, slope;
+      if (form_ == WeightForm::entmax_1_5) {
+        norm = sqrtf(sums_[1]);
+        slope = norm / sum;
       } else {
-        // Newton's method for the norm (sum x^(1/a))^a = 1, which is convex in delta.
         const float less = kExact ? exact_power(sum, 1.0f - a_)
                                   : device::exp2_approx((1.0f - a_) * device::log2_approx(sum));
-        bound_ = fminf(bound_, threshold + (less - sum) / sums_[1]);
-        threshold = interpolated(sum / less, less / sums_[1], passes);
-        // Of a step of 2e-3 less than 1e-4 of the sum is left.
-        if (!kExact && passes > 2) tolerance = 2e-3f;
+        norm = sum / less;
+        slope = less / sums_[1];
       }
-      bound_ *= 1.0f + 1e-6f;
-      converged = !(fabsf(threshold - before) > tolerance * threshold);
+      bound_ = fminf(bound_, threshold - (norm - 1.0f) * slope);
+      threshold = interpolated(norm, slope, passes);
+      // Of such a step less than 1e-4 of the sum is left.
+      if (!kExact && passes > 2) tolerance = form_ == WeightForm::entmax_1_5 ? 1e-2f : 2e-3f;
     }
+    bound_ *= 1.0f + 1e-6f;
+    const bool converged = !(fabsf(threshold - before) > tolerance * threshold);
     if (form_ != WeightForm::entmax) threshold = fmaxf(threshold, least);
+    listed_ = listed_ || (listing_ && whole_ && bound_ <= listed);
     if (passes < kMostPasses && !converged) return;
+    listed_ = false;
     finish(a_ == 0.5f   ? threshold * threshold
            : a_ == 1.0f ? threshold
                         : exact_power(threshold, 1.0f / a_));
   }
-  /// What leads from threshold to where (1 - d / w)^(k - of) of `value` is 1, with (1 - d / w)^k
-  /// that of the sum of squares: its first two derivatives are those of that.
-  BAMTRAIN_DEVICE float fitted(float value, float of) const {
+  /// What leads from threshold to where (1 - d / w)^(k - 1) of the sum of x is 1, with (1 - d /
+  /// w)^k that of their squares: its first two derivatives are those of that.
+  BAMTRAIN_DEVICE float fitted(float sum) const {
     const float first = sums_[0], second = sums_[1];
     const float ratio = fminf(sums_[2] * second / (2.0f * first * first), 0.99f);
     const float k = 1.0f / (1.0f - ratio), width = k * second / (2.0f * first);
-    return width * (1.0f - device::exp2_approx(-device::log2_approx(value) / (k - of)));
+    return width * (1.0f - device::exp2_approx(-device::log2_approx(sum) / (k - 1.0f)));
   }
   /// The sum rises without bound where a key enters the support.
   BAMTRAIN_DEVICE void halve(int passes) {
@@ -500,13 +467,16 @@ class RowSearch {
   }
 
   LogitList list_;
+  bool listing_ = false;  // in this pass
+  bool whole_ = false;    // there was room for all in the list
+  bool listed_ = false;
   Selection* selection_ = nullptr;
   WeightForm form_ = WeightForm::softmax;
   int i_ = 0, keys_ = 0;
   float a_ = 0;
   float bound_ = 1;  // entmax: an upper bound of delta. topk: a lower one of the threshold
-  // topk: where the next pass counts, or the range it lists. entmax with alpha > 2: what the weight
-  // of the largest logit is between, and 1 / delta of threshold.
+  // topk: where the next pass counts, or from where it lists. entmax with alpha > 2: what the
+  // weight of the largest logit is between, and 1 / delta of threshold.
   static constexpr int kLow = 0, kHigh = 1, kInverse = 2;
   // entmax with another alpha: the norm of the pass before, its delta and the derivative of that.
   static constexpr int kNorm = 0, kDelta = 1, kSlope = 2;

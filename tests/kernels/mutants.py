@@ -95,11 +95,19 @@ MUTATIONS = {
         "attention_search.cuh", "bound_ = unordered(selection_->low);",
         "bound_ = unordered(selection_->high);"),
     "general_list_of_one_logit": (
-        "attention_search.cuh", "list_.put(static_cast<int>(sums_[0]), z);", "list_.put(0, z);"),
-    "general_lists_of_three_lanes": (
-        "attention_search.cuh", "lane < 4; ++lane", "lane < 3; ++lane"),
+        "attention_selection.cuh", "slot(n) = z;", "slot(0) = z;"),
+    "general_full_lists_of_other_lanes": (
+        "attention_selection.cuh", "(full >> (lane & ~3) & 15) == 0", "(full >> lane & 1) == 0"),
+    "general_list_too_short": (
+        "attention_search.cuh", "kForm == WeightForm::entmax_2 ? -width",
+        "kForm == WeightForm::entmax_2 ? -0.5f * width"),
+    "general_list_of_too_small_a_delta": (
+        "attention_search.cuh", "listing_ && whole_ && bound_ <= listed", "listing_ && whole_"),
+    "general_groups_counted_twice": (
+        "attention_search.cuh", "counts[k] += z >= from[k] ? 1.0f : 0.0f",
+        "counts[k] += z >= from[k] ? 2.0f : 0.0f"),
     "general_weights_of_another_sum": (
-        "attention_search.cuh", "(threshold - (root - 1.0f)", "(threshold - (root - 0.9f)"),
+        "attention_search.cuh", "threshold - (norm - 1.0f)", "threshold - (norm - 0.9f)"),
     "general_last_tie_forgotten": (
         "attention_search.cuh", "set_last(-selection_->low);", "set_last(-selection_->low - 1);"),
     "general_all_ties_kept": (
