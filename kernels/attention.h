@@ -7,10 +7,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/kinds.h"
 #include "launch.h"
+#include "normalizers/list.h"
 #include "normalizers/live_tiles.h"
-#include "normalizers/topk.h"
 #include "priors/fire.h"
 
 namespace bamtrain::kernels {

@@ -23,8 +23,8 @@ const char* refusal(const AttentionInputs<A>& a) {
   if (n.kind == NormalizerKind::entmax && n.alphas == nullptr && !(n.alpha > 1)) {
     return "attention: alpha is not above 1";
   }
-  if (n.kind == NormalizerKind::stick_breaking && a.scale != nullptr) {
-    return "attention: a scale with stick-breaking";
+  if (!traits_of(n.kind).takes_scale && a.scale != nullptr) {
+    return "attention: a scale with a normalizer that takes none";
   }
   const FireInputs& f = a.fire;
   if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
@@ -39,11 +39,10 @@ const char* refusal(const AttentionInputs<A>& a) {
 
 /// What each normalizer saves.
 inline const char* refusal(const NormalizerInputs& n, const SavedRows& s) {
-  const bool stick = n.kind == NormalizerKind::stick_breaking;
-  const bool topk = n.kind == NormalizerKind::topk, entmax = n.kind == NormalizerKind::entmax;
-  if (!stick && s.level == nullptr) return "attention: level is missing";
-  if ((topk || entmax) && s.threshold == nullptr) return "attention: threshold is missing";
-  if (topk && s.last == nullptr) return "attention: last is missing";
+  const NormalizerTraits traits = traits_of(n.kind);
+  if (traits.level && s.level == nullptr) return "attention: level is missing";
+  if (traits.threshold && s.threshold == nullptr) return "attention: threshold is missing";
+  if (traits.last && s.last == nullptr) return "attention: last is missing";
   return nullptr;
 }
 

@@ -26,7 +26,7 @@ struct Gradient {
 template <class A>
 BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h, int i, int j) {
   const AttentionInputs<A>& a = g.in;
-  const bool alone = first_of(a, b, i) == i;
+  const bool alone = first_of(a, b, i) == i && traits_of(a.normalizer.kind).constant_alone();
   const int64_t row = row_of(a, b, h, i);
   const Logit l = logit_of(a, b, h, i, j);
   const float dp = dot(at(g.dout, b, i, h), at(a.v, b, j, h / (a.H / a.K)), a.D);
@@ -102,7 +102,7 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     });
   }
   const RowWeights weights = search.weights();
-  const bool topk = a.normalizer.kind == NormalizerKind::topk;
+  const NormalizerTraits traits = traits_of(a.normalizer.kind);
   SmallestKept kept;
   float sum = 0, out[kRowColumns] = {};
   for (int j0 = first; j0 <= i; j0 += 32) {
@@ -111,7 +111,7 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     if (j <= i) {
       const float z = logit_of(a, own.b, own.h, i, j).z;
       p = weight_of(a.normalizer, weights, own.h, z, j).p;
-      if (topk && !weights.drops(z, j)) kept.add(z, j);
+      if (traits.last && !weights.drops(z, j)) kept.add(z, j);
     }
     sum += p;
     for (int n = 0; n < 32 && j0 + n <= i; ++n) {
@@ -125,8 +125,10 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   kept.join<32>();
   if (own.lane != 0) return;
   f.saved.level[row] = weights.level_of(weight_form(a.normalizer, own.h), sum);
-  f.saved.threshold[row] = topk ? weights.nan_or(kept.z) : search.threshold;
-  if (topk) f.saved.last[row] = kept.key;
+  if (traits.threshold) {
+    f.saved.threshold[row] = traits.last ? weights.nan_or(kept.z) : search.threshold;
+  }
+  if (traits.last) f.saved.last[row] = kept.key;
 }
 
 template <class A>

@@ -49,16 +49,10 @@ BAMTRAIN_DEVICE RowWeights weights_of(const StatisticsArguments<A>& s, const Own
 /// How many of n keys have weight, of which `counted` were found.
 template <class A>
 BAMTRAIN_DEVICE float support_of(const AttentionInputs<A>& a, int n, float counted) {
-  switch (a.normalizer.kind) {
-    case NormalizerKind::softmax:
-      return static_cast<float>(n);
-    case NormalizerKind::topk:
-      return static_cast<float>(a.normalizer.keys.of(n, a.T));
-    case NormalizerKind::stick_breaking:
-      return static_cast<float>(n - 1);
-    default:
-      return counted;
-  }
+  const NormalizerTraits traits = traits_of(a.normalizer.kind);
+  if (traits.dense) return static_cast<float>(traits.own_key ? n : n - 1);
+  if (a.normalizer.kind != NormalizerKind::topk) return counted;
+  return static_cast<float>(a.normalizer.keys.of(n, a.T));
 }
 
 }  // namespace
@@ -73,7 +67,7 @@ BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   const auto logit = [&](int j) { return logit_of(a, own.b, own.h, i, j).z; };
   const bool stick = a.normalizer.kind == NormalizerKind::stick_breaking;
   Spread spread;
-  float keys = 0;  // of entmax
+  float keys = 0;
   if (stick) {
     break_stick(first, i, own.lane, logit, [&](int, int, float, float p) { spread.add(p); });
   } else {
@@ -87,9 +81,10 @@ BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   const float p = warp_sum(spread.p), h = warp_sum(spread.h);
   keys = warp_sum(keys);
   if (own.lane != 0) return;
-  // But for stick-breaking weights sum to 1, save roundings: the entropy of p / sum p.
-  const float entropy = stick ? h : h / p + logf(p);
-  s.entropy[row] = first == i ? 0.0f : fmaxf(entropy, 0.0f);
+  // Where weights sum to 1, save roundings: the entropy of p / sum p.
+  const NormalizerTraits traits = traits_of(a.normalizer.kind);
+  const float entropy = traits.sums_to_one ? h / p + logf(p) : h;
+  s.entropy[row] = first == i && traits.constant_alone() ? 0.0f : fmaxf(entropy, 0.0f);
   s.support[row] = support_of(a, i - first + 1, keys);
 }
 

@@ -113,9 +113,9 @@ class Relations {
     accept(scale, "model.attention.scale");
     const NormalizerChoice& normalizer = c_.model.attention.normalizer;
     accept(normalizer, "model.attention.normalizer");
-    if (normalizer.info().kind == NormalizerKind::stick_breaking &&
-        !scale.info().is<std::monostate>()) {
-      refuse("model.attention.scale", "\"none\" with stick_breaking, which has no temperature",
+    if (!traits_of(normalizer.info().kind).takes_scale && !scale.info().is<std::monostate>()) {
+      refuse("model.attention.scale",
+             "\"none\" with " + normalizer.name() + ", which has no temperature",
              "\"" + scale.name() + "\"", "remove it, or choose another normalizer");
     }
     if (normalizer.info().kind != NormalizerKind::softmax && scale.info().is<EntropyKind>()) {

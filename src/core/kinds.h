@@ -19,8 +19,6 @@ BAMTRAIN_HD constexpr bool is_gated(MlpKind kind) {
 }
 
 enum class NormKind : uint8_t { rmsnorm, layernorm };
-/// From the logits of a row's visible keys to their weights: see src/normalizers/.
-enum class NormalizerKind : uint8_t { softmax, entmax, topk, stick_breaking };
 enum class OptimizerKind : uint8_t { radam, adamw };
 
 }  // namespace bamtrain

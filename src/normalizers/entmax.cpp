@@ -12,7 +12,6 @@ NormalizerInfo entmax_normalizer() {
   n.formula =
       "p_ij = [(alpha - 1) z_ij - tau_i]_+^(1/(alpha - 1)), tau_i such that a row sums to 1; alpha "
       "2: sparsemax";
-  n.kind = NormalizerKind::entmax;
   n.options = {
       {"alpha",
        "the nearer to 1, the nearer to softmax; gradients are approximate where weights are "

@@ -17,8 +17,16 @@
 //   dalpha = sum_i (<p, dP> - D) / a^2 + (<h, dP> - D sum_j h_j) / a
 //
 // A learned alpha is 1 + softplus(theta), one theta per head.
+//
+// level: m. threshold: w, which tells tau.
+
+#include "normalizers/traits.h"
 
 namespace bamtrain {
+
+BAMTRAIN_HD constexpr NormalizerTraits entmax_traits() {
+  return {.threshold = true, .dense = false};
+}
 
 struct Entmax {
   static constexpr double kLeastAlpha = 1.001, kMostAlpha = 64;

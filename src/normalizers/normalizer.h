@@ -1,14 +1,12 @@
 #pragma once
 // The seam between how logits become weights and everything else: p_i = N(z_ij : j visible). A
-// normalizer is a header in this folder (what its formula needs on host and device), a .cpp beside
-// it that declares the rest, and a line in registry.cpp. Each backend computes every kind; what the
-// forward pass keeps for the backward pass is AttentionSaved in ops/attention.h.
+// normalizer is a header in this folder (its traits, and what its formula needs on host and
+// device), a .cpp beside it that declares the rest, and a line in list.h. Each backend computes
+// every kind; what the forward pass keeps for the backward pass is AttentionSaved in
+// ops/attention.h.
 
-#include <cstdint>
-
-#include "core/kinds.h"
 #include "core/mechanism.h"
-#include "normalizers/topk.h"
+#include "normalizers/list.h"
 
 namespace bamtrain {
 
@@ -22,7 +20,7 @@ struct NormalizerForm {
 
 /// One normalizer, type-erased.
 struct NormalizerInfo : MechanismInfo {
-  NormalizerKind kind = NormalizerKind::softmax;
+  NormalizerKind kind = NormalizerKind::softmax;  // the registry's
   /// What the options say beside the kind; null: nothing.
   NormalizerForm (*form)(const Options&) = nullptr;
 

@@ -1,15 +1,24 @@
 #include "normalizers/registry.h"
 
-#include "normalizers/entmax.h"
-#include "normalizers/softmax.h"
-#include "normalizers/stick_breaking.h"
-#include "normalizers/topk.h"
-
 namespace bamtrain {
 
+namespace {
+
+NormalizerInfo of_kind(NormalizerKind kind, NormalizerInfo info) {
+  info.kind = kind;
+  return info;
+}
+
+}  // namespace
+
 const std::vector<NormalizerInfo>& all_normalizers() {
+#define BAMTRAIN_ENTRY(name) of_kind(NormalizerKind::name, name##_normalizer()),
+  // clang-format off
   static const std::vector<NormalizerInfo> normalizers = {
-      softmax_normalizer(), entmax_normalizer(), topk_normalizer(), stick_breaking_normalizer()};
+      BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
+  };
+  // clang-format on
+#undef BAMTRAIN_ENTRY
   return normalizers;
 }
 

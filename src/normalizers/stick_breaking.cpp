@@ -9,7 +9,6 @@ NormalizerInfo stick_breaking_normalizer() {
   n.name = "stick_breaking";
   n.formula =
       "p_ij = sigmoid(z_ij) prod_{j < k < i} (1 - sigmoid(z_ik)), j < i; with scale none alone";
-  n.kind = NormalizerKind::stick_breaking;
   return n;
 }
 

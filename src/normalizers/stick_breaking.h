@@ -5,9 +5,15 @@
 //   p_ij = sigmoid(z_ij) prod_{j < k < i} (1 - sigmoid(z_ik)),   j < i.
 //
 // The row's own key has no weight: a document's first row has none at all, and its output is 0.
-// Other than with softmax, what a prior adds to a whole row matters.
+// Other than with softmax, what a prior adds to a whole row matters. Nothing is saved of a row.
+
+#include "normalizers/traits.h"
 
 namespace bamtrain {
+
+BAMTRAIN_HD constexpr NormalizerTraits stick_breaking_traits() {
+  return {.level = false, .sums_to_one = false, .own_key = false, .takes_scale = false};
+}
 
 struct NormalizerInfo;
 NormalizerInfo stick_breaking_normalizer();

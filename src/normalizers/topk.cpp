@@ -8,7 +8,6 @@ NormalizerInfo topk_normalizer() {
   NormalizerInfo n;
   n.name = "topk";
   n.formula = "softmax over the k largest z_ij of a row; of equal ones the first keys";
-  n.kind = NormalizerKind::topk;
   OptionSpec k = {
       "k", "how many keys a row keeps; n/2: half of them, at least one", 32.0, {}, 0, 1e9, true};
   k.word = "n/2";

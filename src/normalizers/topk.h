@@ -1,11 +1,18 @@
 #pragma once
 // Softmax over the K largest of a row's visible logits; of equal ones the keys that come first.
+//
+// level: log of the sum of exp(z) of the keys that are kept. threshold: the smallest logit that is
+// kept. last: of the keys with that logit the last one kept.
 
 #include <cstdint>
 
-#include "core/host_device.h"
+#include "normalizers/traits.h"
 
 namespace bamtrain {
+
+BAMTRAIN_HD constexpr NormalizerTraits topk_traits() {
+  return {.threshold = true, .last = true, .dense = false};
+}
 
 /// How many keys a row keeps.
 struct TopkKeys {

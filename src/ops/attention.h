@@ -12,7 +12,6 @@
 #include <type_traits>
 #include <variant>
 
-#include "core/kinds.h"
 #include "core/tensor.h"
 #include "normalizers/live_tiles.h"
 #include "normalizers/normalizer.h"
@@ -171,18 +170,11 @@ struct Attention {
   }
 };
 
-/// What the forward pass keeps for the backward pass, beside `out`. With m the largest logit:
-///
-///                    level                          threshold
-///   softmax          log sum exp(z)                 -
-///   entmax           m                              the weight of m, which tells the threshold:
-///                                                   tau = (alpha - 1) m - weight^(alpha - 1)
-///   topk             log of the sum of exp(z) of    the smallest logit that is kept
-///                    the keys that are kept
-///   stick_breaking   -                              -
+/// What the forward pass keeps for the backward pass, beside `out`. What the first three are of a
+/// normalizer, and which of them it has, is in its header in src/normalizers/.
 struct AttentionSaved {
   Tensor level = {}, threshold = {};  // (B, H, T) P
-  Tensor last = {};  // (B, H, T) i32. topk: of the keys with the logit `threshold` the last kept
+  Tensor last = {};                   // (B, H, T) i32: a key
   // (B, H, live_groups(T), live_words(T)) i32. Not softmax: bit j / kLiveKeys of the words of group
   // i / kLiveRows is 0 where no row of the group gives weight to a key of the tile
   Tensor live = {};
@@ -196,15 +188,13 @@ struct AttentionSaved {
   }
 };
 /// Which of the above a kind has.
-constexpr bool saves_level(NormalizerKind k) { return k != NormalizerKind::stick_breaking; }
-constexpr bool saves_threshold(NormalizerKind k) {
-  return k == NormalizerKind::entmax || k == NormalizerKind::topk;
-}
-constexpr bool saves_last(NormalizerKind k) { return k == NormalizerKind::topk; }
+constexpr bool saves_level(NormalizerKind k) { return traits_of(k).level; }
+constexpr bool saves_threshold(NormalizerKind k) { return traits_of(k).threshold; }
+constexpr bool saves_last(NormalizerKind k) { return traits_of(k).last; }
 constexpr bool saves_live(NormalizerKind k) { return k != NormalizerKind::softmax; }
 
-/// What the adjoint of attention returns. Rows that see a single key have dz = 0 exactly, and p =
-/// 1, with stick-breaking 0.
+/// What the adjoint of attention returns. Rows that see a single key have dz = 0 exactly and p = 1,
+/// or 0 without an own_key, where NormalizerTraits::constant_alone.
 struct AttentionGradients {
   Tensor dq, dk, dv;  // shapes and strides as q, k, v
   BiasGradients bias;

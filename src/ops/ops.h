@@ -161,9 +161,9 @@ class Backend {
   /// not read.
   virtual void attention_entropy(Tensor entropy, const Attention& a) = 0;
   /// entropy (B, H, T) P: -sum_j p_ij log p_ij over p_ij > 0, in nats, of the weights that the
-  /// forward pass of `a` formed, scale and normalizer included; stick-breaking's are not divided by
-  /// their sum. support (B, H, T) P: how many keys have weight. What underflows has some: softmax
-  /// gives weight to every visible key, stick-breaking to all but the row's own.
+  /// forward pass of `a` formed, scale and normalizer included; those that do not sum to 1 are not
+  /// divided by their sum. support (B, H, T) P: how many keys have weight. What underflows has
+  /// some: softmax gives weight to every visible key, stick-breaking to all but the row's own.
   /// saved: as the forward pass left it. REQUIRES: no past; v is not read;
   /// WorkspaceShape::attention_statistics.
   virtual void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "normalizers/entmax.h"
 #include "ops/cpu/attention_normalizers.h"
 #include "ops/cpu/attention_row_sums.h"
 
@@ -229,7 +228,7 @@ class EntmaxRows final : public RowNormalizer {
 
 }  // namespace
 
-void with_entmax_rows(const Normalizer& normalizer, const RowWork& work) {
+void with_entmax_rows(const Normalizer& normalizer, int64_t, const RowWork& work) {
   EntmaxRows rows(normalizer);
   work(rows);
 }

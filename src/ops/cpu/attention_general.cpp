@@ -86,7 +86,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
   const int64_t kh = heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
   const int64_t S = strip_stride(T);
   const float root = 1 / a.content_divisor<float>();
-  const bool stick = a.normalizer.form.kind == NormalizerKind::stick_breaking;
+  const NormalizerTraits traits = traits_of(a.normalizer.form.kind);
   Pieces pieces(scratch);
   float* keys = pieces.take(Tp * Dp);      // rows
   float* keys_t = pieces.take(Tp * Dp);    // transposed tiles
@@ -151,10 +151,10 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
           normalizer.recall(own, s.at(u, i, row.first), row.n, of_row);
           s.fill_beside(p, row, 0);
           float dalpha = 0;
-          if (row.n > 1) {
+          if (row.n > 1 || !traits.constant_alone()) {
             dalpha = normalizer.adjoint(gradient, own, s.at(u, i, row.first), row.n);
           } else {  // one visible key: its weight is a constant
-            if (!stick) *own = 1;
+            if (traits.sums_to_one) *own = 1;
             *gradient = 0;
           }
           if (g.dalpha) g.dalpha.ptr<float>()[of_head + i] = dalpha;

@@ -39,11 +39,11 @@ using RowWork = std::function<void(RowNormalizer&)>;
 /// For sequences of T tokens.
 void with_row_normalizer(const Normalizer& normalizer, int64_t T, const RowWork& work);
 
-// One per kind, behind with_row_normalizer.
-void with_softmax_rows(const RowWork& work);
-void with_entmax_rows(const Normalizer& normalizer, const RowWork& work);
-void with_topk_rows(const TopkKeys& keys, int64_t T, const RowWork& work);
-void with_stick_breaking_rows(const RowWork& work);
+// The same of one kind, in attention_NAME_rows.cpp: behind with_row_normalizer.
+#define BAMTRAIN_ENTRY(name) \
+  void with_##name##_rows(const Normalizer& normalizer, int64_t T, const RowWork& work);
+BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
+#undef BAMTRAIN_ENTRY
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -17,14 +17,16 @@ namespace {
 
 struct Statistics {
   Tensor entropy, support;  // (B, H, T) P
+  bool constant_alone;      // NormalizerTraits
 
   /// Those of the row at `at`, whose logits z become weights; u is scratch.
   void take(int64_t at, float* z, float* u, int64_t n, const RowNormalizer& normalizer,
             const SavedRow& saved) const {
     support.ptr<float>()[at] = static_cast<float>(normalizer.support(z, n, saved));
     normalizer.recall(z, u, n, saved);
-    // One visible key: its weight is a constant. A weight that rounds above 1 is none below 0.
-    entropy.ptr<float>()[at] = n > 1 ? std::max(row::entropy(z, n), 0.0f) : 0;
+    // A constant weight is 1 or 0. A weight that rounds above 1 is none below 0.
+    const bool constant = n == 1 && constant_alone;
+    entropy.ptr<float>()[at] = constant ? 0 : std::max(row::entropy(z, n), 0.0f);
   }
 };
 
@@ -83,13 +85,13 @@ void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSav
                               const Attention& a, const AttentionScratch& s) {
   require(s.statistics, "statistics that were planned");
   require(a.past() == 0, "all rows");
+  const Statistics out = {entropy, support, traits_of(a.normalizer.form.kind).constant_alone()};
   dispatch_activation(a.q.dtype, [&]<class A>() {
     for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
       if (queries.begin == queries.end) return;
       with_stages(a, s, slot, nullptr,
                   [&](RowBias& bias, RowNormalizer& normalizer, float* scratch) {
-                    statistics_part<A>({entropy, support}, saved, a, scratch, b, heads, queries,
-                                       bias, normalizer);
+                    statistics_part<A>(out, saved, a, scratch, b, heads, queries, bias, normalizer);
                   });
     });
   });

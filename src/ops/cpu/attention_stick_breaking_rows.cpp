@@ -82,7 +82,7 @@ class StickBreakingRows final : public RowNormalizer {
 
 }  // namespace
 
-void with_stick_breaking_rows(const RowWork& work) {
+void with_stick_breaking_rows(const Normalizer&, int64_t, const RowWork& work) {
   StickBreakingRows rows;
   work(rows);
 }

@@ -185,6 +185,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         const double* q = row_of(a.q, batch, i, h);
         double* dq = row_of(g.dq, batch, i, h);
         const int64_t at = (batch * H + h) * T + i;
+        const bool constant = row.first == i && traits_of(a.normalizer.form.kind).constant_alone();
         std::vector<double> dp;
         for (int64_t j = row.first; j <= i; ++j) {
           dp.push_back(dot(d_o, row_of(a.v, batch, j, h / group), D));
@@ -207,7 +208,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         for (int64_t j = row.first; j <= i; ++j) {
           const double p = w.p[static_cast<size_t>(j - row.first)];
           const double* k = row_of(a.k, batch, j, h / group);
-          const double dz = row.first == i ? 0 : adjoint.dz[static_cast<size_t>(j - row.first)];
+          const double dz = constant ? 0 : adjoint.dz[static_cast<size_t>(j - row.first)];
           const double s = row.s[j - row.first], b = row.b[j - row.first];
           dt += dz * (a.scale.on_bias ? s + b : s);
           const double ds = dz * row.t;

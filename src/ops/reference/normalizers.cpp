@@ -4,24 +4,26 @@
 #include <cmath>
 #include <numeric>
 
-#include "normalizers/entmax.h"
-
 namespace bamtrain {
 
 namespace {
 
 using Doubles = std::vector<double>;
 
-double alpha_of(const Attention& a, int64_t h) {
-  return a.normalizer.alphas ? a.normalizer.alphas.ptr<double>()[h] : a.normalizer.form.alpha;
-}
+/// A row: the logits of the keys that it sees.
+struct Logits {
+  const Attention& a;
+  int64_t h;
+  const Doubles& z;
 
-double sigmoid(double z) {
-  return z > 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z));
-}
+  int64_t keys() const { return static_cast<int64_t>(z.size()); }
+  double alpha() const {
+    return a.normalizer.alphas ? a.normalizer.alphas.ptr<double>()[h] : a.normalizer.form.alpha;
+  }
+};
 
 /// Softmax over the keys that `kept` names; its level.
-RowWeights softmax(const Doubles& z, const std::vector<bool>& kept) {
+RowWeights softmax_over(const Doubles& z, const std::vector<bool>& kept) {
   RowWeights w;
   double m = -INFINITY, sum = 0;
   for (size_t j = 0; j < z.size(); ++j) {
@@ -34,6 +36,39 @@ RowWeights softmax(const Doubles& z, const std::vector<bool>& kept) {
   return w;
 }
 
+/// dz = u (dp - D), D the mean of dp weighed with u, which it returns.
+double centre(Doubles& dz, const Doubles& u, const Doubles& dp) {
+  double total = 0, weighted = 0;
+  for (size_t j = 0; j < u.size(); ++j) {
+    total += u[j];
+    weighted += u[j] * dp[j];
+  }
+  const double D = weighted / total;
+  for (size_t j = 0; j < u.size(); ++j) dz.push_back(u[j] * (dp[j] - D));
+  return D;
+}
+
+double sigmoid(double z) {
+  return z > 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z));
+}
+
+// Of every normalizer: NAME_weights(l), and NAME_adjoint(l, w, dp) of rows whose weights w depend
+// on the logits.
+
+// --- softmax -------------------------------------------------------------------------------------
+
+RowWeights softmax_weights(const Logits& l) {
+  return softmax_over(l.z, std::vector<bool>(l.z.size(), true));
+}
+
+RowAdjoint softmax_adjoint(const Logits&, const RowWeights& w, const Doubles& dp) {
+  RowAdjoint r;
+  centre(r.dz, w.p, dp);
+  return r;
+}
+
+// --- entmax --------------------------------------------------------------------------------------
+
 /// x_j of p_j = w [x_j]_+^(1/a) for the weight w of the largest logit.
 double entmax_root(double m, double z, double w, double a) {
   return z == m ? 1 : 1 - a * (m - z) / std::pow(w, a);
@@ -44,14 +79,14 @@ double entmax_weight(double m, double z, double w, double a) {
 }
 
 /// The weight of the largest logit by halving [1/n, 1].
-RowWeights entmax(const Doubles& z, double alpha) {
-  const double a = alpha - 1;
+RowWeights entmax_weights(const Logits& l) {
+  const double a = l.alpha() - 1;
   RowWeights w;
-  w.level = *std::max_element(z.begin(), z.end());
-  double low = 1 / static_cast<double>(z.size()), high = 1;
+  w.level = *std::max_element(l.z.begin(), l.z.end());
+  double low = 1 / static_cast<double>(l.z.size()), high = 1;
   const auto sum_at = [&](double weight) {
     double sum = 0;
-    for (double x : z) sum += entmax_weight(w.level, x, weight, a);
+    for (double x : l.z) sum += entmax_weight(w.level, x, weight, a);
     return sum;
   };
   for (int n = 0; n < 200; ++n) {
@@ -61,36 +96,9 @@ RowWeights entmax(const Doubles& z, double alpha) {
   }
   w.threshold = high;
   const double sum = sum_at(high);
-  for (double x : z) {
+  for (double x : l.z) {
     w.p.push_back(entmax_weight(w.level, x, high, a) / sum);
     w.support += entmax_root(w.level, x, high, a) > 0;
-  }
-  return w;
-}
-
-RowWeights topk(const Doubles& z, int64_t k) {
-  std::vector<size_t> order(z.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  // NaN first: it reaches the row.
-  std::stable_sort(order.begin(), order.end(), [&z](size_t i, size_t j) {
-    return std::isnan(z[i]) ? !std::isnan(z[j]) : z[i] > z[j];
-  });
-  std::vector<bool> kept(z.size());
-  for (int64_t n = 0; n < k; ++n) kept[order[static_cast<size_t>(n)]] = true;
-  RowWeights w = softmax(z, kept);
-  w.last = static_cast<int64_t>(order[static_cast<size_t>(k - 1)]);
-  w.threshold = z[order[static_cast<size_t>(k - 1)]];
-  return w;
-}
-
-RowWeights stick_breaking(const Doubles& z) {
-  RowWeights w;
-  w.p.assign(z.size(), 0);
-  w.support = static_cast<int64_t>(z.size()) - 1;
-  double rest = 1;
-  for (size_t j = z.size() - 1; j-- > 0;) {
-    w.p[j] = sigmoid(z[j]) * rest;
-    rest *= sigmoid(-z[j]);
   }
   return w;
 }
@@ -106,23 +114,11 @@ double entmax_slope(double p, double alpha) {
   return std::pow(x, (2 - alpha) / (alpha - 1));
 }
 
-/// dz = u (dp - D), D the mean of dp weighed with u, which it returns.
-double centre(Doubles& dz, const Doubles& u, const Doubles& dp) {
-  double total = 0, weighted = 0;
-  for (size_t j = 0; j < u.size(); ++j) {
-    total += u[j];
-    weighted += u[j] * dp[j];
-  }
-  const double D = weighted / total;
-  for (size_t j = 0; j < u.size(); ++j) dz.push_back(u[j] * (dp[j] - D));
-  return D;
-}
-
-RowAdjoint entmax_adjoint(const RowWeights& w, double alpha, const Doubles& dp) {
+RowAdjoint entmax_adjoint(const Logits& l, const RowWeights& w, const Doubles& dp) {
   RowAdjoint r;
   Doubles u;
-  for (double p : w.p) u.push_back(entmax_slope(p, alpha));
-  const double D = centre(r.dz, u, dp), a = alpha - 1;
+  for (double p : w.p) u.push_back(entmax_slope(p, l.alpha()));
+  const double D = centre(r.dz, u, dp), a = l.alpha() - 1;
   for (size_t j = 0; j < dp.size(); ++j) {
     const double p = w.p[j], h = p > 0 ? -p * std::log(p) : 0;
     r.dalpha += p * (dp[j] - D) / (a * a) + h * (dp[j] - D) / a;
@@ -130,9 +126,47 @@ RowAdjoint entmax_adjoint(const RowWeights& w, double alpha, const Doubles& dp) 
   return r;
 }
 
+// --- top-k ---------------------------------------------------------------------------------------
+
+RowWeights topk_weights(const Logits& l) {
+  const Doubles& z = l.z;
+  const int64_t k = l.a.normalizer.form.keys.of(l.keys(), l.a.k.shape[1]);
+  std::vector<size_t> order(z.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // NaN first: it reaches the row.
+  std::stable_sort(order.begin(), order.end(), [&z](size_t i, size_t j) {
+    return std::isnan(z[i]) ? !std::isnan(z[j]) : z[i] > z[j];
+  });
+  std::vector<bool> kept(z.size());
+  for (int64_t n = 0; n < k; ++n) kept[order[static_cast<size_t>(n)]] = true;
+  RowWeights w = softmax_over(z, kept);
+  w.last = static_cast<int64_t>(order[static_cast<size_t>(k - 1)]);
+  w.threshold = z[order[static_cast<size_t>(k - 1)]];
+  return w;
+}
+
+RowAdjoint topk_adjoint(const Logits& l, const RowWeights& w, const Doubles& dp) {
+  return softmax_adjoint(l, w, dp);
+}
+
+// --- stick-breaking ------------------------------------------------------------------------------
+
+RowWeights stick_breaking_weights(const Logits& l) {
+  RowWeights w;
+  w.p.assign(l.z.size(), 0);
+  w.support = l.keys() - 1;
+  double rest = 1;
+  for (size_t j = l.z.size() - 1; j-- > 0;) {
+    w.p[j] = sigmoid(l.z[j]) * rest;
+    rest *= sigmoid(-l.z[j]);
+  }
+  return w;
+}
+
 /// d log p_m / dz_j = 1 - sigmoid(z_m) for j = m, and -sigmoid(z_j) for j between m and the row's
 /// own.
-RowAdjoint stick_breaking_adjoint(const Doubles& z, const RowWeights& w, const Doubles& dp) {
+RowAdjoint stick_breaking_adjoint(const Logits& l, const RowWeights& w, const Doubles& dp) {
+  const Doubles& z = l.z;
   RowAdjoint r;
   r.dz.assign(z.size(), 0);
   for (size_t j = 0; j + 1 < z.size(); ++j) {
@@ -146,37 +180,27 @@ RowAdjoint stick_breaking_adjoint(const Doubles& z, const RowWeights& w, const D
 
 RowWeights reference_weights(const Attention& a, int64_t h, const Doubles& z) {
   switch (a.normalizer.form.kind) {
-    case NormalizerKind::softmax:
-      break;
-    case NormalizerKind::entmax:
-      return entmax(z, alpha_of(a, h));
-    case NormalizerKind::topk:
-      return topk(z, a.normalizer.form.keys.of(static_cast<int64_t>(z.size()), a.k.shape[1]));
-    case NormalizerKind::stick_breaking:
-      return stick_breaking(z);
+#define BAMTRAIN_ENTRY(name) \
+  case NormalizerKind::name: \
+    return name##_weights({a, h, z});
+    BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
+#undef BAMTRAIN_ENTRY
   }
-  return softmax(z, std::vector<bool>(z.size(), true));
+  return {};
 }
 
 RowAdjoint reference_adjoint(const Attention& a, int64_t h, const Doubles& z, const RowWeights& w,
                              const Doubles& dp) {
-  RowAdjoint r;
-  switch (a.normalizer.form.kind) {
-    case NormalizerKind::stick_breaking:
-      return stick_breaking_adjoint(z, w, dp);
-    case NormalizerKind::entmax:
-      if (z.size() > 1) return entmax_adjoint(w, alpha_of(a, h), dp);
-      break;
-    case NormalizerKind::softmax:
-    case NormalizerKind::topk:
-      if (z.size() > 1) {
-        centre(r.dz, w.p, dp);
-        return r;
-      }
-      break;
+  const NormalizerKind kind = a.normalizer.form.kind;
+  if (z.size() == 1 && traits_of(kind).constant_alone()) return {{0}, 0};
+  switch (kind) {
+#define BAMTRAIN_ENTRY(name) \
+  case NormalizerKind::name: \
+    return name##_adjoint({a, h, z}, w, dp);
+    BAMTRAIN_NORMALIZERS(BAMTRAIN_ENTRY)
+#undef BAMTRAIN_ENTRY
   }
-  r.dz = {0};  // of one key: its weight is a constant
-  return r;
+  return {};
 }
 
 }  // namespace bamtrain

@@ -1,0 +1,39 @@
+#pragma once
+// Softmax of a whole row, some of whose logits may be minus infinity.
+
+#include <cmath>
+
+#include "ops/cpu/attention_row_sums.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace row {
+
+/// z becomes p; returns the log of the sum of exp(z).
+inline float softmax(float* z, int64_t n) {
+  const float m = maximum(z, n);
+  Vec total{};
+  for_vectors(n, [&](int64_t j) {
+    const Vec x = simd::load(z + j);
+    const Vec p = x == kMinusInfinity ? Vec{} : simd::exp(x - m);
+    simd::store(z + j, p);
+    total += p;
+  });
+  const float sum = simd::sum(total);
+  scale(z, n, 1 / sum);
+  return m + std::log(sum);
+}
+
+/// z becomes p, and so does u.
+inline void softmax_again(float* z, float* u, int64_t n, float level) {
+  for_vectors(n, [&](int64_t j) {
+    const Vec x = simd::load(z + j);
+    const Vec p = x == kMinusInfinity ? Vec{} : simd::exp(x - level);
+    simd::store(z + j, p);
+    simd::store(u + j, p);
+  });
+}
+
+}  // namespace row
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain
