@@ -37,6 +37,11 @@ NormalizerInfo entmax_normalizer() {
   n.form = [](const Options& o) -> NormalizerForm {
     return {.alpha = o.number("alpha"), .learned = o.flag("learned")};
   };
+  n.examples = {{{"alpha", 1.5}},
+                {{"alpha", 2.0}},
+                {{"alpha", 1.7}},
+                {{"alpha", 1.2}, {"learned", true}},
+                {{"alpha", 3.0}}};
   return n;
 }
 

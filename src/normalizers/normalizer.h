@@ -5,6 +5,10 @@
 // every kind; what the forward pass keeps for the backward pass is AttentionSaved in
 // ops/attention.h.
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "core/mechanism.h"
 #include "normalizers/list.h"
 
@@ -23,6 +27,9 @@ struct NormalizerInfo : MechanismInfo {
   NormalizerKind kind = NormalizerKind::softmax;  // the registry's
   /// What the options say beside the kind; null: nothing.
   NormalizerForm (*form)(const Options&) = nullptr;
+  /// Options that are not the defaults, of each form that tests compute on every backend: together
+  /// they reach all of its arithmetic.
+  std::vector<std::map<std::string, OptionValue>> examples = {{}};
 
   NormalizerForm form_of(const Options& o) const {
     NormalizerForm f = form ? form(o) : NormalizerForm();

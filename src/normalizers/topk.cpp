@@ -28,6 +28,8 @@ NormalizerInfo topk_normalizer() {
   n.form = [](const Options& o) -> NormalizerForm {
     return {.keys = {static_cast<int64_t>(o.number("k")), o.text("of") == "sequence"}};
   };
+  n.examples = {
+      {{"k", 7.0}}, {{"k", 1.0}}, {{"k", 0.0}}, {{"k", 0.0}, {"of", std::string("sequence")}}};
   return n;
 }
 

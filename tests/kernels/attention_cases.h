@@ -32,12 +32,9 @@ constexpr AttentionForm kEveryForm[] = {{},
                                         {BiasForm::fire, true},
                                         {BiasForm::fire, true, true}};
 using testing::entmax;
+using testing::every_normalizer;
 using testing::stick_breaking;
 using testing::topk;
-/// Every normalizer, in each of its forms of arithmetic.
-constexpr NormalizerForm kEveryNormalizer[] = {
-    {},        entmax(1.5), entmax(2), entmax(1.7), entmax(1.3, true),
-    entmax(3), topk(1),     topk(7),   topk(0),     stick_breaking()};
 
 constexpr bool has_sums(const AttentionForm& f) {
   return f.bias == BiasForm::difference || f.bias == BiasForm::log_square;

@@ -58,9 +58,9 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
 /// Every form of logit with a normalizer that takes it.
 template <class F>
 void for_forms(const F& f) {
-  for (const NormalizerForm& normalizer : kEveryNormalizer) {
+  for (const NormalizerForm& normalizer : every_normalizer()) {
     for (AttentionForm form : kEveryForm) {
-      if (form.scale && normalizer.kind == NormalizerKind::stick_breaking) continue;
+      if (form.scale && !traits_of(normalizer.kind).takes_scale) continue;
       form.normalizer = normalizer;
       f(form);
     }
@@ -68,7 +68,7 @@ void for_forms(const F& f) {
 }
 
 AttentionForm table_with(const NormalizerForm& normalizer) {
-  const bool scale = normalizer.kind != NormalizerKind::stick_breaking;
+  const bool scale = traits_of(normalizer.kind).takes_scale;
   return {BiasForm::table, scale, false, 0, normalizer, false};
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("general attention kernels fit the memory of an sm_86 block") {
 
 TEST_CASE("general attention kernels give the same bits in every order of threads and blocks") {
   const engine::Options before = engine::options();
-  for (const NormalizerForm& normalizer : kEveryNormalizer) {
+  for (const NormalizerForm& normalizer : every_normalizer()) {
     const AttentionForm form = table_with(normalizer);
     const AttentionCase c = {2, 130, 2, 1, true};
     const AttentionValues x = attention_values<DeviceBf16>(c, 16);
@@ -138,6 +138,7 @@ TEST_CASE("general attention kernels give the same bits in every order of thread
 TEST_CASE("with general kernels too rows that see one key have gradients that are zero") {
   const AttentionCase c = {2, 140, 2, 1, false, 1};
   for_forms([&](const AttentionForm& form) {
+    if (!traits_of(form.normalizer.kind).constant_alone()) return;
     INFO(text_of(c, 16, form));
     const AttentionValues x = attention_values<DeviceBf16>(c, 16);
     for (const auto& [name, values] :
@@ -198,11 +199,11 @@ TEST_CASE("a logit that is not a number makes its row so, with every normalizer"
   const AttentionCase c = {1, 70, 1, 1};
   AttentionValues x = attention_values<DeviceBf16>(c, 16);
   x.qkv[48 * 20 + 16] = NAN;  // of key 20
-  for (const NormalizerForm& normalizer : kEveryNormalizer) {
+  for (const NormalizerForm& normalizer : every_normalizer()) {
     const AttentionForm form = {BiasForm::none, false, false, 0, normalizer, false};
     const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
-    // A key has weight in the rows behind its own with stick-breaking, else from its own on.
-    const size_t row = normalizer.kind == NormalizerKind::stick_breaking ? 21 : 20;
+    // A key has weight from its own row on, or in the rows behind it.
+    const size_t row = traits_of(normalizer.kind).own_key ? 20 : 21;
     CHECK(std::isfinite(found.at("out")[16 * (row - 1)]));
     CHECK(std::isnan(found.at("out")[16 * row]));
     CHECK(std::isnan(found.at("out")[16 * 69]));

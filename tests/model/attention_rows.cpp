@@ -5,6 +5,7 @@
 #include "build.h"
 #include "catch.h"
 #include "core/element.h"
+#include "normalizers/registry.h"
 #include "ops/reference/reference.h"
 
 namespace bamtrain::testing {
@@ -51,9 +52,9 @@ struct Evaluated {
 };
 
 TEST_CASE("sums over attention's rows are those of the reference, sequence by sequence") {
-  for (const NormalizerChoice& n :
-       {normalizer("softmax"), normalizer("entmax"), normalizer("topk", {{"k", 4.0}}),
-        normalizer("stick_breaking")}) {
+  for (const NormalizerInfo& info : all_normalizers()) {
+    NormalizerChoice n = normalizer(info.name);
+    if (info.name == "topk") n = normalizer("topk", {{"k", 4.0}});
     INFO(n.name());
     const ModelConfig c = config_of(n);
     const Batch batch = random_batch(3, kT, c.vocab);

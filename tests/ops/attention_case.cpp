@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/rng.h"
+#include "normalizers/registry.h"
 #include "ops/attention_call.h"
 #include "priors/fire.h"
 
@@ -220,17 +221,12 @@ std::string scale_text(ScaleForm scale) {
 }
 
 std::string normalizer_text(const NormalizerForm& n) {
-  switch (n.kind) {
-    case NormalizerKind::softmax:
-      return "";
-    case NormalizerKind::entmax:
-      return ", entmax " + std::to_string(n.alpha) + (n.learned ? ", learned" : "");
-    case NormalizerKind::topk:
-      return ", topk " + std::to_string(n.keys.number);
-    case NormalizerKind::stick_breaking:
-      return ", stick breaking";
-  }
-  return "";
+  if (n.kind == NormalizerKind::softmax) return "";
+  std::string text = ", " + all_normalizers().at(static_cast<size_t>(n.kind)).name;
+  std::replace(text.begin(), text.end(), '_', ' ');
+  if (n.kind == NormalizerKind::entmax) text += " " + std::to_string(n.alpha);
+  if (n.kind == NormalizerKind::topk) text += " " + std::to_string(n.keys.number);
+  return text + (n.learned ? ", learned" : "");
 }
 }  // namespace
 

@@ -1,7 +1,9 @@
 #pragma once
 // Normalizers as tests name them.
 
-#include "normalizers/normalizer.h"
+#include <vector>
+
+#include "normalizers/registry.h"
 
 namespace bamtrain::testing {
 
@@ -13,5 +15,29 @@ constexpr NormalizerForm topk(int64_t number, bool of_sequence = false) {
   return {.kind = NormalizerKind::topk, .keys = {number, of_sequence}};
 }
 constexpr NormalizerForm stick_breaking() { return {.kind = NormalizerKind::stick_breaking}; }
+
+/// The n-th of a normalizer's examples.
+inline NormalizerForm example_of(const NormalizerInfo& info, size_t n) {
+  Options o = default_options(info.options);
+  for (const auto& [name, value] : info.examples.at(n)) o.set(name, value);
+  return info.form_of(o);
+}
+/// Every normalizer in all of its examples, and `more`.
+inline std::vector<NormalizerForm> every_normalizer(const std::vector<NormalizerForm>& more = {}) {
+  std::vector<NormalizerForm> forms;
+  for (const NormalizerInfo& info : all_normalizers()) {
+    for (size_t n = 0; n < info.examples.size(); ++n) forms.push_back(example_of(info, n));
+  }
+  forms.insert(forms.end(), more.begin(), more.end());
+  return forms;
+}
+/// Every normalizer in its first example, and `more`.
+inline std::vector<NormalizerForm> one_of_every_normalizer(
+    const std::vector<NormalizerForm>& more = {}) {
+  std::vector<NormalizerForm> forms;
+  for (const NormalizerInfo& info : all_normalizers()) forms.push_back(example_of(info, 0));
+  forms.insert(forms.end(), more.begin(), more.end());
+  return forms;
+}
 
 }  // namespace bamtrain::testing
