@@ -16,7 +16,8 @@ A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I3
 (B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter (none where the scale is for
 evaluation only), and the run config as JSON under the metadata key "config". Where positions are
 random in training, loss and gradients are those at `positions` (B, T) I32, the logits those of an
-evaluation. Parameters are exact in fp32, for comparison with an fp32 model.
+evaluation. Parameters are exact in fp32, for comparison with an fp32 model. normalizer_<name>, name a
+normalizer's, holds its golden rows too (normalizers.py): `rows.<what>`, and metadata "rows".
 """
 
 import argparse
@@ -130,6 +131,7 @@ def config(prior, scale=NONE, *, normalizer=None, mask=False, window=0, heads=3,
 
 GROUPED = {"heads": 4, "kv": 2, "hidden": 16, "vocab": 29}
 SMALL = {"heads": 4, "kv": 2, "hidden": 12, "vocab": 23}
+TINY = {"heads": 2, "hidden": 12, "vocab": 19}
 ODD = {"heads": 4, "head_dim": 6, "hidden": 21, "vocab": 53, "T": 19}
 
 CASES = {
@@ -273,6 +275,10 @@ NORMALIZED = {
     "fire_stick_breaking": config(fire(0), normalizer=STICK_BREAKING, mask=True, **SMALL),
     "bam_stick_breaking": config(bam(), normalizer=STICK_BREAKING, mask=True, window=9, **GROUPED),
 }
+
+# Every normalizer has a small model beside its golden rows.
+NORMALIZED |= {name: config(ALIBI, normalizer={"name": name, **options}, mask=True, **TINY)
+               for name, (options, _) in normalizers.GOLDEN.items()}
 
 # What queries are multiplied by, where rows would keep one key or gradients jump.
 SHARPNESS = {"bam_entmax": 0.8, "bam_ssmax_entmax": 0.5, "nape_adaptive_entmax": 0.7,
@@ -510,8 +516,13 @@ def make(case, c):
                    loss=loss.detach().numpy().reshape(1))
     if positions is not None:
         tensors["positions"] = positions.numpy().astype(np.int32)
+    metadata = {"config": json.dumps(c, sort_keys=True)}
+    if case in normalizers.GOLDEN:
+        of_rows, rows = normalizers.golden_rows(case)
+        tensors |= of_rows
+        metadata["rows"] = json.dumps(rows, sort_keys=True)
     assert all(np.isfinite(x).all() for x in tensors.values()), f"{case}: not finite"
-    return tensors, {"config": json.dumps(c, sort_keys=True)}
+    return tensors, metadata
 
 
 def main():

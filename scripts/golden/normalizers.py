@@ -1,8 +1,5 @@
-"""The normalizers of attention, dense, float64, with gradients from autograd.
-
-    /usr/bin/python3 scripts/golden/normalizers.py            checks this file, then writes
-                                                              tests/golden/normalizers.safetensors
-    /usr/bin/python3 scripts/golden/normalizers.py --check    compares that file instead
+"""The normalizers of attention, dense, float64, with gradients from autograd, and the golden rows of
+each, which models.py writes beside a model.
 
 z (..., keys) are logits, visible (..., keys) bool which of them a row sees, at least one. Hidden
 logits are never read. Written from what the normalizers are, not from formulas of their
@@ -10,18 +7,13 @@ derivatives: entmax finds its threshold by bisection, whatever alpha is, top-k s
 stick-breaking multiplies along the row.
 """
 
-import argparse
+import functools
 import itertools
-import json
 import math
-import pathlib
-import sys
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-
-import safetensors_io
 
 SOFTMAX = {"name": "softmax"}
 
@@ -271,7 +263,14 @@ def check_others(rng):
 # --- golden rows ----------------------------------------------------------------------------------
 
 ALPHAS = (1.01, 1.1, 1.3, 1.5, 1.7, 2, 3, 4, 8, 16, 64)
-KEPT = (1, 3, 8, "n/2")
+# Of every normalizer the options of its golden model, and of each set of its golden rows.
+GOLDEN = {
+    "softmax": ({}, [{}]),
+    "entmax": ({"alpha": 1.5, "learned": False},
+               [{"alpha": alpha, "learned": False} for alpha in ALPHAS]),
+    "topk": ({"k": 4, "of": "row"}, [{"k": k, "of": "row"} for k in (1, 3, 8, "n/2")]),
+    "stick_breaking": ({}, [{}]),
+}
 N = 16
 ROW_MARGIN = 1e-3  # of keys from thresholds, up to alpha 4, and of random ones from each other
 
@@ -335,8 +334,9 @@ def padded(x):
     return F.pad(x, (0, N - x.shape[-1])).numpy()
 
 
-def make():
-    """({name: array}, metadata)."""
+@functools.cache
+def golden_logits():
+    """(what each row is, its logits, and the gradient of its weights), of every normalizer."""
     rng = np.random.Generator(np.random.PCG64(2025))
     check_entmax(rng)
     check_gradients(rng)
@@ -345,64 +345,36 @@ def make():
     kinds, z = zip(*rows(rng))
     dp = [torch.from_numpy(rng.normal(0, 1, len(x)).astype(np.float32).astype(np.float64))
           for x in z]
+    return kinds, z, dp
+
+
+def entmax_row(alpha, z, dp):
+    p, dz, dalpha = entmax_gradients(z, alpha, dp)
+    dz_bounded, dalpha_bounded, bounded = by_formula(z, alpha, dp)
+    return {"p": p, "dz": dz, "dalpha": float(dalpha), "dz_bounded": dz_bounded,
+            "dalpha_bounded": float(dalpha_bounded), "bounded": np.int32(bounded),
+            "margin": margin_of(z, alpha)}
+
+
+def row_of(choice, z, dp):
+    """Weights of a row and their gradient by name, for {name: array}."""
+    if choice["name"] == "entmax":
+        return entmax_row(choice["alpha"], z, dp)
+    z = z.clone().requires_grad_()
+    p = normalize(choice, {}, 0, z[None], torch.ones_like(z, dtype=torch.bool)[None])[0]
+    return {"p": p.detach(), "dz": torch.autograd.grad((p * dp).sum(), z)[0]}
+
+
+def golden_rows(name):
+    """({name: array}, metadata) of the golden rows of a normalizer."""
+    kinds, z, dp = golden_logits()
     tensors = {"z": np.stack([padded(x) for x in z]), "dp": np.stack([padded(x) for x in dp]),
                "count": np.array([len(x) for x in z], np.int32)}
-    found = {}
-
-    def put(name, value):
-        found.setdefault(name, []).append(
-            padded(value) if torch.is_tensor(value) and value.dim() else np.asarray(value))
-
-    for alpha, (row, d) in itertools.product(ALPHAS, zip(z, dp)):
-        p, dz, dalpha = entmax_gradients(row, alpha, d)
-        dz_bounded, dalpha_bounded, bounded = by_formula(row, alpha, d)
-        put("entmax.p", p)
-        put("entmax.dz", dz)
-        put("entmax.dalpha", float(dalpha))
-        put("entmax.dz_bounded", dz_bounded)
-        put("entmax.dalpha_bounded", float(dalpha_bounded))
-        put("entmax.bounded", np.int32(bounded))
-        put("entmax.margin", margin_of(row, alpha))
-
-    def differentiated(name, row, d, function):
-        row = row.clone().requires_grad_()
-        p = function(row, torch.ones_like(row, dtype=torch.bool))
-        put(name + ".p", p.detach())
-        put(name + ".dz", torch.autograd.grad((p * d).sum(), row)[0])
-
-    for k, (row, d) in itertools.product(KEPT, zip(z, dp)):
-        choice = {"k": k, "of": "row"}
-        differentiated("topk", row, d, lambda z, seen: topk(z, seen, keys_kept(choice, seen)))
-    for row, d in zip(z, dp):
-        differentiated("stick_breaking", row, d,
-                       lambda z, seen: stick_breaking(z[None], seen[None])[0])
-    for name, values in found.items():
-        of = {"entmax": (len(ALPHAS),), "topk": (len(KEPT),)}.get(name.split(".")[0], ())
-        array = np.stack(values)
-        tensors[name] = array.reshape(of + (len(z),) + array.shape[1:])
-    assert all(np.isfinite(x).all() for x in tensors.values())
-    return tensors, {"config": json.dumps({"alpha": ALPHAS, "k": KEPT, "rows": kinds},
-                                          sort_keys=True)}
-
-
-def main():
-    root = pathlib.Path(__file__).resolve().parents[2]
-    parser = argparse.ArgumentParser(description="Golden rows of normalizers.")
-    parser.add_argument("--out", type=pathlib.Path, default=root / "tests" / "golden")
-    parser.add_argument("--check", action="store_true", help="compare, write nothing")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    tensors, metadata = make()
-    path = options.out / "normalizers.safetensors"
-    if options.check:
-        agree = safetensors_io.same(path, tensors, metadata)
-        print(f"{path}: {'same' if agree else 'DIFFERS'}")
-        sys.exit(0 if agree else 1)
-    data = safetensors_io.encode(tensors, metadata)
-    assert len(data) < 200_000, len(data)
-    path.write_bytes(data)
-    print(f"{path}: {len(data)} bytes")
-
-
-if __name__ == "__main__":
-    main()
+    choices = GOLDEN[name][1]
+    found = [row_of({"name": name, **choice}, *row)
+             for choice, row in itertools.product(choices, zip(z, dp))]
+    for what in found[0]:
+        array = np.stack([padded(x[what]) if torch.is_tensor(x[what]) else np.asarray(x[what])
+                          for x in found])
+        tensors[what] = array.reshape((len(choices), len(z)) + array.shape[1:])
+    return {"rows." + what: x for what, x in tensors.items()}, {"options": choices, "rows": kinds}

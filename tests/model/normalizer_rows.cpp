@@ -8,9 +8,11 @@
 
 #include "../ops/compare.h"
 #include "../ops/normalizer_forms.h"
+#include "build.h"
 #include "catch.h"
 #include "checkpoint/safetensors.h"
 #include "core/element.h"
+#include "golden_options.h"
 #include "ops/attention_call.h"
 
 namespace bamtrain::testing {
@@ -18,17 +20,18 @@ namespace {
 
 constexpr int64_t kMost = 16;  // keys of a row, and channels
 
+/// The golden rows of a normalizer.
 class GoldenRows {
  public:
-  GoldenRows() : file_(SafetensorsFile::open(path())) {
-    const SafetensorsFile::Entry* count = file_.find("count");
+  explicit GoldenRows(const std::string& name) : file_(SafetensorsFile::open(path(name))) {
+    const SafetensorsFile::Entry* count = file_.find("rows.count");
     REQUIRE(count != nullptr);
     counts.resize(static_cast<size_t>(count->bytes) / sizeof(int32_t));
     file_.read(*count, counts.data());
-    config = nlohmann::json::parse(file_.metadata().at("config"));
+    options = nlohmann::json::parse(file_.metadata().at("rows"))["options"];
   }
   std::vector<double> values(const std::string& name) const {
-    const SafetensorsFile::Entry* entry = file_.find(name);
+    const SafetensorsFile::Entry* entry = file_.find("rows." + name);
     REQUIRE(entry != nullptr);
     std::vector<double> x(static_cast<size_t>(entry->bytes) / sizeof(double));
     file_.read(*entry, x.data());
@@ -37,12 +40,12 @@ class GoldenRows {
   size_t rows() const { return counts.size(); }
 
   std::vector<int32_t> counts;
-  nlohmann::json config;
+  nlohmann::json options;  // of each set of rows
 
  private:
-  static std::string path() {
+  static std::string path(const std::string& name) {
     const char* root = std::getenv("BAMTRAIN_SOURCE");
-    return std::string(root ? root : ".") + "/tests/golden/normalizers.safetensors";
+    return std::string(root ? root : ".") + "/tests/golden/normalizer_" + name + ".safetensors";
   }
   SafetensorsFile file_;
 };
@@ -125,14 +128,14 @@ void for_machines(F&& f) {
 }
 
 TEST_CASE("golden rows of entmax") {
-  const GoldenRows g;
-  const std::vector<double> z = g.values("z"), dp = g.values("dp"), p = g.values("entmax.p");
-  const std::vector<double> dz = g.values("entmax.dz_bounded"), margin = g.values("entmax.margin");
-  const std::vector<double> dalpha = g.values("entmax.dalpha_bounded");
+  const GoldenRows g("entmax");
+  const std::vector<double> z = g.values("z"), dp = g.values("dp"), p = g.values("p");
+  const std::vector<double> dz = g.values("dz_bounded"), margin = g.values("margin");
+  const std::vector<double> dalpha = g.values("dalpha_bounded");
   int compared = 0;
   for_machines([&](Machine& m, double u) {
-    for (size_t n = 0; n < g.config["alpha"].size(); ++n) {
-      const double alpha = g.config["alpha"][n], a = alpha - 1;
+    for (size_t n = 0; n < g.options.size(); ++n) {
+      const double alpha = g.options[n]["alpha"], a = alpha - 1;
       for (size_t r = 0; r < g.rows(); ++r) {
         const int64_t T = g.counts[r];
         const size_t at = (n * g.rows() + r) * kMost;
@@ -163,16 +166,16 @@ TEST_CASE("golden rows of entmax") {
   CHECK(compared > 3 * 150);
 }
 
-TEST_CASE("golden rows of top-k and of stick-breaking") {
-  const GoldenRows g;
-  const std::vector<double> z = g.values("z"), dp = g.values("dp");
-  const auto check = [&](Machine& m, double u, const NormalizerForm& form, const std::string& name,
-                         size_t n) {
-    const std::vector<double> p = g.values(name + ".p"), dz = g.values(name + ".dz");
+TEST_CASE("golden rows of every normalizer but entmax") {
+  const auto check = [](Machine& m, double u, const GoldenRows& g, const NormalizerChoice& choice,
+                        size_t n) {
+    const std::vector<double> z = g.values("z"), dp = g.values("dp");
+    const std::vector<double> p = g.values("p"), dz = g.values("dz");
+    const NormalizerForm form = choice.info().form_of(choice.options);
     for (size_t r = 0; r < g.rows(); ++r) {
       const int64_t T = g.counts[r];
       const size_t at = (n * g.rows() + r) * kMost;
-      INFO(m.backend().name() << ", " << name << " " << n << ", row " << r);
+      INFO(m.backend().name() << ", " << choice.name() << " " << n << ", row " << r);
       const std::vector<double> logits = part(z, r * kMost, T);
       const Row found = row_of(m, form, logits, part(dp, r * kMost, T));
       // A logit, and the log of a row's sum, of size |z| are off by u |z|; of the keys with weight.
@@ -186,14 +189,16 @@ TEST_CASE("golden rows of top-k and of stick-breaking") {
       check_near(found.dz, part(dz, at, T), rounding * (1 + largest(part(dz, at, T))));
     }
   };
-  for_machines([&](Machine& m, double u) {
-    for (size_t n = 0; n < g.config["k"].size(); ++n) {
-      const nlohmann::json& k = g.config["k"][n];
-      const int64_t number = k.is_string() ? 0 : k.get<int64_t>();
-      check(m, u, topk(number), "topk", n);
-    }
-    check(m, u, stick_breaking(), "stick_breaking", 0);
-  });
+  for (const NormalizerInfo& info : all_normalizers()) {
+    if (info.kind == NormalizerKind::entmax) continue;
+    const GoldenRows g(info.name);
+    REQUIRE(g.options.size() > 0);
+    for_machines([&](Machine& m, double u) {
+      for (size_t n = 0; n < g.options.size(); ++n) {
+        check(m, u, g, normalizer(info.name, options_of(g.options[n])), n);
+      }
+    });
+  }
 }
 
 }  // namespace
