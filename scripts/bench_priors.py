@@ -26,7 +26,7 @@ import sys
 from bench_cpu import machine, positive
 from cpu_bench.programs import ROOT, Build, Failed, Record, capture, commit_of
 from cpu_bench.tables import cell, number, ratios, table
-from program_schema import prior_names
+from program_schema import mechanism_names
 
 # The forms of bench/attention, and the priors whose bias attention reads in that form.
 FORMS = {"table": "all of distance alone", "difference": "cable", "log_square": "kcable",
@@ -188,7 +188,8 @@ def main():
         about = {"commit": build.commit, "machine": machine(), "library": library,
                  "threads": os.environ.get("OMP_NUM_THREADS", "all")}
         kept = Kept(args.results, build, about, args.restart)
-        text = report(kept, args, prior_names(build.run(["src/bamtrain", "--print-schema"])), library)
+        schema = build.run(["src/bamtrain", "--print-schema"])
+        text = report(kept, args, mechanism_names(schema, "prior"), library)
     except Failed as reason:
         sys.exit(f"bench_priors.py: {reason}")
     args.output.parent.mkdir(parents=True, exist_ok=True)

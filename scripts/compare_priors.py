@@ -23,7 +23,7 @@ import re
 import subprocess
 import sys
 
-from program_schema import prior_names
+from program_schema import mechanism_names
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "out/compare-wikitext2"
@@ -67,7 +67,7 @@ RUNS = {
 
 def add_missing_priors(program):
     schema = subprocess.run([program, "--print-schema"], text=True, capture_output=True, check=True)
-    for name in prior_names(schema.stdout):
+    for name in mechanism_names(schema.stdout, "prior"):
         RUNS.setdefault(name, [f"model.attention.prior.name={name}"])
 
 

@@ -1,8 +1,6 @@
 """The models that scripts/check_export.py exports, by name: sections of a run's config."""
 
-import subprocess
-
-from program_schema import prior_names
+from program_schema import mechanism_names
 
 VOCAB = 97
 
@@ -119,11 +117,13 @@ REPLACED = {
 CASES["nape_entropy"] = model("nape")
 
 
-
-
-def add_missing_priors(program):
-    """Priors that no case is about, with default options, under their own names."""
-    schema = subprocess.run([program, "--print-schema"], text=True, capture_output=True, check=True)
+def add_missing(schema):
+    """Priors and normalizers of the program's schema that no case is about, with default options,
+    under their own names."""
     priors = [c["attention"]["prior"] for c in CASES.values()]
     about = {p["name"] for of in priors for p in (of if isinstance(of, list) else [of])}
-    CASES.update({name: model(name) for name in prior_names(schema.stdout) if name not in about})
+    CASES.update({name: model(name) for name in mechanism_names(schema, "prior")
+                  if name not in about})
+    about = {c["attention"]["normalizer"]["name"] for c in CASES.values()}
+    CASES.update({name: model("alibi", normalizer=name)
+                  for name in mechanism_names(schema, "normalizer") if name not in about})

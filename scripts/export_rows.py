@@ -1,5 +1,5 @@
-"""Exported code's rows of every normalizer against tests/golden/normalizers.safetensors, which has
-rows of one key, of equal logits and of logits up to 1e4."""
+"""Exported code's rows of every normalizer against those of tests/golden/normalizer_NAME.safetensors,
+which have rows of one key, of equal logits and of logits up to 1e4."""
 
 import argparse
 import json
@@ -9,16 +9,18 @@ import pathlib
 import torch
 from safetensors import safe_open
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "tests" / "golden" / "normalizers.safetensors"
+GOLDEN = pathlib.Path(__file__).parents[1] / "tests" / "golden"
 TOLERANCE = 1e-4
 CLEAR = 1e-3  # from the threshold of entmax: weights of keys at it, and more so gradients, jump
 
 
 class Rows:
-    def __init__(self, modeling):
-        with safe_open(GOLDEN, "pt") as file:
-            self.golden = {name: file.get_tensor(name) for name in file.keys()}
-            self.choices = json.loads(file.metadata()["config"])
+    def __init__(self, modeling, name):
+        with safe_open(GOLDEN / f"normalizer_{name}.safetensors", "pt") as file:
+            self.golden = {key.removeprefix("rows."): file.get_tensor(key) for key in file.keys()
+                           if key.startswith("rows.")}
+            options = json.loads(file.metadata()["rows"])["options"]
+        self.choices = [{"name": name, **of_rows} for of_rows in options]
         self.modeling = modeling
         index, last = torch.arange(self.golden["z"].shape[1]), self.golden["count"].long() - 1
         self.visible = index <= last[:, None]
@@ -42,25 +44,27 @@ class Rows:
 
 def check_entmax(rows):
     golden = rows.golden
-    for n, alpha in enumerate(rows.choices["alpha"]):
-        clear = golden["entmax.margin"][n] > CLEAR
-        of_alpha = golden["entmax.p"][n], golden["entmax.dz_bounded"][n], clear
-        rows.check({"name": "entmax", "alpha": alpha, "learned": False}, *of_alpha)
+    for n, choice in enumerate(rows.choices):
+        alpha = choice["alpha"]
+        clear = golden["margin"][n] > CLEAR
+        of_alpha = golden["p"][n], golden["dz_bounded"][n], clear
+        rows.check(choice, *of_alpha)
         a = alpha - 1
         theta = torch.tensor([a + math.log(-math.expm1(-a))], requires_grad=True)
         rows.check({"name": "entmax", "alpha": 1.5, "learned": True}, *of_alpha, theta)
         dalpha = float(theta.grad / theta.detach().sigmoid())
-        truth = float(golden["entmax.dalpha_bounded"][n][clear].sum())
+        truth = float(golden["dalpha_bounded"][n][clear].sum())
         assert abs(dalpha - truth) <= TOLERANCE * (1 + abs(truth)) / min(1, a * a), (alpha, dalpha)
 
 
-def check_rows(modeling):
-    rows = Rows(modeling)
-    every = torch.ones(len(rows.visible), dtype=torch.bool)
-    check_entmax(rows)
-    for n, k in enumerate(rows.choices["k"]):
-        rows.check({"name": "topk", "k": k, "of": "row"}, rows.golden["topk.p"][n],
-                   rows.golden["topk.dz"][n], every)
-    rows.check({"name": "stick_breaking"}, rows.golden["stick_breaking.p"],
-               rows.golden["stick_breaking.dz"], every)
-    print("rows of every normalizer and their gradients are the golden ones")
+def check_rows(modeling, names):
+    """Of the normalizers of these names."""
+    for name in names:
+        rows = Rows(modeling, name)
+        if name == "entmax":
+            check_entmax(rows)
+            continue
+        every = torch.ones(len(rows.visible), dtype=torch.bool)
+        for n, choice in enumerate(rows.choices):
+            rows.check(choice, rows.golden["p"][n], rows.golden["dz"][n], every)
+    print("rows of", ", ".join(names), "and their gradients are the golden ones")

@@ -3,8 +3,9 @@
 import json
 
 
-def prior_names(schema):
-    """Every prior, in the registry's order, by the text that bamtrain --print-schema writes."""
+def mechanism_names(schema, kind):
+    """Every prior, scale or normalizer, in the registry's order, by the text that bamtrain
+    --print-schema writes."""
     model = json.loads(schema)["properties"]["model"]["properties"]
-    return [p["properties"]["name"]["const"]
-            for p in model["attention"]["properties"]["prior"]["oneOf"] if p["type"] == "object"]
+    return [m["properties"]["name"]["const"]
+            for m in model["attention"]["properties"][kind]["oneOf"] if m["type"] == "object"]
