@@ -1,5 +1,5 @@
 // docs/config.md is what the schema says, and the schema's every key is in it; docs/attention.md
-// has a row for every prior.
+// has a row for every prior, and a line for every normalizer that takes no scale.
 
 #include "config/reference.h"
 
@@ -10,6 +10,7 @@
 
 #include "catch.h"
 #include "config/schema.h"
+#include "normalizers/registry.h"
 #include "priors/registry.h"
 
 namespace {
@@ -96,5 +97,20 @@ TEST_CASE("docs/attention.md has every prior in the row of its bias, those with 
     CHECK(in_row(fire) == p.is<FireFamily>());
     const bool of_rows = p.is<TableFamily>() || p.is<SumsFamily>() || p.is<FireFamily>();
     CHECK(in_row(none) == !of_rows);
+  }
+}
+
+TEST_CASE("docs/attention.md names the normalizers that take no scale, and no others as such") {
+  using namespace bamtrain;
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  REQUIRE(source != nullptr);
+  std::ifstream in(std::string(source) + "/docs/attention.md");
+  std::string refused, line;
+  while (std::getline(in, line)) {
+    if (line.find("` with a scale: ") != std::string::npos) refused += line;
+  }
+  for (const NormalizerInfo& n : all_normalizers()) {
+    INFO(n.name);
+    CHECK((refused.find("`" + n.name + "`") == std::string::npos) == traits_of(n.kind).takes_scale);
   }
 }
