@@ -26,14 +26,15 @@ struct Gradient {
 template <class A>
 BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h, int i, int j) {
   const AttentionInputs<A>& a = g.in;
-  const bool alone = first_of(a, b, i) == i && traits_of(a.normalizer.kind).constant_alone();
+  const NormalizerTraits traits = traits_of(a.normalizer.kind);
+  const bool alone = first_of(a, b, i) == i && traits.constant_alone();
   const int64_t row = row_of(a, b, h, i);
   const Logit l = logit_of(a, b, h, i, j);
   const float dp = dot(at(g.dout, b, i, h), at(a.v, b, j, h / (a.H / a.K)), a.D);
   const Weight w = weight_of(a.normalizer, RowWeights(a.normalizer, g.saved, h, row), h, l.z, j);
   Gradient x;
   x.p = alone ? 1.0f : w.p;
-  if (!alone && a.normalizer.kind != NormalizerKind::softmax) x.p *= factors_of(g)[row];
+  if (!alone && !traits.of_level()) x.p *= factors_of(g)[row];
   const float dz = alone ? 0.0f : w.u * (dp - g.row_product[row]);
   x.ds = l.t * dz;
   x.db = a.scale_bias ? l.t * dz : dz;
@@ -159,7 +160,7 @@ BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
   if (own.lane == 0) g.row_product[row_of(g.in, own.b, own.h, own.t)] = sum;
 }
 
-/// row_product: D, of any normalizer but stick-breaking; and the row's factor and dalpha.
+/// row_product: D, of normalizers with a threshold; and the row's factor and dalpha.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
@@ -304,9 +305,9 @@ LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream 
     if constexpr (std::is_same_v<A, float>) return attention_reference_sticks_backward(g, stream);
     return device::refused(kNoSticks);
   }
-  const bool softmax = a.normalizer.kind == NormalizerKind::softmax;
+  const bool of_level = traits_of(a.normalizer.kind).of_level();
   LaunchStatus status =
-      launch_rows(softmax ? attention_reference_products<A> : attention_reference_centres<A>, g,
+      launch_rows(of_level ? attention_reference_products<A> : attention_reference_centres<A>, g,
                   a.T, a.H, a.B, stream);
   if (status.ok()) status = launch_rows(attention_reference_queries<A>, g, a.T, a.H, a.B, stream);
   if (status.ok()) status = launch_rows(attention_reference_keys<A>, g, a.T, a.K, a.B, stream);

@@ -6,7 +6,8 @@
 namespace bamtrain {
 
 struct NormalizerTraits {
-  // Which numbers of AttentionSaved (ops/attention.h) the forward pass keeps of a row.
+  // Which numbers of AttentionSaved (ops/attention.h) the forward pass keeps of a row. Where the
+  // level is alone, weights are exp(z - level).
   bool level = true, threshold = false, last = false;
   // The weights of a row sum to 1. Where they do not, nothing divides them by their sum.
   bool sums_to_one = true;
@@ -15,6 +16,8 @@ struct NormalizerTraits {
   bool dense = true;
   bool takes_scale = true;  // goes with a logit scale
 
+  /// Whether weights are exp(z - level), and so dz = p (dP - D) with D = <dO, out>.
+  BAMTRAIN_HD constexpr bool of_level() const { return level && !threshold; }
   /// Whether the weight of the only key that a row sees does not depend on its logit.
   BAMTRAIN_HD constexpr bool constant_alone() const { return sums_to_one || !own_key; }
 };
