@@ -113,10 +113,11 @@ struct LiveRows {
   }
 };
 
-/// How many keys may have weight in a row that sees `seen`.
-BAMTRAIN_DEVICE int keys_with_weight(const AttentionInputs<bf16>& a, int seen) {
-  if (a.normalizer.kind != NormalizerKind::topk) return seen;
-  return static_cast<int>(a.normalizer.keys.of(seen, a.T));
+/// Whether the weights of a row that sees `seen` keys are constants: one of them alone has any.
+BAMTRAIN_DEVICE bool constant_weights(const AttentionInputs<bf16>& a, int seen) {
+  if (!traits_of(a.normalizer.kind).constant_alone()) return false;
+  if (a.normalizer.kind != NormalizerKind::topk) return seen <= 1;
+  return a.normalizer.keys.of(seen, a.T) <= 1;
 }
 
 /// A thread's rows of groups that follow each other: 2 m + r is row r of group m.

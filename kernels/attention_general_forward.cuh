@@ -253,7 +253,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const float none[kRows] = {};
   float sum_out[M][D / 8][4] = {};
   float total[kRows] = {};  // of weights that are divided by it; or what sticks have broken off
-  const bool divided = divided_by_sum(form, alpha_less_one);
   walk(true, [&](int tile, const float* slice, uint32_t stage) {
     uint32_t marked = 0;  // a bit for each group
     with_logits(none, tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
@@ -331,7 +330,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     float factor = 1;
     if (!stick) {
       const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
-      factor = weights.nan_or(divided ? 1.0f / total[r] : 1.0f);
+      factor = weights.nan_or(weights.factor_of(form, total[r]));
       if (l.pair == 0) saved.level[own.of_row(a, r)] = weights.level_of(form, total[r]);
       if (l.pair == 0 && form == WeightForm::topk) {
         saved.threshold[own.of_row(a, r)] = weights.nan_or(kept.z);

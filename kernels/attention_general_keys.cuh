@@ -16,7 +16,7 @@ struct alignas(16) QueryNumbers {
 struct alignas(16) MoreQueryNumbers {
   float threshold, of_weights, u, sum;  // of_weights: what they are multiplied by
   int first;
-  int one;  // key alone has weight
+  int one;  // key alone has weight: constant_weights
   int unused[2];
 };
 
@@ -44,7 +44,7 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers& x, MoreQueryNumbers& more,
   if (a.scale_bias) more.u = t;
   if (a.sums != nullptr) more.sum = static_cast<float>(a.sums[row] - first_sum);
   more.first = a.first_key[static_cast<int64_t>(b) * a.T + i];
-  more.one = keys_with_weight(a, i - more.first + 1) == 1;
+  more.one = constant_weights(a, i - more.first + 1);
 }
 
 /// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H, T), which

@@ -145,7 +145,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           : 0.0f;
   // Rows of which one key alone has weight are not at the diagonal alone.
   const bool of_one = form == WeightForm::topk && a.normalizer.keys.number <= 1;
-  const bool of_rows = form == WeightForm::softmax || form == WeightForm::topk;
+  const bool of_rows = is_exponential(form);
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
     RowWeights weights;
@@ -258,7 +258,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         if (of_one || !own.warp_sees_all(j0)) {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            const bool one = keys_with_weight(a, own.keys(a, r)) <= 1;
+            const bool one = constant_weights(a, own.keys(a, r));
             own.for_row(r, [&](int n, int e) {
               if (one) dz[r / 2][n][e] = 0;
             });

@@ -121,11 +121,11 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     }
   }
   sum = warp_sum(sum);
-  const bool divided = divided_by_sum(weight_form(a.normalizer, own.h), weights.a);
-  store_row(at(f.out, own.b, i, own.h), divided ? 1.0f / sum : 1.0f, out, a.D, own.lane);
+  const WeightForm form = weight_form(a.normalizer, own.h);
+  store_row(at(f.out, own.b, i, own.h), weights.factor_of(form, sum), out, a.D, own.lane);
   kept.join<32>();
   if (own.lane != 0) return;
-  f.saved.level[row] = weights.level_of(weight_form(a.normalizer, own.h), sum);
+  f.saved.level[row] = weights.level_of(form, sum);
   if (traits.threshold) {
     f.saved.threshold[row] = traits.last ? weights.nan_or(kept.z) : search.threshold;
   }

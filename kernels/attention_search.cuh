@@ -85,12 +85,12 @@ class RowSearch {
       });
       if constexpr (kForm == WeightForm::topk && !kExact) list_.add_to_groups(for_logits, part);
       sums_[0] = fmaxf(sums_[0], largest);
-      if (kForm == WeightForm::softmax || kForm == WeightForm::topk) return keys_ > 0;
+      if (is_exponential(kForm)) return keys_ > 0;
       return keys_ > 0 && reaches(largest, sums_[0]);
     }
     if constexpr (kForm == WeightForm::topk) {
       return accumulate_topk(for_logits);
-    } else if constexpr (kForm == WeightForm::softmax) {
+    } else if constexpr (is_of_level(kForm)) {
       return keys_ > 0;
     } else if (kForm == WeightForm::entmax && a_ > 1) {
       return accumulate_steep(for_logits);
@@ -215,7 +215,7 @@ class RowSearch {
       phase = SearchPhase::done;
       return;
     }
-    phase = form_ == WeightForm::softmax ? SearchPhase::done : SearchPhase::solve;
+    phase = is_of_level(form_) ? SearchPhase::done : SearchPhase::solve;
     if (form_ == WeightForm::topk) {
       selection_->low = ordered(-sums_[2]);
       selection_->high = ordered(level) + 1;

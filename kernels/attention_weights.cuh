@@ -45,6 +45,15 @@ BAMTRAIN_DEVICE float exact_power(float x, float power) {
 /// The forms of a row's weights, each with arithmetic of its own.
 enum class WeightForm { softmax, topk, entmax_1_5, entmax_2, entmax, stick_breaking };
 
+/// Whether weights are exp(z - level), so that D of their gradients is <dO, out>; and whether of
+/// every key.
+BAMTRAIN_HD constexpr bool is_exponential(WeightForm form) {
+  return form == WeightForm::softmax || form == WeightForm::topk;
+}
+BAMTRAIN_HD constexpr bool is_of_level(WeightForm form) {
+  return is_exponential(form) && form != WeightForm::topk;
+}
+
 BAMTRAIN_DEVICE float alpha_of(const NormalizerInputs& n, int h) {
   return n.alphas != nullptr ? n.alphas[h] : n.alpha;
 }
@@ -79,6 +88,12 @@ BAMTRAIN_DEVICE void with_weight_form(WeightForm form, const F& f) {
 struct Weight {
   float p, u;
 };
+
+/// Whether a forward pass divides weights by their sum: those with the largest logit as the level,
+/// and of steep rows, whose weights move by more than a rounding of the largest.
+BAMTRAIN_DEVICE bool divided_by_sum(WeightForm form, float a) {
+  return is_exponential(form) || (form == WeightForm::entmax && a > 1);
+}
 
 /// A row's numbers, for any normalizer but stick-breaking.
 struct RowWeights {
@@ -115,7 +130,7 @@ struct RowWeights {
   /// logit that is not a number have weights that are: see nan_or().
   template <WeightForm kForm, bool kExact>
   BAMTRAIN_DEVICE Weight of(float z, int j) const {
-    if constexpr (kForm == WeightForm::softmax || kForm == WeightForm::topk) {
+    if constexpr (is_exponential(kForm)) {
       const bool dropped = kForm == WeightForm::topk && drops(z, j);
       const float p = dropped ? 0.0f : exponential<kExact>(z - level);
       return {p, p};
@@ -144,7 +159,11 @@ struct RowWeights {
   }
   /// SavedRows::level of a search, given the sum of the weights.
   BAMTRAIN_DEVICE float level_of(WeightForm form, float sum) const {
-    return form == WeightForm::softmax || form == WeightForm::topk ? level + logf(sum) : level;
+    return is_exponential(form) ? level + logf(sum) : level;
+  }
+  /// What a forward pass multiplies weights by, given their sum.
+  BAMTRAIN_DEVICE float factor_of(WeightForm form, float sum) const {
+    return divided_by_sum(form, a) ? 1.0f / sum : 1.0f;
   }
   /// x, or NaN in a row with a logit that is not a number.
   BAMTRAIN_DEVICE float nan_or(float x) const { return level != level ? level : x; }
@@ -165,13 +184,6 @@ struct RowWeights {
     return power_of(fmaxf(x, kLeastRoot), (1.0f - a) / a);
   }
 };
-
-/// Whether a forward pass divides weights by their sum: those with the largest logit as the level,
-/// and of steep rows, whose weights move by more than a rounding of the largest.
-BAMTRAIN_DEVICE bool divided_by_sum(WeightForm form, float a) {
-  return form == WeightForm::softmax || form == WeightForm::topk ||
-         (form == WeightForm::entmax && a > 1);
-}
 
 /// Sums over a row from which D and the gradient of alpha follow.
 struct RowSums {
