@@ -112,7 +112,7 @@ class RowSearch {
     const auto for_listed = [&](const auto& f) { list_.each(f); };
     if constexpr (kForm == WeightForm::topk) {
       accumulate_topk(for_listed);
-    } else if constexpr (kForm != WeightForm::softmax) {
+    } else if constexpr (!is_of_level(kForm)) {
       accumulate_entmax<kForm, false>(for_listed);
     }
   }
