@@ -28,11 +28,21 @@ using namespace bamtrain;
 using namespace bamtrain::bench;
 
 namespace {
-const std::map<std::string, BiasForm> kBiases = {{"none", BiasForm::none},
-                                                 {"table", BiasForm::table},
-                                                 {"difference", BiasForm::difference},
-                                                 {"log_square", BiasForm::log_square},
-                                                 {"fire", BiasForm::fire}};
+const std::map<std::string, BiasForm> kBiases = {
+#define BAMTRAIN_FORM(form, bias) {#form, BiasForm::form},
+    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
+#undef BAMTRAIN_FORM
+};
+
+/// Each bias, and each with a scale, which stands alone without one.
+std::vector<std::string> forms() {
+  std::vector<std::string> all;
+  for (const char* bias : kBiasForms) {
+    all.emplace_back(bias);
+    all.push_back(bias == std::string("none") ? "scale" : bias + std::string("+scale"));
+  }
+  return all;
+}
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -55,9 +65,7 @@ int main(int argc, char** argv) try {
          "--form", form,
          "a bias by distance (table), of running sums (difference, log_square) or of a small "
          "network (fire), a scale")
-      ->check(
-          CLI::IsMember({"none", "scale", "table", "table+scale", "difference", "difference+scale",
-                         "log_square", "log_square+scale", "fire", "fire+scale"}));
+      ->check(CLI::IsMember(forms()));
   app.add_option("--normalizer", normalizer, "general: softmax by the path of all the others")
       ->check(CLI::IsMember(normalizer_forms()));
   app.add_option("--content", content, "standard deviation of the logits without a bias");

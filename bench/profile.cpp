@@ -70,70 +70,16 @@ void ProfiledBackend::sum(Tensor total, Tensor x) {
   const Timed timed(costs_["sum"], 0, bytes_of({x}));
   inner_->sum(total, x);
 }
-void ProfiledBackend::table_forward(Tensor table, const PriorUse& prior,
-                                    std::span<const Tensor> theta) {
-  const Timed timed(costs_["table_forward"], 0, bytes_of({table}));
-  inner_->mechanisms().table_forward(table, prior, theta);
-}
-void ProfiledBackend::table_backward(std::span<const Tensor> dtheta, Tensor dtable,
-                                     const PriorUse& prior, std::span<const Tensor> theta) {
-  const Timed timed(costs_["table_backward"], 0, bytes_of({dtable}));
-  inner_->mechanisms().table_backward(dtheta, dtable, prior, theta);
-}
-void ProfiledBackend::scale_forward(Tensor scale, Tensor first_key, const ScaleUse& use,
-                                    std::span<const Tensor> theta) {
-  const Timed timed(costs_["scale_forward"], 0, bytes_of({scale, first_key}));
-  inner_->mechanisms().scale_forward(scale, first_key, use, theta);
-}
-void ProfiledBackend::scale_backward(std::span<const Tensor> dtheta, Tensor dscale,
-                                     Tensor first_key, const ScaleUse& use,
-                                     std::span<const Tensor> theta) {
-  const Timed timed(costs_["scale_backward"], 0, bytes_of({dscale, first_key}));
-  inner_->mechanisms().scale_backward(dtheta, dscale, first_key, use, theta);
-}
-void ProfiledBackend::adaptive_scale_forward(Tensor scale, Tensor gates, Tensor first_key,
-                                             const ScaleUse& use, std::span<const Tensor> bias) {
-  const Timed timed(costs_["adaptive_scale_forward"], 0, bytes_of({scale, gates, first_key}));
-  inner_->mechanisms().adaptive_scale_forward(scale, gates, first_key, use, bias);
-}
-void ProfiledBackend::adaptive_scale_backward(Tensor dgates, std::span<const Tensor> dbias,
-                                              Tensor dscale, Tensor gates, Tensor first_key,
-                                              const ScaleUse& use, std::span<const Tensor> bias) {
-  const Timed timed(costs_["adaptive_scale_backward"], 0,
-                    bytes_of({dgates, dscale, gates, first_key}));
-  inner_->mechanisms().adaptive_scale_backward(dgates, dbias, dscale, gates, first_key, use, bias);
-}
-void ProfiledBackend::entropy_scale(Tensor scale, Tensor entropy, int64_t first_head) {
-  const Timed timed(costs_["entropy_scale"], 0, bytes_of({scale, entropy}));
-  inner_->mechanisms().entropy_scale(scale, entropy, first_head);
-}
-void ProfiledBackend::alpha_forward(Tensor alphas, Tensor theta) {
-  const Timed timed(costs_["alpha_forward"], 0, bytes_of({alphas, theta}));
-  inner_->mechanisms().alpha_forward(alphas, theta);
-}
-void ProfiledBackend::alpha_backward(Tensor dtheta, Tensor dalpha, Tensor theta) {
-  const Timed timed(costs_["alpha_backward"], 0, bytes_of({dtheta, dalpha, theta}));
-  inner_->mechanisms().alpha_backward(dtheta, dalpha, theta);
-}
-void ProfiledBackend::fire_forward(const FireTables& tables, std::span<const Tensor> theta,
-                                   double L0) {
-  const Timed timed(costs_["fire_forward"], 0,
-                    bytes_of({tables.psi, tables.psi_dc, tables.inverse, tables.ends}));
-  inner_->mechanisms().fire_forward(tables, theta, L0);
-}
-void ProfiledBackend::fire_backward(std::span<const Tensor> dtheta, const FireBiasGradients& g,
-                                    Tensor positions, std::span<const Tensor> theta, double L0) {
-  const Timed timed(costs_["fire_backward"], 0, bytes_of({g.dfire_u, g.dfire_psi, positions}));
-  inner_->mechanisms().fire_backward(dtheta, g, positions, theta, L0);
-}
-void ProfiledBackend::sums_forward(Tensor sums, Tensor gates, Tensor bias) {
-  const Timed timed(costs_["sums_forward"], 0, bytes_of({sums, gates}));
-  inner_->mechanisms().sums_forward(sums, gates, bias);
-}
-void ProfiledBackend::sums_backward(Tensor dgates, Tensor dbias, Tensor dsums, Tensor gates,
-                                    Tensor bias) {
-  const Timed timed(costs_["sums_backward"], 0, bytes_of({dgates, dsums, gates}));
-  inner_->mechanisms().sums_backward(dgates, dbias, dsums, gates, bias);
+void ProfiledBackend::run(const MechanismOperation& operation) {
+  const auto [name, bytes] = std::visit(
+      []<class Operation>(const Operation& of) {
+        double all = 0;
+        for_tensors(of, [&all](const char*, TensorUse, const Tensor& t) { all += bytes_of({t}); });
+        return std::pair(Operation::kName, all);
+      },
+      operation);
+  const Timed timed(costs_[name], 0, bytes);
+  inner_->mechanisms().run(operation);
 }
 void ProfiledBackend::zero(Tensor x) {
   const Timed timed(costs_["zero"], 0, bytes_of({x}));

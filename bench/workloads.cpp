@@ -57,7 +57,7 @@ const std::map<std::string, NormalizerForm>& normalizer_forms() {
 AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& f,
                                      const AttentionShape& shape, double content)
     : backend_(backend), shape_(shape) {
-  const auto [B, T, H, K, D] = shape;
+  const auto [B, T, H, K, D, past] = shape;
   const Dtype A = activations;
   arena_.add("q", &x_.a.q, A, {B, T, H, D});
   arena_.add("k", &x_.a.k, A, {B, T, K, D});
@@ -168,7 +168,7 @@ void AttentionWorkload::fill(const FireBias& bias) {
     positions.tensor().ptr<int32_t>()[i] = static_cast<int32_t>(i % shape_.T);
   }
   positions.upload();
-  backend_.mechanisms().fire_forward(bias.tables, fire_theta_, static_cast<double>(shape_.T));
+  backend_.mechanisms().run(FireForward{bias.tables, fire_theta_, static_cast<double>(shape_.T)});
 }
 
 namespace {

@@ -35,8 +35,12 @@ class AttentionWorkload {
   double live_share() const;
 
  private:
-  /// The bias as a model of a form begins with it; fire's trained at T.
-  void fill(const Nothing&) {}
+  /// The bias as a model of a form begins with it, fire's trained at T; of others normal numbers.
+  template <class B>
+  void fill(const B& bias) {
+    for_tensors(bias,
+                [this](const char* name, const Tensor& t) { fill_normal(backend_, t, name); });
+  }
   void fill(const TableBias& bias);
   void fill(const SumsBias& bias);
   void fill(const FireBias& bias);

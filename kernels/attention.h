@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "attention_biases.h"
 #include "launch.h"
 #include "normalizers/list.h"
 #include "normalizers/live_tiles.h"
-#include "priors/fire.h"
 
 namespace bamtrain::kernels {
 
@@ -36,15 +36,6 @@ struct Rows {
   int64_t batch = 0, row = 0, head = 0;
 };
 
-/// FireBias of ops/attention.h. Neither beside a table nor beside sums.
-struct FireInputs {
-  const float *psi = nullptr, *psi_dc = nullptr;    // (>= T), by distance. Null: no such bias
-  const float* inverse = nullptr;                   // (>= T), by position
-  const int32_t* ends = nullptr;                    // (>= T, kFireHidden), by position
-  const float *slope = nullptr, *offset = nullptr;  // (H, kFireSegments)
-  const int32_t* positions = nullptr;               // (B, T): of a query in its document
-};
-
 /// Normalizer of ops/attention.h.
 struct NormalizerInputs {
   NormalizerKind kind = NormalizerKind::softmax;
@@ -63,20 +54,15 @@ struct SavedRows {
 
 /// What attention reads. A: float or bf16; the fused and the general kernels take bf16.
 template <class A>
-struct AttentionInputs {
+struct AttentionInputs : BiasInputs {
   int B = 0, T = 0, H = 0, K = 0, D = 0;  // K divides H; query head h reads key head h / (H / K)
   float content_divisor = 0;              // s = <q, k> / content_divisor
   Rows<const A> q;                        // (B, T, H, D)
   Rows<const A> k, v;                     // (B, T, K, D)
-  const float* table = nullptr;           // (H, >= T): b at (h, i - j). Null: b = 0
-  int64_t table_head = 0;                 // from one head of the table to the next
-  const double* sums = nullptr;           // (B, H, T): b from x = S_j - S_i. Not beside a table
-  bool log_square = false;                // b = -log(1 + x^2) instead of x
-  FireInputs fire;
-  const float* scale = nullptr;        // (B, H, T): t. Null: t = 1
-  bool scale_bias = false;             // z = t (s + b) instead of t s + b
-  const int32_t* first_key = nullptr;  // (B, T): row i sees keys first_key[i] .. i.
-                                       // Non-decreasing, in [0, i]
+  const float* scale = nullptr;           // (B, H, T): t. Null: t = 1
+  bool scale_bias = false;                // z = t (s + b) instead of t s + b
+  const int32_t* first_key = nullptr;     // (B, T): row i sees keys first_key[i] .. i.
+                                          // Non-decreasing, in [0, i]
   NormalizerInputs normalizer;
 };
 
@@ -88,19 +74,13 @@ struct AttentionForward {
 };
 
 template <class A>
-struct AttentionBackward {
+struct AttentionBackward : BiasOutputs {
   AttentionInputs<A> in;
   Rows<const A> out, dout;  // (B, T, H, D)
   SavedRows saved;          // as the forward pass left it
   Rows<A> dq;               // (B, T, H, D), written
   Rows<A> dk, dv;           // (B, T, K, D), written
-  float* dtable = nullptr;  // (H, T), written where there is a table
-  int64_t dtable_head = 0;  // from one head of dtable to the next
   float* dscale = nullptr;  // (B, H, T), written where there is a scale
-  float* dsums = nullptr;   // (B, H, T), written where there are sums
-  // Written where fire is: (H, kFireSegments, 2), and (B, H, T) each, as AttentionGradients says.
-  double* dfire = nullptr;
-  float *dfire_u = nullptr, *dfire_psi = nullptr;
   float* dalpha = nullptr;  // (B, H, T), written where there are alphas
   // Scratch.
   float* row_product = nullptr;  // attention_row_products floats

@@ -15,9 +15,7 @@ const char* refusal(const AttentionInputs<A>& a) {
   if (a.q.data == nullptr || a.k.data == nullptr || a.v.data == nullptr || a.first_key == nullptr) {
     return "attention: q, k, v or first_key is missing";
   }
-  if (a.table != nullptr && a.table_head < a.T) {
-    return "attention: the table holds fewer than T distances";
-  }
+  if (const char* why = bias_refusal(a, a.T)) return why;
   if (!(a.content_divisor > 0)) return "attention: content_divisor is not positive";
   const NormalizerInputs& n = a.normalizer;
   if (n.kind == NormalizerKind::entmax && n.alphas == nullptr && !(n.alpha > 1)) {
@@ -25,14 +23,6 @@ const char* refusal(const AttentionInputs<A>& a) {
   }
   if (!traits_of(n.kind).takes_scale && a.scale != nullptr) {
     return "attention: a scale with a normalizer that takes none";
-  }
-  const FireInputs& f = a.fire;
-  if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
-    return "attention: more than one of a table, sums and fire";
-  }
-  if (f.psi != nullptr && (f.psi_dc == nullptr || f.inverse == nullptr || f.ends == nullptr ||
-                           f.slope == nullptr || f.offset == nullptr || f.positions == nullptr)) {
-    return "attention: a part of fire is missing";
   }
   return nullptr;
 }
@@ -63,18 +53,10 @@ const char* refusal(const AttentionBackward<A>& g) {
   }
   if (g.row_product == nullptr) return "attention: row_product is missing";
   if (g.in.scale != nullptr && g.dscale == nullptr) return "attention: a scale without dscale";
-  if (g.in.sums != nullptr && g.dsums == nullptr) return "attention: sums without dsums";
-  if (g.in.table != nullptr && (g.dtable == nullptr || g.dtable_head < g.in.T)) {
-    return "attention: a table without dtable, or with one of fewer than T distances";
-  }
   if (g.in.normalizer.alphas != nullptr && g.dalpha == nullptr) {
     return "attention: alphas without dalpha";
   }
-  if (g.in.fire.psi != nullptr &&
-      (g.dfire == nullptr || g.dfire_u == nullptr || g.dfire_psi == nullptr)) {
-    return "attention: fire without its gradients";
-  }
-  return nullptr;
+  return bias_refusal(g.in, g, g.in.T);
 }
 
 }  // namespace bamtrain::kernels

@@ -17,10 +17,11 @@ BAMTRAIN_DEVICE float* factors_of(const AttentionBackward<A>& g) {
   return g.row_product + static_cast<int64_t>(g.in.B) * g.in.H * g.in.T;
 }
 
-/// What the backward pass needs of a query and a key that it sees: p, and the gradients with
-/// respect to s, b, t, S_j - S_i and u of fire; and u.
+/// What the backward pass needs of a query and a key that it sees: p, the gradients with respect
+/// to s, b and t, and what that of b gives back.
 struct Gradient {
-  float p, ds, db, dt, dx, du, u;
+  float p, ds, db, dt;
+  BiasGradient bias;
 };
 
 template <class A>
@@ -39,9 +40,7 @@ BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h
   x.ds = l.t * dz;
   x.db = a.scale_bias ? l.t * dz : dz;
   x.dt = a.scale_bias ? dz * (l.s + l.bias.b) : dz * l.s;
-  x.dx = x.db * l.bias.derivative;
-  x.du = x.db * l.bias.slope;
-  x.u = l.bias.u;
+  x.bias = BiasGradient(l.bias, x.db);
   return x;
 }
 
@@ -184,40 +183,32 @@ BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
   if (g.dalpha != nullptr) g.dalpha[row] = first == i ? 0.0f : sums.dalpha(weights.a, factor);
 }
 
-/// dq, dscale, the query's part of dsums, dfire_u and dfire_psi of a query.
+/// dq, dscale and what the bias gives to a query.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own;
   if (own.t >= a.T) return;
   const int i = own.t;
-  float dt = 0, dx = 0, of_u = 0, of_psi = 0, dq[kRowColumns] = {};
+  float dt = 0, dq[kRowColumns] = {};
+  QueryBias bias;
   for (int j0 = first_of(a, own.b, i); j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;
     Gradient x = {};
     if (j <= i) x = gradient_of(g, own.b, own.h, i, j);
     dt += x.dt;
-    dx += x.dx;
-    if (a.fire.psi != nullptr && j <= i) {
-      of_u += x.du * x.u;
-      of_psi += x.du * a.fire.psi_dc[i - j];
-    }
+    if (j <= i) bias.add(a, x.bias, i - j);
     for (int n = 0; n < 32 && j0 + n <= i; ++n) {
       const float weight = device::shuffle(device::kWholeWarp, x.ds, n);
       add_row(dq, weight, at(a.k, own.b, j0 + n, own.h / (a.H / a.K)), a.D, own.lane);
     }
   }
   dt = warp_sum(dt);
-  dx = warp_sum(dx);
-  of_u = warp_sum(of_u);
-  of_psi = warp_sum(of_psi);
+  bias.join();
   store_row(at(g.dq, own.b, i, own.h), 1.0f / a.content_divisor, dq, a.D, own.lane);
-  if (a.scale != nullptr && own.lane == 0) g.dscale[row_of(a, own.b, own.h, i)] = dt;
-  if (a.sums != nullptr && own.lane == 0) g.dsums[row_of(a, own.b, own.h, i)] = -dx;
-  if (a.fire.psi != nullptr && own.lane == 0) {
-    g.dfire_u[row_of(a, own.b, own.h, i)] = of_u;
-    g.dfire_psi[row_of(a, own.b, own.h, i)] = of_psi;
-  }
+  if (own.lane != 0) return;
+  if (a.scale != nullptr) g.dscale[row_of(a, own.b, own.h, i)] = dt;
+  bias.store(g, row_of(a, own.b, own.h, i), false);
 }
 
 /// dk and dv of a key, over all the query heads that read it; the key's part is added to dsums of
@@ -236,7 +227,7 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
       const int i = i0 + own.lane;
       Gradient x = {};
       if (i < a.T && first_of(a, own.b, i) <= j) x = gradient_of(g, own.b, h, i, j);
-      dx += x.dx;
+      dx += x.bias.dx;
       for (int n = 0; n < 32 && i0 + n < a.T; ++n) {
         const float to_k = device::shuffle(device::kWholeWarp, x.ds, n);
         const float to_v = device::shuffle(device::kWholeWarp, x.p, n);
@@ -285,7 +276,7 @@ BAMTRAIN_KERNEL attention_reference_segments(AttentionBackward<A> g) {
       for (int d = (segment == 0 ? 0 : ends[segment - 1]) + own.lane; d < end; d += 32) {
         const Gradient x = gradient_of(g, b, own.h, i, i - d);
         of_one += static_cast<double>(x.db);
-        of_u += static_cast<double>(x.db * x.u);
+        of_u += static_cast<double>(x.db * x.bias.u);
       }
     }
   }

@@ -96,37 +96,28 @@ struct StickRow {
       for (int j = first; j < i; ++j) sum += dz[j] * at(a.k, b, j, kh)[c];
       at(g.dq, b, i, h)[c] = sum / a.content_divisor;
     }
-    if (a.fire.psi != nullptr) add_to_fire(g);
-    if (a.sums == nullptr || thread != 0) return;
-    float sum = 0;
-    for (int j = first; j < i; ++j) sum -= dz[j] * bias_of(a, b, h, i, j).derivative;
-    g.dsums[row_of(a, b, h, i)] += sum;
+    if (a.fire.psi != nullptr && thread < kFireSegments) add_to_fire(g);
+    if (thread != 0) return;
+    QueryBias bias;
+    for (int j = first; j < i; ++j) {
+      bias.add(a, BiasGradient(bias_of(a, b, h, i, j), dz[j]), i - j);
+    }
+    bias.store(g, row_of(a, b, h, i), true);
   }
 
  private:
   BAMTRAIN_DEVICE void add_to_fire(const AttentionBackward<float>& g) const {
     const AttentionInputs<float>& a = g.in;
-    if (thread < kFireSegments) {
-      const int64_t position = a.fire.positions[static_cast<int64_t>(b) * a.T + i];
-      const int32_t* const ends = a.fire.ends + position * kFireHidden;
-      const int begin = thread == 0 ? 0 : ends[thread - 1];
-      const int end = thread == kFireHidden ? a.T : ends[thread];
-      double* const to = g.dfire + h * int64_t{kFirePartial} + 2 * thread;
-      for (int j = first; j < i; ++j) {
-        if (i - j < begin || i - j >= end) continue;
-        to[0] += static_cast<double>(dz[j]);
-        to[1] += static_cast<double>(dz[j] * bias_of(a, b, h, i, j).u);
-      }
-    }
-    if (thread != 0) return;
-    float of_u = 0, of_psi = 0;
+    const int64_t position = a.fire.positions[static_cast<int64_t>(b) * a.T + i];
+    const int32_t* const ends = a.fire.ends + position * kFireHidden;
+    const int begin = thread == 0 ? 0 : ends[thread - 1];
+    const int end = thread == kFireHidden ? a.T : ends[thread];
+    double* const to = g.dfire + h * int64_t{kFirePartial} + 2 * thread;
     for (int j = first; j < i; ++j) {
-      const Bias bias = bias_of(a, b, h, i, j);
-      of_u += dz[j] * bias.slope * bias.u;
-      of_psi += dz[j] * bias.slope * a.fire.psi_dc[i - j];
+      if (i - j < begin || i - j >= end) continue;
+      to[0] += static_cast<double>(dz[j]);
+      to[1] += static_cast<double>(dz[j] * bias_of(a, b, h, i, j).u);
     }
-    g.dfire_u[row_of(a, b, h, i)] = of_u;
-    g.dfire_psi[row_of(a, b, h, i)] = of_psi;
   }
 };
 

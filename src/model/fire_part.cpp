@@ -39,8 +39,8 @@ class FirePart final : public MechanismPart {
     masters_ = masters;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       if (!layers_.has(l) || !layers_.owns(l)) continue;
-      from_.backend.mechanisms().fire_forward(tables(l), parameters_.theta(l, masters),
-                                              threshold(l));
+      from_.backend.mechanisms().run(
+          FireForward{tables(l), parameters_.theta(l, masters), threshold(l)});
     }
   }
 
@@ -56,9 +56,9 @@ class FirePart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
                 const Tensor&, const Tensor& gradients) override {
     if (!layers_.has(layer)) return;
-    from_.backend.mechanisms().fire_backward(parameters_.dtheta(layer, gradients),
-                                             std::get<FireBiasGradients>(g.bias), rows.positions,
-                                             parameters_.theta(layer, masters_), threshold(layer));
+    from_.backend.mechanisms().run(
+        FireBackward{parameters_.dtheta(layer, gradients), std::get<FireBiasGradients>(g.bias),
+                     rows.positions, parameters_.theta(layer, masters_), threshold(layer)});
   }
 
  private:

@@ -29,7 +29,7 @@ class NormalizerPart final : public MechanismPart {
   void refresh(const Tensor& masters) override {
     masters_ = masters;
     for (int64_t l = 0; form_.learned && l < from_.config.layers; ++l) {
-      from_.backend.mechanisms().alpha_forward(alphas(l), parameters_.theta(l, masters)[0]);
+      from_.backend.mechanisms().run(AlphaForward{alphas(l), parameters_.theta(l, masters)[0]});
     }
   }
 
@@ -42,8 +42,8 @@ class NormalizerPart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
     if (!g.dalpha) return;
-    from_.backend.mechanisms().alpha_backward(parameters_.dtheta(layer, gradients)[0], g.dalpha,
-                                              parameters_.theta(layer, masters_)[0]);
+    from_.backend.mechanisms().run(AlphaBackward{parameters_.dtheta(layer, gradients)[0], g.dalpha,
+                                                 parameters_.theta(layer, masters_)[0]});
   }
 
  private:

@@ -69,10 +69,10 @@ class ScalePart final : public MechanismPart {
     const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
     const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
     if (info_.is<AdaptiveKind>()) {
-      backend.mechanisms().adaptive_scale_backward(dgates, dtheta, g.dscale, rows.gates,
-                                                   a.first_key, use(layer), theta);
+      backend.mechanisms().run(AdaptiveScaleBackward{dgates, dtheta, g.dscale, rows.gates,
+                                                     a.first_key, use(layer), theta});
     } else {
-      backend.mechanisms().scale_backward(dtheta, g.dscale, a.first_key, use(layer), theta);
+      backend.mechanisms().run(ScaleBackward{dtheta, g.dscale, a.first_key, use(layer), theta});
     }
   }
 
@@ -80,14 +80,14 @@ class ScalePart final : public MechanismPart {
   void form(int64_t layer, const Tensor& t, const Attention& a, const Tensor& gates) {
     Backend& backend = from_.backend;
     if (info_.is<LengthKind>()) {
-      backend.mechanisms().scale_forward(t, a.first_key, use(layer),
-                                         parameters_.theta(layer, masters_));
+      backend.mechanisms().run(
+          ScaleForward{t, a.first_key, use(layer), parameters_.theta(layer, masters_)});
     } else if (info_.is<AdaptiveKind>()) {
-      backend.mechanisms().adaptive_scale_forward(t, gates, a.first_key, use(layer),
-                                                  parameters_.theta(layer, masters_));
+      backend.mechanisms().run(AdaptiveScaleForward{t, gates, a.first_key, use(layer),
+                                                    parameters_.theta(layer, masters_)});
     } else {
       backend.attention_entropy(t, a);
-      backend.mechanisms().entropy_scale(t, t, use(layer).first_head);
+      backend.mechanisms().run(EntropyScale{t, t, use(layer).first_head});
     }
   }
   ScaleUse use(int64_t layer) const {

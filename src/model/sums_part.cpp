@@ -41,8 +41,8 @@ class SumsPart final : public MechanismPart {
     a.content_scale = content_scales_[l];
     Tensor sums(sums_.data, sums_.dtype, {B, H, T});
     if (remembers_) sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
-    from_.backend.mechanisms().sums_forward(sums.slice(2, past, T), rows.gates,
-                                            bias(layer, masters_));
+    from_.backend.mechanisms().run(
+        SumsForward{sums.slice(2, past, T), rows.gates, bias(layer, masters_)});
     a.bias = SumsBias{sums, biases_[l]};
     if (past == 0) return;
     for (int64_t h = 0; h < H; ++h) {
@@ -58,9 +58,9 @@ class SumsPart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
                 const Tensor& dgates, const Tensor& gradients) override {
     if (!layers_.has(layer)) return;
-    from_.backend.mechanisms().sums_backward(dgates, bias(layer, gradients),
-                                             std::get<SumsBiasGradients>(g.bias).dsums, rows.gates,
-                                             bias(layer, masters_));
+    from_.backend.mechanisms().run(SumsBackward{dgates, bias(layer, gradients),
+                                                std::get<SumsBiasGradients>(g.bias).dsums,
+                                                rows.gates, bias(layer, masters_)});
   }
 
  private:

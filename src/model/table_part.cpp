@@ -30,7 +30,7 @@ class TablePart final : public MechanismPart {
     masters_ = masters;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       if (!layers_.has(l) || !layers_.owns(l)) continue;
-      from_.backend.mechanisms().table_forward(table(l), use(l), parameters_.theta(l, masters));
+      from_.backend.mechanisms().run(TableForward{table(l), use(l), parameters_.theta(l, masters)});
     }
   }
 
@@ -43,9 +43,9 @@ class TablePart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
     if (!layers_.has(layer) || !parameters_.any(layer)) return;
-    from_.backend.mechanisms().table_backward(parameters_.dtheta(layer, gradients),
-                                              std::get<TableBiasGradients>(g.bias).dtable,
-                                              use(layer), parameters_.theta(layer, masters_));
+    from_.backend.mechanisms().run(TableBackward{parameters_.dtheta(layer, gradients),
+                                                 std::get<TableBiasGradients>(g.bias).dtable,
+                                                 use(layer), parameters_.theta(layer, masters_)});
   }
 
  private:

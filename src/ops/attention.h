@@ -9,119 +9,19 @@
 
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 #include <variant>
 
 #include "core/tensor.h"
 #include "normalizers/live_tiles.h"
 #include "normalizers/normalizer.h"
-#include "priors/prior.h"
+#include "ops/mechanisms/all.h"
+#include "ops/tensors.h"
 
 namespace bamtrain {
 
-/// f(name, tensor) for every tensor of one of the structs below, empty or not, in the order of its
-/// members: for what treats all of them alike.
-template <class X, class F>
-void for_tensors(X& x, F&& f) {
-  std::remove_const_t<X>::each(x, f);
-}
-
-/// A bias that is not there, and its gradients.
-struct Nothing {
-  using Gradients = Nothing;
-  template <class X, class F>
-  static void each(X&, F&&) {}
-};
-
-struct TableBiasGradients {
-  Tensor dtable;  // (H, T) P: sums of db over the diagonals of all sequences
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dtable", x.dtable);
-  }
-};
-/// b_ij = table[h][i - j].
-struct TableBias {
-  using Gradients = TableBiasGradients;
-  Tensor table;  // (H, >= past + T) P
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("table", x.table);
-  }
-};
-
-/// The gradient with respect to S_t as a key's and as a query's. With SumBias::difference the
-/// latter is the row's sum of -db, which is 0 but for what the rounding of `out` leaves there: the
-/// keys' part holds that too, and sums of both are free of it.
-struct SumsBiasGradients {
-  Tensor dsums;  // (B, H, T) P
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dsums", x.dsums);
-  }
-};
-/// b_ij of x = S_j - S_i.
-struct SumsBias {
-  using Gradients = SumsBiasGradients;
-  Tensor sums;  // (B, H, past + T) f64: S
-  SumBias form = SumBias::difference;
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("sums", x.sums);
-  }
-};
-
-struct FireBiasGradients {
-  Tensor dfire;               // (H, kFireSegments, 2) f64: the sums of db and of db u
-  Tensor dfire_u, dfire_psi;  // (B, H, T) P: a query's sums of db slope u and of db slope psi_dc
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dfire", x.dfire);
-    f("dfire_u", x.dfire_u);
-    f("dfire_psi", x.dfire_psi);
-  }
-};
-
-/// Family fire's functions in the form that attention reads (priors/fire.h). For a query at
-/// position p of its document, u = psi[i - j] inverse[p] and b = slope[h][s] u + offset[h][s],
-/// where segment s holds the distances from ends[p][s - 1] (s = 0: from 0) to ends[p][s] - 1.
-struct FireTables {
-  Tensor psi, psi_dc;    // (>= T) P: psi by distance, and its derivative with respect to c
-  Tensor inverse;        // (>= T) P: 1 / N, by position
-  Tensor ends;           // (>= T, kFireHidden) i32, ascending; past every distance where unused
-  Tensor slope, offset;  // (H, kFireSegments) P
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("psi", x.psi);
-    f("psi_dc", x.psi_dc);
-    f("inverse", x.inverse);
-    f("ends", x.ends);
-    f("slope", x.slope);
-    f("offset", x.offset);
-  }
-};
-struct FireBias {
-  using Gradients = FireBiasGradients;
-  FireTables tables;
-  Tensor positions;  // (B, T) i32: of a query in its document
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    for_tensors(x.tables, f);
-    f("positions", x.positions);
-  }
-};
-
-using Bias = std::variant<Nothing, TableBias, SumsBias, FireBias>;
+using Bias = EveryBias::Any;
 /// Those of a bias are its Gradients.
-using BiasGradients =
-    std::variant<Nothing, TableBiasGradients, SumsBiasGradients, FireBiasGradients>;
+using BiasGradients = EveryBias::Gradients;
 
 /// A factor per row.
 struct RowScale {

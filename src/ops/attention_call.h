@@ -3,13 +3,35 @@
 // benchmarks and tests compute with.
 
 #include <cstdint>
+#include <variant>
 
 #include "ops/attention.h"
-#include "priors/fire.h"
 
 namespace bamtrain {
 
-enum class BiasForm { none, table, difference, log_square, fire };
+enum class BiasForm {
+#define BAMTRAIN_FORM(form, bias) form,
+  BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
+#undef BAMTRAIN_FORM
+};
+constexpr const char* kBiasForms[] = {
+#define BAMTRAIN_FORM(form, bias) #form,
+    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
+#undef BAMTRAIN_FORM
+};
+constexpr const char* name_of(BiasForm f) { return kBiasForms[static_cast<int>(f)]; }
+
+/// A bias of that form, without its tensors.
+inline Bias bias_of(BiasForm f) {
+  switch (f) {
+#define BAMTRAIN_FORM(form, bias) \
+  case BiasForm::form:            \
+    return bias;
+    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
+#undef BAMTRAIN_FORM
+  }
+  return {};
+}
 
 struct AttentionForm {
   BiasForm bias = BiasForm::none;
@@ -17,10 +39,6 @@ struct AttentionForm {
   double content_scale = 0;
   NormalizerForm normalizer = {};
   bool general_path = false;  // WorkspaceShape::general_attention, with softmax too
-};
-
-struct AttentionShape {
-  int64_t B = 1, T = 1, H = 1, K = 1, D = 1;
 };
 
 struct AttentionCall {
@@ -36,7 +54,8 @@ struct AttentionCall {
 template <class Add>
 void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape& shape, Dtype A,
                Dtype P, Add&& add) {
-  const auto [B, T, H, K, D] = shape;
+  const auto [B, T, H, K, D, past] = shape;
+  require(past == 0, "a backward pass over all rows");
   Attention& a = call.a;
   AttentionGradients& g = call.g;
   add("out", &call.out, A, {B, T, H, D});
@@ -60,35 +79,13 @@ void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape
     add("scale", &a.scale.t, P, {B, H, T});
     add("dscale", &g.dscale, P, {B, H, T});
   }
-  switch (f.bias) {
-    case BiasForm::none:
-      return;
-    case BiasForm::table: {
-      add("table", &a.bias.emplace<TableBias>().table, P, {H, T});
-      return add("dtable", &g.bias.emplace<TableBiasGradients>().dtable, P, {H, T});
-    }
-    case BiasForm::difference:
-    case BiasForm::log_square: {
-      auto& bias = a.bias.emplace<SumsBias>();
-      bias.form = f.bias == BiasForm::difference ? SumBias::difference : SumBias::log_square;
-      add("sums", &bias.sums, Dtype::f64, {B, H, T});
-      return add("dsums", &g.bias.emplace<SumsBiasGradients>().dsums, P, {B, H, T});
-    }
-    case BiasForm::fire: {
-      auto& bias = a.bias.emplace<FireBias>();
-      add("psi", &bias.tables.psi, P, {T});
-      add("psi_dc", &bias.tables.psi_dc, P, {T});
-      add("inverse", &bias.tables.inverse, P, {T});
-      add("ends", &bias.tables.ends, Dtype::i32, {T, kFireHidden});
-      add("slope", &bias.tables.slope, P, {H, kFireSegments});
-      add("offset", &bias.tables.offset, P, {H, kFireSegments});
-      add("positions", &bias.positions, Dtype::i32, {B, T});
-      auto& of_bias = g.bias.emplace<FireBiasGradients>();
-      add("dfire", &of_bias.dfire, Dtype::f64, {H, kFireSegments, 2});
-      add("dfire_u", &of_bias.dfire_u, P, {B, H, T});
-      return add("dfire_psi", &of_bias.dfire_psi, P, {B, H, T});
-    }
-  }
+  a.bias = bias_of(f.bias);
+  std::visit(
+      [&]<class B>(B& bias) {
+        bias.plan(shape, P, add);
+        g.bias.template emplace<typename B::Gradients>().plan(shape, P, add);
+      },
+      a.bias);
 }
 
 }  // namespace bamtrain

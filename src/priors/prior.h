@@ -1,7 +1,7 @@
 #pragma once
 // The seam between a positional prior and everything else. A prior is a header in this folder
 // (formula and derivative, for host and device), a .cpp beside it that declares the rest (options,
-// parameters, initial values, hooks), and a line in a list: table_priors.h, else registry.cpp.
+// parameters, initial values, hooks), and a line in a list: table_priors.h, else below.
 //
 // A prior reaches the logits in one of these ways (its family):
 //   none       nothing to add
@@ -12,8 +12,8 @@
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
-// Families still to come (priors with a kernel of their own) join the variant below and that of
-// ops/attention.h; the priors here do not change.
+// Families still to come join the list below and that of ops/mechanisms/all.h; the priors here do
+// not change.
 
 #include <cstdint>
 #include <string>
@@ -80,8 +80,27 @@ struct EmbeddingFamily {
   double (*value)(const Options&, int64_t position, int64_t c, int64_t C) = nullptr;
 };
 
-using Family = std::variant<std::monostate, TableFamily, SumsFamily, FireFamily, RotaryFamily,
-                            EmbeddingFamily>;
+/// Every family, once.
+#define BAMTRAIN_FAMILIES(X) \
+  X(TableFamily)             \
+  X(SumsFamily)              \
+  X(FireFamily)              \
+  X(RotaryFamily)            \
+  X(EmbeddingFamily)
+
+/// Every prior, once, but for those of table_priors.h: `name`_prior() declares it.
+#define BAMTRAIN_OTHER_PRIORS(X) \
+  X(fire)                        \
+  X(cable)                       \
+  X(kcable)                      \
+  X(rope)                        \
+  X(rope_local)                  \
+  X(sinusoidal)                  \
+  X(learned)
+
+#define BAMTRAIN_ALTERNATIVE(family) , family
+using Family = std::variant<std::monostate BAMTRAIN_FAMILIES(BAMTRAIN_ALTERNATIVE)>;
+#undef BAMTRAIN_ALTERNATIVE
 
 /// One prior, type-erased.
 struct PriorInfo : MechanismInfo {

@@ -1,28 +1,21 @@
 #include "priors/registry.h"
 
-#include "priors/cable.h"
-#include "priors/fire.h"
-#include "priors/learned.h"
 #include "priors/nope.h"
-#include "priors/rope.h"
-#include "priors/sinusoidal.h"
 #include "priors/table_priors.h"
 
 namespace bamtrain {
 
+#define BAMTRAIN_DECLARATION(name) PriorInfo name##_prior();
+BAMTRAIN_OTHER_PRIORS(BAMTRAIN_DECLARATION)
+#undef BAMTRAIN_DECLARATION
+
 const std::vector<PriorInfo>& all_priors() {
-#define BAMTRAIN_ENTRY(name, formula) name##_prior(),
+#define BAMTRAIN_ENTRY(name, ...) name##_prior(),
   // clang-format off
   static const std::vector<PriorInfo> priors = {
       nope_prior(),
       BAMTRAIN_TABLE_PRIORS(BAMTRAIN_ENTRY)
-      fire_prior(),
-      cable_prior(),
-      kcable_prior(),
-      rope_prior(),
-      rope_local_prior(),
-      sinusoidal_prior(),
-      learned_prior(),
+      BAMTRAIN_OTHER_PRIORS(BAMTRAIN_ENTRY)
   };
   // clang-format on
 #undef BAMTRAIN_ENTRY

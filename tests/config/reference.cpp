@@ -3,10 +3,14 @@
 
 #include "config/reference.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "catch.h"
 #include "config/schema.h"
@@ -79,24 +83,28 @@ TEST_CASE("docs/attention.md has every prior in the row of its bias, those with 
   const char* source = std::getenv("BAMTRAIN_SOURCE");
   REQUIRE(source != nullptr);
   std::ifstream in(std::string(source) + "/docs/attention.md");
-  std::string none, table, sums, fire, line;
-  while (std::getline(in, line)) {
-    if (line.starts_with("| none |")) none = line;
-    if (line.starts_with("| a table by distance |")) table = line;
-    if (line.starts_with("| sums ")) sums = line;
-    if (line.starts_with("| segments ")) fire = line;
+  std::vector<std::string> rows;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("| ")) rows.push_back(line);
   }
-  CHECK(table == "| a table by distance | every other |");
+  CHECK(std::count(rows.begin(), rows.end(), "| a table by distance | every other |") == 1);
+  std::map<size_t, std::string> of_family;  // those without a bias together
   for (const PriorInfo& p : all_priors()) {
-    const auto in_row = [&p](const std::string& row) {
+    INFO(p.name);
+    const auto has_it = [&p](const std::string& row) {
       return row.find(" " + p.name + ",") != std::string::npos ||
              row.find(" " + p.name + " |") != std::string::npos;
     };
-    INFO(p.name);
-    CHECK(in_row(sums) == p.is<SumsFamily>());
-    CHECK(in_row(fire) == p.is<FireFamily>());
-    const bool of_rows = p.is<TableFamily>() || p.is<SumsFamily>() || p.is<FireFamily>();
-    CHECK(in_row(none) == !of_rows);
+    CHECK(std::count_if(rows.begin(), rows.end(), has_it) == (p.is<TableFamily>() ? 0 : 1));
+    if (p.is<TableFamily>()) continue;
+    const std::string row = *std::find_if(rows.begin(), rows.end(), has_it);
+    const bool none = p.is<RotaryFamily>() || p.is<EmbeddingFamily>();
+    const size_t family = none ? 0 : p.family.index();
+    CHECK(of_family.emplace(family, row).first->second == row);
+    CHECK(row.starts_with("| none |") == (family == 0));
+  }
+  for (const auto& [family, row] : of_family) {
+    for (const auto& [other, its] : of_family) CHECK((its == row) == (other == family));
   }
 }
 

@@ -10,7 +10,7 @@ namespace bamtrain::testing {
 namespace {
 
 using Tables = std::initializer_list<TableForm>;
-constexpr Tables kTables = {TableForm::none, TableForm::normal, TableForm::falling};
+constexpr Tables kTables = {TableForm::none, TableForm::table, TableForm::falling};
 constexpr Tables kSums = {TableForm::difference, TableForm::log_square};
 constexpr Tables kFire = {TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
@@ -65,8 +65,8 @@ TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and
 }
 
 TEST_CASE("the adjoint of attention agrees with finite differences") {
-  for (TableForm table : {TableForm::none, TableForm::normal, TableForm::self,
-                          TableForm::difference, TableForm::log_square}) {
+  for (TableForm table : {TableForm::none, TableForm::table, TableForm::self, TableForm::difference,
+                          TableForm::log_square}) {
     for (ScaleForm scale : kScales) {
       for (bool documents : {false, true}) {
         for (int64_t window : {0, 1, 5}) {

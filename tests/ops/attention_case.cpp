@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
 
 #include "catch.h"
 #include "core/rng.h"
@@ -27,33 +30,32 @@ struct Heads {
         v(block.tensor().slice(2, c.H + c.K, c.K)) {}
 };
 
+BiasForm bias_form(TableForm table) {
+  switch (table) {
+#define BAMTRAIN_FORM(form, bias) \
+  case TableForm::form:           \
+    return BiasForm::form;
+    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
+#undef BAMTRAIN_FORM
+    case TableForm::falling:
+    case TableForm::bounded:
+    case TableForm::self:
+      return BiasForm::table;
+  }
+  return BiasForm::none;
+}
+
 AttentionForm form_of(const AttentionCase& c) {
   AttentionForm f;
   f.scale = c.scale != ScaleForm::none;
   f.scale_bias = c.scale == ScaleForm::both;
   f.content_scale = c.content_scale;
   f.normalizer = c.normalizer;
-  switch (c.table) {
-    case TableForm::none:
-      break;
-    case TableForm::normal:
-    case TableForm::falling:
-    case TableForm::bounded:
-    case TableForm::self:
-      f.bias = BiasForm::table;
-      break;
-    case TableForm::difference:
-      f.bias = BiasForm::difference;
-      break;
-    case TableForm::log_square:
-      f.bias = BiasForm::log_square;
-      break;
-    case TableForm::fire:
-      f.bias = BiasForm::fire;
-      break;
-  }
+  f.bias = bias_form(c.table);
   return f;
 }
+
+AttentionShape shape_of(const AttentionCase& c) { return {c.B, c.T, c.H, c.K, c.D}; }
 
 Role role_of(Dtype t) {  // of what form_call asks for, with A bf16 and P f32
   return t == Dtype::bf16 ? A : t == Dtype::f32 ? P : t == Dtype::f64 ? Role::wide : Role::index;
@@ -89,7 +91,7 @@ struct Loaded {
       }
       *t = memory.back().tensor();
     };
-    form_call(x, form_of(c), {c.B, c.T, c.H, c.K, c.D}, Dtype::bf16, Dtype::f32, add);
+    form_call(x, form_of(c), shape_of(c), Dtype::bf16, Dtype::f32, add);
   }
 };
 
@@ -155,6 +157,16 @@ void add_fire(Arrays& in, const AttentionCase& c) {
   in["offset"] = random_values(P, {c.H, kFireSegments}, "offset", 0.5);
 }
 
+/// Of any other bias.
+void add_bias(Arrays& in, const AttentionCase& c) {
+  const auto add = [&in](const char* name, Tensor*, Dtype dtype,
+                         std::initializer_list<int64_t> dims) {
+    in[name] = random_values(role_of(dtype), dims, name);
+  };
+  Bias any = bias_of(bias_form(c.table));
+  std::visit([&](auto& bias) { bias.plan(shape_of(c), Dtype::f32, add); }, any);
+}
+
 }  // namespace
 
 std::vector<int32_t> first_keys(const AttentionCase& c) {
@@ -190,7 +202,7 @@ std::string table_text(TableForm table) {
   switch (table) {
     case TableForm::none:
       return "no";
-    case TableForm::normal:
+    case TableForm::table:
       return "normal";
     case TableForm::falling:
       return "falling";
@@ -198,14 +210,11 @@ std::string table_text(TableForm table) {
       return "bounded";
     case TableForm::self:
       return "bounded self";
-    case TableForm::difference:
-      return "difference";
     case TableForm::log_square:
       return "log square";
-    case TableForm::fire:
-      return "fire";
+    default:
+      return name_of(bias_form(table));
   }
-  return "";
 }
 
 std::string scale_text(ScaleForm scale) {
@@ -253,9 +262,13 @@ Values of_heads(const Values& v, const AttentionCase& c) {
   return sums;
 }
 
-void add_gradients(Arrays&, const Nothing&) {}
-void add_gradients(Arrays& out, const TableBiasGradients& g) { out["table"] = read(g.dtable, P); }
-void add_gradients(Arrays& out, const SumsBiasGradients& g) { out["sums"] = read(g.dsums, P); }
+/// Each under the name of what it belongs to.
+template <class Gradients>
+void add_gradients(Arrays& out, const Gradients& g) {
+  for_tensors(g, [&out](const std::string& name, const Tensor& x) {
+    out[name.substr(std::string("d").size())] = read(x, P);
+  });
+}
 void add_gradients(Arrays& out, const FireBiasGradients& g) {
   const Values both = read(g.dfire, Role::wide);
   Values slope{P, {both.shape[0], kFireSegments}, {}}, offset = slope;
@@ -279,8 +292,10 @@ Operation attention(const AttentionCase& c) {
     op.inputs["sums"] = sums_values(c);
   } else if (c.table == TableForm::fire) {
     add_fire(op.inputs, c);
-  } else if (c.table != TableForm::none) {
+  } else if (bias_form(c.table) == BiasForm::table) {
     op.inputs["table"] = table_values(c);
+  } else {
+    add_bias(op.inputs, c);
   }
   if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
   if (c.normalizer.learned) {
@@ -300,6 +315,13 @@ Operation attention(const AttentionCase& c) {
                    {"sums", root_D},  {"slope", root_D},          {"offset", root_D},
                    {"of_u", root_D},  {"of_psi", root_D},         {"scale", c.content * root_D},
                    {"lse", 1},        {"alphas", root_T * root_D}};
+  Bias any = bias_of(bias_form(c.table));
+  std::visit(
+      [&](const auto& bias) {
+        for_tensors(bias,
+                    [&](const char* name, const Tensor&) { op.cancelling.emplace(name, root_D); });
+      },
+      any);
   // fp32 all the way, whatever the activations.
   op.tolerances = {{"lse", fp32_tolerance(c)}};
   op.forward = [c](Machine& m, const Arrays& in) {
@@ -367,6 +389,34 @@ Operation attention_statistics(const AttentionCase& c) {
   return op;
 }
 
+namespace {
+/// The dimensions of scale and bias that count rows: those that are less where keys of the past
+/// come before them.
+std::map<std::string, size_t> dimensions_of_rows(const AttentionCase& c, int64_t n) {
+  std::map<std::string, std::vector<int64_t>> all;
+  std::map<std::string, size_t> found = {{"scale", 2}};
+  const auto add_all = [&](const char* name, Tensor*, Dtype, std::vector<int64_t> dims) {
+    all[name] = std::move(dims);
+  };
+  const auto add = [&](const std::string& name, Tensor*, Dtype, const std::vector<int64_t>& dims) {
+    for (size_t d = 0; d < dims.size(); ++d) {
+      if (dims[d] != all.at(name)[d]) found[name] = d;
+    }
+  };
+  AttentionShape last = shape_of(c);
+  last.T = n;
+  last.past = c.T - n;
+  Bias any = bias_of(bias_form(c.table));
+  std::visit(
+      [&](auto& bias) {
+        bias.plan(shape_of(c), Dtype::f32, add_all);
+        bias.plan(last, Dtype::f32, add);
+      },
+      any);
+  return found;
+}
+}  // namespace
+
 Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
   Operation op;
   op.inputs = attention(c).inputs;
@@ -380,10 +430,11 @@ Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
     const Memory first_key = m.memory(first);
     a.first_key = first_key.tensor();
     std::vector<Memory> parts;
+    const std::map<std::string, size_t> of_rows = dimensions_of_rows(c, n);
     for_tensors(a, [&](const std::string& name, Tensor& t) {
-      const size_t dim = name == "scale" ? 2 : 1;
-      if (!t || (name != "scale" && name != "positions")) return;
-      parts.push_back(m.memory(last_of(in.at(name), dim, n)));
+      const auto dim = of_rows.find(name);
+      if (!t || dim == of_rows.end()) return;
+      parts.push_back(m.memory(last_of(in.at(name), dim->second, n)));
       t = parts.back().tensor();
     });
     const Memory out = m.unwritten(A, {c.B, n, c.H, c.D}), lse = m.unwritten(P, {c.B, c.H, n});

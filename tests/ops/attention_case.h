@@ -9,16 +9,22 @@
 namespace bamtrain::testing {
 
 enum class ScaleForm { none, content, both };  // z = s + b;  t s + b;  t (s + b)
+/// Every form of bias: a table b ~ N(0, 1), sums that rise by about 0.4 a key, segments whose lines
+/// do not meet; and other tables.
 enum class TableForm {
-  none,
-  normal,   // b ~ N(0, 1)
-  falling,  // b = -d / 8, as priors of distance are
-  bounded,  // every third entry -1e4, but not the self key's
-  self,     // the same, and the self key of the last head too
-  // In place of a table: sums that rise by about 0.4 a key.
-  difference,
-  log_square,
-  fire,  // segments whose lines do not meet
+#define BAMTRAIN_FORM(form, bias) form,
+  BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
+#undef BAMTRAIN_FORM
+      falling,  // b = -d / 8, as priors of distance are
+  bounded,      // every third entry -1e4, but not the self key's
+  self,         // the same, and the self key of the last head too
+};
+
+/// Those of each form of bias.
+constexpr TableForm kTableForms[] = {
+#define BAMTRAIN_FORM(form, bias) TableForm::form,
+    BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
+#undef BAMTRAIN_FORM
 };
 
 struct AttentionCase {
@@ -37,7 +43,7 @@ struct AttentionCase {
 /// results out, and what the normalizer saves (level as lse, threshold, last). On a backend q, k, v
 /// are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the model. Of fire the
 /// lines are inputs, slope and offset (H, kFireSegments); what the backend returns beside their
-/// gradients is "of_u" and "of_psi".
+/// gradients is "of_u" and "of_psi". Any other bias has normal numbers.
 Operation attention(const AttentionCase& c);
 
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.

@@ -46,7 +46,7 @@ AttentionCase long_case() {
   c.H = 4;
   c.K = 2;
   c.D = 20;
-  c.table = TableForm::normal;
+  c.table = TableForm::table;
   c.scale = ScaleForm::content;
   c.documents = true;
   return c;
@@ -82,7 +82,7 @@ TEST_CASE("a constant added to the table changes the log-sum alone") {
 // rounding of `out` leaves in a row is thus in the gradient of a table, and not in that of sums.
 TEST_CASE("every row of dz sums to zero, and with all rows the gradient of each head's bias") {
   for (Dtype t : kDtypes) {
-    for (TableForm table : {TableForm::normal, TableForm::difference}) {
+    for (TableForm table : {TableForm::table, TableForm::difference}) {
       for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
         AttentionCase c = long_case();
         c.table = table;
@@ -136,7 +136,7 @@ TEST_CASE("the gradient of t times t is that of q times q, row by row, where t s
 TEST_CASE("a content scale is a factor of the queries, to the bit") {
   for (Dtype t : kDtypes) {
     Machine m(t);
-    for (TableForm table : {TableForm::none, TableForm::normal, TableForm::difference,
+    for (TableForm table : {TableForm::none, TableForm::table, TableForm::difference,
                             TableForm::log_square, TableForm::fire}) {
       for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
         AttentionCase c = long_case();
@@ -221,7 +221,7 @@ TEST_CASE("long sequences with small windows skip tiles and lose nothing") {
     c.H = c.K = 1;
     c.D = 16;
     c.window = window;
-    c.table = TableForm::normal;
+    c.table = TableForm::table;
     c.scale = ScaleForm::both;
     INFO(describe(c));
     compare_with_reference(attention(c), Dtype::f32, 100 * kF32);
@@ -230,7 +230,7 @@ TEST_CASE("long sequences with small windows skip tiles and lose nothing") {
 }
 
 TEST_CASE("a row that sees one key returns its value and sends no gradient through the logit") {
-  for (TableForm table : {TableForm::none, TableForm::normal, TableForm::self}) {
+  for (TableForm table : {TableForm::none, TableForm::table, TableForm::self}) {
     for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
       for (Dtype t : kDtypes) {
         AttentionCase c = long_case();

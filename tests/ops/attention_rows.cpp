@@ -9,7 +9,7 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr TableForm kForms[] = {TableForm::none,       TableForm::normal,     TableForm::falling,
+constexpr TableForm kForms[] = {TableForm::none,       TableForm::table,      TableForm::falling,
                                 TableForm::difference, TableForm::log_square, TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 
@@ -94,7 +94,7 @@ TEST_CASE("the last rows alone have the same bits on any number of threads") {
 }
 
 TEST_CASE("a logit that is no number reaches its row of the last rows, and no other") {
-  for (const TableForm form : {TableForm::none, TableForm::normal, TableForm::log_square}) {
+  for (const TableForm form : {TableForm::none, TableForm::table, TableForm::log_square}) {
     AttentionCase c;
     c.T = 40;
     c.H = 2;

@@ -10,7 +10,7 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr TableForm kTables[] = {TableForm::none, TableForm::normal, TableForm::difference,
+constexpr TableForm kTables[] = {TableForm::none, TableForm::table, TableForm::difference,
                                  TableForm::log_square, TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 

@@ -204,7 +204,7 @@ Operation running_sums(const SumsCase& c) {
     const Tensor gates = wide.tensor().slice(2, 0, c.H);
     fill(gates, in.at("gates"));
     const Memory sums = m.unwritten(Role::wide, {c.B, c.H, c.T});
-    m.backend().mechanisms().sums_forward(sums.tensor(), gates, bias.tensor());
+    m.backend().mechanisms().run(SumsForward{sums.tensor(), gates, bias.tensor()});
     return Arrays{{"sums", read(sums.tensor(), Role::wide)}};
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
@@ -218,8 +218,8 @@ Operation running_sums(const SumsCase& c) {
     const Memory dwide = m.unwritten(A, {c.B, c.T, c.H + 3});
     const Tensor dgates = dwide.tensor().slice(2, 0, c.H);
     const Memory dbias = m.memory(constant_values(P, {c.H}, existing));
-    m.backend().mechanisms().sums_backward(dgates, dbias.tensor(), dsums.tensor(), gates,
-                                           bias.tensor());
+    m.backend().mechanisms().run(
+        SumsBackward{dgates, dbias.tensor(), dsums.tensor(), gates, bias.tensor()});
     return Arrays{{"gates", read(dgates, A)}, {"bias", read(dbias.tensor(), P)}};
   };
   return op;
@@ -261,8 +261,8 @@ Operation adaptive_scale(const AdaptiveCase& c) {
     fill(gates, in.at("gates"));
     const std::vector<Memory> bias = biases(m, in);
     const Memory scale = m.unwritten(P, {c.B, c.H, c.T});
-    m.backend().mechanisms().adaptive_scale_forward(scale.tensor(), gates, keys.tensor(), use,
-                                                    tensors(bias));
+    m.backend().mechanisms().run(
+        AdaptiveScaleForward{scale.tensor(), gates, keys.tensor(), use, tensors(bias)});
     return Arrays{{"scale", read(scale.tensor(), P)}};
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
@@ -277,8 +277,8 @@ Operation adaptive_scale(const AdaptiveCase& c) {
     const Memory dwide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3});
     const Tensor dgates = dwide.tensor().slice(2, 2, 2 * c.H);
     const Memory dscale = m.memory(cotangents.at("scale"));
-    m.backend().mechanisms().adaptive_scale_backward(dgates, tensors(dbias), dscale.tensor(), gates,
-                                                     keys.tensor(), use, tensors(bias));
+    m.backend().mechanisms().run(AdaptiveScaleBackward{dgates, tensors(dbias), dscale.tensor(),
+                                                       gates, keys.tensor(), use, tensors(bias)});
     Arrays out{{"gates", read(dgates, A)}};
     if (c.bias) {
       out["beta_bias"] = read(dbias[0].tensor(), P);

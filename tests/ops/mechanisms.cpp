@@ -135,13 +135,13 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     const Tensor table = keep(m.unwritten(P, {kH, T}));
     a.bias = TableBias{table};
     g.bias = TableBiasGradients{keep(m.unwritten(P, {kH, T}))};
-    backend.mechanisms().table_forward(table, use, prior.theta);
+    backend.mechanisms().run(TableForward{table, use, prior.theta});
   }
   if (const auto* const of_sums = of.prior.as<SumsFamily>()) {
     const Tensor sums = of_rows(Role::wide);
     a.bias = SumsBias{sums, of_sums->bias};
     g.bias = SumsBiasGradients{of_rows(P)};
-    backend.mechanisms().sums_forward(sums, prior.gates, prior.theta.at(0));
+    backend.mechanisms().run(SumsForward{sums, prior.gates, prior.theta.at(0)});
   }
   double L0 = 0;
   if (const auto* const fire = of.prior.as<FireFamily>()) {
@@ -156,7 +156,7 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     a.bias = FireBias{tables, keep(m.memory(positions))};
     const Tensor dfire = keep(m.unwritten(Role::wide, {kH, kFireSegments, 2}));
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
-    backend.mechanisms().fire_forward(tables, prior.theta, L0);
+    backend.mechanisms().run(FireForward{tables, prior.theta, L0});
   }
   const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
   const ScaleUse scale_use = {of.scale, constants,
@@ -165,31 +165,31 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     a.scale = {of_rows(P), of.scale_bias};
     g.dscale = of_rows(P);
     scale.gates
-        ? backend.mechanisms().adaptive_scale_forward(a.scale.t, scale.gates, a.first_key,
-                                                      scale_use, scale.theta)
-        : backend.mechanisms().scale_forward(a.scale.t, a.first_key, scale_use, scale.theta);
+        ? backend.mechanisms().run(
+              AdaptiveScaleForward{a.scale.t, scale.gates, a.first_key, scale_use, scale.theta})
+        : backend.mechanisms().run(ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta});
   }
 
   const Tensor out = keep(m.unwritten(A, {1, T, kH, kD})), lse = of_rows(P);
   backend.attention_forward(out, {lse}, a);
   backend.attention_backward(g, of_tokens("dout"), out, {lse}, a);
   if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
-    backend.mechanisms().table_backward(prior.dtheta, of_bias->dtable, use, prior.theta);
+    backend.mechanisms().run(TableBackward{prior.dtheta, of_bias->dtable, use, prior.theta});
   }
   if (const auto* of_bias = std::get_if<SumsBiasGradients>(&g.bias)) {
-    backend.mechanisms().sums_backward(prior.dgates, prior.dtheta.at(0), of_bias->dsums,
-                                       prior.gates, prior.theta.at(0));
+    backend.mechanisms().run(SumsBackward{prior.dgates, prior.dtheta.at(0), of_bias->dsums,
+                                          prior.gates, prior.theta.at(0)});
   }
   if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
-    backend.mechanisms().fire_backward(prior.dtheta, *of_bias, std::get<FireBias>(a.bias).positions,
-                                       prior.theta, L0);
+    backend.mechanisms().run(FireBackward{prior.dtheta, *of_bias,
+                                          std::get<FireBias>(a.bias).positions, prior.theta, L0});
   }
   if (g.dscale && scale.gates) {
-    backend.mechanisms().adaptive_scale_backward(scale.dgates, scale.dtheta, g.dscale, scale.gates,
-                                                 a.first_key, scale_use, scale.theta);
+    backend.mechanisms().run(AdaptiveScaleBackward{
+        scale.dgates, scale.dtheta, g.dscale, scale.gates, a.first_key, scale_use, scale.theta});
   } else if (g.dscale) {
-    backend.mechanisms().scale_backward(scale.dtheta, g.dscale, a.first_key, scale_use,
-                                        scale.theta);
+    backend.mechanisms().run(
+        ScaleBackward{scale.dtheta, g.dscale, a.first_key, scale_use, scale.theta});
   }
   Arrays all{{"lse", read(lse, P)}};
   prior.take(all, of.prior.name + ".");
@@ -206,8 +206,8 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     const PriorUse use = {of.prior, form.form, form.gain};
     const Memory table = m.unwritten(P, {kH, T}),
                  dtable = m.memory(random_values(P, {kH, T}, "dtable"));
-    m.backend().mechanisms().table_forward(table.tensor(), use, prior.theta);
-    m.backend().mechanisms().table_backward(prior.dtheta, dtable.tensor(), use, prior.theta);
+    m.backend().mechanisms().run(TableForward{table.tensor(), use, prior.theta});
+    m.backend().mechanisms().run(TableBackward{prior.dtheta, dtable.tensor(), use, prior.theta});
     all["table"] = read(table.tensor(), P);
     prior.take(all, of.prior.name + ".");
   }
@@ -219,9 +219,9 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
                  drows = m.memory(random_values(P, {B, kH, T}, "dscale"));
     const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
     const ScaleUse use = {of.scale, constants, 1};
-    m.backend().mechanisms().scale_forward(rows.tensor(), first_key.tensor(), use, scale.theta);
-    m.backend().mechanisms().scale_backward(scale.dtheta, drows.tensor(), first_key.tensor(), use,
-                                            scale.theta);
+    m.backend().mechanisms().run(ScaleForward{rows.tensor(), first_key.tensor(), use, scale.theta});
+    m.backend().mechanisms().run(
+        ScaleBackward{scale.dtheta, drows.tensor(), first_key.tensor(), use, scale.theta});
     all["scale"] = read(rows.tensor(), P);
     scale.take(all, of.scale.name + ".");
   }

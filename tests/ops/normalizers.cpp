@@ -13,7 +13,7 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr TableForm kTables[] = {TableForm::none, TableForm::normal, TableForm::difference,
+constexpr TableForm kTables[] = {TableForm::none, TableForm::table, TableForm::difference,
                                  TableForm::log_square, TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 
@@ -127,7 +127,7 @@ TEST_CASE("attention of every normalizer has the same bits for any number of thr
     c.T = 200;
     c.H = 4;
     c.K = 1;
-    c.table = TableForm::normal;
+    c.table = TableForm::table;
     c.scale = ScaleForm::both;
     c.documents = true;
     c.normalizer = form;
@@ -199,7 +199,7 @@ TEST_CASE("NaN in every query or in a key reaches the rows that it reaches on th
       c.H = 2;
       c.K = 1;
       c.window = 150;
-      c.table = TableForm::normal;
+      c.table = TableForm::table;
       c.normalizer = form;
       const Operation op = attention(c);
       Arrays queries = op.inputs, key = op.inputs;

@@ -33,7 +33,7 @@ TEST_CASE("every operation gives the same bits with 1, 2, 3 and 4 threads") {
       c.H = 6;
       c.K = 3;
       c.D = 24;
-      c.table = scale == ScaleForm::none ? TableForm::none : TableForm::normal;
+      c.table = scale == ScaleForm::none ? TableForm::none : TableForm::table;
       c.scale = scale;
       c.documents = true;
       CHECK(same_for_any_threads(attention(c), t));

@@ -23,7 +23,7 @@ AttentionCase small_case() {
   c.H = 6;
   c.K = 3;
   c.D = 8;
-  c.table = TableForm::normal;
+  c.table = TableForm::table;
   return c;
 }
 
@@ -104,7 +104,7 @@ struct ExtremeBam {
     c.K = 3;
     c.D = 16;
     c.documents = true;
-    c.table = TableForm::normal;
+    c.table = TableForm::table;
     op = attention(c);
     op.inputs["table"].x = table(theta);
   }

@@ -23,16 +23,16 @@ Tensor flat(const Tensor& t) { return Tensor(t.data, t.dtype, {extent(t)}); }
 
 }  // namespace
 
-std::vector<Tensor> CheckedCall::read_all(std::span<const Tensor> list) {
-  std::vector<Tensor> out;
-  for (const Tensor& t : list) out.push_back(read(t));
-  return out;
-}
-
-std::vector<Tensor> CheckedCall::updated_all(const char* name, std::span<const Tensor> list) {
-  std::vector<Tensor> out;
-  for (const Tensor& t : list) out.push_back(updated(name, t));
-  return out;
+Tensor CheckedCall::mirror(const char* name, TensorUse use, const Tensor& t) {
+  switch (use) {
+    case TensorUse::read:
+      return read(t);
+    case TensorUse::written:
+      return written(name, t);
+    case TensorUse::updated:
+      return updated(name, t);
+  }
+  return {};
 }
 
 Tensor CheckedCall::add(const char* name, const Tensor& t, Use use) {

@@ -3,7 +3,6 @@
 // wrote is compared.
 
 #include <deque>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +28,8 @@ class CheckedCall {
   Tensor replaced(const char* name, const Tensor& t) { return add(name, t, Use::replaced); }
   Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
 
-  std::vector<Tensor> read_all(std::span<const Tensor> list);
-  std::vector<Tensor> updated_all(const char* name, std::span<const Tensor> list);
+  /// That of an operand that is used so.
+  Tensor mirror(const char* name, TensorUse use, const Tensor& t);
   /// Of all tensors of a struct of ops/attention.h.
   template <class X>
   X read_parts(const X& x) {

@@ -312,8 +312,13 @@ class CudaBackend final : public Backend {
       k.dscale = f32(g.dscale);
       k.dalpha = f32(g.dalpha);
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
-      const int64_t partial =
-          std::visit([&k](const auto& of_bias) { return set_bias(k, of_bias); }, g.bias);
+      const AttentionShape shape = {k.in.B, k.in.T, k.in.H, k.in.K};
+      const int64_t partial = std::visit(
+          [&]<class Gradients>(const Gradients& of_bias) {
+            of_bias.on_cuda(k);
+            return cuda::partial_of<Gradients>(shape);
+          },
+          g.bias);
       const bool sticks = a.normalizer.form.kind == NormalizerKind::stick_breaking;
       const int64_t carries =
           sticks ? kernels::attention_carries(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
@@ -396,49 +401,6 @@ class CudaBackend final : public Backend {
   }
 
   template <class A>
-  static void set_bias(kernels::AttentionInputs<A>&, const Nothing&) {}
-  template <class A>
-  static void set_bias(kernels::AttentionInputs<A>& in, const TableBias& bias) {
-    in.table = f32(bias.table);
-    in.table_head = bias.table.stride[0];
-  }
-  template <class A>
-  static void set_bias(kernels::AttentionInputs<A>& in, const SumsBias& bias) {
-    in.sums = bias.sums.ptr<double>();
-    in.log_square = bias.form == SumBias::log_square;
-  }
-  template <class A>
-  static void set_bias(kernels::AttentionInputs<A>& in, const FireBias& bias) {
-    const FireTables& f = bias.tables;
-    in.fire = {f32(f.psi),   f32(f.psi_dc), f32(f.inverse),     i32(f.ends),
-               f32(f.slope), f32(f.offset), i32(bias.positions)};
-  }
-
-  // Of a bias's gradients, with the floats of partial sums that they take.
-  template <class A>
-  static int64_t set_bias(kernels::AttentionBackward<A>&, const Nothing&) {
-    return 0;
-  }
-  template <class A>
-  static int64_t set_bias(kernels::AttentionBackward<A>& k, const TableBiasGradients& g) {
-    k.dtable = f32(g.dtable);
-    k.dtable_head = g.dtable.stride[0];
-    return kernels::attention_partial_floats(k.in.B, k.in.T, k.in.H, k.in.K);
-  }
-  template <class A>
-  static int64_t set_bias(kernels::AttentionBackward<A>& k, const SumsBiasGradients& g) {
-    k.dsums = f32(g.dsums);
-    return 0;
-  }
-  template <class A>
-  static int64_t set_bias(kernels::AttentionBackward<A>& k, const FireBiasGradients& g) {
-    k.dfire = g.dfire.ptr<double>();
-    k.dfire_u = f32(g.dfire_u);
-    k.dfire_psi = f32(g.dfire_psi);
-    return kernels::attention_fire_floats(k.in.B, k.in.T, k.in.H);
-  }
-
-  template <class A>
   static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
@@ -453,7 +415,7 @@ class CudaBackend final : public Backend {
     in.v = rows<const A>(a.v);
     in.scale = f32(a.scale.t);
     in.scale_bias = a.scale.on_bias;
-    std::visit([&in](const auto& bias) { set_bias(in, bias); }, a.bias);
+    std::visit([&in](const auto& bias) { bias.on_cuda(in); }, a.bias);
     in.first_key = i32(a.first_key);
     const NormalizerForm& form = a.normalizer.form;
     in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),
@@ -516,8 +478,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   int64_t floats = 0;
   if (w.backward) {
     const int64_t attention = kernels::attention_row_products(B, T, H) +
-                              std::max(kernels::attention_partial_floats(B, T, H, K),
-                                       kernels::attention_fire_floats(B, T, H)) +
+                              cuda::most_partial({w.B, w.T, w.H, w.K}) +
                               (w.stick_breaking ? kernels::attention_carries(B, T, H, K) : 0);
     floats = std::max({kernels::norm_backward_partial(N, C), attention,
                        kernels::embedding_backward_scratch(N, C) / 4,

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/reference/normalizers.h"
-#include "priors/fire.h"
+#include "ops/reference/place.h"
 
 namespace bamtrain {
 
@@ -21,92 +21,15 @@ double dot(const double* x, const double* y, int64_t n) {
   return sum;
 }
 
-double sum_bias(SumBias kind, double x) {
-  return kind == SumBias::difference ? x : -std::log1p(x * x);
-}
-double sum_bias_derivative(SumBias kind, double x) {
-  return kind == SumBias::difference ? 1 : -2 * x / (1 + x * x);
-}
-
-/// Row i, a token with `past` before the first row's, of one head and sequence, and key j.
-struct Place {
-  int64_t batch, h, i, j, past, H, T;
-
-  int64_t distance() const { return past + i - j; }
-  /// Of row i in a (B, H, T).
-  int64_t of_row() const { return (batch * H + h) * T + i; }
-  int64_t of_key() const { return (batch * H + h) * T + j; }
-};
-
-/// A bias at one logit, and its adjoint: adds what db gives to the gradients of its kind.
-struct NoBias {
-  double b = 0;
-  NoBias(const Nothing&, const Place&) {}
-  void adjoint(const Nothing&, const Place&, double) const {}
-};
-
-struct TableLogit {
-  double b;
-  TableLogit(const TableBias& bias, const Place& p)
-      : b(bias.table.ptr<double>()[p.h * bias.table.stride[0] + p.distance()]) {}
-  void adjoint(const TableBiasGradients& g, const Place& p, double db) const {
-    g.dtable.ptr<double>()[p.h * g.dtable.stride[0] + p.distance()] += db;
-  }
-};
-
-struct SumsLogit {
-  double b, derivative;
-  SumsLogit(const SumsBias& bias, const Place& p) {
-    const double* S =
-        bias.sums.ptr<double>() + p.batch * bias.sums.stride[0] + p.h * bias.sums.stride[1];
-    const double x = S[p.j] - S[p.past + p.i];
-    b = sum_bias(bias.form, x);
-    derivative = sum_bias_derivative(bias.form, x);
-  }
-  void adjoint(const SumsBiasGradients& g, const Place& p, double db) const {
-    g.dsums.ptr<double>()[p.of_key()] += db * derivative;
-    g.dsums.ptr<double>()[p.of_row()] -= db * derivative;
-  }
-};
-
-struct FireLogit {
-  double u, psi_dc, slope, b;
-  int64_t segment;  // of (H, kFireSegments)
-
-  FireLogit(const FireBias& bias, const Place& p) {
-    const FireTables& f = bias.tables;
-    const int32_t position = bias.positions.ptr<int32_t>()[p.batch * p.T + p.i];
-    const int32_t* ends = f.ends.ptr<int32_t>() + position * kFireHidden;
-    const int64_t d = p.distance();
-    segment = p.h * kFireSegments +
-              (std::upper_bound(ends, ends + kFireHidden, static_cast<int32_t>(d)) - ends);
-    u = f.psi.ptr<double>()[d] * f.inverse.ptr<double>()[position];
-    psi_dc = f.psi_dc.ptr<double>()[d];
-    slope = f.slope.ptr<double>()[segment];
-    b = slope * u + f.offset.ptr<double>()[segment];
-  }
-  void adjoint(const FireBiasGradients& g, const Place& p, double db) const {
-    g.dfire.ptr<double>()[2 * segment] += db;
-    g.dfire.ptr<double>()[2 * segment + 1] += db * u;
-    g.dfire_u.ptr<double>()[p.of_row()] += db * slope * u;
-    g.dfire_psi.ptr<double>()[p.of_row()] += db * slope * psi_dc;
-  }
-};
-
-NoBias at(const Nothing& bias, const Place& p) { return {bias, p}; }
-TableLogit at(const TableBias& bias, const Place& p) { return {bias, p}; }
-SumsLogit at(const SumsBias& bias, const Place& p) { return {bias, p}; }
-FireLogit at(const FireBias& bias, const Place& p) { return {bias, p}; }
-
 /// b of a row and a key of whichever kind `a` has.
-double bias_of(const Attention& a, const Place& p) {
-  return std::visit([&p](const auto& bias) { return at(bias, p).b; }, a.bias);
+double bias_of(const Attention& a, const LogitPlace& p) {
+  return std::visit([&p](const auto& bias) { return bias.in_reference(p); }, a.bias);
 }
 
-void bias_adjoint(const AttentionGradients& g, const Attention& a, const Place& p, double db) {
+void bias_adjoint(const AttentionGradients& g, const Attention& a, const LogitPlace& p, double db) {
   std::visit(
       [&]<class B>(const B& bias) {
-        at(bias, p).adjoint(std::get<typename B::Gradients>(g.bias), p, db);
+        bias.adjoint_in_reference(std::get<typename B::Gradients>(g.bias), p, db);
       },
       a.bias);
 }

@@ -1,0 +1,65 @@
+#pragma once
+// The biases that attention reads on a device, their gradients, and what launchers ask of both.
+
+#include <cstdint>
+
+#include "priors/fire.h"
+
+namespace bamtrain::kernels {
+
+/// FireBias of ops/mechanisms/fire.h. Neither beside a table nor beside sums.
+struct FireInputs {
+  const float *psi = nullptr, *psi_dc = nullptr;    // (>= T), by distance. Null: no such bias
+  const float* inverse = nullptr;                   // (>= T), by position
+  const int32_t* ends = nullptr;                    // (>= T, kFireHidden), by position
+  const float *slope = nullptr, *offset = nullptr;  // (H, kFireSegments)
+  const int32_t* positions = nullptr;               // (B, T): of a query in its document
+};
+
+/// What b is made of: one of these, or nothing.
+struct BiasInputs {
+  const float* table = nullptr;  // (H, >= T): b at (h, i - j). Null: b = 0
+  int64_t table_head = 0;        // from one head of the table to the next
+  const double* sums = nullptr;  // (B, H, T): b from x = S_j - S_i. Not beside a table
+  bool log_square = false;       // b = -log(1 + x^2) instead of x
+  FireInputs fire;
+};
+
+/// Its gradients, each written where what it belongs to is there.
+struct BiasOutputs {
+  float* dtable = nullptr;  // (H, T)
+  int64_t dtable_head = 0;  // from one head of dtable to the next
+  float* dsums = nullptr;   // (B, H, T)
+  // Of fire: (H, kFireSegments, 2), and (B, H, T) each, as FireBiasGradients says.
+  double* dfire = nullptr;
+  float *dfire_u = nullptr, *dfire_psi = nullptr;
+};
+
+/// Null: nothing is wrong.
+inline const char* bias_refusal(const BiasInputs& a, int T) {
+  if (a.table != nullptr && a.table_head < T) {
+    return "attention: the table holds fewer than T distances";
+  }
+  const FireInputs& f = a.fire;
+  if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
+    return "attention: more than one of a table, sums and fire";
+  }
+  if (f.psi != nullptr && (f.psi_dc == nullptr || f.inverse == nullptr || f.ends == nullptr ||
+                           f.slope == nullptr || f.offset == nullptr || f.positions == nullptr)) {
+    return "attention: a part of fire is missing";
+  }
+  return nullptr;
+}
+inline const char* bias_refusal(const BiasInputs& a, const BiasOutputs& g, int T) {
+  if (a.sums != nullptr && g.dsums == nullptr) return "attention: sums without dsums";
+  if (a.table != nullptr && (g.dtable == nullptr || g.dtable_head < T)) {
+    return "attention: a table without dtable, or with one of fewer than T distances";
+  }
+  if (a.fire.psi != nullptr &&
+      (g.dfire == nullptr || g.dfire_u == nullptr || g.dfire_psi == nullptr)) {
+    return "attention: fire without its gradients";
+  }
+  return nullptr;
+}
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,50 @@
+#pragma once
+// An operation of a mechanism is a value: a struct of its arguments, in a header of this folder,
+// with
+//
+//   static constexpr const char* kName;
+//   static void each(X& x, F&& f);         its tensors: see for_tensors in ops/tensors.h
+//   void on_host(const HostScratch&) const;         in fp64 on parameters of any dtype: NAME.cpp
+//   void in_reference() const;             as the mathematics is written: ops/reference/NAME.cpp
+//   void on_cuda(const cuda::CudaWork&) const;   its launcher: ops/cuda/NAME.cpp
+//   static int64_t cuda_scratch(const WorkspaceShape&);  doubles that it takes, where it takes any
+//
+// and a place in the list of all.h: what runs, checks, counts and times operations knows it from
+// there. The conventions of ops/ops.h hold. theta: a mechanism's parameters, (H) or (H, values) P
+// each, in the order of its parameters(). dtheta likewise, P +=, empty where a parameter is not
+// trained. Formulas are evaluated in fp64.
+//
+// A bias that attention reads is another such struct, beside the operations that form it, with its
+// Gradients. Both have
+//
+//   static void each(X& x, F&& f);                         f(name, tensor)
+//   void plan(const AttentionShape&, Dtype P, Add&& add);  add(name, &tensor, dtype, dims)
+//   void on_cuda(kernels::BiasInputs&) const;              of gradients BiasOutputs
+//
+// the bias what the reference reads, one logit at a time:
+//
+//   double in_reference(const LogitPlace&) const;
+//   void adjoint_in_reference(const Gradients&, const LogitPlace&, double db) const;  adds to them
+//
+// and gradients the floats of scratch that the backward pass takes for them, where it takes any:
+//
+//   static int64_t cuda_partial(const AttentionShape&);
+
+#include <cstdint>
+
+#include "ops/tensors.h"
+
+namespace bamtrain {
+
+class HostScratch;
+struct LogitPlace;
+struct WorkspaceShape;
+namespace cuda {
+struct CudaWork;
+}
+namespace kernels {
+struct BiasInputs;
+struct BiasOutputs;
+}  // namespace kernels
+
+}  // namespace bamtrain

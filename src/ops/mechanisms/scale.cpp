@@ -1,0 +1,134 @@
+#include "ops/mechanisms/scale.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/element.h"
+#include "core/parallel.h"
+#include "ops/gates.h"
+#include "ops/host_mechanisms.h"
+#include "scales/adaptive.h"
+#include "scales/entropy.h"
+
+namespace bamtrain {
+
+namespace {
+
+const LengthKind& kind_of(const ScaleUse& scale) {
+  const LengthKind* const kind = scale.info.as<LengthKind>();
+  require(kind != nullptr, "a scale of kind length");
+  return *kind;
+}
+
+/// What an adaptive scale reads of a row.
+struct AdaptiveRow {
+  int64_t n;    // visible keys
+  double u, w;  // gates and their biases
+
+  AdaptiveRow(const Tensor& gates, const Tensor& first_key, std::span<const Tensor> bias, int64_t b,
+              int64_t t, int64_t h, int64_t H)
+      : n(t - first_key.ptr<int32_t>()[b * first_key.shape[1] + t] + 1),
+        u(get(gates, gate_at(gates, b, t, h))),
+        w(get(gates, gate_at(gates, b, t, H + h))) {
+    if (bias.empty()) return;
+    u += get(bias[0], h);
+    w += get(bias[1], h);
+  }
+};
+
+}  // namespace
+
+/// t depends on (h, n) alone: it is formed once per length, then looked up.
+void ScaleForward::on_host(const HostScratch& s) const {
+  const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
+  const LengthKind& kind = kind_of(use);
+  const HostScratch::Pointers p = s.theta_values(theta);
+  const int32_t* first = first_key.ptr<int32_t>();
+  int64_t fewest = INT64_MAX, most = 0;
+  for (int64_t r = 0; r < B * T; ++r) {
+    const int64_t n = r % T - first[r] + 1;
+    fewest = std::min(fewest, n);
+    most = std::max(most, n);
+  }
+  require(s.by_length && H <= s.by_length.shape[0] && most < s.by_length.shape[1],
+          "a scale no larger than was planned");
+  parallel_for(H, [&](int64_t h) {
+    double* of_length = s.by_length.ptr<double>() + h * s.by_length.shape[1];
+    for (int64_t n = fewest; n <= most; ++n) {
+      of_length[n] = h < use.first_head ? 1 : kind.value(use.constants, p.of, h, n);
+    }
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t i = 0; i < T; ++i) {
+        put(scale, (b * H + h) * T + i, of_length[i - first[b * T + i] + 1]);
+      }
+    }
+  });
+}
+
+/// dt is summed by n first, in order.
+void ScaleBackward::on_host(const HostScratch& s) const {
+  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
+  require(s.by_length && H * (T + 1) <= s.by_length.size(), "a scale no larger than was planned");
+  const LengthKind& kind = kind_of(use);
+  const HostScratch::Pointers p = s.theta_values(theta), gradients = s.zeros(dtheta.size());
+  const int32_t* first = first_key.ptr<int32_t>();
+  parallel_for(H - use.first_head, [&](int64_t scaled) {
+    const int64_t h = use.first_head + scaled;
+    double* of_length = s.by_length.ptr<double>() + h * (T + 1);
+    std::fill_n(of_length, T + 1, 0.0);
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t i = 0; i < T; ++i) {
+        of_length[i - first[b * T + i] + 1] += get(dscale, (b * H + h) * T + i);
+      }
+    }
+    for (int64_t n = 1; n <= T; ++n) {
+      kind.accumulate(use.constants, p.of, h, n, of_length[n], gradients.of);
+    }
+  });
+  s.add_to(dtheta, gradients);
+}
+
+void AdaptiveScaleForward::on_host(const HostScratch&) const {
+  const int64_t H = scale.shape[1], T = scale.shape[2];
+  const Adaptive formula(use.constants);
+  parallel_for(scale.shape[0] * H, [&](int64_t n) {
+    const int64_t b = n / H, h = n % H;
+    for (int64_t t = 0; t < T; ++t) {
+      const AdaptiveRow row(gates, first_key, bias, b, t, h, H);
+      put(scale, n * T + t, h < use.first_head ? 1 : formula.value(row.u, row.w, row.n));
+    }
+  });
+}
+
+void AdaptiveScaleBackward::on_host(const HostScratch&) const {
+  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
+  const Adaptive formula(use.constants);
+  parallel_for(H, [&](int64_t h) {
+    double of_bias[2] = {};
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t t = 0; t < T; ++t) {
+        double d[2] = {};
+        if (h >= use.first_head) {
+          const AdaptiveRow row(gates, first_key, bias, b, t, h, H);
+          formula.adjoint(get(dscale, (b * H + h) * T + t), row.u, row.w, row.n, &d[0], &d[1]);
+        }
+        for (int64_t k = 0; k < 2; ++k) {
+          put(dgates, gate_at(dgates, b, t, k * H + h), d[k]);
+          of_bias[k] += d[k];
+        }
+      }
+    }
+    for (size_t k = 0; k < dbias.size(); ++k) put(dbias[k], h, get(dbias[k], h) + of_bias[k]);
+  });
+}
+
+void EntropyScale::on_host(const HostScratch&) const {
+  const int64_t H = scale.shape[1], T = scale.shape[2];
+  parallel_for(scale.shape[0] * H, [&](int64_t n) {
+    for (int64_t i = n * T; i < (n + 1) * T; ++i) {
+      put(scale, i, n % H < first_head ? 1 : entropy_scale_of(get(entropy, i)));
+    }
+  });
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,115 @@
+#pragma once
+// The logit scale: t of each row, by its kinds.
+
+#include "ops/mechanisms/operation.h"
+#include "scales/scale.h"
+
+namespace bamtrain {
+
+/// A logit scale as a model uses it.
+struct ScaleUse {
+  const ScaleInfo& info;
+  const ScaleConstants& constants;
+  int64_t first_head = 0;  // t = 1 in the heads before it
+};
+
+struct ScaleForward {
+  static constexpr const char* kName = "scale_forward";
+  Tensor scale;      // (B, H, T) P: t of row i, which sees n = i - first_key + 1 keys
+  Tensor first_key;  // (B, T) i32, negative where keys of the past are among them (Attention)
+  ScaleUse use;
+  TensorList theta;
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("scale", TensorUse::written, x.scale);
+    f("first_key", TensorUse::read, x.first_key);
+    each_of(x.theta, "theta", TensorUse::read, f);
+  }
+  void on_host(const HostScratch& s) const;
+  void in_reference() const;
+  void on_cuda(const cuda::CudaWork& work) const;
+};
+
+struct ScaleBackward {
+  static constexpr const char* kName = "scale_backward";
+  TensorList dtheta;
+  Tensor dscale, first_key;  // as above
+  ScaleUse use;
+  TensorList theta;
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    each_of(x.dtheta, "dtheta", TensorUse::updated, f);
+    f("dscale", TensorUse::read, x.dscale);
+    f("first_key", TensorUse::read, x.first_key);
+    each_of(x.theta, "theta", TensorUse::read, f);
+  }
+  void on_host(const HostScratch& s) const;
+  void in_reference() const;
+  void on_cuda(const cuda::CudaWork& work) const;
+  static int64_t cuda_scratch(const WorkspaceShape& w);
+};
+
+/// The same of a scale of kind adaptive.
+struct AdaptiveScaleForward {
+  static constexpr const char* kName = "adaptive_scale_forward";
+  Tensor scale;
+  Tensor gates;  // (B, T, 2 H) A, whose rows may be strided: those of beta, then those of gamma
+  Tensor first_key;
+  ScaleUse use;
+  TensorList bias;  // what is added to the gates, (H) P each, or nothing
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("scale", TensorUse::written, x.scale);
+    f("gates", TensorUse::read, x.gates);
+    f("first_key", TensorUse::read, x.first_key);
+    each_of(x.bias, "bias", TensorUse::read, f);
+  }
+  void on_host(const HostScratch& s) const;
+  void in_reference() const;
+  void on_cuda(const cuda::CudaWork& work) const;
+};
+
+struct AdaptiveScaleBackward {
+  static constexpr const char* kName = "adaptive_scale_backward";
+  Tensor dgates;     // shaped as gates
+  TensorList dbias;  // P +=, as bias
+  Tensor dscale, gates, first_key;
+  ScaleUse use;
+  TensorList bias;
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dgates", TensorUse::written, x.dgates);
+    each_of(x.dbias, "dbias", TensorUse::updated, f);
+    f("dscale", TensorUse::read, x.dscale);
+    f("gates", TensorUse::read, x.gates);
+    f("first_key", TensorUse::read, x.first_key);
+    each_of(x.bias, "bias", TensorUse::read, f);
+  }
+  void on_host(const HostScratch& s) const;
+  void in_reference() const;
+  void on_cuda(const cuda::CudaWork& work) const;
+  static int64_t cuda_scratch(const WorkspaceShape& w);
+};
+
+/// t by scales/entropy.h; 1 in the heads before first_head.
+struct EntropyScale {
+  static constexpr const char* kName = "entropy_scale";
+  Tensor scale;    // (B, H, T) P
+  Tensor entropy;  // (B, H, T) P, which may be the same memory
+  int64_t first_head = 0;
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("scale", TensorUse::written, x.scale);
+    f("entropy", TensorUse::read, x.entropy);
+  }
+  void on_host(const HostScratch& s) const;
+  void in_reference() const;
+  void on_cuda(const cuda::CudaWork& work) const;
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,114 @@
+#include "ops/mechanisms/scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "ops/reference/numbers.h"
+
+namespace bamtrain {
+
+using namespace reference;
+
+namespace {
+
+Dual scale_of(const ScaleUse& use, const Numbers& theta, int64_t n) {
+  const std::string& name = use.info.name;
+  const double* constant = use.constants.of;
+  const auto keys = static_cast<double>(n);
+  if (name == "constant") return constant[0];
+  if (name == "ssmax") return constant[1] + theta[0] * std::log(keys + constant[0]);
+  if (name == "sentmax") return constant[0] + theta[0] * pow(std::log(keys + 1), theta[1]);
+  if (name == "by_length") return theta[static_cast<size_t>(n - 1)];
+  unknown("scale " + name, "scale.cpp");
+}
+
+Dual adaptive_scale_of(const ScaleUse& use, Dual u, Dual w, int64_t n) {
+  const double delta = use.constants.of[0], g = use.constants.of[1];
+  return delta + softplus(u) * pow(std::log(static_cast<double>(n) + 1), g * tanh(w));
+}
+
+/// n_i of row i of sequence b.
+int64_t visible_keys(const Tensor& first_key, int64_t b, int64_t i) {
+  return i - i32(first_key)[b * first_key.shape[1] + i] + 1;
+}
+
+}  // namespace
+
+void ScaleForward::in_reference() const {
+  const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
+  for (int64_t h = 0; h < H; ++h) {
+    const Numbers own = of_head(theta, h, H);
+    for (int64_t b = 0; b < B; ++b) {
+      for (int64_t i = 0; i < T; ++i) {
+        f64(scale)[(b * H + h) * T + i] =
+            h < use.first_head ? 1 : scale_of(use, own, visible_keys(first_key, b, i)).x;
+      }
+    }
+  }
+}
+
+void ScaleBackward::in_reference() const {
+  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
+  for (int64_t h = use.first_head; h < H; ++h) {
+    add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
+      Dual sum;
+      for (int64_t b = 0; b < B; ++b) {
+        for (int64_t i = 0; i < T; ++i) {
+          sum = sum + f64(dscale)[(b * H + h) * T + i] *
+                          scale_of(use, own, visible_keys(first_key, b, i));
+        }
+      }
+      return sum;
+    });
+  }
+}
+
+void AdaptiveScaleForward::in_reference() const {
+  const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t h = 0; h < H; ++h) {
+      for (int64_t t = 0; t < T; ++t) {
+        const double u = gate(gates, b, t, h) + (bias.empty() ? 0 : f64(bias[0])[h]);
+        const double w = gate(gates, b, t, H + h) + (bias.empty() ? 0 : f64(bias[1])[h]);
+        f64(scale)[(b * H + h) * T + t] =
+            h < use.first_head ? 1 : adaptive_scale_of(use, u, w, visible_keys(first_key, b, t)).x;
+      }
+    }
+  }
+}
+
+void AdaptiveScaleBackward::in_reference() const {
+  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t h = 0; h < H; ++h) {
+      for (int64_t t = 0; t < T; ++t) {
+        const int64_t n = visible_keys(first_key, b, t);
+        const double u = gate(gates, b, t, h) + (bias.empty() ? 0 : f64(bias[0])[h]);
+        const double w = gate(gates, b, t, H + h) + (bias.empty() ? 0 : f64(bias[1])[h]);
+        const double dt = h < use.first_head ? 0 : f64(dscale)[(b * H + h) * T + t];
+        const double d[2] = {dt * adaptive_scale_of(use, {u, 1}, w, n).d,
+                             dt * adaptive_scale_of(use, u, {w, 1}, n).d};
+        for (int64_t k = 0; k < 2; ++k) {
+          gate(dgates, b, t, k * H + h) = d[k];
+          if (!dbias.empty()) f64(dbias[static_cast<size_t>(k)])[h] += d[k];
+        }
+      }
+    }
+  }
+}
+
+/// Velickovic et al. 2025: a polynomial of the entropy above 0.5 nats where it exceeds 1.
+void EntropyScale::in_reference() const {
+  const int64_t H = scale.shape[1], T = scale.shape[2];
+  constexpr double kCoefficients[] = {-1.791, 4.917, -2.3, 0.481, -0.037};
+  for (int64_t i = 0; i < scale.size(); ++i) {
+    const double e = f64(entropy)[i];
+    double polynomial = 0;
+    for (int k = 0; k < 5; ++k) polynomial += kCoefficients[k] * std::pow(e, k);
+    const bool sharp = !(e > 0.5) || i / T % H < first_head;
+    f64(scale)[i] = sharp ? 1 : std::max(1.0, polynomial);
+  }
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,117 @@
+#include "ops/mechanisms/table.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "ops/reference/numbers.h"
+#include "ops/reference/place.h"
+#include "priors/kerple.h"
+#include "priors/nape.h"
+
+namespace bamtrain {
+
+using namespace reference;
+
+namespace {
+
+double power_of_two(double exponent) { return std::exp2(exponent); }
+
+/// 2^(-8/n), 2^(-16/n), ... for n = H heads where that is a power of two; else those of the next
+/// lower one, and after them the first, third, ... of the next higher one (Press et al. 2022).
+double press_slope(int64_t h, int64_t H) {
+  std::vector<double> slopes;
+  int64_t n = 1;
+  while (2 * n <= H) n *= 2;
+  for (int64_t k = 1; k <= n; ++k)
+    slopes.push_back(power_of_two(-8.0 * static_cast<double>(k) / static_cast<double>(n)));
+  for (int64_t k = 1; k <= 2 * n; k += 2) {
+    slopes.push_back(power_of_two(-8.0 * static_cast<double>(k) / static_cast<double>(2 * n)));
+  }
+  return slopes[static_cast<size_t>(h)];
+}
+
+double nape_slope(int form, int64_t h, int64_t H) {
+  const int64_t heads = H / 2;
+  if (h >= heads) return 0;
+  switch (form) {
+    case Nape<double>::kHarmonic:
+      return 1.0 / static_cast<double>(h + 1);
+    case Nape<double>::kHalving:
+      return power_of_two(-static_cast<double>(h));
+    case Nape<double>::kExponentialOfAll:
+      return press_slope(h, H);
+    default:
+      return press_slope(h, heads);
+  }
+}
+
+/// d^16 below 128^16 = 2^112 takes more than 64 bits.
+__extension__ using Wide = unsigned __int128;
+
+/// Of 32 buckets one per distance below 16; of the others the k-th begins at 16 * 8^(k / 16), where
+/// d^16 reaches 2^(64 + 3 k); all from 128 on share the last.
+size_t t5_bucket(int64_t d) {
+  if (d < 16) return static_cast<size_t>(d);
+  if (d >= 128) return 31;
+  Wide power = 1;
+  for (int n = 0; n < 16; ++n) power *= static_cast<Wide>(d);
+  size_t k = 0;
+  while (power >= static_cast<Wide>(1) << (64 + 3 * (k + 1))) ++k;
+  return 16 + k;
+}
+
+Dual bam(const Numbers& theta, double d) {
+  const Dual location = exp(theta[2]) - exp(-theta[2]);
+  const Dual b = -exp(theta[0]) * pow(abs(-Dual(d) - location) + 1e-5, theta[1]);
+  return b.x > -1e4 ? b : Dual(-1e4);
+}
+
+Dual bias_of(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H, int64_t distance) {
+  const std::string& name = prior.info.name;
+  const auto d = static_cast<double>(distance);
+  if (name == "alibi") return -press_slope(h, H) * d;
+  if (name == "nape") return -nape_slope(prior.form, h, H) * d;
+  if (name == "bam") return bam(theta, d);
+  if (name == "t5") return prior.gain * theta[t5_bucket(distance)];
+  if (name == "kerple") {
+    return prior.form == Kerple<double>::kPower ? -theta[0] * pow(d, theta[1])
+                                                : -theta[0] * log(1 + theta[1] * d);
+  }
+  unknown("prior " + name, "table.cpp");
+}
+
+}  // namespace
+
+void TableForward::in_reference() const {
+  const int64_t H = table.shape[0], T = table.shape[1];
+  for (int64_t h = 0; h < H; ++h) {
+    const Numbers own = of_head(theta, h, H);
+    for (int64_t d = 0; d < T; ++d) f64(table)[h * T + d] = bias_of(prior, own, h, H, d).x;
+  }
+}
+
+void TableBackward::in_reference() const {
+  const int64_t H = dtable.shape[0], T = dtable.shape[1];
+  for (int64_t h = 0; h < H; ++h) {
+    add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
+      Dual sum;
+      for (int64_t d = 0; d < T; ++d) {
+        sum = sum + f64(dtable)[h * T + d] * bias_of(prior, own, h, H, d);
+      }
+      return sum;
+    });
+  }
+}
+
+// --- at one logit
+
+double TableBias::in_reference(const LogitPlace& p) const {
+  return f64(table)[p.h * table.stride[0] + p.distance()];
+}
+
+void TableBias::adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const {
+  f64(g.dtable)[p.h * g.dtable.stride[0] + p.distance()] += db;
+}
+
+}  // namespace bamtrain
