@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/arena.h"
+#include "ops/cuda/mechanisms.h"
 #include "ops/reference/reference.h"
 #include "priors/fire.h"
 
@@ -19,12 +20,11 @@ const std::vector<AttentionCase> kAttentionCases = {{1, 1, 2, 1},
 
 std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
   std::ostringstream text;
-  constexpr const char* kBiases[] = {"none", "table", "difference", "log_square", "fire"};
-  text << "D " << D << " bias " << kBiases[static_cast<int>(form.bias)] << " scale " << form.scale
-       << " of the bias " << form.scale_bias << " content scale " << form.content_scale << " B "
-       << c.B << " T " << c.T << " H " << c.H << " K " << c.K << " documents " << c.documents
-       << " window " << c.window << " normalizer " << static_cast<int>(form.normalizer.kind)
-       << " alpha " << form.normalizer.alpha << " k " << form.normalizer.keys.number;
+  text << "D " << D << " bias " << name_of(form.bias) << " scale " << form.scale << " of the bias "
+       << form.scale_bias << " content scale " << form.content_scale << " B " << c.B << " T " << c.T
+       << " H " << c.H << " K " << c.K << " documents " << c.documents << " window " << c.window
+       << " normalizer " << static_cast<int>(form.normalizer.kind) << " alpha "
+       << form.normalizer.alpha << " k " << form.normalizer.keys.number;
   return text.str();
 }
 
@@ -76,6 +76,17 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
     x.sums.push_back(before + std::exp(rise[n] - 2));
   }
   x.fire = fire_values(c);
+  for (size_t n = 0; n < std::size(kBiasForms); ++n) {
+    Bias any = bias_of(static_cast<BiasForm>(n));
+    const auto add = [&x](const std::string& name, Tensor*, Dtype dtype,
+                          std::initializer_list<int64_t> dims) {
+      if (dtype != Dtype::f32) return;
+      int64_t size = 1;
+      for (int64_t d : dims) size *= d;
+      x.others[name] = normal<float>(name, static_cast<size_t>(size));
+    };
+    std::visit([&](auto& bias) { bias.plan({c.B, c.T, c.H, c.K, D}, Dtype::f32, add); }, any);
+  }
   for (int b = 0; b < c.B; ++b) {
     int start = 0;
     for (int t = 0; t < c.T; ++t) {
@@ -95,6 +106,19 @@ Doubles alphas_of(const AttentionValues& x, const AttentionForm& form) {
   Doubles alphas;
   for (double more : x.alphas) alphas.push_back(as<float>(form.normalizer.alpha + more));
   return alphas;
+}
+
+/// Of a tensor that attention reads beside q, k, v and alphas.
+const Doubles& values_of(const AttentionValues& x, const std::string& name) {
+  const std::map<std::string, const Doubles*> own = {
+      {"table", &x.table},      {"scale", &x.scale},        {"sums", &x.sums},
+      {"psi", &x.fire.psi},     {"psi_dc", &x.fire.psi_dc}, {"inverse", &x.fire.inverse},
+      {"slope", &x.fire.slope}, {"offset", &x.fire.offset}};
+  const auto it = own.find(name);
+  return it != own.end() ? *it->second : x.others.at(name);
+}
+const std::vector<int32_t>& indices_of(const AttentionValues& x, const std::string& name) {
+  return name == "first_key" ? x.first_key : name == "ends" ? x.fire.ends : x.fire.positions;
 }
 
 /// dq, dk and dv, out of (B, T, (H + 2 K) D).
@@ -140,21 +164,13 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   g.dv = part(dqkv, H + K, K);
   std::copy(x.qkv.begin(), x.qkv.end(), qkv.ptr<double>());
   std::copy(x.dout.begin(), x.dout.end(), call.dout.ptr<double>());
-  const std::map<std::string, const Doubles*> values = {
-      {"table", &x.table},      {"scale", &x.scale},        {"sums", &x.sums},
-      {"psi", &x.fire.psi},     {"psi_dc", &x.fire.psi_dc}, {"inverse", &x.fire.inverse},
-      {"slope", &x.fire.slope}, {"offset", &x.fire.offset}};
-  const std::map<std::string, const std::vector<int32_t>*> indices = {
-      {"first_key", &x.first_key}, {"ends", &x.fire.ends}, {"positions", &x.fire.positions}};
   for_tensors(a, [&](const std::string& name, const Tensor& t) {
-    if (const auto it = values.find(name); t && it != values.end()) {
-      std::copy(it->second->begin(), it->second->end(), t.ptr<double>());
-    }
-    if (t && name == "alphas") {
-      std::ranges::copy(alphas_of(x, form), t.ptr<double>());
-    }
-    if (const auto it = indices.find(name); it != indices.end()) {
-      std::copy(it->second->begin(), it->second->end(), t.ptr<int32_t>());
+    if (!t || name == "q" || name == "k" || name == "v") return;
+    if (t.dtype == Dtype::i32) {
+      std::ranges::copy(indices_of(x, name), t.ptr<int32_t>());
+    } else {
+      std::ranges::copy(name == "alphas" ? alphas_of(x, form) : values_of(x, name),
+                        t.ptr<double>());
     }
   });
   backend->attention_forward(call.out, call.saved, a);
@@ -187,36 +203,79 @@ double relative_error(const Doubles& found, const Doubles& truth) {
 
 // --- on the engine ------------------------------------------------------------------------------
 
+BiasArrays::BiasArrays(const AttentionCase& c, const AttentionValues& x, BiasForm form)
+    : bias_(bias_of(form)) {
+  const AttentionShape shape = {c.B, c.T, c.H, c.K};
+  const auto input = [&](const std::string& name, Tensor* t, Dtype dtype,
+                         std::initializer_list<int64_t> dims) {
+    *t = array(dtype, dims);
+    if (dtype == Dtype::i32) {
+      std::ranges::copy(indices_of(x, name), t->ptr<int32_t>());
+    } else if (dtype == Dtype::f64) {
+      std::ranges::copy(values_of(x, name), t->ptr<double>());
+    } else {
+      std::ranges::copy(elements<float>(values_of(x, name)), t->ptr<float>());
+    }
+  };
+  const auto output = [&](const char*, Tensor* t, Dtype dtype,
+                          std::initializer_list<int64_t> dims) { *t = array(dtype, dims); };
+  std::visit(
+      [&]<class B>(B& bias) {
+        bias.plan(shape, Dtype::f32, input);
+        gradients_.template emplace<typename B::Gradients>().plan(shape, Dtype::f32, output);
+      },
+      bias_);
+}
+
+Tensor BiasArrays::array(Dtype dtype, std::initializer_list<int64_t> dims) {
+  size_t size = 1;
+  for (int64_t d : dims) size *= static_cast<size_t>(d);
+  switch (dtype) {
+    case Dtype::i32:
+      return {indices_.emplace_back(size).data(), dtype, dims};
+    case Dtype::f64:
+      return {doubles_.emplace_back(size).data(), dtype, dims};
+    default:
+      return {floats_.emplace_back(size).data(), dtype, dims};
+  }
+}
+
+void BiasArrays::set(kernels::BiasInputs& in) const {
+  std::visit([&in](const auto& bias) { bias.on_cuda(in); }, bias_);
+}
+void BiasArrays::set(kernels::BiasOutputs& g) const {
+  std::visit([&g](const auto& of_bias) { of_bias.on_cuda(g); }, gradients_);
+}
+
+Results BiasArrays::gradients() const {
+  Results r;
+  const auto take = [&r](const char* name, const Tensor& t) {
+    if (t.dtype == Dtype::f64) {
+      r[name].assign(t.ptr<double>(), t.ptr<double>() + t.size());
+    } else {
+      r[name].assign(t.ptr<float>(), t.ptr<float>() + t.size());
+    }
+  };
+  std::visit([&](const auto& of_bias) { for_tensors(of_bias, take); }, gradients_);
+  return r;
+}
+
 template <class A>
 AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const AttentionValues& x,
                                     const AttentionForm& form)
     : c_(c),
       D_(D),
       form_(form),
+      bias_(c, x, form.bias),
       qkv_(elements<A>(x.qkv)),
       dout_(elements<A>(x.dout)),
       dqkv_(x.qkv.size()),
       out_(x.dout.size()),
-      table_(elements<float>(x.table)),
       scale_(elements<float>(x.scale)),
       lse_(x.scale.size()),
       row_product_(static_cast<size_t>(kernels::attention_row_products(c.B, c.T, c.H))),
       dscale_(x.scale.size()),
-      dtable_(x.table.size()),
-      partial_(static_cast<size_t>(std::max(kernels::attention_partial_floats(c.B, c.T, c.H, c.K),
-                                            kernels::attention_fire_floats(c.B, c.T, c.H)))),
-      sums_(x.sums),
-      dsums_(x.sums.size()),
-      psi_(elements<float>(x.fire.psi)),
-      psi_dc_(elements<float>(x.fire.psi_dc)),
-      inverse_(elements<float>(x.fire.inverse)),
-      slope_(elements<float>(x.fire.slope)),
-      offset_(elements<float>(x.fire.offset)),
-      dfire_u_(x.scale.size()),
-      dfire_psi_(x.scale.size()),
-      dfire_(2 * x.fire.slope.size()),
-      ends_(x.fire.ends),
-      positions_(x.fire.positions),
+      partial_(static_cast<size_t>(cuda::most_partial({c.B, c.T, c.H, c.K}))),
       threshold_(x.scale.size()),
       alphas_(elements<float>(alphas_of(x, form))),
       dalpha_(x.scale.size()),
@@ -252,16 +311,9 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.q = part(qkv, 0);
   f.in.k = part(qkv, c_.H);
   f.in.v = part(qkv, c_.H + c_.K);
-  if (form_.bias == BiasForm::table) f.in.table = table_.data();
-  f.in.table_head = c_.T;
+  bias_.set(f.in);
   if (form_.scale) f.in.scale = scale_.data();
   f.in.scale_bias = form_.scale_bias;
-  if (has_sums(form_)) f.in.sums = sums_.data();
-  f.in.log_square = form_.bias == BiasForm::log_square;
-  if (form_.bias == BiasForm::fire) {
-    f.in.fire = {psi_.data(),   psi_dc_.data(), inverse_.data(),  ends_.data(),
-                 slope_.data(), offset_.data(), positions_.data()};
-  }
   f.in.first_key = first_key_.data();
   const NormalizerForm& normalizer = form_.normalizer;
   f.in.normalizer = {normalizer.kind, static_cast<float>(normalizer.alpha),
@@ -284,15 +336,8 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
   g.dq = part(dqkv_.data(), 0);
   g.dk = part(dqkv_.data(), c_.H);
   g.dv = part(dqkv_.data(), c_.H + c_.K);
-  if (form_.bias == BiasForm::table) g.dtable = dtable_.data();
-  g.dtable_head = c_.T;
+  bias_.set(g);
   if (form_.scale) g.dscale = dscale_.data();
-  if (has_sums(form_)) g.dsums = dsums_.data();
-  if (form_.bias == BiasForm::fire) {
-    g.dfire = dfire_.data();
-    g.dfire_u = dfire_u_.data();
-    g.dfire_psi = dfire_psi_.data();
-  }
   if (form_.normalizer.learned) g.dalpha = dalpha_.data();
   g.carries = carries_.data();
   g.row_product = row_product_.data();
@@ -302,18 +347,12 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
 
 template <class A>
 Results AttentionArrays<A>::results() const {
-  Results r = {{"out", doubles(out_)}};
+  Results r = bias_.gradients();
+  r["out"] = doubles(out_);
   if (saves_level(form_.normalizer.kind)) r["lse"] = doubles(lse_);
   if (form_.normalizer.learned) r["dalpha"] = doubles(dalpha_);
   take_heads(r, doubles(dqkv_), c_, D_);
-  if (form_.bias == BiasForm::table) r["dtable"] = doubles(dtable_);
   if (form_.scale) r["dscale"] = doubles(dscale_);
-  if (has_sums(form_)) r["dsums"] = doubles(dsums_);
-  if (form_.bias == BiasForm::fire) {
-    r["dfire"] = dfire_.values();
-    r["dfire_u"] = doubles(dfire_u_);
-    r["dfire_psi"] = doubles(dfire_psi_);
-  }
   return r;
 }
 

@@ -2,6 +2,7 @@
 // Cases for the attention kernels: inputs, their truth from the fp64 reference backend, and the
 // launchers on the engine.
 
+#include <deque>
 #include <map>
 
 #include "kernels/attention.h"
@@ -56,17 +57,37 @@ struct AttentionValues {
   Doubles sums;    // (B, H, T), fp64
   Doubles alphas;  // (H), fp32: less the form's alpha
   FireValues fire;
+  std::map<std::string, Doubles> others;  // of any other bias's tensors, fp32: normal numbers
   std::vector<int32_t> first_key;
 };
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// By name: out, dq, dk, dv and, where the form has them, lse (the level), dtable, dscale, dsums,
-/// dfire, dfire_u, dfire_psi and dalpha.
+/// By name: out, dq, dk, dv and, where the form has them, lse (the level), dscale, dalpha and the
+/// bias's gradients.
 using Results = std::map<std::string, Doubles>;
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
                         const AttentionForm& form);
+
+/// A bias and its gradients in the engine's global memory.
+class BiasArrays {
+ public:
+  BiasArrays(const AttentionCase& c, const AttentionValues& x, BiasForm form);
+
+  void set(kernels::BiasInputs& in) const;
+  void set(kernels::BiasOutputs& g) const;
+  Results gradients() const;
+
+ private:
+  Tensor array(Dtype dtype, std::initializer_list<int64_t> dims);
+
+  Bias bias_;
+  BiasGradients gradients_;
+  std::deque<GlobalArray<float>> floats_;
+  std::deque<GlobalArray<double>> doubles_;
+  std::deque<GlobalArray<int32_t>> indices_;
+};
 
 /// Inputs, outputs and scratch in the engine's global memory.
 template <class A>
@@ -90,13 +111,9 @@ class AttentionArrays {
   AttentionCase c_;
   int D_;
   AttentionForm form_;
+  BiasArrays bias_;
   GlobalArray<A> qkv_, dout_, dqkv_, out_;
-  GlobalArray<float> table_, scale_, lse_, row_product_, dscale_, dtable_, partial_;
-  GlobalArray<double> sums_;
-  GlobalArray<float> dsums_;
-  GlobalArray<float> psi_, psi_dc_, inverse_, slope_, offset_, dfire_u_, dfire_psi_;
-  GlobalArray<double> dfire_;
-  GlobalArray<int32_t> ends_, positions_;
+  GlobalArray<float> scale_, lse_, row_product_, dscale_, partial_;
   GlobalArray<float> threshold_, alphas_, dalpha_, carries_;
   GlobalArray<int32_t> last_, live_;
   GlobalArray<int32_t> first_key_;

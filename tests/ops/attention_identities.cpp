@@ -136,8 +136,7 @@ TEST_CASE("the gradient of t times t is that of q times q, row by row, where t s
 TEST_CASE("a content scale is a factor of the queries, to the bit") {
   for (Dtype t : kDtypes) {
     Machine m(t);
-    for (TableForm table : {TableForm::none, TableForm::table, TableForm::difference,
-                            TableForm::log_square, TableForm::fire}) {
+    for (TableForm table : kTableForms) {
       for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
         AttentionCase c = long_case();
         c.D = 16;

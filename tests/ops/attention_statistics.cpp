@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "attention_case.h"
 #include "catch.h"
@@ -10,8 +11,6 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr TableForm kTables[] = {TableForm::none, TableForm::table, TableForm::difference,
-                                 TableForm::log_square, TableForm::fire};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 
 std::vector<NormalizerForm> forms() { return every_normalizer({entmax(1.01), topk(4)}); }
@@ -62,7 +61,7 @@ TEST_CASE("statistics of attention on the CPU agree with the reference, with eve
           AttentionCase c;
           c.T = T;
           c.D = D;
-          c.table = kTables[n % 5];
+          c.table = kTableForms[n % std::size(kTableForms)];
           c.scale = kScales[n % 3];
           c.H = n % 2 == 0 ? 2 : 3;
           c.K = n % 4 == 0 ? 2 : 1;

@@ -3,6 +3,7 @@
 #include "ops/cpu/attention_partials.h"
 #include "ops/cpu/attention_tasks.h"
 #include "ops/cpu/attention_tiles.h"
+#include "ops/cpu/biases.h"
 #include "ops/cpu/rows.h"
 
 namespace bamtrain {
@@ -13,36 +14,29 @@ using rows::dispatch_activation;
 
 namespace {
 
-/// What the adjoint of a tile's softmax adds to, by position, where the mode has it: dscale of its
-/// rows, the gradients with respect to the sums of its keys and rows, and those of FireBias, of the
-/// head and of its rows; null where another task adds them.
-struct Sums {
-  float *dt = nullptr, *dkeys = nullptr, *drows = nullptr;
-  double* fire = nullptr;
-  float *fire_u = nullptr, *fire_psi = nullptr;
-};
-
-/// Reads the content scores in `p` and dP in `dz`; leaves p and ds = t dz there, and adds to `to`.
-/// db (dz, or ds with ScaleMode::both) is what the table receives; where it differs from ds, the
-/// diagonals are summed before the factor t is applied (see backward_part).
-template <BiasMode kBias, ScaleMode kScale>
-void softmax_adjoint(float* p, float* dz, const Sums& to, const Biases& biases, const float* t,
-                     const float* lse, const float* D_i, const int32_t* first, int64_t T,
-                     int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
-  Vec dcolumn[kV] = {};
+/// Reads the content scores in `p` and dP in `dz`; leaves p and ds = t dz there, and adds to
+/// `to_scale`, of its rows by position, and to the bias's gradients. db (dz, or ds with
+/// ScaleMode::both) is what those receive; where it differs from ds, what is of the whole tile is
+/// added before the factor t is applied (see backward_part).
+template <ScaleMode kScale, class Stage>
+void softmax_adjoint(float* p, float* dz, float* to_scale, typename Stage::Adjoint& to_bias,
+                     const Stage& biases, const float* t, const float* lse, const float* D_i,
+                     const int32_t* first, int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
+  typename Stage::Adjoint::Tile tile;
   for (int64_t i = i0; i < i1; ++i) {
     float* p_row = p + (i - i0) * kStride + kMargin;
     float* dz_row = dz + (i - i0) * kStride + kMargin;
-    const float* of_keys = biases.of_keys<kBias>(T, i, j0);
-    const Vec of_row = biases.of_row<kBias>(i - i0);
+    const float* of_keys = biases.of_keys(i, j0);
+    const Vec of_row = biases.of_row(i - i0);
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
     const bool one = first[i] == i;  // one visible key: p = 1 and dz = 0 exactly
     const float alone = one ? 0.0f : 1.0f;
-    Vec dscale{}, drow{};
+    Vec dscale{};
+    tile.begin_row();
     for (int64_t v = 0; v < kV; ++v) {
       const int64_t j = v * simd::kWidth;
       const Vec s = simd::load(p_row + j);
-      const BiasOfKeys<kBias, kScale> of_bias(of_keys + j, of_row);
+      const typename Stage::template OfKeys<kScale> of_bias(of_keys + j, of_row);
       const Vec b = of_bias.bias();
       const Vec z = logits<kScale>(s, b, scale);
       Vec prob = of_bias.weighted(simd::exp(z - lse[i]));
@@ -57,39 +51,12 @@ void softmax_adjoint(float* p, float* dz, const Sums& to, const Biases& biases, 
       }
       simd::store(p_row + j, prob);
       simd::store(dz_row + j, d);
-      if constexpr (is_sums(kBias)) {
-        const Vec dx = of_bias.adjoint(d);
-        dcolumn[v] += dx;
-        drow -= dx;
-      }
+      tile.add(v, of_bias, d);
     }
-    if constexpr (kScale != ScaleMode::none) to.dt[i] += simd::sum(dscale);
-    if constexpr (is_sums(kBias)) to.drows[i] += simd::sum(drow);
-    if (kBias == BiasMode::fire && to.fire) {
-      biases.fire.add(dz_row, i, j0, table_offset(T, i, j0), to.fire, &to.fire_u[i],
-                      &to.fire_psi[i]);
-    }
+    if constexpr (kScale != ScaleMode::none) to_scale[i] += simd::sum(dscale);
+    to_bias.end_row(tile, dz_row, i, j0, biases);
   }
-  for (int64_t v = 0; is_sums(kBias) && v < kV; ++v) {
-    float* const keys = to.dkeys + j0 + v * simd::kWidth;
-    simd::store(keys, simd::load(keys) + dcolumn[v]);
-  }
-}
-
-/// Adds the diagonals of one tile to the reversed table: lane n of the tile's 2 kK - 1 distances is
-/// the sum over rows r of element (r, n - (kQ - 1) + r).
-void add_diagonals(float* dtable, const float* dz, int64_t rows, int64_t T, int64_t i0,
-                   int64_t j0) {
-  float* out = dtable + table_offset(T, i0 + kQ - 1, j0);
-  for (int64_t n0 = 0; n0 < kQ + kK; n0 += simd::kWidth) {
-    const int64_t from = std::max<int64_t>(0, kQ - 1 - n0 - (simd::kWidth - 1));
-    const int64_t to = std::min<int64_t>(rows, kQ - 1 - n0 + kK);
-    Vec sum{};
-    for (int64_t r = from; r < to; ++r) {
-      sum += simd::load(dz + r * kStride + kMargin + n0 - (kQ - 1) + r);
-    }
-    simd::store(out + n0, simd::load(out + n0) + sum);
-  }
+  to_bias.end_tile(tile, j0);
 }
 
 /// One task of the backward pass: the query heads in `heads`, which read one key head, and the
@@ -119,7 +86,7 @@ void row_products(float* D_i, const float* d_o, float* o_tile, const Tensor& out
   }
 }
 
-template <class A, BiasMode kBias, ScaleMode kScale>
+template <class A, class Stage, ScaleMode kScale>
 void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
                    const AttentionSaved& saved, const Attention& a, const AttentionScratch& s,
                    int64_t slot, const Part& part) {
@@ -160,27 +127,14 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
     std::fill_n(at(dvalues, key_span.begin), key_rows * Dp, 0.0f);
   }
 
+  typename Stage::Adjoint to_bias(g.bias, a, s, nullptr);
   for (int64_t h = heads.begin; h < heads.end; ++h) {
     const float* row_lse = saved.level.ptr<float>() + (b * H + h) * T;
     const float* t = kScale == ScaleMode::none ? nullptr : a.scale.t.ptr<float>() + (b * H + h) * T;
-    const auto of_rows = [&](const Tensor& x) {
-      float* const rows = for_queries ? x.ptr<float>() + (b * H + h) * T : elsewhere;
-      std::fill_n(rows + queries.begin, query_rows, 0.0f);
-      return rows;
-    };
-    Sums sums;
-    if constexpr (kScale != ScaleMode::none) sums.dt = of_rows(g.dscale);
-    if constexpr (is_sums(kBias)) {
-      sums.drows = of_rows(std::get<SumsBiasGradients>(g.bias).dsums);
-      sums.dkeys = for_keys ? key_sums(s, a, b, h) : other_keys;
-      std::fill(sums.dkeys + key_span.begin, sums.dkeys + padded_keys(key_span.end), 0.0f);
-    }
-    if constexpr (kBias == BiasMode::fire) {
-      const auto& fire = std::get<FireBiasGradients>(g.bias);
-      sums.fire_u = of_rows(fire.dfire_u);
-      sums.fire_psi = of_rows(fire.dfire_psi);
-    }
-    const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
+    const TaskHead head = {b, h, queries, key_span, for_keys, for_queries, elsewhere, other_keys};
+    float* const to_scale = kScale == ScaleMode::none ? nullptr : head.of_rows(g.dscale, a);
+    to_bias.set_head(head);
+    const Stage biases(a, b, h, bias_memory);
     pack_rows<A>(at(query, queries.begin), a.q, b, h, queries.begin, queries.end, Dp, root);
     pack_rows<A>(at(d_o, queries.begin), dout, b, h, queries.begin, queries.end, Dp, 1);
     row_products<A>(D_i, d_o, o_tile, out, b, h, queries, Dp);
@@ -190,30 +144,22 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
       const Span rows_of_part = query_part(T, n);
       const int64_t i_begin = std::max(queries.begin, rows_of_part.begin);
       const int64_t i_end = std::min(queries.end, rows_of_part.end);
-      float* dtable = nullptr;
-      [[maybe_unused]] const bool mine =
+      const bool mine =
           for_queries && queries.begin <= rows_of_part.begin && rows_of_part.end <= queries.end;
-      if constexpr (kBias == BiasMode::table) {
-        dtable = partial_table(s, a, b, h, n);
-        if (mine) std::fill_n(dtable, table_length(T), 0.0f);
-      }
-      if constexpr (kBias == BiasMode::fire) {
-        sums.fire = mine ? partial_fire(s, a, b, h, n) : nullptr;
-        if (mine) std::fill_n(sums.fire, 2 * kFireSegments, 0.0);
-      }
+      to_bias.set_part(n, mine);
       for (int64_t i0 = i_begin; i0 < i_end; i0 += kQ) {
         const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
         const float* q = query + i0 * Dp;
         const float* go = d_o + i0 * Dp;
         const int64_t j_first = std::max(key_span.begin, first[i0] / kK * kK);
-        if constexpr (is_sums(kBias)) biases.sums.set_tile(i0, i1, std::min(j_first, i0));
+        biases.set_tile(i0, i1, std::min(j_first, i0));
         for (int64_t j0 = j_first; j0 < std::min(i1, key_span.end); j0 += kK) {
           tile::product<false>(rows, kK, D, {q, Dp, 1}, keys_t + j0 * D, kK, p + kMargin, kStride);
           tile::product<false>(rows, kK, D, {go, Dp, 1}, values_t + j0 * D, kK, dz + kMargin,
                                kStride);
-          softmax_adjoint<kBias, kScale>(p, dz, sums, biases, t, row_lse, D_i, first, T, i0, i1, j0,
-                                         whole(first, i0, i1, j0));
-          if (kBias == BiasMode::table && for_queries) add_diagonals(dtable, dz, rows, T, i0, j0);
+          softmax_adjoint<kScale>(p, dz, to_scale, to_bias, biases, t, row_lse, D_i, first, i0, i1,
+                                  j0, whole(first, i0, i1, j0));
+          if (for_queries) to_bias.add_tile(dz, rows, i0, j0);
           if constexpr (kScale == ScaleMode::content) {
             for (int64_t r = 0; r < rows; ++r) {
               float* row = dz + r * kStride + kMargin;
@@ -256,9 +202,9 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
   // Products of a tile: five for keys and queries together, four and three for each alone.
   constexpr double kApart = 1.1 * 7 / 5;
   dispatch_activation(a.q.dtype, [&]<class A>() {
-    dispatch_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
+    dispatch_form(a, [&]<class Stage, ScaleMode kScale>() {
       const auto run = [&](int64_t slot, const Part& part) {
-        backward_part<A, kBias, kScale>(g, dout, out, saved, a, s, slot, part);
+        backward_part<A, Stage, kScale>(g, dout, out, saved, a, s, slot, part);
       };
       const auto readers = [group](int64_t kh) { return Span{kh * group, (kh + 1) * group}; };
       if (parts > 1 && worth_splitting(B * K, kApart)) {

@@ -4,6 +4,7 @@
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_tasks.h"
 #include "ops/cpu/attention_tiles.h"
+#include "ops/cpu/biases.h"
 #include "ops/cpu/rows.h"
 
 namespace bamtrain {
@@ -22,20 +23,21 @@ struct Running {
 };
 
 /// Adds the keys of one tile, whose content scores it reads.
-template <BiasMode kBias>
-void add_tile(const float* tile, const Running& run, const Biases& biases, const int32_t* first,
-              int64_t T, int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
+template <class Stage>
+void add_tile(const float* tile, const Running& run, const Stage& biases, const int32_t* first,
+              int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
+  // The bias itself, never as a factor of exp(z).
+  using OfKeys = typename Stage::template OfKeys<ScaleMode::both>;
   for (int64_t i = i0; i < i1; ++i) {
     const int64_t r = i - i0;
     const float* row = tile + r * kStride + kMargin;
-    const float* of_keys = biases.of_keys<kBias>(T, i, j0);
-    const Vec of_row = biases.of_row<kBias>(r);
+    const float* of_keys = biases.of_keys(i, j0);
+    const Vec of_row = biases.of_row(r);
     Vec z[kV];
     Vec highest = simd::splat(kMinusInfinity);
     for (int64_t v = 0; v < kV; ++v) {
       const int64_t j = v * simd::kWidth;
-      // ScaleMode::both: the bias itself, never as a factor of exp(z).
-      z[v] = simd::load(row + j) + BiasOfKeys<kBias, ScaleMode::both>(of_keys + j, of_row).bias();
+      z[v] = simd::load(row + j) + OfKeys(of_keys + j, of_row).bias();
       if (!all_visible) {
         z[v] = visible(j0 + j, first[i], i) ? z[v] : simd::splat(kMinusInfinity);
       }
@@ -62,7 +64,7 @@ void add_tile(const float* tile, const Running& run, const Biases& biases, const
 }
 
 /// The queries in `queries` of the query heads in `heads`, which read one key head.
-template <class A, BiasMode kBias>
+template <class A, class Stage>
 void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b, Span heads,
                   Span queries) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
@@ -83,18 +85,18 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
   transpose_tiles(keys, packed, from, to, D, Dp);
 
   for (int64_t h = heads.begin; h < heads.end; ++h) {
-    const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
+    const Stage biases(a, b, h, bias_memory);
     for (int64_t i0 = queries.begin; i0 < queries.end; i0 += kQ) {
       const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
       pack_rows<A>(query, a.q, b, h, i0, i1, Dp, root);
       std::fill_n(run.maximum, kQ, kMinusInfinity);
       std::fill_n(run.sum, kQ, 0.0f);
       std::fill_n(run.weighted, kQ, 0.0f);
-      if constexpr (is_sums(kBias)) biases.sums.set_tile(i0, i1, first[i0] / kK * kK);
+      biases.set_tile(i0, i1, first[i0] / kK * kK);
       for (int64_t j0 = first[i0] / kK * kK; j0 < i1; j0 += kK) {
         tile::product<false>(rows, kK, D, {query, Dp, 1}, keys + j0 * D, kK, tile + kMargin,
                              kStride);
-        add_tile<kBias>(tile, run, biases, first, T, i0, i1, j0, whole(first, i0, i1, j0));
+        add_tile(tile, run, biases, first, i0, i1, j0, whole(first, i0, i1, j0));
       }
       float* const to_rows = entropy.ptr<float>() + (b * H + h) * T + i0;
       for (int64_t r = 0; r < rows; ++r) {
@@ -109,9 +111,9 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
   require(!a.scale.t, "logits without a scale");
   dispatch_activation(a.q.dtype, [&]<class A>() {
-    dispatch_form(a, [&]<BiasMode kBias, ScaleMode>() {
+    dispatch_bias(a, [&]<class Stage>() {
       for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
-        entropy_part<A, kBias>(entropy, a, s.of_slot(slot), b, heads, queries);
+        entropy_part<A, Stage>(entropy, a, s.of_slot(slot), b, heads, queries);
       });
     });
   });

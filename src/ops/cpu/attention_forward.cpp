@@ -1,6 +1,7 @@
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_tasks.h"
 #include "ops/cpu/attention_tiles.h"
+#include "ops/cpu/biases.h"
 #include "ops/cpu/rows.h"
 
 namespace bamtrain {
@@ -20,21 +21,22 @@ struct Running {
 
 /// Turns the content scores of one tile into probabilities relative to the running maximum and
 /// rescales what the rows have gathered so far.
-template <BiasMode kBias, ScaleMode kScale>
-void online_softmax(float* tile, const Running& run, const Biases& biases, const float* t,
-                    const int32_t* first, int64_t T, int64_t i0, int64_t i1, int64_t j0, int64_t Dp,
+template <ScaleMode kScale, class Stage>
+void online_softmax(float* tile, const Running& run, const Stage& biases, const float* t,
+                    const int32_t* first, int64_t i0, int64_t i1, int64_t j0, int64_t Dp,
                     bool all_visible) {
+  using OfKeys = typename Stage::template OfKeys<kScale>;
   for (int64_t i = i0; i < i1; ++i) {
     const int64_t r = i - i0;
     float* row = tile + r * kStride + kMargin;
-    const float* of_keys = biases.of_keys<kBias>(T, i, j0);
-    const Vec of_row = biases.of_row<kBias>(r);
+    const float* of_keys = biases.of_keys(i, j0);
+    const Vec of_row = biases.of_row(r);
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
     Vec z[kV];
     Vec highest = simd::splat(kMinusInfinity);
     for (int64_t v = 0; v < kV; ++v) {
       const int64_t j = v * simd::kWidth;
-      const BiasOfKeys<kBias, kScale> b(of_keys + j, of_row);
+      const OfKeys b(of_keys + j, of_row);
       z[v] = logits<kScale>(simd::load(row + j), b.bias(), scale);
       if (!all_visible) {
         z[v] = visible(j0 + j, first[i], i) ? z[v] : simd::splat(kMinusInfinity);
@@ -55,7 +57,7 @@ void online_softmax(float* tile, const Running& run, const Biases& biases, const
       continue;
     }
     for (int64_t v = 0; v < kV; ++v) {
-      const BiasOfKeys<kBias, kScale> b(of_keys + v * simd::kWidth, of_row);
+      const OfKeys b(of_keys + v * simd::kWidth, of_row);
       Vec p = b.weighted(simd::exp(z[v] - m));
       if (!all_visible) p = z[v] == kMinusInfinity ? Vec{} : p;
       simd::store(row + v * simd::kWidth, p);
@@ -72,7 +74,7 @@ void online_softmax(float* tile, const Running& run, const Biases& biases, const
 }
 
 /// The queries in `queries` of the query heads in `heads`, which read one key head.
-template <class A, BiasMode kBias, ScaleMode kScale>
+template <class A, class Stage, ScaleMode kScale>
 void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, int64_t b,
                   Span heads, Span queries) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
@@ -94,7 +96,7 @@ void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, 
   pack_rows<A>(values + from * Dp, a.v, b, kh, from, to, Dp, 1);
 
   for (int64_t h = heads.begin; h < heads.end; ++h) {
-    const Biases biases = biases_of<kBias>(a, b, h, bias_memory);
+    const Stage biases(a, b, h, bias_memory);
     const float* t = kScale == ScaleMode::none ? nullptr : a.scale.t.ptr<float>() + (b * H + h) * T;
     for (int64_t i0 = queries.begin; i0 < queries.end; i0 += kQ) {
       const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
@@ -102,12 +104,12 @@ void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, 
       std::fill_n(run.out, kQ * Dp, 0.0f);
       std::fill_n(run.maximum, kQ, kMinusInfinity);
       std::fill_n(run.sum, kQ, 0.0f);
-      if constexpr (is_sums(kBias)) biases.sums.set_tile(i0, i1, first[i0] / kK * kK);
+      biases.set_tile(i0, i1, first[i0] / kK * kK);
       for (int64_t j0 = first[i0] / kK * kK; j0 < i1; j0 += kK) {
         tile::product<false>(rows, kK, D, {query, Dp, 1}, keys + j0 * D, kK, tile + kMargin,
                              kStride);
-        online_softmax<kBias, kScale>(tile, run, biases, t, first, T, i0, i1, j0, Dp,
-                                      whole(first, i0, i1, j0));
+        online_softmax<kScale>(tile, run, biases, t, first, i0, i1, j0, Dp,
+                               whole(first, i0, i1, j0));
         const int64_t live = std::min(kK, i1 - j0);
         tile::product<true>(rows, Dp, live, {tile + kMargin, kStride, 1}, values + j0 * Dp, Dp,
                             run.out, Dp);
@@ -127,9 +129,9 @@ void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, 
 void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
                            const AttentionScratch& s) {
   dispatch_activation(a.q.dtype, [&]<class A>() {
-    dispatch_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
+    dispatch_form(a, [&]<class Stage, ScaleMode kScale>() {
       for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
-        forward_part<A, kBias, kScale>(out, saved.level, a, s.of_slot(slot), b, heads, queries);
+        forward_part<A, Stage, kScale>(out, saved.level, a, s.of_slot(slot), b, heads, queries);
       });
     });
   });

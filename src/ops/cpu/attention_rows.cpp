@@ -5,6 +5,7 @@
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_normalizers.h"
 #include "ops/cpu/attention_tiles.h"
+#include "ops/cpu/biases.h"
 #include "ops/cpu/rows.h"
 
 namespace bamtrain {
@@ -45,39 +46,7 @@ struct Row {
   /// Calls f(n, bias) for the n-th key that the row sees.
   template <class F>
   void for_biases(F&& f) const {
-    std::visit([&](const auto& bias) { of_bias(bias, f); }, a.bias);
-  }
-
- private:
-  template <class F>
-  void of_bias(const Nothing&, F&&) const {}
-  template <class F>
-  void of_bias(const TableBias& bias, F&& f) const {
-    const float* table = bias.table.ptr<float>() + h * bias.table.stride[0];
-    for (int64_t j = first; j <= last; ++j) f(j - first, table[last - j]);
-  }
-  template <class F>
-  void of_bias(const SumsBias& bias, F&& f) const {
-    const double* S = bias.sums.ptr<double>() + b * bias.sums.stride[0] + h * bias.sums.stride[1];
-    for (int64_t j = first; j <= last; ++j) {
-      const auto x = static_cast<float>(S[j] - S[last]);
-      f(j - first, bias.form == SumBias::difference ? x : -std::log1p(x * x));
-    }
-  }
-  template <class F>
-  void of_bias(const FireBias& bias, F&& f) const {
-    const FireTables& fire = bias.tables;
-    const int32_t position = bias.positions.ptr<int32_t>()[b * a.q.shape[1] + i];
-    const int32_t* ends = fire.ends.ptr<int32_t>() + int64_t{position} * kFireHidden;
-    const float* slope = fire.slope.ptr<float>() + h * kFireSegments;
-    const float* offset = fire.offset.ptr<float>() + h * kFireSegments;
-    const float* psi = fire.psi.ptr<float>();
-    const float inverse = fire.inverse.ptr<float>()[position];
-    int64_t segment = kFireHidden;
-    for (int64_t j = first; j <= last; ++j) {
-      while (segment > 0 && last - j < ends[segment - 1]) --segment;
-      f(j - first, slope[segment] * (psi[last - j] * inverse) + offset[segment]);
-    }
+    dispatch_bias(a, [&]<class Stage>() { Stage::for_row(a, b, h, {i, first, last}, f); });
   }
 };
 

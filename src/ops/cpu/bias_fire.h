@@ -1,0 +1,190 @@
+#pragma once
+// The bias of family fire for the CPU attention, a row of a tile at a time. See FireTables in
+// ops/attention.h. Along a row the segments follow each other; far from the diagonal a tile's row
+// lies in one of them.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/cpu/bias.h"
+#include "ops/cpu/simd.h"
+#include "priors/fire.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace tiles {
+
+/// What one head and sequence reads, and where a row's biases go.
+template <int64_t kKeys>
+struct FireRows {
+  const float *psi = nullptr, *psi_dc = nullptr;  // reversed, see reverse_table
+  const float* inverse = nullptr;                 // by position
+  const int32_t *ends = nullptr, *positions = nullptr;
+  const float *slope = nullptr, *offset = nullptr;  // of the head
+  float* row = nullptr;                             // (kKeys)
+
+  /// f(segment, begin, end) for the lanes [begin, end) of keys from j0 on that lie in one segment
+  /// of query i, in the order of lanes.
+  template <class F>
+  void for_segments(int64_t i, int64_t j0, F&& f) const {
+    const int32_t* of_row = ends + int64_t{positions[i]} * kFireHidden;
+    const auto d = static_cast<int32_t>(i - j0);
+    int64_t segment = std::upper_bound(of_row, of_row + kFireHidden, d) - of_row;
+    for (int64_t begin = 0; begin < kKeys; --segment) {
+      const int64_t end =
+          segment == 0 ? kKeys : std::min<int64_t>(kKeys, d - of_row[segment - 1] + 1);
+      if (end > begin) f(segment, begin, end);
+      begin = std::max(begin, end);
+    }
+  }
+
+  /// Calls f(v, inside) for the vectors of lanes that hold any of [begin, end): which lanes do.
+  template <class F>
+  static void for_vectors(int64_t begin, int64_t end, F&& f) {
+    for (int64_t v = begin / simd::kWidth; v * simd::kWidth < end; ++v) {
+      const simd::IVec lane = simd::lanes() + static_cast<int32_t>(v * simd::kWidth);
+      f(v * simd::kWidth,
+        (lane >= static_cast<int32_t>(begin)) & (lane < static_cast<int32_t>(end)));
+    }
+  }
+
+  /// The biases of query i and the keys from j0 on; `at` is where their entries of psi begin.
+  const float* biases(int64_t i, int64_t j0, int64_t at) const {
+    const float of_row = inverse[positions[i]];
+    for_segments(i, j0, [&](int64_t segment, int64_t begin, int64_t end) {
+      const simd::Vec factor = simd::splat(slope[segment] * of_row);
+      const simd::Vec constant = simd::splat(offset[segment]);
+      for_vectors(begin, end, [&](int64_t n, simd::IVec inside) {
+        const simd::Vec b = factor * simd::load(psi + at + n) + constant;
+        simd::store(row + n, inside ? b : simd::load(row + n));
+      });
+    });
+    return row;
+  }
+
+  /// Adds what db of query i and the keys from j0 on gives: to sums (kFireSegments, 2) of the head,
+  /// and to the query's of_u and of_psi.
+  void add(const float* db, int64_t i, int64_t j0, int64_t at, double* sums, float* of_u,
+           float* of_psi) const {
+    const float of_row = inverse[positions[i]];
+    for_segments(i, j0, [&](int64_t segment, int64_t begin, int64_t end) {
+      simd::Vec one{}, with_psi{}, with_psi_dc{};
+      for_vectors(begin, end, [&](int64_t n, simd::IVec inside) {
+        const simd::Vec d = inside ? simd::load(db + n) : simd::Vec{};
+        one += d;
+        with_psi += d * simd::load(psi + at + n);
+        with_psi_dc += d * simd::load(psi_dc + at + n);
+      });
+      const float u = simd::sum(with_psi) * of_row;
+      sums[2 * segment] += static_cast<double>(simd::sum(one));
+      sums[2 * segment + 1] += static_cast<double>(u);
+      *of_u += slope[segment] * u;
+      *of_psi += slope[segment] * simd::sum(with_psi_dc);
+    });
+  }
+};
+
+class FireStage : public StageOfKeys {
+ public:
+  FireStage(const Attention& a, int64_t b, int64_t h, const BiasMemory& memory) : T_(a.q.shape[1]) {
+    const auto& [tables, positions] = std::get<FireBias>(a.bias);
+    reverse_table(memory.table, tables.psi.ptr<float>(), T_);
+    reverse_table(memory.more_table, tables.psi_dc.ptr<float>(), T_);
+    rows_ = {memory.table,
+             memory.more_table,
+             tables.inverse.ptr<float>(),
+             tables.ends.ptr<int32_t>(),
+             positions.ptr<int32_t>() + b * T_,
+             tables.slope.ptr<float>() + h * kFireSegments,
+             tables.offset.ptr<float>() + h * kFireSegments,
+             memory.rows};
+  }
+
+  const float* of_keys(int64_t i, int64_t j0) const {
+    return rows_.biases(i, j0, table_offset(T_, i, j0));
+  }
+
+  template <class F>
+  static void for_row(const Attention& a, int64_t b, int64_t h, const SeenKeys& row, F&& f) {
+    const auto& [fire, positions] = std::get<FireBias>(a.bias);
+    const int32_t position = positions.ptr<int32_t>()[b * a.q.shape[1] + row.i];
+    const int32_t* ends = fire.ends.ptr<int32_t>() + int64_t{position} * kFireHidden;
+    const float* slope = fire.slope.ptr<float>() + h * kFireSegments;
+    const float* offset = fire.offset.ptr<float>() + h * kFireSegments;
+    const float* psi = fire.psi.ptr<float>();
+    const float inverse = fire.inverse.ptr<float>()[position];
+    int64_t segment = kFireHidden;
+    for (int64_t j = row.first; j <= row.last; ++j) {
+      while (segment > 0 && row.last - j < ends[segment - 1]) --segment;
+      f(j - row.first, slope[segment] * (psi[row.last - j] * inverse) + offset[segment]);
+    }
+  }
+  static void join(const BiasGradients& g, const Attention& a, const AttentionScratch& s);
+
+  class Adjoint;
+
+ private:
+  int64_t T_;
+  FireRows<kK> rows_;
+};
+
+/// What belongs to a query into its own gradients, the rest into partial sums: see partial_fire.
+class FireStage::Adjoint : public PlainAdjoint {
+ public:
+  Adjoint(const BiasGradients& g, const Attention& a, const AttentionScratch& s, float* row)
+      : g_(g), a_(a), s_(s), db_(row) {}
+
+  void set_head(const TaskHead& head) {
+    b_ = head.b;
+    h_ = head.h;
+    u_ = head.of_rows(std::get<FireBiasGradients>(g_).dfire_u, a_);
+    psi_ = head.of_rows(std::get<FireBiasGradients>(g_).dfire_psi, a_);
+  }
+  void set_part(int64_t part, bool mine) {
+    sums_ = mine ? partial_fire(s_, a_, b_, h_, part) : nullptr;
+    if (mine) std::fill_n(sums_, 2 * kFireSegments, 0.0);
+  }
+
+  void end_row(const Tile&, const float* db, int64_t i, int64_t j0, const FireStage& stage) {
+    if (sums_) add(stage, db, i, j0);
+  }
+
+  void add_row(const FireStage& stage, const float* dz, const RowSpan& row, float of_bias) {
+    for (int64_t n = 0; n < row.n; n += kK) {
+      for (int64_t c = 0; c < kK; ++c) db_[c] = n + c < row.n ? of_bias * dz[n + c] : 0.0f;
+      add(stage, db_, row.i, row.first + n);
+    }
+  }
+
+ private:
+  void add(const FireStage& stage, const float* db, int64_t i, int64_t j0) {
+    stage.rows_.add(db, i, j0, table_offset(stage.T_, i, j0), sums_, &u_[i], &psi_[i]);
+  }
+
+  const BiasGradients& g_;
+  const Attention& a_;
+  const AttentionScratch& s_;
+  int64_t b_ = 0, h_ = 0;
+  float *db_, *u_ = nullptr, *psi_ = nullptr;
+  double* sums_ = nullptr;  // null: another task adds them
+};
+
+/// Sums the partial sums over sequences and parts, in order, into dfire (H, kFireSegments, 2).
+inline void FireStage::join(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  const Tensor& dfire = std::get<FireBiasGradients>(g).dfire;
+  std::fill_n(dfire.ptr<double>(), dfire.size(), 0.0);
+  for (int64_t b = 0; b < B; ++b) {
+    for (int64_t h = 0; h < H; ++h) {
+      double* total = dfire.ptr<double>() + h * 2 * kFireSegments;
+      for (int64_t n = 0; n < parts_of(T); ++n) {
+        const double* part = partial_fire(s, a, b, h, n);
+        for (int64_t k = 0; k < 2 * kFireSegments; ++k) total[k] += part[k];
+      }
+    }
+  }
+}
+
+}  // namespace tiles
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain
