@@ -265,10 +265,11 @@ class RowSearch {
     continue_selection(selection_->narrow(at, sums_), passes);
   }
   /// The next pass of the K-th largest logit, or what comes after it.
-  BAMTRAIN_DEVICE void continue_selection(bool finished, int passes) {
+  BAMTRAIN_DEVICE void continue_selection(bool finished, int passes, bool may_list = true) {
     bound_ = unordered(selection_->low);
     if (finished) return end_selection();
-    if (list_.own != nullptr && !listed_ && selection_->from_low < LogitList::kMostTried) {
+    if (may_list && list_.own != nullptr && !listed_ &&
+        selection_->from_low < LogitList::kMostTried) {
       return begin_list(bound_);
     }
     BAMTRAIN_UNROLL
@@ -287,7 +288,7 @@ class RowSearch {
   BAMTRAIN_DEVICE void take_listed(int passes) {
     phase = SearchPhase::solve;
     listed_ = whole_;
-    if (!whole_) return continue_selection(false, passes);
+    if (!whole_) return continue_selection(false, passes, false);
     selection_->low = ordered(three_[0]);
     selection_->from_low = static_cast<int>(sums_[0]);
     continue_selection(selection_->finished(), passes);
