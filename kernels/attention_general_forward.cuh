@@ -177,7 +177,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
                 [&](const auto& f) {
                   own.for_row(r, [&](int n, int e) { f(z[r / 2][n][e], j0 + l.column(n, e)); });
                 },
-                kParts * tile + part);
+                pass + 1, kParts * tile + part);
             alive = alive || of_row;
           }
         });
@@ -210,7 +210,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; ++r) {
         search[r].template join<4>();
-        if (search[r].listed()) search[r].template advance<false>(turn);
+        if (search[r].listed()) search[r].template advance<false>(turn, true);
       }
     }
     if (l.lane == 0) votes[l.warp] = warp_done;

@@ -71,11 +71,11 @@ class RowSearch {
     return found;
   }
 
-  /// for_logits(f): f(z, j) for the logits that this lane has; minus infinity: not seen. `part`: of
-  /// the row, where there is a list. Returns whether any of these, from what is known now, may have
-  /// weight.
+  /// for_logits(f): f(z, j) for the logits that this lane has; minus infinity: not seen. Where
+  /// there is a list, `passes` counts this one, and `part` says which of the row these are. Returns
+  /// whether any of them, from what is known now, may have weight.
   template <WeightForm kForm, bool kExact, class ForLogits>
-  BAMTRAIN_DEVICE bool accumulate(const ForLogits& for_logits, int part = 0) {
+  BAMTRAIN_DEVICE bool accumulate(const ForLogits& for_logits, int passes = 0, int part = 0) {
     if (phase == SearchPhase::extremes) {
       float largest = kMinusInfinity;
       for_logits([&](float z, int) {
@@ -99,7 +99,7 @@ class RowSearch {
       const float before = sums_[0];
       accumulate_entmax<kForm, kExact>(for_logits);
       if constexpr (!kExact) {
-        if (listing_) list_.add(for_logits, least_listed<kForm>());
+        if (lists(passes)) list_.add(for_logits, least_listed<kForm>());
       }
       // A delta that has proved too small leaves out some that may yet have weight.
       return sums_[0] > before || threshold * (1.0f + 4e-6f) < bound_;
@@ -165,7 +165,8 @@ class RowSearch {
 
   /// After a pass; `passes`: how many there have been.
   template <bool kExact>
-  BAMTRAIN_DEVICE void advance(int passes) {
+  BAMTRAIN_DEVICE void advance(int passes, bool of_list = false) {
+    if (!of_list) listed_ = false;
     switch (phase) {
       case SearchPhase::extremes:
         begin();
@@ -192,10 +193,7 @@ class RowSearch {
         break;
     }
     clear();
-    listing_ = phase == SearchPhase::list ||
-               (phase == SearchPhase::solve && !listed_ && list_.own != nullptr && a_ > 0 &&
-                (a_ == 1 || (a_ < 1 && passes > 1)));
-    if (listing_) list_.clear();
+    if (list_.own != nullptr && !listed_) list_.clear();
   }
 
  private:
@@ -343,6 +341,10 @@ class RowSearch {
     }
   }
 
+  /// Whether a pass for delta lists logits: where there are few.
+  BAMTRAIN_DEVICE bool lists(int passes) const {
+    return list_.own != nullptr && (a_ == 1 ? passes >= 2 : a_ < 1 && passes >= 3);
+  }
   /// Up to where a pass for delta lists logits: in the end delta is at most bound_.
   BAMTRAIN_DEVICE float listed_delta() const { return fminf(kListed * threshold, bound_); }
   template <WeightForm kForm>
@@ -427,7 +429,7 @@ class RowSearch {
     bound_ *= 1.0f + 1e-6f;
     const bool converged = !(fabsf(threshold - before) > tolerance * threshold);
     if (form_ != WeightForm::entmax) threshold = fmaxf(threshold, least);
-    listed_ = listed_ || (listing_ && whole_ && bound_ <= listed);
+    listed_ = listed_ || (lists(passes) && whole_ && bound_ <= listed);
     if (passes < kMostPasses && !converged) return;
     listed_ = false;
     finish(a_ == 0.5f   ? threshold * threshold
@@ -468,8 +470,7 @@ class RowSearch {
   }
 
   LogitList list_;
-  bool listing_ = false;  // in this pass
-  bool whole_ = false;    // there was room for all in the list
+  bool whole_ = false;  // there was room for all in the list
   bool listed_ = false;
   Selection* selection_ = nullptr;
   WeightForm form_ = WeightForm::softmax;

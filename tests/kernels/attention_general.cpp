@@ -40,9 +40,8 @@ bool bounded(const std::string& name, const AttentionForm& form) {
   return alpha_of(form) <= 2 || name == "out" || name == "lse";
 }
 
-void compare(const AttentionCase& c, int D, const AttentionForm& form) {
+void compare(const AttentionCase& c, int D, const AttentionForm& form, const AttentionValues& x) {
   INFO(text_of(c, D, form));
-  const AttentionValues x = attention_values<DeviceBf16>(c, D);
   const Results truth = attention_truth(c, D, x, form);
   engine::counters() = {};
   const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, D, x, form);
@@ -53,6 +52,10 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
     if (!bounded(name, form)) continue;
     CHECK(relative_error(found.at(name), t) < tolerance(name, form));
   }
+}
+
+void compare(const AttentionCase& c, int D, const AttentionForm& form) {
+  compare(c, D, form, attention_values<DeviceBf16>(c, D));
 }
 
 /// Every form of logit with a normalizer that takes it.
@@ -177,6 +180,17 @@ TEST_CASE("tiles without weight are marked, and neither searched again nor read"
       CHECK((live[group] & ~(1 << own | before)) == 0);
       CHECK((live[group] >> own & 1) == 1);
     }
+  }
+}
+
+TEST_CASE("rows may prefer more keys than the lane that has them can list") {
+  const AttentionCase c = {1, 288, 2, 1};
+  AttentionValues x = attention_values<DeviceBf16>(c, 16);
+  for (size_t n = 0; n < x.table.size(); ++n) {  // two of eight keys: with i % 8 = 1 of one lane
+    if (n % static_cast<size_t>(c.T) % 8 < 2) x.table[n] += 6;
+  }
+  for (const NormalizerForm& normalizer : {topk(32), topk(20), entmax(1.5), entmax(2)}) {
+    compare(c, 16, {BiasForm::table, false, false, 0, normalizer, false}, x);
   }
 }
 

@@ -102,7 +102,7 @@ MUTATIONS = {
         "attention_search.cuh", "kForm == WeightForm::entmax_2 ? -width",
         "kForm == WeightForm::entmax_2 ? -0.5f * width"),
     "general_list_of_too_small_a_delta": (
-        "attention_search.cuh", "listing_ && whole_ && bound_ <= listed", "listing_ && whole_"),
+        "attention_search.cuh", "whole_ && bound_ <= listed", "whole_"),
     "general_groups_counted_twice": (
         "attention_search.cuh", "counts[k] += z >= from[k] ? 1.0f : 0.0f",
         "counts[k] += z >= from[k] ? 2.0f : 0.0f"),
