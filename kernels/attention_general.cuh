@@ -41,16 +41,17 @@ BAMTRAIN_DEVICE uint32_t part_bytes(int part) {
 }
 
 /// As copy_tile(), in fewer instructions and more registers than the fused kernels can spare.
+/// `head`: row_of(x, b, 0, h).
 template <int D, int kRows = kTile>
-BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>& x, int b, int h,
-                                       int t0, int T) {
+BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>& x,
+                                       const bf16* head, int t0, int T) {
   constexpr int kChunks = D / 8, kStep = kThreads / kChunks;  // a thread has every kStep-th row
   if constexpr (kThreads % kChunks != 0 || kRows % kStep != 0) {
-    copy_tile<D, kRows>(to, x, b, h, t0, T);
+    copy_tile<D, kRows>(to, {head, 0, x.row, 0}, 0, 0, t0, T);
   } else {
     const int thread = static_cast<int>(device::thread_index().x);
     const int first = thread / kChunks, c = thread % kChunks;
-    const bf16* from = row_of(x, b, t0 + first, h) + 8 * c;
+    const bf16* from = head + (t0 + first) * x.row + 8 * c;
     to += static_cast<uint32_t>(first) * kRowBytes<D> + 16u * static_cast<uint32_t>(c);
     if (t0 + kRows <= T) {
       BAMTRAIN_UNROLL
@@ -79,38 +80,84 @@ BAMTRAIN_DEVICE BiasMode bias_mode(const AttentionInputs<bf16>& a) {
                                  : BiasMode::difference;
 }
 
-/// SavedRows::live of kGroups groups of rows, in the order of the warps. Null: everything is live.
-template <int kGroups>
+/// SavedRows::live of some groups of rows, in the order of the warps. Null: everything is live.
 struct LiveRows {
-  static constexpr int kOfWarp = kGroups / (kThreads / 32);
-
   int32_t* words;  // of the first group
   int groups;      // that are in the sequence
-  int64_t per_group;
+  int per_group;
 
   BAMTRAIN_DEVICE LiveRows(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
-                           int i0)
-      : words(nullptr), groups(0), per_group(live_words(a.T)) {
+                           int i0, int of_groups)
+      : words(nullptr), groups(0), per_group(static_cast<int>(live_words(a.T))) {
     if (saved.live == nullptr) return;
     const int64_t all = live_groups(a.T), group = i0 / kLiveRows;
-    groups = static_cast<int>(all - group < kGroups ? all - group : kGroups);
+    groups = static_cast<int>(all - group < of_groups ? all - group : of_groups);
     words = saved.live + ((static_cast<int64_t>(b) * a.H + h) * all + group) * per_group;
   }
-  /// Whether group g gives weight to keys of the tile.
-  BAMTRAIN_DEVICE bool group(int g, int tile) const {
-    return words == nullptr ||
-           (g < groups && (words[g * per_group + tile / 32] >> (tile % 32) & 1) != 0);
+  /// Of 32 tiles, a bit for each to which one of the groups [from, from + n) gives weight.
+  BAMTRAIN_DEVICE uint32_t word(int from, int n, int at) const {
+    if (words == nullptr) return ~uint32_t{0};
+    uint32_t bits = 0;
+    for (int g = from; g < from + n && g < groups; ++g) {
+      bits |= static_cast<uint32_t>(words[g * per_group + at]);
+    }
+    return bits;
   }
-  /// Whether a row of warp w does.
-  BAMTRAIN_DEVICE bool warp(int w, int tile) const {
-    return group(kOfWarp * w, tile) || (kOfWarp > 1 && group(kOfWarp * w + kOfWarp - 1, tile));
+};
+
+/// The groups of rows of one head that give weight to keys of a tile.
+class LiveGroups {
+ public:
+  BAMTRAIN_DEVICE LiveGroups(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
+                             int tile)
+      : live_(a, saved, b, h, 0, static_cast<int>(live_groups(a.T))),
+        at_(tile / 32),
+        bit_(uint32_t{1} << (tile % 32)) {}
+  /// Whether one of the n groups from row i0 on does.
+  BAMTRAIN_DEVICE bool any(int i0, int n) const {
+    return (live_.word(i0 / kLiveRows, n, at_) & bit_) != 0;
   }
-  BAMTRAIN_DEVICE bool any(int tile) const {
-    bool live = false;
-    BAMTRAIN_UNROLL
-    for (int g = 0; g < kGroups; ++g) live = live || group(g, tile);
-    return live;
+
+ private:
+  LiveRows live_;
+  int at_;
+  uint32_t bit_;
+};
+
+/// The tiles that a block of kGroups groups visits, and of them those of the own warp.
+template <int kGroups>
+class LiveTiles {
+ public:
+  static constexpr int kOfWarp = kGroups / (kThreads / 32);
+
+  /// Of the rows from i0 on.
+  BAMTRAIN_DEVICE LiveTiles(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
+                            int i0, int warp)
+      : a_(a), saved_(saved), b_(b), h_(h), i0_(i0), warp_(warp) {}
+
+  /// Whether a row of the block gives weight to keys of the tile.
+  BAMTRAIN_DEVICE bool any(int tile) {
+    if (tile / 32 != at_) load(tile / 32);
+    return (any_ >> (tile % 32) & 1) != 0;
   }
+  /// Whether one of the own warp does.
+  BAMTRAIN_DEVICE bool own(int tile) {
+    if (tile / 32 != at_) load(tile / 32);
+    return (own_ >> (tile % 32) & 1) != 0;
+  }
+
+ private:
+  BAMTRAIN_DEVICE void load(int at) {
+    at_ = at;
+    const LiveRows live(a_, saved_, b_, h_, i0_, kGroups);
+    any_ = live.word(0, kGroups, at);
+    own_ = live.word(kOfWarp * warp_, kOfWarp, at);
+  }
+
+  const AttentionInputs<bf16>& a_;
+  const SavedRows& saved_;
+  int b_, h_, i0_, warp_, at_ = -1;
+  uint32_t any_ = 0, own_ = 0;
 };
 
 /// Whether the weights of a row that sees `seen` keys are constants: one of them alone has any.
@@ -289,27 +336,22 @@ struct GeneralRows {
         }
     }
   }
-  /// Products <q, k> become logits; those of keys that a row does not see minus infinity, with
-  /// stick-breaking of its own too.
-  BAMTRAIN_DEVICE void logits(GroupsOfLogits<M>& z, const AttentionInputs<bf16>& a,
-                              const float* slice, int j0, const Lane& l) const {
-    for_elements([&](int r, int n, int e) { z[r / 2][n][e] *= factor[r]; });
-    add_biases(z, a, slice, j0, l);
-  }
-  /// The same less `level` of each row: up to roundings, where level is not 0.
-  BAMTRAIN_DEVICE void logits_less(GroupsOfLogits<M>& z, const float* level,
-                                   const AttentionInputs<bf16>& a, const float* slice, int j0,
-                                   const Lane& l) const {
-    for_elements(
-        [&](int r, int n, int e) { z[r / 2][n][e] = fmaf(factor[r], z[r / 2][n][e], -level[r]); });
-    add_biases(z, a, slice, j0, l);
-  }
-  BAMTRAIN_DEVICE void add_biases(GroupsOfLogits<M>& z, const AttentionInputs<bf16>& a,
-                                  const float* slice, int j0, const Lane& l) const {
+  /// Products <q, k> become slope z + offset of their logits, with line_of(r) of row r; those of
+  /// keys that a row does not see minus infinity, with stick-breaking of its own too.
+  template <class LineOf>
+  BAMTRAIN_DEVICE void logits(GroupsOfLogits<M>& z, const LineOf& line_of,
+                              const AttentionInputs<bf16>& a, const float* slice, int j0,
+                              const Lane& l) const {
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const WeightLine line = line_of(r);
+      const float by = factor[r] * line.slope;
+      for_row(r, [&](int n, int e) { z[r / 2][n][e] = fmaf(by, z[r / 2][n][e], line.offset); });
+    }
     if (bias_mode(a) != BiasMode::none) {
       float u[kRows];
       BAMTRAIN_UNROLL
-      for (int r = 0; r < kRows; ++r) u[r] = bias_scale(a, r);
+      for (int r = 0; r < kRows; ++r) u[r] = bias_scale(a, r) * line_of(r).slope;
       with_biases(a, slice, j0, l, [&](int r, int n, int e, float bias) {
         z[r / 2][n][e] = fmaf(u[r], bias, z[r / 2][n][e]);
       });
@@ -426,23 +468,53 @@ BAMTRAIN_DEVICE void stick_adjoint(Logits& dp, const Logits& p, const Logits& u,
   }
 }
 
-/// What a row's weights and dz need, in shared memory while products are formed, for the registers:
-/// as RowWeights, and D. The four lanes of a row alone touch it.
-struct alignas(16) RowNumbers {
-  float level, threshold, third, centre;
+/// What the weights and dz of a block's rows need, in shared memory while products are formed, for
+/// the registers: LineWeights, and D. The four lanes of a row alone touch what is of it.
+class NumbersOfRows {
+ public:
+  static constexpr int kFloats = 5;  // of a row
 
-  RowNumbers() = default;
-  BAMTRAIN_DEVICE RowNumbers(const RowWeights& w, float d)
-      : level(w.level), threshold(w.threshold), third(w.third), centre(d) {}
-  BAMTRAIN_DEVICE RowWeights weights(float alpha_less_one) const {
-    RowWeights w;
-    w.level = level;
-    w.threshold = threshold;
-    w.third = third;
-    w.a = alpha_less_one;
+  /// `memory`: aligned to 16 bytes.
+  BAMTRAIN_DEVICE NumbersOfRows(float* memory, int rows)
+      : fours_(reinterpret_cast<Four*>(memory)), thirds_(memory + 4 * rows) {}
+
+  BAMTRAIN_DEVICE void set(int row, const LineWeights& w, float centre) const {
+    fours_[row] = {w.slope, w.offset, w.threshold, centre};
+    thirds_[row] = w.third;
+  }
+  BAMTRAIN_DEVICE void set_line(int row, const WeightLine& line) const {
+    fours_[row].slope = line.slope;
+    fours_[row].offset = line.offset;
+  }
+  BAMTRAIN_DEVICE LineWeights weights(int row) const {
+    LineWeights w;
+    w.slope = fours_[row].slope;
+    w.offset = fours_[row].offset;
+    w.threshold = fours_[row].threshold;
+    w.third = thirds_[row];
     return w;
   }
+  /// D.
+  BAMTRAIN_DEVICE float& centre(int row) const { return fours_[row].centre; }
+
+ private:
+  struct alignas(16) Four {
+    float slope, offset, threshold, centre;
+  };
+  Four* fours_;
+  float* thirds_;
 };
+
+/// Logits of topk with the threshold that have no weight become minus infinity, in row r's part of
+/// the keys at j0.
+template <class Block, int M>
+BAMTRAIN_DEVICE void drop_ties(GroupsOfLogits<M>& z, const LineWeights& weights, const Block& own,
+                               int r, int j0, const Lane& l) {
+  if (!weights.cuts_ties(own.rows[r], j0 + kPart - 1)) return;
+  own.for_row(r, [&](int n, int e) {
+    if (weights.drops_tie(z[r / 2][n][e], j0 + l.column(n, e))) z[r / 2][n][e] = kMinusInfinity;
+  });
+}
 
 /// Weights of stick-breaking below kLeastWeight = e^-kMostBroken leave a tile dead.
 constexpr float kMostBroken = 30.0f, kLeastWeight = 9.3576e-14f;

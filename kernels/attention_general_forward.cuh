@@ -11,7 +11,7 @@ namespace bamtrain::kernels {
 /// Which tiles of keys the next pass visits, a bit for each warp: those of two passes, for the
 /// first tiles of a block. Those further on are always visited.
 struct Marks {
-  static constexpr int kWords = 128, kTiles = 32 * kWords;
+  static constexpr int kWords = 64, kTiles = 32 * kWords;
   static constexpr int kWarps = kThreads / 32;
   static constexpr int kBytes = 2 * kWarps * kWords * sizeof(uint32_t);
 
@@ -56,7 +56,8 @@ constexpr size_t kValueBytes = std::max<size_t>(kGeneralStages<D>* kTileBytes<D>
 template <int D>
 constexpr size_t attention_general_forward_shared() {
   return kTileBytes<D, kQueryTile<D>> + kGeneralStages<D> * kTileBytes<D> + kValueBytes<D> +
-         (2 * GeneralRows<kRowTiles<D>>::kSliceFloats + 5 * kQueryTile<D>)*sizeof(float) +
+         (2 * GeneralRows<kRowTiles<D>>::kSliceFloats +
+          (1 + NumbersOfRows::kFloats) * kQueryTile<D>)*sizeof(float) +
          2 * kRowTiles<D> * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
 }
 
@@ -80,8 +81,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   float* const lists = reinterpret_cast<float*>(shared + kValuesAt);
   float* const slices = reinterpret_cast<float*>(shared + kValuesAt + kValueBytes<D>);  // two
   float* const row_sums = slices + 2 * Block::kSliceFloats;
-  auto* const numbers = reinterpret_cast<RowNumbers*>(row_sums + kQueryTile<D>);
-  auto* const selections = reinterpret_cast<Selection*>(row_sums + 5 * kQueryTile<D>);
+  const NumbersOfRows numbers(row_sums + kQueryTile<D>, kQueryTile<D>);
+  auto* const selections =
+      reinterpret_cast<Selection*>(row_sums + (1 + NumbersOfRows::kFloats) * kQueryTile<D>);
   const Marks marks{reinterpret_cast<Marks::OfWarps*>(selections + kRows * kThreads)};
   int* const votes = reinterpret_cast<int*>(marks.words) + Marks::kBytes / sizeof(int);
 
@@ -89,7 +91,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const int kh = h / (a.H / a.K), count = own.last_tile - own.first_tile + 1;
   const WeightForm form = weight_form(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking;
-  copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
+  const bf16 *const k = row_of(a.k, b, 0, kh), *const v = row_of(a.v, b, 0, kh);
+  copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, row_of(a.q, b, 0, h), i0, a.T);
   device::copy_async_commit();
   marks.set_all(0, l.warp, l.lane);
   device::barrier();
@@ -106,8 +109,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     };
     const auto copy = [&](int tile, uint32_t stage) {
       const int j0 = (own.first_tile + tile) * kTile;
-      copy_tile_by_rows<D>(keys + stage * kTileBytes<D>, a.k, b, kh, j0, a.T);
-      if (with_values) copy_tile_by_rows<D>(values + stage * kTileBytes<D>, a.v, b, kh, j0, a.T);
+      copy_tile_by_rows<D>(keys + stage * kTileBytes<D>, a.k, k, j0, a.T);
+      if (with_values) copy_tile_by_rows<D>(values + stage * kTileBytes<D>, a.v, v, j0, a.T);
       device::copy_async_commit();
     };
     int tile = next(count);
@@ -138,15 +141,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     device::copy_async_wait<0>();
     device::barrier();
   };
-  // f(z, j0, part) for each part of a tile that the warp sees, with logits less `level`.
-  const auto with_logits = [&](const float* level, int tile, const float* slice, uint32_t stage,
-                               const auto& f) {
+  bool takes_logits = false;  // what weights are made of: LineWeights
+  const auto line_of = [&](int r) { return numbers.weights(own.rows[r] - i0).line(takes_logits); };
+  // f(z, j0, part) for each part of a tile that the warp sees, with the line of `numbers` of
+  // logits.
+  const auto with_logits = [&](int tile, const float* slice, uint32_t stage, const auto& f) {
     for_parts(true, [&](int part) {
       const int j0 = (own.first_tile + tile) * kTile + part * kPart;
       if (!own.warp_sees(j0, kPart)) return;
       GroupsOfLogits<M> z;
       multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
-      own.logits_less(z, level, a, own.slice_of(a, slice, part), j0, l);
+      own.logits(z, line_of, a, own.slice_of(a, slice, part), j0, l);
       f(z, j0, part);
     });
   };
@@ -162,14 +167,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   while (!stick) {
     marks.begin(pass + 1, l.warp, warp_done, l.lane);
     device::sync_warp();
-    const bool less_level = pass > 0 && RowSearch::less_level(form);
-    float level[kRows];
     BAMTRAIN_UNROLL
-    for (int r = 0; r < kRows; ++r) level[r] = less_level ? search[r].level : 0.0f;
+    for (int r = 0; r < kRows; ++r) {
+      if (l.pair == 0) numbers.set_line(own.rows[r] - i0, search[r].line());
+    }
+    device::sync_warp();
     walk(false, [&](int tile, const float* slice, uint32_t stage) {
       if (warp_done) return true;
       bool alive = false;
-      with_logits(level, tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int part) {
+      with_logits(tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int part) {
         with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
@@ -220,42 +226,54 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   }
 
   const float alpha_less_one = search[0].weights().a;
+  takes_logits = LineWeights::takes_logits(form, alpha_less_one);
+  bool seeks_smallest = false;  // of the logits that topk keeps
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    if (l.pair != 0 || stick) continue;
-    numbers[own.rows[r] - i0] = RowNumbers(search[r].weights(), 0.0f);
-    if (own.inside(r) && saved.threshold != nullptr) {
-      saved.threshold[own.of_row(a, r)] = search[r].threshold;
+    if (form == WeightForm::topk && !search[r].find_smallest()) seeks_smallest = true;
+    if (l.pair != 0) continue;
+    if (stick) {
+      numbers.set(own.rows[r] - i0, LineWeights(), 0.0f);
+      continue;
     }
+    const RowWeights weights = search[r].weights();
+    numbers.set(own.rows[r] - i0, LineWeights(form, weights), 0.0f);
+    if (!own.inside(r)) continue;
+    saved.level[own.of_row(a, r)] = weights.level;
+    if (saved.threshold != nullptr) {
+      saved.threshold[own.of_row(a, r)] = weights.nan_or(weights.threshold);
+    }
+    if (form == WeightForm::topk) saved.last[own.of_row(a, r)] = weights.last();
   }
-  // The words of the warp's groups, and how many of these are in the sequence.
-  const auto live_of_warp = [&] {
-    LiveRows<4 * M> live(a, saved, b, h, i0);
-    if (live.words != nullptr) live.words += M * l.warp * live.per_group;
-    live.groups -= M * l.warp;
-    return live;
-  };
+  seeks_smallest = device::ballot(device::kWholeWarp, seeks_smallest) != 0;
+  const auto live_of_warp = [&] { return LiveRows(a, saved, b, h, i0 + own.group_row(l, 0), M); };
   {
-    const LiveRows<4 * M> live = live_of_warp();
-    const int groups = live.groups < M ? live.groups : M;
-    for (int64_t n = l.lane; n < groups * live.per_group; n += 32) live.words[n] = 0;
+    const LiveRows live = live_of_warp();
+    for (int n = l.lane; n < live.groups * live.per_group; n += 32) live.words[n] = 0;
   }
   device::sync_warp();
 
   // In place of what the search worked in.
-  auto* const kept_of_thread = reinterpret_cast<SmallestKept*>(selections) + thread;
+  float* const smallest_of_thread = reinterpret_cast<float*>(selections) + thread;
   device::barrier();
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
-    if (form == WeightForm::topk) kept_of_thread[r * kThreads] = {};
+    if (seeks_smallest) smallest_of_thread[r * kThreads] = INFINITY;
   }
 
-  const float none[kRows] = {};
+  const auto weights_of = [&](int r) { return numbers.weights(own.rows[r] - i0); };
+  int live_at = 0;          // of the words
+  uint32_t live_tiles = 0;  // there, of group `lane`
+  const auto store_live = [&] {
+    const LiveRows live = live_of_warp();
+    if (l.lane >= live.groups || live_tiles == 0) return;
+    live.words[l.lane * live.per_group + live_at] = static_cast<int32_t>(live_tiles);
+  };
   float sum_out[M][D / 8][4] = {};
   float total[kRows] = {};  // of weights that are divided by it; or what sticks have broken off
   walk(true, [&](int tile, const float* slice, uint32_t stage) {
     uint32_t marked = 0;  // a bit for each group
-    with_logits(none, tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
+    with_logits(tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
       if (stick) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
@@ -269,26 +287,21 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
+            const LineWeights weights = weights_of(r);
             if constexpr (kForm == WeightForm::topk) {
-              SmallestKept& kept = kept_of_thread[r * kThreads];
-              float smallest = INFINITY;
-              own.for_row(r, [&](int n, int e) {
-                const float x = z[r / 2][n][e];
-                if (!weights.drops(x, j0 + l.column(n, e))) smallest = fminf(smallest, x);
-              });
-              if (smallest <= kept.z) {
+              drop_ties(z, weights, own, r, j0, l);
+              if (seeks_smallest) {
+                float smallest = smallest_of_thread[r * kThreads];
                 own.for_row(r, [&](int n, int e) {
-                  const int j = j0 + l.column(n, e);
-                  if (z[r / 2][n][e] == smallest && !weights.drops(smallest, j)) {
-                    kept.add(smallest, j);
-                  }
+                  const float x = z[r / 2][n][e];
+                  smallest = x >= weights.threshold ? fminf(smallest, x) : smallest;
                 });
+                smallest_of_thread[r * kThreads] = smallest;
               }
             }
             own.for_row(r, [&](int n, int e) {
               float& x = z[r / 2][n][e];
-              x = weights.template of<kForm, false>(x, j0 + l.column(n, e)).p;
+              x = weights.template of<kForm>(x, alpha_less_one).p;
               if (kForm != WeightForm::entmax_1_5 && kForm != WeightForm::entmax_2) total[r] += x;
             });
           }
@@ -308,33 +321,36 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       marked |= weighty;
       multiply<D>(sum_out, p, values + stage * kTileBytes<D> + part_bytes<D>(part), l);
     });
-    const LiveRows<4 * M> live = live_of_warp();
-    if (l.lane < live.groups && (marked >> l.lane & 1) != 0) {
-      const int of_all = own.first_tile + tile;
-      int32_t& word = live.words[l.lane * live.per_group + of_all / 32];
-      word = static_cast<int32_t>(static_cast<uint32_t>(word) | uint32_t{1} << (of_all % 32));
+    const int of_all = own.first_tile + tile;
+    if (of_all / 32 != live_at) {
+      store_live();
+      live_at = of_all / 32;
+      live_tiles = 0;
     }
+    live_tiles |= (marked >> l.lane & 1) << (of_all % 32);
     bool rest = false;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) rest = rest || (own.inside(r) && total[r] < kMostBroken);
     return !stick || device::ballot(device::kWholeWarp, rest) != 0;
   });
 
+  store_live();
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) {
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 1);
     total[r] += device::shuffle_xor(device::kWholeWarp, total[r], 2);
-    SmallestKept kept = form == WeightForm::topk ? kept_of_thread[r * kThreads] : SmallestKept();
-    kept.join<4>();
+    float smallest = seeks_smallest ? smallest_of_thread[r * kThreads] : 0.0f;
+    smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 1));
+    smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 2));
     if (!own.inside(r)) continue;
     float factor = 1;
     if (!stick) {
-      const RowWeights weights = numbers[own.rows[r] - i0].weights(alpha_less_one);
-      factor = weights.nan_or(weights.factor_of(form, total[r]));
-      if (l.pair == 0) saved.level[own.of_row(a, r)] = weights.level_of(form, total[r]);
-      if (l.pair == 0 && form == WeightForm::topk) {
-        saved.threshold[own.of_row(a, r)] = weights.nan_or(kept.z);
-        saved.last[own.of_row(a, r)] = kept.key;
+      const LineWeights weights = weights_of(r);
+      if (divided_by_sum(form, alpha_less_one)) factor = 1.0f / total[r];
+      factor = weights.nan_or(factor);
+      if (l.pair == 0 && is_exponential(form)) saved.level[own.of_row(a, r)] += logf(total[r]);
+      if (l.pair == 0 && seeks_smallest) {
+        saved.threshold[own.of_row(a, r)] = weights.nan_or(smallest);
       }
     }
     auto* to = reinterpret_cast<uint32_t*>(row_of(out, b, own.rows[r], h));

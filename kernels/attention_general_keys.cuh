@@ -9,12 +9,17 @@
 
 namespace bamtrain::kernels {
 
-/// What a query has of weights and dz, in shared memory: see RowWeights, GeneralRows, GeneralSaved.
+/// What a query has of weights and dz, in shared memory: see LineWeights, GeneralRows,
+/// GeneralSaved.
 struct alignas(16) QueryNumbers {
-  float level, third, centre, factor;
+  float by, offset;  // of what is made weights, by <q, k> + offset + of_bias b
+  float centre, factor;
 };
 struct alignas(16) MoreQueryNumbers {
-  float threshold, of_weights, u, sum;  // of_weights: what they are multiplied by
+  LineWeights weights;
+  float of_weights;  // what they are multiplied by
+  float u, of_bias;  // of_bias: u times the slope of `weights`
+  float sum;
   int first;
   int one;  // key alone has weight: constant_weights
   int unused[2];
@@ -31,17 +36,23 @@ constexpr size_t attention_general_keys_shared() {
 /// Numbers of query i of (b, h), or of none past T: its weights are 0.
 BAMTRAIN_DEVICE void load_query(QueryNumbers& x, MoreQueryNumbers& more,
                                 const AttentionInputs<bf16>& a, const GeneralSaved& saved, int b,
-                                int h, int i, float root, double first_sum) {
-  const RowWeights none;
-  x = {none.level, none.third, 0.0f, root};
-  more = {none.threshold, 0.0f, 1.0f, 0.0f, i + 1, 0, {}};
+                                int h, int i, WeightForm form, float root, double first_sum) {
+  x = {root, 0.0f, 0.0f, root};
+  more = {{}, 0.0f, 1.0f, 1.0f, 0.0f, i + 1, 0, {}};
   if (i >= a.T) return;
   const int64_t row = (static_cast<int64_t>(b) * a.H + h) * a.T + i;
   const float t = a.scale != nullptr ? a.scale[row] : 1.0f;
-  x = {saved.rows.level[row], saved.third[row], saved.centre[row], root * t};
-  if (saved.rows.threshold != nullptr) more.threshold = saved.rows.threshold[row];
+  RowWeights weights;
+  weights.level = saved.rows.level[row];
+  weights.third = saved.third[row];
+  if (saved.rows.threshold != nullptr) weights.threshold = saved.rows.threshold[row];
+  if (a.normalizer.kind == NormalizerKind::entmax) weights.a = alpha_of(a.normalizer, h) - 1.0f;
+  more.weights = LineWeights(form, weights);
+  const WeightLine line = more.weights.line(LineWeights::takes_logits(form, weights.a));
+  x = {root * t * line.slope, line.offset, saved.centre[row], root * t};
   more.of_weights = saved.factor[row];
   if (a.scale_bias) more.u = t;
+  more.of_bias = more.u * line.slope;
   if (a.sums != nullptr) more.sum = static_cast<float>(a.sums[row] - first_sum);
   more.first = a.first_key[static_cast<int64_t>(b) * a.T + i];
   more.one = constant_weights(a, i - more.first + 1);
@@ -102,8 +113,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   for (int tile = part; tile < tiles; tile += parts) {
     const int j0 = tile * kTile, end = end_of_queries(first_key, j0, a.T);
     // Everyone is done with the keys before these: the last barrier of the loop over queries.
-    copy_tile_by_rows<D>(keys, a.k, b, kh, j0, a.T);
-    copy_tile_by_rows<D>(values, a.v, b, kh, j0, a.T);
+    copy_tile_by_rows<D>(keys, a.k, row_of(a.k, b, 0, kh), j0, a.T);
+    copy_tile_by_rows<D>(values, a.v, row_of(a.v, b, 0, kh), j0, a.T);
     device::copy_async_commit();
     float sum_k[1][D / 8][4] = {}, sum_v[1][D / 8][4] = {};
 
@@ -114,15 +125,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           a.normalizer.kind == NormalizerKind::entmax ? alpha_of(a.normalizer, h) - 1.0f : 0.0f;
       const int64_t row_of_head = (static_cast<int64_t>(b) * a.H + h) * a.T;
       float* slot = table ? partial + (row_of_head / a.T * parts + part) * slot_floats : nullptr;
+      const LiveGroups groups(a, saved.rows, b, h, tile);
       const auto next = [&](int i0) {
         do {
           i0 += Q;
-        } while (i0 < end && !LiveRows<Q / kLiveRows>(a, saved.rows, b, h, i0).any(tile));
+        } while (i0 < end && !groups.any(i0, Q / kLiveRows));
         return i0;
       };
+      const bf16 *const q = row_of(a.q, b, 0, h), *const dout = row_of(saved.dout, b, 0, h);
       const auto copy = [&](int i0, uint32_t stage) {
-        copy_tile_by_rows<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, b, h, i0, a.T);
-        copy_tile_by_rows<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, b, h, i0, a.T);
+        copy_tile_by_rows<D, Q>(queries + stage * kTileBytes<D, Q>, a.q, q, i0, a.T);
+        copy_tile_by_rows<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, dout, i0, a.T);
         device::copy_async_commit();
       };
       double key_sum[2] = {};  // S_j of the thread's two keys
@@ -147,7 +160,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_sum[r] - first_sum);
         }
         if (thread < Q) {
-          load_query(numbers[thread], more_numbers[thread], a, saved, b, h, i0 + thread, root,
+          load_query(numbers[thread], more_numbers[thread], a, saved, b, h, i0 + thread, form, root,
                      first_sum);
         }
         if ((table || fire) && thread < Q + kTile) {
@@ -180,10 +193,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           multiply_transposed<D>(dz_tile, row, outputs + stage * kTileBytes<D, Q>, step, l);
         }
         Tile &z = p_tile[0], &dz = dz_tile[0];
-        for_elements([&](int n, int e, int, int query) { z[n][e] *= numbers[query].factor; });
+        for_elements([&](int n, int e, int, int query) {
+          z[n][e] = fmaf(numbers[query].by, z[n][e], numbers[query].offset);
+        });
         const auto add_bias = [&](const auto& bias) {
           for_elements([&](int n, int e, int own, int query) {
-            z[n][e] = fmaf(more_numbers[query].u, bias(n, e, own, query), z[n][e]);
+            z[n][e] = fmaf(more_numbers[query].of_bias, bias(n, e, own, query), z[n][e]);
           });
         };
         if (table) {
@@ -230,22 +245,25 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
             BAMTRAIN_UNROLL
             for (int c = 0; c < 2; ++c) {
               const int query = l.column(n, c);
-              const QueryNumbers x = numbers[query];
-              RowWeights weights;
-              weights.level = x.level;
-              weights.third = x.third;
-              weights.a = alpha_less_one;
+              const float centre = numbers[query].centre;
+              LineWeights weights;
               float of_weights = 1;
               if (kForm == WeightForm::topk || kForm == WeightForm::entmax) {
-                weights.threshold = more_numbers[query].threshold;
+                weights = more_numbers[query].weights;
                 of_weights = more_numbers[query].of_weights;
+              }
+              if (kForm == WeightForm::topk && weights.cuts_ties(i0 + query, j0 + kTile - 1)) {
+                BAMTRAIN_UNROLL
+                for (int e = c; e < 4; e += 2) {
+                  if (weights.drops_tie(z[n][e], j0 + own_key + e / 2 * 8))
+                    z[n][e] = kMinusInfinity;
+                }
               }
               BAMTRAIN_UNROLL
               for (int e = c; e < 4; e += 2) {
-                const int j = j0 + own_key + e / 2 * 8;
-                const Weight w = weights.template of<kForm, false>(z[n][e], j);
+                const Weight w = weights.template of<kForm>(z[n][e], alpha_less_one);
                 z[n][e] = kForm == WeightForm::entmax ? of_weights * w.p : w.p;
-                dz[n][e] = w.u * (dz[n][e] - x.centre);
+                dz[n][e] = w.u * (dz[n][e] - centre);
               }
             }
           }

@@ -114,10 +114,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
 
       const int64_t row_of_head = (static_cast<int64_t>(b) * a.H + h) * a.T;
       float* slot = table ? partial + (row_of_head / a.T * parts + part) * slot_floats : nullptr;
+      const LiveGroups groups(a, saved.rows, b, h, tile);
       const auto next = [&](int i0) {
         do {
           i0 += kTile;
-        } while (i0 < end && !LiveRows<4>(a, saved.rows, b, h, i0).any(tile));
+        } while (i0 < end && !groups.any(i0, kTile / kLiveRows));
         return i0;
       };
       const auto copy = [&](int i0, uint32_t stage) {
@@ -143,7 +144,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         }
         device::barrier();
 
-        const bool live = LiveRows<4>(a, saved.rows, b, h, i0).warp(l.warp, tile);
+        const bool live = groups.any(i0 + l.warp * kWarpRows, 1);
 
         for_parts(false, [&](int part_of_tile) {
           const int key0 = kPart * part_of_tile;
@@ -154,7 +155,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           if (live && own.warp_sees(j0 + key0, kPart)) {
             multiply_part<D>(z_group, queries + stage * kTileBytes<D>, keys + from, l);
             multiply_part<D>(dz_group, outputs + stage * kTileBytes<D>, values + from, l);
-            own.logits(z_group, a, slice_of_part, j0 + key0, l);
+            own.logits(
+                z_group, [](int) { return WeightLine{}; }, a, slice_of_part, j0 + key0, l);
             stick_gradients(z, dz, a, saved, own, j0 + key0, head * group + g, l);
           }
           if (table || of_sums) {

@@ -13,7 +13,8 @@ namespace bamtrain::kernels {
 template <int D>
 constexpr size_t attention_general_queries_shared(bool fire) {
   constexpr int kSlice = GeneralRows<kRowTiles<D>>::kSliceFloats;
-  const int floats = 2 * kSlice + 5 * kQueryTile<D> + 4 * kRowTiles<D> * kThreads +
+  const int floats = 2 * kSlice + (1 + NumbersOfRows::kFloats) * kQueryTile<D> +
+                     4 * kRowTiles<D> * kThreads +
                      (fire ? kSlice + FireTotals<kQueryTile<D>>::kFloats : 0);
   return 2 * kTileBytes<D, kQueryTile<D>> + 2 * kGeneralStages<D> * kTileBytes<D> +
          sizeof(float) * static_cast<size_t>(floats);
@@ -60,12 +61,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   float* const slices = reinterpret_cast<float*>(shared + 2 * kTileBytes<D, kQueryTile<D>> +
                                                  2 * kStages * kTileBytes<D>);  // two
   float* const row_sums = slices + 2 * Block::kSliceFloats;
-  auto* const numbers = reinterpret_cast<RowNumbers*>(row_sums + kQueryTile<D>);
+  const NumbersOfRows numbers(row_sums + kQueryTile<D>, kQueryTile<D>);
   // The thread's sums for its rows: dt, with a bias that is scaled; of stick-breaking, which takes
   // no scale, p dP of the keys before; and -du of sums. Here for the registers.
-  float* const of_thread = row_sums + 5 * kQueryTile<D> + thread;
-  float* const derivatives =
-      row_sums + 5 * kQueryTile<D> + 2 * kRows * kThreads;  // with fire: of psi
+  float* const of_threads = row_sums + (1 + NumbersOfRows::kFloats) * kQueryTile<D>;
+  float* const of_thread = of_threads + thread;
+  float* const derivatives = of_threads + 2 * kRows * kThreads;  // with fire: of psi
   const FireTotals<kQueryTile<D>> fire_totals(derivatives + Block::kSliceFloats);
 
   const Block own(a, b, h, i0, kQueryTile<D>, 1.0f / a.content_divisor, row_sums, l);
@@ -73,8 +74,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const WeightForm form = weight_form(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking, fire = a.fire.psi != nullptr;
 
-  copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, b, h, i0, a.T);
-  copy_tile_by_rows<D, kQueryTile<D>>(outputs, saved.dout, b, h, i0, a.T);
+  const bf16 *const k = row_of(a.k, b, 0, kh), *const v = row_of(a.v, b, 0, kh);
+  copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, row_of(a.q, b, 0, h), i0, a.T);
+  copy_tile_by_rows<D, kQueryTile<D>>(outputs, saved.dout, row_of(saved.dout, b, 0, h), i0, a.T);
   device::copy_async_commit();
   if (fire) {
     fire_totals.clear(thread);
@@ -83,17 +85,18 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   }
 
   // f(tile, slice, stage) for each live tile.
+  LiveTiles<4 * M> live(a, saved.rows, b, h, i0, l.warp);
   const auto walk = [&](bool leftwards, const auto& f) {
     const auto inside = [&](int tile) { return tile >= own.first_tile && tile <= own.last_tile; };
     const auto next = [&](int tile) {
       do {
         tile += leftwards ? -1 : 1;
-      } while (inside(tile) && !LiveRows<4 * M>(a, saved.rows, b, h, i0).any(tile));
+      } while (inside(tile) && !live.any(tile));
       return tile;
     };
     const auto copy = [&](int tile, uint32_t stage) {
-      copy_tile_by_rows<D>(keys + stage * kTileBytes<D>, a.k, b, kh, tile * kTile, a.T);
-      copy_tile_by_rows<D>(values + stage * kTileBytes<D>, a.v, b, kh, tile * kTile, a.T);
+      copy_tile_by_rows<D>(keys + stage * kTileBytes<D>, a.k, k, tile * kTile, a.T);
+      copy_tile_by_rows<D>(values + stage * kTileBytes<D>, a.v, v, tile * kTile, a.T);
       device::copy_async_commit();
     };
     int tile = next(leftwards ? own.last_tile + 1 : own.first_tile - 1);
@@ -111,8 +114,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         device::copy_async_wait<0>();
       }
       device::barrier();
-      if (LiveRows<4 * M>(a, saved.rows, b, h, i0).warp(l.warp, tile))
-        f(tile, slice, stage % kStages);
+      if (live.own(tile)) f(tile, slice, stage % kStages);
       device::barrier();
       ++stage;
       if (kStages == 1 && inside(after)) copy(after, 0);
@@ -121,7 +123,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     device::copy_async_wait<0>();
     device::barrier();
   };
-  // f(z, j0, part) with the logits of each part of a tile that the warp sees.
+  // Of row r, which the lanes of the row share.
+  const auto weights_of = [&](int r) { return numbers.weights(own.rows[r] - i0); };
+  const float alpha_less_one =
+      a.normalizer.kind == NormalizerKind::entmax ? alpha_of(a.normalizer, h) - 1.0f : 0.0f;
+  const bool takes_logits = LineWeights::takes_logits(form, alpha_less_one);
+  const auto line_of = [&](int r) { return weights_of(r).line(takes_logits); };
+  // f(z, j0, part) with line_of(r) of the logits of each part of a tile that the warp sees.
   const auto with_logits = [&](bool leftwards, int tile, const float* slice, uint32_t stage,
                                const auto& f) {
     for_parts(leftwards, [&](int part) {
@@ -129,7 +137,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       if (!own.warp_sees(j0, kPart)) return;
       GroupsOfLogits<M> z;
       multiply_part<D>(z, queries, keys + stage * kTileBytes<D> + part_bytes<D>(part), l);
-      own.logits(z, a, own.slice_of(a, slice, part), j0, l);
+      own.logits(z, line_of, a, own.slice_of(a, slice, part), j0, l);
       f(z, j0, part);
     });
   };
@@ -137,12 +145,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     multiply_part<D>(dp, outputs, values + stage * kTileBytes<D> + part_bytes<D>(part), l);
   };
 
-  // Of row r, which the lanes of the row share.
-  const auto numbers_of = [&](int r) -> RowNumbers& { return numbers[own.rows[r] - i0]; };
-  const float alpha_less_one =
-      form == WeightForm::entmax || form == WeightForm::entmax_1_5 || form == WeightForm::entmax_2
-          ? alpha_of(a.normalizer, h) - 1.0f
-          : 0.0f;
   // Rows of which one key alone has weight are not at the diagonal alone.
   const bool of_one = form == WeightForm::topk && a.normalizer.keys.number <= 1;
   const bool of_rows = is_exponential(form);
@@ -157,7 +159,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     product += device::shuffle_xor(device::kWholeWarp, product, 1);
     product += device::shuffle_xor(device::kWholeWarp, product, 2);
     if (l.pair != 0) continue;
-    numbers_of(r) = RowNumbers(weights, product);
+    numbers.set(own.rows[r] - i0, stick ? LineWeights() : LineWeights(form, weights), product);
     if (stick || !own.inside(r)) continue;
     saved.third[own.of_row(a, r)] = weights.third;
     if (!of_rows) continue;
@@ -182,22 +184,24 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     RowSums sums[kRows];
     const bool divided = divided_by_sum(form, alpha_less_one), entropy = dalpha != nullptr;
     walk(false, [&](int tile, const float* slice, uint32_t stage) {
-      with_logits(false, tile, slice, stage, [&](const GroupsOfLogits<M>& z, int j0, int part) {
+      with_logits(false, tile, slice, stage, [&](const GroupsOfLogits<M>& z, int, int part) {
         GroupsOfLogits<M> dp;
         multiply_values(dp, part, stage);
         with_weight_form(form, [&]<WeightForm kForm>() {
-          BAMTRAIN_UNROLL
-          for (int r = 0; r < kRows; ++r) {
-            const RowWeights weights = numbers_of(r).weights(alpha_less_one);
-            own.for_row(r, [&](int n, int e) {
-              const Weight w =
-                  weights.template of<kForm, false>(z[r / 2][n][e], j0 + l.column(n, e));
-              if (divided || entropy) {
-                sums[r].add(w, dp[r / 2][n][e], entropy);
-              } else {
-                sums[r].add_slope(w, dp[r / 2][n][e]);
-              }
-            });
+          const auto for_weights = [&](const auto& f) {
+            BAMTRAIN_UNROLL
+            for (int r = 0; r < kRows; ++r) {
+              const LineWeights weights = weights_of(r);
+              own.for_row(r, [&](int n, int e) {
+                f(sums[r], weights.template of<kForm>(z[r / 2][n][e], alpha_less_one),
+                  dp[r / 2][n][e]);
+              });
+            }
+          };
+          if (divided || entropy) {
+            for_weights([&](RowSums& to, const Weight& w, float x) { to.add(w, x, entropy); });
+          } else {
+            for_weights([](RowSums& to, const Weight& w, float x) { to.add_slope(w, x); });
           }
         });
       });
@@ -207,10 +211,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       sums[r].template join<4>();
       if (l.pair != 0 || !own.inside(r)) continue;
       const bool alone = own.keys(a, r) == 1;
-      const RowWeights weights = numbers_of(r).weights(alpha_less_one);
+      const LineWeights weights = weights_of(r);
       const float centre = weights.nan_or(sums[r].centre());
       const float factor = weights.nan_or(divided ? 1.0f / sums[r].p : 1.0f);
-      numbers_of(r).centre = saved.centre[own.of_row(a, r)] = centre;
+      numbers.centre(own.rows[r] - i0) = saved.centre[own.of_row(a, r)] = centre;
       saved.factor[own.of_row(a, r)] = factor;
       if (entropy) {
         dalpha[own.of_row(a, r)] = alone ? 0.0f : sums[r].dalpha(alpha_less_one, factor);
@@ -246,12 +250,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         with_weight_form(form, [&]<WeightForm kForm>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {
-            const RowNumbers of_row = numbers_of(r);
-            const RowWeights weights = of_row.weights(alpha_less_one);
+            const LineWeights weights = weights_of(r);
+            const float centre = numbers.centre(own.rows[r] - i0);
+            if constexpr (kForm == WeightForm::topk) drop_ties(z, weights, own, r, j0, l);
             own.for_row(r, [&](int n, int e) {
-              const int j = j0 + l.column(n, e);
               float& x = dz[r / 2][n][e];
-              x = weights.template of<kForm, false>(z[r / 2][n][e], j).u * (x - of_row.centre);
+              x = weights.template of<kForm>(z[r / 2][n][e], alpha_less_one).u * (x - centre);
             });
           }
         });

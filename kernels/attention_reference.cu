@@ -103,7 +103,7 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   }
   const RowWeights weights = search.weights();
   const NormalizerTraits traits = traits_of(a.normalizer.kind);
-  SmallestKept kept;
+  float smallest = INFINITY;  // of the logits that topk keeps
   float sum = 0, out[kRowColumns] = {};
   for (int j0 = first; j0 <= i; j0 += 32) {
     const int j = j0 + own.lane;
@@ -111,7 +111,7 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
     if (j <= i) {
       const float z = logit_of(a, own.b, own.h, i, j).z;
       p = weight_of(a.normalizer, weights, own.h, z, j).p;
-      if (traits.last && !weights.drops(z, j)) kept.add(z, j);
+      if (traits.last && !weights.drops(z, j)) smallest = fminf(smallest, z);
     }
     sum += p;
     for (int n = 0; n < 32 && j0 + n <= i; ++n) {
@@ -122,13 +122,13 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   sum = warp_sum(sum);
   const WeightForm form = weight_form(a.normalizer, own.h);
   store_row(at(f.out, own.b, i, own.h), weights.factor_of(form, sum), out, a.D, own.lane);
-  kept.join<32>();
+  smallest = -warp_max(-smallest);
   if (own.lane != 0) return;
   f.saved.level[row] = weights.level_of(form, sum);
   if (traits.threshold) {
-    f.saved.threshold[row] = traits.last ? weights.nan_or(kept.z) : search.threshold;
+    f.saved.threshold[row] = traits.last ? weights.nan_or(smallest) : search.threshold;
   }
-  if (traits.last) f.saved.last[row] = kept.key;
+  if (traits.last) f.saved.last[row] = weights.last();
 }
 
 template <class A>

@@ -27,13 +27,18 @@ constexpr int kFittedPasses = 8;  // of those, by steps that nothing is proved o
 /// Up to which multiple of the delta of a pass it lists logits: what comes of it may be larger.
 constexpr float kListed = 1.08f;
 /// Of topk, how many keys a row keeps at most where the search begins with groups.
-constexpr int kMostOfGroups = 64;
+constexpr int kMostOfGroups = 48;
 
 class RowSearch {
+  /// With these forms passes for delta take roots of weights, where not kExact.
+  BAMTRAIN_DEVICE static constexpr bool takes_roots(WeightForm form) {
+    return form == WeightForm::entmax_1_5 || form == WeightForm::entmax_2;
+  }
+
  public:
   SearchPhase phase = SearchPhase::done;
   // Of softmax and topk the level is the largest logit. Of topk the threshold may be between the
-  // smallest logit that is kept and the largest that is not: see SmallestKept. Of entmax it is
+  // smallest logit that is kept and the largest that is not: see find_smallest(). Of entmax it is
   // delta while that is sought, or with alpha > 2 the weight of the largest logit.
   float level = 0, threshold = 1;
 
@@ -44,7 +49,7 @@ class RowSearch {
                             int T, Selection* selection, LogitList list = {})
       : list_(list), selection_(selection), form_(form), i_(i), keys_(keys) {
     if (n.kind == NormalizerKind::entmax) a_ = alpha_of(n, h) - 1.0f;
-    if (form == WeightForm::topk) *selection = {-i, 0, 0, 0, 0};
+    if (form == WeightForm::topk) *selection = {-i, 0, 0, 0, 0, kMinusInfinity};
     if (list.own != nullptr) list.clear();
     if (list.own != nullptr && form == WeightForm::topk) list.clear_groups();
     if (keys <= 0 || form == WeightForm::stick_breaking) return;
@@ -55,10 +60,13 @@ class RowSearch {
 
   BAMTRAIN_DEVICE bool done() const { return phase == SearchPhase::done; }
   /// Whether all logits that matter are listed: what follows is accumulate_listed().
-  BAMTRAIN_DEVICE bool listed() const { return listed_; }
-  /// With these forms passes for delta take logits less the level, where not kExact.
-  BAMTRAIN_DEVICE static bool less_level(WeightForm form) {
-    return form == WeightForm::entmax_1_5 || form == WeightForm::entmax_2;
+  BAMTRAIN_DEVICE bool listed() const { return listed_ && !done(); }
+  /// What the next pass takes of a logit, where not kExact: of entmax 1.5 and 2 the root of its
+  /// weight once delta is sought.
+  BAMTRAIN_DEVICE WeightLine line() const {
+    if (phase != SearchPhase::solve || !takes_roots(form_)) return {};
+    const float slope = form_ == WeightForm::entmax_2 ? 1.0f : 0.5f;
+    return {slope, fmaf(-slope, level, threshold)};
   }
 
   /// What was sought, when done.
@@ -89,7 +97,7 @@ class RowSearch {
       return keys_ > 0 && reaches(largest, sums_[0]);
     }
     if constexpr (kForm == WeightForm::topk) {
-      return accumulate_topk(for_logits);
+      return accumulate_topk<kExact>(for_logits);
     } else if constexpr (is_of_level(kForm)) {
       return keys_ > 0;
     } else if (kForm == WeightForm::entmax && a_ > 1) {
@@ -111,10 +119,28 @@ class RowSearch {
   BAMTRAIN_DEVICE void accumulate_listed() {
     const auto for_listed = [&](const auto& f) { list_.each(f); };
     if constexpr (kForm == WeightForm::topk) {
-      accumulate_topk(for_listed);
+      accumulate_topk<false>(for_listed);
+    } else if constexpr (takes_roots(kForm)) {
+      // What is listed are roots with the delta of that pass.
+      accumulate_entmax<kForm, false>([&](const auto& f) {
+        list_.each([&](float root, int j) { f(root + (threshold - list_.delta()), j); });
+      });
     } else if constexpr (!is_of_level(kForm)) {
       accumulate_entmax<kForm, false>(for_listed);
     }
+  }
+
+  /// topk, when done: makes the smallest logit that is kept the threshold, where a list has it.
+  /// Whether it is that. All lanes of the warp call.
+  BAMTRAIN_DEVICE bool find_smallest() {
+    float smallest = INFINITY;
+    if (listed_) {
+      list_.each([&](float z, int) { smallest = z >= threshold ? fminf(smallest, z) : smallest; });
+    }
+    smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 1));
+    smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 2));
+    if (listed_) threshold = smallest;
+    return listed_ || selection_->span() == 0;
   }
 
   /// topk with a list, after the extremes: as many of the groups' largest logits as a row keeps are
@@ -150,7 +176,12 @@ class RowSearch {
   BAMTRAIN_DEVICE void join() {
     if (list_.own != nullptr) {
       whole_ = list_.whole();
-      if (phase == SearchPhase::list) sums_[0] = static_cast<float>(list_.count());
+      if (form_ == WeightForm::topk) {
+        float left_out = phase == SearchPhase::list ? selection_->left_out : kMinusInfinity;
+        left_out = fmaxf(left_out, device::shuffle_xor(device::kWholeWarp, left_out, 1));
+        left_out = fmaxf(left_out, device::shuffle_xor(device::kWholeWarp, left_out, 2));
+        if (phase == SearchPhase::list) count_listed(left_out);
+      }
     }
     BAMTRAIN_UNROLL
     for (int distance = kLanes / 2; distance > 0; distance /= 2) {
@@ -166,7 +197,7 @@ class RowSearch {
   /// After a pass; `passes`: how many there have been.
   template <bool kExact>
   BAMTRAIN_DEVICE void advance(int passes, bool of_list = false) {
-    if (!of_list) listed_ = false;
+    if (!of_list && !done()) listed_ = false;
     switch (phase) {
       case SearchPhase::extremes:
         begin();
@@ -184,9 +215,7 @@ class RowSearch {
       case SearchPhase::ties: {
         const int32_t at[] = {selection_->quarter(1), selection_->quarter(2),
                               selection_->quarter(3)};
-        if (selection_->narrow(at, sums_)) {
-          phase = SearchPhase::done;
-        }
+        if (selection_->narrow(at, sums_)) end(selection_->low, true);
         break;
       }
       case SearchPhase::done:
@@ -229,7 +258,7 @@ class RowSearch {
 
   // --- topk -------------------------------------------------------------------------------------
 
-  template <class ForLogits>
+  template <bool kExact, class ForLogits>
   BAMTRAIN_DEVICE bool accumulate_topk(const ForLogits& for_logits) {
     float largest = kMinusInfinity;
     if (phase == SearchPhase::solve) {
@@ -242,7 +271,7 @@ class RowSearch {
     }
     if (phase == SearchPhase::list) {
       for_logits([&](float z, int) { largest = fmaxf(largest, z); });
-      list_.add(for_logits, three_[0]);
+      if constexpr (!kExact) list_.add_largest(for_logits, three_[0], selection_->left_out);
     } else if (phase == SearchPhase::ties) {
       const int32_t first = selection_->quarter(1), second = selection_->quarter(2),
                     third = selection_->quarter(3);
@@ -265,7 +294,7 @@ class RowSearch {
   /// The next pass of the K-th largest logit, or what comes after it.
   BAMTRAIN_DEVICE void continue_selection(bool finished, int passes, bool may_list = true) {
     bound_ = unordered(selection_->low);
-    if (finished) return end_selection();
+    if (finished) return end_selection(passes == 0 || selection_->span() <= 1);
     if (may_list && list_.own != nullptr && !listed_ &&
         selection_->from_low < LogitList::kMostTried) {
       return begin_list(bound_);
@@ -281,25 +310,34 @@ class RowSearch {
   BAMTRAIN_DEVICE void begin_list(float from) {
     phase = SearchPhase::list;
     bound_ = three_[0] = from;
+    selection_->left_out = kMinusInfinity;
   }
-  /// From here on what is counted is listed.
+  /// How many this lane has listed above all of the row that had no room.
+  BAMTRAIN_DEVICE void count_listed(float left_out) {
+    if (!(left_out < three_[0])) three_[0] = unordered(ordered(left_out) + 1);
+    list_.each([&](float z, int) { sums_[0] += z >= three_[0] ? 1.0f : 0.0f; });
+  }
+  /// From here on what is counted is listed, unless too much had no room.
   BAMTRAIN_DEVICE void take_listed(int passes) {
     phase = SearchPhase::solve;
-    listed_ = whole_;
-    if (!whole_) return continue_selection(false, passes, false);
+    listed_ = sums_[0] >= static_cast<float>(selection_->wanted);
+    if (!listed_) return continue_selection(false, passes, false);
     selection_->low = ordered(three_[0]);
     selection_->from_low = static_cast<int>(sums_[0]);
     continue_selection(selection_->finished(), passes);
   }
+  /// All is found. `last`: minus that of SavedRows. `exact`: whether a logit is the threshold,
+  /// which an empty range tells find_smallest().
+  BAMTRAIN_DEVICE void end(int32_t last, bool exact) {
+    phase = SearchPhase::done;
+    selection_->low = last;
+    selection_->high = exact ? last : last + 1;
+  }
   /// The threshold is found; where more keys have just that, so must the last of them be.
-  BAMTRAIN_DEVICE void end_selection() {
+  BAMTRAIN_DEVICE void end_selection(bool exact) {
     threshold = unordered(selection_->low);
+    if (selection_->from_low == selection_->wanted) return end(-i_, exact);
     listed_ = false;
-    if (selection_->from_low == selection_->wanted) {
-      selection_->low = -i_;
-      phase = SearchPhase::done;
-      return;
-    }
     phase = SearchPhase::ties;
     selection_->from_low -= selection_->from_high;
     selection_->wanted -= selection_->from_high;
@@ -308,16 +346,14 @@ class RowSearch {
     selection_->high = -(i_ - keys_);
   }
 
-  // --- entmax: threshold is delta, or with alpha > 2 the weight of the largest logit
-  // -------------------
+  // --- entmax: threshold is delta; with alpha > 2 the weight of the largest logit ----------
 
   template <WeightForm kForm, bool kExact, class ForLogits>
   BAMTRAIN_DEVICE void accumulate_entmax(const ForLogits& for_logits) {
     if constexpr (kForm != WeightForm::entmax) {
       for_logits([&](float z, int) {
-        const float y = kExact ? z - level : z;
-        const float x =
-            fmaxf(kForm == WeightForm::entmax_2 ? y + threshold : fmaf(0.5f, y, threshold), 0.0f);
+        const float slope = kForm == WeightForm::entmax_2 ? 1.0f : 0.5f;
+        const float x = fmaxf(kExact ? fmaf(slope, z - level, threshold) : z, 0.0f);  // line()
         sums_[0] += x;
         sums_[1] = fmaf(x, x, sums_[1]);
         if (kForm == WeightForm::entmax_2) sums_[2] += x > 0 ? 1.0f : 0.0f;
@@ -350,9 +386,7 @@ class RowSearch {
   template <WeightForm kForm>
   BAMTRAIN_DEVICE float least_listed() const {
     const float width = listed_delta();
-    return kForm == WeightForm::entmax_1_5 ? -2.0f * width
-           : kForm == WeightForm::entmax_2 ? -width
-                                           : level - width / a_;
+    return takes_roots(kForm) ? threshold - width : level - width / a_;
   }
 
   /// The next delta, given the norm of the one at hand and the derivative of delta by the norm:
@@ -385,7 +419,7 @@ class RowSearch {
     for_logits([&](float z, int j) {
       largest = fmaxf(largest, z);
       if (phase == SearchPhase::solve) {
-        sums_[0] += weights.of<WeightForm::entmax, true>(z, j).p;
+        sums_[0] += weights.of<WeightForm::entmax>(z, j).p;
       }
     });
     return keys_ > 0 && reaches(largest, level);
@@ -429,9 +463,11 @@ class RowSearch {
     bound_ *= 1.0f + 1e-6f;
     const bool converged = !(fabsf(threshold - before) > tolerance * threshold);
     if (form_ != WeightForm::entmax) threshold = fmaxf(threshold, least);
-    listed_ = listed_ || (lists(passes) && whole_ && bound_ <= listed);
+    if (!listed_ && lists(passes) && whole_ && bound_ <= listed) {
+      listed_ = true;
+      list_.delta() = before;
+    }
     if (passes < kMostPasses && !converged) return;
-    listed_ = false;
     finish(a_ == 0.5f   ? threshold * threshold
            : a_ == 1.0f ? threshold
                         : exact_power(threshold, 1.0f / a_));
@@ -470,8 +506,8 @@ class RowSearch {
   }
 
   LogitList list_;
-  bool whole_ = false;  // there was room for all in the list
-  bool listed_ = false;
+  bool whole_ = false;   // there was room for all in the list
+  bool listed_ = false;  // all that matters is
   Selection* selection_ = nullptr;
   WeightForm form_ = WeightForm::softmax;
   int i_ = 0, keys_ = 0;

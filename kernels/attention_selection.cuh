@@ -1,6 +1,6 @@
 #pragma once
-// What the search of topk works in: the range in which the K-th largest logit is, the few logits
-// that are left in it, and what is saved of a row.
+// What the search of topk works in: the range in which the K-th largest logit is, and the few
+// logits that are left in it.
 
 #include "attention_weights.cuh"
 
@@ -20,6 +20,7 @@ struct Selection {
   int32_t low, high;
   int wanted;
   int from_low, from_high;  // how many integers reach low, and high
+  float left_out;           // of a list: the largest logit that it had no room for, of this lane
 
   BAMTRAIN_DEVICE uint32_t span() const {
     return static_cast<uint32_t>(high) - static_cast<uint32_t>(low);
@@ -71,11 +72,14 @@ struct LogitList {
   int lane = 0;          // of the warp
 
   BAMTRAIN_DEVICE float& slot(int n) const { return own[n * kStride]; }
+  /// entmax: with which delta roots were listed. There is room where there was for all of them.
+  BAMTRAIN_DEVICE float& delta() const { return slot(kSlots - 1); }
   BAMTRAIN_DEVICE int count() const { return static_cast<int>(slot(kSlots)); }
   BAMTRAIN_DEVICE void clear() const { slot(kSlots) = 0; }
-  /// Lists those of for_logits(f), f(z, j), that are at least `from`.
+  /// Lists those of for_logits(f), f(z, j), that are at least `from`. Whether the lane's list is
+  /// full: some may have had no room.
   template <class ForLogits>
-  BAMTRAIN_DEVICE void add(const ForLogits& for_logits, float from) const {
+  BAMTRAIN_DEVICE bool add(const ForLogits& for_logits, float from) const {
     int n = count();
     for_logits([&](float z, int) {
       if (!(z >= from)) return;
@@ -83,6 +87,33 @@ struct LogitList {
       n = n + 1 < kSlots ? n + 1 : kSlots - 1;
     });
     slot(kSlots) = static_cast<float>(n);
+    return n == kSlots - 1;
+  }
+  /// Adds the same in such a way that the largest of all have room; left_out: the largest that has
+  /// none.
+  template <class ForLogits>
+  BAMTRAIN_DEVICE void add_largest(const ForLogits& for_logits, float from, float& left_out) const {
+    int n = count();
+    if (!add(for_logits, from)) return;
+    int logits = 0;
+    for_logits([&](float, int) { ++logits; });
+    BAMTRAIN_NO_UNROLL
+    for (int k = 0; k < logits; ++k) {
+      float z = -INFINITY;
+      int at = 0;
+      for_logits([&](float x, int) {
+        if (at == k) z = x;
+        ++at;
+      });
+      if (!(z >= from) || n++ < kSlots - 1) continue;
+      int place = 0;
+      BAMTRAIN_NO_UNROLL
+      for (int m = 1; m < kSlots - 1; ++m) {
+        if (slot(m) < slot(place)) place = m;
+      }
+      left_out = fmaxf(left_out, fminf(z, slot(place)));
+      slot(place) = fmaxf(z, slot(place));
+    }
   }
   /// Whether the four lanes of the row had room for all. All lanes of the warp call.
   BAMTRAIN_DEVICE bool whole() const {
@@ -114,27 +145,6 @@ struct LogitList {
       }
       ++n;
     });
-  }
-};
-
-/// What SavedRows has of a row of topk: the smallest logit that is kept and the last of its keys.
-struct SmallestKept {
-  float z = INFINITY;
-  int key = -1;
-
-  BAMTRAIN_DEVICE void add(float other, int j) {
-    if (other > z || (other == z && j < key)) return;
-    z = other;
-    key = j;
-  }
-  /// Over neighbouring lanes, a power of two. All lanes of the warp call.
-  template <int kLanes>
-  BAMTRAIN_DEVICE void join() {
-    BAMTRAIN_UNROLL
-    for (int distance = kLanes / 2; distance > 0; distance /= 2) {
-      const float other = device::shuffle_xor(device::kWholeWarp, z, distance);
-      add(other, device::shuffle_xor(device::kWholeWarp, key, distance));
-    }
   }
 };
 

@@ -126,29 +126,23 @@ struct RowWeights {
   BAMTRAIN_DEVICE void set_last(int last) { third = device::float_of(static_cast<uint32_t>(last)); }
   BAMTRAIN_DEVICE int last() const { return static_cast<int>(device::bits_of(third)); }
 
-  /// Of key j. Logits that are minus infinity have none. Where not kExact, rows of entmax with a
-  /// logit that is not a number have weights that are: see nan_or().
-  template <WeightForm kForm, bool kExact>
+  /// Of key j. Logits that are minus infinity have none.
+  template <WeightForm kForm>
   BAMTRAIN_DEVICE Weight of(float z, int j) const {
     if constexpr (is_exponential(kForm)) {
       const bool dropped = kForm == WeightForm::topk && drops(z, j);
-      const float p = dropped ? 0.0f : exponential<kExact>(z - level);
+      const float p = dropped ? 0.0f : expf(z - level);
       return {p, p};
     } else if constexpr (kForm == WeightForm::entmax_1_5) {
-      const float x = positive<kExact>(fmaf(0.5f, z - level, third));
+      const float x = positive(fmaf(0.5f, z - level, third));
       return {x * x, x};
     } else if constexpr (kForm == WeightForm::entmax_2) {
-      const float x = positive<kExact>(z - level + third);
+      const float x = positive(z - level + third);
       return {x, x > 0 ? 1.0f : 0.0f};
     } else {
       // 1 - c / delta; 1 at the largest logit, where c is 0, whatever delta is: third is finite.
-      const float r = fmaf(z - level, a * third, 1.0f);
-      if (!kExact && a < 1) {
-        const float log_root = device::log2_approx(fmaxf(r, 0.0f)), power = 1.0f / a;
-        return {threshold * device::exp2_approx(power * log_root),
-                threshold * third * device::exp2_approx((power - 1.0f) * log_root)};
-      }
-      const float root = positive<true>(r), p = threshold * power_of(root, 1.0f / a);
+      const float root = positive(fmaf(z - level, a * third, 1.0f));
+      const float p = threshold * power_of(root, 1.0f / a);
       return {p, root > 0 ? slope(p, root / third) : 0.0f};
     }
   }
@@ -169,11 +163,8 @@ struct RowWeights {
   BAMTRAIN_DEVICE float nan_or(float x) const { return level != level ? level : x; }
 
  private:
-  /// [x]_+; where kExact NaN stays.
-  template <bool kExact>
-  BAMTRAIN_DEVICE static float positive(float x) {
-    return kExact && x != x ? x : fmaxf(x, 0.0f);
-  }
+  /// [x]_+; NaN stays.
+  BAMTRAIN_DEVICE static float positive(float x) { return x != x ? x : fmaxf(x, 0.0f); }
   /// p^(2 - alpha); x = p^a.
   BAMTRAIN_DEVICE float slope(float p, float x) const {
     constexpr auto kPower = static_cast<float>(Entmax::kPowerAlpha - 1);
@@ -183,6 +174,92 @@ struct RowWeights {
     if (a <= kPower) return power_of(fmaxf(p, kLeastWeight), 1.0f - a);
     return power_of(fmaxf(x, kLeastRoot), (1.0f - a) / a);
   }
+};
+
+/// What is made weights, slope z + offset of a logit z.
+struct WeightLine {
+  float slope = 1, offset = 0;
+};
+
+/// The same numbers as kernels in bf16 use them, which fold `line` into the product that gives a
+/// logit. Rows with a logit that is not a number have weights that are: see nan_or().
+struct LineWeights {
+  // softmax: p = 2^x. entmax: [x]_+ is the root of p with alpha 1.5, p with 2, the root of p /
+  // threshold with another up to 2. topk, which compares logits, and entmax with alpha > 2, where
+  // 1 / delta may be huge, take logits as they are: offset is that of 2^x, or the level.
+  float slope = 1, offset = 0;
+  float threshold = 0, third = 1;  // as in RowWeights
+
+  LineWeights() = default;
+  BAMTRAIN_DEVICE LineWeights(WeightForm form, const RowWeights& w)
+      : threshold(w.threshold), third(w.third) {
+    switch (form) {
+      case WeightForm::softmax:
+        slope = kLog2e;
+        [[fallthrough]];
+      case WeightForm::topk:
+        offset = -kLog2e * w.level;
+        break;
+      case WeightForm::entmax_1_5:
+        slope = 0.5f;
+        offset = fmaf(-0.5f, w.level, third);
+        break;
+      case WeightForm::entmax_2:
+        offset = third - w.level;
+        break;
+      case WeightForm::entmax:
+        slope = takes_logits(form, w.a) ? 1.0f : w.a * third;
+        offset = takes_logits(form, w.a) ? w.level : fmaf(-slope, w.level, 1.0f);
+        break;
+      case WeightForm::stick_breaking:
+        break;
+    }
+  }
+  BAMTRAIN_DEVICE static bool takes_logits(WeightForm form, float a) {
+    return form == WeightForm::topk || (form == WeightForm::entmax && a > 1);
+  }
+  BAMTRAIN_DEVICE WeightLine line(bool takes_logits) const {
+    return {slope, takes_logits ? 0.0f : offset};
+  }
+
+  /// Of what `line` gives for a logit that is none of drop_ties().
+  template <WeightForm kForm>
+  BAMTRAIN_DEVICE Weight of(float x, float a) const {
+    if constexpr (kForm == WeightForm::softmax) {
+      const float p = device::exp2_approx(x);
+      return {p, p};
+    } else if constexpr (kForm == WeightForm::topk) {
+      const float e = device::exp2_approx(fmaf(kLog2e, x, offset)), p = x < threshold ? 0.0f : e;
+      return {p, p};
+    } else if constexpr (kForm == WeightForm::entmax_1_5) {
+      const float root = fmaxf(x, 0.0f);
+      return {root * root, root};
+    } else if constexpr (kForm == WeightForm::entmax_2) {
+      return {fmaxf(x, 0.0f), x > 0 ? 1.0f : 0.0f};
+    } else if (takes_logits(kForm, a)) {
+      RowWeights w;
+      w.level = offset;
+      w.threshold = threshold;
+      w.third = third;
+      w.a = a;
+      return w.template of<kForm>(x, 0);
+    } else {
+      const float log_root = device::log2_approx(fmaxf(x, 0.0f)), power = 1.0f / a;
+      return {threshold * device::exp2_approx(power * log_root),
+              threshold * third * device::exp2_approx((power - 1.0f) * log_root)};
+    }
+  }
+  /// topk: whether of row i some keys from j on with the threshold itself have no weight.
+  BAMTRAIN_DEVICE bool cuts_ties(int i, int j) const {
+    const int last = static_cast<int>(device::bits_of(third));
+    return j > last && last < i;
+  }
+  /// Whether that is so of key j.
+  BAMTRAIN_DEVICE bool drops_tie(float z, int j) const {
+    return z == threshold && j > static_cast<int>(device::bits_of(third));
+  }
+  /// x, or NaN in a row with a logit that is not a number.
+  BAMTRAIN_DEVICE float nan_or(float x) const { return offset != offset ? offset : x; }
 };
 
 /// Sums over a row from which D and the gradient of alpha follow.

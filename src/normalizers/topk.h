@@ -2,7 +2,7 @@
 // Softmax over the K largest of a row's visible logits; of equal ones the keys that come first.
 //
 // level: log of the sum of exp(z) of the keys that are kept. threshold: the smallest logit that is
-// kept. last: of the keys with that logit the last one kept.
+// kept. last: of the keys with that logit the last one kept, or the row's own where all are.
 
 #include <cstdint>
 

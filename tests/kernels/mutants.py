@@ -84,10 +84,13 @@ MUTATIONS = {
         "attention_general_forward.cuh", "marks.set(pass + 1, l.warp, tile)",
         "marks.set(pass, l.warp, tile)"),
     "general_live_bit_of_another_tile": (
-        "attention_general_forward.cuh", "uint32_t{1} << (of_all % 32)",
-        "uint32_t{1} << (tile % 32)"),
+        "attention_general_forward.cuh", "(marked >> l.lane & 1) << (of_all % 32)",
+        "(marked >> l.lane & 1) << (tile % 32)"),
+    "general_live_words_of_the_word_before": (
+        "attention_general_forward.cuh", "store_live();\n      live_at = of_all / 32;",
+        "live_at = of_all / 32;\n      store_live();"),
     "general_live_bits_of_the_first_warp": (
-        "attention_general.cuh", "words[g * per_group + tile / 32]", "words[tile / 32]"),
+        "attention_general.cuh", "words[g * per_group + at]", "words[at]"),
     "general_support_ends_early": (
         "attention_search.cuh", "!(bound_ - a_ * (of_row - z) <= 0)",
         "!(bound_ - a_ * (of_row - z) <= 0.9f)"),
@@ -99,8 +102,14 @@ MUTATIONS = {
     "general_full_lists_of_other_lanes": (
         "attention_selection.cuh", "(full >> (lane & ~3) & 15) == 0", "(full >> lane & 1) == 0"),
     "general_list_too_short": (
-        "attention_search.cuh", "kForm == WeightForm::entmax_2 ? -width",
-        "kForm == WeightForm::entmax_2 ? -0.5f * width"),
+        "attention_search.cuh", "? threshold - width", "? threshold - 0.5f * width"),
+    "general_roots_of_another_delta": (
+        "attention_search.cuh", "f(root + (threshold - list_.delta()), j)", "f(root, j)"),
+    "general_smaller_logits_take_the_room": (
+        "attention_selection.cuh", "slot(place) = fmaxf(z, slot(place));", "slot(place) = z;"),
+    "general_left_out_of_other_lanes": (
+        "attention_search.cuh",
+        "left_out = fmaxf(left_out, device::shuffle_xor(device::kWholeWarp, left_out, 1));", ""),
     "general_list_of_too_small_a_delta": (
         "attention_search.cuh", "whole_ && bound_ <= listed", "whole_"),
     "general_groups_counted_twice": (
@@ -113,6 +122,12 @@ MUTATIONS = {
     "general_all_ties_kept": (
         "attention_search.cuh", "phase = SearchPhase::ties;",
         "phase = SearchPhase::done;\n    selection_->low = -i_;\n    return;"),
+    "general_tie_of_the_last_key_dropped": (
+        "attention_weights.cuh", "z == threshold && j > static_cast<int>",
+        "z == threshold && j >= static_cast<int>"),
+    "general_bias_without_the_slope": (
+        "attention_general_keys.cuh", "more.of_bias = more.u * line.slope;",
+        "more.of_bias = more.u;"),
     "general_centre_weighed_by_p": (
         "attention_weights.cuh", "u > 0 ? u_dp / u : 0.0f", "u > 0 ? p_dp / p : 0.0f"),
     "general_alpha_without_entropy": (

@@ -67,11 +67,14 @@ class TopkRows final : public RowNormalizer {
   void weights(float* z, int64_t n, SavedRow& saved) const override {
     const int64_t k = keys_.of(n, T_);
     saved.threshold = kth_largest(z, n, k);
-    int64_t more = k - count_above(z, n, saved.threshold);  // of those that are equal
-    for (int64_t j = 0; j < n && more > 0; ++j) {
-      if (z[j] != saved.threshold) continue;
-      saved.last = static_cast<int32_t>(j);
-      --more;
+    saved.last = static_cast<int32_t>(n - 1);
+    if (count_from(z, n, saved.threshold) != k) {
+      int64_t more = k - count_above(z, n, saved.threshold);  // of those that are equal
+      for (int64_t j = 0; j < n && more > 0; ++j) {
+        if (z[j] != saved.threshold) continue;
+        saved.last = static_cast<int32_t>(j);
+        --more;
+      }
     }
     drop(z, n, saved);
     saved.level = softmax(z, n);

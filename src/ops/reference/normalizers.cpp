@@ -140,8 +140,10 @@ RowWeights topk_weights(const Logits& l) {
   std::vector<bool> kept(z.size());
   for (int64_t n = 0; n < k; ++n) kept[order[static_cast<size_t>(n)]] = true;
   RowWeights w = softmax_over(z, kept);
-  w.last = static_cast<int64_t>(order[static_cast<size_t>(k - 1)]);
-  w.threshold = z[order[static_cast<size_t>(k - 1)]];
+  const auto last = static_cast<size_t>(k - 1);
+  const bool cut = last + 1 < order.size() && z[order[last + 1]] == z[order[last]];
+  w.last = static_cast<int64_t>(cut ? order[last] : z.size() - 1);
+  w.threshold = z[order[last]];
   return w;
 }
 
