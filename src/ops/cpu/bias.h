@@ -23,6 +23,8 @@
 //     void add_tile(db, rows, i0, j0);               of all its rows, by tasks that own queries
 //     void add_row(stage, dz, row, of_bias);         a whole row, db = of_bias dz
 //
+//   with_stage(bias, f), which calls f.template operator()<Stage>().
+//
 // Here is what they share.
 
 #include <algorithm>
@@ -140,6 +142,11 @@ class NoBias {
     Adjoint(const BiasGradients&, const Attention&, const AttentionScratch&, float*) {}
   };
 };
+
+template <class F>
+inline void with_stage(const Nothing&, F&& f) {
+  f.template operator()<NoBias>();
+}
 
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA

@@ -148,6 +148,16 @@ void SumsStage<kForm>::join(const BiasGradients& g, const Attention& a, const At
   });
 }
 
+template <class F>
+inline void with_stage(const SumsBias& bias, F&& f) {
+  switch (bias.form) {
+    case SumBias::difference:
+      return f.template operator()<SumsStage<SumBias::difference>>();
+    case SumBias::log_square:
+      return f.template operator()<SumsStage<SumBias::log_square>>();
+  }
+}
+
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -113,3 +113,6 @@ struct EntropyScale {
 };
 
 }  // namespace bamtrain
+
+#define BAMTRAIN_OPERATIONS_OF_scale(X) \
+  X(ScaleForward) X(ScaleBackward) X(AdaptiveScaleForward) X(AdaptiveScaleBackward) X(EntropyScale)

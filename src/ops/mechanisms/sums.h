@@ -82,3 +82,9 @@ struct SumsBackward {
 };
 
 }  // namespace bamtrain
+
+#define BAMTRAIN_OPERATIONS_OF_sums(X) X(SumsForward) X(SumsBackward)
+#define BAMTRAIN_BIASES_OF_sums(X) X(SumsBias)
+#define BAMTRAIN_FORMS_OF_sums(X)                    \
+  X(difference, (SumsBias{{}, SumBias::difference})) \
+  X(log_square, (SumsBias{{}, SumBias::log_square}))
