@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/mechanism.h"
+#include "priors/formula.h"
 
 namespace bamtrain {
 
@@ -46,15 +47,9 @@ struct TableFamily {
   double (*gain)(const Options&, const ModelShape&) = nullptr;
 };
 
-/// b_ij of family sums, x = S_j - S_i <= 0.
-enum class SumBias {
-  difference,  // x
-  log_square,  // -log(1 + x^2)
-};
-
 /// Parameters: the gates' weight (H, C) and their bias (H).
 struct SumsFamily {
-  SumBias bias = SumBias::difference;
+  Formula bias = Formula::difference;
   /// What <q_i, k_j> is multiplied by; 0: 1 / sqrt(head_dim).
   double (*content_scale)(const Options&, const ModelShape&) = nullptr;
 };

@@ -139,8 +139,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   }
   if (const auto* const of_sums = of.prior.as<SumsFamily>()) {
     const Tensor sums = of_rows(Role::wide);
-    a.bias = SumsBias{sums, of_sums->bias};
-    g.bias = SumsBiasGradients{of_rows(P)};
+    a.bias = TokenBias{sums, of_sums->bias};
+    g.bias = TokenBiasGradients{of_rows(P)};
     backend.mechanisms().run(SumsForward{sums, prior.gates, prior.theta.at(0)});
   }
   double L0 = 0;
@@ -176,8 +176,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
     backend.mechanisms().run(TableBackward{prior.dtheta, of_bias->dtable, use, prior.theta});
   }
-  if (const auto* of_bias = std::get_if<SumsBiasGradients>(&g.bias)) {
-    backend.mechanisms().run(SumsBackward{prior.dgates, prior.dtheta.at(0), of_bias->dsums,
+  if (const auto* of_bias = std::get_if<TokenBiasGradients>(&g.bias)) {
+    backend.mechanisms().run(SumsBackward{prior.dgates, prior.dtheta.at(0), of_bias->dnumbers,
                                           prior.gates, prior.theta.at(0)});
   }
   if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
