@@ -16,6 +16,10 @@ using device::Stream;
 
 uint32_t count(int n) { return static_cast<uint32_t>(n); }
 
+#define BAMTRAIN_FUSED(form, type) +type::kFused
+static_assert(0 BAMTRAIN_FORMULAS(BAMTRAIN_FUSED) == 2, "a BiasMode of each fused formula");
+#undef BAMTRAIN_FUSED
+
 /// run.operator()<kBias, kScale>() for the form of logit that `a` asks for.
 template <class Run>
 LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {

@@ -12,8 +12,7 @@
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
-// Families still to come join the list below and that of ops/mechanisms/all.h; the priors here do
-// not change.
+// Families still to come join the list below; the priors here do not change.
 
 #include <cstdint>
 #include <string>

@@ -158,15 +158,16 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
     backend.mechanisms().run(FireForward{tables, prior.theta, L0});
   }
-  const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
+  const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
   const ScaleUse scale_use = {of.scale, constants,
                               of.prior.first_scaled_head ? of.prior.first_scaled_head(kH) : 0};
+  const GatedUse gated = {GatedRule::adaptive, constants, scale_use.first_head};
   if (!of.scale.is<std::monostate>()) {
     a.scale = {of_rows(P), of.scale_bias};
     g.dscale = of_rows(P);
     scale.gates
         ? backend.mechanisms().run(
-              AdaptiveScaleForward{a.scale.t, scale.gates, a.first_key, scale_use, scale.theta})
+              GatedRowsForward{a.scale.t, scale.gates, a.first_key, gated, scale.theta})
         : backend.mechanisms().run(ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta});
   }
 
@@ -185,8 +186,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
                                           std::get<FireBias>(a.bias).positions, prior.theta, L0});
   }
   if (g.dscale && scale.gates) {
-    backend.mechanisms().run(AdaptiveScaleBackward{
-        scale.dgates, scale.dtheta, g.dscale, scale.gates, a.first_key, scale_use, scale.theta});
+    backend.mechanisms().run(GatedRowsBackward{scale.dgates, scale.dtheta, g.dscale, scale.gates,
+                                               a.first_key, gated, scale.theta});
   } else if (g.dscale) {
     backend.mechanisms().run(
         ScaleBackward{scale.dtheta, g.dscale, a.first_key, scale_use, scale.theta});
@@ -217,7 +218,7 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     for (int64_t i = 0; i < B * T; ++i) keys.x.push_back(static_cast<double>(i % T / 700 * 700));
     const Memory first_key = m.memory(keys), rows = m.unwritten(P, {B, kH, T}),
                  drows = m.memory(random_values(P, {B, kH, T}, "dscale"));
-    const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
+    const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
     const ScaleUse use = {of.scale, constants, 1};
     m.backend().mechanisms().run(ScaleForward{rows.tensor(), first_key.tensor(), use, scale.theta});
     m.backend().mechanisms().run(
