@@ -119,13 +119,14 @@ void AttentionWorkload::fill(const TableBias& bias) {
   table.upload();
 }
 
-void AttentionWorkload::fill(const SumsBias& bias) {
-  HostCopy sums(backend_, bias.sums, HostCopy::Contents::undefined);
-  for (int64_t i = 0; i < bias.sums.size(); ++i) {
-    // softplus(0) a key, as cable and kcable begin: 128 keys away a bias of cable's is -88.
-    sums.tensor().ptr<double>()[i] = std::log(2.0) * static_cast<double>(i % shape_.T);
+void AttentionWorkload::fill(const TokenBias& bias) {
+  HostCopy numbers(backend_, bias.numbers, HostCopy::Contents::undefined);
+  for (int64_t i = 0; i < bias.numbers.size(); ++i) {
+    // softplus(0) a key, as the sums of cable and kcable begin: 128 keys away a bias of cable's is
+    // -88.
+    numbers.tensor().ptr<double>()[i] = std::log(2.0) * static_cast<double>(i % shape_.T);
   }
-  sums.upload();
+  numbers.upload();
 }
 
 namespace {

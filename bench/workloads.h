@@ -42,7 +42,7 @@ class AttentionWorkload {
                 [this](const char* name, const Tensor& t) { fill_normal(backend_, t, name); });
   }
   void fill(const TableBias& bias);
-  void fill(const SumsBias& bias);
+  void fill(const TokenBias& bias);
   void fill(const FireBias& bias);
   void add_theta();
 

@@ -16,12 +16,17 @@ using device::Stream;
 
 uint32_t count(int n) { return static_cast<uint32_t>(n); }
 
+#define BAMTRAIN_FUSED(form, type) +type::kFused
+static_assert(0 BAMTRAIN_FORMULAS(BAMTRAIN_FUSED) == 2, "a BiasMode of each fused formula");
+#undef BAMTRAIN_FUSED
+
 /// run.operator()<kBias, kScale>() for the form of logit that `a` asks for.
 template <class Run>
 LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
-  if (a.sums != nullptr) {
-    return a.log_square ? run.template operator()<BiasMode::log_square, ScaleMode::rows>()
-                        : run.template operator()<BiasMode::difference, ScaleMode::rows>();
+  if (a.numbers != nullptr) {
+    return a.formula == Formula::log_square
+               ? run.template operator()<BiasMode::log_square, ScaleMode::rows>()
+               : run.template operator()<BiasMode::difference, ScaleMode::rows>();
   }
   if (a.fire.psi != nullptr) return run.template operator()<BiasMode::fire, ScaleMode::rows>();
   if (a.table == nullptr) {
@@ -56,7 +61,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
   if (!rows.ok()) return rows;
   const AttentionSaved saved = {g.dout, g.saved.level, g.row_product};
   return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
-    const RowGradients to_rows = {g.dscale, g.dsums, g.dfire_u, g.dfire_psi, g.partial};
+    const RowGradients to_rows = {g.dscale, g.dnumbers, g.dfire_u, g.dfire_psi, g.partial};
     const LaunchStatus queries = device::launch(
         attention_backward_queries<D, kBias, kScale>, {count(attention_query_tiles(a.T, D)), H, B},
         block, attention_backward_queries_shared<D>(kBias), stream, a, saved, g.dq, to_rows);
@@ -64,7 +69,7 @@ LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, Stream stre
     return device::launch(attention_backward_keys<D, kBias, kScale>,
                           {count(attention_parts(a.B, a.T, a.K, kBias == BiasMode::table)), K, B},
                           block, attention_backward_keys_shared<D>(kBias), stream, a, saved, g.dk,
-                          g.dv, g.dsums, g.partial, attention_partial_table(a.T));
+                          g.dv, g.dnumbers, g.partial, attention_partial_table(a.T));
   });
 }
 

@@ -16,7 +16,8 @@ namespace bamtrain::kernels {
 
 using device::SharedAddress;
 
-/// Where b comes from: AttentionInputs::table; its sums, b = x or b = -log(1 + x^2); fire.
+/// Where b comes from: AttentionInputs::table; its numbers, by the formula
+/// of that name; fire.
 enum class BiasMode { none, table, difference, log_square, fire };
 template <BiasMode kBias>
 constexpr bool kSums = kBias == BiasMode::difference || kBias == BiasMode::log_square;
@@ -225,10 +226,10 @@ struct QueryBlock {
       u[r] = a.scale_bias ? t[r] : 1.0f;
     }
     if constexpr (kSums<kBias>) {
-      first_sum = a.sums[(static_cast<int64_t>(b) * a.H + h) * a.T + i0];
+      first_sum = a.numbers[(static_cast<int64_t>(b) * a.H + h) * a.T + i0];
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        sum[r] = inside(r) ? static_cast<float>(a.sums[of_row(a, r)] - first_sum) : 0.0f;
+        sum[r] = inside(r) ? static_cast<float>(a.numbers[of_row(a, r)] - first_sum) : 0.0f;
       }
     }
   }
@@ -262,7 +263,7 @@ struct QueryBlock {
                                    int thread) const {
     if constexpr (kSums<kBias>) {
       const int j = j0 + thread;
-      const double* const S = a.sums + (static_cast<int64_t>(b) * a.H + h) * a.T;
+      const double* const S = a.numbers + (static_cast<int64_t>(b) * a.H + h) * a.T;
       to[0] = thread < kKeys && j < a.T ? static_cast<float>(S[j] - first_sum) : 0.0f;
     } else {
       BAMTRAIN_UNROLL

@@ -55,15 +55,15 @@ BAMTRAIN_DEVICE int end_of_queries(const int32_t* first_key, int j0, int T) {
   return low;
 }
 
-/// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H, T), which
-/// has the queries'; with a table partial (B, H, parts, slot_floats) is written too, entry
+/// dk and dv (B, T, K, D) are written; with numbers the keys' part is added to dnumbers (B, H, T),
+/// which has the queries'; with a table partial (B, H, parts, slot_floats) is written too, entry
 /// kTile - 1 + d of a slot for distance d; slot_floats is attention_partial_table(T). Launch with
 /// grid (parts, K, B): a block takes every parts-th tile of keys, so that the partial tables are
 /// few and each has one owner.
 template <int D, BiasMode kBias, ScaleMode kScale>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
     attention_backward_keys(FusedInputs a, AttentionSaved saved, Rows<bf16> dk, Rows<bf16> dv,
-                            float* dsums, float* partial, int64_t slot_floats) {
+                            float* dnumbers, float* partial, int64_t slot_floats) {
   constexpr bool kTable = kBias == BiasMode::table, kFire = kBias == BiasMode::fire;
   constexpr int Q = kBackwardQueries<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
@@ -121,7 +121,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
         BAMTRAIN_UNROLL
         for (int r = 0; r < 2; ++r) {
           const int j = j0 + own_key + 8 * r;
-          key_sum[r] = a.sums[row_of_head + (j < a.T ? j : a.T - 1)];
+          key_sum[r] = a.numbers[row_of_head + (j < a.T ? j : a.T - 1)];
         }
       }
       for (int i0 = j0; i0 < end; i0 += Q) {
@@ -142,13 +142,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
           row_scale[thread] = scaled && inside ? a.scale[row_of_head + i] : 1.0f;
           if (kSums<kBias>) {
             slice[thread] =
-                inside ? static_cast<float>(a.sums[row_of_head + i] - a.sums[row_of_head + i0])
-                       : 0.0f;
+                inside
+                    ? static_cast<float>(a.numbers[row_of_head + i] - a.numbers[row_of_head + i0])
+                    : 0.0f;
           }
         }
         float key[2] = {};  // relative to the tile's first query, as the slice is
         if (kSums<kBias>) {
-          const double base = a.sums[row_of_head + i0];
+          const double base = a.numbers[row_of_head + i0];
           BAMTRAIN_UNROLL
           for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_sum[r] - base);
         }
@@ -276,7 +277,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kKeysBlocks<D, kBias, kScale>)
           dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 1);
           dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 2);
           const int j = j0 + own_key + 8 * r;
-          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] += dkey_sum[r];
+          if (l.pair == 0 && j < a.T) dnumbers[row_of_head + j] += dkey_sum[r];
         }
       }
     }

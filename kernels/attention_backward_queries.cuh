@@ -25,7 +25,7 @@ constexpr size_t attention_backward_queries_shared(BiasMode bias) {
 /// What attention_backward_queries writes beside dq.
 struct RowGradients {
   float* scale;              // (B, H, T), with a scale
-  float* sums;               // (B, H, T), with sums: the queries' part
+  float* numbers;            // (B, H, T), with numbers: the queries' part
   float *fire_u, *fire_psi;  // (B, H, T) each, with fire
   float* fire_partial;       // (B, H, tiles of queries, kFirePartial), with fire
 };
@@ -225,7 +225,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kQueriesBlocks<D, kBias>)
           device::pack_bf16(sum[m][n][2 * half] * to_dq, sum[m][n][2 * half + 1] * to_dq);
     }
     if (kSums<kBias> && l.pair == 0) {
-      to_rows.sums[own.of_row(a, r)] = own.u[r] * dsum[r];
+      to_rows.numbers[own.of_row(a, r)] = own.u[r] * dsum[r];
     }
     if (kBias == BiasMode::fire && l.pair == 0) {
       const float factor = own.u[r] * kLn2;

@@ -8,9 +8,15 @@
 
 namespace bamtrain::kernels {
 
-/// b, db/dx of x = S_j - S_i, and of fire db/du and u.
+/// What formulas compute with.
+struct PlainMath {
+  BAMTRAIN_DEVICE static float log1p(float a, float b) { return logf(1.0f + a * b); }
+  BAMTRAIN_DEVICE static float divide(float a, float b) { return a / b; }
+};
+
+/// b, its derivatives with respect to the numbers of row and key, and of fire db/du and u.
 struct Bias {
-  float b = 0, derivative = 0, slope = 0, u = 0;
+  float b = 0, of_row = 0, of_key = 0, slope = 0, u = 0;
 };
 
 /// At (h, i, j) of sequence b.
@@ -18,11 +24,16 @@ template <class A>
 BAMTRAIN_DEVICE Bias bias_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
   Bias x;
   if (a.table != nullptr) x.b = a.table[h * a.table_head + i - j];
-  if (a.sums != nullptr) {
-    const double* const S = a.sums + (static_cast<int64_t>(b) * a.H + h) * a.T;
-    const auto rise = static_cast<float>(S[j] - S[i]);
-    x.b = a.log_square ? -logf(1.0f + rise * rise) : rise;
-    x.derivative = a.log_square ? -2.0f * rise / (1.0f + rise * rise) : 1.0f;
+  if (a.numbers != nullptr) {
+    const double* const n = a.numbers + (static_cast<int64_t>(b) * a.H + h) * a.T;
+    with_formula(a.formula, [&]<class Of>() {
+      const double origin = Of::kRelative ? n[i] : 0.0;
+      const auto row = static_cast<float>(n[i] - origin), key = static_cast<float>(n[j] - origin);
+      const auto d = static_cast<float>(i - j);
+      x.b = Of::template bias<PlainMath>(row, key, d);
+      x.of_row = Of::template of_row<PlainMath>(row, key, d);
+      x.of_key = Of::template of_key<PlainMath>(row, key, d);
+    });
   }
   if (a.fire.psi != nullptr) {
     const int64_t position = a.fire.positions[static_cast<int64_t>(b) * a.T + i];
@@ -35,36 +46,39 @@ BAMTRAIN_DEVICE Bias bias_of(const AttentionInputs<A>& a, int b, int h, int i, i
   return x;
 }
 
-/// What a logit's bias gives back, from db: the gradients with respect to x and to u; and u.
+/// What a logit's bias gives back, from db: the gradients with respect to both numbers and to u;
+/// and u.
 struct BiasGradient {
-  float dx = 0, du = 0, u = 0;
+  float to_row = 0, to_key = 0, du = 0, u = 0;
 
   BiasGradient() = default;
   BAMTRAIN_DEVICE BiasGradient(const Bias& bias, float db)
-      : dx(db * bias.derivative), du(db * bias.slope), u(bias.u) {}
+      : to_row(db * bias.of_row), to_key(db * bias.of_key), du(db * bias.slope), u(bias.u) {}
 };
 
 /// What the logits of a row give to its query.
 struct QueryBias {
-  float dx = 0, of_u = 0, of_psi = 0;
+  float of_number = 0, of_u = 0, of_psi = 0;
 
   /// Of the key at distance d.
   template <class A>
   BAMTRAIN_DEVICE void add(const AttentionInputs<A>& a, const BiasGradient& x, int d) {
-    dx += x.dx;
+    of_number += x.to_row;
     if (a.fire.psi == nullptr) return;
     of_u += x.du * x.u;
     of_psi += x.du * a.fire.psi_dc[d];
   }
   BAMTRAIN_DEVICE void join() {
-    dx = warp_sum(dx);
+    of_number = warp_sum(of_number);
     of_u = warp_sum(of_u);
     of_psi = warp_sum(of_psi);
   }
-  /// At `row` of (B, H, T). `beside`: what dsums holds there is of a key, and stays.
+  /// At `row` of (B, H, T). `beside`: what dnumbers holds there is of a key, and stays.
   template <class A>
   BAMTRAIN_DEVICE void store(const AttentionBackward<A>& g, int64_t row, bool beside) const {
-    if (g.in.sums != nullptr) g.dsums[row] = beside ? g.dsums[row] - dx : -dx;
+    if (g.in.numbers != nullptr) {
+      g.dnumbers[row] = beside ? g.dnumbers[row] + of_number : of_number;
+    }
     if (g.in.fire.psi == nullptr) return;
     g.dfire_u[row] = of_u;
     g.dfire_psi[row] = of_psi;

@@ -4,10 +4,11 @@
 #include <cstdint>
 
 #include "priors/fire.h"
+#include "priors/formula.h"
 
 namespace bamtrain::kernels {
 
-/// FireBias of ops/mechanisms/fire.h. Neither beside a table nor beside sums.
+/// FireBias of ops/mechanisms/fire.h. Neither beside a table nor beside numbers.
 struct FireInputs {
   const float *psi = nullptr, *psi_dc = nullptr;    // (>= T), by distance. Null: no such bias
   const float* inverse = nullptr;                   // (>= T), by position
@@ -20,16 +21,17 @@ struct FireInputs {
 struct BiasInputs {
   const float* table = nullptr;  // (H, >= T): b at (h, i - j). Null: b = 0
   int64_t table_head = 0;        // from one head of the table to the next
-  const double* sums = nullptr;  // (B, H, T): b from x = S_j - S_i. Not beside a table
-  bool log_square = false;       // b = -log(1 + x^2) instead of x
+  // (B, H, T): b by a formula of the numbers of row and key. Not beside a table
+  const double* numbers = nullptr;
+  Formula formula = Formula::difference;
   FireInputs fire;
 };
 
 /// Its gradients, each written where what it belongs to is there.
 struct BiasOutputs {
-  float* dtable = nullptr;  // (H, T)
-  int64_t dtable_head = 0;  // from one head of dtable to the next
-  float* dsums = nullptr;   // (B, H, T)
+  float* dtable = nullptr;    // (H, T)
+  int64_t dtable_head = 0;    // from one head of dtable to the next
+  float* dnumbers = nullptr;  // (B, H, T)
   // Of fire: (H, kFireSegments, 2), and (B, H, T) each, as FireBiasGradients says.
   double* dfire = nullptr;
   float *dfire_u = nullptr, *dfire_psi = nullptr;
@@ -41,8 +43,8 @@ inline const char* bias_refusal(const BiasInputs& a, int T) {
     return "attention: the table holds fewer than T distances";
   }
   const FireInputs& f = a.fire;
-  if ((a.table != nullptr) + (a.sums != nullptr) + (f.psi != nullptr) > 1) {
-    return "attention: more than one of a table, sums and fire";
+  if ((a.table != nullptr) + (a.numbers != nullptr) + (f.psi != nullptr) > 1) {
+    return "attention: more than one of a table, numbers and fire";
   }
   if (f.psi != nullptr && (f.psi_dc == nullptr || f.inverse == nullptr || f.ends == nullptr ||
                            f.slope == nullptr || f.offset == nullptr || f.positions == nullptr)) {
@@ -51,7 +53,9 @@ inline const char* bias_refusal(const BiasInputs& a, int T) {
   return nullptr;
 }
 inline const char* bias_refusal(const BiasInputs& a, const BiasOutputs& g, int T) {
-  if (a.sums != nullptr && g.dsums == nullptr) return "attention: sums without dsums";
+  if (a.numbers != nullptr && g.dnumbers == nullptr) {
+    return "attention: numbers without dnumbers";
+  }
   if (a.table != nullptr && (g.dtable == nullptr || g.dtable_head < T)) {
     return "attention: a table without dtable, or with one of fewer than T distances";
   }

@@ -113,15 +113,18 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
 }
 
 /// Whether the fused kernels have no such form.
-bool needs_general(const NormalizerInputs& n) { return n.kind != NormalizerKind::softmax; }
+bool needs_general(const AttentionInputs<bf16>& a) {
+  return a.normalizer.kind != NormalizerKind::softmax ||
+         (a.numbers != nullptr && !is_fused(a.formula));
+}
 
 }  // namespace
 
 LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream) {
-  return forward(f, needs_general(f.in.normalizer), stream);
+  return forward(f, needs_general(f.in), stream);
 }
 LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream) {
-  return backward(g, needs_general(g.in.normalizer), stream);
+  return backward(g, needs_general(g.in), stream);
 }
 LaunchStatus attention_general_forward(const AttentionForward<bf16>& f, Stream stream) {
   return forward(f, true, stream);

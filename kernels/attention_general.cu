@@ -45,7 +45,7 @@ LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Str
   const GeneralSaved saved = {
       g.out,    g.dout, g.saved, g.row_product, g.row_product + rows, g.row_product + 2 * rows,
       g.carries};
-  const RowGradients to_rows = {g.dscale, g.dsums, g.dfire_u, g.dfire_psi, g.partial};
+  const RowGradients to_rows = {g.dscale, g.dnumbers, g.dfire_u, g.dfire_psi, g.partial};
   // No more than 2^31 (attention_dispatch.cu).
   const int group = a.H / a.K, all = a.B * a.K, at_hand = std::min(heads_at_hand(a), all);
   for (int first = 0, heads; first < all; first += heads) {
@@ -60,7 +60,7 @@ LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Str
       return device::launch(
           kernel,
           {count_of(attention_parts(a.B, a.T, a.K, a.table != nullptr)), count_of(heads), columns},
-          {kThreads, 1, 1}, shared_bytes, stream, a, saved, g.dk, g.dv, g.dsums, g.partial,
+          {kThreads, 1, 1}, shared_bytes, stream, a, saved, g.dk, g.dv, g.dnumbers, g.partial,
           attention_partial_table(a.T), first);
     };
     const LaunchStatus keys =

@@ -72,13 +72,24 @@ BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>&
   }
 }
 
-BAMTRAIN_DEVICE BiasMode bias_mode(const AttentionInputs<bf16>& a) {
-  return a.table != nullptr      ? BiasMode::table
-         : a.fire.psi != nullptr ? BiasMode::fire
-         : a.sums == nullptr     ? BiasMode::none
-         : a.log_square          ? BiasMode::log_square
-                                 : BiasMode::difference;
+/// Where b comes from.
+enum class BiasSource { none, table, formula, fire };
+BAMTRAIN_DEVICE BiasSource bias_source(const AttentionInputs<bf16>& a) {
+  return a.table != nullptr      ? BiasSource::table
+         : a.fire.psi != nullptr ? BiasSource::fire
+         : a.numbers != nullptr  ? BiasSource::formula
+                                 : BiasSource::none;
 }
+
+/// What formulas compute with.
+struct GeneralMath {
+  BAMTRAIN_DEVICE static float log1p(float a, float b) {
+    return kLn2 * device::log2_approx(fmaf(a, b, 1.0f));
+  }
+  BAMTRAIN_DEVICE static float divide(float a, float b) { return a / b; }
+};
+/// i - j for a formula: of keys behind the row, which it does not see, 0.
+BAMTRAIN_DEVICE float distance_of(int d) { return static_cast<float>(d > 0 ? d : 0); }
 
 /// SavedRows::live of some groups of rows, in the order of the warps. Null: everything is live.
 struct LiveRows {
@@ -188,19 +199,19 @@ struct GeneralRows {
   int all_begin, all_end;    // and all of them
   GroupRows rows;            // those past T see nothing
   float factor[kRows];       // z = factor <q, k> + u b
-  float* sums;               // (kQueries), in shared memory: S_i relative to first_sum()
-  int sums_from;             // first_sum's token
+  float* numbers;            // (kQueries), in shared memory: n_i less origin()
+  int numbers_from;          // origin's token
 
-  /// All lanes of the warp call, which alone reads and writes what is in `sums` of its rows.
+  /// All lanes of the warp call, which alone reads and writes what is in `numbers` of its rows.
   /// `query_tile`: kQueryTile<D>. `root`: 1 / a.content_divisor.
   BAMTRAIN_DEVICE GeneralRows(const AttentionInputs<bf16>& a, int of_b, int of_h, int of_i0,
-                              int query_tile, float root, float* shared_sums, const Lane& l)
+                              int query_tile, float root, float* shared_numbers, const Lane& l)
       : b(of_b),
         h(of_h),
         i0(of_i0),
         end(a.T),
         rows{of_i0 + group_row(l, 0) + l.row},
-        sums(shared_sums) {
+        numbers(shared_numbers) {
     const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
     const int last_row = i0 + kQueries <= a.T ? i0 + kQueries - 1 : a.T - 1;
     first_tile = first_key[i0] / kTile;
@@ -211,13 +222,13 @@ struct GeneralRows {
     warp_end = i0 + group_row(l, M) < end ? i0 + group_row(l, M) : end;
     all_begin = first_key[last_row];
     all_end = i0 + group_row(l, M) <= end ? warp_row + 1 : 0;
-    sums_from = i0 / query_tile * query_tile;
+    numbers_from = i0 / query_tile * query_tile;
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       factor[r] = root * scale(a, r);
-      if (a.sums != nullptr && l.pair == 0) {
-        sums[rows[r] - i0] =
-            inside(r) ? static_cast<float>(a.sums[of_row(a, r)] - first_sum(a)) : 0.0f;
+      if (a.numbers != nullptr && l.pair == 0) {
+        numbers[rows[r] - i0] =
+            inside(r) ? static_cast<float>(a.numbers[of_row(a, r)] - origin(a)) : 0.0f;
       }
     }
     device::sync_warp();
@@ -230,9 +241,10 @@ struct GeneralRows {
   BAMTRAIN_DEVICE int64_t of_head(const AttentionInputs<bf16>& a) const {
     return (static_cast<int64_t>(b) * a.H + h) * a.T;
   }
-  /// S of the first query of a tile of the kernels that own queries.
-  BAMTRAIN_DEVICE double first_sum(const AttentionInputs<bf16>& a) const {
-    return a.sums[of_head(a) + sums_from];
+  /// What numbers are less, where a formula is of differences: that of the first query of a tile of
+  /// the kernels that own queries.
+  BAMTRAIN_DEVICE double origin(const AttentionInputs<bf16>& a) const {
+    return is_relative(a.formula) ? a.numbers[of_head(a) + numbers_from] : 0.0;
   }
   /// Where row r is in a (B, H, T) array.
   BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
@@ -264,13 +276,13 @@ struct GeneralRows {
   }
 
   /// The slice of biases of the tile of keys at j0, by all threads: of the table or of psi by
-  /// distance, or the sums of keys.
+  /// distance, or the numbers of keys.
   BAMTRAIN_DEVICE void fill_slice(float* slice, const AttentionInputs<bf16>& a, int j0,
                                   int thread) const {
-    if (a.sums != nullptr) {
+    if (a.numbers != nullptr) {
       const int j = j0 + thread;
       if (thread >= kTile) return;
-      slice[thread] = j < a.T ? static_cast<float>(a.sums[of_head(a) + j] - first_sum(a)) : 0.0f;
+      slice[thread] = j < a.T ? static_cast<float>(a.numbers[of_head(a) + j] - origin(a)) : 0.0f;
     } else if (a.table != nullptr) {
       fill_by_distance(slice, a.table + h * a.table_head, j0, thread);
     } else if (a.fire.psi != nullptr) {
@@ -288,19 +300,25 @@ struct GeneralRows {
   /// From a tile's slice to that of its part.
   BAMTRAIN_DEVICE static const float* slice_of(const AttentionInputs<bf16>& a, const float* slice,
                                                int part) {
-    return a.sums != nullptr ? slice + kPart * part : slice - kPart * part;
+    return a.numbers != nullptr ? slice + kPart * part : slice - kPart * part;
   }
   /// Where in a slice the distance of row r and a key of the part is.
   BAMTRAIN_DEVICE int slice_index(int r, int key) const { return rows[r] - i0 - key + kTile - 1; }
-  /// x = S_j - S_i of row r and a key of the part.
-  BAMTRAIN_DEVICE float difference(const float* slice, int r, int key) const {
-    return slice[key] - sums[rows[r] - i0];
+  /// f(row, key, d) of a formula, of row r and a key of the part at j0.
+  template <class F>
+  BAMTRAIN_DEVICE float by_formula(const float* slice, int r, int j0, int key, const F& f) const {
+    return f(numbers[rows[r] - i0], slice[key], distance_of(rows[r] - j0 - key));
   }
-  /// db/dx there.
-  BAMTRAIN_DEVICE float sum_derivative(const AttentionInputs<bf16>& a, const float* slice, int r,
-                                       int key) const {
-    const float x = difference(slice, r, key);
-    return a.log_square ? bias_derivative<BiasMode::log_square>(x) : 1.0f;
+  /// db/dn_j there.
+  BAMTRAIN_DEVICE float of_key(const AttentionInputs<bf16>& a, const float* slice, int r, int j0,
+                               int key) const {
+    float derivative = 0;
+    with_formula(a.formula, [&]<class Of>() {
+      derivative = by_formula(slice, r, j0, key, [](float row, float own, float d) {
+        return Of::template of_key<GeneralMath>(row, own, d);
+      });
+    });
+    return derivative;
   }
   /// Where row r's part of the keys at j0 begins, with fire. All lanes of the warp call.
   BAMTRAIN_DEVICE FirePlace place(const AttentionInputs<bf16>& a, int r, int j0,
@@ -312,21 +330,21 @@ struct GeneralRows {
   template <class F>
   BAMTRAIN_DEVICE void with_biases(const AttentionInputs<bf16>& a, const float* slice, int j0,
                                    const Lane& l, const F& f) const {
-    switch (bias_mode(a)) {
-      case BiasMode::none:
+    switch (bias_source(a)) {
+      case BiasSource::none:
         return;
-      case BiasMode::table:
+      case BiasSource::table:
         return for_elements(
             [&](int r, int n, int e) { f(r, n, e, slice[slice_index(r, l.column(n, e))]); });
-      case BiasMode::difference:
-        return for_elements(
-            [&](int r, int n, int e) { f(r, n, e, difference(slice, r, l.column(n, e))); });
-      case BiasMode::log_square:
-        return for_elements([&](int r, int n, int e) {
-          const float x = difference(slice, r, l.column(n, e));
-          f(r, n, e, -kLn2 * device::log2_approx(fmaf(x, x, 1.0f)));
+      case BiasSource::formula:
+        return with_formula(a.formula, [&]<class Of>() {
+          for_elements([&](int r, int n, int e) {
+            f(r, n, e, by_formula(slice, r, j0, l.column(n, e), [](float row, float key, float d) {
+                return Of::template bias<GeneralMath>(row, key, d);
+              }));
+          });
         });
-      case BiasMode::fire:
+      case BiasSource::fire:
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
           FirePlace at = place(a, r, j0, l);
@@ -348,7 +366,7 @@ struct GeneralRows {
       const float by = factor[r] * line.slope;
       for_row(r, [&](int n, int e) { z[r / 2][n][e] = fmaf(by, z[r / 2][n][e], line.offset); });
     }
-    if (bias_mode(a) != BiasMode::none) {
+    if (bias_source(a) != BiasSource::none) {
       float u[kRows];
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; ++r) u[r] = bias_scale(a, r) * line_of(r).slope;

@@ -19,7 +19,7 @@ struct alignas(16) MoreQueryNumbers {
   LineWeights weights;
   float of_weights;  // what they are multiplied by
   float u, of_bias;  // of_bias: u times the slope of `weights`
-  float sum;
+  float number;
   int first;
   int one;  // key alone has weight: constant_weights
   int unused[2];
@@ -36,7 +36,7 @@ constexpr size_t attention_general_keys_shared() {
 /// Numbers of query i of (b, h), or of none past T: its weights are 0.
 BAMTRAIN_DEVICE void load_query(QueryNumbers& x, MoreQueryNumbers& more,
                                 const AttentionInputs<bf16>& a, const GeneralSaved& saved, int b,
-                                int h, int i, WeightForm form, float root, double first_sum) {
+                                int h, int i, WeightForm form, float root, double origin) {
   x = {root, 0.0f, 0.0f, root};
   more = {{}, 0.0f, 1.0f, 1.0f, 0.0f, i + 1, 0, {}};
   if (i >= a.T) return;
@@ -53,19 +53,19 @@ BAMTRAIN_DEVICE void load_query(QueryNumbers& x, MoreQueryNumbers& more,
   more.of_weights = saved.factor[row];
   if (a.scale_bias) more.u = t;
   more.of_bias = more.u * line.slope;
-  if (a.sums != nullptr) more.sum = static_cast<float>(a.sums[row] - first_sum);
+  if (a.numbers != nullptr) more.number = static_cast<float>(a.numbers[row] - origin);
   more.first = a.first_key[static_cast<int64_t>(b) * a.T + i];
   more.one = constant_weights(a, i - more.first + 1);
 }
 
-/// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H, T), which
-/// has the queries'; with a table partial (B, H, parts, slot_floats) is written too, as by
+/// dk and dv (B, T, K, D) are written; with numbers the keys' part is added to dnumbers (B, H, T),
+/// which has the queries'; with a table partial (B, H, parts, slot_floats) is written too, as by
 /// attention_backward_keys. Launch with grid (parts, key heads, 1), kThreads threads and this much
 /// dynamic shared memory; the key heads are those of all sequences from first_head on.
 template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_keys(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dk,
-                           Rows<bf16> dv, float* dsums, float* partial, int64_t slot_floats,
+                           Rows<bf16> dv, float* dnumbers, float* partial, int64_t slot_floats,
                            int first_head) {
   constexpr int Q = kBackwardQueries<D>, kDbRow = Q + 3;
   using Tile = float[Q / 8][4];
@@ -90,8 +90,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const uint32_t warp_rows = static_cast<uint32_t>(l.warp * kWarpRows) * kRowBytes<D>;
   const float root = 1.0f / a.content_divisor;
-  const BiasMode bias_of = bias_mode(a);
-  const bool table = bias_of == BiasMode::table, fire = bias_of == BiasMode::fire;
+  const BiasSource bias_of = bias_source(a);
+  const bool table = bias_of == BiasSource::table, fire = bias_of == BiasSource::fire;
 
   if (table) {
     for (int g = 0; g < group; ++g) {
@@ -138,13 +138,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         copy_tile_by_rows<D, Q>(outputs + stage * kTileBytes<D, Q>, saved.dout, dout, i0, a.T);
         device::copy_async_commit();
       };
-      double key_sum[2] = {};  // S_j of the thread's two keys
-      float dkey_sum[2] = {};
-      if (a.sums != nullptr) {
+      double key_number[2] = {};  // n_j of the thread's two keys
+      float dkey_number[2] = {};
+      if (a.numbers != nullptr) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < 2; ++r) {
           const int j = j0 + own_key + 8 * r;
-          key_sum[r] = a.sums[row_of_head + (j < a.T ? j : a.T - 1)];
+          key_number[r] = a.numbers[row_of_head + (j < a.T ? j : a.T - 1)];
         }
       }
       int i0 = next(j0 - Q);
@@ -152,16 +152,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       if (i0 < end) copy(i0, 0);
       while (i0 < end) {
         const int after = next(i0);
-        const double first_sum =
-            a.sums != nullptr ? a.sums[row_of_head + i0 / kQueryTile<D> * kQueryTile<D>] : 0.0;
+        const double origin = a.numbers != nullptr && is_relative(a.formula)
+                                  ? a.numbers[row_of_head + i0 / kQueryTile<D> * kQueryTile<D>]
+                                  : 0.0;
         float key[2] = {};
-        if (a.sums != nullptr) {
+        if (a.numbers != nullptr) {
           BAMTRAIN_UNROLL
-          for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_sum[r] - first_sum);
+          for (int r = 0; r < 2; ++r) key[r] = static_cast<float>(key_number[r] - origin);
         }
         if (thread < Q) {
           load_query(numbers[thread], more_numbers[thread], a, saved, b, h, i0 + thread, form, root,
-                     first_sum);
+                     origin);
         }
         if ((table || fire) && thread < Q + kTile) {
           const int d = i0 - j0 + thread - (kTile - 1);
@@ -222,13 +223,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           }
           device::sync_warp();  // before ldmatrix
           add_bias([&](int n, int e, int, int) { return kLn2 * biases[n][e]; });
-        } else if (bias_of == BiasMode::difference) {
-          add_bias(
-              [&](int, int e, int, int query) { return key[e / 2] - more_numbers[query].sum; });
-        } else if (bias_of == BiasMode::log_square) {
-          add_bias([&](int, int e, int, int query) {
-            const float x = key[e / 2] - more_numbers[query].sum;
-            return -kLn2 * device::log2_approx(fmaf(x, x, 1.0f));
+        } else if (bias_of == BiasSource::formula) {
+          with_formula(a.formula, [&]<class Of>() {
+            add_bias([&](int, int e, int own, int query) {
+              return Of::template bias<GeneralMath>(more_numbers[query].number, key[e / 2],
+                                                    distance_of(i0 + query - j0 - own));
+            });
           });
         }
         const bool all_seen =
@@ -279,11 +279,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
             db[own * kDbRow + query] = more_numbers[query].u * dz[n][e];
           });
         }
-        if (a.sums != nullptr) {
-          for_elements([&](int n, int e, int, int query) {
-            const float x = key[e / 2] - more_numbers[query].sum;
-            const float slope = a.log_square ? bias_derivative<BiasMode::log_square>(x) : 1.0f;
-            dkey_sum[e / 2] += more_numbers[query].u * dz[n][e] * slope;
+        if (a.numbers != nullptr) {
+          with_formula(a.formula, [&]<class Of>() {
+            for_elements([&](int n, int e, int own, int query) {
+              const float slope = Of::template of_key<GeneralMath>(
+                  more_numbers[query].number, key[e / 2], distance_of(i0 + query - j0 - own));
+              dkey_number[e / 2] += more_numbers[query].u * dz[n][e] * slope;
+            });
           });
         }
         uint32_t operand[1][Q / 16][4];
@@ -306,13 +308,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         i0 = after;
       }
 
-      if (a.sums != nullptr) {
+      if (a.numbers != nullptr) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < 2; ++r) {
-          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 1);
-          dkey_sum[r] += device::shuffle_xor(device::kWholeWarp, dkey_sum[r], 2);
+          dkey_number[r] += device::shuffle_xor(device::kWholeWarp, dkey_number[r], 1);
+          dkey_number[r] += device::shuffle_xor(device::kWholeWarp, dkey_number[r], 2);
           const int j = j0 + own_key + 8 * r;
-          if (l.pair == 0 && j < a.T) dsums[row_of_head + j] += dkey_sum[r];
+          if (l.pair == 0 && j < a.T) dnumbers[row_of_head + j] += dkey_number[r];
         }
       }
     }

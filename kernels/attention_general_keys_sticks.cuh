@@ -56,14 +56,14 @@ BAMTRAIN_DEVICE void stick_gradients(Logits& z, Logits& dz, const AttentionInput
   }
 }
 
-/// dk and dv (B, T, K, D) are written; with sums the keys' part is added to dsums (B, H, T), which
-/// has the queries'; with a table partial (B, H, parts, slot_floats) is written too, as by
+/// dk and dv (B, T, K, D) are written; with numbers the keys' part is added to dnumbers (B, H, T),
+/// which has the queries'; with a table partial (B, H, parts, slot_floats) is written too, as by
 /// attention_backward_keys, of the key heads of all sequences from first_head on.
 template <int D>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_keys_sticks(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dk,
-                                  Rows<bf16> dv, float* dsums, float* partial, int64_t slot_floats,
-                                  int first_head) {
+                                  Rows<bf16> dv, float* dnumbers, float* partial,
+                                  int64_t slot_floats, int first_head) {
   constexpr int kStages = kGeneralStages<D>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -89,7 +89,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const float root = 1.0f / a.content_divisor;
   const int column0 = kOwnColumns<D> * static_cast<int>(device::block_index().z);
   const bool table = a.table != nullptr && column0 == 0,
-             of_sums = a.sums != nullptr && column0 == 0;
+             of_numbers = a.numbers != nullptr && column0 == 0;
   const auto own_columns = static_cast<uint32_t>(2 * column0);  // bytes
 
   if (table) {
@@ -126,7 +126,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         copy_tile<D>(outputs + stage * kTileBytes<D>, saved.dout, b, h, i0, a.T);
         device::copy_async_commit();
       };
-      float dkey_sum = 0;
+      float dkey_number = 0;
       int i0 = next(j0 - kTile);
       uint32_t step = 0;
       if (i0 < end) copy(i0, 0);
@@ -159,11 +159,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
                 z_group, [](int) { return WeightLine{}; }, a, slice_of_part, j0 + key0, l);
             stick_gradients(z, dz, a, saved, own, j0 + key0, head * group + g, l);
           }
-          if (table || of_sums) {
+          if (table || of_numbers) {
             const float u[] = {own.bias_scale(a, 0), own.bias_scale(a, 1)};
             own.for_elements([&](int r, int n, int e) {
               const int key = l.column(n, e);
-              const float slope = table ? 1.0f : own.sum_derivative(a, slice_of_part, r, key);
+              const float slope = table ? 1.0f : own.of_key(a, slice_of_part, r, j0 + key0, key);
               db[(own.rows[r] - i0) * kDbStride + key] = u[r] * dz[n][e] * slope;
             });
             device::barrier();
@@ -179,7 +179,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
             }
             if (!table && thread / kPart == part_of_tile) {
               for (int row = 0; row < kTile; ++row) {
-                dkey_sum += db[row * kDbStride + thread % kPart];
+                dkey_number += db[row * kDbStride + thread % kPart];
               }
             }
             device::barrier();
@@ -210,8 +210,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         if (kStages == 1 && after < end) copy(after, 0);
         i0 = after;
       }
-      if (of_sums && thread < kTile && j0 + thread < a.T) {
-        dsums[row_of_head + j0 + thread] += dkey_sum;
+      if (of_numbers && thread < kTile && j0 + thread < a.T) {
+        dnumbers[row_of_head + j0 + thread] += dkey_number;
       }
     }
     device::copy_async_wait<0>();

@@ -63,7 +63,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   float* const row_sums = slices + 2 * Block::kSliceFloats;
   const NumbersOfRows numbers(row_sums + kQueryTile<D>, kQueryTile<D>);
   // The thread's sums for its rows: dt, with a bias that is scaled; of stick-breaking, which takes
-  // no scale, p dP of the keys before; and -du of sums. Here for the registers.
+  // no scale, p dP of the keys before; and dn. Here for the registers.
   float* const of_threads = row_sums + (1 + NumbersOfRows::kFloats) * kQueryTile<D>;
   float* const of_thread = of_threads + thread;
   float* const derivatives = of_threads + 2 * kRows * kThreads;  // with fire: of psi
@@ -225,9 +225,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
 
   float sum[M][D / 8][4] = {};
   const auto carried = [&](int r) -> float& { return of_thread[r * kThreads]; };
-  const auto dsum = [&](int r) -> float& { return of_thread[(kRows + r) * kThreads]; };
+  const auto dnumber = [&](int r) -> float& { return of_thread[(kRows + r) * kThreads]; };
   BAMTRAIN_UNROLL
-  for (int r = 0; r < kRows; ++r) carried(r) = dsum(r) = 0;
+  for (int r = 0; r < kRows; ++r) carried(r) = dnumber(r) = 0;
   walk(false, [&](int tile, const float* slice_of_tile, uint32_t stage) {
     with_logits(false, tile, slice_of_tile, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
       GroupsOfLogits<M> dz;
@@ -276,15 +276,21 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) carried(r) += dt[r];
       }
-      if (a.sums != nullptr) {
-        BAMTRAIN_UNROLL
-        for (int r = 0; r < kRows; ++r) {
-          float dx = 0;
-          own.for_row(r, [&](int n, int e) {
-            dx += dz[r / 2][n][e] * own.sum_derivative(a, slice, r, l.column(n, e));
-          });
-          dsum(r) -= dx;
-        }
+      if (a.numbers != nullptr) {
+        with_formula(a.formula, [&]<class Of>() {
+          BAMTRAIN_UNROLL
+          for (int r = 0; r < kRows; ++r) {
+            float of_number = 0;
+            own.for_row(r, [&](int n, int e) {
+              const int key = l.column(n, e);
+              of_number += dz[r / 2][n][e] *
+                           own.by_formula(slice, r, j0, key, [](float row, float other, float d) {
+                             return Of::template of_row<GeneralMath>(row, other, d);
+                           });
+            });
+            dnumber(r) += of_number;
+          }
+        });
       }
       if (fire) {
         const float* const of_part = own.slice_of(a, derivatives, part);
@@ -320,11 +326,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       content += device::low_bf16(two) * of_row[n][half];
       content += device::high_bf16(two) * of_row[n][half + 1];
     }
-    float dt = carried(r) + root * content, of_sums = dsum(r);
+    float dt = carried(r) + root * content, of_number = dnumber(r);
     BAMTRAIN_UNROLL
     for (int distance = 1; distance < 4; distance *= 2) {
       dt += device::shuffle_xor(device::kWholeWarp, dt, distance);
-      of_sums += device::shuffle_xor(device::kWholeWarp, of_sums, distance);
+      of_number += device::shuffle_xor(device::kWholeWarp, of_number, distance);
     }
     if (!own.inside(r)) continue;
     auto* to = reinterpret_cast<uint32_t*>(row_of(dq, b, own.rows[r], h));
@@ -335,7 +341,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     }
     if (l.pair != 0) continue;
     if (a.scale != nullptr) to_rows.scale[own.of_row(a, r)] = dt;
-    if (a.sums != nullptr) to_rows.sums[own.of_row(a, r)] = own.bias_scale(a, r) * of_sums;
+    if (a.numbers != nullptr) to_rows.numbers[own.of_row(a, r)] = own.bias_scale(a, r) * of_number;
     if (fire) {
       const float by_row = own.bias_scale(a, r) * kLn2;
       const int row = own.rows[r] - i0;

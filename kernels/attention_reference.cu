@@ -211,8 +211,8 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   bias.store(g, row_of(a, own.b, own.h, i), false);
 }
 
-/// dk and dv of a key, over all the query heads that read it; the key's part is added to dsums of
-/// each, which has the queries'.
+/// dk and dv of a key, over all the query heads that read it; the key's part is added to dnumbers
+/// of each, which has the queries'.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
@@ -221,13 +221,13 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
   const int j = own.t, group = a.H / a.K;
   float dk[kRowColumns] = {}, dv[kRowColumns] = {};
   for (int h = own.h * group; h < (own.h + 1) * group; ++h) {
-    float dx = 0;
+    float to_key = 0;
     // First keys never fall: the queries that see this key follow one another.
     for (int i0 = j; i0 < a.T && first_of(a, own.b, i0) <= j; i0 += 32) {
       const int i = i0 + own.lane;
       Gradient x = {};
       if (i < a.T && first_of(a, own.b, i) <= j) x = gradient_of(g, own.b, h, i, j);
-      dx += x.bias.dx;
+      to_key += x.bias.to_key;
       for (int n = 0; n < 32 && i0 + n < a.T; ++n) {
         const float to_k = device::shuffle(device::kWholeWarp, x.ds, n);
         const float to_v = device::shuffle(device::kWholeWarp, x.p, n);
@@ -235,8 +235,8 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
         add_row(dv, to_v, at(g.dout, own.b, i0 + n, h), a.D, own.lane);
       }
     }
-    dx = warp_sum(dx);
-    if (a.sums != nullptr && own.lane == 0) g.dsums[row_of(a, own.b, h, j)] += dx;
+    to_key = warp_sum(to_key);
+    if (a.numbers != nullptr && own.lane == 0) g.dnumbers[row_of(a, own.b, h, j)] += to_key;
   }
   store_row(at(g.dk, own.b, j, own.h), 1.0f / a.content_divisor, dk, a.D, own.lane);
   store_row(at(g.dv, own.b, j, own.h), 1.0f, dv, a.D, own.lane);

@@ -83,8 +83,8 @@ struct StickRow {
         dv[c] += p[j] * dout[c];
       }
       if (a.table != nullptr) g.dtable[h * g.dtable_head + i - j] += dz[j];
-      if (a.sums != nullptr) {
-        g.dsums[row_of(a, b, h, j)] += dz[j] * bias_of(a, b, h, i, j).derivative;
+      if (a.numbers != nullptr) {
+        g.dnumbers[row_of(a, b, h, j)] += dz[j] * bias_of(a, b, h, i, j).of_key;
       }
     }
   }
@@ -147,8 +147,8 @@ BAMTRAIN_KERNEL attention_reference_sticks_gradients(AttentionBackward<float> g)
         at(g.dk, row.b, j, row.kh)[c] = 0;
         at(g.dv, row.b, j, row.kh)[c] = 0;
       }
-      for (int h = row.kh * group; a.sums != nullptr && h < (row.kh + 1) * group; ++h) {
-        g.dsums[row_of(a, row.b, h, j)] = 0;
+      for (int h = row.kh * group; a.numbers != nullptr && h < (row.kh + 1) * group; ++h) {
+        g.dnumbers[row_of(a, row.b, h, j)] = 0;
       }
     }
     for (row.h = row.kh * group; row.h < (row.kh + 1) * group; ++row.h) {

@@ -13,7 +13,7 @@ namespace bamtrain::kernels {
 /// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys.
 struct ScaleRows {
   const char* name = "";  // as in scales/registry.h
-  ScaleConstants constants;
+  FormulaConstants constants;
   const float* theta[kMaxScaleScalars] = {};  // (H) each, in the scale's order; by_length's (H,
                                               // lengths)
   const int32_t* first_key = nullptr;         // (B, T), in [0, i]

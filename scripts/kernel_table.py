@@ -3,11 +3,12 @@
 
   scripts/kernel_table.py [--logs DIR] [--nvcc NVCC] [--output bench/results/kernels.md]
 
-Compiles every unit of kernels/meson.build for sm_80, 86, 89 and 90, which needs no GPU, and reads
-registers, static shared memory and spills from what ptxas says. --logs keeps what it says in DIR
-and reads it from there the next time, unless a kernel has changed. Threads and dynamic shared
-memory are those of the launchers, written down in THREADS and dynamic_shared. Bytes and flops come
-from the formulas of kernel_costs.py, for configs/bam-120m.json. Nothing is measured.
+Compiles every unit of kernels/meson.build for sm_80, 86, 89 and 90, which needs the lists of a
+configured build/ but no GPU, and reads registers, static shared memory and spills from what ptxas
+says. --logs keeps what it says in DIR and reads it from there the next time, unless a kernel has
+changed. Threads and dynamic shared memory are those of the launchers, written down in THREADS and
+dynamic_shared. Bytes and flops come from the formulas of kernel_costs.py, for configs/bam-120m.json.
+Nothing is measured.
 """
 
 import argparse
@@ -65,7 +66,7 @@ def ptxas(unit, nvcc, logs):
     changed = max(p.stat().st_mtime for d in ("kernels", "src/priors", "src/scales")
                   for p in (ROOT / d).iterdir())
     if not log.exists() or log.stat().st_mtime < changed:
-        command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Xptxas", "-v", "-fatbin", *flags,
+        command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Ibuild/src", "-Xptxas", "-v", "-fatbin", *flags,
                    *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHS),
                    "kernels/" + source, "-o", str(logs / (name + ".fatbin"))]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -231,7 +231,7 @@ CASES = {
 # Every prior has a case.
 ABOUT = {decoder.prior_of(c, layer)["name"] for c in CASES.values()
          for layer in range(c["model"]["layers"])}
-CASES |= {name: config({"name": name}, mask=True, **GROUPED)
+CASES |= {name: config({"name": name}, mask=True, **SMALL)
           for name in priors.PARAMETERS if name not in ABOUT}
 
 # Per head, in every layer, where a case is about particular values.

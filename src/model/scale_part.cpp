@@ -69,8 +69,8 @@ class ScalePart final : public MechanismPart {
     const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
     const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
     if (info_.is<AdaptiveKind>()) {
-      backend.mechanisms().run(AdaptiveScaleBackward{dgates, dtheta, g.dscale, rows.gates,
-                                                     a.first_key, use(layer), theta});
+      backend.mechanisms().run(GatedRowsBackward{dgates, dtheta, g.dscale, rows.gates, a.first_key,
+                                                 gated(layer), theta});
     } else {
       backend.mechanisms().run(ScaleBackward{dtheta, g.dscale, a.first_key, use(layer), theta});
     }
@@ -83,8 +83,8 @@ class ScalePart final : public MechanismPart {
       backend.mechanisms().run(
           ScaleForward{t, a.first_key, use(layer), parameters_.theta(layer, masters_)});
     } else if (info_.is<AdaptiveKind>()) {
-      backend.mechanisms().run(AdaptiveScaleForward{t, gates, a.first_key, use(layer),
-                                                    parameters_.theta(layer, masters_)});
+      backend.mechanisms().run(GatedRowsForward{t, gates, a.first_key, gated(layer),
+                                                parameters_.theta(layer, masters_)});
     } else {
       backend.attention_entropy(t, a);
       backend.mechanisms().run(EntropyScale{t, t, use(layer).first_head});
@@ -93,10 +93,13 @@ class ScalePart final : public MechanismPart {
   ScaleUse use(int64_t layer) const {
     return {info_, constants_, first_heads_[static_cast<size_t>(layer)]};
   }
+  GatedUse gated(int64_t layer) const {
+    return {GatedRule::adaptive, constants_, use(layer).first_head};
+  }
 
   PartSource from_;
   const ScaleInfo& info_;
-  ScaleConstants constants_;
+  FormulaConstants constants_;
   LayerParameters parameters_;
   std::vector<int64_t> first_heads_;  // by layer: t = 1 in the heads before
   std::vector<bool> on_bias_;         // by layer

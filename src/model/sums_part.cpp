@@ -13,7 +13,7 @@ class SumsPart final : public MechanismPart {
     for (int64_t l = 0; l < from.config.layers; ++l) {
       const PriorChoice& p = from.config.attention.prior.of(l);
       const auto* const family = p.info().as<SumsFamily>();
-      biases_.push_back(family ? family->bias : SumBias::difference);
+      biases_.push_back(family ? family->bias : Formula::difference);
       content_scales_.push_back(family ? family->content_scale(p.options, from.shape()) : 0);
     }
   }
@@ -43,7 +43,7 @@ class SumsPart final : public MechanismPart {
     if (remembers_) sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
     from_.backend.mechanisms().run(
         SumsForward{sums.slice(2, past, T), rows.gates, bias(layer, masters_)});
-    a.bias = SumsBias{sums, biases_[l]};
+    a.bias = TokenBias{sums, biases_[l]};
     if (past == 0) return;
     for (int64_t h = 0; h < H; ++h) {
       double* S = sums.ptr<double>() + h * sums.stride[1] + past;
@@ -52,14 +52,14 @@ class SumsPart final : public MechanismPart {
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const override {
     if (layers_.has(layer)) {
-      g.bias = SumsBiasGradients{rows_of(dsums_, B, from_.config.heads, T)};
+      g.bias = TokenBiasGradients{rows_of(dsums_, B, from_.config.heads, T)};
     }
   }
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
                 const Tensor& dgates, const Tensor& gradients) override {
     if (!layers_.has(layer)) return;
     from_.backend.mechanisms().run(SumsBackward{dgates, bias(layer, gradients),
-                                                std::get<SumsBiasGradients>(g.bias).dsums,
+                                                std::get<TokenBiasGradients>(g.bias).dnumbers,
                                                 rows.gates, bias(layer, masters_)});
   }
 
@@ -70,7 +70,7 @@ class SumsPart final : public MechanismPart {
   PartSource from_;
   LayersOfFamily layers_;
   LayerParameters parameters_;
-  std::vector<SumBias> biases_;         // by layer
+  std::vector<Formula> biases_;         // by layer
   std::vector<double> content_scales_;  // likewise
   bool remembers_ = false;
   Tensor masters_;  // of the last refresh

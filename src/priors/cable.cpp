@@ -12,7 +12,7 @@ double content_scale(const Options& o, const ModelShape& s) {
   return scale == "1" ? 1.0 : 0.0;
 }
 
-PriorInfo summed(const char* name, SumBias bias, const char* formula) {
+PriorInfo summed(const char* name, Formula bias, const char* formula) {
   PriorInfo p;
   p.name = name;
   p.formula = std::string(formula) + ", S the running sum of softplus(W x + w0)";
@@ -36,9 +36,9 @@ PriorInfo summed(const char* name, SumBias bias, const char* formula) {
 
 }  // namespace
 
-PriorInfo cable_prior() { return summed("cable", SumBias::difference, "b = S_j - S_i"); }
+PriorInfo cable_prior() { return summed("cable", Formula::difference, "b = S_j - S_i"); }
 PriorInfo kcable_prior() {
-  return summed("kcable", SumBias::log_square, "b = -log(1 + (S_i - S_j)^2)");
+  return summed("kcable", Formula::log_square, "b = -log(1 + (S_i - S_j)^2)");
 }
 
 }  // namespace bamtrain

@@ -12,8 +12,7 @@
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
-// Families still to come join the list below and that of ops/mechanisms/all.h; the priors here do
-// not change.
+// Families still to come join the list below; the priors here do not change.
 
 #include <cstdint>
 #include <string>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "core/mechanism.h"
+#include "priors/formula.h"
 
 namespace bamtrain {
 
@@ -46,15 +46,9 @@ struct TableFamily {
   double (*gain)(const Options&, const ModelShape&) = nullptr;
 };
 
-/// b_ij of family sums, x = S_j - S_i <= 0.
-enum class SumBias {
-  difference,  // x
-  log_square,  // -log(1 + x^2)
-};
-
 /// Parameters: the gates' weight (H, C) and their bias (H).
 struct SumsFamily {
-  SumBias bias = SumBias::difference;
+  Formula bias = Formula::difference;
   /// What <q_i, k_j> is multiplied by; 0: 1 / sqrt(head_dim).
   double (*content_scale)(const Options&, const ModelShape&) = nullptr;
 };

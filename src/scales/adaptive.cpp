@@ -27,7 +27,7 @@ ScaleInfo adaptive_scale() {
   };
   s.initial = [](const Options&, const ModelShape&, const MechanismParameter& p, int64_t, double,
                  double normal) { return p.gate ? 0.02 * normal : 0.0; };
-  s.constants = [](const Options& o, const ModelShape&) -> ScaleConstants {
+  s.constants = [](const Options& o, const ModelShape&) -> FormulaConstants {
     return {{o.number("delta"), o.number("g")}};
   };
   return s;

@@ -32,7 +32,7 @@ ScaleInfo by_length_scale() {
   };
   s.initial = [](const Options&, const ModelShape&, const MechanismParameter&, int64_t, double,
                  double) { return 1.0; };
-  s.constants = [](const Options& o, const ModelShape& shape) -> ScaleConstants {
+  s.constants = [](const Options& o, const ModelShape& shape) -> FormulaConstants {
     return {{static_cast<double>(lengths_of(o, shape))}};
   };
   s.kind = LengthKind{ByLengthScale::value, ByLengthScale::accumulate, ByLengthScale::longest};

@@ -9,17 +9,17 @@ namespace bamtrain {
 
 /// Parameter t (H, lengths); constant 0: lengths.
 struct ByLengthScale {
-  BAMTRAIN_HD static int64_t index(const ScaleConstants& c, int64_t h, int64_t n) {
+  BAMTRAIN_HD static int64_t index(const FormulaConstants& c, int64_t h, int64_t n) {
     return h * longest(c) + n - 1;
   }
-  static double value(const ScaleConstants& c, const double* const* theta, int64_t h, int64_t n) {
+  static double value(const FormulaConstants& c, const double* const* theta, int64_t h, int64_t n) {
     return theta[0][index(c, h, n)];
   }
-  static void accumulate(const ScaleConstants& c, const double* const*, int64_t h, int64_t n,
+  static void accumulate(const FormulaConstants& c, const double* const*, int64_t h, int64_t n,
                          double dt, double* const* dtheta) {
     dtheta[0][index(c, h, n)] += dt;
   }
-  BAMTRAIN_HD static int64_t longest(const ScaleConstants& c) {
+  BAMTRAIN_HD static int64_t longest(const FormulaConstants& c) {
     return static_cast<int64_t>(c.of[0]);
   }
 };

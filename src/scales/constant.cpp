@@ -7,7 +7,7 @@ ScaleInfo constant_scale() {
   s.name = "constant";
   s.formula = "t_i = t";
   s.options = {{"t", "one over the temperature", 1.0, {}, 0, 1e4}, scale_bias_option("false")};
-  s.constants = [](const Options& o, const ModelShape&) -> ScaleConstants {
+  s.constants = [](const Options& o, const ModelShape&) -> FormulaConstants {
     return {{o.number("t")}};
   };
   s.kind = length_kind<ConstantScale>();

@@ -10,7 +10,8 @@ struct ConstantScale {
   static constexpr int kParameters = 0;
   Real t;  // constant 0
 
-  BAMTRAIN_HD ConstantScale(const Real*, const ScaleConstants& c) : t(static_cast<Real>(c.of[0])) {}
+  BAMTRAIN_HD ConstantScale(const Real*, const FormulaConstants& c)
+      : t(static_cast<Real>(c.of[0])) {}
   BAMTRAIN_HD Real value(int64_t) const { return t; }
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}
 };

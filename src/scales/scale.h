@@ -9,14 +9,10 @@
 #include <string>
 #include <variant>
 
+#include "core/formula_constants.h"
 #include "core/mechanism.h"
 
 namespace bamtrain {
-
-/// What a scale's formula reads of its options, in an order that is its own.
-struct ScaleConstants {
-  double of[2] = {};
-};
 
 // What t_i depends on. Nothing: t = 1, no tensor is formed. Else:
 
@@ -24,13 +20,13 @@ struct ScaleConstants {
 /// from a formula with a few scalars per head.
 struct LengthKind {
   /// t for head h and a row that sees n keys.
-  double (*value)(const ScaleConstants&, const double* const* theta, int64_t h,
+  double (*value)(const FormulaConstants&, const double* const* theta, int64_t h,
                   int64_t n) = nullptr;
   /// Its adjoint: adds to dtheta[p][...] what dt at (h, n) gives.
-  void (*accumulate)(const ScaleConstants&, const double* const* theta, int64_t h, int64_t n,
+  void (*accumulate)(const FormulaConstants&, const double* const* theta, int64_t h, int64_t n,
                      double dt, double* const* dtheta) = nullptr;
   /// The largest n that it knows; null: it knows all.
-  int64_t (*longest)(const ScaleConstants&) = nullptr;
+  int64_t (*longest)(const FormulaConstants&) = nullptr;
 };
 /// n_i and gates of the row, see scales/adaptive.h.
 struct AdaptiveKind {};
@@ -44,7 +40,7 @@ struct ScaleInfo : MechanismInfo {
   ScaleKind kind;
   bool evaluation_only = false;  // it has no backward pass
   /// Null: the formula reads none.
-  ScaleConstants (*constants)(const Options&, const ModelShape&) = nullptr;
+  FormulaConstants (*constants)(const Options&, const ModelShape&) = nullptr;
   /// Whether the bias is scaled too, where the config leaves it open. Null: it is not.
   bool (*default_scale_bias)(const std::string& prior) = nullptr;
 
@@ -57,8 +53,8 @@ struct ScaleInfo : MechanismInfo {
   bool is() const {
     return std::holds_alternative<K>(kind);
   }
-  ScaleConstants constants_of(const Options& o, const ModelShape& shape) const {
-    return constants ? constants(o, shape) : ScaleConstants();
+  FormulaConstants constants_of(const Options& o, const ModelShape& shape) const {
+    return constants ? constants(o, shape) : FormulaConstants();
   }
 };
 

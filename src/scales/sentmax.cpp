@@ -23,7 +23,7 @@ ScaleInfo sentmax_scale() {
     if (p.name == "beta") return 0.1 + 0.9 * uniform;
     return o.number("gamma") + o.number("gamma_std") * normal;
   };
-  s.constants = [](const Options& o, const ModelShape&) -> ScaleConstants {
+  s.constants = [](const Options& o, const ModelShape&) -> FormulaConstants {
     return {{o.number("delta")}};
   };
   s.kind = length_kind<Sentmax>();

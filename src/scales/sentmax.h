@@ -14,7 +14,7 @@ struct Sentmax {
   Real beta, gamma;
   Real delta;  // constant 0
 
-  BAMTRAIN_HD Sentmax(const Real* theta, const ScaleConstants& c)
+  BAMTRAIN_HD Sentmax(const Real* theta, const FormulaConstants& c)
       : beta(theta[0]), gamma(theta[1]), delta(static_cast<Real>(c.of[0])) {}
   BAMTRAIN_HD static Real log_length(int64_t n) { return log(static_cast<Real>(n) + 1); }
   BAMTRAIN_HD Real value(int64_t n) const { return delta + beta * pow(log_length(n), gamma); }

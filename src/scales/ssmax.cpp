@@ -19,7 +19,7 @@ ScaleInfo ssmax_scale() {
   };
   s.initial = [](const Options& o, const ModelShape&, const MechanismParameter&, int64_t, double,
                  double normal) { return o.number("init") + o.number("init_std") * normal; };
-  s.constants = [](const Options& o, const ModelShape&) -> ScaleConstants {
+  s.constants = [](const Options& o, const ModelShape&) -> FormulaConstants {
     return {{o.number("offset"), o.number("delta")}};
   };
   s.kind = length_kind<Ssmax>();

@@ -15,7 +15,7 @@ struct Ssmax {
   Real s;
   Real offset, delta;  // constants 0 and 1
 
-  BAMTRAIN_HD Ssmax(const Real* theta, const ScaleConstants& c)
+  BAMTRAIN_HD Ssmax(const Real* theta, const FormulaConstants& c)
       : s(theta[0]), offset(static_cast<Real>(c.of[0])), delta(static_cast<Real>(c.of[1])) {}
   BAMTRAIN_HD Real log_length(int64_t n) const { return log(static_cast<Real>(n) + offset); }
   BAMTRAIN_HD Real value(int64_t n) const { return delta + s * log_length(n); }

@@ -14,11 +14,11 @@ namespace {
 constexpr double kBf16 = kRoundoff<DeviceBf16>;
 
 /// Roundings to bf16 on the way: p and out, or p and dv; out (in D_i), dz and the gradient for dq
-/// and dk; out for sums of dz, and again for dscale and dsums, because D_i shifts all dz of a row,
-/// and their sum is weighed with s or db/dx, whose mean is not zero. lse is fp32 all the way.
+/// and dk; out for sums of dz, and again for dscale and dnumbers, because D_i shifts all dz of a
+/// row, and their sum is weighed with s or db/dx, whose mean is not zero. lse is fp32 all the way.
 double tolerance(const std::string& name) {
   if (name == "lse") return 1e-6;
-  const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dsums" ||
+  const bool three = name == "dq" || name == "dk" || name == "dscale" || name == "dnumbers" ||
                      name.starts_with("dfire");
   return three ? 3 * kBf16 : 2 * kBf16;
 }
@@ -115,7 +115,7 @@ TEST_CASE("any number of partial tables gives the gradients of the reference") {
     REQUIRE(device::launch(kernels::attention_backward_keys<D, kTable, kernels::ScaleMode::none>,
                            {static_cast<uint32_t>(parts), 2, 2}, {kernels::kThreads, 1, 1},
                            kernels::attention_backward_keys_shared<D>(kTable), nullptr, g.in, saved,
-                           g.dk, g.dv, g.dsums, g.partial, kernels::attention_partial_table(c.T))
+                           g.dk, g.dv, g.dnumbers, g.partial, kernels::attention_partial_table(c.T))
                 .ok());
     REQUIRE(device::launch(kernels::attention_backward_table, {7, 4, 1}, {256, 1, 1}, 0, nullptr,
                            g.dtable, g.dtable_head, g.partial,

@@ -80,7 +80,7 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
     Bias any = bias_of(static_cast<BiasForm>(n));
     const auto add = [&x](const std::string& name, Tensor*, Dtype dtype,
                           std::initializer_list<int64_t> dims) {
-      if (dtype != Dtype::f32) return;
+      if (dtype == Dtype::i32) return;
       int64_t size = 1;
       for (int64_t d : dims) size *= d;
       x.others[name] = normal<float>(name, static_cast<size_t>(size));
@@ -109,11 +109,13 @@ Doubles alphas_of(const AttentionValues& x, const AttentionForm& form) {
 }
 
 /// Of a tensor that attention reads beside q, k, v and alphas.
-const Doubles& values_of(const AttentionValues& x, const std::string& name) {
+const Doubles& values_of(const AttentionValues& x, const AttentionForm& form,
+                         const std::string& name) {
+  if (name == "numbers" && has_sums(form)) return x.sums;
   const std::map<std::string, const Doubles*> own = {
-      {"table", &x.table},      {"scale", &x.scale},        {"sums", &x.sums},
-      {"psi", &x.fire.psi},     {"psi_dc", &x.fire.psi_dc}, {"inverse", &x.fire.inverse},
-      {"slope", &x.fire.slope}, {"offset", &x.fire.offset}};
+      {"table", &x.table},        {"scale", &x.scale},          {"psi", &x.fire.psi},
+      {"psi_dc", &x.fire.psi_dc}, {"inverse", &x.fire.inverse}, {"slope", &x.fire.slope},
+      {"offset", &x.fire.offset}};
   const auto it = own.find(name);
   return it != own.end() ? *it->second : x.others.at(name);
 }
@@ -169,7 +171,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     if (t.dtype == Dtype::i32) {
       std::ranges::copy(indices_of(x, name), t.ptr<int32_t>());
     } else {
-      std::ranges::copy(name == "alphas" ? alphas_of(x, form) : values_of(x, name),
+      std::ranges::copy(name == "alphas" ? alphas_of(x, form) : values_of(x, form, name),
                         t.ptr<double>());
     }
   });
@@ -203,8 +205,8 @@ double relative_error(const Doubles& found, const Doubles& truth) {
 
 // --- on the engine ------------------------------------------------------------------------------
 
-BiasArrays::BiasArrays(const AttentionCase& c, const AttentionValues& x, BiasForm form)
-    : bias_(bias_of(form)) {
+BiasArrays::BiasArrays(const AttentionCase& c, const AttentionValues& x, const AttentionForm& form)
+    : bias_(bias_of(form.bias)) {
   const AttentionShape shape = {c.B, c.T, c.H, c.K};
   const auto input = [&](const std::string& name, Tensor* t, Dtype dtype,
                          std::initializer_list<int64_t> dims) {
@@ -212,9 +214,9 @@ BiasArrays::BiasArrays(const AttentionCase& c, const AttentionValues& x, BiasFor
     if (dtype == Dtype::i32) {
       std::ranges::copy(indices_of(x, name), t->ptr<int32_t>());
     } else if (dtype == Dtype::f64) {
-      std::ranges::copy(values_of(x, name), t->ptr<double>());
+      std::ranges::copy(values_of(x, form, name), t->ptr<double>());
     } else {
-      std::ranges::copy(elements<float>(values_of(x, name)), t->ptr<float>());
+      std::ranges::copy(elements<float>(values_of(x, form, name)), t->ptr<float>());
     }
   };
   const auto output = [&](const char*, Tensor* t, Dtype dtype,
@@ -266,7 +268,7 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
     : c_(c),
       D_(D),
       form_(form),
-      bias_(c, x, form.bias),
+      bias_(c, x, form),
       qkv_(elements<A>(x.qkv)),
       dout_(elements<A>(x.dout)),
       dqkv_(x.qkv.size()),

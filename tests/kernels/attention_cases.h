@@ -2,8 +2,10 @@
 // Cases for the attention kernels: inputs, their truth from the fp64 reference backend, and the
 // launchers on the engine.
 
+#include <algorithm>
 #include <deque>
 #include <map>
+#include <vector>
 
 #include "kernels/attention.h"
 #include "kernels/attention_reference.h"
@@ -19,19 +21,31 @@ struct AttentionCase {
   int window = 0;  // 0: none
 };
 
-constexpr AttentionForm kEveryForm[] = {{},
-                                        {BiasForm::table},
-                                        {BiasForm::none, true, false, 0.06},
-                                        {BiasForm::table, true},
-                                        {BiasForm::table, true, true},
-                                        {BiasForm::difference},
-                                        {BiasForm::difference, true, true},
-                                        {BiasForm::log_square},
-                                        {BiasForm::log_square, true},
-                                        {BiasForm::log_square, true, true, 0.06},
-                                        {BiasForm::fire},
-                                        {BiasForm::fire, true},
-                                        {BiasForm::fire, true, true}};
+/// Of a bias that the list does not name: alone, beside a scale and scaled.
+inline std::vector<AttentionForm> every_form() {
+  std::vector<AttentionForm> all = {{},
+                                    {BiasForm::table},
+                                    {BiasForm::none, true, false, 0.06},
+                                    {BiasForm::table, true},
+                                    {BiasForm::table, true, true},
+                                    {BiasForm::difference},
+                                    {BiasForm::difference, true, true},
+                                    {BiasForm::log_square},
+                                    {BiasForm::log_square, true},
+                                    {BiasForm::log_square, true, true, 0.06},
+                                    {BiasForm::fire},
+                                    {BiasForm::fire, true},
+                                    {BiasForm::fire, true, true}};
+  for (size_t n = 0; n < std::size(kBiasForms); ++n) {
+    const auto bias = static_cast<BiasForm>(n);
+    if (std::ranges::any_of(all, [bias](const auto& form) { return form.bias == bias; })) continue;
+    for (const AttentionForm& form : {AttentionForm{bias}, {bias, true}, {bias, true, true}}) {
+      all.push_back(form);
+    }
+  }
+  return all;
+}
+inline const std::vector<AttentionForm> kEveryForm = every_form();
 using testing::entmax;
 using testing::every_normalizer;
 using testing::stick_breaking;
@@ -54,10 +68,10 @@ struct AttentionValues {
   Doubles dout;    // (B, T, H, D), A
   Doubles table;   // (H, T), fp32
   Doubles scale;   // (B, H, T), fp32
-  Doubles sums;    // (B, H, T), fp64
+  Doubles sums;    // (B, H, T), fp64: numbers that a formula takes differences of
   Doubles alphas;  // (H), fp32: less the form's alpha
   FireValues fire;
-  std::map<std::string, Doubles> others;  // of any other bias's tensors, fp32: normal numbers
+  std::map<std::string, Doubles> others;  // of any other bias's tensors: normal numbers
   std::vector<int32_t> first_key;
 };
 template <class A>
@@ -73,7 +87,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
 /// A bias and its gradients in the engine's global memory.
 class BiasArrays {
  public:
-  BiasArrays(const AttentionCase& c, const AttentionValues& x, BiasForm form);
+  BiasArrays(const AttentionCase& c, const AttentionValues& x, const AttentionForm& form);
 
   void set(kernels::BiasInputs& in) const;
   void set(kernels::BiasOutputs& g) const;

@@ -130,7 +130,7 @@ TEST_CASE("every scale of the registry has kernels that agree with it") {
       if (o.has("lengths")) o.set("lengths", static_cast<double>(std::max<size_t>(c.T, 40) + 3));
       if (o.has("t")) o.set("t", 0.3);
       INFO(scale.name << " B " << c.B << " H " << c.H << " T " << c.T);
-      const ScaleConstants constants = testing::constants_of(scale, o, static_cast<int64_t>(c.H));
+      const FormulaConstants constants = testing::constants_of(scale, o, static_cast<int64_t>(c.H));
       std::vector<std::vector<float>> theta, zeros;
       for (const MechanismParameter& p :
            scale.parameters(o, testing::shape_of(static_cast<int64_t>(c.H)))) {

@@ -289,7 +289,7 @@ Operation attention(const AttentionCase& c) {
   op.inputs["k"] = random_values(A, {c.B, c.T, c.K, c.D}, "k");
   op.inputs["v"] = random_values(A, {c.B, c.T, c.K, c.D}, "v");
   if (has_sums(c)) {
-    op.inputs["sums"] = sums_values(c);
+    op.inputs["numbers"] = sums_values(c);
   } else if (c.table == TableForm::fire) {
     add_fire(op.inputs, c);
   } else if (bias_form(c.table) == BiasForm::table) {
@@ -311,10 +311,10 @@ Operation attention(const AttentionCase& c) {
   // A logit, and lse where a row sees one key, is s + b, of size 1 each.
   const double root_D = std::sqrt(static_cast<double>(c.D));
   const double root_T = std::sqrt(static_cast<double>(c.T));
-  op.cancelling = {{"q", 1 / root_T}, {"k", c.content / root_T},  {"table", root_D / root_T},
-                   {"sums", root_D},  {"slope", root_D},          {"offset", root_D},
-                   {"of_u", root_D},  {"of_psi", root_D},         {"scale", c.content * root_D},
-                   {"lse", 1},        {"alphas", root_T * root_D}};
+  op.cancelling = {{"q", 1 / root_T},   {"k", c.content / root_T},  {"table", root_D / root_T},
+                   {"numbers", root_D}, {"slope", root_D},          {"offset", root_D},
+                   {"of_u", root_D},    {"of_psi", root_D},         {"scale", c.content * root_D},
+                   {"lse", 1},          {"alphas", root_T * root_D}};
   Bias any = bias_of(bias_form(c.table));
   std::visit(
       [&](const auto& bias) {

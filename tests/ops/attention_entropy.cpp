@@ -71,8 +71,8 @@ Values dense_entropy(const AttentionCase& c, const Arrays& in) {
           }
           s /= std::sqrt(static_cast<double>(c.D));
           if (in.count("table")) s += in.at("table").x[static_cast<size_t>(h * c.T + i - j)];
-          if (in.count("sums")) {
-            const double* S = in.at("sums").x.data() + (b * c.H + h) * c.T;
+          if (in.count("numbers")) {
+            const double* S = in.at("numbers").x.data() + (b * c.H + h) * c.T;
             const double x = S[j] - S[i];
             s += c.table == TableForm::difference ? x : -std::log(1 + x * x);
           }

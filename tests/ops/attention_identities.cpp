@@ -91,7 +91,7 @@ TEST_CASE("every row of dz sums to zero, and with all rows the gradient of each 
         const Operation op = attention(c);
         for (int64_t row : {-1, 1, 63, 64, 149}) {
           const Run run(op, t, row);
-          const std::vector<double>& d = run.gradients.at(has_sums(c) ? "sums" : "table").x;
+          const std::vector<double>& d = run.gradients.at(has_sums(c) ? "numbers" : "table").x;
           for (size_t begin = 0; begin < d.size(); begin += static_cast<size_t>(c.T)) {
             double sum = 0, size = 0;
             for (size_t i = begin; i < begin + static_cast<size_t>(c.T); ++i) {

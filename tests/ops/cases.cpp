@@ -233,8 +233,7 @@ Operation adaptive_scale(const AdaptiveCase& c) {
   seen.window = 12;
   const std::vector<int32_t> first = first_keys(seen);
   const Values first_key{Role::index, {c.B, c.T}, {first.begin(), first.end()}};
-  static const ScaleConstants constants = {{0.5, 1.5}};
-  const ScaleUse use = {*find_scale("adaptive"), constants, c.first_head};
+  const GatedUse use = {GatedRule::adaptive, {{0.5, 1.5}}, c.first_head};
   const auto biases = [](const Machine& m, const Arrays& in) {
     std::vector<Memory> out;
     for (const char* name : {"beta_bias", "gamma_bias"}) {
@@ -262,7 +261,7 @@ Operation adaptive_scale(const AdaptiveCase& c) {
     const std::vector<Memory> bias = biases(m, in);
     const Memory scale = m.unwritten(P, {c.B, c.H, c.T});
     m.backend().mechanisms().run(
-        AdaptiveScaleForward{scale.tensor(), gates, keys.tensor(), use, tensors(bias)});
+        GatedRowsForward{scale.tensor(), gates, keys.tensor(), use, tensors(bias)});
     return Arrays{{"scale", read(scale.tensor(), P)}};
   };
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
@@ -277,8 +276,8 @@ Operation adaptive_scale(const AdaptiveCase& c) {
     const Memory dwide = m.unwritten(A, {c.B, c.T, 2 * c.H + 3});
     const Tensor dgates = dwide.tensor().slice(2, 2, 2 * c.H);
     const Memory dscale = m.memory(cotangents.at("scale"));
-    m.backend().mechanisms().run(AdaptiveScaleBackward{dgates, tensors(dbias), dscale.tensor(),
-                                                       gates, keys.tensor(), use, tensors(bias)});
+    m.backend().mechanisms().run(GatedRowsBackward{dgates, tensors(dbias), dscale.tensor(), gates,
+                                                   keys.tensor(), use, tensors(bias)});
     Arrays out{{"gates", read(dgates, A)}};
     if (c.bias) {
       out["beta_bias"] = read(dbias[0].tensor(), P);

@@ -53,7 +53,7 @@ std::vector<Named> operations() {
           {"rotate", "rotate", rotate({2, 7, 2, 6})},
           {"embedding_forward", "embedding_backward", embedding({30, 5, 40, 6, true, 2})},
           {"cross_entropy", "", cross_entropy({5, 30, 0, false})},
-          {"adaptive_scale_forward", "adaptive_scale_backward", adaptive_scale({2, 9, 3, true})},
+          {"gated_rows_forward", "gated_rows_backward", adaptive_scale({2, 9, 3, true})},
           {"attention_entropy", "", attention_entropy(entropy_form())},
           {"attention_statistics", "", statistics_alone(attention_form())},
           {"attention_forward", "attention_backward", attention(attention_form())}};

@@ -139,8 +139,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   }
   if (const auto* const of_sums = of.prior.as<SumsFamily>()) {
     const Tensor sums = of_rows(Role::wide);
-    a.bias = SumsBias{sums, of_sums->bias};
-    g.bias = SumsBiasGradients{of_rows(P)};
+    a.bias = TokenBias{sums, of_sums->bias};
+    g.bias = TokenBiasGradients{of_rows(P)};
     backend.mechanisms().run(SumsForward{sums, prior.gates, prior.theta.at(0)});
   }
   double L0 = 0;
@@ -158,15 +158,16 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
     backend.mechanisms().run(FireForward{tables, prior.theta, L0});
   }
-  const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
+  const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
   const ScaleUse scale_use = {of.scale, constants,
                               of.prior.first_scaled_head ? of.prior.first_scaled_head(kH) : 0};
+  const GatedUse gated = {GatedRule::adaptive, constants, scale_use.first_head};
   if (!of.scale.is<std::monostate>()) {
     a.scale = {of_rows(P), of.scale_bias};
     g.dscale = of_rows(P);
     scale.gates
         ? backend.mechanisms().run(
-              AdaptiveScaleForward{a.scale.t, scale.gates, a.first_key, scale_use, scale.theta})
+              GatedRowsForward{a.scale.t, scale.gates, a.first_key, gated, scale.theta})
         : backend.mechanisms().run(ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta});
   }
 
@@ -176,8 +177,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
     backend.mechanisms().run(TableBackward{prior.dtheta, of_bias->dtable, use, prior.theta});
   }
-  if (const auto* of_bias = std::get_if<SumsBiasGradients>(&g.bias)) {
-    backend.mechanisms().run(SumsBackward{prior.dgates, prior.dtheta.at(0), of_bias->dsums,
+  if (const auto* of_bias = std::get_if<TokenBiasGradients>(&g.bias)) {
+    backend.mechanisms().run(SumsBackward{prior.dgates, prior.dtheta.at(0), of_bias->dnumbers,
                                           prior.gates, prior.theta.at(0)});
   }
   if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
@@ -185,8 +186,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
                                           std::get<FireBias>(a.bias).positions, prior.theta, L0});
   }
   if (g.dscale && scale.gates) {
-    backend.mechanisms().run(AdaptiveScaleBackward{
-        scale.dgates, scale.dtheta, g.dscale, scale.gates, a.first_key, scale_use, scale.theta});
+    backend.mechanisms().run(GatedRowsBackward{scale.dgates, scale.dtheta, g.dscale, scale.gates,
+                                               a.first_key, gated, scale.theta});
   } else if (g.dscale) {
     backend.mechanisms().run(
         ScaleBackward{scale.dtheta, g.dscale, a.first_key, scale_use, scale.theta});
@@ -217,7 +218,7 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     for (int64_t i = 0; i < B * T; ++i) keys.x.push_back(static_cast<double>(i % T / 700 * 700));
     const Memory first_key = m.memory(keys), rows = m.unwritten(P, {B, kH, T}),
                  drows = m.memory(random_values(P, {B, kH, T}, "dscale"));
-    const ScaleConstants constants = of.scale.constants_of(of.scale_options, shape);
+    const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
     const ScaleUse use = {of.scale, constants, 1};
     m.backend().mechanisms().run(ScaleForward{rows.tensor(), first_key.tensor(), use, scale.theta});
     m.backend().mechanisms().run(

@@ -54,9 +54,9 @@ TEST_CASE("attention reads sums past a million as exactly as small ones") {
     c.table = table;
     c.documents = true;
     Operation near = attention(c), far = near;
-    for (double& S : near.inputs["sums"].x) S = std::round(S * 1024) / 1024;
-    far.inputs["sums"] = near.inputs["sums"];
-    for (double& S : far.inputs["sums"].x) S += 0x1p21;  // exact
+    for (double& S : near.inputs["numbers"].x) S = std::round(S * 1024) / 1024;
+    far.inputs["numbers"] = near.inputs["numbers"];
+    for (double& S : far.inputs["numbers"].x) S += 0x1p21;  // exact
     Machine m(Dtype::f32);
     const Arrays a = near.forward(m, near.inputs), b = far.forward(m, far.inputs);
     check_equal(b.at("out").x, a.at("out").x);
@@ -101,7 +101,7 @@ struct DenseRow {
     const double scale = 1 / std::sqrt(static_cast<double>(c.D));
     for (int64_t j = first; j <= i; ++j) {
       const auto n = static_cast<size_t>(j - first);
-      g.at("sums").x[static_cast<size_t>(j)] += dz[n];
+      g.at("numbers").x[static_cast<size_t>(j)] += dz[n];
       for (int64_t e = 0; e < c.D; ++e) {
         const auto own = static_cast<size_t>(i * c.D + e), key = static_cast<size_t>(j * c.D + e);
         g.at("q").x[own] += dz[n] * scale * in.at("k").x[key];
@@ -123,7 +123,7 @@ TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are t
   gates.inputs["bias"].x[0] = 0.25;
   for (Operation* o : {&gates, &op}) {
     for (auto& [name, v] : o->inputs) {
-      if (name == "sums") continue;
+      if (name == "numbers") continue;
       for (double& x : v.x) x = rounded(x, Dtype::f32);
     }
   }
@@ -136,7 +136,7 @@ TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are t
     slope.push_back(1 / (1 + std::exp(-x)));
   }
   CHECK(S.back() > 4e5);
-  op.inputs["sums"] = gates.forward(m, gates.inputs).at("sums");
+  op.inputs["numbers"] = gates.forward(m, gates.inputs).at("sums");
 
   Operation ones = op;
   std::fill(ones.inputs["v"].x.begin(), ones.inputs["v"].x.end(), 1.0);
@@ -152,7 +152,7 @@ TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are t
   Values dout = constant_values(Role::activation, {1, c.T, 1, c.D}, 0), out = dout;
   Values found = out;
   Arrays truth;
-  for (const char* name : {"q", "k", "v", "sums"}) {
+  for (const char* name : {"q", "k", "v", "numbers"}) {
     truth[name] = op.inputs.at(name);
     std::fill(truth[name].x.begin(), truth[name].x.end(), 0.0);
   }
@@ -177,11 +177,11 @@ TEST_CASE("cable at 500,000 tokens: rows sum to one, results and gradients are t
 
   // To the gates: the sum of what is behind each, times the derivative of softplus. In front of all
   // rows it is zero but for the roundings of its terms.
-  const Arrays back = gates.adjoint(m, gates.inputs, {}, {{"sums", d.at("sums")}}, 0);
+  const Arrays back = gates.adjoint(m, gates.inputs, {}, {{"sums", d.at("numbers")}}, 0);
   double behind = 0, size = 0, error = 0;
   for (size_t t = T; t-- > 0;) {
-    behind += truth.at("sums").x[t];
-    size += std::abs(truth.at("sums").x[t]);
+    behind += truth.at("numbers").x[t];
+    size += std::abs(truth.at("numbers").x[t]);
     error = std::max(error, std::abs(back.at("gates").x[t] - behind * slope[t]));
   }
   CHECK(error <= 10 * kF32 * size);

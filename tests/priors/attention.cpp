@@ -57,7 +57,7 @@ TEST_CASE("attention with cable is attention with alibi where all gates are its 
   const Values alibi = attend(c, "alibi", {}).at("out");
   c.table = TableForm::difference;
   Operation op = attention(c);
-  std::vector<double>& S = op.inputs.at("sums").x;
+  std::vector<double>& S = op.inputs.at("numbers").x;
   for (size_t n = 0; n < S.size(); ++n) {
     const auto row = static_cast<int64_t>(n);
     S[n] = alibi_slope(row / c.T % c.H, c.H) * static_cast<double>(row % c.T + 1);

@@ -76,7 +76,7 @@ double table_difference_error(const PriorInfo& prior, const Theta& theta, const 
   return worst;
 }
 
-double scale_difference_error(const ScaleInfo& scale, const ScaleConstants& constants,
+double scale_difference_error(const ScaleInfo& scale, const FormulaConstants& constants,
                               const Theta& theta, int64_t H, int64_t T) {
   const LengthKind& kind = *scale.as<LengthKind>();
   double worst = 0;
@@ -102,7 +102,7 @@ double scale_difference_error(const ScaleInfo& scale, const ScaleConstants& cons
   return worst;
 }
 
-ScaleConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads) {
+FormulaConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads) {
   return scale.constants_of(options, shape_of(heads));
 }
 

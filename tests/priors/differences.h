@@ -27,11 +27,11 @@ struct Theta {
 double table_difference_error(const PriorInfo& prior, const Theta& theta, const TableShape& shape);
 
 /// Likewise for the value of a scale at every head and number of visible keys up to T.
-double scale_difference_error(const ScaleInfo& scale, const ScaleConstants& constants,
+double scale_difference_error(const ScaleInfo& scale, const FormulaConstants& constants,
                               const Theta& theta, int64_t H, int64_t T);
 
 /// What the scale's formula reads of these options.
-ScaleConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads);
+FormulaConstants constants_of(const ScaleInfo& scale, const Options& options, int64_t heads);
 
 constexpr double kTableTolerance = 1e-7;
 

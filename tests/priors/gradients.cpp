@@ -35,7 +35,7 @@ PriorInfo with_wrong_accumulate(PriorInfo prior) {
 ScaleInfo with_wrong_accumulate(ScaleInfo scale) {
   auto& kind = std::get<LengthKind>(scale.kind);
   right_accumulate = kind.accumulate;
-  kind.accumulate = [](const ScaleConstants& c, const double* const* theta, int64_t h, int64_t n,
+  kind.accumulate = [](const FormulaConstants& c, const double* const* theta, int64_t h, int64_t n,
                        double dt, double* const* dtheta) {
     right_accumulate(c, theta, h, n, kOff * dt, dtheta);
   };
@@ -123,7 +123,7 @@ TEST_CASE("every scale's derivative agrees with finite differences, and 1 % more
     const Theta theta = random_theta(parameters);
     for (double offset : {0.0, 1.0}) {
       if (options.has("offset")) options.set("offset", offset);
-      const ScaleConstants c = constants_of(scale, options, kH);
+      const FormulaConstants c = constants_of(scale, options, kH);
       CHECK(scale_difference_error(scale, c, theta, kH, kT) < kTableTolerance);
       if (parameters.empty()) continue;
       CHECK(scale_difference_error(with_wrong_accumulate(scale), c, theta, kH, kT) > 1e-3);

@@ -444,7 +444,7 @@ TEST_CASE("a constant scale is the same for all rows, one by length is a table")
   CHECK(by_length.initial(o, shape_of(3), p[0], 5, 0.5, 7) == 1);
   o.set("lengths", 50.0);
   CHECK(by_length.parameters(o, shape_of(3))[0].shape == std::vector<int64_t>{3, 50});
-  const ScaleConstants c = constants_of(by_length, o, 3);
+  const FormulaConstants c = constants_of(by_length, o, 3);
   const LengthKind& kind = *by_length.as<LengthKind>();
   CHECK(kind.longest(c) == 50);
   std::vector<double> t(150), dt(150, 0.0);
@@ -460,15 +460,19 @@ TEST_CASE("a constant scale is the same for all rows, one by length is a table")
 }
 
 TEST_CASE("adaptive is delta + softplus(u) log(n + 1)^(g tanh w), and its gates begin small") {
-  const Adaptive scale(ScaleConstants{{0.5, 2}});
+  const Adaptive scale(FormulaConstants{{0.5, 2}});
+  const auto value = [&scale](double u, double w, int64_t n) {
+    const double gates[] = {u, w};
+    return scale.value(gates, n);
+  };
   const double log2 = std::log(2.0);
-  CHECK(scale.value(0, 0, 9) == Approx(0.5 + log2));
-  CHECK(scale.value(-1, std::atanh(0.5), 3) == Approx(0.5 + std::log1p(std::exp(-1.0)) * 2 * log2));
-  CHECK(scale.value(800, -800, 1) == Approx(0.5 + 800 / (log2 * log2)));
-  CHECK(scale.value(-800, 800, 1 << 20) == 0.5);
+  CHECK(value(0, 0, 9) == Approx(0.5 + log2));
+  CHECK(value(-1, std::atanh(0.5), 3) == Approx(0.5 + std::log1p(std::exp(-1.0)) * 2 * log2));
+  CHECK(value(800, -800, 1) == Approx(0.5 + 800 / (log2 * log2)));
+  CHECK(value(-800, 800, 1 << 20) == 0.5);
   const ScaleInfo& adaptive = *find_scale("adaptive");
   Options o = default_options(adaptive.options);
-  const ScaleConstants c = constants_of(adaptive, o, 3);
+  const FormulaConstants c = constants_of(adaptive, o, 3);
   CHECK((c.of[0] == 1 && c.of[1] == 2));
   const auto gates = adaptive.parameters(o, shape_of(3));
   REQUIRE(gates.size() == 2);

@@ -27,7 +27,7 @@ void softmax_adjoint(float* p, float* dz, float* to_scale, typename Stage::Adjoi
     float* p_row = p + (i - i0) * kStride + kMargin;
     float* dz_row = dz + (i - i0) * kStride + kMargin;
     const float* of_keys = biases.of_keys(i, j0);
-    const Vec of_row = biases.of_row(i - i0);
+    const auto of_row = biases.of_row(i - i0);
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
     const bool one = first[i] == i;  // one visible key: p = 1 and dz = 0 exactly
     const float alone = one ? 0.0f : 1.0f;

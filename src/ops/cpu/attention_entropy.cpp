@@ -32,7 +32,7 @@ void add_tile(const float* tile, const Running& run, const Stage& biases, const 
     const int64_t r = i - i0;
     const float* row = tile + r * kStride + kMargin;
     const float* of_keys = biases.of_keys(i, j0);
-    const Vec of_row = biases.of_row(r);
+    const auto of_row = biases.of_row(r);
     Vec z[kV];
     Vec highest = simd::splat(kMinusInfinity);
     for (int64_t v = 0; v < kV; ++v) {

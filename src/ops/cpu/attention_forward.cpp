@@ -30,7 +30,7 @@ void online_softmax(float* tile, const Running& run, const Stage& biases, const 
     const int64_t r = i - i0;
     float* row = tile + r * kStride + kMargin;
     const float* of_keys = biases.of_keys(i, j0);
-    const Vec of_row = biases.of_row(r);
+    const auto of_row = biases.of_row(r);
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
     Vec z[kV];
     Vec highest = simd::splat(kMinusInfinity);

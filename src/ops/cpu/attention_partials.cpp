@@ -13,7 +13,7 @@ float* partial_table(const AttentionScratch& s, const Attention& a, int64_t b, i
   return s.dtable.ptr<float>() + (heads * parts_of(a.q.shape[1]) + part) * s.dtable.stride[2];
 }
 
-float* key_sums(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
+float* key_numbers(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
   return partial_table(s, a, b, h, 0);
 }
 

@@ -11,15 +11,15 @@ namespace tiles {
 /// dtable of one head and one part of the queries, reversed (table_length).
 float* partial_table(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
                      int64_t part);
-/// The gradient of one head with respect to the sums of its keys, (padded_keys(T)): where a table
-/// has the first part's.
-float* key_sums(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h);
+/// The gradient of one head with respect to the numbers of its keys, (padded_keys(T)): where a
+/// table has the first part's.
+float* key_numbers(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h);
 /// Partial sums of fire of one head and one part of the queries: (kFireSegments, 2).
 double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
                      int64_t part);
 
-/// The gradients from their parts; of sums, the keys' part is added to that of the rows, which is
-/// there.
+/// The gradients from their parts; of numbers of tokens, the keys' part is added to that of the
+/// rows, which is there.
 void join_partials(const BiasGradients& g, const Attention& a, const AttentionScratch& s);
 
 }  // namespace tiles

@@ -8,7 +8,9 @@
 //     const float* of_keys(i, j0) const;             of row i and the keys from j0 on: entries of a
 //                                                    table, numbers of keys, or biases that the
 //                                                    next call overwrites
-//     Vec of_row(r) const;                           of the r-th row of the tile
+//     Row of_row(r) const;                           of the r-th row of the tile: Vec, or what the
+//     next
+//                                                    takes
 //     template <ScaleMode> struct OfKeys;            what a vector of logits needs of both
 //     static void for_row(a, b, h, keys, f);         f(n, bias) for the n-th key of a row, keys of
 //                                                    the past among them
@@ -22,6 +24,8 @@
 //     void end_tile(tile, j0);
 //     void add_tile(db, rows, i0, j0);               of all its rows, by tasks that own queries
 //     void add_row(stage, dz, row, of_bias);         a whole row, db = of_bias dz
+//
+//   with_stage(bias, f), which calls f.template operator()<Stage>().
 //
 // Here is what they share.
 
@@ -112,7 +116,7 @@ struct PlainAdjoint {
 template <class Stage, class F>
 inline void for_biases(const Stage& stage, const RowSpan& row, F&& f) {
   using Of = typename Stage::template OfKeys<ScaleMode::both>;
-  const Vec of_row = stage.of_row(row.r);
+  const auto of_row = stage.of_row(row.r);
   for (int64_t tile = 0; tile < row.n; tile += kK) {
     const float* of_keys = stage.of_keys(row.i, row.first + tile);
     for (int64_t n = tile; n < std::min(row.n, tile + kK); n += simd::kWidth) {
@@ -140,6 +144,11 @@ class NoBias {
     Adjoint(const BiasGradients&, const Attention&, const AttentionScratch&, float*) {}
   };
 };
+
+template <class F>
+inline void with_stage(const Nothing&, F&& f) {
+  f.template operator()<NoBias>();
+}
 
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA

@@ -185,6 +185,11 @@ inline void FireStage::join(const BiasGradients& g, const Attention& a, const At
   }
 }
 
+template <class F>
+inline void with_stage(const FireBias&, F&& f) {
+  f.template operator()<FireStage>();
+}
+
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -96,6 +96,11 @@ inline void TableStage::join(const BiasGradients& g, const Attention& a,
   });
 }
 
+template <class F>
+inline void with_stage(const TableBias&, F&& f) {
+  f.template operator()<TableStage>();
+}
+
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -1,6 +1,5 @@
 #include "ops/mechanisms/scale.h"
 
-#include "kernels/adaptive_scale.h"
 #include "kernels/attention_entropy.h"
 #include "kernels/scale_rows.h"
 #include "ops/cuda/arguments.h"
@@ -27,23 +26,6 @@ kernels::ScaleRows scale_of(const ScaleUse& use, const Tensor& scale, const Tens
   return r;
 }
 
-template <class A>
-kernels::AdaptiveScale<A> adaptive_of(const Tensor& gates, const Tensor& first_key,
-                                      const ScaleUse& use, std::span<const Tensor> bias) {
-  kernels::AdaptiveScale<A> s;
-  s.gates = pointer<A>(gates);
-  s.batch = gates.stride[0];
-  s.row = gates.stride[1];
-  for (size_t k = 0; k < bias.size(); ++k) s.bias[k] = f32(bias[k]);
-  s.first_key = i32(first_key);
-  s.constants = use.constants;
-  s.B = as_int(gates.shape[0]);
-  s.T = as_int(gates.shape[1]);
-  s.H = as_int(gates.shape[2] / 2);
-  s.first_head = as_int(use.first_head);
-  return s;
-}
-
 }  // namespace
 
 void ScaleForward::on_cuda(const cuda::CudaWork& work) const {
@@ -61,32 +43,6 @@ void ScaleBackward::on_cuda(const cuda::CudaWork& work) const {
 
 int64_t ScaleBackward::cuda_scratch(const WorkspaceShape& w) {
   return kernels::scale_backward_scratch(w.B, w.H, w.T);
-}
-
-void AdaptiveScaleForward::on_cuda(const cuda::CudaWork& work) const {
-  dispatch(gates.dtype, [&]<class A>() {
-    check(kernels::adaptive_scale_forward(f32(scale), adaptive_of<A>(gates, first_key, use, bias),
-                                          work.stream),
-          kName);
-  });
-}
-
-void AdaptiveScaleBackward::on_cuda(const cuda::CudaWork& work) const {
-  dispatch(gates.dtype, [&]<class A>() {
-    require(dgates.stride == gates.stride, "gradients of gates laid out as the gates");
-    kernels::AdaptiveScaleGradients<A> g;
-    g.dgates = pointer<A>(dgates);
-    for (size_t k = 0; k < dbias.size(); ++k) g.dbias[k] = f32(dbias[k]);
-    g.dscale = f32(dscale);
-    g.scratch = work.partial.ptr<double>();
-    check(kernels::adaptive_scale_backward(g, adaptive_of<A>(gates, first_key, use, bias),
-                                           work.stream),
-          kName);
-  });
-}
-
-int64_t AdaptiveScaleBackward::cuda_scratch(const WorkspaceShape& w) {
-  return kernels::adaptive_scale_scratch(w.B, w.H, w.T);
 }
 
 void EntropyScale::on_cuda(const cuda::CudaWork& work) const {

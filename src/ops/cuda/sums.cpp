@@ -39,13 +39,4 @@ void SumsBackward::on_cuda(const cuda::CudaWork& work) const {
 
 int64_t SumsBackward::cuda_scratch(const WorkspaceShape& w) { return w.B * w.H; }
 
-// --- in attention
-
-void SumsBias::on_cuda(kernels::BiasInputs& in) const {
-  in.sums = sums.ptr<double>();
-  in.log_square = form == SumBias::log_square;
-}
-
-void SumsBiasGradients::on_cuda(kernels::BiasOutputs& g) const { g.dsums = f32(dsums); }
-
 }  // namespace bamtrain

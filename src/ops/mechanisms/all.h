@@ -1,20 +1,12 @@
 #pragma once
-// Every bias that attention reads and every operation of a mechanism, once.
+// Every bias that attention reads and every operation of a mechanism, once: those of the mechanisms
+// that meson.build names.
 
 #include <variant>
 
-#include "ops/mechanisms/alpha.h"
-#include "ops/mechanisms/fire.h"
-#include "ops/mechanisms/scale.h"
-#include "ops/mechanisms/sums.h"
-#include "ops/mechanisms/table.h"
+#include "ops/mechanism_lists.h"
 
 namespace bamtrain {
-
-using MechanismOperation =
-    std::variant<TableForward, TableBackward, ScaleForward, ScaleBackward, AdaptiveScaleForward,
-                 AdaptiveScaleBackward, EntropyScale, SumsForward, SumsBackward, AlphaForward,
-                 AlphaBackward, FireForward, FireBackward>;
 
 /// A bias that is not there, and its gradients.
 struct Nothing {
@@ -29,19 +21,21 @@ struct Nothing {
   void adjoint_in_reference(const Nothing&, const LogitPlace&, double) const {}
 };
 
-template <class... B>
-struct Biases {
-  using Any = std::variant<Nothing, B...>;
-  using Gradients = std::variant<Nothing, typename B::Gradients...>;
+template <class First, class... Rest>
+struct BiasesOf {
+  using Any = std::variant<First, Rest...>;
+  using Gradients = std::variant<typename First::Gradients, typename Rest::Gradients...>;
 };
-using EveryBias = Biases<TableBias, SumsBias, FireBias>;
+template <class, class... Rest>
+struct OperationsOf {
+  using Any = std::variant<Rest...>;
+};
+#define BAMTRAIN_ALTERNATIVE(type) , type
+using EveryBias = BiasesOf<Nothing BAMTRAIN_BIASES(BAMTRAIN_ALTERNATIVE)>;
+using MechanismOperation = OperationsOf<void BAMTRAIN_OPERATIONS(BAMTRAIN_ALTERNATIVE)>::Any;
+#undef BAMTRAIN_ALTERNATIVE
 
 /// Every form of bias, once. X(form, bias): the bias without its tensors.
-#define BAMTRAIN_BIAS_FORMS(X)                       \
-  X(none, Nothing{})                                 \
-  X(table, TableBias{})                              \
-  X(difference, (SumsBias{{}, SumBias::difference})) \
-  X(log_square, (SumsBias{{}, SumBias::log_square})) \
-  X(fire, FireBias{})
+#define BAMTRAIN_BIAS_FORMS(X) X(none, Nothing{}) BAMTRAIN_FORMS_OF_BIASES(X)
 
 }  // namespace bamtrain

@@ -38,3 +38,5 @@ struct AlphaBackward {
 };
 
 }  // namespace bamtrain
+
+#define BAMTRAIN_OPERATIONS_OF_alpha(X) X(AlphaForward) X(AlphaBackward)

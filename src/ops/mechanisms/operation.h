@@ -9,10 +9,11 @@
 //   void on_cuda(const cuda::CudaWork&) const;   its launcher: ops/cuda/NAME.cpp
 //   static int64_t cuda_scratch(const WorkspaceShape&);  doubles that it takes, where it takes any
 //
-// and a place in the list of all.h: what runs, checks, counts and times operations knows it from
-// there. The conventions of ops/ops.h hold. theta: a mechanism's parameters, (H) or (H, values) P
-// each, in the order of its parameters(). dtheta likewise, P +=, empty where a parameter is not
-// trained. Formulas are evaluated in fp64.
+// and a place in BAMTRAIN_OPERATIONS_OF_name(X) at the header's end, which all.h makes its list of:
+// what runs, checks, counts and times operations knows it from there. The conventions of ops/ops.h
+// hold. theta: a mechanism's parameters, (H) or (H, values) P each, in the order of its
+// parameters(). dtheta likewise, P +=, empty where a parameter is not trained. Formulas are
+// evaluated in fp64.
 //
 // A bias that attention reads is another such struct, beside the operations that form it, with its
 // Gradients. Both have
@@ -29,6 +30,9 @@
 // and gradients the floats of scratch that the backward pass takes for them, where it takes any:
 //
 //   static int64_t cuda_partial(const AttentionShape&);
+//
+// BAMTRAIN_BIASES_OF_name(X) lists it, BAMTRAIN_FORMS_OF_name(X) its forms: X(form, bias without
+// its tensors).
 
 #include <cstdint>
 

@@ -5,9 +5,7 @@
 
 #include "core/element.h"
 #include "core/parallel.h"
-#include "ops/gates.h"
 #include "ops/host_mechanisms.h"
-#include "scales/adaptive.h"
 #include "scales/entropy.h"
 
 namespace bamtrain {
@@ -19,22 +17,6 @@ const LengthKind& kind_of(const ScaleUse& scale) {
   require(kind != nullptr, "a scale of kind length");
   return *kind;
 }
-
-/// What an adaptive scale reads of a row.
-struct AdaptiveRow {
-  int64_t n;    // visible keys
-  double u, w;  // gates and their biases
-
-  AdaptiveRow(const Tensor& gates, const Tensor& first_key, std::span<const Tensor> bias, int64_t b,
-              int64_t t, int64_t h, int64_t H)
-      : n(t - first_key.ptr<int32_t>()[b * first_key.shape[1] + t] + 1),
-        u(get(gates, gate_at(gates, b, t, h))),
-        w(get(gates, gate_at(gates, b, t, H + h))) {
-    if (bias.empty()) return;
-    u += get(bias[0], h);
-    w += get(bias[1], h);
-  }
-};
 
 }  // namespace
 
@@ -86,40 +68,6 @@ void ScaleBackward::on_host(const HostScratch& s) const {
     }
   });
   s.add_to(dtheta, gradients);
-}
-
-void AdaptiveScaleForward::on_host(const HostScratch&) const {
-  const int64_t H = scale.shape[1], T = scale.shape[2];
-  const Adaptive formula(use.constants);
-  parallel_for(scale.shape[0] * H, [&](int64_t n) {
-    const int64_t b = n / H, h = n % H;
-    for (int64_t t = 0; t < T; ++t) {
-      const AdaptiveRow row(gates, first_key, bias, b, t, h, H);
-      put(scale, n * T + t, h < use.first_head ? 1 : formula.value(row.u, row.w, row.n));
-    }
-  });
-}
-
-void AdaptiveScaleBackward::on_host(const HostScratch&) const {
-  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
-  const Adaptive formula(use.constants);
-  parallel_for(H, [&](int64_t h) {
-    double of_bias[2] = {};
-    for (int64_t b = 0; b < B; ++b) {
-      for (int64_t t = 0; t < T; ++t) {
-        double d[2] = {};
-        if (h >= use.first_head) {
-          const AdaptiveRow row(gates, first_key, bias, b, t, h, H);
-          formula.adjoint(get(dscale, (b * H + h) * T + t), row.u, row.w, row.n, &d[0], &d[1]);
-        }
-        for (int64_t k = 0; k < 2; ++k) {
-          put(dgates, gate_at(dgates, b, t, k * H + h), d[k]);
-          of_bias[k] += d[k];
-        }
-      }
-    }
-    for (size_t k = 0; k < dbias.size(); ++k) put(dbias[k], h, get(dbias[k], h) + of_bias[k]);
-  });
 }
 
 void EntropyScale::on_host(const HostScratch&) const {

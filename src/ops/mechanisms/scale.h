@@ -1,5 +1,5 @@
 #pragma once
-// The logit scale: t of each row, by its kinds.
+// The logit scale: t of each row, by its kinds, but for adaptive, whose are gated_rows.h.
 
 #include "ops/mechanisms/operation.h"
 #include "scales/scale.h"
@@ -9,7 +9,7 @@ namespace bamtrain {
 /// A logit scale as a model uses it.
 struct ScaleUse {
   const ScaleInfo& info;
-  const ScaleConstants& constants;
+  const FormulaConstants& constants;
   int64_t first_head = 0;  // t = 1 in the heads before it
 };
 
@@ -51,50 +51,6 @@ struct ScaleBackward {
   static int64_t cuda_scratch(const WorkspaceShape& w);
 };
 
-/// The same of a scale of kind adaptive.
-struct AdaptiveScaleForward {
-  static constexpr const char* kName = "adaptive_scale_forward";
-  Tensor scale;
-  Tensor gates;  // (B, T, 2 H) A, whose rows may be strided: those of beta, then those of gamma
-  Tensor first_key;
-  ScaleUse use;
-  TensorList bias;  // what is added to the gates, (H) P each, or nothing
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("scale", TensorUse::written, x.scale);
-    f("gates", TensorUse::read, x.gates);
-    f("first_key", TensorUse::read, x.first_key);
-    each_of(x.bias, "bias", TensorUse::read, f);
-  }
-  void on_host(const HostScratch& s) const;
-  void in_reference() const;
-  void on_cuda(const cuda::CudaWork& work) const;
-};
-
-struct AdaptiveScaleBackward {
-  static constexpr const char* kName = "adaptive_scale_backward";
-  Tensor dgates;     // shaped as gates
-  TensorList dbias;  // P +=, as bias
-  Tensor dscale, gates, first_key;
-  ScaleUse use;
-  TensorList bias;
-
-  template <class X, class F>
-  static void each(X& x, F&& f) {
-    f("dgates", TensorUse::written, x.dgates);
-    each_of(x.dbias, "dbias", TensorUse::updated, f);
-    f("dscale", TensorUse::read, x.dscale);
-    f("gates", TensorUse::read, x.gates);
-    f("first_key", TensorUse::read, x.first_key);
-    each_of(x.bias, "bias", TensorUse::read, f);
-  }
-  void on_host(const HostScratch& s) const;
-  void in_reference() const;
-  void on_cuda(const cuda::CudaWork& work) const;
-  static int64_t cuda_scratch(const WorkspaceShape& w);
-};
-
 /// t by scales/entropy.h; 1 in the heads before first_head.
 struct EntropyScale {
   static constexpr const char* kName = "entropy_scale";
@@ -113,3 +69,5 @@ struct EntropyScale {
 };
 
 }  // namespace bamtrain
+
+#define BAMTRAIN_OPERATIONS_OF_scale(X) X(ScaleForward) X(ScaleBackward) X(EntropyScale)

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ops/reference/numbers.h"
+#include "ops/reference/rules.h"
 
 namespace bamtrain {
 
@@ -21,11 +22,6 @@ Dual scale_of(const ScaleUse& use, const Numbers& theta, int64_t n) {
   if (name == "sentmax") return constant[0] + theta[0] * pow(std::log(keys + 1), theta[1]);
   if (name == "by_length") return theta[static_cast<size_t>(n - 1)];
   unknown("scale " + name, "scale.cpp");
-}
-
-Dual adaptive_scale_of(const ScaleUse& use, Dual u, Dual w, int64_t n) {
-  const double delta = use.constants.of[0], g = use.constants.of[1];
-  return delta + softplus(u) * pow(std::log(static_cast<double>(n) + 1), g * tanh(w));
 }
 
 /// n_i of row i of sequence b.
@@ -64,38 +60,9 @@ void ScaleBackward::in_reference() const {
   }
 }
 
-void AdaptiveScaleForward::in_reference() const {
-  const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
-  for (int64_t b = 0; b < B; ++b) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t t = 0; t < T; ++t) {
-        const double u = gate(gates, b, t, h) + (bias.empty() ? 0 : f64(bias[0])[h]);
-        const double w = gate(gates, b, t, H + h) + (bias.empty() ? 0 : f64(bias[1])[h]);
-        f64(scale)[(b * H + h) * T + t] =
-            h < use.first_head ? 1 : adaptive_scale_of(use, u, w, visible_keys(first_key, b, t)).x;
-      }
-    }
-  }
-}
-
-void AdaptiveScaleBackward::in_reference() const {
-  const int64_t B = dscale.shape[0], H = dscale.shape[1], T = dscale.shape[2];
-  for (int64_t b = 0; b < B; ++b) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t t = 0; t < T; ++t) {
-        const int64_t n = visible_keys(first_key, b, t);
-        const double u = gate(gates, b, t, h) + (bias.empty() ? 0 : f64(bias[0])[h]);
-        const double w = gate(gates, b, t, H + h) + (bias.empty() ? 0 : f64(bias[1])[h]);
-        const double dt = h < use.first_head ? 0 : f64(dscale)[(b * H + h) * T + t];
-        const double d[2] = {dt * adaptive_scale_of(use, {u, 1}, w, n).d,
-                             dt * adaptive_scale_of(use, u, {w, 1}, n).d};
-        for (int64_t k = 0; k < 2; ++k) {
-          gate(dgates, b, t, k * H + h) = d[k];
-          if (!dbias.empty()) f64(dbias[static_cast<size_t>(k)])[h] += d[k];
-        }
-      }
-    }
-  }
+Dual reference::number_of(const Adaptive& rule, const Dual* u, int64_t keys) {
+  return rule.delta +
+         softplus(u[0]) * pow(std::log(static_cast<double>(keys) + 1), rule.g * tanh(u[1]));
 }
 
 /// Velickovic et al. 2025: a polynomial of the entropy above 0.5 nats where it exceeds 1.

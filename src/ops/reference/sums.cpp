@@ -1,10 +1,9 @@
 #include "ops/mechanisms/sums.h"
 
-#include <cmath>
 #include <vector>
 
+#include "ops/reference/formulas.h"
 #include "ops/reference/numbers.h"
-#include "ops/reference/place.h"
 
 namespace bamtrain {
 
@@ -40,31 +39,12 @@ void SumsBackward::in_reference() const {
   }
 }
 
-// --- at one logit
+// --- at one logit: n_j - n_i is S_j - S_i
 
-namespace {
+Dual reference::formula_of(Difference, Dual row, Dual key, double) { return key - row; }
 
-/// x = S_j - S_i.
-double rise(const Tensor& sums, const LogitPlace& p) {
-  const double* S = f64(sums) + p.batch * sums.stride[0] + p.h * sums.stride[1];
-  return S[p.j] - S[p.past + p.i];
-}
-
-double derivative(SumBias form, double x) {
-  return form == SumBias::difference ? 1 : -2 * x / (1 + x * x);
-}
-
-}  // namespace
-
-double SumsBias::in_reference(const LogitPlace& p) const {
-  const double x = rise(sums, p);
-  return form == SumBias::difference ? x : -std::log1p(x * x);
-}
-
-void SumsBias::adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const {
-  const double dx = db * derivative(form, rise(sums, p));
-  f64(g.dsums)[p.of_key()] += dx;
-  f64(g.dsums)[p.of_row()] -= dx;
+Dual reference::formula_of(LogSquare, Dual row, Dual key, double) {
+  return -log1p((key - row) * (key - row));
 }
 
 }  // namespace bamtrain

@@ -1,6 +1,6 @@
-// Logit scales from gates of the row on the engine against fp64.
+// Numbers of rows from gates on the engine against fp64: logit scales of kind adaptive.
 
-#include "kernels/adaptive_scale.h"
+#include "kernels/gated_rows.h"
 
 #include <deque>
 
@@ -46,7 +46,7 @@ struct Run {
     const GlobalArray<int32_t> on_first(first);
     GlobalArray<float> on_scale(dscale.size());
     GlobalArray<A> on_dgates(elements<A>(Doubles(gates.size(), 7)));
-    GlobalArray<double> scratch(static_cast<size_t>(kernels::adaptive_scale_scratch(
+    GlobalArray<double> scratch(static_cast<size_t>(kernels::gated_rows_scratch(
         static_cast<int64_t>(c.B), static_cast<int64_t>(c.H), static_cast<int64_t>(c.T))));
     std::deque<GlobalArray<float>> on_bias, on_dbias;  // they stay where they are
     for (int k = 0; k < 2; ++k) {
@@ -54,7 +54,7 @@ struct Run {
       on_bias.emplace_back(elements<float>(bias[k]));
       on_dbias.emplace_back(std::vector<float>(c.H, kBefore));
     }
-    kernels::AdaptiveScale<A> in;
+    kernels::GatedRows<A> in;
     in.gates = on_gates.data() + c.before;
     in.batch = static_cast<int64_t>(c.T * c.row());
     in.row = static_cast<int64_t>(c.row());
@@ -64,9 +64,9 @@ struct Run {
     in.H = static_cast<int>(c.H);
     in.T = static_cast<int>(c.T);
     in.first_head = static_cast<int>(c.first_head);
-    kernels::AdaptiveScaleGradients<A> g;
+    kernels::GatedRowsGradients<A> g;
     g.dgates = on_dgates.data() + c.before;
-    g.dscale = on_dscale.data();
+    g.drows = on_dscale.data();
     if (c.bias) {
       g.scratch = scratch.data();
       for (size_t k = 0; k < 2; ++k) {
@@ -74,8 +74,8 @@ struct Run {
         g.dbias[k] = on_dbias[k].data();
       }
     }
-    REQUIRE(kernels::adaptive_scale_forward(on_scale.data(), in, nullptr).ok());
-    REQUIRE(kernels::adaptive_scale_backward(g, in, nullptr).ok());
+    REQUIRE(kernels::gated_rows_forward({on_scale.data()}, in, nullptr).ok());
+    REQUIRE(kernels::gated_rows_backward(g, in, nullptr).ok());
     scale = doubles(on_scale);
     dgates = doubles(on_dgates);
     for (size_t k = 0; k < 2; ++k) dbias[k] = doubles(on_dbias[k]);
@@ -150,12 +150,12 @@ TEST_CASE("adaptive scales of sizes and arrays that they do not take are refused
   GlobalArray<float> out(32);
   GlobalArray<double> d(8);
   const auto refused = [&](auto change) {
-    kernels::AdaptiveScale<float> in{f.data(), 8, 4, {f.data(), f.data()}, first.data(), {}, 1,
-                                     2,        2, 0};
-    kernels::AdaptiveScaleGradients<float> g{
+    kernels::GatedRows<float> in{
+        GatedRule::adaptive, f.data(), 8, 4, {f.data(), f.data()}, first.data(), {}, 1, 2, 2, 0};
+    kernels::GatedRowsGradients<float> g{
         out.data(), {out.data() + 8, out.data() + 10}, f.data(), d.data()};
     change(in, g);
-    return kernels::adaptive_scale_backward(g, in, nullptr).code == device::LaunchStatus::kRefused;
+    return kernels::gated_rows_backward(g, in, nullptr).code == device::LaunchStatus::kRefused;
   };
   CHECK_FALSE(refused([](auto&, auto&) {}));
   CHECK(refused([](auto& in, auto&) { in.B = 0; }));
@@ -169,7 +169,7 @@ TEST_CASE("adaptive scales of sizes and arrays that they do not take are refused
   CHECK(refused([](auto& in, auto&) { in.first_key = nullptr; }));
   CHECK(refused([](auto& in, auto&) { in.bias[1] = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.dgates = nullptr; }));
-  CHECK(refused([](auto&, auto& g) { g.dscale = nullptr; }));
+  CHECK(refused([](auto&, auto& g) { g.drows = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.dbias[0] = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.scratch = nullptr; }));
   // Without a bias neither is read.
@@ -178,6 +178,12 @@ TEST_CASE("adaptive scales of sizes and arrays that they do not take are refused
     g.dbias[0] = nullptr;
     g.scratch = nullptr;
   }));
-  kernels::AdaptiveScale<float> in{f.data(), 8, 4, {}, first.data(), {}, 1, 2, 2, 0};
-  check_refused(kernels::adaptive_scale_forward(nullptr, in, nullptr));
+  kernels::GatedRows<float> in{
+      GatedRule::adaptive, f.data(), 8, 4, {}, first.data(), {}, 1, 2, 2, 0};
+  check_refused(kernels::gated_rows_forward({}, in, nullptr));
+  check_refused(kernels::gated_rows_forward({out.data(), d.data()}, in, nullptr));
+  REQUIRE(kernels::gated_rows_forward({nullptr, d.data()}, in, nullptr).ok());
+  REQUIRE(kernels::gated_rows_forward({out.data()}, in, nullptr).ok());
+  const Doubles wide = d.values(), rows = doubles(out);
+  for (size_t n = 0; n < 4; ++n) CHECK(static_cast<float>(wide[n]) == rows[n]);
 }

@@ -1,0 +1,47 @@
+#pragma once
+// Biases by a formula of one number per token (priors/formula.h): what attention reads of them.
+// What forms the numbers is of their families.
+
+#include "ops/mechanisms/operation.h"
+#include "priors/formula.h"
+
+namespace bamtrain {
+
+/// The gradient with respect to n_t as a key's and as a query's. With Formula::difference the
+/// latter is the row's sum of -db, which is 0 but for what the rounding of `out` leaves there: the
+/// keys' part holds that too, and sums of both are free of it.
+struct TokenBiasGradients {
+  Tensor dnumbers;  // (B, H, T) P
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dnumbers", x.dnumbers);
+  }
+  template <class Add>
+  void plan(const AttentionShape& s, Dtype P, Add&& add) {
+    add("dnumbers", &dnumbers, P, {s.B, s.H, s.T});
+  }
+  void on_cuda(kernels::BiasOutputs& g) const;
+};
+/// b_ij of n_i and n_j.
+struct TokenBias {
+  using Gradients = TokenBiasGradients;
+  Tensor numbers;  // (B, H, past + T) f64: n
+  Formula formula = Formula::difference;
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("numbers", x.numbers);
+  }
+  template <class Add>
+  void plan(const AttentionShape& s, Dtype, Add&& add) {
+    add("numbers", &numbers, Dtype::f64, {s.B, s.H, s.past + s.T});
+  }
+  void on_cuda(kernels::BiasInputs& in) const;
+  double in_reference(const LogitPlace& p) const;
+  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+};
+
+}  // namespace bamtrain
+
+#define BAMTRAIN_BIASES_OF_tokens(X) X(TokenBias)

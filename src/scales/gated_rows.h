@@ -1,0 +1,44 @@
+#pragma once
+// Numbers of rows that a rule makes of gates, products of the attention's input with a column each
+// per head: of token t of head h
+//
+//   value(u, n), u_k = gate k of (t, h) and, where there are any, bias k of h; n visible keys
+//
+// A logit scale (adaptive.h) or a family of priors brings the rule alone: the operations of
+// ops/mechanisms/gated_rows.h are templates of it on every backend, but the reference. NAME.h, here
+// or in priors, has
+//
+//   struct Rule {
+//     static constexpr int kGates;                         at most kMostGates
+//     BAMTRAIN_HD explicit Rule(const FormulaConstants&);
+//     BAMTRAIN_HD double value(const double* u, int64_t n) const;
+//     BAMTRAIN_HD void adjoint(double d, const double* u, int64_t n, double* du) const;
+//   };                                                     du_k = d times the derivative
+//
+// and, at its end, BAMTRAIN_RULES_OF_name(X): X(rule, Rule) for each.
+
+#include "scales/gated_rules.h"
+
+namespace bamtrain {
+
+constexpr int kMostGates = 2;
+
+enum class GatedRule {
+#define BAMTRAIN_RULE(rule, type) rule,
+  BAMTRAIN_RULES(BAMTRAIN_RULE)
+#undef BAMTRAIN_RULE
+};
+
+/// f.template operator()<the struct>().
+template <class F>
+void with_rule(GatedRule rule, const F& f) {
+  switch (rule) {
+#define BAMTRAIN_CASE(name, type) \
+  case GatedRule::name:           \
+    return f.template operator()<type>();
+    BAMTRAIN_RULES(BAMTRAIN_CASE)
+#undef BAMTRAIN_CASE
+  }
+}
+
+}  // namespace bamtrain
