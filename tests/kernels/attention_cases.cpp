@@ -7,6 +7,7 @@
 #include "ops/cuda/mechanisms.h"
 #include "ops/reference/reference.h"
 #include "priors/fire.h"
+#include "priors/softplus.h"
 
 namespace bamtrain::test {
 
@@ -83,7 +84,9 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
       if (dtype == Dtype::i32) return;
       int64_t size = 1;
       for (int64_t d : dims) size *= d;
-      x.others[name] = normal<float>(name, static_cast<size_t>(size));
+      Doubles& values = x.others[name] = normal<float>(name, static_cast<size_t>(size));
+      if (dtype != Dtype::f64) return;
+      for (double& v : values) v = softplus(v);
     };
     std::visit([&](auto& bias) { bias.plan({c.B, c.T, c.H, c.K, D}, Dtype::f32, add); }, any);
   }

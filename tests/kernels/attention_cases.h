@@ -21,31 +21,38 @@ struct AttentionCase {
   int window = 0;  // 0: none
 };
 
-/// Of a bias that the list does not name: alone, beside a scale and scaled.
-inline std::vector<AttentionForm> every_form() {
-  std::vector<AttentionForm> all = {{},
-                                    {BiasForm::table},
-                                    {BiasForm::none, true, false, 0.06},
-                                    {BiasForm::table, true},
-                                    {BiasForm::table, true, true},
-                                    {BiasForm::difference},
-                                    {BiasForm::difference, true, true},
-                                    {BiasForm::log_square},
-                                    {BiasForm::log_square, true},
-                                    {BiasForm::log_square, true, true, 0.06},
-                                    {BiasForm::fire},
-                                    {BiasForm::fire, true},
-                                    {BiasForm::fire, true, true}};
+inline const std::vector<AttentionForm> kNamedForms = {{},
+                                                       {BiasForm::table},
+                                                       {BiasForm::none, true, false, 0.06},
+                                                       {BiasForm::table, true},
+                                                       {BiasForm::table, true, true},
+                                                       {BiasForm::difference},
+                                                       {BiasForm::difference, true, true},
+                                                       {BiasForm::log_square},
+                                                       {BiasForm::log_square, true},
+                                                       {BiasForm::log_square, true, true, 0.06},
+                                                       {BiasForm::fire},
+                                                       {BiasForm::fire, true},
+                                                       {BiasForm::fire, true, true}};
+/// Of every bias that those do not name: alone, beside a scale and scaled.
+inline std::vector<AttentionForm> other_forms() {
+  std::vector<AttentionForm> all;
   for (size_t n = 0; n < std::size(kBiasForms); ++n) {
     const auto bias = static_cast<BiasForm>(n);
-    if (std::ranges::any_of(all, [bias](const auto& form) { return form.bias == bias; })) continue;
+    const auto names = [bias](const AttentionForm& form) { return form.bias == bias; };
+    if (std::ranges::any_of(kNamedForms, names)) continue;
     for (const AttentionForm& form : {AttentionForm{bias}, {bias, true}, {bias, true, true}}) {
       all.push_back(form);
     }
   }
   return all;
 }
-inline const std::vector<AttentionForm> kEveryForm = every_form();
+inline const std::vector<AttentionForm> kOtherForms = other_forms();
+inline const std::vector<AttentionForm> kEveryForm = [] {
+  std::vector<AttentionForm> all = kNamedForms;
+  all.insert(all.end(), kOtherForms.begin(), kOtherForms.end());
+  return all;
+}();
 using testing::entmax;
 using testing::every_normalizer;
 using testing::stick_breaking;
@@ -71,7 +78,8 @@ struct AttentionValues {
   Doubles sums;    // (B, H, T), fp64: numbers that a formula takes differences of
   Doubles alphas;  // (H), fp32: less the form's alpha
   FireValues fire;
-  std::map<std::string, Doubles> others;  // of any other bias's tensors: normal numbers
+  // Of any other bias's tensors: normal numbers; in fp64 softplus of them, as gates make.
+  std::map<std::string, Doubles> others;
   std::vector<int32_t> first_key;
 };
 template <class A>

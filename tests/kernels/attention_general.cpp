@@ -58,14 +58,17 @@ void compare(const AttentionCase& c, int D, const AttentionForm& form) {
   compare(c, D, form, attention_values<DeviceBf16>(c, D));
 }
 
-/// Every form of logit with a normalizer that takes it.
+/// Every form of logit with a normalizer that takes it; the named ones first, so that their cases
+/// stay theirs.
 template <class F>
 void for_forms(const F& f) {
-  for (const NormalizerForm& normalizer : every_normalizer()) {
-    for (AttentionForm form : kEveryForm) {
-      if (form.scale && !traits_of(normalizer.kind).takes_scale) continue;
-      form.normalizer = normalizer;
-      f(form);
+  for (const auto* forms : {&kNamedForms, &kOtherForms}) {
+    for (const NormalizerForm& normalizer : every_normalizer()) {
+      for (AttentionForm form : *forms) {
+        if (form.scale && !traits_of(normalizer.kind).takes_scale) continue;
+        form.normalizer = normalizer;
+        f(form);
+      }
     }
   }
 }
