@@ -27,8 +27,8 @@ BAMTRAIN_DEVICE Bias bias_of(const AttentionInputs<A>& a, int b, int h, int i, i
   if (a.numbers != nullptr) {
     const double* const n = a.numbers + (static_cast<int64_t>(b) * a.H + h) * a.T;
     with_formula(a.formula, [&]<class Of>() {
-      const double origin = Of::kRelative ? n[i] : 0.0;
-      const auto row = static_cast<float>(n[i] - origin), key = static_cast<float>(n[j] - origin);
+      const float row = Of::kRelative ? 0.0f : static_cast<float>(n[i]);
+      const auto key = static_cast<float>(Of::kRelative ? n[j] - n[i] : n[j]);
       const auto d = static_cast<float>(i - j);
       x.b = Of::template bias<PlainMath>(row, key, d);
       x.of_row = Of::template of_row<PlainMath>(row, key, d);

@@ -61,9 +61,10 @@ BAMTRAIN_DEVICE void load_piece(float* to, const Rows<const A>& x, int b, int h,
   }
 }
 
-/// Launch with grid (ceil(T / kEntropyRows), H, B) and kEntropyThreads threads.
+/// Launch with grid (ceil(T / kEntropyRows), H, B) and kEntropyThreads threads. Eight blocks at a
+/// time: for a ninth the compiler spills.
 template <class A>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads, 8)
     entropy_of_rows(float* entropy, const AttentionInputs<A> a) {
   BAMTRAIN_SHARED(float, queries, kEntropyRows* kPieceStride);
   BAMTRAIN_SHARED(float, keys, 32 * kPieceStride);
