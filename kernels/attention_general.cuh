@@ -504,6 +504,13 @@ class NumbersOfRows {
     fours_[row].slope = line.slope;
     fours_[row].offset = line.offset;
   }
+  /// That of weights(), of what set_line() writes alone.
+  BAMTRAIN_DEVICE WeightLine line(int row, bool takes_logits) const {
+    LineWeights w;
+    w.slope = fours_[row].slope;
+    w.offset = fours_[row].offset;
+    return w.line(takes_logits);
+  }
   BAMTRAIN_DEVICE LineWeights weights(int row) const {
     LineWeights w;
     w.slope = fours_[row].slope;

@@ -142,7 +142,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     device::barrier();
   };
   bool takes_logits = false;  // what weights are made of: LineWeights
-  const auto line_of = [&](int r) { return numbers.weights(own.rows[r] - i0).line(takes_logits); };
+  const auto line_of = [&](int r) { return numbers.line(own.rows[r] - i0, takes_logits); };
   // f(z, j0, part) for each part of a tile that the warp sees, with the line of `numbers` of
   // logits.
   const auto with_logits = [&](int tile, const float* slice, uint32_t stage, const auto& f) {

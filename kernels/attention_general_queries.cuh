@@ -128,7 +128,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const float alpha_less_one =
       a.normalizer.kind == NormalizerKind::entmax ? alpha_of(a.normalizer, h) - 1.0f : 0.0f;
   const bool takes_logits = LineWeights::takes_logits(form, alpha_less_one);
-  const auto line_of = [&](int r) { return weights_of(r).line(takes_logits); };
+  const auto line_of = [&](int r) { return numbers.line(own.rows[r] - i0, takes_logits); };
   // f(z, j0, part) with line_of(r) of the logits of each part of a tile that the warp sees.
   const auto with_logits = [&](bool leftwards, int tile, const float* slice, uint32_t stage,
                                const auto& f) {
