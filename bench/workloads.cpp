@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "dist/backends.h"
 #include "dist/communicator.h"
 #include "ops/host_copy.h"
+#include "ops/live_tiles.h"
 #include "priors/fire.h"
 #include "priors/registry.h"
 #include "train/trainer.h"
@@ -71,19 +71,18 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
             });
   const bool fire = f.bias == BiasForm::fire;
   if (fire) add_theta();
-  backend.plan(arena_,
-               {.B = B,
-                .T = T,
-                .H = H,
-                .K = K,
-                .D = D,
-                .C = H * D,
-                .backward = true,
-                .mechanism_values = fire ? H * kFireHidden : 0,
-                .fire = fire,
-                .general_attention = f.general_path || f.normalizer.kind != NormalizerKind::softmax,
-                .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
-                .activations = A});
+  backend.plan(arena_, {.B = B,
+                        .T = T,
+                        .H = H,
+                        .K = K,
+                        .D = D,
+                        .C = H * D,
+                        .backward = true,
+                        .mechanism_values = fire ? H * kFireHidden : 0,
+                        .fire = fire,
+                        .general_attention = f.general_path || !traits_of(f.normalizer.kind).fused,
+                        .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
+                        .activations = A});
   arena_.commit(backend.memory());
   fill_normal(backend, x_.a.q, "q");
   fill_normal(backend, x_.a.k, "k");
@@ -101,14 +100,16 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
 double AttentionWorkload::live_share() const {
   if (!x_.saved.live) return 1;
   HostCopy live(backend_, x_.saved.live, HostCopy::Contents::downloaded);
-  int64_t alive = 0, visible = 0;
-  for (int64_t n = 0; n < live.tensor().size(); ++n) {
-    alive += std::popcount(static_cast<uint32_t>(live.tensor().ptr<int32_t>()[n]));
+  HostCopy first_key(backend_, x_.a.first_key, HostCopy::Contents::downloaded);
+  const int64_t T = shape_.T, words = live_groups(T) * live_words(T);
+  TileCounts all;
+  for (int64_t n = 0; n < shape_.B * shape_.H; ++n) {
+    const TileCounts of_head = count_tiles(live.tensor().ptr<int32_t>() + n * words,
+                                           first_key.tensor().ptr<int32_t>() + n / shape_.H * T, T);
+    all.live += of_head.live;
+    all.visible += of_head.visible;
   }
-  for (int64_t i = 0; i < shape_.T; i += kLiveRows) {
-    visible += ceil_div(std::min(i + kLiveRows, shape_.T), kLiveKeys);
-  }
-  return static_cast<double>(alive) / static_cast<double>(shape_.B * shape_.H * visible);
+  return static_cast<double>(all.live) / static_cast<double>(all.visible);
 }
 
 void AttentionWorkload::fill(const TableBias& bias) {

@@ -58,10 +58,9 @@ LaunchStatus of_head_dim(int D, const Run& run) {
 
 namespace {
 
-/// Without the bits that it skips tiles by, softmax takes all for live.
+/// What may take the fused kernels takes all tiles for live where it has no bits to skip them by.
 const char* live_refusal(const NormalizerInputs& n, const SavedRows& saved) {
-  return n.kind != NormalizerKind::softmax && saved.live == nullptr ? "attention: live is missing"
-                                                                    : nullptr;
+  return !traits_of(n.kind).fused && saved.live == nullptr ? "attention: live is missing" : nullptr;
 }
 
 LaunchStatus forward(const AttentionForward<bf16>& f, bool general, Stream stream) {
@@ -114,8 +113,7 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
 
 /// Whether the fused kernels have no such form.
 bool needs_general(const AttentionInputs<bf16>& a) {
-  return a.normalizer.kind != NormalizerKind::softmax ||
-         (a.numbers != nullptr && !is_fused(a.formula));
+  return !traits_of(a.normalizer.kind).fused || (a.numbers != nullptr && !is_fused(a.formula));
 }
 
 }  // namespace

@@ -342,16 +342,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     float smallest = seeks_smallest ? smallest_of_thread[r * kThreads] : 0.0f;
     smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 1));
     smallest = fminf(smallest, device::shuffle_xor(device::kWholeWarp, smallest, 2));
+    RowWeights found;
+    found.a = alpha_less_one;
+    if (!stick && own.inside(r)) found.level = saved.level[own.of_row(a, r)];
+    device::sync_warp();  // the level is read by the lanes of the row before one of them writes it
     if (!own.inside(r)) continue;
-    float factor = 1;
-    if (!stick) {
-      const LineWeights weights = weights_of(r);
-      if (divided_by_sum(form, alpha_less_one)) factor = 1.0f / total[r];
-      factor = weights.nan_or(factor);
-      if (l.pair == 0 && is_exponential(form)) saved.level[own.of_row(a, r)] += logf(total[r]);
-      if (l.pair == 0 && seeks_smallest) {
-        saved.threshold[own.of_row(a, r)] = weights.nan_or(smallest);
-      }
+    const float factor = stick ? 1.0f : found.nan_or(found.factor_of(form, total[r]));
+    if (!stick && l.pair == 0) {
+      saved.level[own.of_row(a, r)] = found.level_of(form, total[r]);
+      if (seeks_smallest) saved.threshold[own.of_row(a, r)] = found.nan_or(smallest);
     }
     auto* to = reinterpret_cast<uint32_t*>(row_of(out, b, own.rows[r], h));
     BAMTRAIN_UNROLL

@@ -45,11 +45,11 @@ BAMTRAIN_DEVICE float exact_power(float x, float power) {
 /// The forms of a row's weights, each with arithmetic of its own.
 enum class WeightForm { softmax, topk, entmax_1_5, entmax_2, entmax, stick_breaking };
 
-/// Whether weights are exp(z - level), so that D of their gradients is <dO, out>; and whether of
-/// every key.
+/// Whether weights are exp(z - level), so that D of their gradients is <dO, out>.
 BAMTRAIN_HD constexpr bool is_exponential(WeightForm form) {
   return form == WeightForm::softmax || form == WeightForm::topk;
 }
+/// Whether they are that of every key: the level is all that there is to search.
 BAMTRAIN_HD constexpr bool is_of_level(WeightForm form) {
   return is_exponential(form) && form != WeightForm::topk;
 }
@@ -58,16 +58,24 @@ BAMTRAIN_DEVICE float alpha_of(const NormalizerInputs& n, int h) {
   return n.alphas != nullptr ? n.alphas[h] : n.alpha;
 }
 BAMTRAIN_DEVICE WeightForm weight_form(const NormalizerInputs& n, int h) {
-  if (n.kind == NormalizerKind::softmax) return WeightForm::softmax;
-  if (n.kind == NormalizerKind::topk) return WeightForm::topk;
-  if (n.kind == NormalizerKind::stick_breaking) return WeightForm::stick_breaking;
+  switch (n.kind) {
+    case NormalizerKind::softmax:
+      return WeightForm::softmax;
+    case NormalizerKind::topk:
+      return WeightForm::topk;
+    case NormalizerKind::stick_breaking:
+      return WeightForm::stick_breaking;
+    case NormalizerKind::entmax:
+      break;
+  }
   const float alpha = alpha_of(n, h);
   return alpha == 1.5f   ? WeightForm::entmax_1_5
          : alpha == 2.0f ? WeightForm::entmax_2
                          : WeightForm::entmax;
 }
 
-/// f.operator()<kForm>(), but for stick-breaking.
+/// f.operator()<kForm>(). Not for stick-breaking, whose weights are no function of a logit and its
+/// row's numbers: nothing is called.
 template <class F>
 BAMTRAIN_DEVICE void with_weight_form(WeightForm form, const F& f) {
   switch (form) {
@@ -79,8 +87,10 @@ BAMTRAIN_DEVICE void with_weight_form(WeightForm form, const F& f) {
       return f.template operator()<WeightForm::entmax_1_5>();
     case WeightForm::entmax_2:
       return f.template operator()<WeightForm::entmax_2>();
-    default:
+    case WeightForm::entmax:
       return f.template operator()<WeightForm::entmax>();
+    case WeightForm::stick_breaking:
+      return;
   }
 }
 

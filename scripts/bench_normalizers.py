@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures attention of every normalizer beside softmax on this CPU.
+"""Measures every normalizer beside softmax on this CPU: attention, a whole step, its memory.
 
   scripts/bench_normalizers.py [--build DIR] [--runs 5] [--length 2048] [--isas newest avx2]
 
 A row is a normalizer and softmax in the same form, forward and backward, in turn: the medians of the
 times, and the median of the pairs' ratios of speed with its range. "general" is softmax by the path
-that the others take, beside the fused one. The report goes to bench/results/normalizers.md. The build
+that the others take, beside the fused one. Then ASEntmax's step beside softmax's, and the largest
+resident set of a step with every normalizer that the program has, at three lengths. The report goes to bench/results/normalizers.md. The build
 has to be up to date and its sources committed, unless --dirty. Leave the machine alone meanwhile.
 """
 
@@ -18,7 +19,8 @@ import sys
 
 from bench_cpu import machine, positive
 from cpu_bench.programs import ROOT, Build, Failed, Record, capture, commit_of
-from cpu_bench.tables import cell, ratios, table
+from cpu_bench.tables import cell, number, ratios, table
+from program_schema import mechanism_names
 
 BOTH_MS = r"^both +([\d.]+) ms"
 LIVE = re.compile(r"^live +([\d.]+) %", re.M)
@@ -29,6 +31,12 @@ ROWS = [("general", "none", 1, 0.5), ("general", "table", 1, 0.5), ("general", "
         ("entmax-1.5", "table", 1, 1.0), ("sparsemax", "none", 1, 0.5), ("sparsemax", "table", 1, 1.0),
         ("entmax-1.7", "none", 1, 0.25), ("topk-32", "none", 1, 0.5),
         ("stick-breaking", "none", 1, 0.6)]
+SPEED, RESIDENT = r"tokens/s\s+([\d.]+)", r"([\d.]+) MiB largest resident set"
+STEP = ["bench/step", "--config", "configs/bam-120m.json", "--batch", "2", "--length", "512", "--precision",
+        "fp32", "--set", "model.attention.prior=nape", "--set", "model.attention.scale=adaptive", "--set"]
+LENGTHS = (4096, 8192, 16384)
+SMALL = [word for change in ("width=128", "layers=2", "heads=2", "mlp.hidden=256", "vocab=512")
+         for word in ("--set", f"model.{change}")]
 
 
 def measured(build, args, isa):
@@ -51,6 +59,36 @@ def measured(build, args, isa):
                   "at least"], rows)
 
 
+def step(build, args):
+    """The step of BAM-120M's shape with the prior and the scale of ASEntmax, softmax and entmax in
+    turn."""
+    speeds = {"softmax": [], "entmax": []}
+    for _ in range(args.runs):
+        for name, found in speeds.items():
+            found.append(float(capture(build.run([*STEP, f"model.attention.normalizer={name}"]), SPEED)))
+            print(name, found[-1], flush=True)
+    return table(["what", "softmax", "entmax 1.5", "entmax over softmax", "at least"], [[
+        "nape + adaptive, BAM-120M's shape, T 512, fp32",
+        *(cell(found, " tokens/s") for found in speeds.values()),
+        ratios(speeds["entmax"], speeds["softmax"], 0.85), "0.85"]])
+
+
+def memory(build, names):
+    """What a step's largest resident set grows by, from length to length."""
+    rows = []
+    for name in names:
+        sizes = [float(capture(build.run([
+            "bench/step", "--config", "configs/compare-wikitext2.json", "--precision", "fp32", "--batch", "1",
+            "--length", str(T), "--steps", "1", *SMALL, "--set", f"model.attention.normalizer={name}"]),
+            RESIDENT)) for T in LENGTHS]
+        rows.append([name, *(f"{number(size)} MiB" for size in sizes),
+                     *(f"{1024 * (b - a) / (t - s):.1f} KiB" for a, b, s, t in
+                       zip(sizes, sizes[1:], LENGTHS, LENGTHS[1:]))])
+        print(rows[-1], flush=True)
+    return table(["normalizer", *(f"T {T:,}" for T in LENGTHS),
+                  *(f"a token, {s:,} to {t:,}" for s, t in zip(LENGTHS, LENGTHS[1:]))], rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
@@ -69,6 +107,9 @@ def main():
         library = build.run(["bench/step", "--version"]).strip()
         sections = "\n\n".join(f"Instruction set `{isa}`, fp32:\n\n{measured(build, args, isa)}"
                                for isa in args.isas)
+        whole = step(build, args)
+        names = mechanism_names(build.run(["src/bamtrain", "--print-schema"]), "normalizer")
+        resident = memory(build, names)
     except Failed as reason:
         sys.exit(f"bench_normalizers.py: {reason}")
     own = ["scripts/bench_normalizers.py", "--runs", str(args.runs), "--length", str(args.length),
@@ -83,6 +124,16 @@ table is -0.01 d; logits without a bias have standard deviation 1. Softmax is th
 is softmax by the path of all the others, which forms D_i anew instead of reading `out`.
 
 {sections}
+
+A whole step, both normalizers in turn, {args.runs} times each:
+
+{whole}
+
+Largest resident set of a training step, one sequence, a model of 2 layers of width 128 with 2 heads, and
+what a token more adds to it. One fp32 number per head for every pair of tokens would add 4 KiB a token
+for each thousand of them.
+
+{resident}
 
 `{shlex.join(own)}`
 """)

@@ -2,10 +2,11 @@
 """Measures what each prior costs on this CPU: time of attention, memory of a training step.
 
   scripts/bench_priors.py [--build DIR] [--runs 5] [--length 2048] [--head-dims 64 48]
-                          [--precisions fp32 bf16] [--memory 4096 16384]
+                          [--precisions fp32 bf16] [--memory 4096 16384] [--before DIR]
 
 Attention runs without a bias and in the form that a prior takes, in turn; the table holds the
-medians and the median of the pairs' ratios with its range. Memory is the largest resident set of
+medians and the median of the pairs' ratios with its range. --before, the build folder of an older
+commit, runs its attention in turn with them and adds the speed of both over its own. Memory is the largest resident set of
 bench/step with one sequence at two lengths, for every prior that the program has.
 
 Results are kept in out/bench_priors.json as they come, with the machine, the commit and oneDNN's
@@ -39,8 +40,8 @@ SMALL = ["width=128", "layers=2", "heads=2", "mlp.hidden=256", "vocab=512"]
 class Kept:
     """Results by what they are of and their command line, in a file that is written after each."""
 
-    def __init__(self, path, build, about, restart):
-        self.path, self.build, self.about = path, build, about
+    def __init__(self, path, build, before, about, restart):
+        self.path, self.build, self.before, self.about = path, build, before, about
         self.results, self.notes = {}, []
         if path.exists() and not restart:
             kept = json.loads(path.read_text())
@@ -49,12 +50,13 @@ class Kept:
                          "measure that build again, or forget them with --restart")
             self.results = kept["results"]
 
-    def measured(self, what, words, pattern, count=1):
+    def measured(self, what, words, pattern, count=1, build=None):
         """The first `count` results; the command is run as often as they are missing."""
-        line = shlex.join(words)
+        build = build or self.build
+        line = f"{'BEFORE' if build is self.before else 'BUILD'}/{shlex.join(words)}"
         values = self.results.setdefault(what, {}).setdefault(line, [])
         while len(values) < count:
-            values.append(float(capture(self.build.run(words), pattern)))
+            values.append(float(capture(build.run(words), pattern)))
             print(f"{what}: {line}: {values[-1]}", flush=True)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             new = self.path.with_suffix(".new")
@@ -67,7 +69,7 @@ class Kept:
         for lines in self.results.values():
             for line, values in lines.items():
                 counts[line] += len(values)
-        return "\n".join(f"    BUILD/{line}    # {n} x" for line, n in counts.items() if n)
+        return "\n".join(f"    {line}    # {n} x" for line, n in counts.items() if n)
 
     def failed(self, what, reason):
         print(f"bench_priors.py: {what}: {reason}", file=sys.stderr, flush=True)
@@ -86,21 +88,28 @@ def times(kept, args):
             rows = []
             for form, priors in FORMS.items():
                 what = f"{form} beside none, D {D}, {precision}"
-                found = {"none": [], form: []}
+                builds = [kept.build] + ([kept.before] if kept.before else [])
+                found = {(build, name): [] for name in ("none", form) for build in builds}
                 try:
                     for n in range(1, args.runs + 1):
-                        for name in found:
-                            found[name] = kept.measured(what, [
+                        for build, name in found:
+                            found[build, name] = kept.measured(what, [
                                 "bench/attention", "--length", str(args.length), "--head-dim", str(D),
-                                "--precision", precision, "--form", name], BOTH_MS, n)
+                                "--precision", precision, "--form", name], BOTH_MS, n, build)
                 except Failed as reason:
                     kept.failed(what, reason)
-                    found = {"none": [], form: []}
-                rows.append([priors, form, cell(found["none"], " ms"), cell(found[form], " ms"),
-                             ratios(found[form], found["none"])])
-            parts.append(f"Head dimension {D}, {precision}:\n\n" + table(
-                ["priors", "form", "none", "with the form", "form over none"], rows)
-                + kept.take_notes())
+                    found = dict.fromkeys(found, [])
+                none, with_form = (found[kept.build, name] for name in ("none", form))
+                rows.append([priors, form, cell(none, " ms"), cell(with_form, " ms"),
+                             ratios(with_form, none)])
+                if kept.before:
+                    rows[-1] += [ratios(found[kept.before, name], found[kept.build, name])
+                                 for name in ("none", form)]
+            columns = ["priors", "form", "none", "with the form", "form over none"]
+            if kept.before:
+                columns += ["none: speed, now over before", "form: speed, now over before"]
+            parts.append(f"Head dimension {D}, {precision}:\n\n" + table(columns, rows)
+                         + kept.take_notes())
     return "\n\n".join(parts)
 
 
@@ -128,16 +137,19 @@ def memory(kept, args, names):
 def report(kept, args, names, library):
     threads, build = kept.about["threads"], args.build.resolve()
     folder = str(build.relative_to(ROOT)) if build.is_relative_to(ROOT) else "BUILD"
+    before = f"; before: commit {kept.before.commit}" if kept.before else ""
     own = [] if threads == "all" else [f"OMP_NUM_THREADS={threads}"]
     own += ["scripts/bench_priors.py", "--build", folder, "--runs", str(args.runs),
             "--length", str(args.length), "--head-dims", *map(str, args.head_dims),
             "--precisions", *args.precisions, "--memory", *map(str, args.memory)]
+    if kept.before:
+        own += ["--before", "BEFORE"]
     if args.dirty:
         own.append("--dirty")
     pairs = 2 * 4 * args.memory[1] ** 2 / 2**20
     return f"""# CPU: what priors cost
 
-{machine()}; {library}; commit {kept.about['commit']}; {datetime.date.today()}.
+{machine()}; {library}; commit {kept.about['commit']}{before}; {datetime.date.today()}.
 
 Attention forward and backward, T {args.length}, 12 heads, without a bias and in the form that a prior
 takes, in turn, {args.runs} times each: medians of the time and their ranges, and the median and range
@@ -168,6 +180,7 @@ def main():
                         default=["fp32", "bf16"])
     parser.add_argument("--memory", type=positive, nargs=2, default=[4096, 16384],
                         metavar=("SHORT", "LONG"), help="lengths of the training step")
+    parser.add_argument("--before", type=pathlib.Path, help="build folder of an older commit")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "out/bench_priors.json",
                         help="what was measured so far")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/priors.md")
@@ -185,9 +198,10 @@ def main():
                      f"build (ninja -C {build.folder}), or measure as it is with --dirty")
     try:
         library = build.run(["bench/step", "--version"]).strip()
-        about = {"commit": build.commit, "machine": machine(), "library": library,
+        before = Build("before", args.before, Record()) if args.before else None
+        about = {"commit": build.commit, "before": before and before.commit, "machine": machine(), "library": library,
                  "threads": os.environ.get("OMP_NUM_THREADS", "all")}
-        kept = Kept(args.results, build, about, args.restart)
+        kept = Kept(args.results, build, before, about, args.restart)
         schema = build.run(["src/bamtrain", "--print-schema"])
         text = report(kept, args, mechanism_names(schema, "prior"), library)
     except Failed as reason:

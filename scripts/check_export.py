@@ -123,7 +123,7 @@ def check_padding(hf, bamtrain, checkpoint, tokens, changes, grows):
         first = hf(padded[:, :36], attention_mask=mask[:, :36], position_ids=positions[:, :36],
                    use_cache=True)
         rest = hf(padded[:, 36:], attention_mask=mask, position_ids=positions[:, 36:],
-                  past_key_values=first.past_key_values, use_cache=True)
+                  past_key_values=cache_of(first), use_cache=True)
         logits.append(torch.cat([first.logits, rest.logits], 1))
     worst = 0.0
     for row, length in enumerate(lengths):
@@ -164,17 +164,22 @@ def check_generation(hf, bamtrain, checkpoint, tokens, changes, barred, new=12):
     assert torch.allclose(*beams, rtol=0, atol=TOLERANCE), "beams with and without a cache"
 
 
+def cache_of(outputs):
+    """What transformers calls `cache` from 5.24 on, past_key_values before."""
+    return outputs["cache" if "cache" in outputs else "past_key_values"]
+
+
 def check_pieces(hf, ids, expected):
     cache, pieces = None, []
     for piece in ids.split([11, 1, 1, 7, LENGTH - 20], 1):
         out = hf(piece, past_key_values=cache, use_cache=True)
-        cache = out.past_key_values
+        cache = cache_of(out)
         pieces.append(out.logits)
     return largest(torch.cat(pieces, 1).numpy(), expected)
 
 
 def check_growth_is_refused(hf, ids):
-    cache = hf(ids[:, :11], use_cache=True).past_key_values
+    cache = cache_of(hf(ids[:, :11], use_cache=True))
     for grow in (lambda: hf(ids[:, 11:], past_key_values=cache),
                  lambda: hf.generate(ids, max_new_tokens=2, use_cache=False)):
         try:

@@ -355,8 +355,8 @@ std::vector<Key> make_keys() {
                     "documents that are long enough; null: eval.tokens; for eval.lengths only",
                     or_null(integer_value(0, kMaxTokens)), FIELD(eval.length_tokens))),
       resumable(key("eval.attention",
-                    "sequences, the first of a validation pass, whose attention's entropy and "
-                    "support it tells, per layer and head; 0: none",
+                    "sequences, the first of a validation pass, whose attention's entropy, support "
+                    "and live tiles it tells, per layer and head; 0: none",
                     integer_value(0, kMaxInt32), FIELD(eval.attention))),
 
       resumable(key("sample.every",

@@ -1,8 +1,11 @@
-// Sums over attention's rows, for evaluations that look at them.
+// What of attention's rows evaluations look at, as numbers of heads.
+
+#include <algorithm>
 
 #include "core/element.h"
 #include "model/mechanism_part.h"
 #include "model/model.h"
+#include "ops/live_tiles.h"
 
 namespace bamtrain {
 
@@ -11,17 +14,31 @@ namespace bamtrain {
 void Model::sum_attention_rows(int64_t l, const AttentionSaved& saved, const Attention& a,
                                double* to) {
   const int64_t H = config_.heads, T = T_;
+  const auto at = [&](AttentionNumber number, int64_t b, int64_t h) -> double& {
+    return to[((b * config_.layers + l) * kAttentionNumbers + static_cast<int64_t>(number)) * H +
+              h];
+  };
   const Tensor entropy = rows_of(entropy_, B_, H, T), support = rows_of(support_, B_, H, T);
   backend_.attention_statistics(entropy, support, saved, a);
-  double* of_layer = to + 2 * H * l;
-  for (const Tensor& t : {entropy, support}) {
+  const auto sum_rows = [&](const Tensor& t, AttentionNumber number) {
     backend_.download(host_rows_.data(), t);
     const Tensor host(host_rows_.data(), t.dtype, {B_ * H * T});
     for (int64_t n = 0; n < B_ * H; ++n) {
-      double& sum = of_layer[n / H * config_.layers * 2 * H + n % H] = 0;
+      double& sum = at(number, n / H, n % H) = 0;
       for (int64_t i = 0; i < T; ++i) sum += get(host, n * T + i);
     }
-    of_layer += H;
+  };
+  sum_rows(entropy, AttentionNumber::entropy);
+  sum_rows(support, AttentionNumber::support);
+  if (saved.live) backend_.download(host_rows_.data(), saved.live);
+  const auto* words = reinterpret_cast<const int32_t*>(host_rows_.data());
+  const int32_t* first_key = host_first_key_.data() + mechanisms_.window(l) * B_ * T;
+  for (int64_t n = 0; n < B_ * H; ++n) {
+    const TileCounts tiles =
+        count_tiles(saved.live ? words + n * live_groups(T) * live_words(T) : nullptr,
+                    first_key + n / H * T, T);
+    at(AttentionNumber::live_tiles, n / H, n % H) = static_cast<double>(tiles.live);
+    at(AttentionNumber::visible_tiles, n / H, n % H) = static_cast<double>(tiles.visible);
   }
 }
 

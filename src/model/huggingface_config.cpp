@@ -1,6 +1,7 @@
 #include "model/huggingface_config.h"
 
 #include <cmath>
+#include <type_traits>
 #include <variant>
 
 #include "core/error.h"
@@ -29,6 +30,17 @@ Json mechanism_json(const Choice<Info>& chosen) {
   for (const OptionSpec& o : chosen.info().options) {
     if (!o.word.empty() && j[o.name] == 0) j[o.name] = o.word;
   }
+  return j;
+}
+
+/// `j` with the shapes of its parameters by name, as far as attention has them: not a table that is
+/// added to the embedding.
+template <class Info>
+Json with_parameters(Json j, const Choice<Info>& chosen, const ModelShape& shape) {
+  if constexpr (std::is_same_v<Info, PriorInfo>) {
+    if (chosen.info().template as<EmbeddingFamily>()) return j;
+  }
+  for (const MechanismParameter& p : chosen.parameters(shape)) j["parameters"][p.name] = p.shape;
   return j;
 }
 
@@ -162,12 +174,17 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
     j["norm_position"] = name_in(kNormPositionNames, c.norm_position);
     j["embed_scale"] = c.embed_scale;
     j["bias"] = c.bias;
+    const ModelShape shape = c.shape(T);
     j["priors"] = Json::array();
     for (size_t l = 0; l < c.attention.prior.pattern.size(); ++l) {
-      j["priors"].push_back(huggingface_prior(c, static_cast<int64_t>(l), T));
+      j["priors"].push_back(with_parameters(huggingface_prior(c, static_cast<int64_t>(l), T),
+                                            c.attention.prior.pattern[l], shape));
     }
-    j["scale"] = huggingface_scale(c, T);
+    j["scale"] = with_parameters(huggingface_scale(c, T), c.attention.scale, shape);
     j["normalizer"] = huggingface_normalizer(c);
+    if (c.attention.normalizer) {
+      j["normalizer"] = with_parameters(j["normalizer"], c.attention.normalizer, shape);
+    }
     j["document_start"] =
         c.attention.document_mask ? optional(tokens.document_start) : Json(nullptr);
     j["max_position_embeddings"] = T;

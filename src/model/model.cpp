@@ -30,7 +30,9 @@ void Model::set_masters(Tensor masters) {
   host_first_key_.resize(mechanisms_.windows().size() * N);
   host_positions_.resize(N);
   host_losses_.resize(N * size_of(backend_.parameter_dtype()));
-  host_rows_.resize(static_cast<size_t>(entropy_ ? entropy_.bytes() : 0));
+  const int64_t live = max_B_ * config_.heads * live_groups(max_T_) * live_words(max_T_) *
+                       static_cast<int64_t>(sizeof(int32_t));
+  host_rows_.resize(static_cast<size_t>(entropy_ ? std::max(entropy_.bytes(), live) : 0));
   for (int64_t l = 0; l < config_.layers; ++l) clear_beside_gates(l, masters_);
   if (dqkv_ && layout_.gate_columns() > 0) backend_.zero(dqkv_);
 }

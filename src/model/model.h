@@ -14,6 +14,11 @@
 
 namespace bamtrain {
 
+/// What an evaluation says of a head's attention in a sequence: sums over its rows
+/// (Backend::attention_statistics), and counts of tiles (ops/live_tiles.h).
+enum class AttentionNumber { entropy, support, live_tiles, visible_tiles };
+constexpr int64_t kAttentionNumbers = 4;
+
 /// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D. Some of it may lie
 /// in memory that all layers share, see Recompute. Attention reads norm1, the mlp norm2: norms of a
 /// sum, from which the stream goes on; with NormPosition::post it goes on from the norm.
@@ -111,8 +116,7 @@ class Model {
   void check_length(int64_t T) const;
 
   /// Token losses (b * t) for b <= B sequences of t <= T tokens, written to losses[b * t].
-  /// attention_rows, where given: (b, layers, 2, heads), the sums over a sequence's rows of
-  /// attention's entropies, and of its supports (Backend::attention_statistics).
+  /// attention_rows, where given: (b, layers, kAttentionNumbers, heads), as AttentionNumber says.
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
                 double* attention_rows = nullptr);
@@ -218,7 +222,7 @@ class Model {
   // The batch on its way to the device, token losses on their way back.
   std::vector<int32_t> host_first_key_, host_positions_;  // as on the device
   std::vector<char> host_losses_;                         // (N) P
-  std::vector<char> host_rows_;                           // (B, H, T) P, on the way back too
+  std::vector<char> host_rows_;                           // (B, H, T) P, or live tiles: likewise
 
   Tensor masters_;                        // (elements) P, the caller's
   Tensor compute_;                        // (elements) A: rounded weights; empty where A is P

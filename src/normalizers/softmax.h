@@ -7,7 +7,7 @@
 
 namespace bamtrain {
 
-BAMTRAIN_HD constexpr NormalizerTraits softmax_traits() { return {}; }
+BAMTRAIN_HD constexpr NormalizerTraits softmax_traits() { return {.fused = true}; }
 
 struct NormalizerInfo;
 NormalizerInfo softmax_normalizer();

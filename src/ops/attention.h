@@ -91,7 +91,7 @@ struct AttentionSaved {
 constexpr bool saves_level(NormalizerKind k) { return traits_of(k).level; }
 constexpr bool saves_threshold(NormalizerKind k) { return traits_of(k).threshold; }
 constexpr bool saves_last(NormalizerKind k) { return traits_of(k).last; }
-constexpr bool saves_live(NormalizerKind k) { return k != NormalizerKind::softmax; }
+constexpr bool saves_live(NormalizerKind k) { return !traits_of(k).fused; }
 
 /// What the adjoint of attention returns. Rows that see a single key have dz = 0 exactly and p = 1,
 /// or 0 without an own_key, where NormalizerTraits::constant_alone.

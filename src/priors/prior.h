@@ -9,6 +9,7 @@
 //              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals
 //   sums       b_ij from S_j - S_i, S the running sum of a softplus of gates: products of the
 //              attention's input with a matrix of the prior; the kernels see S (B, H, T)
+//              (formula.h: any formula of a number per token is a family as this)
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding

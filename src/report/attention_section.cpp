@@ -37,10 +37,11 @@ void add_run(Chart& chart, const std::string& run, int style, const HeadMeans& l
 }  // namespace
 
 std::string attention_section(const Runs& runs) {
-  Chart entropy, support;
+  Chart entropy, support, live_tiles;
   entropy.title = "entropy of attention, nats";
   support.title = "support of attention, keys";
-  for (Chart* chart : {&entropy, &support}) {
+  live_tiles.title = "live tiles of attention, %";
+  for (Chart* chart : {&entropy, &support, &live_tiles}) {
     chart->x_title = "layer";
     chart->from_zero = true;
   }
@@ -50,13 +51,19 @@ std::string attention_section(const Runs& runs) {
     const auto style = static_cast<int>(n);
     add_run(entropy, runs[n].name, style, of->entropy, "nats");
     add_run(support, runs[n].name, style, of->support, "keys");
+    HeadMeans percent = of->live_tiles;
+    for (std::vector<double>& heads : percent) {
+      for (double& share : heads) share *= 100;
+    }
+    add_run(live_tiles, runs[n].name, style, percent, "%");
   }
-  const std::string figures = figure_of(entropy) + figure_of(support);
+  const std::string figures = figure_of(entropy) + figure_of(support) + figure_of(live_tiles);
   if (figures.empty()) return "";
   return section("Attention",
                  "<p>Of the last validation pass, means over the rows of its first sequences: how "
-                 "far a row's weights are spread, and how many keys have any. A point is a head, a "
-                 "line the means over a layer's heads.</p>\n" +
+                 "far a row's weights are spread, and how many keys have any; and the share of the "
+                 "tiles of 16 rows and 64 keys in which any has, which are computed. A point is a "
+                 "head, a line the means over a layer's heads.</p>\n" +
                      legend(runs) + grid_of(figures));
 }
 

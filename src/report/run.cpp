@@ -111,7 +111,8 @@ AttentionRecord attention_record(const json& attention, const Place& where) {
     }
     return out;
   };
-  return {count(attention, "windows", where), by_layer("entropy"), by_layer("support")};
+  return {count(attention, "windows", where), by_layer("entropy"), by_layer("support"),
+          attention.contains("live_tiles") ? by_layer("live_tiles") : HeadMeans()};
 }
 
 std::vector<LengthPerplexity> by_length(const json& result, const char* protocol, const char* key,

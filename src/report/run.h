@@ -70,6 +70,7 @@ using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)
 struct AttentionRecord {
   int64_t windows = 0;
   HeadMeans entropy, support;
+  HeadMeans live_tiles;  // empty where an earlier program wrote the line
 };
 
 struct RunRecord {

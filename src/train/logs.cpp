@@ -21,7 +21,10 @@ std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
 }
 
 nlohmann::ordered_json attention_json(const AttentionMeans& means) {
-  return {{"entropy", means.entropy}, {"support", means.support}, {"windows", means.windows}};
+  return {{"entropy", means.entropy},
+          {"support", means.support},
+          {"live_tiles", means.live_tiles},
+          {"windows", means.windows}};
 }
 
 Logs::Logs(const RunConfig& c, int64_t step) : metrics_(c.out_dir + "/metrics.jsonl", step) {
@@ -42,7 +45,7 @@ void Logs::write(const nlohmann::ordered_json& line) {
 }
 
 void Logs::write_attention(int64_t step, const nlohmann::ordered_json& attention) {
-  for (const char* of : {"entropy", "support"}) {
+  for (const char* of : {"entropy", "support", "live_tiles"}) {
     const auto layers = attention[of].get<HeadValues>();
     for (size_t l = 0; l < layers.size(); ++l) {
       const std::string tag = fmt::format("attention/{}/layer_{}", of, l);

@@ -11,13 +11,13 @@ namespace bamtrain {
 
 namespace {
 
-/// One number per head, and of what: as Model::evaluate gives a sequence's sums.
+/// One number per head, and of what: as Model::evaluate gives those of a sequence.
 struct HeadSums {
   int64_t layers, heads;
 
-  int64_t size() const { return layers * 2 * heads; }
-  int64_t at(int64_t layer, int64_t kind, int64_t head) const {
-    return (layer * 2 + kind) * heads + head;
+  int64_t size() const { return layers * kAttentionNumbers * heads; }
+  int64_t at(int64_t layer, AttentionNumber number, int64_t head) const {
+    return (layer * kAttentionNumbers + static_cast<int64_t>(number)) * heads + head;
   }
 };
 
@@ -25,21 +25,30 @@ struct HeadSums {
 AttentionMeans means_of(const std::vector<double>& sums, const HeadSums& of, int64_t T) {
   AttentionMeans means;
   means.windows = static_cast<int64_t>(sums.size()) / of.size();
-  const auto by_head = [&](int64_t kind) {
+  const auto total = [&](int64_t l, AttentionNumber number, int64_t h) {
+    double sum = 0;
+    for (int64_t w = 0; w < means.windows; ++w) {
+      sum += sums[static_cast<size_t>(w * of.size() + of.at(l, number, h))];
+    }
+    return sum;
+  };
+  const auto by_head = [&](const auto& value) {
     HeadValues values(static_cast<size_t>(of.layers));
     for (int64_t l = 0; l < of.layers; ++l) {
-      for (int64_t h = 0; h < of.heads; ++h) {
-        double total = 0;
-        for (int64_t w = 0; w < means.windows; ++w) {
-          total += sums[static_cast<size_t>(w * of.size() + of.at(l, kind, h))];
-        }
-        values[static_cast<size_t>(l)].push_back(total / static_cast<double>(means.windows * T));
-      }
+      for (int64_t h = 0; h < of.heads; ++h) values[static_cast<size_t>(l)].push_back(value(l, h));
     }
     return values;
   };
-  means.entropy = by_head(0);
-  means.support = by_head(1);
+  const auto mean = [&](AttentionNumber number) {
+    return by_head([&, number](int64_t l, int64_t h) {
+      return total(l, number, h) / static_cast<double>(means.windows * T);
+    });
+  };
+  means.entropy = mean(AttentionNumber::entropy);
+  means.support = mean(AttentionNumber::support);
+  means.live_tiles = by_head([&](int64_t l, int64_t h) {
+    return total(l, AttentionNumber::live_tiles, h) / total(l, AttentionNumber::visible_tiles, h);
+  });
   return means;
 }
 

@@ -11,10 +11,11 @@ namespace bamtrain {
 
 using HeadValues = std::vector<std::vector<double>>;  // (layers, heads)
 
-/// Means over attention's rows of the first windows of a pass: see Backend::attention_statistics.
+/// Of attention in the first windows of a pass.
 struct AttentionMeans {
   int64_t windows = 0;
-  HeadValues entropy, support;
+  HeadValues entropy, support;  // means over rows: see Backend::attention_statistics
+  HeadValues live_tiles;        // share of the tiles that rows see: see ops/live_tiles.h
 };
 
 struct Validation {

@@ -325,7 +325,7 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
                      normalizer.learned ? alphas_.data() : nullptr, normalizer.keys};
   f.out = heads(out_.data());
   f.saved = {lse_.data(), threshold_.data(), last_.data(), nullptr};
-  if (normalizer.kind != NormalizerKind::softmax) f.saved.live = live_.data();
+  if (!traits_of(normalizer.kind).fused) f.saved.live = live_.data();
   return f;
 }
 

@@ -55,6 +55,19 @@ TEST_CASE("general attention kernels of one head dimension agree with the refere
     if (n % 64 < 32) flat.qkv[n] /= 1024;  // q
   }
   compare(far, flat, {BiasForm::table, false, false, 0, entmax(1.5), false});
+  // Rows that prefer two of eight keys, all of one lane: more than it can list.
+  const AttentionCase many = {1, 288, 1, 1};
+  AttentionValues crowded = attention_values<DeviceBf16>(many, 16);
+  for (size_t n = 0; n < crowded.table.size(); ++n) {
+    if (n % 8 < 2) crowded.table[n] += 6;
+  }
+  for (int64_t k : {20, 32}) {
+    compare(many, crowded, {BiasForm::table, false, false, 0, topk(k), false});
+  }
+  // Tiles of two words of live bits.
+  const AttentionCase longer = {1, 2064, 1, 1, false, 40};
+  compare(longer, attention_values<DeviceBf16>(longer, 16),
+          {BiasForm::none, false, false, 0, entmax(1.5), false});
   AttentionValues equal = of_whole;
   for (size_t n = 0; n < equal.qkv.size(); ++n) {
     if (n % 64 < 32) equal.qkv[n] = 0;  // q

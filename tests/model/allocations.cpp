@@ -30,7 +30,8 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
   model.set_masters(masters);
   const Batch batch = random_batch(B, T, config.vocab);
   std::vector<double> losses(static_cast<size_t>(B * T));
-  std::vector<double> attention(static_cast<size_t>(B * config.layers * 2 * config.heads));
+  std::vector<double> attention(
+      static_cast<size_t>(B * config.layers * kAttentionNumbers * config.heads));
   int64_t before = 0;
   double loss = 0;
   for (int pass = 1; pass <= 5; ++pass) {

@@ -21,6 +21,12 @@ ModelConfig config_of(const NormalizerChoice& n) {
   return c;
 }
 
+/// Of a number of a head, in what Model::evaluate gives of a sequence.
+size_t index_of(const ModelConfig& c, int64_t layer, AttentionNumber number, int64_t head) {
+  return static_cast<size_t>((layer * kAttentionNumbers + static_cast<int64_t>(number)) * c.heads +
+                             head);
+}
+
 /// A model for batches of B sequences, with the weights of a Run.
 struct Evaluated {
   std::unique_ptr<Backend> backend;
@@ -43,7 +49,7 @@ struct Evaluated {
   /// The sums of `count` sequences of the batch from number `first` on.
   std::vector<double> sums(const Batch& b, int64_t first, int64_t count) {
     const ModelConfig& c = model.config();
-    std::vector<double> out(static_cast<size_t>(count * c.layers * 2 * c.heads));
+    std::vector<double> out(static_cast<size_t>(count * c.layers * kAttentionNumbers * c.heads));
     std::vector<double> losses(static_cast<size_t>(count * kT));
     model.evaluate(b.tokens.data() + first * kT, b.targets.data() + first * kT, count, kT,
                    b.document_start, losses.data(), out.data());
@@ -80,8 +86,53 @@ TEST_CASE("supports of a model are how many keys its rows see, or keep") {
   const std::vector<double> sums = Evaluated(c, Dtype::f32, 1).sums(batch, 0, 1);
   for (int64_t l = 0; l < c.layers; ++l) {
     for (int64_t h = 0; h < c.heads; ++h) {
-      CHECK(sums[static_cast<size_t>((2 * l + 1) * c.heads + h)] == kept);
+      CHECK(sums[index_of(c, l, AttentionNumber::support, h)] == kept);
     }
+  }
+}
+
+TEST_CASE("tiles of a model that are live are those that its normalizer leaves weight in") {
+  // Of 70 rows the last group sees two tiles; alibi's slopes at logits of 0 make the weights.
+  const auto tiles_of = [](ModelConfig c, int64_t T) {
+    const auto backend = make_cpu_backend();
+    Model model(c, T, *backend, Dtype::f32);
+    Arena arena;
+    Tensor masters;
+    arena.add("masters", &masters, Dtype::f32, {model.parameters().elements()});
+    model.plan(arena, 1, T, ModelUse::evaluation, Recompute::none, true);
+    arena.commit();
+    model.set_masters(masters);  // zero: no logit but the bias
+    model.refresh();
+    const std::vector<int32_t> tokens(static_cast<size_t>(T), 1);
+    std::vector<double> losses(static_cast<size_t>(T));
+    std::vector<double> out(static_cast<size_t>(c.layers * kAttentionNumbers * c.heads));
+    model.evaluate(tokens.data(), tokens.data(), 1, T, std::nullopt, losses.data(), out.data());
+    std::vector<std::pair<double, double>> of_heads;
+    for (int64_t h = 0; h < c.heads; ++h) {
+      of_heads.emplace_back(out[index_of(c, 1, AttentionNumber::live_tiles, h)],
+                            out[index_of(c, 1, AttentionNumber::visible_tiles, h)]);
+    }
+    return of_heads;
+  };
+  ModelConfig c = config_of(normalizer("softmax"));
+  c.attention.prior = prior("alibi");
+  c.attention.document_mask = false;
+  // 20 groups of 16 rows: 4 of each number of tiles from 1 to 5.
+  for (const auto& [live, visible] : tiles_of(c, 320)) {
+    CHECK(visible == 4 * (1 + 2 + 3 + 4 + 5));
+    CHECK(live == visible);
+  }
+  // topk of one key with a slope keeps the row's own: one tile a group.
+  c.attention.normalizer = normalizer("topk", {{"k", 1.0}});
+  for (const auto& [live, visible] : tiles_of(c, 320)) {
+    CHECK(visible == 60);
+    CHECK(live == 20);
+  }
+  // Of 16 rows the first one's 15 keys before are in the tile before where the group begins one.
+  c.attention.normalizer = normalizer("topk", {{"k", 16.0}});
+  for (const auto& [live, visible] : tiles_of(c, 330)) {
+    CHECK(visible == 60 + 6);
+    CHECK(live == 21 + 5);
   }
 }
 

@@ -156,7 +156,11 @@ TEST_CASE("any other model brings its code, with derived numbers written out") {
   CHECK(j["priors"][1]["theta"] == 1e4);
   CHECK(j["priors"][2]["threshold_length"] == kT);
   CHECK(j["scale"] == Json::parse(R"({"name": "ssmax", "decay": false, "delta": 0.0, "init": 1.0,
-                                      "init_std": 0.0, "offset": 1.0})"));
+                                      "init_std": 0.0, "offset": 1.0, "parameters": {"s": [8]}})"));
+  CHECK(j["priors"][0]["parameters"] ==
+        Json::parse(R"({"theta_alpha": [8], "theta_beta": [8], "theta_mu": [8]})"));
+  CHECK(j["priors"][2]["parameters"]["w2"] == Json{8, 32});
+  CHECK_FALSE(j["priors"][3].contains("parameters"));
   CHECK(j["normalizer"] == Json{{"name", "softmax"}});
   c.attention.document_mask = false;
   CHECK(config_of(c)["document_start"].is_null());
@@ -170,7 +174,8 @@ TEST_CASE("the normalizer is written with its options, a word of one as the word
   };
   CHECK(written(normalizer("softmax")) == Json{{"name", "softmax"}});
   CHECK(written(normalizer("entmax", {{"alpha", 1.75}, {"learned", true}})) == Json::parse(R"({
-      "name": "entmax", "alpha": 1.75, "decay": false, "learned": true})"));
+      "name": "entmax", "alpha": 1.75, "decay": false, "learned": true,
+      "parameters": {"alpha": [8]}})"));
   CHECK(written(normalizer("topk")) == Json::parse(R"({"name": "topk", "k": 32, "of": "row"})"));
   CHECK(written(normalizer("topk", {{"k", 0.0}, {"of", std::string("sequence")}})) ==
         Json::parse(R"({"name": "topk", "k": "n/2", "of": "sequence"})"));
@@ -206,6 +211,7 @@ TEST_CASE("tables have their lengths, windows are those of the layers") {
   c = model(prior("learned", {{"positions", 99.0}}), scale("by_length", {{"lengths", 77.0}}));
   j = config_of(c);
   CHECK(j["priors"][0]["positions"] == 99);
+  CHECK_FALSE(j["priors"][0].contains("parameters"));  // the model's
   CHECK(j["scale"]["lengths"] == 77);
   for (const ScaleInfo& s : all_scales()) {
     const Json of = config_of(model(prior("bam"), scale(s.name)));

@@ -17,7 +17,7 @@ std::vector<NormalizerForm> forms() { return every_normalizer({entmax(1.01), top
 
 WorkspaceShape shape_of(const NormalizerForm& form) {
   WorkspaceShape shape = Machine::kShape;
-  shape.general_attention = form.kind != NormalizerKind::softmax;
+  shape.general_attention = !traits_of(form.kind).fused;
   return shape;
 }
 

@@ -177,9 +177,10 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   if (const auto* of_bias = std::get_if<TableBiasGradients>(&g.bias)) {
     backend.mechanisms().run(TableBackward{prior.dtheta, of_bias->dtable, use, prior.theta});
   }
-  if (const auto* of_bias = std::get_if<TokenBiasGradients>(&g.bias)) {
-    backend.mechanisms().run(SumsBackward{prior.dgates, prior.dtheta.at(0), of_bias->dnumbers,
-                                          prior.gates, prior.theta.at(0)});
+  if (of.prior.is<SumsFamily>()) {
+    const Tensor dsums = std::get<TokenBiasGradients>(g.bias).dnumbers;
+    backend.mechanisms().run(
+        SumsBackward{prior.dgates, prior.dtheta.at(0), dsums, prior.gates, prior.theta.at(0)});
   }
   if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
     backend.mechanisms().run(FireBackward{prior.dtheta, *of_bias,
@@ -239,8 +240,8 @@ std::vector<Mechanisms> all_mechanisms() {
   for (const PriorInfo& p : all_priors()) {
     if (p.is<RotaryFamily>() || p.is<EmbeddingFamily>()) continue;
     for (const Options& o : every_form(p)) add(p, o, none, false);
-    const bool of_rows = p.is<SumsFamily>() || p.is<FireFamily>();
-    if (of_rows || ssmax.default_scale_bias(p.name)) {
+    const bool of_distance = p.is<TableFamily>() || p.is<std::monostate>();
+    if (!of_distance || ssmax.default_scale_bias(p.name)) {
       add(p, default_options(p.options), ssmax, true);
     }
   }

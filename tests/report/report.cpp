@@ -61,10 +61,10 @@ TEST_CASE("a report shows every run's numbers where they belong") {
                   {layer + "prior.theta_mu", {0, 0}},
                   {layer + "scale.s", {1, 1.5}}};
   a.perplexity = {2, 64, 32, "f", {{64, 50}, {256, 51}}, {{64, 48}, {256, 49}}, {}};
-  a.attention = {4, {{1, 3}}, {{5, 10}}};
+  a.attention = {4, {{1, 3}}, {{5, 10}}, {{1, 0.25}}};
   a.samples = {{2, kWild, "</blockquote>"}};
   b.metrics = {line(1, 9), line(2, 6), line(3, 5)};
-  b.attention = {4, {{2, 2.5}, {0, 4}}, {{7, 8}, {1, 16}}};
+  b.attention = {4, {{2, 2.5}, {0, 4}}, {{7, 8}, {1, 16}}, {}};
   b.perplexity = {3, 64, 32, "f", {{64, 40}, {256, 800}}, {{64, 41}, {256, 900}}, {}};
   const std::vector<ReportedRun> runs = {{kWild, "out/<a>", &a, bam_model(), 64},
                                          {"rope", "out/b", &b, std::nullopt, 0}};
@@ -82,8 +82,8 @@ TEST_CASE("a report shows every run's numbers where they belong") {
             "loss", "validation loss", "loss against wall time", "gradient norm", "learning rate",
             "tokens per second", "share of the machine's matrix rate, %",
             "entropy of attention, nats", "support of attention, keys",
-            std::string(kWild) + ": bam, layer 0", "bam: theta_alpha against theta_beta",
-            "ssmax: s of each head, by layer"});
+            "live tiles of attention, %", std::string(kWild) + ": bam, layer 0",
+            "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"});
 
   // The loss: x linear from 100 to 300, y logarithmic from 4 to 9, a twenty-fifth to spare.
   const Xml* loss = figure_of(body, "loss");
@@ -119,6 +119,9 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   CHECK(entropy->all("circle")[5]->all("title")[0]->text == "rope, layer 1, head 1: 4 nats");
   CHECK(figure_of(body, "support of attention, keys")->all("circle")[3]->all("title")[0]->text ==
         "rope, layer 0, head 1: 8 keys");
+  const auto live = figure_of(body, "live tiles of attention, %")->all("circle");
+  REQUIRE(live.size() == 2);  // the second run knows none
+  CHECK(live[1]->all("title")[0]->text == std::string(kWild) + ", layer 0, head 1: 25 %");
 
   const auto tables = body.all("table");
   REQUIRE(tables.size() == 4);  // runs, two protocols, config

@@ -39,14 +39,15 @@ std::string refusal(RunReader& reader) {
 
 TEST_CASE("a run's numbers are those of its files") {
   const Workplace w;
-  append(w.path("metrics.jsonl"), line(1) +
-                                      line(2,
-                                           ",\"validation_loss\":4.25,\"seconds\":1.5,"
-                                           "\"matrix_rate_share\":0.75,\"parameters\":"
-                                           "{\"p\":[0.5,-1],\"q\":[]},\"attention\":"
-                                           "{\"entropy\":[[0.5,1],[2,3]],\"support\":"
-                                           "[[4,5],[6,7.5]],\"windows\":3}") +
-                                      line(3));
+  append(w.path("metrics.jsonl"),
+         line(1) +
+             line(2,
+                  ",\"validation_loss\":4.25,\"seconds\":1.5,"
+                  "\"matrix_rate_share\":0.75,\"parameters\":"
+                  "{\"p\":[0.5,-1],\"q\":[]},\"attention\":"
+                  "{\"entropy\":[[0.5,1],[2,3]],\"support\":"
+                  "[[4,5],[6,7.5]],\"live_tiles\":[[1,0.5],[0.25,1]],\"windows\":3}") +
+             line(3));
   append(w.path("perplexity.json"),
          R"({"step": 2, "training_length": 64, "data_fingerprint": "f", "last_tokens": 32,
              "windows": [{"length": 64, "perplexity": 70.5}, {"length": 128, "perplexity": null}],
@@ -77,6 +78,7 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(r.attention->windows == 3);
   CHECK((r.attention->entropy == HeadMeans{{0.5, 1}, {2, 3}}));
   CHECK((r.attention->support == HeadMeans{{4, 5}, {6, 7.5}}));
+  CHECK((r.attention->live_tiles == HeadMeans{{1, 0.5}, {0.25, 1}}));
   REQUIRE(r.perplexity.has_value());
   CHECK(r.perplexity->training_length == 64);
   CHECK(r.perplexity->last_tokens == 32);

@@ -353,7 +353,7 @@ TEST_CASE(
                               "seconds", "validation_loss", "validation_loss_error"}) {
         if (lines[i].contains(tag)) truth[tag].emplace_back(step, lines[i][tag].get<float>());
       }
-      for (const char* of : {"entropy", "support"}) {
+      for (const char* of : {"entropy", "support", "live_tiles"}) {
         if (!lines[i].contains("attention")) continue;
         for (size_t l = 0; l < 2; ++l) {
           const std::string tag = "attention/" + std::string(of) + "/layer_" + std::to_string(l);
@@ -371,8 +371,8 @@ TEST_CASE(
     }
     CHECK(truth["validation_loss"].size() == 4);
     CHECK(found.scalars == truth);
-    // theta_alpha, theta_beta, theta_mu, s, entropy and support in two layers
-    CHECK(learned.size() == 12);
+    // theta_alpha, theta_beta, theta_mu, s; entropy, support and live tiles: in two layers
+    CHECK(learned.size() == 14);
     CHECK(found.histograms.size() == learned.size());
     for (const auto& [tag, steps] : learned) {
       INFO(tag);

@@ -82,8 +82,8 @@ TEST_CASE("report compares runs on one page and plots them") {
        {"perplexity of windows of each length", "perplexity of each window's last tokens", "loss",
         "validation loss", "loss against wall time", "gradient norm", "learning rate",
         "tokens per second", "entropy of attention, nats", "support of attention, keys",
-        "bam <&>: bam, layer 0", "bam <&>: bam, layer 1", "bam: theta_alpha against theta_beta",
-        "ssmax: s of each head, by layer"}) {
+        "live tiles of attention, %", "bam <&>: bam, layer 0", "bam <&>: bam, layer 1",
+        "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"}) {
     INFO(caption);
     CHECK(has_caption(html, caption));
   }

@@ -115,6 +115,7 @@ TEST_CASE("a pass says of attention what the rows of its first sequences are") {
       CHECK(means.support[l] == std::vector<double>(4, 32.5));  // row i of 64 sees i + 1 keys
       REQUIRE(means.entropy[l].size() == 4);
       for (const double H : means.entropy[l]) CHECK((H > 0 && H < std::log(32.5)));
+      CHECK(means.live_tiles[l] == std::vector<double>(4, 1.0));
     }
   }
   // Two sequences of one batch, then one of the next.

@@ -9,7 +9,8 @@ class BamtrainConfig(PretrainedConfig):
     `priors`: a list of {"name", options, "window", "scale_bias"}; layer l has number
     l % len(priors). `window`: a key is visible iff i - j < window, 0: all are. `scale_bias`: the
     logit scale multiplies the prior's bias too.
-    `scale`, `normalizer`: {"name", options}. A normalizer None is softmax.
+    `scale`, `normalizer`: {"name", options}. A normalizer None is softmax. These and the priors have
+    "parameters", {name: shape}, where they train any.
     `document_start`: the token that begins a document, where attention, counts of keys and
     positions restart; None: they do not.
     `max_position_embeddings`: the training length.
@@ -22,7 +23,7 @@ class BamtrainConfig(PretrainedConfig):
     """
 
     model_type = "bamtrain"
-    keys_to_ignore_at_inference = ["past_key_values"]
+    keys_to_ignore_at_inference = ["past_key_values", "cache"]
 
     def __init__(self, vocab_size=32768, hidden_size=768, num_hidden_layers=12,
                  num_attention_heads=12, num_key_value_heads=12, intermediate_size=3072,

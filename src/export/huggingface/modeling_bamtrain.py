@@ -17,6 +17,7 @@ finds every formula here.
 """
 
 import math
+from dataclasses import fields
 
 import torch
 from torch import nn
@@ -31,13 +32,16 @@ FIRE_HIDDEN = 32
 T5_BUCKETS, T5_EXACT, T5_FARTHEST = 32, 16, 128
 ENTMAX_HALVINGS = 30
 BAM_EPS, BAM_FLOOR = 1e-5, -1e4
-GATES = {"cable", "kcable"}
+SUMS = {"cable", "kcable"}
+# What transformers calls the cache that forward() takes and returns: `cache` from 5.24 on.
+CACHE = "cache" if "cache" in {f.name for f in fields(CausalLMOutputWithPast)} else "past_key_values"
 
 
-def parameters_of(shapes):
+def parameters_of(*mechanisms):
     """Parameters by name. Their values come from a checkpoint: there are no initial ones."""
     return nn.ParameterDict({name: nn.Parameter(torch.zeros(shape, dtype=torch.float32))
-                             for name, shape in shapes.items()})
+                             for mechanism in mechanisms
+                             for name, shape in mechanism.get("parameters", {}).items()})
 
 
 # --- what a query sees ----------------------------------------------------------------------------
@@ -157,18 +161,6 @@ def content_divisor(prior, D, C):
     return divisors[scale]
 
 
-def prior_shapes(prior, config):
-    """{name: shape} of the parameters of a layer's prior."""
-    H, C = config.num_attention_heads, config.hidden_size
-    return {"bam": {name: (H,) for name in ("theta_alpha", "theta_beta", "theta_mu")},
-            "kerple": {"r1": (H,), "r2": (H,)},
-            "t5": {"bias": (H, T5_BUCKETS)},
-            "fire": {"c": (1,), "m": (1,), "w1": (FIRE_HIDDEN,), "b1": (FIRE_HIDDEN,),
-                     "w2": (H, FIRE_HIDDEN), "b2": (H,)},
-            "cable": {"weight": (H, C), "bias": (H,)},
-            "kcable": {"weight": (H, C), "bias": (H,)}}.get(prior["name"], {})
-
-
 # --- priors that rotate queries and keys, or embed positions --------------------------------------
 
 
@@ -212,17 +204,6 @@ def sinusoidal(variant, position, C):
 # --- logit scales: t_i ----------------------------------------------------------------------------
 
 
-def scale_shapes(scale, config):
-    """{name: shape} of the parameters of a layer's scale."""
-    H, C = config.num_attention_heads, config.hidden_size
-    gates = {"beta_weight": (H, C), "gamma_weight": (H, C)}
-    biases = {"beta_bias": (H,), "gamma_bias": (H,)}
-    return {"ssmax": {"s": (H,)},
-            "sentmax": {"beta": (H,), "gamma": (H,)},
-            "by_length": {"t": (H, scale.get("lengths"))},
-            "adaptive": gates | biases if scale.get("bias") else gates}.get(scale["name"], {})
-
-
 def row_scale(scale, theta, x, n, plain):
     """t (B, heads, T) fp64 for rows that see n (B, T) keys, None: 1. x (B, T, C) is the input of
     attention, plain (B, heads, T, keys) its logits without a scale."""
@@ -259,12 +240,6 @@ def row_scale(scale, theta, x, n, plain):
 
 
 # --- normalizers: the weights p_ij of a row's keys, (B, H, T, keys) fp32 --------------------------
-
-
-def normalizer_shapes(normalizer, config):
-    """{name: shape} of the parameters of a layer's normalizer."""
-    learned = normalizer["name"] == "entmax" and normalizer["learned"]
-    return {"alpha": (config.num_attention_heads,)} if learned else {}
 
 
 def weight_of_largest(c, a, alpha):
@@ -398,9 +373,9 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
         self.o_proj = nn.Linear(H * self.head_dim, C, bias=config.bias)
         if not self.options.get("share"):
-            self.prior = parameters_of(prior_shapes(self.options, config))
-        self.scale = parameters_of(scale_shapes(config.scale, config))
-        self.normalizer = parameters_of(normalizer_shapes(config.normalizer, config))
+            self.prior = parameters_of(self.options)
+        self.scale = parameters_of(config.scale)
+        self.normalizer = parameters_of(config.normalizer)
 
     def bias(self, x, rows, shared, cache):
         """b, (B, H, T, keys) or (H, T, keys) fp32; 0 where the prior has none."""
@@ -408,12 +383,12 @@ class Attention(nn.Module):
         theta = shared if prior.get("share") else self.prior
         if name == "fire":
             return fire_bias(prior, theta, rows)
-        if name in GATES:
+        if name in SUMS:
             slot = self.config.num_hidden_layers + 1 + self.layer
             return summed_bias(prior, theta, x, rows, cache, slot)
         if name in ("nope", "rope", "rope_local", "sinusoidal", "learned"):
             return 0.0
-        theta = {key: theta[key] for key in prior_shapes(prior, self.config)}
+        theta = {key: theta[key] for key in prior.get("parameters", {})}
         d = torch.arange(rows.keys, dtype=torch.float64, device=x.device)
         return rows.of_distance(table_bias(prior, theta, self.heads, d))
 
@@ -527,11 +502,7 @@ class BamtrainModel(BamtrainPreTrainedModel):
         prior = config.priors[0]
         if prior["name"] == "learned":
             self.embed_positions = nn.Embedding(prior["positions"], config.hidden_size)
-        shared = {}
-        for prior in config.priors:
-            if prior.get("share"):
-                shared |= prior_shapes(prior, config)
-        self.prior = parameters_of(shared)
+        self.prior = parameters_of(*(prior for prior in config.priors if prior.get("share")))
         self.layers = nn.ModuleList(Block(config, l) for l in range(config.num_hidden_layers))
         self.norm = nn.Identity() if config.norm_position == "post" else make_norm(config)
         self.post_init()
@@ -574,17 +545,18 @@ class BamtrainModel(BamtrainPreTrainedModel):
         return x
 
     def forward(self, input_ids, attention_mask=None, past_key_values=None, use_cache=None,
-                **kwargs):
+                cache=None, **kwargs):
+        if cache is None:
+            cache = past_key_values
         if use_cache is None:
             use_cache = self.config.use_cache
-        if use_cache and past_key_values is None:
-            past_key_values = DynamicCache()
-        rows = self.rows(input_ids, attention_mask, past_key_values)
+        if use_cache and cache is None:
+            cache = DynamicCache()
+        rows = self.rows(input_ids, attention_mask, cache)
         x = self.embed(input_ids, rows)
         for block in self.layers:
-            x = block(x, rows, self.prior, past_key_values)
-        return BaseModelOutputWithPast(last_hidden_state=self.norm(x),
-                                       past_key_values=past_key_values)
+            x = block(x, rows, self.prior, cache)
+        return BaseModelOutputWithPast(last_hidden_state=self.norm(x), **{CACHE: cache})
 
 
 class BamtrainForCausalLM(BamtrainPreTrainedModel, GenerationMixin):
@@ -613,10 +585,10 @@ class BamtrainForCausalLM(BamtrainPreTrainedModel, GenerationMixin):
         return super().generate(*args, **kwargs)
 
     def forward(self, input_ids, attention_mask=None, past_key_values=None, labels=None,
-                use_cache=None, logits_to_keep=0, **kwargs):
+                use_cache=None, logits_to_keep=0, cache=None, **kwargs):
         """Logits of the last `logits_to_keep` tokens, 0: of all. `labels` (B, T) are the inputs
         themselves, -100 where no loss is wanted: they are shifted here."""
-        outputs = self.model(input_ids, attention_mask, past_key_values, use_cache)
+        outputs = self.model(input_ids, attention_mask, past_key_values, use_cache, cache)
         x = outputs.last_hidden_state
         if isinstance(logits_to_keep, int):
             x = x[:, -logits_to_keep:] if logits_to_keep else x
@@ -626,5 +598,4 @@ class BamtrainForCausalLM(BamtrainPreTrainedModel, GenerationMixin):
         loss = None
         if labels is not None:
             loss = F.cross_entropy(logits[:, :-1].flatten(0, 1).float(), labels[:, 1:].flatten())
-        return CausalLMOutputWithPast(loss=loss, logits=logits,
-                                      past_key_values=outputs.past_key_values)
+        return CausalLMOutputWithPast(loss=loss, logits=logits, **{CACHE: outputs.get(CACHE)})

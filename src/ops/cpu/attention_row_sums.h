@@ -56,7 +56,8 @@ inline float entropy(const float* p, int64_t n) {
   return simd::sum(total);
 }
 
-/// dz = u (dP - D), D = sum u dP / sum u, in place of dP; returns D.
+/// dz = u (dP - D), D = sum u dP / sum u, in place of dP; returns D. REQUIRES: weights whose sum
+/// does not depend on the logits.
 inline float centred(float* dp, const float* u, int64_t n) {
   Vec total{}, weighted{};
   for_vectors(n, [&](int64_t j) {

@@ -313,7 +313,7 @@ class CpuBackend final : public HostBackend {
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     if (a.past() > 0) return cpu_attention_of_rows(out, saved, {}, a, attention_);
     if (attention_.general) return cpu_attention_general_forward(out, saved, a, attention_);
-    require(a.normalizer.form.kind == NormalizerKind::softmax, "a normalizer that was planned");
+    require(traits_of(a.normalizer.form.kind).fused, "a normalizer that was planned");
     cpu_attention_forward(out, saved, a, attention_);
   }
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,

@@ -17,6 +17,7 @@ struct VectorMath {
 };
 struct ScalarMath {
   static float log1p(float a, float b) { return std::log1p(a * b); }
+  static float divide(float a, float b) { return a / b; }
 };
 
 template <class Of>

@@ -59,7 +59,8 @@ struct Row {
 
 void reference_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
-  const int64_t group = H / a.k.shape[2];
+  const int64_t group = H / a.k.shape[2], live_words = saved.live ? saved.live.shape[3] : 0;
+  if (saved.live) std::fill_n(saved.live.ptr<int32_t>(), saved.live.size(), 0);
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t h = 0; h < H; ++h) {
       for (int64_t i = 0; i < T; ++i) {
@@ -73,6 +74,15 @@ void reference_attention_forward(Tensor out, const AttentionSaved& saved, const 
           for (int64_t c = 0; c < D; ++c) o[c] += p * v[c];
         }
         const int64_t at = (batch * H + h) * T + i;
+        if (saved.live) {
+          int32_t* words = saved.live.ptr<int32_t>() +
+                           ((batch * H + h) * live_groups(T) + i / kLiveRows) * live_words;
+          for (int64_t j = row.first; j <= row.last; ++j) {
+            if (w.p[static_cast<size_t>(j - row.first)] == 0) continue;
+            const int64_t tile = j / kLiveKeys;
+            words[tile / 32] |= static_cast<int32_t>(uint32_t{1} << (tile % 32));
+          }
+        }
         if (saved.level) saved.level.ptr<double>()[at] = w.level;
         if (saved.threshold) saved.threshold.ptr<double>()[at] = w.threshold;
         if (saved.last) {

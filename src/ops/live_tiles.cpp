@@ -1,0 +1,25 @@
+#include "ops/live_tiles.h"
+
+#include <algorithm>
+
+#include "normalizers/live_tiles.h"
+
+namespace bamtrain {
+
+TileCounts count_tiles(const int32_t* words, const int32_t* first_key, int64_t T) {
+  TileCounts count;
+  for (int64_t group = 0; group < live_groups(T); ++group) {
+    const int64_t i0 = group * kLiveRows, i1 = std::min(i0 + kLiveRows, T);
+    // First keys do not decrease: the first row sees furthest back, the last one to the diagonal.
+    for (int64_t tile = first_key[i0] / kLiveKeys; tile <= (i1 - 1) / kLiveKeys; ++tile) {
+      ++count.visible;
+      const auto bits = words == nullptr
+                            ? ~uint32_t{0}
+                            : static_cast<uint32_t>(words[group * live_words(T) + tile / 32]);
+      count.live += bits >> (tile % 32) & 1;
+    }
+  }
+  return count;
+}
+
+}  // namespace bamtrain

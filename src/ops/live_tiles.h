@@ -1,0 +1,18 @@
+#pragma once
+// How much of attention a normalizer leaves alive: what AttentionSaved::live says, counted.
+
+#include <cstdint>
+
+namespace bamtrain {
+
+struct TileCounts {
+  int64_t live = 0, visible = 0;
+};
+
+/// Tiles of kLiveRows rows and kLiveKeys keys of one head of one sequence of T tokens: those of
+/// which a row sees a key, and the live ones among them. first_key (T): Attention::first_key; words
+/// (live_groups(T), live_words(T)): AttentionSaved::live, or null where none is saved, as by
+/// softmax: then all are live.
+TileCounts count_tiles(const int32_t* words, const int32_t* first_key, int64_t T);
+
+}  // namespace bamtrain
