@@ -19,7 +19,7 @@ cd "${BAMTRAIN_SOURCE:?}"
 PROGRAMS="tests/cuda/test_cuda_gpu tests/cuda/on_processes_gpu" "$machine/build.sh" "$build" \
   >"$build/virtual_gpu.log" 2>&1 || { tail -50 "$build/virtual_gpu.log" >&2; exit 1; }
 export LD_LIBRARY_PATH=$build/virtual_gpu/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-# What the newest PTX that the programs hold asks for; older is taken too.
+# A Hopper, which takes the intermediate code of older ones.
 export VGPU_CC=90
 # Every register of a kernel in a place of its own: where they share, the largest of the general
 # attention kernels find a predicate overwritten that is still read.
