@@ -199,7 +199,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
             }
           };
           if (divided || entropy) {
-            for_weights([&](RowSums& to, const Weight& w, float x) { to.add(w, x, entropy); });
+            const float learned = entropy ? alpha_less_one : 0.0f;
+            for_weights([&](RowSums& to, const Weight& w, float x) { to.add(w, x, learned); });
           } else {
             for_weights([](RowSums& to, const Weight& w, float x) { to.add_slope(w, x); });
           }

@@ -84,7 +84,8 @@ BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   // Where weights sum to 1, save roundings: the entropy of p / sum p.
   const NormalizerTraits traits = traits_of(a.normalizer.kind);
   const float entropy = traits.sums_to_one ? h / p + logf(p) : h;
-  s.entropy[row] = first == i && traits.constant_alone() ? 0.0f : fmaxf(entropy, 0.0f);
+  const bool none = entropy < 0 || (first == i && traits.constant_alone());  // NaN stays
+  s.entropy[row] = none ? 0.0f : entropy;
   s.support[row] = support_of(a, i - first + 1, keys);
 }
 

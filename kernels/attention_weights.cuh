@@ -275,19 +275,25 @@ struct LineWeights {
 /// Sums over a row from which D and the gradient of alpha follow.
 struct RowSums {
   float p = 0, p_dp = 0, u = 0, u_dp = 0;
-  float h = 0, h_dp = 0;  // with h = -p log p
+  float h = 0, h_dp = 0;  // with h = u g or -p log p: normalizers/entmax.h
 
   /// What centre() needs.
   BAMTRAIN_DEVICE void add_slope(const Weight& w, float dp) {
     u += w.u;
     u_dp += w.u * dp;
   }
-  BAMTRAIN_DEVICE void add(const Weight& w, float dp, bool entropy) {
+  /// a: alpha - 1 of entmax, whose alpha is learned; 0: it is not.
+  BAMTRAIN_DEVICE void add(const Weight& w, float dp, float a) {
     add_slope(w, dp);
     p += w.p;
     p_dp += w.p * dp;
-    if (!entropy) return;
-    const float of_p = w.p > 0 ? -w.p * logf(w.p) : 0.0f;
+    if (!(a > 0 && w.p > 0)) return;
+    const float log_p = logf(w.p), y = a * log_p;
+    float of_p = -w.p * log_p;
+    if (Entmax::takes_slopes(a)) {
+      const float g = y > Entmax::kNearZero ? Entmax::near_zero(y) : expf(y) * (1.0f - y) - 1.0f;
+      of_p = w.u * g;
+    }
     h += of_p;
     h_dp += of_p * dp;
   }
@@ -311,6 +317,7 @@ struct RowSums {
   }
   /// dalpha of entmax (normalizers/entmax.h), of weights times `factor`.
   BAMTRAIN_DEVICE float dalpha(float a, float factor) const {
+    if (Entmax::takes_slopes(a)) return (h_dp - centre() * h) / (a * a);
     const float value = factor * p_dp, less = factor == 1.0f ? 0.0f : logf(factor);
     const float entropy = factor * (h - less * p), weighted = factor * (h_dp - less * p_dp);
     return (value - centre()) / (a * a) + (weighted - centre() * entropy) / a;

@@ -113,7 +113,7 @@ def main():
     except Failed as reason:
         sys.exit(f"bench_normalizers.py: {reason}")
     own = ["scripts/bench_normalizers.py", "--runs", str(args.runs), "--length", str(args.length),
-           "--isas", *args.isas]
+           "--isas", *args.isas, *(["--dirty"] if args.dirty else [])]
     args.output.write_text(f"""# CPU: normalizers beside softmax
 
 {machine()}; {library}; commit {build.commit}; {datetime.date.today()}.

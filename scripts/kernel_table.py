@@ -63,11 +63,11 @@ def kernel_names():
 def ptxas(unit, nvcc, logs):
     name, source, flags = unit
     log = logs / (name + ".txt")
-    changed = max(p.stat().st_mtime for d in ("kernels", "src/priors", "src/scales")
+    changed = max(p.stat().st_mtime for d in ("kernels", "src/core", "src/normalizers", "src/priors", "src/scales")
                   for p in (ROOT / d).iterdir())
     if not log.exists() or log.stat().st_mtime < changed:
         command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Ibuild/src", "-Xptxas", "-v", "-fatbin", *flags,
-                   *(f"-gencode=arch=compute_{a},code=sm_{a}" for a in ARCHS),
+                   *(f"-gencode=arch=compute_{min(ARCHS)},code=sm_{a}" for a in ARCHS),
                    "kernels/" + source, "-o", str(logs / (name + ".fatbin"))]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if run.returncode != 0:

@@ -118,7 +118,9 @@ Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout,
   for (const Parameter& p : layout.all()) {
     // Another prior may allow less than that of the training.
     check_values(p, host.tensor().slice(0, p.offset, p.size).ptr<float>(), checkpoint.model_file(),
-                 "remove --set model.attention.prior, or use another checkpoint");
+                 p.group == ParameterGroup::prior
+                     ? "remove --set model.attention.prior, or use another checkpoint"
+                     : "use another checkpoint");
   }
   host.upload();
   return masters;

@@ -1,7 +1,5 @@
 // What of attention's rows evaluations look at, as numbers of heads.
 
-#include <algorithm>
-
 #include "core/element.h"
 #include "model/mechanism_part.h"
 #include "model/model.h"

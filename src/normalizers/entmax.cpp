@@ -6,6 +6,17 @@
 
 namespace bamtrain {
 
+namespace {
+
+/// The inverse of 1 + softplus, as fp32 has it: what a parameter begins with lies within its
+/// limits.
+double theta_of(double alpha) {
+  const double a = alpha - 1;
+  return static_cast<float>(a + std::log(-std::expm1(-a)));
+}
+
+}  // namespace
+
 NormalizerInfo entmax_normalizer() {
   NormalizerInfo n;
   n.name = "entmax";
@@ -24,16 +35,13 @@ NormalizerInfo entmax_normalizer() {
       decay_option("alpha, where it is learned", false)};
   n.parameters = [](const Options& o, const ModelShape& s) {
     MechanismParameter alpha = {"alpha", {s.heads}, true, false, "log(exp(alpha - 1) - 1)"};
-    alpha.maximum = Entmax::kMostAlpha - 1;
+    alpha.minimum = theta_of(Entmax::kLeastAlpha);
+    alpha.maximum = theta_of(Entmax::kMostAlpha);
     alpha.decays = o.flag("decay");
     return o.flag("learned") ? MechanismParameters{alpha} : MechanismParameters();
   };
-  // The inverse of 1 + softplus.
   n.initial = [](const Options& o, const ModelShape&, const MechanismParameter&, int64_t, double,
-                 double) {
-    const double a = o.number("alpha") - 1;
-    return a + std::log(-std::expm1(-a));
-  };
+                 double) { return theta_of(o.number("alpha")); };
   n.form = [](const Options& o) -> NormalizerForm {
     return {.alpha = o.number("alpha"), .learned = o.flag("learned")};
   };

@@ -16,7 +16,12 @@
 //
 //   dalpha = sum_i (<p, dP> - D) / a^2 + (<h, dP> - D sum_j h_j) / a
 //
-// A learned alpha is 1 + softplus(theta), one theta per head.
+// whose parts cancel near alpha 1. With p = u e^y, y = a log p, and sum_j u (dP - D) = 0 it is
+//
+//   dalpha = sum_i sum_j u_j (dP_j - D) g(y_j) / a^2,   g(y) = e^y (1 - y) - 1
+//
+// which is taken up to alpha 2; above, where u has no bound, the first. A learned alpha is
+// 1 + softplus(theta), one theta per head.
 //
 // level: m. threshold: w, which tells tau.
 
@@ -31,6 +36,17 @@ BAMTRAIN_HD constexpr NormalizerTraits entmax_traits() {
 struct Entmax {
   static constexpr double kLeastAlpha = 1.001, kMostAlpha = 64;
   static constexpr double kPowerAlpha = 8, kSmallestWeight = 1e-6, kSmallestRoot = 1e-7;
+
+  /// Whether dalpha is formed of g.
+  BAMTRAIN_HD static constexpr bool takes_slopes(float a) { return a <= 1; }
+  /// From which y on g(y) is near_zero(y): to a rounding of fp32.
+  static constexpr float kNearZero = -0.5f;
+  /// The series of g; Real: float, or a vector of them.
+  template <class Real>
+  BAMTRAIN_EITHER static Real near_zero(Real y) {
+    const Real rest = 1.0f / 30 + y * (1.0f / 144 + y * (1.0f / 840 + y * (1.0f / 5760)));
+    return -y * y * (0.5f + y * (1.0f / 3 + y * (1.0f / 8 + y * rest)));
+  }
 };
 
 struct NormalizerInfo;

@@ -75,8 +75,8 @@ struct Attention {
 struct AttentionSaved {
   Tensor level = {}, threshold = {};  // (B, H, T) P
   Tensor last = {};                   // (B, H, T) i32: a key
-  // (B, H, live_groups(T), live_words(T)) i32. Not softmax: bit j / kLiveKeys of the words of group
-  // i / kLiveRows is 0 where no row of the group gives weight to a key of the tile
+  // (B, H, live_groups(T), live_words(T)) i32. On the general path: bit j / kLiveKeys of the words
+  // of group i / kLiveRows is 0 where no row of the group gives weight to a key of the tile
   Tensor live = {};
 
   template <class X, class F>

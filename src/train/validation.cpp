@@ -105,6 +105,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
     for (int64_t n = 0; n < rows * T; ++n) {
       sums[static_cast<size_t>(first + n / T)] += losses[static_cast<size_t>(n)];
     }
+    if (looked_at_here == 0) continue;
     std::copy_n(rows_of_heads.begin(), looked_at_here * numbers,
                 attention.begin() + first * numbers);
   }

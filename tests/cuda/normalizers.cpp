@@ -100,6 +100,23 @@ TEST_CASE("normalizers on CUDA agree with the reference at every head dimension"
   }
 }
 
+// Weights are powers 1 / (alpha - 1) of numbers that are rounded.
+TEST_CASE("the gradient of an alpha near 1 on CUDA agrees with the reference") {
+  for (double alpha : {1.002, 1.01, 1.05}) {
+    for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+      AttentionCase c;
+      c.T = 130;
+      c.D = 16;
+      c.normalizer = entmax(alpha, true);
+      INFO(describe(c) << " in " << name_of(t));
+      Machine machine(t, cuda_device(), workspace_of(c));
+      const double rounded = t == Dtype::bf16 ? 6 * kBf16 : 0;
+      compare_with_reference(attention(c), t, rounded + 2 * fp32_tolerance(c) / (alpha - 1),
+                             {&machine});
+    }
+  }
+}
+
 // Rows of 6 tiles; of stick-breaking more heads than the backward pass takes at a time.
 TEST_CASE("normalizers over many tiles and heads on CUDA agree with the reference") {
   for (const NormalizerForm& form : one_of_every_normalizer({entmax(2), topk(40)})) {

@@ -148,6 +148,41 @@ Arrays sums_of_rows(Machine& m, const AttentionCase& c, double factor) {
   return gradients;
 }
 
+// Its parts cancel by 1 / (alpha - 1); weights are powers 1 / (alpha - 1) of numbers that are
+// rounded.
+TEST_CASE("the gradient of an alpha near 1 agrees with the reference") {
+  for (Dtype t : {Dtype::f32, Dtype::bf16}) {
+    GeneralMachines machines(t);
+    for (double alpha : {1.001, 1.002, 1.01, 1.05, 1.2}) {
+      for (int64_t T : {17, 70, 200}) {
+        AttentionCase c;
+        c.T = T;
+        c.D = 16;
+        c.normalizer = entmax(alpha, true);
+        INFO(describe(c));
+        compare_with_reference(attention(c), t, 2 * fp32_tolerance(c) / (alpha - 1),
+                               {&machines.newest, &machines.older});
+      }
+    }
+  }
+}
+
+TEST_CASE("a learned alpha begins and stays within alpha's limits") {
+  const NormalizerInfo& info = all_normalizers().at(static_cast<size_t>(NormalizerKind::entmax));
+  for (double alpha : {Entmax::kLeastAlpha, 1.5, Entmax::kMostAlpha}) {
+    Options options = default_options(info.options);
+    options.set("alpha", alpha);
+    options.set("learned", true);
+    const ModelShape shape = {.layers = 1, .heads = 2, .head_dim = 8, .width = 16};
+    const MechanismParameter p = info.parameters(options, shape).at(0);
+    const double theta = info.initial(options, shape, p, 0, 0, 0);
+    CHECK(p.minimum <= theta);
+    CHECK(theta <= p.maximum);
+    CHECK(1 + std::log1p(std::exp(theta)) == Approx(alpha).epsilon(1e-6));
+    CHECK(std::log1p(std::exp(p.minimum)) == Approx(Entmax::kLeastAlpha - 1).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any gradient") {
   std::vector<NormalizerForm> all = forms();
   for (double alpha : {1.001, 1.01, 4.0, 16.0, 64.0}) all.push_back(entmax(alpha));

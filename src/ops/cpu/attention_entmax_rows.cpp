@@ -163,7 +163,15 @@ class EntmaxRows final : public RowNormalizer {
       centred(dp, u, n);
       return 0;
     }
-    // With h = -p log p: (<p, dP> - D) / a^2 + (<dP, h> - D sum h) / a.
+    if (Entmax::takes_slopes(a_)) {
+      centred(dp, u, n);
+      Vec sum{};
+      for_vectors(n, [&](int64_t j) {
+        sum += simd::load(dp + j) *
+               of_alpha(a_ * simd::log(simd::max(simd::splat(kLeastLogarithm), simd::load(p + j))));
+      });
+      return simd::sum(sum) / (a_ * a_);
+    }
     Vec value{}, entropy{}, weighted{};
     for_vectors(n, [&](int64_t j) {
       const Vec q = simd::load(p + j), d = simd::load(dp + j);
@@ -178,6 +186,11 @@ class EntmaxRows final : public RowNormalizer {
 
  private:
   void set_alpha(float alpha) { a_ = alpha - 1; }
+
+  /// g of normalizers/entmax.h.
+  static Vec of_alpha(Vec y) {
+    return y > Entmax::kNearZero ? Entmax::near_zero(y) : simd::exp(y) * (1.0f - y) - 1.0f;
+  }
 
   /// For the weight w of the largest logit; past fp32 only logits that equal it are inside.
   float inverse_delta(float w) const {

@@ -44,9 +44,12 @@ inline int64_t sum(simd::IVec v) {
   return total;
 }
 
+/// Of which weight on logarithms are formed.
+constexpr float kLeastLogarithm = 1e-35f;
+
 /// -p log p; 0 where p is.
 inline Vec entropy_term(Vec p) {
-  return p == 0.0f ? Vec{} : -p * simd::log(simd::max(simd::splat(1e-35f), p));
+  return p == 0.0f ? Vec{} : -p * simd::log(simd::max(simd::splat(kLeastLogarithm), p));
 }
 
 /// Of the weights p[0, n), in nats.
