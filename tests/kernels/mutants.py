@@ -130,8 +130,8 @@ MUTATIONS = {
         "more.of_bias = more.u;"),
     "general_centre_weighed_by_p": (
         "attention_weights.cuh", "u > 0 ? u_dp / u : 0.0f", "u > 0 ? p_dp / p : 0.0f"),
-    "general_alpha_without_entropy": (
-        "attention_weights.cuh", "(weighted - centre() * entropy) / a", "weighted / a"),
+    "general_alpha_without_centre": (
+        "attention_weights.cuh", "(h_dp - centre() * h) / (a * a)", "h_dp / (a * a)"),
     "general_carries_of_tiles": (
         "attention_general.cuh", "parts + j0 / kPart)", "parts + j0 / kTile)"),
     "general_stick_not_broken_within_eight_keys": (

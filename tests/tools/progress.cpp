@@ -19,11 +19,13 @@ std::string written(std::FILE* out, int read_from) {
     progress.update({500, 2000, 7, 11});
   }
   std::fclose(out);
-  std::string text(4096, '\0');
-  fcntl(read_from, F_SETFL, O_NONBLOCK);
-  const ssize_t n = read(read_from, text.data(), text.size());
+  // To the end, which a terminal tells by an error: it hands on what was written piece by piece.
+  std::string text;
+  char piece[4096];
+  for (ssize_t n; (n = read(read_from, piece, sizeof piece)) > 0;) {
+    text.append(piece, static_cast<size_t>(n));
+  }
   close(read_from);
-  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
   return text;
 }
 
