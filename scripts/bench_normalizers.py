@@ -6,8 +6,9 @@
 A row is a normalizer and softmax in the same form, forward and backward, in turn: the medians of the
 times, and the median of the pairs' ratios of speed with its range. "general" is softmax by the path
 that the others take, beside the fused one. Then ASEntmax's step beside softmax's, and the largest
-resident set of a step with every normalizer that the program has, at three lengths. The report goes to bench/results/normalizers.md. The build
-has to be up to date and its sources committed, unless --dirty. Leave the machine alone meanwhile.
+resident set of a step with every normalizer that the program has, at three lengths. The report goes to
+bench/results/normalizers.md. The build has to be up to date and its sources committed, unless --dirty.
+Leave the machine alone meanwhile.
 """
 
 import argparse
@@ -18,8 +19,10 @@ import shlex
 import sys
 
 from bench_cpu import machine, positive
+from bench_priors import RESIDENT, small_step
 from cpu_bench.programs import ROOT, Build, Failed, Record, capture, commit_of
 from cpu_bench.tables import cell, number, ratios, table
+from cpu_bench.targets import SPEED
 from program_schema import mechanism_names
 
 BOTH_MS = r"^both +([\d.]+) ms"
@@ -31,12 +34,9 @@ ROWS = [("general", "none", 1, 0.5), ("general", "table", 1, 0.5), ("general", "
         ("entmax-1.5", "table", 1, 1.0), ("sparsemax", "none", 1, 0.5), ("sparsemax", "table", 1, 1.0),
         ("entmax-1.7", "none", 1, 0.25), ("topk-32", "none", 1, 0.5),
         ("stick-breaking", "none", 1, 0.6)]
-SPEED, RESIDENT = r"tokens/s\s+([\d.]+)", r"([\d.]+) MiB largest resident set"
 STEP = ["bench/step", "--config", "configs/bam-120m.json", "--batch", "2", "--length", "512", "--precision",
         "fp32", "--set", "model.attention.prior=nape", "--set", "model.attention.scale=adaptive", "--set"]
 LENGTHS = (4096, 8192, 16384)
-SMALL = [word for change in ("width=128", "layers=2", "heads=2", "mlp.hidden=256", "vocab=512")
-         for word in ("--set", f"model.{change}")]
 
 
 def measured(build, args, isa):
@@ -77,10 +77,8 @@ def memory(build, names):
     """What a step's largest resident set grows by, from length to length."""
     rows = []
     for name in names:
-        sizes = [float(capture(build.run([
-            "bench/step", "--config", "configs/compare-wikitext2.json", "--precision", "fp32", "--batch", "1",
-            "--length", str(T), "--steps", "1", *SMALL, "--set", f"model.attention.normalizer={name}"]),
-            RESIDENT)) for T in LENGTHS]
+        sizes = [float(capture(build.run(small_step(T, f"attention.normalizer={name}")), RESIDENT))
+                 for T in LENGTHS]
         rows.append([name, *(f"{number(size)} MiB" for size in sizes),
                      *(f"{1024 * (b - a) / (t - s):.1f} KiB" for a, b, s, t in
                        zip(sizes, sizes[1:], LENGTHS, LENGTHS[1:]))])

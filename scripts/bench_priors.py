@@ -6,8 +6,9 @@
 
 Attention runs without a bias and in the form that a prior takes, in turn; the table holds the
 medians and the median of the pairs' ratios with its range. --before, the build folder of an older
-commit, runs its attention in turn with them and adds the speed of both over its own. Memory is the largest resident set of
-bench/step with one sequence at two lengths, for every prior that the program has.
+commit, runs its attention in turn with them and adds the speed of both over its own. Memory is the
+largest resident set of bench/step with one sequence at two lengths, for every prior that the program
+has.
 
 Results are kept in out/bench_priors.json as they come, with the machine, the commit and oneDNN's
 version, and a second call measures only what is missing; --restart forgets them. The report goes to
@@ -113,16 +114,22 @@ def times(kept, args):
     return "\n\n".join(parts)
 
 
+def small_step(T, change):
+    """The command line of a step of one sequence of T tokens, of a small model with this change."""
+    words = ["bench/step", "--config", "configs/compare-wikitext2.json", "--precision", "fp32",
+             "--batch", "1", "--length", str(T), "--steps", "1"]
+    for one in (change, *SMALL):
+        words += ["--set", f"model.{one}"]
+    return words
+
+
 def memory(kept, args, names):
     """A row per prior: the largest resident set at two lengths, and what the longer one adds."""
     found = {}
     for name in names:
         try:
             for T in args.memory:
-                words = ["bench/step", "--config", "configs/compare-wikitext2.json", "--precision",
-                         "fp32", "--batch", "1", "--length", str(T), "--steps", "1"]
-                for change in (f"attention.prior={name}", *SMALL):
-                    words += ["--set", f"model.{change}"]
+                words = small_step(T, f"attention.prior={name}")
                 found.setdefault(name, []).extend(kept.measured("memory", words, RESIDENT))
         except Failed as reason:
             kept.failed(name, reason)
