@@ -192,16 +192,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       if (marked && l.lane == 0) marks.set(pass + 1, l.warp, tile);
       return true;
     });
-    BAMTRAIN_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      search[r].template join<4>();
-      search[r].template advance<false>(pass + 1);
-      if (pass == 0 && form == WeightForm::topk) search[r].begin_with_groups();
-    }
-    for (int turn = pass + 2;; ++turn) {  // what lists settle
+    bool of_list = false;
+    for (int turn = pass + 1;; ++turn, of_list = true) {  // first the pass, then what lists settle
       bool listed = false, done = true;
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; ++r) {
+        search[r].template join<4>();
+        if (!of_list || search[r].listed()) search[r].template advance<false>(turn, of_list);
+        if (turn == 1 && form == WeightForm::topk) search[r].begin_with_groups();
         listed = listed || search[r].listed();
         done = done && search[r].done();
       }
@@ -213,11 +211,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           if (search[r].listed()) search[r].template accumulate_listed<kForm>();
         }
       });
-      BAMTRAIN_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        search[r].template join<4>();
-        if (search[r].listed()) search[r].template advance<false>(turn, true);
-      }
     }
     if (l.lane == 0) votes[l.warp] = warp_done;
     device::barrier();

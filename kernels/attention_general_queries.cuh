@@ -188,6 +188,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         GroupsOfLogits<M> dp;
         multiply_values(dp, part, stage);
         with_weight_form(form, [&]<WeightForm kForm>() {
+          if constexpr (is_exponential(kForm)) return;
           const auto for_weights = [&](const auto& f) {
             BAMTRAIN_UNROLL
             for (int r = 0; r < kRows; ++r) {
@@ -200,7 +201,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           };
           if (divided || entropy) {
             const float learned = entropy ? alpha_less_one : 0.0f;
-            for_weights([&](RowSums& to, const Weight& w, float x) { to.add(w, x, learned); });
+            for_weights(
+                [&](RowSums& to, const Weight& w, float x) { to.add<false>(w, x, learned); });
           } else {
             for_weights([](RowSums& to, const Weight& w, float x) { to.add_slope(w, x); });
           }
@@ -214,7 +216,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       const bool alone = own.keys(a, r) == 1;
       const LineWeights weights = weights_of(r);
       const float centre = weights.nan_or(sums[r].centre());
-      const float factor = weights.nan_or(divided ? 1.0f / sums[r].p : 1.0f);
+      const float factor = weights.nan_or(sums[r].factor(form, alpha_less_one));
       numbers.centre(own.rows[r] - i0) = saved.centre[own.of_row(a, r)] = centre;
       saved.factor[own.of_row(a, r)] = factor;
       if (entropy) {

@@ -172,8 +172,9 @@ BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
   for (int j = first + own.lane; j <= i; j += 32) {
     const float z = logit_of(a, own.b, own.h, i, j).z;
     const A* const value = at(a.v, own.b, j, own.h / (a.H / a.K));
-    sums.add(weight_of(a.normalizer, weights, own.h, z, j),
-             dot(at(g.dout, own.b, i, own.h), value, a.D), g.dalpha != nullptr ? weights.a : 0.0f);
+    sums.add<true>(weight_of(a.normalizer, weights, own.h, z, j),
+                   dot(at(g.dout, own.b, i, own.h), value, a.D),
+                   g.dalpha != nullptr ? weights.a : 0.0f);
   }
   sums.template join<32>();
   if (own.lane != 0) return;

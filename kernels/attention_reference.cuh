@@ -71,7 +71,7 @@ BAMTRAIN_DEVICE Logit logit_of(const AttentionInputs<A>& a, int b, int h, int i,
 BAMTRAIN_DEVICE Weight weight_of(const NormalizerInputs& n, const RowWeights& row, int h, float z,
                                  int j) {
   Weight w = {};
-  with_weight_form(weight_form(n, h), [&]<WeightForm kForm>() { w = row.of<kForm>(z, j); });
+  with_weight_form(weight_form(n, h), [&]<WeightForm kForm>() { w = row.of<kForm, true>(z, j); });
   return w;
 }
 

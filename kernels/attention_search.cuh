@@ -101,7 +101,7 @@ class RowSearch {
     } else if constexpr (is_of_level(kForm)) {
       return keys_ > 0;
     } else if (kForm == WeightForm::entmax && a_ > 1) {
-      return accumulate_steep(for_logits);
+      return accumulate_steep<kExact>(for_logits);
     } else {
       if (phase != SearchPhase::solve) return keys_ > 0;
       const float before = sums_[0];
@@ -362,7 +362,7 @@ class RowSearch {
       for_logits([&](float z, int) {
         const float x = threshold - a_ * (level - z);
         if (!(x > 0)) return;
-        const float p = power_of(x, 1.0f / a_);
+        const float p = power_of<true>(x, 1.0f / a_);
         sums_[0] += p;
         sums_[1] += p / x;
       });
@@ -408,7 +408,7 @@ class RowSearch {
   }
 
   /// With alpha > 2.
-  template <class ForLogits>
+  template <bool kExact, class ForLogits>
   BAMTRAIN_DEVICE bool accumulate_steep(const ForLogits& for_logits) {
     RowWeights weights;
     weights.level = level;
@@ -419,7 +419,7 @@ class RowSearch {
     for_logits([&](float z, int j) {
       largest = fmaxf(largest, z);
       if (phase == SearchPhase::solve) {
-        sums_[0] += weights.of<WeightForm::entmax>(z, j).p;
+        sums_[0] += weights.of<WeightForm::entmax, kExact>(z, j).p;
       }
     });
     return keys_ > 0 && reaches(largest, level);

@@ -17,6 +17,10 @@ template <bool kExact>
 BAMTRAIN_DEVICE float exponential(float x) {
   return kExact ? expf(x) : device::exp2_approx(x * kLog2e);
 }
+template <bool kExact>
+BAMTRAIN_DEVICE float logarithm(float x) {
+  return kExact ? logf(x) : device::log2_approx(x) * kLn2;
+}
 
 /// log(1 + e^z) and the logistic function of z.
 struct Stick {
@@ -32,9 +36,12 @@ BAMTRAIN_DEVICE Stick stick_of(float z) {
 }
 
 /// x^power where x > 0, 0 where it is not, NaN of NaN.
+template <bool kExact>
 BAMTRAIN_DEVICE float power_of(float x, float power) {
-  if (x > 0) return expf(power * logf(fmaxf(x, 1e-35f)));
-  return x != x ? x : 0.0f;
+  const float least = fmaxf(x, 1e-35f);
+  const float y =
+      kExact ? expf(power * logf(least)) : device::exp2_approx(power * device::log2_approx(least));
+  return x > 0 ? y : x != x ? x : 0.0f;
 }
 
 /// x^power of a row's numbers, for which fp32's errors times a power of up to 1000 are too large.
@@ -137,11 +144,11 @@ struct RowWeights {
   BAMTRAIN_DEVICE int last() const { return static_cast<int>(device::bits_of(third)); }
 
   /// Of key j. Logits that are minus infinity have none.
-  template <WeightForm kForm>
+  template <WeightForm kForm, bool kExact>
   BAMTRAIN_DEVICE Weight of(float z, int j) const {
     if constexpr (is_exponential(kForm)) {
       const bool dropped = kForm == WeightForm::topk && drops(z, j);
-      const float p = dropped ? 0.0f : expf(z - level);
+      const float p = dropped ? 0.0f : exponential<kExact>(z - level);
       return {p, p};
     } else if constexpr (kForm == WeightForm::entmax_1_5) {
       const float x = positive(fmaf(0.5f, z - level, third));
@@ -152,8 +159,8 @@ struct RowWeights {
     } else {
       // 1 - c / delta; 1 at the largest logit, where c is 0, whatever delta is: third is finite.
       const float root = positive(fmaf(z - level, a * third, 1.0f));
-      const float p = threshold * power_of(root, 1.0f / a);
-      return {p, root > 0 ? slope(p, root / third) : 0.0f};
+      const float p = threshold * power_of<kExact>(root, 1.0f / a);
+      return {p, root > 0 ? slope<kExact>(p, kExact ? root / third : root * (1.0f / third)) : 0.0f};
     }
   }
 
@@ -176,13 +183,15 @@ struct RowWeights {
   /// [x]_+; NaN stays.
   BAMTRAIN_DEVICE static float positive(float x) { return x != x ? x : fmaxf(x, 0.0f); }
   /// p^(2 - alpha); x = p^a.
+  template <bool kExact>
   BAMTRAIN_DEVICE float slope(float p, float x) const {
     constexpr auto kPower = static_cast<float>(Entmax::kPowerAlpha - 1);
     constexpr auto kLeastWeight = static_cast<float>(Entmax::kSmallestWeight);
     constexpr auto kLeastRoot = static_cast<float>(Entmax::kSmallestRoot);
-    if (a < 1) return p / x;
-    if (a <= kPower) return power_of(fmaxf(p, kLeastWeight), 1.0f - a);
-    return power_of(fmaxf(x, kLeastRoot), (1.0f - a) / a);
+    if (kExact && a < 1) return p / x;
+    const bool of_weight = a <= kPower;
+    return power_of<kExact>(of_weight ? fmaxf(p, kLeastWeight) : fmaxf(x, kLeastRoot),
+                            of_weight ? 1.0f - a : (1.0f - a) / a);
   }
 };
 
@@ -252,7 +261,7 @@ struct LineWeights {
       w.threshold = threshold;
       w.third = third;
       w.a = a;
-      return w.template of<kForm>(x, 0);
+      return w.template of<kForm, false>(x, 0);
     } else {
       const float log_root = device::log2_approx(fmaxf(x, 0.0f)), power = 1.0f / a;
       return {threshold * device::exp2_approx(power * log_root),
@@ -283,15 +292,17 @@ struct RowSums {
     u_dp += w.u * dp;
   }
   /// a: alpha - 1 of entmax, whose alpha is learned; 0: it is not.
+  template <bool kExact>
   BAMTRAIN_DEVICE void add(const Weight& w, float dp, float a) {
     add_slope(w, dp);
     p += w.p;
     p_dp += w.p * dp;
     if (!(a > 0 && w.p > 0)) return;
-    const float log_p = logf(w.p), y = a * log_p;
+    const float log_p = logarithm<kExact>(w.p), y = a * log_p;
     float of_p = -w.p * log_p;
     if (Entmax::takes_slopes(a)) {
-      const float g = y > Entmax::kNearZero ? Entmax::near_zero(y) : expf(y) * (1.0f - y) - 1.0f;
+      const float g =
+          y > Entmax::kNearZero ? Entmax::near_zero(y) : exponential<kExact>(y) * (1.0f - y) - 1.0f;
       of_p = w.u * g;
     }
     h += of_p;
