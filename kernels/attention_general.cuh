@@ -9,11 +9,10 @@
 
 #include "attention.cuh"
 #include "attention_fire.cuh"
+#include "attention_general_live.cuh"
 #include "attention_search.cuh"
 
 namespace bamtrain::kernels {
-
-static_assert(kLiveKeys == kTile && kLiveRows == kWarpRows);
 
 /// Stages of the tiles that a kernel streams: as many as fit beside the others into 99 KiB.
 template <int D>
@@ -90,86 +89,6 @@ struct GeneralMath {
 };
 /// i - j for a formula: of keys behind the row, which it does not see, 0.
 BAMTRAIN_DEVICE float distance_of(int d) { return static_cast<float>(d > 0 ? d : 0); }
-
-/// SavedRows::live of some groups of rows, in the order of the warps. Null: everything is live.
-struct LiveRows {
-  int32_t* words;  // of the first group
-  int groups;      // that are in the sequence
-  int per_group;
-
-  BAMTRAIN_DEVICE LiveRows(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
-                           int i0, int of_groups)
-      : words(nullptr), groups(0), per_group(static_cast<int>(live_words(a.T))) {
-    if (saved.live == nullptr) return;
-    const int64_t all = live_groups(a.T), group = i0 / kLiveRows;
-    groups = static_cast<int>(all - group < of_groups ? all - group : of_groups);
-    words = saved.live + ((static_cast<int64_t>(b) * a.H + h) * all + group) * per_group;
-  }
-  /// Of 32 tiles, a bit for each to which one of the groups [from, from + n) gives weight.
-  BAMTRAIN_DEVICE uint32_t word(int from, int n, int at) const {
-    if (words == nullptr) return ~uint32_t{0};
-    uint32_t bits = 0;
-    for (int g = from; g < from + n && g < groups; ++g) {
-      bits |= static_cast<uint32_t>(words[g * per_group + at]);
-    }
-    return bits;
-  }
-};
-
-/// The groups of rows of one head that give weight to keys of a tile.
-class LiveGroups {
- public:
-  BAMTRAIN_DEVICE LiveGroups(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
-                             int tile)
-      : live_(a, saved, b, h, 0, static_cast<int>(live_groups(a.T))),
-        at_(tile / 32),
-        bit_(uint32_t{1} << (tile % 32)) {}
-  /// Whether one of the n groups from row i0 on does.
-  BAMTRAIN_DEVICE bool any(int i0, int n) const {
-    return (live_.word(i0 / kLiveRows, n, at_) & bit_) != 0;
-  }
-
- private:
-  LiveRows live_;
-  int at_;
-  uint32_t bit_;
-};
-
-/// The tiles that a block of kGroups groups visits, and of them those of the own warp.
-template <int kGroups>
-class LiveTiles {
- public:
-  static constexpr int kOfWarp = kGroups / (kThreads / 32);
-
-  /// Of the rows from i0 on.
-  BAMTRAIN_DEVICE LiveTiles(const AttentionInputs<bf16>& a, const SavedRows& saved, int b, int h,
-                            int i0, int warp)
-      : a_(a), saved_(saved), b_(b), h_(h), i0_(i0), warp_(warp) {}
-
-  /// Whether a row of the block gives weight to keys of the tile.
-  BAMTRAIN_DEVICE bool any(int tile) {
-    if (tile / 32 != at_) load(tile / 32);
-    return (any_ >> (tile % 32) & 1) != 0;
-  }
-  /// Whether one of the own warp does.
-  BAMTRAIN_DEVICE bool own(int tile) {
-    if (tile / 32 != at_) load(tile / 32);
-    return (own_ >> (tile % 32) & 1) != 0;
-  }
-
- private:
-  BAMTRAIN_DEVICE void load(int at) {
-    at_ = at;
-    const LiveRows live(a_, saved_, b_, h_, i0_, kGroups);
-    any_ = live.word(0, kGroups, at);
-    own_ = live.word(kOfWarp * warp_, kOfWarp, at);
-  }
-
-  const AttentionInputs<bf16>& a_;
-  const SavedRows& saved_;
-  int b_, h_, i0_, warp_, at_ = -1;
-  uint32_t any_ = 0, own_ = 0;
-};
 
 /// Whether the weights of a row that sees `seen` keys are constants: one of them alone has any.
 BAMTRAIN_DEVICE bool constant_weights(const AttentionInputs<bf16>& a, int seen) {
@@ -422,70 +341,6 @@ BAMTRAIN_DEVICE void multiply_part(GroupsOfLogits<M>& c, SharedAddress a, Shared
   }
 }
 
-/// Of the four lanes that share a row, each with a value: the sum of those behind the own, or of
-/// those before it, and of all. All lanes of the warp call.
-template <bool kBehind>
-struct LaneSums {
-  float others, all;
-
-  BAMTRAIN_DEVICE LaneSums(float x, const Lane& l) {
-    const int place = kBehind ? 3 - l.pair : l.pair;
-    const auto from = [](float value, int distance) {
-      return kBehind ? device::shuffle_down(device::kWholeWarp, value, distance)
-                     : device::shuffle_up(device::kWholeWarp, value, distance);
-    };
-    float sum = x;  // with the own
-    BAMTRAIN_UNROLL
-    for (int distance = 1; distance < 4; distance *= 2) {
-      const float other = from(sum, distance);
-      if (place >= distance) sum += other;
-    }
-    const float next = from(sum, 1);
-    others = place > 0 ? next : 0.0f;
-    all = device::shuffle(device::kWholeWarp, sum, l.lane - l.pair + (kBehind ? 0 : 3));
-  }
-};
-
-/// Stick-breaking of row r, 0 or 1, of a group: logits become weights, u the shares, walking from
-/// the last key of a part to its first. `broken`: the sum of -log(1 - share) of the keys behind it;
-/// of its own too when done.
-BAMTRAIN_DEVICE void stick_weights(Logits& z, Logits& u, float& broken, int r, const Lane& l) {
-  BAMTRAIN_UNROLL
-  for (int n = kColumns - 1; n >= 0; --n) {
-    Stick sticks[2];
-    BAMTRAIN_UNROLL
-    for (int c = 0; c < 2; ++c) {
-      const float x = z[n][2 * r + c];
-      sticks[c] = x == kMinusInfinity ? Stick{0.0f, 0.0f} : stick_of<false>(x);
-    }
-    const LaneSums<true> sums(sticks[0].rest + sticks[1].rest, l);
-    BAMTRAIN_UNROLL
-    for (int c = 1; c >= 0; --c) {
-      const float behind = broken + sums.others + (c == 0 ? sticks[1].rest : 0.0f);
-      const float x = z[n][2 * r + c];
-      u[n][2 * r + c] = sticks[c].share;
-      z[n][2 * r + c] =
-          x == kMinusInfinity ? 0.0f : exponential<false>(x - sticks[c].rest - behind);
-    }
-    broken += sums.all;
-  }
-}
-
-/// The adjoint: dP becomes dz = p dP (1 - u) - u sum of p dP over the keys before. `before`: that
-/// sum over the keys before the part; with its own when done.
-BAMTRAIN_DEVICE void stick_adjoint(Logits& dp, const Logits& p, const Logits& u, float& before,
-                                   int r, const Lane& l) {
-  BAMTRAIN_UNROLL
-  for (int n = 0; n < kColumns; ++n) {
-    const float gained[2] = {p[n][2 * r] * dp[n][2 * r], p[n][2 * r + 1] * dp[n][2 * r + 1]};
-    const LaneSums<false> sums(gained[0] + gained[1], l);
-    const float first = before + sums.others;
-    dp[n][2 * r] = gained[0] * (1.0f - u[n][2 * r]) - u[n][2 * r] * first;
-    dp[n][2 * r + 1] = gained[1] * (1.0f - u[n][2 * r + 1]) - u[n][2 * r + 1] * (first + gained[0]);
-    before += sums.all;
-  }
-}
-
 /// What the weights and dz of a block's rows need, in shared memory while products are formed, for
 /// the registers: LineWeights, and D. The four lanes of a row alone touch what is of it.
 class NumbersOfRows {
@@ -540,9 +395,6 @@ BAMTRAIN_DEVICE void drop_ties(GroupsOfLogits<M>& z, const LineWeights& weights,
     if (weights.drops_tie(z[r / 2][n][e], j0 + l.column(n, e))) z[r / 2][n][e] = kMinusInfinity;
   });
 }
-
-/// Weights of stick-breaking below kLeastWeight = e^-kMostBroken leave a tile dead.
-constexpr float kMostBroken = 30.0f, kLeastWeight = 9.3576e-14f;
 
 /// What the backward kernels read and leave to each other.
 struct GeneralSaved {

@@ -4,7 +4,7 @@
 // through shared memory: in the products for dk and dv a warp owns 16 keys.
 
 #include "attention_backward_keys.cuh"
-#include "attention_general.cuh"
+#include "attention_general_sticks.cuh"
 
 namespace bamtrain::kernels {
 

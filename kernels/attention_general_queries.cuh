@@ -4,7 +4,7 @@
 // keys once more. Stick-breaking walks for what it carries from tile to tile.
 
 #include "attention_backward_queries.cuh"
-#include "attention_general.cuh"
+#include "attention_general_sticks.cuh"
 
 namespace bamtrain::kernels {
 

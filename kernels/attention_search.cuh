@@ -12,6 +12,8 @@
 //
 // A pass for delta lists the logits that may have weight: once they have room, what is left to
 // solve takes no pass.
+//
+// One class, past 400 lines: entmax and topk share a row's registers and the order of passes.
 
 #include "attention_selection.cuh"
 

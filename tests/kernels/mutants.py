@@ -90,7 +90,7 @@ MUTATIONS = {
         "attention_general_forward.cuh", "store_live();\n      live_at = of_all / 32;",
         "live_at = of_all / 32;\n      store_live();"),
     "general_live_bits_of_the_first_warp": (
-        "attention_general.cuh", "words[g * per_group + at]", "words[at]"),
+        "attention_general_live.cuh", "words[g * per_group + at]", "words[at]"),
     "general_support_ends_early": (
         "attention_search.cuh", "!(bound_ - a_ * (of_row - z) <= 0)",
         "!(bound_ - a_ * (of_row - z) <= 0.9f)"),
@@ -135,11 +135,11 @@ MUTATIONS = {
     "general_carries_of_tiles": (
         "attention_general.cuh", "parts + j0 / kPart)", "parts + j0 / kTile)"),
     "general_stick_not_broken_within_eight_keys": (
-        "attention_general.cuh", "broken + sums.others +", "broken +"),
+        "attention_general_sticks.cuh", "broken + sums.others +", "broken +"),
     "general_lanes_beyond_the_row": (
-        "attention_general.cuh", "if (place >= distance) sum += other;", "sum += other;"),
+        "attention_general_sticks.cuh", "if (place >= distance) sum += other;", "sum += other;"),
     "general_gains_of_the_pair_forgotten": (
-        "attention_general.cuh", "(first + gained[0])", "first"),
+        "attention_general_sticks.cuh", "(first + gained[0])", "first"),
     "general_own_key_takes_a_share": (
         "attention_general.cuh", "stick ? rows[r] : rows[r] + 1", "rows[r] + 1"),
     "general_operand_not_transposed": (
