@@ -127,8 +127,8 @@ def attention(s):
     return [
         op("attention, forward", s.L * s.micro,
            [(4 * A, "q, k, v, out"), (rows, "lse"), *common],
-           near=[(2 * again_keys * A, "k and v by every block of queries that sees them; those of a "
-                  "head follow one another"),
+           near=[(2 * again_keys * A, "k and v by every block of queries that sees them; those of "
+                  "a head follow one another"),
                  (4 * heads * query_slices - table, "slices of the table"),
                  (4 * s.N * (s.H - 1), "first_key for every head")],
            flops=2 * pair * own_pairs, least_flops=2 * pair * least),
@@ -312,9 +312,9 @@ def findings(s, ops, resident, shared):
         f"""Of the bound of a step products are {share("product")}, attention {share("attention")},
         norms {share("norm, ")}, activations {share("activation")}, the loss {share("cross")}.""",
         f"""Head, dw: {s.chunks} chunks of {s.chunk} rows each read and write all of the fp32 dw,
-        {total(dw.more) / 1e9:.1f} GB more a micro-batch. From {enough:,} rows a chunk on the product
-        is bound by its flops all the same. A row of a chunk takes {6 * s.V:,} bytes
-        (`kDeviceLogitBytes` of `src/model/model.cpp`).""",
+        {total(dw.more) / 1e9:.1f} GB more a micro-batch. From {enough:,} rows a chunk on the
+        product is bound by its flops all the same. A row of a chunk takes {6 * s.V:,} bytes
+        (`kDeviceLogitBytes` of `src/model/model_memory.cpp`).""",
         f"""Attention, backward: seven products where five are least, and
         {total(back.more) / 1e6:.0f} MB more: {extra(back.name)}. Folding the row products into the
         second kernel, which reads dout too, saves {folded / 1e6:.0f} MB
@@ -329,9 +329,9 @@ def findings(s, ops, resident, shared):
         {total(back.near[1:2]) / 1e6:.0f} MB more would come from memory. More blocks put tiles of
         one head side by side, for {4 * s.B * s.H * (s.T + 128) / 1e6:.1f} MB of partial tables a
         part.""",
-        f"""Attention: warps of 32 queries compute {fwd.flops / fwd.least_flops:.3f} times the causal
-        pairs at T {s.T}, 1 + 31/(T+1), forward and for dq; attention_backward_keys, whose tiles
-        are of 64 keys, 1 + 63/(T+1).""",
+        f"""Attention: warps of 32 queries compute {fwd.flops / fwd.least_flops:.3f} times the
+        causal pairs at T {s.T}, 1 + 31/(T+1), forward and for dq; attention_backward_keys, whose
+        tiles are of 64 keys, 1 + 63/(T+1).""",
         f"""attention_backward_keys with a table: after each step of 32 queries, between two
         barriers, 95 of 128 threads add up to 32 values along a diagonal of db, in shared memory,
         one after another. The matrix products of a step are {8 * 64 * 32 * s.D // 4096} clocks of a

@@ -3,16 +3,16 @@
 
   scripts/kernel_table.py [--logs DIR] [--nvcc NVCC] [--output bench/results/kernels.md]
 
-Compiles every unit of kernels/meson.build for sm_80, 86, 89 and 90, which needs the lists of a
-configured build/ but no GPU, and reads registers, static shared memory and spills from what ptxas
-says. --logs keeps what it says in DIR and reads it from there the next time, unless a kernel has
-changed. Threads and dynamic shared memory are those of the launchers, written down in THREADS and
-dynamic_shared. Bytes and flops come from the formulas of kernel_costs.py, for configs/bam-120m.json.
-Nothing is measured.
+Compiles every unit of kernels/ that build/ does, built with CUDA, for sm_80, 86 and 90; no GPU is
+needed. Reads registers, static shared memory and spills from what ptxas says. --logs keeps what it
+says in DIR and reads it from there the next time, unless a kernel has changed. Threads and dynamic
+shared memory are those of the launchers, written down in THREADS and dynamic_shared. Bytes and
+flops come from the formulas of kernel_costs.py, for configs/bam-120m.json. Nothing is measured.
 """
 
 import argparse
 import collections
+import json
 import math
 import pathlib
 import re
@@ -28,24 +28,32 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # --- what ptxas says ---------------------------------------------------------------------------
 
-Arch = collections.namedtuple("Arch", "shared threads blocks")  # of one multiprocessor; KiB
-ARCHS = {80: Arch(164, 2048, 32), 86: Arch(100, 1536, 16), 89: Arch(100, 1536, 24),
-         90: Arch(228, 2048, 32)}
+# code: whose machine code it runs, sm_89 that of sm_86; the rest of one multiprocessor, KiB.
+Arch = collections.namedtuple("Arch", "code shared threads blocks")
+ARCHS = {80: Arch(80, 164, 2048, 32), 86: Arch(86, 100, 1536, 16), 89: Arch(86, 100, 1536, 24),
+         90: Arch(90, 228, 2048, 32)}
+CODES = sorted({a.code for a in ARCHS.values()})
 Use = collections.namedtuple("Use", "registers spilled shared")  # spilled: stores and loads, bytes
 
 BIAS_MODES = ("none", "table", "difference", "log_square", "fire")  # attention.cuh
 SCALE_MODES = ("none", "content", "both", "rows")           # likewise
 MLP_KINDS = ("swiglu", "geglu", "gelu", "gelu_erf", "relu")    # core/kinds.h
 
+# What units include, and what says which there are. Generated headers lie in build/.
+SOURCES = ("kernels/*", "src/core/*.h", "src/normalizers/*.h", "src/priors/*.h", "src/scales/*.h",
+           "build/src/priors/*.h", "build/src/scales/*.h")
+
 
 def units():
-    """(name, source, flags) as in kernels/meson.build."""
-    text = (ROOT / "kernels/meson.build").read_text()
-    names = re.search(r"foreach name : \[(.*?)\]", text, re.S).group(1)
-    dims = re.search(r"foreach D : \[(.*?)\]", text, re.S).group(1)
-    return ([(n, n + ".cu", []) for n in re.findall(r"'(\w+)'", names)] +
-            [("attention_" + d, "attention.cu", ["-DBAMTRAIN_HEAD_DIM=" + d])
-             for d in re.findall(r"'(\d+)'", dims)])
+    """(name, source, flags) of every object of kernels/, from what meson says of build/."""
+    targets = ROOT / "build/meson-info/intro-targets.json"
+    found = []
+    for target in json.loads(targets.read_text()) if targets.exists() else ():
+        if target["name"].startswith("kernel_"):
+            made = target["target_sources"][0]
+            found.append((target["name"].removeprefix("kernel_"), made["sources"][0],
+                          [f for f in made["compiler"] if f.startswith("-D")]))
+    return found or sys.exit("kernel_table: no kernels in build/: meson setup build -Dcuda=enabled")
 
 
 def kernel_names():
@@ -54,7 +62,7 @@ def kernel_names():
     for path in (ROOT / "kernels").glob("*.cu*"):
         if path.name == "device.cuh":  # defines the macro
             continue
-        for text in path.read_text().split("BAMTRAIN_KERNEL")[1:]:
+        for text in re.split(r"BAMTRAIN_KERNEL\b", path.read_text())[1:]:
             calls = re.findall(r"(\w+)\(", text[:text.index("{")])
             found.add(next(c for c in calls if c not in ("BAMTRAIN_LAUNCH_BOUNDS", "sizeof")))
     return found
@@ -63,12 +71,11 @@ def kernel_names():
 def ptxas(unit, nvcc, logs):
     name, source, flags = unit
     log = logs / (name + ".txt")
-    changed = max(p.stat().st_mtime for d in ("kernels", "src/core", "src/normalizers", "src/priors", "src/scales")
-                  for p in (ROOT / d).iterdir())
+    changed = max(p.stat().st_mtime for pattern in SOURCES for p in ROOT.glob(pattern))
     if not log.exists() or log.stat().st_mtime < changed:
-        command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Ibuild/src", "-Xptxas", "-v", "-fatbin", *flags,
-                   *(f"-gencode=arch=compute_{min(ARCHS)},code=sm_{a}" for a in ARCHS),
-                   "kernels/" + source, "-o", str(logs / (name + ".fatbin"))]
+        command = [nvcc, "-std=c++20", "-O3", "-I.", "-Isrc", "-Ibuild/src", "-Xptxas", "-v",
+                   *(f"-gencode=arch=compute_{min(CODES)},code=sm_{code}" for code in CODES),
+                   *flags, "-fatbin", source, "-o", str(logs / (name + ".fatbin"))]
         run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if run.returncode != 0:
             sys.exit(f"kernel_table: {' '.join(command)}\n{run.stderr}")
@@ -87,13 +94,13 @@ def short(signature):
 
 
 def resources(nvcc, logs):
-    """{instance: {architecture: Use}}."""
+    """{instance: {machine code: Use}}."""
     found = {}
     for unit in units():
         for entry in ptxas(unit, nvcc, logs).split("Compiling entry function ")[1:]:
-            name, arch = re.match(r"'(\S+)' for 'sm_(\d+)'", entry).groups()
+            name, code = re.match(r"'(\S+)' for 'sm_(\d+)'", entry).groups()
             shared = re.search(r"(\d+) bytes smem", entry)
-            found.setdefault(name, {})[int(arch)] = Use(
+            found.setdefault(name, {})[int(code)] = Use(
                 int(re.search(r"Used (\d+) registers", entry)[1]),
                 sum(map(int, re.findall(r"(\d+) bytes spill", entry))),
                 int(shared[1]) if shared else 0)
@@ -106,7 +113,7 @@ def resources(nvcc, logs):
 
 THREADS = {
     1: "update_clip_factor",
-    32: "join_scale_gradients join_gate_biases join_adaptive_biases",
+    32: "join_scale_gradients join_gate_biases join_biases_of_gates",
     64: "fire_lines fire_heads_backward",
     128: "attention_forward_queries attention_backward_rows attention_backward_queries "
          "attention_backward_keys attention_reference_rows attention_reference_products "
@@ -119,7 +126,7 @@ THREADS = {
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
-         "rows_of_adaptive gradient_of_adaptive attention_backward_table attention_backward_fire "
+         "rows_of_gates gradient_of_gated attention_backward_table attention_backward_fire "
          "fire_positions fire_rows_backward alphas_of_theta gradient_of_alpha "
          "attention_reference_sticks_gradients",
     512: "sum_slots cross_entropy_row sum_losses_block",
@@ -146,15 +153,31 @@ def tile_bytes(D, rows):
     return rows * (2 * D + 16)  # kTileBytes: 16 bytes of padding a row
 
 
-def general_shared(name, D):
-    """Of the kernels of the general path; attention_general_queries with fire."""
-    tile, stages = tile_bytes(D, 64), 1 if D > 64 else 2
-    if name == "attention_general_queries_forward":  # Q; K and V; two slices, marks, votes
-        return (1 + 2 * stages) * tile + 2 * 128 * 4 + 2 * 4 * 128 * 4 + 16
-    if name == "attention_general_queries":  # Q and dO; K and V; slices, psi_dc and FireTotals
-        return (2 + 2 * stages) * tile + 4 * (3 * 128 + 66 * 32 + 3 * 64)
-    # K and V; Q and dO; weights and dz, db of a part, a slice
-    return (2 + 2 * stages) * tile + 2 * tile_bytes(64, 64) + 4 * (64 * 33 + 128)
+def query_tile(D):
+    return 128 if D <= 64 else 64  # kQueryTile
+
+
+def fire_totals(rows):
+    return 4 * (66 * 32 + 3 * rows)  # FireTotals
+
+
+def general_shared(name, D, fire):
+    """Of the kernels of the general path."""
+    rows, tile = query_tile(D), tile_bytes(D, 64)
+    stages, groups = 1 if D > 64 else 2, rows // 64  # kGeneralStages, kRowTiles
+    slice_bytes, numbers = 4 * (rows + 64), 4 * (1 + 5) * rows  # kSliceFloats; n_i, NumbersOfRows
+    if name == "attention_general_queries_forward":  # Q and K, V or LogitList; Selection, Marks
+        values = max(stages * tile, 4 * 2 * groups * 22 * 128)
+        return (tile_bytes(D, rows) + stages * tile + values + 2 * slice_bytes + numbers +
+                24 * 2 * groups * 128 + 2 * 4 * 64 * 4 + 16)
+    if name == "attention_general_queries":  # Q and dO, K and V; sums of threads; psi_dc
+        return (2 * tile_bytes(D, rows) + 2 * stages * tile + 2 * slice_bytes + numbers +
+                4 * 4 * groups * 128 + (slice_bytes + fire_totals(rows) if fire else 0))
+    if name == "attention_general_keys":  # K and V, two stages of Q and dO; rows, slice, db
+        Q = 16 if D > 96 else 32  # kBackwardQueries
+        return 2 * tile + 4 * tile_bytes(D, Q) + Q * (16 + 48 + 16) + 4 * (128 + 64 * (Q + 3))
+    # K and V, Q and dO; weights and dz, db of a part; slice, n_i
+    return (2 + 2 * stages) * tile + 2 * tile_bytes(64, 64) + 4 * 64 * 33 + 4 * (128 + 64)
 
 
 def dynamic_shared(instance):
@@ -165,14 +188,14 @@ def dynamic_shared(instance):
         return 0
     D = int(args[0])
     if name.startswith("attention_general"):
-        return general_shared(name, D)
-    rows = 128 if D <= 64 else 64  # kQueryTile
+        return general_shared(name, D, "fire" in args)
+    rows = query_tile(D)
     keys = 64 if D == 16 and "forward" in name else 32  # kForwardKeys, kBackwardKeys
     slices = 2 * -(-(rows + keys - 1) // 128) * 128 * 4  # kQuerySlice
     if name == "attention_forward_queries":  # Q, two stages of K and V, two slices of the table
         return tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices
     if name == "attention_backward_queries":  # Q and dO, as before; psi_dc and FireTotals
-        fire = slices + 4 * (66 * 32 + 3 * rows) if args[1] == "fire" else 0
+        fire = slices + fire_totals(rows) if args[1] == "fire" else 0
         return 2 * tile_bytes(D, rows) + 4 * tile_bytes(D, keys) + slices + fire
     if name == "attention_backward_keys":  # K and V, two stages of Q and dO, rows, slice, db
         Q = 16 if D > 96 else 32
@@ -202,10 +225,11 @@ DIMS = (16, 32, 48, 64, 96, 128)
 
 
 def single_table(found):
-    """Kernels that neither norm_table nor attention_table shows."""
+    """Kernels that no other table shows."""
     rows = []
     for i in sorted(found):
-        if i.startswith("norm_rows") or re.search(rf"<\d+, ({'|'.join(BIAS_MODES)}), ", i):
+        if (i.startswith(("norm_rows", "attention_general")) or
+                re.search(rf"<\d+, ({'|'.join(BIAS_MODES)}), ", i)):
             continue
         use, warps = found[i], math.ceil(threads(i) / 32)
         blocks = {a: resident(i, use[a], a) for a in (80, 90)}
@@ -253,12 +277,28 @@ def shared_table():
             ("backward_keys with fire", "backward_keys", "fire"))])
 
 
+def general_table(found):
+    rows = []
+    for said, kernel, more in (("queries_forward", "queries_forward", ""),
+                               ("queries", "queries", ""),
+                               ("queries with fire", "queries", ", fire"),
+                               ("keys", "keys", ""), ("keys_sticks", "keys_sticks", "")):
+        uses = [found[f"attention_general_{kernel}<{d}>"] for d in DIMS]
+        asked = [f"attention_general_{kernel}<{d}{more}>" for d in DIMS]
+        rows += [(said, "registers", *(f"{u[80].registers} / {u[90].registers}" for u in uses)),
+                 (said, "dynamic shared, KiB", *(f"{dynamic_shared(i) / 1024:.1f}" for i in asked)),
+                 (said, "blocks", *(" / ".join(str(resident(i, u[a], a)) for a in (80, 86, 90))
+                                    for i, u in zip(asked, uses)))]
+    return table(("kernel", "", *(f"D {d}" for d in DIMS)), rows)
+
+
 def report(found, s, version):
     ops = operations(s)
-    spilled = [f"`{i}`, sm_{a}: {u.spilled}" for i, use in found.items() for a, u in use.items()
-               if u.spilled]
+    spilled = [f"`{i}`, sm_{code}: {u.spilled}" for i, use in found.items()
+               for code, u in use.items() if u.spilled]
     spills = "Bytes spilled: " + "; ".join(spilled) if spilled else "Nothing spills on any of these"
-    kernels = len({split(i)[0] for i in found})
+    compiled = paragraph(f"""{len({split(i)[0] for i in found})} kernels in {len(found)} instances,
+        for sm_80, 86 and 90; sm_89 runs the machine code of sm_86. {spills}.""")
     shapes = paragraph(f"""`configs/bam-120m.json` on one GPU: B {s.B}, T {s.T}, width {s.C},
         {s.H} heads of {s.D}, hidden {s.F:,}, vocabulary {s.V:,}, {s.L} layers, {s.n:,}
         parameters; bf16 activations, fp32 masters; {s.micro} micro-batches of {s.B} in {s.lanes}
@@ -269,7 +309,7 @@ def report(found, s, version):
         {L2 / 1e6:.0f} MB of L2 below; not measured. What a step takes, cost-model.md models.""")
 
     def blocks(instance, arch):
-        return resident(instance, found[instance][arch], arch)
+        return resident(instance, found[instance][ARCHS[arch].code], arch)
 
     def registers_cell(i):
         return " / ".join(str(found[i][a].registers) for a in (80, 90))
@@ -283,14 +323,14 @@ def report(found, s, version):
 `scripts/kernel_table.py`, nvcc {version}. Registers and spills are the compiler's, the rest is
 computed. Nothing was measured on a GPU.
 
-{kernels} kernels in {len(found)} instances, for sm_80, 86, 89 and 90. {spills}.
+{compiled}
 
 Blocks on a multiprocessor follow from its 65,536 registers, given to warps in units of 256; 164,
 100, 100 and 228 KiB of shared memory, 1 KiB of it the system's for each block; 2,048, 1,536, 1,536
 and 2,048 threads; 32, 16, 24 and 32 blocks (sm_80, 86, 89, 90). Occupancy is warps over the most
 there can be, 64 on sm_80 and sm_90: a block of 128 threads is 6.25 %.
 
-## All but norm and fused attention, sm_80 / sm_90
+## All but norm, fused and general attention, sm_80 / sm_90
 
 `add_pieces<bf16>` at a width of 768; `cross_entropy_row` with a gradient and more than 16,384
 logits (without a gradient it takes no dynamic shared memory).
@@ -319,6 +359,13 @@ and sm_89:
 Blocks on a multiprocessor, sm_80 / sm_86 / sm_90; sm_89 as sm_86:
 
 {attention_table(blocks_cell)}
+## General attention
+
+Any bias, scale and normalizer, chosen at run time, by a set of kernels for each head dimension;
+keys_sticks is of stick-breaking, in place of keys. 128 threads a block. Static shared memory: none.
+Registers: sm_80 / sm_90. Blocks on a multiprocessor: sm_80 / sm_86 / sm_90; sm_89 as sm_86.
+
+{general_table(found)}
 ## Bytes and flops
 
 {shapes}
