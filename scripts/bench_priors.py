@@ -196,16 +196,17 @@ def main():
                         help="measure uncommitted sources, and builds that are not up to date")
     args = parser.parse_args()
     build = Build("", args.build, Record())
+    before = Build("before", args.before, Record()) if args.before else None
     if not args.dirty:
         if commit_of(ROOT).endswith("-dirty") or build.commit.endswith("-dirty"):
             sys.exit("bench_priors.py: sources differ from their commit: commit the changes, or measure "
                      "with --dirty")
-        if stale := build.stale():
-            sys.exit(f"bench_priors.py: {', '.join(stale)} in {build.folder}: older than the sources; "
-                     f"build (ninja -C {build.folder}), or measure as it is with --dirty")
+        for measured in filter(None, (build, before)):
+            if stale := measured.stale():
+                sys.exit(f"bench_priors.py: {', '.join(stale)} in {measured.folder}: older than the "
+                         f"sources; build (ninja -C {measured.folder}), or measure as it is with --dirty")
     try:
         library = build.run(["bench/step", "--version"]).strip()
-        before = Build("before", args.before, Record()) if args.before else None
         about = {"commit": build.commit, "before": before and before.commit, "machine": machine(), "library": library,
                  "threads": os.environ.get("OMP_NUM_THREADS", "all")}
         kept = Kept(args.results, build, before, about, args.restart)

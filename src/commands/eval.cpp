@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "commands/backend.h"
@@ -70,6 +71,23 @@ void print_perplexities(const nlohmann::ordered_json& result) {
     }
   }
   explain_errors(known, unknown);
+}
+
+/// Error (ExitCode::nonfinite) where a loss is no number, naming the first.
+void require_finite(const nlohmann::ordered_json& result) {
+  for (const char* protocol : {"windows", "last", "bins"}) {
+    if (!result.contains(protocol)) continue;
+    for (const auto& row : result[protocol]) {
+      const auto loss = row["loss"].get<double>();
+      if (std::isfinite(loss)) continue;
+      const bool bin = !row.contains("length");
+      throw Error(ExitCode::nonfinite, result["checkpoint"].get<std::string>(), "finite losses",
+                  fmt::format("{} {} {} ({})", std::isnan(loss) ? "NaN" : "infinity",
+                              bin ? "from position" : "at length",
+                              row[bin ? "from" : "length"].get<int64_t>(), protocol),
+                  "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+    }
+  }
 }
 
 /// A run of TensorBoard whose steps are lengths, in the place of what the folder held.
@@ -191,6 +209,7 @@ int run_eval(const EvalArguments& arguments) {
     output->commit();
   }
   if (!arguments.events.empty()) write_events(arguments.events, result);
+  require_finite(result);
   return 0;
 }
 

@@ -103,7 +103,9 @@ const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const 
   const ValueSchema names = one_of(names_of(choices));
   if (!value.is_object()) {
     throw Error(ExitCode::config, origin.at(path), "a name, or an object with a name and options",
-                describe_value(value), "write {\"name\": ...}, the name " + describe(names));
+                describe_value(value),
+                std::string(value.is_array() ? "all layers share one: " : "") +
+                    "write {\"name\": ...}, the name " + describe(names));
   }
   const std::string key = path + ".name";
   if (!value.contains("name")) {

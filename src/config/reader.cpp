@@ -58,6 +58,16 @@ void spell_out_names(json& document) {
   }
 }
 
+/// What an earlier --set gave, a later one of the object around it would silently take away.
+void check_order(const Origin& origin, const Override& change) {
+  for (const auto& earlier : origin.overrides) {
+    if (earlier.path == change.path || !lies_in(earlier.path, change.path)) continue;
+    throw Error(ExitCode::usage, "--set " + change.text,
+                "it before what lies in it: it replaces \"" + change.path + "\" as a whole",
+                "--set " + earlier.text + " before it", "give them in the other order");
+  }
+}
+
 void check_version(const json& document, const Origin& origin) {
   const json* found = find_value(document, "config_version");
   if (found == nullptr || !is_whole(*found)) return;  // the table's checks say more
@@ -122,6 +132,7 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
   spell_out_names(document);
   for (const std::string& o : overrides) {
     const Override change = parse_override(o);
+    check_order(origin, change);
     origin.overrides.push_back({change.path, change.text, apply_override(document, change)});
     spell_out_names(document);
   }

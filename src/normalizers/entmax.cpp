@@ -38,6 +38,10 @@ NormalizerInfo entmax_normalizer() {
     alpha.minimum = theta_of(Entmax::kLeastAlpha);
     alpha.maximum = theta_of(Entmax::kMostAlpha);
     alpha.decays = o.flag("decay");
+    if (alpha.decays && !o.flag("learned")) {
+      throw Error(ExitCode::config, "{decay}", "false where alpha is a constant",
+                  "true, and {learned} is false", "set {learned} to true, or remove {decay}");
+    }
     return o.flag("learned") ? MechanismParameters{alpha} : MechanismParameters();
   };
   n.initial = [](const Options& o, const ModelShape&, const MechanismParameter&, int64_t, double,

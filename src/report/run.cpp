@@ -111,8 +111,18 @@ AttentionRecord attention_record(const json& attention, const Place& where) {
     }
     return out;
   };
-  return {count(attention, "windows", where), by_layer("entropy"), by_layer("support"),
-          attention.contains("live_tiles") ? by_layer("live_tiles") : HeadMeans()};
+  AttentionRecord record = {
+      count(attention, "windows", where), by_layer("entropy"), by_layer("support"), {}};
+  if (!attention.contains("live_tiles")) return record;  // of an earlier program
+  record.live_tiles = by_layer("live_tiles");
+  for (const std::vector<double>& heads : record.live_tiles) {
+    for (double share : heads) {
+      if (!(share >= 0 && share <= 1)) {
+        refuse(where / "live_tiles", "shares from 0 to 1", json(share).dump());
+      }
+    }
+  }
+  return record;
 }
 
 std::vector<LengthPerplexity> by_length(const json& result, const char* protocol, const char* key,

@@ -80,7 +80,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const Trainer trainer(run, backend, 0, processes);
   const ParameterLayout& layout = trainer.layout();
   const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", text); };
-  if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(c, layout, warn);
+  if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(run, layout, warn);
   const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
   const double rate = measure_matrix_rate(backend, A);

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "train/init_from_settings.h"
+#include "train/init_from_state.h"
 #include "train/run_files.h"
 
 namespace bamtrain {
@@ -174,27 +175,29 @@ void read_values(const Parameter& p, const WeightsFolder::Place& place, const Te
 
 }  // namespace
 
-void check_init_from(const RunConfig& config, const ParameterLayout& layout, const Warn& warn) {
-  const Fit fit(config.init_from, layout);
+void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn) {
+  const Fit fit(run.config.init_from, layout);
   fit.check();
-  check_init_from_settings(config, fit.new_parts(), warn);
+  check_init_from_settings(run.config, fit.new_parts(), warn);
+  check_init_from_state(run, fit.new_parts(), warn);
 }
 
-nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& layout,
+nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout,
                               const Tensor& masters, const Warn& warn) {
-  const Fit fit(config.init_from, layout);
+  const Fit fit(run.config.init_from, layout);
   fit.check();
-  check_init_from_settings(config, fit.new_parts(), warn);
+  check_init_from_settings(run.config, fit.new_parts(), warn);
+  check_init_from_state(run, fit.new_parts(), warn);
   for (const Parameter& p : layout.all()) {
     if (fit.is_new(p)) continue;
     read_values(p, fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));
   }
   nlohmann::json files = nlohmann::json::object();
   for (const std::string& name : fit.source().files()) {
-    const std::string path = config.init_from.folder + "/" + name;
+    const std::string path = run.config.init_from.folder + "/" + name;
     files[name] = InputFile(path, ExitCode::checkpoint, kDamagedRemedy).sha256();
   }
-  return {{"folder", std::filesystem::canonical(config.init_from.folder).string()},
+  return {{"folder", std::filesystem::canonical(run.config.init_from.folder).string()},
           {"files", files}};
 }
 

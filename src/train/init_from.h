@@ -6,7 +6,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "model/parameters.h"
-#include "train/run_config.h"
+#include "train/train.h"
 
 namespace bamtrain {
 
@@ -15,14 +15,14 @@ inline constexpr const char* kInitializedFrom = "initialized_from";
 
 /// Whether the folder that init_from names has the model's tensors, shape by shape, and none
 /// besides; what init_from.new names it must not have. What no shape shows is compared as
-/// check_init_from_settings has it. Error (ExitCode::checkpoint) naming the tensor, what the model
-/// needs, what the folder has, and the key to change.
-void check_init_from(const RunConfig& config, const ParameterLayout& layout, const Warn& warn);
+/// check_init_from_settings and check_init_from_state have it. Error (ExitCode::checkpoint) naming
+/// the tensor, what the model needs, what the folder has, and the key to change.
+void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn);
 
 /// The same, and then reads: the parameters in `masters`, (elements) f32 in host memory, become the
 /// folder's, rounded to nothing; those of init_from.new are left alone. Returns what state.json
 /// keeps. Error (ExitCode::checkpoint) also where check_values refuses a value.
-nlohmann::json read_init_from(const RunConfig& config, const ParameterLayout& layout,
+nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout,
                               const Tensor& masters, const Warn& warn);
 
 }  // namespace bamtrain

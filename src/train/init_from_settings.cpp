@@ -22,13 +22,8 @@ using nlohmann::json;
 
 constexpr int64_t kMaxConfig = 1 << 20;
 
-/// Options that say how parameters begin, which of them are trained and which decay.
 constexpr std::array kOfTraining = {"init",  "init_std",  "train",       "share",
                                     "gamma", "gamma_std", "train_gamma", "decay"};
-
-bool of_formula(const std::string& option) {
-  return std::find(kOfTraining.begin(), kOfTraining.end(), option) == kOfTraining.end();
-}
 
 /// What src/export/huggingface/configuration_bamtrain.py takes for what a config.json lacks, as far
 /// as tensors do not show it, and what its default prior has.
@@ -418,6 +413,10 @@ class Settings {
 };
 
 }  // namespace
+
+bool of_formula(const std::string& option) {
+  return std::find(kOfTraining.begin(), kOfTraining.end(), option) == kOfTraining.end();
+}
 
 void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn) {
   const std::string path = config.init_from.folder + "/config.json";

@@ -11,6 +11,10 @@ struct NewParts {
   bool prior = false, scale = false, normalizer = false;
 };
 
+/// Whether the option of a mechanism is one that its formula reads, not one that says how
+/// parameters begin, which of them are trained and which decay.
+bool of_formula(const std::string& option);
+
 /// Compares config.json of init_from.folder, where it has one, with the run's model, as far as no
 /// tensor's shape shows the difference. Error (ExitCode::checkpoint) naming file, member and key
 /// where the weights would mean something else: other heads, another activation, another kind of

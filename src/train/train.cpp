@@ -185,7 +185,7 @@ nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progr
   if (folder.empty()) return nullptr;
   HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
   nlohmann::json read =
-      read_init_from(run.config, trainer.layout(), masters.tensor(),
+      read_init_from(run, trainer.layout(), masters.tensor(),
                      [&](const std::string& text) { progress.note("warning: " + text); });
   masters.upload();
   progress.note("starting from the weights in " + folder);

@@ -52,6 +52,16 @@ TEST_CASE("of two overrides of a key the last one counts") {
   CHECK(valid_with({"train.steps=20", "train.steps=30"}).train.steps == 30);
 }
 
+TEST_CASE("an override that would take away what an earlier one gave is refused") {
+  const std::string alpha = "model.attention.normalizer.alpha=2";
+  check_mentions(
+      message(kValid,
+              {"model.attention.normalizer=entmax", alpha, "model.attention.normalizer=topk"},
+              bamtrain::ExitCode::usage),
+      {"--set model.attention.normalizer=topk:", "--set model.attention.normalizer.alpha=2",
+       "the other order"});
+}
+
 TEST_CASE("an override of an object replaces it whole") {
   const auto c = valid_with({"model.attention={\"scale\":{\"name\":\"ssmax\",\"offset\":1}}"});
   CHECK(c.model.attention.prior.names() == "nope");

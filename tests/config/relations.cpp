@@ -268,6 +268,11 @@ TEST_CASE("normalizers take what is defined for them") {
                  {"model.attention.normalizer.k", "n/2"});
   check_mentions(message(kValid, {normalizer + "=topk", normalizer + ".k=half"}),
                  {"model.attention.normalizer.k", "n/2"});
+  check_mentions(message(kValid, {normalizer + "=entmax", normalizer + ".decay=true"}),
+                 {"--set model.attention.normalizer.decay=true: model.attention.normalizer.decay:",
+                  "model.attention.normalizer.learned is false"});
+  check_mentions(message(kValid, {normalizer + "=[\"entmax\",\"softmax\"]"}),
+                 {"--set model.attention.normalizer=[", "all layers share one"});
   for (const char* k : {"1", "n/2"}) {
     CHECK(message(kValid, {normalizer + "=topk", normalizer + ".k=" + k}).empty());
   }

@@ -161,6 +161,10 @@ TEST_CASE("a damaged line is named") {
        ":2: attention: entropy: expected a list of numbers, found 3"},
       {line(2, ",\"attention\":{\"windows\":1,\"entropy\":[[3]]}"),
        ":2: attention: support: expected a list of layers, found no such member"},
+      {line(2,
+            ",\"attention\":{\"windows\":1,\"entropy\":[[3]],\"support\":[[3]],\"live_tiles\":[[-5]"
+            "]}"),
+       ":2: attention: live_tiles: expected shares from 0 to 1, found -5"},
       {line(-2), ":2: step: expected an integer, 0 or more, found -2"},
   };
   for (const auto& [damage, part] : damages) {

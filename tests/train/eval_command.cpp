@@ -228,6 +228,20 @@ void check_refused(const Trained& t, const std::string& override, ExitCode code,
   CHECK(o.output.find(text) != std::string::npos);
 }
 
+TEST_CASE(
+    "eval ends with the code of a loss that is no number, when it has written what there is") {
+  const Trained t;
+  const std::string output = t.w.path("result.json");
+  std::vector<std::string> command = t.command({"--lengths", "16,48", "--output", output});
+  command[3] = with_constant(t, "lm_head.weight", 3e38f);
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::nonfinite));
+  CHECK(o.output.find("expected finite losses, found NaN at length 16 (windows)") !=
+        std::string::npos);
+  CHECK(nlohmann::json::parse(read_text(output))["windows"][0]["loss"].is_null());
+}
+
 TEST_CASE("eval takes another prior with the same parameters from --set, and nothing else") {
   const Trained t(nlohmann::json::object({{"name", "rope"}}));
   const auto perplexity = [&](const std::vector<std::string>& overrides) {

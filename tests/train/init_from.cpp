@@ -176,6 +176,41 @@ TEST_CASE("a state tells what the run began with, and a resumed run reads it no 
         expected);
 }
 
+TEST_CASE("of a checkpoint what its run had otherwise is told by the keys, or refused") {
+  Exported e;
+  const auto from = [&](const std::vector<std::string>& overrides, const std::string& out) {
+    std::vector<std::string> all = {"init_from.folder=" + first_checkpoint(e.w, "first")};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    return train(e.w, e.config, out, all);
+  };
+  const std::string state = first_checkpoint(e.w, "first") + "/state.json: config.";
+  const Outcome same = from({"optimizer.lr=0.5", "seed=4"}, "same");
+  INFO(same.output);
+  CHECK(same.code == 0);
+  CHECK(same.output.find("warning") == std::string::npos);
+
+  const Outcome other = from({"model.attention.normalizer=entmax", "model.norm.eps=0.001",
+                              "model.attention.prior.theta=5000"},
+                             "other");
+  INFO(other.output);
+  CHECK(other.code == 0);
+  for (const char* told : {"model.attention.normalizer.name is \"softmax\", and "
+                           "model.attention.normalizer.name of this "
+                           "run \"entmax\"",
+                           "model.attention.prior.theta is 10000.0, and "
+                           "model.attention.prior.theta of this run 5000.0",
+                           "model.norm.eps is "}) {
+    CHECK(other.output.find("warning: " + state + told) != std::string::npos);
+  }
+  CHECK(other.output.find("alpha") == std::string::npos);
+
+  const Outcome heads = from({"model.heads=2", "model.kv_heads=1"}, "heads");
+  INFO(heads.output);
+  CHECK(heads.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(heads.output.find(state + "model.heads: expected 2, as the run has it, found 4") !=
+        std::string::npos);
+}
+
 TEST_CASE("bf16 weights are read as the values they are") {
   Exported e;
   fs::remove_all(e.w.path("hf"));

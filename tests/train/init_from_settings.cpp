@@ -465,7 +465,7 @@ TEST_CASE("another normalizer and its options are told; a folder without one is 
                 }())
             .find("config.json: normalizer: expected an object with a name") != std::string::npos);
 
-  other.attention.normalizer = normalizer("entmax", {{"alpha", 2.0}, {"decay", true}});
+  other.attention.normalizer = normalizer("entmax", {{"alpha", 2.0}});
   CHECK(f.one(f.exported(other)) ==
         "normalizer.alpha is 2.0, and model.attention.normalizer.alpha of this run 1.5");
   m.attention.normalizer = normalizer("topk", {{"k", 0.0}});

@@ -1,0 +1,13 @@
+#pragma once
+// What state.json of a checkpoint whose weights a new run begins with says of their model.
+
+#include "train/init_from_settings.h"
+#include "train/train.h"
+
+namespace bamtrain {
+
+/// Where init_from.folder is a checkpoint, the same as check_init_from_settings by its run's
+/// configuration: the keys of `model` that TrainRun::refused_keys names.
+void check_init_from_state(const TrainRun& run, NewParts parts, const Warn& warn);
+
+}  // namespace bamtrain
