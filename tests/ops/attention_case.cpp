@@ -118,11 +118,12 @@ Values sums_values(const AttentionCase& c) {
   return v;
 }
 
-/// Positive, as logit scales are; 0 in some rows where asked.
+/// Positive, as most logit scales are; 0 and below in some rows where asked.
 Values scale_values(const AttentionCase& c) {
   Values v = random_values(P, {c.B, c.H, c.T}, "scale", 0.4);
   for (size_t i = 0; i < v.x.size(); ++i) {
-    v.x[i] = c.zero_scale && i % 3 == 0 ? 0 : std::exp(v.x[i]);
+    v.x[i] = std::exp(v.x[i]);
+    if (c.zero_scale && i % 3 < 2) v.x[i] *= i % 3 == 0 ? 0 : -1;
   }
   return v;
 }

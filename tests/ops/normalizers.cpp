@@ -72,6 +72,27 @@ TEST_CASE("the general path of attention agrees with the reference, with every n
   }
 }
 
+TEST_CASE("tiles without weight have none in the backward pass, whatever the scale's sign") {
+  GeneralMachines machines(Dtype::f32);
+  for (const NormalizerForm& form : forms()) {
+    if (form.kind == NormalizerKind::stick_breaking) continue;
+    for (ScaleForm scale : {ScaleForm::content, ScaleForm::both}) {
+      AttentionCase c;
+      c.T = 300;
+      c.H = 2;
+      c.K = 1;
+      c.D = 16;
+      c.table = TableForm::falling;
+      c.scale = scale;
+      c.zero_scale = true;
+      c.normalizer = form;
+      INFO(describe(c));
+      compare_with_reference(attention(c), Dtype::f32, tolerance(c),
+                             {&machines.newest, &machines.older});
+    }
+  }
+}
+
 TEST_CASE("the adjoint of attention agrees with finite differences, with every normalizer") {
   size_t n = 0;
   for (const NormalizerForm& form : forms()) {

@@ -124,26 +124,29 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
             if (live.any(s.i0, s.i1, j0)) f(j0);
           });
         };
+        const auto for_dead = [&](auto&& f) {
+          s.for_tiles([&](int64_t j0) {
+            if (!live.any(s.i0, s.i1, j0)) f(j0);
+          });
+        };
         pack_rows<A>(query, a.q, b, h, s.i0, s.i1, Dp, root);
         pack_rows<A>(d_o, dout, b, h, s.i0, s.i1, Dp, 1);
         bias.set_tile(s.i0, s.i1, s.from);
-        s.for_tiles([&](int64_t j0) {
-          float *const scores = s.at(p, s.i0, j0), *const products = s.at(dz, s.i0, j0);
-          if (live.any(s.i0, s.i1, j0)) {
-            tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys_t + j0 * D, kK, scores, S);
-            tile::product<false>(s.rows(), kK, D, {d_o, Dp, 1}, values_t + j0 * D, kK, products, S);
-            return;
-          }
-          for (int64_t r = 0; r < s.rows(); ++r) {
-            std::fill_n(scores + r * S, kK, row::kMinusInfinity);
-            std::fill_n(products + r * S, kK, 0.0f);
-          }
+        for_live([&](int64_t j0) {
+          tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys_t + j0 * D, kK,
+                               s.at(p, s.i0, j0), S);
+          tile::product<false>(s.rows(), kK, D, {d_o, Dp, 1}, values_t + j0 * D, kK,
+                               s.at(dz, s.i0, j0), S);
         });
         for (int64_t i = s.i0; i < s.i1; ++i) {
           const RowSpan row = s.row(i);
           float* const own = s.at(p, i, row.first);
           float* const gradient = s.at(dz, i, row.first);
           bias.add(own, row, t.of_content(i), t.of_bias(i));
+          for_dead([&](int64_t j0) {
+            std::fill_n(s.at(p, i, j0), kK, row::kMinusInfinity);
+            std::fill_n(s.at(dz, i, j0), kK, 0.0f);
+          });
           s.fill_beside(p, row, row::kMinusInfinity);
           s.fill_beside(dz, row, 0);
           SavedRow of_row = saved_row(saved, of_head + i);
