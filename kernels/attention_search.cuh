@@ -24,6 +24,11 @@ enum class SearchPhase { extremes, solve, list, ties, done };
 /// Of delta, relative: about a rounding; and where weights become bf16.
 template <bool kExact>
 constexpr float kConverged = kExact ? 2e-7f : 2e-4f;
+/// Where weights become bf16, how far from 1 their sum may be feared after the last step: half a
+/// rounding. Many keys at the edge of a support make a short step of delta a large one of the sum.
+constexpr float kMostFeared = 2e-3f;
+/// From where on it is not feared to be as far off as it is, but as two ways to 1 are apart.
+constexpr float kMostFitted = 0.02f;
 constexpr int kMostPasses = 64;   // of entmax
 constexpr int kFittedPasses = 8;  // of those, by steps that nothing is proved of
 /// Up to which multiple of the delta of a pass it lists logits: what comes of it may be larger.
@@ -438,12 +443,14 @@ class RowSearch {
     // Of equal logits.
     const float equal = 1.0f / static_cast<float>(keys_), least = a_ == 0.5f ? sqrtf(equal) : equal;
     const float before = threshold, sum = sums_[0], listed = listed_delta();
-    float tolerance = kConverged<kExact>;
+    float tolerance = kConverged<kExact>, feared = 0;
+    bool short_of_one = false;
     if (form_ == WeightForm::entmax_2) {
-      bound_ = fminf(bound_, threshold - (sum - 1.0f) / sums_[2]);
+      lower_bound_to(threshold - (sum - 1.0f) / sums_[2]);
       // Far from the root a fit to the sum of squares, whose derivative the sum is.
       threshold =
           sum > 1.5f && passes < kFittedPasses ? fminf(threshold - fitted(sum), bound_) : bound_;
+      feared = fabsf(sum - 1.0f);
     } else {
       // Newton's method for the norm (sum x^(1/a))^a = 1, which is convex in delta, never leaves
       // too small a delta.
@@ -457,13 +464,22 @@ class RowSearch {
         norm = sum / less;
         slope = less / sums_[1];
       }
-      bound_ = fminf(bound_, threshold - (norm - 1.0f) * slope);
+      lower_bound_to(threshold - (norm - 1.0f) * slope);
       threshold = interpolated(norm, slope, passes);
+      const float of_weights = form_ == WeightForm::entmax_1_5 ? sums_[1] : sum;
+      short_of_one = of_weights < 1.0f;
+      // A step to a larger delta may meet keys that no pass has seen. One to a smaller delta comes
+      // closer than it was, and close where Newton's way and the fitted one agree.
+      const float off = of_weights - 1.0f;
+      const bool two_ways = passes > 2 && off < kMostFitted && threshold < bound_;
+      feared = short_of_one ? -4.0f * off : two_ways ? (bound_ - threshold) / (slope * a_) : off;
       // Of such a step less than 1e-4 of the sum is left.
       if (!kExact && passes > 2) tolerance = form_ == WeightForm::entmax_1_5 ? 1e-2f : 2e-3f;
     }
     bound_ *= 1.0f + 1e-6f;
-    const bool converged = !(fabsf(threshold - before) > tolerance * threshold);
+    bool converged = !(fabsf(threshold - before) > tolerance * threshold);
+    if (!kExact && (converged || short_of_one)) converged = !(feared > kMostFeared);
+    if (!kExact && converged && short_of_one) threshold = before;
     if (form_ != WeightForm::entmax) threshold = fmaxf(threshold, least);
     if (!listed_ && lists(passes) && whole_ && bound_ <= listed) {
       listed_ = true;
@@ -473,6 +489,12 @@ class RowSearch {
     finish(a_ == 0.5f   ? threshold * threshold
            : a_ == 1.0f ? threshold
                         : exact_power(threshold, 1.0f / a_));
+  }
+  /// Newton's delta from threshold is none too small; nor is bound_ but for roundings, of which
+  /// there were too many where it is no more than a threshold that has proved too small.
+  BAMTRAIN_DEVICE void lower_bound_to(float newton) {
+    const bool valid = !(newton > threshold) || bound_ > threshold * (1.0f + 4e-6f);
+    bound_ = valid ? fminf(bound_, newton) : newton;
   }
   /// What leads from threshold to where (1 - d / w)^(k - 1) of the sum of x is 1, with (1 - d /
   /// w)^k that of their squares: its first two derivatives are those of that.
