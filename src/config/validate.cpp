@@ -114,9 +114,11 @@ class Relations {
     const NormalizerChoice& normalizer = c_.model.attention.normalizer;
     accept(normalizer, "model.attention.normalizer");
     if (!traits_of(normalizer.info().kind).takes_scale && !scale.info().is<std::monostate>()) {
-      refuse("model.attention.scale",
-             "\"none\" with " + normalizer.name() + ", which has no temperature",
-             "\"" + scale.name() + "\"", "remove it, or choose another normalizer");
+      throw Error(ExitCode::config,
+                  origin_.at("model.attention.scale", "model.attention.normalizer.name"),
+                  "\"none\" with " + normalizer.name() + ", which has no temperature",
+                  "\"" + scale.name() + "\"",
+                  "set model.attention.scale to none, or choose another normalizer");
     }
     if (normalizer.info().kind != NormalizerKind::softmax && scale.info().is<EntropyKind>()) {
       refuse("model.attention.scale",

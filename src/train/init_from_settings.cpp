@@ -239,7 +239,8 @@ class Settings {
   void options(const std::string& place, const json& theirs, const json& ours,
                const Options& chosen, const std::string& key) {
     for (const auto& [name, value] : theirs.items()) {
-      const bool compared = ours.contains(name) && of_formula(name) && !is_of_attention(name);
+      const bool compared =
+          ours.contains(name) && of_formula(name, theirs, ours) && !is_of_attention(name);
       if (!compared || agree(value, ours[name])) continue;
       tell(place + name + " is " + abbreviate(value.dump()), key + name,
            as_configured(chosen, name, ours[name]));
@@ -259,7 +260,8 @@ class Settings {
   void absent(const std::string& place, const json& theirs, const json& ours, const json& former,
               const Options& chosen, const Options& chosen_formerly, const std::string& key) {
     for (const auto& [name, value] : former.items()) {
-      const bool compared = !theirs.contains(name) && of_formula(name) && !is_of_attention(name);
+      const bool compared =
+          !theirs.contains(name) && of_formula(name, theirs, ours) && !is_of_attention(name);
       if (!compared || agree(value, ours[name])) continue;
       tell_absent(place + name, as_configured(chosen_formerly, name, value), key + name,
                   as_configured(chosen, name, ours[name]));
@@ -414,7 +416,11 @@ class Settings {
 
 }  // namespace
 
-bool of_formula(const std::string& option) {
+bool of_formula(const std::string& option, const json& theirs, const json& ours) {
+  // A learned alpha begins there.
+  const bool learned =
+      theirs.value("learned", json()) == true && ours.value("learned", json()) == true;
+  if (option == "alpha" && learned) return false;
   return std::find(kOfTraining.begin(), kOfTraining.end(), option) == kOfTraining.end();
 }
 

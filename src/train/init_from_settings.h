@@ -1,6 +1,8 @@
 #pragma once
 // What config.json of a folder of weights says of its model beside the shapes.
 
+#include <nlohmann/json.hpp>
+
 #include "checkpoint/checkpoint.h"
 #include "train/run_config.h"
 
@@ -11,9 +13,10 @@ struct NewParts {
   bool prior = false, scale = false, normalizer = false;
 };
 
-/// Whether the option of a mechanism is one that its formula reads, not one that says how
-/// parameters begin, which of them are trained and which decay.
-bool of_formula(const std::string& option);
+/// Whether an option of a mechanism, which a folder and the run have, is one that its formula
+/// reads, not one that says how parameters begin, which of them are trained and which decay.
+bool of_formula(const std::string& option, const nlohmann::json& theirs,
+                const nlohmann::json& ours);
 
 /// Compares config.json of init_from.folder, where it has one, with the run's model, as far as no
 /// tensor's shape shows the difference. Error (ExitCode::checkpoint) naming file, member and key

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <set>
 
-#include "checkpoint/part.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "train/run_files.h"
 
 namespace bamtrain {
 
@@ -15,64 +14,89 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kMaxState = int64_t{1} << 26;
-
 /// What no tensor's shape shows, and without which the weights mean something else.
 constexpr std::array kOfWeights = {"model.heads", "model.head_dim", "model.mlp.kind",
                                    "model.norm.kind", "model.embed_scale"};
 
-struct Part {
-  const char* key;
-  bool is_new;
-};
+class Comparison {
+ public:
+  Comparison(std::string path, const json& before, const json& now, const Warn& warn)
+      : path_(std::move(path)), before_(before), now_(now), warn_(warn) {}
 
-/// "model.attention.scale" of "model.attention.scale.offset"; null: no option of a mechanism.
-const Part* part_of(const std::array<Part, 3>& parts, const std::string& key) {
-  for (const Part& p : parts) {
-    const std::string of = p.key;
-    if (key == of || key.starts_with(of + ".")) return &p;
+  /// A key that is no mechanism's.
+  void key(const std::string& key) const {
+    const std::string theirs = text_at(before_, key), ours = text_at(now_, key);
+    if (std::find(kOfWeights.begin(), kOfWeights.end(), key) != kOfWeights.end()) {
+      throw Error(ExitCode::checkpoint, path_ + ": config." + key, ours + ", as the run has it",
+                  theirs, "change " + key + ", or use another folder");
+    }
+    tell(key, theirs, ours);
   }
-  return nullptr;
-}
+
+  /// A mechanism, or mechanisms of layers in turn.
+  void mechanisms(const std::string& key) const {
+    const json *theirs = find_value(before_, key), *ours = find_value(now_, key);
+    if (theirs == nullptr || ours == nullptr) return this->key(key);
+    const size_t n = theirs->is_array() ? theirs->size() : 1;
+    const size_t m = ours->is_array() ? ours->size() : 1;
+    for (size_t i = 0; i < std::max(n, m); ++i) {
+      const std::string place = std::max(n, m) > 1 ? key + "[" + std::to_string(i) + "]" : key;
+      mechanism(place, theirs->is_array() ? (*theirs)[i % n] : *theirs,
+                ours->is_array() ? (*ours)[i % m] : *ours);
+    }
+  }
+
+ private:
+  void mechanism(const std::string& place, const json& theirs, const json& ours) const {
+    if (text_at(theirs, "name") != text_at(ours, "name")) {
+      return tell(place + ".name", text_at(theirs, "name"), text_at(ours, "name"));
+    }
+    for (const auto& [option, value] : ours.items()) {
+      // An option that the folder's program did not know is as it was before.
+      if (!of_formula(option, theirs, ours) || !theirs.contains(option)) continue;
+      if (theirs[option] == value) continue;
+      tell(place + "." + option, text_at(theirs, option), text_at(ours, option));
+    }
+  }
+
+  void tell(const std::string& key, const std::string& theirs, const std::string& ours) const {
+    warn_(path_ + ": config." + key + " is " + theirs + ", and " + key + " of this run " + ours);
+  }
+
+  std::string path_;
+  const json &before_, &now_;
+  const Warn& warn_;
+};
 
 }  // namespace
 
 void check_init_from_state(const TrainRun& run, NewParts of, const Warn& warn) {
-  const std::string path = run.config.init_from.folder + "/state.json";
+  const std::string& folder = run.config.init_from.folder;
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  const json state =
-      parse_json(InputFile(path, ExitCode::checkpoint, kDamagedRemedy).text(kMaxState),
-                 {path, ExitCode::checkpoint, kDamagedRemedy});
-  if (!state.is_object() || !state.value("config", json()).is_object()) {
-    throw Error(ExitCode::checkpoint, path + ": config", "the run's config", "none",
-                kDamagedRemedy);
-  }
-  const json& before = state["config"];
-  const std::array<Part, 3> parts = {{{"model.attention.prior", of.prior},
-                                      {"model.attention.scale", of.scale},
-                                      {"model.attention.normalizer", of.normalizer}}};
-  std::set<std::string> told;
+  if (!std::filesystem::exists(folder + "/state.json", ignored)) return;
+  const Checkpoint source = open_checkpoint(folder);
+  check_run_state(source);
+  const json& before = source.state["config"];
+  const Comparison comparison(folder + "/state.json", before, run.resolved, warn);
+  struct Part {
+    std::string key;
+    bool is_new, differs;
+  } parts[] = {{"model.attention.prior", of.prior, false},
+               {"model.attention.scale", of.scale, false},
+               {"model.attention.normalizer", of.normalizer, false}};
   for (const std::string& key : run.refused_keys(before)) {
     if (!key.starts_with("model.")) continue;
-    std::string differs = key;
-    if (const Part* part = part_of(parts, key)) {
-      if (part->is_new) continue;
-      const std::string name = std::string(part->key) + ".name";
-      if (text_at(before, name) != text_at(run.resolved, name)) {
-        differs = name;
-      } else if (!of_formula(key.substr(key.rfind('.') + 1))) {
-        continue;
-      }
+    const auto part = std::find_if(std::begin(parts), std::end(parts), [&key](const Part& p) {
+      return key == p.key || key.starts_with(p.key + ".");
+    });
+    if (part == std::end(parts)) {
+      comparison.key(key);
+    } else {
+      part->differs = true;
     }
-    const std::string theirs = text_at(before, differs), ours = text_at(run.resolved, differs);
-    if (std::find(kOfWeights.begin(), kOfWeights.end(), differs) != kOfWeights.end()) {
-      throw Error(ExitCode::checkpoint, path + ": config." + differs, ours + ", as the run has it",
-                  theirs, "change " + differs + ", or use another folder");
-    }
-    if (!told.insert(differs).second) continue;
-    warn(path + ": config." + differs + " is " + theirs + ", and " + differs + " of this run " +
-         ours);
+  }
+  for (const Part& part : parts) {
+    if (part.differs && !part.is_new) comparison.mechanisms(part.key);
   }
 }
 

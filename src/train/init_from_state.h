@@ -7,7 +7,8 @@
 namespace bamtrain {
 
 /// Where init_from.folder is a checkpoint, the same as check_init_from_settings by its run's
-/// configuration: the keys of `model` that TrainRun::refused_keys names.
+/// configuration: the keys of `model` that TrainRun::refused_keys names. Error
+/// (ExitCode::checkpoint) also where a file of it is damaged.
 void check_init_from_state(const TrainRun& run, NewParts parts, const Warn& warn);
 
 }  // namespace bamtrain

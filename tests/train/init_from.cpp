@@ -204,11 +204,35 @@ TEST_CASE("of a checkpoint what its run had otherwise is told by the keys, or re
   }
   CHECK(other.output.find("alpha") == std::string::npos);
 
+  const Outcome layers =
+      from({"model.attention.prior=[{\"name\":\"rope\",\"theta\":777},\"nope\"]"}, "layers");
+  INFO(layers.output);
+  CHECK(layers.code == 0);
+  for (const char* told :
+       {"model.attention.prior[0].theta is 10000.0, and model.attention.prior[0].theta of this run "
+        "777.0",
+        "model.attention.prior[1].name is \"rope\", and model.attention.prior[1].name of this run "
+        "\"nope\""}) {
+    CHECK(layers.output.find("warning: " + state + told) != std::string::npos);
+  }
+
   const Outcome heads = from({"model.heads=2", "model.kv_heads=1"}, "heads");
   INFO(heads.output);
   CHECK(heads.code == static_cast<int>(ExitCode::checkpoint));
   CHECK(heads.output.find(state + "model.heads: expected 2, as the run has it, found 4") !=
         std::string::npos);
+}
+
+TEST_CASE("a checkpoint that is damaged is not begun with") {
+  Exported e;
+  const std::string folder = first_checkpoint(e.w, "first"), path = folder + "/model.safetensors";
+  std::string bytes = read_text(path);
+  bytes[bytes.size() - 10] ^= 0x40;
+  std::ofstream(path, std::ios::binary) << bytes;
+  const Outcome o = train(e.w, e.config, "damaged", {"init_from.folder=" + folder});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(o.output.find("SHA-256") != std::string::npos);
 }
 
 TEST_CASE("bf16 weights are read as the values they are") {

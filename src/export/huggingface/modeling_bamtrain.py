@@ -297,6 +297,13 @@ class Entmax(torch.autograd.Function):
         centred = dp - (u * dp).sum(-1, keepdim=True) / u.sum(-1, keepdim=True)
         da = (p * centred).sum(-1) / a[..., 0] ** 2
         da = da + (torch.special.entr(p) * centred).sum(-1) / a[..., 0]
+        # Near alpha 1 these cancel. To alpha 2 they are sum u (dP - D) g(a log p) / a^2.
+        y = a * p.clamp(min=1e-38).log()
+        rest = 1 / 30 + y * (1 / 144 + y * (1 / 840 + y / 5760))
+        near = -y * y * (1 / 2 + y * (1 / 3 + y * (1 / 8 + y * rest)))
+        g = torch.where(y > -0.5, near, y.exp() * (1 - y) - 1)
+        by_slope = (u * centred * g).sum(-1) / a[..., 0] ** 2
+        da = torch.where(a[..., 0] <= 1, by_slope, da)
         return u * centred, da.sum((0, 2))[:, None, None], None
 
 

@@ -125,6 +125,7 @@ void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entro
                            const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   require(!entropy || !a.scale.t, "logits without a scale");
+  require(!entropy || a.normalizer.form.kind == NormalizerKind::softmax, "softmax's entropy");
   dispatch_activation(a.q.dtype, [&]<class A>() {
     parallel_for_slots(B * H, [&](int64_t n, int64_t slot) {
       Pieces pieces(s.of_slot(slot));
