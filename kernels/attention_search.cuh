@@ -472,7 +472,7 @@ class RowSearch {
       // closer than it was, and close where Newton's way and the fitted one agree.
       const float off = of_weights - 1.0f;
       const bool two_ways = passes > 2 && off < kMostFitted && threshold < bound_;
-      feared = short_of_one ? -4.0f * off : two_ways ? (bound_ - threshold) / (slope * a_) : off;
+      feared = short_of_one ? -16.0f * off : two_ways ? (bound_ - threshold) / (slope * a_) : off;
       // Of such a step less than 1e-4 of the sum is left.
       if (!kExact && passes > 2) tolerance = form_ == WeightForm::entmax_1_5 ? 1e-2f : 2e-3f;
     }

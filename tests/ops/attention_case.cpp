@@ -122,8 +122,8 @@ Values sums_values(const AttentionCase& c) {
 Values scale_values(const AttentionCase& c) {
   Values v = random_values(P, {c.B, c.H, c.T}, "scale", 0.4);
   for (size_t i = 0; i < v.x.size(); ++i) {
-    v.x[i] = std::exp(v.x[i]);
-    if (c.zero_scale && i % 3 < 2) v.x[i] *= i % 3 == 0 ? 0 : -1;
+    v.x[i] = c.zero_scale && i % 3 == 0 ? 0 : std::exp(v.x[i]);
+    if (c.below_zero && i % 3 == 1) v.x[i] *= -1;
   }
   return v;
 }

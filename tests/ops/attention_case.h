@@ -34,7 +34,8 @@ struct AttentionCase {
   bool documents = false;  // of random length
   int64_t window = 0;
   double content = 1;       // standard deviation of q; k and v have 1
-  bool zero_scale = false;  // t = 0 in every third row, and below 0 in the next
+  bool zero_scale = false;  // t = 0 in every third row
+  bool below_zero = false;  // t < 0 in the row after each of those
   double content_scale = 0;
   NormalizerForm normalizer = {};  // learned: one alpha per head, from its own on
 };

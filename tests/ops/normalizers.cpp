@@ -84,7 +84,7 @@ TEST_CASE("tiles without weight have none in the backward pass, whatever the sca
       c.D = 16;
       c.table = TableForm::falling;
       c.scale = scale;
-      c.zero_scale = true;
+      c.zero_scale = c.below_zero = true;
       c.normalizer = form;
       INFO(describe(c));
       compare_with_reference(attention(c), Dtype::f32, tolerance(c),
