@@ -47,8 +47,8 @@ void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSav
 /// Scratch of its tasks, in floats.
 int64_t statistics_floats(int64_t T, int64_t D);
 
-/// cpu_attention_forward and cpu_attention_entropy where keys come from the past, few queries to many
-/// keys. out and saved, or entropy, may be empty; entropy is empty with another normalizer.
+/// cpu_attention_forward and cpu_attention_entropy where keys come from the past, few queries to
+/// many keys. out and saved, or entropy, may be empty; entropy is with another normalizer.
 void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entropy,
                            const Attention& a, const AttentionScratch& s);
 
