@@ -173,21 +173,23 @@ void read_values(const Parameter& p, const WeightsFolder::Place& place, const Te
   check_values(p, values, place.file->path(), "use another folder");
 }
 
-}  // namespace
-
-void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn) {
-  const Fit fit(run.config.init_from, layout);
+Fit checked_fit(const TrainRun& run, const ParameterLayout& layout, const Warn& warn) {
+  Fit fit(run.config.init_from, layout);
   fit.check();
   check_init_from_settings(run.config, fit.new_parts(), warn);
   check_init_from_state(run, fit.new_parts(), warn);
+  return fit;
+}
+
+}  // namespace
+
+void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn) {
+  checked_fit(run, layout, warn);
 }
 
 nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout,
                               const Tensor& masters, const Warn& warn) {
-  const Fit fit(run.config.init_from, layout);
-  fit.check();
-  check_init_from_settings(run.config, fit.new_parts(), warn);
-  check_init_from_state(run, fit.new_parts(), warn);
+  const Fit fit = checked_fit(run, layout, warn);
   for (const Parameter& p : layout.all()) {
     if (fit.is_new(p)) continue;
     read_values(p, fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));
