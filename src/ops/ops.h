@@ -36,6 +36,7 @@ struct WorkspaceShape {
   int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
   int64_t gates = 0;             // columns of the product of q, k and v beside them
   bool fire = false;             // whether a layer's prior is of family fire
+  bool content_bias = false;     // whether that of a layer reads queries and keys
   // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
   // normalizer.
   bool general_attention = false;

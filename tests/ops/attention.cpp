@@ -45,6 +45,7 @@ void for_cases(const Tables& tables, F&& f) {
           c.documents = n / 3 % 2 == 1;
           c.window = kWindows[n / 5 % 6];
           c.zero_scale = n / 2 % 4 == 1;
+          c.own_rows = reads_content(table);
           if (n % 5 == 3) c.content_scale = 0.5 / std::sqrt(static_cast<double>(D));
           if (T >= 130 && D >= 80 && n % 3 != 0) c.B = 1;  // for time
           ++n;
@@ -74,7 +75,7 @@ TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and
 
 TEST_CASE("the adjoint of attention agrees with finite differences") {
   for (TableForm table : {TableForm::none, TableForm::table, TableForm::self, TableForm::difference,
-                          TableForm::log_square}) {
+                          TableForm::log_square, TableForm::relative}) {
     for (ScaleForm scale : kScales) {
       for (bool documents : {false, true}) {
         for (int64_t window : {0, 1, 5}) {

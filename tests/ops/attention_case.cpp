@@ -45,6 +45,13 @@ BiasForm bias_form(TableForm table) {
   return BiasForm::none;
 }
 
+}  // namespace
+
+bool is_on_cuda(TableForm form) { return bamtrain::is_on_cuda(bias_form(form)); }
+bool reads_content(TableForm form) { return bamtrain::reads_content(bias_of(bias_form(form))); }
+
+namespace {
+
 AttentionForm form_of(const AttentionCase& c) {
   AttentionForm f;
   f.scale = c.scale != ScaleForm::none;
@@ -339,7 +346,7 @@ Operation attention(const AttentionCase& c) {
                    double) {
     const Loaded call(m, c, in);
     const AttentionCall& x = call.x;
-    if (c.normalizer.kind == NormalizerKind::softmax) {
+    if (c.normalizer.kind == NormalizerKind::softmax && !c.own_rows) {
       fill(x.out, saved.at("out"));
       fill(x.saved.level, saved.at("lse"));
     } else {  // thresholds are compared with a backend's own logits

@@ -27,6 +27,11 @@ constexpr TableForm kTableForms[] = {
 #undef BAMTRAIN_FORM
 };
 
+/// Whether CUDA's attention takes it.
+bool is_on_cuda(TableForm form);
+/// Whether it reads queries and keys.
+bool reads_content(TableForm form);
+
 struct AttentionCase {
   int64_t B = 1, T = 1, H = 1, K = 1, D = 8;
   TableForm table = TableForm::none;
@@ -38,6 +43,9 @@ struct AttentionCase {
   bool below_zero = false;  // t < 0 in the row after each of those
   double content_scale = 0;
   NormalizerForm normalizer = {};  // learned: one alpha per head, from its own on
+  // Softmax's adjoint finds the backend's own forward pass, as others' do: of the CPU's general
+  // path, whose D comes from weights and not from `out`, rounded.
+  bool own_rows = false;
 };
 
 /// Inputs q (B, T, H, D), k, v (B, T, K, D), table (H, T) or sums (B, H, T), scale (B, H, T);

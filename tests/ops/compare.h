@@ -83,6 +83,7 @@ class Machine {
                                             .hidden = 1024,
                                             .V = 1024,
                                             .fire = true,
+                                            .content_bias = true,
                                             .attention_statistics = true};
   explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512,
                    const WorkspaceShape& shape = kShape);

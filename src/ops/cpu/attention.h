@@ -19,7 +19,11 @@ struct AttentionScratch {
   // gradient; only with backward
   Tensor dtable;
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
+  // (B H, (T + 2) padded D) f32, partial sums of a bias that reads queries and keys; only with
+  // backward
+  Tensor of_content;
   bool general = false;     // WorkspaceShape::general_attention
+  bool content = false;     // WorkspaceShape::content_bias
   bool statistics = false;  // WorkspaceShape::attention_statistics
   void plan(Arena& arena, const WorkspaceShape& w);
   float* of_slot(int64_t slot) const;
@@ -30,22 +34,22 @@ void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attent
 void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                             const AttentionSaved& saved, const Attention& a,
                             const AttentionScratch& s);
-/// The general path (attention_general.cpp), which serves every normalizer.
+/// The general path (attention_general.cpp), which serves every normalizer and bias.
 void cpu_attention_general_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
                                    const AttentionScratch& s);
 void cpu_attention_general_backward(const AttentionGradients& g, Tensor dout,
                                     const AttentionSaved& saved, const Attention& a,
                                     const AttentionScratch& s);
 /// Scratch of its tasks, in floats.
-int64_t general_forward_floats(int64_t T, int64_t D);
-int64_t general_backward_floats(int64_t T, int64_t D);
+int64_t general_forward_floats(int64_t T, int64_t D, bool content);
+int64_t general_backward_floats(int64_t T, int64_t D, bool content);
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 
 void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
                               const Attention& a, const AttentionScratch& s);
 /// Scratch of its tasks, in floats.
-int64_t statistics_floats(int64_t T, int64_t D);
+int64_t statistics_floats(int64_t T, int64_t D, bool content);
 
 /// cpu_attention_forward and cpu_attention_entropy where keys come from the past, few queries to
 /// many keys. out and saved, or entropy, may be empty; entropy is with another normalizer.

@@ -1,6 +1,8 @@
 #include "ops/cpu/attention_bias_rows.h"
 
+#include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "ops/cpu/biases.h"
 
@@ -58,14 +60,32 @@ class BiasRows final : public RowBias {
   std::optional<typename Stage::Adjoint> to_;  // empty in a forward pass
 };
 
+/// Of a bias that reads queries and keys; else 0.
+template <class B>
+int64_t content_floats(int64_t T, int64_t D) {
+  int64_t floats = 0;
+  if constexpr (reads_content<B>()) {
+    with_rows(B(), [&]<class Rows>() { floats = Rows::floats(T, D); });
+  }
+  return floats;
+}
+
 }  // namespace
 
-int64_t row_bias_floats(int64_t T) { return bias_floats(T) + 2 * kK; }
+int64_t row_bias_floats(int64_t T, int64_t D, bool content) {
+  int64_t floats = bias_floats(T) + 2 * kK;
+#define BAMTRAIN_FLOATS(Bias) \
+  if (content) floats = std::max(floats, content_floats<Bias>(T, D));
+  BAMTRAIN_BIASES(BAMTRAIN_FLOATS)
+#undef BAMTRAIN_FLOATS
+  return floats;
+}
 
 void with_row_bias(const Attention& a, const AttentionScratch& s, const BiasGradients* g,
                    float* scratch, const std::function<void(RowBias&)>& work) {
-  dispatch_bias(a, [&]<class Stage>() {
-    BiasRows<Stage> rows(a, s, g, scratch);
+  dispatch_rows(a, [&]<class Stage>() {
+    using Rows = std::conditional_t<std::is_base_of_v<RowBias, Stage>, Stage, BiasRows<Stage>>;
+    Rows rows(a, s, g, scratch);
     work(rows);
   });
 }

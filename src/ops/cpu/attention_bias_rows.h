@@ -31,14 +31,19 @@ class RowBias {
   /// Adds what dz gives to the bias's gradients, db = of_bias dz; returns the sum of dz b where
   /// `scaled`.
   virtual float adjoint(const float* dz, const RowSpan& row, float of_bias, bool scaled) = 0;
+  /// Of a bias that reads queries and keys, what it gives to them. After the rows of a tile: adds
+  /// to dquery (rows, padded(D)), which is multiplied by `unit` when it is complete. After the
+  /// tiles of a head: to dkeys (T, padded(D)).
+  virtual void end_tile(float* /*dquery*/, float /*unit*/) {}
+  virtual void end_head(const float* /*keys*/, float* /*dkeys*/) {}
 };
 
 /// Calls work(bias), std::ref of a function: nothing takes memory. g: where the gradients of rows
 /// go; null in a forward pass.
 void with_row_bias(const Attention& a, const AttentionScratch& s, const BiasGradients* g,
                    float* scratch, const std::function<void(RowBias&)>& work);
-/// Its floats.
-int64_t row_bias_floats(int64_t T);
+/// Its floats. `content`: AttentionScratch::content.
+int64_t row_bias_floats(int64_t T, int64_t D, bool content);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -184,6 +184,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
           row::scale(q, Dp, t.t[i]);
           row::scale(dq, Dp, t.t[i]);
         }
+        bias.end_tile(dquery, root);
         for_live([&](int64_t j0) {
           tile::product<true>(std::min(kK, s.i1 - j0), Dp, s.rows(), {s.at(dz, s.i0, j0), 1, S},
                               query, Dp, dkeys + j0 * Dp, Dp);
@@ -191,6 +192,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
         unpack_rows<A>(g.dq, b, h, s.i0, s.i1, dquery, Dp, root);
       }
     }
+    bias.end_head(keys, dkeys);
   }
   unpack_rows<A>(g.dk, b, kh, 0, T, dkeys, Dp, 1);  // q carried the content scale
   unpack_rows<A>(g.dv, b, kh, 0, T, dvalues, Dp, 1);
@@ -198,12 +200,12 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
 
 }  // namespace
 
-int64_t general_forward_floats(int64_t T, int64_t D) {
-  return row_bias_floats(T) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) +
+int64_t general_forward_floats(int64_t T, int64_t D, bool content) {
+  return row_bias_floats(T, D, content) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) +
          2 * kQ * padded(D) + most_strip_floats(T);
 }
-int64_t general_backward_floats(int64_t T, int64_t D) {
-  return row_bias_floats(T) + 2 * simd::kWidth + 5 * padded_keys(T) * padded(D) +
+int64_t general_backward_floats(int64_t T, int64_t D, bool content) {
+  return row_bias_floats(T, D, content) + 2 * simd::kWidth + 5 * padded_keys(T) * padded(D) +
          3 * kQ * padded(D) + 3 * most_strip_floats(T);
 }
 

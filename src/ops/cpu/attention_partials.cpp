@@ -24,7 +24,7 @@ double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, i
 }
 
 void join_partials(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {
-  dispatch_bias(a, [&]<class Stage>() { Stage::join(g, a, s); });
+  dispatch_rows(a, [&]<class Stage>() { Stage::join(g, a, s); });
 }
 
 }  // namespace tiles

@@ -46,7 +46,7 @@ struct Row {
   /// Calls f(n, bias) for the n-th key that the row sees.
   template <class F>
   void for_biases(F&& f) const {
-    dispatch_bias(a, [&]<class Stage>() { Stage::for_row(a, b, h, {i, first, last}, f); });
+    dispatch_rows(a, [&]<class Stage>() { Stage::for_row(a, b, h, {i, first, last}, f); });
   }
 };
 

@@ -76,9 +76,9 @@ void statistics_part(const Statistics& out, const AttentionSaved& saved, const A
 
 }  // namespace
 
-int64_t statistics_floats(int64_t T, int64_t D) {
-  return row_bias_floats(T) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) + kQ * padded(D) +
-         strip_stride(T) + most_strip_floats(T);
+int64_t statistics_floats(int64_t T, int64_t D, bool content) {
+  return row_bias_floats(T, D, content) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) +
+         kQ * padded(D) + strip_stride(T) + most_strip_floats(T);
 }
 
 void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,

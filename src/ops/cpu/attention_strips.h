@@ -130,7 +130,7 @@ void with_stages(const Attention& a, const AttentionScratch& s, int64_t slot,
                  const BiasGradients* g, F&& work) {
   const int64_t T = a.q.shape[1];
   float* const scratch = s.of_slot(slot);
-  float* const rest = scratch + padded(row_bias_floats(T)) + simd::kWidth;
+  float* const rest = scratch + padded(row_bias_floats(T, a.q.shape[3], s.content)) + simd::kWidth;
   const auto with_bias = [&](RowBias& bias) {
     const auto with_both = [&](RowNormalizer& normalizer) { work(bias, normalizer, rest); };
     with_row_normalizer(a.normalizer, T, std::ref(with_both));

@@ -60,16 +60,23 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   int64_t floats = std::max(forward_floats(w.T, w.D), row_floats(w.past + w.T, w.D));
   if (w.backward) floats = std::max(floats, backward_floats(w.T, w.D));
   general = w.general_attention;
-  if (general) floats = std::max(floats, general_forward_floats(w.T, w.D));
-  if (general && w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D));
+  content = w.content_bias;
+  if (general || content) {
+    floats = std::max(floats, general_forward_floats(w.T, w.D, content));
+    if (w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D, content));
+  }
   statistics = w.attention_statistics;
-  if (statistics) floats = std::max(floats, statistics_floats(w.T, w.D));
+  if (statistics) floats = std::max(floats, statistics_floats(w.T, w.D, content));
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,
               {w.B, w.H, parts_of(w.T), table_length(w.T)});
+    if (content) {
+      arena.add("scratch.attention_content", &of_content, Dtype::f32,
+                {w.B * w.H, (w.T + 2) * padded(w.D)});
+    }
     arena.add("scratch.attention_fire", &dfire, Dtype::f64,
               {w.B, w.H, parts_of(w.T), 2 * kFireSegments});
   }

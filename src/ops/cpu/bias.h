@@ -27,6 +27,14 @@
 //
 //   with_stage(bias, f), which calls f.template operator()<Stage>().
 //
+// Of a bias that reads queries and keys (kReadsContent), which the general path alone has, it has a
+// RowBias (attention_bias_rows.h) with
+//
+//   static int64_t floats(T, D);                   of its scratch, the constructor's last argument
+//   for_row and join as above
+//
+//   with_rows(bias, f), which calls f.template operator()<that>().
+//
 // Here is what they share.
 
 #include <algorithm>

@@ -8,10 +8,31 @@ namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 namespace tiles {
 
-/// Calls f.template operator()<Stage>() for the bias of `a`.
+/// Calls f.template operator()<Stage>() for the bias of `a`. REQUIRES: it reads no queries and
+/// keys.
 template <class F>
 inline void dispatch_bias(const Attention& a, F&& f) {
-  std::visit([&f](const auto& bias) { with_stage(bias, f); }, a.bias);
+  const auto with = [&f]<class B>(const B& bias) {
+    if constexpr (reads_content<B>()) {
+      require(false, "a bias of the general path, which forms it of rows");
+    } else {
+      with_stage(bias, f);
+    }
+  };
+  std::visit(with, a.bias);
+}
+
+/// Of any bias: where it reads queries and keys f gets its RowBias in place of a stage.
+template <class F>
+inline void dispatch_rows(const Attention& a, F&& f) {
+  const auto with = [&f]<class B>(const B& bias) {
+    if constexpr (reads_content<B>()) {
+      with_rows(bias, f);
+    } else {
+      with_stage(bias, f);
+    }
+  };
+  std::visit(with, a.bias);
 }
 
 /// Calls f.template operator()<Stage, kScale>() for the form of z that `a` asks for.

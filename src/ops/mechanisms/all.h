@@ -35,6 +35,25 @@ using EveryBias = BiasesOf<Nothing BAMTRAIN_BIASES(BAMTRAIN_ALTERNATIVE)>;
 using MechanismOperation = OperationsOf<void BAMTRAIN_OPERATIONS(BAMTRAIN_ALTERNATIVE)>::Any;
 #undef BAMTRAIN_ALTERNATIVE
 
+/// Whether a bias reads queries and keys beside their product, by its type.
+template <class B>
+constexpr bool reads_content() {
+  if constexpr (requires { B::kReadsContent; }) return B::kReadsContent;
+  return false;
+}
+/// Whether CUDA's attention takes it.
+template <class B>
+constexpr bool is_on_cuda() {
+  if constexpr (requires { B::kOnCuda; }) return B::kOnCuda;
+  return true;
+}
+inline bool reads_content(const EveryBias::Any& bias) {
+  return std::visit([]<class B>(const B&) { return reads_content<B>(); }, bias);
+}
+inline bool is_on_cuda(const EveryBias::Any& bias) {
+  return std::visit([]<class B>(const B&) { return is_on_cuda<B>(); }, bias);
+}
+
 /// Every form of bias, once. X(form, bias): the bias without its tensors.
 #define BAMTRAIN_BIAS_FORMS(X) X(none, Nothing{}) BAMTRAIN_FORMS_OF_BIASES(X)
 

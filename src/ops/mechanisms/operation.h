@@ -27,6 +27,11 @@
 //   double in_reference(const LogitPlace&) const;
 //   void adjoint_in_reference(const Gradients&, const LogitPlace&, double db) const;  adds to them
 //
+// the bias whether it reads queries and keys, to whose gradients it then adds, and whether kernels
+// have a stage for it, where that is otherwise (all.h):
+//
+//   static constexpr bool kReadsContent = true, kOnCuda = false;
+//
 // and gradients the floats of scratch that the backward pass takes for them, where it takes any:
 //
 //   static int64_t cuda_partial(const AttentionShape&);

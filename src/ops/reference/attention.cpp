@@ -47,9 +47,9 @@ struct Row {
     last = a.past() + i;
     if (a.scale.t) t = a.scale.t.ptr<double>()[(batch * H + h) * T + i];
     for (int64_t j = first; j <= last; ++j) {
-      s.push_back(dot(row_of(a.q, batch, i, h), row_of(a.k, batch, j, kh), D) /
-                  a.content_divisor<double>());
-      b.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T}));
+      const double *const q = row_of(a.q, batch, i, h), *const k = row_of(a.k, batch, j, kh);
+      s.push_back(dot(q, k, D) / a.content_divisor<double>());
+      b.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T, D, q, k}));
       z.push_back(a.scale.on_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
     }
   }
@@ -146,8 +146,8 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
           dt += dz * (a.scale.on_bias ? s + b : s);
           const double ds = dz * row.t;
           const double db = a.scale.on_bias ? ds : dz;
-          bias_adjoint(g, a, {batch, h, i, j, 0, H, T}, db);
           double* dk = row_of(g.dk, batch, j, h / group);
+          bias_adjoint(g, a, {batch, h, i, j, 0, H, T, D, q, k, dq, dk}, db);
           double* dv = row_of(g.dv, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) {
             dq[c] += ds * root * k[c];

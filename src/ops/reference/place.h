@@ -7,7 +7,9 @@ namespace bamtrain {
 
 /// Row i, a token with `past` before the first row's, of one head and sequence, and key j.
 struct LogitPlace {
-  int64_t batch, h, i, j, past, H, T;
+  int64_t batch, h, i, j, past, H, T, D;
+  const double *q, *k;                  // (D): of the row and the key
+  double *dq = nullptr, *dk = nullptr;  // theirs, of an adjoint
 
   int64_t distance() const { return past + i - j; }
   /// Of row i in a (B, H, T).

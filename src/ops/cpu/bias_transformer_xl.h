@@ -1,0 +1,219 @@
+#pragma once
+// Transformer-XL's bias in the CPU attention (ops/mechanisms/transformer_xl.h), of rows in strips:
+// <q_i + w, r_d> of a strip is a product with the vectors of all its distances, in which a row's
+// keys follow each other, the last row's one place further left than those of the row before it.
+// The way back goes through the same places.
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/cpu/attention_strips.h"
+#include "ops/cpu/rows.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+namespace tiles {
+
+class RelativeRows final : public RowBias {
+ public:
+  static int64_t floats(int64_t T, int64_t D) {
+    const int64_t Dp = padded(D);
+    return D * stride(T) + T * Dp + 2 * (padded_keys(T) + kK) + 2 * kQ * Dp +
+           2 * most_strip_floats(T) + 10 * simd::kWidth;
+  }
+
+  RelativeRows(const Attention& a, const AttentionScratch& s, const BiasGradients*, float* scratch)
+      : a_(a), bias_(std::get<RelativeBias>(a.bias)), s_(s) {
+    const int64_t Tp = padded_keys(T_) + kK;
+    Pieces pieces(scratch);
+    transposed_ = pieces.take(D_ * stride(T_));
+    reversed_ = pieces.take(T_ * Dp_);
+    of_keys_ = pieces.take(Tp);
+    dkeys_ = pieces.take(Tp);
+    query_ = pieces.take(kQ * Dp_);
+    dquery_ = pieces.take(kQ * Dp_);
+    products_ = pieces.take(most_strip_floats(T_));
+    dproducts_ = pieces.take(most_strip_floats(T_));
+  }
+
+  void set_head(int64_t b, int64_t h) override {
+    b_ = b;
+    h_ = h;
+    for (int64_t n = 0; n < T_; ++n) {
+      const float* const r = bias_.r.ptr<float>() + ((T_ - 1 - n) * H_ + h) * D_;
+      for (int64_t c = 0; c < D_; ++c) transposed_[c * stride(T_) + n] = r[c];
+      std::copy_n(r, D_, reversed_ + n * Dp_);
+      std::fill(reversed_ + n * Dp_ + D_, reversed_ + (n + 1) * Dp_, 0.0f);
+    }
+    for (int64_t c = 0; c < D_; ++c) {
+      std::fill(transposed_ + c * stride(T_) + T_, transposed_ + (c + 1) * stride(T_), 0.0f);
+    }
+    rows::dispatch_activation(a_.k.dtype, [&]<class A>() {
+      for (int64_t j = 0; j < T_; ++j) {
+        const A* const key = row_of<A>(a_.k, b_, j, h_ / (H_ / a_.k.shape[2]));
+        of_keys_[j] = root_ * dot(of_head(bias_.u), key);
+      }
+    });
+    std::fill(of_keys_ + T_, of_keys_ + padded_keys(T_) + kK, 0.0f);
+  }
+  void clear_head() override {
+    std::fill_n(dkeys_, padded_keys(T_) + kK, 0.0f);
+    std::fill_n(partial(s_, a_, b_, h_), (T_ + 2) * Dp_, 0.0f);
+  }
+
+  void set_tile(int64_t i0, int64_t i1, int64_t j_first) override {
+    from_ = j_first;
+    count_ = i1 - i0;
+    length_ = i1 - j_first;
+    rows::dispatch_activation(
+        a_.q.dtype, [&]<class A>() { pack_rows<A>(query_, a_.q, b_, h_, i0, i1, Dp_, root_); });
+    for (int64_t r = 0; r < count_; ++r) {
+      for (int64_t c = 0; c < D_; ++c) query_[r * Dp_ + c] += root_ * of_head(bias_.w)[c];
+    }
+    tile::product<false>(count_, padded(length_) + simd::kWidth, D_, {query_, Dp_, 1},
+                         transposed_ + T_ - length_, stride(T_), products_, strip_stride(T_));
+  }
+
+  void add(float* z, const RowSpan& row, float t, float of_bias) const override {
+    for_biases(row,
+               [&](int64_t n, Vec b) { simd::store(z + n, t * simd::load(z + n) + of_bias * b); });
+  }
+
+  float adjoint(const float* dz, const RowSpan& row, float of_bias, bool scaled) override {
+    float* const to = dproducts_ + row.r * strip_stride(T_);
+    const int64_t at = place(row);
+    std::fill_n(to, padded(length_), 0.0f);
+    Vec dscale{};
+    for_biases(row, [&](int64_t n, Vec b) {
+      const int64_t left = row.n - n;
+      const Vec x = left >= simd::kWidth ? simd::load(dz + n) : simd::load_partial(dz + n, left);
+      if (scaled) dscale += x * b;
+      const Vec db = of_bias * x;
+      float* const of_key = dkeys_ + row.first + n;
+      simd::store(of_key, simd::load(of_key) + db);
+      left >= simd::kWidth ? simd::store(to + at + n, db)
+                           : simd::store_partial(to + at + n, db, left);
+    });
+    return simd::sum(dscale);
+  }
+
+  void end_tile(float* dquery, float unit) override {
+    const int64_t S = strip_stride(T_), begin = T_ - length_;
+    float* const dr = partial(s_, a_, b_, h_);
+    float* const dw = dr + (T_ + 1) * Dp_;
+    tile::product<false>(count_, Dp_, length_, {dproducts_, S, 1}, reversed_ + begin * Dp_, Dp_,
+                         dquery_, Dp_);
+    for (int64_t r = 0; r < count_; ++r) {
+      for (int64_t c = 0; c < Dp_; c += simd::kWidth) {
+        const Vec x = root_ * simd::load(dquery_ + r * Dp_ + c);
+        float* const to = dquery + r * Dp_ + c;
+        simd::store(to, simd::load(to) + (1 / unit) * x);
+        simd::store(dw + c, simd::load(dw + c) + x);
+      }
+    }
+    tile::product<true>(length_, Dp_, count_, {dproducts_, 1, S}, query_, Dp_, dr + begin * Dp_,
+                        Dp_);
+  }
+
+  void end_head(const float* keys, float* dkeys) override {
+    float* const du = partial(s_, a_, b_, h_) + T_ * Dp_;
+    const float* const u = of_head(bias_.u);
+    for (int64_t j = 0; j < T_; ++j) {
+      const float of_key = root_ * dkeys_[j];
+      for (int64_t c = 0; c < D_; ++c) {
+        du[c] += of_key * keys[j * Dp_ + c];
+        dkeys[j * Dp_ + c] += of_key * u[c];
+      }
+    }
+  }
+
+  /// f(n, bias) for the n-th key of a row, keys of the past among them.
+  template <class F>
+  static void for_row(const Attention& a, int64_t b, int64_t h, const SeenKeys& row, F&& f) {
+    const RelativeBias& bias = std::get<RelativeBias>(a.bias);
+    const int64_t H = a.q.shape[2], D = a.q.shape[3];
+    const float root = 1 / std::sqrt(static_cast<float>(D));
+    const float *const u = bias.u.ptr<float>() + h * D, *const w = bias.w.ptr<float>() + h * D;
+    rows::dispatch_activation(a.q.dtype, [&]<class A>() {
+      const A* const query = row_of<A>(a.q, b, row.i, h);
+      for (int64_t j = row.first; j <= row.last; ++j) {
+        const float* const r = bias.r.ptr<float>() + ((row.last - j) * H + h) * D;
+        const A* const key = row_of<A>(a.k, b, j, h / (H / a.k.shape[2]));
+        float sum = 0;
+        for (int64_t c = 0; c < D; ++c) {
+          sum += (static_cast<float>(query[c]) + w[c]) * r[c] + u[c] * static_cast<float>(key[c]);
+        }
+        f(j - row.first, root * sum);
+      }
+    });
+  }
+
+  /// The gradients from what tasks left of them: sums over sequences, in order.
+  static void join(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {
+    const auto& [dr, du, dw] = std::get<RelativeBiasGradients>(g);
+    const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
+    const int64_t Dp = padded(D);
+    parallel_for(H, [&, &to_r = dr, &to_u = du, &to_w = dw](int64_t h) {
+      for (int64_t n = 0; n < T + 2; ++n) {
+        float* const to = n < T    ? to_r.ptr<float>() + ((T - 1 - n) * H + h) * D
+                          : n == T ? to_u.ptr<float>() + h * D
+                                   : to_w.ptr<float>() + h * D;
+        std::fill_n(to, D, 0.0f);
+        for (int64_t b = 0; b < B; ++b) {
+          const float* const part = partial(s, a, b, h) + n * Dp;
+          for (int64_t c = 0; c < D; ++c) to[c] += part[c];
+        }
+      }
+    });
+  }
+
+ private:
+  static int64_t stride(int64_t T) { return padded(T) + 2 * simd::kWidth; }
+  /// Of one head of a sequence: dr, reversed, then du and dw, (T + 2, padded(D)).
+  static float* partial(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
+    return s.of_content.ptr<float>() + (b * a.q.shape[2] + h) * s.of_content.stride[0];
+  }
+  template <class A>
+  static const A* row_of(const Tensor& x, int64_t b, int64_t t, int64_t h) {
+    return static_cast<const A*>(x.data) + b * x.stride[0] + t * x.stride[1] + h * x.stride[2];
+  }
+  template <class A>
+  float dot(const float* x, const A* y) const {
+    float sum = 0;
+    for (int64_t c = 0; c < D_; ++c) sum += x[c] * static_cast<float>(y[c]);
+    return sum;
+  }
+  const float* of_head(const Tensor& x) const { return x.ptr<float>() + h_ * D_; }
+
+  /// Where the row's first key is in its products.
+  int64_t place(const RowSpan& row) const { return row.first - from_ + count_ - 1 - row.r; }
+  /// f(n, biases) for the vectors of a row.
+  template <class F>
+  void for_biases(const RowSpan& row, F&& f) const {
+    const float* const products = products_ + row.r * strip_stride(T_) + place(row);
+    for (int64_t n = 0; n < row.n; n += simd::kWidth) {
+      f(n, simd::load(products + n) + simd::load(of_keys_ + row.first + n));
+    }
+  }
+
+  const Attention& a_;
+  const RelativeBias& bias_;
+  const AttentionScratch& s_;
+  const int64_t T_ = a_.q.shape[1], H_ = a_.q.shape[2], D_ = a_.q.shape[3], Dp_ = padded(D_);
+  const float root_ = 1 / std::sqrt(static_cast<float>(D_));
+  int64_t b_ = 0, h_ = 0;
+  int64_t from_ = 0, count_ = 0, length_ = 0;  // of the strip: first key, rows, keys
+  float *transposed_, *reversed_;              // r from the farthest on: (D, stride), (T, padded D)
+  float *of_keys_, *dkeys_;                    // by key: <u, k> / sqrt(D), and sums of db
+  float *query_, *dquery_;                     // (q + w) / sqrt(D) of the strip
+  float *products_, *dproducts_;               // of a strip's rows with r
+};
+
+template <class F>
+inline void with_rows(const RelativeBias&, F&& f) {
+  f.template operator()<RelativeRows>();
+}
+
+}  // namespace tiles
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain
