@@ -52,6 +52,24 @@ struct SavedRows {
   int32_t* live = nullptr;                       // (B, H, live_groups(T), live_words(T))
 };
 
+/// b of every logit of queries [first, first + queries), where kernels of the bias have formed it
+/// before: of query first + n and key j at (n, j) of a (B, H, rows, stride). Null: it is not.
+struct FormedBias {
+  float* b = nullptr;  // the backward pass leaves dz in its place
+  float* p = nullptr;  // and the weights here
+  int first = 0, queries = 0;
+  int64_t rows = 0, stride = 0;
+
+  BAMTRAIN_HD int64_t row(int64_t head, int i) const { return (head * rows + i - first) * stride; }
+};
+
+/// What the bias's own kernels work in, where it reads queries and keys (attention_content.h).
+struct ContentScratch {
+  float* logits = nullptr;
+  int64_t count = 0;      // of `logits`: content_logits, or in a backward pass twice that, and more
+  float* sums = nullptr;  // content_sums floats
+};
+
 /// What attention reads. A: float or bf16; the fused and the general kernels take bf16.
 template <class A>
 struct AttentionInputs : BiasInputs {
@@ -64,6 +82,13 @@ struct AttentionInputs : BiasInputs {
   const int32_t* first_key = nullptr;     // (B, T): row i sees keys first_key[i] .. i.
                                           // Non-decreasing, in [0, i]
   NormalizerInputs normalizer;
+  ContentScratch content;  // where reads_content(*this)
+  FormedBias formed;       // by launchers alone
+
+  /// The queries that a launch is about end here.
+  BAMTRAIN_HD int end_of_queries() const {
+    return formed.b != nullptr ? formed.first + formed.queries : T;
+  }
 };
 
 template <class A>

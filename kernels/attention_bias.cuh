@@ -23,6 +23,9 @@ struct Bias {
 template <class A>
 BAMTRAIN_DEVICE Bias bias_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
   Bias x;
+  if (a.formed.b != nullptr) {
+    x.b = a.formed.b[a.formed.row(static_cast<int64_t>(b) * a.H + h, i) + j];
+  }
   if (a.table != nullptr) x.b = a.table[h * a.table_head + i - j];
   if (a.numbers != nullptr) {
     const double* const n = a.numbers + (static_cast<int64_t>(b) * a.H + h) * a.T;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "core/host_device.h"
 #include "priors/fire.h"
 #include "priors/formula.h"
 
@@ -17,6 +18,12 @@ struct FireInputs {
   const int32_t* positions = nullptr;               // (B, T): of a query in its document
 };
 
+/// RelativeBias of ops/mechanisms/transformer_xl.h.
+struct RelativeInputs {
+  const float* r = nullptr;                // (>= T, H, D), by distance. Null: no such bias
+  const float *u = nullptr, *w = nullptr;  // (H, D)
+};
+
 /// What b is made of: one of these, or nothing.
 struct BiasInputs {
   const float* table = nullptr;  // (H, >= T): b at (h, i - j). Null: b = 0
@@ -25,7 +32,11 @@ struct BiasInputs {
   const double* numbers = nullptr;
   Formula formula = Formula::difference;
   FireInputs fire;
+  RelativeInputs relative;
 };
+
+/// Whether b is made of queries and keys: see attention_content.h.
+BAMTRAIN_HD inline bool reads_content(const BiasInputs& a) { return a.relative.r != nullptr; }
 
 /// Its gradients, each written where what it belongs to is there.
 struct BiasOutputs {
@@ -35,6 +46,8 @@ struct BiasOutputs {
   // Of fire: (H, kFireSegments, 2), and (B, H, T) each, as FireBiasGradients says.
   double* dfire = nullptr;
   float *dfire_u = nullptr, *dfire_psi = nullptr;
+  // Of a relative bias: (T, H, D), and (H, D) each.
+  float *dr = nullptr, *du = nullptr, *dw = nullptr;
 };
 
 /// Null: nothing is wrong.
@@ -43,8 +56,11 @@ inline const char* bias_refusal(const BiasInputs& a, int T) {
     return "attention: the table holds fewer than T distances";
   }
   const FireInputs& f = a.fire;
-  if ((a.table != nullptr) + (a.numbers != nullptr) + (f.psi != nullptr) > 1) {
-    return "attention: more than one of a table, numbers and fire";
+  if ((a.table != nullptr) + (a.numbers != nullptr) + (f.psi != nullptr) + reads_content(a) > 1) {
+    return "attention: more than one bias";
+  }
+  if (a.relative.r != nullptr && (a.relative.u == nullptr || a.relative.w == nullptr)) {
+    return "attention: u or w of a relative bias is missing";
   }
   if (f.psi != nullptr && (f.psi_dc == nullptr || f.inverse == nullptr || f.ends == nullptr ||
                            f.slope == nullptr || f.offset == nullptr || f.positions == nullptr)) {
@@ -62,6 +78,9 @@ inline const char* bias_refusal(const BiasInputs& a, const BiasOutputs& g, int T
   if (a.fire.psi != nullptr &&
       (g.dfire == nullptr || g.dfire_u == nullptr || g.dfire_psi == nullptr)) {
     return "attention: fire without its gradients";
+  }
+  if (a.relative.r != nullptr && (g.dr == nullptr || g.du == nullptr || g.dw == nullptr)) {
+    return "attention: a relative bias without its gradients";
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "attention_backward_table.cuh"
 #include "attention_checks.h"
+#include "attention_content.h"
 #include "attention_head_dim.h"
 
 namespace bamtrain::kernels {
@@ -31,6 +32,7 @@ const char* fused_refusal(const AttentionInputs<bf16>& a) {
     return kNoVectors;
   }
   if (int64_t{a.B} * a.H > INT32_MAX) return "attention: over 2^31 heads of all sequences";
+  if (!aligned(a.relative.r)) return "attention: r is not aligned to 16 bytes";
   if (!aligned(a.fire.ends)) return "attention: fire's ends are not aligned to 16 bytes";
   return nullptr;
 }
@@ -69,6 +71,12 @@ LaunchStatus forward(const AttentionForward<bf16>& f, bool general, Stream strea
   if (const char* why = fused_refusal(f.in)) return refused(why);
   if (!takes_vectors(f.out)) return refused(kNoVectors);
   return of_head_dim(f.in.D, [&]<int D>() {
+    if (reads_content(f.in)) {
+      return with_content(f.in, stream, content_biases_of<D>,
+                          [&](const AttentionInputs<bf16>& of, const QueryPart& part) {
+                            return attention_general_forward_of<D>(of_part(f, of, part), stream);
+                          });
+    }
     return general ? attention_general_forward_of<D>(f, stream)
                    : attention_forward_of<D>(f, stream);
   });
@@ -91,6 +99,14 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
     return refused("attention: stick-breaking without carries");
   }
   const LaunchStatus status = of_head_dim(a.D, [&]<int D>() {
+    if (reads_content(a)) {
+      return backward_with_content(
+          g, stream, content_biases_of<D>,
+          [&](const AttentionBackward<bf16>& of) {
+            return attention_general_backward_of<D>(of, stream);
+          },
+          [&](const ContentGradients<bf16>& of) { return content_gradients_of<D>(of, stream); });
+    }
     return general ? attention_general_backward_of<D>(g, stream)
                    : attention_backward_of<D>(g, stream);
   });

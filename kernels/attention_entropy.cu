@@ -6,6 +6,7 @@
 #include "arguments.h"
 #include "attention_bias.cuh"
 #include "attention_checks.h"
+#include "attention_content.h"
 #include "attention_entropy.h"
 #include "reductions.cuh"
 #include "scales/entropy.h"
@@ -61,8 +62,9 @@ BAMTRAIN_DEVICE void load_piece(float* to, const Rows<const A>& x, int b, int h,
   }
 }
 
-/// Launch with grid (ceil(T / kEntropyRows), H, B) and kEntropyThreads threads. Eight blocks at a
-/// time: for a ninth the compiler spills.
+/// Of all queries, or of those whose bias was formed. Launch with grid (ceil(queries /
+/// kEntropyRows), H, B) and kEntropyThreads threads. Eight blocks at a time: for a ninth the
+/// compiler spills.
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads, 8)
     entropy_of_rows(float* entropy, const AttentionInputs<A> a) {
@@ -71,9 +73,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads, 8)
   const int b = static_cast<int>(device::block_index().z);
   const int h = static_cast<int>(device::block_index().y), kh = h / (a.H / a.K);
   const int thread = static_cast<int>(device::thread_index().x), lane = thread % 32;
-  const int i0 = static_cast<int>(device::block_index().x) * kEntropyRows;
+  const int i0 = a.formed.first + static_cast<int>(device::block_index().x) * kEntropyRows;
   const int own = thread / 32 * kRowsOfWarp;  // the warp's first row of the block's
-  const int last = i0 + kEntropyRows < a.T ? i0 + kEntropyRows - 1 : a.T - 1;
+  const int end = a.end_of_queries(),
+            last = (i0 + kEntropyRows < end ? i0 + kEntropyRows : end) - 1;
   const int32_t* const first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const float root = 1.0f / a.content_divisor;
   RunningEntropy rows[kRowsOfWarp];
@@ -131,8 +134,17 @@ device::LaunchStatus attention_entropy(float* entropy, const AttentionInputs<A>&
   if (a.D < 1) return device::refused("attention: a head dimension that is not positive");
   if (a.scale != nullptr) return device::refused("entropy of attention: a scale");
   if (entropy == nullptr) return device::refused("entropy of attention: entropy is missing");
-  return device::launch(entropy_of_rows<A>, grid_of_rows(a.T, kEntropyRows, a.H, a.B),
-                        {kEntropyThreads, 1, 1}, 0, stream, entropy, a);
+  const auto run = [&](const AttentionInputs<A>& of, float* to) {
+    return device::launch(
+        entropy_of_rows<A>,
+        grid_of_rows(of.end_of_queries() - of.formed.first, kEntropyRows, of.H, of.B),
+        {kEntropyThreads, 1, 1}, 0, stream, to, of);
+  };
+  if (!reads_content(a)) return run(a, entropy);
+  return with_content(a, stream, content_biases_reference<A>,
+                      [&](const AttentionInputs<A>& of, const QueryPart& part) {
+                        return run(of, of_rows(entropy, int64_t{part.sequence} * a.H * a.T));
+                      });
 }
 
 device::LaunchStatus entropy_scale(float* scale, const float* entropy, int B, int H, int T,

@@ -28,14 +28,21 @@ int heads_at_hand(const AttentionInputs<bf16>& a) {
   return std::max(1, std::min(most, carried));
 }
 
+/// Blocks of the kernels that own queries.
+template <int D>
+int tiles_of_queries(const AttentionInputs<bf16>& a) {
+  return attention_query_tiles(a.end_of_queries() - a.formed.first, D);
+}
+
 }  // namespace
 
 template <int D>
 LaunchStatus attention_general_forward_of(const AttentionForward<bf16>& f, Stream stream) {
-  const Dim3 grid = {count_of(attention_query_tiles(f.in.T, D)), count_of(f.in.H),
-                     count_of(f.in.B)};
-  return device::launch(attention_general_queries_forward<D>, grid, {kThreads, 1, 1},
-                        attention_general_forward_shared<D>(), stream, f.in, f.out, f.saved);
+  const Dim3 grid = {count_of(tiles_of_queries<D>(f.in)), count_of(f.in.H), count_of(f.in.B)};
+  return device::launch(f.in.formed.b != nullptr ? attention_general_queries_forward<D, true>
+                                                 : attention_general_queries_forward<D, false>,
+                        grid, {kThreads, 1, 1}, attention_general_forward_shared<D>(), stream, f.in,
+                        f.out, f.saved);
 }
 
 template <int D>
@@ -50,12 +57,14 @@ LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Str
   const int group = a.H / a.K, all = a.B * a.K, at_hand = std::min(heads_at_hand(a), all);
   for (int first = 0, heads; first < all; first += heads) {
     heads = std::min(at_hand, all - first);
-    const LaunchStatus queries =
-        device::launch(attention_general_queries<D>,
-                       {count_of(attention_query_tiles(a.T, D)), count_of(heads * group), 1},
-                       {kThreads, 1, 1}, attention_general_queries_shared<D>(a.fire.psi != nullptr),
-                       stream, a, saved, g.dq, to_rows, g.dalpha, first * group);
+    const bool formed = a.formed.b != nullptr;
+    const LaunchStatus queries = device::launch(
+        formed ? attention_general_queries<D, true> : attention_general_queries<D, false>,
+        {count_of(tiles_of_queries<D>(a)), count_of(heads * group), 1}, {kThreads, 1, 1},
+        attention_general_queries_shared<D>(a.fire.psi != nullptr), stream, a, saved, g.dq, to_rows,
+        g.dalpha, first * group);
     if (!queries.ok()) return queries;
+    if (formed) continue;
     const auto launch_keys = [&](auto kernel, uint32_t columns, size_t shared_bytes) {
       return device::launch(
           kernel,

@@ -72,7 +72,7 @@ BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>&
 }
 
 /// Where b comes from.
-enum class BiasSource { none, table, formula, fire };
+enum class BiasSource { none, table, formula, fire, formed };
 BAMTRAIN_DEVICE BiasSource bias_source(const AttentionInputs<bf16>& a) {
   return a.table != nullptr      ? BiasSource::table
          : a.fire.psi != nullptr ? BiasSource::fire
@@ -104,8 +104,8 @@ struct GroupRows {
 };
 
 /// The queries [i0, i0 + 64 M) of one head, M groups a warp; a thread has parts of two rows of
-/// each: index 2 m + r is row r of group m.
-template <int M>
+/// each: index 2 m + r is row r of group m. kFormed: their biases were formed before.
+template <int M, bool kFormed = false>
 struct GeneralRows {
   static constexpr int kQueries = M * kTile, kRows = 2 * M;
   static constexpr int kSliceFloats = kQueries + kTile;  // of the biases of a tile of keys
@@ -145,7 +145,7 @@ struct GeneralRows {
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       factor[r] = root * scale(a, r);
-      if (a.numbers != nullptr && l.pair == 0) {
+      if (!kFormed && a.numbers != nullptr && l.pair == 0) {
         numbers[rows[r] - i0] =
             inside(r) ? static_cast<float>(a.numbers[of_row(a, r)] - origin(a)) : 0.0f;
       }
@@ -198,6 +198,7 @@ struct GeneralRows {
   /// distance, or the numbers of keys.
   BAMTRAIN_DEVICE void fill_slice(float* slice, const AttentionInputs<bf16>& a, int j0,
                                   int thread) const {
+    if (kFormed) return;
     if (a.numbers != nullptr) {
       const int j = j0 + thread;
       if (thread >= kTile) return;
@@ -215,6 +216,21 @@ struct GeneralRows {
       const int d = i0 - j0 + n - (kTile - 1);
       slice[n] = d >= 0 && d < end ? values[d] : 0.0f;
     }
+  }
+  BAMTRAIN_DEVICE static BiasSource source(const AttentionInputs<bf16>& a) {
+    return kFormed ? BiasSource::formed : bias_source(a);
+  }
+  /// The first query of the n-th block.
+  BAMTRAIN_DEVICE static int block_begin(const AttentionInputs<bf16>& a, int n) {
+    return (kFormed ? a.formed.first : 0) + kQueries * n;
+  }
+  /// What was formed of the head, and where of it row r and the keys from j0 on are: in 32 bits,
+  /// for the registers.
+  BAMTRAIN_DEVICE int64_t formed_head(const AttentionInputs<bf16>& a) const {
+    return a.formed.row(static_cast<int64_t>(b) * a.H + h, i0);
+  }
+  BAMTRAIN_DEVICE int formed_row(const AttentionInputs<bf16>& a, int r, int j0) const {
+    return (rows[r] - i0) * static_cast<int>(a.formed.stride) + j0;
   }
   /// From a tile's slice to that of its part.
   BAMTRAIN_DEVICE static const float* slice_of(const AttentionInputs<bf16>& a, const float* slice,
@@ -249,7 +265,7 @@ struct GeneralRows {
   template <class F>
   BAMTRAIN_DEVICE void with_biases(const AttentionInputs<bf16>& a, const float* slice, int j0,
                                    const Lane& l, const F& f) const {
-    switch (bias_source(a)) {
+    switch (source(a)) {
       case BiasSource::none:
         return;
       case BiasSource::table:
@@ -271,6 +287,14 @@ struct GeneralRows {
           fire_biases(bias, at, a, *this, r, j0, slice, l);
           for_row(r, [&](int n, int e) { f(r, n, e, kLn2 * bias[n][e % 2]); });
         }
+        return;
+      case BiasSource::formed:
+        const float* const of_head = a.formed.b + formed_head(a);
+        BAMTRAIN_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          const int of_row = formed_row(a, r, j0);
+          for_row(r, [&](int n, int e) { f(r, n, e, of_head[of_row + l.column(n, e)]); });
+        }
     }
   }
   /// Products <q, k> become slope z + offset of their logits, with line_of(r) of row r; those of
@@ -285,7 +309,7 @@ struct GeneralRows {
       const float by = factor[r] * line.slope;
       for_row(r, [&](int n, int e) { z[r / 2][n][e] = fmaf(by, z[r / 2][n][e], line.offset); });
     }
-    if (bias_source(a) != BiasSource::none) {
+    if (source(a) != BiasSource::none) {
       float u[kRows];
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; ++r) u[r] = bias_scale(a, r) * line_of(r).slope;

@@ -52,7 +52,8 @@ constexpr size_t kValueBytes = std::max<size_t>(kGeneralStages<D>* kTileBytes<D>
                                                 2 * kRowTiles<D> * LogitList::kFloats *
                                                     sizeof(float));
 
-/// Launch with grid (tiles of queries, H, B), kThreads threads and this much dynamic shared memory.
+/// Launch with grid (tiles of these queries, H, B), kThreads threads and this much dynamic shared
+/// memory.
 template <int D>
 constexpr size_t attention_general_forward_shared() {
   return kTileBytes<D, kQueryTile<D>> + kGeneralStages<D> * kTileBytes<D> + kValueBytes<D> +
@@ -61,19 +62,19 @@ constexpr size_t attention_general_forward_shared() {
          2 * kRowTiles<D> * kThreads * sizeof(Selection) + Marks::kBytes + 4 * sizeof(int);
 }
 
-/// out (B, T, H, D) and `saved` are written.
-template <int D>
+/// out (B, T, H, D) and `saved` are written, of the queries whose bias was formed or of all.
+template <int D, bool kFormed>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_queries_forward(AttentionInputs<bf16> a, Rows<bf16> out, SavedRows saved) {
   constexpr int kStages = kGeneralStages<D>, M = kRowTiles<D>, kRows = 2 * M;
-  using Block = GeneralRows<M>;
+  using Block = GeneralRows<M, kFormed>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
   const int h = static_cast<int>(device::block_index().y);
   const int b = static_cast<int>(device::block_index().z);
   const int tiles = static_cast<int>(device::grid_size().x);
-  const int i0 = Block::kQueries * (tiles - 1 - static_cast<int>(device::block_index().x));
+  const int i0 = Block::block_begin(a, tiles - 1 - static_cast<int>(device::block_index().x));
   constexpr size_t kValuesAt = kTileBytes<D, kQueryTile<D>> + kStages * kTileBytes<D>;
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress keys = queries + kTileBytes<D, kQueryTile<D>>;  // kStages of them

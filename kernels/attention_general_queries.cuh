@@ -39,20 +39,22 @@ BAMTRAIN_DEVICE float row_product_of_lane(const GeneralSaved& saved, const Block
 }
 
 /// dq (B, T, H, D), `to_rows`, dalpha (B, H, T) where it is, and saved.centre, .factor and .carries
-/// are written, of the heads of all sequences from first_head on.
-template <int D>
+/// are written, of the heads of all sequences from first_head on. kFormed: of the queries whose
+/// bias was formed; the weights and dz are written too, 0 where there are none, of the block's keys
+/// (see formed_keys in attention_content.cuh), and dq is for others to write anew.
+template <int D, bool kFormed>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_queries(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dq,
                               RowGradients to_rows, float* dalpha, int first_head) {
   constexpr int kStages = kGeneralStages<D>, M = kRowTiles<D>, kRows = 2 * M;
-  using Block = GeneralRows<M>;
+  using Block = GeneralRows<M, kFormed>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const int thread = 32 * l.warp + l.lane;
   const int head = static_cast<int>(device::block_index().y);  // at hand
   const int b = (first_head + head) / a.H, h = (first_head + head) % a.H;
   const int tiles = static_cast<int>(device::grid_size().x);
-  const int i0 = Block::kQueries * (tiles - 1 - static_cast<int>(device::block_index().x));
+  const int i0 = Block::block_begin(a, tiles - 1 - static_cast<int>(device::block_index().x));
 
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress outputs = queries + kTileBytes<D, kQueryTile<D>>;  // dO
@@ -72,7 +74,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const Block own(a, b, h, i0, kQueryTile<D>, 1.0f / a.content_divisor, row_sums, l);
   const int kh = h / (a.H / a.K);
   const WeightForm form = weight_form(a.normalizer, h);
-  const bool stick = form == WeightForm::stick_breaking, fire = a.fire.psi != nullptr;
+  const bool stick = form == WeightForm::stick_breaking, fire = !kFormed && a.fire.psi != nullptr;
 
   const bf16 *const k = row_of(a.k, b, 0, kh), *const v = row_of(a.v, b, 0, kh);
   copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, row_of(a.q, b, 0, h), i0, a.T);
@@ -84,14 +86,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     for (int r = 0; r < kRows; ++r) fire_totals.clear_row(a, own, r, l);
   }
 
-  // f(tile, slice, stage) for each live tile.
+  // f(tile, slice, stage) for each tile that is live; of formed biases otherwise(tile) for others.
   LiveTiles<4 * M> live(a, saved.rows, b, h, i0, l.warp);
-  const auto walk = [&](bool leftwards, const auto& f) {
+  const auto walk = [&](bool leftwards, const auto& otherwise, const auto& f) {
     const auto inside = [&](int tile) { return tile >= own.first_tile && tile <= own.last_tile; };
     const auto next = [&](int tile) {
       do {
         tile += leftwards ? -1 : 1;
-      } while (inside(tile) && !live.any(tile));
+      } while (!kFormed && inside(tile) && !live.any(tile));
       return tile;
     };
     const auto copy = [&](int tile, uint32_t stage) {
@@ -114,7 +116,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         device::copy_async_wait<0>();
       }
       device::barrier();
-      if (live.own(tile)) f(tile, slice, stage % kStages);
+      if (live.own(tile)) {
+        f(tile, slice, stage % kStages);
+      } else if (kFormed) {
+        otherwise(tile);
+      }
       device::barrier();
       ++stage;
       if (kStages == 1 && inside(after)) copy(after, 0);
@@ -123,6 +129,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     device::copy_async_wait<0>();
     device::barrier();
   };
+  const auto nothing = [](int) {};
   // Of row r, which the lanes of the row share.
   const auto weights_of = [&](int r) { return numbers.weights(own.rows[r] - i0); };
   const float alpha_less_one =
@@ -169,7 +176,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   device::sync_warp();
   if (stick) {
     float broken[kRows] = {};
-    walk(true, [&](int tile, const float* slice, uint32_t stage) {
+    walk(true, nothing, [&](int tile, const float* slice, uint32_t stage) {
       with_logits(true, tile, slice, stage, [&](GroupsOfLogits<M>& z, int j0, int) {
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
@@ -183,7 +190,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   } else if (!of_rows) {
     RowSums sums[kRows];
     const bool divided = divided_by_sum(form, alpha_less_one), entropy = dalpha != nullptr;
-    walk(false, [&](int tile, const float* slice, uint32_t stage) {
+    walk(false, nothing, [&](int tile, const float* slice, uint32_t stage) {
       with_logits(false, tile, slice, stage, [&](const GroupsOfLogits<M>& z, int, int part) {
         GroupsOfLogits<M> dp;
         multiply_values(dp, part, stage);
@@ -231,7 +238,29 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const auto dnumber = [&](int r) -> float& { return of_thread[(kRows + r) * kThreads]; };
   BAMTRAIN_UNROLL
   for (int r = 0; r < kRows; ++r) carried(r) = dnumber(r) = 0;
-  walk(false, [&](int tile, const float* slice_of_tile, uint32_t stage) {
+  // p and dz of a part of the warp's keys.
+  float *const p_of_head = a.formed.p + own.formed_head(a), *const dz_of_head =
+                                                                a.formed.b + own.formed_head(a);
+  const auto store = [&](int j0, const auto& element) {
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const int row = own.formed_row(a, r, j0);
+      own.for_row(r, [&](int n, int e) { element(row + l.column(n, e), r, n, e); });
+    }
+  };
+  const auto clear = [&](int j0) {
+    store(j0, [&](int at, int, int, int) { p_of_head[at] = dz_of_head[at] = 0; });
+  };
+  const auto clear_tile = [&](int tile) {
+    for_parts(false, [&](int part) { clear(tile * kTile + part * kPart); });
+  };
+  walk(false, clear_tile, [&](int tile, const float* slice_of_tile, uint32_t stage) {
+    if (kFormed) {
+      for_parts(false, [&](int part) {
+        const int j0 = tile * kTile + part * kPart;
+        if (!own.warp_sees(j0, kPart)) clear(j0);
+      });
+    }
     with_logits(false, tile, slice_of_tile, stage, [&](GroupsOfLogits<M>& z, int j0, int part) {
       GroupsOfLogits<M> dz;
       multiply_values(dz, part, stage);
@@ -255,10 +284,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           for (int r = 0; r < kRows; ++r) {
             const LineWeights weights = weights_of(r);
             const float centre = numbers.centre(own.rows[r] - i0);
+            float of_weights = 1;
+            if (kFormed && kForm == WeightForm::entmax && own.inside(r)) {
+              of_weights = saved.factor[own.of_row(a, r)];
+            }
             if constexpr (kForm == WeightForm::topk) drop_ties(z, weights, own, r, j0, l);
             own.for_row(r, [&](int n, int e) {
-              float& x = dz[r / 2][n][e];
-              x = weights.template of<kForm>(z[r / 2][n][e], alpha_less_one).u * (x - centre);
+              float &x = dz[r / 2][n][e], &logit = z[r / 2][n][e];
+              const Weight w = weights.template of<kForm>(logit, alpha_less_one);
+              x = w.u * (x - centre);
+              if (kFormed) logit = kForm == WeightForm::entmax ? of_weights * w.p : w.p;
             });
           }
         });
@@ -274,12 +309,21 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       }
       if (a.scale_bias) {
         float dt[kRows] = {};
-        own.with_biases(a, slice, j0, l,
-                        [&](int r, int n, int e, float bias) { dt[r] += dz[r / 2][n][e] * bias; });
+        own.with_biases(a, slice, j0, l, [&](int r, int n, int e, float bias) {
+          const float x = dz[r / 2][n][e];
+          // Nobody has formed the biases of keys that a row does not see.
+          if (!kFormed || x != 0) dt[r] += x * bias;
+        });
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) carried(r) += dt[r];
       }
-      if (a.numbers != nullptr) {
+      if (kFormed) {
+        store(j0, [&](int at, int r, int n, int e) {
+          p_of_head[at] = z[r / 2][n][e];
+          dz_of_head[at] = dz[r / 2][n][e];
+        });
+      }
+      if (!kFormed && a.numbers != nullptr) {
         with_formula(a.formula, [&]<class Of>() {
           BAMTRAIN_UNROLL
           for (int r = 0; r < kRows; ++r) {

@@ -2,6 +2,7 @@
 // columns of the sum, one row after another. Nothing is kept between rows, nothing is tiled.
 // Stick-breaking is in attention_reference_sticks.cu.
 
+#include "attention_content.h"
 #include "attention_reference.cuh"
 
 namespace bamtrain::kernels {
@@ -18,9 +19,9 @@ BAMTRAIN_DEVICE float* factors_of(const AttentionBackward<A>& g) {
 }
 
 /// What the backward pass needs of a query and a key that it sees: p, the gradients with respect
-/// to s, b and t, and what that of b gives back.
+/// to z, s, b and t, and what that of b gives back.
 struct Gradient {
-  float p, ds, db, dt;
+  float p, dz, ds, db, dt;
   BiasGradient bias;
 };
 
@@ -37,6 +38,7 @@ BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h
   x.p = alone ? 1.0f : w.p;
   if (!alone && !traits.of_level()) x.p *= factors_of(g)[row];
   const float dz = alone ? 0.0f : w.u * (dp - g.row_product[row]);
+  x.dz = dz;
   x.ds = l.t * dz;
   x.db = a.scale_bias ? l.t * dz : dz;
   x.dt = a.scale_bias ? dz * (l.s + l.bias.b) : dz * l.s;
@@ -60,8 +62,8 @@ const char* reference_refusal(int D, const char* common) {
 template <class A>
 BAMTRAIN_KERNEL attention_reference_rows(AttentionForward<A> f) {
   const AttentionInputs<A>& a = f.in;
-  const OwnRow own;
-  if (own.t >= a.T) return;  // the whole warp
+  const OwnRow own(a.formed.first);
+  if (own.t >= a.end_of_queries()) return;  // the whole warp
   const int i = own.t, first = first_of(a, own.b, i);
   float largest = -INFINITY;
   for (int j = first + own.lane; j <= i; j += 32) {
@@ -87,8 +89,8 @@ BAMTRAIN_KERNEL attention_reference_rows(AttentionForward<A> f) {
 template <class A>
 BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   const AttentionInputs<A>& a = f.in;
-  const OwnRow own;
-  if (own.t >= a.T) return;
+  const OwnRow own(a.formed.first);
+  if (own.t >= a.end_of_queries()) return;
   const int i = own.t, first = first_of(a, own.b, i);
   const int64_t row = row_of(a, own.b, own.h, i);
   Selection selection;
@@ -131,17 +133,32 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   if (traits.last) f.saved.last[row] = weights.last();
 }
 
+namespace {
+
+/// Of all queries, or of those whose bias was formed.
 template <class A>
-LaunchStatus attention_reference_forward(const AttentionForward<A>& f, Stream stream) {
+LaunchStatus forward(const AttentionForward<A>& f, Stream stream) {
   const AttentionInputs<A>& a = f.in;
-  if (const char* why = reference_refusal(a.D, refusal(f))) return device::refused(why);
   if (a.normalizer.kind == NormalizerKind::stick_breaking) {
     if constexpr (std::is_same_v<A, float>) return attention_reference_sticks_forward(f, stream);
     return device::refused(kNoSticks);
   }
   const bool softmax = a.normalizer.kind == NormalizerKind::softmax;
   return launch_rows(softmax ? attention_reference_rows<A> : attention_reference_searched<A>, f,
-                     a.T, a.H, a.B, stream);
+                     queries_of(a), a.H, a.B, stream);
+}
+
+}  // namespace
+
+template <class A>
+LaunchStatus attention_reference_forward(const AttentionForward<A>& f, Stream stream) {
+  const AttentionInputs<A>& a = f.in;
+  if (const char* why = reference_refusal(a.D, refusal(f))) return device::refused(why);
+  if (!reads_content(a)) return forward(f, stream);
+  return with_content(a, stream, content_biases_reference<A>,
+                      [&](const AttentionInputs<A>& of, const QueryPart& part) {
+                        return forward(of_part(f, of, part), stream);
+                      });
 }
 
 // --- backward -----------------------------------------------------------------------------------
@@ -149,8 +166,8 @@ LaunchStatus attention_reference_forward(const AttentionForward<A>& f, Stream st
 /// row_product: <dO_i, O_i>.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
-  const OwnRow own;
-  if (own.t >= g.in.T) return;
+  const OwnRow own(g.in.formed.first);
+  if (own.t >= g.in.end_of_queries()) return;
   const A* out = at(g.out, own.b, own.t, own.h);
   const A* dout = at(g.dout, own.b, own.t, own.h);
   float sum = 0;
@@ -163,8 +180,8 @@ BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
 template <class A>
 BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
-  const OwnRow own;
-  if (own.t >= a.T) return;
+  const OwnRow own(a.formed.first);
+  if (own.t >= a.end_of_queries()) return;
   const int i = own.t, first = first_of(a, own.b, i);
   const int64_t row = row_of(a, own.b, own.h, i);
   const RowWeights weights(a.normalizer, g.saved, own.h, row);
@@ -188,8 +205,8 @@ BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
 template <class A>
 BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
-  const OwnRow own;
-  if (own.t >= a.T) return;
+  const OwnRow own(a.formed.first);
+  if (own.t >= a.end_of_queries()) return;
   const int i = own.t;
   float dt = 0, dq[kRowColumns] = {};
   QueryBias bias;
@@ -210,6 +227,21 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   if (own.lane != 0) return;
   if (a.scale != nullptr) g.dscale[row_of(a, own.b, own.h, i)] = dt;
   bias.store(g, row_of(a, own.b, own.h, i), false);
+}
+
+/// The weights and dz of the queries whose bias was formed, in its place.
+template <class A>
+BAMTRAIN_KERNEL attention_reference_formed(AttentionBackward<A> g) {
+  const AttentionInputs<A>& a = g.in;
+  const OwnRow own(a.formed.first);
+  if (own.t >= a.end_of_queries()) return;
+  const int i = own.t;
+  const int64_t row = a.formed.row(static_cast<int64_t>(own.b) * a.H + own.h, i);
+  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
+    const Gradient x = gradient_of(g, own.b, own.h, i, j);
+    a.formed.p[row + j] = x.p;
+    a.formed.b[row + j] = x.dz;
+  }
 }
 
 /// dk and dv of a key, over all the query heads that read it; the key's part is added to dnumbers
@@ -289,20 +321,27 @@ BAMTRAIN_KERNEL attention_reference_segments(AttentionBackward<A> g) {
   to[1] = of_u;
 }
 
+namespace {
+
+/// What belongs to queries, and in place of the rest the weights and dz where the bias was formed.
 template <class A>
-LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream stream) {
+LaunchStatus backward(const AttentionBackward<A>& g, Stream stream) {
   const AttentionInputs<A>& a = g.in;
-  if (const char* why = reference_refusal(a.D, refusal(g))) return device::refused(why);
   if (a.normalizer.kind == NormalizerKind::stick_breaking) {
     if constexpr (std::is_same_v<A, float>) return attention_reference_sticks_backward(g, stream);
     return device::refused(kNoSticks);
   }
   const bool of_level = traits_of(a.normalizer.kind).of_level();
+  const auto launch_queries = [&](void (*kernel)(AttentionBackward<A>)) {
+    return launch_rows(kernel, g, queries_of(a), a.H, a.B, stream);
+  };
   LaunchStatus status =
-      launch_rows(of_level ? attention_reference_products<A> : attention_reference_centres<A>, g,
-                  a.T, a.H, a.B, stream);
-  if (status.ok()) status = launch_rows(attention_reference_queries<A>, g, a.T, a.H, a.B, stream);
-  if (status.ok()) status = launch_rows(attention_reference_keys<A>, g, a.T, a.K, a.B, stream);
+      launch_queries(of_level ? attention_reference_products<A> : attention_reference_centres<A>);
+  if (status.ok()) status = launch_queries(attention_reference_queries<A>);
+  if (!status.ok() || a.formed.b != nullptr) {
+    return status.ok() ? launch_queries(attention_reference_formed<A>) : status;
+  }
+  status = launch_rows(attention_reference_keys<A>, g, a.T, a.K, a.B, stream);
   if (status.ok() && a.table != nullptr) {
     status = launch_rows(attention_reference_diagonals<A>, g, a.T, a.H, 1, stream);
   }
@@ -310,6 +349,19 @@ LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream 
     status = launch_rows(attention_reference_segments<A>, g, kFireSegments, a.H, 1, stream);
   }
   return status;
+}
+
+}  // namespace
+
+template <class A>
+LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream stream) {
+  const AttentionInputs<A>& a = g.in;
+  if (const char* why = reference_refusal(a.D, refusal(g))) return device::refused(why);
+  if (!reads_content(a)) return backward(g, stream);
+  return backward_with_content(
+      g, stream, content_biases_reference<A>,
+      [&](const AttentionBackward<A>& of) { return backward(of, stream); },
+      [&](const ContentGradients<A>& of) { return content_gradients_reference(of, stream); });
 }
 
 template LaunchStatus attention_reference_forward(const AttentionForward<float>&, Stream);

@@ -20,10 +20,11 @@ constexpr int kRowColumns = kReferenceLongestRow / 32;
 struct OwnRow {
   int b, t, h, lane;
 
-  BAMTRAIN_DEVICE OwnRow() {
+  /// `begin`: of the first row.
+  BAMTRAIN_DEVICE explicit OwnRow(int begin = 0) {
     const int thread = static_cast<int>(device::thread_index().x);
     b = static_cast<int>(device::block_index().z);
-    t = static_cast<int>(device::block_index().x) * kRowWarps + thread / 32;
+    t = begin + static_cast<int>(device::block_index().x) * kRowWarps + thread / 32;
     h = static_cast<int>(device::block_index().y);
     lane = thread % 32;
   }
@@ -126,6 +127,12 @@ BAMTRAIN_DEVICE void store_row(A* x, float factor, const float (&sum)[kRowColumn
   for (int n = 0; n < kRowColumns; ++n) {
     if (lane + 32 * n < D) store_one(x + lane + 32 * n, factor * sum[n]);
   }
+}
+
+/// The queries that a launch is about.
+template <class A>
+int queries_of(const AttentionInputs<A>& a) {
+  return a.end_of_queries() - a.formed.first;
 }
 
 /// Launches a kernel with a warp for each of `heads` x `sequences` x `rows` rows.

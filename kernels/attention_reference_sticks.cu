@@ -17,8 +17,8 @@ constexpr int kStickThreads = 256;
 
 BAMTRAIN_KERNEL attention_reference_sticks(AttentionForward<float> f) {
   const AttentionInputs<float>& a = f.in;
-  const OwnRow own;
-  if (own.t >= a.T) return;
+  const OwnRow own(a.formed.first);
+  if (own.t >= a.end_of_queries()) return;
   const int i = own.t, first = first_of(a, own.b, i);
   float out[kRowColumns] = {};
   break_stick(
@@ -33,7 +33,7 @@ BAMTRAIN_KERNEL attention_reference_sticks(AttentionForward<float> f) {
 }
 
 LaunchStatus attention_reference_sticks_forward(const AttentionForward<float>& f, Stream stream) {
-  return launch_rows(attention_reference_sticks, f, f.in.T, f.in.H, f.in.B, stream);
+  return launch_rows(attention_reference_sticks, f, queries_of(f.in), f.in.H, f.in.B, stream);
 }
 
 // --- backward -----------------------------------------------------------------------------------
@@ -76,6 +76,13 @@ struct StickRow {
     const AttentionInputs<float>& a = g.in;
     const float root = 1.0f / a.content_divisor;
     const float *const query = at(a.q, b, i, h), *const dout = at(g.dout, b, i, h);
+    if (a.formed.b != nullptr) {
+      const int64_t row = a.formed.row(static_cast<int64_t>(b) * a.H + h, i);
+      for (int j = first + thread; j <= i; j += kStickThreads) {
+        a.formed.p[row + j] = j < i ? p[j] : 0.0f;
+        a.formed.b[row + j] = j < i ? dz[j] : 0.0f;
+      }
+    }
     for (int j = first + thread; j < i; j += kStickThreads) {
       float *const dk = at(g.dk, b, j, kh), *const dv = at(g.dv, b, j, kh);
       for (int c = 0; c < a.D; ++c) {
@@ -123,7 +130,9 @@ struct StickRow {
 
 }  // namespace
 
-/// Launch with K blocks of kStickThreads threads. `carries` holds three rows of T floats of each.
+/// Of all queries, or of those whose bias was formed, which leaves their weights and dz in its
+/// place. Launch with K blocks of kStickThreads threads. `carries` holds three rows of T floats of
+/// each.
 BAMTRAIN_KERNEL attention_reference_sticks_gradients(AttentionBackward<float> g) {
   const AttentionInputs<float>& a = g.in;
   const int thread = static_cast<int>(device::thread_index().x), group = a.H / a.K;
@@ -152,7 +161,7 @@ BAMTRAIN_KERNEL attention_reference_sticks_gradients(AttentionBackward<float> g)
       }
     }
     for (row.h = row.kh * group; row.h < (row.kh + 1) * group; ++row.h) {
-      for (row.i = 0; row.i < a.T; ++row.i) {
+      for (row.i = a.formed.first; row.i < a.end_of_queries(); ++row.i) {
         row.first = first_of(a, row.b, row.i);
         device::barrier();
         row.form_products(g);

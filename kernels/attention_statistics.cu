@@ -1,5 +1,6 @@
 // A warp owns a row, as in attention_reference.cu.
 
+#include "attention_content.h"
 #include "attention_reference.cuh"
 #include "attention_statistics.h"
 
@@ -60,8 +61,8 @@ BAMTRAIN_DEVICE float support_of(const AttentionInputs<A>& a, int n, float count
 template <class A>
 BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   const AttentionInputs<A>& a = s.in;
-  const OwnRow own;
-  if (own.t >= a.T) return;
+  const OwnRow own(a.formed.first);
+  if (own.t >= a.end_of_queries()) return;
   const int i = own.t, first = first_of(a, own.b, i);
   const int64_t row = row_of(a, own.b, own.h, i);
   const auto logit = [&](int j) { return logit_of(a, own.b, own.h, i, j).z; };
@@ -99,8 +100,16 @@ LaunchStatus attention_statistics(float* entropy, float* support, const SavedRow
   if (entropy == nullptr || support == nullptr) {
     return device::refused("attention: entropy or support is missing");
   }
-  return launch_rows(attention_row_statistics<A>,
-                     StatisticsArguments<A>{entropy, support, saved, in}, a.T, a.H, a.B, stream);
+  const auto run = [&](const StatisticsArguments<A>& of) {
+    return launch_rows(attention_row_statistics<A>, of, queries_of(of.in), a.H, of.in.B, stream);
+  };
+  if (!reads_content(a)) return run({entropy, support, saved, in});
+  return with_content(in, stream, content_biases_reference<A>,
+                      [&](const AttentionInputs<A>& of, const QueryPart& part) {
+                        const int64_t rows = int64_t{part.sequence} * a.H * a.T;
+                        return run({entropy + rows, support + rows,
+                                    of_sequences(saved, part.sequence, a.H, a.T), of});
+                      });
 }
 
 template LaunchStatus attention_statistics(float*, float*, const SavedRows&,

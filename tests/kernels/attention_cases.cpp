@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/arena.h"
+#include "kernels/attention_content.h"
 #include "ops/cuda/mechanisms.h"
 #include "ops/reference/reference.h"
 #include "priors/fire.h"
@@ -84,7 +85,9 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
       if (dtype == Dtype::i32) return;
       int64_t size = 1;
       for (int64_t d : dims) size *= d;
-      Doubles& values = x.others[name] = normal<float>(name, static_cast<size_t>(size));
+      // r, u and w so that their bias is of the size of s.
+      const double deviation = dtype == Dtype::f32 ? 0.5 : 1;
+      Doubles& values = x.others[name] = normal<float>(name, static_cast<size_t>(size), deviation);
       if (dtype != Dtype::f64) return;
       for (double& v : values) v = softplus(v);
     };
@@ -208,9 +211,10 @@ double relative_error(const Doubles& found, const Doubles& truth) {
 
 // --- on the engine ------------------------------------------------------------------------------
 
-BiasArrays::BiasArrays(const AttentionCase& c, const AttentionValues& x, const AttentionForm& form)
+BiasArrays::BiasArrays(const AttentionCase& c, int D, const AttentionValues& x,
+                       const AttentionForm& form)
     : bias_(bias_of(form.bias)) {
-  const AttentionShape shape = {c.B, c.T, c.H, c.K};
+  const AttentionShape shape = {c.B, c.T, c.H, c.K, D};
   const auto input = [&](const std::string& name, Tensor* t, Dtype dtype,
                          std::initializer_list<int64_t> dims) {
     *t = array(dtype, dims);
@@ -265,13 +269,22 @@ Results BiasArrays::gradients() const {
   return r;
 }
 
+namespace {
+/// Enough for parts of several sequences, or for the least there is.
+size_t content_logits(const AttentionCase& c) {
+  const int64_t least = kernels::kPartRows * c.H * kernels::content_stride(c.T);
+  const int64_t one = c.B > 1 ? kernels::content_logits(c.B, c.T, c.H) : least;
+  return static_cast<size_t>(2 * one);
+}
+}  // namespace
+
 template <class A>
 AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const AttentionValues& x,
                                     const AttentionForm& form)
     : c_(c),
       D_(D),
       form_(form),
-      bias_(c, x, form),
+      bias_(c, D, x, form),
       qkv_(elements<A>(x.qkv)),
       dout_(elements<A>(x.dout)),
       dqkv_(x.qkv.size()),
@@ -285,6 +298,8 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       alphas_(elements<float>(alphas_of(x, form))),
       dalpha_(x.scale.size()),
       carries_(static_cast<size_t>(kernels::attention_carries(c.B, c.T, c.H, c.K))),
+      content_logits_(content_logits(c)),
+      content_sums_(static_cast<size_t>(kernels::content_sums(c.B, c.T, c.H, c.K, D))),
       last_(x.scale.size()),
       live_(static_cast<size_t>(c.B * c.H * live_groups(c.T) * live_words(c.T))),
       first_key_(x.first_key) {}
@@ -320,6 +335,8 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   if (form_.scale) f.in.scale = scale_.data();
   f.in.scale_bias = form_.scale_bias;
   f.in.first_key = first_key_.data();
+  f.in.content = {content_logits_.data(), static_cast<int64_t>(content_logits_.size()),
+                  content_sums_.data()};
   const NormalizerForm& normalizer = form_.normalizer;
   f.in.normalizer = {normalizer.kind, static_cast<float>(normalizer.alpha),
                      normalizer.learned ? alphas_.data() : nullptr, normalizer.keys};

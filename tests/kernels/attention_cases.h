@@ -95,7 +95,7 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
 /// A bias and its gradients in the engine's global memory.
 class BiasArrays {
  public:
-  BiasArrays(const AttentionCase& c, const AttentionValues& x, const AttentionForm& form);
+  BiasArrays(const AttentionCase& c, int D, const AttentionValues& x, const AttentionForm& form);
 
   void set(kernels::BiasInputs& in) const;
   void set(kernels::BiasOutputs& g) const;
@@ -137,6 +137,7 @@ class AttentionArrays {
   GlobalArray<A> qkv_, dout_, dqkv_, out_;
   GlobalArray<float> scale_, lse_, row_product_, dscale_, partial_;
   GlobalArray<float> threshold_, alphas_, dalpha_, carries_;
+  GlobalArray<float> content_logits_, content_sums_;
   GlobalArray<int32_t> last_, live_;
   GlobalArray<int32_t> first_key_;
 };

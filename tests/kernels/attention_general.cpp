@@ -18,12 +18,14 @@ double alpha_of(const AttentionForm& form) {
 
 /// Roundings to bf16 on the way: p and out, or p and dv; dz and the gradient for dq and dk, and
 /// those of entmax are u (dP - D) with u up to twice p's size; sums of dz are fp32. The level is
-/// fp32 all the way.
+/// fp32 all the way, but for what a relative bias has of r: 16 bits.
 double tolerance(const std::string& name, const AttentionForm& form) {
-  if (name == "lse") return 1e-6;
+  if (name == "lse") return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
   const double of_u = alpha_of(form) > 1 ? 2 : 1;
-  // D of the few keys of topk is <dO, out>, which its rounding is a part of.
-  const double of_d = form.normalizer.kind == NormalizerKind::topk ? 1 : 0;
+  // D of the few keys of topk is <dO, out>, which its rounding is a part of. dt has it times the
+  // mean of s + b: of the largest of a row.
+  const double of_topk = name == "dscale" && form.scale_bias ? 2 : 1;
+  const double of_d = form.normalizer.kind == NormalizerKind::topk ? of_topk : 0;
   return (name == "out" || name == "dv" ? 2 : 2 * of_u + of_d) * kBf16;
 }
 

@@ -1,5 +1,6 @@
 // The launchers of attention that serve every head dimension, compiled for the engine.
 
+#include "kernels/attention_content_reference.cu"
 #include "kernels/attention_dispatch.cu"
 #include "kernels/attention_entropy.cu"
 #include "kernels/attention_reference.cu"

@@ -6,6 +6,7 @@
 
 #include "kernels/activation.h"
 #include "kernels/attention.h"
+#include "kernels/attention_content.h"
 #include "kernels/attention_entropy.h"
 #include "kernels/attention_reference.h"
 #include "kernels/attention_statistics.h"
@@ -401,7 +402,7 @@ class CudaBackend final : public Backend {
   }
 
   template <class A>
-  static kernels::AttentionInputs<A> inputs_of(const Attention& a) {
+  kernels::AttentionInputs<A> inputs_of(const Attention& a) const {
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);
@@ -420,6 +421,7 @@ class CudaBackend final : public Backend {
     const NormalizerForm& form = a.normalizer.form;
     in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),
                      form.keys};
+    in.content = {f32(content_logits_), content_logits_.size(), f32(content_sums_)};
     return in;
   }
 
@@ -432,6 +434,8 @@ class CudaBackend final : public Backend {
   bool general_ = false;  // WorkspaceShape::general_attention
   Tensor scratch_;        // f32: of one operation
   Tensor squares_;        // f64: a squared norm's
+  // f32: kernels::ContentScratch, where a layer's bias reads queries and keys.
+  Tensor content_logits_, content_sums_;
 };
 
 void require_on_cuda(bool holds, const char* key, const char* expected, int64_t found) {
@@ -484,6 +488,12 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::embedding_backward_scratch(N, C) / 4,
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
+  }
+  if (w.content_bias) {
+    const int64_t logits = kernels::content_logits(B, T, H) * (w.backward ? 2 : 1);
+    arena.add("scratch.attention_logits", &content_logits_, Dtype::f32, {logits});
+    arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
+              {kernels::content_sums(B, T, H, K, as_int(w.D))});
   }
   mechanisms_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});

@@ -1,14 +1,19 @@
 #include "ops/mechanisms/transformer_xl.h"
 
-#include "core/error.h"
+#include "ops/cuda/arguments.h"
 
 namespace bamtrain {
 
-void RelativeBias::on_cuda(kernels::BiasInputs&) const {
-  require(kOnCuda, "a bias that kernels have a stage for");
+using namespace cuda;
+
+void RelativeBias::on_cuda(kernels::BiasInputs& in) const {
+  in.relative = {f32(r), f32(u), f32(w)};
 }
-void RelativeBiasGradients::on_cuda(kernels::BiasOutputs&) const {
-  require(RelativeBias::kOnCuda, "a bias that kernels have a stage for");
+
+void RelativeBiasGradients::on_cuda(kernels::BiasOutputs& out) const {
+  out.dr = f32(dr);
+  out.du = f32(du);
+  out.dw = f32(dw);
 }
 
 }  // namespace bamtrain

@@ -32,7 +32,7 @@ struct RelativeBiasGradients {
 
 struct RelativeBias {
   using Gradients = RelativeBiasGradients;
-  static constexpr bool kReadsContent = true, kOnCuda = false;
+  static constexpr bool kReadsContent = true;
   Tensor r;     // (>= past + T, H, D) P, contiguous: by distance
   Tensor u, w;  // (H, D) P
 

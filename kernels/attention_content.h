@@ -1,0 +1,209 @@
+#pragma once
+// Biases that read queries and keys, on a device. Kernels of the bias form b of every logit of some
+// of the queries; the general kernels and the plain ones find it there (FormedBias). Backward they
+// leave p and dz instead, from which other kernels make what belongs to the bias, and dq, dk and
+// dv. Queries are taken in parts, one after another, so that this takes O(T) memory.
+
+#include "attention.h"
+
+namespace bamtrain::kernels {
+
+/// A part is some whole sequences, or some of the queries of one: whole blocks of them.
+constexpr int kPartRows = 2 * kTile;
+/// Logits of a part, more where kPartRows queries of all heads have more: 32 MiB.
+constexpr int64_t kPartLogits = int64_t{1} << 23;
+
+constexpr int64_t content_stride(int T) { return int64_t{attention_tiles(T)} * kTile; }
+constexpr int64_t content_rows(int queries) {
+  return (int64_t{queries} + kPartRows - 1) / kPartRows * kPartRows;
+}
+/// Floats of ContentScratch::logits, twice in a backward pass; enough for any smaller B or T too.
+constexpr int64_t content_logits(int B, int T, int H) {
+  const int64_t row = H * content_stride(T);
+  return std::max(kPartRows * row, std::min(B * content_rows(T) * row, kPartLogits));
+}
+/// Floats of ContentScratch::sums: see ContentSums.
+constexpr int64_t content_sums(int B, int T, int H, int K, int D) {
+  return int64_t{2} * T * K * D + (2 * int64_t{B} + 2) * H * T;
+}
+
+/// The arrays in ContentScratch::sums.
+struct ContentSums {
+  float *dk, *dv;  // (T, K, D): of the sequence of a part, where it is not whole
+  // Of a relative bias: <u, k> / sqrt(D) and the sums of db by key, (B, H, T) each, and <w, r> /
+  // sqrt(D) and the sums of db by distance, (H, T) each.
+  float *of_keys, *db_of_keys;
+  float *of_distances, *db_of_distances;
+
+  template <class A>
+  ContentSums(const AttentionInputs<A>& a, float* memory) {
+    const int64_t keys = int64_t{a.T} * a.K * a.D, rows = int64_t{a.B} * a.H * a.T;
+    dk = memory;
+    dv = dk + keys;
+    of_keys = dv + keys;
+    db_of_keys = of_keys + rows;
+    of_distances = db_of_keys + rows;
+    db_of_distances = of_distances + int64_t{a.H} * a.T;
+  }
+};
+
+/// Of the part at hand: which it is, and what its kernels of a backward pass read and write beside
+/// AttentionInputs::formed, which holds p and dz.
+template <class A>
+struct ContentGradients {
+  AttentionInputs<A> in;  // of the part's sequences
+  Rows<const A> dout;
+  Rows<A> dq, dk, dv;
+  ContentSums sums;  // of_keys and db_of_keys: of the part's sequences
+  BiasOutputs bias;
+  bool first, last;  // part of its sequences
+  bool first_of_all, last_of_all;
+};
+
+/// What attention_content.cu defines for the head dimension that it is compiled for, in bf16, and
+/// attention_content_reference.cu for any. `a` is of the part.
+template <int D>
+device::LaunchStatus content_biases_of(const AttentionInputs<bf16>& a, const ContentSums& sums,
+                                       device::Stream stream);
+template <int D>
+device::LaunchStatus content_gradients_of(const ContentGradients<bf16>& g, device::Stream stream);
+template <class A>
+device::LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const ContentSums& sums,
+                                              device::Stream stream);
+template <class A>
+device::LaunchStatus content_gradients_reference(const ContentGradients<A>& g,
+                                                 device::Stream stream);
+/// For all sequences, before the parts and behind them.
+template <class A>
+device::LaunchStatus content_begin(const AttentionInputs<A>& a, const ContentSums& sums,
+                                   device::Stream stream);
+template <class A>
+device::LaunchStatus content_end(const AttentionInputs<A>& a, const BiasOutputs& g,
+                                 const ContentSums& sums, device::Stream stream);
+
+/// Null: nothing is wrong.
+template <class A>
+const char* content_refusal(const AttentionInputs<A>& a, int arrays) {
+  const ContentScratch& s = a.content;
+  if (s.logits == nullptr || s.sums == nullptr) {
+    return "attention: scratch of a bias that reads queries and keys is missing";
+  }
+  if (s.count < arrays * kPartRows * a.H * content_stride(a.T)) {
+    return "attention: scratch for less than 128 queries";
+  }
+  return nullptr;
+}
+
+/// From a part to what is of its sequences: those from `sequence` on.
+template <class Element>
+Rows<Element> of_sequences(const Rows<Element>& x, int sequence) {
+  return {x.data == nullptr ? nullptr : x.data + sequence * x.batch, x.batch, x.row, x.head};
+}
+template <class T>
+T* of_rows(T* x, int64_t rows) {
+  return x == nullptr ? nullptr : x + rows;
+}
+inline SavedRows of_sequences(const SavedRows& s, int sequence, int H, int T) {
+  const int64_t heads = int64_t{sequence} * H;
+  return {of_rows(s.level, heads * T), of_rows(s.threshold, heads * T), of_rows(s.last, heads * T),
+          of_rows(s.live, heads * live_groups(T) * live_words(T))};
+}
+
+struct QueryPart {
+  int sequence, sequences;
+  int first, queries;
+};
+
+/// f(part) of each in turn, while they succeed. `count`: logits that a part may have.
+template <class A, class F>
+device::LaunchStatus for_query_parts(const AttentionInputs<A>& a, int64_t count, const F& f) {
+  const int64_t row = a.H * content_stride(a.T), whole = content_rows(a.T) * row;
+  const auto sequences = static_cast<int>(std::clamp<int64_t>(count / whole, 1, a.B));
+  const auto queries = static_cast<int>(
+      std::min<int64_t>(a.T, count >= whole ? a.T : count / row / kPartRows * kPartRows));
+  for (int b = 0; b < a.B; b += sequences) {
+    for (int i = 0; i < a.T; i += queries) {
+      const device::LaunchStatus status =
+          f(QueryPart{b, std::min(sequences, a.B - b), i, std::min(queries, a.T - i)});
+      if (!status.ok()) return status;
+    }
+  }
+  return {};
+}
+
+/// `a` of a part, with arrays for what is formed; `p` may be null.
+template <class A>
+AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, float* b, float* p) {
+  AttentionInputs<A> of = a;
+  of.B = part.sequences;
+  of.q = of_sequences(a.q, part.sequence);
+  of.k = of_sequences(a.k, part.sequence);
+  of.v = of_sequences(a.v, part.sequence);
+  of.scale = of_rows(a.scale, int64_t{part.sequence} * a.H * a.T);
+  of.first_key = a.first_key + int64_t{part.sequence} * a.T;
+  of.formed = {b, p, part.first, part.queries, content_rows(part.queries), content_stride(a.T)};
+  return of;
+}
+inline ContentSums of_part(const ContentSums& sums, const QueryPart& part, int H, int T) {
+  ContentSums of = sums;
+  of.of_keys += int64_t{part.sequence} * H * T;
+  of.db_of_keys += int64_t{part.sequence} * H * T;
+  return of;
+}
+
+/// A forward pass, or what else reads logits: form(a, sums, stream) forms the biases of a part,
+/// run(a, part) does what is asked for with its queries.
+template <class A, class Form, class Run>
+device::LaunchStatus with_content(const AttentionInputs<A>& a, device::Stream stream,
+                                  const Form& form, const Run& run) {
+  if (const char* why = content_refusal(a, 1)) return device::refused(why);
+  const ContentSums sums(a, a.content.sums);
+  const device::LaunchStatus status = content_begin(a, sums, stream);
+  if (!status.ok()) return status;
+  return for_query_parts(a, a.content.count, [&](const QueryPart& part) {
+    const AttentionInputs<A> of = of_part(a, part, a.content.logits, nullptr);
+    const device::LaunchStatus formed = form(of, of_part(sums, part, a.H, a.T), stream);
+    return formed.ok() ? run(of, part) : formed;
+  });
+}
+
+template <class A>
+AttentionForward<A> of_part(const AttentionForward<A>& f, const AttentionInputs<A>& in,
+                            const QueryPart& part) {
+  return {in, of_sequences(f.out, part.sequence), of_sequences(f.saved, part.sequence, in.H, in.T)};
+}
+
+/// A backward pass: run(g) of a part leaves p and dz, finish(gradients) makes the rest of them.
+template <class A, class Form, class Run, class Finish>
+device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device::Stream stream,
+                                           const Form& form, const Run& run, const Finish& finish) {
+  const AttentionInputs<A>& a = g.in;
+  if (const char* why = content_refusal(a, 2)) return device::refused(why);
+  const ContentSums sums(a, a.content.sums);
+  const int64_t count = a.content.count / 2;
+  device::LaunchStatus status = content_begin(a, sums, stream);
+  if (!status.ok()) return status;
+  status = for_query_parts(a, count, [&](const QueryPart& part) {
+    AttentionBackward<A> of = g;
+    of.in = of_part(a, part, a.content.logits, a.content.logits + count);
+    of.out = of_sequences(g.out, part.sequence);
+    of.dout = of_sequences(g.dout, part.sequence);
+    of.saved = of_sequences(g.saved, part.sequence, a.H, a.T);
+    of.dq = of_sequences(g.dq, part.sequence);
+    of.dk = of_sequences(g.dk, part.sequence);
+    of.dv = of_sequences(g.dv, part.sequence);
+    of.dscale = of_rows(g.dscale, int64_t{part.sequence} * a.H * a.T);
+    of.dalpha = of_rows(g.dalpha, int64_t{part.sequence} * a.H * a.T);
+    const ContentSums own = of_part(sums, part, a.H, a.T);
+    device::LaunchStatus done = form(of.in, own, stream);
+    if (done.ok()) done = run(of);
+    const bool last = part.first + part.queries == a.T;
+    if (!done.ok()) return done;
+    return finish(ContentGradients<A>{of.in, of.dout, of.dq, of.dk, of.dv, own, g, part.first == 0,
+                                      last, part.sequence == 0 && part.first == 0,
+                                      last && part.sequence + part.sequences == a.B});
+  });
+  return status.ok() ? content_end(a, g, sums, stream) : status;
+}
+
+}  // namespace bamtrain::kernels

@@ -1,0 +1,248 @@
+// Biases that read queries and keys: in plain loops, a warp per row as in attention_reference.cu;
+// and what has neither tiles nor parts.
+
+#include "attention_content.h"
+#include "attention_reference.cuh"
+
+namespace bamtrain::kernels {
+
+namespace {
+
+using device::LaunchStatus;
+using device::Stream;
+
+/// Launched with a part's queries as rows: OwnRow::t counts them.
+template <class A>
+BAMTRAIN_DEVICE int query_of(const AttentionInputs<A>& a, const OwnRow& own) {
+  return a.formed.first + own.t;
+}
+template <class A>
+BAMTRAIN_DEVICE float scale_of(const AttentionInputs<A>& a, int b, int h, int i, bool wanted) {
+  return wanted && a.scale != nullptr ? a.scale[row_of(a, b, h, i)] : 1.0f;
+}
+template <class A>
+BAMTRAIN_DEVICE int64_t formed_row(const AttentionInputs<A>& a, int b, int h, int i) {
+  return a.formed.row(static_cast<int64_t>(b) * a.H + h, i);
+}
+
+/// Of kernels for all sequences.
+template <class A>
+struct ContentArguments {
+  AttentionInputs<A> in;
+  ContentSums sums;
+  BiasOutputs g;
+};
+
+}  // namespace
+
+/// <u, k> / sqrt(D) of every key of every head.
+template <class A>
+BAMTRAIN_KERNEL relative_of_keys(ContentArguments<A> x) {
+  const AttentionInputs<A>& a = x.in;
+  const OwnRow own;
+  if (own.t >= a.T) return;
+  const A* const key = at(a.k, own.b, own.t, own.h / (a.H / a.K));
+  float sum = 0;
+  for (int c = own.lane; c < a.D; c += 32) sum += a.relative.u[own.h * a.D + c] * load_one(key + c);
+  sum = warp_sum(sum);
+  if (own.lane == 0) {
+    x.sums.of_keys[row_of(a, own.b, own.h, own.t)] = sum / sqrtf(static_cast<float>(a.D));
+  }
+}
+
+/// <w, r> / sqrt(D) of every distance of every head.
+template <class A>
+BAMTRAIN_KERNEL relative_of_distances(ContentArguments<A> x) {
+  const AttentionInputs<A>& a = x.in;
+  const OwnRow own;
+  if (own.t >= a.T) return;
+  const float* const w = a.relative.w + own.h * a.D;
+  const float* const r = a.relative.r + (static_cast<int64_t>(own.t) * a.H + own.h) * a.D;
+  float sum = 0;
+  for (int c = own.lane; c < a.D; c += 32) sum += w[c] * r[c];
+  sum = warp_sum(sum);
+  if (own.lane == 0) {
+    x.sums.of_distances[static_cast<int64_t>(own.h) * a.T + own.t] =
+        sum / sqrtf(static_cast<float>(a.D));
+  }
+}
+
+template <class A>
+LaunchStatus content_begin(const AttentionInputs<A>& a, const ContentSums& sums, Stream stream) {
+  const ContentArguments<A> x = {a, sums, {}};
+  const LaunchStatus keys = launch_rows(relative_of_keys<A>, x, a.T, a.H, a.B, stream);
+  return keys.ok() ? launch_rows(relative_of_distances<A>, x, a.T, a.H, 1, stream) : keys;
+}
+
+/// b of the part.
+template <class A>
+BAMTRAIN_KERNEL relative_biases_of_rows(ContentArguments<A> x) {
+  const AttentionInputs<A>& a = x.in;
+  const OwnRow own;
+  const int i = query_of(a, own);
+  if (i >= a.end_of_queries()) return;
+  const A* const query = at(a.q, own.b, i, own.h);
+  const float *const of_keys = x.sums.of_keys + row_of(a, own.b, own.h, 0),
+                     *const of_distances = x.sums.of_distances + static_cast<int64_t>(own.h) * a.T;
+  float* const b = a.formed.b + formed_row(a, own.b, own.h, i);
+  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
+    const float* const r = a.relative.r + (static_cast<int64_t>(i - j) * a.H + own.h) * a.D;
+    float sum = 0;
+    for (int c = 0; c < a.D; ++c) sum += load_one(query + c) * r[c];
+    b[j] = sum / sqrtf(static_cast<float>(a.D)) + of_keys[j] + of_distances[i - j];
+  }
+}
+
+template <class A>
+LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const ContentSums& sums,
+                                      Stream stream) {
+  return launch_rows(relative_biases_of_rows<A>, ContentArguments<A>{a, sums, {}}, a.formed.queries,
+                     a.H, a.B, stream);
+}
+
+// --- backward -----------------------------------------------------------------------------------
+
+/// dq of the part.
+template <class A>
+BAMTRAIN_KERNEL content_queries_of_rows(ContentGradients<A> g) {
+  const AttentionInputs<A>& a = g.in;
+  const OwnRow own;
+  const int i = query_of(a, own);
+  if (i >= a.end_of_queries()) return;
+  const float* const dz = a.formed.b + formed_row(a, own.b, own.h, i);
+  const float t = scale_of(a, own.b, own.h, i, true) / a.content_divisor;
+  const float u = scale_of(a, own.b, own.h, i, a.scale_bias) / sqrtf(static_cast<float>(a.D));
+  float sum[kRowColumns] = {};
+  for (int j = first_of(a, own.b, i); j <= i; ++j) {
+    add_row(sum, t * dz[j], at(a.k, own.b, j, own.h / (a.H / a.K)), a.D, own.lane);
+    add_row(sum, u * dz[j], a.relative.r + (static_cast<int64_t>(i - j) * a.H + own.h) * a.D, a.D,
+            own.lane);
+  }
+  store_row(at(g.dq, own.b, i, own.h), 1.0f, sum, a.D, own.lane);
+}
+
+/// dk and dv of a key from the part, added in fp32 to those of the parts before.
+template <class A>
+BAMTRAIN_KERNEL content_keys_of_rows(ContentGradients<A> g) {
+  const AttentionInputs<A>& a = g.in;
+  const OwnRow own;
+  if (own.t >= a.T) return;
+  const int j = own.t, group = a.H / a.K;
+  const int64_t sums = (static_cast<int64_t>(j) * a.K + own.h) * a.D;
+  float dk[kRowColumns] = {}, dv[kRowColumns] = {};
+  if (!g.first) {
+    add_row(dk, 1.0f, g.sums.dk + sums, a.D, own.lane);
+    add_row(dv, 1.0f, g.sums.dv + sums, a.D, own.lane);
+  }
+  for (int h = own.h * group; h < (own.h + 1) * group; ++h) {
+    float of_key = 0;
+    for (int i = j > a.formed.first ? j : a.formed.first;
+         i < a.end_of_queries() && first_of(a, own.b, i) <= j; ++i) {
+      const int64_t at_key = formed_row(a, own.b, h, i) + j;
+      const float dz = a.formed.b[at_key];
+      add_row(dk, scale_of(a, own.b, h, i, true) / a.content_divisor * dz, at(a.q, own.b, i, h),
+              a.D, own.lane);
+      add_row(dv, a.formed.p[at_key], at(g.dout, own.b, i, h), a.D, own.lane);
+      of_key += scale_of(a, own.b, h, i, a.scale_bias) * dz;
+    }
+    add_row(dk, of_key / sqrtf(static_cast<float>(a.D)), a.relative.u + h * a.D, a.D, own.lane);
+    if (own.lane != 0) continue;
+    float& to = g.sums.db_of_keys[row_of(a, own.b, h, j)];
+    to = g.first ? of_key : to + of_key;
+  }
+  if (!g.last) {
+    store_row(g.sums.dk + sums, 1.0f, dk, a.D, own.lane);
+    store_row(g.sums.dv + sums, 1.0f, dv, a.D, own.lane);
+    return;
+  }
+  store_row(at(g.dk, own.b, j, own.h), 1.0f, dk, a.D, own.lane);
+  store_row(at(g.dv, own.b, j, own.h), 1.0f, dv, a.D, own.lane);
+}
+
+/// dr of a distance from the part, added to that of the parts before, and the sum of db.
+template <class A>
+BAMTRAIN_KERNEL relative_distances_of_rows(ContentGradients<A> g) {
+  const AttentionInputs<A>& a = g.in;
+  const OwnRow own;
+  if (own.t >= a.T) return;
+  const int d = own.t, h = own.h;
+  const float root = 1.0f / sqrtf(static_cast<float>(a.D));
+  float* const to = g.bias.dr + (static_cast<int64_t>(d) * a.H + h) * a.D;
+  float sum[kRowColumns] = {}, of_distance = 0;
+  if (!g.first_of_all) add_row(sum, 1.0f, to, a.D, own.lane);
+  for (int b = 0; b < a.B; ++b) {
+    for (int i = d > a.formed.first ? d : a.formed.first; i < a.end_of_queries(); ++i) {
+      if (first_of(a, b, i) > i - d) continue;
+      const float db =
+          scale_of(a, b, h, i, a.scale_bias) * a.formed.b[formed_row(a, b, h, i) + i - d];
+      add_row(sum, root * db, at(a.q, b, i, h), a.D, own.lane);
+      of_distance += db;
+    }
+  }
+  add_row(sum, root * of_distance, a.relative.w + h * a.D, a.D, own.lane);
+  store_row(to, 1.0f, sum, a.D, own.lane);
+  if (own.lane != 0) return;
+  float& all = g.sums.db_of_distances[static_cast<int64_t>(h) * a.T + d];
+  all = g.first_of_all ? of_distance : all + of_distance;
+}
+
+template <class A>
+LaunchStatus content_gradients_reference(const ContentGradients<A>& g, Stream stream) {
+  const AttentionInputs<A>& a = g.in;
+  LaunchStatus status = launch_rows(relative_distances_of_rows<A>, g, a.T, a.H, 1, stream);
+  if (status.ok()) {
+    status = launch_rows(content_queries_of_rows<A>, g, a.formed.queries, a.H, a.B, stream);
+  }
+  return status.ok() ? launch_rows(content_keys_of_rows<A>, g, a.T, a.K, a.B, stream) : status;
+}
+
+/// du of a head from the keys' sums of db, dw from the distances': a column per lane, the rows
+/// among the warps. Launch with grid (ceil(D / 32), H) and 32 kRowWarps threads.
+template <class A>
+BAMTRAIN_KERNEL relative_of_heads(ContentArguments<A> x) {
+  BAMTRAIN_SHARED(float, sums, 2 * 32 * kRowWarps);
+  const AttentionInputs<A>& a = x.in;
+  const int thread = static_cast<int>(device::thread_index().x), warp = thread / 32;
+  const int h = static_cast<int>(device::block_index().y);
+  const int c = 32 * static_cast<int>(device::block_index().x) + thread % 32;
+  float du = 0, dw = 0;
+  for (int t = warp; t < a.T && c < a.D; t += kRowWarps) {
+    for (int b = 0; b < a.B; ++b) {
+      du += x.sums.db_of_keys[row_of(a, b, h, t)] * load_one(at(a.k, b, t, h / (a.H / a.K)) + c);
+    }
+    dw += x.sums.db_of_distances[static_cast<int64_t>(h) * a.T + t] *
+          a.relative.r[(static_cast<int64_t>(t) * a.H + h) * a.D + c];
+  }
+  sums[thread] = du;
+  sums[32 * kRowWarps + thread] = dw;
+  device::barrier();
+  if (warp != 0 || c >= a.D) return;
+  for (int n = 1; n < kRowWarps; ++n) {
+    du += sums[32 * n + thread];
+    dw += sums[32 * (kRowWarps + n) + thread];
+  }
+  const float root = 1.0f / sqrtf(static_cast<float>(a.D));
+  x.g.du[h * a.D + c] = root * du;
+  x.g.dw[h * a.D + c] = root * dw;
+}
+
+template <class A>
+LaunchStatus content_end(const AttentionInputs<A>& a, const BiasOutputs& g, const ContentSums& sums,
+                         Stream stream) {
+  return device::launch(relative_of_heads<A>,
+                        {static_cast<uint32_t>(blocks_of(a.D, 32)), static_cast<uint32_t>(a.H), 1},
+                        {32 * kRowWarps, 1, 1}, 0, stream, ContentArguments<A>{a, sums, g});
+}
+
+#define BAMTRAIN_CONTENT(A)                                                                     \
+  template LaunchStatus content_begin(const AttentionInputs<A>&, const ContentSums&, Stream);   \
+  template LaunchStatus content_end(const AttentionInputs<A>&, const BiasOutputs&,              \
+                                    const ContentSums&, Stream);                                \
+  template LaunchStatus content_biases_reference(const AttentionInputs<A>&, const ContentSums&, \
+                                                 Stream);
+BAMTRAIN_CONTENT(float)
+BAMTRAIN_CONTENT(bf16)
+#undef BAMTRAIN_CONTENT
+template LaunchStatus content_gradients_reference(const ContentGradients<float>&, Stream);
+
+}  // namespace bamtrain::kernels
