@@ -63,8 +63,8 @@ int main(int argc, char** argv) try {
       ->check(CLI::IsMember({"newest", "avx2"}));
   app.add_option(
          "--form", form,
-         "a bias by distance (table), of running sums (difference, log_square) or of a small "
-         "network (fire), a scale")
+         "a bias by distance (table), of running sums (difference, log_square), of a small network "
+         "(fire) or of queries and keys (relative), a scale")
       ->check(CLI::IsMember(forms()));
   app.add_option("--normalizer", normalizer, "general: softmax by the path of all the others")
       ->check(CLI::IsMember(normalizer_forms()));

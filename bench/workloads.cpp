@@ -80,6 +80,7 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                         .backward = true,
                         .mechanism_values = fire ? H * kFireHidden : 0,
                         .fire = fire,
+                        .content_bias = reads_content(x_.a.bias),
                         .general_attention = f.general_path || !traits_of(f.normalizer.kind).fused,
                         .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
                         .activations = A});

@@ -200,6 +200,10 @@ CASES = {
     "kcable_content_width_sentmax_bias": config(
         {"name": "kcable", "content_scale": "1/sqrt(C)"}, sentmax(scale_bias="true"), window=9,
         **SMALL),
+    "transformer_xl": config({"name": "transformer_xl"}, mask=True, head_dim=6, **SMALL),
+    "transformer_xl_ssmax_head_dim": config(
+        {"name": "transformer_xl"}, ssmax("true"), window=9, bias=True, width=18, heads=4, kv=2,
+        head_dim=6, hidden=12, vocab=23),
     "layers_rope_local_nope_bam_ssmax": config(
         [rope(10000.0, name="rope_local"), NOPE, bam()], ssmax(), mask=True, layers=3, heads=4,
         kv=2, head_dim=6, hidden=12, vocab=19, T=22, trained=8),
@@ -322,7 +326,7 @@ def parameter_shapes(c):
         if normalizer_of(c).get("learned"):
             shapes[path + ".self_attn.normalizer.alpha"] = (H,)
         owner = "model" if prior.get("share") else path + ".self_attn"
-        for name, shape in priors.PARAMETERS.get(prior["name"], lambda *_: {})(H, C).items():
+        for name, shape in priors.PARAMETERS.get(prior["name"], lambda *_: {})(H, D, C).items():
             shapes[f"{owner}.prior.{name}"] = shape
     for name, shape in linears.items():
         shapes[name + ".weight"] = shape

@@ -13,16 +13,18 @@ BAM_EPS = 1e-5
 BAM_FLOOR = -1e4  # b is bounded below here, with zero gradient where the bound holds
 THETAS = ["theta_alpha", "theta_beta", "theta_mu"]
 
-# {prior: {parameter: shape}} of a layer with H heads and width C.
+# {prior: {parameter: shape}} of a layer with H heads of D channels and width C.
 PARAMETERS = {
-    "alibi": lambda H, C: {},
-    "nape": lambda H, C: {},
-    "bam": lambda H, C: {theta: (H,) for theta in THETAS},
-    "kerple": lambda H, C: {"r1": (H,), "r2": (H,)},
-    "t5": lambda H, C: {"bias": (H, 32)},
-    "fire": lambda H, C: {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32), "b2": (H,)},
-    "cable": lambda H, C: {"weight": (H, C), "bias": (H,)},
-    "kcable": lambda H, C: {"weight": (H, C), "bias": (H,)},
+    "alibi": lambda H, D, C: {},
+    "nape": lambda H, D, C: {},
+    "bam": lambda H, D, C: {theta: (H,) for theta in THETAS},
+    "kerple": lambda H, D, C: {"r1": (H,), "r2": (H,)},
+    "t5": lambda H, D, C: {"bias": (H, 32)},
+    "fire": lambda H, D, C: {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32),
+                             "b2": (H,)},
+    "cable": lambda H, D, C: {"weight": (H, C), "bias": (H,)},
+    "kcable": lambda H, D, C: {"weight": (H, C), "bias": (H,)},
+    "transformer_xl": lambda H, D, C: {"w_r": (H * D, C), "u": (H, D), "w": (H, D)},
 }
 
 
@@ -61,9 +63,10 @@ def t5_bucket(d):
     return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
 
 
-def bias(prior, theta, h, H, D, T, x, position, trained_at):
+def bias(prior, theta, h, H, D, T, x, q, k, position, trained_at):
     """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
-    parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document."""
+    parameters; x (B, T, C): what q, k and v are made of; q, k (B, T, D): the head's; position
+    (B, T): in the document."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
     name = prior["name"]
     if name == "alibi":
@@ -94,6 +97,13 @@ def bias(prior, theta, h, H, D, T, x, position, trained_at):
         S = torch.cumsum(F.softplus(x @ theta["weight"][h] + theta["bias"][h]), -1)  # (B, T)
         rise = S[:, None, :] - S[:, :, None]  # S_j - S_i
         return rise if name == "cable" else -torch.log(1 + rise ** 2)
+    if name == "transformer_xl":
+        d, c = torch.arange(T)[:, None].double(), torch.arange(x.shape[-1])
+        angle = d * 10000.0 ** (-(c // 2 * 2).double() / len(c))
+        r = torch.where(c % 2 == 0, angle.sin(), angle.cos()) @ theta["w_r"][h * D:(h + 1) * D].T
+        by_distance = (q + theta["w"][h]) @ r.T  # (B, T, T)
+        distance = (i - j).clamp(min=0).long().expand(by_distance.shape)
+        return (by_distance.gather(2, distance) + (k @ theta["u"][h])[:, None]) / math.sqrt(D)
     if name == "bam":
         alpha, beta, mu = (theta[f"theta_{x}"][h] for x in ("alpha", "beta", "mu"))
         shift = torch.exp(mu) - torch.exp(-mu)

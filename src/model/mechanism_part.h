@@ -44,14 +44,16 @@ class MechanismPart {
   virtual int64_t gates(int64_t) const { return 0; }
   /// Elements of its largest parameter in a layer.
   virtual int64_t largest_parameter() const { return 0; }
+  /// Whether its bias reads queries and keys.
+  virtual bool reads_content() const { return false; }
   /// For B sequences of T tokens; of a text that grows T is the longest.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
   /// Error (ExitCode::config) where it knows no rows of as many keys as T tokens may see.
   virtual void check_length(int64_t) const {}
-  /// Forms what depends on the masters.
-  virtual void refresh(const Tensor&) {}
-  /// Uploads what depends on no parameter. Takes memory.
+  /// Uploads what depends on no parameter, once. Takes memory.
   virtual void upload_constants() {}
+  /// Forms what depends on the masters, after that.
+  virtual void refresh(const Tensor&) {}
 
   /// Its part of `a` in a layer, whose q, k (rotated) and first_key, and the parts of mechanisms
   /// before it, are there.

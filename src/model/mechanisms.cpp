@@ -55,6 +55,11 @@ int64_t Mechanisms::largest_parameter() const {
   return most;
 }
 
+bool Mechanisms::reads_content() const {
+  return std::any_of(parts_.begin(), parts_.end(),
+                     [](const auto& part) { return part->reads_content(); });
+}
+
 int64_t Mechanisms::gates(int64_t layer) const {
   int64_t columns = 0;
   for (const auto& part : parts_) columns += part->gates(layer);
@@ -70,9 +75,10 @@ void Mechanisms::check_length(int64_t T) const {
 }
 
 void Mechanisms::refresh(const Tensor& masters) {
-  for (const auto& part : parts_) part->refresh(masters);
-  if (constants_ready_) return;
-  for (const auto& part : parts_) part->upload_constants();
+  for (const auto& part : parts_) {
+    if (!constants_ready_) part->upload_constants();
+    part->refresh(masters);
+  }
   constants_ready_ = true;
 }
 

@@ -82,6 +82,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                  .mechanism_values = mechanisms_.largest_parameter(),
                  .gates = layout_.gate_columns(),
                  .fire = mechanisms_.has<FireFamily>(),
+                 .content_bias = mechanisms_.reads_content(),
                  .general_attention = !traits_of(mechanisms_.normalizer()).fused,
                  .stick_breaking = mechanisms_.normalizer() == NormalizerKind::stick_breaking,
                  .attention_statistics = attention_rows,

@@ -59,6 +59,12 @@ struct FireFamily {
   double (*threshold_length)(const Options&, int64_t T) = nullptr;  // L0
 };
 
+/// Parameters: w_r (H D, C), then u and w (H, D).
+struct TransformerXlFamily {
+  /// What w_r multiplies at a distance: its channel c of C.
+  double (*sinusoid)(int64_t distance, int64_t c, int64_t C) = nullptr;
+};
+
 struct RotaryFamily {
   /// Angle per unit of position of each pair (D/2 values); `T` in training.
   std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;
@@ -80,6 +86,7 @@ struct EmbeddingFamily {
   X(TableFamily)             \
   X(SumsFamily)              \
   X(FireFamily)              \
+  X(TransformerXlFamily)     \
   X(RotaryFamily)            \
   X(EmbeddingFamily)
 
@@ -88,6 +95,7 @@ struct EmbeddingFamily {
   X(fire)                        \
   X(cable)                       \
   X(kcable)                      \
+  X(transformer_xl)              \
   X(rope)                        \
   X(rope_local)                  \
   X(sinusoidal)                  \

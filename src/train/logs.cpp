@@ -20,6 +20,14 @@ std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
   return out;
 }
 
+nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const Learned& l : parameters) {
+    if (l.values.size() <= kMostOfALine) json[l.parameter->name] = l.values;
+  }
+  return json;
+}
+
 nlohmann::ordered_json attention_json(const AttentionMeans& means) {
   return {{"entropy", means.entropy},
           {"support", means.support},

@@ -23,6 +23,11 @@ struct Learned {
 /// What the mechanisms have learned.
 std::vector<Learned> mechanism_parameters(const Trainer& trainer);
 
+/// "parameters" of a line of metrics.jsonl: those of at most kMostOfALine numbers. A matrix of
+/// heads by width is one of them, a matrix of the width's square is not.
+constexpr size_t kMostOfALine = size_t{1} << 16;
+nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters);
+
 /// "attention" of a line of metrics.jsonl.
 nlohmann::ordered_json attention_json(const AttentionMeans& means);
 

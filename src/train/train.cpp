@@ -361,10 +361,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     }
     std::vector<Learned> parameters;
     if (evaluate || (due && c.log.tensorboard)) parameters = mechanism_parameters(trainer);
-    if (evaluate) {
-      line["parameters"] = nlohmann::ordered_json::object();
-      for (const Learned& l : parameters) line["parameters"][l.parameter->name] = l.values;
-    }
+    if (evaluate) line["parameters"] = parameters_json(parameters);
     if (logged || sample || save_now) {
       on_first_rank(comm, [&] {
         if (logged) logs->write(line);

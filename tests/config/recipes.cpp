@@ -184,6 +184,8 @@ std::map<std::string, Recipe> recipes() {
                                       {"decay", true}})},
       {"dape-kerple-125m", of_dape("kerple", {{"kernel", Text("logarithmic")}, {"decay", true}})},
       {"dape-fire-125m", of_dape("fire", {{"threshold_length", 128.0}, {"decay", true}})},
+      {"dape-transformer-xl-125m",
+       {kDape, kGpt, 128, 256 * 128, 50000, 6e-4, "transformer_xl", {{"decay", true}}}},
       {"dape-kerple-350m",
        {kDape,
         {1024, 24, 16, 4096},

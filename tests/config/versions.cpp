@@ -32,7 +32,9 @@ TEST_CASE("defaults are those of the config's version") {
     CHECK(prior_options(version(1, {set, "model.attention.prior.theta=7"})).number("theta") == 7);
   }
   // Version 1 let gates decay and no table or network.
-  for (const char* name : {"cable", "kcable"}) CHECK((decays(1, name) && decays(2, name)));
+  for (const char* name : {"cable", "kcable", "transformer_xl"}) {
+    CHECK((decays(1, name) && decays(2, name)));
+  }
   for (const char* name : {"kerple", "fire", "t5"}) CHECK((!decays(1, name) && decays(2, name)));
   CHECK((!decays(1, "bam") && !decays(2, "bam")));
   const std::string adaptive = "model.attention.scale=adaptive";

@@ -151,7 +151,7 @@ TEST_CASE("a growing text of any block has the logits of the whole text") {
 }
 
 TEST_CASE("a growing text past the tiles of attention and the largest piece has its logits") {
-  for (const char* name : {"bam", "cable", "fire", "rope"}) {
+  for (const char* name : {"bam", "cable", "fire", "rope", "transformer_xl"}) {
     ModelConfig c = small_config();
     c.attention.prior = prior(name);
     c.attention.scale = scale("ssmax");
@@ -162,8 +162,10 @@ TEST_CASE("a growing text past the tiles of attention and the largest piece has 
 
 TEST_CASE("a growing text is the same on a backend that compares two") {
   const Threads one(1);  // many tiny passes
-  for (const auto& [prior_name, scale_name] :
-       {std::pair{"cable", "entropy"}, {"fire", "adaptive"}, {"rope", "ssmax"}}) {
+  for (const auto& [prior_name, scale_name] : {std::pair{"cable", "entropy"},
+                                               {"fire", "adaptive"},
+                                               {"rope", "ssmax"},
+                                               {"transformer_xl", "entropy"}}) {
     ModelConfig c = small_config();
     c.attention.prior = prior(prior_name);
     c.attention.scale = scale(scale_name);

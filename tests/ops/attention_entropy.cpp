@@ -11,7 +11,7 @@ namespace {
 
 constexpr TableForm kForms[] = {TableForm::none, TableForm::table,      TableForm::falling,
                                 TableForm::self, TableForm::difference, TableForm::log_square,
-                                TableForm::fire};
+                                TableForm::fire, TableForm::relative};
 
 /// Every T in every form; dimensions, heads, sequences, documents and windows turn.
 template <class F>
@@ -75,6 +75,17 @@ Values dense_entropy(const AttentionCase& c, const Arrays& in) {
             const double* S = in.at("numbers").x.data() + (b * c.H + h) * c.T;
             const double x = S[j] - S[i];
             s += c.table == TableForm::difference ? x : -std::log(1 + x * x);
+          }
+          if (in.count("r")) {
+            const double* const r = in.at("r").x.data() + ((i - j) * c.H + h) * c.D;
+            const double *const u = in.at("u").x.data() + h * c.D, *const w = in.at("w").x.data() +
+                                                                              h * c.D;
+            double b_of_root = 0;
+            for (int64_t d = 0; d < c.D; ++d) {
+              b_of_root += (at("q", b, i, h, c.H)[d] + w[d]) * r[d] +
+                           u[d] * at("k", b, j, h / (c.H / c.K), c.K)[d];
+            }
+            s += b_of_root / std::sqrt(static_cast<double>(c.D));
           }
           if (in.count("psi")) {
             const double position = in.at("positions").x[static_cast<size_t>(b * c.T + i)];

@@ -104,6 +104,7 @@ WorkspaceShape mechanism_workspace(int64_t T) {
   shape.mechanism_values = kH * std::max<int64_t>(T, 64);
   shape.gates = 2 * kH;
   shape.fire = true;
+  shape.content_bias = true;
   return shape;
 }
 
@@ -158,6 +159,19 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
     backend.mechanisms().run(FireForward{tables, prior.theta, L0});
   }
+  Tensor sinusoids;
+  if (const auto* const relative = of.prior.as<TransformerXlFamily>()) {
+    Values by_distance{P, {T, kC}, {}};
+    for (int64_t n = 0; n < T * kC; ++n) {
+      by_distance.x.push_back(relative->sinusoid(n / kC, n % kC, kC));
+    }
+    sinusoids = keep(m.memory(by_distance));
+    const Tensor r = keep(m.unwritten(P, {T, kH, kD})), dr = keep(m.unwritten(P, {T, kH, kD}));
+    const Tensor du = keep(m.unwritten(P, {kH, kD})), dw = keep(m.unwritten(P, {kH, kD}));
+    a.bias = RelativeBias{r, prior.theta[1], prior.theta[2]};
+    g.bias = RelativeBiasGradients{dr, du, dw};
+    backend.linear_forward(r.reshaped({T, kC}), sinusoids, prior.theta[0], {});
+  }
   const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
   const ScaleUse scale_use = {of.scale, constants,
                               of.prior.first_scaled_head ? of.prior.first_scaled_head(kH) : 0};
@@ -185,6 +199,12 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
     backend.mechanisms().run(FireBackward{prior.dtheta, *of_bias,
                                           std::get<FireBias>(a.bias).positions, prior.theta, L0});
+  }
+  if (const auto* of_bias = std::get_if<RelativeBiasGradients>(&g.bias)) {
+    const Tensor dr = of_bias->dr.reshaped({T, kC});
+    backend.linear_backward_weight(prior.dtheta[0], {}, dr, sinusoids);
+    backend.add(prior.dtheta[1], of_bias->du);
+    backend.add(prior.dtheta[2], of_bias->dw);
   }
   if (g.dscale && scale.gates) {
     backend.mechanisms().run(GatedRowsBackward{scale.dgates, scale.dtheta, g.dscale, scale.gates,

@@ -89,6 +89,49 @@ TEST_CASE("attention with a vanishing or a flat bam is attention without a prior
   check_close("flat", flat, nope, 1e-12);
 }
 
+/// Attention where queries and keys have nothing in the last channel, and the other inputs are
+/// values(name, index).
+template <class Of>
+Values attend_without_last(const AttentionCase& c, Of&& values) {
+  Operation op = attention(c);
+  for (auto& [name, input] : op.inputs) {
+    for (size_t n = 0; n < input.x.size(); ++n) {
+      const auto e = static_cast<int64_t>(n);
+      if (name == "q" || name == "k") {
+        if (e % c.D == c.D - 1) input.x[n] = 0;
+      } else if (name != "v") {
+        input.x[n] = values(name, e);
+      }
+    }
+  }
+  Machine reference(Dtype::f64);
+  return op.forward(reference, op.inputs).at("out");
+}
+
+TEST_CASE("attention with transformer_xl: without vectors it has no prior, by them alibi's") {
+  AttentionCase c = small_case();
+  const auto alibi = [&c](int64_t h, int64_t d) {
+    return -alibi_slope(h, c.H) * static_cast<double>(d);
+  };
+  const Values nope = attend_without_last(c, [](auto...) { return 0.0; });
+  const Values sloped =
+      attend_without_last(c, [&](auto&, int64_t n) { return alibi(n / c.T, n % c.T); });
+  c.table = TableForm::relative;
+  check_close("nope", attend_without_last(c, [](auto...) { return 0.0; }), nope, 1e-12);
+  // The same at every distance, and a part of keys that they have not.
+  const auto flat = [&c](const std::string& name, int64_t n) {
+    return name == "r" ? 0.3 : name == "w" || n % c.D == c.D - 1 ? 1.0 : 0.0;
+  };
+  check_close("flat", attend_without_last(c, flat), nope, 1e-12);
+  // Slopes along the channel that w alone has.
+  const auto slopes = [&](const std::string& name, int64_t n) {
+    if (name == "u" || n % c.D != c.D - 1) return 0.0;
+    if (name == "w") return std::sqrt(static_cast<double>(c.D));
+    return alibi(n / c.D % c.H, n / c.D / c.H);
+  };
+  check_close("alibi", attend_without_last(c, slopes), sloped, 1e-12);
+}
+
 /// bam's exponents from far below to far above any trained value, a head each.
 struct ExtremeBam {
   AttentionCase c;

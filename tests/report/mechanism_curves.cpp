@@ -124,7 +124,7 @@ TEST_CASE("curves of fire are its network, at the last position of training") {
 }
 
 TEST_CASE("priors that are no function of head and distance have no curves") {
-  for (const char* name : {"nope", "rope", "cable", "sinusoidal"}) {
+  for (const char* name : {"nope", "rope", "cable", "sinusoidal", "transformer_xl"}) {
     CHECK(prior_curves(model_of(prior(name)), kT, {}, "m").empty());
   }
 }

@@ -151,6 +151,18 @@ def summed_bias(prior, theta, x, rows, cache, slot):
     return (rise if prior["name"] == "cable" else -torch.log1p(rise ** 2)).float()
 
 
+def relative_bias(theta, q, k, rows):
+    """b = (<q_i + w, r_d> + <u, k_j>) / sqrt(D), r_d = w_r sinusoid(d), of q (B, H, T, D) and k (B,
+    H, keys, D)."""
+    H, D, w_r = q.shape[1], q.shape[3], theta["w_r"].float()
+    sinusoids = sinusoidal("pair", torch.arange(rows.keys, device=q.device)[None], w_r.shape[1])[0]
+    r = (sinusoids @ w_r.T).view(rows.keys, H, D).transpose(0, 1)  # (H, keys, D), by distance
+    of_distance = (q.float() + theta["w"].float()[:, None]) @ r.transpose(1, 2)
+    at = rows.distance.clamp(min=0).expand(of_distance.shape)
+    of_key = k.float() @ theta["u"].float()[:, :, None]  # (B, H, keys, 1)
+    return (of_distance.gather(-1, at) + of_key.transpose(2, 3)) / math.sqrt(D)
+
+
 def content_divisor(prior, D, C):
     """What <q, k> is divided by: 1 / content_scale, where the prior has one."""
     scale = prior.get("content_scale", "1/sqrt(D)")
@@ -384,12 +396,14 @@ class Attention(nn.Module):
         self.scale = parameters_of(config.scale)
         self.normalizer = parameters_of(config.normalizer)
 
-    def bias(self, x, rows, shared, cache):
+    def bias(self, x, q, k, rows, shared, cache):
         """b, (B, H, T, keys) or (H, T, keys) fp32; 0 where the prior has none."""
         prior, name = self.options, self.options["name"]
         theta = shared if prior.get("share") else self.prior
         if name == "fire":
             return fire_bias(prior, theta, rows)
+        if name == "transformer_xl":
+            return relative_bias(theta, q, k, rows)
         if name in SUMS:
             slot = self.config.num_hidden_layers + 1 + self.layer
             return summed_bias(prior, theta, x, rows, cache, slot)
@@ -415,7 +429,7 @@ class Attention(nn.Module):
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
 
         s = q.float() @ k.float().transpose(2, 3) / self.content_divisor
-        b = self.bias(x, rows, shared, cache)
+        b = self.bias(x, q, k, rows, shared, cache)
         visible = rows.visible(self.options["window"])
         hidden = ~visible[:, None]
         plain = (s + b).masked_fill(hidden, -math.inf)

@@ -45,6 +45,9 @@ int64_t general_forward_floats(int64_t T, int64_t D, bool content);
 int64_t general_backward_floats(int64_t T, int64_t D, bool content);
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
+/// The same with a bias that reads queries and keys.
+void cpu_attention_entropy_of_content(Tensor entropy, const Attention& a,
+                                      const AttentionScratch& s);
 
 void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
                               const Attention& a, const AttentionScratch& s);

@@ -110,6 +110,7 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
   require(!a.scale.t, "logits without a scale");
+  if (reads_content(a.bias)) return cpu_attention_entropy_of_content(entropy, a, s);
   dispatch_activation(a.q.dtype, [&]<class A>() {
     dispatch_bias(a, [&]<class Stage>() {
       for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {

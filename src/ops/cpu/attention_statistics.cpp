@@ -30,8 +30,19 @@ struct Statistics {
   }
 };
 
-template <class A>
-void statistics_part(const Statistics& out, const AttentionSaved& saved, const Attention& a,
+/// Of rows that no forward pass saved anything of.
+struct Entropy {
+  Tensor entropy;  // (B, H, T) P
+
+  void take(int64_t at, float* z, float*, int64_t n, RowNormalizer& normalizer,
+            SavedRow own) const {
+    normalizer.weights(z, n, own);
+    entropy.ptr<float>()[at] = std::max(row::entropy(z, n), 0.0f);
+  }
+};
+
+template <class A, class Numbers>
+void statistics_part(const Numbers& out, const AttentionSaved& saved, const Attention& a,
                      float* scratch, int64_t b, Span heads, Span queries, RowBias& bias,
                      RowNormalizer& normalizer) {
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
@@ -74,6 +85,20 @@ void statistics_part(const Statistics& out, const AttentionSaved& saved, const A
   }
 }
 
+template <class Numbers>
+void of_all_rows(const Numbers& out, const AttentionSaved& saved, const Attention& a,
+                 const AttentionScratch& s) {
+  dispatch_activation(a.q.dtype, [&]<class A>() {
+    for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
+      if (queries.begin == queries.end) return;
+      with_stages(a, s, slot, nullptr,
+                  [&](RowBias& bias, RowNormalizer& normalizer, float* scratch) {
+                    statistics_part<A>(out, saved, a, scratch, b, heads, queries, bias, normalizer);
+                  });
+    });
+  });
+}
+
 }  // namespace
 
 int64_t statistics_floats(int64_t T, int64_t D, bool content) {
@@ -85,16 +110,16 @@ void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSav
                               const Attention& a, const AttentionScratch& s) {
   require(s.statistics, "statistics that were planned");
   require(a.past() == 0, "all rows");
-  const Statistics out = {entropy, support, traits_of(a.normalizer.form.kind).constant_alone()};
-  dispatch_activation(a.q.dtype, [&]<class A>() {
-    for_query_tasks(a, [&](int64_t slot, int64_t b, Span heads, Span queries) {
-      if (queries.begin == queries.end) return;
-      with_stages(a, s, slot, nullptr,
-                  [&](RowBias& bias, RowNormalizer& normalizer, float* scratch) {
-                    statistics_part<A>(out, saved, a, scratch, b, heads, queries, bias, normalizer);
-                  });
-    });
-  });
+  of_all_rows(Statistics{entropy, support, traits_of(a.normalizer.form.kind).constant_alone()},
+              saved, a, s);
+}
+
+void cpu_attention_entropy_of_content(Tensor entropy, const Attention& a,
+                                      const AttentionScratch& s) {
+  require(s.content, "a bias that was planned");
+  Attention by_softmax = a;
+  by_softmax.normalizer = {};
+  of_all_rows(Entropy{entropy}, {}, by_softmax, s);
 }
 
 }  // namespace BAMTRAIN_ISA

@@ -66,7 +66,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
     if (w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D, content));
   }
   statistics = w.attention_statistics;
-  if (statistics) floats = std::max(floats, statistics_floats(w.T, w.D, content));
+  if (statistics || content) floats = std::max(floats, statistics_floats(w.T, w.D, content));
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});

@@ -139,11 +139,13 @@ class RelativeRows final : public RowBias {
       for (int64_t j = row.first; j <= row.last; ++j) {
         const float* const r = bias.r.ptr<float>() + ((row.last - j) * H + h) * D;
         const A* const key = row_of<A>(a.k, b, j, h / (H / a.k.shape[2]));
-        float sum = 0;
-        for (int64_t c = 0; c < D; ++c) {
-          sum += (static_cast<float>(query[c]) + w[c]) * r[c] + u[c] * static_cast<float>(key[c]);
-        }
-        f(j - row.first, root * sum);
+        Vec sum{};
+        rows::for_vectors(D, [&](int64_t c, auto lanes) {
+          sum +=
+              (rows::load(query + c, lanes) + rows::load(w + c, lanes)) * rows::load(r + c, lanes) +
+              rows::load(u + c, lanes) * rows::load(key + c, lanes);
+        });
+        f(j - row.first, root * simd::sum(sum));
       }
     });
   }
@@ -179,9 +181,11 @@ class RelativeRows final : public RowBias {
   }
   template <class A>
   float dot(const float* x, const A* y) const {
-    float sum = 0;
-    for (int64_t c = 0; c < D_; ++c) sum += x[c] * static_cast<float>(y[c]);
-    return sum;
+    Vec sum{};
+    rows::for_vectors(D_, [&](int64_t c, auto lanes) {
+      sum += rows::load(x + c, lanes) * rows::load(y + c, lanes);
+    });
+    return simd::sum(sum);
   }
   const float* of_head(const Tensor& x) const { return x.ptr<float>() + h_ * D_; }
 

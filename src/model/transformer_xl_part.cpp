@@ -1,0 +1,109 @@
+// Priors of family transformer_xl: a vector r by head and distance, the product of sinusoids with
+// w_r.
+//
+// r is (T, H D) in every layer. In training and evaluation layers share the memory of one, and it
+// is formed anew where a layer's attention is at hand: at T 8,192 with 12 layers of 768 channels
+// all of them would be 300 MB, more than everything else that a long evaluation keeps, and a
+// product is a twelfth of a layer's for a single sequence. A text that grows keeps those of all
+// layers, half of what its keys and values take in fp32: its tokens come one by one.
+
+#include "model/mechanism_part.h"
+
+namespace bamtrain {
+
+namespace {
+
+class TransformerXlPart final : public MechanismPart {
+ public:
+  TransformerXlPart(const PartSource& from, LayersOfFamily layers)
+      : from_(from), layers_(std::move(layers)), parameters_(layers_.parameters(from)) {
+    for (int64_t l = 0; l < from.config.layers; ++l) {
+      const auto* const family = from.config.attention.prior.of(l).info().as<TransformerXlFamily>();
+      if (family) sinusoid_ = family->sinusoid;
+    }
+  }
+
+  bool reads_content() const override { return true; }
+
+  void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
+    const Dtype P = from_.backend.parameter_dtype();
+    const int64_t H = from_.config.heads, D = from_.config.head_dim();
+    keeps_ = use == ModelUse::generation;
+    arena.add("mechanisms.sinusoids", &sinusoids_, P, {T, from_.config.width});
+    arena.add("mechanisms.r", &r_, P, {keeps_ ? layers_.parts() : 1, T, H * D});
+    if (use != ModelUse::training) return;
+    arena.add("mechanisms.dr", &gradients_.dr, P, {T, H, D});
+    arena.add("mechanisms.du", &gradients_.du, P, {H, D});
+    arena.add("mechanisms.dw", &gradients_.dw, P, {H, D});
+  }
+
+  void upload_constants() override {
+    upload_table(from_.backend, sinusoids_,
+                 [&](int64_t d, int64_t c) { return sinusoid_(d, c, from_.config.width); });
+  }
+  void refresh(const Tensor& masters) override {
+    masters_ = masters;
+    for (int64_t l = 0; keeps_ && l < from_.config.layers; ++l) {
+      if (layers_.has(l)) form(l, sinusoids_.shape[0]);
+    }
+  }
+
+  void attach(int64_t layer, Attention& a, const PartRows&) override {
+    if (!layers_.has(layer)) return;
+    const int64_t distances = a.k.shape[1];
+    if (!keeps_) form(layer, distances);
+    const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
+    a.bias = RelativeBias{by_head(r(layer, distances)), theta[1], theta[2]};
+  }
+  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
+    if (!layers_.has(layer)) return;
+    g.bias = RelativeBiasGradients{gradients_.dr.slice(0, 0, T), gradients_.du, gradients_.dw};
+  }
+  void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
+                const Tensor&, const Tensor& gradients) override {
+    if (!layers_.has(layer)) return;
+    Backend& backend = from_.backend;
+    const auto& [dr, du, dw] = std::get<RelativeBiasGradients>(g.bias);
+    const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
+    const int64_t T = dr.shape[0];
+    backend.linear_backward_weight(dtheta[0], {}, dr.reshaped({T, r_.shape[2]}),
+                                   sinusoids_.slice(0, 0, T));
+    backend.add(dtheta[1], du);
+    backend.add(dtheta[2], dw);
+  }
+
+ private:
+  /// (distances, H D).
+  Tensor r(int64_t layer, int64_t distances) const {
+    const Tensor own = r_.slice(0, keeps_ ? layers_.part(layer) : 0, 1);
+    return own.reshaped({r_.shape[1], r_.shape[2]}).slice(0, 0, distances);
+  }
+  Tensor by_head(const Tensor& rows) const {
+    return rows.reshaped({rows.shape[0], from_.config.heads, from_.config.head_dim()});
+  }
+  void form(int64_t layer, int64_t distances) {
+    from_.backend.linear_forward(r(layer, distances), sinusoids_.slice(0, 0, distances),
+                                 parameters_.theta(layer, masters_)[0], {});
+  }
+
+  PartSource from_;
+  LayersOfFamily layers_;
+  LayerParameters parameters_;
+  double (*sinusoid_)(int64_t, int64_t, int64_t) = nullptr;  // TransformerXlFamily's
+  bool keeps_ = false;                                       // r of every layer
+  Tensor masters_;                                           // of the last refresh
+  Tensor sinusoids_;                                         // (T, C) P
+  Tensor r_;                         // (1, T, H D) P: of the layer at hand; else (parts, T, H D)
+  RelativeBiasGradients gradients_;  // of the layer at hand
+};
+
+}  // namespace
+
+template <>
+std::unique_ptr<MechanismPart> make_prior_part<TransformerXlFamily>(const PartSource& from) {
+  LayersOfFamily layers(from, Family(TransformerXlFamily()).index());
+  if (layers.parts() == 0) return nullptr;
+  return std::make_unique<TransformerXlPart>(from, std::move(layers));
+}
+
+}  // namespace bamtrain

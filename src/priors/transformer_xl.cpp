@@ -1,0 +1,35 @@
+#include "priors/transformer_xl.h"
+
+#include <cmath>
+
+#include "priors/sinusoidal.h"
+
+namespace bamtrain {
+
+PriorInfo transformer_xl_prior() {
+  PriorInfo p;
+  p.name = "transformer_xl";
+  p.formula =
+      "b = (<q_i + w, r_d> + <u, k_j>) / sqrt(D), d = i - j, r_d = w_r sinusoid(d): sines of even, "
+      "cosines of odd channels, d / 10000^(2c/C) for both of a pair";
+  p.options = {decay_option("w_r, u and w", true, true)};
+  p.parameters = [](const Options& o, const ModelShape& s) {
+    MechanismParameters out = {
+        {"w_r", {s.heads * s.head_dim, s.width}, true, false, "uniform, 1/sqrt(C)"},
+        {"u", {s.heads, s.head_dim}, true, false, "normal, std 0.02"},
+        {"w", {s.heads, s.head_dim}, true, false, "normal, std 0.02"}};
+    for (MechanismParameter& q : out) q.decays = o.flag("decay");
+    return out;
+  };
+  p.initial = [](const Options&, const ModelShape& s, const MechanismParameter& q, int64_t,
+                 double uniform, double normal) {
+    if (q.name != "w_r") return 0.02 * normal;
+    return (2 * uniform - 1) / std::sqrt(static_cast<double>(s.width));
+  };
+  p.family = TransformerXlFamily{[](int64_t distance, int64_t c, int64_t C) {
+    return sinusoidal_embedding(true, distance, c, C);
+  }};
+  return p;
+}
+
+}  // namespace bamtrain
