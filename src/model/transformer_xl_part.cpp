@@ -3,9 +3,9 @@
 //
 // r is (T, H D) in every layer. In training and evaluation layers share the memory of one, and it
 // is formed anew where a layer's attention is at hand: at T 8,192 with 12 layers of 768 channels
-// all of them would be 300 MB, more than everything else that a long evaluation keeps, and a
-// product is a twelfth of a layer's for a single sequence. A text that grows keeps those of all
-// layers, half of what its keys and values take in fp32: its tokens come one by one.
+// all of them would be 300 MB, where an evaluation keeps nothing else by layer, and the product is
+// a twelfth of a layer's for a single sequence. A text that grows keeps those of all layers, half
+// of what its keys and values take in fp32: its tokens come one by one.
 
 #include "model/mechanism_part.h"
 

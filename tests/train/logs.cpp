@@ -4,7 +4,7 @@
 
 using namespace bamtrain;
 
-TEST_CASE("a line of metrics.jsonl has the parameters that are no matrices of the width's square") {
+TEST_CASE("a line of metrics.jsonl has no parameter of very many numbers") {
   Parameter gates, square;
   gates.name = "gates";
   square.name = "square";
