@@ -23,8 +23,8 @@ struct Learned {
 /// What the mechanisms have learned.
 std::vector<Learned> mechanism_parameters(const Trainer& trainer);
 
-/// "parameters" of a line of metrics.jsonl: those of at most kMostOfALine numbers, since matrices of
-/// the size of a layer's own would make lines of many megabytes.
+/// "parameters" of a line of metrics.jsonl: those of at most kMostOfALine numbers, since matrices
+/// of the size of a layer's own would make lines of many megabytes.
 constexpr size_t kMostOfALine = size_t{1} << 16;
 nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters);
 
