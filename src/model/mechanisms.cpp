@@ -55,6 +55,10 @@ int64_t Mechanisms::largest_parameter() const {
   return most;
 }
 
+void Mechanisms::add_workspace(WorkspaceShape& w) const {
+  for (const auto& part : parts_) part->add_workspace(w);
+}
+
 int64_t Mechanisms::gates(int64_t layer) const {
   int64_t columns = 0;
   for (const auto& part : parts_) columns += part->gates(layer);

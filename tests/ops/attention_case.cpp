@@ -62,7 +62,9 @@ AttentionForm form_of(const AttentionCase& c) {
   return f;
 }
 
-AttentionShape shape_of(const AttentionCase& c) { return {c.B, c.T, c.H, c.K, c.D}; }
+AttentionShape shape_of(const AttentionCase& c) {
+  return {c.B, c.T, c.H, c.K, c.D, 0, c.positions};
+}
 
 Role role_of(Dtype t) {  // of what form_call asks for, with A bf16 and P f32
   return t == Dtype::bf16 ? A : t == Dtype::f32 ? P : t == Dtype::f64 ? Role::wide : Role::index;
@@ -252,12 +254,18 @@ std::string describe(const AttentionCase& c) {
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
   s += ", " + table_text(c.table) + " table, scale " + scale_text(c.scale);
+  if (c.table == TableForm::contextual) s += ", " + std::to_string(c.positions) + " positions";
   return s + normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
 }
 
 double fp32_tolerance(const AttentionCase& c) {
   const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
-  return 4 * kF32 * (8 + terms);
+  return 4 * kF32 * (8 + terms + most_gates(c));
+}
+
+double most_gates(const AttentionCase& c) {
+  if (c.table != TableForm::contextual) return 0;
+  return static_cast<double>(std::min(c.positions - 1, c.T));
 }
 
 namespace {
@@ -304,6 +312,10 @@ Operation attention(const AttentionCase& c) {
     op.inputs["table"] = table_values(c);
   } else {
     add_bias(op.inputs, c);
+  }
+  // b = <q, E>, of size 1 as a table's.
+  if (c.table == TableForm::contextual) {
+    for (double& x : op.inputs.at("positions").x) x /= std::sqrt(static_cast<double>(c.D));
   }
   if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
   if (c.normalizer.learned) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr TableForm kForms[] = {TableForm::none, TableForm::table,      TableForm::falling,
                                 TableForm::self, TableForm::difference, TableForm::log_square,
-                                TableForm::fire};
+                                TableForm::fire, TableForm::contextual};
 
 /// Every T in every form; dimensions, heads, sequences, documents and windows turn.
 template <class F>

@@ -104,6 +104,8 @@ WorkspaceShape mechanism_workspace(int64_t T) {
   shape.mechanism_values = kH * std::max<int64_t>(T, 64);
   shape.gates = 2 * kH;
   shape.fire = true;
+  shape.content_bias = true;
+  shape.positions = 64;
   return shape;
 }
 
@@ -157,6 +159,10 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     const Tensor dfire = keep(m.unwritten(Role::wide, {kH, kFireSegments, 2}));
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
     backend.mechanisms().run(FireForward{tables, prior.theta, L0});
+  }
+  if (of.prior.is<ContextualFamily>()) {
+    a.bias = ContextualBias{prior.theta.at(0)};
+    g.bias = ContextualBiasGradients{prior.dtheta.at(0)};
   }
   const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
   const ScaleUse scale_use = {of.scale, constants,

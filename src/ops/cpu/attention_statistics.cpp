@@ -76,7 +76,7 @@ void statistics_part(const Statistics& out, const AttentionSaved& saved, const A
 
 }  // namespace
 
-int64_t statistics_floats(int64_t T, int64_t D, bool content) {
+int64_t statistics_floats(int64_t T, int64_t D, const ContentShape& content) {
   return row_bias_floats(T, D, content) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) +
          kQ * padded(D) + strip_stride(T) + most_strip_floats(T);
 }

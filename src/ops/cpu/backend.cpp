@@ -325,7 +325,8 @@ class CpuBackend final : public HostBackend {
     cpu_attention_backward(g, dout, out, saved, a, attention_);
   }
   void attention_entropy(Tensor entropy, const Attention& a) override {
-    if (a.past() > 0) return cpu_attention_of_rows({}, {}, entropy, a, attention_);
+    if (a.past() > 0 || reads_content(a.bias))
+      return cpu_attention_of_rows({}, {}, entropy, a, attention_);
     cpu_attention_entropy(entropy, a, attention_);
   }
   void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
