@@ -162,7 +162,7 @@ def attention(p, config, layer, x, tokens, positions, watch):
     for h in range(H):
         kv = h // (H // KV)
         s = q[:, :, h] @ k[:, :, kv].transpose(1, 2) / content_divisor(prior, D, C)
-        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at)
+        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at, q[:, :, h], s, visible)
         z = s + b
         plain = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
         t = scale(choice["scale"], of_scale, h, n, x, plain)

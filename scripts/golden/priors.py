@@ -13,16 +13,17 @@ BAM_EPS = 1e-5
 BAM_FLOOR = -1e4  # b is bounded below here, with zero gradient where the bound holds
 THETAS = ["theta_alpha", "theta_beta", "theta_mu"]
 
-# {prior: {parameter: shape}} of a layer with H heads and width C.
+# {prior: {parameter: shape}} of a layer with H heads of D channels, width C and the prior's options.
 PARAMETERS = {
-    "alibi": lambda H, C: {},
-    "nape": lambda H, C: {},
-    "bam": lambda H, C: {theta: (H,) for theta in THETAS},
-    "kerple": lambda H, C: {"r1": (H,), "r2": (H,)},
-    "t5": lambda H, C: {"bias": (H, 32)},
-    "fire": lambda H, C: {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32), "b2": (H,)},
-    "cable": lambda H, C: {"weight": (H, C), "bias": (H,)},
-    "kcable": lambda H, C: {"weight": (H, C), "bias": (H,)},
+    "alibi": lambda H, C, *_: {},
+    "nape": lambda H, C, *_: {},
+    "bam": lambda H, C, *_: {theta: (H,) for theta in THETAS},
+    "kerple": lambda H, C, *_: {"r1": (H,), "r2": (H,)},
+    "t5": lambda H, C, *_: {"bias": (H, 32)},
+    "fire": lambda H, *_: {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32), "b2": (H,)},
+    "cable": lambda H, C, *_: {"weight": (H, C), "bias": (H,)},
+    "kcable": lambda H, C, *_: {"weight": (H, C), "bias": (H,)},
+    "cope": lambda H, C, D, prior: {"positions": (D, prior["positions"])},
 }
 
 
@@ -61,9 +62,10 @@ def t5_bucket(d):
     return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
 
 
-def bias(prior, theta, h, H, D, T, x, position, trained_at):
+def bias(prior, theta, h, H, D, T, x, position, trained_at, q, s, visible):
     """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
-    parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document."""
+    parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document; q (B, T, D)
+    and s (B, T, T): the head's queries and scores; visible (B, T, T) bool: keys that a query sees."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
     name = prior["name"]
     if name == "alibi":
@@ -90,6 +92,13 @@ def bias(prior, theta, h, H, D, T, x, position, trained_at):
         u = psi((i - j).clamp(min=0)) / row[:, :, None]
         hidden = torch.relu(u[..., None] * theta["w1"] + theta["b1"])
         return hidden @ theta["w2"][h] + theta["b2"][h]
+    if name == "cope":
+        E, last = theta["positions"], theta["positions"].shape[1] - 1
+        gates = torch.sigmoid(s) * visible
+        count = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=last)  # of gates from j to i
+        low = count.detach().floor().long()
+        of_low, of_high = ((q @ E).gather(-1, at) for at in (low, (low + 1).clamp(max=last)))
+        return of_low + (count - low) * (of_high - of_low)
     if name in ("cable", "kcable"):
         S = torch.cumsum(F.softplus(x @ theta["weight"][h] + theta["bias"][h]), -1)  # (B, T)
         rise = S[:, None, :] - S[:, :, None]  # S_j - S_i

@@ -94,6 +94,29 @@ TEST_CASE("tiles without weight have none in the backward pass, whatever the sca
   }
 }
 
+TEST_CASE("keys in tiles without weight count: gates there have the gradients of keys before") {
+  GeneralMachines machines(Dtype::f32);
+  for (const NormalizerForm& form : forms()) {
+    AttentionCase c;
+    c.T = 300;
+    c.H = 2;
+    c.K = 1;
+    c.table = TableForm::contextual;
+    c.scale = ScaleForm::content;
+    c.normalizer = form;
+    c.own_rows = true;
+    Operation op = attention(c);
+    // All rows alike, b = -8 of the keys that are 8 to 110 tokens away.
+    std::fill(op.inputs.at("q").x.begin(), op.inputs.at("q").x.end(), 1.0);
+    std::vector<double>& E = op.inputs.at("positions").x;
+    for (size_t n = 0; n < E.size(); ++n) {
+      if (n % 64 > 3 && n % 64 < 56) E[n] = -1;
+    }
+    INFO(describe(c));
+    compare_with_reference(op, Dtype::f32, 8 * tolerance(c), {&machines.newest, &machines.older});
+  }
+}
+
 TEST_CASE("the adjoint of attention agrees with finite differences, with every normalizer") {
   size_t n = 0;
   for (const NormalizerForm& form : forms()) {
