@@ -167,6 +167,22 @@ void add_fire(Arrays& in, const AttentionCase& c) {
   in["offset"] = random_values(P, {c.H, kFireSegments}, "offset", 0.5);
 }
 
+/// b = <q, E> of size 1. Slopes change little from one position to the next: a count that rounds to
+/// the other side of a position has nearly the same.
+Values positions_values(const AttentionCase& c) {
+  Values v{P, {c.D, c.positions}, {}};
+  const double deviation = 1 / std::sqrt(static_cast<double>(c.D));
+  const Values of_cosine = random_values(P, {c.D}, "cosine", deviation);
+  const Values of_sine = random_values(P, {c.D}, "sine", deviation);
+  for (size_t d = 0; d < of_sine.x.size(); ++d) {
+    for (int64_t n = 0; n < c.positions; ++n) {
+      const double at = static_cast<double>(n) / 8;
+      v.x.push_back(of_cosine.x[d] * std::cos(at) + of_sine.x[d] * std::sin(at));
+    }
+  }
+  return v;
+}
+
 /// Of any other bias.
 void add_bias(Arrays& in, const AttentionCase& c) {
   const auto add = [&in](const char* name, Tensor*, Dtype dtype,
@@ -260,12 +276,12 @@ std::string describe(const AttentionCase& c) {
 
 double fp32_tolerance(const AttentionCase& c) {
   const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
-  return 4 * kF32 * (8 + terms + most_gates(c));
+  return 4 * kF32 * (8 + terms + counted_gates(c));
 }
 
-double most_gates(const AttentionCase& c) {
+double counted_gates(const AttentionCase& c) {
   if (c.table != TableForm::contextual) return 0;
-  return static_cast<double>(std::min(c.positions - 1, c.T));
+  return static_cast<double>(std::min(c.positions - 1, c.T)) / 8;
 }
 
 namespace {
@@ -313,10 +329,7 @@ Operation attention(const AttentionCase& c) {
   } else {
     add_bias(op.inputs, c);
   }
-  // b = <q, E>, of size 1 as a table's.
-  if (c.table == TableForm::contextual) {
-    for (double& x : op.inputs.at("positions").x) x /= std::sqrt(static_cast<double>(c.D));
-  }
+  if (c.table == TableForm::contextual) op.inputs.at("positions") = positions_values(c);
   if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
   if (c.normalizer.learned) {
     Values alphas{P, {c.H}, {}};

@@ -53,8 +53,8 @@ struct AttentionCase {
 /// results out, and what the normalizer saves (level as lse, threshold, last). On a backend q, k, v
 /// are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the model. Of fire the
 /// lines are inputs, slope and offset (H, kFireSegments); what the backend returns beside their
-/// gradients is "of_u" and "of_psi". Contextual positions are of variance 1 / D. Any other bias has
-/// normal numbers.
+/// gradients is "of_u" and "of_psi". Contextual positions are waves. Any other bias has normal
+/// numbers.
 Operation attention(const AttentionCase& c);
 
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.
@@ -90,8 +90,8 @@ std::string describe(const AttentionCase& c);
 /// gradients. Four times the sum of these for the largest of many elements.
 double fp32_tolerance(const AttentionCase& c);
 
-/// The largest count of gates, every addition of which rounds by as much as that times u; slopes of
-/// E, of size 1, make it a logit's. 0: other biases count none.
-double most_gates(const AttentionCase& c);
+/// The largest count of gates, whose additions round by as much as that times u, times the slope of
+/// E, which makes it a logit's. 0: other biases count none.
+double counted_gates(const AttentionCase& c);
 
 }  // namespace bamtrain::testing

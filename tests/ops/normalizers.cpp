@@ -38,7 +38,7 @@ struct GeneralMachines {
 double tolerance(const AttentionCase& c) {
   if (c.normalizer.kind != NormalizerKind::entmax) return 2 * fp32_tolerance(c);
   const double a = c.normalizer.alpha - 1;
-  const double logit = kF32 * std::max(1.0, most_gates(c));
+  const double logit = kF32 * std::max(1.0, counted_gates(c));
   return 8 * std::max(fp32_tolerance(c), a > 1 ? std::pow(logit, 1 / a) : 0);
 }
 

@@ -122,8 +122,8 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
         // f(key, whether its tile has weight) for the tiles whose scores have a gradient.
         const auto for_scored = [&](auto&& f) {
           s.for_tiles([&](int64_t j0) {
-            const bool weighty = live.any(s.i0, s.i1, j0);
-            if (weighty || bias.reads_scores()) f(j0, weighty);
+            const bool has_weight = live.any(s.i0, s.i1, j0);
+            if (has_weight || bias.reads_scores()) f(j0, has_weight);
           });
         };
         const auto for_dead = [&](auto&& f) {
@@ -134,10 +134,10 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
         pack_rows<A>(query, a.q, b, h, s.i0, s.i1, Dp, root);
         pack_rows<A>(d_o, dout, b, h, s.i0, s.i1, Dp, 1);
         bias.set_tile(s.i0, s.i1, s.from);
-        for_scored([&](int64_t j0, bool weighty) {
+        for_scored([&](int64_t j0, bool has_weight) {
           tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys_t + j0 * D, kK,
                                s.at(p, s.i0, j0), S);
-          if (!weighty) return;
+          if (!has_weight) return;
           tile::product<false>(s.rows(), kK, D, {d_o, Dp, 1}, values_t + j0 * D, kK,
                                s.at(dz, s.i0, j0), S);
         });
@@ -169,11 +169,11 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
           if (g.dscale) g.dscale.ptr<float>()[of_head + i] = dt;
         }
         std::fill_n(dquery, s.rows() * Dp, 0.0f);
-        for_scored([&](int64_t j0, bool weighty) {
+        for_scored([&](int64_t j0, bool has_weight) {
           const int64_t keys_here = std::min(kK, s.i1 - j0);
           tile::product<true>(s.rows(), Dp, keys_here, {s.at(dz, s.i0, j0), S, 1}, keys + j0 * Dp,
                               Dp, dquery, Dp);
-          if (!weighty) return;
+          if (!has_weight) return;
           tile::product<true>(keys_here, Dp, s.rows(), {s.at(p, s.i0, j0), 1, S}, d_o, Dp,
                               dvalues + j0 * Dp, Dp);
         });

@@ -59,10 +59,10 @@ class ContextualRows final : public RowBias {
   void clear_head() override { std::fill_n(partial(s_, a_, b_, h_), D_ * np_, 0.0f); }
 
   void set_tile(int64_t i0, int64_t i1, int64_t) override {
-    count_ = i1 - i0;
+    queries_ = i1 - i0;
     rows::dispatch_activation(
         a_.q.dtype, [&]<class A>() { pack_rows<A>(query_, a_.q, b_, h_, i0, i1, Dp_, 1); });
-    tile::product<false>(count_, np_, D_, {query_, Dp_, 1}, columns_, np_, products_, stride(n_));
+    tile::product<false>(queries_, np_, D_, {query_, Dp_, 1}, columns_, np_, products_, stride(n_));
   }
 
   bool reads_scores() const override { return true; }
@@ -78,10 +78,11 @@ class ContextualRows final : public RowBias {
     int64_t j = padded(row.n);
     while (j > 0 && !(right >= most)) {
       j -= simd::kWidth;
-      const Vec s = simd::load(z + j);
-      Vec gates = simd::sigmoid(s);
+      Vec s = simd::load(z + j), gates = simd::sigmoid(s);
       if (j + simd::kWidth > row.n) {
-        gates = simd::lanes() < static_cast<int32_t>(row.n - j) ? gates : Vec{};
+        const simd::IVec inside = simd::lanes() < static_cast<int32_t>(row.n - j);
+        s = inside ? s : Vec{};
+        gates = inside ? gates : Vec{};
       }
       const Vec sums = right + simd::running_sums<1>(gates);
       right = simd::first_lane(sums);
@@ -117,10 +118,7 @@ class ContextualRows final : public RowBias {
     for (int64_t j = counted_; j < row.n; j += simd::kWidth) {
       const int64_t keys = row.n - j;
       const Vec x = keys >= simd::kWidth ? simd::load(dz + j) : simd::load_partial(dz + j, keys);
-      if (keeps_scores()) {
-        const Vec s = simd::load(scores_ + j);
-        dt += x * (keys >= simd::kWidth || simd::lanes() < static_cast<int32_t>(keys) ? s : Vec{});
-      }
+      if (keeps_scores()) dt += x * simd::load(scores_ + j);
       const Place at(simd::load(counts_ + j));
       at.scatter(sums, x);
       const Vec dcounts =
@@ -142,11 +140,11 @@ class ContextualRows final : public RowBias {
 
   void end_tile(float* dquery, float unit) override {
     const int64_t S = stride(n_);
-    tile::product<false>(count_, Dp_, n_, {dproducts_, S, 1}, rows_, Dp_, dquery_, Dp_);
-    for (int64_t e = 0; e < count_ * Dp_; e += simd::kWidth) {
+    tile::product<false>(queries_, Dp_, n_, {dproducts_, S, 1}, rows_, Dp_, dquery_, Dp_);
+    for (int64_t e = 0; e < queries_ * Dp_; e += simd::kWidth) {
       simd::store(dquery + e, simd::load(dquery + e) + (1 / unit) * simd::load(dquery_ + e));
     }
-    tile::product<true>(D_, np_, count_, {query_, 1, Dp_}, dproducts_, S, partial(s_, a_, b_, h_),
+    tile::product<true>(D_, np_, queries_, {query_, 1, Dp_}, dproducts_, S, partial(s_, a_, b_, h_),
                         np_);
   }
 
@@ -240,13 +238,13 @@ class ContextualRows final : public RowBias {
   const bool backward_;
   const int64_t T_ = a_.q.shape[1], D_ = a_.q.shape[3], Dp_ = padded(D_);
   const int64_t n_ = positions_.shape[1], np_ = padded(n_);
-  int64_t b_ = 0, h_ = 0, count_ = 0;  // head, and rows of the strip
-  int64_t counted_ = 0;                // of the row: from this key on gates are counted
-  float *columns_, *rows_;             // E (D, np), (n, padded D)
-  float *query_, *dquery_;             // q of the strip, and what E gives to it
-  float *products_, *dproducts_;       // <q, E> of the strip's rows, and sums of db by position
-  float* slopes_;                      // of the row, between positions
-  float *gates_, *counts_, *scores_;   // of the row's keys, from counted_ on; scores of all
+  int64_t b_ = 0, h_ = 0, queries_ = 0;  // head, and rows of the strip
+  int64_t counted_ = 0;                  // of the row: from this key on gates are counted
+  float *columns_, *rows_;               // E (D, np), (n, padded D)
+  float *query_, *dquery_;               // q of the strip, and what E gives to it
+  float *products_, *dproducts_;         // <q, E> of the strip's rows, and sums of db by position
+  float* slopes_;                        // of the row, between positions
+  float *gates_, *counts_, *scores_;     // of the row's keys, from counted_ on; scores of all
 };
 
 template <class F>
