@@ -37,6 +37,8 @@ def random_value(rng, name, shape):
         return rng.uniform(0.1, 0.6, shape) * (-1 if name == "c" else 1)
     if name in ("w1", "b1", "w2", "b2"):
         return rng.normal(0, 0.4, shape)
+    if name == "positions":
+        return rng.normal(0, 0.2, shape)
     if name in ("r1", "r2"):
         return rng.uniform(0.1, 1.5, shape)
     return None

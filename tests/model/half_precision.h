@@ -25,7 +25,6 @@ inline void check_half_precision(
       {prior("cable"), scale("none"), 0.02},
       {prior("cable"), scale("ssmax", {{"scale_bias", std::string("true")}}), 0.085},
       {prior("kcable"), scale("none"), 0.045},
-      {prior("cope"), scale("none"), 0.02},
       {prior("bam"), scale("none"), 0.015}};
   for (const auto& [of_prior, of_scale, limit] : cases) {
     ModelConfig c = small_config();

@@ -176,7 +176,7 @@ Values positions_values(const AttentionCase& c) {
   const Values of_sine = random_values(P, {c.D}, "sine", deviation);
   for (size_t d = 0; d < of_sine.x.size(); ++d) {
     for (int64_t n = 0; n < c.positions; ++n) {
-      const double at = static_cast<double>(n) / 8;
+      const double at = static_cast<double>(n) / 32;
       v.x.push_back(of_cosine.x[d] * std::cos(at) + of_sine.x[d] * std::sin(at));
     }
   }
@@ -281,7 +281,7 @@ double fp32_tolerance(const AttentionCase& c) {
 
 double counted_gates(const AttentionCase& c) {
   if (c.table != TableForm::contextual) return 0;
-  return static_cast<double>(std::min(c.positions - 1, c.T)) / 8;
+  return static_cast<double>(std::min(c.positions - 1, c.T)) / 32;
 }
 
 namespace {
