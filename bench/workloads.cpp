@@ -57,7 +57,7 @@ const std::map<std::string, NormalizerForm>& normalizer_forms() {
 AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& f,
                                      const AttentionShape& shape, double content)
     : backend_(backend), shape_(shape) {
-  const auto [B, T, H, K, D, past] = shape;
+  const auto [B, T, H, K, D, past, positions] = shape;
   const Dtype A = activations;
   arena_.add("q", &x_.a.q, A, {B, T, H, D});
   arena_.add("k", &x_.a.k, A, {B, T, K, D});
@@ -80,7 +80,8 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                         .backward = true,
                         .mechanism_values = fire ? H * kFireHidden : 0,
                         .fire = fire,
-                        .content_bias = reads_content(x_.a.bias),
+                        .content_bias = reads_content(bias_of(f.bias)),
+                        .positions = positions,
                         .general_attention = f.general_path || !traits_of(f.normalizer.kind).fused,
                         .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
                         .activations = A});

@@ -32,7 +32,7 @@ from program_schema import mechanism_names
 
 # The forms of bench/attention, and the priors whose bias attention reads in that form.
 FORMS = {"table": "all of distance alone", "difference": "cable", "log_square": "kcable",
-         "fire": "fire", "relative": "transformer_xl"}
+         "fire": "fire", "relative": "transformer_xl", "contextual": "cope"}
 BOTH_MS = r"^both +([\d.]+) ms"
 RESIDENT = r"([\d.]+) MiB largest resident set"
 SMALL = ["width=128", "layers=2", "heads=2", "mlp.hidden=256", "vocab=512"]

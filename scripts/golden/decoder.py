@@ -163,7 +163,7 @@ def attention(p, config, layer, x, tokens, positions, watch):
         kv = h // (H // KV)
         query, key = q[:, :, h], k[:, :, kv]
         s = query @ key.transpose(1, 2) / content_divisor(prior, D, C)
-        b = priors.bias(prior, theta, h, H, D, T, x, query, key, position, trained_at)
+        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at, query, key, s, visible)
         z = s + b
         plain = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
         t = scale(choice["scale"], of_scale, h, n, x, plain)

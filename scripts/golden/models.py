@@ -72,6 +72,10 @@ def fire(threshold_length):
     return {"name": "fire", "threshold_length": threshold_length}
 
 
+def cope(positions):
+    return {"name": "cope", "positions": positions}
+
+
 def bam(init="uniform", train=priors.THETAS, share=False):
     return {"name": "bam", "init": init, "train": train, "share": share}
 
@@ -192,6 +196,9 @@ CASES = {
     "t5_layers": config(t5(False), ssmax("true"), **ODD),
     "fire": config(fire(0), mask=True, **SMALL),
     "fire_ssmax": config(fire(7), ssmax("true"), mask=True, window=9, **ODD),
+    "cope": config(cope(6), mask=True, **SMALL),
+    "cope_ssmax_bias": config(cope(4), ssmax("true"), window=9, **GROUPED),
+    "cope_sentmax": config(cope(9), sentmax(), mask=True, **ODD),
     "cable": config({"name": "cable"}, mask=True, **SMALL),
     "cable_ssmax_bias": config({"name": "cable"}, ssmax("true"), bias=True, hidden=21, vocab=37),
     "kcable": config({"name": "kcable"}, mask=True, window=9, **ODD),
@@ -277,6 +284,7 @@ NORMALIZED = {
     "cable_stick_breaking": config({"name": "cable"}, normalizer=STICK_BREAKING, mask=True,
                                    **SMALL),
     "fire_stick_breaking": config(fire(0), normalizer=STICK_BREAKING, mask=True, **SMALL),
+    "cope_stick_breaking": config(cope(5), normalizer=STICK_BREAKING, mask=True, **SMALL),
     "bam_stick_breaking": config(bam(), normalizer=STICK_BREAKING, mask=True, window=9, **GROUPED),
 }
 
@@ -326,7 +334,7 @@ def parameter_shapes(c):
         if normalizer_of(c).get("learned"):
             shapes[path + ".self_attn.normalizer.alpha"] = (H,)
         owner = "model" if prior.get("share") else path + ".self_attn"
-        for name, shape in priors.PARAMETERS.get(prior["name"], lambda *_: {})(H, D, C).items():
+        for name, shape in priors.PARAMETERS.get(prior["name"], lambda *_: {})(H, C, D, prior).items():
             shapes[f"{owner}.prior.{name}"] = shape
     for name, shape in linears.items():
         shapes[name + ".weight"] = shape

@@ -13,18 +13,18 @@ BAM_EPS = 1e-5
 BAM_FLOOR = -1e4  # b is bounded below here, with zero gradient where the bound holds
 THETAS = ["theta_alpha", "theta_beta", "theta_mu"]
 
-# {prior: {parameter: shape}} of a layer with H heads of D channels and width C.
+# {prior: {parameter: shape}} of a layer with H heads of D channels, width C and the prior's options.
 PARAMETERS = {
-    "alibi": lambda H, D, C: {},
-    "nape": lambda H, D, C: {},
-    "bam": lambda H, D, C: {theta: (H,) for theta in THETAS},
-    "kerple": lambda H, D, C: {"r1": (H,), "r2": (H,)},
-    "t5": lambda H, D, C: {"bias": (H, 32)},
-    "fire": lambda H, D, C: {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32),
-                             "b2": (H,)},
-    "cable": lambda H, D, C: {"weight": (H, C), "bias": (H,)},
-    "kcable": lambda H, D, C: {"weight": (H, C), "bias": (H,)},
-    "transformer_xl": lambda H, D, C: {"w_r": (H * D, C), "u": (H, D), "w": (H, D)},
+    "alibi": lambda H, C, *_: {},
+    "nape": lambda H, C, *_: {},
+    "bam": lambda H, C, *_: {theta: (H,) for theta in THETAS},
+    "kerple": lambda H, C, *_: {"r1": (H,), "r2": (H,)},
+    "t5": lambda H, C, *_: {"bias": (H, 32)},
+    "fire": lambda H, *_: {"c": (1,), "m": (1,), "w1": (32,), "b1": (32,), "w2": (H, 32), "b2": (H,)},
+    "cable": lambda H, C, *_: {"weight": (H, C), "bias": (H,)},
+    "kcable": lambda H, C, *_: {"weight": (H, C), "bias": (H,)},
+    "transformer_xl": lambda H, C, D, *_: {"w_r": (H * D, C), "u": (H, D), "w": (H, D)},
+    "cope": lambda H, C, D, prior: {"positions": (D, prior["positions"])},
 }
 
 
@@ -38,6 +38,8 @@ def random_value(rng, name, shape):
         return rng.uniform(0.1, 0.6, shape) * (-1 if name == "c" else 1)
     if name in ("w1", "b1", "w2", "b2"):
         return rng.normal(0, 0.4, shape)
+    if name == "positions":
+        return rng.normal(0, 0.2, shape)
     if name in ("r1", "r2"):
         return rng.uniform(0.1, 1.5, shape)
     return None
@@ -63,10 +65,10 @@ def t5_bucket(d):
     return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
 
 
-def bias(prior, theta, h, H, D, T, x, q, k, position, trained_at):
+def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible):
     """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
-    parameters; x (B, T, C): what q, k and v are made of; q, k (B, T, D): the head's; position
-    (B, T): in the document."""
+    parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document; q, k
+    (B, T, D) and s (B, T, T): the head's queries, keys and scores; visible (B, T, T) bool: keys that a query sees."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
     name = prior["name"]
     if name == "alibi":
@@ -93,6 +95,13 @@ def bias(prior, theta, h, H, D, T, x, q, k, position, trained_at):
         u = psi((i - j).clamp(min=0)) / row[:, :, None]
         hidden = torch.relu(u[..., None] * theta["w1"] + theta["b1"])
         return hidden @ theta["w2"][h] + theta["b2"][h]
+    if name == "cope":
+        E, last = theta["positions"], theta["positions"].shape[1] - 1
+        gates = torch.sigmoid(s) * visible
+        count = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=last)  # of gates from j to i
+        low = count.detach().floor().long()
+        of_low, of_high = ((q @ E).gather(-1, at) for at in (low, (low + 1).clamp(max=last)))
+        return of_low + (count - low) * (of_high - of_low)
     if name in ("cable", "kcable"):
         S = torch.cumsum(F.softplus(x @ theta["weight"][h] + theta["bias"][h]), -1)  # (B, T)
         rise = S[:, None, :] - S[:, :, None]  # S_j - S_i

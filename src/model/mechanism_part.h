@@ -44,8 +44,8 @@ class MechanismPart {
   virtual int64_t gates(int64_t) const { return 0; }
   /// Elements of its largest parameter in a layer.
   virtual int64_t largest_parameter() const { return 0; }
-  /// Whether its bias reads queries and keys.
-  virtual bool reads_content() const { return false; }
+  /// What attention asks of the backend's scratch for it.
+  virtual void add_workspace(WorkspaceShape&) const {}
   /// For B sequences of T tokens; of a text that grows T is the longest.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
   /// Error (ExitCode::config) where it knows no rows of as many keys as T tokens may see.

@@ -55,9 +55,8 @@ int64_t Mechanisms::largest_parameter() const {
   return most;
 }
 
-bool Mechanisms::reads_content() const {
-  return std::any_of(parts_.begin(), parts_.end(),
-                     [](const auto& part) { return part->reads_content(); });
+void Mechanisms::add_workspace(WorkspaceShape& w) const {
+  for (const auto& part : parts_) part->add_workspace(w);
 }
 
 int64_t Mechanisms::gates(int64_t layer) const {

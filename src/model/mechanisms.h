@@ -48,8 +48,8 @@ class Mechanisms {
 
   /// Elements of the largest parameter of a mechanism in a layer.
   int64_t largest_parameter() const;
-  /// Whether the bias of any layer reads queries and keys.
-  bool reads_content() const;
+  /// What attention asks of the backend's scratch for any of them.
+  void add_workspace(WorkspaceShape& w) const;
   /// Columns of gates that a layer uses, at most ParameterLayout::gate_columns().
   int64_t gates(int64_t layer) const;
   /// The windows that layers have, each once: i - j < window for every visible key; 0: no window.

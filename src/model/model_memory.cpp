@@ -67,26 +67,27 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
     arena.add("gradients.activation", &dactivation_, A, {N, F});
   }
   mechanisms_.plan(arena, B, longest, use);
-  backend_.plan(arena,
-                {.B = B,
-                 .T = T,
-                 .H = H,
-                 .K = config_.kv_heads,
-                 .D = config_.head_dim(),
-                 .C = C,
-                 .past = longest - T,
-                 .backward = training,
-                 .F = F,
-                 .hidden = hidden_width(),
-                 .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
-                 .mechanism_values = mechanisms_.largest_parameter(),
-                 .gates = layout_.gate_columns(),
-                 .fire = mechanisms_.has<FireFamily>(),
-                 .content_bias = mechanisms_.reads_content(),
-                 .general_attention = !traits_of(mechanisms_.normalizer()).fused,
-                 .stick_breaking = mechanisms_.normalizer() == NormalizerKind::stick_breaking,
-                 .attention_statistics = attention_rows,
-                 .activations = A});
+  WorkspaceShape scratch = {
+      .B = B,
+      .T = T,
+      .H = H,
+      .K = config_.kv_heads,
+      .D = config_.head_dim(),
+      .C = C,
+      .past = longest - T,
+      .backward = training,
+      .F = F,
+      .hidden = hidden_width(),
+      .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
+      .mechanism_values = mechanisms_.largest_parameter(),
+      .gates = layout_.gate_columns(),
+      .fire = mechanisms_.has<FireFamily>(),
+      .general_attention = !traits_of(mechanisms_.normalizer()).fused,
+      .stick_breaking = mechanisms_.normalizer() == NormalizerKind::stick_breaking,
+      .attention_statistics = attention_rows,
+      .activations = A};
+  mechanisms_.add_workspace(scratch);
+  backend_.plan(arena, scratch);
 }
 
 void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {

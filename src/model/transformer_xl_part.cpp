@@ -23,7 +23,7 @@ class TransformerXlPart final : public MechanismPart {
     }
   }
 
-  bool reads_content() const override { return true; }
+  void add_workspace(WorkspaceShape& w) const override { w.content_bias = true; }
 
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();

@@ -57,7 +57,7 @@ struct AttentionCall {
 template <class Add>
 void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape& shape, Dtype A,
                Dtype P, Add&& add) {
-  const auto [B, T, H, K, D, past] = shape;
+  const auto [B, T, H, K, D, past, positions] = shape;
   require(past == 0, "a backward pass over all rows");
   Attention& a = call.a;
   AttentionGradients& g = call.g;

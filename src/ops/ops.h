@@ -37,6 +37,7 @@ struct WorkspaceShape {
   int64_t gates = 0;             // columns of the product of q, k and v beside them
   bool fire = false;             // whether a layer's prior is of family fire
   bool content_bias = false;     // whether that of a layer reads queries and keys
+  int64_t positions = 0;         // most columns of a ContextualBias
   // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
   // normalizer.
   bool general_attention = false;

@@ -11,6 +11,8 @@
 //              attention's input with a matrix of the prior; the kernels see S (B, H, T)
 //              (formula.h: any formula of a number per token is a family as this)
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
+//   contextual b_ij = <q_i, E[p_ij]>, p_ij a sum of gates that the row's scores open: see
+//              ops/mechanisms/cope.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it
 //   embedding  a function of the position is added to the token embedding
 // Families still to come join the list below; the priors here do not change.
@@ -64,6 +66,8 @@ struct TransformerXlFamily {
   /// What w_r multiplies at a distance: its channel c of C.
   double (*sinusoid)(int64_t distance, int64_t c, int64_t C) = nullptr;
 };
+/// Parameter: E (head_dim, positions).
+struct ContextualFamily {};
 
 struct RotaryFamily {
   /// Angle per unit of position of each pair (D/2 values); `T` in training.
@@ -87,6 +91,7 @@ struct EmbeddingFamily {
   X(SumsFamily)              \
   X(FireFamily)              \
   X(TransformerXlFamily)     \
+  X(ContextualFamily)        \
   X(RotaryFamily)            \
   X(EmbeddingFamily)
 
@@ -96,6 +101,7 @@ struct EmbeddingFamily {
   X(cable)                       \
   X(kcable)                      \
   X(transformer_xl)              \
+  X(cope)                        \
   X(rope)                        \
   X(rope_local)                  \
   X(sinusoidal)                  \

@@ -15,6 +15,7 @@ const Tables kTables = {TableForm::none, TableForm::table, TableForm::falling};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 constexpr int64_t kHeads[][2] = {{1, 1}, {4, 2}, {6, 1}, {3, 3}};
 constexpr int64_t kWindows[] = {0, 5, 64, 70, 0, 1};
+constexpr int64_t kPositions[] = {64, 5, 17, 2};
 
 /// The forms of bias that are no tables.
 Tables other_forms() {
@@ -46,6 +47,7 @@ void for_cases(const Tables& tables, F&& f) {
           c.window = kWindows[n / 5 % 6];
           c.zero_scale = n / 2 % 4 == 1;
           c.own_rows = reads_content(table);
+          c.positions = kPositions[n / 3 % 4];
           if (n % 5 == 3) c.content_scale = 0.5 / std::sqrt(static_cast<double>(D));
           if (T >= 130 && D >= 80 && n % 3 != 0) c.B = 1;  // for time
           ++n;
@@ -75,7 +77,7 @@ TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and
 
 TEST_CASE("the adjoint of attention agrees with finite differences") {
   for (TableForm table : {TableForm::none, TableForm::table, TableForm::self, TableForm::difference,
-                          TableForm::log_square, TableForm::relative}) {
+                          TableForm::log_square, TableForm::relative, TableForm::contextual}) {
     for (ScaleForm scale : kScales) {
       for (bool documents : {false, true}) {
         for (int64_t window : {0, 1, 5}) {
@@ -91,6 +93,7 @@ TEST_CASE("the adjoint of attention agrees with finite differences") {
           c.window = window;
           // With t (s + b) and b = -1e4 a step of 1e-5 away from t = 0 moves the logit by 0.1.
           c.zero_scale = window == 5 && table != TableForm::self;
+          c.positions = window == 5 ? 64 : 4;
           if (documents) c.content_scale = 0.7;
           INFO(describe(c));
           CHECK(difference_error(attention(c), 30) < kDifferenceTolerance);

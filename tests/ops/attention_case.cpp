@@ -62,7 +62,9 @@ AttentionForm form_of(const AttentionCase& c) {
   return f;
 }
 
-AttentionShape shape_of(const AttentionCase& c) { return {c.B, c.T, c.H, c.K, c.D}; }
+AttentionShape shape_of(const AttentionCase& c) {
+  return {c.B, c.T, c.H, c.K, c.D, 0, c.positions};
+}
 
 Role role_of(Dtype t) {  // of what form_call asks for, with A bf16 and P f32
   return t == Dtype::bf16 ? A : t == Dtype::f32 ? P : t == Dtype::f64 ? Role::wide : Role::index;
@@ -165,6 +167,22 @@ void add_fire(Arrays& in, const AttentionCase& c) {
   in["offset"] = random_values(P, {c.H, kFireSegments}, "offset", 0.5);
 }
 
+/// b = <q, E> of size 1. Slopes change little from one position to the next: a count that rounds to
+/// the other side of a position has nearly the same.
+Values positions_values(const AttentionCase& c) {
+  Values v{P, {c.D, c.positions}, {}};
+  const double deviation = 1 / std::sqrt(static_cast<double>(c.D));
+  const Values of_cosine = random_values(P, {c.D}, "cosine", deviation);
+  const Values of_sine = random_values(P, {c.D}, "sine", deviation);
+  for (size_t d = 0; d < of_sine.x.size(); ++d) {
+    for (int64_t n = 0; n < c.positions; ++n) {
+      const double at = static_cast<double>(n) / 32;
+      v.x.push_back(of_cosine.x[d] * std::cos(at) + of_sine.x[d] * std::sin(at));
+    }
+  }
+  return v;
+}
+
 /// Of any other bias.
 void add_bias(Arrays& in, const AttentionCase& c) {
   const auto add = [&in](const char* name, Tensor*, Dtype dtype,
@@ -252,12 +270,18 @@ std::string describe(const AttentionCase& c) {
                   std::to_string(c.H) + ", K " + std::to_string(c.K) + ", D " +
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
   s += ", " + table_text(c.table) + " table, scale " + scale_text(c.scale);
+  if (c.table == TableForm::contextual) s += ", " + std::to_string(c.positions) + " positions";
   return s + normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
 }
 
 double fp32_tolerance(const AttentionCase& c) {
   const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
-  return 4 * kF32 * (8 + terms);
+  return 4 * kF32 * (8 + terms + counted_gates(c));
+}
+
+double counted_gates(const AttentionCase& c) {
+  if (c.table != TableForm::contextual) return 0;
+  return static_cast<double>(std::min(c.positions - 1, c.T)) / 32;
 }
 
 namespace {
@@ -305,6 +329,7 @@ Operation attention(const AttentionCase& c) {
   } else {
     add_bias(op.inputs, c);
   }
+  if (c.table == TableForm::contextual) op.inputs.at("positions") = positions_values(c);
   if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
   if (c.normalizer.learned) {
     Values alphas{P, {c.H}, {}};

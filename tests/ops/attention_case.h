@@ -42,6 +42,7 @@ struct AttentionCase {
   bool zero_scale = false;  // t = 0 in every third row
   bool below_zero = false;  // t < 0 in the row after each of those
   double content_scale = 0;
+  int64_t positions = 64;          // of contextual encoding
   NormalizerForm normalizer = {};  // learned: one alpha per head, from its own on
   // Softmax's adjoint finds the backend's own forward pass, as others' do: of the CPU's general
   // path, whose D comes from weights and not from `out`, rounded.
@@ -52,7 +53,8 @@ struct AttentionCase {
 /// results out, and what the normalizer saves (level as lse, threshold, last). On a backend q, k, v
 /// are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the model. Of fire the
 /// lines are inputs, slope and offset (H, kFireSegments); what the backend returns beside their
-/// gradients is "of_u" and "of_psi". Any other bias has normal numbers.
+/// gradients is "of_u" and "of_psi". Contextual positions are waves. Any other bias has normal
+/// numbers.
 Operation attention(const AttentionCase& c);
 
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.
@@ -87,5 +89,9 @@ std::string describe(const AttentionCase& c);
 /// times t, and the bias; then exp to 3.4 u, sums over T keys, D terms of dP, T or D terms of the
 /// gradients. Four times the sum of these for the largest of many elements.
 double fp32_tolerance(const AttentionCase& c);
+
+/// The largest count of gates, whose additions round by as much as that times u, times the slope of
+/// E, which makes it a logit's. 0: other biases count none.
+double counted_gates(const AttentionCase& c);
 
 }  // namespace bamtrain::testing

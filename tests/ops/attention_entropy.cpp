@@ -11,7 +11,7 @@ namespace {
 
 constexpr TableForm kForms[] = {TableForm::none, TableForm::table,      TableForm::falling,
                                 TableForm::self, TableForm::difference, TableForm::log_square,
-                                TableForm::fire, TableForm::relative};
+                                TableForm::fire, TableForm::relative,   TableForm::contextual};
 
 /// Every T in every form; dimensions, heads, sequences, documents and windows turn.
 template <class F>
@@ -53,6 +53,19 @@ double fire_bias(const Arrays& in, int64_t h, int64_t position, int64_t d) {
   return at("slope", line) * at("psi", d) * at("inverse", position) + at("offset", line);
 }
 
+/// <q, E> at a count of gates.
+double contextual_bias(const AttentionCase& c, const Arrays& in, const double* q, double gates) {
+  const double at = std::min(gates, static_cast<double>(c.positions - 1));
+  const auto low = static_cast<int64_t>(at);
+  double sum = 0;
+  for (int64_t d = 0; d < c.D; ++d) {
+    const double* const E = in.at("positions").x.data() + d * c.positions;
+    const double high = E[std::min(low + 1, c.positions - 1)];
+    sum += q[d] * std::lerp(E[low], high, at - static_cast<double>(low));
+  }
+  return sum;
+}
+
 /// Dense rows: p by its definition, from the inputs alone.
 Values dense_entropy(const AttentionCase& c, const Arrays& in) {
   const std::vector<int32_t> first = first_keys(c);
@@ -92,6 +105,13 @@ Values dense_entropy(const AttentionCase& c, const Arrays& in) {
             s += fire_bias(in, h, static_cast<int64_t>(position), i - j);
           }
           z.push_back(s);
+        }
+        if (c.table == TableForm::contextual) {
+          double gates = 0;
+          for (auto of_key = z.rbegin(); of_key != z.rend(); ++of_key) {
+            gates += 1 / (1 + std::exp(-*of_key));
+            *of_key += contextual_bias(c, in, at("q", b, i, h, c.H), gates);
+          }
         }
         double lse = 0, highest = z[0], entropy = 0;
         for (double x : z) highest = std::max(highest, x);

@@ -137,7 +137,7 @@ TEST_CASE("a content scale is a factor of the queries, to the bit") {
   for (Dtype t : kDtypes) {
     Machine m(t);
     for (TableForm table : kTableForms) {
-      if (reads_content(table)) continue;  // larger queries have another bias
+      if (reads_content(table)) continue;  // queries have a part in its bias too
       for (ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
         AttentionCase c = long_case();
         c.D = 16;

@@ -61,16 +61,10 @@ TEST_CASE("the last rows alone are those of all rows, to the bit in the referenc
   });
 }
 
-/// As in attention.cpp.
-double tolerance(const AttentionCase& c) {
-  const double terms = std::sqrt(static_cast<double>(c.D)) + std::sqrt(static_cast<double>(c.T));
-  return 4 * kF32 * (8 + terms);
-}
-
 TEST_CASE("the last rows alone on the CPU agree with the reference") {
   for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
     for_cases([&](const AttentionCase& c, int64_t n) {
-      compare_with_reference(attention_of_last_rows(c, n), t, tolerance(c));
+      compare_with_reference(attention_of_last_rows(c, n), t, fp32_tolerance(c));
     });
   }
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "attention_case.h"
 #include "catch.h"
 #include "mechanisms.h"
 
@@ -59,6 +60,40 @@ TEST_CASE("gradients of every mechanism's parameters in bf16 are near those of f
         const double error = relative_error(found.at(name).x, v.x);
         INFO("error " << error);
         CHECK(error <= limit(name, of.scale.name));
+      }
+    }
+  }
+}
+
+// Gates are of the scores: what they give is in the gradients of queries and keys.
+TEST_CASE("gradients of gates and positions of cope in bf16 are near those of fp32") {
+  for (const int64_t T : {64, 256, 1024, 2048}) {
+    const WorkspaceShape shape = mechanism_workspace(T);
+    Machine half(Dtype::bf16, CpuIsa::avx512, shape), single(Dtype::f32, CpuIsa::avx512, shape);
+    for (const ScaleForm scale : {ScaleForm::none, ScaleForm::content, ScaleForm::both}) {
+      AttentionCase c;
+      c.T = T;
+      c.H = c.K = shape.H;
+      c.D = shape.D;
+      c.table = TableForm::contextual;
+      c.scale = scale;
+      c.own_rows = true;
+      const Operation op = attention(c);
+      Arrays in = op.inputs;
+      in.at("positions") = random_values(Role::parameter, {c.D, c.positions}, "positions", 0.1);
+      Arrays dout = {{"out", random_values(Role::activation, {c.B, T, c.H, c.D}, "dout")}};
+      for (Arrays* all : {&in, &dout}) {
+        for (auto& [name, v] : *all) {
+          if (v.role != Role::activation) continue;
+          for (double& x : v.x) x = rounded(x, Dtype::bf16);
+        }
+      }
+      const Arrays truth = op.adjoint(single, in, op.forward(single, in), dout, 0);
+      const Arrays found = op.adjoint(half, in, op.forward(half, in), dout, 0);
+      for (const char* name : {"q", "k", "positions"}) {
+        const double error = relative_error(found.at(name).x, truth.at(name).x);
+        INFO(describe(c) << ", " << name << ": " << error);
+        CHECK(error <= 0.02);
       }
     }
   }

@@ -105,6 +105,7 @@ WorkspaceShape mechanism_workspace(int64_t T) {
   shape.gates = 2 * kH;
   shape.fire = true;
   shape.content_bias = true;
+  shape.positions = 64;
   return shape;
 }
 
@@ -171,6 +172,9 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     a.bias = RelativeBias{r, prior.theta[1], prior.theta[2]};
     g.bias = RelativeBiasGradients{dr, du, dw};
     backend.linear_forward(r.reshaped({T, kC}), sinusoids, prior.theta[0], {});
+  if (of.prior.is<ContextualFamily>()) {
+    a.bias = ContextualBias{prior.theta.at(0)};
+    g.bias = ContextualBiasGradients{prior.dtheta.at(0)};
   }
   const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
   const ScaleUse scale_use = {of.scale, constants,

@@ -130,6 +130,61 @@ TEST_CASE("attention with transformer_xl: without vectors it has no prior, by th
     return alibi(n / c.D % c.H, n / c.D / c.H);
   };
   check_close("alibi", attend_without_last(c, slopes), sloped, 1e-12);
+TEST_CASE("attention with cope where keys are 0: every gate is 1/2, a key is at (d + 1) / 2") {
+  AttentionCase c = small_case();
+  c.table = TableForm::contextual;
+  c.positions = 9;
+  c.documents = true;
+  Operation op = attention(c);
+  std::fill(op.inputs.at("k").x.begin(), op.inputs.at("k").x.end(), 0.0);
+  const std::vector<double>&q = op.inputs.at("q").x, &v = op.inputs.at("v").x,
+        &E = op.inputs.at("positions").x;
+  const std::vector<int32_t> first = first_keys(c);
+  Values truth{Role::activation, {c.B, c.T, c.H, c.D}, std::vector<double>(q.size(), 0.0)};
+  for (int64_t row = 0; row < c.B * c.T * c.H; ++row) {
+    const int64_t h = row % c.H, i = row / c.H % c.T, b = row / c.H / c.T;
+    double sum = 0;
+    double* const out = truth.x.data() + row * c.D;
+    for (int64_t j = first[static_cast<size_t>(b * c.T + i)]; j <= i; ++j) {
+      const double at = std::min(static_cast<double>(i - j + 1) / 2, 8.0), low = std::floor(at);
+      double bias = 0;
+      for (int64_t d = 0; d < c.D; ++d) {
+        const double* const of_low = E.data() + d * c.positions + static_cast<int64_t>(low);
+        const double of_high = low < 8 ? of_low[1] : *of_low;
+        bias += q[static_cast<size_t>(row * c.D + d)] * std::lerp(*of_low, of_high, at - low);
+      }
+      const double weight = std::exp(bias);
+      const int64_t key = (b * c.T + j) * c.K + h / (c.H / c.K);
+      for (int64_t d = 0; d < c.D; ++d) out[d] += weight * v[static_cast<size_t>(key * c.D + d)];
+      sum += weight;
+    }
+    for (int64_t d = 0; d < c.D; ++d) out[d] /= sum;
+  }
+  for (Dtype t : {Dtype::f64, Dtype::f32}) {
+    Machine m(t);
+    check_close("out", op.forward(m, op.inputs).at("out"), truth,
+                t == Dtype::f64 ? 1e-13 : fp32_tolerance(c));
+  }
+}
+
+TEST_CASE("attention with cope whose columns are equal is attention without a prior") {
+  AttentionCase c = small_case();
+  c.table = TableForm::contextual;
+  c.positions = 5;
+  Operation cope = attention(c);
+  std::vector<double>& E = cope.inputs.at("positions").x;
+  for (size_t n = 0; n < E.size(); ++n) E[n] = E[n / 5 * 5];
+  c.table = TableForm::none;
+  Operation nope = attention(c);
+  Machine reference(Dtype::f64);
+  const Values dout = random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout");
+  const auto gradients = [&](const Operation& op) {
+    Arrays all =
+        op.adjoint(reference, op.inputs, op.forward(reference, op.inputs), {{"out", dout}}, 0);
+    return all;
+  };
+  const Arrays found = gradients(cope), truth = gradients(nope);
+  for (const char* name : {"q", "k", "v"}) check_close(name, found.at(name), truth.at(name), 1e-12);
 }
 
 /// bam's exponents from far below to far above any trained value, a head each.

@@ -163,6 +163,19 @@ def relative_bias(theta, q, k, rows):
     return (of_distance.gather(-1, at) + of_key.transpose(2, 3)) / math.sqrt(D)
 
 
+def contextual_bias(theta, q, s, visible):
+    """cope: <q, E[p]>, E linear between its columns, p the sum of the gates sigmoid(s) from a key to
+    the row's own, at most the last column. q (B, H, T, D), s (B, H, T, keys), visible (B, T, keys)."""
+    E = theta["positions"].float()
+    last = E.shape[1] - 1
+    gates = s.sigmoid().masked_fill(~visible[:, None], 0)
+    p = gates.flip(-1).cumsum(-1).flip(-1).clamp(max=last)
+    low = p.detach().floor().long()
+    at = q.float() @ E
+    at_low, at_high = (at.gather(-1, column) for column in (low, (low + 1).clamp(max=last)))
+    return at_low + (p - low) * (at_high - at_low)
+
+
 def content_divisor(prior, D, C):
     """What <q, k> is divided by: 1 / content_scale, where the prior has one."""
     scale = prior.get("content_scale", "1/sqrt(D)")
@@ -396,7 +409,7 @@ class Attention(nn.Module):
         self.scale = parameters_of(config.scale)
         self.normalizer = parameters_of(config.normalizer)
 
-    def bias(self, x, q, k, rows, shared, cache):
+    def bias(self, x, q, k, s, visible, rows, shared, cache):
         """b, (B, H, T, keys) or (H, T, keys) fp32; 0 where the prior has none."""
         prior, name = self.options, self.options["name"]
         theta = shared if prior.get("share") else self.prior
@@ -404,6 +417,8 @@ class Attention(nn.Module):
             return fire_bias(prior, theta, rows)
         if name == "transformer_xl":
             return relative_bias(theta, q, k, rows)
+        if name == "cope":
+            return contextual_bias(theta, q, s, visible)
         if name in SUMS:
             slot = self.config.num_hidden_layers + 1 + self.layer
             return summed_bias(prior, theta, x, rows, cache, slot)
@@ -429,8 +444,8 @@ class Attention(nn.Module):
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
 
         s = q.float() @ k.float().transpose(2, 3) / self.content_divisor
-        b = self.bias(x, q, k, rows, shared, cache)
         visible = rows.visible(self.options["window"])
+        b = self.bias(x, q, k, s, visible, rows, shared, cache)
         hidden = ~visible[:, None]
         plain = (s + b).masked_fill(hidden, -math.inf)
         t = row_scale(self.config.scale, self.scale, x, visible.sum(-1), plain)

@@ -12,6 +12,12 @@
 namespace bamtrain {
 inline namespace BAMTRAIN_ISA {
 
+/// What WorkspaceShape says of biases that read queries and keys.
+struct ContentShape {
+  bool any = false;
+  int64_t positions = 0;
+};
+
 /// Sized by plan for the longest sequence.
 struct AttentionScratch {
   Tensor packed;  // (slots, floats) f32: as many as tasks can run at once
@@ -19,12 +25,11 @@ struct AttentionScratch {
   // gradient; only with backward
   Tensor dtable;
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
-  // (B H, (T + 2) padded D) f32, partial sums of a bias that reads queries and keys; only with
-  // backward
+  // (B H, most of them) f32, partial sums of a bias that reads queries and keys; only with backward
   Tensor of_content;
   bool general = false;     // WorkspaceShape::general_attention
-  bool content = false;     // WorkspaceShape::content_bias
   bool statistics = false;  // WorkspaceShape::attention_statistics
+  ContentShape content;
   void plan(Arena& arena, const WorkspaceShape& w);
   float* of_slot(int64_t slot) const;
 };
@@ -41,8 +46,8 @@ void cpu_attention_general_backward(const AttentionGradients& g, Tensor dout,
                                     const AttentionSaved& saved, const Attention& a,
                                     const AttentionScratch& s);
 /// Scratch of its tasks, in floats.
-int64_t general_forward_floats(int64_t T, int64_t D, bool content);
-int64_t general_backward_floats(int64_t T, int64_t D, bool content);
+int64_t general_forward_floats(int64_t T, int64_t D, const ContentShape& content);
+int64_t general_backward_floats(int64_t T, int64_t D, const ContentShape& content);
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 /// The same with a bias that reads queries and keys.
@@ -52,7 +57,7 @@ void cpu_attention_entropy_of_content(Tensor entropy, const Attention& a,
 void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
                               const Attention& a, const AttentionScratch& s);
 /// Scratch of its tasks, in floats.
-int64_t statistics_floats(int64_t T, int64_t D, bool content);
+int64_t statistics_floats(int64_t T, int64_t D, const ContentShape& content);
 
 /// cpu_attention_forward and cpu_attention_entropy where keys come from the past, few queries to
 /// many keys. out and saved, or entropy, may be empty; entropy is with another normalizer.

@@ -35,13 +35,13 @@ class BiasRows final : public RowBias {
   }
   void set_part(int64_t part) override { to_->set_part(part, true); }
 
-  void add(float* z, const RowSpan& row, float t, float of_bias) const override {
+  void add(float* z, const RowSpan& row, float t, float of_bias) override {
     for_biases(*stage_, row, [&](int64_t n, const auto& b) {
       simd::store(z + n, t * simd::load(z + n) + of_bias * b.bias());
     });
   }
 
-  float adjoint(const float* dz, const RowSpan& row, float of_bias, bool scaled) override {
+  float adjoint(float* dz, const RowSpan& row, float, float of_bias, bool scaled) override {
     Vec dscale{};
     if (scaled) {
       for_biases(*stage_, row,
@@ -60,24 +60,32 @@ class BiasRows final : public RowBias {
   std::optional<typename Stage::Adjoint> to_;  // empty in a forward pass
 };
 
-/// Of a bias that reads queries and keys; else 0.
-template <class B>
-int64_t content_floats(int64_t T, int64_t D) {
-  int64_t floats = 0;
-  if constexpr (reads_content<B>()) {
-    with_rows(B(), [&]<class Rows>() { floats = Rows::floats(T, D); });
-  }
-  return floats;
+/// f.template operator()<Rows>() where a bias reads queries and keys.
+template <class B, class F>
+void with_content(F&& f) {
+  if constexpr (reads_content<B>()) with_rows(B(), f);
+}
+/// The same for every such bias.
+template <class F>
+void for_content(F&& f) {
+#define BAMTRAIN_ROWS(Bias) with_content<Bias>(f);
+  BAMTRAIN_BIASES(BAMTRAIN_ROWS)
+#undef BAMTRAIN_ROWS
 }
 
 }  // namespace
 
-int64_t row_bias_floats(int64_t T, int64_t D, bool content) {
+int64_t row_bias_floats(int64_t T, int64_t D, const ContentShape& content) {
   int64_t floats = bias_floats(T) + 2 * kK;
-#define BAMTRAIN_FLOATS(Bias) \
-  if (content) floats = std::max(floats, content_floats<Bias>(T, D));
-  BAMTRAIN_BIASES(BAMTRAIN_FLOATS)
-#undef BAMTRAIN_FLOATS
+  if (!content.any) return floats;
+  for_content([&]<class Rows>() { floats = std::max(floats, Rows::floats(T, D, content)); });
+  return floats;
+}
+
+int64_t content_partial_floats(int64_t T, int64_t D, const ContentShape& content) {
+  int64_t floats = 0;
+  for_content(
+      [&]<class Rows>() { floats = std::max(floats, Rows::partial_floats(T, D, content)); });
   return floats;
 }
 

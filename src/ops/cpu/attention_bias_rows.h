@@ -27,10 +27,14 @@ class RowBias {
   virtual void set_part(int64_t) {}  // likewise of the part
 
   /// z = t s + of_bias b in place of s.
-  virtual void add(float* z, const RowSpan& row, float t, float of_bias) const = 0;
+  virtual void add(float* z, const RowSpan& row, float t, float of_bias) = 0;
   /// Adds what dz gives to the bias's gradients, db = of_bias dz; returns the sum of dz b where
-  /// `scaled`.
-  virtual float adjoint(const float* dz, const RowSpan& row, float of_bias, bool scaled) = 0;
+  /// `scaled`. The row is that of the last add(), with the same factors.
+  virtual float adjoint(float* dz, const RowSpan& row, float t, float of_bias, bool scaled) = 0;
+  /// Whether a key's bias reads the scores of others. Then none of them is left out in a pass back;
+  /// adjoint() leaves ds = t dz and what the bias gives in place of dz, and where there is a scale
+  /// returns all of its gradient, the sum of dz s too.
+  virtual bool reads_scores() const { return false; }
   /// Of a bias that reads queries and keys, what it gives to them. After the rows of a tile: adds
   /// to dquery (rows, padded(D)), which is multiplied by `unit` when it is complete. After the
   /// tiles of a head: to dkeys (T, padded(D)).
@@ -42,8 +46,10 @@ class RowBias {
 /// go; null in a forward pass.
 void with_row_bias(const Attention& a, const AttentionScratch& s, const BiasGradients* g,
                    float* scratch, const std::function<void(RowBias&)>& work);
-/// Its floats. `content`: AttentionScratch::content.
-int64_t row_bias_floats(int64_t T, int64_t D, bool content);
+/// Its floats.
+int64_t row_bias_floats(int64_t T, int64_t D, const ContentShape& content);
+/// Those of a bias's partial sums, of one head of a sequence.
+int64_t content_partial_floats(int64_t T, int64_t D, const ContentShape& content);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

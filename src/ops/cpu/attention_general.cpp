@@ -119,9 +119,11 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
       const Span queries = query_part(T, part);
       for (int64_t i0 = queries.begin; i0 < queries.end; i0 += strip_rows(T)) {
         const Strip s(a, b, i0, std::min(i0 + strip_rows(T), queries.end));
-        const auto for_live = [&](auto&& f) {
+        // f(key, whether its tile has weight) for the tiles whose scores have a gradient.
+        const auto for_scored = [&](auto&& f) {
           s.for_tiles([&](int64_t j0) {
-            if (live.any(s.i0, s.i1, j0)) f(j0);
+            const bool has_weight = live.any(s.i0, s.i1, j0);
+            if (has_weight || bias.reads_scores()) f(j0, has_weight);
           });
         };
         const auto for_dead = [&](auto&& f) {
@@ -132,9 +134,10 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
         pack_rows<A>(query, a.q, b, h, s.i0, s.i1, Dp, root);
         pack_rows<A>(d_o, dout, b, h, s.i0, s.i1, Dp, 1);
         bias.set_tile(s.i0, s.i1, s.from);
-        for_live([&](int64_t j0) {
+        for_scored([&](int64_t j0, bool has_weight) {
           tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys_t + j0 * D, kK,
                                s.at(p, s.i0, j0), S);
+          if (!has_weight) return;
           tile::product<false>(s.rows(), kK, D, {d_o, Dp, 1}, values_t + j0 * D, kK,
                                s.at(dz, s.i0, j0), S);
         });
@@ -162,19 +165,21 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
           }
           if (g.dalpha) g.dalpha.ptr<float>()[of_head + i] = dalpha;
           const bool scaled = t.t && t.on_bias;
-          const float of_bias = bias.adjoint(gradient, row, t.of_bias(i), scaled);
-          if (g.dscale) g.dscale.ptr<float>()[of_head + i] = of_bias;
+          const float dt = bias.adjoint(gradient, row, t.of_content(i), t.of_bias(i), scaled);
+          if (g.dscale) g.dscale.ptr<float>()[of_head + i] = dt;
         }
         std::fill_n(dquery, s.rows() * Dp, 0.0f);
-        for_live([&](int64_t j0) {
+        for_scored([&](int64_t j0, bool has_weight) {
           const int64_t keys_here = std::min(kK, s.i1 - j0);
           tile::product<true>(s.rows(), Dp, keys_here, {s.at(dz, s.i0, j0), S, 1}, keys + j0 * Dp,
                               Dp, dquery, Dp);
+          if (!has_weight) return;
           tile::product<true>(keys_here, Dp, s.rows(), {s.at(p, s.i0, j0), 1, S}, d_o, Dp,
                               dvalues + j0 * Dp, Dp);
         });
-        // dquery is sum dz k: with q it makes the content's part of dt, times t it is dq.
-        for (int64_t i = s.i0; i < s.i1 && t.t; ++i) {
+        // dquery is sum dz k: with q it makes the content's part of dt, times t it is dq. It is
+        // sum ds k, which is dq, of a bias that reads scores.
+        for (int64_t i = s.i0; i < s.i1 && t.t && !bias.reads_scores(); ++i) {
           float *const q = query + (i - s.i0) * Dp, *const dq = dquery + (i - s.i0) * Dp;
           simd::Vec product{};
           for (int64_t c = 0; c < Dp; c += simd::kWidth) {
@@ -185,7 +190,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
           row::scale(dq, Dp, t.t[i]);
         }
         bias.end_tile(dquery, root);
-        for_live([&](int64_t j0) {
+        for_scored([&](int64_t j0, bool) {
           tile::product<true>(std::min(kK, s.i1 - j0), Dp, s.rows(), {s.at(dz, s.i0, j0), 1, S},
                               query, Dp, dkeys + j0 * Dp, Dp);
         });
@@ -200,11 +205,11 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
 
 }  // namespace
 
-int64_t general_forward_floats(int64_t T, int64_t D, bool content) {
+int64_t general_forward_floats(int64_t T, int64_t D, const ContentShape& content) {
   return row_bias_floats(T, D, content) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) +
          2 * kQ * padded(D) + most_strip_floats(T);
 }
-int64_t general_backward_floats(int64_t T, int64_t D, bool content) {
+int64_t general_backward_floats(int64_t T, int64_t D, const ContentShape& content) {
   return row_bias_floats(T, D, content) + 2 * simd::kWidth + 5 * padded_keys(T) * padded(D) +
          3 * kQ * padded(D) + 3 * most_strip_floats(T);
 }

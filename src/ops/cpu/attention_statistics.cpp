@@ -101,7 +101,7 @@ void of_all_rows(const Numbers& out, const AttentionSaved& saved, const Attentio
 
 }  // namespace
 
-int64_t statistics_floats(int64_t T, int64_t D, bool content) {
+int64_t statistics_floats(int64_t T, int64_t D, const ContentShape& content) {
   return row_bias_floats(T, D, content) + 2 * simd::kWidth + 2 * padded_keys(T) * padded(D) +
          kQ * padded(D) + strip_stride(T) + most_strip_floats(T);
 }
@@ -116,7 +116,7 @@ void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSav
 
 void cpu_attention_entropy_of_content(Tensor entropy, const Attention& a,
                                       const AttentionScratch& s) {
-  require(s.content, "a bias that was planned");
+  require(s.content.any, "a bias that was planned");
   Attention by_softmax = a;
   by_softmax.normalizer = {};
   of_all_rows(Entropy{entropy}, {}, by_softmax, s);

@@ -15,26 +15,6 @@ using namespace row;
 
 constexpr int kWidth = simd::kWidth;
 
-/// Lane l of the result is lane l + kBy of v, or 0 past the last.
-template <int kBy>
-inline Vec shifted(Vec v) {
-  const simd::IVec from = simd::lanes() + kBy;
-  const simd::IVec inside = (from >= 0) & (from < kWidth);
-  return __builtin_shuffle(Vec{}, v, inside ? from + kWidth : simd::IVec{});
-}
-
-/// Inclusive sums of the lanes from each to the last, or from the first to each.
-template <int kDirection, int kStep = 1>
-inline Vec running_sums(Vec v) {
-  if constexpr (kStep >= kWidth) {
-    return v;
-  } else {
-    return running_sums<kDirection, 2 * kStep>(v + shifted<kDirection * kStep>(v));
-  }
-}
-inline float first_lane(Vec v) { return v[0]; }
-inline float last_lane(Vec v) { return v[kWidth - 1]; }
-
 /// log(1 + e^z).
 inline Vec softplus(Vec z) {
   const Vec size = z > 0.0f ? z : -z;
@@ -54,10 +34,10 @@ class StickBreakingRows final : public RowNormalizer {
     float before = 0;
     for_vectors(n, [&](int64_t j) {
       const Vec gained = simd::load(p + j) * simd::load(dp + j);
-      const Vec sums = running_sums<-1>(gained);
+      const Vec sums = simd::running_sums<-1>(gained);
       const Vec sigmoid = simd::load(u + j);
       simd::store(dp + j, gained * (1.0f - sigmoid) - sigmoid * (before + (sums - gained)));
-      before += last_lane(sums);
+      before += simd::last_lane(sums);
     });
     return 0;
   }
@@ -71,11 +51,11 @@ class StickBreakingRows final : public RowNormalizer {
       const Vec x = simd::load(z + j);
       const auto outside = x == kMinusInfinity;
       const Vec kept = outside ? Vec{} : softplus(x);
-      const Vec sums = running_sums<1>(kept);
+      const Vec sums = simd::running_sums<1>(kept);
       const Vec log_p = (x - kept) + (broken - (sums - kept));
       simd::store(z + j, outside ? Vec{} : simd::exp(log_p));
       if constexpr (kSlopes) simd::store(u + j, outside ? Vec{} : simd::exp(x - kept));
-      broken -= first_lane(sums);
+      broken -= simd::first_lane(sums);
     }
   }
 };

@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
+#include "ops/cpu/attention_bias_rows.h"
 #include "ops/cpu/attention_tiles.h"
 
 namespace bamtrain {
@@ -60,22 +61,22 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   int64_t floats = std::max(forward_floats(w.T, w.D), row_floats(w.past + w.T, w.D));
   if (w.backward) floats = std::max(floats, backward_floats(w.T, w.D));
   general = w.general_attention;
-  content = w.content_bias;
-  if (general || content) {
+  content = {w.content_bias, w.positions};
+  if (general || content.any) {
     floats = std::max(floats, general_forward_floats(w.T, w.D, content));
     if (w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D, content));
   }
   statistics = w.attention_statistics;
-  if (statistics || content) floats = std::max(floats, statistics_floats(w.T, w.D, content));
+  if (statistics || content.any) floats = std::max(floats, statistics_floats(w.T, w.D, content));
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,
               {w.B, w.H, parts_of(w.T), table_length(w.T)});
-    if (content) {
+    if (content.any) {
       arena.add("scratch.attention_content", &of_content, Dtype::f32,
-                {w.B * w.H, (w.T + 2) * padded(w.D)});
+                {w.B * w.H, content_partial_floats(w.T, w.D, content)});
     }
     arena.add("scratch.attention_fire", &dfire, Dtype::f64,
               {w.B, w.H, parts_of(w.T), 2 * kFireSegments});

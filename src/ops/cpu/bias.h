@@ -30,7 +30,8 @@
 // Of a bias that reads queries and keys (kReadsContent), which the general path alone has, it has a
 // RowBias (attention_bias_rows.h) with
 //
-//   static int64_t floats(T, D);                   of its scratch, the constructor's last argument
+//   static int64_t floats(T, D, content);          of its scratch, the constructor's last argument
+//   static int64_t partial_floats(T, D, content);  of AttentionScratch::of_content
 //   for_row and join as above
 //
 //   with_rows(bias, f), which calls f.template operator()<that>().

@@ -16,10 +16,13 @@ namespace tiles {
 
 class RelativeRows final : public RowBias {
  public:
-  static int64_t floats(int64_t T, int64_t D) {
+  static int64_t floats(int64_t T, int64_t D, const ContentShape&) {
     const int64_t Dp = padded(D);
     return D * stride(T) + T * Dp + 2 * (padded_keys(T) + kK) + 2 * kQ * Dp +
            2 * most_strip_floats(T) + 10 * simd::kWidth;
+  }
+  static int64_t partial_floats(int64_t T, int64_t D, const ContentShape&) {
+    return (T + 2) * padded(D);
   }
 
   RelativeRows(const Attention& a, const AttentionScratch& s, const BiasGradients*, float* scratch)
@@ -74,12 +77,12 @@ class RelativeRows final : public RowBias {
                          transposed_ + T_ - length_, stride(T_), products_, strip_stride(T_));
   }
 
-  void add(float* z, const RowSpan& row, float t, float of_bias) const override {
+  void add(float* z, const RowSpan& row, float t, float of_bias) override {
     for_biases(row,
                [&](int64_t n, Vec b) { simd::store(z + n, t * simd::load(z + n) + of_bias * b); });
   }
 
-  float adjoint(const float* dz, const RowSpan& row, float of_bias, bool scaled) override {
+  float adjoint(float* dz, const RowSpan& row, float, float of_bias, bool scaled) override {
     float* const to = dproducts_ + row.r * strip_stride(T_);
     const int64_t at = place(row);
     std::fill_n(to, padded(length_), 0.0f);

@@ -93,6 +93,33 @@ inline float maximum(Vec v) {
   return x[0];
 }
 
+/// Lane l of the result is lane l + kBy of v, or 0 past the last.
+template <int kBy>
+inline Vec shifted(Vec v) {
+  const IVec from = lanes() + kBy;
+  const IVec inside = (from >= 0) & (from < kWidth);
+  return __builtin_shuffle(Vec{}, v, inside ? from + kWidth : IVec{});
+}
+/// Inclusive sums of the lanes from each to the last (kDirection 1), or from the first to each
+/// (-1).
+template <int kDirection, int kStep = 1>
+inline Vec running_sums(Vec v) {
+  if constexpr (kStep >= kWidth) {
+    return v;
+  } else {
+    return running_sums<kDirection, 2 * kStep>(v + shifted<kDirection * kStep>(v));
+  }
+}
+inline float first_lane(Vec v) { return v[0]; }
+inline float last_lane(Vec v) { return v[kWidth - 1]; }
+
+/// Lane l of the result is p[at[l]].
+inline Vec gather(const float* p, IVec at) {
+  Vec v;
+  for (int l = 0; l < kWidth; ++l) v[l] = p[at[l]];
+  return v;
+}
+
 /// exp(x) with a relative error below 2e-7 on [-64, 88]; below it 0, above it e^88; NaN stays NaN.
 /// A probability below e^-64 (2e-28) adds nothing to a sum in fp32, but its products with gradients
 /// would be denormal, on which processors are a hundred times slower.

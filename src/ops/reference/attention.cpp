@@ -46,11 +46,14 @@ struct Row {
     first = a.past() + a.first_key.ptr<int32_t>()[batch * T + i];
     last = a.past() + i;
     if (a.scale.t) t = a.scale.t.ptr<double>()[(batch * H + h) * T + i];
+    const double* const q = row_of(a.q, batch, i, h);
     for (int64_t j = first; j <= last; ++j) {
-      const double *const q = row_of(a.q, batch, i, h), *const k = row_of(a.k, batch, j, kh);
-      s.push_back(dot(q, k, D) / a.content_divisor<double>());
-      b.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T, D, q, k}));
-      z.push_back(a.scale.on_bias ? t * (s.back() + b.back()) : t * s.back() + b.back());
+      s.push_back(dot(q, row_of(a.k, batch, j, kh), D) / a.content_divisor<double>());
+    }
+    for (int64_t j = first; j <= last; ++j) {
+      const double *const k = row_of(a.k, batch, j, kh), of_key = s[j - first];
+      b.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T, D, q, k, first, s.data()}));
+      z.push_back(a.scale.on_bias ? t * (of_key + b.back()) : t * of_key + b.back());
     }
   }
 };
@@ -138,20 +141,27 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         }
         if (g.dalpha) g.dalpha.ptr<double>()[at] = adjoint.dalpha;
         double dt = 0;
+        std::vector<double> ds(row.s.size(), 0.0);  // t dz, and what the bias gives
         for (int64_t j = row.first; j <= i; ++j) {
-          const double p = w.p[static_cast<size_t>(j - row.first)];
           const double* k = row_of(a.k, batch, j, h / group);
           const double dz = constant ? 0 : adjoint.dz[static_cast<size_t>(j - row.first)];
           const double s = row.s[j - row.first], b = row.b[j - row.first];
           dt += dz * (a.scale.on_bias ? s + b : s);
-          const double ds = dz * row.t;
-          const double db = a.scale.on_bias ? ds : dz;
+          ds[j - row.first] += dz * row.t;
           double* dk = row_of(g.dk, batch, j, h / group);
-          bias_adjoint(g, a, {batch, h, i, j, 0, H, T, D, q, k, dq, dk}, db);
+          bias_adjoint(
+              g, a, {batch, h, i, j, 0, H, T, D, q, k, row.first, row.s.data(), dq, dk, ds.data()},
+              a.scale.on_bias ? dz * row.t : dz);
+        }
+        for (int64_t j = row.first; j <= i; ++j) {
+          const double p = w.p[static_cast<size_t>(j - row.first)];
+          const double of_score = ds[j - row.first] * root;
+          const double* k = row_of(a.k, batch, j, h / group);
+          double* dk = row_of(g.dk, batch, j, h / group);
           double* dv = row_of(g.dv, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) {
-            dq[c] += ds * root * k[c];
-            dk[c] += ds * root * q[c];
+            dq[c] += of_score * k[c];
+            dk[c] += of_score * q[c];
             dv[c] += p * d_o[c];
           }
         }

@@ -1,0 +1,51 @@
+#pragma once
+// The bias of contextual position encoding (Golovneva et al. 2024; DAPE, appendix F): a key's
+// position counts the gates between it and the query, which the row's own scores open,
+//
+//   g_ij = sigmoid(s_ij),  p_ij = min(sum of g_ik over k = j .. i, n - 1),  b_ij = <q_i, E[p_ij]>,
+//
+// E at its n positions, linear between them. The logit scale acts on neither s nor q here. Where a
+// count is a position of E its slope is the one to the right, and 0 at the last: gates get no
+// gradient from there on.
+
+#include "ops/mechanisms/operation.h"
+
+namespace bamtrain {
+
+/// The bias adds its own to AttentionGradients::dq and dk too.
+struct ContextualBiasGradients {
+  Tensor dpositions;  // (D, n) P
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dpositions", x.dpositions);
+  }
+  template <class Add>
+  void plan(const AttentionShape& s, Dtype P, Add&& add) {
+    add("dpositions", &dpositions, P, {s.D, s.positions});
+  }
+  void on_cuda(kernels::BiasOutputs& g) const;
+};
+
+struct ContextualBias {
+  using Gradients = ContextualBiasGradients;
+  static constexpr bool kReadsContent = true, kOnCuda = false;
+  Tensor positions;  // (D, n) P, contiguous: E
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("positions", x.positions);
+  }
+  template <class Add>
+  void plan(const AttentionShape& s, Dtype P, Add&& add) {
+    add("positions", &positions, P, {s.D, s.positions});
+  }
+  void on_cuda(kernels::BiasInputs& in) const;
+  double in_reference(const LogitPlace& p) const;
+  void adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const;
+};
+
+}  // namespace bamtrain
+
+#define BAMTRAIN_BIASES_OF_cope(X) X(ContextualBias)
+#define BAMTRAIN_FORMS_OF_cope(X) X(contextual, ContextualBias{})
