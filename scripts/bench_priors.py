@@ -160,8 +160,8 @@ def report(kept, args, names, library):
 
 Attention forward and backward, T {args.length}, 12 heads, without a bias and in the form that a prior
 takes, in turn, {args.runs} times each: medians of the time and their ranges, and the median and range
-of the pairs' ratios. Sums rise by log 2 a key, as those of cable and kcable begin. rope, rope_local,
-sinusoidal and learned leave attention as it is.
+of the pairs' ratios. Sums rise by log 2 a key, as those of cable and kcable begin; cope's E is of normal
+numbers. rope, rope_local, sinusoidal and learned leave attention as it is.
 
 {times(kept, args)}
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "attention_case.h"
 #include "catch.h"
@@ -171,16 +173,18 @@ TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
 
 TEST_CASE("attention of every normalizer has the same bits for any number of threads") {
   for (const NormalizerForm& form : forms()) {
-    AttentionCase c;
-    c.T = 200;
-    c.H = 4;
-    c.K = 1;
-    c.table = TableForm::table;
-    c.scale = ScaleForm::both;
-    c.documents = true;
-    c.normalizer = form;
-    INFO(describe(c));
-    CHECK(same_for_any_threads(attention(c), Dtype::f32, general_shape()));
+    for (TableForm table : {TableForm::table, TableForm::contextual}) {
+      AttentionCase c;
+      c.T = 200;
+      c.H = 4;
+      c.K = 1;
+      c.table = table;
+      c.scale = ScaleForm::both;
+      c.documents = true;
+      c.normalizer = form;
+      INFO(describe(c));
+      CHECK(same_for_any_threads(attention(c), Dtype::f32, general_shape()));
+    }
   }
 }
 
@@ -274,15 +278,20 @@ TEST_CASE("rows at the edges of what numbers hold sum to one, without NaN in any
 TEST_CASE("NaN in every query or in a key reaches the rows that it reaches on the reference") {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Machine reference(Dtype::f64);
+  std::vector<std::pair<NormalizerForm, TableForm>> pairs;
+  for (const NormalizerForm& form : forms()) {
+    for (TableForm table : {TableForm::table, TableForm::contextual})
+      pairs.emplace_back(form, table);
+  }
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     GeneralMachines machines(t);
-    for (const NormalizerForm& form : forms()) {
+    for (const auto& [form, table] : pairs) {
       AttentionCase c;
       c.T = 200;
       c.H = 2;
       c.K = 1;
       c.window = 150;
-      c.table = TableForm::table;
+      c.table = table;
       c.normalizer = form;
       const Operation op = attention(c);
       Arrays queries = op.inputs, key = op.inputs;
