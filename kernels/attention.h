@@ -57,6 +57,7 @@ struct SavedRows {
 struct FormedBias {
   float* b = nullptr;  // the backward pass leaves dz in its place
   float* p = nullptr;  // and the weights here
+  float* s = nullptr;  // likewise the scores, for a backward pass of a bias that reads them
   int first = 0, queries = 0;
   int64_t rows = 0, stride = 0;
 
@@ -66,7 +67,7 @@ struct FormedBias {
 /// What the bias's own kernels work in, where it reads queries and keys (attention_content.h).
 struct ContentScratch {
   float* logits = nullptr;
-  int64_t count = 0;      // of `logits`: content_logits, or in a backward pass twice that, and more
+  int64_t count = 0;      // of `logits`: content_logits times content_arrays, or more
   float* sums = nullptr;  // content_sums floats
 };
 

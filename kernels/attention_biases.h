@@ -24,6 +24,13 @@ struct RelativeInputs {
   const float *u = nullptr, *w = nullptr;  // (H, D)
 };
 
+/// ContextualBias of ops/mechanisms/cope.h.
+struct ContextualInputs {
+  const float* positions = nullptr;  // (D, count). Null: no such bias
+  int count = 0;
+};
+constexpr int kMostPositions = 1024;
+
 /// What b is made of: one of these, or nothing.
 struct BiasInputs {
   const float* table = nullptr;  // (H, >= T): b at (h, i - j). Null: b = 0
@@ -33,10 +40,13 @@ struct BiasInputs {
   Formula formula = Formula::difference;
   FireInputs fire;
   RelativeInputs relative;
+  ContextualInputs contextual;
 };
 
 /// Whether b is made of queries and keys: see attention_content.h.
-BAMTRAIN_HD inline bool reads_content(const BiasInputs& a) { return a.relative.r != nullptr; }
+BAMTRAIN_HD inline bool reads_content(const BiasInputs& a) {
+  return a.relative.r != nullptr || a.contextual.positions != nullptr;
+}
 
 /// Its gradients, each written where what it belongs to is there.
 struct BiasOutputs {
@@ -48,6 +58,7 @@ struct BiasOutputs {
   float *dfire_u = nullptr, *dfire_psi = nullptr;
   // Of a relative bias: (T, H, D), and (H, D) each.
   float *dr = nullptr, *du = nullptr, *dw = nullptr;
+  float* dpositions = nullptr;  // of a contextual one: (D, count)
 };
 
 /// Null: nothing is wrong.
@@ -58,6 +69,13 @@ inline const char* bias_refusal(const BiasInputs& a, int T) {
   const FireInputs& f = a.fire;
   if ((a.table != nullptr) + (a.numbers != nullptr) + (f.psi != nullptr) + reads_content(a) > 1) {
     return "attention: more than one bias";
+  }
+  if (a.relative.r != nullptr && a.contextual.positions != nullptr) {
+    return "attention: more than one bias";
+  }
+  const int positions = a.contextual.count;
+  if (a.contextual.positions != nullptr && (positions < 2 || positions > kMostPositions)) {
+    return "attention: positions are not 2 to 1,024";
   }
   if (a.relative.r != nullptr && (a.relative.u == nullptr || a.relative.w == nullptr)) {
     return "attention: u or w of a relative bias is missing";
@@ -81,6 +99,9 @@ inline const char* bias_refusal(const BiasInputs& a, const BiasOutputs& g, int T
   }
   if (a.relative.r != nullptr && (g.dr == nullptr || g.du == nullptr || g.dw == nullptr)) {
     return "attention: a relative bias without its gradients";
+  }
+  if (a.contextual.positions != nullptr && g.dpositions == nullptr) {
+    return "attention: positions without dpositions";
   }
   return nullptr;
 }

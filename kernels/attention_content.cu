@@ -26,16 +26,29 @@ Dim3 grid_of_keys(const AttentionInputs<bf16>& a, int heads, int sequences) {
 template <int D>
 LaunchStatus content_biases_of(const AttentionInputs<bf16>& a, const ContentSums& sums,
                                Stream stream) {
-  return device::launch(relative_biases<D>, grid_of_queries(a), {kThreads, 1, 1},
-                        relative_biases_shared<D>(), stream, a, sums);
+  if (a.relative.r != nullptr) {
+    return device::launch(relative_biases<D>, grid_of_queries(a), {kThreads, 1, 1},
+                          relative_biases_shared<D>(), stream, a, sums);
+  }
+  const LaunchStatus scores =
+      device::launch(content_scores<D>, grid_of_queries(a), {kThreads, 1, 1}, 2 * kTileBytes<D>,
+                     stream, a, a.formed.b);
+  return scores.ok() ? contextual_biases(a, stream) : scores;
 }
 
 template <int D>
 LaunchStatus content_gradients_of(const ContentGradients<bf16>& g, Stream stream) {
   const AttentionInputs<bf16>& a = g.in;
-  const LaunchStatus distances = device::launch(relative_distances<D>, grid_of_keys(a, a.H, 1),
-                                                {kThreads, 1, 1}, kTileBytes<D>, stream, g);
-  if (!distances.ok()) return distances;
+  LaunchStatus of_bias;
+  if (a.relative.r != nullptr) {
+    of_bias = device::launch(relative_distances<D>, grid_of_keys(a, a.H, 1), {kThreads, 1, 1},
+                             kTileBytes<D>, stream, g);
+  } else {
+    of_bias = device::launch(content_scores<D>, grid_of_queries(a), {kThreads, 1, 1},
+                             2 * kTileBytes<D>, stream, a, a.formed.s);
+    if (of_bias.ok()) of_bias = contextual_gradients(g, stream);
+  }
+  if (!of_bias.ok()) return of_bias;
   const LaunchStatus queries = device::launch(content_queries<D>, grid_of_queries(a),
                                               {kThreads, 1, 1}, kTileBytes<D>, stream, g);
   if (!queries.ok()) return queries;

@@ -8,6 +8,7 @@
 
 #include "attention_backward_keys.cuh"
 #include "attention_content.h"
+#include "attention_general.cuh"
 
 namespace bamtrain::kernels {
 
@@ -76,6 +77,41 @@ BAMTRAIN_DEVICE int64_t at_distance(const AttentionInputs<bf16>& a, int64_t head
   return i < a.end_of_queries() && j >= first_key[i] ? a.formed.row(head, i) + j : -1;
 }
 
+/// Scores of the part, <q, k> / content_divisor, to the places of their biases in `to`. Launch with
+/// grid (tiles of queries, H, B), kThreads threads and two tiles of dynamic shared memory.
+template <int D>
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4)
+    content_scores(AttentionInputs<bf16> a, float* to) {
+  BAMTRAIN_DYNAMIC_SHARED(shared);
+  const Lane l;
+  const int i0 = a.formed.first + kTile * static_cast<int>(device::block_index().x);
+  const int h = static_cast<int>(device::block_index().y);
+  const int b = static_cast<int>(device::block_index().z);
+  const int64_t head = static_cast<int64_t>(b) * a.H + h;
+  const int end = a.end_of_queries(), last = (i0 + kTile < end ? i0 + kTile : end) - 1;
+  const int first_key = a.first_key[static_cast<int64_t>(b) * a.T + i0];
+  const SharedAddress queries = device::shared_address(shared), keys = queries + kTileBytes<D>;
+  const float root = 1.0f / a.content_divisor;
+  copy_tile<D>(queries, a.q, b, h, i0, a.T);
+  BAMTRAIN_NO_UNROLL
+  for (int j0 = first_key / kTile * kTile; j0 <= last; j0 += kTile) {
+    device::barrier();
+    copy_tile<D>(keys, a.k, b, h / (a.H / a.K), j0, a.T);
+    device::copy_async_commit();
+    device::copy_async_wait<0>();
+    device::barrier();
+    for_parts(false, [&](int part) {
+      GroupsOfLogits<1> product;
+      multiply_part<D>(product, queries, keys + part_bytes<D>(part), l);
+      GeneralRows<1>::for_elements([&](int row, int n, int e) {
+        const int i = i0 + GeneralRows<1>::group_row(l, 0) + l.row + 8 * row;
+        if (i >= end) return;
+        to[a.formed.row(head, i) + j0 + part * kPart + l.column(n, e)] = root * product[0][n][e];
+      });
+    });
+  }
+}
+
 /// dq of the part, from dz of scores and of biases. Launch with grid (tiles of queries, H, B),
 /// kThreads threads and a tile of dynamic shared memory.
 template <int D>
@@ -96,7 +132,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = own0 + l.row + 8 * r;
-    of_scores[r] = root * scale_of(a, head, i, true);
+    of_scores[r] = root * scale_of(a, head, i, a.contextual.positions == nullptr);
     of_biases[r] = scale_of(a, head, i, a.scale_bias) / sqrtf(D);
   }
 
@@ -128,6 +164,27 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
         [&](int r, int row, int column) {
           const int64_t at = at_distance(a, head, first_key, own0 + row, d0 + column);
           return at >= 0 ? of_biases[r] * a.formed.b[at] : 0.0f;
+        },
+        l);
+    device::barrier();
+    multiply<D>(sum, operand, tile, l);
+  }
+  for (int n0 = 0; n0 < a.contextual.count; n0 += kTile) {
+    device::barrier();
+    BAMTRAIN_NO_UNROLL
+    for (int n = static_cast<int>(device::thread_index().x); n < kTile * D / 2; n += kThreads) {
+      const int position = n0 + n % kTile, c = 2 * (n / kTile);
+      const float* const E = a.contextual.positions + c * a.contextual.count + position;
+      const bool inside = position < a.contextual.count;
+      *reinterpret_cast<uint32_t*>(shared + n % kTile * kRowBytes<D> + 2 * c) =
+          device::pack_bf16(inside ? E[0] : 0.0f, inside ? E[a.contextual.count] : 0.0f);
+    }
+    form_operand(
+        operand,
+        [&](int, int row, int column) {
+          const int i = own0 + row, position = n0 + column;
+          if (i >= end || position >= a.contextual.count) return 0.0f;
+          return g.sums.of_positions[(head * a.T + i) * a.contextual.count + position];
         },
         l);
     device::barrier();
@@ -167,6 +224,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_keys(ContentGradient
   int end = end_of_queries(a.first_key + static_cast<int64_t>(b) * a.T, j0, a.T);
   end = end < end_of_part ? end : end_of_part;
   const bool relative = a.relative.r != nullptr;
+  const bool scaled = a.contextual.positions == nullptr;  // by t, of scores
 
   float sum_k[1][D / 8][4] = {}, sum_v[1][D / 8][4] = {};
   if (!g.first) {
@@ -193,7 +251,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_keys(ContentGradient
             if (i >= end) return 0.0f;
             const float dz = a.formed.b[a.formed.row(head, i) + own0 + row];
             if (relative) of_keys[r] += dz * scale_of(a, head, i, a.scale_bias);
-            return dz * scale_of(a, head, i, true);
+            return dz * scale_of(a, head, i, scaled);
           },
           l);
       multiply<D>(sum_k, operand, queries, l);

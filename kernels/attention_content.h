@@ -17,14 +17,21 @@ constexpr int64_t content_stride(int T) { return int64_t{attention_tiles(T)} * k
 constexpr int64_t content_rows(int queries) {
   return (int64_t{queries} + kPartRows - 1) / kPartRows * kPartRows;
 }
-/// Floats of ContentScratch::logits, twice in a backward pass; enough for any smaller B or T too.
+/// Floats of one of the arrays in ContentScratch::logits, enough for any smaller B or T too; and
+/// those arrays: b; in a backward pass dz and p too, and scores where the bias reads them.
 constexpr int64_t content_logits(int B, int T, int H) {
   const int64_t row = H * content_stride(T);
   return std::max(kPartRows * row, std::min(B * content_rows(T) * row, kPartLogits));
 }
-/// Floats of ContentScratch::sums: see ContentSums.
-constexpr int64_t content_sums(int B, int T, int H, int K, int D) {
-  return int64_t{2} * T * K * D + (2 * int64_t{B} + 2) * H * T;
+inline int content_arrays(const BiasInputs& a, bool backward) {
+  return !backward ? 1 : a.contextual.positions != nullptr ? 3 : 2;
+}
+/// Blocks among which rows are divided whose sum is dpositions.
+constexpr int kPositionSlots = 64;
+/// Floats of ContentScratch::sums: see ContentSums. `positions`: ContextualInputs::count, or 0.
+constexpr int64_t content_sums(int B, int T, int H, int K, int D, int positions) {
+  return int64_t{2} * T * K * D + (2 * int64_t{B} + 2) * H * T +
+         (int64_t{B} * H * T + kPositionSlots * D) * positions;
 }
 
 /// The arrays in ContentScratch::sums.
@@ -34,6 +41,9 @@ struct ContentSums {
   // sqrt(D) and the sums of db by distance, (H, T) each.
   float *of_keys, *db_of_keys;
   float *of_distances, *db_of_distances;
+  // Of a contextual bias: what belongs to <q, E>, (B, H, T, count); and partial sums of dpositions,
+  // (kPositionSlots, D, count).
+  float *of_positions, *partial;
 
   template <class A>
   ContentSums(const AttentionInputs<A>& a, float* memory) {
@@ -44,6 +54,8 @@ struct ContentSums {
     db_of_keys = of_keys + rows;
     of_distances = db_of_keys + rows;
     db_of_distances = of_distances + int64_t{a.H} * a.T;
+    of_positions = db_of_distances + int64_t{a.H} * a.T;
+    partial = of_positions + rows * a.contextual.count;
   }
 };
 
@@ -73,6 +85,16 @@ device::LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const
 template <class A>
 device::LaunchStatus content_gradients_reference(const ContentGradients<A>& g,
                                                  device::Stream stream);
+/// Of a contextual bias in either precision (attention_contextual.cu): b in place of the scores of
+/// a part; in place of its dz what belongs to the scores, the logits' part of it too, and what
+/// belongs to <q, E>; and dpositions of all.
+template <class A>
+device::LaunchStatus contextual_biases(const AttentionInputs<A>& a, device::Stream stream);
+template <class A>
+device::LaunchStatus contextual_gradients(const ContentGradients<A>& g, device::Stream stream);
+template <class A>
+device::LaunchStatus contextual_end(const AttentionInputs<A>& a, const BiasOutputs& g,
+                                    const ContentSums& sums, device::Stream stream);
 /// For all sequences, before the parts and behind them.
 template <class A>
 device::LaunchStatus content_begin(const AttentionInputs<A>& a, const ContentSums& sums,
@@ -131,9 +153,10 @@ device::LaunchStatus for_query_parts(const AttentionInputs<A>& a, int64_t count,
   return {};
 }
 
-/// `a` of a part, with arrays for what is formed; `p` may be null.
+/// `a` of a part, with arrays for what is formed.
 template <class A>
-AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, float* b, float* p) {
+AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, float* b,
+                           float* p = nullptr, float* s = nullptr) {
   AttentionInputs<A> of = a;
   of.B = part.sequences;
   of.q = of_sequences(a.q, part.sequence);
@@ -141,13 +164,16 @@ AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, f
   of.v = of_sequences(a.v, part.sequence);
   of.scale = of_rows(a.scale, int64_t{part.sequence} * a.H * a.T);
   of.first_key = a.first_key + int64_t{part.sequence} * a.T;
-  of.formed = {b, p, part.first, part.queries, content_rows(part.queries), content_stride(a.T)};
+  of.formed = {b, p, s, part.first, part.queries, content_rows(part.queries), content_stride(a.T)};
   return of;
 }
-inline ContentSums of_part(const ContentSums& sums, const QueryPart& part, int H, int T) {
+template <class A>
+ContentSums of_part(const ContentSums& sums, const QueryPart& part, const AttentionInputs<A>& a) {
+  const int64_t rows = int64_t{part.sequence} * a.H * a.T;
   ContentSums of = sums;
-  of.of_keys += int64_t{part.sequence} * H * T;
-  of.db_of_keys += int64_t{part.sequence} * H * T;
+  of.of_keys += rows;
+  of.db_of_keys += rows;
+  of.of_positions += rows * a.contextual.count;
   return of;
 }
 
@@ -156,13 +182,13 @@ inline ContentSums of_part(const ContentSums& sums, const QueryPart& part, int H
 template <class A, class Form, class Run>
 device::LaunchStatus with_content(const AttentionInputs<A>& a, device::Stream stream,
                                   const Form& form, const Run& run) {
-  if (const char* why = content_refusal(a, 1)) return device::refused(why);
+  if (const char* why = content_refusal(a, content_arrays(a, false))) return device::refused(why);
   const ContentSums sums(a, a.content.sums);
   const device::LaunchStatus status = content_begin(a, sums, stream);
   if (!status.ok()) return status;
   return for_query_parts(a, a.content.count, [&](const QueryPart& part) {
-    const AttentionInputs<A> of = of_part(a, part, a.content.logits, nullptr);
-    const device::LaunchStatus formed = form(of, of_part(sums, part, a.H, a.T), stream);
+    const AttentionInputs<A> of = of_part(a, part, a.content.logits);
+    const device::LaunchStatus formed = form(of, of_part(sums, part, a), stream);
     return formed.ok() ? run(of, part) : formed;
   });
 }
@@ -178,14 +204,16 @@ template <class A, class Form, class Run, class Finish>
 device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device::Stream stream,
                                            const Form& form, const Run& run, const Finish& finish) {
   const AttentionInputs<A>& a = g.in;
-  if (const char* why = content_refusal(a, 2)) return device::refused(why);
+  const int arrays = content_arrays(a, true);
+  if (const char* why = content_refusal(a, arrays)) return device::refused(why);
   const ContentSums sums(a, a.content.sums);
-  const int64_t count = a.content.count / 2;
+  const int64_t count = a.content.count / arrays;
+  float* const b = a.content.logits;
   device::LaunchStatus status = content_begin(a, sums, stream);
   if (!status.ok()) return status;
   status = for_query_parts(a, count, [&](const QueryPart& part) {
     AttentionBackward<A> of = g;
-    of.in = of_part(a, part, a.content.logits, a.content.logits + count);
+    of.in = of_part(a, part, b, b + count, arrays > 2 ? b + 2 * count : nullptr);
     of.out = of_sequences(g.out, part.sequence);
     of.dout = of_sequences(g.dout, part.sequence);
     of.saved = of_sequences(g.saved, part.sequence, a.H, a.T);
@@ -194,7 +222,7 @@ device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device
     of.dv = of_sequences(g.dv, part.sequence);
     of.dscale = of_rows(g.dscale, int64_t{part.sequence} * a.H * a.T);
     of.dalpha = of_rows(g.dalpha, int64_t{part.sequence} * a.H * a.T);
-    const ContentSums own = of_part(sums, part, a.H, a.T);
+    const ContentSums own = of_part(sums, part, a);
     device::LaunchStatus done = form(of.in, own, stream);
     if (done.ok()) done = run(of);
     const bool last = part.first + part.queries == a.T;

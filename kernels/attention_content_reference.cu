@@ -69,6 +69,7 @@ BAMTRAIN_KERNEL relative_of_distances(ContentArguments<A> x) {
 
 template <class A>
 LaunchStatus content_begin(const AttentionInputs<A>& a, const ContentSums& sums, Stream stream) {
+  if (a.relative.r == nullptr) return {};
   const ContentArguments<A> x = {a, sums, {}};
   const LaunchStatus keys = launch_rows(relative_of_keys<A>, x, a.T, a.H, a.B, stream);
   return keys.ok() ? launch_rows(relative_of_distances<A>, x, a.T, a.H, 1, stream) : keys;
@@ -93,9 +94,37 @@ BAMTRAIN_KERNEL relative_biases_of_rows(ContentArguments<A> x) {
   }
 }
 
+/// Scores of the part, <q, k> / content_divisor, to the places of their biases in `to`.
+template <class A>
+struct ScoreArguments {
+  AttentionInputs<A> in;
+  float* to;
+};
+template <class A>
+BAMTRAIN_KERNEL scores_of_rows(ScoreArguments<A> x) {
+  const AttentionInputs<A>& a = x.in;
+  const OwnRow own;
+  const int i = query_of(a, own);
+  if (i >= a.end_of_queries()) return;
+  float* const to = x.to + formed_row(a, own.b, own.h, i);
+  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
+    to[j] = dot(at(a.q, own.b, i, own.h), at(a.k, own.b, j, own.h / (a.H / a.K)), a.D) /
+            a.content_divisor;
+  }
+}
+template <class A>
+LaunchStatus content_scores_reference(const AttentionInputs<A>& a, float* to, Stream stream) {
+  return launch_rows(scores_of_rows<A>, ScoreArguments<A>{a, to}, a.formed.queries, a.H, a.B,
+                     stream);
+}
+
 template <class A>
 LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const ContentSums& sums,
                                       Stream stream) {
+  if (a.relative.r == nullptr) {
+    const LaunchStatus scores = content_scores_reference(a, a.formed.b, stream);
+    return scores.ok() ? contextual_biases(a, stream) : scores;
+  }
   return launch_rows(relative_biases_of_rows<A>, ContentArguments<A>{a, sums, {}}, a.formed.queries,
                      a.H, a.B, stream);
 }
@@ -110,13 +139,23 @@ BAMTRAIN_KERNEL content_queries_of_rows(ContentGradients<A> g) {
   const int i = query_of(a, own);
   if (i >= a.end_of_queries()) return;
   const float* const dz = a.formed.b + formed_row(a, own.b, own.h, i);
-  const float t = scale_of(a, own.b, own.h, i, true) / a.content_divisor;
+  const ContextualInputs& e = a.contextual;
+  const float t = scale_of(a, own.b, own.h, i, e.positions == nullptr) / a.content_divisor;
   const float u = scale_of(a, own.b, own.h, i, a.scale_bias) / sqrtf(static_cast<float>(a.D));
   float sum[kRowColumns] = {};
   for (int j = first_of(a, own.b, i); j <= i; ++j) {
     add_row(sum, t * dz[j], at(a.k, own.b, j, own.h / (a.H / a.K)), a.D, own.lane);
+    if (a.relative.r == nullptr) continue;
     add_row(sum, u * dz[j], a.relative.r + (static_cast<int64_t>(i - j) * a.H + own.h) * a.D, a.D,
             own.lane);
+  }
+  for (int n = 0; n < e.count; ++n) {
+    const float of_position = g.sums.of_positions[row_of(a, own.b, own.h, i) * e.count + n];
+    BAMTRAIN_UNROLL
+    for (int m = 0; m < kRowColumns; ++m) {
+      const int c = own.lane + 32 * m;
+      if (c < a.D) sum[m] += of_position * e.positions[c * e.count + n];
+    }
   }
   store_row(at(g.dq, own.b, i, own.h), 1.0f, sum, a.D, own.lane);
 }
@@ -129,6 +168,7 @@ BAMTRAIN_KERNEL content_keys_of_rows(ContentGradients<A> g) {
   if (own.t >= a.T) return;
   const int j = own.t, group = a.H / a.K;
   const int64_t sums = (static_cast<int64_t>(j) * a.K + own.h) * a.D;
+  const bool relative = a.relative.r != nullptr;
   float dk[kRowColumns] = {}, dv[kRowColumns] = {};
   if (!g.first) {
     add_row(dk, 1.0f, g.sums.dk + sums, a.D, own.lane);
@@ -140,11 +180,12 @@ BAMTRAIN_KERNEL content_keys_of_rows(ContentGradients<A> g) {
          i < a.end_of_queries() && first_of(a, own.b, i) <= j; ++i) {
       const int64_t at_key = formed_row(a, own.b, h, i) + j;
       const float dz = a.formed.b[at_key];
-      add_row(dk, scale_of(a, own.b, h, i, true) / a.content_divisor * dz, at(a.q, own.b, i, h),
+      add_row(dk, scale_of(a, own.b, h, i, relative) / a.content_divisor * dz, at(a.q, own.b, i, h),
               a.D, own.lane);
       add_row(dv, a.formed.p[at_key], at(g.dout, own.b, i, h), a.D, own.lane);
       of_key += scale_of(a, own.b, h, i, a.scale_bias) * dz;
     }
+    if (!relative) continue;
     add_row(dk, of_key / sqrtf(static_cast<float>(a.D)), a.relative.u + h * a.D, a.D, own.lane);
     if (own.lane != 0) continue;
     float& to = g.sums.db_of_keys[row_of(a, own.b, h, j)];
@@ -189,7 +230,13 @@ BAMTRAIN_KERNEL relative_distances_of_rows(ContentGradients<A> g) {
 template <class A>
 LaunchStatus content_gradients_reference(const ContentGradients<A>& g, Stream stream) {
   const AttentionInputs<A>& a = g.in;
-  LaunchStatus status = launch_rows(relative_distances_of_rows<A>, g, a.T, a.H, 1, stream);
+  LaunchStatus status;
+  if (a.relative.r != nullptr) {
+    status = launch_rows(relative_distances_of_rows<A>, g, a.T, a.H, 1, stream);
+  } else {
+    status = content_scores_reference(a, a.formed.s, stream);
+    if (status.ok()) status = contextual_gradients(g, stream);
+  }
   if (status.ok()) {
     status = launch_rows(content_queries_of_rows<A>, g, a.formed.queries, a.H, a.B, stream);
   }
@@ -229,6 +276,7 @@ BAMTRAIN_KERNEL relative_of_heads(ContentArguments<A> x) {
 template <class A>
 LaunchStatus content_end(const AttentionInputs<A>& a, const BiasOutputs& g, const ContentSums& sums,
                          Stream stream) {
+  if (a.relative.r == nullptr) return contextual_end(a, g, sums, stream);
   return device::launch(relative_of_heads<A>,
                         {static_cast<uint32_t>(blocks_of(a.D, 32)), static_cast<uint32_t>(a.H), 1},
                         {32 * kRowWarps, 1, 1}, 0, stream, ContentArguments<A>{a, sums, g});

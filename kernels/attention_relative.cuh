@@ -3,7 +3,6 @@
 // queries and of distances: of query i and distance d belongs key i - d.
 
 #include "attention_content.cuh"
-#include "attention_general.cuh"
 
 namespace bamtrain::kernels {
 

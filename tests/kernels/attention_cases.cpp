@@ -80,16 +80,25 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
   x.fire = fire_values(c);
   for (size_t n = 0; n < std::size(kBiasForms); ++n) {
     Bias any = bias_of(static_cast<BiasForm>(n));
-    const auto add = [&x](const std::string& name, Tensor*, Dtype dtype,
-                          std::initializer_list<int64_t> dims) {
+    const auto add = [&x, D](const std::string& name, Tensor*, Dtype dtype,
+                             std::initializer_list<int64_t> dims) {
       if (dtype == Dtype::i32) return;
       int64_t size = 1;
       for (int64_t d : dims) size *= d;
       // r, u and w so that their bias is of the size of s.
       const double deviation = dtype == Dtype::f32 ? 0.5 : 1;
       Doubles& values = x.others[name] = normal<float>(name, static_cast<size_t>(size), deviation);
-      if (dtype != Dtype::f64) return;
-      for (double& v : values) v = softplus(v);
+      if (dtype == Dtype::f64) {
+        for (double& v : values) v = softplus(v);
+      }
+      // Waves, so that a count that rounds to the other side of a position finds nearly the same
+      // slope; and b of the size of s.
+      const auto count = static_cast<size_t>(AttentionShape().positions);
+      for (size_t n = 0; name == "positions" && n < values.size(); ++n) {
+        const double phase = static_cast<double>(n / count * 7 % 6);
+        values[n] =
+            as<float>(std::sqrt(2.0 / D) * std::sin(phase + static_cast<double>(n % count) / 20));
+      }
     };
     std::visit([&](auto& bias) { bias.plan({c.B, c.T, c.H, c.K, D}, Dtype::f32, add); }, any);
   }
@@ -270,11 +279,14 @@ Results BiasArrays::gradients() const {
 }
 
 namespace {
+int positions_of(const AttentionForm& form) {
+  return form.bias == BiasForm::contextual ? static_cast<int>(AttentionShape().positions) : 0;
+}
 /// Enough for parts of several sequences, or for the least there is.
 size_t content_logits(const AttentionCase& c) {
   const int64_t least = kernels::kPartRows * c.H * kernels::content_stride(c.T);
   const int64_t one = c.B > 1 ? kernels::content_logits(c.B, c.T, c.H) : least;
-  return static_cast<size_t>(2 * one);
+  return static_cast<size_t>(3 * one);
 }
 }  // namespace
 
@@ -299,7 +311,8 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       dalpha_(x.scale.size()),
       carries_(static_cast<size_t>(kernels::attention_carries(c.B, c.T, c.H, c.K))),
       content_logits_(content_logits(c)),
-      content_sums_(static_cast<size_t>(kernels::content_sums(c.B, c.T, c.H, c.K, D))),
+      content_sums_(
+          static_cast<size_t>(kernels::content_sums(c.B, c.T, c.H, c.K, D, positions_of(form)))),
       last_(x.scale.size()),
       live_(static_cast<size_t>(c.B * c.H * live_groups(c.T) * live_words(c.T))),
       first_key_(x.first_key) {}

@@ -172,6 +172,7 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     a.bias = RelativeBias{r, prior.theta[1], prior.theta[2]};
     g.bias = RelativeBiasGradients{dr, du, dw};
     backend.linear_forward(r.reshaped({T, kC}), sinusoids, prior.theta[0], {});
+  }
   if (of.prior.is<ContextualFamily>()) {
     a.bias = ContextualBias{prior.theta.at(0)};
     g.bias = ContextualBiasGradients{prior.dtheta.at(0)};

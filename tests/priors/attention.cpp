@@ -130,6 +130,8 @@ TEST_CASE("attention with transformer_xl: without vectors it has no prior, by th
     return alibi(n / c.D % c.H, n / c.D / c.H);
   };
   check_close("alibi", attend_without_last(c, slopes), sloped, 1e-12);
+}
+
 TEST_CASE("attention with cope where keys are 0: every gate is 1/2, a key is at (d + 1) / 2") {
   AttentionCase c = small_case();
   c.table = TableForm::contextual;

@@ -456,6 +456,8 @@ void check_shape(const WorkspaceShape& w) {
                   (w.H + 2 * w.K) * w.D);
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
+  require_on_cuda(w.positions <= kernels::kMostPositions, "model.attention.prior.positions",
+                  "at most 1,024", w.positions);
   // Blocks of attention count sequences and heads in dimensions that end there.
   constexpr int64_t kMaxBlocks = 65535;
   require_on_cuda(w.B <= kMaxBlocks, "train.micro_batch", "at most 65,535 sequences", w.B);
@@ -490,10 +492,11 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
   if (w.content_bias) {
-    const int64_t logits = kernels::content_logits(B, T, H) * (w.backward ? 2 : 1);
+    const int arrays = !w.backward ? 1 : w.positions > 0 ? 3 : 2;
+    const int64_t logits = kernels::content_logits(B, T, H) * arrays;
     arena.add("scratch.attention_logits", &content_logits_, Dtype::f32, {logits});
     arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
-              {kernels::content_sums(B, T, H, K, as_int(w.D))});
+              {kernels::content_sums(B, T, H, K, as_int(w.D), as_int(w.positions))});
   }
   mechanisms_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});

@@ -1,14 +1,17 @@
 #include "ops/mechanisms/cope.h"
 
-#include "core/error.h"
+#include "ops/cuda/arguments.h"
 
 namespace bamtrain {
 
-void ContextualBias::on_cuda(kernels::BiasInputs&) const {
-  require(kOnCuda, "a bias that kernels have a stage for");
+using namespace cuda;
+
+void ContextualBias::on_cuda(kernels::BiasInputs& in) const {
+  in.contextual = {f32(positions), as_int(positions.shape[1])};
 }
-void ContextualBiasGradients::on_cuda(kernels::BiasOutputs&) const {
-  require(ContextualBias::kOnCuda, "a bias that kernels have a stage for");
+
+void ContextualBiasGradients::on_cuda(kernels::BiasOutputs& out) const {
+  out.dpositions = f32(dpositions);
 }
 
 }  // namespace bamtrain

@@ -29,7 +29,7 @@ struct ContextualBiasGradients {
 
 struct ContextualBias {
   using Gradients = ContextualBiasGradients;
-  static constexpr bool kReadsContent = true, kOnCuda = false;
+  static constexpr bool kReadsContent = true;
   Tensor positions;  // (D, n) P, contiguous: E
 
   template <class X, class F>
