@@ -196,7 +196,7 @@ BAMTRAIN_KERNEL contextual_partial(PositionArguments<A> x) {
   const int n0 = kSumPositions * static_cast<int>(device::block_index().y);
   const int c = thread % kSumColumns, own = thread / kSumColumns * kSumOwn;
   const int64_t slot = device::block_index().z, rows = int64_t{a.B} * a.H * a.T;
-  const int64_t per_slot = blocks_of(rows, kPositionSlots);
+  const int64_t per_slot = (rows + kPositionSlots - 1) / kPositionSlots;
   const int64_t end = rows < (slot + 1) * per_slot ? rows : (slot + 1) * per_slot;
   float sum[kSumOwn] = {};
   for (int64_t begin = slot * per_slot; begin < end; begin += kSumRows) {
