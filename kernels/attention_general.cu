@@ -38,9 +38,12 @@ int tiles_of_queries(const AttentionInputs<bf16>& a) {
 
 template <int D>
 LaunchStatus attention_general_forward_of(const AttentionForward<bf16>& f, Stream stream) {
-  const Dim3 grid = {count_of(tiles_of_queries<D>(f.in)), count_of(f.in.H), count_of(f.in.B)};
-  return device::launch(f.in.formed.b != nullptr ? attention_general_queries_forward<D, true>
-                                                 : attention_general_queries_forward<D, false>,
+  const bool formed = f.in.formed.b != nullptr;
+  const int tiles =
+      formed ? attention_tiles(f.in.formed.queries) : attention_query_tiles(f.in.T, D);
+  const Dim3 grid = {count_of(tiles), count_of(f.in.H), count_of(f.in.B)};
+  return device::launch(formed ? attention_general_queries_forward<D, true>
+                               : attention_general_queries_forward<D, false>,
                         grid, {kThreads, 1, 1}, attention_general_forward_shared<D>(), stream, f.in,
                         f.out, f.saved);
 }

@@ -71,6 +71,10 @@ BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>&
   }
 }
 
+struct alignas(8) TwoFloats {
+  float x, y;
+};
+
 /// Where b comes from.
 enum class BiasSource { none, table, formula, fire, formed };
 BAMTRAIN_DEVICE BiasSource bias_source(const AttentionInputs<bf16>& a) {
@@ -293,7 +297,12 @@ struct GeneralRows {
         BAMTRAIN_UNROLL
         for (int r = 0; r < kRows; ++r) {
           const int of_row = formed_row(a, r, j0);
-          for_row(r, [&](int n, int e) { f(r, n, e, of_head[of_row + l.column(n, e)]); });
+          BAMTRAIN_UNROLL
+          for (int n = 0; n < kColumns; ++n) {
+            const auto two = *reinterpret_cast<const TwoFloats*>(of_head + of_row + l.column(n, 0));
+            f(r, n, r % 2 * 2, two.x);
+            f(r, n, r % 2 * 2 + 1, two.y);
+          }
         }
     }
   }

@@ -52,8 +52,8 @@ constexpr size_t kValueBytes = std::max<size_t>(kGeneralStages<D>* kTileBytes<D>
                                                 2 * kRowTiles<D> * LogitList::kFloats *
                                                     sizeof(float));
 
-/// Launch with grid (tiles of these queries, H, B), kThreads threads and this much dynamic shared
-/// memory.
+/// Launch with grid (tiles of these queries, of formed biases of 64, H, B), kThreads threads and
+/// this much dynamic shared memory.
 template <int D>
 constexpr size_t attention_general_forward_shared() {
   return kTileBytes<D, kQueryTile<D>> + kGeneralStages<D> * kTileBytes<D> + kValueBytes<D> +
@@ -66,7 +66,8 @@ constexpr size_t attention_general_forward_shared() {
 template <int D, bool kFormed>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_queries_forward(AttentionInputs<bf16> a, Rows<bf16> out, SavedRows saved) {
-  constexpr int kStages = kGeneralStages<D>, M = kRowTiles<D>, kRows = 2 * M;
+  // Of formed biases one group, for the registers: those of the search are many.
+  constexpr int kStages = kGeneralStages<D>, M = kFormed ? 1 : kRowTiles<D>, kRows = 2 * M;
   using Block = GeneralRows<M, kFormed>;
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
@@ -93,7 +94,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   const WeightForm form = weight_form(a.normalizer, h);
   const bool stick = form == WeightForm::stick_breaking;
   const bf16 *const k = row_of(a.k, b, 0, kh), *const v = row_of(a.v, b, 0, kh);
-  copy_tile_by_rows<D, kQueryTile<D>>(queries, a.q, row_of(a.q, b, 0, h), i0, a.T);
+  copy_tile_by_rows<D, Block::kQueries>(queries, a.q, row_of(a.q, b, 0, h), i0, a.T);
   device::copy_async_commit();
   marks.set_all(0, l.warp, l.lane);
   device::barrier();
