@@ -112,6 +112,7 @@ TEST_CASE("a content scale on CUDA is a factor of the queries, to the bit") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     Machine m(t, cuda_device());
     for (TableForm table : tables()) {
+      if (reads_content(table)) continue;  // queries have a part in its bias too
       for (ScaleForm scale : kScales) {
         AttentionCase c;
         c.T = 70;
