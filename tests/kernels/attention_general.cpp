@@ -23,8 +23,9 @@ double tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
   const double of_u = alpha_of(form) > 1 ? 2 : 1;
   // D of the few keys of topk is <dO, out>, which its rounding is a part of. dt has it times the
-  // mean of s + b: of the largest of a row.
-  const double of_topk = name == "dscale" && form.scale_bias ? 2 : 1;
+  // mean of s + b of the row's largest: both are of a size where b is made of q and k too.
+  const bool both = form.bias == BiasForm::relative && form.scale_bias;
+  const double of_topk = name == "dscale" && both ? 2 : 1;
   const double of_d = form.normalizer.kind == NormalizerKind::topk ? of_topk : 0;
   return (name == "out" || name == "dv" ? 2 : 2 * of_u + of_d) * kBf16;
 }
