@@ -64,7 +64,7 @@ int main(int argc, char** argv) try {
   app.add_option(
          "--form", form,
          "a bias by distance (table), of running sums (difference, log_square), of a small network "
-         "(fire) or of queries and keys (relative), a scale")
+         "(fire) or of queries and keys (relative, contextual), a scale")
       ->check(CLI::IsMember(forms()));
   app.add_option("--normalizer", normalizer, "general: softmax by the path of all the others")
       ->check(CLI::IsMember(normalizer_forms()));

@@ -86,10 +86,10 @@ struct AttentionInputs : BiasInputs {
   ContentScratch content;  // where reads_content(*this)
   FormedBias formed;       // by launchers alone
 
-  /// The queries that a launch is about end here.
-  BAMTRAIN_HD int end_of_queries() const {
-    return formed.b != nullptr ? formed.first + formed.queries : T;
-  }
+  /// The queries that a launch is about: those whose bias was formed, or all. They begin at
+  /// formed.first and end here.
+  BAMTRAIN_HD int queries() const { return formed.b != nullptr ? formed.queries : T; }
+  BAMTRAIN_HD int end_of_queries() const { return formed.first + queries(); }
 };
 
 template <class A>

@@ -67,10 +67,9 @@ inline const char* bias_refusal(const BiasInputs& a, int T) {
     return "attention: the table holds fewer than T distances";
   }
   const FireInputs& f = a.fire;
-  if ((a.table != nullptr) + (a.numbers != nullptr) + (f.psi != nullptr) + reads_content(a) > 1) {
-    return "attention: more than one bias";
-  }
-  if (a.relative.r != nullptr && a.contextual.positions != nullptr) {
+  if ((a.table != nullptr) + (a.numbers != nullptr) + (f.psi != nullptr) +
+          (a.relative.r != nullptr) + (a.contextual.positions != nullptr) >
+      1) {
     return "attention: more than one bias";
   }
   const int positions = a.contextual.count;

@@ -77,6 +77,23 @@ BAMTRAIN_DEVICE int64_t at_distance(const AttentionInputs<bf16>& a, int64_t head
   return i < a.end_of_queries() && j >= first_key[i] ? a.formed.row(head, i) + j : -1;
 }
 
+/// The 64 queries of one head that a block of a grid (tiles of queries, H, B) owns, of the part.
+struct PartQueries {
+  int b, h, i0;
+  int end, last;             // of the part, and the block's last query
+  int64_t head;              // of all sequences at hand
+  const int32_t* first_key;  // of the sequence
+
+  BAMTRAIN_DEVICE explicit PartQueries(const AttentionInputs<bf16>& a)
+      : b(static_cast<int>(device::block_index().z)),
+        h(static_cast<int>(device::block_index().y)),
+        i0(a.formed.first + kTile * static_cast<int>(device::block_index().x)),
+        end(a.end_of_queries()),
+        last((i0 + kTile < end ? i0 + kTile : end) - 1),
+        head(static_cast<int64_t>(b) * a.H + h),
+        first_key(a.first_key + static_cast<int64_t>(b) * a.T) {}
+};
+
 /// Scores of the part, <q, k> / content_divisor, to the places of their biases in `to`. Launch with
 /// grid (tiles of queries, H, B), kThreads threads and two tiles of dynamic shared memory.
 template <int D>
@@ -84,19 +101,14 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4)
     content_scores(AttentionInputs<bf16> a, float* to) {
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
-  const int i0 = a.formed.first + kTile * static_cast<int>(device::block_index().x);
-  const int h = static_cast<int>(device::block_index().y);
-  const int b = static_cast<int>(device::block_index().z);
-  const int64_t head = static_cast<int64_t>(b) * a.H + h;
-  const int end = a.end_of_queries(), last = (i0 + kTile < end ? i0 + kTile : end) - 1;
-  const int first_key = a.first_key[static_cast<int64_t>(b) * a.T + i0];
+  const PartQueries own(a);
   const SharedAddress queries = device::shared_address(shared), keys = queries + kTileBytes<D>;
   const float root = 1.0f / a.content_divisor;
-  copy_tile<D>(queries, a.q, b, h, i0, a.T);
+  copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
   BAMTRAIN_NO_UNROLL
-  for (int j0 = first_key / kTile * kTile; j0 <= last; j0 += kTile) {
+  for (int j0 = own.first_key[own.i0] / kTile * kTile; j0 <= own.last; j0 += kTile) {
     device::barrier();
-    copy_tile<D>(keys, a.k, b, h / (a.H / a.K), j0, a.T);
+    copy_tile<D>(keys, a.k, own.b, own.h / (a.H / a.K), j0, a.T);
     device::copy_async_commit();
     device::copy_async_wait<0>();
     device::barrier();
@@ -104,9 +116,10 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4)
       GroupsOfLogits<1> product;
       multiply_part<D>(product, queries, keys + part_bytes<D>(part), l);
       GeneralRows<1>::for_elements([&](int row, int n, int e) {
-        const int i = i0 + GeneralRows<1>::group_row(l, 0) + l.row + 8 * row;
-        if (i >= end) return;
-        to[a.formed.row(head, i) + j0 + part * kPart + l.column(n, e)] = root * product[0][n][e];
+        const int i = own.i0 + GeneralRows<1>::group_row(l, 0) + l.row + 8 * row;
+        if (i >= own.end) return;
+        to[a.formed.row(own.head, i) + j0 + part * kPart + l.column(n, e)] =
+            root * product[0][n][e];
       });
     });
   }
@@ -119,50 +132,46 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const AttentionInputs<bf16>& a = g.in;
   const Lane l;
-  const int i0 = a.formed.first + kTile * static_cast<int>(device::block_index().x);
-  const int h = static_cast<int>(device::block_index().y), kh = h / (a.H / a.K);
-  const int b = static_cast<int>(device::block_index().z);
-  const int64_t head = static_cast<int64_t>(b) * a.H + h;
-  const int end = a.end_of_queries(), last = (i0 + kTile < end ? i0 + kTile : end) - 1;
-  const int32_t* const first_key = a.first_key + static_cast<int64_t>(b) * a.T;
+  const PartQueries own(a);
   const SharedAddress tile = device::shared_address(shared);
-  const int own0 = i0 + l.warp * kWarpRows;
+  const int own0 = own.i0 + l.warp * kWarpRows;
   const float root = 1.0f / a.content_divisor;
   float of_scores[2], of_biases[2];
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = own0 + l.row + 8 * r;
-    of_scores[r] = root * scale_of(a, head, i, a.contextual.positions == nullptr);
-    of_biases[r] = scale_of(a, head, i, a.scale_bias) / sqrtf(D);
+    of_scores[r] = root * scale_of(a, own.head, i, a.contextual.positions == nullptr);
+    of_biases[r] = scale_of(a, own.head, i, a.scale_bias) / sqrtf(D);
   }
 
   float sum[1][D / 8][4] = {};
   uint32_t operand[1][kTile / 16][4];
   BAMTRAIN_NO_UNROLL
-  for (int j0 = first_key[i0] / kTile * kTile; j0 <= last; j0 += kTile) {
+  for (int j0 = own.first_key[own.i0] / kTile * kTile; j0 <= own.last; j0 += kTile) {
     device::barrier();
-    copy_tile<D>(tile, a.k, b, kh, j0, a.T);
+    copy_tile<D>(tile, a.k, own.b, own.h / (a.H / a.K), j0, a.T);
     device::copy_async_commit();
     form_operand(
         operand,
         [&](int r, int row, int column) {
           const int i = own0 + row;
-          return i < end ? of_scores[r] * a.formed.b[a.formed.row(head, i) + j0 + column] : 0.0f;
+          return i < own.end ? of_scores[r] * a.formed.b[a.formed.row(own.head, i) + j0 + column]
+                             : 0.0f;
         },
         l);
     device::copy_async_wait<0>();
     device::barrier();
     multiply<D>(sum, operand, tile, l);
   }
-  const int distances = a.relative.r != nullptr ? last - first_key[i0] + 1 : 0;
+  const int distances = a.relative.r != nullptr ? own.last - own.first_key[own.i0] + 1 : 0;
   BAMTRAIN_NO_UNROLL
   for (int d0 = 0; d0 < distances; d0 += kTile) {
     device::barrier();
-    load_rounded<D>(shared, a.relative.r + h * D, int64_t{a.H} * D, d0, a.T);
+    load_rounded<D>(shared, a.relative.r + own.h * D, int64_t{a.H} * D, d0, a.T);
     form_operand(
         operand,
         [&](int r, int row, int column) {
-          const int64_t at = at_distance(a, head, first_key, own0 + row, d0 + column);
+          const int64_t at = at_distance(a, own.head, own.first_key, own0 + row, d0 + column);
           return at >= 0 ? of_biases[r] * a.formed.b[at] : 0.0f;
         },
         l);
@@ -183,8 +192,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
         operand,
         [&](int, int row, int column) {
           const int i = own0 + row, position = n0 + column;
-          if (i >= end || position >= a.contextual.count) return 0.0f;
-          return g.sums.of_positions[(head * a.T + i) * a.contextual.count + position];
+          if (i >= own.end || position >= a.contextual.count) return 0.0f;
+          return g.sums.of_positions[(own.head * a.T + i) * a.contextual.count + position];
         },
         l);
     device::barrier();
@@ -193,8 +202,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = own0 + l.row + 8 * r;
-    if (i >= end) continue;
-    auto* to = reinterpret_cast<uint32_t*>(row_of(g.dq, b, i, h));
+    if (i >= own.end) continue;
+    auto* to = reinterpret_cast<uint32_t*>(row_of(g.dq, own.b, i, own.h));
     BAMTRAIN_UNROLL
     for (int n = 0; n < D / 8; ++n) {
       to[4 * n + l.pair] = device::pack_bf16(sum[0][n][2 * r], sum[0][n][2 * r + 1]);

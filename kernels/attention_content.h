@@ -23,8 +23,8 @@ constexpr int64_t content_logits(int B, int T, int H) {
   const int64_t row = H * content_stride(T);
   return std::max(kPartRows * row, std::min(B * content_rows(T) * row, kPartLogits));
 }
-inline int content_arrays(const BiasInputs& a, bool backward) {
-  return !backward ? 1 : a.contextual.positions != nullptr ? 3 : 2;
+constexpr int content_arrays(int positions, bool backward) {
+  return !backward ? 1 : positions > 0 ? 3 : 2;
 }
 /// Blocks among which rows are divided whose sum is dpositions.
 constexpr int kPositionSlots = 64;
@@ -182,7 +182,8 @@ ContentSums of_part(const ContentSums& sums, const QueryPart& part, const Attent
 template <class A, class Form, class Run>
 device::LaunchStatus with_content(const AttentionInputs<A>& a, device::Stream stream,
                                   const Form& form, const Run& run) {
-  if (const char* why = content_refusal(a, content_arrays(a, false))) return device::refused(why);
+  if (const char* why = content_refusal(a, content_arrays(a.contextual.count, false)))
+    return device::refused(why);
   const ContentSums sums(a, a.content.sums);
   const device::LaunchStatus status = content_begin(a, sums, stream);
   if (!status.ok()) return status;
@@ -204,7 +205,7 @@ template <class A, class Form, class Run, class Finish>
 device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device::Stream stream,
                                            const Form& form, const Run& run, const Finish& finish) {
   const AttentionInputs<A>& a = g.in;
-  const int arrays = content_arrays(a, true);
+  const int arrays = content_arrays(a.contextual.count, true);
   if (const char* why = content_refusal(a, arrays)) return device::refused(why);
   const ContentSums sums(a, a.content.sums);
   const int64_t count = a.content.count / arrays;

@@ -135,10 +135,8 @@ device::LaunchStatus attention_entropy(float* entropy, const AttentionInputs<A>&
   if (a.scale != nullptr) return device::refused("entropy of attention: a scale");
   if (entropy == nullptr) return device::refused("entropy of attention: entropy is missing");
   const auto run = [&](const AttentionInputs<A>& of, float* to) {
-    return device::launch(
-        entropy_of_rows<A>,
-        grid_of_rows(of.end_of_queries() - of.formed.first, kEntropyRows, of.H, of.B),
-        {kEntropyThreads, 1, 1}, 0, stream, to, of);
+    return device::launch(entropy_of_rows<A>, grid_of_rows(of.queries(), kEntropyRows, of.H, of.B),
+                          {kEntropyThreads, 1, 1}, 0, stream, to, of);
   };
   if (!reads_content(a)) return run(a, entropy);
   return with_content(a, stream, content_biases_reference<A>,

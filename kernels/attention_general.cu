@@ -28,12 +28,6 @@ int heads_at_hand(const AttentionInputs<bf16>& a) {
   return std::max(1, std::min(most, carried));
 }
 
-/// Blocks of the kernels that own queries.
-template <int D>
-int tiles_of_queries(const AttentionInputs<bf16>& a) {
-  return attention_query_tiles(a.end_of_queries() - a.formed.first, D);
-}
-
 }  // namespace
 
 template <int D>
@@ -63,9 +57,9 @@ LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Str
     const bool formed = a.formed.b != nullptr;
     const LaunchStatus queries = device::launch(
         formed ? attention_general_queries<D, true> : attention_general_queries<D, false>,
-        {count_of(tiles_of_queries<D>(a)), count_of(heads * group), 1}, {kThreads, 1, 1},
-        attention_general_queries_shared<D>(a.fire.psi != nullptr), stream, a, saved, g.dq, to_rows,
-        g.dalpha, first * group);
+        {count_of(attention_query_tiles(a.queries(), D)), count_of(heads * group), 1},
+        {kThreads, 1, 1}, attention_general_queries_shared<D>(a.fire.psi != nullptr), stream, a,
+        saved, g.dq, to_rows, g.dalpha, first * group);
     if (!queries.ok()) return queries;
     if (formed) continue;
     const auto launch_keys = [&](auto kernel, uint32_t columns, size_t shared_bytes) {

@@ -145,7 +145,7 @@ LaunchStatus forward(const AttentionForward<A>& f, Stream stream) {
   }
   const bool softmax = a.normalizer.kind == NormalizerKind::softmax;
   return launch_rows(softmax ? attention_reference_rows<A> : attention_reference_searched<A>, f,
-                     queries_of(a), a.H, a.B, stream);
+                     a.queries(), a.H, a.B, stream);
 }
 
 }  // namespace
@@ -333,7 +333,7 @@ LaunchStatus backward(const AttentionBackward<A>& g, Stream stream) {
   }
   const bool of_level = traits_of(a.normalizer.kind).of_level();
   const auto launch_queries = [&](void (*kernel)(AttentionBackward<A>)) {
-    return launch_rows(kernel, g, queries_of(a), a.H, a.B, stream);
+    return launch_rows(kernel, g, a.queries(), a.H, a.B, stream);
   };
   LaunchStatus status =
       launch_queries(of_level ? attention_reference_products<A> : attention_reference_centres<A>);

@@ -129,12 +129,6 @@ BAMTRAIN_DEVICE void store_row(A* x, float factor, const float (&sum)[kRowColumn
   }
 }
 
-/// The queries that a launch is about.
-template <class A>
-int queries_of(const AttentionInputs<A>& a) {
-  return a.end_of_queries() - a.formed.first;
-}
-
 /// Launches a kernel with a warp for each of `heads` x `sequences` x `rows` rows.
 template <class Arguments>
 device::LaunchStatus launch_rows(void (*kernel)(Arguments), const Arguments& arguments, int rows,

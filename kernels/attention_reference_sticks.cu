@@ -33,7 +33,7 @@ BAMTRAIN_KERNEL attention_reference_sticks(AttentionForward<float> f) {
 }
 
 LaunchStatus attention_reference_sticks_forward(const AttentionForward<float>& f, Stream stream) {
-  return launch_rows(attention_reference_sticks, f, queries_of(f.in), f.in.H, f.in.B, stream);
+  return launch_rows(attention_reference_sticks, f, f.in.queries(), f.in.H, f.in.B, stream);
 }
 
 // --- backward -----------------------------------------------------------------------------------

@@ -18,23 +18,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 3)
     relative_biases(AttentionInputs<bf16> a, ContentSums sums) {
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
-  const int i0 = a.formed.first + kTile * static_cast<int>(device::block_index().x);
-  const int h = static_cast<int>(device::block_index().y);
-  const int b = static_cast<int>(device::block_index().z);
-  const int64_t head = static_cast<int64_t>(b) * a.H + h;
-  const int end = a.end_of_queries(), last = (i0 + kTile < end ? i0 + kTile : end) - 1;
-  const int32_t* const first_key = a.first_key + static_cast<int64_t>(b) * a.T;
+  const PartQueries own(a);
   const SharedAddress queries = device::shared_address(shared);
   const SharedAddress vectors = queries + kTileBytes<D>, rests = vectors + kTileBytes<D>;
-  const float *const of_keys = sums.of_keys + head * a.T, *const of_distances =
-                                                              sums.of_distances +
-                                                              static_cast<int64_t>(h) * a.T;
-  const float* const r = a.relative.r + h * D;
+  const float* const of_keys = sums.of_keys + own.head * a.T;
+  const float* const of_distances = sums.of_distances + static_cast<int64_t>(own.h) * a.T;
+  const float* const r = a.relative.r + own.h * D;
   const float root = 1.0f / sqrtf(D);
 
-  copy_tile<D>(queries, a.q, b, h, i0, a.T);
+  copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
   device::copy_async_commit();
-  const int distances = last - first_key[i0] + 1;
+  const int distances = own.last - own.first_key[own.i0] + 1;
   BAMTRAIN_NO_UNROLL
   for (int d0 = 0; d0 < distances; d0 += kTile) {
     device::barrier();
@@ -47,9 +41,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 3)
       multiply_part<D>(product, queries, vectors + part_bytes<D>(part), l);
       multiply_part<D>(rest, queries, rests + part_bytes<D>(part), l);
       GeneralRows<1>::for_elements([&](int row, int n, int e) {
-        const int i = i0 + GeneralRows<1>::group_row(l, 0) + l.row + 8 * row;
+        const int i = own.i0 + GeneralRows<1>::group_row(l, 0) + l.row + 8 * row;
         const int d = d0 + part * kPart + l.column(n, e);
-        const int64_t at = at_distance(a, head, first_key, i, d);
+        const int64_t at = at_distance(a, own.head, own.first_key, i, d);
         if (at < 0) return;
         a.formed.b[at] =
             root * (product[0][n][e] + rest[0][n][e]) + of_keys[i - d] + of_distances[d];
@@ -78,7 +72,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, D > 64 ? 2 : 4)
   if (!g.first_of_all) {
     for_sums<D>(sum[0], to, stride, own0, a.T, l, [](const float& from, float& x) { x = from; });
   }
-  const int begin = d0 > a.formed.first ? d0 / kTile * kTile : a.formed.first;
+  const int begin = d0 > a.formed.first ? d0 : a.formed.first;
   for (int b = 0; b < a.B; ++b) {
     const int64_t head = static_cast<int64_t>(b) * a.H + h;
     const int32_t* const first_key = a.first_key + static_cast<int64_t>(b) * a.T;

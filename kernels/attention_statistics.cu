@@ -101,7 +101,7 @@ LaunchStatus attention_statistics(float* entropy, float* support, const SavedRow
     return device::refused("attention: entropy or support is missing");
   }
   const auto run = [&](const StatisticsArguments<A>& of) {
-    return launch_rows(attention_row_statistics<A>, of, queries_of(of.in), a.H, of.in.B, stream);
+    return launch_rows(attention_row_statistics<A>, of, of.in.queries(), a.H, of.in.B, stream);
   };
   if (!reads_content(a)) return run({entropy, support, saved, in});
   return with_content(in, stream, content_biases_reference<A>,

@@ -68,7 +68,8 @@ def t5_bucket(d):
 def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible):
     """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
     parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document; q, k
-    (B, T, D) and s (B, T, T): the head's queries, keys and scores; visible (B, T, T) bool: keys that a query sees."""
+    (B, T, D) and s (B, T, T): the head's queries, keys and scores; visible (B, T, T) bool: keys that
+    a query sees."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
     name = prior["name"]
     if name == "alibi":

@@ -33,9 +33,6 @@ inline Bias bias_of(BiasForm f) {
   return {};
 }
 
-/// Those that CUDA's attention takes.
-inline bool is_on_cuda(BiasForm f) { return is_on_cuda(bias_of(f)); }
-
 struct AttentionForm {
   BiasForm bias = BiasForm::none;
   bool scale = false, scale_bias = false;

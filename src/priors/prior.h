@@ -11,6 +11,8 @@
 //              attention's input with a matrix of the prior; the kernels see S (B, H, T)
 //              (formula.h: any formula of a number per token is a family as this)
 //   fire       b_ij = f(psi(d) / N_i), f a small network: piecewise linear, see priors/fire.h
+//   transformer_xl  b_ij of products of q_i and k_j with vectors, one of them by distance: see
+//              ops/mechanisms/transformer_xl.h
 //   contextual b_ij = <q_i, E[p_ij]>, p_ij a sum of gates that the row's scores open: see
 //              ops/mechanisms/cope.h
 //   rotary     q and k are rotated before the kernel and their gradients are rotated back after it

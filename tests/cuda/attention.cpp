@@ -13,7 +13,6 @@ namespace {
 std::vector<TableForm> tables() {
   std::vector<TableForm> all;
   for (TableForm form : kTableForms) {
-    if (!is_on_cuda(form)) continue;
     all.push_back(form == TableForm::table ? TableForm::falling : form);
   }
   return all;

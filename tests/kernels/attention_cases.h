@@ -40,7 +40,7 @@ inline std::vector<AttentionForm> other_forms() {
   for (size_t n = 0; n < std::size(kBiasForms); ++n) {
     const auto bias = static_cast<BiasForm>(n);
     const auto names = [bias](const AttentionForm& form) { return form.bias == bias; };
-    if (!is_on_cuda(bias) || std::ranges::any_of(kNamedForms, names)) continue;
+    if (std::ranges::any_of(kNamedForms, names)) continue;
     for (const AttentionForm& form : {AttentionForm{bias}, {bias, true}, {bias, true, true}}) {
       all.push_back(form);
     }

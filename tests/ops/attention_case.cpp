@@ -47,7 +47,6 @@ BiasForm bias_form(TableForm table) {
 
 }  // namespace
 
-bool is_on_cuda(TableForm form) { return bamtrain::is_on_cuda(bias_form(form)); }
 bool reads_content(TableForm form) { return bamtrain::reads_content(bias_of(bias_form(form))); }
 
 namespace {

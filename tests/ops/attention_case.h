@@ -27,8 +27,6 @@ constexpr TableForm kTableForms[] = {
 #undef BAMTRAIN_FORM
 };
 
-/// Whether CUDA's attention takes it.
-bool is_on_cuda(TableForm form);
 /// Whether it reads queries and keys.
 bool reads_content(TableForm form);
 

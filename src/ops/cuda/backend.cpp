@@ -492,11 +492,12 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
   if (w.content_bias) {
-    const int arrays = !w.backward ? 1 : w.positions > 0 ? 3 : 2;
-    const int64_t logits = kernels::content_logits(B, T, H) * arrays;
+    const int positions = as_int(w.positions);
+    const int64_t logits =
+        kernels::content_logits(B, T, H) * kernels::content_arrays(positions, w.backward);
     arena.add("scratch.attention_logits", &content_logits_, Dtype::f32, {logits});
     arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
-              {kernels::content_sums(B, T, H, K, as_int(w.D), as_int(w.positions))});
+              {kernels::content_sums(B, T, H, K, as_int(w.D), positions)});
   }
   mechanisms_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});

@@ -41,17 +41,8 @@ constexpr bool reads_content() {
   if constexpr (requires { B::kReadsContent; }) return B::kReadsContent;
   return false;
 }
-/// Whether CUDA's attention takes it.
-template <class B>
-constexpr bool is_on_cuda() {
-  if constexpr (requires { B::kOnCuda; }) return B::kOnCuda;
-  return true;
-}
 inline bool reads_content(const EveryBias::Any& bias) {
   return std::visit([]<class B>(const B&) { return reads_content<B>(); }, bias);
-}
-inline bool is_on_cuda(const EveryBias::Any& bias) {
-  return std::visit([]<class B>(const B&) { return is_on_cuda<B>(); }, bias);
 }
 
 /// Every form of bias, once. X(form, bias): the bias without its tensors.

@@ -27,10 +27,9 @@
 //   double in_reference(const LogitPlace&) const;
 //   void adjoint_in_reference(const Gradients&, const LogitPlace&, double db) const;  adds to them
 //
-// the bias whether it reads queries and keys, to whose gradients it then adds, and whether kernels
-// have a stage for it, where that is otherwise (all.h):
+// the bias whether it reads queries and keys, to whose gradients it then adds (all.h):
 //
-//   static constexpr bool kReadsContent = true, kOnCuda = false;
+//   static constexpr bool kReadsContent = true;
 //
 // and gradients the floats of scratch that the backward pass takes for them, where it takes any:
 //
