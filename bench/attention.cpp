@@ -51,6 +51,7 @@ int main(int argc, char** argv) try {
   int64_t B = 1, T = 2048, H = 12, K = 0, D = 64, runs = 5;
   std::string precision = "fp32", form = "none", isa = "newest", normalizer = "softmax";
   double content = 1;
+  int64_t mix = 0;
   app.set_version_flag("--version", matrix_library());
   app.add_option("--batch", B, "sequences")->check(positive());
   app.add_option("--length", T, "tokens per sequence")->check(positive());
@@ -68,6 +69,8 @@ int main(int argc, char** argv) try {
       ->check(CLI::IsMember(forms()));
   app.add_option("--normalizer", normalizer, "general: softmax by the path of all the others")
       ->check(CLI::IsMember(normalizer_forms()));
+  app.add_option("--mix", mix, "hidden width of a network over the heads, 0: none")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--content", content, "standard deviation of the logits without a bias");
   CLI11_PARSE(app, argc, argv);
   if (K == 0) K = H;
@@ -79,12 +82,15 @@ int main(int argc, char** argv) try {
   const Dtype A = precision == "bf16" ? Dtype::bf16 : Dtype::f32;
   const auto backend = make_backend_for(isa, A);
   const std::string bias = form.substr(0, form.find('+'));
-  AttentionWorkload workload(*backend, A,
-                             {.bias = kBiases.at(bias == "scale" ? "none" : bias),
-                              .scale = form.ends_with("scale"),
-                              .normalizer = normalizer_forms().at(normalizer),
-                              .general_path = normalizer == "general"},
-                             {B, T, H, K, D}, content);
+  AttentionForm of = {.bias = kBiases.at(bias == "scale" ? "none" : bias),
+                      .scale = form.ends_with("scale"),
+                      .normalizer = normalizer_forms().at(normalizer),
+                      .general_path = normalizer == "general"};
+  if (mix > 0) {
+    of.mix = MixForm::concat_residual;
+    of.mix_hidden = mix;
+  }
+  AttentionWorkload workload(*backend, A, of, {B, T, H, K, D}, content);
 
   const double rate_before = matrix_rate(Dtype::f32);
   std::vector<double> forward, backward;
@@ -100,8 +106,9 @@ int main(int argc, char** argv) try {
   const double rate = std::max(rate_before, matrix_rate(Dtype::f32));
   const double flops = attention_flops(*backend, workload.arguments()), f = median(forward),
                b = median(backward);
-  fmt::print("attention {} {} form {} normalizer {} B {} T {} H {} K {} D {} threads {}\n",
-             backend->name(), precision, form, normalizer, B, T, H, K, D, max_threads());
+  fmt::print("attention {} {} form {}{} normalizer {} B {} T {} H {} K {} D {} threads {}\n",
+             backend->name(), precision, form, mix > 0 ? fmt::format(" mix {}", mix) : "",
+             normalizer, B, T, H, K, D, max_threads());
   if (const double live = workload.live_share(); live < 1) {
     fmt::print("live         {:.1f} % of the visible tiles of {} x {}\n", 100 * live, kLiveRows,
                kLiveKeys);

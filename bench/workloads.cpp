@@ -82,6 +82,7 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                         .fire = fire,
                         .content_bias = reads_content(bias_of(f.bias)),
                         .positions = positions,
+                        .mix_hidden = f.mix ? f.mix_hidden : 0,
                         .general_attention = f.general_path || !traits_of(f.normalizer.kind).fused,
                         .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
                         .activations = A});
@@ -92,6 +93,13 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
   fill_normal(backend, x_.dout, "dout");
   if (content != 1) x_.a.content_scale = content / std::sqrt(static_cast<double>(D));
   std::visit([this](const auto& bias) { fill(bias); }, x_.a.bias);
+  for_tensors(x_.a.mix, [this](const char* name, const Tensor& t) {
+    if (!t) return;
+    fill_normal(backend_, t, name);
+    HostCopy network(backend_, t, HostCopy::Contents::downloaded);
+    for (int64_t i = 0; i < t.size(); ++i) network.tensor().ptr<float>()[i] *= 0.1f;
+    network.upload();
+  });
   if (f.scale) {
     HostCopy scale(backend, x_.a.scale.t, HostCopy::Contents::undefined);
     std::fill_n(scale.tensor().ptr<float>(), x_.a.scale.t.size(), 1.1f);

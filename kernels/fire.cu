@@ -25,9 +25,10 @@ BAMTRAIN_DEVICE double number(float x) { return static_cast<double>(x); }
 /// Fills `n` with head h and all parameters but the mask of active units. All threads of the block
 /// call, 32 or more; a barrier follows.
 BAMTRAIN_DEVICE FireParameters load_network(FireNetwork& n, const FireTheta<const float>& theta,
-                                            int h, double L0) {
+                                            int h, double L0, double negative_slope) {
   const int k = static_cast<int>(device::thread_index().x);
-  const FireParameters p = {n.w1, n.b1, n.w2, &n.b2, number(*theta.c), number(*theta.m), 1, L0};
+  const FireParameters p = {n.w1, n.b1, n.w2,          &n.b2, number(*theta.c), number(*theta.m),
+                            1,    L0,   negative_slope};
   if (k < kFireHidden) {
     n.w1[k] = number(theta.w1[k]);
     n.b1[k] = number(theta.b1[k]);
@@ -53,7 +54,7 @@ BAMTRAIN_DEVICE void mark_active(FireNetwork& n, const FireParameters& p) {
 /// psi, psi_dc, inverse and ends of kPositions positions, a warp for each.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFireThreads) fire_positions(const FireForward f) {
   BAMTRAIN_SHARED(FireNetwork, network, 1);
-  const FireParameters p = load_network(network[0], f.theta, 0, f.L0);
+  const FireParameters p = load_network(network[0], f.theta, 0, f.L0, f.negative_slope);
   const int thread = static_cast<int>(device::thread_index().x), k = thread % 32;
   const int64_t begin = int64_t{device::block_index().x} * kPositions;
   for (int64_t t = begin + thread / 32; t < begin + kPositions && t < f.T; t += kFireWarps) {
@@ -71,7 +72,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFireThreads) fire_positions(const FireFo
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(64) fire_lines(const FireForward f) {
   BAMTRAIN_SHARED(FireNetwork, network, 1);
   const int h = static_cast<int>(device::block_index().x);
-  const FireParameters p = load_network(network[0], f.theta, h, f.L0);
+  const FireParameters p = load_network(network[0], f.theta, h, f.L0, f.negative_slope);
   mark_active(network[0], p);
   const int s = static_cast<int>(device::thread_index().x);
   if (s >= kFireSegments) return;
@@ -87,7 +88,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kFireThreads)
     fire_rows_backward(double* partial, const FireBackward g) {
   BAMTRAIN_SHARED(double, sums, kFireWarps);
   const FireParameters p = {
-      nullptr, nullptr, nullptr, nullptr, number(*g.theta.c), number(*g.theta.m), 0, g.L0};
+      nullptr, nullptr, nullptr,         nullptr, number(*g.theta.c), number(*g.theta.m),
+      0,       g.L0,    g.negative_slope};
   const int64_t begin = int64_t{device::block_index().x} * kFireRowsPerBlock;
   const int64_t all = int64_t{g.B} * g.T;
   const int64_t end = all - begin < kFireRowsPerBlock ? all : begin + kFireRowsPerBlock;
@@ -118,12 +120,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(64)
     fire_heads_backward(double* partial, const FireBackward g) {
   BAMTRAIN_SHARED(FireNetwork, network, 1);
   const int h = static_cast<int>(device::block_index().x);
-  const FireParameters p = load_network(network[0], g.theta, h, g.L0);
+  const FireParameters p = load_network(network[0], g.theta, h, g.L0, g.negative_slope);
   mark_active(network[0], p);
   const int k = static_cast<int>(device::thread_index().x);
   const double* const sums = g.dfire + int64_t{h} * 2 * kFireSegments;
   if (k < kFireHidden) {
-    const FireSums on = network[0].segments.of_unit(sums, k);
+    const FireSums on = network[0].segments.of_unit(p, sums, k);
     double* const to = partial + int64_t{h} * 2 * kFireHidden + k;
     to[0] = p.w2[k] * on.of_u;
     to[kFireHidden] = p.w2[k] * on.of_one;

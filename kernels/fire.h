@@ -25,7 +25,7 @@ struct FireForward {
   int32_t* ends = nullptr;                    // (T, kFireHidden)
   float *slope = nullptr, *offset = nullptr;  // (H, kFireSegments)
   FireTheta<const float> theta;
-  double L0 = 0;
+  double L0 = 0, negative_slope = 0;
   int H = 0;
   int64_t T = 0;
 };
@@ -39,7 +39,7 @@ struct FireBackward {
   const float *dfire_u = nullptr, *dfire_psi = nullptr;  // (B, H, T)
   const int32_t* positions = nullptr;                    // (B, T)
   FireTheta<const float> theta;
-  double L0 = 0;
+  double L0 = 0, negative_slope = 0;
   int B = 0, H = 0, T = 0;
   double* scratch = nullptr;  // fire_backward_scratch doubles
 };

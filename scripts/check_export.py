@@ -233,7 +233,7 @@ def check_forms(name, bamtrain, transformers, checkpoint):
     sharded, of_rounded = load(shards).state_dict(), rounded.state_dict()
     for name, value in plain.state_dict().items():
         assert torch.equal(value, sharded[name]), name
-        fp32 = any(f".{kind}." in name for kind in ("prior", "scale", "normalizer"))
+        fp32 = any(f".{kind}." in name for kind in ("prior", "mix", "scale", "normalizer"))
         assert of_rounded[name].dtype == (torch.float32 if fp32 else torch.bfloat16), name
         assert torch.equal(of_rounded[name], value if fp32 else value.bfloat16()), name
     ids = torch.from_numpy(sample_tokens(False))

@@ -9,6 +9,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+import mixes
 import normalizers
 import priors
 
@@ -39,10 +40,22 @@ def visible_keys(document, window):
     return visible & (i - j < window) if window else visible
 
 
-def prior_of(config, layer):
-    """The prior of a layer: the config's only one, or the next one of its list, over and over."""
+def chosen(config, layer):
+    """What a layer's prior is: the config's only one, or the next one of its list, over and over."""
     prior = config["model"]["attention"]["prior"]
     return prior[layer % len(prior)] if isinstance(prior, list) else prior
+
+
+def prior_of(config, layer):
+    """The prior of a layer, where heads are mixed that of which they are mixed with."""
+    prior = chosen(config, layer)
+    return prior["base"] if prior["name"] in mixes.NAMES else prior
+
+
+def mix_of(config, layer):
+    """What mixes the heads of a layer, or None."""
+    prior = chosen(config, layer)
+    return prior if prior["name"] in mixes.NAMES else None
 
 
 def nape_heads(prior, H):
@@ -158,12 +171,20 @@ def attention(p, config, layer, x, tokens, positions, watch):
     of_normalizer = parameters(p, path + ".normalizer.")
     normalizer = choice.get("normalizer", normalizers.SOFTMAX)
 
+    scores, biases = [], []
+    for h in range(H):
+        query, key = q[:, :, h], k[:, :, h // (H // KV)]
+        s = query @ key.transpose(1, 2) / content_divisor(prior, D, C)
+        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at, query, key, s, visible)
+        scores.append(s)
+        biases.append(b.expand(B, T, T))
+    if mix := mix_of(config, layer):
+        biases = mixes.biases(mix, parameters(p, path + ".mix."), scores, biases)
+
     outputs = []
     for h in range(H):
         kv = h // (H // KV)
-        query, key = q[:, :, h], k[:, :, kv]
-        s = query @ key.transpose(1, 2) / content_divisor(prior, D, C)
-        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at, query, key, s, visible)
+        s, b = scores[h], biases[h]
         z = s + b
         plain = torch.softmax(z.masked_fill(~visible, -math.inf), -1)
         t = scale(choice["scale"], of_scale, h, n, x, plain)

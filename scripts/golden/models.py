@@ -31,6 +31,7 @@ import numpy as np
 import torch
 
 import decoder
+import mixes
 import normalizers
 import priors
 import safetensors_io
@@ -68,8 +69,9 @@ def t5(share=True, gain="1"):
     return {"name": "t5", "share": share} | ({} if gain == "1" else {"gain": gain})
 
 
-def fire(threshold_length):
-    return {"name": "fire", "threshold_length": threshold_length}
+def fire(threshold_length, negative_slope=0):
+    return {"name": "fire", "threshold_length": threshold_length} | (
+        {"negative_slope": negative_slope} if negative_slope else {})
 
 
 def cope(positions):
@@ -78,6 +80,10 @@ def cope(positions):
 
 def bam(init="uniform", train=priors.THETAS, share=False):
     return {"name": "bam", "init": init, "train": train, "share": share}
+
+
+def dape(base, variant="concat_residual", hidden=5):
+    return {"name": "dape", "base": base, "variant": variant, "hidden": hidden}
 
 
 def ssmax(scale_bias="auto", offset=0, delta=0):
@@ -218,6 +224,16 @@ CASES = {
     "layers_t5_nape_kcable_sentmax": config(
         [t5(), nape(), {"name": "kcable"}, t5()], sentmax(), mask=True, window=9, layers=4,
         heads=4, kv=1, head_dim=4, hidden=12, vocab=19),
+    "dape_kerple": config(dape(kerple()), mask=True, **SMALL),
+    "dape_kerple_power_ssmax": config(dape(kerple("power"), "add_residual"), ssmax("true"),
+                                      mask=True, window=9, **SMALL),
+    "dape_fire_concat": config(dape(fire(7, 0.01), "concat", 4), mask=True, **TINY),
+    "dape_alibi_bias_only": config(dape(ALIBI, "bias_only"), ssmax("false"), **SMALL),
+    "dape_rope": config(dape(rope(10000.0)), mask=True, bias=True, **SMALL),
+    "dape_cable_adaptive": config(dape({"name": "cable"}), adaptive(), mask=True, **SMALL),
+    "layers_dape_nape_dape_t5": config(
+        [dape(nape(), hidden=6), ALIBI, dape(t5(), "concat"), NOPE], sentmax(), mask=True,
+        layers=4, heads=4, kv=1, head_dim=4, hidden=12, vocab=19),
     "learned": config(learned(26), mask=True, mlp=GEGLU, hidden=20),
     "sinusoidal_bam": config({"name": "sinusoidal", "variant": "bam"}, mask=True, **SMALL),
     "sinusoidal": config(SINUSOIDAL, mask=True, mlp=GELU, hidden=40, norm="layernorm", bias=True),
@@ -276,6 +292,7 @@ NORMALIZED = {
     "rope_entmax_learned": config(rope(10000.0), normalizer=entmax(1.5, True), **GROUPED),
     "nape_adaptive_entmax_learned": config(nape(), adaptive(True), normalizer=entmax(2, True),
                                            mask=True, **SMALL),
+    "dape_alibi_entmax": config(dape(ALIBI), ssmax(), normalizer=entmax(1.5), mask=True, **SMALL),
     "nope_topk": config(NOPE, normalizer=topk(4), mask=True, **GROUPED),
     "bam_ssmax_topk_half": config(bam(), ssmax(), normalizer=topk("n/2"), mask=True, **GROUPED),
     "alibi_topk_sequence": config(ALIBI, normalizer=topk("n/2", "sequence"), **GROUPED),
@@ -295,7 +312,7 @@ NORMALIZED |= {name: config(ALIBI, normalizer={"name": name, **options}, mask=Tr
 # What queries are multiplied by, where rows would keep one key or gradients jump.
 SHARPNESS = {"bam_entmax": 0.8, "bam_ssmax_entmax": 0.5, "nape_adaptive_entmax": 0.7,
              "nape_adaptive_entmax_learned": 0.4, "cable_entmax_1.7": 0.7, "fire_entmax_2": 0.6,
-             "t5_entmax_3": 0.25}
+             "t5_entmax_3": 0.25, "dape_alibi_entmax": 0.6}
 
 
 def parameter_shapes(c):
@@ -334,6 +351,9 @@ def parameter_shapes(c):
         if normalizer_of(c).get("learned"):
             shapes[path + ".self_attn.normalizer.alpha"] = (H,)
         owner = "model" if prior.get("share") else path + ".self_attn"
+        if mix := decoder.mix_of(c, layer):
+            for name, shape in mixes.parameter_shapes(mix, H).items():
+                shapes[f"{path}.self_attn.mix.{name}"] = shape
         for name, shape in priors.PARAMETERS.get(prior["name"], lambda *_: {})(H, C, D, prior).items():
             shapes[f"{owner}.prior.{name}"] = shape
     for name, shape in linears.items():
@@ -362,7 +382,7 @@ def random_parameter(rng, case, c, name, shape):
         value = rng.uniform(0.1, 1.0, shape) if last == "beta" else rng.normal(0, 0.4, shape)
     elif last in ("beta_weight", "gamma_weight"):
         value = rng.normal(0, 0.5 / math.sqrt(shape[1]), shape)
-    elif last.endswith("bias"):
+    elif last.endswith("bias") or ".mix.bias" in name:
         value = rng.normal(0, 0.3, shape)
     elif len(shape) == 1:
         value = rng.normal(1.0, 0.3, shape)
@@ -501,7 +521,8 @@ def random_model(case, c):
         shapes = parameter_shapes(c)
         p = {name: random_parameter(rng, case, c, name, shapes[name]) for name in sorted(shapes)}
         tokens = random_tokens(rng, c)
-        if normalizer_of(c) == normalizers.SOFTMAX or (
+        mixed = any(decoder.mix_of(c, layer) for layer in range(c["model"]["layers"]))
+        if (normalizer_of(c) == normalizers.SOFTMAX and not mixed) or (
                 is_clear(p, c, tokens[:, :-1]) and is_smooth(p, c, tokens)):
             return rng, p, tokens
     raise AssertionError(f"{case}: 100 models, none of them clear")

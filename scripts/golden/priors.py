@@ -94,7 +94,8 @@ def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible):
         threshold = m * (prior["threshold_length"] or trained_at)
         row = psi(torch.maximum(position.double(), threshold)) + 1e-6  # (B, T)
         u = psi((i - j).clamp(min=0)) / row[:, :, None]
-        hidden = torch.relu(u[..., None] * theta["w1"] + theta["b1"])
+        hidden = u[..., None] * theta["w1"] + theta["b1"]
+        hidden = torch.where(hidden > 0, hidden, prior.get("negative_slope", 0) * hidden)
         return hidden @ theta["w2"][h] + theta["b2"][h]
     if name == "cope":
         E, last = theta["positions"], theta["positions"].shape[1] - 1

@@ -9,7 +9,6 @@
 #include "config/validate.h"
 #include "core/json.h"
 #include "normalizers/registry.h"
-#include "priors/registry.h"
 #include "scales/registry.h"
 
 namespace bamtrain {
@@ -74,9 +73,9 @@ json with_newer_options(json before) {
   const json::json_pointer prior("/model/attention/prior"), scale("/model/attention/scale"),
       normalizer("/model/attention/normalizer");
   if (before.contains(prior) && before[prior].is_array()) {
-    for (json& of_layer : before[prior]) complete(of_layer, all_priors());
+    for (json& of_layer : before[prior]) of_layer = with_defaults(of_layer, version);
   } else if (before.contains(prior)) {
-    complete(before[prior], all_priors());
+    before[prior] = with_defaults(before[prior], version);
   }
   if (before.contains(scale)) complete(before[scale], all_scales());
   if (before.contains(normalizer)) complete(before[normalizer], all_normalizers());

@@ -6,6 +6,7 @@
 #include "config/names.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "mixes/registry.h"
 #include "priors/registry.h"
 
 namespace bamtrain {
@@ -14,6 +15,10 @@ namespace {
 
 using nlohmann::json;
 using nlohmann::ordered_json;
+
+// A mix of heads names the prior that it mixes under this key, beside its options.
+constexpr char kBase[] = "base";
+constexpr char kDefaultBase[] = "kerple";
 
 // OptionSpec states "no limit" as a number of this size.
 constexpr double kUnlimited = 1e300;
@@ -89,11 +94,13 @@ std::vector<std::string> names_of(const Mechanisms& choices) {
 
 std::vector<std::string> options_of(const MechanismInfo& mechanism) {
   std::vector<std::string> names;
+  if (find_mix(mechanism.name)) names.emplace_back(kBase);
   for (const OptionSpec& o : mechanism.options) names.push_back(o.name);
   return names;
 }
 
 bool has_option(const MechanismInfo& mechanism, const std::string& name) {
+  if (name == kBase) return find_mix(mechanism.name) != nullptr;
   return std::any_of(mechanism.options.begin(), mechanism.options.end(),
                      [&name](const OptionSpec& o) { return o.name == name; });
 }
@@ -154,47 +161,116 @@ void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mec
               abbreviate(join(found), 400), remedy);
 }
 
+/// Priors, and what mixes them.
+Mechanisms priors_and_mixes(bool of_layers) {
+  Mechanisms all;
+  for (const PriorInfo& p : all_priors()) {
+    if (!of_layers || !p.is<EmbeddingFamily>()) all.push_back(&p);
+  }
+  for (const MixInfo& m : all_mixes()) all.push_back(&m);
+  return all;
+}
+
+Mechanisms bases_of(const MixInfo& mix) {
+  Mechanisms all;
+  for (const std::string& name : mix.bases) all.push_back(find_prior(name));
+  return all;
+}
+
+json base_of(const json& value) {
+  return value.contains(kBase) ? value[kBase] : json{{"name", kDefaultBase}};
+}
+
+struct LayerPrior {
+  PriorChoice prior;
+  MixChoice mix;
+};
+
+PriorChoice read_prior(const json& value, const MechanismInfo& named, const std::string& path,
+                       const Origin& origin, int64_t version) {
+  const PriorInfo& info = *find_prior(named.name);
+  return PriorChoice(info, read_options(value, info, path, origin, version));
+}
+
+LayerPrior read_layer_prior(const json& value, const std::string& path, const Origin& origin,
+                            int64_t version) {
+  const MechanismInfo& named = named_mechanism(value, priors_and_mixes(false), path, origin);
+  const MixInfo* const mix = find_mix(named.name);
+  if (mix == nullptr) return {read_prior(value, named, path, origin, version), {}};
+  const std::string base_path = path + "." + kBase;
+  const json base = base_of(value);
+  const MechanismInfo& of_base = named_mechanism(base, bases_of(*mix), base_path, origin);
+  return {read_prior(base, of_base, base_path, origin, version),
+          MixChoice(*mix, read_options(value, *mix, path, origin, version))};
+}
+
+ordered_json layer_prior_json(const PriorConfig& config, size_t i) {
+  const MixChoice& mix = config.mix_of(static_cast<int64_t>(i));
+  const ordered_json prior = mechanism_json(config.pattern[i]);
+  if (!mix) return prior;
+  ordered_json out = {{"name", mix.name()}, {kBase, prior}};
+  out.update(mechanism_json(mix));
+  return out;
+}
+
 }  // namespace
 
 PriorConfig read_priors(const json& value, const std::string& path, const Origin& origin,
                         int64_t version) {
-  const std::vector<PriorInfo>& registry = all_priors();
-  if (!value.is_array()) return read_mechanism(value, registry, path, origin, version);
+  PriorConfig out;
+  const auto add = [&out](LayerPrior read) {
+    out.pattern.push_back(std::move(read.prior));
+    out.mixes.push_back(std::move(read.mix));
+  };
+  if (!value.is_array()) {
+    add(read_layer_prior(value, path, origin, version));
+    return out;
+  }
   if (value.empty()) {
     throw Error(ExitCode::config, origin.at(path), "at least one prior in a list", "none",
                 "write [{\"name\": \"nope\"}] for layers without one");
   }
-  std::vector<PriorChoice> pattern;
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string entry = path + "[" + std::to_string(i) + "]";
-    pattern.push_back(read_mechanism(value[i], registry, entry, origin, version));
-    if (pattern.back().info().is<EmbeddingFamily>()) {
+    add(read_layer_prior(value[i], entry, origin, version));
+    if (out.pattern.back().info().is<EmbeddingFamily>()) {
       throw Error(ExitCode::config, origin.at(entry + ".name"), "a prior of layers in a list",
-                  "\"" + pattern.back().name() + "\", which is added to the embedding",
+                  "\"" + out.pattern.back().name() + "\", which is added to the embedding",
                   "choose another, or give it alone, without a list");
     }
   }
-  return PriorConfig(std::move(pattern));
+  return out;
 }
 
 ordered_json priors_json(const PriorConfig& config) {
-  if (config.pattern.size() == 1) return mechanism_json(config.pattern[0]);
+  if (config.pattern.size() == 1) return layer_prior_json(config, 0);
   ordered_json out = ordered_json::array();
-  for (const PriorChoice& p : config.pattern) out.push_back(mechanism_json(p));
+  for (size_t i = 0; i < config.pattern.size(); ++i) out.push_back(layer_prior_json(config, i));
   return out;
 }
 
 ValueSchema priors_schema() {
-  Mechanisms of_layers;
-  for (const PriorInfo& p : all_priors()) {
-    if (!p.is<EmbeddingFamily>()) of_layers.push_back(&p);
-  }
-  ValueSchema schema = mechanism_schema(mechanisms_of(all_priors()));
+  ValueSchema schema = mechanism_schema(priors_and_mixes(false));
   schema["oneOf"].push_back({{"type", "array"},
                              {"description", "priors of the layers in turn"},
-                             {"items", mechanism_schema(of_layers)},
+                             {"items", mechanism_schema(priors_and_mixes(true))},
                              {"minItems", 1}});
   return schema;
+}
+
+json with_defaults(json prior, int64_t version) {
+  const json name = prior.is_object() ? prior.value("name", json()) : json();
+  if (!name.is_string()) return prior;
+  const auto complete = [&](const MechanismInfo& info) {
+    const json defaults = mechanism_json(info, default_options(info.options, version));
+    for (const auto& [option, value] : defaults.items()) prior.emplace(option, value);
+  };
+  if (const PriorInfo* const known = find_prior(name)) complete(*known);
+  if (const MixInfo* const mix = find_mix(name)) {
+    complete(*mix);
+    prior[kBase] = with_defaults(base_of(prior), version);
+  }
+  return prior;
 }
 
 std::string with_keys(const std::string& text, const std::string& path) {
@@ -223,7 +299,9 @@ std::string with_keys(const std::string& text, const std::string& path) {
 json with_names(json value) {
   if (value.is_string()) return {{"name", value}};
   if (value.is_array()) {
-    for (json& entry : value) entry = entry.is_string() ? with_names(entry) : entry;
+    for (json& entry : value) entry = with_names(entry);
+  } else if (value.is_object() && value.contains(kBase) && value[kBase].is_string()) {
+    value[kBase] = with_names(value[kBase]);
   }
   return value;
 }
@@ -261,6 +339,11 @@ ValueSchema mechanism_schema(const Mechanisms& choices) {
   alternatives.push_back(one_of(names_of(choices)));
   for (const MechanismInfo* m : choices) {
     ValueSchema properties = {{"name", {{"const", m->name}}}};
+    if (const MixInfo* const mix = find_mix(m->name)) {
+      properties[kBase] = mechanism_schema(bases_of(*mix));
+      properties[kBase]["description"] = "the prior whose biases it reads";
+      properties[kBase]["default"] = {{"name", kDefaultBase}};
+    }
     for (const OptionSpec& o : m->options) properties[o.name] = option_schema(o);
     alternatives.push_back({{"type", "object"},
                             {"description", m->formula},

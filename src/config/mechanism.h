@@ -26,8 +26,8 @@ Mechanisms mechanisms_of(const std::vector<Info>& registry) {
 /// where `path` is the mechanism's own key.
 std::string with_keys(const std::string& text, const std::string& path);
 
-/// A bare name, or one in a list, as the object that stands for it with every option at its
-/// default.
+/// A bare name, one in a list or one of a prior's base, as the object that stands for it with every
+/// option at its default.
 nlohmann::json with_names(nlohmann::json value);
 
 /// What the object at key `path` names. Error (ExitCode::config) for a missing or unknown name and
@@ -61,10 +61,14 @@ nlohmann::ordered_json mechanism_json(const Choice<Info>& choice) {
 ValueSchema mechanism_schema(const Mechanisms& choices);
 
 /// The same for priors: an object, or a list of objects that serve the layers in turn. Priors of
-/// family embedding belong to no layer and are refused in lists.
+/// family embedding belong to no layer and are refused in lists. What mixes heads stands among them
+/// by its name, with the prior that it mixes as its base: {"name": "dape", "base": {"name":
+/// "kerple"}}.
 PriorConfig read_priors(const nlohmann::json& value, const std::string& path, const Origin& origin,
                         int64_t version);
 nlohmann::ordered_json priors_json(const PriorConfig& config);
 ValueSchema priors_schema();
+/// One of them, whole: with what it leaves open at the defaults of a config_version.
+nlohmann::json with_defaults(nlohmann::json prior, int64_t version);
 
 }  // namespace bamtrain

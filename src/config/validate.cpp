@@ -85,7 +85,7 @@ class Relations {
     PositionLimit limit;
     for (size_t i = 0; i < priors().size(); ++i) {
       const PriorChoice& prior = priors()[i];
-      PositionLimit own = {0, prior.name(), prior_path(i)};
+      PositionLimit own = {0, prior.name(), base_path(i)};
       const auto* const embedding = prior.info().as<EmbeddingFamily>();
       if (prior.info().is<RotaryFamily>()) {
         own.most = randomized_positions(prior);
@@ -109,10 +109,16 @@ class Relations {
              "model.attention.scale=" +
                  scale.name());
     }
-    for (size_t i = 0; i < priors().size(); ++i) accept(priors()[i], prior_path(i));
-    accept(scale, "model.attention.scale");
+    for (size_t i = 0; i < priors().size(); ++i) {
+      const auto layer = static_cast<int64_t>(i);
+      accept(priors()[i], base_path(i), shape());
+      if (const MixChoice& mix = c_.model.attention.prior.mix_of(layer)) {
+        accept(mix, prior_path(i), c_.model.attention.prior.mix_shape(layer, shape()));
+      }
+    }
+    accept(scale, "model.attention.scale", shape());
     const NormalizerChoice& normalizer = c_.model.attention.normalizer;
-    accept(normalizer, "model.attention.normalizer");
+    accept(normalizer, "model.attention.normalizer", shape());
     if (!traits_of(normalizer.info().kind).takes_scale && !scale.info().is<std::monostate>()) {
       throw Error(ExitCode::config,
                   origin_.at("model.attention.scale", "model.attention.normalizer.name"),
@@ -131,9 +137,9 @@ class Relations {
 
   /// `path`: the key of the choice.
   template <class Info>
-  void accept(const Choice<Info>& choice, const std::string& path) const {
+  void accept(const Choice<Info>& choice, const std::string& path, const ModelShape& shape) const {
     try {
-      choice.parameters(shape());
+      choice.parameters(shape);
     } catch (const Error& e) {
       const auto word = [&path](const std::string& text) { return with_keys(text, path); };
       throw e.reworded(word).at(origin_.at(word(e.where())));
@@ -142,6 +148,12 @@ class Relations {
 
   std::string prior_path(size_t i) const {
     return std::string(kPrior) + (priors().size() > 1 ? "[" + std::to_string(i) + "]" : "");
+  }
+
+  /// Of the prior itself, where heads are mixed beside it.
+  std::string base_path(size_t i) const {
+    const bool mixed = static_cast<bool>(c_.model.attention.prior.mix_of(static_cast<int64_t>(i)));
+    return prior_path(i) + (mixed ? ".base" : "");
   }
 
   /// How the priors of a list relate to the layers and to each other.
@@ -158,9 +170,9 @@ class Relations {
         if (!p.shared) continue;
         const size_t owner = owners.emplace(p.name, i).first->second;
         if (priors()[i] == priors()[owner]) continue;
-        refuse(prior_path(i),
-               "no second prior whose layers share " + p.name + " as those of " +
-                   prior_path(owner) + " do",
+        refuse(base_path(i),
+               "no second prior whose layers share " + p.name + " as those of " + base_path(owner) +
+                   " do",
                priors()[i].name(),
                "set share to false in one of them, or give both the same options");
       }
@@ -179,7 +191,7 @@ class Relations {
     for (size_t i = 0; i < priors().size(); ++i) {
       const int64_t own = randomized_positions(priors()[i]);
       if (own != 0 && known != 0 && own != known) {
-        refuse(prior_path(i) + ".randomized_length",
+        refuse(base_path(i) + ".randomized_length",
                text(known) + ", the positions that another layer draws from", text(own),
                "give all randomized priors the same");
       }
@@ -357,9 +369,13 @@ class Relations {
   std::vector<std::string> mechanism_names(Named which) const {
     MechanismParameters of_prior, of_scale = c_.model.attention.scale.parameters(shape());
     MechanismParameters of_normalizer = c_.model.attention.normalizer.parameters(shape());
-    for (const PriorChoice& prior : priors()) {
-      if (which != Named::all && prior.info().is<EmbeddingFamily>()) continue;
-      for (const MechanismParameter& p : prior.parameters(shape())) of_prior.push_back(p);
+    for (size_t i = 0; i < priors().size(); ++i) {
+      if (which != Named::all && priors()[i].info().is<EmbeddingFamily>()) continue;
+      for (const MechanismParameter& p : priors()[i].parameters(shape())) of_prior.push_back(p);
+      for (const MechanismParameter& p :
+           c_.model.attention.prior.mix_parameters(static_cast<int64_t>(i), shape())) {
+        of_prior.push_back(p);
+      }
     }
     std::vector<std::string> known;
     const auto add = [&](const std::string& group, MechanismParameters& list) {

@@ -20,6 +20,8 @@ struct ModelShape {
   int64_t head_dim = 0;
   int64_t width = 0;
   int64_t sequence_length = 0;  // T in training
+  // Of a mechanism beside a prior: whether that one adds a bias to the logits.
+  bool biased = true;
 };
 
 /// A parameter of a mechanism, one per layer, or one for the model where `shared`.

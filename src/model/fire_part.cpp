@@ -15,6 +15,7 @@ class FirePart final : public MechanismPart {
       const PriorChoice& p = from.config.attention.prior.of(l);
       const auto* const family = p.info().as<FireFamily>();
       thresholds_.push_back(family ? family->threshold_length(p.options, from.training_length) : 0);
+      slopes_.push_back(family ? family->negative_slope(p.options) : 0);
     }
   }
 
@@ -40,7 +41,7 @@ class FirePart final : public MechanismPart {
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       if (!layers_.has(l) || !layers_.owns(l)) continue;
       from_.backend.mechanisms().run(
-          FireForward{tables(l), parameters_.theta(l, masters), threshold(l)});
+          FireForward{tables(l), parameters_.theta(l, masters), threshold(l), slope(l)});
     }
   }
 
@@ -56,13 +57,14 @@ class FirePart final : public MechanismPart {
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows& rows,
                 const Tensor&, const Tensor& gradients) override {
     if (!layers_.has(layer)) return;
-    from_.backend.mechanisms().run(
-        FireBackward{parameters_.dtheta(layer, gradients), std::get<FireBiasGradients>(g.bias),
-                     rows.positions, parameters_.theta(layer, masters_), threshold(layer)});
+    from_.backend.mechanisms().run(FireBackward{
+        parameters_.dtheta(layer, gradients), std::get<FireBiasGradients>(g.bias), rows.positions,
+        parameters_.theta(layer, masters_), threshold(layer), slope(layer)});
   }
 
  private:
   double threshold(int64_t layer) const { return thresholds_[static_cast<size_t>(layer)]; }
+  double slope(int64_t layer) const { return slopes_[static_cast<size_t>(layer)]; }
   FireTables tables(int64_t layer) const {
     const int64_t n = layers_.part(layer);
     FireTables own = tables_;
@@ -77,6 +79,7 @@ class FirePart final : public MechanismPart {
   LayersOfFamily layers_;
   LayerParameters parameters_;
   std::vector<double> thresholds_;  // by layer: L0
+  std::vector<double> slopes_;      // by layer: FireParameters::negative_slope
   Tensor masters_;                  // of the last refresh
   FireTables tables_;               // (parts, ...) each
   FireBiasGradients gradients_;

@@ -81,6 +81,9 @@ bool is_llama(const ModelConfig& c, int64_t T) {
   for (const PriorChoice& p : priors) {
     if (p.name() != "rope" || !(p == priors[0])) return false;
   }
+  for (const MixChoice& mix : c.attention.prior.mixes) {
+    if (mix) return false;
+  }
   return c.attention.scale.name() == "none" && is_softmax(c) && layer_window(c, 0, T) == 0 &&
          c.norm.kind == NormKind::rmsnorm && c.norm_position == NormPosition::pre &&
          c.mlp.kind == MlpKind::swiglu && !c.embed_scale;
@@ -100,6 +103,7 @@ Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
   if (const auto* const embedding = prior.as<EmbeddingFamily>(); embedding && !embedding->value) {
     j["positions"] = chosen.parameters(shape).at(0).shape.at(0);
   }
+  if (const MixChoice& mix = c.attention.prior.mix_of(layer)) j["mix"] = mechanism_json(mix);
   j["window"] = layer_window(c, layer, T);
   j["scale_bias"] = scale_bias(c, layer);
   return j;
@@ -179,6 +183,10 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
     for (size_t l = 0; l < c.attention.prior.pattern.size(); ++l) {
       j["priors"].push_back(with_parameters(huggingface_prior(c, static_cast<int64_t>(l), T),
                                             c.attention.prior.pattern[l], shape));
+      for (const MechanismParameter& p :
+           c.attention.prior.mix_parameters(static_cast<int64_t>(l), shape)) {
+        j["priors"].back()["mix"]["parameters"][p.name] = p.shape;
+      }
     }
     j["scale"] = with_parameters(huggingface_scale(c, T), c.attention.scale, shape);
     j["normalizer"] = huggingface_normalizer(c);

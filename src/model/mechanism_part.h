@@ -76,7 +76,7 @@ class MechanismPart {
 /// v.
 class LayerParameters {
  public:
-  /// `kind`: prior, scale or normalizer.
+  /// `kind`: prior, mix, scale or normalizer.
   void add(const PartSource& from, int64_t layer, const MechanismParameters& list,
            const char* kind);
   bool any(int64_t layer) const { return !of_layer(layer).empty(); }
@@ -133,6 +133,8 @@ BAMTRAIN_FAMILIES(BAMTRAIN_PART)
 /// Null: t = 1.
 std::unique_ptr<MechanismPart> make_scale_part(const PartSource& from);
 std::unique_ptr<MechanismPart> make_normalizer_part(const PartSource& from);
+/// Null: no layer mixes heads.
+std::unique_ptr<MechanismPart> make_mix_part(const PartSource& from);
 
 /// dst (rows, columns) P = f(row, column).
 void upload_table(Backend& backend, const Tensor& dst,

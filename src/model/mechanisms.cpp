@@ -39,6 +39,7 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
     if (part) parts_.push_back(std::move(part));
   };
   for_families(from, add, std::make_index_sequence<std::variant_size_v<Family>>());
+  add(make_mix_part(from));
   add(make_normalizer_part(from));
   add(make_scale_part(from));
   for (int64_t l = 0; l < config.layers; ++l) {

@@ -1,6 +1,6 @@
 #pragma once
-// Priors, scale and normalizer of a model in the form that attention reads, and the way back from
-// their gradients to the parameters: the parts of mechanism_part.h together.
+// Priors, mixes of heads, scale and normalizer of a model in the form that attention reads, and the
+// way back from their gradients to the parameters: the parts of mechanism_part.h together.
 
 #include <algorithm>
 #include <memory>
@@ -34,7 +34,7 @@ class Mechanisms {
   /// The first call takes memory, the later ones do not.
   void refresh(const Tensor& masters);
 
-  /// Sets bias, scale and normalizer of `a` for a layer, from q, k (rotated where the prior
+  /// Sets bias, mix, scale and normalizer of `a` for a layer, from q, k (rotated where the prior
   /// rotates) and `first_key` (B, T) of `a`, the gates (B, T, ParameterLayout::gate_columns()) A,
   /// the positions (B, T) of queries in their documents, and the masters of the last refresh.
   void attach(int64_t layer, Attention& a, const Tensor& gates, const Tensor& positions);
@@ -87,7 +87,7 @@ class Mechanisms {
   }
 
   ModelConfig config_;
-  /// Priors' first: a scale may read the logits of the attention that they make.
+  /// Priors' first, then mixes': a scale may read the logits of the attention that they make.
   std::vector<std::unique_ptr<MechanismPart>> parts_;
   std::vector<int64_t> windows_, window_;  // the second: by layer, a number in the first
   bool constants_ready_ = false;

@@ -8,6 +8,7 @@
 
 #include "core/kinds.h"
 #include "core/mechanism.h"
+#include "mixes/mix.h"
 #include "normalizers/normalizer.h"
 #include "priors/prior.h"
 #include "scales/scale.h"
@@ -61,6 +62,7 @@ struct NormConfig {
 };
 
 using PriorChoice = Choice<PriorInfo>;
+using MixChoice = Choice<MixInfo>;
 using ScaleChoice = Choice<ScaleInfo>;
 using NormalizerChoice = Choice<NormalizerInfo>;
 
@@ -68,6 +70,8 @@ using NormalizerChoice = Choice<NormalizerInfo>;
 struct PriorConfig {
   /// Layer l has number l % size. The size divides the layers.
   std::vector<PriorChoice> pattern;
+  /// What mixes heads beside each of them; nothing chosen: nothing does. Empty: in no layer.
+  std::vector<MixChoice> mixes;
 
   PriorConfig() = default;
   PriorConfig(PriorChoice of_all) : pattern{std::move(of_all)} {}  // of all layers
@@ -76,10 +80,26 @@ struct PriorConfig {
   const PriorChoice& of(int64_t layer) const {
     return pattern.at(static_cast<size_t>(layer) % pattern.size());
   }
-  /// "rope_local, nope", for messages.
+  const MixChoice& mix_of(int64_t layer) const {
+    static const MixChoice kNone;
+    return mixes.empty() ? kNone : mixes.at(static_cast<size_t>(layer) % pattern.size());
+  }
+  /// What the mix of a layer, where it has one, may know of the model.
+  ModelShape mix_shape(int64_t layer, ModelShape shape) const {
+    shape.biased = of(layer).info().adds_bias();
+    return shape;
+  }
+  MechanismParameters mix_parameters(int64_t layer, const ModelShape& shape) const {
+    const MixChoice& mix = mix_of(layer);
+    return mix ? mix.parameters(mix_shape(layer, shape)) : MechanismParameters();
+  }
+  /// "rope_local, dape over kerple", for messages.
   std::string names() const {
     std::string out;
-    for (const PriorChoice& p : pattern) out += (out.empty() ? "" : ", ") + p.name();
+    for (size_t i = 0; i < pattern.size(); ++i) {
+      const MixChoice& mix = mix_of(static_cast<int64_t>(i));
+      out += (i == 0 ? "" : ", ") + (mix ? mix.name() + " over " : "") + pattern[i].name();
+    }
     return out;
   }
 };

@@ -125,6 +125,9 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
         mechanism(prior_parameters[static_cast<size_t>(l) % priors.size()], "prior", G::prior, l,
                   gates_only);
       }
+      const size_t before = parameters_.size();
+      mechanism(c.attention.prior.mix_parameters(l, shape), "mix", G::prior, l, gates_only);
+      for (size_t n = before; n < parameters_.size(); ++n) parameters_[n].of_mix = true;
       mechanism(scale_parameters, "scale", G::scale, l, gates_only);
       mechanism(normalizer_parameters, "normalizer", G::normalizer, l, gates_only);
     };
@@ -231,7 +234,11 @@ void initialize(const Parameter& p, const ModelConfig& c, int64_t sequence_lengt
   const Rng rng(seed, p.name);
   const ModelShape shape = c.shape(sequence_length);
   MechanismInit mechanism;
-  if (p.group == ParameterGroup::prior || p.name == "model.embed_positions.weight") {
+  if (p.of_mix) {
+    const MixChoice& mix = c.attention.prior.mix_of(p.layer);
+    mechanism =
+        mechanism_init(mix.info(), mix.options, c.attention.prior.mix_shape(p.layer, shape), p);
+  } else if (p.group == ParameterGroup::prior || p.name == "model.embed_positions.weight") {
     const PriorChoice& prior = c.attention.prior.of(p.layer);
     mechanism = mechanism_init(prior.info(), prior.options, shape, p);
   } else if (p.group == ParameterGroup::scale) {

@@ -29,6 +29,7 @@ struct Parameter {
   int64_t size = 0;
   double minimum = -INFINITY, maximum = INFINITY;  // kept by the optimizer
   bool gate = false, marked_to_decay = false;      // MechanismParameter::gate, ::decays
+  bool of_mix = false;                             // in group prior: of what mixes heads beside one
   int64_t layer = 0;                               // of a mechanism's, the first that has it
 
   bool decays() const {
@@ -88,7 +89,7 @@ void initialize(const Parameter& p, const ModelConfig& config, int64_t sequence_
 std::string layer_prefix(int64_t layer);
 
 /// "model.layers.N.self_attn.KIND.NAME", or "model.KIND.NAME" where all layers share `p`. KIND is
-/// "prior" or "scale".
+/// "prior", "mix", "scale" or "normalizer".
 std::string mechanism_parameter_name(const MechanismParameter& p, const char* kind, int64_t layer);
 
 }  // namespace bamtrain

@@ -4,14 +4,17 @@
 //   s_ij = content_scale <q_i, k_j>,   z = t s + b or t (s + b),   p_i = N(z_ij : j visible),
 //   out_i = sum_j p_ij v_j
 //
-// with query head h reading key head h / (H / K). A bias b and its gradient are variants: families
-// of biases exclude each other by type. N: a normalizer; the dtypes A and P: see ops/ops.h.
+// or, where heads are mixed, with what a network makes of all heads' s and b in place of b; with
+// query head h reading key head h / (H / K). A bias b and its gradient are variants: families
+// of biases exclude each other by type, a mix stands beside any. N: a normalizer; the dtypes A and
+// P: see ops/ops.h.
 
 #include <cmath>
 #include <cstdint>
 #include <variant>
 
 #include "core/tensor.h"
+#include "mixes/mix.h"
 #include "normalizers/live_tiles.h"
 #include "normalizers/normalizer.h"
 #include "ops/mechanisms/all.h"
@@ -22,6 +25,39 @@ namespace bamtrain {
 using Bias = EveryBias::Any;
 /// Those of a bias are its Gradients.
 using BiasGradients = EveryBias::Gradients;
+
+/// f = w2 lrelu(w1 u + c1) + c2 over the heads of one (i, j), with slope kDapeSlope; u and what
+/// becomes of f: MixForm. F: its hidden width. It reads s as it is,
+/// not times t.
+struct HeadMix {
+  Tensor w1;  // (F, mix_inputs(form, H)) P: columns of s before those of b
+  Tensor c1;  // (F) P
+  Tensor w2;  // (H, F) P
+  Tensor c2;  // (H) P
+  MixForm form = MixForm::concat_residual;
+
+  explicit operator bool() const { return static_cast<bool>(w1); }
+  int64_t hidden() const { return w1.shape[0]; }
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("w1", x.w1);
+    f("c1", x.c1);
+    f("w2", x.w2);
+    f("c2", x.c2);
+  }
+};
+struct HeadMixGradients {
+  Tensor dw1, dc1, dw2, dc2;  // as HeadMix, P
+
+  template <class X, class F>
+  static void each(X& x, F&& f) {
+    f("dw1", x.dw1);
+    f("dc1", x.dc1);
+    f("dw2", x.dw2);
+    f("dc2", x.dc2);
+  }
+};
 
 /// A factor per row.
 struct RowScale {
@@ -46,6 +82,7 @@ struct Attention {
   // past are negative. Non-decreasing, <= i
   Tensor first_key;
   Bias bias;
+  HeadMix mix;  // empty: heads do not meet
   RowScale scale;
   Normalizer normalizer;
   double content_scale = 0;  // 0: 1 / sqrt(D)
@@ -65,6 +102,7 @@ struct Attention {
     f("v", x.v);
     f("first_key", x.first_key);
     std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
+    for_tensors(x.mix, f);
     f("scale", x.scale.t);
     f("alphas", x.normalizer.alphas);
   }
@@ -98,8 +136,9 @@ constexpr bool saves_live(NormalizerKind k) { return !traits_of(k).fused; }
 struct AttentionGradients {
   Tensor dq, dk, dv;  // shapes and strides as q, k, v
   BiasGradients bias;
-  Tensor dscale;  // (B, H, T) P. Where a scale is
-  Tensor dalpha;  // (B, H, T) P: of alpha, by row. Where alphas are
+  HeadMixGradients mix;  // where a mix is
+  Tensor dscale;         // (B, H, T) P. Where a scale is
+  Tensor dalpha;         // (B, H, T) P: of alpha, by row. Where alphas are
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -107,6 +146,7 @@ struct AttentionGradients {
     f("dk", x.dk);
     f("dv", x.dv);
     std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
+    for_tensors(x.mix, f);
     f("dscale", x.dscale);
     f("dalpha", x.dalpha);
   }

@@ -3,6 +3,7 @@
 // benchmarks and tests compute with.
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "ops/attention.h"
@@ -39,6 +40,8 @@ struct AttentionForm {
   double content_scale = 0;
   NormalizerForm normalizer = {};
   bool general_path = false;  // WorkspaceShape::general_attention, with softmax too
+  std::optional<MixForm> mix = {};
+  int64_t mix_hidden = 32;
 };
 
 struct AttentionCall {
@@ -86,6 +89,17 @@ void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape
         g.bias.template emplace<typename B::Gradients>().plan(shape, P, add);
       },
       a.bias);
+  if (!f.mix) return;
+  a.mix.form = *f.mix;
+  const int64_t F = f.mix_hidden, I = mix_inputs(*f.mix, H);
+  add("w1", &a.mix.w1, P, {F, I});
+  add("c1", &a.mix.c1, P, {F});
+  add("w2", &a.mix.w2, P, {H, F});
+  add("c2", &a.mix.c2, P, {H});
+  add("dw1", &g.mix.dw1, P, {F, I});
+  add("dc1", &g.mix.dc1, P, {F});
+  add("dw2", &g.mix.dw2, P, {H, F});
+  add("dc2", &g.mix.dc2, P, {H});
 }
 
 }  // namespace bamtrain

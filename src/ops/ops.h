@@ -38,6 +38,7 @@ struct WorkspaceShape {
   bool fire = false;             // whether a layer's prior is of family fire
   bool content_bias = false;     // whether that of a layer reads queries and keys
   int64_t positions = 0;         // most columns of a ContextualBias
+  int64_t mix_hidden = 0;        // HeadMix::hidden, the most of any layer; 0: none mixes heads
   // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
   // normalizer.
   bool general_attention = false;

@@ -12,6 +12,12 @@ PriorInfo fire_prior() {
       "ReLU, whose output bias b2 softmax does not read: it drifts with the rounding of its "
       "gradient";
   p.options = {{"threshold_length", "L0; 0: the training length", 0.0, {}, 0.0, 1e9, true},
+               {"negative_slope",
+                "slope of hidden units below 0; 0: ReLU; DAPE's published code has 0.01",
+                0.0,
+                {},
+                0.0,
+                1.0},
                decay_option("c, m, w1 and w2, not on b1 and b2", true, false)};
   p.parameters = [](const Options& o, const ModelShape& s) {
     constexpr int64_t F = kFireHidden;
@@ -37,6 +43,9 @@ PriorInfo fire_prior() {
     const double length = o.number("threshold_length");
     return length > 0 ? length : static_cast<double>(T);
   }};
+  std::get<FireFamily>(p.family).negative_slope = [](const Options& o) {
+    return o.number("negative_slope");
+  };
   return p;
 }
 

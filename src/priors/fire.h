@@ -1,9 +1,9 @@
 #pragma once
 // FIRE (Li et al. 2024; DAPE, section 4): b = f(u), u = psi(d) / (psi(max(i, |m| L0)) + 1e-6),
-// psi(x) = log(|c| x + 1), f: 1 -> 32 -> H with ReLU between. i is the query's position in its
-// document.
+// psi(x) = log(|c| x + 1), f: 1 -> 32 -> H with ReLU between, or another slope below 0. i is the
+// query's position in its document.
 //
-// A ReLU network of one input is piecewise linear: between two of its at most 32 kinks every head's
+// Such a network of one input is piecewise linear: between two of its at most 32 kinks every head's
 // bias is slope u + offset. Kernels evaluate that; they return, per head and segment, the sums of
 // db and of db u, and per query what c and m need. Nothing here is approximate.
 
@@ -29,6 +29,7 @@ struct FireParameters {
   double c, m;
   int64_t H = 0;
   double L0 = 0;
+  double negative_slope = 0;  // of a hidden unit that is off
 };
 
 /// One head's bias in one segment: slope u + offset.
@@ -85,19 +86,22 @@ struct FireSegments {
   BAMTRAIN_HD FireLine line(const FireParameters& p, int64_t h, int segment) const {
     FireLine l = {0, p.b2[h]};
     for (int k = 0; k < kFireHidden; ++k) {
-      if (!is_active(segment, k)) continue;
-      l.slope += p.w2[h * kFireHidden + k] * p.w1[k];
-      l.offset += p.w2[h * kFireHidden + k] * p.b1[k];
+      const double out = unit_slope(p, segment, k) * p.w2[h * kFireHidden + k];
+      l.slope += out * p.w1[k];
+      l.offset += out * p.b1[k];
     }
     return l;
   }
-  /// The sums over the segments in which hidden unit k is on, of a head's (kFireSegments, 2).
-  BAMTRAIN_HD FireSums of_unit(const double* sums, int k) const {
+  /// The slope of hidden unit k in a segment.
+  BAMTRAIN_HD double unit_slope(const FireParameters& p, int segment, int k) const {
+    return is_active(segment, k) ? 1 : p.negative_slope;
+  }
+  /// The sums over all segments, times the slope of hidden unit k, of a head's (kFireSegments, 2).
+  BAMTRAIN_HD FireSums of_unit(const FireParameters& p, const double* sums, int k) const {
     FireSums total = {0, 0};
     for (int s = 0; s < kFireSegments; ++s) {
-      if (!is_active(s, k)) continue;
-      total.of_one += sums[2 * s];
-      total.of_u += sums[2 * s + 1];
+      total.of_one += unit_slope(p, s, k) * sums[2 * s];
+      total.of_u += unit_slope(p, s, k) * sums[2 * s + 1];
     }
     return total;
   }
@@ -124,7 +128,7 @@ inline void fire_adjoint(const FireGradients& d, const FireParameters& p, const 
     for (int s = 0; s < kFireSegments; ++s) d.b2[h] += of_head[2 * s];
     for (int k = 0; k < kFireHidden; ++k) {
       const int64_t n = h * kFireHidden + k;
-      const FireSums on = f.of_unit(of_head, k);
+      const FireSums on = f.of_unit(p, of_head, k);
       d.w2[n] += p.w1[k] * on.of_u + p.b1[k] * on.of_one;
       d.w1[k] += p.w2[n] * on.of_u;
       d.b1[k] += p.w2[n] * on.of_one;

@@ -61,6 +61,7 @@ struct SumsFamily {
 /// Parameters: those of FireParameters, c and m first.
 struct FireFamily {
   double (*threshold_length)(const Options&, int64_t T) = nullptr;  // L0
+  double (*negative_slope)(const Options&) = nullptr;               // FireParameters
 };
 
 /// Parameters: w_r (H D, C), then u and w (H, D).
@@ -131,6 +132,10 @@ struct PriorInfo : MechanismInfo {
   template <class F>
   bool is() const {
     return std::holds_alternative<F>(family);
+  }
+  /// Whether it adds to the logits: it does not rotate, nor add to the embedding, nor do nothing.
+  bool adds_bias() const {
+    return !is<std::monostate>() && !is<RotaryFamily>() && !is<EmbeddingFamily>();
   }
   int64_t window_of(const Options& o, int64_t T, int64_t all) const {
     return window ? window(o, T, all) : all;

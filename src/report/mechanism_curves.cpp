@@ -82,7 +82,10 @@ std::vector<std::vector<Point>> fire_curves(const PriorChoice& prior, const Thet
   const int64_t H = shape.heads, T = shape.sequence_length;
   const double L0 = prior.info().as<FireFamily>()->threshold_length(prior.options, T);
   // In the order of its parameters: c, m, w1, b1, w2, b2.
-  const FireParameters p = {theta[2], theta[3], theta[4], theta[5], *theta[0], *theta[1], H, L0};
+  const FireParameters p = {
+      theta[2], theta[3],  theta[4],
+      theta[5], *theta[0], *theta[1],
+      H,        L0,        prior.info().as<FireFamily>()->negative_slope(prior.options)};
   const FireSegments segments(p);
   const double N = FireNormalizer(p, T - 1).N;
   std::vector<std::vector<Point>> heads(static_cast<size_t>(H));

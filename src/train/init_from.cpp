@@ -35,7 +35,7 @@ int64_t layer_of(const std::string& name) {
 
 /// The key that a tensor's shape follows from; `rows`: that the first dimension differs.
 std::string key_of_shape(const std::string& name, bool rows) {
-  if (contains(name, ".prior.") || contains(name, "embed_positions"))
+  if (contains(name, ".prior.") || contains(name, ".mix.") || contains(name, "embed_positions"))
     return "model.attention.prior";
   if (contains(name, ".scale.")) return "model.attention.scale";
   if (contains(name, ".normalizer.")) return "model.attention.normalizer";

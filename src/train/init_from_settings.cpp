@@ -151,13 +151,17 @@ class Settings {
     const std::string key = "model.attention.prior";
     return n > 1 ? key + "[" + std::to_string(static_cast<size_t>(layer) % n) + "]" : key;
   }
+  /// Of the prior itself, where heads are mixed beside it.
+  std::string base_key(int64_t layer) const {
+    return prior_key(layer) + (m_.attention.prior.mix_of(layer) ? ".base" : "");
+  }
 
   bool own_window(int64_t layer) const {
     return m_.attention.prior.of(layer).info().window != nullptr;
   }
 
   std::string window_key(int64_t layer) const {
-    return own_window(layer) ? prior_key(layer) + ".window" : "model.attention.window";
+    return own_window(layer) ? base_key(layer) + ".window" : "model.attention.window";
   }
 
   // --- a folder with bamtrain's own configuration: src/export/huggingface
@@ -193,10 +197,25 @@ class Settings {
                 kDamagedRemedy);
   }
 
-  void prior(const std::string& place, const json& theirs, int64_t layer) {
+  /// What mixes heads beside a prior; null in a folder: nothing does.
+  void mix(const std::string& place, const json& entry, int64_t layer) {
+    const MixChoice& chosen = m_.attention.prior.mix_of(layer);
+    const json theirs = entry.value("mix", json());
+    const json ours = huggingface_prior(m_, layer, c_.data.sequence_length).value("mix", json());
+    const auto name = [](const json& of) { return of.is_object() ? of.value("name", json()) : of; };
+    if (name(theirs) != name(ours)) {
+      return tell_unless_same(place + "mix.name", name(theirs), prior_key(layer) + ".name",
+                              name(ours));
+    }
+    if (chosen) options(place + "mix.", theirs, ours, chosen.options, prior_key(layer) + ".");
+  }
+
+  void prior(const std::string& place, json theirs, int64_t layer) {
+    if (!new_.prior) mix(place, theirs, layer);
+    theirs.erase("mix");
     const PriorChoice& chosen = m_.attention.prior.of(layer);
     const json ours = huggingface_prior(m_, layer, c_.data.sequence_length);
-    const std::string key = prior_key(layer);
+    const std::string key = base_key(layer);
     if (new_.prior) {
       if (has_own_window(theirs["name"]) || own_window(layer)) return;
       return of_attention(place, theirs, ours, "window", window_key(layer));
@@ -210,7 +229,7 @@ class Settings {
       of_attention(place, theirs, ours, "scale_bias", "model.attention.scale.scale_bias");
     }
     ModelConfig former = m_;
-    former.attention.prior = without(chosen, theirs);
+    former.attention.prior = PriorConfig(without(chosen, theirs));
     absent(place, theirs, ours, huggingface_prior(former, 0, c_.data.sequence_length),
            chosen.options, former.attention.prior.of(0).options, key + ".");
     const json scaling = ours.value("scaling", json("none"));
@@ -357,7 +376,10 @@ class Settings {
 
   void rope(int64_t layer) {
     const PriorChoice& chosen = m_.attention.prior.of(layer);
-    const std::string key = prior_key(layer);
+    const std::string key = base_key(layer);
+    if (const MixChoice& mix = m_.attention.prior.mix_of(layer)) {
+      tell("nothing mixes its heads", prior_key(layer) + ".name", mix.name());
+    }
     const auto bases = rope_members("rope_theta");
     if (!chosen.info().is<RotaryFamily>()) {
       const bool llama = source_.value("model_type", json()) == "llama";

@@ -50,8 +50,10 @@ void with_table_keys(const RunConfig& c, F&& f) {
     };
     const std::vector<PriorChoice>& priors = c.model.attention.prior.pattern;
     for (size_t i = 0; i < priors.size(); ++i) {
-      add(priors[i].options,
-          "model.attention.prior" + (priors.size() > 1 ? fmt::format("[{}]", i) : ""));
+      const bool mixed = static_cast<bool>(c.model.attention.prior.mix_of(static_cast<int64_t>(i)));
+      add(priors[i].options, "model.attention.prior" +
+                                 (priors.size() > 1 ? fmt::format("[{}]", i) : "") +
+                                 (mixed ? ".base" : ""));
     }
     add(c.model.attention.scale.options, "model.attention.scale");
     if (keys.empty()) throw;

@@ -103,6 +103,7 @@ struct Recipe {
   Mechanism scale = {"none"};
   int64_t micro_batch = 0;  // 0: not given
   Mechanism normalizer = {"softmax"};
+  Values mix = {};  // of "dape" beside the prior, its base; empty: none
 };
 
 constexpr Size kBam120 = {768, 12, 16, 1536}, kTiny = {512, 6, 8, 2048}, kGpt = {768, 12, 12, 3072};
@@ -144,6 +145,16 @@ std::map<std::string, Recipe> recipes() {
   Recipe asentmax = of_asentmax("nape", nape);
   asentmax.scale = adaptive;
   asentmax.normalizer = entmax;
+  const auto mixed = [](Recipe recipe) {
+    recipe.mix = {{"variant", Text("concat_residual")}, {"hidden", 32.0}, {"decay", true}};
+    return recipe;
+  };
+  const Values kerple = {{"kernel", Text("logarithmic")}, {"decay", true}};
+  const Values fire = {{"threshold_length", 128.0}, {"decay", true}};
+  Values leaky_fire = fire;
+  leaky_fire["negative_slope"] = 0.01;
+  const Recipe kerple_350m = {kDape, {1024, 24, 16, 4096}, 512, kDapeTokens, 50000, 3e-4, "kerple",
+                              kerple};
   return {
       {"bam-120m", of_bam(kBam120, 1e-3, "bam", bam, ssmax)},
       {"bam-432m", of_bam({1536, 14, 24, 3072}, 5e-4, "bam", bam, ssmax)},
@@ -182,21 +193,17 @@ std::map<std::string, Recipe> recipes() {
                                       {"init", Text("xavier")},
                                       {"share", true},
                                       {"decay", true}})},
-      {"dape-kerple-125m", of_dape("kerple", {{"kernel", Text("logarithmic")}, {"decay", true}})},
-      {"dape-fire-125m", of_dape("fire", {{"threshold_length", 128.0}, {"decay", true}})},
+      {"dape-kerple-125m", of_dape("kerple", kerple)},
+      {"dape-fire-125m", of_dape("fire", fire)},
       {"dape-transformer-xl-125m",
        {kDape, kGpt, 128, 256 * 128, 50000, 6e-4, "transformer_xl", {{"decay", true}}}},
       {"dape-cope-125m",
        {kDape, kGpt, 128, 256 * 128, 50000, 6e-4, "cope", {{"positions", 64.0}, {"decay", true}}}},
-      {"dape-kerple-350m",
-       {kDape,
-        {1024, 24, 16, 4096},
-        512,
-        kDapeTokens,
-        50000,
-        3e-4,
-        "kerple",
-        {{"kernel", Text("logarithmic")}, {"decay", true}}}},
+      {"dape-kerple-350m", kerple_350m},
+      {"dape-dape-kerple-125m", mixed(of_dape("kerple", kerple))},
+      {"dape-dape-fire-125m", mixed(of_dape("fire", leaky_fire))},
+      {"dape-dape-alibi-125m", mixed(of_dape("alibi", {}))},
+      {"dape-dape-kerple-350m", mixed(kerple_350m)},
 
       {"asentmax-rope-420m", of_asentmax("rope", rope)},
       {"asentmax-nape-420m", of_asentmax("nape", nape)},
@@ -269,6 +276,9 @@ void check(const RunConfig& c, const Recipe& r) {
 
   REQUIRE(m.attention.prior.pattern.size() == 1);
   check_mechanism(m.attention.prior.of(0), {r.prior, r.options});
+  const MixChoice& mix = m.attention.prior.mix_of(0);
+  CHECK(static_cast<bool>(mix) == !r.mix.empty());
+  if (mix) check_mechanism(mix, {"dape", r.mix});
   check_mechanism(m.attention.scale, r.scale);
   check_mechanism(m.attention.normalizer, r.normalizer);
   if (m.attention.scale.name() == "ssmax") {
@@ -283,15 +293,19 @@ void check_stated(const nlohmann::json& file, const Recipe& r) {
   const nlohmann::json& model = file.at("model");
   CHECK(model.contains("embed_scale"));
   const nlohmann::json& attention = model.at("attention");
-  const auto check_options = [&](const char* kind, const Values& options) {
+  const auto check_options = [](const nlohmann::json& mechanism, const Values& options) {
     for (const auto& [name, unused] : options) {
       INFO("option " << name);
-      CHECK(attention.at(kind).contains(name));
+      CHECK(mechanism.contains(name));
     }
   };
-  check_options("prior", r.options);
-  check_options("scale", r.scale.options);
-  check_options("normalizer", r.normalizer.options);
+  const nlohmann::json& prior = attention.at("prior");
+  check_options(r.mix.empty() ? prior : prior.at("base"), r.options);
+  check_options(prior, r.mix);
+  check_options(attention.at("scale"), r.scale.options);
+  if (!r.normalizer.options.empty()) {
+    check_options(attention.at("normalizer"), r.normalizer.options);
+  }
 }
 
 /// A perplexity at every length that the paper gives, up to these.

@@ -8,7 +8,6 @@
 #include "model/count_allocations.h"
 #include "model/null_backend.h"
 #include "normalizers/registry.h"
-#include "priors/registry.h"
 #include "scales/registry.h"
 
 namespace bamtrain::testing {
@@ -50,16 +49,16 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
 /// A small model of every prior with every scale and with every normalizer.
 std::vector<ModelConfig> every_mechanism() {
   std::vector<ModelConfig> models;
-  for (const PriorInfo& p : all_priors()) {
+  for (const PriorConfig& p : every_prior()) {
     for (const ScaleInfo& s : all_scales()) {
       ModelConfig& c = models.emplace_back(small_config());
-      c.attention.prior = prior(p.name);
+      c.attention.prior = p;
       c.attention.scale = scale(s.name);
       c.attention.document_mask = true;
     }
     for (const NormalizerInfo& n : all_normalizers()) {
       ModelConfig& c = models.emplace_back(small_config());
-      c.attention.prior = prior(p.name);
+      c.attention.prior = p;
       c.attention.normalizer = normalizer(n.name);
       c.attention.document_mask = true;
     }

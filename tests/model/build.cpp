@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/rng.h"
+#include "mixes/registry.h"
 #include "normalizers/registry.h"
 #include "ops/cpu/cpu.h"
 #include "ops/host_view.h"
@@ -46,6 +47,7 @@ double random_value(const Parameter& p, int64_t i) {
     case ParameterGroup::prior:
       break;
   }
+  if (p.of_mix) return p.shape.size() == 1 ? 0.3 * z : z / std::sqrt(1.0 * p.shape[1]);
   if (p.minimum > -INFINITY) return p.minimum + 0.1 + rng.uniform(static_cast<uint64_t>(i));
   if (p.leaf() == "theta_alpha") return -0.5 + 0.4 * z;
   if (p.leaf() == "theta_beta") return 0.6 + 0.4 * z;
@@ -70,6 +72,22 @@ ScaleChoice scale(const std::string& name, std::map<std::string, OptionValue> op
 }
 NormalizerChoice normalizer(const std::string& name, std::map<std::string, OptionValue> options) {
   return mechanism(*find_normalizer(name), std::move(options));
+}
+
+PriorConfig mixed(const std::string& mix, PriorChoice base,
+                  std::map<std::string, OptionValue> options) {
+  PriorConfig out(std::move(base));
+  out.mixes = {mechanism(*find_mix(mix), std::move(options))};
+  return out;
+}
+
+std::vector<PriorConfig> every_prior() {
+  std::vector<PriorConfig> all;
+  for (const PriorInfo& p : all_priors()) all.emplace_back(prior(p.name));
+  for (const MixInfo& m : all_mixes()) {
+    for (const char* base : {"rope", "kerple", "cable"}) all.push_back(mixed(m.name, prior(base)));
+  }
+  return all;
 }
 
 PriorConfig priors(const std::vector<std::string>& by_layer) {

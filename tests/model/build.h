@@ -19,6 +19,13 @@ ScaleChoice scale(const std::string& name, std::map<std::string, OptionValue> op
 NormalizerChoice normalizer(const std::string& name,
                             std::map<std::string, OptionValue> options = {});
 
+/// A mix of heads beside the prior of all layers.
+PriorConfig mixed(const std::string& mix, PriorChoice base,
+                  std::map<std::string, OptionValue> options = {});
+
+/// Every prior, and every mix over a base without a bias, of distance and of the tokens' numbers.
+std::vector<PriorConfig> every_prior();
+
 /// Priors of the layers in turn, with their declared defaults.
 PriorConfig priors(const std::vector<std::string>& by_layer);
 

@@ -10,7 +10,6 @@
 #include "ops/check/check.h"
 #include "ops/cpu/cpu.h"
 #include "ops/reference/reference.h"
-#include "priors/registry.h"
 #include "scales/registry.h"
 
 namespace bamtrain::testing {
@@ -76,10 +75,10 @@ const Sizes kOdd = {1, 7, 64, 3, 13, 1, 1, 37};
 
 TEST_CASE("a growing text has the logits of the whole text, for every prior and scale") {
   const Threads one(1);  // many tiny passes
-  for (const PriorInfo& p : all_priors()) {
+  for (const PriorConfig& p : every_prior()) {
     for (const ScaleInfo& s : all_scales()) {
       ModelConfig c = small_config();
-      c.attention.prior = prior(p.name);
+      c.attention.prior = p;
       c.attention.scale = scale(s.name);
       check_grown(c, random_batch(1, 90, c.vocab), {{1}, kOdd}, {Dtype::f64, Dtype::f32});
       c.attention.document_mask = true;
@@ -93,10 +92,10 @@ TEST_CASE("a growing text has the logits of the whole text, for every prior and 
 
 TEST_CASE("a growing text has the logits of the whole text, for every prior and normalizer") {
   const Threads one(1);  // many tiny passes
-  for (const PriorInfo& p : all_priors()) {
+  for (const PriorConfig& p : every_prior()) {
     for (const NormalizerInfo& n : all_normalizers()) {
       ModelConfig c = small_config();
-      c.attention.prior = prior(p.name);
+      c.attention.prior = p;
       c.attention.normalizer = normalizer(n.name);
       if (n.name == "topk") c.attention.normalizer = normalizer(n.name, {{"k", 4.0}});
       c.attention.document_mask = true;
@@ -107,9 +106,9 @@ TEST_CASE("a growing text has the logits of the whole text, for every prior and 
 
 TEST_CASE("a growing text has the logits of the whole text, the bias scaled too") {
   const Threads one(1);  // many tiny passes
-  for (const PriorInfo& p : all_priors()) {
+  for (const PriorConfig& p : every_prior()) {
     ModelConfig c = small_config();
-    c.attention.prior = prior(p.name);
+    c.attention.prior = p;
     c.attention.scale = scale("ssmax", {{"scale_bias", "true"}});
     c.attention.document_mask = true;
     c.kv_heads = 1;

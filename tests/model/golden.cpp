@@ -11,6 +11,7 @@
 #include "catch.h"
 #include "checkpoint/safetensors.h"
 #include "golden_options.h"
+#include "mixes/registry.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
@@ -64,7 +65,13 @@ ModelConfig config_of(const Json& m) {
   c.bias = m["bias"];
   const Json& priors = attention["prior"];
   for (const Json& p : priors.is_array() ? priors : Json::array({priors})) {
-    c.attention.prior.pattern.push_back(prior(p["name"], options_of(p)));
+    const bool mixes = find_mix(p["name"]) != nullptr;
+    const Json& base = mixes ? p["base"] : p;
+    c.attention.prior.pattern.push_back(prior(base["name"], options_of(base)));
+    Json own = p;
+    own.erase("base");
+    c.attention.prior.mixes.push_back(
+        mixes ? mixed(p["name"], prior("nope"), options_of(own)).mixes[0] : MixChoice());
   }
   c.attention.scale = scale(attention["scale"]["name"], options_of(attention["scale"]));
   if (attention.contains("normalizer")) {
@@ -147,9 +154,12 @@ void load(const Golden& g, Run& run) {
 }
 
 TEST_CASE("there is a golden model for every prior, scale and normalizer") {
-  std::vector<std::string> priors, scales, normalizers;
+  std::vector<std::string> priors, mixes, scales, normalizers;
   for (const Golden& g : all_goldens()) {
     for (const PriorChoice& p : g.config.attention.prior.pattern) priors.push_back(p.name());
+    for (const MixChoice& m : g.config.attention.prior.mixes) {
+      if (m) mixes.push_back(m.name());
+    }
     scales.push_back(g.config.attention.scale.name());
     if (g.config.attention.normalizer) {
       normalizers.push_back(g.config.attention.normalizer.name());
@@ -158,6 +168,10 @@ TEST_CASE("there is a golden model for every prior, scale and normalizer") {
   for (const NormalizerInfo& n : all_normalizers()) {
     INFO(n.name);
     CHECK(std::count(normalizers.begin(), normalizers.end(), n.name) > 0);
+  }
+  for (const MixInfo& mix : all_mixes()) {
+    INFO(mix.name);
+    CHECK(std::count(mixes.begin(), mixes.end(), mix.name) > 0);
   }
   for (const PriorInfo& prior : all_priors()) {
     INFO(prior.name);

@@ -159,6 +159,20 @@ TEST_CASE("norms begin as the identity, mechanisms as their registries say, unde
   }
 }
 
+TEST_CASE("the network of a mix begins uniform within the roots of what its layers read") {
+  ModelConfig c = config(InitKind::gpt2);
+  c.heads = c.kv_heads = 48;
+  for (const char* base : {"alibi", "rope"}) {
+    c.attention.prior = mixed("dape", prior(base), {{"hidden", 64.0}});
+    const double first = 1 / std::sqrt(base == std::string("alibi") ? 96.0 : 48.0);
+    const std::string path = "model.layers.1.self_attn.mix.";
+    check_uniform(initial(c, path + "weight1"), first);
+    check_uniform(initial(c, path + "bias1"), first);
+    check_uniform(initial(c, path + "weight2"), 1.0 / 8);
+    check_uniform(initial(c, path + "bias2"), 1.0 / 8);
+  }
+}
+
 TEST_CASE("normal inits of mechanisms differ by head, layer and parameter") {
   ModelConfig c = config(InitKind::gpt2);
   c.heads = c.kv_heads = 48;

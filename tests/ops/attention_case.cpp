@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "core/rng.h"
 #include "normalizers/registry.h"
 #include "ops/attention_call.h"
+#include "ops/reference/place.h"
 #include "priors/fire.h"
 
 namespace bamtrain::testing {
@@ -58,6 +60,8 @@ AttentionForm form_of(const AttentionCase& c) {
   f.content_scale = c.content_scale;
   f.normalizer = c.normalizer;
   f.bias = bias_form(c.table);
+  f.mix = c.mix;
+  f.mix_hidden = c.hidden;
   return f;
 }
 
@@ -270,6 +274,7 @@ std::string describe(const AttentionCase& c) {
                   std::to_string(c.D) + ", window " + std::to_string(c.window);
   s += ", " + table_text(c.table) + " table, scale " + scale_text(c.scale);
   if (c.table == TableForm::contextual) s += ", " + std::to_string(c.positions) + " positions";
+  if (c.mix) s += ", mix " + std::to_string(static_cast<int>(*c.mix));
   return s + normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
 }
 
@@ -281,6 +286,13 @@ double fp32_tolerance(const AttentionCase& c) {
 double counted_gates(const AttentionCase& c) {
   if (c.table != TableForm::contextual) return 0;
   return static_cast<double>(std::min(c.positions - 1, c.T)) / 32;
+}
+
+double normalizer_tolerance(const AttentionCase& c) {
+  if (c.normalizer.kind != NormalizerKind::entmax) return 2 * fp32_tolerance(c);
+  const double a = c.normalizer.alpha - 1;
+  const double logit = kF32 * std::max(1.0, counted_gates(c));
+  return 8 * std::max(fp32_tolerance(c), a > 1 ? std::pow(logit, 1 / a) : 0);
 }
 
 namespace {
@@ -314,6 +326,83 @@ void add_gradients(Arrays& out, const FireBiasGradients& g) {
 }
 }  // namespace
 
+namespace {
+/// What the network of a mix reads at every (i, j) of a sequence, one after another.
+std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
+  Machine m(Dtype::f64);
+  const Loaded call(m, c, in);
+  const Attention& a = call.x.a;
+  const bool scores = *c.mix != MixForm::bias_only, sums = *c.mix == MixForm::add_residual;
+  std::vector<double> all, x, bias;
+  for (int64_t n = 0; n < c.B * c.T * c.T; ++n) {
+    const int64_t b = n / (c.T * c.T), i = n / c.T % c.T, j = n % c.T;
+    if (j > i) continue;
+    x.clear();
+    bias.clear();
+    for (int64_t h = 0; h < c.H; ++h) {
+      const double* q = &a.q.ptr<double>()[b * a.q.stride[0] + i * a.q.stride[1] + h * c.D];
+      const double* k =
+          &a.k.ptr<double>()[b * a.k.stride[0] + j * a.k.stride[1] + h / (c.H / c.K) * c.D];
+      double s = 0;
+      for (int64_t d = 0; d < c.D; ++d) s += q[d] * k[d];
+      x.push_back(s / a.content_divisor<double>());
+      bias.push_back(std::visit(
+          [&](const auto& of) {
+            return of.in_reference({b, h, i, j, 0, c.H, c.T, c.D, q, k, 0, nullptr});
+          },
+          a.bias));
+    }
+    for (int64_t h = 0; sums && h < c.H; ++h) {
+      x[static_cast<size_t>(h)] += bias[static_cast<size_t>(h)];
+    }
+    if (scores) all.insert(all.end(), x.begin(), x.end());
+    if (!sums) all.insert(all.end(), bias.begin(), bias.end());
+  }
+  return all;
+}
+
+/// c1 puts the kinks of the hidden units where no logit of the case is near: there a rounding
+/// decides which slope is right, and no difference quotient has either. q and k are what bf16
+/// holds.
+/// Returns the largest number that a layer of the network reads.
+double add_mix(Arrays& in, const AttentionCase& c) {
+  const int64_t I = mix_inputs(*c.mix, c.H), F = c.hidden;
+  const double first = 1 / std::sqrt(static_cast<double>(I));
+  const double second = 1 / std::sqrt(static_cast<double>(F));
+  for (const char* name : {"q", "k"}) {
+    for (double& x : in.at(name).x) x = rounded(x, Dtype::bf16);
+  }
+  const std::vector<double> u = network_inputs(c, in);
+  in["w1"] = random_values(P, {F, I}, "w1", first);
+  in["c1"] = Values{P, {F}, {}};
+  in["w2"] = random_values(P, {c.H, F}, "w2", second);
+  in["c2"] = random_values(P, {c.H}, "c2", second);
+  double largest = 0;
+  for (const double x : u) largest = std::max(largest, std::abs(x));
+  for (int64_t k = 0; k < F; ++k) {
+    std::vector<double> units;
+    for (size_t at = 0; at < u.size(); at += static_cast<size_t>(I)) {
+      units.push_back(std::inner_product(&in.at("w1").x[static_cast<size_t>(k * I)],
+                                         &in.at("w1").x[static_cast<size_t>(k * I)] + I, &u[at],
+                                         0.0));
+    }
+    std::sort(units.begin(), units.end());
+    // The widest gap in the middle half; of few numbers, which repeat, of all.
+    const auto gap = [&units](size_t n) { return units[n + 1] - units[n]; };
+    const size_t quarter = units.size() < 64 ? 0 : units.size() / 4;
+    size_t widest = quarter;
+    for (size_t n = quarter; n + 1 < units.size() - quarter; ++n) {
+      if (gap(n) > gap(widest)) widest = n;
+    }
+    const double kink =
+        units.size() > 1 && gap(widest) > 0 ? units[widest] + gap(widest) / 2 : units[0] - first;
+    in["c1"].x.push_back(-kink);
+    largest = std::max({largest, units.back() - kink, kink - units.front()});
+  }
+  return largest;
+}
+}  // namespace
+
 Operation attention(const AttentionCase& c) {
   Operation op;
   op.inputs["q"] = random_values(A, {c.B, c.T, c.H, c.D}, "q", c.content);
@@ -329,6 +418,7 @@ Operation attention(const AttentionCase& c) {
     add_bias(op.inputs, c);
   }
   if (c.table == TableForm::contextual) op.inputs.at("positions") = positions_values(c);
+  const double read_by_mix = c.mix ? add_mix(op.inputs, c) : 0;
   if (c.scale != ScaleForm::none) op.inputs["scale"] = scale_values(c);
   if (c.normalizer.learned) {
     Values alphas{P, {c.H}, {}};
@@ -347,6 +437,8 @@ Operation attention(const AttentionCase& c) {
                    {"numbers", root_D}, {"slope", root_D},          {"offset", root_D},
                    {"of_u", root_D},    {"of_psi", root_D},         {"scale", c.content * root_D},
                    {"lse", 1},          {"alphas", root_T * root_D}};
+  for (const char* name : {"w1", "w2"}) op.cancelling.emplace(name, read_by_mix * root_D);
+  for (const char* name : {"c1", "c2"}) op.cancelling.emplace(name, 2 * root_D);
   Bias any = bias_of(bias_form(c.table));
   std::visit(
       [&](const auto& bias) {
@@ -382,6 +474,7 @@ Operation attention(const AttentionCase& c) {
     if (x.g.dscale) gradients["scale"] = read(x.g.dscale, P);
     if (x.g.dalpha) gradients["alphas"] = of_heads(read(x.g.dalpha, P), c);
     std::visit([&](const auto& g) { add_gradients(gradients, g); }, x.g.bias);
+    if (c.mix) add_gradients(gradients, x.g.mix);
     return gradients;
   };
   return op;

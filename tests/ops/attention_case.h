@@ -1,6 +1,7 @@
 #pragma once
 // Attention as an operation of named values, over every form that the contract knows.
 
+#include <optional>
 #include <vector>
 
 #include "compare.h"
@@ -42,6 +43,8 @@ struct AttentionCase {
   double content_scale = 0;
   int64_t positions = 64;          // of contextual encoding
   NormalizerForm normalizer = {};  // learned: one alpha per head, from its own on
+  std::optional<MixForm> mix = {};
+  int64_t hidden = 8;  // of the mix
   // Softmax's adjoint finds the backend's own forward pass, as others' do: of the CPU's general
   // path, whose D comes from weights and not from `out`, rounded.
   bool own_rows = false;
@@ -52,7 +55,8 @@ struct AttentionCase {
 /// are parts of one (B, T, H + 2 K, D), and so are their gradients, as in the model. Of fire the
 /// lines are inputs, slope and offset (H, kFireSegments); what the backend returns beside their
 /// gradients is "of_u" and "of_psi". Contextual positions are waves. Any other bias has normal
-/// numbers.
+/// numbers. A mix has w1, w2 and c2, normal numbers over the root of what a layer reads, and c1
+/// (add_mix in the source).
 Operation attention(const AttentionCase& c);
 
 /// The entropy of its rows, from the same inputs but a scale: result entropy, and no adjoint.
@@ -87,6 +91,10 @@ std::string describe(const AttentionCase& c);
 /// times t, and the bias; then exp to 3.4 u, sums over T keys, D terms of dP, T or D terms of the
 /// gradients. Four times the sum of these for the largest of many elements.
 double fp32_tolerance(const AttentionCase& c);
+/// That of the general path. Of entmax the largest entries of dz are u (dP - D), and u may exceed
+/// p. Above alpha 2 a key that a rounding u of its logit takes into the support has a weight of
+/// u^(1 / (alpha - 1)).
+double normalizer_tolerance(const AttentionCase& c);
 
 /// The largest count of gates, whose additions round by as much as that times u, times the slope of
 /// E, which makes it a logit's. 0: other biases count none.

@@ -85,6 +85,7 @@ class Machine {
                                             .fire = true,
                                             .content_bias = true,
                                             .positions = 64,
+                                            .mix_hidden = 64,
                                             .attention_statistics = true};
   explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512,
                    const WorkspaceShape& shape = kShape);

@@ -145,9 +145,10 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     g.bias = TokenBiasGradients{of_rows(P)};
     backend.mechanisms().run(SumsForward{sums, prior.gates, prior.theta.at(0)});
   }
-  double L0 = 0;
+  double L0 = 0, slope = 0;
   if (const auto* const fire = of.prior.as<FireFamily>()) {
     L0 = fire->threshold_length(of.prior_options, T);
+    slope = fire->negative_slope(of.prior_options);
     FireTables tables;
     for (Tensor* t : {&tables.psi, &tables.psi_dc, &tables.inverse}) *t = keep(m.zeros(P, {T}));
     tables.ends = keep(m.zeros(Role::index, {T, kFireHidden}));
@@ -158,7 +159,7 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
     a.bias = FireBias{tables, keep(m.memory(positions))};
     const Tensor dfire = keep(m.unwritten(Role::wide, {kH, kFireSegments, 2}));
     g.bias = FireBiasGradients{dfire, of_rows(P), of_rows(P)};
-    backend.mechanisms().run(FireForward{tables, prior.theta, L0});
+    backend.mechanisms().run(FireForward{tables, prior.theta, L0, slope});
   }
   Tensor sinusoids;
   if (const auto* const relative = of.prior.as<TransformerXlFamily>()) {
@@ -202,8 +203,8 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
         SumsBackward{prior.dgates, prior.dtheta.at(0), dsums, prior.gates, prior.theta.at(0)});
   }
   if (const auto* of_bias = std::get_if<FireBiasGradients>(&g.bias)) {
-    backend.mechanisms().run(FireBackward{prior.dtheta, *of_bias,
-                                          std::get<FireBias>(a.bias).positions, prior.theta, L0});
+    backend.mechanisms().run(FireBackward{
+        prior.dtheta, *of_bias, std::get<FireBias>(a.bias).positions, prior.theta, L0, slope});
   }
   if (const auto* of_bias = std::get_if<RelativeBiasGradients>(&g.bias)) {
     const Tensor dr = of_bias->dr.reshaped({T, kC});

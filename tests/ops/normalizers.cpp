@@ -35,15 +35,6 @@ struct GeneralMachines {
       : newest(t, CpuIsa::avx512, general_shape()), older(t, CpuIsa::avx2, general_shape()) {}
 };
 
-/// Of entmax the largest entries of dz are u (dP - D), and u may exceed p. Above alpha 2 a key that
-/// a rounding u of its logit takes into the support has a weight of u^(1 / (alpha - 1)).
-double tolerance(const AttentionCase& c) {
-  if (c.normalizer.kind != NormalizerKind::entmax) return 2 * fp32_tolerance(c);
-  const double a = c.normalizer.alpha - 1;
-  const double logit = kF32 * std::max(1.0, counted_gates(c));
-  return 8 * std::max(fp32_tolerance(c), a > 1 ? std::pow(logit, 1 / a) : 0);
-}
-
 TEST_CASE("the general path of attention agrees with the reference, with every normalizer") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     GeneralMachines machines(t);
@@ -67,7 +58,7 @@ TEST_CASE("the general path of attention agrees with the reference, with every n
           c.own_rows = true;
           ++n;
           INFO(describe(c));
-          compare_with_reference(attention(c), t, tolerance(c),
+          compare_with_reference(attention(c), t, normalizer_tolerance(c),
                                  {&machines.newest, &machines.older});
         }
       }
@@ -90,7 +81,7 @@ TEST_CASE("tiles without weight have none in the backward pass, whatever the sca
       c.zero_scale = c.below_zero = true;
       c.normalizer = form;
       INFO(describe(c));
-      compare_with_reference(attention(c), Dtype::f32, tolerance(c),
+      compare_with_reference(attention(c), Dtype::f32, normalizer_tolerance(c),
                              {&machines.newest, &machines.older});
     }
   }
@@ -115,7 +106,8 @@ TEST_CASE("keys in tiles without weight count: gates there have the gradients of
       if (n % 64 > 3 && n % 64 < 56) E[n] = -1;
     }
     INFO(describe(c));
-    compare_with_reference(op, Dtype::f32, 8 * tolerance(c), {&machines.newest, &machines.older});
+    compare_with_reference(op, Dtype::f32, 8 * normalizer_tolerance(c),
+                           {&machines.newest, &machines.older});
   }
 }
 
@@ -165,7 +157,7 @@ TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
         Machine m(t, CpuIsa::avx512, general_shape());
         const Values found = last.forward(m, last.inputs).at("out");
         check_close("out", found, last_of(truth.at("out"), 1, 7),
-                    t == Dtype::f64 ? 1e-15 : tolerance(c));
+                    t == Dtype::f64 ? 1e-15 : normalizer_tolerance(c));
       }
     }
   }

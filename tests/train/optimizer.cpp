@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "catch.h"
+#include "mixes/registry.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
@@ -125,6 +126,17 @@ TEST_CASE("of a prior and a scale decay the parameters that the text of their op
     CHECK(decaying(with(std::nullopt)) == (by_default ? decays : Names()));
     CHECK(decaying(with(std::optional(false))).empty());
   };
+  for (const MixInfo& m : all_mixes()) {
+    check(m, [&m](std::optional<bool> decay) {
+      ModelConfig c = tiny_bam();
+      MixChoice chosen(m);
+      if (decay) chosen.options.set("decay", *decay);
+      c.attention.prior = PriorChoice(*find_prior("alibi"));
+      c.attention.prior.mixes = {chosen};
+      c.attention.scale = ScaleChoice(*find_scale("none"));
+      return c;
+    });
+  }
   for (const PriorInfo& p : all_priors()) {
     check(p, [&p](std::optional<bool> decay) {
       ModelConfig c = tiny_bam();

@@ -5,6 +5,7 @@ One formula for all of them. Query i and key j of a document, d = i - j, n_i key
     s_ij = <q_i, k_j> / sqrt(D)                        cable, kcable: content_scale <q_i, k_j>
     z_ij = t_i s_ij + b_ij,  or t_i (s_ij + b_ij)      prior: b, or a rotation of q and k,
     o_i  = sum_j N(z_i)_j v_j                                   or an embedding of positions
+                                                       mix: b of all heads' s and b
                                                        scale: t
                                                        normalizer: N
 
@@ -33,6 +34,8 @@ T5_BUCKETS, T5_EXACT, T5_FARTHEST = 32, 16, 128
 ENTMAX_HALVINGS = 30
 BAM_EPS, BAM_FLOOR = 1e-5, -1e4
 SUMS = {"cable", "kcable"}
+UNBIASED = {"nope", "rope", "rope_local", "sinusoidal", "learned"}
+DAPE_SLOPE = 0.01
 # What transformers calls the cache that forward() takes and returns: `cache` from 5.24 on.
 CACHE = "cache" if "cache" in {f.name for f in fields(CausalLMOutputWithPast)} else "past_key_values"
 
@@ -133,8 +136,9 @@ def fire_bias(prior, theta, rows):
     u = (psi[rows.distance.clamp(min=0)] / row[:, :, None]).float()  # (B, T, keys)
     w1, b1, w2, b2 = (theta[name].float() for name in ("w1", "b1", "w2", "b2"))
     b = b2[:, None, None].expand(u.shape[0], len(b2), *u.shape[1:])
+    slope = prior.get("negative_slope", 0.0)
     for k in range(FIRE_HIDDEN):  # one unit at a time, so that memory is that of b
-        b = b + w2[:, k, None, None] * torch.relu(w1[k] * u + b1[k])[:, None]
+        b = b + w2[:, k, None, None] * F.leaky_relu(w1[k] * u + b1[k], slope)[:, None]
     return b
 
 
@@ -184,6 +188,27 @@ def content_divisor(prior, D, C):
         raise ValueError(f"content_scale of {prior['name']}: expected one of {list(divisors)}, "
                          f"found {scale!r}")
     return divisors[scale]
+
+
+# --- what mixes heads: the biases that take the place of a prior's --------------------------------
+
+
+def mixed_bias(prior, theta, s, b):
+    """dape: b, where the variant keeps it, and a network of the scores s and of b, both (B, H, T,
+    keys) fp32, over the heads."""
+    variant = prior["mix"]["variant"]
+    w1, c1, w2, c2 = (theta[name].float() for name in ("weight1", "bias1", "weight2", "bias2"))
+    if prior["name"] in UNBIASED:
+        u = s
+    else:
+        b = b.expand_as(s)
+        u = {"concat": (s, b), "concat_residual": (s, b), "add_residual": (s + b,),
+             "bias_only": (b,)}[variant]
+        u = torch.cat(u, 1)
+    hidden = torch.einsum("kh,bhij->bkij", w1, u)
+    hidden = F.leaky_relu(hidden + c1[:, None, None], DAPE_SLOPE)
+    f = torch.einsum("hk,bkij->bhij", w2, hidden) + c2[:, None, None]
+    return f if variant == "concat" or prior["name"] in UNBIASED else b + f
 
 
 # --- priors that rotate queries and keys, or embed positions --------------------------------------
@@ -406,6 +431,8 @@ class Attention(nn.Module):
         self.o_proj = nn.Linear(H * self.head_dim, C, bias=config.bias)
         if not self.options.get("share"):
             self.prior = parameters_of(self.options)
+        if "mix" in self.options:
+            self.mix = parameters_of(self.options["mix"])
         self.scale = parameters_of(config.scale)
         self.normalizer = parameters_of(config.normalizer)
 
@@ -422,7 +449,7 @@ class Attention(nn.Module):
         if name in SUMS:
             slot = self.config.num_hidden_layers + 1 + self.layer
             return summed_bias(prior, theta, x, rows, cache, slot)
-        if name in ("nope", "rope", "rope_local", "sinusoidal", "learned"):
+        if name in UNBIASED:
             return 0.0
         theta = {key: theta[key] for key in prior.get("parameters", {})}
         d = torch.arange(rows.keys, dtype=torch.float64, device=x.device)
@@ -446,6 +473,8 @@ class Attention(nn.Module):
         s = q.float() @ k.float().transpose(2, 3) / self.content_divisor
         visible = rows.visible(self.options["window"])
         b = self.bias(x, q, k, s, visible, rows, shared, cache)
+        if "mix" in self.options:
+            b = mixed_bias(self.options, self.mix, s, b)
         hidden = ~visible[:, None]
         plain = (s + b).masked_fill(hidden, -math.inf)
         t = row_scale(self.config.scale, self.scale, x, visible.sum(-1), plain)
@@ -521,7 +550,7 @@ class BamtrainPreTrainedModel(PreTrainedModel):
     base_model_prefix = "model"
     _no_split_modules = ["Block"]
     # Few numbers on which all logits depend: fp32 as in training, whatever the rest is loaded as.
-    _keep_in_fp32_modules_strict = ["prior", "scale", "normalizer"]
+    _keep_in_fp32_modules_strict = ["prior", "mix", "scale", "normalizer"]
 
 
 class BamtrainModel(BamtrainPreTrainedModel):

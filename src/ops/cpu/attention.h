@@ -27,11 +27,20 @@ struct AttentionScratch {
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
   // (B H, most of them) f32, partial sums of a bias that reads queries and keys; only with backward
   Tensor of_content;
+  // Where heads are mixed (attention_mix.h): what tasks of a group of sequences read together, what
+  // each has for itself, and the network's gradients of each, (B parts of T, floats), only with
+  // backward. All f32
+  Tensor mix_shared, mix_packed, mix_partials;
+  int64_t mix_threads = 0;  // those that groups are for
   bool general = false;     // WorkspaceShape::general_attention
   bool statistics = false;  // WorkspaceShape::attention_statistics
   ContentShape content;
   void plan(Arena& arena, const WorkspaceShape& w);
   float* of_slot(int64_t slot) const;
+  float* of_mix_slot(int64_t slot) const;
+
+ private:
+  void plan_mix(Arena& arena, const WorkspaceShape& w);
 };
 
 void cpu_attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
@@ -48,6 +57,14 @@ void cpu_attention_general_backward(const AttentionGradients& g, Tensor dout,
 /// Scratch of its tasks, in floats.
 int64_t general_forward_floats(int64_t T, int64_t D, const ContentShape& content);
 int64_t general_backward_floats(int64_t T, int64_t D, const ContentShape& content);
+
+/// Where heads are mixed, with every normalizer.
+void cpu_attention_mix_forward(Tensor out, const AttentionSaved& saved, const Attention& a,
+                               const AttentionScratch& s);
+void cpu_attention_mix_backward(const AttentionGradients& g, Tensor dout,
+                                const AttentionSaved& saved, const Attention& a,
+                                const AttentionScratch& s);
+void cpu_attention_mix_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s);
 /// The same with a bias that reads queries and keys.

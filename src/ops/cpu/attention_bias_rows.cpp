@@ -1,6 +1,9 @@
 #include "ops/cpu/attention_bias_rows.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 
@@ -13,11 +16,13 @@ using namespace tiles;
 
 namespace {
 
+constexpr int64_t kRowBiasBytes = 512;
+
 template <class Stage>
 class BiasRows final : public RowBias {
  public:
   BiasRows(const Attention& a, const AttentionScratch& s, const BiasGradients* g, float* scratch)
-      : a_(a), pieces_(scratch), memory_(pieces_, a.q.shape[1]) {
+      : a_(a), s_(s), pieces_(scratch), memory_(pieces_, a.q.shape[1]) {
     if (g) to_.emplace(*g, a, s, pieces_.take(kK));
   }
 
@@ -34,6 +39,14 @@ class BiasRows final : public RowBias {
     to_->set_head({b_, h_, all, all});
   }
   void set_part(int64_t part) override { to_->set_part(part, true); }
+  void clear_part(int64_t part) override {
+    const Span queries = query_part(a_.q.shape[1], part);
+    TaskHead head = {b_, h_, queries, {0, queries.end}};
+    head.for_keys = false;
+    head.other_keys = partial_table(s_, a_, b_, h_, part);
+    to_->set_head(head);
+    to_->set_part(part, true);
+  }
 
   void add(float* z, const RowSpan& row, float t, float of_bias) override {
     for_biases(*stage_, row, [&](int64_t n, const auto& b) {
@@ -53,6 +66,7 @@ class BiasRows final : public RowBias {
 
  private:
   const Attention& a_;
+  const AttentionScratch& s_;
   int64_t b_ = 0, h_ = 0;
   Pieces pieces_;
   BiasMemory memory_;
@@ -72,6 +86,37 @@ void for_content(F&& f) {
   BAMTRAIN_BIASES(BAMTRAIN_ROWS)
 #undef BAMTRAIN_ROWS
 }
+
+/// In scratch, so that their number takes no memory.
+template <class Stage>
+class EveryHead final : public RowBiases {
+  using Rows = BiasRows<Stage>;
+  static_assert(sizeof(Rows) <= kRowBiasBytes && alignof(Rows) <= alignof(Vec));
+
+ public:
+  EveryHead(const Attention& a, const AttentionScratch& s, const BiasGradients* g, float* scratch)
+      : H_(a.q.shape[2]), heads_(reinterpret_cast<std::byte*>(scratch)) {
+    float* const memory = scratch + H_ * kRowBiasBytes / static_cast<int64_t>(sizeof(float));
+    for (int64_t h = 0; h < H_; ++h) {
+      new (heads_ + h * kRowBiasBytes)
+          Rows(a, s, g, memory + h * padded(row_bias_floats(a.q.shape[1], 0, {})));
+    }
+  }
+  EveryHead(const EveryHead&) = delete;
+  EveryHead& operator=(const EveryHead&) = delete;
+  ~EveryHead() override {
+    for (int64_t h = 0; h < H_; ++h) std::destroy_at(&rows(h));
+  }
+  RowBias& of(int64_t h) override { return rows(h); }
+
+ private:
+  Rows& rows(int64_t h) {
+    return *std::launder(reinterpret_cast<Rows*>(heads_ + h * kRowBiasBytes));
+  }
+
+  int64_t H_;
+  std::byte* heads_;
+};
 
 }  // namespace
 
@@ -96,6 +141,19 @@ void with_row_bias(const Attention& a, const AttentionScratch& s, const BiasGrad
     Rows rows(a, s, g, scratch);
     work(rows);
   });
+}
+
+void with_row_biases(const Attention& a, const AttentionScratch& s, const BiasGradients* g,
+                     float* scratch, const std::function<void(RowBiases&)>& work) {
+  dispatch_bias(a, [&]<class Stage>() {
+    EveryHead<Stage> heads(a, s, g, scratch);
+    work(heads);
+  });
+}
+
+int64_t row_biases_floats(int64_t T, int64_t H) {
+  return H *
+         (kRowBiasBytes / static_cast<int64_t>(sizeof(float)) + padded(row_bias_floats(T, 0, {})));
 }
 
 }  // namespace BAMTRAIN_ISA

@@ -25,6 +25,9 @@ class RowBias {
   virtual void set_tile(int64_t, int64_t, int64_t) {}
   virtual void clear_head() {}       // gradients that are summed over the head begin at 0
   virtual void set_part(int64_t) {}  // likewise of the part
+  /// Both, where each part is another task's: gradients that are summed over the head are then in
+  /// parts too, see join_parts() of attention_partials.h.
+  virtual void clear_part(int64_t) {}
 
   /// z = t s + of_bias b in place of s.
   virtual void add(float* z, const RowSpan& row, float t, float of_bias) = 0;
@@ -50,6 +53,16 @@ void with_row_bias(const Attention& a, const AttentionScratch& s, const BiasGrad
 int64_t row_bias_floats(int64_t T, int64_t D, const ContentShape& content);
 /// Those of a bias's partial sums, of one head of a sequence.
 int64_t content_partial_floats(int64_t T, int64_t D, const ContentShape& content);
+
+/// Those of all heads at once, of a bias that reads no queries and keys.
+class RowBiases {
+ public:
+  virtual ~RowBiases() = default;
+  virtual RowBias& of(int64_t h) = 0;
+};
+void with_row_biases(const Attention& a, const AttentionScratch& s, const BiasGradients* g,
+                     float* scratch, const std::function<void(RowBiases&)>& work);
+int64_t row_biases_floats(int64_t T, int64_t H);
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -110,6 +110,7 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
 
 void cpu_attention_entropy(Tensor entropy, const Attention& a, const AttentionScratch& s) {
   require(!a.scale.t, "logits without a scale");
+  if (a.mix) return cpu_attention_mix_entropy(entropy, a, s);
   if (reads_content(a.bias)) return cpu_attention_entropy_of_content(entropy, a, s);
   dispatch_activation(a.q.dtype, [&]<class A>() {
     dispatch_bias(a, [&]<class Stage>() {

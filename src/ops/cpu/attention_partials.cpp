@@ -1,5 +1,9 @@
 #include "ops/cpu/attention_partials.h"
 
+#include <algorithm>
+#include <variant>
+
+#include "core/parallel.h"
 #include "ops/cpu/attention_tasks.h"
 #include "ops/cpu/biases.h"
 
@@ -21,6 +25,21 @@ double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, i
                      int64_t part) {
   const int64_t heads = b * a.q.shape[2] + h;
   return s.dfire.ptr<double>() + (heads * parts_of(a.q.shape[1]) + part) * 2 * kFireSegments;
+}
+
+void join_parts(const Attention& a, const AttentionScratch& s) {
+  if (!std::holds_alternative<TokenBias>(a.bias)) return;
+  const int64_t T = a.q.shape[1], H = a.q.shape[2], parts = parts_of(T);
+  parallel_for(a.q.shape[0] * H, [&](int64_t n) {
+    // A part knows the keys up to its last query: the last part's are all.
+    float* const total = key_numbers(s, a, n / H, n % H);
+    for (int64_t part = 1; part < parts; ++part) {
+      const float* const more = partial_table(s, a, n / H, n % H, part);
+      const int64_t known = query_part(T, part - 1).end, end = query_part(T, part).end;
+      for (int64_t j = 0; j < known; ++j) total[j] += more[j];
+      std::copy(more + known, more + end, total + known);
+    }
+  });
 }
 
 void join_partials(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {

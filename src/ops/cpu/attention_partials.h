@@ -18,6 +18,8 @@ float* key_numbers(const AttentionScratch& s, const Attention& a, int64_t b, int
 double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
                      int64_t part);
 
+/// Where parts were cleared one by one (RowBias::clear_part): what is summed over a head.
+void join_parts(const Attention& a, const AttentionScratch& s);
 /// The gradients from their parts; of numbers of tokens, the keys' part is added to that of the
 /// rows, which is there.
 void join_partials(const BiasGradients& g, const Attention& a, const AttentionScratch& s);

@@ -3,6 +3,7 @@
 
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
+#include "ops/cpu/attention_mix.h"
 #include "ops/cpu/attention_normalizers.h"
 #include "ops/cpu/attention_tiles.h"
 #include "ops/cpu/biases.h"
@@ -50,26 +51,42 @@ struct Row {
   }
 };
 
-/// z (padded(keys)) of the row, minus infinity past its keys. `query` (padded(D)) is scratch.
+/// Scores (padded(keys)) of the row. `query` (padded(D)) is scratch.
 template <class A>
-void form_logits(const Row& row, float* z, float* query) {
+void form_scores(const Row& row, float* s, float* query) {
   const Attention& a = row.a;
-  const int64_t D = a.q.shape[3], n = row.keys();
+  const int64_t D = a.q.shape[3];
   pack_rows<A>(query, a.q, row.b, row.h, row.i, row.i + 1, padded(D),
                1 / a.content_divisor<float>());
-  const float t = a.scale.t ? a.scale.t.ptr<float>()[row.at()] : 1;
-  // t (s + b) is t s + t b.
-  const float of_bias = a.scale.on_bias ? t : 1;
-  for (int64_t j = 0; j < n; ++j) {
+  for (int64_t j = 0; j < row.keys(); ++j) {
     const A* key = row.of_key<A>(a.k, row.first + j);
     Vec sum{};
     for_vectors(D, [&](int64_t c, auto lanes) {
       sum += simd::load(query + c) * rows::load(key + c, lanes);
     });
-    z[j] = t * simd::sum(sum);
+    s[j] = simd::sum(sum);
   }
-  row.for_biases([&](int64_t j, float bias) { z[j] += of_bias * bias; });
-  std::fill(z + n, z + padded(n), kMinusInfinity);
+}
+
+/// What the row's content is multiplied by, and its bias: t (s + b) is t s + t b.
+struct RowFactors {
+  float t, of_bias;
+
+  explicit RowFactors(const Row& row)
+      : t(row.a.scale.t ? row.a.scale.t.ptr<float>()[row.at()] : 1),
+        of_bias(row.a.scale.on_bias ? t : 1) {}
+};
+
+void fill_behind(float* z, int64_t n) { std::fill(z + n, z + padded(n), kMinusInfinity); }
+
+/// z (padded(keys)) of the row, minus infinity past its keys. `query` (padded(D)) is scratch.
+template <class A>
+void form_logits(const Row& row, float* z, float* query) {
+  const RowFactors by(row);
+  form_scores<A>(row, z, query);
+  for (int64_t j = 0; j < row.keys(); ++j) z[j] *= by.t;
+  row.for_biases([&](int64_t j, float bias) { z[j] += by.of_bias * bias; });
+  fill_behind(z, row.keys());
 }
 
 /// The row's softmax: p = exp(z - m) takes the place of z.
@@ -119,6 +136,67 @@ void normalize(const Attention& a, int64_t h, float* z, int64_t keys) {
   with_row_normalizer(a.normalizer, a.k.shape[1], std::ref(work));
 }
 
+/// What rows of logits become.
+struct RowResults {
+  Tensor out;
+  const AttentionSaved& saved;
+  Tensor entropy;
+
+  /// Of a row's logits z; `channels` (padded(D)) is scratch.
+  template <class A>
+  void take(const Row& row, float* z, float* channels) const {
+    const Attention& a = row.a;
+    if (a.normalizer.form.kind != NormalizerKind::softmax && out) {
+      normalize(a, row.h, z, row.keys());
+      form_output<A>(out, row, z, 1, channels);
+      return;
+    }
+    const Softmax p(z, row.keys());
+    if (out) form_output<A>(out, row, z, p.sum, channels);
+    if (saved.level) saved.level.ptr<float>()[row.at()] = p.m + std::log(p.sum);
+    if (entropy) entropy.ptr<float>()[row.at()] = std::log(p.sum) - p.weighted / p.sum;
+  }
+};
+
+/// The rows of all heads at once, where those are mixed: threads share heads, then keys, then heads
+/// again.
+template <class A>
+void for_mixed_rows(const RowResults& results, const Attention& a, const AttentionScratch& s) {
+  const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
+  const int64_t stride = padded(a.k.shape[1]);
+  const HeadsOfKeys z{s.mix_shared.ptr<float>(), stride}, bias{z.data + H * stride, stride};
+  for (int64_t n = 0; n < B * T; ++n) {
+    const int64_t b = n / T, i = n % T;
+    parallel_for_slots(H, [&](int64_t h, int64_t slot) {
+      const Row row(a, b, h, i);
+      const int64_t keys = row.keys();
+      form_scores<A>(row, z.of(h), s.of_mix_slot(slot));
+      std::fill_n(bias.of(h), padded(keys), 0.0f);
+      row.for_biases([&](int64_t j, float x) { bias.of(h)[j] = x; });
+      std::fill(z.of(h) + keys, z.of(h) + padded(keys), 0.0f);
+    });
+    const int64_t keys = Row(a, b, 0, i).keys();
+    parallel_for_slots(ceil_div(keys, kMixKeys), [&](int64_t block, int64_t slot) {
+      Pieces pieces(s.of_mix_slot(slot));
+      HeadNetwork network(a.mix, pieces, false);
+      const int64_t first = block * kMixKeys, count = std::min(kMixKeys, keys - first);
+      network.forward(count, z.from(first), bias.from(first));
+      for (int64_t h = 0; h < H; ++h) {
+        const RowFactors by(Row(a, b, h, i));
+        float* const own = z.of(h) + first;
+        for (int64_t j = 0; j < count; j += simd::kWidth) {
+          simd::store(own + j, by.t * simd::load(own + j) +
+                                   by.of_bias * simd::load(network.biases().of(h) + j));
+        }
+      }
+    });
+    parallel_for_slots(H, [&](int64_t h, int64_t slot) {
+      fill_behind(z.of(h), keys);
+      results.take<A>(Row(a, b, h, i), z.of(h), s.of_mix_slot(slot));
+    });
+  }
+}
+
 }  // namespace
 
 void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entropy,
@@ -126,7 +204,9 @@ void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entro
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   require(!entropy || !a.scale.t, "logits without a scale");
   require(!entropy || a.normalizer.form.kind == NormalizerKind::softmax, "softmax's entropy");
+  const RowResults results = {out, saved, entropy};
   dispatch_activation(a.q.dtype, [&]<class A>() {
+    if (a.mix) return for_mixed_rows<A>(results, a, s);
     parallel_for_slots(B * H, [&](int64_t n, int64_t slot) {
       Pieces pieces(s.of_slot(slot));
       float* const z = pieces.take(a.k.shape[1]);
@@ -134,15 +214,7 @@ void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entro
       for (int64_t i = 0; i < T; ++i) {
         const Row row(a, n / H, n % H, i);
         form_logits<A>(row, z, channels);
-        if (a.normalizer.form.kind != NormalizerKind::softmax && out) {
-          normalize(a, row.h, z, row.keys());
-          form_output<A>(out, row, z, 1, channels);
-          continue;
-        }
-        const Softmax p(z, row.keys());
-        if (out) form_output<A>(out, row, z, p.sum, channels);
-        if (saved.level) saved.level.ptr<float>()[row.at()] = p.m + std::log(p.sum);
-        if (entropy) entropy.ptr<float>()[row.at()] = std::log(p.sum) - p.weighted / p.sum;
+        results.take<A>(row, z, channels);
       }
     });
   });

@@ -2,8 +2,8 @@
 // forward pass saved, whichever path that was, and no product with the values. Every tile is looked
 // at: AttentionSaved::live knows of weights in fp32, and an underflow is not sparsity.
 
-#include "ops/cpu/attention.h"
-#include "ops/cpu/attention_row_sums.h"
+#include "ops/cpu/attention_statistics.h"
+
 #include "ops/cpu/attention_strips.h"
 #include "ops/cpu/rows.h"
 
@@ -14,21 +14,6 @@ using namespace tiles;
 using rows::dispatch_activation;
 
 namespace {
-
-struct Statistics {
-  Tensor entropy, support;  // (B, H, T) P
-  bool constant_alone;      // NormalizerTraits
-
-  /// Those of the row at `at`, whose logits z become weights; u is scratch.
-  void take(int64_t at, float* z, float* u, int64_t n, const RowNormalizer& normalizer,
-            const SavedRow& saved) const {
-    support.ptr<float>()[at] = static_cast<float>(normalizer.support(z, n, saved));
-    normalizer.recall(z, u, n, saved);
-    // A constant weight is 1 or 0. A weight that rounds above 1 is none below 0.
-    const bool constant = n == 1 && constant_alone;
-    entropy.ptr<float>()[at] = constant ? 0 : std::max(row::entropy(z, n), 0.0f);
-  }
-};
 
 /// Of rows that no forward pass saved anything of.
 struct Entropy {
@@ -110,8 +95,9 @@ void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSav
                               const Attention& a, const AttentionScratch& s) {
   require(s.statistics, "statistics that were planned");
   require(a.past() == 0, "all rows");
-  of_all_rows(Statistics{entropy, support, traits_of(a.normalizer.form.kind).constant_alone()},
-              saved, a, s);
+  const RowStatistics out = {entropy, support, traits_of(a.normalizer.form.kind).constant_alone()};
+  if (a.mix) return cpu_attention_mix_statistics(out, saved, a, s);
+  of_all_rows(out, saved, a, s);
 }
 
 void cpu_attention_entropy_of_content(Tensor entropy, const Attention& a,

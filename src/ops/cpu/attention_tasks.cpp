@@ -71,6 +71,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
   arena.add("scratch.attention", &packed, Dtype::f32,
             {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
+  if (w.mix_hidden > 0) plan_mix(arena, w);
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,
               {w.B, w.H, parts_of(w.T), table_length(w.T)});

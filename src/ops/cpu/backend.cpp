@@ -312,6 +312,7 @@ class CpuBackend final : public HostBackend {
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     if (a.past() > 0) return cpu_attention_of_rows(out, saved, {}, a, attention_);
+    if (a.mix) return cpu_attention_mix_forward(out, saved, a, attention_);
     if (attention_.general || reads_content(a.bias))
       return cpu_attention_general_forward(out, saved, a, attention_);
     require(traits_of(a.normalizer.form.kind).fused, "a normalizer that was planned");
@@ -320,6 +321,7 @@ class CpuBackend final : public HostBackend {
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override {
     require(a.past() == 0, "a backward pass over all rows");
+    if (a.mix) return cpu_attention_mix_backward(g, dout, saved, a, attention_);
     if (attention_.general || reads_content(a.bias))
       return cpu_attention_general_backward(g, dout, saved, a, attention_);
     cpu_attention_backward(g, dout, out, saved, a, attention_);

@@ -404,6 +404,7 @@ class CudaBackend final : public Backend {
   template <class A>
   kernels::AttentionInputs<A> inputs_of(const Attention& a) const {
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
+    require(!a.mix, "heads that do not meet: kernels have no mix");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);
     in.T = as_int(a.q.shape[1]);
@@ -446,6 +447,8 @@ void require_on_cuda(bool holds, const char* key, const char* expected, int64_t 
 
 /// What the launchers would refuse in the first step.
 void check_shape(const WorkspaceShape& w) {
+  require_on_cuda(w.mix_hidden == 0, "model.attention.prior.name",
+                  "a prior without a network over the heads", w.mix_hidden);
   require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
                   "a multiple of 8, at most 8,192,", w.C);
   require_on_cuda(w.F % 8 == 0 && w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.F);

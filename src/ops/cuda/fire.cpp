@@ -29,6 +29,7 @@ void FireForward::on_cuda(const cuda::CudaWork& work) const {
   f.offset = f32(tables.offset);
   f.theta = fire_theta<const float>(theta);
   f.L0 = L0;
+  f.negative_slope = negative_slope;
   f.H = as_int(tables.slope.shape[0]);
   f.T = tables.psi.shape[0];
   check(kernels::fire_forward(f, work.stream), kName);
@@ -43,6 +44,7 @@ void FireBackward::on_cuda(const cuda::CudaWork& work) const {
   k.positions = i32(positions);
   k.theta = fire_theta<const float>(theta);
   k.L0 = L0;
+  k.negative_slope = negative_slope;
   k.B = as_int(g.dfire_u.shape[0]);
   k.H = as_int(g.dfire_u.shape[1]);
   k.T = as_int(g.dfire_u.shape[2]);

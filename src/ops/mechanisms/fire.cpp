@@ -10,8 +10,9 @@ namespace bamtrain {
 namespace {
 
 /// theta in the order of the registry.
-FireParameters fire_parameters(const double* const* theta, int64_t H, double L0) {
-  return {theta[2], theta[3], theta[4], theta[5], *theta[0], *theta[1], H, L0};
+FireParameters fire_parameters(const double* const* theta, int64_t H, double L0,
+                               double negative_slope) {
+  return {theta[2], theta[3], theta[4], theta[5], *theta[0], *theta[1], H, L0, negative_slope};
 }
 
 }  // namespace
@@ -19,7 +20,7 @@ FireParameters fire_parameters(const double* const* theta, int64_t H, double L0)
 void FireForward::on_host(const HostScratch& s) const {
   const int64_t T = tables.psi.shape[0], H = tables.slope.shape[0];
   const HostScratch::Pointers values = s.theta_values(theta);
-  const FireParameters p = fire_parameters(values.of, H, L0);
+  const FireParameters p = fire_parameters(values.of, H, L0, negative_slope);
   const FireSegments f(p);
   for (int64_t h = 0; h < H; ++h) {
     for (int n = 0; n < kFireSegments; ++n) {
@@ -44,7 +45,7 @@ void FireForward::on_host(const HostScratch& s) const {
 void FireBackward::on_host(const HostScratch& s) const {
   const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
   const HostScratch::Pointers values = s.theta_values(theta), gradients = s.zeros(dtheta.size());
-  const FireParameters p = fire_parameters(values.of, H, L0);
+  const FireParameters p = fire_parameters(values.of, H, L0, negative_slope);
   const FireSegments f(p);
   fire_adjoint({gradients.of[2], gradients.of[3], gradients.of[4], gradients.of[5]}, p, f,
                g.dfire.ptr<double>());

@@ -76,6 +76,7 @@ struct FireForward {
   FireTables tables;
   TensorList theta;
   double L0 = 0;  // threshold length
+  double negative_slope = 0;
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -94,6 +95,7 @@ struct FireBackward {
   Tensor positions;  // those of FireBias
   TensorList theta;
   double L0 = 0;
+  double negative_slope = 0;
 
   template <class X, class F>
   static void each(X& x, F&& f) {

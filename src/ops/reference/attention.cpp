@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/reference/mix.h"
 #include "ops/reference/normalizers.h"
 #include "ops/reference/place.h"
 
@@ -34,11 +35,12 @@ void bias_adjoint(const AttentionGradients& g, const Attention& a, const LogitPl
       a.bias);
 }
 
-/// One row of logits: s, b and z over the visible keys first .. last.
+/// One row of logits: s, b and z over the visible keys first .. last. b is what the mix of heads
+/// makes of B, the bias itself, where there is one.
 struct Row {
   int64_t first = 0, last = 0;
   double t = 1;
-  std::vector<double> s, b, z;
+  std::vector<double> s, B, b, z;
 
   Row(const Attention& a, int64_t batch, int64_t h, int64_t i) {
     const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
@@ -51,12 +53,57 @@ struct Row {
       s.push_back(dot(q, row_of(a.k, batch, j, kh), D) / a.content_divisor<double>());
     }
     for (int64_t j = first; j <= last; ++j) {
-      const double *const k = row_of(a.k, batch, j, kh), of_key = s[j - first];
-      b.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T, D, q, k, first, s.data()}));
-      z.push_back(a.scale.on_bias ? t * (of_key + b.back()) : t * of_key + b.back());
+      const double* const k = row_of(a.k, batch, j, kh);
+      B.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T, D, q, k, first, s.data()}));
+    }
+    b = B;
+  }
+  void form_logits(const Attention& a) {
+    for (size_t n = 0; n < s.size(); ++n) {
+      z.push_back(a.scale.on_bias ? t * (s[n] + b[n]) : t * s[n] + b[n]);
     }
   }
 };
+
+/// Element n of a member of every head's row.
+OfHeads of_heads(const std::vector<Row>& heads, std::vector<double> Row::*member, size_t n) {
+  OfHeads out;
+  for (const Row& row : heads) out.push_back((row.*member)[n]);
+  return out;
+}
+
+/// Row i of every head.
+std::vector<Row> rows_of(const Attention& a, int64_t batch, int64_t i) {
+  std::vector<Row> heads;
+  for (int64_t h = 0; h < a.q.shape[2]; ++h) heads.emplace_back(a, batch, h, i);
+  for (size_t n = 0; a.mix && n < heads[0].s.size(); ++n) {
+    const OfHeads b =
+        reference_mix(a.mix, of_heads(heads, &Row::s, n), of_heads(heads, &Row::B, n));
+    for (size_t h = 0; h < heads.size(); ++h) heads[h].b[n] = b[h];
+  }
+  for (Row& row : heads) row.form_logits(a);
+  return heads;
+}
+
+/// What a row's logits give to its scores and to its bias. Adjoints of mix and bias add to ds.
+struct RowGradients {
+  std::vector<double> ds, db;
+};
+
+/// Where heads are mixed db becomes the gradient of the bias itself, and ds that of all it reaches.
+void mix_adjoint(const AttentionGradients& g, const Attention& a, const std::vector<Row>& heads,
+                 std::vector<RowGradients>& of) {
+  for (size_t n = 0; a.mix && n < heads[0].s.size(); ++n) {
+    OfHeads db;
+    for (const RowGradients& row : of) db.push_back(row.db[n]);
+    const MixAdjoint to = reference_mix_adjoint(g.mix, a.mix, of_heads(heads, &Row::s, n),
+                                                of_heads(heads, &Row::B, n), db);
+    for (size_t h = 0; h < heads.size(); ++h) {
+      of[h].ds[n] += to.dx[h];
+      of[h].db[n] = to.dB[h];
+    }
+  }
+}
 
 }  // namespace
 
@@ -65,9 +112,10 @@ void reference_attention_forward(Tensor out, const AttentionSaved& saved, const 
   const int64_t group = H / a.k.shape[2], live_words = saved.live ? saved.live.shape[3] : 0;
   if (saved.live) std::fill_n(saved.live.ptr<int32_t>(), saved.live.size(), 0);
   for (int64_t batch = 0; batch < B; ++batch) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t i = 0; i < T; ++i) {
-        const Row row(a, batch, h, i);
+    for (int64_t i = 0; i < T; ++i) {
+      const std::vector<Row> heads = rows_of(a, batch, i);
+      for (int64_t h = 0; h < H; ++h) {
+        const Row& row = heads[static_cast<size_t>(h)];
         const RowWeights w = reference_weights(a, h, row.z);
         double* o = row_of(out, batch, i, h);
         std::fill_n(o, D, 0.0);
@@ -113,13 +161,14 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
     std::fill_n(x.ptr<double>(), x.size(), 0.0);
   };
   std::visit([&](const auto& bias) { for_tensors(bias, clear); }, g.bias);
+  if (a.mix) for_tensors(g.mix, clear);
   for (int64_t batch = 0; batch < B; ++batch) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t i = 0; i < T; ++i) {
-        const Row row(a, batch, h, i);
+    for (int64_t i = 0; i < T; ++i) {
+      const std::vector<Row> heads = rows_of(a, batch, i);
+      std::vector<RowGradients> of_rows;
+      for (int64_t h = 0; h < H; ++h) {
+        const Row& row = heads[static_cast<size_t>(h)];
         const double* d_o = row_of(dout, batch, i, h);
-        const double* q = row_of(a.q, batch, i, h);
-        double* dq = row_of(g.dq, batch, i, h);
         const int64_t at = (batch * H + h) * T + i;
         const bool constant = row.first == i && traits_of(a.normalizer.form.kind).constant_alone();
         std::vector<double> dp;
@@ -141,31 +190,38 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         }
         if (g.dalpha) g.dalpha.ptr<double>()[at] = adjoint.dalpha;
         double dt = 0;
-        std::vector<double> ds(row.s.size(), 0.0);  // t dz, and what the bias gives
+        RowGradients& of_row = of_rows.emplace_back();
+        for (size_t n = 0; n < row.s.size(); ++n) {
+          const double dz = constant ? 0 : adjoint.dz[n];
+          dt += dz * (a.scale.on_bias ? row.s[n] + row.b[n] : row.s[n]);
+          of_row.ds.push_back(dz * row.t);
+          of_row.db.push_back(a.scale.on_bias ? dz * row.t : dz);
+          double* dv = row_of(g.dv, batch, row.first + static_cast<int64_t>(n), h / group);
+          for (int64_t c = 0; c < D; ++c) dv[c] += w.p[n] * d_o[c];
+        }
+        if (a.scale.t) g.dscale.ptr<double>()[at] = dt;
+      }
+      mix_adjoint(g, a, heads, of_rows);
+      for (int64_t h = 0; h < H; ++h) {
+        const Row& row = heads[static_cast<size_t>(h)];
+        RowGradients& of_row = of_rows[static_cast<size_t>(h)];
+        const double* q = row_of(a.q, batch, i, h);
+        double* dq = row_of(g.dq, batch, i, h);
         for (int64_t j = row.first; j <= i; ++j) {
-          const double* k = row_of(a.k, batch, j, h / group);
-          const double dz = constant ? 0 : adjoint.dz[static_cast<size_t>(j - row.first)];
-          const double s = row.s[j - row.first], b = row.b[j - row.first];
-          dt += dz * (a.scale.on_bias ? s + b : s);
-          ds[j - row.first] += dz * row.t;
-          double* dk = row_of(g.dk, batch, j, h / group);
-          bias_adjoint(
-              g, a, {batch, h, i, j, 0, H, T, D, q, k, row.first, row.s.data(), dq, dk, ds.data()},
-              a.scale.on_bias ? dz * row.t : dz);
+          bias_adjoint(g, a,
+                       {batch, h, i, j, 0, H, T, D, q, row_of(a.k, batch, j, h / group), row.first,
+                        row.s.data(), dq, row_of(g.dk, batch, j, h / group), of_row.ds.data()},
+                       of_row.db[static_cast<size_t>(j - row.first)]);
         }
         for (int64_t j = row.first; j <= i; ++j) {
-          const double p = w.p[static_cast<size_t>(j - row.first)];
-          const double of_score = ds[j - row.first] * root;
+          const double of_score = of_row.ds[static_cast<size_t>(j - row.first)] * root;
           const double* k = row_of(a.k, batch, j, h / group);
           double* dk = row_of(g.dk, batch, j, h / group);
-          double* dv = row_of(g.dv, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) {
             dq[c] += of_score * k[c];
             dk[c] += of_score * q[c];
-            dv[c] += p * d_o[c];
           }
         }
-        if (a.scale.t) g.dscale.ptr<double>()[(batch * H + h) * T + i] = dt;
       }
     }
   }
@@ -175,9 +231,10 @@ void reference_attention_entropy(Tensor entropy, const Attention& a) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   require(!a.scale.t, "logits without a scale");
   for (int64_t batch = 0; batch < B; ++batch) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t i = 0; i < T; ++i) {
-        const Row row(a, batch, h, i);
+    for (int64_t i = 0; i < T; ++i) {
+      const std::vector<Row> heads = rows_of(a, batch, i);
+      for (int64_t h = 0; h < H; ++h) {
+        const Row& row = heads[static_cast<size_t>(h)];
         const double m = *std::max_element(row.z.begin(), row.z.end());
         double sum = 0, H_i = 0;
         for (double z : row.z) sum += std::exp(z - m);
@@ -195,9 +252,10 @@ void reference_attention_statistics(Tensor entropy, Tensor support, const Attent
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   require(a.past() == 0, "all rows");
   for (int64_t batch = 0; batch < B; ++batch) {
-    for (int64_t h = 0; h < H; ++h) {
-      for (int64_t i = 0; i < T; ++i) {
-        const RowWeights w = reference_weights(a, h, Row(a, batch, h, i).z);
+    for (int64_t i = 0; i < T; ++i) {
+      const std::vector<Row> heads = rows_of(a, batch, i);
+      for (int64_t h = 0; h < H; ++h) {
+        const RowWeights w = reference_weights(a, h, heads[static_cast<size_t>(h)].z);
         const int64_t at = (batch * H + h) * T + i;
         double& H_i = entropy.ptr<double>()[at] = 0;
         for (double p : w.p) H_i -= p == 0 ? 0 : p * std::log(p);

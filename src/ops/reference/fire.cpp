@@ -18,8 +18,9 @@ namespace {
 struct FireNumbers {
   Dual c, m;
   Numbers w1, b1, w2, b2;  // w2: (H, kFireHidden)
+  double negative_slope;
 
-  explicit FireNumbers(std::span<const Tensor> theta) {
+  FireNumbers(std::span<const Tensor> theta, double slope) : negative_slope(slope) {
     c = f64(theta[0])[0];
     m = f64(theta[1])[0];
     Numbers* const of[] = {&w1, &b1, &w2, &b2};
@@ -55,12 +56,12 @@ struct FireNumbers {
     const double low = s == 0 ? 0 : kinks[s - 1];
     return s == kinks.size() ? low + 1 : (low + kinks[s]) / 2;
   }
-  /// f of head h where the same units are on as at `u`: slope and offset.
+  /// f of head h where the same units are on as at `u`, infinite: none is; slope and offset.
   std::pair<Dual, Dual> line(int64_t h, double u) const {
     Dual slope = 0, offset = b2[static_cast<size_t>(h)];
     for (size_t k = 0; k < w1.size(); ++k) {
-      if (w1[k].x * u + b1[k].x <= 0) continue;
-      const Dual out = w2[static_cast<size_t>(h) * w1.size() + k];
+      const bool on = std::isfinite(u) && w1[k].x * u + b1[k].x > 0;
+      const Dual out = (on ? 1.0 : negative_slope) * w2[static_cast<size_t>(h) * w1.size() + k];
       slope = slope + out * w1[k];
       offset = offset + out * b1[k];
     }
@@ -72,14 +73,13 @@ struct FireNumbers {
 
 void FireForward::in_reference() const {
   const int64_t T = tables.psi.shape[0], H = tables.slope.shape[0];
-  FireNumbers f(theta);
+  FireNumbers f(theta, negative_slope);
   const std::vector<double> kinks = f.kinks();
   for (int64_t h = 0; h < H; ++h) {
     for (size_t s = 0; s < kFireSegments; ++s) {
       const int64_t n = h * kFireSegments + static_cast<int64_t>(s);
       const bool there = s <= kinks.size();
-      const auto [slope, offset] = there ? f.line(h, FireNumbers::inside(kinks, s))
-                                         : std::pair<Dual, Dual>(0, f.b2[static_cast<size_t>(h)]);
+      const auto [slope, offset] = f.line(h, there ? FireNumbers::inside(kinks, s) : INFINITY);
       f64(tables.slope)[n] = slope.x;
       f64(tables.offset)[n] = offset.x;
     }
@@ -103,7 +103,7 @@ void FireForward::in_reference() const {
 
 void FireBackward::in_reference() const {
   const int64_t B = g.dfire_u.shape[0], H = g.dfire_u.shape[1], T = g.dfire_u.shape[2];
-  FireNumbers f(theta);
+  FireNumbers f(theta, negative_slope);
   const std::vector<double> kinks = f.kinks();
   /// Of the bias with the normalisers as they are: sums of db times slope u + offset.
   const auto of_network = [&] {

@@ -1,0 +1,309 @@
+// The backward pass of the CPU attention where heads are mixed (attention_mix.h). A task leaves the
+// gradients of keys, values and network beside those of other parts; sums of parts are in order.
+
+#include "ops/cpu/attention_mix.h"
+#include "ops/cpu/attention_partials.h"
+#include "ops/cpu/attention_row_sums.h"
+
+namespace bamtrain {
+inline namespace BAMTRAIN_ISA {
+
+using namespace tiles;
+using rows::dispatch_activation;
+
+namespace {
+
+using simd::Vec;
+
+/// Keys and values of a group, and their gradients by part of the queries.
+struct GroupMemory {
+  Packed keys, keys_t, values_t;  // rows, and transposed tiles
+  Packed dkeys, dvalues;          // of (sequence, part): rows
+
+  GroupMemory(const Attention& a, float* memory, int64_t sequences)
+      : keys(a, memory),
+        keys_t(a, memory + packed_floats(a, sequences)),
+        values_t(a, memory + 2 * packed_floats(a, sequences)),
+        dkeys(a, memory + 3 * packed_floats(a, sequences)),
+        dvalues(a, memory + (3 + parts_of(a.q.shape[1])) * packed_floats(a, sequences)) {}
+};
+
+template <class A>
+class BackwardPart {
+ public:
+  BackwardPart(const AttentionGradients& g, Tensor dout, const AttentionSaved& saved,
+               const Attention& a, const AttentionScratch& s, const GroupMemory& group,
+               int64_t of_group, int64_t b, int64_t part, RowBiases& biases, Pieces pieces)
+      : g_(g),
+        dout_(dout),
+        saved_(saved),
+        a_(a),
+        group_(group),
+        of_group_(of_group),
+        b_(b),
+        part_(part),
+        x_(a, pieces.take(most_head_strips(T_, H_))),
+        p_(a, pieces.take(most_head_strips(T_, H_))),
+        dz_(a, pieces.take(most_head_strips(T_, H_))),
+        u_(pieces.take(strip_stride(T_))),
+        dB_{pieces.take(H_ * strip_stride(T_)), strip_stride(T_)},
+        dquery_(pieces.take(kQ * Dp_)),
+        d_o_(pieces.take(kQ * Dp_)),
+        stage_(a, b, pieces, biases, true),
+        to_network_(s.mix_partials.ptr<float>() +
+                    (b * parts_of(T_) + part) * s.mix_partials.stride[0]) {}
+
+  static int64_t floats(int64_t T, int64_t H, int64_t D, int64_t F) {
+    return 3 * most_head_strips(T, H) + strip_stride(T) + H * strip_stride(T) + 2 * kQ * padded(D) +
+           MixStage::floats(T, H, D, F, true) + 8 * simd::kWidth;
+  }
+
+  void run() {
+    const Span queries = query_part(T_, part_);
+    for (int64_t kh = 0; kh < a_.k.shape[2]; ++kh) {
+      std::fill_n(dkeys(kh), queries.end * Dp_, 0.0f);
+      std::fill_n(dvalues(kh), queries.end * Dp_, 0.0f);
+    }
+    stage_.network().clear_gradients();
+    for (int64_t h = 0; h < H_; ++h) stage_.bias(h).clear_part(part_);
+    for (int64_t i0 = queries.begin; i0 < queries.end; i0 += mix_rows(T_, H_)) {
+      const Strip s(a_, b_, i0, std::min(i0 + mix_rows(T_, H_), queries.end));
+      stage_.template form_scores<A>(s, x_,
+                                     [&](int64_t kh) { return group_.keys_t.of(of_group_, kh); });
+      for (int64_t i = s.i0; i < s.i1; ++i) stage_.form_logits(s, x_, p_, s.row(i));
+      for (int64_t h = 0; h < H_; ++h) head_to_logits(s, h);
+      for (int64_t i = s.i0; i < s.i1; ++i) row_to_scores(s, s.row(i));
+      for (int64_t h = 0; h < H_; ++h) head_to_queries(s, h);
+    }
+    stage_.network().gradients(to_network_);
+  }
+
+ private:
+  int64_t key_head(int64_t h) const { return h / (H_ / a_.k.shape[2]); }
+  int64_t place() const { return of_group_ * parts_of(T_) + part_; }
+  float* dkeys(int64_t kh) const { return group_.dkeys.of(place(), kh); }
+  float* dvalues(int64_t kh) const { return group_.dvalues.of(place(), kh); }
+
+  /// dz of a head from its logits, and what its weights give to values.
+  void head_to_logits(const Strip& s, int64_t h) {
+    const int64_t S = strip_stride(T_), D = a_.q.shape[3], of_head = (b_ * H_ + h) * T_;
+    const LiveTiles live(saved_.live, b_, h);
+    const auto for_tiles = [&](bool alive, auto&& f) {
+      s.for_tiles([&](int64_t j0) {
+        if (live.any(s.i0, s.i1, j0) == alive) f(j0);
+      });
+    };
+    float *const p = p_.of(h), *const dz = dz_.of(h);
+    pack_rows<A>(d_o_, dout_, b_, h, s.i0, s.i1, Dp_, 1);
+    for_tiles(true, [&](int64_t j0) {
+      tile::product<false>(s.rows(), kK, D, {d_o_, Dp_, 1},
+                           group_.values_t.of(of_group_, key_head(h)) + j0 * D, kK,
+                           s.at(dz, s.i0, j0), S);
+    });
+    const NormalizerTraits traits = traits_of(a_.normalizer.form.kind);
+    const auto work = [&](RowNormalizer& normalizer) {
+      normalizer.set_head(h);
+      for (int64_t i = s.i0; i < s.i1; ++i) {
+        const RowSpan row = s.row(i);
+        float *const own = s.at(p, i, row.first), *const gradient = s.at(dz, i, row.first);
+        for_tiles(false, [&](int64_t j0) {
+          std::fill_n(s.at(p, i, j0), kK, row::kMinusInfinity);
+          std::fill_n(s.at(dz, i, j0), kK, 0.0f);
+        });
+        s.fill_beside(p, row, row::kMinusInfinity);
+        s.fill_beside(dz, row, 0);
+        SavedRow of_row = saved_row(saved_, of_head + i);
+        of_row.last -= static_cast<int32_t>(row.first);
+        normalizer.recall(own, u_, row.n, of_row);
+        s.fill_beside(p, row, 0);
+        float dalpha = 0;
+        if (row.n > 1 || !traits.constant_alone()) {
+          dalpha = normalizer.adjoint(gradient, own, u_, row.n);
+        } else {  // one visible key: its weight is a constant
+          if (traits.sums_to_one) *own = 1;
+          *gradient = 0;
+        }
+        if (g_.dalpha) g_.dalpha.ptr<float>()[of_head + i] = dalpha;
+      }
+    };
+    with_row_normalizer(a_.normalizer, T_, std::ref(work));
+    for_tiles(true, [&](int64_t j0) {
+      tile::product<true>(std::min(kK, s.i1 - j0), Dp_, s.rows(), {s.at(p, s.i0, j0), 1, S}, d_o_,
+                          Dp_, dvalues(key_head(h)) + j0 * Dp_, Dp_);
+    });
+  }
+
+  /// A row's dz of all heads becomes the gradients of its scores; biases, network and scale get
+  /// theirs.
+  void row_to_scores(const Strip& s, const RowSpan& row) {
+    HeadNetwork& network = stage_.network();
+    const HeadsOfKeys dz = dz_.at(s, row.i, row.first);
+    for (int64_t h = 0; a_.scale.t && h < H_; ++h) dscale(h, row.i) = 0;
+    stage_.for_blocks(
+        s, x_, row, [&](int64_t n, int64_t keys, const HeadsOfKeys& x, const HeadsOfKeys& B) {
+          if (a_.scale.t) add_dscale(row.i, keys, dz.from(n), x, B);
+          for (int64_t h = 0; h < H_; ++h) {
+            const float of_bias = Factors(a_, b_, h).of_bias(row.i);
+            float* const db = network.dbiases().of(h);
+            row::for_vectors(keys, [&](int64_t j) {
+              simd::store(db + j, of_bias * simd::load(dz.of(h) + n + j));
+            });
+          }
+          network.backward(keys, x, B);
+          for (int64_t h = 0; h < H_; ++h) {
+            const float t = Factors(a_, b_, h).of_content(row.i);
+            const float *const of_scores = network.of_scores(h), *const of_bias =
+                                                                     network.of_bias(h);
+            const float* const db = network.dbiases().of(h);
+            float *const ds = dz.of(h) + n, *const dB = dB_.of(h) + n;
+            const bool kept = keeps_bias(a_.mix.form);
+            row::for_vectors(keys, [&](int64_t j) {
+              const Vec direct = t * simd::load(ds + j);
+              simd::store(ds + j, of_scores ? direct + simd::load(of_scores + j) : direct);
+              const Vec through = simd::load(of_bias + j);
+              simd::store(dB + j, kept ? simd::load(db + j) + through : through);
+            });
+          }
+        });
+    for (int64_t h = 0; h < H_; ++h) stage_.bias(h).adjoint(dB_.of(h), row, 1, 1, false);
+  }
+
+  float& dscale(int64_t h, int64_t i) const {
+    return g_.dscale.ptr<float>()[(b_ * H_ + h) * T_ + i];
+  }
+  /// dt: of z = t s + b the sum of dz s, of t (s + b) that of dz (s + b).
+  void add_dscale(int64_t i, int64_t keys, const HeadsOfKeys& dz, const HeadsOfKeys& x,
+                  const HeadsOfKeys& B) {
+    if (a_.scale.on_bias) stage_.network().forward(keys, x, B);
+    for (int64_t h = 0; h < H_; ++h) {
+      const float* const b = stage_.network().biases().of(h);
+      Vec sum{};
+      row::for_vectors(keys, [&](int64_t j) {
+        const Vec score = simd::load(x.of(h) + j);
+        sum += simd::load(dz.of(h) + j) * (a_.scale.on_bias ? score + simd::load(b + j) : score);
+      });
+      dscale(h, i) += simd::sum(sum);
+    }
+  }
+
+  /// What a head's scores give to queries and keys.
+  void head_to_queries(const Strip& s, int64_t h) {
+    const int64_t S = strip_stride(T_), kh = key_head(h);
+    const float root = 1 / a_.content_divisor<float>();
+    float *const ds = dz_.of(h), *const query = stage_.query();
+    pack_rows<A>(query, a_.q, b_, h, s.i0, s.i1, Dp_, root);
+    std::fill_n(dquery_, s.rows() * Dp_, 0.0f);
+    s.for_tiles([&](int64_t j0) {
+      if (!any_head(s, j0)) return;
+      const int64_t keys = std::min(kK, s.i1 - j0);
+      tile::product<true>(s.rows(), Dp_, keys, {s.at(ds, s.i0, j0), S, 1},
+                          group_.keys.of(of_group_, kh) + j0 * Dp_, Dp_, dquery_, Dp_);
+      tile::product<true>(keys, Dp_, s.rows(), {s.at(ds, s.i0, j0), 1, S}, query, Dp_,
+                          dkeys(kh) + j0 * Dp_, Dp_);
+    });
+    unpack_rows<A>(g_.dq, b_, h, s.i0, s.i1, dquery_, Dp_, root);
+  }
+  /// Whether any head gives weight to the tile of key j: dz of any reaches the scores of all.
+  bool any_head(const Strip& s, int64_t j) const {
+    for (int64_t h = 0; h < H_; ++h) {
+      if (LiveTiles(saved_.live, b_, h).any(s.i0, s.i1, j)) return true;
+    }
+    return false;
+  }
+
+  const AttentionGradients& g_;
+  const Tensor dout_;
+  const AttentionSaved& saved_;
+  const Attention& a_;
+  const GroupMemory& group_;
+  const int64_t of_group_, b_, part_;
+  const int64_t T_ = a_.q.shape[1], H_ = a_.q.shape[2], Dp_ = padded(a_.q.shape[3]);
+  const HeadStrips x_, p_, dz_;  // scores; logits, then weights; dP, then dz, then ds
+  float* const u_;               // of a row
+  const HeadsOfKeys dB_;         // of a row
+  float *const dquery_, *const d_o_;
+  MixStage stage_;
+  float* const to_network_;
+};
+
+/// A sequence's gradients of a key head, from their parts, in order.
+template <class A>
+void join_keys(const Tensor& to, const Packed& parts, const Attention& a, int64_t of_group,
+               int64_t b, int64_t kh) {
+  const int64_t T = a.q.shape[1], Dp = padded(a.q.shape[3]), n = parts_of(T);
+  // A part knows the keys up to its last query: the last part's are all.
+  for (int64_t part = 1; part < n; ++part) {
+    const float* const before = parts.of(of_group * n + part - 1, kh);
+    float* const sum = parts.of(of_group * n + part, kh);
+    row::for_vectors(query_part(T, part - 1).end * Dp, [&](int64_t c) {
+      simd::store(sum + c, simd::load(before + c) + simd::load(sum + c));
+    });
+  }
+  unpack_rows<A>(to, b, kh, 0, T, parts.of(of_group * n + n - 1, kh), Dp, 1);
+}
+
+/// The network's gradients from those of tasks: sums over sequences and parts, in order.
+void join_network(const HeadMixGradients& g, const AttentionScratch& s, int64_t tasks) {
+  const auto sum = [&](int64_t at) {
+    double total = 0;
+    for (int64_t n = 0; n < tasks; ++n) {
+      total += static_cast<double>(s.mix_partials.ptr<float>()[n * s.mix_partials.stride[0] + at]);
+    }
+    return static_cast<float>(total);
+  };
+  int64_t at = 0;
+  const auto rows_of = [&](const Tensor& dw, const Tensor& dc) {
+    for (int64_t r = 0; r < dw.shape[0]; ++r) {
+      for (int64_t c = 0; c < dw.shape[1]; ++c) {
+        dw.ptr<float>()[r * dw.shape[1] + c] = sum(at++);
+      }
+      dc.ptr<float>()[r] = sum(at++);
+    }
+  };
+  rows_of(g.dw1, g.dc1);
+  rows_of(g.dw2, g.dc2);
+}
+
+}  // namespace
+
+int64_t tiles::mix_backward_floats(int64_t T, int64_t H, int64_t D, int64_t F) {
+  return BackwardPart<float>::floats(T, H, D, F);
+}
+
+void cpu_attention_mix_backward(const AttentionGradients& g, Tensor dout,
+                                const AttentionSaved& saved, const Attention& a,
+                                const AttentionScratch& s) {
+  const int64_t T = a.q.shape[1], H = a.q.shape[2], K = a.k.shape[2], parts = parts_of(T);
+  dispatch_activation(a.q.dtype, [&]<class A>() {
+    for_groups(a, s, [&](int64_t first, int64_t sequences) {
+      const GroupMemory group(a, s.mix_shared.ptr<float>(), sequences);
+      parallel_for(sequences * K, [&](int64_t n) {
+        const int64_t of_group = n / K, b = first + of_group, kh = n % K;
+        float* const rows = group.keys.of(of_group, kh);  // of values on their way
+        pack_transposed<A>(group.values_t.of(of_group, kh), rows, a.v, b, kh);
+        pack_transposed<A>(group.keys_t.of(of_group, kh), rows, a.k, b, kh);
+      });
+      parallel_for_slots(sequences * parts, [&](int64_t n, int64_t slot) {
+        Pieces pieces(s.of_mix_slot(slot));
+        float* const of_biases = pieces.take(row_biases_floats(T, H));
+        const auto work = [&](RowBiases& biases) {
+          BackwardPart<A>(g, dout, saved, a, s, group, n / parts, first + n / parts, n % parts,
+                          biases, pieces)
+              .run();
+        };
+        with_row_biases(a, s, &g.bias, of_biases, std::ref(work));
+      });
+      parallel_for(sequences * K, [&](int64_t n) {
+        const int64_t of_group = n / K, b = first + of_group, kh = n % K;
+        join_keys<A>(g.dk, group.dkeys, a, of_group, b, kh);  // q carried the content scale
+        join_keys<A>(g.dv, group.dvalues, a, of_group, b, kh);
+      });
+    });
+  });
+  join_parts(a, s);
+  join_partials(g.bias, a, s);
+  join_network(g.mix, s, a.q.shape[0] * parts);
+}
+
+}  // namespace BAMTRAIN_ISA
+}  // namespace bamtrain

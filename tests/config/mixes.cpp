@@ -1,0 +1,109 @@
+// A mix of heads in model.attention.prior: its base is an object of its own.
+
+#include <nlohmann/json.hpp>
+
+#include "config/changes.h"
+#include "fixture.h"
+
+using bamtrain::resolved_json;
+using nlohmann::json;
+using Names = std::vector<std::string>;
+
+namespace {
+
+const std::string kDape =
+    R"(model.attention.prior={"name": "dape", "base": {"name": "kerple", "kernel": "power"}})";
+
+json prior_of(const bamtrain::RunConfig& c) {
+  return json(resolved_json(c))["model"]["attention"]["prior"];
+}
+
+}  // namespace
+
+TEST_CASE("a mix stands beside its base, and is written with every option of both") {
+  const auto c = valid_with({kDape});
+  CHECK(c.model.attention.prior.of(1).name() == "kerple");
+  CHECK(c.model.attention.prior.of(1).options.text("kernel") == "power");
+  CHECK(c.model.attention.prior.mix_of(1).name() == "dape");
+  CHECK(c.model.attention.prior.names() == "dape over kerple");
+  CHECK(prior_of(c) == json({{"name", "dape"},
+                             {"base", {{"name", "kerple"}, {"kernel", "power"}, {"decay", true}}},
+                             {"variant", "concat_residual"},
+                             {"hidden", 32},
+                             {"decay", true}}));
+  const auto again = bamtrain::read_run_config_text(resolved_json(c).dump(), "run.json", {});
+  CHECK(resolved_json(again) == resolved_json(c));
+}
+
+TEST_CASE("a mix by its name alone is over kerple, and a base may be a name") {
+  CHECK(prior_of(valid_with({"model.attention.prior=dape"}))["base"]["name"] == "kerple");
+  const auto named = valid_with({R"(model.attention.prior={"name": "dape", "base": "alibi"})"});
+  CHECK(named.model.attention.prior.of(0).name() == "alibi");
+  CHECK_FALSE(valid_with({"model.attention.prior=alibi"}).model.attention.prior.mix_of(0));
+}
+
+TEST_CASE("overrides reach a mix, its base and the base's options") {
+  const auto c = valid_with(
+      {kDape, "model.attention.prior.hidden=8", "model.attention.prior.base.kernel=logarithmic"});
+  CHECK(c.model.attention.prior.mix_of(0).options.number("hidden") == 8);
+  CHECK(c.model.attention.prior.of(0).options.text("kernel") == "logarithmic");
+  const auto other = valid_with(
+      {kDape, "model.attention.prior.base=rope", "model.attention.prior.base.theta=123"});
+  CHECK(other.model.attention.prior.of(0).options.number("theta") == 123);
+  CHECK(other.model.attention.prior.mix_of(0).name() == "dape");
+  const auto renamed = valid_with({"model.attention.prior={\"name\":\"dape\",\"base\":\"nope\"}",
+                                   "model.attention.prior.base.name=alibi"});
+  CHECK(renamed.model.attention.prior.names() == "dape over alibi");
+}
+
+TEST_CASE("layers in turn have mixes or none") {
+  const auto c = valid_with(
+      {R"(model.attention.prior=["alibi", {"name": "dape", "base": "t5", "variant": "concat"}])"});
+  CHECK(c.model.attention.prior.names() == "alibi, dape over t5");
+  CHECK_FALSE(c.model.attention.prior.mix_of(0));
+  CHECK(c.model.attention.prior.mix_of(1).options.text("variant") == "concat");
+  CHECK(prior_of(c)[1]["base"]["name"] == "t5");
+}
+
+TEST_CASE("what a mix is not defined for is refused by its key") {
+  const auto refused = [](const std::string& change) { return message(kValid, {change}); };
+  for (const char* base : {"learned", "cope", "transformer_xl"}) {
+    const std::string named = "\"" + std::string(base) + "\"";
+    check_mentions(refused(R"(model.attention.prior={"name": "dape", "base": )" + named + "}"),
+                   {"model.attention.prior.base.name", "alibi", named.c_str()});
+  }
+  check_mentions(refused(R"(model.attention.prior={"name": "dape", "base": "dape"})"),
+                 {"model.attention.prior.base.name"});
+  check_mentions(
+      refused(R"(model.attention.prior={"name": "dape", "base": {"name": "alibi", "theta": 2}})"),
+      {"model.attention.prior.base.theta", "alibi has none"});
+  check_mentions(refused(R"(model.attention.prior={"name": "dape", "hidden": 65})"),
+                 {"model.attention.prior.hidden", "4 to 64", "65"});
+  check_mentions(refused(R"(model.attention.prior={"name": "dape", "variant": "sum"})"),
+                 {"model.attention.prior.variant", "add_residual"});
+  check_mentions(
+      refused(R"(model.attention.prior={"name": "dape", "base": "nope", "variant": "bias_only"})"),
+      {"model.attention.prior.variant", "model.attention.prior.base", "bias_only"});
+  check_mentions(refused(R"(model.attention.prior={"name": "alibi", "base": "nope"})"),
+                 {"model.attention.prior.base", "dape"});
+}
+
+TEST_CASE("a base that adds no bias takes every variant that reads scores") {
+  for (const char* variant : {"concat", "concat_residual", "add_residual"}) {
+    const auto c = valid_with({R"(model.attention.prior={"name": "dape", "base": "rope"})",
+                               std::string("model.attention.prior.variant=") + variant});
+    const auto parameters = c.model.attention.prior.mix_parameters(0, c.model.shape(16));
+    CHECK(parameters.at(0).shape == std::vector<int64_t>{32, 4});
+  }
+}
+
+TEST_CASE("a resumed run's mix may leave open what has its default, and not differ") {
+  const json now = resolved_json(valid_with({kDape}));
+  json before = now;
+  before["model"]["attention"]["prior"].erase("hidden");
+  before["model"]["attention"]["prior"]["base"].erase("decay");
+  CHECK(bamtrain::keys_refused_on_resume(before, now, {}).empty());
+  before["model"]["attention"]["prior"]["base"]["kernel"] = "logarithmic";
+  CHECK(bamtrain::keys_refused_on_resume(before, now, {}) ==
+        Names{"model.attention.prior.base.kernel"});
+}
