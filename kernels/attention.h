@@ -136,7 +136,7 @@ constexpr int64_t attention_row_products(int B, int T, int H) { return 3 * int64
 
 /// Rows and keys of a tile.
 constexpr int kTile = 64;
-constexpr int attention_tiles(int T) { return (T + kTile - 1) / kTile; }
+BAMTRAIN_HD constexpr int attention_tiles(int T) { return (T + kTile - 1) / kTile; }
 
 /// Queries of a block of the kernels that own queries, and those blocks.
 constexpr int attention_query_rows(int D) { return D <= 64 ? 2 * kTile : kTile; }

@@ -19,13 +19,32 @@ struct Bias {
   float b = 0, of_row = 0, of_key = 0, slope = 0, u = 0;
 };
 
-/// At (h, i, j) of sequence b.
-template <class A>
-BAMTRAIN_DEVICE Bias bias_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
-  Bias x;
-  if (a.formed.b != nullptr) {
-    x.b = a.formed.b[a.formed.row(static_cast<int64_t>(b) * a.H + h, i) + j];
+/// Where query i and key j of sequence b lie on the lines of fire: the same for all heads.
+struct FirePoint {
+  int segment = 0;
+  float u = 0;
+
+  template <class A>
+  BAMTRAIN_DEVICE FirePoint(const AttentionInputs<A>& a, int b, int i, int j) {
+    if (a.fire.psi == nullptr) return;
+    const int64_t position = a.fire.positions[static_cast<int64_t>(b) * a.T + i];
+    const int32_t* const ends = a.fire.ends + position * kFireHidden;
+    // How many of them, which ascend, are no more than the distance.
+    static_assert(kFireHidden == 32);
+    BAMTRAIN_UNROLL
+    for (int step = kFireHidden / 2; step > 0; step /= 2) {
+      if (ends[segment + step - 1] <= i - j) segment += step;
+    }
+    if (ends[segment] <= i - j) ++segment;
+    u = a.fire.psi[i - j] * a.fire.inverse[position];
   }
+};
+
+/// The prior's own at (h, i, j) of sequence b.
+template <class A>
+BAMTRAIN_DEVICE Bias prior_bias_of(const AttentionInputs<A>& a, int b, int h, int i, int j,
+                                   const FirePoint& of_fire) {
+  Bias x;
   if (a.table != nullptr) x.b = a.table[h * a.table_head + i - j];
   if (a.numbers != nullptr) {
     const double* const n = a.numbers + (static_cast<int64_t>(b) * a.H + h) * a.T;
@@ -39,13 +58,20 @@ BAMTRAIN_DEVICE Bias bias_of(const AttentionInputs<A>& a, int b, int h, int i, i
     });
   }
   if (a.fire.psi != nullptr) {
-    const int64_t position = a.fire.positions[static_cast<int64_t>(b) * a.T + i];
-    int64_t line = int64_t{h} * kFireSegments;  // of the segment
-    for (int n = 0; n < kFireHidden; ++n) line += a.fire.ends[position * kFireHidden + n] <= i - j;
-    x.u = a.fire.psi[i - j] * a.fire.inverse[position];
+    const int line = h * kFireSegments + of_fire.segment;
+    x.u = of_fire.u;
     x.slope = a.fire.slope[line];
     x.b = x.slope * x.u + a.fire.offset[line];
   }
+  return x;
+}
+
+/// What a logit has of it, or what was formed.
+template <class A>
+BAMTRAIN_DEVICE Bias bias_of(const AttentionInputs<A>& a, int b, int h, int i, int j) {
+  if (a.formed.b == nullptr) return prior_bias_of(a, b, h, i, j, FirePoint(a, b, i, j));
+  Bias x;
+  x.b = a.formed.b[a.formed.row(static_cast<int64_t>(b) * a.H + h, i) + j];
   return x;
 }
 
@@ -77,12 +103,12 @@ struct QueryBias {
     of_psi = warp_sum(of_psi);
   }
   /// At `row` of (B, H, T). `beside`: what dnumbers holds there is of a key, and stays.
-  template <class A>
-  BAMTRAIN_DEVICE void store(const AttentionBackward<A>& g, int64_t row, bool beside) const {
-    if (g.in.numbers != nullptr) {
+  BAMTRAIN_DEVICE void store(const BiasInputs& a, const BiasOutputs& g, int64_t row,
+                             bool beside) const {
+    if (a.numbers != nullptr) {
       g.dnumbers[row] = beside ? g.dnumbers[row] + of_number : of_number;
     }
-    if (g.in.fire.psi == nullptr) return;
+    if (a.fire.psi == nullptr) return;
     g.dfire_u[row] = of_u;
     g.dfire_psi[row] = of_psi;
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/host_device.h"
+#include "mixes/dape.h"
 #include "priors/fire.h"
 #include "priors/formula.h"
 
@@ -31,7 +32,19 @@ struct ContextualInputs {
 };
 constexpr int kMostPositions = 1024;
 
-/// What b is made of: one of these, or nothing.
+/// HeadMix of ops/attention.h.
+struct MixInputs {
+  const float *w1 = nullptr, *c1 = nullptr;  // (F, mix_inputs), (F). Null: heads do not meet
+  const float *w2 = nullptr, *c2 = nullptr;  // (H, F), (H)
+  int hidden = 0;                            // F
+  MixForm form = MixForm::concat_residual;
+};
+constexpr int kMostMixedHeads = 160;
+struct MixOutputs {
+  float *dw1 = nullptr, *dc1 = nullptr, *dw2 = nullptr, *dc2 = nullptr;  // as MixInputs
+};
+
+/// What b is made of: one of these, or nothing; and a mix.
 struct BiasInputs {
   const float* table = nullptr;  // (H, >= T): b at (h, i - j). Null: b = 0
   int64_t table_head = 0;        // from one head of the table to the next
@@ -41,11 +54,16 @@ struct BiasInputs {
   FireInputs fire;
   RelativeInputs relative;
   ContextualInputs contextual;
+  MixInputs mix;  // beside the first three, or none of them
 };
 
+/// Whether b is made of scores, to whose gradient it adds.
+BAMTRAIN_HD inline bool reads_scores(const BiasInputs& a) {
+  return a.contextual.positions != nullptr || a.mix.w1 != nullptr;
+}
 /// Whether b is made of queries and keys: see attention_content.h.
 BAMTRAIN_HD inline bool reads_content(const BiasInputs& a) {
-  return a.relative.r != nullptr || a.contextual.positions != nullptr;
+  return a.relative.r != nullptr || reads_scores(a);
 }
 
 /// Its gradients, each written where what it belongs to is there.
@@ -59,6 +77,7 @@ struct BiasOutputs {
   // Of a relative bias: (T, H, D), and (H, D) each.
   float *dr = nullptr, *du = nullptr, *dw = nullptr;
   float* dpositions = nullptr;  // of a contextual one: (D, count)
+  MixOutputs dmix;
 };
 
 /// Null: nothing is wrong.
@@ -71,6 +90,18 @@ inline const char* bias_refusal(const BiasInputs& a, int T) {
           (a.relative.r != nullptr) + (a.contextual.positions != nullptr) >
       1) {
     return "attention: more than one bias";
+  }
+  const MixInputs& m = a.mix;
+  if (m.w1 != nullptr) {
+    if (a.relative.r != nullptr || a.contextual.positions != nullptr) {
+      return "attention: a mix of heads beside a bias that reads queries and keys";
+    }
+    if (m.c1 == nullptr || m.w2 == nullptr || m.c2 == nullptr) {
+      return "attention: a part of the mix of heads is missing";
+    }
+    if (m.hidden < 1 || m.hidden > kDapeMostHidden) {
+      return "attention: a mix of heads whose hidden layer is not 1 to 64 wide";
+    }
   }
   const int positions = a.contextual.count;
   if (a.contextual.positions != nullptr && (positions < 2 || positions > kMostPositions)) {
@@ -101,6 +132,11 @@ inline const char* bias_refusal(const BiasInputs& a, const BiasOutputs& g, int T
   }
   if (a.contextual.positions != nullptr && g.dpositions == nullptr) {
     return "attention: positions without dpositions";
+  }
+  const MixOutputs& m = g.dmix;
+  if (a.mix.w1 != nullptr &&
+      (m.dw1 == nullptr || m.dc1 == nullptr || m.dw2 == nullptr || m.dc2 == nullptr)) {
+    return "attention: a mix of heads without its gradients";
   }
   return nullptr;
 }

@@ -33,7 +33,8 @@ LaunchStatus content_biases_of(const AttentionInputs<bf16>& a, const ContentSums
   const LaunchStatus scores =
       device::launch(content_scores<D>, grid_of_queries(a), {kThreads, 1, 1}, 2 * kTileBytes<D>,
                      stream, a, a.formed.b);
-  return scores.ok() ? contextual_biases(a, stream) : scores;
+  if (!scores.ok()) return scores;
+  return a.mix.w1 != nullptr ? mix_biases(a, stream) : contextual_biases(a, stream);
 }
 
 template <int D>
@@ -46,7 +47,9 @@ LaunchStatus content_gradients_of(const ContentGradients<bf16>& g, Stream stream
   } else {
     of_bias = device::launch(content_scores<D>, grid_of_queries(a), {kThreads, 1, 1},
                              2 * kTileBytes<D>, stream, a, a.formed.s);
-    if (of_bias.ok()) of_bias = contextual_gradients(g, stream);
+    if (of_bias.ok()) {
+      of_bias = a.mix.w1 != nullptr ? mix_gradients(g, stream) : contextual_gradients(g, stream);
+    }
   }
   if (!of_bias.ok()) return of_bias;
   const LaunchStatus queries = device::launch(content_queries<D>, grid_of_queries(a),

@@ -140,7 +140,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
   BAMTRAIN_UNROLL
   for (int r = 0; r < 2; ++r) {
     const int i = own0 + l.row + 8 * r;
-    of_scores[r] = root * scale_of(a, own.head, i, a.contextual.positions == nullptr);
+    of_scores[r] = root * scale_of(a, own.head, i, !reads_scores(a));
     of_biases[r] = scale_of(a, own.head, i, a.scale_bias) / sqrtf(D);
   }
 
@@ -233,7 +233,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_keys(ContentGradient
   int end = end_of_queries(a.first_key + static_cast<int64_t>(b) * a.T, j0, a.T);
   end = end < end_of_part ? end : end_of_part;
   const bool relative = a.relative.r != nullptr;
-  const bool scaled = a.contextual.positions == nullptr;  // by t, of scores
+  const bool scaled = !reads_scores(a);  // by t, of scores
 
   float sum_k[1][D / 8][4] = {}, sum_v[1][D / 8][4] = {};
   if (!g.first) {

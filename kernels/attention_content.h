@@ -1,8 +1,9 @@
 #pragma once
-// Biases that read queries and keys, on a device. Kernels of the bias form b of every logit of some
-// of the queries; the general kernels and the plain ones find it there (FormedBias). Backward they
-// leave p and dz instead, from which other kernels make what belongs to the bias, and dq, dk and
-// dv. Queries are taken in parts, one after another, so that this takes O(T) memory.
+// Biases that read queries and keys, and mixes of heads, which read the scores of all, on a device.
+// Kernels of the bias form b of every logit of some of the queries; the general kernels and the
+// plain ones find it there (FormedBias). Backward they leave p and dz instead, from which other
+// kernels make what belongs to the bias, and dq, dk and dv. Queries are taken in parts, one after
+// another, so that this takes O(T) memory.
 
 #include "attention.h"
 
@@ -23,15 +24,21 @@ constexpr int64_t content_logits(int B, int T, int H) {
   const int64_t row = H * content_stride(T);
   return std::max(kPartRows * row, std::min(B * content_rows(T) * row, kPartLogits));
 }
-constexpr int content_arrays(int positions, bool backward) {
-  return !backward ? 1 : positions > 0 ? 3 : 2;
-}
+constexpr int content_arrays(bool scores, bool backward) { return !backward ? 1 : scores ? 3 : 2; }
 /// Blocks among which rows are divided whose sum is dpositions.
 constexpr int kPositionSlots = 64;
-/// Floats of ContentScratch::sums: see ContentSums. `positions`: ContextualInputs::count, or 0.
-constexpr int64_t content_sums(int B, int T, int H, int K, int D, int positions) {
+/// Blocks among which queries are divided whose sums are the gradients of a mix; and the elements
+/// of these, the most of any form: dw1, dc1, dw2, dc2.
+constexpr int kMixSlots = 256;
+constexpr int64_t mix_elements(int H, int hidden) {
+  return int64_t{hidden} * (2 * H + 1) + int64_t{H} * (hidden + 1);
+}
+/// Floats of ContentScratch::sums: see ContentSums. `positions`: ContextualInputs::count, or 0;
+/// `hidden`: MixInputs', or 0.
+constexpr int64_t content_sums(int B, int T, int H, int K, int D, int positions, int hidden) {
   return int64_t{2} * T * K * D + (2 * int64_t{B} + 2) * H * T +
-         (int64_t{B} * H * T + kPositionSlots * D) * positions;
+         (int64_t{B} * H * T + kPositionSlots * D) * positions +
+         (hidden > 0 ? kMixSlots * mix_elements(H, hidden) : 0);
 }
 
 /// The arrays in ContentScratch::sums.
@@ -44,6 +51,7 @@ struct ContentSums {
   // Of a contextual bias: what belongs to <q, E>, (B, H, T, count); and partial sums of dpositions,
   // (kPositionSlots, D, count).
   float *of_positions, *partial;
+  float* of_mix;  // (kMixSlots, mix_elements)
 
   template <class A>
   ContentSums(const AttentionInputs<A>& a, float* memory) {
@@ -56,6 +64,7 @@ struct ContentSums {
     db_of_distances = of_distances + int64_t{a.H} * a.T;
     of_positions = db_of_distances + int64_t{a.H} * a.T;
     partial = of_positions + rows * a.contextual.count;
+    of_mix = partial + int64_t{kPositionSlots} * a.D * a.contextual.count;
   }
 };
 
@@ -67,7 +76,8 @@ struct ContentGradients {
   Rows<const A> dout;
   Rows<A> dq, dk, dv;
   ContentSums sums;  // of_keys and db_of_keys: of the part's sequences
-  BiasOutputs bias;
+  BiasOutputs bias;  // dnumbers, dfire_u and dfire_psi: likewise
+  float* of_fire;    // (B, H, attention_tiles(T), kFirePartial): likewise
   bool first, last;  // part of its sequences
   bool first_of_all, last_of_all;
 };
@@ -95,13 +105,31 @@ device::LaunchStatus contextual_gradients(const ContentGradients<A>& g, device::
 template <class A>
 device::LaunchStatus contextual_end(const AttentionInputs<A>& a, const BiasOutputs& g,
                                     const ContentSums& sums, device::Stream stream);
+/// Of a mix of heads in either precision (attention_mix.cu), on tensor cores in bf16 where these
+/// take as many heads (attention_mix_tiles.cu): b in place of the scores of a part; what belongs to
+/// the scores in place of its dz, what belongs to the prior's bias in place of the scores, from
+/// where it goes to that bias's own gradients; and those of the network, of all.
+template <class A>
+device::LaunchStatus mix_biases(const AttentionInputs<A>& a, device::Stream stream);
+template <class A>
+device::LaunchStatus mix_gradients(const ContentGradients<A>& g, device::Stream stream);
+template <class A>
+device::LaunchStatus mix_end(const AttentionBackward<A>& g, const ContentSums& sums,
+                             device::Stream stream);
+constexpr int kMostTiledHeads = 32;
+device::LaunchStatus mix_biases_tiled(const AttentionInputs<bf16>& a, device::Stream stream);
+device::LaunchStatus mix_gradients_tiled(const ContentGradients<bf16>& g, device::Stream stream);
+
+/// dfire (H, kFirePartial): the sums of partial (B, H, tiles, kFirePartial).
+device::LaunchStatus join_fire(double* dfire, const float* partial, int B, int H, int tiles,
+                               device::Stream stream);
 /// For all sequences, before the parts and behind them.
 template <class A>
 device::LaunchStatus content_begin(const AttentionInputs<A>& a, const ContentSums& sums,
                                    device::Stream stream);
 template <class A>
-device::LaunchStatus content_end(const AttentionInputs<A>& a, const BiasOutputs& g,
-                                 const ContentSums& sums, device::Stream stream);
+device::LaunchStatus content_end(const AttentionBackward<A>& g, const ContentSums& sums,
+                                 device::Stream stream);
 
 /// Null: nothing is wrong.
 template <class A>
@@ -164,6 +192,8 @@ AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, f
   of.v = of_sequences(a.v, part.sequence);
   of.scale = of_rows(a.scale, int64_t{part.sequence} * a.H * a.T);
   of.first_key = a.first_key + int64_t{part.sequence} * a.T;
+  of.numbers = of_rows(a.numbers, int64_t{part.sequence} * a.H * a.T);
+  of.fire.positions = of_rows(a.fire.positions, int64_t{part.sequence} * a.T);
   of.formed = {b, p, s, part.first, part.queries, content_rows(part.queries), content_stride(a.T)};
   return of;
 }
@@ -176,21 +206,37 @@ ContentSums of_part(const ContentSums& sums, const QueryPart& part, const Attent
   of.of_positions += rows * a.contextual.count;
   return of;
 }
+template <class A>
+BiasOutputs of_part(const BiasOutputs& g, const QueryPart& part, const AttentionInputs<A>& a) {
+  const int64_t rows = int64_t{part.sequence} * a.H * a.T;
+  BiasOutputs of = g;
+  of.dnumbers = of_rows(g.dnumbers, rows);
+  of.dfire_u = of_rows(g.dfire_u, rows);
+  of.dfire_psi = of_rows(g.dfire_psi, rows);
+  return of;
+}
+/// What forms logits sees a bias that was formed, and no other.
+template <class A>
+AttentionInputs<A> formed_alone(AttentionInputs<A> a) {
+  static_cast<BiasInputs&>(a) = {};
+  return a;
+}
 
 /// A forward pass, or what else reads logits: form(a, sums, stream) forms the biases of a part,
 /// run(a, part) does what is asked for with its queries.
 template <class A, class Form, class Run>
 device::LaunchStatus with_content(const AttentionInputs<A>& a, device::Stream stream,
                                   const Form& form, const Run& run) {
-  if (const char* why = content_refusal(a, content_arrays(a.contextual.count, false)))
+  if (const char* why = content_refusal(a, content_arrays(reads_scores(a), false))) {
     return device::refused(why);
+  }
   const ContentSums sums(a, a.content.sums);
   const device::LaunchStatus status = content_begin(a, sums, stream);
   if (!status.ok()) return status;
   return for_query_parts(a, a.content.count, [&](const QueryPart& part) {
     const AttentionInputs<A> of = of_part(a, part, a.content.logits);
     const device::LaunchStatus formed = form(of, of_part(sums, part, a), stream);
-    return formed.ok() ? run(of, part) : formed;
+    return formed.ok() ? run(formed_alone(of), part) : formed;
   });
 }
 
@@ -205,7 +251,7 @@ template <class A, class Form, class Run, class Finish>
 device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device::Stream stream,
                                            const Form& form, const Run& run, const Finish& finish) {
   const AttentionInputs<A>& a = g.in;
-  const int arrays = content_arrays(a.contextual.count, true);
+  const int arrays = content_arrays(reads_scores(a), true);
   if (const char* why = content_refusal(a, arrays)) return device::refused(why);
   const ContentSums sums(a, a.content.sums);
   const int64_t count = a.content.count / arrays;
@@ -213,8 +259,10 @@ device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device
   device::LaunchStatus status = content_begin(a, sums, stream);
   if (!status.ok()) return status;
   status = for_query_parts(a, count, [&](const QueryPart& part) {
+    const AttentionInputs<A> in =
+        of_part(a, part, b, b + count, arrays > 2 ? b + 2 * count : nullptr);
     AttentionBackward<A> of = g;
-    of.in = of_part(a, part, b, b + count, arrays > 2 ? b + 2 * count : nullptr);
+    of.in = formed_alone(in);
     of.out = of_sequences(g.out, part.sequence);
     of.dout = of_sequences(g.dout, part.sequence);
     of.saved = of_sequences(g.saved, part.sequence, a.H, a.T);
@@ -224,15 +272,17 @@ device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device
     of.dscale = of_rows(g.dscale, int64_t{part.sequence} * a.H * a.T);
     of.dalpha = of_rows(g.dalpha, int64_t{part.sequence} * a.H * a.T);
     const ContentSums own = of_part(sums, part, a);
-    device::LaunchStatus done = form(of.in, own, stream);
+    device::LaunchStatus done = form(in, own, stream);
     if (done.ok()) done = run(of);
     const bool last = part.first + part.queries == a.T;
     if (!done.ok()) return done;
-    return finish(ContentGradients<A>{of.in, of.dout, of.dq, of.dk, of.dv, own, g, part.first == 0,
-                                      last, part.sequence == 0 && part.first == 0,
+    const int64_t of_fire = int64_t{part.sequence} * a.H * attention_tiles(a.T) * kFirePartial;
+    return finish(ContentGradients<A>{in, of.dout, of.dq, of.dk, of.dv, own, of_part<A>(g, part, a),
+                                      of_rows(g.partial, of_fire), part.first == 0, last,
+                                      part.sequence == 0 && part.first == 0,
                                       last && part.sequence + part.sequences == a.B});
   });
-  return status.ok() ? content_end(a, g, sums, stream) : status;
+  return status.ok() ? content_end(g, sums, stream) : status;
 }
 
 }  // namespace bamtrain::kernels

@@ -123,7 +123,8 @@ LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const Content
                                       Stream stream) {
   if (a.relative.r == nullptr) {
     const LaunchStatus scores = content_scores_reference(a, a.formed.b, stream);
-    return scores.ok() ? contextual_biases(a, stream) : scores;
+    if (!scores.ok()) return scores;
+    return a.mix.w1 != nullptr ? mix_biases(a, stream) : contextual_biases(a, stream);
   }
   return launch_rows(relative_biases_of_rows<A>, ContentArguments<A>{a, sums, {}}, a.formed.queries,
                      a.H, a.B, stream);
@@ -140,7 +141,7 @@ BAMTRAIN_KERNEL content_queries_of_rows(ContentGradients<A> g) {
   if (i >= a.end_of_queries()) return;
   const float* const dz = a.formed.b + formed_row(a, own.b, own.h, i);
   const ContextualInputs& e = a.contextual;
-  const float t = scale_of(a, own.b, own.h, i, e.positions == nullptr) / a.content_divisor;
+  const float t = scale_of(a, own.b, own.h, i, !reads_scores(a)) / a.content_divisor;
   const float u = scale_of(a, own.b, own.h, i, a.scale_bias) / sqrtf(static_cast<float>(a.D));
   float sum[kRowColumns] = {};
   for (int j = first_of(a, own.b, i); j <= i; ++j) {
@@ -235,7 +236,9 @@ LaunchStatus content_gradients_reference(const ContentGradients<A>& g, Stream st
     status = launch_rows(relative_distances_of_rows<A>, g, a.T, a.H, 1, stream);
   } else {
     status = content_scores_reference(a, a.formed.s, stream);
-    if (status.ok()) status = contextual_gradients(g, stream);
+    if (status.ok()) {
+      status = a.mix.w1 != nullptr ? mix_gradients(g, stream) : contextual_gradients(g, stream);
+    }
   }
   if (status.ok()) {
     status = launch_rows(content_queries_of_rows<A>, g, a.formed.queries, a.H, a.B, stream);
@@ -274,8 +277,9 @@ BAMTRAIN_KERNEL relative_of_heads(ContentArguments<A> x) {
 }
 
 template <class A>
-LaunchStatus content_end(const AttentionInputs<A>& a, const BiasOutputs& g, const ContentSums& sums,
-                         Stream stream) {
+LaunchStatus content_end(const AttentionBackward<A>& g, const ContentSums& sums, Stream stream) {
+  const AttentionInputs<A>& a = g.in;
+  if (a.mix.w1 != nullptr) return mix_end(g, sums, stream);
   if (a.relative.r == nullptr) return contextual_end(a, g, sums, stream);
   return device::launch(relative_of_heads<A>,
                         {static_cast<uint32_t>(blocks_of(a.D, 32)), static_cast<uint32_t>(a.H), 1},
@@ -284,8 +288,7 @@ LaunchStatus content_end(const AttentionInputs<A>& a, const BiasOutputs& g, cons
 
 #define BAMTRAIN_CONTENT(A)                                                                     \
   template LaunchStatus content_begin(const AttentionInputs<A>&, const ContentSums&, Stream);   \
-  template LaunchStatus content_end(const AttentionInputs<A>&, const BiasOutputs&,              \
-                                    const ContentSums&, Stream);                                \
+  template LaunchStatus content_end(const AttentionBackward<A>&, const ContentSums&, Stream);   \
   template LaunchStatus content_biases_reference(const AttentionInputs<A>&, const ContentSums&, \
                                                  Stream);
 BAMTRAIN_CONTENT(float)

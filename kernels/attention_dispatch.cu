@@ -37,6 +37,10 @@ const char* fused_refusal(const AttentionInputs<bf16>& a) {
   return nullptr;
 }
 
+Dim3 grid_of_joins(int values, int H) {
+  return {static_cast<uint32_t>(blocks_of(values, kJoinedValues)), static_cast<uint32_t>(H), 1};
+}
+
 /// run.operator()<D>() for a D of kHeadDims.
 template <class Run>
 LaunchStatus of_head_dim(int D, const Run& run) {
@@ -57,6 +61,12 @@ LaunchStatus of_head_dim(int D, const Run& run) {
 }
 
 }  // namespace
+
+LaunchStatus join_fire(double* dfire, const float* partial, int B, int H, int tiles,
+                       Stream stream) {
+  return device::launch(attention_backward_fire, grid_of_joins(kFirePartial, H),
+                        {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, dfire, partial, B, H, tiles);
+}
 
 namespace {
 
@@ -110,21 +120,15 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
     return general ? attention_general_backward_of<D>(g, stream)
                    : attention_backward_of<D>(g, stream);
   });
-  if (!status.ok()) return status;
-  const auto H = static_cast<uint32_t>(a.H);
-  const auto blocks = [](int64_t values) {
-    return static_cast<uint32_t>(blocks_of(values, kJoinedValues));
-  };
+  if (!status.ok() || reads_content(a)) return status;
   if (a.table != nullptr) {
-    return device::launch(attention_backward_table, {blocks(a.T), H, 1},
+    return device::launch(attention_backward_table, grid_of_joins(a.T, a.H),
                           {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, g.dtable, g.dtable_head,
                           g.partial, attention_partial_table(a.T), a.B, a.H, a.T,
                           attention_parts(a.B, a.T, a.K, true));
   }
   if (!fire) return status;
-  return device::launch(attention_backward_fire, {blocks(kFirePartial), H, 1},
-                        {kJoinedValues * kJoinWarps, 1, 1}, 0, stream, g.dfire, g.partial, a.B, a.H,
-                        attention_query_tiles(a.T, a.D));
+  return join_fire(g.dfire, g.partial, a.B, a.H, attention_query_tiles(a.T, a.D), stream);
 }
 
 /// Whether the fused kernels have no such form.

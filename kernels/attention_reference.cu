@@ -226,7 +226,7 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   store_row(at(g.dq, own.b, i, own.h), 1.0f / a.content_divisor, dq, a.D, own.lane);
   if (own.lane != 0) return;
   if (a.scale != nullptr) g.dscale[row_of(a, own.b, own.h, i)] = dt;
-  bias.store(g, row_of(a, own.b, own.h, i), false);
+  bias.store(a, g, row_of(a, own.b, own.h, i), false);
 }
 
 /// The weights and dz of the queries whose bias was formed, in its place.

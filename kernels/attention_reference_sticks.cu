@@ -109,7 +109,7 @@ struct StickRow {
     for (int j = first; j < i; ++j) {
       bias.add(a, BiasGradient(bias_of(a, b, h, i, j), dz[j]), i - j);
     }
-    bias.store(g, row_of(a, b, h, i), true);
+    bias.store(a, g, row_of(a, b, h, i), true);
   }
 
  private:

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/host_device.h"
 #include "core/mechanism.h"
 
 namespace bamtrain {
@@ -24,11 +25,11 @@ enum class MixForm : uint8_t {
 };
 
 /// Numbers that f reads, of H heads.
-constexpr int64_t mix_inputs(MixForm form, int64_t H) {
+BAMTRAIN_HD constexpr int64_t mix_inputs(MixForm form, int64_t H) {
   return form == MixForm::concat || form == MixForm::concat_residual ? 2 * H : H;
 }
 /// Whether B itself is part of b.
-constexpr bool keeps_bias(MixForm form) { return form != MixForm::concat; }
+BAMTRAIN_HD constexpr bool keeps_bias(MixForm form) { return form != MixForm::concat; }
 
 /// One mix, type-erased. Its parameters(): those of HeadMix, in its order, of a shape that says
 /// whether the layer's prior adds a bias (ModelShape::biased).

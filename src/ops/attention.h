@@ -39,6 +39,15 @@ struct HeadMix {
   explicit operator bool() const { return static_cast<bool>(w1); }
   int64_t hidden() const { return w1.shape[0]; }
 
+  /// add(name, tensor, dtype, dims) for each tensor, of H heads and hidden width F.
+  template <class Add>
+  void plan(int64_t H, int64_t F, Dtype P, Add&& add) {
+    add("w1", &w1, P, {F, mix_inputs(form, H)});
+    add("c1", &c1, P, {F});
+    add("w2", &w2, P, {H, F});
+    add("c2", &c2, P, {H});
+  }
+  void on_cuda(kernels::BiasInputs& in) const;
   template <class X, class F>
   static void each(X& x, F&& f) {
     f("w1", x.w1);
@@ -50,6 +59,14 @@ struct HeadMix {
 struct HeadMixGradients {
   Tensor dw1, dc1, dw2, dc2;  // as HeadMix, P
 
+  template <class Add>
+  void plan(MixForm form, int64_t H, int64_t F, Dtype P, Add&& add) {
+    add("dw1", &dw1, P, {F, mix_inputs(form, H)});
+    add("dc1", &dc1, P, {F});
+    add("dw2", &dw2, P, {H, F});
+    add("dc2", &dc2, P, {H});
+  }
+  void on_cuda(kernels::BiasOutputs& out) const;
   template <class X, class F>
   static void each(X& x, F&& f) {
     f("dw1", x.dw1);

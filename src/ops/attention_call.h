@@ -91,15 +91,8 @@ void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape
       a.bias);
   if (!f.mix) return;
   a.mix.form = *f.mix;
-  const int64_t F = f.mix_hidden, I = mix_inputs(*f.mix, H);
-  add("w1", &a.mix.w1, P, {F, I});
-  add("c1", &a.mix.c1, P, {F});
-  add("w2", &a.mix.w2, P, {H, F});
-  add("c2", &a.mix.c2, P, {H});
-  add("dw1", &g.mix.dw1, P, {F, I});
-  add("dc1", &g.mix.dc1, P, {F});
-  add("dw2", &g.mix.dw2, P, {H, F});
-  add("dc2", &g.mix.dc2, P, {H});
+  a.mix.plan(H, f.mix_hidden, P, add);
+  g.mix.plan(*f.mix, H, f.mix_hidden, P, add);
 }
 
 }  // namespace bamtrain

@@ -92,6 +92,50 @@ TEST_CASE("attention over many tiles on CUDA agrees with the reference in every 
   }
 }
 
+void check_mixed(const AttentionCase& c, Dtype t) {
+  INFO(describe(c) << " in " << name_of(t));
+  Machine machine(t, cuda_device(), workspace_of(c));
+  Operation op = attention(c);
+  if (t == Dtype::bf16) {
+    // The network reads and makes logits of 16 bits. Its gradients are sums over rows whose dz sum
+    // to zero, and what is rounded before they are formed does not cancel.
+    op.tolerances["lse"] = 0x1p-15;
+    for (const char* name : {"w1", "c1", "w2", "c2"}) op.tolerances[name] = 16 * kBf16;
+  }
+  // Sums reach 27, and what a network makes of their differences is as large: a logit, and what
+  // its rounding is multiplied by for the scale's gradient.
+  const double of_sums = has_sums(c) ? 32 * 27 * kF32 : 0;
+  compare_with_reference(op, t, t == Dtype::f32 ? 4 * kF32 * 24 + of_sums : 3 * kBf16, {&machine});
+}
+
+// On tensor cores 16 or 32 heads and 32 or 64 hidden units, with both widths of what the network
+// reads; and in plain loops 33 heads.
+TEST_CASE("mixed heads on CUDA agree with the reference") {
+  size_t n = 0;
+  for (TableForm table : tables()) {
+    if (reads_content(table)) continue;
+    for (const int64_t H : {4, 18, 33}) {
+      for (const int64_t hidden : {20, 40}) {
+        for (MixForm form : {MixForm::concat_residual, MixForm::add_residual}) {
+          AttentionCase c;
+          c.B = 2;
+          c.T = 70;
+          c.H = H;
+          c.K = H == 33 ? 33 : 2;
+          c.D = 16;
+          c.table = table;
+          c.scale = kScales[n++ % std::size(kScales)];
+          c.documents = n % 2 == 1;
+          c.mix = table == TableForm::none ? MixForm::add_residual : form;
+          c.hidden = hidden;
+          check_mixed(c, Dtype::bf16);
+          if (H == 4) check_mixed(c, Dtype::f32);
+        }
+      }
+    }
+  }
+}
+
 // More blocks than any GPU holds at a time, and with a table as many as make a block of keys take
 // two tiles (attention_parts of kernels/attention.h): 342 heads, 3 tiles in 2 parts.
 TEST_CASE("attention over many heads on CUDA agrees with the reference") {

@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "cuda/device.h"
+#include "mixes/registry.h"
 #include "model/build.h"
 #include "model/half_precision.h"
 #include "model/random_positions.h"
@@ -145,6 +146,13 @@ TEST_CASE("models on CUDA agree with the reference in fp32 and bf16") {
     if (!met.insert(p.name).second) continue;
     const ModelConfig c = device_config(p.name, "none");
     p.is<ContextualFamily>() ? check_beside_cpu(c) : check_against_reference(c);
+  }
+  for (const MixInfo& m : all_mixes()) {
+    for (const char* base : {"rope", "kerple", "cable"}) {
+      ModelConfig c = device_config(base, "ssmax");
+      c.attention.prior = mixed(m.name, prior(base));
+      check_against_reference(c);
+    }
   }
   for (const ScaleInfo& s : all_scales()) {
     if (s.evaluation_only) {

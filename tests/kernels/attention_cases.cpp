@@ -27,6 +27,7 @@ std::string text_of(const AttentionCase& c, int D, const AttentionForm& form) {
        << " H " << c.H << " K " << c.K << " documents " << c.documents << " window " << c.window
        << " normalizer " << static_cast<int>(form.normalizer.kind) << " alpha "
        << form.normalizer.alpha << " k " << form.normalizer.keys.number;
+  if (form.mix) text << " mix " << static_cast<int>(*form.mix) << " hidden " << form.mix_hidden;
   return text.str();
 }
 
@@ -101,6 +102,12 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
       }
     };
     std::visit([&](auto& bias) { bias.plan({c.B, c.T, c.H, c.K, D}, Dtype::f32, add); }, any);
+  }
+  // Of the largest network, so that f is of the size of s.
+  const auto hidden = static_cast<size_t>(kDapeMostHidden);
+  for (const auto& [name, size] : std::map<std::string, size_t>{
+           {"w1", 2 * hidden * H}, {"c1", hidden}, {"w2", hidden * H}, {"c2", H}}) {
+    x.others[name] = normal<float>(name, size, 0.25);
   }
   for (int b = 0; b < c.B; ++b) {
     int start = 0;
@@ -186,8 +193,8 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     if (t.dtype == Dtype::i32) {
       std::ranges::copy(indices_of(x, name), t.ptr<int32_t>());
     } else {
-      std::ranges::copy(name == "alphas" ? alphas_of(x, form) : values_of(x, form, name),
-                        t.ptr<double>());
+      const Doubles values = name == "alphas" ? alphas_of(x, form) : values_of(x, form, name);
+      std::copy_n(values.begin(), t.size(), t.ptr<double>());
     }
   });
   backend->attention_forward(call.out, call.saved, a);
@@ -203,6 +210,9 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
   take("dscale", g.dscale);
   take("dalpha", g.dalpha);
   std::visit([&](const auto& of_bias) { for_tensors(of_bias, take); }, g.bias);
+  for_tensors(g.mix, take);
+  // The other normalizers do not read what moves all logits of a row.
+  if (form.normalizer.kind != NormalizerKind::stick_breaking) r.erase("dc2");
   return r;
 }
 
@@ -232,7 +242,7 @@ BiasArrays::BiasArrays(const AttentionCase& c, int D, const AttentionValues& x,
     } else if (dtype == Dtype::f64) {
       std::ranges::copy(values_of(x, form, name), t->ptr<double>());
     } else {
-      std::ranges::copy(elements<float>(values_of(x, form, name)), t->ptr<float>());
+      std::copy_n(elements<float>(values_of(x, form, name)).begin(), t->size(), t->ptr<float>());
     }
   };
   const auto output = [&](const char*, Tensor* t, Dtype dtype,
@@ -243,6 +253,10 @@ BiasArrays::BiasArrays(const AttentionCase& c, int D, const AttentionValues& x,
         gradients_.template emplace<typename B::Gradients>().plan(shape, Dtype::f32, output);
       },
       bias_);
+  if (!form.mix) return;
+  mix_.form = *form.mix;
+  mix_.plan(c.H, form.mix_hidden, Dtype::f32, input);
+  mix_gradients_.plan(*form.mix, c.H, form.mix_hidden, Dtype::f32, output);
 }
 
 Tensor BiasArrays::array(Dtype dtype, std::initializer_list<int64_t> dims) {
@@ -260,14 +274,17 @@ Tensor BiasArrays::array(Dtype dtype, std::initializer_list<int64_t> dims) {
 
 void BiasArrays::set(kernels::BiasInputs& in) const {
   std::visit([&in](const auto& bias) { bias.on_cuda(in); }, bias_);
+  mix_.on_cuda(in);
 }
 void BiasArrays::set(kernels::BiasOutputs& g) const {
   std::visit([&g](const auto& of_bias) { of_bias.on_cuda(g); }, gradients_);
+  mix_gradients_.on_cuda(g);
 }
 
 Results BiasArrays::gradients() const {
   Results r;
   const auto take = [&r](const char* name, const Tensor& t) {
+    if (!t) return;
     if (t.dtype == Dtype::f64) {
       r[name].assign(t.ptr<double>(), t.ptr<double>() + t.size());
     } else {
@@ -275,6 +292,7 @@ Results BiasArrays::gradients() const {
     }
   };
   std::visit([&](const auto& of_bias) { for_tensors(of_bias, take); }, gradients_);
+  for_tensors(mix_gradients_, take);
   return r;
 }
 
@@ -311,8 +329,8 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       dalpha_(x.scale.size()),
       carries_(static_cast<size_t>(kernels::attention_carries(c.B, c.T, c.H, c.K))),
       content_logits_(content_logits(c)),
-      content_sums_(
-          static_cast<size_t>(kernels::content_sums(c.B, c.T, c.H, c.K, D, positions_of(form)))),
+      content_sums_(static_cast<size_t>(kernels::content_sums(
+          c.B, c.T, c.H, c.K, D, positions_of(form), form.mix ? form.mix_hidden : 0))),
       last_(x.scale.size()),
       live_(static_cast<size_t>(c.B * c.H * live_groups(c.T) * live_words(c.T))),
       first_key_(x.first_key) {}
@@ -383,6 +401,7 @@ kernels::AttentionBackward<A> AttentionArrays<A>::backward() {
 template <class A>
 Results AttentionArrays<A>::results() const {
   Results r = bias_.gradients();
+  if (form_.normalizer.kind != NormalizerKind::stick_breaking) r.erase("dc2");
   r["out"] = doubles(out_);
   if (saves_level(form_.normalizer.kind)) r["lse"] = doubles(lse_);
   if (form_.normalizer.learned) r["dalpha"] = doubles(dalpha_);

@@ -85,14 +85,31 @@ struct AttentionValues {
 template <class A>
 AttentionValues attention_values(const AttentionCase& c, int D);
 
-/// By name: out, dq, dk, dv and, where the form has them, lse (the level), dscale, dalpha and the
-/// bias's gradients.
+/// Beside each of the first biases, with hidden layers that fill their tiles or not.
+inline std::vector<AttentionForm> mixed_forms() {
+  constexpr MixForm kForms[] = {MixForm::concat, MixForm::concat_residual, MixForm::add_residual,
+                                MixForm::bias_only};
+  constexpr int64_t kHidden[] = {20, 32, 40, 64, 4};
+  std::vector<AttentionForm> all;
+  for (AttentionForm form : kNamedForms) {
+    const size_t n = all.size();
+    const bool biased = form.bias != BiasForm::none;
+    form.mix = biased ? kForms[n % std::size(kForms)] : MixForm::add_residual;
+    form.mix_hidden = kHidden[n % std::size(kHidden)];
+    all.push_back(form);
+  }
+  return all;
+}
+inline const std::vector<AttentionForm> kMixedForms = mixed_forms();
+
+/// By name: out, dq, dk, dv and, where the form has them, lse (the level), dscale, dalpha, the
+/// bias's gradients and the mix's, but for dc2 where nothing depends on c2.
 using Results = std::map<std::string, Doubles>;
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
                         const AttentionForm& form);
 
-/// A bias and its gradients in the engine's global memory.
+/// A bias and a mix, and their gradients, in the engine's global memory.
 class BiasArrays {
  public:
   BiasArrays(const AttentionCase& c, int D, const AttentionValues& x, const AttentionForm& form);
@@ -106,6 +123,8 @@ class BiasArrays {
 
   Bias bias_;
   BiasGradients gradients_;
+  HeadMix mix_;
+  HeadMixGradients mix_gradients_;
   std::deque<GlobalArray<float>> floats_;
   std::deque<GlobalArray<double>> doubles_;
   std::deque<GlobalArray<int32_t>> indices_;

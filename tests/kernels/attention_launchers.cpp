@@ -4,6 +4,8 @@
 #include "kernels/attention_contextual.cu"
 #include "kernels/attention_dispatch.cu"
 #include "kernels/attention_entropy.cu"
+#include "kernels/attention_mix.cu"
+#include "kernels/attention_mix_tiles.cu"
 #include "kernels/attention_reference.cu"
 #include "kernels/attention_reference_sticks.cu"
 #include "kernels/attention_statistics.cu"

@@ -320,6 +320,7 @@ class CudaBackend final : public Backend {
             return cuda::partial_of<Gradients>(shape);
           },
           g.bias);
+      g.mix.on_cuda(k);
       const bool sticks = a.normalizer.form.kind == NormalizerKind::stick_breaking;
       const int64_t carries =
           sticks ? kernels::attention_carries(k.in.B, k.in.T, k.in.H, k.in.K) : 0;
@@ -404,7 +405,6 @@ class CudaBackend final : public Backend {
   template <class A>
   kernels::AttentionInputs<A> inputs_of(const Attention& a) const {
     require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
-    require(!a.mix, "heads that do not meet: kernels have no mix");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);
     in.T = as_int(a.q.shape[1]);
@@ -418,6 +418,7 @@ class CudaBackend final : public Backend {
     in.scale = f32(a.scale.t);
     in.scale_bias = a.scale.on_bias;
     std::visit([&in](const auto& bias) { bias.on_cuda(in); }, a.bias);
+    a.mix.on_cuda(in);
     in.first_key = i32(a.first_key);
     const NormalizerForm& form = a.normalizer.form;
     in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),
@@ -435,7 +436,7 @@ class CudaBackend final : public Backend {
   bool general_ = false;  // WorkspaceShape::general_attention
   Tensor scratch_;        // f32: of one operation
   Tensor squares_;        // f64: a squared norm's
-  // f32: kernels::ContentScratch, where a layer's bias reads queries and keys.
+  // f32: kernels::ContentScratch, where a layer's bias reads queries and keys, or heads are mixed.
   Tensor content_logits_, content_sums_;
 };
 
@@ -447,8 +448,8 @@ void require_on_cuda(bool holds, const char* key, const char* expected, int64_t 
 
 /// What the launchers would refuse in the first step.
 void check_shape(const WorkspaceShape& w) {
-  require_on_cuda(w.mix_hidden == 0, "model.attention.prior.name",
-                  "a prior without a network over the heads", w.mix_hidden);
+  require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
+                  "at most 160 with \"dape\"", w.H);
   require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
                   "a multiple of 8, at most 8,192,", w.C);
   require_on_cuda(w.F % 8 == 0 && w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.F);
@@ -494,13 +495,13 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
-  if (w.content_bias) {
-    const int positions = as_int(w.positions);
-    const int64_t logits =
-        kernels::content_logits(B, T, H) * kernels::content_arrays(positions, w.backward);
+  if (w.content_bias || w.mix_hidden > 0) {
+    const int positions = as_int(w.positions), hidden = as_int(w.mix_hidden);
+    const int64_t logits = kernels::content_logits(B, T, H) *
+                           kernels::content_arrays(positions > 0 || hidden > 0, w.backward);
     arena.add("scratch.attention_logits", &content_logits_, Dtype::f32, {logits});
     arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
-              {kernels::content_sums(B, T, H, K, as_int(w.D), positions)});
+              {kernels::content_sums(B, T, H, K, as_int(w.D), positions, hidden)});
   }
   mechanisms_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});

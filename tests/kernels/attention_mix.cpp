@@ -1,0 +1,139 @@
+// Mixes of heads on the engine: on tensor cores and in plain loops, against the fp64 reference
+// backend.
+
+#include "catch.h"
+#include "kernels/attention_cases.h"
+
+using namespace bamtrain;
+using namespace bamtrain::test;
+
+namespace {
+
+constexpr double kBf16 = kRoundoff<DeviceBf16>;
+
+/// Every mix with a normalizer that takes it.
+template <class F>
+void for_forms(const F& f) {
+  for (const NormalizerForm& normalizer : testing::one_of_every_normalizer({entmax(1.5, true)})) {
+    for (AttentionForm form : kMixedForms) {
+      if (form.scale && !traits_of(normalizer.kind).takes_scale) continue;
+      form.normalizer = normalizer;
+      f(form);
+    }
+  }
+}
+
+/// fp32 but for what tensor cores read: logits and weights have 16 bits; dz, db, both layers and
+/// their gradients 8, and what belongs to the bias has gone through three such products. A logit of
+/// 16 bits may take another key into the support of topk, in one row of all.
+double tolerance(const std::string& name, const AttentionForm& form, const AttentionCase& c) {
+  if (name == "lse") return 0x1p-15;
+  if (form.normalizer.kind == NormalizerKind::topk) return 1 / std::sqrt(1.0 * c.B * c.H * c.T);
+  // Sums over rows whose dz sum to zero: what is rounded before they are formed does not cancel.
+  const bool network = name == "dw1" || name == "dc1" || name == "dw2" || name == "dc2";
+  if (network) return 16 * kBf16;
+  const double of_u = form.normalizer.kind == NormalizerKind::entmax ? 2 : 1;
+  return (name == "out" || name == "dv" ? 2 : 2 * of_u + 1) * kBf16;
+}
+
+void compare_tiled(const AttentionCase& c, int D, const AttentionForm& form) {
+  INFO(text_of(c, D, form));
+  const AttentionValues x = attention_values<DeviceBf16>(c, D);
+  const Results truth = attention_truth(c, D, x, form);
+  engine::counters() = {};
+  const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, D, x, form);
+  CHECK(engine::counters().ldmatrix_conflicts == 0);
+  REQUIRE(found.size() == truth.size());
+  for (const auto& [name, t] : truth) {
+    INFO(name);
+    CHECK(relative_error(found.at(name), t) < tolerance(name, form, c));
+  }
+}
+
+void compare_plain(const AttentionCase& c, int D, const AttentionForm& form) {
+  INFO(text_of(c, D, form));
+  const AttentionValues x = attention_values<float>(c, D);
+  const Results truth = attention_truth(c, D, x, form);
+  const Results found = attention_on_engine<float>(Kernels::reference, c, D, x, form);
+  REQUIRE(found.size() == truth.size());
+  for (const auto& [name, t] : truth) {
+    INFO(name);
+    // Of entmax as in attention_general.cpp.
+    const bool entmax = form.normalizer.kind == NormalizerKind::entmax;
+    CHECK(relative_error(found.at(name), t) < (entmax ? 1.2e-5 : 4e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("mixes of heads on tensor cores agree with the reference in every form") {
+  size_t n = 0;
+  for_forms([&](const AttentionForm& form) {
+    compare_tiled(kAttentionCases[n % kAttentionCases.size()], n % 2 == 0 ? 64 : 16, form);
+    ++n;
+  });
+}
+
+TEST_CASE("mixes of heads on tensor cores take every number of heads up to 32") {
+  for (const int H : {1, 12, 16, 18, 32}) {
+    for (const size_t n : {4, 7, 9, 11}) {
+      compare_tiled({2, 70, H, H % 2 == 0 ? H / 2 : 1, true}, 16, kMixedForms[n]);
+    }
+  }
+}
+
+TEST_CASE("more heads than tensor cores take are mixed in plain loops") {
+  compare_tiled({1, 40, 33, 33, true}, 16, kMixedForms[3]);
+}
+
+TEST_CASE("mixes of heads in plain loops agree with the reference in every form") {
+  for_forms([&](const AttentionForm& form) {
+    compare_plain({2, 45, 4, 2, true}, 24, form);
+    compare_plain({1, 70, 3, 1, false, 33}, 24, form);
+  });
+}
+
+TEST_CASE("mixes of heads give the same bits in every order of threads and blocks") {
+  const engine::Options before = engine::options();
+  const AttentionCase c = {2, 130, 3, 1, true};
+  const AttentionValues x = attention_values<DeviceBf16>(c, 16);
+  for (const size_t n : {1, 8, 11}) {
+    const AttentionForm& form = kMixedForms[n];
+    std::optional<Results> first;
+    for (const engine::Options& schedule : engine::schedules()) {
+      engine::options() = schedule;
+      const Results r = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
+      if (!first) first = r;
+      CHECK(r == *first);
+    }
+  }
+  engine::options() = before;
+}
+
+TEST_CASE("mixes of heads fit the memory of an sm_86 block") {
+  const engine::Options before = engine::options();
+  engine::options().shared_capacity = 99 * 1024;
+  AttentionForm form = kMixedForms[3];
+  for (const int64_t hidden : {32, 64}) {
+    form.mix_hidden = hidden;
+    for (const int H : {16, 32, kernels::kMostMixedHeads}) compare_tiled({1, 18, H, 1}, 16, form);
+  }
+  engine::options() = before;
+}
+
+TEST_CASE("mixes of heads that the kernels do not take are refused") {
+  const AttentionCase c = {1, 8, 2, 1};
+  const auto refuses = [&](const AttentionForm& form, auto&& change) {
+    AttentionArrays<DeviceBf16> arrays(c, 16, attention_values<DeviceBf16>(c, 16), form);
+    kernels::AttentionBackward<DeviceBf16> g = arrays.backward();
+    change(g);
+    check_refused(kernels::attention_backward(g, nullptr));
+  };
+  refuses(kMixedForms[1], [](auto& g) { g.dmix.dw2 = nullptr; });
+  refuses(kMixedForms[1], [](auto& g) { g.in.mix.c1 = nullptr; });
+  refuses(kMixedForms[1], [](auto& g) { g.in.mix.hidden = 65; });
+  refuses(kMixedForms[1], [](auto& g) { g.in.content.count = 100; });
+  AttentionForm relative = kMixedForms[0];
+  relative.bias = BiasForm::relative;
+  refuses(relative, [](auto&) {});
+}
