@@ -17,7 +17,7 @@ template <int kHeads, int kHidden, bool kWide>
 struct MixShape {
   static constexpr int kColumns = 16 * kHeads;  // of u, of one kind
   static constexpr int kInputs = kWide ? 2 * kColumns : kColumns, kUnits = 16 * kHidden;
-  static constexpr int kHeadSteps = kHeads, kInputSteps = kInputs / 16, kHiddenSteps = kHidden;
+  static constexpr int kInputSteps = kInputs / 16;
   // Both layers' weights, each in its two roundings, and c1 and c2.
   static constexpr uint32_t kFirst = kUnits * kRowBytes<kInputs>;
   static constexpr uint32_t kSecond = kColumns * kRowBytes<kUnits>;

@@ -430,6 +430,25 @@ Results attention_on_engine(Kernels which, const AttentionCase& c, int D, const 
   return arrays.results();
 }
 
+template <class A>
+void check_every_schedule(Kernels kernels, const AttentionCase& c, int D,
+                          const AttentionForm& form) {
+  INFO(text_of(c, D, form));
+  const AttentionValues x = attention_values<A>(c, D);
+  const engine::Options before = engine::options();
+  std::optional<Results> first;
+  for (const engine::Options& schedule : engine::schedules()) {
+    engine::options() = schedule;
+    const Results r = attention_on_engine<A>(kernels, c, D, x, form);
+    if (!first) first = r;
+    CHECK(r == *first);
+  }
+  engine::options() = before;
+}
+
+template void check_every_schedule<float>(Kernels, const AttentionCase&, int, const AttentionForm&);
+template void check_every_schedule<DeviceBf16>(Kernels, const AttentionCase&, int,
+                                               const AttentionForm&);
 template class AttentionArrays<float>;
 template class AttentionArrays<DeviceBf16>;
 template Results attention_on_engine<float>(Kernels, const AttentionCase&, int,

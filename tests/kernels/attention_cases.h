@@ -168,6 +168,11 @@ template <class A>
 Results attention_on_engine(Kernels kernels, const AttentionCase& c, int D,
                             const AttentionValues& x, const AttentionForm& form);
 
+/// That they give the same bits in every order of threads, warps and blocks.
+template <class A>
+void check_every_schedule(Kernels kernels, const AttentionCase& c, int D,
+                          const AttentionForm& form);
+
 /// Error norm over the norm of the truth; infinite where something is not finite, or not zero where
 /// the truth is.
 double relative_error(const Doubles& found, const Doubles& truth);

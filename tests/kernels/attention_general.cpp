@@ -128,20 +128,10 @@ TEST_CASE("general attention kernels fit the memory of an sm_86 block") {
 }
 
 TEST_CASE("general attention kernels give the same bits in every order of threads and blocks") {
-  const engine::Options before = engine::options();
   for (const NormalizerForm& normalizer : every_normalizer()) {
-    const AttentionForm form = table_with(normalizer);
-    const AttentionCase c = {2, 130, 2, 1, true};
-    const AttentionValues x = attention_values<DeviceBf16>(c, 16);
-    std::optional<Results> first;
-    for (const engine::Options& schedule : engine::schedules()) {
-      engine::options() = schedule;
-      const Results r = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
-      if (!first) first = r;
-      CHECK(r == *first);
-    }
+    check_every_schedule<DeviceBf16>(Kernels::general, {2, 130, 2, 1, true}, 16,
+                                     table_with(normalizer));
   }
-  engine::options() = before;
 }
 
 TEST_CASE("with general kernels too rows that see one key have gradients that are zero") {

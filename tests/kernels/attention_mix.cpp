@@ -94,20 +94,9 @@ TEST_CASE("mixes of heads in plain loops agree with the reference in every form"
 }
 
 TEST_CASE("mixes of heads give the same bits in every order of threads and blocks") {
-  const engine::Options before = engine::options();
-  const AttentionCase c = {2, 130, 3, 1, true};
-  const AttentionValues x = attention_values<DeviceBf16>(c, 16);
   for (const size_t n : {1, 8, 11}) {
-    const AttentionForm& form = kMixedForms[n];
-    std::optional<Results> first;
-    for (const engine::Options& schedule : engine::schedules()) {
-      engine::options() = schedule;
-      const Results r = attention_on_engine<DeviceBf16>(Kernels::general, c, 16, x, form);
-      if (!first) first = r;
-      CHECK(r == *first);
-    }
+    check_every_schedule<DeviceBf16>(Kernels::general, {2, 130, 3, 1, true}, 16, kMixedForms[n]);
   }
-  engine::options() = before;
 }
 
 TEST_CASE("mixes of heads fit the memory of an sm_86 block") {

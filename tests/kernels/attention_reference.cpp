@@ -60,18 +60,8 @@ TEST_CASE("fused attention kernels agree with the plain ones") {
 }
 
 TEST_CASE("plain attention kernels give the same bits in every order of threads, warps, blocks") {
-  const AttentionCase c = {1, 40, 2, 1, true};
-  const AttentionForm form = {BiasForm::table, true, true};
-  const AttentionValues x = attention_values<float>(c, 8);
-  const engine::Options before = engine::options();
-  std::optional<Results> first;
-  for (const engine::Options& schedule : engine::schedules()) {
-    engine::options() = schedule;
-    const Results r = attention_on_engine<float>(Kernels::reference, c, 8, x, form);
-    if (!first) first = r;
-    CHECK(r == *first);
-  }
-  engine::options() = before;
+  check_every_schedule<float>(Kernels::reference, {1, 40, 2, 1, true}, 8,
+                              {BiasForm::table, true, true});
 }
 
 TEST_CASE("arguments that the plain attention kernels do not take are refused") {
