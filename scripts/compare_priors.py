@@ -32,12 +32,12 @@ REPORT = ROOT / "bench/results/compare-wikitext2.md"
 LENGTHS = [256, 512, 1024, 2048, 4096]
 
 # Name of the row: overrides of the config; a prior of the program that no row is about is added with
-# its defaults. What a prior needs beside it is its paper's: embeddings
+# its defaults, but for learned, whose table ends at the training length. What a prior needs beside it is its paper's: embeddings
 # times sqrt(C) under sinusoids (Vaswani et al. 2017, 3.4; theirs begin at variance 1, GPT-2's at
 # 0.02 sqrt(C) = 0.32 beside rows of root mean square 0.71), t5's biases times sqrt(D) from Xavier's
 # initial values (DAPE's baseline).
 RUNS = {
-    "nope": [],
+    "nope": ["model.attention.prior.name=nope"],
     "sinusoidal": ["model.attention.prior.name=sinusoidal", "model.embed_scale=true"],
     "rope": ["model.attention.prior.name=rope"],
     "rope_local": ["model.attention.prior.name=rope_local"],
@@ -62,13 +62,22 @@ RUNS = {
     "alibi + entmax 1.5": ["model.attention.prior.name=alibi",
                            "model.attention.normalizer.name=entmax"],
     "bam + entmax 1.5": ["model.attention.prior.name=bam", "model.attention.normalizer.name=entmax"],
+    **{f"dape over {base}": [f'model.attention.prior={{"name":"dape","base":{{"name":"{base}"}}}}']
+       for base in ("kerple", "alibi", "fire")},
+    "cope": ["model.attention.prior.name=cope"],
+    "transformer_xl": ["model.attention.prior.name=transformer_xl"],
 }
+for seed in (2, 3):
+    for of in ("kerple", "dape over kerple"):
+        RUNS[f"{of}, seed {seed}"] = [*RUNS[of], f"seed={seed}"]
 
 
 def add_missing_priors(program):
     schema = subprocess.run([program, "--print-schema"], text=True, capture_output=True, check=True)
+    known = " ".join(text for overrides in RUNS.values() for text in overrides)
     for name in mechanism_names(schema.stdout, "prior"):
-        RUNS.setdefault(name, [f"model.attention.prior.name={name}"])
+        if name != "learned" and not re.search(rf'prior(\.name=|={{"name":"){name}\b', known):
+            RUNS[name] = [f"model.attention.prior.name={name}"]
 
 
 def run(command):
