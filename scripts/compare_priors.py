@@ -32,10 +32,10 @@ REPORT = ROOT / "bench/results/compare-wikitext2.md"
 LENGTHS = [256, 512, 1024, 2048, 4096]
 
 # Name of the row: overrides of the config; a prior of the program that no row is about is added with
-# its defaults, but for learned, whose table ends at the training length. What a prior needs beside it is its paper's: embeddings
-# times sqrt(C) under sinusoids (Vaswani et al. 2017, 3.4; theirs begin at variance 1, GPT-2's at
-# 0.02 sqrt(C) = 0.32 beside rows of root mean square 0.71), t5's biases times sqrt(D) from Xavier's
-# initial values (DAPE's baseline).
+# its defaults, but for learned, whose table ends at the training length. What a prior needs beside it
+# is its paper's: embeddings times sqrt(C) under sinusoids (Vaswani et al. 2017, 3.4; theirs begin at
+# variance 1, GPT-2's at 0.02 sqrt(C) = 0.32 beside rows of root mean square 0.71), t5's biases times
+# sqrt(D) from Xavier's initial values (DAPE's baseline).
 RUNS = {
     "nope": ["model.attention.prior.name=nope"],
     "sinusoidal": ["model.attention.prior.name=sinusoidal", "model.embed_scale=true"],

@@ -31,9 +31,9 @@ ARCH = 90
 
 # Of a launch of the profile, their mean where there are several: warps; warp instructions, of them
 # products of 16 x 8 x 16 and those of the special function unit; clocks of shared memory and L1,
-# those of bank conflicts among them; instructions of PTX.
+# those of bank conflicts among them; sectors of 32 bytes that go to L1; instructions of PTX.
 Counts = collections.namedtuple("Counts", "name use launches warps issue mma special clocks "
-                                          "conflicts ptx agreement")
+                                          "conflicts sectors ptx agreement")
 Line = collections.namedtuple("Line", "launches executed phases ways requests sectors text")
 
 INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)")
@@ -67,8 +67,9 @@ def write_shard(path, vocab):
         f.write(struct.pack(f"<{tokens}H", *(rng.randrange(vocab) for _ in range(tokens))))
 
 
-def profile(build, config, s, folder):
-    """Leaves in the folder profile.txt and the PTX of a step of one layer and one sequence."""
+def profile(build, config, s, folder, layers=1):
+    """Leaves in the folder profile.txt and the PTX of a step of so many layers and one sequence.
+    `s`: with T and V, the tokens of a sequence and the vocabulary."""
     binary = build / "src/bamtrain.vgpu"
     if not binary.exists():
         sys.exit(f"kernel_model: no {binary}: ../shared/virtual_gpu/build.sh {build} makes it")
@@ -81,8 +82,9 @@ def profile(build, config, s, folder):
         write_shard(pathlib.Path(work) / "train.bin", s.V)
         settings = {"device": "cuda", "out_dir": f"{work}/out", "data.train": work, "data.val": "",
                     "data.document_start": 1, "eval.every": 0, "eval.tokens": 0, "eval.lengths": [],
-                    "checkpoint.every": 0, "checkpoint.keep_every": 0, "model.layers": 1,
-                    "train.micro_batch": 1, "train.tokens_per_step": s.T, "train.steps": 1}
+                    "checkpoint.every": 0, "checkpoint.keep_every": 0, "model.layers": layers,
+                    "train.micro_batch": 1, "train.tokens_per_step": s.T, "train.steps": 1,
+                    "schedule.warmup_steps": 0}
         command = [str(binary), "--config", str(ROOT / f"configs/{config}.json")]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
@@ -191,6 +193,7 @@ def counts_of(name, use, sass, lines):
             sum(matching(counts, o) for o in SPECIAL),
             sum(l.ways + max(l.requests, l.sectors / 4) for l in lines.values()),
             sum(l.ways - l.phases for l in lines.values()),
+            sum(l.sectors for l in lines.values()),
             sum(l.executed for l in lines.values()))
     return Counts(name, use, first.launches, *(x / first.launches for x in sums),
                   agreement(counts, lines))

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Counts what a training step with DAPE takes on CUDA beside one without: the measure of its speed
+until a GPU is at hand.
+
+  scripts/count_dape.py [--build build-vgpu] [--profiles DIR] [--ptxas PTXAS] [--nvdisasm NVDISASM]
+
+Steps of one layer and of two, of one sequence, run on the virtual GPU (../shared/virtual_gpu/build.sh
+makes BUILD/src/bamtrain.vgpu), which counts how often each line of PTX runs; kernel_sass.py turns that
+into instructions of sm_90's machine code (nvdisasm: pip install nvidia-cuda-nvdisasm), and the limits
+of kernel_times.py into times. What the second layer adds, every other layer does too. --profiles keeps
+the profiles in DIR. The report goes to bench/results/dape-cuda.md. Expects committed sources, unless
+--dirty.
+"""
+
+import argparse
+import collections
+import datetime
+import json
+import pathlib
+import sys
+import tempfile
+
+from cpu_bench.programs import ROOT, commit_of
+from cpu_bench.tables import table
+from kernel_sass import kernels_of, profile, program
+from kernel_times import L2, ON_CHIP, PRODUCT, SLACK, limits_of
+
+CONFIGS = {"kerple": "dape-kerple-125m", "dape over kerple": "dape-dape-kerple-125m"}
+TARGET = 0.8
+# Kernels that run once a step, whatever its micro-batches.
+OF_A_STEP = ("optimizer_update", "sum_squares", "join_squares", "update_clip_factor", "add_tiles",
+             "convert_tiles")
+Cost = collections.namedtuple("Cost", "launches issue mma sectors seconds bound")
+Shape = collections.namedtuple("Shape", "T V")
+
+
+def cost_of(counts):
+    """Of all launches of a kernel in a step; its seconds with all multiprocessors at work, without
+    the bytes of memory: those that L1 does not hold come from L2."""
+    limits = limits_of(counts, 1, 0, 32 * counts.sectors)
+    times = {k: limits[k] * (SLACK if k in ON_CHIP else 1) for k in (*ON_CHIP, "L2")}
+    bound = max(times, key=times.get)
+    n = counts.launches
+    return Cost(n, n * counts.issue, n * counts.mma, n * counts.sectors, n * times[bound], bound)
+
+
+def micro_batch(build, name, folder, tools):
+    """{kernel: Cost} of a micro-batch of the configuration, per sequence; its tokens."""
+    c = json.loads((ROOT / f"configs/{name}.json").read_text())
+    T, layers = c["data"]["sequence_length"], c["model"]["layers"]
+    of = {}
+    for n in (1, 2):
+        profile(build, name, Shape(T, c["model"]["vocab"]), folder / f"{name}-{n}", n)
+        of[n] = {k: cost_of(v) for k, v in kernels_of(folder / f"{name}-{n}", *tools).items()}
+    sequences = c["train"]["tokens_per_step"] // T
+    costs = {}
+    for kernel, two in of[2].items():
+        one = of[1].get(kernel, Cost(0, 0, 0, 0, 0, two.bound))
+        share = 1 / sequences if kernel.split("<")[0] in OF_A_STEP else 1
+        costs[kernel] = Cost(*(share * (x + (layers - 1) * (y - x))
+                               for x, y in zip(one[:-1], two[:-1])), two.bound)
+    return c, costs
+
+
+def product_seconds(c):
+    """Of the model's matrices, by cuBLASLt, per sequence."""
+    m, T = c["model"], c["data"]["sequence_length"]
+    C, F = m["width"], m["mlp"]["hidden"]
+    matrices = 3 if m["mlp"]["kind"] in ("swiglu", "geglu") else 2
+    weights = m["layers"] * (4 * C * C + matrices * C * F) + m["vocab"] * C
+    return 6 * weights * T / PRODUCT
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-vgpu")
+    parser.add_argument("--profiles", type=pathlib.Path, metavar="DIR")
+    parser.add_argument("--ptxas", help="default: that on PATH")
+    parser.add_argument("--nvdisasm", help="default: that on PATH or in Python's packages")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/dape-cuda.md")
+    parser.add_argument("--dirty", action="store_true", help="count uncommitted sources")
+    args = parser.parse_args()
+    commit = commit_of(ROOT)
+    if commit.endswith("-dirty") and not args.dirty:
+        sys.exit("count_dape.py: expected committed sources, found changes; commit them, or count with "
+                 "--dirty")
+    tools = program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm)
+    with tempfile.TemporaryDirectory() as own:
+        folder = args.profiles or pathlib.Path(own)
+        models = {name: micro_batch(args.build.resolve(), config, folder, tools)
+                  for name, config in CONFIGS.items()}
+    sums, rows = {}, []
+    for name, (c, costs) in models.items():
+        products = product_seconds(c)
+        sums[name] = products + sum(x.seconds for x in costs.values())
+        for kernel, x in sorted(costs.items(), key=lambda item: -item[1].seconds):
+            if x.seconds > sums[name] / 200:
+                rows.append([name, f"`{kernel}`", f"{x.launches:.4g}", f"{x.issue / 1e6:.2f}",
+                             f"{x.mma / 1e6:.2f}", f"{32 * x.sectors / 1e6:,.1f}",
+                             f"{1e6 * x.seconds:.1f}", x.bound])
+        rows.append([name, "matrix products", "", "", "", "", f"{1e6 * products:.1f}", ""])
+        rows.append([name, "all", "", f"{sum(x.issue for x in costs.values()) / 1e6:.2f}",
+                     f"{sum(x.mma for x in costs.values()) / 1e6:.2f}", "",
+                     f"{1e6 * sums[name]:.1f}", ""])
+    base, mixed = sums.values()
+    ratio = base / mixed
+    head = ["", "kernel", "launches", "instructions, M", "products, M", "bytes past L1's, MB", "us",
+            "bound by"]
+    c = models["kerple"][0]
+    args.output.write_text(f"""# CUDA: a training step with DAPE beside one without, counted
+
+Virtual GPU, sm_90; commit {commit}; {datetime.date.today()}. No GPU has checked it.
+
+{", ".join(f"`configs/{x}.json`" for x in CONFIGS.values())}, T {c["data"]["sequence_length"]}, bf16; per
+sequence of a micro-batch, all {c["model"]["layers"]} layers, forward and backward. A kernel's time is the
+longest of its limits on 132 multiprocessors: {SLACK} times what a multiprocessor issues, moves or
+computes (`scripts/kernel_times.py`), or the bytes that it asks L1 for at {L2 / 1e12} TB/s of L2.
+Products of matrices at {PRODUCT / 1e12:.0f} TFLOP/s. Rounds that are not full, gaps between launches and
+memory slower than L2 are not in it.
+
+**{ratio:.3f}** of kerple's speed with DAPE over it; at least {TARGET} was asked for: {"met" if ratio >= TARGET else "not met"}.
+
+{table(head, rows)}
+
+`scripts/count_dape.py`
+""")
+    print(f"{ratio:.3f}; written: {args.output}")
+
+
+if __name__ == "__main__":
+    main()
