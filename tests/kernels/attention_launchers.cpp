@@ -1,11 +1,8 @@
-// The launchers of attention that serve every head dimension, compiled for the engine.
+// The launchers of attention that serve every head dimension, compiled for the engine; but for
+// those that mutants.py mutates, which have units of their own.
 
-#include "kernels/attention_content_reference.cu"
-#include "kernels/attention_contextual.cu"
 #include "kernels/attention_dispatch.cu"
 #include "kernels/attention_entropy.cu"
-#include "kernels/attention_mix.cu"
-#include "kernels/attention_mix_tiles.cu"
 #include "kernels/attention_reference.cu"
 #include "kernels/attention_reference_sticks.cu"
 #include "kernels/attention_statistics.cu"

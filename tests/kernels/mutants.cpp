@@ -1,6 +1,6 @@
-// Every planted fault of mutants.py is noticed by attention_mutant.cpp under the checker. The
-// programs, one per mutant, lie in the folder $BAMTRAIN_MUTANTS; their names are in
-// $BAMTRAIN_NAMES.
+// Every planted fault of mutants.py is noticed under the checker, by attention_mutant.cpp or one
+// beside it, and none is in the originals. The programs, one per mutant, lie in the folder
+// $BAMTRAIN_MUTANTS; their names are in $BAMTRAIN_NAMES.
 
 #include <sys/wait.h>
 
@@ -32,13 +32,14 @@ bool passes(const std::string& mutant) {
 }  // namespace
 
 TEST_CASE("every planted fault in the attention kernels is noticed") {
-  REQUIRE(passes("original"));
-  REQUIRE(passes("general_original"));
   std::istringstream names(variable("BAMTRAIN_NAMES"));
-  int count = 0;
-  for (std::string name; names >> name; ++count) {
+  int originals = 0, faults = 0;
+  for (std::string name; names >> name;) {
     INFO(name);
-    CHECK_FALSE(passes(name));
+    const bool original = name.ends_with("original");
+    CHECK(passes(name) == original);
+    ++(original ? originals : faults);
   }
-  CHECK(count >= 10);
+  CHECK(originals >= 7);
+  CHECK(faults >= 10);
 }

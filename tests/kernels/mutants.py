@@ -1,16 +1,30 @@
 #!/usr/bin/env python3
 """Planted faults in the attention kernels: the tests must notice each.
 
-    mutants.py --list            the names
-    mutants.py NAME KERNELS OUT  writes attention.cu of the folder KERNELS to OUT, its attention
-                                 headers in place of their includes and one text replaced;
-                                 "original" replaces nothing. Names that begin with general, of
-                                 attention_general.cu
+    mutants.py --list      the names
+    mutants.py --programs  these and those of originals, which replace nothing, and after each name
+                           the source that it is written from
+    mutants.py NAME KERNELS OUT [DEPFILE]
+                           writes that source to OUT, with attention files in place of their
+                           includes and one text replaced; DEPFILE names them for ninja
 """
 
 import pathlib
 import re
 import sys
+
+# By how a name begins, the first that fits: the source, from the folder KERNELS. Of others: FUSED.
+FUSED = "attention.cu"
+SOURCES = {
+    "general": "attention_general.cu",
+    "content": "attention_content.cu",
+    "relative": "attention_content.cu",
+    "contextual": "attention_contextual.cu",
+    "mix_tiles": "attention_mix_tiles.cu",
+    "mix": "attention_mix.cu",
+    "plain": "../tests/kernels/attention_content_launchers.cpp",
+}
+ORIGINAL = "original"
 
 # name: (file, text that occurs once, its replacement)
 MUTATIONS = {
@@ -165,11 +179,109 @@ MUTATIONS = {
         "db[own * kDbRow + own + shift - 1]"),
     "general_wait_one_group_too_lax": (
         "attention_general_queries.cuh", "copy_async_wait<1>", "copy_async_wait<2>"),
+    "content_no_barrier_before_next_keys": (
+        "attention_content.cuh", "device::barrier();\n    copy_tile<D>(keys,",
+        "copy_tile<D>(keys,"),
+    "content_scores_of_another_key_head": (
+        "attention_content.cuh", "copy_tile<D>(keys, a.k, own.b, own.h / (a.H / a.K), j0, a.T);",
+        "copy_tile<D>(keys, a.k, own.b, own.h % a.K, j0, a.T);"),
+    "content_last_query_missed": (
+        "attention_content.cuh", "(i0 + kTile < end ? i0 + kTile : end) - 1",
+        "(i0 + kTile < end ? i0 + kTile : end) - 2"),
+    "content_first_key_missed": (
+        "attention_content.cuh", "j >= first_key[i] ?", "j > first_key[i] ?"),
+    "content_distances_read_too_early": (
+        "attention_content.cuh",
+        "of_biases[r] * a.formed.b[at] : 0.0f;\n        },\n        l);\n    device::barrier();",
+        "of_biases[r] * a.formed.b[at] : 0.0f;\n        },\n        l);"),
+    "content_column_of_the_next_position": (
+        "attention_content.cuh", "E[a.contextual.count]", "E[1]"),
+    "content_dv_of_the_last_part": (
+        "attention_content.cuh",
+        "for_sums<D>(sum_v[0], g.sums.dv + kh * a.D, stride, own0, a.T, l, load);", ""),
+    "content_db_of_the_last_part": (
+        "attention_content.cuh", "to = g.first ? of_keys[r] : to + of_keys[r];",
+        "to = of_keys[r];"),
+    "content_db_without_the_scale": (
+        "attention_content.cuh", "of_keys[r] += dz * scale_of(a, head, i, a.scale_bias);",
+        "of_keys[r] += dz;"),
+    "content_no_sync_before_db": (
+        "attention_content.cuh", "device::sync_warp();  // db_of_keys", "// db_of_keys"),
+    "relative_vectors_of_one_rounding": (
+        "attention_relative.cuh", "(product[0][n][e] + rest[0][n][e])", "product[0][n][e]"),
+    "relative_no_barrier_before_next_vectors": (
+        "attention_relative.cuh", "device::barrier();\n    load_rounded<D>(", "load_rounded<D>("),
+    "relative_db_of_the_last_part": (
+        "attention_relative.cuh", "of_distances[r] += *all;", ";"),
+    "relative_no_sync_of_the_lanes_of_a_row": (
+        "attention_relative.cuh", "device::sync_warp();  // it is read", "// it is read"),
+    "relative_dr_of_the_last_part": (
+        "attention_relative.cuh", "if (!g.first_of_all) {", "if (false) {"),
+    "contextual_no_sync_before_values": (
+        "attention_contextual.cu", "device::sync_warp();\n  }", "}"),
+    "contextual_position_not_capped": (
+        "attention_contextual.cu", "counts ? sum : last;", "sum;"),
+    "contextual_share_of_the_wrong_neighbour": (
+        "attention_contextual.cu", "+ at.share * (", "+ (1.0f - at.share) * ("),
+    "contextual_first_of_the_left_keys_missed": (
+        "attention_contextual.cu", "return j0 + 1;", "return j0;"),
+    "contextual_bins_of_the_keys_lanes": (
+        "attention_contextual.cu", "if (low_at % 32 == lane)", "if (n == lane)"),
+    "contextual_gate_without_its_own_key": (
+        "attention_contextual.cu", "(nearer + up_to - of_own)", "(nearer + up_to)"),
+    "contextual_rows_read_too_early": (
+        "attention_contextual.cu", "device::barrier();\n    for (int row = 0;",
+        "for (int row = 0;"),
+    "contextual_sums_of_the_first_slot": (
+        "attention_contextual.cu", "partial[slot * size + n]", "partial[n]"),
+    "mix_hidden_layer_read_too_early": (
+        "attention_mix.cu", "x.hidden[k * kKeys + n] = sum;\n  });\n  device::barrier();",
+        "x.hidden[k * kKeys + n] = sum;\n  });"),
+    "mix_gradients_of_the_last_part": (
+        "attention_mix.cu", "n = thread; g.first_of_all && n <", "n = thread; n <"),
+    "mix_ds_without_the_scale": (
+        "attention_mix.cu", "own.of_scores(a, h) * of_logit +", "of_logit +"),
+    "mix_operand_not_transposed": (
+        "attention_mix.cu", "m.w1[k * of.inputs + c] * x.dhidden",
+        "m.w1[c * m.hidden + k] * x.dhidden"),
+    "mix_last_keys_of_a_block_missed": (
+        "attention_mix.cu", "first_of(a, b, i) > j0 + 31", "first_of(a, b, i) > j0"),
+    "mix_table_of_the_last_part": (
+        "attention_mix.cu", "to = g.first_of_all ? sum : to + sum;", "to = sum;"),
+    "mix_segments_joined_too_early": (
+        "attention_mix.cu", "device::barrier();\n  if (thread >= kFirePartial) return;",
+        "if (thread >= kFirePartial) return;"),
+    "mix_tiles_no_barrier_before_products": (
+        "attention_mix_tiles.cuh", "device::barrier();\n      const int steps", "const int steps"),
+    "mix_tiles_ds_without_the_scale": (
+        "attention_mix_tiles.cuh", "ds *= own.of_scores(a, h);", ""),
+    "plain_db_of_the_last_part": (
+        "attention_content_reference.cu", "to = g.first ? of_key : to + of_key;", "to = of_key;"),
+    "plain_no_barrier_before_the_sum_of_warps": (
+        "attention_content_reference.cu",
+        "device::barrier();\n  if (warp != 0 || c >= a.D) return;",
+        "if (warp != 0 || c >= a.D) return;"),
+    "plain_sums_of_du_in_dw": (
+        "attention_content_reference.cu", "sums[32 * (kRowWarps + n) + thread]",
+        "sums[32 * n + thread]"),
 }
 
 
+def source_of(name: str) -> str:
+    for begin, source in SOURCES.items():
+        if name.startswith(begin + "_"):
+            return source
+    return FUSED
+
+
+def originals() -> list:
+    """One of each source."""
+    first = {source: begin for begin, source in reversed(SOURCES.items())}
+    return [ORIGINAL] + [f"{begin}_{ORIGINAL}" for begin in SOURCES if begin in first.values()]
+
+
 def text_of(kernels: pathlib.Path, file: str, name: str, seen: set) -> str:
-    """`file`, mutated, with the attention headers that it includes in place of their includes."""
+    """`file`, mutated, with the attention files that it includes in place of their includes."""
     seen.add(file)
     text = (kernels / file).read_text()
     if name in MUTATIONS and MUTATIONS[name][0] == file:
@@ -179,7 +291,7 @@ def text_of(kernels: pathlib.Path, file: str, name: str, seen: set) -> str:
         text = text.replace(old, new)
 
     def included(match: re.Match) -> str:
-        header = match[1]
+        header = match[1].removeprefix("kernels/")
         if "/" in header:
             return match[0]
         if not header.startswith("attention"):
@@ -193,9 +305,20 @@ def main() -> None:
     if sys.argv[1:] == ["--list"]:
         print("\n".join(MUTATIONS))
         return
-    name, kernels, out = sys.argv[1:]
-    source = "attention_general.cu" if name.startswith("general") else "attention.cu"
-    pathlib.Path(out).write_text(text_of(pathlib.Path(kernels), source, name, set()))
+    if sys.argv[1:] == ["--programs"]:
+        print("\n".join(f"{name} {source_of(name)}" for name in originals() + list(MUTATIONS)))
+        return
+    name, kernels, out, *depfile = sys.argv[1:]
+    if name not in MUTATIONS and name not in originals():
+        sys.exit(f"mutants.py: no fault is named {name}")
+    folder, seen = pathlib.Path(kernels), set()
+    text = text_of(folder, source_of(name), name, seen)
+    if name in MUTATIONS and MUTATIONS[name][0] not in seen:
+        sys.exit(f"mutants.py: {name}: {source_of(name)} does not include {MUTATIONS[name][0]}")
+    pathlib.Path(out).write_text(text)
+    for path in depfile:
+        files = " ".join(str(folder / file) for file in sorted(seen))
+        pathlib.Path(path).write_text(f"{out}: {files}\n")
 
 
 main()

@@ -1,0 +1,102 @@
+// What the mutants of the kernels of biases that read queries and keys, and of mixes of heads, are
+// judged by (see mutants.py): small enough to run once for each of them.
+
+#include "catch.h"
+#include "kernels/attention_cases.h"
+#include "kernels/attention_content.h"
+
+using namespace bamtrain;
+using namespace bamtrain::test;
+
+namespace {
+
+constexpr int kD = 16;
+
+/// Forward and backward pass in parts of so many sequences; 0: of the fewest queries.
+template <class A>
+Results in_parts(int sequences, const AttentionCase& c, const AttentionValues& x,
+                 const AttentionForm& form) {
+  AttentionArrays<A> arrays(c, kD, x, form);
+  kernels::AttentionForward<A> f = arrays.forward();
+  kernels::AttentionBackward<A> g = arrays.backward();
+  const int64_t queries =
+      sequences > 0 ? sequences * kernels::content_rows(c.T) : kernels::kPartRows;
+  const int64_t logits = queries * c.H * kernels::content_stride(c.T);
+  const bool scores = kernels::reads_scores(f.in);
+  const int64_t forward = kernels::content_arrays(scores, false) * logits;
+  const int64_t backward = kernels::content_arrays(scores, true) * logits;
+  REQUIRE(backward <= f.in.content.count);
+  f.in.content.count = forward;
+  g.in.content.count = backward;
+  if constexpr (std::is_same_v<A, float>) {
+    REQUIRE(kernels::attention_reference_forward(f, nullptr).ok());
+    REQUIRE(kernels::attention_reference_backward(g, nullptr).ok());
+  } else {
+    REQUIRE(kernels::attention_general_forward(f, nullptr).ok());
+    REQUIRE(kernels::attention_general_backward(g, nullptr).ok());
+  }
+  return arrays.results();
+}
+
+/// As attention_general.cpp and, of mixes, attention_mix.cpp say for softmax.
+template <class A>
+double tolerance(const std::string& name, const AttentionForm& form) {
+  if (std::is_same_v<A, float>) return 4e-6;
+  if (name == "lse") {
+    if (form.mix) return 0x1p-15;
+    return form.bias == BiasForm::relative ? 1e-6 + 0x1p-17 : 1e-6;
+  }
+  const bool network = name == "dw1" || name == "dc1" || name == "dw2" || name == "dc2";
+  const int of_mix = form.mix ? 1 : 0;
+  return (network ? 16 : name == "out" || name == "dv" ? 2 : 2 + of_mix) * kRoundoff<A>;
+}
+
+template <class A>
+void compare(int sequences, const AttentionCase& c, const AttentionForm& form) {
+  INFO(text_of(c, kD, form) << " of " << sizeof(A) << " bytes");
+  const AttentionValues x = attention_values<A>(c, kD);
+  const Results truth = attention_truth(c, kD, x, form);
+  const Results found = in_parts<A>(sequences, c, x, form);
+  REQUIRE(found.size() == truth.size());
+  for (const auto& [name, t] : truth) {
+    INFO(name);
+    CHECK(relative_error(found.at(name), t) < tolerance<A>(name, form));
+  }
+}
+
+AttentionForm mix(BiasForm bias, MixForm form, int64_t hidden, bool scale, bool scale_bias) {
+  AttentionForm of = {bias, scale, scale_bias};
+  of.mix = form;
+  of.mix_hidden = hidden;
+  return of;
+}
+
+// One sequence in two parts, the second of which ends with a query alone in its tile; and one of
+// documents.
+const AttentionCase kWhole = {1, 193, 1, 1}, kWindow = {1, 140, 2, 1, true, 33};
+// Two sequences to a part, and then one.
+const AttentionCase kShort = {3, 33, 4, 2, true};
+
+}  // namespace
+
+TEST_CASE("kernels of biases that read queries and keys agree with the reference in parts") {
+  constexpr BiasForm kRelative = BiasForm::relative, kContextual = BiasForm::contextual;
+  compare<DeviceBf16>(0, kWhole, {kRelative, false, false, 0.06});
+  compare<DeviceBf16>(0, kWindow, {kRelative, true});
+  compare<DeviceBf16>(2, kShort, {kRelative, true, true});
+  compare<float>(0, kWindow, {kRelative, true, true});
+  compare<DeviceBf16>(0, kWhole, {kContextual, true});
+  compare<DeviceBf16>(2, kShort, {kContextual, true, true});
+  compare<float>(0, kWindow, {kContextual});
+}
+
+TEST_CASE("mixes of heads agree with the reference in parts") {
+  const AttentionForm of_table = mix(BiasForm::table, MixForm::concat_residual, 20, true, true);
+  const AttentionForm of_sums = mix(BiasForm::difference, MixForm::concat, 4, true, true);
+  const AttentionForm of_fire = mix(BiasForm::fire, MixForm::add_residual, 8, true, false);
+  compare<DeviceBf16>(0, kWindow, of_table);
+  compare<float>(0, kWindow, of_table);
+  compare<DeviceBf16>(0, kWindow, of_sums);
+  compare<float>(2, kShort, of_sums);
+  compare<DeviceBf16>(2, kShort, of_fire);
+}
