@@ -30,27 +30,18 @@ LaunchStatus content_biases_of(const AttentionInputs<bf16>& a, const ContentSums
     return device::launch(relative_biases<D>, grid_of_queries(a), {kThreads, 1, 1},
                           relative_biases_shared<D>(), stream, a, sums);
   }
-  const LaunchStatus scores =
-      device::launch(content_scores<D>, grid_of_queries(a), {kThreads, 1, 1}, 2 * kTileBytes<D>,
-                     stream, a, a.formed.b);
-  if (!scores.ok()) return scores;
-  return a.mix.w1 != nullptr ? mix_biases(a, stream) : contextual_biases(a, stream);
+  const LaunchStatus scores = device::launch(content_scores<D>, grid_of_queries(a),
+                                             {kThreads, 1, 1}, 2 * kTileBytes<D>, stream, a);
+  return scores.ok() ? biases_of_scores(a, sums, stream) : scores;
 }
 
 template <int D>
 LaunchStatus content_gradients_of(const ContentGradients<bf16>& g, Stream stream) {
   const AttentionInputs<bf16>& a = g.in;
-  LaunchStatus of_bias;
-  if (a.relative.r != nullptr) {
-    of_bias = device::launch(relative_distances<D>, grid_of_keys(a, a.H, 1), {kThreads, 1, 1},
-                             kTileBytes<D>, stream, g);
-  } else {
-    of_bias = device::launch(content_scores<D>, grid_of_queries(a), {kThreads, 1, 1},
-                             2 * kTileBytes<D>, stream, a, a.formed.s);
-    if (of_bias.ok()) {
-      of_bias = a.mix.w1 != nullptr ? mix_gradients(g, stream) : contextual_gradients(g, stream);
-    }
-  }
+  const LaunchStatus of_bias = a.relative.r != nullptr
+                                   ? device::launch(relative_distances<D>, grid_of_keys(a, a.H, 1),
+                                                    {kThreads, 1, 1}, kTileBytes<D>, stream, g)
+                                   : gradients_of_scores(g, stream);
   if (!of_bias.ok()) return of_bias;
   const LaunchStatus queries = device::launch(content_queries<D>, grid_of_queries(a),
                                               {kThreads, 1, 1}, kTileBytes<D>, stream, g);

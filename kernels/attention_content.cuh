@@ -12,17 +12,27 @@
 
 namespace bamtrain::kernels {
 
-/// Operands A (16, 16 S): f(r, row, column), row l.row + 8 r.
+/// Operands A (16, 16 S): f(r, row, column) and that of the next column, row l.row + 8 r.
 template <int S, class F>
-BAMTRAIN_DEVICE void form_operand(uint32_t (&a)[1][S][4], const F& f, const Lane& l) {
+BAMTRAIN_DEVICE void form_operand_of_pairs(uint32_t (&a)[1][S][4], const F& f, const Lane& l) {
   BAMTRAIN_UNROLL
   for (int s = 0; s < S; ++s) {
     BAMTRAIN_UNROLL
     for (int n = 0; n < 4; ++n) {
       const int r = n % 2, row = l.row + 8 * r, column = 16 * s + 8 * (n / 2) + 2 * l.pair;
-      a[0][s][n] = device::pack_bf16(f(r, row, column), f(r, row, column + 1));
+      const TwoFloats two = f(r, row, column);
+      a[0][s][n] = device::pack_bf16(two.x, two.y);
     }
   }
+}
+template <int S, class F>
+BAMTRAIN_DEVICE void form_operand(uint32_t (&a)[1][S][4], const F& f, const Lane& l) {
+  form_operand_of_pairs(
+      a,
+      [&](int r, int row, int column) {
+        return TwoFloats{f(r, row, column), f(r, row, column + 1)};
+      },
+      l);
 }
 
 /// t of row i, or u.
@@ -94,17 +104,18 @@ struct PartQueries {
         first_key(a.first_key + static_cast<int64_t>(b) * a.T) {}
 };
 
-/// Scores of the part, <q, k> / content_divisor, to the places of their biases in `to`. Launch with
-/// grid (tiles of queries, H, B), kThreads threads and two tiles of dynamic shared memory.
+/// Scores of the part, <q, k> / content_divisor. Launch with grid (tiles of queries, H, B),
+/// kThreads threads and two tiles of dynamic shared memory.
 template <int D>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4)
-    content_scores(AttentionInputs<bf16> a, float* to) {
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4) content_scores(AttentionInputs<bf16> a) {
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const Lane l;
   const PartQueries own(a);
   const SharedAddress queries = device::shared_address(shared), keys = queries + kTileBytes<D>;
   const float root = 1.0f / a.content_divisor;
   copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
+  const int row0 = own.i0 + GeneralRows<1>::group_row(l, 0) + l.row;
+  float* const to = a.formed.scores() + a.formed.row(own.head, row0);
   BAMTRAIN_NO_UNROLL
   for (int j0 = own.first_key[own.i0] / kTile * kTile; j0 <= own.last; j0 += kTile) {
     device::barrier();
@@ -115,12 +126,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4)
     for_parts(false, [&](int part) {
       GroupsOfLogits<1> product;
       multiply_part<D>(product, queries, keys + part_bytes<D>(part), l);
-      GeneralRows<1>::for_elements([&](int row, int n, int e) {
-        const int i = own.i0 + GeneralRows<1>::group_row(l, 0) + l.row + 8 * row;
-        if (i >= own.end) return;
-        to[a.formed.row(own.head, i) + j0 + part * kPart + l.column(n, e)] =
-            root * product[0][n][e];
-      });
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        if (row0 + 8 * r >= own.end) continue;
+        float* const row = to + 8 * r * a.formed.stride + j0 + part * kPart;
+        BAMTRAIN_UNROLL
+        for (int n = 0; n < kColumns; ++n) {
+          device::store_two(row + l.column(n, 0), root * product[0][n][2 * r],
+                            root * product[0][n][2 * r + 1]);
+        }
+      }
     });
   }
 }
@@ -146,17 +161,19 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
 
   float sum[1][D / 8][4] = {};
   uint32_t operand[1][kTile / 16][4];
+  const float* const dz = a.formed.b + a.formed.row(own.head, own0 + l.row);
   BAMTRAIN_NO_UNROLL
   for (int j0 = own.first_key[own.i0] / kTile * kTile; j0 <= own.last; j0 += kTile) {
     device::barrier();
     copy_tile<D>(tile, a.k, own.b, own.h / (a.H / a.K), j0, a.T);
     device::copy_async_commit();
-    form_operand(
+    form_operand_of_pairs(
         operand,
         [&](int r, int row, int column) {
-          const int i = own0 + row;
-          return i < own.end ? of_scores[r] * a.formed.b[a.formed.row(own.head, i) + j0 + column]
-                             : 0.0f;
+          if (own0 + row >= own.end) return TwoFloats{};
+          const auto two =
+              *reinterpret_cast<const TwoFloats*>(dz + 8 * r * a.formed.stride + j0 + column);
+          return TwoFloats{of_scores[r] * two.x, of_scores[r] * two.y};
         },
         l);
     device::copy_async_wait<0>();
@@ -211,6 +228,32 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_queries(ContentGradi
   }
 }
 
+/// Operands A (16, 64) of 16 keys as rows and 64 queries as columns, of which `end` are there:
+/// f(r, column, x), key l.row + 8 r. `x`: of key l.row and query 2 l.pair, in an array of
+/// AttentionInputs::formed.
+template <class F>
+BAMTRAIN_DEVICE void form_keys(uint32_t (&a)[1][kTile / 16][4], const float* x, int64_t stride,
+                               int end, const Lane& l, const F& f) {
+  BAMTRAIN_UNROLL
+  for (int n = 0; n < kTile / 8; ++n) {
+    const int column = 8 * n + 2 * l.pair;
+    float of_key[2][2];
+    BAMTRAIN_UNROLL
+    for (int c = 0; c < 2; ++c) {
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        of_key[r][c] = column + c < end ? f(r, column + c, x[8 * r]) : 0.0f;
+      }
+      x += stride;
+    }
+    x += 6 * stride;
+    BAMTRAIN_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      a[0][n / 2][n % 2 * 2 + r] = device::pack_bf16(of_key[r][0], of_key[r][1]);
+    }
+  }
+}
+
 /// dk and dv from p and dz of the part: a block owns a tile of keys of a key head. Launch with grid
 /// (tiles of keys, K, B), kThreads threads and this much dynamic shared memory.
 template <int D>
@@ -253,24 +296,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) content_keys(ContentGradient
       device::barrier();
       // One after the other, for the registers.
       uint32_t operand[1][kTile / 16][4];
-      form_operand(
-          operand,
-          [&](int r, int row, int column) {
-            const int i = i0 + column;
-            if (i >= end) return 0.0f;
-            const float dz = a.formed.b[a.formed.row(head, i) + own0 + row];
-            if (relative) of_keys[r] += dz * scale_of(a, head, i, a.scale_bias);
-            return dz * scale_of(a, head, i, scaled);
-          },
-          l);
+      const int64_t at = a.formed.row(head, i0 + 2 * l.pair) + own0 + l.row;
+      form_keys(operand, a.formed.b + at, a.formed.stride, end - i0, l,
+                [&](int r, int column, float dz) {
+                  if (relative) of_keys[r] += dz * scale_of(a, head, i0 + column, a.scale_bias);
+                  return dz * scale_of(a, head, i0 + column, scaled);
+                });
       multiply<D>(sum_k, operand, queries, l);
-      form_operand(
-          operand,
-          [&](int, int row, int column) {
-            const int i = i0 + column;
-            return i < end ? a.formed.p[a.formed.row(head, i) + own0 + row] : 0.0f;
-          },
-          l);
+      form_keys(operand, a.formed.p + at, a.formed.stride, end - i0, l,
+                [](int, int, float p) { return p; });
       multiply<D>(sum_v, operand, outputs, l);
     }
     if (!relative) continue;

@@ -11,8 +11,8 @@ namespace bamtrain::kernels {
 
 /// A part is some whole sequences, or some of the queries of one: whole blocks of them.
 constexpr int kPartRows = 2 * kTile;
-/// Logits of a part, more where kPartRows queries of all heads have more: 32 MiB.
-constexpr int64_t kPartLogits = int64_t{1} << 23;
+/// Logits of a part, more where kPartRows queries of all heads have more: 128 MiB.
+constexpr int64_t kPartLogits = int64_t{1} << 25;
 
 constexpr int64_t content_stride(int T) { return int64_t{attention_tiles(T)} * kTile; }
 constexpr int64_t content_rows(int queries) {
@@ -28,17 +28,26 @@ constexpr int content_arrays(bool scores, bool backward) { return !backward ? 1 
 /// Blocks among which rows are divided whose sum is dpositions.
 constexpr int kPositionSlots = 64;
 /// Blocks among which queries are divided whose sums are the gradients of a mix; and the elements
-/// of these, the most of any form: dw1, dc1, dw2, dc2.
+/// of these: of w1 for all heads' scores and biases, whatever of them a form reads, c1, w2, c2.
 constexpr int kMixSlots = 256;
 constexpr int64_t mix_elements(int H, int hidden) {
   return int64_t{hidden} * (2 * H + 1) + int64_t{H} * (hidden + 1);
 }
+/// Where biases are of distance (attention_mix_distances.cuh) a block owns 64 distances of one of
+/// so many shares of the queries, of eight classes: kMixSlots blocks at least.
+constexpr int mix_distance_tiles(int T) { return (T + 7 + kTile - 1) / kTile; }
+constexpr int mix_shares(int T) {
+  const int tiles = mix_distance_tiles(T);
+  return (kMixSlots / 8 + tiles - 1) / tiles * 8;
+}
+constexpr int64_t mix_slots(int T) { return int64_t{mix_distance_tiles(T)} * mix_shares(T); }
 /// Floats of ContentScratch::sums: see ContentSums. `positions`: ContextualInputs::count, or 0;
 /// `hidden`: MixInputs', or 0.
 constexpr int64_t content_sums(int B, int T, int H, int K, int D, int positions, int hidden) {
+  const int64_t of_mix =
+      mix_slots(T) * mix_elements(H, hidden) + int64_t{T} * (mix_shares(T) * (hidden + H) + hidden);
   return int64_t{2} * T * K * D + (2 * int64_t{B} + 2) * H * T +
-         (int64_t{B} * H * T + kPositionSlots * D) * positions +
-         (hidden > 0 ? kMixSlots * mix_elements(H, hidden) : 0);
+         (int64_t{B} * H * T + kPositionSlots * D) * positions + (hidden > 0 ? of_mix : 0);
 }
 
 /// The arrays in ContentScratch::sums.
@@ -51,7 +60,10 @@ struct ContentSums {
   // Of a contextual bias: what belongs to <q, E>, (B, H, T, count); and partial sums of dpositions,
   // (kPositionSlots, D, count).
   float *of_positions, *partial;
-  float* of_mix;  // (kMixSlots, mix_elements)
+  // Of a mix: slots of sums (mix_slots, mix_elements), and where biases are of distance what these
+  // add to the hidden layer (T, hidden) and shares of sums of the gradients of the hidden layer and
+  // of the biases, (mix_shares, T, hidden + H).
+  float *of_mix, *of_table, *of_shares;
 
   template <class A>
   ContentSums(const AttentionInputs<A>& a, float* memory) {
@@ -65,6 +77,8 @@ struct ContentSums {
     of_positions = db_of_distances + int64_t{a.H} * a.T;
     partial = of_positions + rows * a.contextual.count;
     of_mix = partial + int64_t{kPositionSlots} * a.D * a.contextual.count;
+    of_table = of_mix + mix_slots(a.T) * mix_elements(a.H, a.mix.hidden);
+    of_shares = of_table + int64_t{a.T} * a.mix.hidden;
   }
 };
 
@@ -78,6 +92,9 @@ struct ContentGradients {
   ContentSums sums;  // of_keys and db_of_keys: of the part's sequences
   BiasOutputs bias;  // dnumbers, dfire_u and dfire_psi: likewise
   float* of_fire;    // (B, H, attention_tiles(T), kFirePartial): likewise
+  // (B, H, T), of the part's sequences: in bf16 what the sums of rows of dz have in place of zero,
+  // for the rounding of out in D. Null in fp32.
+  const float* rest_of_dz;
   bool first, last;  // part of its sequences
   bool first_of_all, last_of_all;
 };
@@ -95,9 +112,9 @@ device::LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const
 template <class A>
 device::LaunchStatus content_gradients_reference(const ContentGradients<A>& g,
                                                  device::Stream stream);
-/// Of a contextual bias in either precision (attention_contextual.cu): b in place of the scores of
-/// a part; in place of its dz what belongs to the scores, the logits' part of it too, and what
-/// belongs to <q, E>; and dpositions of all.
+/// Of a contextual bias in either precision (attention_contextual.cu): b of a part from its scores;
+/// in place of its dz what belongs to the scores, the logits' part of it too, and what belongs to
+/// <q, E>; and dpositions of all.
 template <class A>
 device::LaunchStatus contextual_biases(const AttentionInputs<A>& a, device::Stream stream);
 template <class A>
@@ -105,20 +122,41 @@ device::LaunchStatus contextual_gradients(const ContentGradients<A>& g, device::
 template <class A>
 device::LaunchStatus contextual_end(const AttentionInputs<A>& a, const BiasOutputs& g,
                                     const ContentSums& sums, device::Stream stream);
-/// Of a mix of heads in either precision (attention_mix.cu), on tensor cores in bf16 where these
-/// take as many heads (attention_mix_tiles.cu): b in place of the scores of a part; what belongs to
-/// the scores in place of its dz, what belongs to the prior's bias in place of the scores, from
-/// where it goes to that bias's own gradients; and those of the network, of all.
+/// Of a mix of heads in either precision (attention_mix.cu), in bf16 on tensor cores where these
+/// take as many heads: what all parts read; b of a part from its scores; what belongs to the scores
+/// in place of its dz, and the gradients of the prior's own bias and of the network; and what
+/// remains of those behind the parts.
 template <class A>
-device::LaunchStatus mix_biases(const AttentionInputs<A>& a, device::Stream stream);
+device::LaunchStatus mix_begin(const AttentionInputs<A>& a, const ContentSums& sums,
+                               device::Stream stream);
+template <class A>
+device::LaunchStatus mix_biases(const AttentionInputs<A>& a, const ContentSums& sums,
+                                device::Stream stream);
 template <class A>
 device::LaunchStatus mix_gradients(const ContentGradients<A>& g, device::Stream stream);
 template <class A>
 device::LaunchStatus mix_end(const AttentionBackward<A>& g, const ContentSums& sums,
                              device::Stream stream);
+/// On tensor cores, of biases of distance and of others (attention_mix_tiles.cu). Of others what
+/// belongs to the prior's bias comes in place of the scores.
 constexpr int kMostTiledHeads = 32;
+device::LaunchStatus mix_biases_by_distance(const AttentionInputs<bf16>& a, const ContentSums& sums,
+                                            device::Stream stream);
+device::LaunchStatus mix_gradients_by_distance(const ContentGradients<bf16>& g,
+                                               device::Stream stream);
 device::LaunchStatus mix_biases_tiled(const AttentionInputs<bf16>& a, device::Stream stream);
 device::LaunchStatus mix_gradients_tiled(const ContentGradients<bf16>& g, device::Stream stream);
+
+/// Of what reads scores: b from those of a part, and the gradients from dz.
+template <class A>
+device::LaunchStatus biases_of_scores(const AttentionInputs<A>& a, const ContentSums& sums,
+                                      device::Stream stream) {
+  return a.mix.w1 != nullptr ? mix_biases(a, sums, stream) : contextual_biases(a, stream);
+}
+template <class A>
+device::LaunchStatus gradients_of_scores(const ContentGradients<A>& g, device::Stream stream) {
+  return g.in.mix.w1 != nullptr ? mix_gradients(g, stream) : contextual_gradients(g, stream);
+}
 
 /// dfire (H, kFirePartial): the sums of partial (B, H, tiles, kFirePartial).
 device::LaunchStatus join_fire(double* dfire, const float* partial, int B, int H, int tiles,
@@ -277,8 +315,10 @@ device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device
     const bool last = part.first + part.queries == a.T;
     if (!done.ok()) return done;
     const int64_t of_fire = int64_t{part.sequence} * a.H * attention_tiles(a.T) * kFirePartial;
+    float* const rest =  // GeneralSaved::factor
+        std::is_same_v<A, bf16> ? g.row_product + int64_t{part.sequences} * a.H * a.T : nullptr;
     return finish(ContentGradients<A>{in, of.dout, of.dq, of.dk, of.dv, own, of_part<A>(g, part, a),
-                                      of_rows(g.partial, of_fire), part.first == 0, last,
+                                      of_rows(g.partial, of_fire), rest, part.first == 0, last,
                                       part.sequence == 0 && part.first == 0,
                                       last && part.sequence + part.sequences == a.B});
   });

@@ -69,6 +69,7 @@ BAMTRAIN_KERNEL relative_of_distances(ContentArguments<A> x) {
 
 template <class A>
 LaunchStatus content_begin(const AttentionInputs<A>& a, const ContentSums& sums, Stream stream) {
+  if (a.mix.w1 != nullptr) return mix_begin(a, sums, stream);
   if (a.relative.r == nullptr) return {};
   const ContentArguments<A> x = {a, sums, {}};
   const LaunchStatus keys = launch_rows(relative_of_keys<A>, x, a.T, a.H, a.B, stream);
@@ -94,37 +95,26 @@ BAMTRAIN_KERNEL relative_biases_of_rows(ContentArguments<A> x) {
   }
 }
 
-/// Scores of the part, <q, k> / content_divisor, to the places of their biases in `to`.
+/// Scores of the part, <q, k> / content_divisor.
 template <class A>
-struct ScoreArguments {
-  AttentionInputs<A> in;
-  float* to;
-};
-template <class A>
-BAMTRAIN_KERNEL scores_of_rows(ScoreArguments<A> x) {
-  const AttentionInputs<A>& a = x.in;
+BAMTRAIN_KERNEL scores_of_rows(AttentionInputs<A> a) {
   const OwnRow own;
   const int i = query_of(a, own);
   if (i >= a.end_of_queries()) return;
-  float* const to = x.to + formed_row(a, own.b, own.h, i);
+  float* const to = a.formed.scores() + formed_row(a, own.b, own.h, i);
   for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
     to[j] = dot(at(a.q, own.b, i, own.h), at(a.k, own.b, j, own.h / (a.H / a.K)), a.D) /
             a.content_divisor;
   }
-}
-template <class A>
-LaunchStatus content_scores_reference(const AttentionInputs<A>& a, float* to, Stream stream) {
-  return launch_rows(scores_of_rows<A>, ScoreArguments<A>{a, to}, a.formed.queries, a.H, a.B,
-                     stream);
 }
 
 template <class A>
 LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const ContentSums& sums,
                                       Stream stream) {
   if (a.relative.r == nullptr) {
-    const LaunchStatus scores = content_scores_reference(a, a.formed.b, stream);
-    if (!scores.ok()) return scores;
-    return a.mix.w1 != nullptr ? mix_biases(a, stream) : contextual_biases(a, stream);
+    const LaunchStatus scores =
+        launch_rows(scores_of_rows<A>, a, a.formed.queries, a.H, a.B, stream);
+    return scores.ok() ? biases_of_scores(a, sums, stream) : scores;
   }
   return launch_rows(relative_biases_of_rows<A>, ContentArguments<A>{a, sums, {}}, a.formed.queries,
                      a.H, a.B, stream);
@@ -231,15 +221,9 @@ BAMTRAIN_KERNEL relative_distances_of_rows(ContentGradients<A> g) {
 template <class A>
 LaunchStatus content_gradients_reference(const ContentGradients<A>& g, Stream stream) {
   const AttentionInputs<A>& a = g.in;
-  LaunchStatus status;
-  if (a.relative.r != nullptr) {
-    status = launch_rows(relative_distances_of_rows<A>, g, a.T, a.H, 1, stream);
-  } else {
-    status = content_scores_reference(a, a.formed.s, stream);
-    if (status.ok()) {
-      status = a.mix.w1 != nullptr ? mix_gradients(g, stream) : contextual_gradients(g, stream);
-    }
-  }
+  LaunchStatus status = a.relative.r != nullptr
+                            ? launch_rows(relative_distances_of_rows<A>, g, a.T, a.H, 1, stream)
+                            : gradients_of_scores(g, stream);
   if (status.ok()) {
     status = launch_rows(content_queries_of_rows<A>, g, a.formed.queries, a.H, a.B, stream);
   }

@@ -40,8 +40,9 @@ BAMTRAIN_DEVICE float row_product_of_lane(const GeneralSaved& saved, const Block
 
 /// dq (B, T, H, D), `to_rows`, dalpha (B, H, T) where it is, and saved.centre, .factor and .carries
 /// are written, of the heads of all sequences from first_head on. kFormed: of the queries whose
-/// bias was formed; the weights and dz are written too, 0 where there are none, of the block's keys
-/// (see formed_keys in attention_content.cuh), and dq is for others to write anew.
+/// bias was formed: the weights and dz are written, 0 where there are none, of the block's keys
+/// (see attention_content.cuh), and where softmax or topk is, in saved.factor the sums of dz; dq is
+/// for others to write.
 template <int D, bool kFormed>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_queries(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dq,
@@ -234,6 +235,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   }
 
   float sum[M][D / 8][4] = {};
+  float rest[kRows] = {};  // of formed biases: the sums of dz
   const auto carried = [&](int r) -> float& { return of_thread[r * kThreads]; };
   const auto dnumber = [&](int r) -> float& { return of_thread[(kRows + r) * kThreads]; };
   BAMTRAIN_UNROLL
@@ -241,15 +243,21 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   // p and dz of a part of the warp's keys.
   float *const p_of_head = a.formed.p + own.formed_head(a), *const dz_of_head =
                                                                 a.formed.b + own.formed_head(a);
-  const auto store = [&](int j0, const auto& element) {
+  const auto store = [&](int j0, const auto& p, const auto& dz) {
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const int row = own.formed_row(a, r, j0);
-      own.for_row(r, [&](int n, int e) { element(row + l.column(n, e), r, n, e); });
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < kColumns; ++n) {
+        const int at = row + l.column(n, 0);
+        device::store_two(p_of_head + at, p(r, n, r % 2 * 2), p(r, n, r % 2 * 2 + 1));
+        device::store_two(dz_of_head + at, dz(r, n, r % 2 * 2), dz(r, n, r % 2 * 2 + 1));
+      }
     }
   };
   const auto clear = [&](int j0) {
-    store(j0, [&](int at, int, int, int) { p_of_head[at] = dz_of_head[at] = 0; });
+    const auto zero = [](int, int, int) { return 0.0f; };
+    store(j0, zero, zero);
   };
   const auto clear_tile = [&](int tile) {
     for_parts(false, [&](int part) { clear(tile * kTile + part * kPart); });
@@ -318,10 +326,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
         for (int r = 0; r < kRows; ++r) carried(r) += dt[r];
       }
       if (kFormed) {
-        store(j0, [&](int at, int r, int n, int e) {
-          p_of_head[at] = z[r / 2][n][e];
-          dz_of_head[at] = dz[r / 2][n][e];
-        });
+        const auto elements = [](const GroupsOfLogits<M>& x) {
+          return [&x](int r, int n, int e) { return x[r / 2][n][e]; };
+        };
+        store(j0, elements(z), elements(dz));
+        own.for_elements([&](int r, int n, int e) { rest[r] += dz[r / 2][n][e]; });
       }
       if (!kFormed && a.numbers != nullptr) {
         with_formula(a.formula, [&]<class Of>() {
@@ -347,6 +356,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
           fire_totals.add(at, own.bias_scale(a, r), dz[r / 2], a, own, r, j0, slice, of_part, l);
         }
       }
+      if (kFormed && a.scale == nullptr) return;
       uint32_t ds[M][kPart / 16][4];
       BAMTRAIN_UNROLL
       for (int m = 0; m < M; ++m) as_operand(ds[m], dz[m]);
@@ -378,15 +388,19 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     for (int distance = 1; distance < 4; distance *= 2) {
       dt += device::shuffle_xor(device::kWholeWarp, dt, distance);
       of_number += device::shuffle_xor(device::kWholeWarp, of_number, distance);
+      if (kFormed) rest[r] += device::shuffle_xor(device::kWholeWarp, rest[r], distance);
     }
     if (!own.inside(r)) continue;
-    auto* to = reinterpret_cast<uint32_t*>(row_of(dq, b, own.rows[r], h));
-    BAMTRAIN_UNROLL
-    for (int n = 0; n < D / 8; ++n) {
-      to[4 * n + l.pair] =
-          device::pack_bf16(of_row[n][half] * own.factor[r], of_row[n][half + 1] * own.factor[r]);
+    if (!kFormed) {
+      auto* to = reinterpret_cast<uint32_t*>(row_of(dq, b, own.rows[r], h));
+      BAMTRAIN_UNROLL
+      for (int n = 0; n < D / 8; ++n) {
+        to[4 * n + l.pair] =
+            device::pack_bf16(of_row[n][half] * own.factor[r], of_row[n][half + 1] * own.factor[r]);
+      }
     }
     if (l.pair != 0) continue;
+    if (kFormed) saved.factor[own.of_row(a, r)] = of_rows ? rest[r] : 0.0f;
     if (a.scale != nullptr) to_rows.scale[own.of_row(a, r)] = dt;
     if (a.numbers != nullptr) to_rows.numbers[own.of_row(a, r)] = own.bias_scale(a, r) * of_number;
     if (fire) {

@@ -19,18 +19,18 @@ constexpr int kMixThreads = 128;
 
 /// The shared memory of a block: rows of kKeys numbers.
 struct MixRows {
-  float *u, *prior, *hidden, *dz, *dhidden;
+  float *scores, *prior, *hidden, *dz, *dhidden;
 
   template <class A>
   BAMTRAIN_DEVICE MixRows(const AttentionInputs<A>& a, unsigned char* shared) {
-    u = reinterpret_cast<float*>(shared);
-    prior = u + 2 * a.H * kKeys;
+    scores = reinterpret_cast<float*>(shared);
+    prior = scores + a.H * kKeys;
     hidden = prior + a.H * kKeys;
     dz = hidden + a.mix.hidden * kKeys;
     dhidden = dz + a.H * kKeys;
   }
   static constexpr size_t bytes(int H, int hidden, bool backward) {
-    const int rows = backward ? 4 * H + 2 * hidden : 3 * H + hidden;
+    const int rows = backward ? 3 * H + 2 * hidden : 2 * H + hidden;
     return sizeof(float) * static_cast<size_t>(rows * kKeys);
   }
 };
@@ -47,39 +47,27 @@ BAMTRAIN_DEVICE void for_numbers(int rows, const F& f) {
 }
 
 /// What the network reads of keys [j0, j0 + kKeys) of query i, 0 of those that it does not see, and
-/// its hidden layer before the activation. `scores`: of formed.row(0, i).
+/// its hidden layer before the activation.
 template <class A>
 BAMTRAIN_DEVICE void form_hidden(const MixRows& x, const AttentionInputs<A>& a, const MixQuery& own,
-                                 const float* scores, int j0) {
+                                 int j0) {
   const MixInputs& m = a.mix;
-  const int inputs = static_cast<int>(mix_inputs(m.form, a.H));
+  const float* const scores = a.formed.scores() + own.row;
   device::barrier();  // the keys before are done
   for_numbers(a.H, [&](int h, int n) {
     const int j = j0 + n;
     const bool sees = own.sees(j);
-    const float s = sees ? scores[h * own.head + j] : 0.0f;
-    const float B =
+    x.scores[h * kKeys + n] = sees ? scores[h * own.head + j] : 0.0f;
+    x.prior[h * kKeys + n] =
         sees ? prior_bias_of(a, own.b, h, own.i, j, FirePoint(a, own.b, own.i, j)).b : 0.0f;
-    x.prior[h * kKeys + n] = B;
-    float& first = x.u[h * kKeys + n];
-    switch (m.form) {
-      case MixForm::concat:
-      case MixForm::concat_residual:
-        first = s;
-        x.u[(a.H + h) * kKeys + n] = B;
-        break;
-      case MixForm::add_residual:
-        first = s + B;
-        break;
-      case MixForm::bias_only:
-        first = B;
-        break;
-    }
   });
   device::barrier();
   for_numbers(m.hidden, [&](int k, int n) {
     float sum = m.c1[k];
-    for (int c = 0; c < inputs; ++c) sum += m.w1[k * inputs + c] * x.u[c * kKeys + n];
+    for (int h = 0; h < a.H; ++h) {
+      sum += first_weight(m, a.H, k, false, h) * x.scores[h * kKeys + n];
+      sum += first_weight(m, a.H, k, true, h) * x.prior[h * kKeys + n];
+    }
     x.hidden[k * kKeys + n] = sum;
   });
   device::barrier();
@@ -95,9 +83,8 @@ BAMTRAIN_KERNEL mix_rows(AttentionInputs<A> a) {
   const MixInputs& m = a.mix;
   const MixQuery own(a, static_cast<int>(device::block_index().z),
                      static_cast<int>(device::block_index().x));
-  float* const logits = a.formed.b + own.row;
   for (int j0 = own.first; j0 <= own.i; j0 += kKeys) {
-    form_hidden(x, a, own, logits, j0);
+    form_hidden(x, a, own, j0);
     for_numbers(a.H, [&](int h, int n) {
       if (!own.sees(j0 + n)) return;
       float sum = m.c2[h];
@@ -105,7 +92,7 @@ BAMTRAIN_KERNEL mix_rows(AttentionInputs<A> a) {
         sum += m.w2[h * m.hidden + k] * dape_activation(x.hidden[k * kKeys + n]);
       }
       const float B = keeps_bias(m.form) ? x.prior[h * kKeys + n] : 0.0f;
-      logits[h * own.head + j0 + n] = B + sum;
+      a.formed.b[own.row + h * own.head + j0 + n] = B + sum;
     });
   }
 }
@@ -121,41 +108,68 @@ LaunchStatus launch_mix(void (*kernel)(A), const A& arguments, const MixInputs& 
                         stream, arguments);
 }
 
+/// Which kernels take the mix.
+enum class MixPath { plain, tiles, distances };
 template <class A>
-bool tiled(const AttentionInputs<A>& a) {
-  return std::is_same_v<A, bf16> && a.H <= kMostTiledHeads;
+MixPath mix_path(const AttentionInputs<A>& a) {
+  if (!std::is_same_v<A, bf16> || a.H > kMostTiledHeads) return MixPath::plain;
+  return a.numbers == nullptr && a.fire.psi == nullptr ? MixPath::distances : MixPath::tiles;
+}
+
+/// Of kernels for all sequences.
+template <class A>
+struct MixArguments {
+  AttentionInputs<A> in;
+  ContentSums sums;
+  float* dtable;
+  int64_t dtable_head;
+  int shares = 0;
+};
+
+template <class Kernel, class A>
+LaunchStatus launch_numbers(Kernel kernel, const MixArguments<A>& x, int64_t numbers,
+                            Stream stream) {
+  return device::launch(kernel, grid_of(blocks_of(numbers, kMixThreads)), {kMixThreads, 1, 1}, 0,
+                        stream, x);
+}
+BAMTRAIN_DEVICE int64_t own_number() {
+  return int64_t{device::block_index().x} * kMixThreads + device::thread_index().x;
 }
 
 }  // namespace
 
+/// What biases of distance add to the hidden layer, c1 too: of_table. A thread has an element.
 template <class A>
-LaunchStatus mix_biases(const AttentionInputs<A>& a, Stream stream) {
+BAMTRAIN_KERNEL mix_table(MixArguments<A> x) {
+  const AttentionInputs<A>& a = x.in;
+  const int64_t n = own_number();
+  if (n >= int64_t{a.T} * a.mix.hidden) return;
+  const auto k = static_cast<int>(n % a.mix.hidden), d = static_cast<int>(n / a.mix.hidden);
+  float sum = a.mix.c1[k];
+  for (int h = 0; a.table != nullptr && h < a.H; ++h) {
+    sum += first_weight(a.mix, a.H, k, true, h) * a.table[h * a.table_head + d];
+  }
+  x.sums.of_table[n] = sum;
+}
+
+template <class A>
+LaunchStatus mix_begin(const AttentionInputs<A>& a, const ContentSums& sums, Stream stream) {
+  if (mix_path(a) != MixPath::distances) return {};
+  return launch_numbers(mix_table<A>, MixArguments<A>{a, sums, nullptr, 0},
+                        int64_t{a.T} * a.mix.hidden, stream);
+}
+
+template <class A>
+LaunchStatus mix_biases(const AttentionInputs<A>& a, const ContentSums& sums, Stream stream) {
   if constexpr (std::is_same_v<A, bf16>) {
-    if (tiled(a)) return mix_biases_tiled(a, stream);
+    if (mix_path(a) == MixPath::distances) return mix_biases_by_distance(a, sums, stream);
+    if (mix_path(a) == MixPath::tiles) return mix_biases_tiled(a, stream);
   }
   return launch_mix(mix_rows<A>, a, a.mix, a.H, grid_of_rows(a.formed.queries, 1, 1, a.B), false,
                     stream);
 }
 
 // --- backward -----------------------------------------------------------------------------------
-
-/// A row's dz sum to zero where its normalizer divides by the sum of its exponentials, but for the
-/// rounding of out that is in D, which the network's gradients, sums over such rows, would keep:
-/// every key gives up its weight's share of it. A warp per row.
-template <class A>
-BAMTRAIN_KERNEL mix_centre(ContentGradients<A> g) {
-  const AttentionInputs<A>& a = g.in;
-  const OwnRow own(a.formed.first);
-  const int i = own.t;
-  if (i >= a.end_of_queries()) return;
-  const int64_t row = a.formed.row(static_cast<int64_t>(own.b) * a.H + own.h, i);
-  float* const dz = a.formed.b + row;
-  const float* const p = a.formed.p + row;
-  float sum = 0;
-  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) sum += dz[j];
-  sum = warp_sum(sum);
-  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) dz[j] -= p[j] * sum;
-}
 
 /// A block adds the gradients of the queries of its slot to what those of the parts before left
 /// there. Launch with kMixSlots blocks of kMixThreads threads and MixRows::bytes.
@@ -168,18 +182,17 @@ BAMTRAIN_KERNEL mix_rows_gradients(ContentGradients<A> g) {
   const auto slot = static_cast<int>(device::block_index().x);
   const auto thread = static_cast<int>(device::thread_index().x);
   const MixElements of(a);
-  float* const to = g.sums.of_mix + slot * of.count;
+  float* const to = g.sums.of_mix + int64_t{slot} * of.count;
   // An element belongs to one thread.
   for (int n = thread; g.first_of_all && n < of.count; n += kMixThreads) to[n] = 0;
   for (int row = slot; row < a.B * a.formed.queries; row += kMixSlots) {
     const MixQuery own(a, row / a.formed.queries, row % a.formed.queries);
     float* const dz = a.formed.b + own.row;
-    float* const scores = a.formed.s + own.row;
     for (int j0 = own.first; j0 <= own.i; j0 += kKeys) {
-      form_hidden(x, a, own, scores, j0);
+      form_hidden(x, a, own, j0);
       for_numbers(a.H, [&](int h, int n) {
         const int j = j0 + n;
-        x.dz[h * kKeys + n] = own.sees(j) ? dz[h * own.head + j] : 0.0f;
+        x.dz[h * kKeys + n] = own.sees(j) ? dz[h * own.head + j] - own.rest(g, h, j) : 0.0f;
       });
       device::barrier();
       for_numbers(m.hidden, [&](int k, int n) {
@@ -202,8 +215,8 @@ BAMTRAIN_KERNEL mix_rows_gradients(ContentGradients<A> g) {
         const int at = first ? n : n - of.w2;
         if (first && at >= of.c1) {
           to[n] += dot(x.dhidden + (at - of.c1) * kKeys, nullptr);
-        } else if (first) {
-          to[n] += dot(x.dhidden + at / of.inputs * kKeys, x.u + at % of.inputs * kKeys);
+        } else if (first) {  // rows of scores, then of biases
+          to[n] += dot(x.dhidden + at / of.inputs * kKeys, x.scores + at % of.inputs * kKeys);
         } else if (n >= of.c2) {
           to[n] += own.of_biases(a, n - of.c2) * dot(x.dz + (n - of.c2) * kKeys, nullptr);
         } else {
@@ -214,18 +227,17 @@ BAMTRAIN_KERNEL mix_rows_gradients(ContentGradients<A> g) {
       for_numbers(a.H, [&](int h, int n) {
         const int j = j0 + n;
         if (!own.sees(j)) return;
-        const auto of_input = [&](int c) {
+        const auto of_input = [&](bool of_biases) {
           float sum = 0;
           for (int k = 0; k < m.hidden; ++k) {
-            sum += m.w1[k * of.inputs + c] * x.dhidden[k * kKeys + n];
+            sum += first_weight(m, a.H, k, of_biases, h) * x.dhidden[k * kKeys + n];
           }
           return sum;
         };
         const float of_logit = x.dz[h * kKeys + n];
-        dz[h * own.head + j] =
-            own.of_scores(a, h) * of_logit + (m.form != MixForm::bias_only ? of_input(h) : 0.0f);
+        dz[h * own.head + j] = own.of_scores(a, h) * of_logit + of_input(false);
         const float db = keeps_bias(m.form) ? own.of_biases(a, h) * of_logit : 0.0f;
-        scores[h * own.head + j] = db + of_input(of.inputs > a.H ? a.H + h : h);
+        a.formed.s[own.row + h * own.head + j] = db + of_input(true);
       });
     }
   }
@@ -362,15 +374,12 @@ LaunchStatus mix_gradients(const ContentGradients<A>& g, Stream stream) {
     return launch_rows(kernel, g, a.formed.queries, a.H, a.B, stream);
   };
   LaunchStatus status;
-  const NormalizerKind kind = a.normalizer.kind;
-  if (kind == NormalizerKind::softmax || kind == NormalizerKind::topk) {
-    status = launch_queries(mix_centre<A>);
-  }
-  if (!status.ok()) return status;
+  const MixPath path = mix_path(a);
   if constexpr (std::is_same_v<A, bf16>) {
-    if (tiled(a)) status = mix_gradients_tiled(g, stream);
+    if (path == MixPath::distances) return mix_gradients_by_distance(g, stream);
+    if (path == MixPath::tiles) status = mix_gradients_tiled(g, stream);
   }
-  if (!tiled(a)) {
+  if (path == MixPath::plain) {
     status = launch_mix(mix_rows_gradients<A>, g, a.mix, a.H, device::Dim3{kMixSlots, 1, 1}, true,
                         stream);
   }
@@ -387,20 +396,82 @@ LaunchStatus mix_gradients(const ContentGradients<A>& g, Stream stream) {
   return status;
 }
 
-/// The slots' sums, in their order. A thread has an element.
-BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of) {
-  const int n = static_cast<int>(device::block_index().x * kMixThreads + device::thread_index().x);
-  if (n >= of.count) return;
+/// Of biases of distance: the shares' sums, in their order, in place of the first. A thread has an
+/// element.
+template <class A>
+BAMTRAIN_KERNEL mix_join_shares(MixArguments<A> x) {
+  const int64_t size = int64_t{x.in.T} * (x.in.mix.hidden + x.in.H), n = own_number();
+  if (n >= size) return;
+  float* const of_shares = x.sums.of_shares + n;
+  float sum = of_shares[0];
+  for (int share = 1; share < x.shares; ++share) sum += of_shares[share * size];
+  of_shares[0] = sum;
+}
+
+/// dtable from them. A thread has an element.
+template <class A>
+BAMTRAIN_KERNEL mix_of_table(MixArguments<A> x) {
+  const AttentionInputs<A>& a = x.in;
+  const int64_t n = own_number();
+  if (n >= int64_t{a.H} * a.T) return;
+  const auto d = static_cast<int>(n % a.T), h = static_cast<int>(n / a.T);
+  const float* const of_distance = x.sums.of_shares + int64_t{d} * (a.mix.hidden + a.H);
+  float sum = keeps_bias(a.mix.form) ? of_distance[a.mix.hidden + h] : 0.0f;
+  for (int k = 0; k < a.mix.hidden; ++k) {
+    sum += first_weight(a.mix, a.H, k, true, h) * of_distance[k];
+  }
+  x.dtable[h * x.dtable_head + d] = sum;
+}
+
+/// And in the first slot the gradients of W1', c1 and c2: a warp has one of these, of unit k and
+/// head h, of unit k, of head h.
+template <class A>
+BAMTRAIN_KERNEL mix_of_distances_sums(MixArguments<A> x) {
+  const AttentionInputs<A>& a = x.in;
+  const OwnRow own;
+  const MixElements of(a);
+  const int hidden = a.mix.hidden, each = hidden + a.H, n = own.t;
+  if (n >= hidden * (a.H + 1) + a.H) return;
+  const bool of_c2 = n >= hidden * (a.H + 1);
+  const int k = n / (a.H + 1), h = of_c2 ? n - hidden * (a.H + 1) : n % (a.H + 1);
+  const bool of_c1 = !of_c2 && h == a.H;
   float sum = 0;
-  for (int slot = 0; slot < kMixSlots; ++slot) sum += partial[int64_t{slot} * of.count + n];
-  if (n < of.c1) {
-    g.dw1[n] = sum;
-  } else if (n < of.w2) {
-    g.dc1[n - of.c1] = sum;
-  } else if (n < of.c2) {
-    g.dw2[n - of.w2] = sum;
-  } else {
-    g.dc2[n - of.c2] = sum;
+  for (int d = own.lane; d < a.T; d += 32) {
+    const float at = x.sums.of_shares[int64_t{d} * each + (of_c2 ? hidden + h : k)];
+    const float B = a.table != nullptr && h < a.H ? a.table[h * a.table_head + d] : 0.0f;
+    sum += of_c1 || of_c2 ? at : at * B;
+  }
+  sum = warp_sum(sum);
+  if (own.lane != 0) return;
+  x.sums.of_mix[of_c2 ? of.c2 + h : of_c1 ? of.c1 + k : k * of.inputs + a.H + h] = sum;
+}
+
+/// The network's gradients from the slots' sums, in their order. A thread has an element of a slot.
+/// `slots_of_biases`: those of W1', c1 and c2.
+BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, MixForm form,
+                         int slots, int slots_of_biases) {
+  const int n = static_cast<int>(own_number());
+  if (n >= of.count) return;
+  const int H = of.inputs / 2;
+  const auto sum_of = [&](int at) {
+    const bool of_biases = at < of.c1 ? at % of.inputs >= H : at < of.w2 || at >= of.c2;
+    float sum = 0;
+    for (int slot = 0; slot < (of_biases ? slots_of_biases : slots); ++slot) {
+      sum += partial[int64_t{slot} * of.count + at];
+    }
+    return sum;
+  };
+  if (n >= of.c2) {
+    g.dc2[n - of.c2] = sum_of(n);
+  } else if (n >= of.w2) {
+    g.dw2[n - of.w2] = sum_of(n);
+  } else if (n >= of.c1) {
+    g.dc1[n - of.c1] = sum_of(n);
+  } else if (mix_inputs(form, 1) == 2) {
+    g.dw1[n] = sum_of(n);
+  } else if (n % of.inputs < H) {
+    const float of_scores = form == MixForm::bias_only ? 0.0f : sum_of(n);
+    g.dw1[n / of.inputs * H + n % of.inputs] = of_scores + sum_of(n + H);
   }
 }
 
@@ -408,16 +479,34 @@ template <class A>
 LaunchStatus mix_end(const AttentionBackward<A>& g, const ContentSums& sums, Stream stream) {
   const AttentionInputs<A>& a = g.in;
   const MixElements of(a);
-  const LaunchStatus status =
-      device::launch(mix_join, grid_of(blocks_of(of.count, kMixThreads)), {kMixThreads, 1, 1}, 0,
-                     stream, g.dmix, sums.of_mix, of);
+  LaunchStatus status;
+  const bool distances = mix_path(a) == MixPath::distances;
+  if (distances) {
+    const MixArguments<A> x = {a, sums, g.dtable, g.dtable_head, mix_shares(a.T)};
+    const int each = a.mix.hidden + a.H;
+    status = launch_numbers(mix_join_shares<A>, x, int64_t{a.T} * each, stream);
+    if (status.ok() && a.table != nullptr) {
+      status = launch_numbers(mix_of_table<A>, x, int64_t{a.H} * a.T, stream);
+    }
+    if (status.ok()) {
+      const int warps = a.mix.hidden * (a.H + 1) + a.H;
+      status = launch_rows(mix_of_distances_sums<A>, x, warps, 1, 1, stream);
+    }
+  }
+  if (status.ok()) {
+    const int slots = distances ? static_cast<int>(mix_slots(a.T)) : kMixSlots;
+    status = device::launch(mix_join, grid_of(blocks_of(of.count, kMixThreads)),
+                            {kMixThreads, 1, 1}, 0, stream, g.dmix, sums.of_mix, of, a.mix.form,
+                            slots, distances ? 1 : kMixSlots);
+  }
   if (!status.ok() || a.fire.psi == nullptr) return status;
   return join_fire(g.dfire, g.partial, a.B, a.H, attention_tiles(a.T), stream);
 }
 
-#define BAMTRAIN_MIX(A)                                                    \
-  template LaunchStatus mix_biases(const AttentionInputs<A>&, Stream);     \
-  template LaunchStatus mix_gradients(const ContentGradients<A>&, Stream); \
+#define BAMTRAIN_MIX(A)                                                                    \
+  template LaunchStatus mix_begin(const AttentionInputs<A>&, const ContentSums&, Stream);  \
+  template LaunchStatus mix_biases(const AttentionInputs<A>&, const ContentSums&, Stream); \
+  template LaunchStatus mix_gradients(const ContentGradients<A>&, Stream);                 \
   template LaunchStatus mix_end(const AttentionBackward<A>&, const ContentSums&, Stream);
 BAMTRAIN_MIX(float)
 BAMTRAIN_MIX(bf16)

@@ -6,14 +6,29 @@
 
 namespace bamtrain::kernels {
 
-/// Where in a slot the gradients are: dw1, dc1, dw2, dc2 one after another.
+/// The hidden layer is W1 s + W1' B + c1 in every form: W1 (k, h), and of biases W1'.
+BAMTRAIN_DEVICE float first_weight(const MixInputs& m, int H, int k, bool of_biases, int h) {
+  switch (m.form) {
+    case MixForm::concat:
+    case MixForm::concat_residual:
+      return m.w1[(2 * k + (of_biases ? 1 : 0)) * H + h];
+    case MixForm::add_residual:
+      return m.w1[k * H + h];
+    case MixForm::bias_only:
+      break;
+  }
+  return of_biases ? m.w1[k * H + h] : 0.0f;
+}
+
+/// Where in a slot the gradients are: of W1 and W1' as in the w1 of concat, of c1, w2 and c2, one
+/// after another.
 struct MixElements {
-  int inputs;  // columns of w1
+  int inputs;
   int c1, w2, c2, count;
 
   template <class A>
   BAMTRAIN_BOTH explicit MixElements(const AttentionInputs<A>& a)
-      : inputs(static_cast<int>(mix_inputs(a.mix.form, a.H))),
+      : inputs(2 * a.H),
         c1(a.mix.hidden * inputs),
         w2(c1 + a.mix.hidden),
         c2(w2 + a.H * a.mix.hidden),
@@ -43,6 +58,14 @@ struct MixQuery {
   template <class A>
   BAMTRAIN_DEVICE float of_biases(const AttentionInputs<A>& a, int h) const {
     return a.scale_bias ? of_scores(a, h) : 1.0f;
+  }
+  /// What dz of head h and key j gives up: the sum of a row's dz, by weight. The network's
+  /// gradients are sums over rows, which would keep it.
+  template <class A>
+  BAMTRAIN_DEVICE float rest(const ContentGradients<A>& g, int h, int j) const {
+    if (g.rest_of_dz == nullptr) return 0.0f;
+    return g.in.formed.p[row + h * head + j] *
+           g.rest_of_dz[(static_cast<int64_t>(b) * g.in.H + h) * g.in.T + i];
   }
 };
 

@@ -1,42 +1,63 @@
 // The launchers of mixes of heads on tensor cores: of up to 32 heads and 64 hidden units.
 
 #include "arguments.h"
-#include "attention_mix_tiles.cuh"
+#include "attention_mix_distances.cuh"
 
 namespace bamtrain::kernels {
 
 namespace {
 
-/// run.operator()<kHeads, kHidden, kWide>() of the least that holds the mix.
+using device::Dim3;
+using device::LaunchStatus;
+using device::Stream;
+
+/// run.operator()<kHeads, kHidden>() of the least that holds the mix.
 template <class Run>
-device::LaunchStatus of_mix(const AttentionInputs<bf16>& a, const Run& run) {
-  const auto of_width = [&]<int kHeads, int kHidden>() {
-    return mix_inputs(a.mix.form, 1) == 2 ? run.template operator()<kHeads, kHidden, true>()
-                                          : run.template operator()<kHeads, kHidden, false>();
-  };
+LaunchStatus of_mix(const AttentionInputs<bf16>& a, const Run& run) {
+  static_assert(kMostTiledHeads == 32 && kDapeMostHidden == 64);
   const bool few = a.mix.hidden <= 32;
   if (a.H <= 16) {
-    return few ? of_width.template operator()<1, 2>() : of_width.template operator()<1, 4>();
+    return few ? run.template operator()<1, 2>() : run.template operator()<1, 4>();
   }
-  static_assert(kMostTiledHeads == 32 && kDapeMostHidden == 64);
-  return few ? of_width.template operator()<2, 2>() : of_width.template operator()<2, 4>();
+  return few ? run.template operator()<2, 2>() : run.template operator()<2, 4>();
+}
+
+Dim3 grid_of_distances(const AttentionInputs<bf16>& a) {
+  return {static_cast<uint32_t>(mix_distance_tiles(a.T)), static_cast<uint32_t>(mix_shares(a.T)),
+          1};
 }
 
 }  // namespace
 
-device::LaunchStatus mix_biases_tiled(const AttentionInputs<bf16>& a, device::Stream stream) {
-  return of_mix(a, [&]<int kHeads, int kHidden, bool kWide>() {
-    return device::launch(mix_tiles<kHeads, kHidden, kWide>,
-                          grid_of_rows(a.formed.queries, kThreads / 32, 1, a.B), {kThreads, 1, 1},
-                          MixShape<kHeads, kHidden, kWide>::kWeights, stream, a);
+LaunchStatus mix_biases_by_distance(const AttentionInputs<bf16>& a, const ContentSums& sums,
+                                    Stream stream) {
+  const float* const of_table = sums.of_table;
+  return of_mix(a, [&]<int kHeads, int kHidden>() {
+    return device::launch(mix_distances<kHeads, kHidden>, grid_of_distances(a), {kThreads, 1, 1},
+                          MixShape<kHeads, kHidden, false>::kWeights, stream, a, of_table);
   });
 }
 
-device::LaunchStatus mix_gradients_tiled(const ContentGradients<bf16>& g, device::Stream stream) {
-  return of_mix(g.in, [&]<int kHeads, int kHidden, bool kWide>() {
-    using Shape = MixShape<kHeads, kHidden, kWide>;
-    return device::launch(mix_tiles_gradients<kHeads, kHidden, kWide>, {kMixSlots, 1, 1},
-                          {kThreads, 1, 1}, Shape::kGradients, stream, g);
+LaunchStatus mix_gradients_by_distance(const ContentGradients<bf16>& g, Stream stream) {
+  return of_mix(g.in, [&]<int kHeads, int kHidden>() {
+    return device::launch(mix_distances_gradients<kHeads, kHidden>, grid_of_distances(g.in),
+                          {kThreads, 1, 1}, MixShape<kHeads, kHidden, false>::kGradients, stream,
+                          g);
+  });
+}
+
+LaunchStatus mix_biases_tiled(const AttentionInputs<bf16>& a, Stream stream) {
+  return of_mix(a, [&]<int kHeads, int kHidden>() {
+    return device::launch(mix_tiles<kHeads, kHidden>,
+                          grid_of_rows(a.formed.queries, kThreads / 32, 1, a.B), {kThreads, 1, 1},
+                          MixShape<kHeads, kHidden, true>::kWeights, stream, a);
+  });
+}
+
+LaunchStatus mix_gradients_tiled(const ContentGradients<bf16>& g, Stream stream) {
+  return of_mix(g.in, [&]<int kHeads, int kHidden>() {
+    return device::launch(mix_tiles_gradients<kHeads, kHidden>, {kMixSlots, 1, 1}, {kThreads, 1, 1},
+                          MixShape<kHeads, kHidden, true>::kGradients, stream, g);
   });
 }
 

@@ -183,6 +183,13 @@ BAMTRAIN_DEVICE uint32_t pack_bf16(float low, float high) {
   return packed;
 }
 
+/// to[0] = x, to[1] = y in one access to global memory. REQUIRES: `to` is aligned to 8 bytes.
+BAMTRAIN_DEVICE void store_two(float* to, float x, float y) {
+  asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "f"(x),
+               "f"(y)
+               : "memory");
+}
+
 /// Enqueues kernel(args...) on `stream`. Returns the runtime's verdict on the launch; what the
 /// kernel does wrong while it runs shows at the next synchronisation of the stream.
 template <class... Parameters, class... Arguments>
@@ -275,6 +282,10 @@ BAMTRAIN_DEVICE void copy_async_wait() {
 BAMTRAIN_DEVICE float exp2_approx(float x) { return engine::exp2_approx(x); }
 BAMTRAIN_DEVICE float log2_approx(float x) { return engine::log2_approx(x); }
 BAMTRAIN_DEVICE uint32_t pack_bf16(float low, float high) { return engine::pack_bf16(low, high); }
+BAMTRAIN_DEVICE void store_two(float* to, float x, float y) {
+  to[0] = x;
+  to[1] = y;
+}
 
 /// Runs the kernel to its end. A fault of the kernel is an engine::Fault, thrown.
 template <class... Parameters, class... Arguments>

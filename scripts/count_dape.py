@@ -4,12 +4,12 @@ until a GPU is at hand.
 
   scripts/count_dape.py [--build build-vgpu] [--profiles DIR] [--ptxas PTXAS] [--nvdisasm NVDISASM]
 
-Steps of one layer and of two, of one sequence, run on the virtual GPU (../shared/virtual_gpu/build.sh
-makes BUILD/src/bamtrain.vgpu), which counts how often each line of PTX runs; kernel_sass.py turns that
-into instructions of sm_90's machine code (nvdisasm: pip install nvidia-cuda-nvdisasm), and the limits
-of kernel_times.py into times. What the second layer adds, every other layer does too. --profiles keeps
-the profiles in DIR. The report goes to bench/results/dape-cuda.md. Expects committed sources, unless
---dirty.
+Steps run on the virtual GPU (../shared/virtual_gpu/build.sh makes BUILD/src/bamtrain.vgpu), which counts
+how often each line of PTX runs; kernel_sass.py turns that into instructions of sm_90's machine code
+(nvdisasm: pip install nvidia-cuda-nvdisasm), and the limits of kernel_times.py into times. Attention's
+kernels are those of three sequences and one layer, times the layers; the others, which both models have,
+those of one sequence and what a second layer adds to the first, times the layers. --profiles keeps the
+profiles in DIR. The report goes to bench/results/dape-cuda.md. Expects committed sources, unless --dirty.
 """
 
 import argparse
@@ -27,9 +27,13 @@ from kernel_times import L2, ON_CHIP, PRODUCT, SLACK, limits_of
 
 CONFIGS = {"kerple": "dape-kerple-125m", "dape over kerple": "dape-dape-kerple-125m"}
 TARGET = 0.8
-# Kernels that run once a step, whatever its micro-batches.
+# Of a backward part of attention_content.h at T 512.
+SEQUENCES = 3
+# Kernels that run once a step, or once for all sequences of a micro-batch.
 OF_A_STEP = ("optimizer_update", "sum_squares", "join_squares", "update_clip_factor", "add_tiles",
              "convert_tiles")
+OF_ALL = ("table_of_prior", "gradient_of_prior", "attention_backward_table", "mix_table", "mix_of_table",
+          "mix_of_distances_sums", "mix_join", "mix_join_shares")
 Cost = collections.namedtuple("Cost", "launches issue mma sectors seconds bound")
 Shape = collections.namedtuple("Shape", "T V")
 
@@ -44,22 +48,46 @@ def cost_of(counts):
     return Cost(n, n * counts.issue, n * counts.mma, n * counts.sectors, n * times[bound], bound)
 
 
-def micro_batch(build, name, folder, tools):
-    """{kernel: Cost} of a micro-batch of the configuration, per sequence; its tokens."""
+def is_attention(kernel):
+    return kernel.startswith(("attention_", "content_", "mix_")) or kernel.split("<")[0] in OF_ALL
+
+
+def costs_of(build, name, folder, tools, layers, sequences):
+    """{kernel: Cost} of a step of so many layers and sequences."""
     c = json.loads((ROOT / f"configs/{name}.json").read_text())
-    T, layers = c["data"]["sequence_length"], c["model"]["layers"]
-    of = {}
-    for n in (1, 2):
-        profile(build, name, Shape(T, c["model"]["vocab"]), folder / f"{name}-{n}", n)
-        of[n] = {k: cost_of(v) for k, v in kernels_of(folder / f"{name}-{n}", *tools).items()}
-    sequences = c["train"]["tokens_per_step"] // T
+    of = folder / f"{name}-{layers}-{sequences}"
+    profile(build, name, Shape(c["data"]["sequence_length"], c["model"]["vocab"]), of, layers, sequences)
+    return {kernel: cost_of(counts) for kernel, counts in kernels_of(of, *tools).items()}
+
+
+def times(x, cost):
+    return Cost(*(x * y for y in cost[:-1]), cost.bound)
+
+
+def plus(one, two):
+    return Cost(*(x + y for x, y in zip(one[:-1], two[:-1])), two.bound)
+
+
+def others(build, c, folder, tools):
+    """Of the kernels that are not attention's, a sequence's part of a micro-batch."""
+    name, layers = CONFIGS["kerple"], c["model"]["layers"]
+    one, two = (costs_of(build, name, folder, tools, n, 1) for n in (1, 2))
+    sequences = c["train"]["tokens_per_step"] // c["data"]["sequence_length"]
     costs = {}
-    for kernel, two in of[2].items():
-        one = of[1].get(kernel, Cost(0, 0, 0, 0, 0, two.bound))
-        share = 1 / sequences if kernel.split("<")[0] in OF_A_STEP else 1
-        costs[kernel] = Cost(*(share * (x + (layers - 1) * (y - x))
-                               for x, y in zip(one[:-1], two[:-1])), two.bound)
-    return c, costs
+    for kernel, more in two.items():
+        if is_attention(kernel):
+            continue
+        first = one.get(kernel, times(0, more))
+        all_layers = plus(first, times(layers - 1, plus(times(-1, first), more)))
+        costs[kernel] = times(1 / sequences if kernel.split("<")[0] in OF_A_STEP else 1, all_layers)
+    return costs
+
+
+def attention(build, name, c, folder, tools):
+    costs = costs_of(build, name, folder, tools, 1, SEQUENCES)
+    return {kernel: times(c["model"]["layers"] / (c["train"]["micro_batch"]
+                                                  if kernel.split("<")[0] in OF_ALL else SEQUENCES), x)
+            for kernel, x in costs.items() if is_attention(kernel)}
 
 
 def product_seconds(c):
@@ -87,11 +115,12 @@ def main():
     tools = program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm)
     with tempfile.TemporaryDirectory() as own:
         folder = args.profiles or pathlib.Path(own)
-        models = {name: micro_batch(args.build.resolve(), config, folder, tools)
+        build, c = args.build.resolve(), json.loads((ROOT / f"configs/{CONFIGS['kerple']}.json").read_text())
+        shared = others(build, c, folder, tools)
+        models = {name: shared | attention(build, config, c, folder, tools)
                   for name, config in CONFIGS.items()}
-    sums, rows = {}, []
-    for name, (c, costs) in models.items():
-        products = product_seconds(c)
+    sums, rows, products = {}, [], product_seconds(c)
+    for name, costs in models.items():
         sums[name] = products + sum(x.seconds for x in costs.values())
         for kernel, x in sorted(costs.items(), key=lambda item: -item[1].seconds):
             if x.seconds > sums[name] / 200:
@@ -106,13 +135,12 @@ def main():
     ratio = base / mixed
     head = ["", "kernel", "launches", "instructions, M", "products, M", "bytes past L1's, MB", "us",
             "bound by"]
-    c = models["kerple"][0]
     args.output.write_text(f"""# CUDA: a training step with DAPE beside one without, counted
 
 Virtual GPU, sm_90; commit {commit}; {datetime.date.today()}. No GPU has checked it.
 
 {", ".join(f"`configs/{x}.json`" for x in CONFIGS.values())}, T {c["data"]["sequence_length"]}, bf16; per
-sequence of a micro-batch, all {c["model"]["layers"]} layers, forward and backward. A kernel's time is the
+sequence of a micro-batch of {c["train"]["micro_batch"]}, all {c["model"]["layers"]} layers, forward and backward. A kernel's time is the
 longest of its limits on 132 multiprocessors: {SLACK} times what a multiprocessor issues, moves or
 computes (`scripts/kernel_times.py`), or the bytes that it asks L1 for at {L2 / 1e12} TB/s of L2.
 Products of matrices at {PRODUCT / 1e12:.0f} TFLOP/s. Rounds that are not full, gaps between launches and

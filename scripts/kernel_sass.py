@@ -67,9 +67,9 @@ def write_shard(path, vocab):
         f.write(struct.pack(f"<{tokens}H", *(rng.randrange(vocab) for _ in range(tokens))))
 
 
-def profile(build, config, s, folder, layers=1):
-    """Leaves in the folder profile.txt and the PTX of a step of so many layers and one sequence.
-    `s`: with T and V, the tokens of a sequence and the vocabulary."""
+def profile(build, config, s, folder, layers=1, sequences=1):
+    """Leaves in the folder profile.txt and the PTX of a step of so many layers and sequences. `s`:
+    with T and V, the tokens of a sequence and the vocabulary."""
     binary = build / "src/bamtrain.vgpu"
     if not binary.exists():
         sys.exit(f"kernel_model: no {binary}: ../shared/virtual_gpu/build.sh {build} makes it")
@@ -83,8 +83,8 @@ def profile(build, config, s, folder, layers=1):
         settings = {"device": "cuda", "out_dir": f"{work}/out", "data.train": work, "data.val": "",
                     "data.document_start": 1, "eval.every": 0, "eval.tokens": 0, "eval.lengths": [],
                     "checkpoint.every": 0, "checkpoint.keep_every": 0, "model.layers": layers,
-                    "train.micro_batch": 1, "train.tokens_per_step": s.T, "train.steps": 1,
-                    "schedule.warmup_steps": 0}
+                    "train.micro_batch": sequences, "train.tokens_per_step": sequences * s.T,
+                    "train.steps": 1, "schedule.warmup_steps": 0}
         command = [str(binary), "--config", str(ROOT / f"configs/{config}.json")]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]

@@ -107,7 +107,8 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
   const auto hidden = static_cast<size_t>(kDapeMostHidden);
   for (const auto& [name, size] : std::map<std::string, size_t>{
            {"w1", 2 * hidden * H}, {"c1", hidden}, {"w2", hidden * H}, {"c2", H}}) {
-    x.others[name] = normal<float>(name, size, 0.25);
+    // Tensor cores read weights as they do q and k.
+    x.others[name] = name[0] == 'w' ? normal<A>(name, size, 0.25) : normal<float>(name, size, 0.25);
   }
   for (int b = 0; b < c.B; ++b) {
     int start = 0;
