@@ -43,11 +43,13 @@ LaunchStatus of_form(const AttentionInputs<bf16>& a, const Run& run) {
 template <int D>
 LaunchStatus attention_forward_of(const AttentionForward<bf16>& f, Stream stream) {
   const FusedInputs a(f.in);
-  const Dim3 grid = {count(attention_query_tiles(a.T, D)), count(a.H), count(a.B)};
-  return of_form(a, [&]<BiasMode kBias, ScaleMode kScale>() {
+  const Dim3 grid = {count(attention_query_tiles(a.queries(), D)), count(a.H), count(a.B)};
+  const auto launch = [&]<BiasMode kBias, ScaleMode kScale>() {
     return device::launch(attention_forward_queries<D, kBias, kScale>, grid, {kThreads, 1, 1},
                           attention_forward_shared<D>(), stream, a, f.out, f.saved.level);
-  });
+  };
+  if (a.formed.b == nullptr) return of_form(a, launch);
+  return launch.template operator()<BiasMode::formed, ScaleMode::rows>();
 }
 
 template <int D>

@@ -16,15 +16,18 @@ namespace bamtrain::kernels {
 
 using device::SharedAddress;
 
-/// Where b comes from: AttentionInputs::table; its numbers, by the formula
-/// of that name; fire.
-enum class BiasMode { none, table, difference, log_square, fire };
+/// Where b comes from: AttentionInputs::table; its numbers, by the formula of that name; fire; or
+/// AttentionInputs::formed, in the forward pass alone.
+enum class BiasMode { none, table, difference, log_square, fire, formed };
 template <BiasMode kBias>
 constexpr bool kSums = kBias == BiasMode::difference || kBias == BiasMode::log_square;
+/// Whether a slice in shared memory has what b is made of.
+template <BiasMode kBias>
+constexpr bool kHasSlice = kBias != BiasMode::none&& kBias != BiasMode::formed;
 
 /// z = s + b;  t s + b;  t (s + b);  and rows: t s + u b, where the arguments say whether t is 1
-/// and whether u is t or 1. Sums and fire have this form alone, so that there are fewer kernels to
-/// build.
+/// and whether u is t or 1. Sums, fire and formed biases have this form alone, so that there are
+/// fewer kernels to build.
 enum class ScaleMode { none, content, both, rows };
 
 constexpr int kThreads = 128;
@@ -43,6 +46,10 @@ template <class Element>
 BAMTRAIN_DEVICE Element* row_of(const Rows<Element>& x, int b, int t, int h) {
   return x.data + b * x.batch + t * x.row + h * x.head;
 }
+
+struct alignas(8) TwoFloats {
+  float x, y;
+};
 
 /// Bytes from one row of a tile to the next.
 template <int D>
@@ -205,6 +212,7 @@ struct QueryBlock {
   BAMTRAIN_DEVICE QueryBlock(const FusedInputs& a, const Lane& l) : score_factor(a.score_factor) {
     const int tiles = static_cast<int>(device::grid_size().x);
     i0 = kQueryTile<D> * (tiles - 1 - static_cast<int>(device::block_index().x));
+    if (kBias == BiasMode::formed) i0 += a.formed.first;
     h = static_cast<int>(device::block_index().y);
     b = static_cast<int>(device::block_index().z);
     end = a.T;
@@ -298,6 +306,18 @@ struct QueryBlock {
       return slice[slice_index(r, key)];
     } else {
       return kSums<kBias> ? bias_of_sums<kBias>(difference(slice, r, key)) : 0.0f;
+    }
+  }
+  /// Those that were formed of row r and the keys at j0, in base 2.
+  BAMTRAIN_DEVICE void formed_biases(float (&bias)[kKeys / 8][2], const AttentionInputs<bf16>& a,
+                                     int r, int j0, const Lane& l) const {
+    const float* const of_row =
+        a.formed.b + a.formed.row(static_cast<int64_t>(b) * a.H + h, rows[r]) + j0;
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < kKeys / 8; ++n) {
+      const auto two = *reinterpret_cast<const TwoFloats*>(of_row + l.column(n, 0));
+      bias[n][0] = kLog2e * two.x;
+      bias[n][1] = kLog2e * two.y;
     }
   }
   /// logit() of row r.

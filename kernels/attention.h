@@ -57,13 +57,11 @@ struct SavedRows {
 struct FormedBias {
   float* b = nullptr;  // the backward pass leaves dz in its place
   float* p = nullptr;  // and the weights here
-  float* s = nullptr;  // the scores, for a backward pass of a bias that reads them
+  float* s = nullptr;  // the scores, of a bias that reads them; forward b takes their place
   int first = 0, queries = 0;
   int64_t rows = 0, stride = 0;
 
   BAMTRAIN_HD int64_t row(int64_t head, int i) const { return (head * rows + i - first) * stride; }
-  /// Where the bias finds scores: in the forward pass b takes their place.
-  BAMTRAIN_HD float* scores() const { return s != nullptr ? s : b; }
 };
 
 /// What the bias's own kernels work in, where it reads queries and keys (attention_content.h).

@@ -115,7 +115,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 4) content_scores(AttentionInpu
   const float root = 1.0f / a.content_divisor;
   copy_tile<D>(queries, a.q, own.b, own.h, own.i0, a.T);
   const int row0 = own.i0 + GeneralRows<1>::group_row(l, 0) + l.row;
-  float* const to = a.formed.scores() + a.formed.row(own.head, row0);
+  float* const to = a.formed.s + a.formed.row(own.head, row0);
   BAMTRAIN_NO_UNROLL
   for (int j0 = own.first_key[own.i0] / kTile * kTile; j0 <= own.last; j0 += kTile) {
     device::barrier();

@@ -219,7 +219,7 @@ device::LaunchStatus for_query_parts(const AttentionInputs<A>& a, int64_t count,
   return {};
 }
 
-/// `a` of a part, with arrays for what is formed.
+/// `a` of a part, with arrays for what is formed. Null s: b has the scores' place.
 template <class A>
 AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, float* b,
                            float* p = nullptr, float* s = nullptr) {
@@ -232,7 +232,13 @@ AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, f
   of.first_key = a.first_key + int64_t{part.sequence} * a.T;
   of.numbers = of_rows(a.numbers, int64_t{part.sequence} * a.H * a.T);
   of.fire.positions = of_rows(a.fire.positions, int64_t{part.sequence} * a.T);
-  of.formed = {b, p, s, part.first, part.queries, content_rows(part.queries), content_stride(a.T)};
+  of.formed = {b,
+               p,
+               s != nullptr ? s : b,
+               part.first,
+               part.queries,
+               content_rows(part.queries),
+               content_stride(a.T)};
   return of;
 }
 template <class A>

@@ -101,7 +101,7 @@ BAMTRAIN_KERNEL scores_of_rows(AttentionInputs<A> a) {
   const OwnRow own;
   const int i = query_of(a, own);
   if (i >= a.end_of_queries()) return;
-  float* const to = a.formed.scores() + formed_row(a, own.b, own.h, i);
+  float* const to = a.formed.s + formed_row(a, own.b, own.h, i);
   for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
     to[j] = dot(at(a.q, own.b, i, own.h), at(a.k, own.b, j, own.h / (a.H / a.K)), a.D) /
             a.content_divisor;

@@ -86,7 +86,7 @@ BAMTRAIN_KERNEL contextual_rows(AttentionInputs<A> a) {
   const ContextualRow<A> x(a, reinterpret_cast<float*>(shared), 1);
   if (x.i >= a.end_of_queries()) return;
   float* const b = a.formed.b + x.row;
-  const int left = x.count_gates(a.formed.scores() + x.row, [&](int j, float, float sum) {
+  const int left = x.count_gates(a.formed.s + x.row, [&](int j, float, float sum) {
     if (j < x.first) return;
     const Position at(sum, x.count);
     b[j] = x.values[at.low] + at.share * (x.values[at.high] - x.values[at.low]);

@@ -83,8 +83,10 @@ LaunchStatus forward(const AttentionForward<bf16>& f, bool general, Stream strea
   return of_head_dim(f.in.D, [&]<int D>() {
     if (reads_content(f.in)) {
       return with_content(f.in, stream, content_biases_of<D>,
-                          [&](const AttentionInputs<bf16>& of, const QueryPart& part) {
-                            return attention_general_forward_of<D>(of_part(f, of, part), stream);
+                          [&](const AttentionInputs<bf16>& in, const QueryPart& part) {
+                            const AttentionForward<bf16> of = of_part(f, in, part);
+                            return general ? attention_general_forward_of<D>(of, stream)
+                                           : attention_forward_of<D>(of, stream);
                           });
     }
     return general ? attention_general_forward_of<D>(f, stream)
@@ -112,7 +114,9 @@ LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream str
     if (reads_content(a)) {
       return backward_with_content(
           g, stream, content_biases_of<D>,
-          [&](const AttentionBackward<bf16>& of) {
+          [&](AttentionBackward<bf16> of) {
+            // The fused kernels do not write which tiles live.
+            if (traits_of(a.normalizer.kind).fused) of.saved.live = nullptr;
             return attention_general_backward_of<D>(of, stream);
           },
           [&](const ContentGradients<bf16>& of) { return content_gradients_of<D>(of, stream); });

@@ -21,8 +21,10 @@ constexpr size_t attention_forward_shared() {
 
 /// Blocks on a multiprocessor, here and in the backward kernels: the most that registers allow
 /// without spilling.
+template <BiasMode kBias>
+constexpr bool kByRow = kBias == BiasMode::fire || kBias == BiasMode::formed;
 template <int D, BiasMode kBias>
-constexpr int kForwardBlocks = (D > 64 || D <= 32) && kBias != BiasMode::fire ? 3 : 2;
+constexpr int kForwardBlocks = (D > 64 || D <= 32) && !kByRow<kBias> ? 3 : 2;
 
 /// out (B, T, H, D) and lse (B, H, T) are written.
 template <int D, BiasMode kBias, ScaleMode kScale>
@@ -44,7 +46,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, kBias>)
   copy_tile<D, kKeys>(values, a.v, own.b, kh, own.first_tile * kKeys, a.T);
   device::copy_async_commit();
   float next_bias[kBiasLoads<D, kKeys, kBias>] = {};
-  if (kBias != BiasMode::none) {
+  if (kHasSlice<kBias>) {
     own.load_biases(next_bias, a, own.first_tile * kKeys, thread);
     own.store_biases(biases, next_bias, thread);
   }
@@ -72,7 +74,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, kBias>)
     if (tile < own.last_tile) {
       copy_tile<D, kKeys>(keys + other * kTileBytes<D, kKeys>, a.k, own.b, kh, j0 + kKeys, a.T);
       copy_tile<D, kKeys>(values + other * kTileBytes<D, kKeys>, a.v, own.b, kh, j0 + kKeys, a.T);
-      if (kBias != BiasMode::none) own.load_biases(next_bias, a, j0 + kKeys, thread);
+      if (kHasSlice<kBias>) own.load_biases(next_bias, a, j0 + kKeys, thread);
     }
     device::copy_async_commit();
     device::copy_async_wait<1>();
@@ -95,18 +97,22 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, kBias>)
       uint32_t p[M][kKeys / 16][4];
       BAMTRAIN_UNROLL
       for (int m = 0; m < M; ++m) {
-        float fire[2][kKeys / 8][2] = {};
+        float of_rows[2][kKeys / 8][2] = {};
         if (kBias == BiasMode::fire) {
-          fire_biases(fire[0], places[2 * m], a, own, 2 * m, j0, slice, l);
-          fire_biases(fire[1], places[2 * m + 1], a, own, 2 * m + 1, j0, slice, l);
+          fire_biases(of_rows[0], places[2 * m], a, own, 2 * m, j0, slice, l);
+          fire_biases(of_rows[1], places[2 * m + 1], a, own, 2 * m + 1, j0, slice, l);
+        }
+        if (kBias == BiasMode::formed) {
+          own.formed_biases(of_rows[0], a, 2 * m, j0, l);
+          own.formed_biases(of_rows[1], a, 2 * m + 1, j0, l);
         }
         BAMTRAIN_UNROLL
         for (int n = 0; n < kKeys / 8; ++n) {
           BAMTRAIN_UNROLL
           for (int e = 0; e < 4; ++e) {
             const int r = 2 * m + e / 2;
-            const float bias = kBias == BiasMode::fire ? fire[e / 2][n][e % 2]
-                                                       : own.bias(slice, r, l.column(n, e));
+            const float bias =
+                kByRow<kBias> ? of_rows[e / 2][n][e % 2] : own.bias(slice, r, l.column(n, e));
             z[m][n][e] = own.logit_of(r, z[m][n][e], bias);
           }
         }
@@ -156,7 +162,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kForwardBlocks<D, kBias>)
       }
       multiply<D>(sum_out, p, values + stage * kTileBytes<D, kKeys>, l);
     }
-    if (kBias != BiasMode::none) {
+    if (kHasSlice<kBias>) {
       own.store_biases(biases + other * kQuerySlice<D, kKeys>, next_bias, thread);
     }
     device::barrier();

@@ -71,10 +71,6 @@ BAMTRAIN_DEVICE void copy_tile_by_rows(SharedAddress to, const Rows<const bf16>&
   }
 }
 
-struct alignas(8) TwoFloats {
-  float x, y;
-};
-
 /// Where b comes from.
 enum class BiasSource { none, table, formula, fire, formed };
 BAMTRAIN_DEVICE BiasSource bias_source(const AttentionInputs<bf16>& a) {

@@ -52,7 +52,7 @@ template <class A>
 BAMTRAIN_DEVICE void form_hidden(const MixRows& x, const AttentionInputs<A>& a, const MixQuery& own,
                                  int j0) {
   const MixInputs& m = a.mix;
-  const float* const scores = a.formed.scores() + own.row;
+  const float* const scores = a.formed.s + own.row;
   device::barrier();  // the keys before are done
   for_numbers(a.H, [&](int h, int n) {
     const int j = j0 + n;

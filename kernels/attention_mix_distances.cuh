@@ -29,7 +29,7 @@ class MixDistances {
     for_heads([&](int n, int c) {
       const int h = l.column(n, c);
       inside_[n][c] = h < a.H;
-      head_[n][c] = static_cast<uint32_t>(h * a.formed.rows * a.formed.stride);
+      head_[n][c] = static_cast<uint32_t>((h < a.H ? h : 0) * a.formed.rows * a.formed.stride);
     });
   }
 
@@ -58,14 +58,22 @@ class MixDistances {
   }
   BAMTRAIN_DEVICE bool sees_any(const MixQuery& own) const { return own.i - own.first >= first; }
 
-  /// f(n, e, at) of the lane's elements that are of heads and of keys that the query sees.
+  /// f(n, e, at) of the lane's elements that are of keys that the query sees; `at`: in an array of
+  /// AttentionInputs::formed. Past the last head f reads what the first has, which is multiplied by
+  /// weights of 0 and belongs to no gradient.
   template <class F>
   BAMTRAIN_DEVICE void for_logits(const MixQuery& own, const Lane& l, const F& f) const {
     const int d = first + l.row, furthest = own.i - own.first;
     const bool sees[2] = {d >= 0 && d <= furthest, d >= -8 && d + 8 <= furthest};
     const uint32_t key = static_cast<uint32_t>(own.row) + static_cast<uint32_t>(own.i - d);
     for_accumulators<2 * kHeads>([&](int n, int e) {
-      if (inside_[n][e % 2] && sees[e / 2]) f(n, e, key + head_[n][e % 2] - 8 * (e / 2));
+      if (sees[e / 2]) f(n, e, key + head_[n][e % 2] - 8 * (e / 2));
+    });
+  }
+  BAMTRAIN_DEVICE void store_logits(float* to, const Logits& x, const MixQuery& own,
+                                    const Lane& l) const {
+    for_logits(own, l, [&](int n, int e, uint32_t at) {
+      if (inside_[n][e % 2]) to[at] = x[n][e];
     });
   }
   /// Of an array (B, H, T), what belongs to the query.
@@ -94,7 +102,7 @@ class MixDistances {
                                    const Lane& l) const {
     Logits scores = {};
     if (a.mix.form != MixForm::bias_only) {
-      const float* const from = a.formed.scores();
+      const float* const from = a.formed.s;
       for_logits(own, l, [&](int n, int e, uint32_t at) { scores[n][e] = from[at]; });
     }
     uint32_t rest[kHeads][4];
@@ -135,7 +143,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     typename Network::Logits b;
     for_accumulators<2 * kHeads>([&](int n, int e) { b[n][e] = biases[n][e]; });
     network.second_layer(b, hidden, l);
-    x.for_logits(own, l, [&](int n, int e, uint32_t at) { a.formed.b[at] = b[n][e]; });
+    x.store_logits(a.formed.b, b, own, l);
   });
 }
 
@@ -203,7 +211,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       float ds[1][2 * kHeads][4];
       for_accumulators<2 * kHeads>([&](int n, int e) { ds[0][n][e] = dz[n][e]; });
       multiply<Shape::kInputs>(ds, of_layer, network.first, l);
-      x.for_logits(own, l, [&](int n, int e, uint32_t at) { a.formed.b[at] = ds[0][n][e]; });
+      x.store_logits(a.formed.b, ds[0], own, l);
     }
     device::barrier();
     const int furthest = own.i - own.first - x.first_of_block;

@@ -315,7 +315,7 @@ struct MixKeys {
       });
     }
     if (a.mix.form != MixForm::bias_only) {
-      const float* const scores = a.formed.scores() + own.row;
+      const float* const scores = a.formed.s + own.row;
       for_logits(a.H, l,
                  [&](int n, int e, int h, int j) { both[n][e] = scores[h * own.head + j]; });
     }

@@ -23,9 +23,10 @@ void for_forms(const F& f) {
   }
 }
 
-/// fp32 but for what tensor cores read: logits and weights have 16 bits; dz, db, both layers and
-/// their gradients 8, and what belongs to the bias has gone through three such products. A logit of
-/// 16 bits may take another key into the support of topk, in one row of all.
+/// fp32 but for what tensor cores read: logits and the hidden layer have 16 bits forward; dz, db,
+/// the layer and its gradients 8 backward, and weights what bf16 holds; what belongs to the bias
+/// has gone through three such products. A logit of 16 bits may take another key into the support
+/// of topk, in one row of all.
 double tolerance(const std::string& name, const AttentionForm& form, const AttentionCase& c) {
   if (name == "lse") return 0x1p-15;
   if (form.normalizer.kind == NormalizerKind::topk) return 1 / std::sqrt(1.0 * c.B * c.H * c.T);

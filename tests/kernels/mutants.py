@@ -203,7 +203,7 @@ MUTATIONS = {
         "attention_content.cuh", "to = g.first ? of_keys[r] : to + of_keys[r];",
         "to = of_keys[r];"),
     "content_db_without_the_scale": (
-        "attention_content.cuh", "of_keys[r] += dz * scale_of(a, head, i, a.scale_bias);",
+        "attention_content.cuh", "of_keys[r] += dz * scale_of(a, head, i0 + column, a.scale_bias);",
         "of_keys[r] += dz;"),
     "content_no_sync_before_db": (
         "attention_content.cuh", "device::sync_warp();  // db_of_keys", "// db_of_keys"),
@@ -242,8 +242,8 @@ MUTATIONS = {
     "mix_ds_without_the_scale": (
         "attention_mix.cu", "own.of_scores(a, h) * of_logit +", "of_logit +"),
     "mix_operand_not_transposed": (
-        "attention_mix.cu", "m.w1[k * of.inputs + c] * x.dhidden",
-        "m.w1[c * m.hidden + k] * x.dhidden"),
+        "attention_mix.cu", "first_weight(m, a.H, k, of_biases, h) * x.dhidden",
+        "first_weight(m, a.H, h, of_biases, k) * x.dhidden"),
     "mix_last_keys_of_a_block_missed": (
         "attention_mix.cu", "first_of(a, b, i) > j0 + 31", "first_of(a, b, i) > j0"),
     "mix_table_of_the_last_part": (
@@ -252,9 +252,22 @@ MUTATIONS = {
         "attention_mix.cu", "device::barrier();\n  if (thread >= kFirePartial) return;",
         "if (thread >= kFirePartial) return;"),
     "mix_tiles_no_barrier_before_products": (
-        "attention_mix_tiles.cuh", "device::barrier();\n      const int steps", "const int steps"),
+        "attention_mix_tiles.cuh", "device::barrier();\n      pieces.add", "pieces.add"),
     "mix_tiles_ds_without_the_scale": (
-        "attention_mix_tiles.cuh", "ds *= own.of_scores(a, h);", ""),
+        "attention_mix_tiles.cuh", "ds = own.of_scores(a, h) * ds + du", "ds = ds + du"),
+    "mix_tiles_distances_of_another_class": (
+        "attention_mix_distances.cuh", "(7 - share % 8)", "(6 - share % 8)"),
+    "mix_tiles_distances_of_the_last_part": (
+        "attention_mix_distances.cuh", "to = g.first_of_all ? sum : to + sum;", "to = sum;"),
+    "mix_tiles_distances_behind_the_query": (
+        "attention_mix_distances.cuh", "d >= -8 && d + 8 <= furthest", "d + 8 <= furthest"),
+    "mix_tiles_keys_of_the_next_query": (
+        "attention_mix_distances.cuh",
+        "device::barrier();\n    const int furthest", "const int furthest"),
+    "mix_tiles_rest_of_dz_kept": (
+        "attention_mix_distances.cuh", "- a.formed.p[at] * of_rows[n][e % 2]", ""),
+    "mix_tiles_db_of_unscaled_biases": (
+        "attention_mix_distances.cuh", "if (a.scale_bias) {", "if (false) {"),
     "plain_db_of_the_last_part": (
         "attention_content_reference.cu", "to = g.first ? of_key : to + of_key;", "to = of_key;"),
     "plain_no_barrier_before_the_sum_of_warps": (
