@@ -64,7 +64,7 @@ class MixDistances {
   template <class F>
   BAMTRAIN_DEVICE void for_logits(const MixQuery& own, const Lane& l, const F& f) const {
     const int d = first + l.row, furthest = own.i - own.first;
-    const bool sees[2] = {d >= 0 && d <= furthest, d >= -8 && d + 8 <= furthest};
+    const bool sees[2] = {d >= 0 && d <= furthest, d + 8 <= furthest};
     const uint32_t key = static_cast<uint32_t>(own.row) + static_cast<uint32_t>(own.i - d);
     for_accumulators<2 * kHeads>([&](int n, int e) {
       if (sees[e / 2]) f(n, e, key + head_[n][e % 2] - 8 * (e / 2));
@@ -72,6 +72,7 @@ class MixDistances {
   }
   BAMTRAIN_DEVICE void store_logits(float* to, const Logits& x, const MixQuery& own,
                                     const Lane& l) const {
+    device::sync_warp();  // lanes past the last head have read the first one's
     for_logits(own, l, [&](int n, int e, uint32_t at) {
       if (inside_[n][e % 2]) to[at] = x[n][e];
     });

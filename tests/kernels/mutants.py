@@ -260,12 +260,10 @@ MUTATIONS = {
     "mix_tiles_distances_of_the_last_part": (
         "attention_mix_distances.cuh", "to = g.first_of_all ? sum : to + sum;", "to = sum;"),
     "mix_tiles_distances_behind_the_query": (
-        "attention_mix_distances.cuh", "d >= -8 && d + 8 <= furthest", "d + 8 <= furthest"),
+        "attention_mix_distances.cuh", "{d >= 0 && d <= furthest", "{d <= furthest"),
     "mix_tiles_keys_of_the_next_query": (
         "attention_mix_distances.cuh",
         "device::barrier();\n    const int furthest", "const int furthest"),
-    "mix_tiles_rest_of_dz_kept": (
-        "attention_mix_distances.cuh", "- a.formed.p[at] * of_rows[n][e % 2]", ""),
     "mix_tiles_db_of_unscaled_biases": (
         "attention_mix_distances.cuh", "if (a.scale_bias) {", "if (false) {"),
     "plain_db_of_the_last_part": (
