@@ -11,8 +11,9 @@ namespace bamtrain::kernels {
 
 /// A part is some whole sequences, or some of the queries of one: whole blocks of them.
 constexpr int kPartRows = 2 * kTile;
-/// Logits of a part, more where kPartRows queries of all heads have more: 128 MiB.
-constexpr int64_t kPartLogits = int64_t{1} << 25;
+/// Logits of a part, more where kPartRows queries of all heads have more: 44 MiB of an array, and
+/// 132 of the three of a mix's backward pass.
+constexpr int64_t kPartLogits = int64_t{11} << 20;
 
 constexpr int64_t content_stride(int T) { return int64_t{attention_tiles(T)} * kTile; }
 constexpr int64_t content_rows(int queries) {

@@ -128,6 +128,7 @@ TEST_CASE("mixed heads on CUDA agree with the reference") {
           c.documents = n % 2 == 1;
           c.mix = table == TableForm::none ? MixForm::add_residual : form;
           c.hidden = hidden;
+          c.rounded_weights = true;
           check_mixed(c, Dtype::bf16);
           if (H == 4) check_mixed(c, Dtype::f32);
         }

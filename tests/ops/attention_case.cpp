@@ -362,8 +362,8 @@ std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
 }
 
 /// c1 puts the kinks of the hidden units where no logit of the case is near: there a rounding
-/// decides which slope is right, and no difference quotient has either. q, k and the weights are
-/// what bf16 holds.
+/// decides which slope is right, and no difference quotient has either. q and k are what bf16
+/// holds.
 /// Returns the largest number that a layer of the network reads.
 double add_mix(Arrays& in, const AttentionCase& c) {
   const int64_t I = mix_inputs(*c.mix, c.H), F = c.hidden;
@@ -378,6 +378,7 @@ double add_mix(Arrays& in, const AttentionCase& c) {
   in["w2"] = random_values(P, {c.H, F}, "w2", second);
   in["c2"] = random_values(P, {c.H}, "c2", second);
   for (const char* name : {"w1", "w2"}) {
+    if (!c.rounded_weights) break;
     for (double& x : in.at(name).x) x = rounded(x, Dtype::bf16);
   }
   double largest = 0;

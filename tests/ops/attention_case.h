@@ -44,7 +44,8 @@ struct AttentionCase {
   int64_t positions = 64;          // of contextual encoding
   NormalizerForm normalizer = {};  // learned: one alpha per head, from its own on
   std::optional<MixForm> mix = {};
-  int64_t hidden = 8;  // of the mix
+  int64_t hidden = 8;            // of the mix
+  bool rounded_weights = false;  // of the mix to bf16, as tensor cores read them
   // Softmax's adjoint finds the backend's own forward pass, as others' do: of the CPU's general
   // path, whose D comes from weights and not from `out`, rounded.
   bool own_rows = false;
