@@ -11,7 +11,7 @@ BAMTRAIN_DEVICE float first_weight(const MixInputs& m, int H, int k, bool of_bia
   switch (m.form) {
     case MixForm::concat:
     case MixForm::concat_residual:
-      return m.w1[(2 * k + (of_biases ? 1 : 0)) * H + h];
+      return m.w1[2 * k * H + (of_biases ? H : 0) + h];
     case MixForm::add_residual:
       return m.w1[k * H + h];
     case MixForm::bias_only:
