@@ -41,8 +41,8 @@ BAMTRAIN_DEVICE float row_product_of_lane(const GeneralSaved& saved, const Block
 /// dq (B, T, H, D), `to_rows`, dalpha (B, H, T) where it is, and saved.centre, .factor and .carries
 /// are written, of the heads of all sequences from first_head on. kFormed: of the queries whose
 /// bias was formed: the weights and dz are written, 0 where there are none, of the block's keys
-/// (see attention_content.cuh), and where softmax or topk is, in saved.factor the sums of dz; dq is
-/// for others to write.
+/// (see attention_content.cuh), and in saved.factor the sums of dz of softmax and topk, which are
+/// zero but for roundings, and 0 of the others; dq is for others to write.
 template <int D, bool kFormed>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     attention_general_queries(AttentionInputs<bf16> a, GeneralSaved saved, Rows<bf16> dq,

@@ -31,6 +31,10 @@ Dim3 grid_of_distances(const AttentionInputs<bf16>& a) {
 
 LaunchStatus mix_biases_by_distance(const AttentionInputs<bf16>& a, const ContentSums& sums,
                                     Stream stream) {
+  // Of the backward pass too, which comes here before its gradients.
+  if (a.B * a.H * a.formed.rows * a.formed.stride > UINT32_MAX) {
+    return device::refused("attention: a mix of heads of a part of over 2^32 logits");
+  }
   const float* const of_table = sums.of_table;
   return of_mix(a, [&]<int kHeads, int kHidden>() {
     return device::launch(mix_distances<kHeads, kHidden>, grid_of_distances(a), {kThreads, 1, 1},
