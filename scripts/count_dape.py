@@ -12,7 +12,6 @@ those of one sequence and what a second layer adds to the first, times the layer
 profiles in DIR. The report goes to bench/results/dape-cuda.md. Expects committed sources, unless --dirty.
 """
 
-import argparse
 import collections
 import datetime
 import json
@@ -20,9 +19,9 @@ import pathlib
 import sys
 import tempfile
 
-from cpu_bench.programs import ROOT, commit_of
+from cpu_bench.programs import ROOT
 from cpu_bench.tables import table
-from kernel_sass import kernels_of, profile, program
+from kernel_sass import count_options, counted_sources, kernels_of, profile
 from kernel_times import L2, ON_CHIP, PRODUCT, SLACK, limits_of
 
 CONFIGS = {"kerple": "dape-kerple-125m", "dape over kerple": "dape-dape-kerple-125m"}
@@ -100,19 +99,10 @@ def product_seconds(c):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-vgpu")
+    parser = count_options(__doc__.splitlines()[0], "dape-cuda.md")
     parser.add_argument("--profiles", type=pathlib.Path, metavar="DIR")
-    parser.add_argument("--ptxas", help="default: that on PATH")
-    parser.add_argument("--nvdisasm", help="default: that on PATH or in Python's packages")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/dape-cuda.md")
-    parser.add_argument("--dirty", action="store_true", help="count uncommitted sources")
     args = parser.parse_args()
-    commit = commit_of(ROOT)
-    if commit.endswith("-dirty") and not args.dirty:
-        sys.exit("count_dape.py: expected committed sources, found changes; commit them, or count with "
-                 "--dirty")
-    tools = program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm)
+    commit, tools = counted_sources(args)
     with tempfile.TemporaryDirectory() as own:
         folder = args.profiles or pathlib.Path(own)
         build, c = args.build.resolve(), json.loads((ROOT / f"configs/{CONFIGS['kerple']}.json").read_text())

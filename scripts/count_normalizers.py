@@ -11,7 +11,6 @@ turns that into instructions of sm_90's machine code (nvdisasm: pip install nvid
 report goes to bench/results/normalizers-cuda.md. Expects committed sources, unless --dirty.
 """
 
-import argparse
 import datetime
 import json
 import os
@@ -20,9 +19,9 @@ import subprocess
 import sys
 import tempfile
 
-from cpu_bench.programs import ROOT, commit_of
+from cpu_bench.programs import ROOT
 from cpu_bench.tables import table
-from kernel_sass import kernels_of, program
+from kernel_sass import count_options, counted_sources, kernels_of
 
 # Normalizer, form of the bias, least ratio to softmax's count in the same form.
 ROWS = [("general", "none", 0.5), ("general", "table", 0.5), ("entmax-1.5", "none", 0.5),
@@ -60,19 +59,10 @@ def millions(kernels, role=None, count="issue"):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-vgpu")
+    parser = count_options(__doc__.splitlines()[0], "normalizers-cuda.md")
     parser.add_argument("--length", type=int, default=2048)
-    parser.add_argument("--ptxas", help="default: that on PATH")
-    parser.add_argument("--nvdisasm", help="default: that on PATH or in Python's packages")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/normalizers-cuda.md")
-    parser.add_argument("--dirty", action="store_true", help="count uncommitted sources")
     args = parser.parse_args()
-    commit = commit_of(ROOT)
-    if commit.endswith("-dirty") and not args.dirty:
-        sys.exit("count_normalizers.py: expected committed sources, found changes; commit them, or count "
-                 "with --dirty")
-    tools = program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm)
+    commit, tools = counted_sources(args)
     softmax = {form: counted(args.build, args.length, "softmax", form, *tools)
                for form in ("none", "table")}
     rows = []

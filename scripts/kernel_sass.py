@@ -11,6 +11,7 @@ ways; `agreement` is their ratio: where it is not near 1 the blocks were read wr
 kernel_model.py.
 """
 
+import argparse
 import collections
 import os
 import pathlib
@@ -24,6 +25,7 @@ import sys
 import sysconfig
 import tempfile
 
+from cpu_bench.programs import commit_of
 from kernel_costs import ROOT
 from kernel_table import Use, short
 
@@ -51,6 +53,26 @@ def program(name, given):
             "pip install nvidia-cuda-nvdisasm" if name == "nvdisasm" else
             "put the CUDA toolkit's bin folder on PATH"))
     return path
+
+
+def count_options(description, report):
+    """The parser of a script that counts and writes bench/results/`report`."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-vgpu")
+    parser.add_argument("--ptxas", help="default: that on PATH")
+    parser.add_argument("--nvdisasm", help="default: that on PATH or in Python's packages")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results" / report)
+    parser.add_argument("--dirty", action="store_true", help="count uncommitted sources")
+    return parser
+
+
+def counted_sources(args):
+    """The commit that is counted, (ptxas, nvdisasm); exits where there are changes beside it."""
+    commit = commit_of(ROOT)
+    if commit.endswith("-dirty") and not args.dirty:
+        sys.exit(f"{pathlib.Path(sys.argv[0]).name}: expected committed sources, found changes; commit "
+                 "them, or count with --dirty")
+    return commit, (program("ptxas", args.ptxas), program("nvdisasm", args.nvdisasm))
 
 
 def run(command):

@@ -35,7 +35,7 @@ ARCHS = {80: Arch(80, 164, 2048, 32), 86: Arch(86, 100, 1536, 16), 89: Arch(86, 
 CODES = sorted({a.code for a in ARCHS.values()})
 Use = collections.namedtuple("Use", "registers spilled shared")  # spilled: stores and loads, bytes
 
-BIAS_MODES = ("none", "table", "difference", "log_square", "fire")  # attention.cuh
+BIAS_MODES = ("none", "table", "difference", "log_square", "fire", "formed")  # attention.cuh
 SCALE_MODES = ("none", "content", "both", "rows")           # likewise
 MLP_KINDS = ("swiglu", "geglu", "gelu", "gelu_erf", "relu")    # core/kinds.h
 
@@ -121,6 +121,14 @@ THREADS = {
          "attention_reference_segments attention_reference_searched attention_reference_centres "
          "attention_reference_sticks attention_row_statistics attention_general_queries_forward "
          "attention_general_queries attention_general_keys attention_general_keys_sticks "
+         "attention_reference_formed content_scores content_queries content_keys scores_of_rows "
+         "content_queries_of_rows content_keys_of_rows relative_biases relative_distances "
+         "relative_biases_of_rows relative_distances_of_rows relative_of_distances "
+         "relative_of_keys relative_of_heads contextual_rows contextual_rows_gradients "
+         "mix_rows mix_rows_gradients mix_tiles mix_tiles_gradients mix_distances "
+         "mix_distances_gradients mix_table mix_of_table "
+         "mix_of_queries mix_of_keys mix_of_distances mix_of_segments mix_of_distances_sums "
+         "mix_join mix_join_shares "
          "add_pieces sum_gates gradient_of_gates entropy_of_rows scale_of_entropy fire_join",
     256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
@@ -128,7 +136,7 @@ THREADS = {
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "
          "rows_of_gates gradient_of_gated attention_backward_table attention_backward_fire "
          "fire_positions fire_rows_backward alphas_of_theta gradient_of_alpha "
-         "attention_reference_sticks_gradients",
+         "attention_reference_sticks_gradients contextual_partial contextual_join",
     512: "sum_slots cross_entropy_row sum_losses_block",
 }
 KERNEL_THREADS = {k: n for n, kernels in THREADS.items() for k in kernels.split()}
@@ -180,10 +188,48 @@ def general_shared(name, D, fire):
     return (2 + 2 * stages) * tile + 2 * tile_bytes(64, 64) + 4 * 64 * 33 + 4 * (128 + 64)
 
 
+# DAPE's and CoPE's figures: of kernels whose shared memory follows from the model.
+MIXED_HEADS, MIX_HIDDEN, POSITIONS = 12, 32, 64
+FORMED_TILES = {"content_scores": 2, "content_queries": 1, "content_keys": 2, "relative_biases": 3,
+                "relative_distances": 1}
+FORMED = ("content_", "contextual_", "relative_", "mix_", "scores_of_rows")
+
+
+def mix_shared(name, heads, hidden):
+    """MixShape::kWeights, and of gradients kGradients: keys, sums, pieces."""
+    wide = name.startswith("mix_tiles")
+    columns, units = 16 * heads, 16 * hidden
+    inputs = 2 * columns if wide else columns
+    weights = units * (2 * inputs + 16) + columns * (2 * units + 16) + 4 * (units + columns)
+    if not name.endswith("_gradients"):
+        return weights
+    own_pieces = -(-hidden * (inputs // 16 + heads) // 4)
+    keys = 4 * tile_bytes(max(inputs, units), 64)
+    sums = 4 * (4 if wide else 8) * (heads + hidden) * 128
+    return (weights + keys + (sums if heads * hidden > (2 if wide else 4) else 0) +
+            (4 * 8 * own_pieces * 128 if own_pieces > 3 else 0))
+
+
+def formed_shared(name, args):
+    """Of the kernels of biases that read queries and keys."""
+    if name in FORMED_TILES:
+        return FORMED_TILES[name] * tile_bytes(int(args[0]), 64)
+    if name.startswith(("mix_tiles", "mix_distances")):
+        return mix_shared(name, *map(int, args))
+    if name.startswith("mix_rows"):  # MixRows, of 32 keys
+        back = name.endswith("gradients")
+        return 4 * 32 * ((3 if back else 2) * MIXED_HEADS + (2 if back else 1) * MIX_HIDDEN)
+    if name.startswith("contextual_rows"):  # of four warps
+        return 4 * 4 * (2 if name.endswith("gradients") else 1) * POSITIONS
+    return 0
+
+
 def dynamic_shared(instance):
     name, args = split(instance)
     if name == "cross_entropy_row":
         return 3 * 8192 * 4  # with a gradient and V > 16,384: three tiles of logits kept
+    if name.startswith(FORMED):
+        return formed_shared(name, args)
     if not name.startswith("attention_") or not args or not args[0].isdigit():
         return 0
     D = int(args[0])
@@ -220,7 +266,8 @@ WIDTHS = {("1", "1"): 256, ("1", "2"): 512, ("1", "3"): 768, ("1", "4"): 1024, (
           ("2", "4"): 2048, ("4", "3"): 3072, ("4", "4"): 4096, ("8", "3"): 6144, ("8", "4"): 8192}
 FORMS = {"none, none": "none", "none, content": "scale", "table, none": "table",
          "table, content": "table, scale on the scores", "table, both": "table, scale on both",
-         "difference, rows": "sums", "log_square, rows": "sums, logarithm", "fire, rows": "fire"}
+         "difference, rows": "sums", "log_square, rows": "sums, logarithm", "fire, rows": "fire",
+         "formed, rows": "formed"}
 DIMS = (16, 32, 48, 64, 96, 128)
 
 
@@ -229,6 +276,7 @@ def single_table(found):
     rows = []
     for i in sorted(found):
         if (i.startswith(("norm_rows", "attention_general")) or
+                re.match(r"(content|relative|mix)_\w+<\d", i) or
                 re.search(rf"<\d+, ({'|'.join(BIAS_MODES)}), ", i)):
             continue
         use, warps = found[i], math.ceil(threads(i) / 32)
@@ -261,7 +309,7 @@ def attention_table(cell):
     return table(("kernel", "form", *(f"D {d}" for d in DIMS)), [
         (kernel, said, *(cell(f"attention_{kernel}<{d}, {form}>") for d in DIMS))
         for kernel in ("forward_queries", "backward_queries", "backward_keys")
-        for form, said in FORMS.items()])
+        for form, said in FORMS.items() if said != "formed" or kernel == "forward_queries"])
 
 
 def shared_table():
@@ -279,17 +327,43 @@ def shared_table():
 
 def general_table(found):
     rows = []
-    for said, kernel, more in (("queries_forward", "queries_forward", ""),
-                               ("queries", "queries", ""),
-                               ("queries with fire", "queries", ", fire"),
-                               ("keys", "keys", ""), ("keys_sticks", "keys_sticks", "")):
-        uses = [found[f"attention_general_{kernel}<{d}>"] for d in DIMS]
+    for said, kernel, flag, more in (
+            ("queries_forward", "queries_forward", ", false", ""),
+            ("queries_forward, formed", "queries_forward", ", true", ""),
+            ("queries", "queries", ", false", ""),
+            ("queries with fire", "queries", ", false", ", fire"),
+            ("queries, formed", "queries", ", true", ""),
+            ("keys", "keys", "", ""), ("keys_sticks", "keys_sticks", "", "")):
+        uses = [found[f"attention_general_{kernel}<{d}{flag}>"] for d in DIMS]
         asked = [f"attention_general_{kernel}<{d}{more}>" for d in DIMS]
         rows += [(said, "registers", *(f"{u[80].registers} / {u[90].registers}" for u in uses)),
                  (said, "dynamic shared, KiB", *(f"{dynamic_shared(i) / 1024:.1f}" for i in asked)),
                  (said, "blocks", *(" / ".join(str(resident(i, u[a], a)) for a in (80, 86, 90))
                                     for i, u in zip(asked, uses)))]
     return table(("kernel", "", *(f"D {d}" for d in DIMS)), rows)
+
+
+def resource_rows(found, label, instances):
+    uses = [found[i] for i in instances]
+    return [(f"`{label}`", "registers", *(f"{u[80].registers} / {u[90].registers}" for u in uses)),
+            (f"`{label}`", "dynamic shared, KiB",
+             *(f"{dynamic_shared(i) / 1024:.1f}" for i in instances)),
+            (f"`{label}`", "blocks", *(" / ".join(str(resident(i, u[a], a)) for a in (80, 86, 90))
+                                       for i, u in zip(instances, uses)))]
+
+
+def formed_table(found):
+    return table(("kernel", "", *(f"D {d}" for d in DIMS)), [
+        row for name in FORMED_TILES
+        for row in resource_rows(found, name, [f"{name}<{d}>" for d in DIMS])])
+
+
+def mix_table(found):
+    shapes = [(heads, hidden) for heads in (1, 2) for hidden in (2, 4)]
+    return table(("kernel", "", *(f"{16 * m} heads, {16 * n} units" for m, n in shapes)), [
+        row for name in ("mix_distances", "mix_distances_gradients", "mix_tiles",
+                         "mix_tiles_gradients")
+        for row in resource_rows(found, name, [f"{name}<{m}, {n}>" for m, n in shapes])])
 
 
 def report(found, s, version):
@@ -366,6 +440,15 @@ keys_sticks is of stick-breaking, in place of keys. 128 threads a block. Static 
 Registers: sm_80 / sm_90. Blocks on a multiprocessor: sm_80 / sm_86 / sm_90; sm_89 as sm_86.
 
 {general_table(found)}
+## Biases that read queries and keys
+
+Transformer-XL's (relative), CoPE's (contextual), and DAPE's mixes of heads, by distance or by
+query, each kernel for at most so many heads and hidden units. 128 threads a block; static shared
+memory: none. Above, `mix_rows` is of {MIXED_HEADS} heads and {MIX_HIDDEN} units, `contextual_rows`
+of {POSITIONS} positions. Registers: sm_80 / sm_90. Blocks: sm_80 / sm_86 / sm_90; sm_89 as sm_86.
+
+{formed_table(found)}
+{mix_table(found)}
 ## Bytes and flops
 
 {shapes}

@@ -259,8 +259,9 @@ MUTATIONS = {
         "attention_mix_distances.cuh", "(7 - share % 8)", "(6 - share % 8)"),
     "mix_tiles_distances_of_the_last_part": (
         "attention_mix_distances.cuh", "to = g.first_of_all ? sum : to + sum;", "to = sum;"),
-    "mix_tiles_distances_behind_the_query": (
-        "attention_mix_distances.cuh", "{d >= 0 && d <= furthest", "{d <= furthest"),
+    "mix_tiles_first_distance_of_a_warp_missed": (
+        "attention_mix_distances.cuh",
+        "return own.i - own.first >= first;", "return own.i - own.first > first;"),
     "mix_tiles_keys_of_the_next_query": (
         "attention_mix_distances.cuh",
         "device::barrier();\n    const int furthest", "const int furthest"),

@@ -76,8 +76,7 @@ TEST_CASE("attention on the CPU agrees with the reference over shapes, forms and
 }
 
 TEST_CASE("the adjoint of attention agrees with finite differences") {
-  for (TableForm table : {TableForm::none, TableForm::table, TableForm::self, TableForm::difference,
-                          TableForm::log_square, TableForm::relative, TableForm::contextual}) {
+  for (TableForm table : table_forms_and({TableForm::self})) {
     for (ScaleForm scale : kScales) {
       for (bool documents : {false, true}) {
         for (int64_t window : {0, 1, 5}) {

@@ -49,6 +49,12 @@ BiasForm bias_form(TableForm table) {
 
 }  // namespace
 
+std::vector<TableForm> table_forms_and(std::initializer_list<TableForm> others) {
+  std::vector<TableForm> all(std::begin(kTableForms), std::end(kTableForms));
+  all.insert(all.end(), others);
+  return all;
+}
+
 bool reads_content(TableForm form) { return bamtrain::reads_content(bias_of(bias_form(form))); }
 
 namespace {

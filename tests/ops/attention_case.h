@@ -1,6 +1,7 @@
 #pragma once
 // Attention as an operation of named values, over every form that the contract knows.
 
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,9 @@ constexpr TableForm kTableForms[] = {
     BAMTRAIN_BIAS_FORMS(BAMTRAIN_FORM)
 #undef BAMTRAIN_FORM
 };
+
+/// These, and others.
+std::vector<TableForm> table_forms_and(std::initializer_list<TableForm> others);
 
 /// Whether it reads queries and keys.
 bool reads_content(TableForm form);

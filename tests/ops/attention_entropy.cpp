@@ -9,9 +9,7 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr TableForm kForms[] = {TableForm::none, TableForm::table,      TableForm::falling,
-                                TableForm::self, TableForm::difference, TableForm::log_square,
-                                TableForm::fire, TableForm::relative,   TableForm::contextual};
+const std::vector<TableForm> kForms = table_forms_and({TableForm::falling, TableForm::self});
 
 /// Every T in every form; dimensions, heads, sequences, documents and windows turn.
 template <class F>

@@ -15,9 +15,6 @@
 namespace bamtrain::testing {
 namespace {
 
-constexpr TableForm kTables[] = {TableForm::none,       TableForm::table, TableForm::difference,
-                                 TableForm::log_square, TableForm::fire,  TableForm::relative,
-                                 TableForm::contextual};
 constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 
 std::vector<NormalizerForm> forms() { return every_normalizer(); }
@@ -45,7 +42,7 @@ TEST_CASE("the general path of attention agrees with the reference, with every n
           AttentionCase c;
           c.T = T;
           c.D = D;
-          c.table = kTables[n % std::size(kTables)];
+          c.table = kTableForms[n % std::size(kTableForms)];
           c.scale = kScales[n % 3];
           c.H = n % 2 == 0 ? 2 : 3;
           c.K = n % 4 == 0 ? 2 : 1;
@@ -114,7 +111,7 @@ TEST_CASE("keys in tiles without weight count: gates there have the gradients of
 TEST_CASE("the adjoint of attention agrees with finite differences, with every normalizer") {
   size_t n = 0;
   for (const NormalizerForm& form : forms()) {
-    for (TableForm table : kTables) {
+    for (TableForm table : kTableForms) {
       for (ScaleForm scale : kScales) {
         AttentionCase c;
         c.B = 2;
@@ -139,7 +136,7 @@ TEST_CASE("the adjoint of attention agrees with finite differences, with every n
 TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
   size_t n = 0;
   for (const NormalizerForm& form : forms()) {
-    for (TableForm table : kTables) {
+    for (TableForm table : kTableForms) {
       AttentionCase c;
       c.T = 70;
       c.H = 4;
