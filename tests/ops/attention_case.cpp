@@ -55,6 +55,12 @@ std::vector<TableForm> table_forms_and(std::initializer_list<TableForm> others) 
   return all;
 }
 
+std::vector<TableForm> table_forms_of_priors() {
+  std::vector<TableForm> all = table_forms_and({});
+  std::replace(all.begin(), all.end(), TableForm::table, TableForm::falling);
+  return all;
+}
+
 bool reads_content(TableForm form) { return bamtrain::reads_content(bias_of(bias_form(form))); }
 
 namespace {
@@ -282,6 +288,11 @@ std::string describe(const AttentionCase& c) {
   if (c.table == TableForm::contextual) s += ", " + std::to_string(c.positions) + " positions";
   if (c.mix) s += ", mix " + std::to_string(static_cast<int>(*c.mix));
   return s + normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
+}
+
+void allow_for_mix(Operation& op) {
+  op.tolerances["lse"] = 0x1p-15;
+  for (const char* name : {"w1", "c1", "w2", "c2"}) op.tolerances[name] = 16 * kBf16;
 }
 
 double fp32_tolerance(const AttentionCase& c) {

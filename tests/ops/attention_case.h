@@ -31,6 +31,8 @@ constexpr TableForm kTableForms[] = {
 
 /// These, and others.
 std::vector<TableForm> table_forms_and(std::initializer_list<TableForm> others);
+/// These, the table as those of priors are.
+std::vector<TableForm> table_forms_of_priors();
 
 /// Whether it reads queries and keys.
 bool reads_content(TableForm form);
@@ -91,6 +93,11 @@ constexpr bool has_sums(const AttentionCase& c) {
 }
 
 std::string describe(const AttentionCase& c);
+
+/// The tolerances of a mix in bf16 on tensor cores. The network reads and makes logits of 16 bits.
+/// Its gradients are sums over rows whose dz sum to zero, and what is rounded before they are
+/// formed does not cancel.
+void allow_for_mix(Operation& op);
 
 /// Rounding of a logit: the product of D terms of size 1 over sqrt(D), 0.3 u sqrt(D) (linear.cpp),
 /// times t, and the bias; then exp to 3.4 u, sums over T keys, D terms of dP, T or D terms of the
