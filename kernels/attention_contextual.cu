@@ -235,9 +235,7 @@ BAMTRAIN_KERNEL contextual_join(PositionArguments<A> x) {
   const int64_t size = int64_t{x.in.D} * x.in.contextual.count;
   const int64_t n = int64_t{device::block_index().x} * kSumThreads + device::thread_index().x;
   if (n >= size) return;
-  float sum = 0;
-  for (int slot = 0; slot < kPositionSlots; ++slot) sum += x.sums.partial[slot * size + n];
-  x.dpositions[n] = sum;
+  x.dpositions[n] = sum_in_order(x.sums.partial + n, kPositionSlots, size);
 }
 
 template <class A>

@@ -1,9 +1,10 @@
-// Mixes of heads (HeadMix of ops/attention.h) in plain loops, and what follows either form of them:
-// the gradients of the prior's own bias, and the sums of the network's.
+// Mixes of heads (HeadMix of ops/attention.h) in plain loops, and what follows every form of them:
+// the sums of the network's gradients, and of biases of distance those of the table.
 
 #include "attention_content.h"
 #include "attention_mix.cuh"
-#include "attention_reference.cuh"
+#include "attention_mix_prior.cuh"
+#include "reductions.cuh"
 
 namespace bamtrain::kernels {
 
@@ -116,18 +117,16 @@ MixPath mix_path(const AttentionInputs<A>& a) {
   return a.numbers == nullptr && a.fire.psi == nullptr ? MixPath::distances : MixPath::tiles;
 }
 
-/// Of kernels for all sequences.
-template <class A>
+/// Of kernels of biases of distance on tensor cores, for all sequences.
 struct MixArguments {
-  AttentionInputs<A> in;
+  AttentionInputs<bf16> in;
   ContentSums sums;
   float* dtable;
   int64_t dtable_head;
   int shares = 0;
 };
 
-template <class Kernel, class A>
-LaunchStatus launch_numbers(Kernel kernel, const MixArguments<A>& x, int64_t numbers,
+LaunchStatus launch_numbers(void (*kernel)(MixArguments), const MixArguments& x, int64_t numbers,
                             Stream stream) {
   return device::launch(kernel, grid_of(blocks_of(numbers, kMixThreads)), {kMixThreads, 1, 1}, 0,
                         stream, x);
@@ -139,9 +138,8 @@ BAMTRAIN_DEVICE int64_t own_number() {
 }  // namespace
 
 /// What biases of distance add to the hidden layer, c1 too: of_table. A thread has an element.
-template <class A>
-BAMTRAIN_KERNEL mix_table(MixArguments<A> x) {
-  const AttentionInputs<A>& a = x.in;
+BAMTRAIN_KERNEL mix_table(MixArguments x) {
+  const AttentionInputs<bf16>& a = x.in;
   const int64_t n = own_number();
   if (n >= int64_t{a.T} * a.mix.hidden) return;
   const auto k = static_cast<int>(n % a.mix.hidden), d = static_cast<int>(n / a.mix.hidden);
@@ -154,9 +152,12 @@ BAMTRAIN_KERNEL mix_table(MixArguments<A> x) {
 
 template <class A>
 LaunchStatus mix_begin(const AttentionInputs<A>& a, const ContentSums& sums, Stream stream) {
-  if (mix_path(a) != MixPath::distances) return {};
-  return launch_numbers(mix_table<A>, MixArguments<A>{a, sums, nullptr, 0},
-                        int64_t{a.T} * a.mix.hidden, stream);
+  if constexpr (std::is_same_v<A, bf16>) {
+    if (mix_path(a) == MixPath::distances) {
+      return launch_numbers(mix_table, {a, sums, nullptr, 0}, int64_t{a.T} * a.mix.hidden, stream);
+    }
+  }
+  return {};
 }
 
 template <class A>
@@ -243,136 +244,9 @@ BAMTRAIN_KERNEL mix_rows_gradients(ContentGradients<A> g) {
   }
 }
 
-/// Of the prior's bias: what belongs to a query, a warp per row.
-template <class A>
-BAMTRAIN_KERNEL mix_of_queries(ContentGradients<A> g) {
-  const AttentionInputs<A>& a = g.in;
-  const OwnRow own(a.formed.first);
-  const int i = own.t;
-  if (i >= a.end_of_queries()) return;
-  const float* const dB = a.formed.s + a.formed.row(static_cast<int64_t>(own.b) * a.H + own.h, i);
-  QueryBias sums;
-  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
-    const Bias bias = prior_bias_of(a, own.b, own.h, i, j, FirePoint(a, own.b, i, j));
-    sums.add(a, BiasGradient(bias, dB[j]), i - j);
-  }
-  sums.join();
-  if (own.lane == 0) sums.store(a, g.bias, row_of(a, own.b, own.h, i), false);
-}
-
-namespace {
-
-/// Sums of a block that owns 32 of something, a lane each: the warps divide the rest. In the first
-/// warp: their sum.
-BAMTRAIN_DEVICE float join_warps(float (&sums)[32 * kRowWarps], float sum) {
-  const int thread = static_cast<int>(device::thread_index().x);
-  sums[thread] = sum;
-  device::barrier();
-  for (int w = 1; thread < 32 && w < kRowWarps; ++w) sum += sums[32 * w + thread];
-  return sum;
-}
-
-}  // namespace
-
-/// What belongs to a key of a formula, added to dnumbers. Launch with grid (ceil(end of the part's
-/// queries / 32), H, B) and 32 kRowWarps threads.
-template <class A>
-BAMTRAIN_KERNEL mix_of_keys(ContentGradients<A> g) {
-  BAMTRAIN_SHARED(float, sums, 32 * kRowWarps);
-  const AttentionInputs<A>& a = g.in;
-  const int thread = static_cast<int>(device::thread_index().x);
-  const int b = static_cast<int>(device::block_index().z);
-  const int h = static_cast<int>(device::block_index().y);
-  const int j0 = 32 * static_cast<int>(device::block_index().x), j = j0 + thread % 32;
-  const int64_t head = static_cast<int64_t>(b) * a.H + h;
-  float sum = 0;
-  for (int i = (j0 > a.formed.first ? j0 : a.formed.first) + thread / 32; i < a.end_of_queries();
-       i += kRowWarps) {
-    if (first_of(a, b, i) > j0 + 31) break;  // nor does any query behind it see one of the keys
-    if (j > i || j < first_of(a, b, i)) continue;
-    const float dB = a.formed.s[a.formed.row(head, i) + j];
-    sum += dB * prior_bias_of(a, b, h, i, j, FirePoint(a, b, i, j)).of_key;
-  }
-  sum = join_warps(sums, sum);
-  if (thread < 32 && j < a.end_of_queries()) g.bias.dnumbers[head * a.T + j] += sum;
-}
-
-/// dtable at a distance, added to that of the parts before. Launch with grid (ceil(T / 32), H) and
-/// 32 kRowWarps threads.
-template <class A>
-BAMTRAIN_KERNEL mix_of_distances(ContentGradients<A> g) {
-  BAMTRAIN_SHARED(float, sums, 32 * kRowWarps);
-  const AttentionInputs<A>& a = g.in;
-  const int thread = static_cast<int>(device::thread_index().x);
-  const int h = static_cast<int>(device::block_index().y);
-  const int d0 = 32 * static_cast<int>(device::block_index().x), d = d0 + thread % 32;
-  float sum = 0;
-  for (int b = 0; b < a.B; ++b) {
-    const int64_t head = static_cast<int64_t>(b) * a.H + h;
-    for (int i = (d0 > a.formed.first ? d0 : a.formed.first) + thread / 32; i < a.end_of_queries();
-         i += kRowWarps) {
-      if (i - d >= first_of(a, b, i)) sum += a.formed.s[a.formed.row(head, i) + i - d];
-    }
-  }
-  sum = join_warps(sums, sum);
-  if (thread >= 32 || d >= a.T) return;
-  float& to = g.bias.dtable[h * g.bias.dtable_head + d];
-  to = g.first_of_all ? sum : to + sum;
-}
-
-/// Of a tile of queries, the sums of dB and of dB u for each segment of fire. Launch with grid
-/// (tiles of queries of the part, H, B) and 32 kRowWarps threads.
-template <class A>
-BAMTRAIN_KERNEL mix_of_segments(ContentGradients<A> g) {
-  BAMTRAIN_SHARED(float, sums, kRowWarps* kFirePartial);
-  const AttentionInputs<A>& a = g.in;
-  const int thread = static_cast<int>(device::thread_index().x);
-  const int warp = thread / 32, lane = thread % 32;
-  const int b = static_cast<int>(device::block_index().z);
-  const int h = static_cast<int>(device::block_index().y);
-  const int i0 = a.formed.first + kTile * static_cast<int>(device::block_index().x);
-  const int end = i0 + kTile < a.end_of_queries() ? i0 + kTile : a.end_of_queries();
-  const int64_t head = static_cast<int64_t>(b) * a.H + h;
-  float* const own = sums + warp * kFirePartial;
-  for (int n = lane; n < kFirePartial; n += 32) own[n] = 0;
-  device::sync_warp();
-  for (int i = i0 + warp; i < end; i += kRowWarps) {
-    const float* const dB = a.formed.s + a.formed.row(head, i);
-    const int64_t position = a.fire.positions[static_cast<int64_t>(b) * a.T + i];
-    const int32_t* const ends = a.fire.ends + position * kFireHidden;
-    const int visible = i - first_of(a, b, i) + 1;
-    int begin = 0;
-    for (int segment = 0; segment < kFireSegments && begin < visible; ++segment) {
-      const int last = segment == kFireHidden || ends[segment] > visible ? visible : ends[segment];
-      if (last <= begin) continue;
-      float of_one = 0, of_psi = 0;
-      for (int d = begin + lane; d < last; d += 32) {
-        of_one += dB[i - d];
-        of_psi += dB[i - d] * a.fire.psi[d];
-      }
-      of_one = warp_sum(of_one);
-      of_psi = warp_sum(of_psi);
-      if (lane == 0) {
-        own[2 * segment] += of_one;
-        own[2 * segment + 1] += a.fire.inverse[position] * of_psi;
-      }
-      begin = last;
-    }
-  }
-  device::barrier();
-  if (thread >= kFirePartial) return;
-  float sum = sums[thread];
-  for (int w = 1; w < kRowWarps; ++w) sum += sums[w * kFirePartial + thread];
-  const int64_t tile = head * attention_tiles(a.T) + i0 / kTile;
-  g.of_fire[tile * kFirePartial + thread] = sum;
-}
-
 template <class A>
 LaunchStatus mix_gradients(const ContentGradients<A>& g, Stream stream) {
   const AttentionInputs<A>& a = g.in;
-  const auto launch_queries = [&](void (*kernel)(ContentGradients<A>)) {
-    return launch_rows(kernel, g, a.formed.queries, a.H, a.B, stream);
-  };
   LaunchStatus status;
   const MixPath path = mix_path(a);
   if constexpr (std::is_same_v<A, bf16>) {
@@ -383,35 +257,21 @@ LaunchStatus mix_gradients(const ContentGradients<A>& g, Stream stream) {
     status = launch_mix(mix_rows_gradients<A>, g, a.mix, a.H, device::Dim3{kMixSlots, 1, 1}, true,
                         stream);
   }
-  const bool fire = a.fire.psi != nullptr, numbers = a.numbers != nullptr;
-  if (status.ok() && (numbers || fire)) {
-    status = launch_queries(mix_of_queries<A>);
-  }
-  const auto launch = [&](void (*kernel)(ContentGradients<A>), const device::Dim3& grid) {
-    if (status.ok()) status = device::launch(kernel, grid, {32 * kRowWarps, 1, 1}, 0, stream, g);
-  };
-  if (numbers) launch(mix_of_keys<A>, grid_of_rows(a.end_of_queries(), 32, a.H, a.B));
-  if (a.table != nullptr) launch(mix_of_distances<A>, grid_of_rows(a.T, 32, a.H, 1));
-  if (fire) launch(mix_of_segments<A>, grid_of_rows(a.formed.queries, kTile, a.H, a.B));
-  return status;
+  return status.ok() ? mix_gradients_of_prior(g, stream) : status;
 }
 
 /// Of biases of distance: the shares' sums, in their order, in place of the first. A thread has an
 /// element.
-template <class A>
-BAMTRAIN_KERNEL mix_join_shares(MixArguments<A> x) {
+BAMTRAIN_KERNEL mix_join_shares(MixArguments x) {
   const int64_t size = int64_t{x.in.T} * (x.in.mix.hidden + x.in.H), n = own_number();
   if (n >= size) return;
   float* const of_shares = x.sums.of_shares + n;
-  float sum = of_shares[0];
-  for (int share = 1; share < x.shares; ++share) sum += of_shares[share * size];
-  of_shares[0] = sum;
+  *of_shares = sum_in_order(of_shares, x.shares, size);
 }
 
 /// dtable from them. A thread has an element.
-template <class A>
-BAMTRAIN_KERNEL mix_of_table(MixArguments<A> x) {
-  const AttentionInputs<A>& a = x.in;
+BAMTRAIN_KERNEL mix_of_table(MixArguments x) {
+  const AttentionInputs<bf16>& a = x.in;
   const int64_t n = own_number();
   if (n >= int64_t{a.H} * a.T) return;
   const auto d = static_cast<int>(n % a.T), h = static_cast<int>(n / a.T);
@@ -425,9 +285,8 @@ BAMTRAIN_KERNEL mix_of_table(MixArguments<A> x) {
 
 /// And in the first slot the gradients of W1', c1 and c2: a warp has one of these, of unit k and
 /// head h, of unit k, of head h.
-template <class A>
-BAMTRAIN_KERNEL mix_of_distances_sums(MixArguments<A> x) {
-  const AttentionInputs<A>& a = x.in;
+BAMTRAIN_KERNEL mix_of_distances_sums(MixArguments x) {
+  const AttentionInputs<bf16>& a = x.in;
   const OwnRow own;
   const MixElements of(a);
   const int hidden = a.mix.hidden, each = hidden + a.H, n = own.t;
@@ -455,11 +314,7 @@ BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, Mix
   const int H = of.inputs / 2;
   const auto sum_of = [&](int at) {
     const bool of_biases = at < of.c1 ? at % of.inputs >= H : at < of.w2 || at >= of.c2;
-    float sum = 0;
-    for (int slot = 0; slot < (of_biases ? slots_of_biases : slots); ++slot) {
-      sum += partial[int64_t{slot} * of.count + at];
-    }
-    return sum;
+    return sum_in_order(partial + at, of_biases ? slots_of_biases : slots, of.count);
   };
   if (n >= of.c2) {
     g.dc2[n - of.c2] = sum_of(n);
@@ -475,23 +330,29 @@ BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, Mix
   }
 }
 
+namespace {
+
+LaunchStatus join_distances(const MixArguments& x, Stream stream) {
+  const AttentionInputs<bf16>& a = x.in;
+  const int each = a.mix.hidden + a.H, warps = a.mix.hidden * (a.H + 1) + a.H;
+  LaunchStatus status = launch_numbers(mix_join_shares, x, int64_t{a.T} * each, stream);
+  if (status.ok() && a.table != nullptr) {
+    status = launch_numbers(mix_of_table, x, int64_t{a.H} * a.T, stream);
+  }
+  return status.ok() ? launch_rows(mix_of_distances_sums, x, warps, 1, 1, stream) : status;
+}
+
+}  // namespace
+
 template <class A>
 LaunchStatus mix_end(const AttentionBackward<A>& g, const ContentSums& sums, Stream stream) {
   const AttentionInputs<A>& a = g.in;
   const MixElements of(a);
   LaunchStatus status;
   const bool distances = mix_path(a) == MixPath::distances;
-  if (distances) {
-    const MixArguments<A> x = {a, sums, g.dtable, g.dtable_head, mix_shares(a.T)};
-    const int each = a.mix.hidden + a.H;
-    status = launch_numbers(mix_join_shares<A>, x, int64_t{a.T} * each, stream);
-    if (status.ok() && a.table != nullptr) {
-      status = launch_numbers(mix_of_table<A>, x, int64_t{a.H} * a.T, stream);
-    }
-    if (status.ok()) {
-      const int warps = a.mix.hidden * (a.H + 1) + a.H;
-      status = launch_rows(mix_of_distances_sums<A>, x, warps, 1, 1, stream);
-    }
+  if constexpr (std::is_same_v<A, bf16>) {
+    if (distances)
+      status = join_distances({a, sums, g.dtable, g.dtable_head, mix_shares(a.T)}, stream);
   }
   if (status.ok()) {
     const int slots = distances ? static_cast<int>(mix_slots(a.T)) : kMixSlots;

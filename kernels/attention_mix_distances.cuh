@@ -43,43 +43,60 @@ class MixDistances {
     }
   }
 
+  /// A query, and the key at the distance of the lane's first row: of the first head, in an array
+  /// of AttentionInputs::formed.
+  struct Query {
+    int b, i, furthest;
+    uint32_t key;
+    bool sees[2];  // the keys of both rows
+  };
   /// f(own) of the block's queries that see a key at one of its distances.
   template <class F>
-  BAMTRAIN_DEVICE void for_queries(const AttentionInputs<bf16>& a, const F& f) const {
+  BAMTRAIN_DEVICE void for_queries(const AttentionInputs<bf16>& a, const Lane& l,
+                                   const F& f) const {
     const auto shares = static_cast<int>(device::grid_size().y);
+    const auto stride = static_cast<uint32_t>(a.formed.stride);
+    const int d = first + l.row, last = a.formed.queries;
+    // The first of the share's queries that lies as far behind its sequence's begin.
+    const int behind = first_of_block - a.formed.first - share;
+    const int begin = share + (behind > 0 ? (behind + shares - 1) / shares * shares : 0);
     for (int b = 0; b < a.B; ++b) {
+      const int32_t* const first_keys = a.first_key + static_cast<int64_t>(b) * a.T;
+      const auto row_of_b = static_cast<uint32_t>(a.formed.row(int64_t{b} * a.H, 0));
       BAMTRAIN_NO_UNROLL
-      for (int n = share; n < a.formed.queries; n += shares) {
-        if (a.formed.first + n < first_of_block) continue;
-        const MixQuery own(a, b, n);
-        if (own.i - own.first >= first_of_block) f(own);
+      for (int i = a.formed.first + begin; i < a.formed.first + last; i += shares) {
+        const int furthest = i - first_keys[i];
+        if (furthest < first_of_block) continue;
+        const uint32_t key =
+            row_of_b + static_cast<uint32_t>(i) * stride + static_cast<uint32_t>(i - d);
+        f(Query{b, i, furthest, key, {d >= 0 && d <= furthest, d + 8 <= furthest}});
       }
     }
   }
-  BAMTRAIN_DEVICE bool sees_any(const MixQuery& own) const { return own.i - own.first >= first; }
+  BAMTRAIN_DEVICE bool sees_any(const Query& own) const { return own.furthest >= first; }
 
-  /// f(n, e, at) of the lane's elements that are of keys that the query sees; `at`: in an array of
-  /// AttentionInputs::formed. Past the last head f reads what the first has, which is multiplied by
-  /// weights of 0 and belongs to no gradient.
-  template <class F>
-  BAMTRAIN_DEVICE void for_logits(const MixQuery& own, const Lane& l, const F& f) const {
-    const int d = first + l.row, furthest = own.i - own.first;
-    const bool sees[2] = {d >= 0 && d <= furthest, d + 8 <= furthest};
-    const uint32_t key = static_cast<uint32_t>(own.row) + static_cast<uint32_t>(own.i - d);
-    for_accumulators<2 * kHeads>([&](int n, int e) {
-      if (sees[e / 2]) f(n, e, key + head_[n][e % 2] - 8 * (e / 2));
+  /// The lane's elements, of `from`, that are of keys that the query sees; 0 of others. Past the
+  /// last head what the first has, which is multiplied by weights of 0 and belongs to no gradient.
+  BAMTRAIN_DEVICE void read_logits(Logits& x, const float* from, const Query& own) const {
+    for_heads([&](int n, int c) {
+      const float* const key = from + (own.key + head_[n][c]);
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < 2; ++r) x[n][2 * r + c] = own.sees[r] ? key[-8 * r] : 0.0f;
     });
   }
-  BAMTRAIN_DEVICE void store_logits(float* to, const Logits& x, const MixQuery& own,
-                                    const Lane& l) const {
+  BAMTRAIN_DEVICE void store_logits(float* to, const Logits& x, const Query& own) const {
     device::sync_warp();  // lanes past the last head have read the first one's
-    for_logits(own, l, [&](int n, int e, uint32_t at) {
-      if (inside_[n][e % 2]) to[at] = x[n][e];
+    for_heads([&](int n, int c) {
+      float* const key = to + (own.key + head_[n][c]);
+      BAMTRAIN_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        if (own.sees[r] && inside_[n][c]) key[-8 * r] = x[n][2 * r + c];
+      }
     });
   }
   /// Of an array (B, H, T), what belongs to the query.
   BAMTRAIN_DEVICE void read_rows(float (&x)[2 * kHeads][2], const AttentionInputs<bf16>& a,
-                                 const float* rows, const MixQuery& own, const Lane& l) const {
+                                 const float* rows, const Query& own, const Lane& l) const {
     const float* const row = rows + static_cast<int64_t>(own.b) * a.H * a.T + own.i;
     for_heads([&](int n, int c) {
       x[n][c] = inside_[n][c] ? row[static_cast<int64_t>(l.column(n, c)) * a.T] : 0.0f;
@@ -99,13 +116,10 @@ class MixDistances {
   /// Scores of the lane's keys as operands, and the hidden layer before its activation.
   BAMTRAIN_DEVICE void form_hidden(uint32_t (&s)[kHeads][4], Hidden& hidden,
                                    const Hidden& of_distances, const Network& network,
-                                   const AttentionInputs<bf16>& a, const MixQuery& own,
+                                   const AttentionInputs<bf16>& a, const Query& own,
                                    const Lane& l) const {
     Logits scores = {};
-    if (a.mix.form != MixForm::bias_only) {
-      const float* const from = a.formed.s;
-      for_logits(own, l, [&](int n, int e, uint32_t at) { scores[n][e] = from[at]; });
-    }
+    if (a.mix.form != MixForm::bias_only) read_logits(scores, a.formed.s, own);
     uint32_t rest[kHeads][4];
     split_operand(s, rest, scores);
     for_accumulators<2 * kHidden>([&](int n, int e) { hidden[n][e] = of_distances[n][e]; });
@@ -136,7 +150,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     const bool keeps = a.table != nullptr && keeps_bias(a.mix.form) && d >= 0 && d < a.T && h < a.H;
     biases[n][e] = network.c2[h] + (keeps ? a.table[h * a.table_head + d] : 0.0f);
   });
-  x.for_queries(a, [&](const MixQuery& own) {
+  x.for_queries(a, l, [&](const auto& own) {
     if (!x.sees_any(own)) return;
     uint32_t s[kHeads][4];
     typename Network::Hidden hidden;
@@ -144,7 +158,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     typename Network::Logits b;
     for_accumulators<2 * kHeads>([&](int n, int e) { b[n][e] = biases[n][e]; });
     network.second_layer(b, hidden, l);
-    x.store_logits(a.formed.b, b, own, l);
+    x.store_logits(a.formed.b, b, own);
   });
 }
 
@@ -171,7 +185,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   ThreadSums<Shape::kSums, Shape::kSharedSums> sums(
       reinterpret_cast<float*>(shared + Shape::kSumsAt), 32 * l.warp + l.lane);
 
-  x.for_queries(a, [&](const MixQuery& own) {
+  x.for_queries(a, l, [&](const auto& own) {
     device::barrier();  // the keys before are done; and the network is there
     if (x.sees_any(own)) {
       uint32_t s[kHeads][4];
@@ -180,17 +194,18 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       pieces.set_inputs(s, l);
 
       float of_rows[2 * kHeads][2];
-      typename Network::Logits dz = {}, db;
+      typename Network::Logits dz[1], p, db;
       x.read_rows(of_rows, a, g.rest_of_dz, own, l);
-      x.for_logits(own, l, [&](int n, int e, uint32_t at) {
-        dz[n][e] = a.formed.b[at] - a.formed.p[at] * of_rows[n][e % 2];
-      });
-      for_accumulators<2 * kHeads>([&](int n, int e) { db[n][e] = dz[n][e]; });
+      x.read_logits(dz[0], a.formed.b, own);
+      x.read_logits(p, a.formed.p, own);
+      for_accumulators<2 * kHeads>(
+          [&](int n, int e) { dz[0][n][e] -= p[n][e] * of_rows[n][e % 2]; });
+      for_accumulators<2 * kHeads>([&](int n, int e) { db[n][e] = dz[0][n][e]; });
       if (a.scale != nullptr) {
         x.read_rows(of_rows, a, a.scale, own, l);
-        for_accumulators<2 * kHeads>([&](int n, int e) { dz[n][e] *= of_rows[n][e % 2]; });
+        for_accumulators<2 * kHeads>([&](int n, int e) { dz[0][n][e] *= of_rows[n][e % 2]; });
         if (a.scale_bias) {
-          for_accumulators<2 * kHeads>([&](int n, int e) { db[n][e] = dz[n][e]; });
+          for_accumulators<2 * kHeads>([&](int n, int e) { db[n][e] = dz[0][n][e]; });
         }
       }
       for_accumulators<2 * kHeads>(
@@ -209,13 +224,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       as_operand(of_layer[0], dhidden[0]);
       pieces.set_layer(layer, l);
       pieces.set_hidden_gradient(of_layer[0], l);
-      float ds[1][2 * kHeads][4];
-      for_accumulators<2 * kHeads>([&](int n, int e) { ds[0][n][e] = dz[n][e]; });
-      multiply<Shape::kInputs>(ds, of_layer, network.first, l);
-      x.store_logits(a.formed.b, ds[0], own, l);
+      multiply<Shape::kInputs>(dz, of_layer, network.first, l);  // ds
+      x.store_logits(a.formed.b, dz[0], own);
     }
     device::barrier();
-    const int furthest = own.i - own.first - x.first_of_block;
+    const int furthest = own.furthest - x.first_of_block;
     pieces.add(furthest < kTile ? furthest / 16 + 1 : kTile / 16, l);
   });
 

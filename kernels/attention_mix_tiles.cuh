@@ -48,14 +48,16 @@ struct MixShape {
 template <int N>
 BAMTRAIN_DEVICE void split_operand(uint32_t (&high)[N / 2][4], uint32_t (&rest)[N / 2][4],
                                    const float (&x)[N][4]) {
-  float left[N][4];
   BAMTRAIN_UNROLL
   for (int n = 0; n < N; ++n) {
     BAMTRAIN_UNROLL
-    for (int e = 0; e < 4; ++e) left[n][e] = x[n][e] - rounded_to<bf16>(x[n][e]);
+    for (int r = 0; r < 2; ++r) {
+      const uint32_t two = device::pack_bf16(x[n][2 * r], x[n][2 * r + 1]);
+      high[n / 2][n % 2 * 2 + r] = two;
+      rest[n / 2][n % 2 * 2 + r] = device::pack_bf16(x[n][2 * r] - device::low_bf16(two),
+                                                     x[n][2 * r + 1] - device::high_bf16(two));
+    }
   }
-  as_operand(high, x);
-  as_operand(rest, left);
 }
 
 /// c (16, 8 N) += A X^T, for A (16, 16 S) in two roundings and a tile X (8 N, 16 S).

@@ -28,6 +28,12 @@ BAMTRAIN_DEVICE double warp_sum_of(const double* x, int64_t count, int64_t strid
   for (int64_t n = device::thread_index().x % 32; n < count; n += 32) sum += x[n * stride];
   return warp_sum(sum);
 }
+/// The same in the order of the elements, by one thread.
+BAMTRAIN_DEVICE float sum_in_order(const float* x, int count, int64_t stride) {
+  float sum = x[0];
+  for (int n = 1; n < count; ++n) sum += x[n * stride];
+  return sum;
+}
 /// A gradient accumulates: rounded once, after the sum.
 BAMTRAIN_DEVICE void add_to(float* to, double x) {
   *to = static_cast<float>(static_cast<double>(*to) + x);

@@ -233,7 +233,7 @@ MUTATIONS = {
         "attention_contextual.cu", "device::barrier();\n    for (int row = 0;",
         "for (int row = 0;"),
     "contextual_sums_of_the_first_slot": (
-        "attention_contextual.cu", "partial[slot * size + n]", "partial[n]"),
+        "attention_contextual.cu", "partial + n, kPositionSlots, size", "partial + n, 1, size"),
     "mix_hidden_layer_read_too_early": (
         "attention_mix.cu", "x.hidden[k * kKeys + n] = sum;\n  });\n  device::barrier();",
         "x.hidden[k * kKeys + n] = sum;\n  });"),
@@ -245,11 +245,11 @@ MUTATIONS = {
         "attention_mix.cu", "first_weight(m, a.H, k, of_biases, h) * x.dhidden",
         "first_weight(m, a.H, h, of_biases, k) * x.dhidden"),
     "mix_last_keys_of_a_block_missed": (
-        "attention_mix.cu", "first_of(a, b, i) > j0 + 31", "first_of(a, b, i) > j0"),
+        "attention_mix_prior.cuh", "first_of(a, b, i) > j0 + 31", "first_of(a, b, i) > j0"),
     "mix_table_of_the_last_part": (
-        "attention_mix.cu", "to = g.first_of_all ? sum : to + sum;", "to = sum;"),
+        "attention_mix_prior.cuh", "to = g.first_of_all ? sum : to + sum;", "to = sum;"),
     "mix_segments_joined_too_early": (
-        "attention_mix.cu", "device::barrier();\n  if (thread >= kFirePartial) return;",
+        "attention_mix_prior.cuh", "device::barrier();\n  if (thread >= kFirePartial) return;",
         "if (thread >= kFirePartial) return;"),
     "mix_tiles_no_barrier_before_products": (
         "attention_mix_tiles.cuh", "device::barrier();\n      pieces.add", "pieces.add"),
@@ -261,7 +261,7 @@ MUTATIONS = {
         "attention_mix_distances.cuh", "to = g.first_of_all ? sum : to + sum;", "to = sum;"),
     "mix_tiles_first_distance_of_a_warp_missed": (
         "attention_mix_distances.cuh",
-        "return own.i - own.first >= first;", "return own.i - own.first > first;"),
+        "return own.furthest >= first;", "return own.furthest > first;"),
     "mix_tiles_keys_of_the_next_query": (
         "attention_mix_distances.cuh",
         "device::barrier();\n    const int furthest", "const int furthest"),
