@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures what each prior costs on this CPU: time of attention, memory of a training step.
+"""Measures what each prior costs on this CPU: time of attention and of a step, memory of a step.
 
   scripts/bench_priors.py [--build DIR] [--runs 5] [--length 2048] [--head-dims 64 48]
                           [--precisions fp32 bf16] [--memory 4096 16384] [--before DIR]
 
-Attention runs without a bias and in the form that a prior takes, in turn; the table holds the
-medians and the median of the pairs' ratios with its range. --before, the build folder of an older
+Attention runs without a bias and in the form that a prior takes, and with a table beside DAPE over
+one, in turn, and so do steps of DAPE's 125M models; the tables hold the medians and the median of
+the pairs' ratios with its range. --before, the build folder of an older
 commit, runs its attention in turn with them and adds the speed of both over its own. Memory is the
 largest resident set of bench/step with one sequence at two lengths, for every prior that the program
 has.
@@ -33,6 +34,13 @@ from program_schema import mechanism_names
 # The forms of bench/attention, and the priors whose bias attention reads in that form.
 FORMS = {"table": "all of distance alone", "difference": "cable", "log_square": "kcable",
          "fire": "fire", "relative": "transformer_xl", "contextual": "cope"}
+# (priors, name, form of the other, own words): each beside the other.
+PAIRS = [(priors, form, "none", ["--form", form]) for form, priors in FORMS.items()]
+PAIRS.append(("dape over distance alone, 32 hidden units", "mix", "table",
+              ["--form", "table", "--mix", "32"]))
+STEPS = ("configs/dape-kerple-125m.json", "configs/dape-dape-kerple-125m.json")
+STEP_MS = r"^step +([\d.]+) ms"
+DAPE = "dape over kerple"
 BOTH_MS = r"^both +([\d.]+) ms"
 RESIDENT = r"([\d.]+) MiB largest resident set"
 SMALL = ["width=128", "layers=2", "heads=2", "mlp.hidden=256", "vocab=512"]
@@ -87,38 +95,60 @@ def times(kept, args):
     for D in args.head_dims:
         for precision in args.precisions:
             rows = []
-            for form, priors in FORMS.items():
-                what = f"{form} beside none, D {D}, {precision}"
+            for priors, name, other, words in PAIRS:
+                what = f"{name} beside {other}, D {D}, {precision}"
                 builds = [kept.build] + ([kept.before] if kept.before else [])
-                found = {(build, name): [] for name in ("none", form) for build in builds}
+                forms = {other: ["--form", other], name: words}
+                found = {(build, form): [] for form in forms for build in builds}
                 try:
                     for n in range(1, args.runs + 1):
-                        for build, name in found:
-                            found[build, name] = kept.measured(what, [
+                        for build, form in found:
+                            found[build, form] = kept.measured(what, [
                                 "bench/attention", "--length", str(args.length), "--head-dim", str(D),
-                                "--precision", precision, "--form", name], BOTH_MS, n, build)
+                                "--precision", precision, *forms[form]], BOTH_MS, n, build)
                 except Failed as reason:
                     kept.failed(what, reason)
                     found = dict.fromkeys(found, [])
-                none, with_form = (found[kept.build, name] for name in ("none", form))
-                rows.append([priors, form, cell(none, " ms"), cell(with_form, " ms"),
-                             ratios(with_form, none)])
+                of_other, own = (found[kept.build, form] for form in forms)
+                rows.append([priors, name, other, cell(of_other, " ms"), cell(own, " ms"),
+                             ratios(own, of_other), ratios(of_other, own)])
                 if kept.before:
-                    rows[-1] += [ratios(found[kept.before, name], found[kept.build, name])
-                                 for name in ("none", form)]
-            columns = ["priors", "form", "none", "with the form", "form over none"]
+                    rows[-1] += [ratios(found[kept.before, form], found[kept.build, form])
+                                 for form in forms]
+            columns = ["priors", "form", "beside", "the other", "the form", "time over the other's",
+                       "speed over the other's"]
             if kept.before:
-                columns += ["none: speed, now over before", "form: speed, now over before"]
+                columns += ["the other: speed, now over before", "the form: speed, now over before"]
             parts.append(f"Head dimension {D}, {precision}:\n\n" + table(columns, rows)
                          + kept.take_notes())
     return "\n\n".join(parts)
 
 
-def small_step(T, change):
-    """The command line of a step of one sequence of T tokens, of a small model with this change."""
+def steps(kept, args):
+    """A row per precision: a step of DAPE over kerple beside one of kerple."""
+    rows = []
+    for precision in args.precisions:
+        what = f"125M, {precision}"
+        found = {config: [] for config in STEPS}
+        try:
+            for n in range(1, args.runs + 1):
+                for config in found:
+                    found[config] = kept.measured(what, [
+                        "bench/step", "--config", config, "--precision", precision, "--batch", "4",
+                        "--length", "512", "--steps", "3"], STEP_MS, n)
+        except Failed as reason:
+            kept.failed(what, reason)
+            found = dict.fromkeys(found, [])
+        kerple, dape = found.values()
+        rows.append([precision, cell(kerple, " ms"), cell(dape, " ms"), ratios(kerple, dape)])
+    return table(["precision", "kerple", DAPE, "speed over kerple's"], rows) + kept.take_notes()
+
+
+def small_step(T, changes):
+    """The command line of a step of one sequence of T tokens, of a small model with these changes."""
     words = ["bench/step", "--config", "configs/compare-wikitext2.json", "--precision", "fp32",
              "--batch", "1", "--length", str(T), "--steps", "1"]
-    for one in (change, *SMALL):
+    for one in (*changes, *SMALL):
         words += ["--set", f"model.{one}"]
     return words
 
@@ -126,10 +156,11 @@ def small_step(T, change):
 def memory(kept, args, names):
     """A row per prior: the largest resident set at two lengths, and what the longer one adds."""
     found = {}
-    for name in names:
+    for name in [*names, DAPE]:
         try:
             for T in args.memory:
-                words = small_step(T, f"attention.prior={name}")
+                prior = 'attention.prior={"name": "dape", "base": "kerple", "hidden": 32}'
+                words = small_step(T, [prior if name == DAPE else f"attention.prior={name}"])
                 found.setdefault(name, []).extend(kept.measured("memory", words, RESIDENT))
         except Failed as reason:
             kept.failed(name, reason)
@@ -159,11 +190,16 @@ def report(kept, args, names, library):
 {machine()}; {library}; commit {kept.about['commit']}{before}; {datetime.date.today()}.
 
 Attention forward and backward, T {args.length}, 12 heads, without a bias and in the form that a prior
-takes, in turn, {args.runs} times each: medians of the time and their ranges, and the median and range
-of the pairs' ratios. Sums rise by log 2 a key, as those of cable and kcable begin; cope's E is of normal
-numbers. rope, rope_local, sinusoidal and learned leave attention as it is.
+takes, or with a table and DAPE over it, in turn, {args.runs} times each: medians of the time and their
+ranges, and the median and range of the pairs' ratios. Sums rise by log 2 a key, as those of cable and
+kcable begin; cope's E is of normal numbers. rope, rope_local, sinusoidal and learned leave attention
+as it is.
 
 {times(kept, args)}
+
+Steps of DAPE's 125M models, {" and ".join(f"`{config}`" for config in STEPS)}: 4 sequences of 512.
+
+{steps(kept, args)}
 
 Largest resident set of a training step, one sequence, a model of 2 layers of width 128 with 2 heads.
 One fp32 number per head for every pair of tokens would take {number(pairs)} MiB at T {args.memory[1]:,}.
@@ -207,7 +243,8 @@ def main():
                          f"sources; build (ninja -C {measured.folder}), or measure as it is with --dirty")
     try:
         library = build.run(["bench/step", "--version"]).strip()
-        about = {"commit": build.commit, "before": before and before.commit, "machine": machine(), "library": library,
+        about = {"commit": build.commit, "before": before and before.commit, "machine": machine(),
+                 "library": library,
                  "threads": os.environ.get("OMP_NUM_THREADS", "all")}
         kept = Kept(args.results, build, before, about, args.restart)
         schema = build.run(["src/bamtrain", "--print-schema"])
