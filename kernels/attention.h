@@ -17,7 +17,7 @@ namespace bamtrain::kernels {
 using device::bf16;
 
 /// The head dimensions for which the fused kernels exist.
-constexpr int kHeadDims[] = {16, 32, 48, 64, 96, 128};
+constexpr int kHeadDims[] = {16, 32, 48, 64, 80, 96, 128};
 constexpr bool has_head_dim(int D) {
   for (int d : kHeadDims) {
     if (d == D) return true;

@@ -26,7 +26,7 @@ bool takes_vectors(const Rows<Element>& x) {
 /// What the fused and the general kernels ask beyond attention_checks.h.
 const char* fused_refusal(const AttentionInputs<bf16>& a) {
   if (!has_head_dim(a.D)) {
-    return "attention: the head dimension is none of 16, 32, 48, 64, 96, 128";
+    return "attention: the head dimension is none of 16, 32, 48, 64, 80, 96, 128";
   }
   if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
     return kNoVectors;
@@ -53,6 +53,8 @@ LaunchStatus of_head_dim(int D, const Run& run) {
       return run.template operator()<48>();
     case 64:
       return run.template operator()<64>();
+    case 80:
+      return run.template operator()<80>();
     case 96:
       return run.template operator()<96>();
     default:

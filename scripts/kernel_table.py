@@ -268,7 +268,7 @@ FORMS = {"none, none": "none", "none, content": "scale", "table, none": "table",
          "table, content": "table, scale on the scores", "table, both": "table, scale on both",
          "difference, rows": "sums", "log_square, rows": "sums, logarithm", "fire, rows": "fire",
          "formed, rows": "formed"}
-DIMS = (16, 32, 48, 64, 96, 128)
+DIMS = (16, 32, 48, 64, 80, 96, 128)
 
 
 def single_table(found):

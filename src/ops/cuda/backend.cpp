@@ -469,10 +469,10 @@ void check_shape(const WorkspaceShape& w) {
   require_on_cuda(!w.backward || w.B * w.T <= kernels::kEmbeddingMaxN, "train.micro_batch",
                   "at most 2^24 tokens at a time", w.B * w.T);
   if (w.activations == Dtype::bf16) {
-    require_on_cuda(
-        kernels::has_head_dim(as_int(w.D)), "model.heads",
-        "a head dimension (model.head_dim, or width / heads) of 16, 32, 48, 64, 96 or 128 in bf16",
-        w.D);
+    require_on_cuda(kernels::has_head_dim(as_int(w.D)), "model.heads",
+                    "a head dimension (model.head_dim, or width / heads) of 16, 32, 48, 64, 80, 96 "
+                    "or 128 in bf16",
+                    w.D);
   } else {
     require_on_cuda(w.D <= kernels::kReferenceLongestRow, "model.heads",
                     "a head dimension (model.head_dim, or width / heads) of at most 256", w.D);

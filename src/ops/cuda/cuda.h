@@ -17,8 +17,8 @@ int cuda_devices();
 /// cuBLASLt is absent.
 ///
 /// Shapes beyond those of ops.h: widths (C, F, every output of a linear layer with a bias) are
-/// multiples of 8; bf16 attention takes head dimensions 16, 32, 48, 64, 96 and 128. Anything else
-/// is an Error (ExitCode::config) at plan().
+/// multiples of 8; bf16 attention takes head dimensions 16, 32, 48, 64, 80, 96 and 128. Anything
+/// else is an Error (ExitCode::config) at plan().
 ///
 /// `tf32`: products of f32 activations are computed in TF32.
 std::unique_ptr<Backend> make_cuda_backend(int index, bool tf32 = false);
