@@ -153,8 +153,12 @@ std::map<std::string, Recipe> recipes() {
   const Values fire = {{"threshold_length", 128.0}, {"decay", true}};
   Values leaky_fire = fire;
   leaky_fire["negative_slope"] = 0.01;
-  const Recipe kerple_350m = {kDape, {1024, 24, 16, 4096}, 512, kDapeTokens, 50000, 3e-4, "kerple",
-                              kerple};
+  const auto of_dape_350m = [](const char* prior, const Values& options) {
+    return Recipe{kDape, {1024, 24, 16, 4096}, 512, kDapeTokens, 50000, 3e-4, prior, options};
+  };
+  // Of the size and the rate of GPT-3's.
+  const Recipe kerple_2_7b = {
+      kDape, {2560, 32, 32, 10240}, 512, kDapeTokens, 50000, 1.6e-4, "kerple", kerple};
   return {
       {"bam-120m", of_bam(kBam120, 1e-3, "bam", bam, ssmax)},
       {"bam-432m", of_bam({1536, 14, 24, 3072}, 5e-4, "bam", bam, ssmax)},
@@ -199,11 +203,14 @@ std::map<std::string, Recipe> recipes() {
        {kDape, kGpt, 128, 256 * 128, 50000, 6e-4, "transformer_xl", {{"decay", true}}}},
       {"dape-cope-125m",
        {kDape, kGpt, 128, 256 * 128, 50000, 6e-4, "cope", {{"positions", 64.0}, {"decay", true}}}},
-      {"dape-kerple-350m", kerple_350m},
+      {"dape-kerple-350m", of_dape_350m("kerple", kerple)},
       {"dape-dape-kerple-125m", mixed(of_dape("kerple", kerple))},
       {"dape-dape-fire-125m", mixed(of_dape("fire", leaky_fire))},
       {"dape-dape-alibi-125m", mixed(of_dape("alibi", {}))},
-      {"dape-dape-kerple-350m", mixed(kerple_350m)},
+      {"dape-dape-kerple-350m", mixed(of_dape_350m("kerple", kerple))},
+      {"dape-dape-fire-350m", mixed(of_dape_350m("fire", leaky_fire))},
+      {"dape-dape-alibi-350m", mixed(of_dape_350m("alibi", {}))},
+      {"dape-dape-kerple-2.7b", mixed(kerple_2_7b)},
 
       {"asentmax-rope-420m", of_asentmax("rope", rope)},
       {"asentmax-nape-420m", of_asentmax("nape", nape)},
