@@ -68,7 +68,8 @@ struct FormedBias {
 struct ContentScratch {
   float* logits = nullptr;
   int64_t count = 0;      // of `logits`: content_logits times content_arrays, or more
-  float* sums = nullptr;  // content_sums floats
+  float* sums = nullptr;
+  int64_t count_of_sums = 0;  // content_sums, or more
 };
 
 /// What attention reads. A: float or bf16; the fused and the general kernels take bf16.
@@ -115,13 +116,15 @@ struct AttentionBackward : BiasOutputs {
   float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Enqueues the forward pass: one kernel, fused for softmax and general for the other normalizers.
-/// Refuses a D that is not one of kHeadDims, sizes that are not positive or past a grid's limits,
+/// Enqueues the forward pass: one kernel, fused for softmax and general for the other normalizers;
+/// of a bias that reads queries and keys, or mixed heads, some more for each part
+/// (attention_content.h). Refuses a D that is not one of kHeadDims, sizes that are not positive or past a grid's limits,
 /// and strides or addresses that 16-byte accesses do not take.
 device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream);
 
 /// Enqueues the backward pass: with softmax four kernels, three without a table or fire; with
-/// others one less, and with stick-breaking two for each attention_carried_heads key heads. Refuses
+/// others one less, and with stick-breaking two for each attention_carried_heads key heads; more as
+/// above. Refuses
 /// what the forward pass refuses.
 device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream);
 

@@ -40,6 +40,9 @@ struct MixInputs {
   MixForm form = MixForm::concat_residual;
 };
 constexpr int kMostMixedHeads = 160;
+/// Heads times tokens of a mix: a part of 128 queries has at most 2^32 logits, tokens in whole
+/// tiles.
+constexpr int64_t kMostMixedRows = (int64_t{1} << 25) - 64 * kMostMixedHeads;
 struct MixOutputs {
   float *dw1 = nullptr, *dc1 = nullptr, *dw2 = nullptr, *dc2 = nullptr;  // as MixInputs
 };

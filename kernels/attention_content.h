@@ -42,44 +42,52 @@ constexpr int mix_shares(int T) {
   return (kMixSlots / 8 + tiles - 1) / tiles * 8;
 }
 constexpr int64_t mix_slots(int T) { return int64_t{mix_distance_tiles(T)} * mix_shares(T); }
-/// Floats of ContentScratch::sums: see ContentSums. `positions`: ContextualInputs::count, or 0;
-/// `hidden`: MixInputs', or 0.
-constexpr int64_t content_sums(int B, int T, int H, int K, int D, int positions, int hidden) {
+/// The most of these, and of mix_shares times T, for any T up to this: fewer tiles are divided
+/// among more shares.
+constexpr int64_t most_mix_slots(int T) { return kMixSlots + int64_t{8} * mix_distance_tiles(T); }
+constexpr int64_t most_mix_share_rows(int T) { return int64_t{kMixSlots} * kTile + int64_t{8} * T; }
+/// Floats of ContentScratch::sums, enough for any smaller B or T too: see ContentSums. `positions`:
+/// ContextualInputs::count, or 0; `hidden`: MixInputs', or 0.
+constexpr int64_t content_sums(int B, int T, int H, int K, int D, int positions, int hidden,
+                               bool backward) {
+  const int64_t rows = int64_t{B} * H * T;
+  const int64_t forward = rows + int64_t{H} * T + int64_t{T} * hidden;
+  if (!backward) return forward;
   const int64_t of_mix =
-      mix_slots(T) * mix_elements(H, hidden) + int64_t{T} * (mix_shares(T) * (hidden + H) + hidden);
-  return int64_t{2} * T * K * D + (2 * int64_t{B} + 2) * H * T +
-         (int64_t{B} * H * T + kPositionSlots * D) * positions + (hidden > 0 ? of_mix : 0);
+      most_mix_slots(T) * mix_elements(H, hidden) + most_mix_share_rows(T) * (hidden + H);
+  return forward + rows + int64_t{H} * T + int64_t{2} * T * K * D +
+         (rows + kPositionSlots * D) * positions + (hidden > 0 ? of_mix : 0);
 }
 
-/// The arrays in ContentScratch::sums.
+/// The arrays in ContentScratch::sums; those from dk on in a backward pass alone.
 struct ContentSums {
+  // Of a relative bias: <u, k> / sqrt(D), (B, H, T), and <w, r> / sqrt(D), (H, T). Of a mix with
+  // biases of distance: what these add to the hidden layer, (T, hidden).
+  float *of_keys, *of_distances, *of_table;
   float *dk, *dv;  // (T, K, D): of the sequence of a part, where it is not whole
-  // Of a relative bias: <u, k> / sqrt(D) and the sums of db by key, (B, H, T) each, and <w, r> /
-  // sqrt(D) and the sums of db by distance, (H, T) each.
-  float *of_keys, *db_of_keys;
-  float *of_distances, *db_of_distances;
+  // Of a relative bias: the sums of db by key, (B, H, T), and by distance, (H, T).
+  float *db_of_keys, *db_of_distances;
   // Of a contextual bias: what belongs to <q, E>, (B, H, T, count); and partial sums of dpositions,
   // (kPositionSlots, D, count).
   float *of_positions, *partial;
-  // Of a mix: slots of sums (mix_slots, mix_elements), and where biases are of distance what these
-  // add to the hidden layer (T, hidden) and shares of sums of the gradients of the hidden layer and
-  // of the biases, (mix_shares, T, hidden + H).
-  float *of_mix, *of_table, *of_shares;
+  // Of a mix: slots of sums (mix_slots, mix_elements), and where biases are of distance shares of
+  // sums of the gradients of the hidden layer and of the biases, (mix_shares, T, hidden + H).
+  float *of_mix, *of_shares;
 
   template <class A>
   ContentSums(const AttentionInputs<A>& a, float* memory) {
     const int64_t keys = int64_t{a.T} * a.K * a.D, rows = int64_t{a.B} * a.H * a.T;
-    dk = memory;
+    of_keys = memory;
+    of_distances = of_keys + rows;
+    of_table = of_distances + int64_t{a.H} * a.T;
+    dk = of_table + int64_t{a.T} * a.mix.hidden;
     dv = dk + keys;
-    of_keys = dv + keys;
-    db_of_keys = of_keys + rows;
-    of_distances = db_of_keys + rows;
-    db_of_distances = of_distances + int64_t{a.H} * a.T;
+    db_of_keys = dv + keys;
+    db_of_distances = db_of_keys + rows;
     of_positions = db_of_distances + int64_t{a.H} * a.T;
     partial = of_positions + rows * a.contextual.count;
     of_mix = partial + int64_t{kPositionSlots} * a.D * a.contextual.count;
-    of_table = of_mix + mix_slots(a.T) * mix_elements(a.H, a.mix.hidden);
-    of_shares = of_table + int64_t{a.T} * a.mix.hidden;
+    of_shares = of_mix + mix_slots(a.T) * mix_elements(a.H, a.mix.hidden);
   }
 };
 
@@ -172,13 +180,18 @@ device::LaunchStatus content_end(const AttentionBackward<A>& g, const ContentSum
 
 /// Null: nothing is wrong.
 template <class A>
-const char* content_refusal(const AttentionInputs<A>& a, int arrays) {
+const char* content_refusal(const AttentionInputs<A>& a, bool backward) {
   const ContentScratch& s = a.content;
   if (s.logits == nullptr || s.sums == nullptr) {
     return "attention: scratch of a bias that reads queries and keys is missing";
   }
+  const int arrays = content_arrays(reads_scores(a), backward);
   if (s.count < arrays * kPartRows * a.H * content_stride(a.T)) {
     return "attention: scratch for less than 128 queries";
+  }
+  if (s.count_of_sums <
+      content_sums(a.B, a.T, a.H, a.K, a.D, a.contextual.count, a.mix.hidden, backward)) {
+    return "attention: scratch for the sums of a smaller shape";
   }
   return nullptr;
 }
@@ -272,9 +285,7 @@ AttentionInputs<A> formed_alone(AttentionInputs<A> a) {
 template <class A, class Form, class Run>
 device::LaunchStatus with_content(const AttentionInputs<A>& a, device::Stream stream,
                                   const Form& form, const Run& run) {
-  if (const char* why = content_refusal(a, content_arrays(reads_scores(a), false))) {
-    return device::refused(why);
-  }
+  if (const char* why = content_refusal(a, false)) return device::refused(why);
   const ContentSums sums(a, a.content.sums);
   const device::LaunchStatus status = content_begin(a, sums, stream);
   if (!status.ok()) return status;
@@ -296,8 +307,8 @@ template <class A, class Form, class Run, class Finish>
 device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device::Stream stream,
                                            const Form& form, const Run& run, const Finish& finish) {
   const AttentionInputs<A>& a = g.in;
+  if (const char* why = content_refusal(a, true)) return device::refused(why);
   const int arrays = content_arrays(reads_scores(a), true);
-  if (const char* why = content_refusal(a, arrays)) return device::refused(why);
   const ContentSums sums(a, a.content.sums);
   const int64_t count = a.content.count / arrays;
   float* const b = a.content.logits;

@@ -6,7 +6,7 @@
 // Neighbouring keys lie in 32 bytes from a multiple of eight on: a block takes every eighth query,
 // whose distances from such keys are the same.
 
-#include "attention_mix_tiles.cuh"
+#include "attention_mix_network.cuh"
 
 namespace bamtrain::kernels {
 

@@ -2,6 +2,7 @@
 
 #include "arguments.h"
 #include "attention_mix_distances.cuh"
+#include "attention_mix_tiles.cuh"
 
 namespace bamtrain::kernels {
 
@@ -31,9 +32,9 @@ Dim3 grid_of_distances(const AttentionInputs<bf16>& a) {
 
 LaunchStatus mix_biases_by_distance(const AttentionInputs<bf16>& a, const ContentSums& sums,
                                     Stream stream) {
-  // Of the backward pass too, which comes here before its gradients.
-  if (a.B * a.H * a.formed.rows * a.formed.stride > UINT32_MAX) {
-    return device::refused("attention: a mix of heads of a part of over 2^32 logits");
+  // Places are in 32 bits. Of the backward pass too, which comes here before its gradients.
+  if (int64_t{a.H} * a.T > kMostMixedRows) {
+    return device::refused("attention: a mix of heads of over 33,544,192 heads times tokens");
   }
   const float* const of_table = sums.of_table;
   return of_mix(a, [&]<int kHeads, int kHidden>() {

@@ -52,6 +52,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 3)
   }
 }
 
+/// Whether a query of the tile from i0 on sees a key at distance d0 or further. The same in all
+/// warps.
+BAMTRAIN_DEVICE bool sees_any(const int32_t* first_key, int i0, int end, int d0, const Lane& l) {
+  bool any = false;
+  BAMTRAIN_UNROLL
+  for (int i = i0 + l.lane; i < i0 + kTile; i += 32) any |= i < end && i - first_key[i] >= d0;
+  return device::ballot(device::kWholeWarp, any) != 0;
+}
+
 /// The sums of dz q and of db by distance, added to those of the parts before; of the last, dr.
 /// Launch with grid (tiles of distances, H), kThreads threads and a tile of dynamic shared memory.
 template <int D>
@@ -78,6 +87,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, D > 64 ? 2 : 4)
     const int32_t* const first_key = a.first_key + static_cast<int64_t>(b) * a.T;
     BAMTRAIN_NO_UNROLL
     for (int i0 = begin; i0 < end; i0 += kTile) {
+      if (!sees_any(first_key, i0, end, d0, l)) continue;
       device::barrier();
       copy_tile<D>(tile, a.q, b, h, i0, a.T);
       device::copy_async_commit();

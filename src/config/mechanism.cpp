@@ -117,9 +117,11 @@ const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const 
   const std::string key = path + ".name";
   if (!value.contains("name")) {
     const std::string where = origin.at(key, path);
+    // Before a --set of an option that the name is missing for, and within one of a whole object.
+    const bool of_option = where.starts_with("--set " + path + ".");
     throw Error(ExitCode::config, where, describe(names), "no such key",
-                where.starts_with("--set ") ? "choose one before it: --set " + path + "=NAME"
-                                            : "add the name that these options belong to");
+                of_option ? "choose one before it: --set " + path + "=NAME"
+                          : "add \"name\": the one that these options belong to");
   }
   check_value(value["name"], names, origin.at(key));
   return **std::find_if(choices.begin(), choices.end(),
@@ -192,6 +194,17 @@ PriorChoice read_prior(const json& value, const MechanismInfo& named, const std:
   return PriorChoice(info, read_options(value, info, path, origin, version));
 }
 
+/// A prior that the mix is not defined for is no misspelt one.
+void refuse_other_bases(const json& base, const MixInfo& mix, const std::string& path,
+                        const Origin& origin) {
+  const json name = base.is_object() ? base.value("name", json()) : json();
+  if (!name.is_string() || (find_prior(name) == nullptr && find_mix(name) == nullptr)) return;
+  const auto& bases = mix.bases;
+  if (std::find(bases.begin(), bases.end(), name) != bases.end()) return;
+  throw Error(ExitCode::config, origin.at(path + ".name"), describe(one_of(bases)),
+              describe_value(name), "choose one of these: \"" + mix.name + "\" does not mix it");
+}
+
 LayerPrior read_layer_prior(const json& value, const std::string& path, const Origin& origin,
                             int64_t version) {
   const MechanismInfo& named = named_mechanism(value, priors_and_mixes(false), path, origin);
@@ -199,6 +212,7 @@ LayerPrior read_layer_prior(const json& value, const std::string& path, const Or
   if (mix == nullptr) return {read_prior(value, named, path, origin, version), {}};
   const std::string base_path = path + "." + kBase;
   const json base = base_of(value);
+  refuse_other_bases(base, *mix, base_path, origin);
   const MechanismInfo& of_base = named_mechanism(base, bases_of(*mix), base_path, origin);
   return {read_prior(base, of_base, base_path, origin, version),
           MixChoice(*mix, read_options(value, *mix, path, origin, version))};

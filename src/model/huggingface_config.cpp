@@ -28,7 +28,12 @@ Json mechanism_json(const Choice<Info>& chosen) {
     std::visit([&j, &key = name](const auto& v) { j[key] = v; }, value);
   }
   for (const OptionSpec& o : chosen.info().options) {
-    if (!o.word.empty() && j[o.name] == 0) j[o.name] = o.word;
+    if (!j.contains(o.name)) continue;
+    if (!o.word.empty() && j[o.name] == 0) {
+      j[o.name] = o.word;
+    } else if (o.integer && j[o.name].is_number()) {
+      j[o.name] = j[o.name].template get<int64_t>();
+    }
   }
   return j;
 }

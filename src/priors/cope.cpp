@@ -8,7 +8,13 @@ PriorInfo cope_prior() {
   p.formula =
       "b = <q_i, E[p_ij]>, linear between the columns of E, p_ij = min(sum over k = j .. i of "
       "sigmoid(s_ik), positions - 1)";
-  p.options = {{"positions", "columns of E, at every length", 64.0, {}, 2.0, 65536.0, true},
+  p.options = {{"positions",
+                "columns of E, at every length; at most 1,024 on a GPU",
+                64.0,
+                {},
+                2.0,
+                65536.0,
+                true},
                decay_option("positions, the matrix E", true, true)};
   p.parameters = [](const Options& o, const ModelShape& s) {
     const auto n = static_cast<int64_t>(o.number("positions"));

@@ -52,8 +52,9 @@ std::string key_of_shape(const std::string& name, bool rows) {
 /// The key that says whether a model has a tensor at all.
 std::string key_of_presence(const std::string& name, int64_t layers_there) {
   if (layer_of(name) >= layers_there) return "model.layers";
-  if (contains(name, ".prior.") || contains(name, "embed_positions"))
+  if (contains(name, ".prior.") || contains(name, ".mix.") || contains(name, "embed_positions")) {
     return "model.attention.prior";
+  }
   if (contains(name, ".scale.")) return "model.attention.scale";
   if (contains(name, ".normalizer.")) return "model.attention.normalizer";
   if (contains(name, "lm_head")) return "model.tied";

@@ -69,9 +69,16 @@ TEST_CASE("what a mix is not defined for is refused by its key") {
   const auto refused = [](const std::string& change) { return message(kValid, {change}); };
   for (const char* base : {"learned", "cope", "transformer_xl"}) {
     const std::string named = "\"" + std::string(base) + "\"";
-    check_mentions(refused(R"(model.attention.prior={"name": "dape", "base": )" + named + "}"),
-                   {"model.attention.prior.base.name", "alibi", named.c_str()});
+    const std::string said =
+        refused(R"(model.attention.prior={"name": "dape", "base": )" + named + "}");
+    check_mentions(said,
+                   {"model.attention.prior.base.name", "alibi", named.c_str(), "does not mix it"});
+    CHECK(said.find("did you mean") == std::string::npos);
   }
+  check_mentions(refused(R"(model.attention.prior={"name": "dape", "base": "kerpel"})"),
+                 {"model.attention.prior.base.name", "did you mean \"kerple\""});
+  check_mentions(refused(R"(model.attention.prior={"name": "dape", "base": {"theta": 3}})"),
+                 {"model.attention.prior.base.name", "add \"name\""});
   check_mentions(refused(R"(model.attention.prior={"name": "dape", "base": "dape"})"),
                  {"model.attention.prior.base.name"});
   check_mentions(

@@ -124,6 +124,21 @@ TEST_CASE("mixed heads on CUDA agree with the reference") {
   }
 }
 
+// The shape of DAPE's recipe, whose rows are long enough for what is rounded to average out.
+TEST_CASE("mixed heads at a length of training on CUDA agree with the reference") {
+  for (TableForm table : {TableForm::falling, TableForm::fire}) {
+    AttentionCase c;
+    c.T = 512;
+    c.H = c.K = 12;
+    c.D = 64;
+    c.table = table;
+    c.mix = MixForm::concat_residual;
+    c.hidden = 32;
+    c.rounded_weights = true;
+    check_mixed(c, Dtype::bf16);
+  }
+}
+
 // More blocks than any GPU holds at a time, and with a table as many as make a block of keys take
 // two tiles (attention_parts of kernels/attention.h): 342 heads, 3 tiles in 2 parts.
 TEST_CASE("attention over many heads on CUDA agrees with the reference") {

@@ -331,7 +331,7 @@ AttentionArrays<A>::AttentionArrays(const AttentionCase& c, int D, const Attenti
       carries_(static_cast<size_t>(kernels::attention_carries(c.B, c.T, c.H, c.K))),
       content_logits_(content_logits(c)),
       content_sums_(static_cast<size_t>(kernels::content_sums(
-          c.B, c.T, c.H, c.K, D, positions_of(form), form.mix ? form.mix_hidden : 0))),
+          c.B, c.T, c.H, c.K, D, positions_of(form), form.mix ? form.mix_hidden : 0, true))),
       last_(x.scale.size()),
       live_(static_cast<size_t>(c.B * c.H * live_groups(c.T) * live_words(c.T))),
       first_key_(x.first_key) {}
@@ -368,7 +368,7 @@ kernels::AttentionForward<A> AttentionArrays<A>::forward() {
   f.in.scale_bias = form_.scale_bias;
   f.in.first_key = first_key_.data();
   f.in.content = {content_logits_.data(), static_cast<int64_t>(content_logits_.size()),
-                  content_sums_.data()};
+                  content_sums_.data(), static_cast<int64_t>(content_sums_.size())};
   const NormalizerForm& normalizer = form_.normalizer;
   f.in.normalizer = {normalizer.kind, static_cast<float>(normalizer.alpha),
                      normalizer.learned ? alphas_.data() : nullptr, normalizer.keys};

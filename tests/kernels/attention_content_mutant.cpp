@@ -74,6 +74,8 @@ AttentionForm mix(BiasForm bias, MixForm form, int64_t hidden, bool scale, bool 
 // One sequence in two parts, the second of which ends with a query alone in its tile; and one of
 // documents.
 const AttentionCase kWhole = {1, 193, 1, 1}, kWindow = {1, 140, 2, 1, true, 33};
+// Two sequences of two parts each.
+const AttentionCase kTwo = {2, 150, 2, 1, true};
 // Two sequences to a part, and then one.
 const AttentionCase kShort = {3, 33, 4, 2, true};
 
@@ -88,6 +90,10 @@ TEST_CASE("kernels of biases that read queries and keys agree with the reference
   compare<DeviceBf16>(0, kWhole, {kContextual, true});
   compare<DeviceBf16>(2, kShort, {kContextual, true, true});
   compare<float>(0, kWindow, {kContextual});
+  for (const BiasForm bias : {kRelative, kContextual}) {
+    compare<DeviceBf16>(0, kTwo, {bias, true});
+    compare<float>(0, kTwo, {bias, true});
+  }
 }
 
 TEST_CASE("mixes of heads agree with the reference in parts") {
@@ -99,4 +105,8 @@ TEST_CASE("mixes of heads agree with the reference in parts") {
   compare<DeviceBf16>(0, kWindow, of_sums);
   compare<float>(2, kShort, of_sums);
   compare<DeviceBf16>(2, kShort, of_fire);
+  for (const AttentionForm& form : {of_table, of_sums, of_fire}) {
+    compare<DeviceBf16>(0, kTwo, form);
+    compare<float>(0, kTwo, form);
+  }
 }

@@ -127,3 +127,27 @@ TEST_CASE("mixes of heads that the kernels do not take are refused") {
   relative.bias = BiasForm::relative;
   refuses(relative, [](auto&) {});
 }
+
+// Shorter sequences have fewer tiles of distances, which are divided among more shares.
+TEST_CASE("sums of mixes have room in the scratch of longer sequences") {
+  const int B = 2, H = 12, K = 4, D = 64, hidden = 32;
+  const auto floats = [&](int T, bool backward) {
+    return kernels::content_sums(B, T, H, K, D, 0, hidden, backward);
+  };
+  for (const int longest : {64, 128, 1024, 2048}) {
+    std::vector<float> memory(static_cast<size_t>(floats(longest, true)));
+    int without_room = 0;
+    kernels::AttentionInputs<float> a;
+    a.B = B, a.H = H, a.K = K, a.D = D, a.mix.hidden = hidden;
+    for (a.T = 1; a.T <= longest; ++a.T) {
+      const kernels::ContentSums sums(a, memory.data());
+      const int64_t forward = sums.of_table - memory.data() + int64_t{a.T} * hidden;
+      const int64_t backward =
+          sums.of_shares - memory.data() + int64_t{kernels::mix_shares(a.T)} * a.T * (hidden + H);
+      without_room += forward > floats(longest, false) || backward > floats(longest, true);
+      without_room += floats(a.T, false) > floats(longest, false);
+      without_room += floats(a.T, true) > floats(longest, true);
+    }
+    CHECK(without_room == 0);
+  }
+}

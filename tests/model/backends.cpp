@@ -15,7 +15,7 @@ ModelConfig wide_config(const std::string& prior_name, const std::string& scale_
   c.vocab = 301;
   c.width = 192;
   c.mlp.hidden = 250;
-  c.attention.prior = prior(prior_name);
+  c.attention.prior = priors({prior_name});
   c.attention.scale = scale(scale_name);
   c.attention.document_mask = true;
   return c;
@@ -78,7 +78,9 @@ void check_threads(const ModelConfig& c, const Batch& batch) {
 TEST_CASE("loss and gradients have the same bits with 1, 2 and 4 threads") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "ssmax"},
-        std::pair{"alibi", "none"}, std::pair{"cable", "adaptive"}}) {
+        std::pair{"alibi", "none"}, std::pair{"cable", "adaptive"},
+        std::pair{"transformer_xl", "none"}, std::pair{"cope", "none"},
+        std::pair{"dape over kerple", "none"}}) {
     ModelConfig c = wide_config(prior_name, scale_name);
     c.bias = true;
     check_threads(c, random_batch(3, 130, c.vocab));

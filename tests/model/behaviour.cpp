@@ -124,11 +124,12 @@ TEST_CASE("packed documents lose what each loses alone") {
 
 TEST_CASE("batches below the planned size give the losses of their own plan") {
   const Threads one(1);  // many tiny passes
-  for (const PriorInfo& p : all_priors()) {
+  for (const PriorConfig& of_layers : every_prior()) {
+    const PriorInfo& p = of_layers.pattern[0].info();
     for (Dtype t : dtypes()) {
-      INFO(p.name << " in " << name_of(t));
+      INFO(of_layers.names() << " in " << name_of(t));
       ModelConfig c = bam_config();
-      c.attention.prior = prior(p.name);
+      c.attention.prior = of_layers;
       // Not the length that it is planned for, which is the training length here.
       if (p.is<FireFamily>()) c.attention.prior = prior("fire", {{"threshold_length", 9.0}});
       c.attention.document_mask = true;

@@ -91,9 +91,17 @@ std::vector<PriorConfig> every_prior() {
 }
 
 PriorConfig priors(const std::vector<std::string>& by_layer) {
-  std::vector<PriorChoice> pattern;
-  for (const std::string& name : by_layer) pattern.push_back(prior(name));
-  return PriorConfig(std::move(pattern));
+  static const std::string kOver = " over ";
+  PriorConfig out;
+  out.pattern.clear();
+  out.mixes.clear();
+  for (const std::string& name : by_layer) {
+    const size_t over = name.find(kOver);
+    const bool mixes = over != std::string::npos;
+    out.pattern.push_back(prior(mixes ? name.substr(over + kOver.size()) : name));
+    out.mixes.push_back(mixes ? mechanism(*find_mix(name.substr(0, over)), {}) : MixChoice());
+  }
+  return out;
 }
 
 ModelConfig small_config() {

@@ -26,7 +26,7 @@ PriorConfig mixed(const std::string& mix, PriorChoice base,
 /// Every prior, and every mix over a base without a bias, of distance and of the tokens' numbers.
 std::vector<PriorConfig> every_prior();
 
-/// Priors of the layers in turn, with their declared defaults.
+/// Priors of the layers in turn, with their declared defaults; "dape over NAME" for a mix.
 PriorConfig priors(const std::vector<std::string>& by_layer);
 
 /// Two layers of width 24, 4 heads of 6 channels over 2 key heads, RMSNorm, SwiGLU of 20, a

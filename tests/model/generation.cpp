@@ -118,17 +118,21 @@ TEST_CASE("a growing text has the logits of the whole text, the bias scaled too"
 
 TEST_CASE("a growing text of layers of several priors has the logits of the whole text") {
   const Threads one(1);  // many tiny passes
-  for (const bool documents : {false, true}) {
-    ModelConfig c = small_config();
-    c.layers = 6;
-    c.attention.prior = priors({"fire", "cable", "t5", "kcable", "rope_local", "bam"});
-    c.attention.scale = scale("adaptive");
-    c.attention.document_mask = documents;
-    c.mlp.kind = MlpKind::gelu;
-    c.norm.kind = NormKind::layernorm;
-    c.bias = c.tied = true;
-    check_grown(c, random_batch(1, 90, c.vocab), {{1}, kOdd, {90}},
-                with_products({Dtype::f64, Dtype::f32, Dtype::bf16}));
+  for (const std::vector<std::string>& list :
+       {std::vector<std::string>{"fire", "cable", "t5", "kcable", "rope_local", "bam"},
+        {"transformer_xl", "dape over kerple", "cope", "transformer_xl"}}) {
+    for (const bool documents : {false, true}) {
+      ModelConfig c = small_config();
+      c.layers = static_cast<int64_t>(list.size());
+      c.attention.prior = priors(list);
+      c.attention.scale = scale("adaptive");
+      c.attention.document_mask = documents;
+      c.mlp.kind = MlpKind::gelu;
+      c.norm.kind = NormKind::layernorm;
+      c.bias = c.tied = true;
+      check_grown(c, random_batch(1, 90, c.vocab), {{1}, kOdd, {90}},
+                  with_products({Dtype::f64, Dtype::f32, Dtype::bf16}));
+    }
   }
 }
 

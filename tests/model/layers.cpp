@@ -25,7 +25,8 @@ std::vector<ModelConfig> mixed_configs() {
   for (const auto& [list, scale_name] :
        {std::pair{Names{"rope_local", "nope", "bam"}, "ssmax"},
         {Names{"cable", "alibi"}, "none"},
-        {Names{"fire", "cable", "t5", "kcable", "nape"}, "sentmax"}}) {
+        {Names{"fire", "cable", "t5", "kcable", "nape"}, "sentmax"},
+        {Names{"transformer_xl", "dape over kerple", "cope", "transformer_xl"}, "none"}}) {
     ModelConfig c = small_config();
     c.layers = list.size() == 2 ? 4 : static_cast<int64_t>(list.size());
     c.attention.prior = priors(list);

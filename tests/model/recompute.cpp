@@ -15,14 +15,15 @@ Device device_for(Dtype t) {
 TEST_CASE("recomputed activations change no bit of loss and gradients") {
   for (const auto& [prior_name, scale_name] :
        {std::pair{"bam", "ssmax"}, std::pair{"rope", "none"}, std::pair{"learned", "none"},
-        std::pair{"cable", "adaptive"}}) {
+        std::pair{"cable", "adaptive"}, std::pair{"transformer_xl", "none"},
+        std::pair{"cope", "none"}, std::pair{"dape over kerple", "none"}}) {
     for (NormPosition position : {NormPosition::pre, NormPosition::post, NormPosition::both}) {
       ModelConfig c = small_config();
       c.layers = 3;
       c.norm_position = position;
       c.embed_scale = position != NormPosition::pre;
       c.own_head_dim = position == NormPosition::both ? 8 : 0;
-      c.attention.prior = prior(prior_name);
+      c.attention.prior = priors({prior_name});
       c.attention.scale = scale(scale_name);
       c.attention.document_mask = true;
       if (prior_name == std::string("learned")) {

@@ -92,6 +92,7 @@ TEST_CASE("the adjoint of attention agrees with finite differences") {
           c.window = window;
           // With t (s + b) and b = -1e4 a step of 1e-5 away from t = 0 moves the logit by 0.1.
           c.zero_scale = window == 5 && table != TableForm::self;
+          if (table == TableForm::fire) continue;  // "of_u" is no gradient of an input
           c.positions = window == 5 ? 64 : 4;
           if (documents) c.content_scale = 0.7;
           INFO(describe(c));

@@ -398,14 +398,13 @@ double add_mix(Arrays& in, const AttentionCase& c) {
     if (!c.rounded_weights) break;
     for (double& x : in.at(name).x) x = rounded(x, Dtype::bf16);
   }
+  const double* const w1 = in.at("w1").x.data();
   double largest = 0;
   for (const double x : u) largest = std::max(largest, std::abs(x));
   for (int64_t k = 0; k < F; ++k) {
     std::vector<double> units;
     for (size_t at = 0; at < u.size(); at += static_cast<size_t>(I)) {
-      units.push_back(std::inner_product(&in.at("w1").x[static_cast<size_t>(k * I)],
-                                         &in.at("w1").x[static_cast<size_t>(k * I)] + I, &u[at],
-                                         0.0));
+      units.push_back(std::inner_product(w1 + k * I, w1 + (k + 1) * I, &u[at], 0.0));
     }
     std::sort(units.begin(), units.end());
     // The widest gap in the middle half; of few numbers, which repeat, of all.

@@ -115,6 +115,20 @@ TEST_CASE("rows whose keys all have the bound for their bias pass") {
   }
 }
 
+// A row's dz sum to 0: so does what they give to c1 of such a unit, but for rounding.
+TEST_CASE("hidden units of a mix that no key turns off, or none on, pass") {
+  AttentionCase c = attention_form();
+  c.scale = ScaleForm::none;
+  c.mix = MixForm::concat_residual;
+  Operation op = attention(c);
+  op.inputs.at("c1").x[0] = 100;
+  op.inputs.at("c1").x[1] = -100;
+  Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
+  const Arrays saved = op.forward(machine, op.inputs);
+  const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
+  CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+}
+
 TEST_CASE("an operation past the limit is named, with both values") {
   for (const Named& n : operations()) {
     // fp32 differs from fp64 by more than this everywhere.

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "attention_case.h"
 #include "catch.h"
@@ -65,6 +66,27 @@ TEST_CASE("gradients of every mechanism's parameters in bf16 are near those of f
   }
 }
 
+/// Checks the gradients `names` of attention in bf16 beside those in fp32, of inputs `in` that are
+/// rounded first.
+void compare_precisions(Machine& half, Machine& single, const AttentionCase& c, Arrays in,
+                        const std::vector<const char*>& names) {
+  const Operation op = attention(c);
+  Arrays dout = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout")}};
+  for (Arrays* all : {&in, &dout}) {
+    for (auto& [name, v] : *all) {
+      if (v.role != Role::activation) continue;
+      for (double& x : v.x) x = rounded(x, Dtype::bf16);
+    }
+  }
+  const Arrays truth = op.adjoint(single, in, op.forward(single, in), dout, 0);
+  const Arrays found = op.adjoint(half, in, op.forward(half, in), dout, 0);
+  for (const char* name : names) {
+    const double error = relative_error(found.at(name).x, truth.at(name).x);
+    INFO(describe(c) << ", " << name << ": " << error);
+    CHECK(error <= 0.02);
+  }
+}
+
 // Gates are of the scores: what they give is in the gradients of queries and keys.
 TEST_CASE("gradients of gates and positions of cope in bf16 are near those of fp32") {
   for (const int64_t T : {64, 256, 1024, 2048}) {
@@ -78,22 +100,30 @@ TEST_CASE("gradients of gates and positions of cope in bf16 are near those of fp
       c.table = TableForm::contextual;
       c.scale = scale;
       c.own_rows = true;
-      const Operation op = attention(c);
-      Arrays in = op.inputs;
+      Arrays in = attention(c).inputs;
       in.at("positions") = random_values(Role::parameter, {c.D, c.positions}, "positions", 0.1);
-      Arrays dout = {{"out", random_values(Role::activation, {c.B, T, c.H, c.D}, "dout")}};
-      for (Arrays* all : {&in, &dout}) {
-        for (auto& [name, v] : *all) {
-          if (v.role != Role::activation) continue;
-          for (double& x : v.x) x = rounded(x, Dtype::bf16);
-        }
-      }
-      const Arrays truth = op.adjoint(single, in, op.forward(single, in), dout, 0);
-      const Arrays found = op.adjoint(half, in, op.forward(half, in), dout, 0);
-      for (const char* name : {"q", "k", "positions"}) {
-        const double error = relative_error(found.at(name).x, truth.at(name).x);
-        INFO(describe(c) << ", " << name << ": " << error);
-        CHECK(error <= 0.02);
+      compare_precisions(half, single, c, std::move(in), {"q", "k", "positions"});
+    }
+  }
+}
+
+// The network's gradients are sums over rows whose dz sum to zero.
+TEST_CASE("gradients of mixed heads in bf16 are near those of fp32") {
+  for (const int64_t T : {64, 256, 1024}) {
+    WorkspaceShape shape = mechanism_workspace(T);
+    shape.mix_hidden = 32;
+    Machine half(Dtype::bf16, CpuIsa::avx512, shape), single(Dtype::f32, CpuIsa::avx512, shape);
+    for (const TableForm table : {TableForm::falling, TableForm::fire}) {
+      for (const MixForm form : {MixForm::concat_residual, MixForm::add_residual}) {
+        AttentionCase c;
+        c.T = T;
+        c.H = c.K = shape.H;
+        c.D = shape.D;
+        c.table = table;
+        c.mix = form;
+        c.hidden = 32;
+        c.own_rows = true;
+        compare_precisions(half, single, c, attention(c).inputs, {"q", "k", "v", "w1", "c1", "w2"});
       }
     }
   }

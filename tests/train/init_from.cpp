@@ -305,6 +305,8 @@ TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to cha
                   {"lm_head.weight", "no such tensor in the model", "model.tied"});
   e.check_refused({"model.bias=true"}, {"q_proj.bias", "no such tensor", "model.bias"});
   e.check_refused({"model.mlp.kind=gelu"}, {"gate_proj", "model.mlp.kind"});
+  e.check_refused({R"(model.attention.prior={"name": "dape", "base": "alibi"})"},
+                  {".mix.", "init_from.new"});
   e.check_refused({"model.attention.scale.name=ssmax"}, {"scale.s", "init_from.new"});
   e.check_refused({"model.attention.normalizer=entmax", "model.attention.normalizer.learned=true"},
                   {"normalizer.alpha", "init_from.new"});

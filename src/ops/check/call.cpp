@@ -71,6 +71,13 @@ void CheckedCall::compare(const Operand& o) const {
   found.data = const_cast<char*>(bytes.data());
   double error = 0, size = 0, worst = -1, largest = 0;
   int64_t place = 0;
+  if (o.beside) {
+    for_elements(o.beside, [&](int64_t at, int64_t) {
+      const double y = get(o.beside, at);
+      size += y * y;
+      largest = std::max(largest, std::abs(y));
+    });
+  }
   for_elements(o.tested, [&](int64_t at, int64_t) {
     const double x = get(found, at), y = get(o.trusted, at);
     // Infinities are equal or not; NaN agrees with NaN alone.
@@ -90,7 +97,7 @@ void CheckedCall::compare(const Operand& o) const {
   });
   const bool rounded = half_precision_ || o.tested.dtype == Dtype::bf16;
   const double limit = rounded ? limits_.bf16 : limits_.f32;
-  // Sums that cancel are small beside their terms: an absolute floor for what is tiny.
+  // An absolute floor for what is tiny.
   constexpr double kFloor = 1e-30;
   if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor && worst <= limit * largest + kFloor) {
     return;

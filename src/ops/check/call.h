@@ -27,6 +27,13 @@ class CheckedCall {
   /// Written or left as it was, and not read.
   Tensor replaced(const char* name, const Tensor& t) { return add(name, t, Use::replaced); }
   Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
+  /// Written, of sums whose terms may cancel: errors are relative to the size of `beside` where
+  /// that is larger, the mirror of sums of the same terms times numbers of size 1.
+  Tensor cancelling(const char* name, const Tensor& t, const Tensor& beside) {
+    const Tensor mirror = add(name, t, Use::written);
+    if (t) operands_.back().beside = beside;
+    return mirror;
+  }
 
   /// That of an operand that is used so.
   Tensor mirror(const char* name, TensorUse use, const Tensor& t);
@@ -64,6 +71,7 @@ class CheckedCall {
     Tensor trusted;  // same shape and strides, in `bytes`
     Use use = Use::read;
     std::vector<char> bytes;
+    Tensor beside = {};  // a mirror: see cancelling()
   };
 
   Tensor add(const char* name, const Tensor& t, Use use);

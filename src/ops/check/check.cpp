@@ -171,11 +171,13 @@ class CheckBackend final : public Backend {
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override {
     CheckedCall c = call("attention_backward");
+    // What is added to all logits of a row, as c2 is, and c1 through a unit that no key turns off,
+    // has a gradient of 0 but for rounding where weights sum to one.
     AttentionGradients comparable = g;
-    const bool constant = traits_of(a.normalizer.form.kind).sums_to_one;
-    if (constant) comparable.mix.dc2 = {};  // 0 but for rounding
+    comparable.mix.dc1 = comparable.mix.dc2 = {};
     AttentionGradients d = c.written_parts(comparable);
-    if (constant) d.mix.dc2 = c.read(g.mix.dc2);
+    d.mix.dc1 = c.cancelling("dc1", g.mix.dc1, d.mix.dw1);
+    d.mix.dc2 = c.cancelling("dc2", g.mix.dc2, d.mix.dw2);
     const Tensor e = c.read(dout), o = c.read(out), again = c.read(out);
     AttentionSaved s = c.read_parts(saved);
     s.live = {};

@@ -8,9 +8,8 @@
 //     const float* of_keys(i, j0) const;             of row i and the keys from j0 on: entries of a
 //                                                    table, numbers of keys, or biases that the
 //                                                    next call overwrites
-//     Row of_row(r) const;                           of the r-th row of the tile: Vec, or what the
-//     next
-//                                                    takes
+//     Row of_row(r) const;                           of the r-th row of the tile: Vec, or what
+//                                                    OfKeys takes
 //     template <ScaleMode> struct OfKeys;            what a vector of logits needs of both
 //     static void for_row(a, b, h, keys, f);         f(n, bias) for the n-th key of a row, keys of
 //                                                    the past among them

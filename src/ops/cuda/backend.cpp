@@ -423,7 +423,8 @@ class CudaBackend final : public Backend {
     const NormalizerForm& form = a.normalizer.form;
     in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),
                      form.keys};
-    in.content = {f32(content_logits_), content_logits_.size(), f32(content_sums_)};
+    in.content = {f32(content_logits_), content_logits_.size(), f32(content_sums_),
+                  content_sums_.size()};
     return in;
   }
 
@@ -450,6 +451,9 @@ void require_on_cuda(bool holds, const char* key, const char* expected, int64_t 
 void check_shape(const WorkspaceShape& w) {
   require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
                   "at most 160 with \"dape\"", w.H);
+  require_on_cuda(w.mix_hidden == 0 || w.H * w.T <= kernels::kMostMixedRows,
+                  "the length of a sequence", "at most 33,544,192 heads times tokens with \"dape\"",
+                  w.H * w.T);
   require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
                   "a multiple of 8, at most 8,192,", w.C);
   require_on_cuda(w.F % 8 == 0 && w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.F);
@@ -460,8 +464,8 @@ void check_shape(const WorkspaceShape& w) {
                   (w.H + 2 * w.K) * w.D);
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
-  require_on_cuda(w.positions <= kernels::kMostPositions, "model.attention.prior.positions",
-                  "at most 1,024", w.positions);
+  require_on_cuda(w.positions <= kernels::kMostPositions,
+                  "model.attention.prior (\"positions\" of cope)", "at most 1,024", w.positions);
   // Blocks of attention count sequences and heads in dimensions that end there.
   constexpr int64_t kMaxBlocks = 65535;
   require_on_cuda(w.B <= kMaxBlocks, "train.micro_batch", "at most 65,535 sequences", w.B);
@@ -501,7 +505,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                            kernels::content_arrays(positions > 0 || hidden > 0, w.backward);
     arena.add("scratch.attention_logits", &content_logits_, Dtype::f32, {logits});
     arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
-              {kernels::content_sums(B, T, H, K, as_int(w.D), positions, hidden)});
+              {kernels::content_sums(B, T, H, K, as_int(w.D), positions, hidden, w.backward)});
   }
   mechanisms_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
