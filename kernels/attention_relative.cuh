@@ -64,7 +64,9 @@ BAMTRAIN_DEVICE bool sees_any(const int32_t* first_key, int i0, int end, int d0,
 /// The sums of dz q and of db by distance, added to those of the parts before; of the last, dr.
 /// Launch with grid (tiles of distances, H), kThreads threads and a tile of dynamic shared memory.
 template <int D>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, D > 64 ? 2 : 4)
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, D > 64   ? 2
+                                                 : D > 48 ? 3
+                                                          : 4)
     relative_distances(ContentGradients<bf16> g) {
   BAMTRAIN_DYNAMIC_SHARED(shared);
   const AttentionInputs<bf16>& a = g.in;

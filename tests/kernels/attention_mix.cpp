@@ -3,6 +3,7 @@
 
 #include "catch.h"
 #include "kernels/attention_cases.h"
+#include "kernels/attention_content.h"
 
 using namespace bamtrain;
 using namespace bamtrain::test;
