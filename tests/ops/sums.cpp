@@ -24,12 +24,13 @@ TEST_CASE("running sums on the CPU agree with the reference") {
 }
 
 TEST_CASE("running sums are exact over 500,000 tokens") {
-  const int64_t T = 500'000;
-  Operation op = running_sums({1, T, 1});
-  op.inputs["bias"].x[0] = 0.25;
-  for (double& g : op.inputs["gates"].x) g = 1.5;
   const double u = std::log1p(std::exp(1.75));
   for (Dtype t : {Dtype::f32, Dtype::f64}) {
+    // The reference adds every row's gates anew.
+    const int64_t T = t == Dtype::f64 ? 20'000 : 500'000;
+    Operation op = running_sums({1, T, 1});
+    op.inputs["bias"].x[0] = 0.25;
+    for (double& g : op.inputs["gates"].x) g = 1.5;
     Machine m(t);
     const std::vector<double> S = op.forward(m, op.inputs).at("sums").x;
     double worst = 0;
@@ -39,7 +40,8 @@ TEST_CASE("running sums are exact over 500,000 tokens") {
     }
     // At most T roundings; the differences that attention reads near the diagonal are as good.
     CHECK(worst < static_cast<double>(T) * 0x1p-53);
-    CHECK(std::abs(S[T - 1] - S[T - 101] - 100 * u) < 1e-8);
+    CHECK(std::abs(S[static_cast<size_t>(T - 1)] - S[static_cast<size_t>(T - 101)] - 100 * u) <
+          1e-8);
   }
 }
 
