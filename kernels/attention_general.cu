@@ -71,7 +71,7 @@ LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g, Str
     };
     const LaunchStatus keys =
         a.normalizer.kind == NormalizerKind::stick_breaking
-            ? launch_keys(attention_general_keys_sticks<D>, D / kOwnColumns<D>,
+            ? launch_keys(attention_general_keys_sticks<D>, kColumnBlocks<D>,
                           attention_general_sticks_shared<D>())
             : launch_keys(attention_general_keys<D>, 1, attention_general_keys_shared<D>());
     if (!keys.ok()) return keys;

@@ -15,12 +15,14 @@ constexpr int kDbStride = kPart + 1;
 constexpr size_t kExchangeBytes = 2 * kTileBytes<kTile>;
 constexpr size_t kDbBytes = kTile * kDbStride * sizeof(float);
 
-/// Columns of dk and dv that a block owns: as many as registers hold. With two blocks for a tile
-/// the first writes what is not of a column.
+/// Columns of dk and dv that a block computes: as many as registers hold, in whole operands. With
+/// two blocks for a tile the first writes what is not of a column, and what both have of D 80.
 template <int D>
-constexpr int kOwnColumns = D > 64 ? D / 2 : D;
+constexpr int kOwnColumns = D > 64 ? (D / 2 + 15) / 16 * 16 : D;
+template <int D>
+constexpr int kColumnBlocks = D > 64 ? 2 : 1;
 
-/// Launch with grid (parts, key heads at hand, D / kOwnColumns), kThreads threads and this much
+/// Launch with grid (parts, key heads at hand, kColumnBlocks), kThreads threads and this much
 /// dynamic shared memory.
 template <int D>
 constexpr size_t attention_general_sticks_shared() {
@@ -87,7 +89,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
 
   const int32_t* first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const float root = 1.0f / a.content_divisor;
-  const int column0 = kOwnColumns<D> * static_cast<int>(device::block_index().z);
+  constexpr int kBoth = kColumnBlocks<D> * kOwnColumns<D> - D;  // columns of both blocks
+  const int column0 = (kOwnColumns<D> - kBoth) * static_cast<int>(device::block_index().z);
   const bool table = a.table != nullptr && column0 == 0,
              of_numbers = a.numbers != nullptr && column0 == 0;
   const auto own_columns = static_cast<uint32_t>(2 * column0);  // bytes
@@ -225,6 +228,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       auto* to_v = reinterpret_cast<uint32_t*>(row_of(dv, b, j, kh) + column0);
       BAMTRAIN_UNROLL
       for (int n = 0; n < kOwnColumns<D> / 8; ++n) {
+        if (8 * n < kBoth && column0 > 0) continue;
         to_k[4 * n + l.pair] = device::pack_bf16(sum_k[0][n][2 * r], sum_k[0][n][2 * r + 1]);
         to_v[4 * n + l.pair] = device::pack_bf16(sum_v[0][n][2 * r], sum_v[0][n][2 * r + 1]);
       }

@@ -179,7 +179,7 @@ TEST_CASE("layers of different priors: gradients of whole models agree with diff
         {"cable", "alibi"},
         {"fire", "rope", "kcable", "nape"},
         {"t5", "kcable", "cable", "t5"},
-        {"transformer_xl", "dape over alibi", "cope", "transformer_xl"}}) {
+        {"transformer_xl", "cope", "alibi", "transformer_xl"}}) {
     for (const ScaleInfo& s : all_scales()) {
       if (s.evaluation_only) continue;
       ModelConfig c = small_config();

@@ -347,7 +347,7 @@ TEST_CASE("another scale and its options are told, and whether documents are mas
   ModelConfig other = m;
   other.attention.scale = scale("ssmax", {{"offset", 1.0}});
   CHECK(f.one(f.exported(other)) ==
-        "scale.offset is 1.0, and model.attention.scale.offset of this run 0.0");
+        "scale.offset is 1, and model.attention.scale.offset of this run 0");
   other.attention.scale = scale("ssmax", {{"scale_bias", std::string("false")}});
   CHECK(f.one(f.exported(other)) ==
         "priors[0].scale_bias is false, and model.attention.scale.scale_bias of this run true");
@@ -471,7 +471,7 @@ TEST_CASE("another normalizer and its options are told; a folder without one is 
   m.attention.normalizer = normalizer("topk", {{"k", 0.0}});
   other.attention.normalizer = normalizer("topk");
   CHECK(f.one(f.exported(other)) ==
-        "normalizer.k is 32.0, and model.attention.normalizer.k of this run \"n/2\"");
+        "normalizer.k is 32, and model.attention.normalizer.k of this run \"n/2\"");
 }
 
 TEST_CASE("of what init_from.new names there is no word") {
