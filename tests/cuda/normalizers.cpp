@@ -98,6 +98,13 @@ TEST_CASE("normalizers on CUDA agree with the reference at every head dimension"
       if (!allowed(c)) c.scale = ScaleForm::none;
       check_attention(c, Dtype::bf16);
     }
+    AttentionCase formed;
+    formed.T = 70;
+    formed.H = 2;
+    formed.D = D;
+    formed.table = TableForm::relative;
+    formed.normalizer = entmax(1.5);
+    check_attention(formed, Dtype::bf16);
   }
 }
 
