@@ -63,6 +63,9 @@ class Backend {
   virtual const char* name() const = 0;
   virtual Dtype parameter_dtype() const = 0;  // P
 
+  /// Whether products of a mix of heads take its weights rounded to bf16.
+  virtual bool rounds_mix(const Attention&) const { return false; }
+
   /// Registers the scratch of all operations for shapes up to `w`.
   virtual void plan(Arena& arena, const WorkspaceShape& w) = 0;
 

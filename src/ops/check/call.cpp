@@ -96,7 +96,8 @@ void CheckedCall::compare(const Operand& o) const {
     largest = std::max(largest, std::abs(y));
   });
   const bool rounded = half_precision_ || o.tested.dtype == Dtype::bf16;
-  const double limit = rounded ? limits_.bf16 : limits_.f32;
+  const double of_bf16 = o.cancels ? limits_.cancelling : limits_.bf16;
+  const double limit = rounded ? of_bf16 : limits_.f32;
   // An absolute floor for what is tiny.
   constexpr double kFloor = 1e-30;
   if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor && worst <= limit * largest + kFloor) {

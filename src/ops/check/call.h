@@ -27,11 +27,14 @@ class CheckedCall {
   /// Written or left as it was, and not read.
   Tensor replaced(const char* name, const Tensor& t) { return add(name, t, Use::replaced); }
   Tensor updated(const char* name, const Tensor& t) { return add(name, t, Use::updated); }
-  /// Written, of sums whose terms may cancel: errors are relative to the size of `beside` where
-  /// that is larger, the mirror of sums of the same terms times numbers of size 1.
-  Tensor cancelling(const char* name, const Tensor& t, const Tensor& beside) {
+  /// Written, of sums over rows whose terms sum to zero (CheckLimits::cancelling). Errors are
+  /// relative to the size of `beside` where that is given and larger: the mirror of sums of the
+  /// same terms times numbers of size 1.
+  Tensor cancelling(const char* name, const Tensor& t, const Tensor& beside = {}) {
     const Tensor mirror = add(name, t, Use::written);
-    if (t) operands_.back().beside = beside;
+    if (!t) return mirror;
+    operands_.back().cancels = true;
+    operands_.back().beside = beside;
     return mirror;
   }
 
@@ -71,7 +74,8 @@ class CheckedCall {
     Tensor trusted;  // same shape and strides, in `bytes`
     Use use = Use::read;
     std::vector<char> bytes;
-    Tensor beside = {};  // a mirror: see cancelling()
+    bool cancels = false;  // see cancelling()
+    Tensor beside = {};    // a mirror
   };
 
   Tensor add(const char* name, const Tensor& t, Use use);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <vector>
 
+#include "core/element.h"
 #include "ops/check/call.h"
 #include "ops/check/mechanisms.h"
 
@@ -164,6 +165,7 @@ class CheckBackend final : public Backend {
     comparable.live = {};  // weights below a backend's precision may be there or not
     const AttentionSaved s = c.written_parts(comparable);
     const Attention other = c.read_parts(a);
+    round_mix(a, other);
     c.run([&](Backend& b, bool own) {
       own ? b.attention_forward(out, saved, a) : b.attention_forward(o, s, other);
     });
@@ -174,14 +176,17 @@ class CheckBackend final : public Backend {
     // What is added to all logits of a row, as c2 is, and c1 through a unit that no key turns off,
     // has a gradient of 0 but for rounding where weights sum to one.
     AttentionGradients comparable = g;
-    comparable.mix.dc1 = comparable.mix.dc2 = {};
+    comparable.mix = {};
     AttentionGradients d = c.written_parts(comparable);
+    d.mix.dw1 = c.cancelling("dw1", g.mix.dw1);
+    d.mix.dw2 = c.cancelling("dw2", g.mix.dw2);
     d.mix.dc1 = c.cancelling("dc1", g.mix.dc1, d.mix.dw1);
     d.mix.dc2 = c.cancelling("dc2", g.mix.dc2, d.mix.dw2);
     const Tensor e = c.read(dout), o = c.read(out), again = c.read(out);
     AttentionSaved s = c.read_parts(saved);
     s.live = {};
     const Attention other = c.read_parts(a);
+    round_mix(a, other);
     c.run([&](Backend& b, bool own) {
       if (own) return b.attention_backward(g, dout, out, saved, a);
       // p = exp(z - lse): the roundings of z and of lse cancel in the backend that made both. At
@@ -242,6 +247,18 @@ class CheckBackend final : public Backend {
   }
 
  private:
+  /// What the tested backend rounds a mix's weights to, for both.
+  void round_mix(const Attention& a, const Attention& mirror) const {
+    if (!mirror.mix.w1 || !tested_->rounds_mix(a)) return;
+    for (const Tensor& w : {mirror.mix.w1, mirror.mix.w2}) {
+      for_elements(w, [&](int64_t at, int64_t) {
+        uint16_t bits = 0;
+        const Tensor rounded(&bits, Dtype::bf16, {1});
+        put(rounded, 0, get(w, at));
+        put(w, at, get(rounded, 0));
+      });
+    }
+  }
   CheckedCall call(const char* operation) { return {*tested_, *trusted_, limits_, operation}; }
 
   std::unique_ptr<Backend> tested_, trusted_;

@@ -287,6 +287,9 @@ class CudaBackend final : public Backend {
 
   // --- attention
 
+  bool rounds_mix(const Attention& a) const override {
+    return a.q.dtype == Dtype::bf16 && a.q.shape[2] <= kernels::kMostTiledHeads;
+  }
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     dispatch(out.dtype, [&]<class A>() {
       const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), rows_of(saved)};
