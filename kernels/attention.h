@@ -67,7 +67,7 @@ struct FormedBias {
 /// What the bias's own kernels work in, where it reads queries and keys (attention_content.h).
 struct ContentScratch {
   float* logits = nullptr;
-  int64_t count = 0;      // of `logits`: content_logits times content_arrays, or more
+  int64_t count = 0;  // of `logits`: content_logits times content_arrays, or more
   float* sums = nullptr;
   int64_t count_of_sums = 0;  // content_sums, or more
 };
@@ -118,8 +118,8 @@ struct AttentionBackward : BiasOutputs {
 
 /// Enqueues the forward pass: one kernel, fused for softmax and general for the other normalizers;
 /// of a bias that reads queries and keys, or mixed heads, some more for each part
-/// (attention_content.h). Refuses a D that is not one of kHeadDims, sizes that are not positive or past a grid's limits,
-/// and strides or addresses that 16-byte accesses do not take.
+/// (attention_content.h). Refuses a D that is not one of kHeadDims, sizes that are not positive or
+/// past a grid's limits, and strides or addresses that 16-byte accesses do not take.
 device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::Stream stream);
 
 /// Enqueues the backward pass: with softmax four kernels, three without a table or fire; with

@@ -1,6 +1,5 @@
 // Priors of family contextual: attention reads E where the masters have it.
 
-
 #include "model/mechanism_part.h"
 
 namespace bamtrain {
