@@ -124,8 +124,7 @@ device::LaunchStatus attention_forward(const AttentionForward<bf16>& f, device::
 
 /// Enqueues the backward pass: with softmax four kernels, three without a table or fire; with
 /// others one less, and with stick-breaking two for each attention_carried_heads key heads; more as
-/// above. Refuses
-/// what the forward pass refuses.
+/// above. Refuses what the forward pass refuses.
 device::LaunchStatus attention_backward(const AttentionBackward<bf16>& g, device::Stream stream);
 
 /// The same, softmax too, by the general kernels alone.

@@ -89,6 +89,20 @@ class Kept:
         return "".join(f"\n\n`-` {note}" for note in notes)
 
 
+def in_turn(kept, what, commands, pattern, runs):
+    """The results of each of {(build, name): command line}, one after another, `runs` times; none
+    where one failed."""
+    found = {}
+    try:
+        for n in range(1, runs + 1):
+            for key, words in commands.items():
+                found[key] = kept.measured(what, words, pattern, n, key[0])
+    except Failed as reason:
+        kept.failed(what, reason)
+        return dict.fromkeys(commands, [])
+    return found
+
+
 def times(kept, args):
     """A table per head dimension and precision."""
     parts = []
@@ -99,16 +113,10 @@ def times(kept, args):
                 what = f"{name} beside {other}, D {D}, {precision}"
                 builds = [kept.build] + ([kept.before] if kept.before else [])
                 forms = {other: ["--form", other], name: words}
-                found = {(build, form): [] for form in forms for build in builds}
-                try:
-                    for n in range(1, args.runs + 1):
-                        for build, form in found:
-                            found[build, form] = kept.measured(what, [
-                                "bench/attention", "--length", str(args.length), "--head-dim", str(D),
-                                "--precision", precision, *forms[form]], BOTH_MS, n, build)
-                except Failed as reason:
-                    kept.failed(what, reason)
-                    found = dict.fromkeys(found, [])
+                found = in_turn(kept, what, {(build, form): [
+                    "bench/attention", "--length", str(args.length), "--head-dim", str(D),
+                    "--precision", precision, *options] for form, options in forms.items()
+                    for build in builds}, BOTH_MS, args.runs)
                 of_other, own = (found[kept.build, form] for form in forms)
                 rows.append([priors, name, other, cell(of_other, " ms"), cell(own, " ms"),
                              ratios(own, of_other), ratios(of_other, own)])
@@ -128,27 +136,19 @@ def steps(kept, args):
     """A row per precision: a step of DAPE over kerple beside one of kerple."""
     rows = []
     for precision in args.precisions:
-        what = f"125M, {precision}"
-        found = {config: [] for config in STEPS}
-        try:
-            for n in range(1, args.runs + 1):
-                for config in found:
-                    found[config] = kept.measured(what, [
-                        "bench/step", "--config", config, "--precision", precision, "--batch", "4",
-                        "--length", "512", "--steps", "3"], STEP_MS, n)
-        except Failed as reason:
-            kept.failed(what, reason)
-            found = dict.fromkeys(found, [])
+        found = in_turn(kept, f"125M, {precision}", {(kept.build, config): [
+            "bench/step", "--config", config, "--precision", precision, "--batch", "4", "--length",
+            "512", "--steps", "3"] for config in STEPS}, STEP_MS, args.runs)
         kerple, dape = found.values()
         rows.append([precision, cell(kerple, " ms"), cell(dape, " ms"), ratios(kerple, dape)])
     return table(["precision", "kerple", DAPE, "speed over kerple's"], rows) + kept.take_notes()
 
 
-def small_step(T, changes):
-    """The command line of a step of one sequence of T tokens, of a small model with these changes."""
+def small_step(T, change):
+    """The command line of a step of one sequence of T tokens, of a small model with this change."""
     words = ["bench/step", "--config", "configs/compare-wikitext2.json", "--precision", "fp32",
              "--batch", "1", "--length", str(T), "--steps", "1"]
-    for one in (*changes, *SMALL):
+    for one in (change, *SMALL):
         words += ["--set", f"model.{one}"]
     return words
 
@@ -156,11 +156,11 @@ def small_step(T, changes):
 def memory(kept, args, names):
     """A row per prior: the largest resident set at two lengths, and what the longer one adds."""
     found = {}
-    for name in [*names, DAPE]:
+    values = {DAPE: '{"name": "dape", "base": "kerple", "hidden": 32}'}
+    for name in [*names, *values]:
         try:
             for T in args.memory:
-                prior = 'attention.prior={"name": "dape", "base": "kerple", "hidden": 32}'
-                words = small_step(T, [prior if name == DAPE else f"attention.prior={name}"])
+                words = small_step(T, f"attention.prior={values.get(name, name)}")
                 found.setdefault(name, []).extend(kept.measured("memory", words, RESIDENT))
         except Failed as reason:
             kept.failed(name, reason)
