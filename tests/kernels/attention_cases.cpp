@@ -159,7 +159,7 @@ void take_heads(Results& r, const Doubles& all, const AttentionCase& c, int D) {
 }  // namespace
 
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
-                        const AttentionForm& form) {
+                        const AttentionForm& form, bool rounds_out) {
   const int64_t B = c.B, T = c.T, H = c.H, K = c.K, W = (H + 2 * K) * D;
   const auto backend = make_reference_backend();
   Arena arena;
@@ -199,12 +199,13 @@ Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
     }
   });
   backend->attention_forward(call.out, call.saved, a);
-  backend->attention_backward(g, call.dout, call.out, call.saved, a);
   Results r;
   const auto take = [&](const char* name, const Tensor& t) {
     if (t) r[name].assign(t.ptr<double>(), t.ptr<double>() + t.size());
   };
   take("out", call.out);
+  if (rounds_out) std::ranges::transform(r["out"], call.out.ptr<double>(), as<DeviceBf16>);
+  backend->attention_backward(g, call.dout, call.out, call.saved, a);
   take("lse", call.saved.level);
   Doubles all(dqkv.ptr<double>(), dqkv.ptr<double>() + dqkv.size());
   take_heads(r, all, c, D);

@@ -106,8 +106,9 @@ inline const std::vector<AttentionForm> kMixedForms = mixed_forms();
 /// bias's gradients and the mix's, but for dc2 where nothing depends on c2.
 using Results = std::map<std::string, Doubles>;
 
+/// `rounds_out`: the backward pass reads out in bf16, as it is stored.
 Results attention_truth(const AttentionCase& c, int D, const AttentionValues& x,
-                        const AttentionForm& form);
+                        const AttentionForm& form, bool rounds_out = false);
 
 /// A bias and a mix, and their gradients, in the engine's global memory.
 class BiasArrays {
