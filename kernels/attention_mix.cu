@@ -203,7 +203,7 @@ BAMTRAIN_KERNEL mix_rows_gradients(ContentGradients<A> g) {
         }
         float& hidden = x.hidden[k * kKeys + n];
         x.dhidden[k * kKeys + n] = dape_slope(hidden) * sum;
-        hidden = dape_activation(hidden);
+        hidden = dape_activation(hidden) - layer_at_rest(m, k);
       });
       device::barrier();
       for (int n = thread; n < of.count; n += kMixThreads) {
@@ -307,8 +307,8 @@ BAMTRAIN_KERNEL mix_of_distances_sums(MixArguments x) {
 
 /// The network's gradients from the slots' sums, in their order. A thread has an element of a slot.
 /// `slots_of_biases`: those of W1', c1 and c2.
-BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, MixForm form,
-                         int slots, int slots_of_biases) {
+BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, MixInputs m, int slots,
+                         int slots_of_biases) {
   const int n = static_cast<int>(own_number());
   if (n >= of.count) return;
   const int H = of.inputs / 2;
@@ -319,13 +319,14 @@ BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, Mix
   if (n >= of.c2) {
     g.dc2[n - of.c2] = sum_of(n);
   } else if (n >= of.w2) {
-    g.dw2[n - of.w2] = sum_of(n);
+    const int h = (n - of.w2) / m.hidden, k = (n - of.w2) % m.hidden;
+    g.dw2[n - of.w2] = sum_of(n) + layer_at_rest(m, k) * sum_of(of.c2 + h);
   } else if (n >= of.c1) {
     g.dc1[n - of.c1] = sum_of(n);
-  } else if (mix_inputs(form, 1) == 2) {
+  } else if (mix_inputs(m.form, 1) == 2) {
     g.dw1[n] = sum_of(n);
   } else if (n % of.inputs < H) {
-    const float of_scores = form == MixForm::bias_only ? 0.0f : sum_of(n);
+    const float of_scores = m.form == MixForm::bias_only ? 0.0f : sum_of(n);
     g.dw1[n / of.inputs * H + n % of.inputs] = of_scores + sum_of(n + H);
   }
 }
@@ -356,9 +357,9 @@ LaunchStatus mix_end(const AttentionBackward<A>& g, const ContentSums& sums, Str
   }
   if (status.ok()) {
     const int slots = distances ? static_cast<int>(mix_slots(a.T)) : kMixSlots;
-    status = device::launch(mix_join, grid_of(blocks_of(of.count, kMixThreads)),
-                            {kMixThreads, 1, 1}, 0, stream, g.dmix, sums.of_mix, of, a.mix.form,
-                            slots, distances ? 1 : kMixSlots);
+    status =
+        device::launch(mix_join, grid_of(blocks_of(of.count, kMixThreads)), {kMixThreads, 1, 1}, 0,
+                       stream, g.dmix, sums.of_mix, of, a.mix, slots, distances ? 1 : kMixSlots);
   }
   if (!status.ok() || a.fire.psi == nullptr) return status;
   return join_fire(g.dfire, g.partial, a.B, a.H, attention_tiles(a.T), stream);

@@ -56,15 +56,16 @@ class MixDistances {
                                    const F& f) const {
     const auto shares = static_cast<int>(device::grid_size().y);
     const auto stride = static_cast<uint32_t>(a.formed.stride);
-    const int d = first + l.row, last = a.formed.queries;
+    const int d = first + l.row, end = a.end_of_queries();
     // The first of the share's queries that lies as far behind its sequence's begin.
     const int behind = first_of_block - a.formed.first - share;
-    const int begin = share + (behind > 0 ? (behind + shares - 1) / shares * shares : 0);
+    const int begin =
+        a.formed.first + share + (behind > 0 ? (behind + shares - 1) / shares * shares : 0);
     for (int b = 0; b < a.B; ++b) {
       const int32_t* const first_keys = a.first_key + static_cast<int64_t>(b) * a.T;
       const auto row_of_b = static_cast<uint32_t>(a.formed.row(int64_t{b} * a.H, 0));
       BAMTRAIN_NO_UNROLL
-      for (int i = a.formed.first + begin; i < a.formed.first + last; i += shares) {
+      for (int i = begin; i < end; i += shares) {
         const int furthest = i - first_keys[i];
         if (furthest < first_of_block) continue;
         const uint32_t key =
@@ -216,13 +217,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       multiply<Shape::kUnits>(dhidden, of_db, network.second, l);
       for_accumulators<2 * kHidden>([&](int n, int e) {
         dhidden[0][n][e] *= dape_slope(hidden[n][e]);
-        hidden[n][e] = activation(hidden[n][e]);
         sums[4 * n + e] += dhidden[0][n][e];
       });
-      uint32_t layer[kHidden][4], of_layer[1][kHidden][4];
-      as_operand(layer, hidden);
+      pieces.set_layer(hidden, network.c1, l);
+      uint32_t of_layer[1][kHidden][4];
       as_operand(of_layer[0], dhidden[0]);
-      pieces.set_layer(layer, l);
       pieces.set_hidden_gradient(of_layer[0], l);
       multiply<Shape::kInputs>(dz, of_layer, network.first, l);  // ds
       x.store_logits(a.formed.b, dz[0], own);

@@ -136,6 +136,10 @@ BAMTRAIN_DEVICE float sum_of_rows(float x) {
 
 /// dape_activation() in two instructions.
 BAMTRAIN_DEVICE float activation(float x) { return fmaxf(x, static_cast<float>(kDapeSlope) * x); }
+/// And less `rest`, in three.
+BAMTRAIN_DEVICE float activation_less(float x, float rest) {
+  return fmaxf(x - rest, static_cast<float>(kDapeSlope) * x - rest);
+}
 
 /// f(n, e) of every element of N accumulators of eight columns.
 template <int N, class F>
@@ -216,7 +220,14 @@ class MixPieces {
   BAMTRAIN_DEVICE void set_db(const uint32_t (&db)[kHeads][4], const Lane& l) const {
     store_operand<Shape::kKeyBytes>(keys_ + Shape::kBiasGradient, db, l);
   }
-  BAMTRAIN_DEVICE void set_layer(const uint32_t (&layer)[kHidden][4], const Lane& l) const {
+  /// Of the hidden layer before its activation: what it has beyond layer_at_rest().
+  BAMTRAIN_DEVICE void set_layer(float (&hidden)[2 * kHidden][4], const float* c1,
+                                 const Lane& l) const {
+    for_accumulators<2 * kHidden>([&](int n, int e) {
+      hidden[n][e] = activation_less(hidden[n][e], activation(c1[l.column(n, e)]));
+    });
+    uint32_t layer[kHidden][4];
+    as_operand(layer, hidden);
     store_operand<Shape::kKeyBytes>(keys_ + Shape::kLayer, layer, l);
   }
   BAMTRAIN_DEVICE void set_hidden_gradient(const uint32_t (&x)[kHidden][4], const Lane& l) const {

@@ -117,13 +117,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles_gradients(ContentG
           typename Network::Hidden hidden;
           keys.form_hidden(B, u, hidden, network, a, l);
           pieces.set_inputs(u, l);
-          for_accumulators<2 * kHidden>([&](int n, int e) {
-            rises |= hidden[n][e] > 0 ? 1u << (4 * n + e) : 0u;
-            hidden[n][e] = activation(hidden[n][e]);
-          });
-          uint32_t layer[kHidden][4];
-          as_operand(layer, hidden);
-          pieces.set_layer(layer, l);
+          for_accumulators<2 * kHidden>(
+              [&](int n, int e) { rises |= hidden[n][e] > 0 ? 1u << (4 * n + e) : 0u; });
+          pieces.set_layer(hidden, network.c1, l);
         }
         typename Network::Logits db = {};
         keys.for_logits(a.H, l, [&](int n, int e, int h, int j) {

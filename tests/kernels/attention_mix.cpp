@@ -26,29 +26,60 @@ void for_forms(const F& f) {
 
 /// fp32 but for what tensor cores read: logits and the hidden layer have 16 bits forward; dz, db,
 /// the layer and its gradients 8 backward, and weights what bf16 holds; what belongs to the bias
-/// has gone through three such products. A logit of 16 bits may take another key into the support
-/// of topk, in one row of all.
-double tolerance(const std::string& name, const AttentionForm& form, const AttentionCase& c) {
+/// has gone through three such products.
+double tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return 0x1p-15;
-  if (form.normalizer.kind == NormalizerKind::topk) return 1 / std::sqrt(1.0 * c.B * c.H * c.T);
   // Sums over rows whose dz sum to zero: what is rounded before they are formed does not cancel.
   const bool network = name == "dw1" || name == "dc1" || name == "dw2" || name == "dc2";
-  if (network) return 16 * kBf16;
+  if (network) return 8 * kBf16;
   const double of_u = form.normalizer.kind == NormalizerKind::entmax ? 2 : 1;
   return (name == "out" || name == "dv" ? 2 : 2 * of_u + 1) * kBf16;
 }
 
-void compare_tiled(const AttentionCase& c, int D, const AttentionForm& form) {
+/// Begins of the rows of out, of D numbers, that are those of another support.
+std::vector<size_t> moved_rows(const Doubles& found, const Doubles& truth, int D) {
+  const auto d = static_cast<size_t>(D);
+  std::vector<size_t> moved;
+  for (size_t row = 0; row < truth.size(); row += d) {
+    const auto of = [&](const Doubles& x) { return Doubles(&x[row], &x[row] + d); };
+    if (relative_error(of(found), of(truth)) > 4 * kBf16) moved.push_back(row);
+  }
+  return moved;
+}
+
+void compare_tiled(const AttentionCase& c, int D, const AttentionForm& form,
+                   double first_weights = 1) {
   INFO(text_of(c, D, form));
-  const AttentionValues x = attention_values<DeviceBf16>(c, D);
-  const Results truth = attention_truth(c, D, x, form);
+  AttentionValues x = attention_values<DeviceBf16>(c, D);
+  for (double& w : x.others.at("w1")) w *= first_weights;
+  Results truth = attention_truth(c, D, x, form);
+  const auto run = [&] { return attention_on_engine<DeviceBf16>(Kernels::general, c, D, x, form); };
   engine::counters() = {};
-  const Results found = attention_on_engine<DeviceBf16>(Kernels::general, c, D, x, form);
+  Results found = run();
   CHECK(engine::counters().ldmatrix_conflicts == 0);
   REQUIRE(found.size() == truth.size());
+  if (form.normalizer.kind == NormalizerKind::topk) {
+    // A logit of 16 bits may take another key into the support. Nothing is asked of such rows, and
+    // with dout of 0 they give nothing to others.
+    const std::vector<size_t> moved = moved_rows(found.at("out"), truth.at("out"), D);
+    CHECK(moved.size() <= 1 + truth.at("out").size() / static_cast<size_t>(D) / 100);
+    for (const size_t row : moved) std::fill_n(&x.dout[row], D, 0.0);
+    truth = attention_truth(c, D, x, form);
+    found = run();
+    for (const size_t row : moved) {
+      for (Results* r : {&found, &truth}) std::fill_n(&r->at("out")[row], D, 0.0);
+    }
+  }
+  if (first_weights != 1) {
+    // Of a unit that no key turns off dc1 is 0: compared beside dw1, sums of the same terms.
+    for (Results* r : {&found, &truth}) {
+      const Doubles& dw1 = r->at("dw1");
+      r->at("dc1").insert(r->at("dc1").end(), dw1.begin(), dw1.end());
+    }
+  }
   for (const auto& [name, t] : truth) {
     INFO(name);
-    CHECK(relative_error(found.at(name), t) < tolerance(name, form, c));
+    CHECK(relative_error(found.at(name), t) < tolerance(name, form));
   }
 }
 
@@ -74,6 +105,14 @@ TEST_CASE("mixes of heads on tensor cores agree with the reference in every form
     compare_tiled(kAttentionCases[n % kAttentionCases.size()], n % 2 == 0 ? 64 : 16, form);
     ++n;
   });
+}
+
+// As at a training's begin beside small biases: the layer is lrelu(c1) but for little, and what
+// belongs to w2 is the sum of that little.
+TEST_CASE("gradients of a mix are as good where its hidden layer hardly varies") {
+  for (const AttentionForm& form : kMixedForms) {
+    compare_tiled(kAttentionCases[2], 16, form, 0x1p-10);
+  }
 }
 
 TEST_CASE("mixes of heads on tensor cores take every number of heads up to 32") {

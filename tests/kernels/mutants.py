@@ -241,6 +241,8 @@ MUTATIONS = {
         "attention_mix.cu", "n = thread; g.first_of_all && n <", "n = thread; n <"),
     "mix_ds_without_the_scale": (
         "attention_mix.cu", "own.of_scores(a, h) * of_logit +", "of_logit +"),
+    "mix_dw2_without_the_layer_at_rest": (
+        "attention_mix.cu", "sum_of(n) + layer_at_rest(m, k) * sum_of(of.c2 + h)", "sum_of(n)"),
     "mix_operand_not_transposed": (
         "attention_mix.cu", "first_weight(m, a.H, k, of_biases, h) * x.dhidden",
         "first_weight(m, a.H, h, of_biases, k) * x.dhidden"),
