@@ -115,16 +115,15 @@ class MixDistances {
   }
 
   /// Scores of the lane's keys as operands, and the hidden layer before its activation.
-  BAMTRAIN_DEVICE void form_hidden(uint32_t (&s)[kHeads][4], Hidden& hidden,
+  BAMTRAIN_DEVICE void form_hidden(typename Network::Operands& s, Hidden& hidden,
                                    const Hidden& of_distances, const Network& network,
                                    const AttentionInputs<bf16>& a, const Query& own,
                                    const Lane& l) const {
     Logits scores = {};
     if (a.mix.form != MixForm::bias_only) read_logits(scores, a.formed.s, own);
-    uint32_t rest[kHeads][4];
-    split_operand(s, rest, scores);
     for_accumulators<2 * kHidden>([&](int n, int e) { hidden[n][e] = of_distances[n][e]; });
-    multiply_split(hidden, s, rest, network.first, l);
+    typename Network::Operands rest;
+    network.template first_layer<false>(hidden, s, rest, scores, l);
   }
 
  private:
@@ -153,7 +152,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   });
   x.for_queries(a, l, [&](const auto& own) {
     if (!x.sees_any(own)) return;
-    uint32_t s[kHeads][4];
+    typename Network::Operands s;
     typename Network::Hidden hidden;
     x.form_hidden(s, hidden, of_distances, network, a, own, l);
     typename Network::Logits b;
@@ -189,10 +188,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
   x.for_queries(a, l, [&](const auto& own) {
     device::barrier();  // the keys before are done; and the network is there
     if (x.sees_any(own)) {
-      uint32_t s[kHeads][4];
+      typename Network::Operands s;
       typename Network::Hidden hidden, dhidden[1] = {};
       x.form_hidden(s, hidden, of_distances, network, a, own, l);
-      pieces.set_inputs(s, l);
+      pieces.set_scores(s, l);
+      const uint32_t rises = rising(hidden);
+      pieces.set_layer(hidden, network.c1, l);
 
       float of_rows[2 * kHeads][2];
       typename Network::Logits dz[1], p, db;
@@ -212,14 +213,12 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       for_accumulators<2 * kHeads>(
           [&](int n, int e) { sums[8 * kHidden + 4 * n + e] += db[n][e]; });
       uint32_t of_db[1][kHeads][4];
-      as_operand(of_db[0], db);
+      network.second_layer_gradient(dhidden, of_db, db, l);
       pieces.set_db(of_db[0], l);
-      multiply<Shape::kUnits>(dhidden, of_db, network.second, l);
       for_accumulators<2 * kHidden>([&](int n, int e) {
-        dhidden[0][n][e] *= dape_slope(hidden[n][e]);
+        dhidden[0][n][e] *= slope_at(rises, n, e);
         sums[4 * n + e] += dhidden[0][n][e];
       });
-      pieces.set_layer(hidden, network.c1, l);
       uint32_t of_layer[1][kHidden][4];
       as_operand(of_layer[0], dhidden[0]);
       pieces.set_hidden_gradient(of_layer[0], l);

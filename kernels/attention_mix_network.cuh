@@ -2,7 +2,8 @@
 // The network of a mix of heads (HeadMix of ops/attention.h) on tensor cores: a warp takes 16 keys
 // of a query as the rows of its products, and the heads and hidden units as their columns. What a
 // layer reads is in two roundings to bf16, 16 bits of it; its weights, as those of other layers,
-// and what goes back are in one.
+// are in one. So is what goes back, but for what is summed over keys: most rows of db sum to zero,
+// and what one rounding leaves of a row would be multiplied by what its keys have in common.
 //
 // Numbers of 16 keys and 8 N heads or units are an accumulator: element (n, e) is of key l.row + 8
 // (e / 2) and of column l.column(n, e). The same lane reads a logit and writes it.
@@ -25,11 +26,14 @@ struct MixShape {
   static constexpr uint32_t kConstants = kFirst + kSecond;
   static constexpr uint32_t kWeights = kConstants + 4 * (kUnits + kColumns);
   // Of 64 keys what the products need that sum over keys: u, the gradient of the hidden layer, the
-  // layer and db, in rows as long as the longest.
+  // layer and db, in rows as long as the longest. Of biases in u two roundings, the rest of u
+  // beside db, and of that gradient too.
   static constexpr uint32_t kKeyBytes = kRowBytes<(kInputs > kUnits ? kInputs : kUnits)>;
   static constexpr uint32_t kU = 0, kHiddenGradient = kTile * kKeyBytes;
   static constexpr uint32_t kLayer = 2 * kTile * kKeyBytes, kBiasGradient = 3 * kTile * kKeyBytes;
-  static constexpr uint32_t kKeys = 4 * kTile * kKeyBytes;
+  static constexpr uint32_t kRestOfBiases = kBiasGradient + 2 * kColumns;
+  static constexpr uint32_t kRestOfGradient = 4 * kTile * kKeyBytes;
+  static constexpr uint32_t kKeys = (kWide ? 5 : 4) * kTile * kKeyBytes;
   // A thread's sums: of c1 and c2, or of distances. With the most heads and units registers are
   // short.
   static constexpr int kSums = (kWide ? 4 : 8) * (kHeads + kHidden);
@@ -60,8 +64,9 @@ BAMTRAIN_DEVICE void split_operand(uint32_t (&high)[N / 2][4], uint32_t (&rest)[
   }
 }
 
-/// c (16, 8 N) += A X^T, for A (16, 16 S) in two roundings and a tile X (8 N, 16 S).
-template <int N, int S>
+/// c (16, 8 N) += A X^T, for A (16, 16 S) in two roundings and 16 S columns of a tile X (8 N),
+/// whose rows are kBytes apart.
+template <uint32_t kBytes, int N, int S>
 BAMTRAIN_DEVICE void multiply_split(float (&c)[N][4], const uint32_t (&high)[S][4],
                                     const uint32_t (&rest)[S][4], SharedAddress x, const Lane& l) {
   BAMTRAIN_UNROLL
@@ -70,8 +75,8 @@ BAMTRAIN_DEVICE void multiply_split(float (&c)[N][4], const uint32_t (&high)[S][
     for (int n = 0; n < N / 2; ++n) {
       const int row = 16 * n + l.lane % 8 + l.lane / 16 * 8, chunk = 2 * s + l.lane / 8 % 2;
       uint32_t b[4];
-      device::ldmatrix(b, x + static_cast<uint32_t>(row) * kRowBytes<16 * S> +
-                              16u * static_cast<uint32_t>(chunk));
+      device::ldmatrix(
+          b, x + static_cast<uint32_t>(row) * kBytes + 16u * static_cast<uint32_t>(chunk));
       BAMTRAIN_UNROLL
       for (int half = 0; half < 2; ++half) {
         device::mma_m16n8k16(c[2 * n + half], rest[s], b[2 * half], b[2 * half + 1]);
@@ -151,13 +156,26 @@ BAMTRAIN_DEVICE void for_accumulators(const F& f) {
   }
 }
 
+/// Which elements of the hidden layer are above 0, a bit of each, in place of the layer's
+/// registers; and the activation's slope at one.
+template <int N>
+BAMTRAIN_DEVICE uint32_t rising(const float (&hidden)[N][4]) {
+  static_assert(4 * N <= 32);
+  uint32_t bits = 0;
+  for_accumulators<N>([&](int n, int e) { bits |= hidden[n][e] > 0 ? 1u << (4 * n + e) : 0u; });
+  return bits;
+}
+BAMTRAIN_DEVICE float slope_at(uint32_t rising, int n, int e) {
+  return dape_slope((rising >> (4 * n + e) & 1) != 0 ? 1.0f : 0.0f);
+}
+
 /// The network, in shared memory; and what lanes do with it.
 template <int kHeads, int kHidden, bool kWide>
 struct MixNetwork {
   using Shape = MixShape<kHeads, kHidden, kWide>;
   using Logits = float[2 * kHeads][4];
   using Hidden = float[2 * kHidden][4];
-  using Operands = uint32_t[Shape::kInputSteps][4];
+  using Operands = uint32_t[kHeads][4];  // logits rounded, or what that left
 
   SharedAddress first, second;  // layers
   const float *c1, *c2;
@@ -192,12 +210,30 @@ struct MixNetwork {
     }
   }
 
+  /// hidden (16, units) += x W1^T, or W1'^T if kBiases. And x in two roundings.
+  template <bool kBiases>
+  BAMTRAIN_DEVICE void first_layer(Hidden& hidden, Operands& u, Operands& rest, const Logits& x,
+                                   const Lane& l) const {
+    constexpr uint32_t kColumn = kBiases ? Shape::kColumns : 0;
+    split_operand(u, rest, x);
+    multiply_split<kRowBytes<Shape::kInputs>>(hidden, u, rest, first + 2 * kColumn, l);
+  }
+
   /// b (16, heads) += W2 lrelu(hidden).
   BAMTRAIN_DEVICE void second_layer(Logits& b, Hidden& hidden, const Lane& l) const {
     for_accumulators<2 * kHidden>([&](int n, int e) { hidden[n][e] = activation(hidden[n][e]); });
     uint32_t layer[kHidden][4], rest[kHidden][4];
     split_operand(layer, rest, hidden);
-    multiply_split(b, layer, rest, second, l);
+    multiply_split<kRowBytes<Shape::kUnits>>(b, layer, rest, second, l);
+  }
+
+  /// dhidden (16, units) += db W2: what the layer's activation gets. And db, rounded once.
+  BAMTRAIN_DEVICE void second_layer_gradient(Hidden (&dhidden)[1], uint32_t (&of_db)[1][kHeads][4],
+                                             const Logits& db, const Lane& l) const {
+    uint32_t rest[1][kHeads][4];
+    split_operand(of_db[0], rest[0], db);
+    multiply<Shape::kUnits>(dhidden, rest, second, l);
+    multiply<Shape::kUnits>(dhidden, of_db, second, l);
   }
 };
 
@@ -214,8 +250,13 @@ class MixPieces {
         tiles_(device::shared_address(keys_)),
         sums_(reinterpret_cast<float*>(shared + Shape::kPiecesAt), thread) {}
 
-  BAMTRAIN_DEVICE void set_inputs(const uint32_t (&u)[Shape::kInputSteps][4], const Lane& l) const {
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kU, u, l);
+  BAMTRAIN_DEVICE void set_scores(const uint32_t (&s)[kHeads][4], const Lane& l) const {
+    store_operand<Shape::kKeyBytes>(keys_ + Shape::kU, s, l);
+  }
+  BAMTRAIN_DEVICE void set_biases(const uint32_t (&b)[kHeads][4], const uint32_t (&rest)[kHeads][4],
+                                  const Lane& l) const {
+    store_operand<Shape::kKeyBytes>(keys_ + Shape::kU + 2 * Shape::kColumns, b, l);
+    store_operand<Shape::kKeyBytes>(keys_ + Shape::kRestOfBiases, rest, l);
   }
   BAMTRAIN_DEVICE void set_db(const uint32_t (&db)[kHeads][4], const Lane& l) const {
     store_operand<Shape::kKeyBytes>(keys_ + Shape::kBiasGradient, db, l);
@@ -233,27 +274,38 @@ class MixPieces {
   BAMTRAIN_DEVICE void set_hidden_gradient(const uint32_t (&x)[kHidden][4], const Lane& l) const {
     store_operand<Shape::kKeyBytes>(keys_ + Shape::kHiddenGradient, x, l);
   }
+  /// What that rounding left.
+  BAMTRAIN_DEVICE void set_rest_of_gradient(const uint32_t (&x)[kHidden][4], const Lane& l) const {
+    store_operand<Shape::kKeyBytes>(keys_ + Shape::kRestOfGradient, x, l);
+  }
 
   /// Of the first 16 `steps` keys. Barriers have to be on both sides.
   BAMTRAIN_DEVICE void add(int steps, const Lane& l) {
-    BAMTRAIN_UNROLL
+    BAMTRAIN_UNROLL_TIMES(Shape::kSharedPieces ? 1 : kOwn)
     for (int m = 0; m < kOwn; ++m) {
       const int piece = l.warp + kWarps * m, of_second = piece - kFirst;
       if (piece >= kPieces) continue;
       const bool second = of_second >= 0;
+      const int input = piece % Shape::kInputSteps;
       const auto columns = [](int n) { return static_cast<uint32_t>(32 * n); };
       const SharedAddress p =
           tiles_ + (second ? Shape::kBiasGradient + columns(of_second / kHidden)
                            : Shape::kHiddenGradient + columns(piece / Shape::kInputSteps));
       const SharedAddress q = tiles_ + (second ? Shape::kLayer + columns(of_second % kHidden)
-                                               : Shape::kU + columns(piece % Shape::kInputSteps));
+                                               : Shape::kU + columns(input));
       float sum[2][4];
       for_accumulators<2>([&](int n, int e) { sum[n][e] = sums_[8 * m + 4 * n + e]; });
-      BAMTRAIN_UNROLL
-      for (int s = 0; s < kTile / 16; ++s) {
+      BAMTRAIN_NO_UNROLL
+      for (int s = 0; s < steps; ++s) {
         constexpr uint32_t kStep = 16 * Shape::kKeyBytes;
         const auto below = static_cast<uint32_t>(s) * kStep;
-        if (s < steps) multiply_keys<Shape::kKeyBytes>(sum, p + below, q + below, l);
+        if (kWide && !second && input >= kHeads) {
+          const SharedAddress rest_p = p - Shape::kHiddenGradient + Shape::kRestOfGradient;
+          const SharedAddress rest_q = tiles_ + Shape::kRestOfBiases + columns(input - kHeads);
+          multiply_keys<Shape::kKeyBytes>(sum, rest_p + below, q + below, l);
+          multiply_keys<Shape::kKeyBytes>(sum, p + below, rest_q + below, l);
+        }
+        multiply_keys<Shape::kKeyBytes>(sum, p + below, q + below, l);
       }
       for_accumulators<2>([&](int n, int e) { sums_[8 * m + 4 * n + e] = sum[n][e]; });
     }

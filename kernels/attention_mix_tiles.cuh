@@ -24,11 +24,12 @@ struct MixKeys {
     });
   }
 
-  /// The prior's biases, u as operands and the hidden layer before its activation.
-  BAMTRAIN_DEVICE void form_hidden(Logits& B, typename Network::Operands& u,
-                                   typename Network::Hidden& hidden, const Network& network,
-                                   const AttentionInputs<bf16>& a, const Lane& l) const {
-    float both[4 * kHeads][4] = {};
+  /// The prior's biases and the hidden layer before its activation. store(of biases, u, rest) of
+  /// what it reads, in two roundings.
+  template <class Store>
+  BAMTRAIN_DEVICE void form_hidden(Logits& B, typename Network::Hidden& hidden,
+                                   const Network& network, const AttentionInputs<bf16>& a,
+                                   const Lane& l, const Store& store) const {
     for_accumulators<2 * kHeads>([&](int n, int e) { B[n][e] = 0; });
     BAMTRAIN_UNROLL
     for (int r = 0; r < 2; ++r) {
@@ -39,16 +40,17 @@ struct MixKeys {
         if (e / 2 == r) B[n][e] = prior_bias_of(a, own.b, h, own.i, j, of_fire).b;
       });
     }
+    for_accumulators<2 * kHidden>([&](int n, int e) { hidden[n][e] = network.c1[l.column(n, e)]; });
+    typename Network::Operands u, rest;
+    network.template first_layer<true>(hidden, u, rest, B, l);
+    store(true, u, rest);
+    Logits s = {};
     if (a.mix.form != MixForm::bias_only) {
       const float* const scores = a.formed.s + own.row;
-      for_logits(a.H, l,
-                 [&](int n, int e, int h, int j) { both[n][e] = scores[h * own.head + j]; });
+      for_logits(a.H, l, [&](int n, int e, int h, int j) { s[n][e] = scores[h * own.head + j]; });
     }
-    for_accumulators<2 * kHeads>([&](int n, int e) { both[2 * kHeads + n][e] = B[n][e]; });
-    typename Network::Operands rest;
-    split_operand(u, rest, both);
-    for_accumulators<2 * kHidden>([&](int n, int e) { hidden[n][e] = network.c1[l.column(n, e)]; });
-    multiply_split(hidden, u, rest, network.first, l);
+    network.template first_layer<false>(hidden, u, rest, s, l);
+    store(false, u, rest);
   }
 };
 
@@ -68,9 +70,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles(AttentionInputs<bf
   for (int j0 = own.first / 16 * 16; j0 <= own.i; j0 += 16) {
     const MixKeys<kHeads, kHidden> keys = {own, j0};
     typename Network::Logits b;
-    typename Network::Operands u;
     typename Network::Hidden hidden;
-    keys.form_hidden(b, u, hidden, network, a, l);
+    keys.form_hidden(b, hidden, network, a, l, [](bool, const auto&, const auto&) {});
     for_accumulators<2 * kHeads>([&](int n, int e) {
       b[n][e] = network.c2[l.column(n, e)] + (keeps_bias(a.mix.form) ? b[n][e] : 0.0f);
     });
@@ -110,15 +111,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles_gradients(ContentG
       const MixKeys<kHeads, kHidden> keys = {own, block0 + 16 * l.warp};
       device::barrier();  // the keys before are done; and the network is there
       if (keys.j0 <= own.i) {
-        uint32_t rises = 0;  // a bit of each element of the hidden layer, for the registers
+        uint32_t rises;
         {
           typename Network::Logits B;
-          typename Network::Operands u;
           typename Network::Hidden hidden;
-          keys.form_hidden(B, u, hidden, network, a, l);
-          pieces.set_inputs(u, l);
-          for_accumulators<2 * kHidden>(
-              [&](int n, int e) { rises |= hidden[n][e] > 0 ? 1u << (4 * n + e) : 0u; });
+          keys.form_hidden(B, hidden, network, a, l,
+                           [&](bool of_biases, const auto& u, const auto& rest) {
+                             of_biases ? pieces.set_biases(u, rest, l) : pieces.set_scores(u, l);
+                           });
+          rises = rising(hidden);
           pieces.set_layer(hidden, network.c1, l);
         }
         typename Network::Logits db = {};
@@ -129,17 +130,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles_gradients(ContentG
         });
         for_accumulators<2 * kHeads>(
             [&](int n, int e) { of_constants[4 * kHidden + 2 * n + e % 2] += db[n][e]; });
-        uint32_t of_db[1][kHeads][4], of_layer[1][kHidden][4];
-        as_operand(of_db[0], db);
-        pieces.set_db(of_db[0], l);
+        uint32_t of_db[1][kHeads][4], of_layer[1][kHidden][4], rest[kHidden][4];
         typename Network::Hidden dhidden[1] = {};
-        multiply<Shape::kUnits>(dhidden, of_db, network.second, l);
+        network.second_layer_gradient(dhidden, of_db, db, l);
+        pieces.set_db(of_db[0], l);
         for_accumulators<2 * kHidden>([&](int n, int e) {
-          dhidden[0][n][e] *= dape_slope((rises >> (4 * n + e) & 1) != 0 ? 1.0f : 0.0f);
+          dhidden[0][n][e] *= slope_at(rises, n, e);
           of_constants[2 * n + e % 2] += dhidden[0][n][e];
         });
-        as_operand(of_layer[0], dhidden[0]);
+        split_operand(of_layer[0], rest, dhidden[0]);
         pieces.set_hidden_gradient(of_layer[0], l);
+        pieces.set_rest_of_gradient(rest, l);
 
         float du[1][2 * kHeads][4] = {};
         multiply<Shape::kInputs>(du, of_layer, network.first + 2 * Shape::kColumns, l);

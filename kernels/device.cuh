@@ -26,6 +26,8 @@
 #define BAMTRAIN_LAUNCH_BOUNDS(...) __launch_bounds__(__VA_ARGS__)
 #define BAMTRAIN_UNROLL _Pragma("unroll")
 #define BAMTRAIN_NO_UNROLL _Pragma("unroll 1")
+#define BAMTRAIN_PRAGMA(text) _Pragma(#text)
+#define BAMTRAIN_UNROLL_TIMES(n) BAMTRAIN_PRAGMA(unroll n)
 /// `name`: unsigned char*, the launch's dynamic shared memory, aligned to 128 bytes.
 #define BAMTRAIN_DYNAMIC_SHARED(name) extern __shared__ __align__(128) unsigned char name[]
 /// `name`: an array of `count` elements of `type` in the block's shared memory, not initialised.
@@ -39,6 +41,7 @@
 #define BAMTRAIN_LAUNCH_BOUNDS(...)
 #define BAMTRAIN_UNROLL
 #define BAMTRAIN_NO_UNROLL
+#define BAMTRAIN_UNROLL_TIMES(n)
 #define BAMTRAIN_DYNAMIC_SHARED(name) \
   unsigned char* const name = static_cast<unsigned char*>(::bamtrain::engine::dynamic_shared())
 #define BAMTRAIN_SHARED(type, name, count)                                             \
