@@ -131,6 +131,10 @@ LaunchStatus launch_numbers(void (*kernel)(MixArguments), const MixArguments& x,
   return device::launch(kernel, grid_of(blocks_of(numbers, kMixThreads)), {kMixThreads, 1, 1}, 0,
                         stream, x);
 }
+/// Of biases, as tensor cores would read it: a weight that is shared with scores is one number.
+BAMTRAIN_DEVICE float rounded_weight(const MixInputs& m, int H, int k, int h) {
+  return device::to_float(device::to_bf16(first_weight(m, H, k, true, h)));
+}
 BAMTRAIN_DEVICE int64_t own_number() {
   return int64_t{device::block_index().x} * kMixThreads + device::thread_index().x;
 }
@@ -145,7 +149,7 @@ BAMTRAIN_KERNEL mix_table(MixArguments x) {
   const auto k = static_cast<int>(n % a.mix.hidden), d = static_cast<int>(n / a.mix.hidden);
   float sum = a.mix.c1[k];
   for (int h = 0; a.table != nullptr && h < a.H; ++h) {
-    sum += first_weight(a.mix, a.H, k, true, h) * a.table[h * a.table_head + d];
+    sum += rounded_weight(a.mix, a.H, k, h) * a.table[h * a.table_head + d];
   }
   x.sums.of_table[n] = sum;
 }
@@ -203,7 +207,7 @@ BAMTRAIN_KERNEL mix_rows_gradients(ContentGradients<A> g) {
         }
         float& hidden = x.hidden[k * kKeys + n];
         x.dhidden[k * kKeys + n] = dape_slope(hidden) * sum;
-        hidden = dape_activation(hidden) - layer_at_rest(m, k);
+        hidden = dape_activation(hidden);
       });
       device::barrier();
       for (int n = thread; n < of.count; n += kMixThreads) {
@@ -278,37 +282,47 @@ BAMTRAIN_KERNEL mix_of_table(MixArguments x) {
   const float* const of_distance = x.sums.of_shares + int64_t{d} * (a.mix.hidden + a.H);
   float sum = keeps_bias(a.mix.form) ? of_distance[a.mix.hidden + h] : 0.0f;
   for (int k = 0; k < a.mix.hidden; ++k) {
-    sum += first_weight(a.mix, a.H, k, true, h) * of_distance[k];
+    sum += rounded_weight(a.mix, a.H, k, h) * of_distance[k];
   }
   x.dtable[h * x.dtable_head + d] = sum;
 }
 
-/// And in the first slot the gradients of W1', c1 and c2: a warp has one of these, of unit k and
-/// head h, of unit k, of head h.
+/// And in the first slot the gradients of W1', c1 and c2; and added what w2 has of the layer of
+/// biases alone. A warp has an element: of unit k and head h, of unit k, of head h.
 BAMTRAIN_KERNEL mix_of_distances_sums(MixArguments x) {
   const AttentionInputs<bf16>& a = x.in;
   const OwnRow own;
   const MixElements of(a);
-  const int hidden = a.mix.hidden, each = hidden + a.H, n = own.t;
-  if (n >= hidden * (a.H + 1) + a.H) return;
-  const bool of_c2 = n >= hidden * (a.H + 1);
-  const int k = n / (a.H + 1), h = of_c2 ? n - hidden * (a.H + 1) : n % (a.H + 1);
-  const bool of_c1 = !of_c2 && h == a.H;
+  const int hidden = a.mix.hidden, of_unit = 2 * a.H + 1, n = own.t;
+  if (n >= hidden * of_unit + a.H) return;
+  const bool of_c2 = n >= hidden * of_unit, of_c1 = !of_c2 && n % of_unit == 2 * a.H;
+  const bool of_w2 = !of_c2 && !of_c1 && n % of_unit >= a.H;
+  const int k = n / of_unit, h = of_c2 ? n - hidden * of_unit : n % of_unit % a.H;
   float sum = 0;
   for (int d = own.lane; d < a.T; d += 32) {
-    const float at = x.sums.of_shares[int64_t{d} * each + (of_c2 ? hidden + h : k)];
-    const float B = a.table != nullptr && h < a.H ? a.table[h * a.table_head + d] : 0.0f;
-    sum += of_c1 || of_c2 ? at : at * B;
+    const float* const at = x.sums.of_shares + int64_t{d} * (hidden + a.H);
+    float times = 1;
+    if (of_w2) {
+      times = dape_activation(x.sums.of_table[int64_t{d} * hidden + k]);
+    } else if (!of_c1 && !of_c2) {
+      times = a.table != nullptr ? a.table[h * a.table_head + d] : 0.0f;
+    }
+    sum += at[of_c2 || of_w2 ? hidden + h : k] * times;
   }
   sum = warp_sum(sum);
   if (own.lane != 0) return;
-  x.sums.of_mix[of_c2 ? of.c2 + h : of_c1 ? of.c1 + k : k * of.inputs + a.H + h] = sum;
+  float* const slot = x.sums.of_mix;
+  if (of_w2) {
+    slot[of.w2 + h * hidden + k] += sum;
+  } else {
+    slot[of_c2 ? of.c2 + h : of_c1 ? of.c1 + k : k * of.inputs + a.H + h] = sum;
+  }
 }
 
 /// The network's gradients from the slots' sums, in their order. A thread has an element of a slot.
 /// `slots_of_biases`: those of W1', c1 and c2.
-BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, MixInputs m, int slots,
-                         int slots_of_biases) {
+BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, MixForm form,
+                         int slots, int slots_of_biases) {
   const int n = static_cast<int>(own_number());
   if (n >= of.count) return;
   const int H = of.inputs / 2;
@@ -319,14 +333,13 @@ BAMTRAIN_KERNEL mix_join(MixOutputs g, const float* partial, MixElements of, Mix
   if (n >= of.c2) {
     g.dc2[n - of.c2] = sum_of(n);
   } else if (n >= of.w2) {
-    const int h = (n - of.w2) / m.hidden, k = (n - of.w2) % m.hidden;
-    g.dw2[n - of.w2] = sum_of(n) + layer_at_rest(m, k) * sum_of(of.c2 + h);
+    g.dw2[n - of.w2] = sum_of(n);
   } else if (n >= of.c1) {
     g.dc1[n - of.c1] = sum_of(n);
-  } else if (mix_inputs(m.form, 1) == 2) {
+  } else if (mix_inputs(form, 1) == 2) {
     g.dw1[n] = sum_of(n);
   } else if (n % of.inputs < H) {
-    const float of_scores = m.form == MixForm::bias_only ? 0.0f : sum_of(n);
+    const float of_scores = form == MixForm::bias_only ? 0.0f : sum_of(n);
     g.dw1[n / of.inputs * H + n % of.inputs] = of_scores + sum_of(n + H);
   }
 }
@@ -335,7 +348,7 @@ namespace {
 
 LaunchStatus join_distances(const MixArguments& x, Stream stream) {
   const AttentionInputs<bf16>& a = x.in;
-  const int each = a.mix.hidden + a.H, warps = a.mix.hidden * (a.H + 1) + a.H;
+  const int each = a.mix.hidden + a.H, warps = a.mix.hidden * (2 * a.H + 1) + a.H;
   LaunchStatus status = launch_numbers(mix_join_shares, x, int64_t{a.T} * each, stream);
   if (status.ok() && a.table != nullptr) {
     status = launch_numbers(mix_of_table, x, int64_t{a.H} * a.T, stream);
@@ -357,9 +370,9 @@ LaunchStatus mix_end(const AttentionBackward<A>& g, const ContentSums& sums, Str
   }
   if (status.ok()) {
     const int slots = distances ? static_cast<int>(mix_slots(a.T)) : kMixSlots;
-    status =
-        device::launch(mix_join, grid_of(blocks_of(of.count, kMixThreads)), {kMixThreads, 1, 1}, 0,
-                       stream, g.dmix, sums.of_mix, of, a.mix, slots, distances ? 1 : kMixSlots);
+    status = device::launch(mix_join, grid_of(blocks_of(of.count, kMixThreads)),
+                            {kMixThreads, 1, 1}, 0, stream, g.dmix, sums.of_mix, of, a.mix.form,
+                            slots, distances ? 1 : kMixSlots);
   }
   if (!status.ok() || a.fire.psi == nullptr) return status;
   return join_fire(g.dfire, g.partial, a.B, a.H, attention_tiles(a.T), stream);

@@ -20,13 +20,8 @@ BAMTRAIN_DEVICE float first_weight(const MixInputs& m, int H, int k, bool of_bia
   return of_biases ? m.w1[k * H + h] : 0.0f;
 }
 
-/// lrelu(c1), what a unit of the hidden layer has where scores and biases are 0. Most sums of db
-/// over a row are 0, but not sums of its roundings: what kernels sum for dw2 is of the layer less
-/// this, and mix_join adds dc2 lrelu(c1).
-BAMTRAIN_DEVICE float layer_at_rest(const MixInputs& m, int k) { return dape_activation(m.c1[k]); }
-
-/// Where in a slot the gradients are: of W1 and W1' as in the w1 of concat, of c1, w2 (less those
-/// of layer_at_rest) and c2, one after another.
+/// Where in a slot the gradients are: of W1 and W1' as in the w1 of concat, of c1, w2 and c2, one
+/// after another.
 struct MixElements {
   int inputs;
   int c1, w2, c2, count;

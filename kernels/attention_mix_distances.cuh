@@ -193,7 +193,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       x.form_hidden(s, hidden, of_distances, network, a, own, l);
       pieces.set_scores(s, l);
       const uint32_t rises = rising(hidden);
-      pieces.set_layer(hidden, network.c1, l);
+      // Less the layer of biases alone, which mix_of_distances_sums adds.
+      for_accumulators<2 * kHidden>([&](int n, int e) {
+        hidden[n][e] = activation(hidden[n][e]) - activation(of_distances[n][e]);
+      });
+      uint32_t layer[kHidden][4];
+      as_operand(layer, hidden);
+      pieces.set_layer(layer, l);
 
       float of_rows[2 * kHeads][2];
       typename Network::Logits dz[1], p, db;
@@ -212,8 +218,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
       }
       for_accumulators<2 * kHeads>(
           [&](int n, int e) { sums[8 * kHidden + 4 * n + e] += db[n][e]; });
-      uint32_t of_db[1][kHeads][4];
-      network.second_layer_gradient(dhidden, of_db, db, l);
+      typename Network::Operands of_db[1], rest[1];
+      network.second_layer_gradient(dhidden, of_db, rest, db, l);
       pieces.set_db(of_db[0], l);
       for_accumulators<2 * kHidden>([&](int n, int e) {
         dhidden[0][n][e] *= slope_at(rises, n, e);
@@ -227,7 +233,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2)
     }
     device::barrier();
     const int furthest = own.furthest - x.first_of_block;
-    pieces.add(furthest < kTile ? furthest / 16 + 1 : kTile / 16, l);
+    pieces.template add<MixLayers::both>(furthest < kTile ? furthest / 16 + 1 : kTile / 16, l);
   });
 
   const auto add = [&](float& to, float sum) { to = g.first_of_all ? sum : to + sum; };

@@ -2,8 +2,8 @@
 // The network of a mix of heads (HeadMix of ops/attention.h) on tensor cores: a warp takes 16 keys
 // of a query as the rows of its products, and the heads and hidden units as their columns. What a
 // layer reads is in two roundings to bf16, 16 bits of it; its weights, as those of other layers,
-// are in one. So is what goes back, but for what is summed over keys: most rows of db sum to zero,
-// and what one rounding leaves of a row would be multiplied by what its keys have in common.
+// are in one. So is what goes back, but for sums over keys: most rows of db sum to zero, and what
+// one rounding leaves of a row would be multiplied by what its keys have in common.
 //
 // Numbers of 16 keys and 8 N heads or units are an accumulator: element (n, e) is of key l.row + 8
 // (e / 2) and of column l.column(n, e). The same lane reads a logit and writes it.
@@ -25,15 +25,17 @@ struct MixShape {
   static constexpr uint32_t kSecond = kColumns * kRowBytes<kUnits>;
   static constexpr uint32_t kConstants = kFirst + kSecond;
   static constexpr uint32_t kWeights = kConstants + 4 * (kUnits + kColumns);
-  // Of 64 keys what the products need that sum over keys: u, the gradient of the hidden layer, the
-  // layer and db, in rows as long as the longest. Of biases in u two roundings, the rest of u
-  // beside db, and of that gradient too.
+  // Of 64 keys what the products need that sum over keys, in rows as long as the longest: u, db,
+  // the layer and its gradient. kWide: in two roundings, but for the scores in u, and the gradient
+  // takes the place of the layer.
   static constexpr uint32_t kKeyBytes = kRowBytes<(kInputs > kUnits ? kInputs : kUnits)>;
-  static constexpr uint32_t kU = 0, kHiddenGradient = kTile * kKeyBytes;
-  static constexpr uint32_t kLayer = 2 * kTile * kKeyBytes, kBiasGradient = 3 * kTile * kKeyBytes;
-  static constexpr uint32_t kRestOfBiases = kBiasGradient + 2 * kColumns;
-  static constexpr uint32_t kRestOfGradient = 4 * kTile * kKeyBytes;
-  static constexpr uint32_t kKeys = (kWide ? 5 : 4) * kTile * kKeyBytes;
+  static constexpr uint32_t kRows = kTile * kKeyBytes;
+  static constexpr uint32_t kU = 0, kBiasGradient = kRows, kLayer = 2 * kRows;
+  static constexpr uint32_t kHiddenGradient = kWide ? kLayer : 3 * kRows;
+  static constexpr uint32_t kRestOfBiasGradient = kBiasGradient + 2 * kColumns;
+  static constexpr uint32_t kRestOfLayer = 3 * kRows, kRestOfGradient = kRestOfLayer;
+  static constexpr uint32_t kRestOfBiases = 4 * kRows;
+  static constexpr uint32_t kKeys = (kWide ? 5 : 4) * kRows;
   // A thread's sums: of c1 and c2, or of distances. With the most heads and units registers are
   // short.
   static constexpr int kSums = (kWide ? 4 : 8) * (kHeads + kHidden);
@@ -141,10 +143,6 @@ BAMTRAIN_DEVICE float sum_of_rows(float x) {
 
 /// dape_activation() in two instructions.
 BAMTRAIN_DEVICE float activation(float x) { return fmaxf(x, static_cast<float>(kDapeSlope) * x); }
-/// And less `rest`, in three.
-BAMTRAIN_DEVICE float activation_less(float x, float rest) {
-  return fmaxf(x - rest, static_cast<float>(kDapeSlope) * x - rest);
-}
 
 /// f(n, e) of every element of N accumulators of eight columns.
 template <int N, class F>
@@ -227,65 +225,66 @@ struct MixNetwork {
     multiply_split<kRowBytes<Shape::kUnits>>(b, layer, rest, second, l);
   }
 
-  /// dhidden (16, units) += db W2: what the layer's activation gets. And db, rounded once.
-  BAMTRAIN_DEVICE void second_layer_gradient(Hidden (&dhidden)[1], uint32_t (&of_db)[1][kHeads][4],
-                                             const Logits& db, const Lane& l) const {
-    uint32_t rest[1][kHeads][4];
+  /// dhidden (16, units) += db W2: what the layer's activation gets. And db in two roundings.
+  BAMTRAIN_DEVICE void second_layer_gradient(Hidden (&dhidden)[1], Operands (&of_db)[1],
+                                             Operands (&rest)[1], const Logits& db,
+                                             const Lane& l) const {
     split_operand(of_db[0], rest[0], db);
     multiply<Shape::kUnits>(dhidden, rest, second, l);
     multiply<Shape::kUnits>(dhidden, of_db, second, l);
   }
 };
 
+/// Which products are added: to dW1, of u and the layer's gradient, or to dw2, of the layer and db.
+enum class MixLayers { both, first, second };
+
 /// The shared memory behind the network in which a block's warps leave what the products need that
 /// sum over keys, each 16 of them, and the products: 16 x 16 pieces of dW1, then of dw2, are
-/// divided among the warps.
+/// divided among the warps. What is `rest` is of kWide.
 template <int kHeads, int kHidden, bool kWide>
 class MixPieces {
  public:
   using Shape = MixShape<kHeads, kHidden, kWide>;
+  using Logits = uint32_t[kHeads][4];
+  using Hidden = uint32_t[kHidden][4];
 
   BAMTRAIN_DEVICE MixPieces(unsigned char* shared, int thread)
       : keys_(shared + Shape::kWeights),
         tiles_(device::shared_address(keys_)),
         sums_(reinterpret_cast<float*>(shared + Shape::kPiecesAt), thread) {}
 
-  BAMTRAIN_DEVICE void set_scores(const uint32_t (&s)[kHeads][4], const Lane& l) const {
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kU, s, l);
+  BAMTRAIN_DEVICE void set_scores(const Logits& s, const Lane& l) const { set<Shape::kU>(s, l); }
+  BAMTRAIN_DEVICE void set_biases(const Logits& b, const Logits& rest, const Lane& l) const {
+    set<Shape::kU + 2 * Shape::kColumns>(b, l);
+    set<Shape::kRestOfBiases>(rest, l);
   }
-  BAMTRAIN_DEVICE void set_biases(const uint32_t (&b)[kHeads][4], const uint32_t (&rest)[kHeads][4],
-                                  const Lane& l) const {
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kU + 2 * Shape::kColumns, b, l);
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kRestOfBiases, rest, l);
+  BAMTRAIN_DEVICE void set_layer(const Hidden& x, const Lane& l) const { set<Shape::kLayer>(x, l); }
+  BAMTRAIN_DEVICE void set_rest_of_layer(const Hidden& x, const Lane& l) const {
+    set<Shape::kRestOfLayer>(x, l);
   }
-  BAMTRAIN_DEVICE void set_db(const uint32_t (&db)[kHeads][4], const Lane& l) const {
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kBiasGradient, db, l);
+  BAMTRAIN_DEVICE void set_db(const Logits& db, const Lane& l) const {
+    set<Shape::kBiasGradient>(db, l);
   }
-  /// Of the hidden layer before its activation: what it has beyond layer_at_rest().
-  BAMTRAIN_DEVICE void set_layer(float (&hidden)[2 * kHidden][4], const float* c1,
-                                 const Lane& l) const {
-    for_accumulators<2 * kHidden>([&](int n, int e) {
-      hidden[n][e] = activation_less(hidden[n][e], activation(c1[l.column(n, e)]));
-    });
-    uint32_t layer[kHidden][4];
-    as_operand(layer, hidden);
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kLayer, layer, l);
+  BAMTRAIN_DEVICE void set_rest_of_db(const Logits& rest, const Lane& l) const {
+    set<Shape::kRestOfBiasGradient>(rest, l);
   }
-  BAMTRAIN_DEVICE void set_hidden_gradient(const uint32_t (&x)[kHidden][4], const Lane& l) const {
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kHiddenGradient, x, l);
+  /// kWide: the layer's products are done, with a barrier behind them.
+  BAMTRAIN_DEVICE void set_hidden_gradient(const Hidden& x, const Lane& l) const {
+    set<Shape::kHiddenGradient>(x, l);
   }
-  /// What that rounding left.
-  BAMTRAIN_DEVICE void set_rest_of_gradient(const uint32_t (&x)[kHidden][4], const Lane& l) const {
-    store_operand<Shape::kKeyBytes>(keys_ + Shape::kRestOfGradient, x, l);
+  BAMTRAIN_DEVICE void set_rest_of_hidden_gradient(const Hidden& x, const Lane& l) const {
+    set<Shape::kRestOfGradient>(x, l);
   }
 
   /// Of the first 16 `steps` keys. Barriers have to be on both sides.
+  template <MixLayers kLayers>
   BAMTRAIN_DEVICE void add(int steps, const Lane& l) {
     BAMTRAIN_UNROLL_TIMES(Shape::kSharedPieces ? 1 : kOwn)
     for (int m = 0; m < kOwn; ++m) {
       const int piece = l.warp + kWarps * m, of_second = piece - kFirst;
-      if (piece >= kPieces) continue;
       const bool second = of_second >= 0;
+      if (piece >= kPieces) continue;
+      if (kLayers != MixLayers::both && second != (kLayers == MixLayers::second)) continue;
       const int input = piece % Shape::kInputSteps;
       const auto columns = [](int n) { return static_cast<uint32_t>(32 * n); };
       const SharedAddress p =
@@ -297,13 +296,16 @@ class MixPieces {
       for_accumulators<2>([&](int n, int e) { sum[n][e] = sums_[8 * m + 4 * n + e]; });
       BAMTRAIN_NO_UNROLL
       for (int s = 0; s < steps; ++s) {
-        constexpr uint32_t kStep = 16 * Shape::kKeyBytes;
-        const auto below = static_cast<uint32_t>(s) * kStep;
-        if (kWide && !second && input >= kHeads) {
-          const SharedAddress rest_p = p - Shape::kHiddenGradient + Shape::kRestOfGradient;
-          const SharedAddress rest_q = tiles_ + Shape::kRestOfBiases + columns(input - kHeads);
-          multiply_keys<Shape::kKeyBytes>(sum, rest_p + below, q + below, l);
-          multiply_keys<Shape::kKeyBytes>(sum, p + below, rest_q + below, l);
+        const uint32_t below = static_cast<uint32_t>(s) * 16 * Shape::kKeyBytes;
+        if (kWide && (second || input >= kHeads)) {
+          const SharedAddress rest_of_p =
+              p + (second ? Shape::kRestOfBiasGradient - Shape::kBiasGradient
+                          : Shape::kRestOfGradient - Shape::kHiddenGradient);
+          const SharedAddress rest_of_q =
+              second ? q + (Shape::kRestOfLayer - Shape::kLayer)
+                     : tiles_ + Shape::kRestOfBiases + columns(input - kHeads);
+          multiply_keys<Shape::kKeyBytes>(sum, rest_of_p + below, q + below, l);
+          multiply_keys<Shape::kKeyBytes>(sum, p + below, rest_of_q + below, l);
         }
         multiply_keys<Shape::kKeyBytes>(sum, p + below, q + below, l);
       }
@@ -340,6 +342,11 @@ class MixPieces {
   static constexpr int kFirst = kHidden * Shape::kInputSteps, kPieces = Shape::kPieces;
   static constexpr int kWarps = 4, kOwn = Shape::kOwnPieces;
   static_assert(kThreads == 32 * kWarps);
+
+  template <uint32_t kAt, int S>
+  BAMTRAIN_DEVICE void set(const uint32_t (&a)[S][4], const Lane& l) const {
+    store_operand<Shape::kKeyBytes>(keys_ + kAt, a, l);
+  }
 
   unsigned char* keys_;
   SharedAddress tiles_;

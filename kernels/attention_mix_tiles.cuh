@@ -110,7 +110,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles_gradients(ContentG
     for (int block0 = own.first / 16 * 16; block0 <= own.i; block0 += kTile) {
       const MixKeys<kHeads, kHidden> keys = {own, block0 + 16 * l.warp};
       device::barrier();  // the keys before are done; and the network is there
-      if (keys.j0 <= own.i) {
+      const bool sees = keys.j0 <= own.i;
+      uint32_t of_layer[1][kHidden][4], rest_of_layer[kHidden][4];
+      if (sees) {
         uint32_t rises;
         {
           typename Network::Logits B;
@@ -120,7 +122,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles_gradients(ContentG
                              of_biases ? pieces.set_biases(u, rest, l) : pieces.set_scores(u, l);
                            });
           rises = rising(hidden);
-          pieces.set_layer(hidden, network.c1, l);
+          for_accumulators<2 * kHidden>(
+              [&](int n, int e) { hidden[n][e] = activation(hidden[n][e]); });
+          split_operand(of_layer[0], rest_of_layer, hidden);
+          pieces.set_layer(of_layer[0], l);
+          pieces.set_rest_of_layer(rest_of_layer, l);
         }
         typename Network::Logits db = {};
         keys.for_logits(a.H, l, [&](int n, int e, int h, int j) {
@@ -130,17 +136,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles_gradients(ContentG
         });
         for_accumulators<2 * kHeads>(
             [&](int n, int e) { of_constants[4 * kHidden + 2 * n + e % 2] += db[n][e]; });
-        uint32_t of_db[1][kHeads][4], of_layer[1][kHidden][4], rest[kHidden][4];
+        typename Network::Operands of_db[1], rest_of_db[1];
         typename Network::Hidden dhidden[1] = {};
-        network.second_layer_gradient(dhidden, of_db, db, l);
+        network.second_layer_gradient(dhidden, of_db, rest_of_db, db, l);
         pieces.set_db(of_db[0], l);
+        pieces.set_rest_of_db(rest_of_db[0], l);
         for_accumulators<2 * kHidden>([&](int n, int e) {
           dhidden[0][n][e] *= slope_at(rises, n, e);
           of_constants[2 * n + e % 2] += dhidden[0][n][e];
         });
-        split_operand(of_layer[0], rest, dhidden[0]);
-        pieces.set_hidden_gradient(of_layer[0], l);
-        pieces.set_rest_of_gradient(rest, l);
+        split_operand(of_layer[0], rest_of_layer, dhidden[0]);
 
         float du[1][2 * kHeads][4] = {};
         multiply<Shape::kInputs>(du, of_layer, network.first + 2 * Shape::kColumns, l);
@@ -156,8 +161,16 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, 2) mix_tiles_gradients(ContentG
           ds = own.of_scores(a, h) * ds + du[0][n][e];
         });
       }
+      const int steps = own.i - block0 < kTile ? (own.i - block0) / 16 + 1 : kTile / 16;
       device::barrier();
-      pieces.add(own.i - block0 < kTile ? (own.i - block0) / 16 + 1 : kTile / 16, l);
+      pieces.template add<MixLayers::second>(steps, l);
+      device::barrier();
+      if (sees) {
+        pieces.set_hidden_gradient(of_layer[0], l);
+        pieces.set_rest_of_hidden_gradient(rest_of_layer, l);
+      }
+      device::barrier();
+      pieces.template add<MixLayers::first>(steps, l);
     }
   }
 

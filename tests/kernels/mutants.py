@@ -241,8 +241,8 @@ MUTATIONS = {
         "attention_mix.cu", "n = thread; g.first_of_all && n <", "n = thread; n <"),
     "mix_ds_without_the_scale": (
         "attention_mix.cu", "own.of_scores(a, h) * of_logit +", "of_logit +"),
-    "mix_dw2_without_the_layer_at_rest": (
-        "attention_mix.cu", "sum_of(n) + layer_at_rest(m, k) * sum_of(of.c2 + h)", "sum_of(n)"),
+    "mix_dw2_without_the_layer_of_biases": (
+        "attention_mix.cu", "slot[of.w2 + h * hidden + k] += sum", "slot[of.w2] += 0 * sum"),
     "mix_operand_not_transposed": (
         "attention_mix.cu", "first_weight(m, a.H, k, of_biases, h) * x.dhidden",
         "first_weight(m, a.H, h, of_biases, k) * x.dhidden"),
@@ -254,7 +254,10 @@ MUTATIONS = {
         "attention_mix_prior.cuh", "device::barrier();\n  if (thread >= kFirePartial) return;",
         "if (thread >= kFirePartial) return;"),
     "mix_tiles_no_barrier_before_products": (
-        "attention_mix_tiles.cuh", "device::barrier();\n      pieces.add", "pieces.add"),
+        "attention_mix_tiles.cuh", "device::barrier();\n      pieces.template add<MixLayers::second>",
+        "pieces.template add<MixLayers::second>"),
+    "mix_tiles_gradient_over_the_layer": (
+        "attention_mix_tiles.cuh", "device::barrier();\n      if (sees) {", "if (sees) {"),
     "mix_tiles_ds_without_the_scale": (
         "attention_mix_tiles.cuh", "ds = own.of_scores(a, h) * ds + du", "ds = ds + du"),
     "mix_tiles_distances_of_another_class": (
