@@ -48,7 +48,7 @@ double tolerance(const std::string& name, const AttentionForm& form) {
   }
   const bool network = name == "dw1" || name == "dc1" || name == "dw2" || name == "dc2";
   const int of_mix = form.mix ? 1 : 0;
-  return (network ? 8 : name == "out" || name == "dv" ? 2 : 2 + of_mix) * kRoundoff<A>;
+  return (network ? 4 : name == "out" || name == "dv" ? 2 : 2 + of_mix) * kRoundoff<A>;
 }
 
 template <class A>

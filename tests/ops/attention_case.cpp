@@ -292,7 +292,7 @@ std::string describe(const AttentionCase& c) {
 
 void allow_for_mix(Operation& op) {
   op.tolerances["lse"] = 0x1p-15;
-  for (const char* name : {"w1", "c1", "w2", "c2"}) op.tolerances[name] = 8 * kBf16;
+  for (const char* name : {"w1", "c1", "w2", "c2"}) op.tolerances[name] = 4 * kBf16;
 }
 
 double fp32_tolerance(const AttentionCase& c) {

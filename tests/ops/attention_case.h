@@ -95,8 +95,8 @@ constexpr bool has_sums(const AttentionCase& c) {
 std::string describe(const AttentionCase& c);
 
 /// The tolerances of a mix in bf16 on tensor cores. The network reads and makes logits of 16 bits.
-/// Its gradients are sums over rows whose dz sum to zero, and what is rounded before they are
-/// formed does not cancel.
+/// Its gradients are sums over rows whose dz sum to zero: what is rounded once before they are formed
+/// does not cancel.
 void allow_for_mix(Operation& op);
 
 /// Rounding of a logit: the product of D terms of size 1 over sqrt(D), 0.3 u sqrt(D) (linear.cpp),
