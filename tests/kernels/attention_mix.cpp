@@ -24,8 +24,8 @@ void for_forms(const F& f) {
   }
 }
 
-/// fp32 but for what tensor cores read: logits and the hidden layer have 16 bits forward; dz and the
-/// layer's gradient 8 backward, and weights what bf16 holds; what belongs to the bias has gone
+/// fp32 but for what tensor cores read: logits and the hidden layer have 16 bits forward; dz and
+/// the layer's gradient 8 backward, and weights what bf16 holds; what belongs to the bias has gone
 /// through three such products.
 double tolerance(const std::string& name, const AttentionForm& form) {
   if (name == "lse") return 0x1p-15;
