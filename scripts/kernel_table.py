@@ -204,7 +204,7 @@ def mix_shared(name, heads, hidden):
     if not name.endswith("_gradients"):
         return weights
     own_pieces = -(-hidden * (inputs // 16 + heads) // 4)
-    keys = 4 * tile_bytes(max(inputs, units), 64)
+    keys = (5 if wide else 4) * tile_bytes(max(inputs, units), 64)
     sums = 4 * (4 if wide else 8) * (heads + hidden) * 128
     return (weights + keys + (sums if heads * hidden > (2 if wide else 4) else 0) +
             (4 * 8 * own_pieces * 128 if own_pieces > 3 else 0))
