@@ -2,8 +2,11 @@
 // The network of a mix of heads (HeadMix of ops/attention.h) on tensor cores: a warp takes 16 keys
 // of a query as the rows of its products, and the heads and hidden units as their columns. What a
 // layer reads is in two roundings to bf16, 16 bits of it; its weights, as those of other layers,
-// are in one. So is what goes back, but for sums over keys: most rows of db sum to zero, and what
-// one rounding leaves of a row would be multiplied by what its keys have in common.
+// are in one. Backward most rows of db sum to zero, and what a rounding leaves of a row would be
+// multiplied by what its keys have in common: db is in two roundings for the hidden layer's
+// gradient, and so are both factors of dw2 and of what dW1 has of biases; or, beside biases of
+// distance, the layer is less what biases alone make of it. Scores and what belongs to them are in
+// one.
 //
 // Numbers of 16 keys and 8 N heads or units are an accumulator: element (n, e) is of key l.row + 8
 // (e / 2) and of column l.column(n, e). The same lane reads a logit and writes it.

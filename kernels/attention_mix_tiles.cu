@@ -12,6 +12,10 @@ using device::Dim3;
 using device::LaunchStatus;
 using device::Stream;
 
+// Of sm_86, which has the least.
+static_assert(MixShape<2, 4, true>::kGradients <= 99 * 1024);
+static_assert(MixShape<2, 4, false>::kGradients <= 99 * 1024);
+
 /// run.operator()<kHeads, kHidden>() of the least that holds the mix.
 template <class Run>
 LaunchStatus of_mix(const AttentionInputs<bf16>& a, const Run& run) {

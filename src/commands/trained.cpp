@@ -23,16 +23,19 @@ std::string describe(const Parameter* p) {
 /// Error (ExitCode::config) naming the first parameter that only one of the layouts has.
 void require_same_parameters(const ParameterLayout& before, const std::string& priors_before,
                              const ParameterLayout& now, const std::string& priors_now) {
-  const std::vector<Parameter>&a = before.all(), &b = now.all();
-  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    const Parameter* was = i < a.size() ? &a[i] : nullptr;
-    const Parameter* is = i < b.size() ? &b[i] : nullptr;
-    if (was && is && was->name == is->name && was->shape == is->shape) continue;
+  const auto find = [](const ParameterLayout& layout, const std::string& name) {
+    const auto p = std::ranges::find(layout.all(), name, &Parameter::name);
+    return p == layout.all().end() ? nullptr : &*p;
+  };
+  const auto require_same = [&](const Parameter* was, const Parameter* is) {
+    if (was && is && was->shape == is->shape) return;
     throw Error(ExitCode::config, "model.attention.prior",
                 "a prior with the parameters of " + priors_before +
                     ", which the checkpoint was trained with: " + describe(was),
                 priors_now + " with " + describe(is), "choose another, or remove --set");
-  }
+  };
+  for (const Parameter& p : before.all()) require_same(&p, find(now, p.name));
+  for (const Parameter& p : now.all()) require_same(find(before, p.name), &p);
 }
 
 }  // namespace

@@ -89,6 +89,9 @@ void check_mixed(const AttentionCase& c, Dtype t) {
   Machine machine(t, cuda_device(), workspace_of(c));
   Operation op = attention(c);
   if (t == Dtype::bf16) allow_for_mix(op);
+  // The scale's gradient is the sum over a row of dz (s + b), and what D, of the rounded output,
+  // adds to all dz of a row meets what s + b have in common.
+  op.cancelling["scale"] *= has_sums(c) ? 27 : 4;
   // Sums reach 27, and what a network makes of their differences is as large: a logit, and what
   // its rounding is multiplied by for the scale's gradient.
   const double of_sums = has_sums(c) ? 32 * 27 * kF32 : 0;

@@ -302,6 +302,14 @@ TEST_CASE("shapes without kernels are refused before the first step, with the ke
   c.width = 4 * 20;  // heads of 20
   refused(c, Dtype::bf16, "model.heads");
   CHECK_NOTHROW(Run(c, Dtype::f32, 1, 16, cuda_device()));
+  c = device_config("cope", "none");
+  c.attention.prior = prior("cope", {{"positions", 1032.0}});
+  refused(c, Dtype::bf16, "model.attention.prior (\"positions\" of cope)");
+  c = device_config("nope", "none");
+  c.attention.prior = priors({"dape over nope"});
+  c.heads = c.kv_heads = 161;
+  c.own_head_dim = 16;
+  refused(c, Dtype::bf16, "model.heads");
   c = device_config("bam", "ssmax");
   for (const int64_t hidden : {20, 21, 44}) {  // of a gated mlp, 40, 42 and 88 columns
     c.mlp.hidden = hidden;

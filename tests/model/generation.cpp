@@ -183,11 +183,7 @@ TEST_CASE("a growing text is the same on a backend that compares two") {
   }
 }
 
-TEST_CASE("a growing text has the same bits on any number of threads, and after another text") {
-  ModelConfig c = small_config();
-  c.attention.prior = priors({"cable", "bam"});
-  c.attention.scale = scale("ssmax");
-  c.attention.document_mask = true;
+void check_threads_of_growing(const ModelConfig& c) {
   const Batch text = random_batch(1, 90, c.vocab);
   std::vector<double> alone;
   for (const int threads : {1, 2, 4}) {
@@ -205,6 +201,27 @@ TEST_CASE("a growing text has the same bits on any number of threads, and after 
   }
 }
 
+TEST_CASE("a growing text has the same bits on any number of threads, and after another text") {
+  ModelConfig c = small_config();
+  c.attention.scale = scale("ssmax");
+  c.attention.document_mask = true;
+  for (const std::vector<std::string>& list :
+       {std::vector<std::string>{"cable", "bam"}, {"dape over kerple", "cope"}}) {
+    c.attention.prior = priors(list);
+    check_threads_of_growing(c);
+  }
+}
+
+// Rows of logits and biases of all heads are more than the keys and values of one.
+TEST_CASE("a short text of many heads, mixed, has the logits of the whole text") {
+  ModelConfig c = small_config();
+  c.width = 80;
+  c.heads = 20;
+  c.kv_heads = 1;
+  c.own_head_dim = 4;
+  c.attention.prior = priors({"dape over kerple"});
+  check_grown(c, random_batch(1, 90, c.vocab), {{1}, kOdd}, {Dtype::f64, Dtype::f32});
+}
 TEST_CASE("tables refuse a text that would grow past their end, and leave it as it was") {
   ModelConfig c = small_config();
   c.attention.prior = prior("learned");

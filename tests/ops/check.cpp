@@ -129,6 +129,24 @@ TEST_CASE("hidden units of a mix that no key turns off, or none on, pass") {
   CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
 }
 
+// Whose gradients are sums over rows of dz, of backends that round `out`.
+TEST_CASE("biases that read queries and keys, and mixes of heads, pass in bf16") {
+  for (const TableForm table : {TableForm::relative, TableForm::contextual, TableForm::falling,
+                                TableForm::difference, TableForm::fire}) {
+    AttentionCase c = attention_form();
+    c.table = table;
+    c.scale = ScaleForm::none;
+    if (!reads_content(table)) c.mix = MixForm::concat_residual;
+    INFO(describe(c));
+    Operation op = attention(c);
+    Machine machine(Dtype::bf16, {make_check_backend(make_cpu_backend(), make_reference_backend()),
+                                  &heap_memory()});
+    const Arrays saved = op.forward(machine, op.inputs);
+    const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
+    CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+  }
+}
+
 TEST_CASE("an operation past the limit is named, with both values") {
   for (const Named& n : operations()) {
     // fp32 differs from fp64 by more than this everywhere.

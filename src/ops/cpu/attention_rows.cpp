@@ -164,6 +164,8 @@ template <class A>
 void for_mixed_rows(const RowResults& results, const Attention& a, const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   const int64_t stride = padded(a.k.shape[1]);
+  require(s.mix_shared.size() >= mixed_row_floats(a.k.shape[1], H),
+          "texts that were planned for, of as many heads");
   const HeadsOfKeys z{s.mix_shared.ptr<float>(), stride}, bias{z.data + H * stride, stride};
   for (int64_t n = 0; n < B * T; ++n) {
     const int64_t b = n / T, i = n % T;

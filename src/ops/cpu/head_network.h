@@ -50,7 +50,7 @@ class HeadNetwork {
   void clear_gradients() { std::fill_n(sums_, weights(H_, F_, I_) * simd::kWidth, 0.0f); }
   /// The gradients of the biases, for the next backward().
   HeadsOfKeys dbiases() const { return {db_, kMixStride}; }
-  /// Adds to the network's gradients; du() is then that of what it read.
+  /// Adds to the network's gradients; of_scores() and of_bias() are then those of what it read.
   void backward(int64_t n, const HeadsOfKeys& x, const HeadsOfKeys& B);
   /// What backward() gives to scores, null where there is nothing, and beside dbiases() to B.
   const float* of_scores(int64_t h) const {

@@ -150,6 +150,10 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
   const int64_t K = a.k.shape[2], group = H / K;
   const double root = 1 / a.content_divisor<double>();
   require(a.past() == 0, "a backward pass over all rows");
+  // By what was saved, roundings of `out` included; but for a mix and for biases that read queries
+  // and keys, whose gradients are sums over rows of dz that sum to zero.
+  const bool by_out =
+      a.normalizer.form.kind == NormalizerKind::softmax && !a.mix && !reads_content(a.bias);
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
       for (int64_t h = 0; h < H; ++h) std::fill_n(row_of(g.dq, batch, i, h), D, 0.0);
@@ -177,8 +181,7 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         }
         RowWeights w;
         RowAdjoint adjoint;
-        if (a.normalizer.form.kind == NormalizerKind::softmax) {
-          // By what was saved, roundings of `out` included.
+        if (by_out) {
           const double D_i = dot(d_o, row_of(out, batch, i, h), D);
           for (size_t j = 0; j < dp.size(); ++j) {
             w.p.push_back(std::exp(row.z[j] - saved.level.ptr<double>()[at]));
