@@ -49,7 +49,7 @@ void check_attention(const AttentionCase& c, Dtype t) {
   INFO(describe(c) << " in " << name_of(t));
   Machine machine(t, cuda_device(), workspace_of(c));
   Operation op = attention(c);
-  if (c.mix && t == Dtype::bf16) allow_for_mix(op);
+  if (t == Dtype::bf16) allow_for_logit_readers(op, c);
   compare_with_reference(op, t, tolerance(c, t), {&machine});
 }
 

@@ -94,10 +94,12 @@ constexpr bool has_sums(const AttentionCase& c) {
 
 std::string describe(const AttentionCase& c);
 
-/// The tolerances of a mix in bf16 on tensor cores. The network reads and makes logits of 16 bits.
-/// Its gradients are sums over rows whose dz sum to zero: what is rounded once before they are formed
-/// does not cancel.
-void allow_for_mix(Operation& op);
+/// The tolerances, in bf16 on CUDA, of what reads logits: a mix, or a bias that reads queries and
+/// keys. A network reads and makes logits of 16 bits; its gradients are sums over rows whose dz sum
+/// to zero, and what is rounded once before they are formed does not cancel. The scale's gradient
+/// is a row's sum of dz (s + b), and what D, of the rounded output, adds to all dz of a row meets
+/// what s + b have in common.
+void allow_for_logit_readers(Operation& op, const AttentionCase& c);
 
 /// Rounding of a logit: the product of D terms of size 1 over sqrt(D), 0.3 u sqrt(D) (linear.cpp),
 /// times t, and the bias; then exp to 3.4 u, sums over T keys, D terms of dP, T or D terms of the
