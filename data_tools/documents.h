@@ -56,10 +56,10 @@ struct RawDocument {
 ///   jsonl       a line without the newline; blank lines are passed over
 class DocumentReader {
  public:
-  /// No document may be longer than `max_bytes`. Errors: as LineReader.
+  /// No document may be longer than `max_bytes`. Errors: as TextReader.
   DocumentReader(const std::string& path, DocumentKind kind, int64_t max_bytes);
 
-  /// False at the end. Error (data) past max_bytes, naming the line; and as LineReader::next.
+  /// False at the end. Error (data) past max_bytes, naming the line; and as TextReader::next.
   bool next(RawDocument* document);
 
   const std::string& path() const { return lines_.path(); }
@@ -76,7 +76,7 @@ class DocumentReader {
   void advance();
   void append(std::string_view text, RawDocument* document) const;
 
-  LineReader lines_;
+  TextReader lines_;
   DocumentKind kind_;
   int64_t max_bytes_;
   bool started_ = false;

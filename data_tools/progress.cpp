@@ -21,7 +21,7 @@ std::string counted(int64_t n, const std::string& noun) {
   return with_commas(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
-std::string progress_line(const Progress::Counts& counts, std::optional<int64_t> total,
+std::string progress_line(const InputProgress::Counts& counts, std::optional<int64_t> total,
                           double seconds) {
   const auto rate = [seconds](int64_t n) {
     return seconds > 0 ? static_cast<double>(n) / seconds : 0;
@@ -41,25 +41,25 @@ std::string progress_line(const Progress::Counts& counts, std::optional<int64_t>
                      left / 60 % 60, left % 60);
 }
 
-Progress::Progress(std::FILE* out, std::optional<int64_t> total)
+InputProgress::InputProgress(std::FILE* out, std::optional<int64_t> total)
     : out_(out),
       total_(total),
       terminal_(::isatty(::fileno(out)) == 1),
       begin_(std::chrono::steady_clock::now()),
       last_(begin_) {}
 
-Progress::~Progress() {
+InputProgress::~InputProgress() {
   if (shown_) {
     std::fputs("\r\x1b[K", out_);
     std::fflush(out_);
   }
 }
 
-double Progress::seconds() const {
+double InputProgress::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
-void Progress::update(const Counts& counts) {
+void InputProgress::update(const Counts& counts) {
   const auto now = std::chrono::steady_clock::now();
   if (!terminal_ || now - last_ < std::chrono::milliseconds(200)) return;
   last_ = now;

@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-class Progress {
+class InputProgress {
  public:
   struct Counts {
     int64_t taken = 0;       // bytes of the input files
@@ -19,11 +19,11 @@ class Progress {
   };
 
   /// `total`: bytes of the input files, where known; it gives the share done and the time left.
-  Progress(std::FILE* out, std::optional<int64_t> total);
+  InputProgress(std::FILE* out, std::optional<int64_t> total);
   /// Takes the line off the terminal.
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  ~InputProgress();
+  InputProgress(const InputProgress&) = delete;
+  InputProgress& operator=(const InputProgress&) = delete;
 
   /// Writes where the last line is 0.2 s old.
   void update(const Counts& counts);
@@ -47,7 +47,7 @@ std::string counted(int64_t n, const std::string& noun);
 /// One line of progress, without its end: "[=====     ]  50 %  18.2 MB/s  4.53M tok/s  0:01:20
 /// left" with a bar of 20. Without `total` documents in the place of bar, share and time; without
 /// tokens no rate of these. At most 79 columns in runs of up to 9,999 hours.
-std::string progress_line(const Progress::Counts& counts, std::optional<int64_t> total,
+std::string progress_line(const InputProgress::Counts& counts, std::optional<int64_t> total,
                           double seconds);
 
 }  // namespace bamtrain

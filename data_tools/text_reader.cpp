@@ -204,17 +204,17 @@ std::optional<int64_t> file_bytes(const std::string& path) {
   return status.st_size;
 }
 
-LineReader::LineReader(const std::string& path, int64_t max_bytes)
+TextReader::TextReader(const std::string& path, int64_t max_bytes)
     : path_(path), max_bytes_(max_bytes), source_(open_bytes(path)) {}
 
-void LineReader::too_long() const {
+void TextReader::too_long() const {
   throw Error(ExitCode::data, path_ + ":" + std::to_string(line_ + 1),
               "a document of at most " + std::to_string(max_bytes_) + " bytes", "a longer one",
               "raise --max-document-bytes, or choose another --document");
 }
 
 /// Appends a chunk to the buffer, whose returned lines go; false at the end of the text.
-bool LineReader::fill() {
+bool TextReader::fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;
   const size_t size = buffer_.size();
@@ -236,7 +236,7 @@ bool LineReader::fill() {
   return buffer_.size() > size;
 }
 
-bool LineReader::next(std::string_view* line) {
+bool TextReader::next(std::string_view* line) {
   size_t searched = begin_;
   size_t newline = 0;
   bool more = true;
@@ -260,7 +260,7 @@ bool LineReader::next(std::string_view* line) {
   return true;
 }
 
-std::string LineReader::rest() {
+std::string TextReader::rest() {
   while (fill()) {
     if (static_cast<int64_t>(buffer_.size()) > max_bytes_) too_long();
   }

@@ -34,10 +34,10 @@ std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 std::optional<int64_t> file_bytes(const std::string& path);
 
 /// Lines of a source, without their newline. A byte order mark before the first is dropped.
-class LineReader {
+class TextReader {
  public:
   /// No line may be longer than `max_bytes`.
-  LineReader(const std::string& path, int64_t max_bytes);
+  TextReader(const std::string& path, int64_t max_bytes);
 
   /// The next line into `*line`, which holds until the next call; false at the end. Text after the
   /// last newline is a line too. Error (data) past max_bytes; and as ByteSource::read.

@@ -127,7 +127,7 @@ class Pipeline {
   const ShardSetWriter& train_;
   const ShardSetWriter* val_;
   size_t most_batches_;
-  Progress progress_;
+  InputProgress progress_;
   Batch batch_;  // being filled
   std::deque<UnderWay> under_way_;
   int64_t bytes_under_way_ = 0, text_bytes_ = 0, taken_ = 0;

@@ -14,7 +14,7 @@ namespace {
 /// What an update writes to a pipe, or to a terminal, once lines are 0.2 s apart.
 std::string written(std::FILE* out, int read_from) {
   {
-    Progress progress(out, 1000);
+    InputProgress progress(out, 1000);
     while (progress.seconds() < 0.25) usleep(1000);
     progress.update({500, 2000, 7, 11});
   }

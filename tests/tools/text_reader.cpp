@@ -94,7 +94,7 @@ TEST_CASE("lines come with their number and offset, the last one with or without
   };
   const auto lines_of = [&](const std::string& text) {
     write_bytes(path, text);
-    LineReader reader(path, kNoLimit);
+    TextReader reader(path, kNoLimit);
     std::vector<Seen> seen;
     for (std::string_view line; reader.next(&line);) {
       seen.push_back({std::string(line), reader.line(), reader.offset(), reader.had_newline()});
@@ -120,7 +120,7 @@ TEST_CASE("lines of any length around the size of a read are whole") {
     text += std::string(lengths[i], static_cast<char>('a' + i)) + "\n";
   }
   write_bytes(path, text);
-  LineReader reader(path, kNoLimit);
+  TextReader reader(path, kNoLimit);
   std::string_view line;
   for (size_t i = 0; i < lengths.size(); ++i) {
     REQUIRE(reader.next(&line));
@@ -135,11 +135,11 @@ TEST_CASE("a line past the limit is refused by its number, one at the limit is n
   for (const std::string& end : {std::string("\n"), std::string()}) {
     write_bytes(path, "ab\n" + std::string(1000, 'x') + end);
     std::string_view line;
-    LineReader fits(path, 1000);
+    TextReader fits(path, 1000);
     REQUIRE(fits.next(&line));
     REQUIRE(fits.next(&line));
     CHECK(line.size() == 1000);
-    LineReader refuses(path, 999);
+    TextReader refuses(path, 999);
     REQUIRE(refuses.next(&line));
     const std::string message = error_of(ExitCode::data, [&] { refuses.next(&line); });
     CHECK(contains(message, path + ":2"));
@@ -152,15 +152,15 @@ TEST_CASE("the rest of a file is every byte of it, within the limit") {
   const std::string path = folder.file("a.txt");
   const std::string text = long_text();
   write_bytes(path, text);
-  CHECK(LineReader(path, static_cast<int64_t>(text.size())).rest() == text);
-  error_of(ExitCode::data, [&] { LineReader(path, static_cast<int64_t>(text.size()) - 1).rest(); });
+  CHECK(TextReader(path, static_cast<int64_t>(text.size())).rest() == text);
+  error_of(ExitCode::data, [&] { TextReader(path, static_cast<int64_t>(text.size()) - 1).rest(); });
 }
 
 TEST_CASE("bytes taken are those of the file, so that they end at its size") {
   const TemporaryFolder folder;
   const std::string path = folder.file("a.txt.zst");
   write_bytes(path, zstd_of(long_text()));
-  LineReader reader(path, kNoLimit);
+  TextReader reader(path, kNoLimit);
   for (std::string_view line; reader.next(&line);) continue;
   REQUIRE(file_bytes(path).has_value());
   CHECK(reader.taken() == *file_bytes(path));
