@@ -173,6 +173,11 @@ class Builder {
 
   std::string remedy(size_t end) const {
     if (end == 0) return "write a configuration: the text is empty";
+    const size_t begin = text_.find_first_not_of(" \t\r\n");
+    if (begin != std::string_view::npos && begin + 1 >= end && text_[begin] != '/' &&
+        text_[begin] != '{' && text_[begin] != '[') {
+      return "name a file in JSON, which begins with { and has no comments";
+    }
     const char c = text_[end - 1];
     if (c == '/' || c == '#') return "remove the comment: JSON has none";
     if (c == '}' || c == ']') {

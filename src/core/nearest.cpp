@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 
 namespace bamtrain {
 
@@ -10,6 +11,10 @@ namespace {
 // No key is longer; a longer word is compared by its beginning, so that a hostile file costs
 // nothing.
 constexpr size_t kLongestCompared = 64;
+
+/// What others call it, and what it is called here.
+constexpr std::pair<const char*, const char*> kMeant[] = {
+    {"gpu", "cuda"}, {"adam", "adamw"}, {"float32", "fp32"}, {"bfloat16", "bf16"}};
 
 std::string folded(const std::string& word) {
   std::string out = word.substr(0, kLongestCompared);
@@ -50,6 +55,10 @@ size_t edit_distance(const std::string& first, const std::string& second) {
 }
 
 std::string nearest_name(const std::string& word, const std::vector<std::string>& candidates) {
+  for (const auto& [other, own] : kMeant) {
+    if (folded(word) != other) continue;
+    if (std::ranges::find(candidates, own) != candidates.end()) return own;
+  }
   std::string best;
   size_t best_distance = 0;
   for (const std::string& candidate : candidates) {

@@ -9,8 +9,9 @@ namespace bamtrain {
 /// The candidate with the smallest edit distance to `word`: insertions, deletions, substitutions
 /// and swaps of neighbours cost one each, upper and lower case are equal, the first of equals wins.
 /// Candidates count that the word nearly is: within a third of the longer one's length, one edit at
-/// least; or whose beginning of the word's length, three letters at least, is as near to it. Empty
-/// where there is none: another name would mislead.
+/// least; or whose beginning of the word's length, three letters at least, is as near to it. Before
+/// all of them the one that other programs call `word`, as cuda of gpu. Empty where there is none:
+/// another name would mislead.
 std::string nearest_name(const std::string& word, const std::vector<std::string>& candidates);
 
 /// The edit distance that nearest_name minimises.

@@ -31,6 +31,15 @@ std::string suggestion(const CLI::App& app) {
   return "";
 }
 
+/// Where the refused word is no option: that a program which has a configuration needs no command.
+std::string without_command(const std::string& program, const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining(true);
+  const bool of_program = app.get_subcommands().empty();
+  if (!of_program || words.empty() || words[0].starts_with("-")) return "";
+  if (app.get_option_no_throw("--config") == nullptr) return "";
+  return program + " --config FILE trains; --help lists its commands";
+}
+
 /// What was expected and what was found.
 std::pair<std::string, std::string> parts_of(const CLI::App& app, const CLI::ParseError& refusal) {
   const std::string text = refusal.what();
@@ -55,10 +64,10 @@ Error usage_error(const std::string& program, const CLI::App& app, const CLI::Pa
     command = program + " " + where;
   }
   const std::string near = suggestion(app);
+  std::string remedy = near.empty() ? without_command(program, app) : "did you mean " + near + "?";
+  if (remedy.empty()) remedy = command + " --help lists what it takes";
   const auto [expected, found] = parts_of(app, refusal);
-  return Error(
-      ExitCode::usage, where, expected, found,
-      near.empty() ? command + " --help lists what it takes" : "did you mean " + near + "?");
+  return Error(ExitCode::usage, where, expected, found, remedy);
 }
 
 }  // namespace bamtrain

@@ -216,7 +216,7 @@ TEST_CASE("a word that is not among the choices is refused with the nearest") {
                  {"train.precision:", "one of \"fp32\", \"tf32\", \"bf16\"", "use one of them"});
   check_mentions(message(kValid, {"train.precision=f64"}), {"train.precision:", "\"fp32\""});
   check_mentions(message(kValid, {"optimizer.name=adam"}),
-                 {"optimizer.name:", "did you mean \"radam\"?"});
+                 {"optimizer.name:", "did you mean \"adamw\"?"});
   check_mentions(message(kValid, {"model.mlp.kind=swigLU2"}), {"did you mean \"swiglu\"?"});
   check_mentions(message(kValid, {"model.norm.kind=rms"}), {"did you mean \"rmsnorm\"?"});
   check_mentions(message(kValid, {"model.init=gpt"}), {"did you mean \"gpt2\"?"});

@@ -76,6 +76,8 @@ TEST_CASE("comments and spare commas are refused with the remedy") {
   check_mentions(refusal("{\n// no\n}"), {"f:2:1:", "remove the comment"});
   check_mentions(refusal("{/* no */}"), {"f:1:2:", "remove the comment"});
   check_mentions(refusal("{} # no"), {"f:1:4:", "trailing"});
+  check_mentions(refusal("# A page\n\nof text"), {"f:1:1:", "begins with {", "no comments"});
+  check_mentions(refusal("PAR1"), {"f:1:1:", "begins with {"});
   check_mentions(refusal("{\"a\": 1,\n}"), {"f:2:1:", "remove the comma"});
   check_mentions(refusal("[1, 2, ]"), {"f:1:8:", "remove the comma"});
 }

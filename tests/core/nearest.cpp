@@ -39,6 +39,15 @@ TEST_CASE("a slip is one edit in three letters, of the whole name or of its begi
   CHECK(nearest_name("rm", {"rmsnorm"}).empty());
 }
 
+TEST_CASE("what other programs call it is the name that is meant, where that is one") {
+  CHECK(nearest_name("gpu", {"auto", "cpu", "cuda", "check"}) == "cuda");
+  CHECK(nearest_name("GPU", {"cpu", "cuda"}) == "cuda");
+  CHECK(nearest_name("gpu", {"auto", "cpu"}) == "cpu");
+  CHECK(nearest_name("adam", {"radam", "adamw"}) == "adamw");
+  CHECK(nearest_name("adam", {"radam"}) == "radam");
+  CHECK(nearest_name("bfloat16", {"fp32", "bf16"}) == "bf16");
+}
+
 TEST_CASE("a name that shares a letter or two with the word is not suggested") {
   CHECK(nearest_name("abf", {"none", "linear", "ntk", "yarn", "llama3"}).empty());
   CHECK(nearest_name("buckets", {"share"}).empty());

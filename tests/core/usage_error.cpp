@@ -40,6 +40,11 @@ TEST_CASE("what is not known is named with the nearest that is") {
         "command line: expected only options and arguments that it has, found evla; remedy: did "
         "you mean eval?");
   CHECK(message({"--something-else"}).ends_with("remedy: prog --help lists what it takes"));
+  for (const std::vector<std::string>& trains :
+       std::vector<std::vector<std::string>>{{"train"}, {"train", "--config", "x"}}) {
+    CHECK(
+        message(trains).ends_with("remedy: prog --config FILE trains; --help lists its commands"));
+  }
 }
 
 TEST_CASE("what is missing is named") {
