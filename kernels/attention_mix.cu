@@ -5,6 +5,7 @@
 #include "attention_mix.cuh"
 #include "attention_mix_prior.cuh"
 #include "reductions.cuh"
+#include "vectors.cuh"
 
 namespace bamtrain::kernels {
 
@@ -133,7 +134,7 @@ LaunchStatus launch_numbers(void (*kernel)(MixArguments), const MixArguments& x,
 }
 /// Of biases, as tensor cores would read it: a weight that is shared with scores is one number.
 BAMTRAIN_DEVICE float rounded_weight(const MixInputs& m, int H, int k, int h) {
-  return device::to_float(device::to_bf16(first_weight(m, H, k, true, h)));
+  return rounded_to<bf16>(first_weight(m, H, k, true, h));
 }
 BAMTRAIN_DEVICE int64_t own_number() {
   return int64_t{device::block_index().x} * kMixThreads + device::thread_index().x;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "config/changes.h"
@@ -23,10 +22,6 @@ std::string describe(const Parameter* p) {
 /// Error (ExitCode::config) naming the first parameter that only one of the layouts has.
 void require_same_parameters(const ParameterLayout& before, const std::string& priors_before,
                              const ParameterLayout& now, const std::string& priors_now) {
-  const auto find = [](const ParameterLayout& layout, const std::string& name) {
-    const auto p = std::ranges::find(layout.all(), name, &Parameter::name);
-    return p == layout.all().end() ? nullptr : &*p;
-  };
   const auto require_same = [&](const Parameter* was, const Parameter* is) {
     if (was && is && was->shape == is->shape) return;
     throw Error(ExitCode::config, "model.attention.prior",
@@ -34,8 +29,8 @@ void require_same_parameters(const ParameterLayout& before, const std::string& p
                     ", which the checkpoint was trained with: " + describe(was),
                 priors_now + " with " + describe(is), "choose another, or remove --set");
   };
-  for (const Parameter& p : before.all()) require_same(&p, find(now, p.name));
-  for (const Parameter& p : now.all()) require_same(find(before, p.name), &p);
+  for (const Parameter& p : before.all()) require_same(&p, now.find(p.name));
+  for (const Parameter& p : now.all()) require_same(before.find(p.name), &p);
 }
 
 }  // namespace

@@ -66,8 +66,10 @@ void compare_tiled(const AttentionCase& c, int D, const AttentionForm& form,
     const std::vector<size_t> moved = moved_rows(found.at("out"), truth.at("out"), D);
     CHECK(moved.size() <= 1 + truth.at("out").size() / static_cast<size_t>(D) / 100);
     for (const size_t row : moved) std::fill_n(&x.dout[row], D, 0.0);
-    truth = attention_truth(c, D, x, form);
-    found = run();
+    if (!moved.empty()) {
+      truth = attention_truth(c, D, x, form);
+      found = run();
+    }
     for (const size_t row : moved) {
       for (Results* r : {&found, &truth}) std::fill_n(&r->at("out")[row], D, 0.0);
     }

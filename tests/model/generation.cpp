@@ -222,6 +222,7 @@ TEST_CASE("a short text of many heads, mixed, has the logits of the whole text")
   c.attention.prior = priors({"dape over kerple"});
   check_grown(c, random_batch(1, 90, c.vocab), {{1}, kOdd}, {Dtype::f64, Dtype::f32});
 }
+
 TEST_CASE("tables refuse a text that would grow past their end, and leave it as it was") {
   ModelConfig c = small_config();
   c.attention.prior = prior("learned");
