@@ -84,7 +84,7 @@ class ProfiledBackend final : public Backend, private MechanismOps {
 
 /// Products of all pairs of a query and a key that it sees, one per head and element: 2 flops each.
 /// The forward pass of attention is 2 of them, the backward pass 5, of which one computes the
-/// logits anew: flops_per_token (train/train.h) counts 6.
+/// logits anew: flops_per_token (run/train.h) counts 6.
 double attention_flops(Backend& backend, const Attention& a);
 
 }  // namespace bamtrain::bench

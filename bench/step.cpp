@@ -27,7 +27,7 @@
 #include "options.h"
 #include "profile.h"
 #include "rates.h"
-#include "train/train.h"
+#include "run/train.h"
 #include "workloads.h"
 
 using namespace bamtrain;

@@ -81,7 +81,7 @@ AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const 
                         .mechanism_values = fire ? H * kFireHidden : 0,
                         .fire = fire,
                         .content_bias = reads_content(bias_of(f.bias)),
-                        .positions = positions,
+                        .content_columns = positions,
                         .mix_hidden = f.mix ? f.mix_hidden : 0,
                         .general_attention = f.general_path || !traits_of(f.normalizer.kind).fused,
                         .stick_breaking = f.normalizer.kind == NormalizerKind::stick_breaking,
@@ -233,8 +233,8 @@ class RandomShard {
   std::string folder_;
 };
 
-TrainRun random_run(RunConfig config, int64_t B, int64_t T, int64_t micro_batches,
-                    const std::string& shard) {
+RunConfig random_run(RunConfig config, int64_t B, int64_t T, int64_t micro_batches,
+                     const std::string& shard) {
   config.data.train = shard;
   config.data.val.clear();
   config.data.shuffle = false;
@@ -243,24 +243,22 @@ TrainRun random_run(RunConfig config, int64_t B, int64_t T, int64_t micro_batche
   config.train.micro_batch = B;
   config.train.tokens_per_step = step_tokens(B, T, micro_batches);
   config.train.lanes = 1;
-  TrainRun run;
-  run.config = std::move(config);
-  return run;
+  return config;
 }
 
 }  // namespace
 
 struct StepWorkload::State {
   RandomShard shard;
-  TrainRun run;
+  RunConfig config;
   std::unique_ptr<Communicator> alone = make_single_communicator();
   Trainer trainer;
   int64_t steps = 0;
 
-  State(RunConfig config, Backend& backend, int64_t B, int64_t T, int64_t micro_batches)
-      : shard(config.model.vocab, shard_tokens(T, step_tokens(B, T, micro_batches))),
-        run(random_run(std::move(config), B, T, micro_batches, shard.path())),
-        trainer(run, backend, 0, 1) {}
+  State(RunConfig settings, Backend& backend, int64_t B, int64_t T, int64_t micro_batches)
+      : shard(settings.model.vocab, shard_tokens(T, step_tokens(B, T, micro_batches))),
+        config(random_run(std::move(settings), B, T, micro_batches, shard.path())),
+        trainer(config, backend, 0, 1) {}
 };
 
 StepWorkload::StepWorkload(const RunConfig& config, Backend& backend, int64_t B, int64_t T,
@@ -273,7 +271,7 @@ StepWorkload::~StepWorkload() = default;
 
 double StepWorkload::step() {
   State& s = *state_;
-  s.trainer.start_step(s.steps++ % s.run.config.train.steps, *s.alone);
+  s.trainer.start_step(s.steps++ % s.config.train.steps, *s.alone);
   return s.trainer.finish_steps(*s.alone).back().loss;
 }
 

@@ -121,7 +121,7 @@ device::LaunchStatus content_biases_reference(const AttentionInputs<A>& a, const
 template <class A>
 device::LaunchStatus content_gradients_reference(const ContentGradients<A>& g,
                                                  device::Stream stream);
-/// Of a contextual bias in either precision (attention_contextual.cu): b of a part from its scores;
+/// Of a contextual bias in either precision (attention_cope.cu): b of a part from its scores;
 /// in place of its dz what belongs to the scores, the logits' part of it too, and what belongs to
 /// <q, E>; and dpositions of all.
 template <class A>

@@ -15,7 +15,7 @@
 #include "core/standard_output.h"
 #include "core/usage_error.h"
 #include "core/waiting.h"
-#include "train/signals.h"
+#include "run/signals.h"
 
 namespace bamtrain {
 

@@ -14,9 +14,9 @@
 #include "core/clustered_mean.h"
 #include "core/durable_file.h"
 #include "core/option_value.h"
+#include "record/event_file.h"
+#include "record/run_files.h"
 #include "report/report.h"
-#include "train/event_file.h"
-#include "train/run_files.h"
 
 namespace bamtrain {
 

@@ -18,8 +18,8 @@
 #include "core/option_value.h"
 #include "core/standard_output.h"
 #include "data/utf8.h"
-#include "train/run_files.h"
-#include "train/run_text.h"
+#include "record/run_files.h"
+#include "record/run_text.h"
 
 namespace bamtrain {
 

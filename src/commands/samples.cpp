@@ -6,7 +6,7 @@
 
 #include "data/shard_set.h"
 #include "ops/cpu/cpu.h"
-#include "train/run_text.h"
+#include "record/run_text.h"
 
 namespace bamtrain {
 

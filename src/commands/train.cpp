@@ -17,9 +17,9 @@
 #include "core/standard_output.h"
 #include "core/waiting.h"
 #include "dist/together.h"
-#include "train/progress.h"
-#include "train/signals.h"
-#include "train/train.h"
+#include "record/progress.h"
+#include "run/signals.h"
+#include "run/train.h"
 
 namespace bamtrain {
 

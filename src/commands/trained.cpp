@@ -8,7 +8,7 @@
 #include "config/schema.h"
 #include "core/json.h"
 #include "ops/host_copy.h"
-#include "train/run_files.h"
+#include "record/run_files.h"
 
 namespace bamtrain {
 

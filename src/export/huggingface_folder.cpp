@@ -12,8 +12,8 @@
 #include "export/model_card.h"
 #include "export/python_files.h"
 #include "model/huggingface_config.h"
-#include "train/run_files.h"
-#include "train/run_text.h"
+#include "record/run_files.h"
+#include "record/run_text.h"
 
 namespace bamtrain {
 namespace {

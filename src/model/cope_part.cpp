@@ -14,7 +14,7 @@ class ContextualPart final : public MechanismPart {
   int64_t largest_parameter() const override { return parameters_.largest(); }
   void add_workspace(WorkspaceShape& w) const override {
     w.content_bias = true;
-    w.positions = largest_parameter() / from_.config.head_dim();
+    w.content_columns = largest_parameter() / from_.config.head_dim();
   }
 
   void plan(Arena& arena, int64_t, int64_t, ModelUse use) override {

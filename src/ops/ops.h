@@ -37,7 +37,7 @@ struct WorkspaceShape {
   int64_t gates = 0;             // columns of the product of q, k and v beside them
   bool fire = false;             // whether a layer's prior is of family fire
   bool content_bias = false;     // whether that of a layer reads queries and keys
-  int64_t positions = 0;         // most columns of a ContextualBias
+  int64_t content_columns = 0;   // as AttentionShape has them, the most of any layer
   int64_t mix_hidden = 0;        // HeadMix::hidden, the most of any layer; 0: none mixes heads
   // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
   // normalizer.

@@ -24,7 +24,7 @@ void for_tensors(X& x, F&& f) {
 struct AttentionShape {
   int64_t B = 1, T = 1, H = 1, K = 1, D = 1;
   int64_t past = 0;
-  int64_t positions = 64;  // of a contextual encoding
+  int64_t content_columns = 64;  // of the matrix that a bias multiplies queries with
 };
 
 /// What an operation does with a tensor; updated: adds to it.

@@ -105,8 +105,8 @@ std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c,
 
 }  // namespace
 
-Trainer::Trainer(const TrainRun& run, Backend& backend, int rank, int processes)
-    : config_(run.config),
+Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int processes)
+    : config_(config),
       backend_(backend),
       rank_(rank),
       processes_(processes),

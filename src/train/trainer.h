@@ -9,9 +9,11 @@
 #include "core/lane_tree.h"
 #include "core/rng.h"
 #include "data/loader.h"
+#include "dist/communicator.h"
+#include "model/model.h"
 #include "train/optimizer.h"
+#include "train/run_config.h"
 #include "train/step_result.h"
-#include "train/train.h"
 #include "train/validation.h"
 
 namespace bamtrain {
@@ -19,8 +21,8 @@ namespace bamtrain {
 class Trainer {
  public:
   /// Opens the data and plans the memory; takes none before commit().
-  /// Errors as documented for train().
-  Trainer(const TrainRun& run, Backend& backend, int rank, int processes);
+  /// Errors as documented for train(). `config` must outlive it.
+  Trainer(const RunConfig& config, Backend& backend, int rank, int processes);
 
   /// Connects the processes' devices, where there are several. Collective.
   void connect(Communicator& comm);

@@ -32,19 +32,25 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"train",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data",
       "checkpoint"}},
+    {"record",
+     {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data",
+      "checkpoint", "train"}},
+    {"run",
+     {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data",
+      "checkpoint", "train", "record"}},
     {"eval",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data",
       "checkpoint"}},
     {"export",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "checkpoint",
-      "train"}},
+      "train", "record"}},
     {"report", {"core", "priors", "scales", "normalizers", "mixes", "model"}},
     // Structs and registries only, but it may name all that a config can say.
     {"config",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "train"}},
     {"commands",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data",
-      "checkpoint", "train", "eval", "report", "export", "config"}},
+      "checkpoint", "train", "record", "run", "eval", "report", "export", "config"}},
 };
 
 }  // namespace

@@ -82,7 +82,7 @@ int train(Communicator& comm, const std::string& config,
   run.config = read_run_config(config, overrides);
   const auto backend = run.config.device == DeviceKind::cuda ? make_cuda_backend(comm.local_rank())
                                                              : make_cpu_backend();
-  Trainer trainer(run, *backend, comm.rank(), comm.size());
+  Trainer trainer(run.config, *backend, comm.rank(), comm.size());
   trainer.connect(comm);
   trainer.commit();
   trainer.initialize();

@@ -19,7 +19,7 @@ SOURCES = {
     "general": "attention_general.cu",
     "content": "attention_content.cu",
     "relative": "attention_content.cu",
-    "contextual": "attention_contextual.cu",
+    "contextual": "attention_cope.cu",
     "mix_tiles": "attention_mix_tiles.cu",
     "mix": "attention_mix.cu",
     "plain": "../tests/kernels/attention_content_launchers.cpp",
@@ -218,22 +218,22 @@ MUTATIONS = {
     "relative_dr_of_the_last_part": (
         "attention_relative.cuh", "if (!g.first_of_all) {", "if (false) {"),
     "contextual_no_sync_before_values": (
-        "attention_contextual.cu", "device::sync_warp();\n  }", "}"),
+        "attention_cope.cu", "device::sync_warp();\n  }", "}"),
     "contextual_position_not_capped": (
-        "attention_contextual.cu", "counts ? sum : last;", "sum;"),
+        "attention_cope.cu", "counts ? sum : last;", "sum;"),
     "contextual_share_of_the_wrong_neighbour": (
-        "attention_contextual.cu", "+ at.share * (", "+ (1.0f - at.share) * ("),
+        "attention_cope.cu", "+ at.share * (", "+ (1.0f - at.share) * ("),
     "contextual_first_of_the_left_keys_missed": (
-        "attention_contextual.cu", "return j0 + 1;", "return j0;"),
+        "attention_cope.cu", "return j0 + 1;", "return j0;"),
     "contextual_bins_of_the_keys_lanes": (
-        "attention_contextual.cu", "if (low_at % 32 == lane)", "if (n == lane)"),
+        "attention_cope.cu", "if (low_at % 32 == lane)", "if (n == lane)"),
     "contextual_gate_without_its_own_key": (
-        "attention_contextual.cu", "(nearer + up_to - of_own)", "(nearer + up_to)"),
+        "attention_cope.cu", "(nearer + up_to - of_own)", "(nearer + up_to)"),
     "contextual_rows_read_too_early": (
-        "attention_contextual.cu", "device::barrier();\n    for (int row = 0;",
+        "attention_cope.cu", "device::barrier();\n    for (int row = 0;",
         "for (int row = 0;"),
     "contextual_sums_of_the_first_slot": (
-        "attention_contextual.cu", "partial + n, kPositionSlots, size", "partial + n, 1, size"),
+        "attention_cope.cu", "partial + n, kPositionSlots, size", "partial + n, 1, size"),
     "mix_hidden_layer_read_too_early": (
         "attention_mix.cu", "x.hidden[k * kKeys + n] = sum;\n  });\n  device::barrier();",
         "x.hidden[k * kKeys + n] = sum;\n  });"),

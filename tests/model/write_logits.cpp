@@ -16,7 +16,7 @@
 #include "core/rng.h"
 #include "model/model.h"
 #include "ops/cpu/cpu.h"
-#include "train/run_files.h"
+#include "record/run_files.h"
 
 using namespace bamtrain;
 

@@ -84,7 +84,7 @@ class Machine {
                                             .V = 1024,
                                             .fire = true,
                                             .content_bias = true,
-                                            .positions = 64,
+                                            .content_columns = 64,
                                             .mix_hidden = 64,
                                             .attention_statistics = true};
   explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512,

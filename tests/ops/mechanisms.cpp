@@ -105,7 +105,7 @@ WorkspaceShape mechanism_workspace(int64_t T) {
   shape.gates = 2 * kH;
   shape.fire = true;
   shape.content_bias = true;
-  shape.positions = 64;
+  shape.content_columns = 64;
   return shape;
 }
 

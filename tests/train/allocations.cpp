@@ -4,7 +4,7 @@
 #include "dist/backends.h"
 #include "model/count_allocations.h"
 #include "model/null_backend.h"
-#include "train/event_file.h"
+#include "record/event_file.h"
 #include "train/trainer.h"
 #include "train/trainer_run.h"
 
@@ -14,10 +14,10 @@ using namespace bamtrain::testing;
 namespace {
 
 /// How often the fifth to eighth step of a run take memory, results included.
-int64_t allocations_of_later_steps(const TrainRun& run) {
+int64_t allocations_of_later_steps(const RunConfig& config) {
   NullBackend backend;
   const auto communicator = make_single_communicator();
-  Trainer trainer(run, backend, 0, 1);
+  Trainer trainer(config, backend, 0, 1);
   trainer.commit();
   trainer.initialize();
   const auto two_steps = [&](int64_t first) {
@@ -35,13 +35,13 @@ int64_t allocations_of_later_steps(const TrainRun& run) {
 
 TEST_CASE("steps and their results take no memory once the loader holds two steps") {
   const Workplace w;
-  TrainRun run = small_train_run(w);
-  CHECK(allocations_of_later_steps(run) == 0);
+  RunConfig config = small_train_run(w);
+  CHECK(allocations_of_later_steps(config) == 0);
   PriorChoice rope(*find_prior("rope"));
   rope.options.set("randomized", true);
-  run.config.model.attention.prior = rope;
-  run.config.optimizer.lr_multipliers.clear();
-  CHECK(allocations_of_later_steps(run) == 0);
+  config.model.attention.prior = rope;
+  config.optimizer.lr_multipliers.clear();
+  CHECK(allocations_of_later_steps(config) == 0);
 }
 
 TEST_CASE("events take no memory once the longest was written") {

@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "checkpoint/checkpoint.h"
 #include "ops/cpu/cpu.h"
-#include "train/matrix_rate.h"
+#include "run/matrix_rate.h"
 #include "train/support.h"
 
 using namespace bamtrain;

@@ -7,8 +7,8 @@
 
 #include "catch.h"
 #include "priors/registry.h"
+#include "run/train.h"
 #include "train/support.h"
-#include "train/train.h"
 
 using namespace bamtrain;
 using namespace bamtrain::testing;

@@ -1,6 +1,6 @@
 // Event files, decoded by a reader of this file's own.
 
-#include "train/event_file.h"
+#include "record/event_file.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // config.json of a folder of weights: what differs from the run's model is refused or told.
 
-#include "train/init_from_settings.h"
+#include "run/init_from_settings.h"
 
 #include <cstdlib>
 #include <fstream>

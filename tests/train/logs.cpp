@@ -1,4 +1,4 @@
-#include "train/logs.h"
+#include "record/logs.h"
 
 #include "catch.h"
 

@@ -1,6 +1,6 @@
 // The measured rate of matrix products: how large they are on a device.
 
-#include "train/matrix_rate.h"
+#include "run/matrix_rate.h"
 
 #include <vector>
 

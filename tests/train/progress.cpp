@@ -1,4 +1,4 @@
-#include "train/progress.h"
+#include "record/progress.h"
 
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Signals before and during steps, and the trigger file.
 
-#include "train/signals.h"
+#include "run/signals.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

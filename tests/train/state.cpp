@@ -5,7 +5,7 @@
 
 #include "catch.h"
 #include "core/sha256.h"
-#include "train/run_files.h"
+#include "record/run_files.h"
 #include "train/support.h"
 #include "train/train_config.h"
 

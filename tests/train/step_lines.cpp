@@ -1,4 +1,4 @@
-#include "train/step_lines.h"
+#include "record/step_lines.h"
 
 #include <filesystem>
 #include <fstream>

@@ -17,12 +17,12 @@ using namespace bamtrain::testing;
 namespace {
 
 struct Training {
-  const TrainRun& run;
+  const RunConfig& config;
   std::unique_ptr<Backend> backend = make_cpu_backend();
   std::unique_ptr<Communicator> alone = make_single_communicator();
-  Trainer trainer{run, *backend, 0, 1};
+  Trainer trainer{config, *backend, 0, 1};
 
-  explicit Training(const TrainRun& r) : run(r) {
+  explicit Training(const RunConfig& c) : config(c) {
     trainer.commit();
     trainer.initialize();
   }
@@ -46,8 +46,8 @@ struct Training {
 
 TEST_CASE("results that are read late are those of steps read one by one") {
   const Workplace w;
-  const TrainRun run = small_train_run(w);
-  Training late(run), soon(run);
+  const RunConfig config = small_train_run(w);
+  Training late(config), soon(config);
   for (int64_t step = 0; step < 5; ++step) late.start(step);
   CHECK(late.trainer.unread() == 5);
   const std::vector<StepResult> all = late.finish();
@@ -72,11 +72,11 @@ TEST_CASE("results that are read late are those of steps read one by one") {
 
 TEST_CASE("the error of a validation loss is that over the sequences of the pass") {
   const Workplace w;
-  TrainRun run = small_train_run(w);
-  run.config.data.val = w.path("val");
+  RunConfig config = small_train_run(w);
+  config.data.val = w.path("val");
   const auto validate = [&](int64_t sequences) {
-    run.config.eval.tokens = sequences * run.config.data.sequence_length;
-    Training t(run);
+    config.eval.tokens = sequences * config.data.sequence_length;
+    Training t(config);
     return t.trainer.validate(*t.alone).value().loss;
   };
   const ClusteredMean one = validate(1), two = validate(2), three = validate(3);
@@ -94,13 +94,13 @@ TEST_CASE("the error of a validation loss is that over the sequences of the pass
 
 TEST_CASE("a pass says of attention what the rows of its first sequences are") {
   const Workplace w;
-  TrainRun run = small_train_run(w);
-  run.config.data.val = w.path("val");
-  run.config.eval.tokens = 3 * run.config.data.sequence_length;
-  run.config.model.attention.document_mask = false;
+  RunConfig config = small_train_run(w);
+  config.data.val = w.path("val");
+  config.eval.tokens = 3 * config.data.sequence_length;
+  config.model.attention.document_mask = false;
   const auto look = [&](int64_t windows) {
-    run.config.eval.attention = windows;
-    Training t(run);
+    config.eval.attention = windows;
+    Training t(config);
     return t.trainer.validate(*t.alone).value().attention;
   };
   CHECK_FALSE(look(0).has_value());
@@ -125,13 +125,13 @@ TEST_CASE("a pass says of attention what the rows of its first sequences are") {
 
 TEST_CASE("looking at attention leaves every bit of the training and of the loss") {
   const Workplace w;
-  TrainRun run = small_train_run(w);
-  run.config.data.val = w.path("val");
+  RunConfig config = small_train_run(w);
+  config.data.val = w.path("val");
   std::vector<float> states[2];
   std::vector<double> losses[2];
   for (const int64_t windows : {0, 8}) {
-    run.config.eval.attention = windows;
-    Training t(run);
+    config.eval.attention = windows;
+    Training t(config);
     for (int64_t step = 0; step < 3; ++step) {
       t.start(step);
       t.finish();
@@ -145,11 +145,11 @@ TEST_CASE("looking at attention leaves every bit of the training and of the loss
 
 TEST_CASE("no step changes anything from the first whose gradients are not finite on") {
   const Workplace w;
-  TrainRun run = small_train_run(w);
-  run.config.optimizer.lr = 1e30;
-  run.config.optimizer.clip = 0;
+  RunConfig config = small_train_run(w);
+  config.optimizer.lr = 1e30;
+  config.optimizer.clip = 0;
   // The number of the first bad step, and what the steps before it left.
-  Training soon(run);
+  Training soon(config);
   int64_t bad = 0;
   std::vector<float> before;
   try {
@@ -166,7 +166,7 @@ TEST_CASE("no step changes anything from the first whose gradients are not finit
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
   };
   CHECK(same(soon.state(), before));
-  Training late(run);
+  Training late(config);
   for (int64_t step = 0; step < bad + 4; ++step) late.start(step);
   try {
     late.finish();

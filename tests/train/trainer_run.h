@@ -8,10 +8,9 @@
 namespace bamtrain::testing {
 
 /// The run of small_run, with four lanes in this process.
-inline TrainRun small_train_run(const Workplace& w) {
+inline RunConfig small_train_run(const Workplace& w) {
   small_run(w);  // writes the shards
-  TrainRun run;
-  RunConfig& c = run.config;
+  RunConfig c;
   c.data.train = w.path("train");
   c.data.sequence_length = 64;
   c.data.document_start = 1;
@@ -29,7 +28,7 @@ inline TrainRun small_train_run(const Workplace& w) {
   c.train.tokens_per_step = 1024;
   c.train.micro_batch = 2;
   c.train.lanes = 4;
-  return run;
+  return c;
 }
 
 }  // namespace bamtrain::testing

@@ -15,7 +15,7 @@ inline namespace BAMTRAIN_ISA {
 /// What WorkspaceShape says of biases that read queries and keys.
 struct ContentShape {
   bool any = false;
-  int64_t positions = 0;
+  int64_t columns = 0;
 };
 
 /// Sized by plan for the longest sequence.

@@ -61,7 +61,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   int64_t floats = std::max(forward_floats(w.T, w.D), row_floats(w.past + w.T, w.D));
   if (w.backward) floats = std::max(floats, backward_floats(w.T, w.D));
   general = w.general_attention;
-  content = {w.content_bias, w.positions};
+  content = {w.content_bias, w.content_columns};
   if (general || content.any) {
     floats = std::max(floats, general_forward_floats(w.T, w.D, content));
     if (w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D, content));

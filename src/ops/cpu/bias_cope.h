@@ -18,11 +18,11 @@ namespace tiles {
 class ContextualRows final : public RowBias {
  public:
   static int64_t floats(int64_t T, int64_t D, const ContentShape& content) {
-    const int64_t Dp = padded(D), n = padded(content.positions);
+    const int64_t Dp = padded(D), n = padded(content.columns);
     return n * (D + Dp) + 2 * kQ * (Dp + stride(n)) + stride(n) + 3 * padded(T) + 10 * simd::kWidth;
   }
   static int64_t partial_floats(int64_t, int64_t D, const ContentShape& content) {
-    return D * padded(content.positions);
+    return D * padded(content.columns);
   }
 
   ContextualRows(const Attention& a, const AttentionScratch& s, const BiasGradients* g,
@@ -31,7 +31,7 @@ class ContextualRows final : public RowBias {
         positions_(std::get<ContextualBias>(a.bias).positions),
         s_(s),
         backward_(g != nullptr) {
-    require(n_ <= s.content.positions, "as many positions as were planned");
+    require(n_ <= s.content.columns, "as many positions as were planned");
     Pieces pieces(scratch);
     columns_ = pieces.take(D_ * np_);
     rows_ = pieces.take(n_ * Dp_);

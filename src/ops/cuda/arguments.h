@@ -2,8 +2,10 @@
 // From tensors to what launchers take.
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
+#include "core/error.h"
 #include "core/tensor.h"
 #include "kernels/attention.h"
 
@@ -39,6 +41,13 @@ kernels::Rows<A> rows(const Tensor& t) {
 inline int as_int(int64_t n) {
   require(n >= 0 && n <= INT32_MAX, "a size below 2^31");
   return static_cast<int>(n);
+}
+
+/// THROWS: Error (config) about `key` of the settings where a shape is none that kernels have.
+inline void require_on_cuda(bool holds, const char* key, const char* expected, int64_t found) {
+  if (holds) return;
+  throw Error(ExitCode::config, key, std::string(expected) + " on CUDA", std::to_string(found),
+              "change it, or set device to \"cpu\"");
 }
 
 }  // namespace bamtrain::cuda

@@ -444,14 +444,9 @@ class CudaBackend final : public Backend {
   Tensor content_logits_, content_sums_;
 };
 
-void require_on_cuda(bool holds, const char* key, const char* expected, int64_t found) {
-  if (holds) return;
-  throw Error(ExitCode::config, key, std::string(expected) + " on CUDA", std::to_string(found),
-              "change it, or set device to \"cpu\"");
-}
-
 /// What the launchers would refuse in the first step.
 void check_shape(const WorkspaceShape& w) {
+  using cuda::require_on_cuda;
   require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
                   "at most 160 with \"dape\"", w.H);
   require_on_cuda(w.mix_hidden == 0 || w.H * w.T <= kernels::kMostMixedRows,
@@ -467,8 +462,6 @@ void check_shape(const WorkspaceShape& w) {
                   (w.H + 2 * w.K) * w.D);
   require_on_cuda(w.V <= kernels::kEmbeddingMaxRows, "model.vocab",
                   "at most 262,144 tokens, and positions of a learned table,", w.V);
-  require_on_cuda(w.positions <= kernels::kMostPositions,
-                  "model.attention.prior (\"positions\" of cope)", "at most 1,024", w.positions);
   // Blocks of attention count sequences and heads in dimensions that end there.
   constexpr int64_t kMaxBlocks = 65535;
   require_on_cuda(w.B <= kMaxBlocks, "train.micro_batch", "at most 65,535 sequences", w.B);
@@ -503,12 +496,12 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
   if (w.content_bias || w.mix_hidden > 0) {
-    const int positions = as_int(w.positions), hidden = as_int(w.mix_hidden);
+    const int columns = as_int(w.content_columns), hidden = as_int(w.mix_hidden);
     const int64_t logits = kernels::content_logits(B, T, H) *
-                           kernels::content_arrays(positions > 0 || hidden > 0, w.backward);
+                           kernels::content_arrays(columns > 0 || hidden > 0, w.backward);
     arena.add("scratch.attention_logits", &content_logits_, Dtype::f32, {logits});
     arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
-              {kernels::content_sums(B, T, H, K, as_int(w.D), positions, hidden, w.backward)});
+              {kernels::content_sums(B, T, H, K, as_int(w.D), columns, hidden, w.backward)});
   }
   mechanisms_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});

@@ -23,6 +23,15 @@ int64_t most_partial_of(const std::variant<Gradients...>*, const AttentionShape&
   return std::max({partial_of<Gradients>(s)...});
 }
 
+template <class Gradients>
+void check_bias(const WorkspaceShape& w) {
+  if constexpr (requires { Gradients::check_on_cuda(w); }) Gradients::check_on_cuda(w);
+}
+template <class... Gradients>
+void check_biases(const std::variant<Gradients...>*, const WorkspaceShape& w) {
+  (check_bias<Gradients>(w), ...);
+}
+
 }  // namespace
 
 int64_t most_partial(const AttentionShape& s) {
@@ -31,6 +40,8 @@ int64_t most_partial(const AttentionShape& s) {
 }
 
 void CudaMechanisms::plan(Arena& arena, const WorkspaceShape& w) {
+  const BiasGradients* const any_bias = nullptr;
+  check_biases(any_bias, w);
   if (!w.backward) return;
   const MechanismOperation* const any = nullptr;
   arena.add("scratch.scale", &partial_, Dtype::f64, {most_scratch(any, w)});

@@ -22,8 +22,9 @@ struct ContextualBiasGradients {
   }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
-    add("dpositions", &dpositions, P, {s.D, s.positions});
+    add("dpositions", &dpositions, P, {s.D, s.content_columns});
   }
+  static void check_on_cuda(const WorkspaceShape& w);
   void on_cuda(kernels::BiasOutputs& g) const;
 };
 
@@ -38,7 +39,7 @@ struct ContextualBias {
   }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
-    add("positions", &positions, P, {s.D, s.positions});
+    add("positions", &positions, P, {s.D, s.content_columns});
   }
   void on_cuda(kernels::BiasInputs& in) const;
   double in_reference(const LogitPlace& p) const;

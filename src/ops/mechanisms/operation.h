@@ -31,9 +31,11 @@
 //
 //   static constexpr bool kReadsContent = true;
 //
-// and gradients the floats of scratch that the backward pass takes for them, where it takes any:
+// and gradients, where there is anything to say, the floats of scratch that CUDA's backward pass
+// takes for them, and what its kernels do not serve (THROWS: Error (config)):
 //
 //   static int64_t cuda_partial(const AttentionShape&);
+//   static void check_on_cuda(const WorkspaceShape&);
 //
 // BAMTRAIN_BIASES_OF_name(X) lists it, BAMTRAIN_FORMS_OF_name(X) its forms: X(form, bias without
 // its tensors).

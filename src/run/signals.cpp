@@ -1,4 +1,4 @@
-#include "train/signals.h"
+#include "run/signals.h"
 
 #include <pthread.h>
 #include <unistd.h>

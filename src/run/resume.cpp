@@ -1,8 +1,8 @@
-#include "train/resume.h"
+#include "run/resume.h"
 
 #include <filesystem>
 
-#include "train/run_files.h"
+#include "record/run_files.h"
 
 namespace bamtrain {
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "core/checked.h"
-#include "train/init_from.h"
-#include "train/matrix_rate.h"
-#include "train/progress.h"
-#include "train/resume.h"
-#include "train/train.h"
+#include "record/progress.h"
+#include "run/init_from.h"
+#include "run/matrix_rate.h"
+#include "run/resume.h"
+#include "run/train.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
@@ -77,7 +77,7 @@ void print_mebibytes(const char* what, int64_t bytes) {
 
 void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
-  const Trainer trainer(run, backend, 0, processes);
+  const Trainer trainer(run.config, backend, 0, processes);
   const ParameterLayout& layout = trainer.layout();
   const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", text); };
   if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(run, layout, warn);

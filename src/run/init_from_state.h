@@ -1,8 +1,8 @@
 #pragma once
 // What state.json of a checkpoint whose weights a new run begins with says of their model.
 
-#include "train/init_from_settings.h"
-#include "train/train.h"
+#include "run/init_from_settings.h"
+#include "run/train.h"
 
 namespace bamtrain {
 

@@ -1,4 +1,4 @@
-#include "train/train.h"
+#include "run/train.h"
 
 #include <fmt/format.h>
 
@@ -9,15 +9,15 @@
 #include "core/json.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
-#include "train/folder_lock.h"
-#include "train/init_from.h"
-#include "train/logs.h"
-#include "train/matrix_rate.h"
-#include "train/progress.h"
-#include "train/resume.h"
-#include "train/run_files.h"
+#include "record/logs.h"
+#include "record/progress.h"
+#include "record/run_files.h"
+#include "run/folder_lock.h"
+#include "run/init_from.h"
+#include "run/matrix_rate.h"
+#include "run/resume.h"
+#include "run/signals.h"
 #include "train/schedule.h"
-#include "train/signals.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
@@ -175,7 +175,7 @@ struct Beginning {
   int64_t step = 0;
   // Known to rank 0:
   std::string started_from;         // see above
-  nlohmann::json initialized_from;  // see train/init_from.h; null: initial values
+  nlohmann::json initialized_from;  // see run/init_from.h; null: initial values
 };
 
 /// Parameters to their initial values, or to those that init_from names.
@@ -273,7 +273,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   };
   std::optional<Trainer> made;
   double rate = 0;
-  together(comm, [&] { made.emplace(run, backend, comm.rank(), comm.size()); });
+  together(comm, [&] { made.emplace(run.config, backend, comm.rank(), comm.size()); });
   Trainer& trainer = *made;
   trainer.connect(comm);
   together(comm, [&] {

@@ -48,7 +48,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes);
 
 /// Trains from the newest checkpoint (checkpoint.resume) or from the start, to train.stop_at or
 /// train.steps. Signals end the process until the first step begins, and are then obeyed after the
-/// step at hand (train/signals.h). Collective: every process calls it with the same run; an Error
+/// step at hand (run/signals.h). Collective: every process calls it with the same run; an Error
 /// that all meet alike is thrown on rank 0 alone (dist/together.h). Errors: config, data,
 /// checkpoint, io, and ExitCode::nonfinite, which leaves the newest checkpoint intact.
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend);

@@ -1,4 +1,4 @@
-#include "train/event_file.h"
+#include "record/event_file.h"
 
 #include <fmt/format.h>
 

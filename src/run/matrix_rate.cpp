@@ -1,4 +1,4 @@
-#include "train/matrix_rate.h"
+#include "run/matrix_rate.h"
 
 #include <algorithm>
 #include <chrono>

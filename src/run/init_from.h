@@ -6,7 +6,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "model/parameters.h"
-#include "train/train.h"
+#include "run/train.h"
 
 namespace bamtrain {
 

@@ -1,4 +1,4 @@
-#include "train/folder_lock.h"
+#include "run/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "train/event_file.h"
+#include "record/event_file.h"
+#include "record/step_lines.h"
 #include "train/run_config.h"
-#include "train/step_lines.h"
 #include "train/trainer.h"
 
 namespace bamtrain {

@@ -1,4 +1,4 @@
-#include "train/init_from_state.h"
+#include "run/init_from_state.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "train/run_files.h"
+#include "record/run_files.h"
 
 namespace bamtrain {
 

@@ -1,4 +1,4 @@
-#include "train/init_from.h"
+#include "run/init_from.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -10,9 +10,9 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/input_file.h"
-#include "train/init_from_settings.h"
-#include "train/init_from_state.h"
-#include "train/run_files.h"
+#include "record/run_files.h"
+#include "run/init_from_settings.h"
+#include "run/init_from_state.h"
 
 namespace bamtrain {
 namespace {

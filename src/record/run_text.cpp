@@ -1,4 +1,4 @@
-#include "train/run_text.h"
+#include "record/run_text.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "train/init_from_settings.h"
+#include "run/init_from_settings.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@
 #include "model/huggingface_config.h"
 #include "model/mechanisms.h"
 #include "priors/registry.h"
-#include "train/run_text.h"
+#include "record/run_text.h"
 
 namespace bamtrain {
 namespace {

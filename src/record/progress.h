@@ -31,12 +31,12 @@ std::string progress_line(const ProgressState& state, size_t columns);
 
 class Progress {
  public:
-  /// `flops_per_token` as in train/train.h: 6 N and attention. `quiet` prints nothing: all ranks
+  /// `flops_per_token` as in run/train.h: 6 N and attention. `quiet` prints nothing: all ranks
   /// but the first.
   Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step, double flops_per_token,
            bool quiet);
 
-  /// FLOP/s of matrix products as measured here (train/matrix_rate.h), by all processes together.
+  /// FLOP/s of matrix products as measured here (run/matrix_rate.h), by all processes together.
   /// The best of all that were told holds; unknown before.
   void take_matrix_rate(double rate);
 

@@ -1,4 +1,4 @@
-#include "train/run_files.h"
+#include "record/run_files.h"
 
 #include <fmt/format.h>
 
