@@ -78,17 +78,16 @@ int sums(Communicator& comm, int64_t piece) {
 /// Losses and norms of all steps, and the digest of the weights after them.
 int train(Communicator& comm, const std::string& config,
           const std::vector<std::string>& overrides) {
-  TrainRun run;
-  run.config = read_run_config(config, overrides);
-  const auto backend = run.config.device == DeviceKind::cuda ? make_cuda_backend(comm.local_rank())
-                                                             : make_cpu_backend();
-  Trainer trainer(run.config, *backend, comm.rank(), comm.size());
+  const RunConfig run = read_run_config(config, overrides);
+  const auto backend =
+      run.device == DeviceKind::cuda ? make_cuda_backend(comm.local_rank()) : make_cpu_backend();
+  Trainer trainer(run, *backend, comm.rank(), comm.size());
   trainer.connect(comm);
   trainer.commit();
   trainer.initialize();
-  for (int64_t step = 0; step < run.config.train.steps; ++step) {
+  for (int64_t step = 0; step < run.train.steps; ++step) {
     trainer.start_step(step, comm);
-    if (trainer.unread() < 3 && step + 1 < run.config.train.steps) continue;
+    if (trainer.unread() < 3 && step + 1 < run.train.steps) continue;
     for (const StepResult& r : trainer.finish_steps(comm)) {
       if (comm.rank() == 0) std::printf("step loss %.17g norm %.17g\n", r.loss, r.norm);
     }

@@ -94,7 +94,7 @@ AttentionValues attention_values(const AttentionCase& c, int D) {
       }
       // Waves, so that a count that rounds to the other side of a position finds nearly the same
       // slope; and b of the size of s.
-      const auto count = static_cast<size_t>(AttentionShape().positions);
+      const auto count = static_cast<size_t>(AttentionShape().content_columns);
       for (size_t n = 0; name == "positions" && n < values.size(); ++n) {
         const double phase = static_cast<double>(n / count * 7 % 6);
         values[n] =
@@ -300,7 +300,7 @@ Results BiasArrays::gradients() const {
 
 namespace {
 int positions_of(const AttentionForm& form) {
-  return form.bias == BiasForm::contextual ? static_cast<int>(AttentionShape().positions) : 0;
+  return form.bias == BiasForm::contextual ? static_cast<int>(AttentionShape().content_columns) : 0;
 }
 /// Enough for parts of several sequences, or for the least there is.
 size_t content_logits(const AttentionCase& c) {
