@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "commands/command.h"
@@ -15,6 +16,8 @@
 #include "core/standard_output.h"
 #include "core/usage_error.h"
 #include "core/waiting.h"
+#include "dist/agreement.h"
+#include "run/agreement.h"
 #include "run/signals.h"
 
 namespace bamtrain {
@@ -25,6 +28,18 @@ void require_readable_config(const TrainArguments& arguments) {
   if (arguments.config.empty()) {
     throw Error(ExitCode::usage, "--config", "a run configuration", "none",
                 "bamtrain --config run.json; see bamtrain --help");
+  }
+}
+
+/// f(), or the end of all processes with its failure's exit code.
+int run_or_abort(Communicator& comm, const std::function<int()>& f) {
+  try {
+    return f();
+  } catch (const std::exception& e) {
+    const int code =
+        report_failure(e, comm.size() > 1 ? fmt::format("rank {}: ", comm.rank()) : "");
+    comm.abort(code);
+    return code;
   }
 }
 
@@ -68,10 +83,13 @@ int parse_and_run(int argc, char** argv) {
                   "--config, --set, --resume or --dry-run before it", "remove them");
     }
     if (const auto comm = make_communicator(); comm->size() > 1) {
-      return end_together(*comm, ExitCode::usage, [&] {
-        report_failure(Error(ExitCode::usage, name, "one process", std::to_string(comm->size()),
-                             "run it without mpirun"),
-                       "");
+      return run_or_abort(*comm, [&] {
+        require_agreement(*comm, program_facts(name));
+        return end_together(*comm, ExitCode::usage, [&] {
+          report_failure(Error(ExitCode::usage, name, "one process", std::to_string(comm->size()),
+                               "run it without mpirun"),
+                         "");
+        });
       });
     }
     return command.run();
@@ -83,14 +101,7 @@ int parse_and_run(int argc, char** argv) {
   take_stop_signals();
   // It outlives the handler: the other ranks wait until abort() releases them.
   const std::unique_ptr<Communicator> comm = make_communicator();
-  try {
-    return run_train(arguments, *comm);
-  } catch (const std::exception& e) {
-    const int code =
-        report_failure(e, comm->size() > 1 ? fmt::format("rank {}: ", comm->rank()) : "");
-    comm->abort(code);
-    return code;
-  }
+  return run_or_abort(*comm, [&] { return run_train(arguments, *comm); });
 }
 
 }  // namespace

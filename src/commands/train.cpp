@@ -16,8 +16,10 @@
 #include "core/parallel.h"
 #include "core/standard_output.h"
 #include "core/waiting.h"
+#include "dist/agreement.h"
 #include "dist/together.h"
 #include "record/progress.h"
+#include "run/agreement.h"
 #include "run/signals.h"
 #include "run/train.h"
 
@@ -29,9 +31,15 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::unique_ptr<Backend> backend;
   std::optional<EvalArguments> last;
   std::optional<Samples> samples;
+  if (comm.size() > 1) {
+    require_agreement(comm, program_facts(arguments.dry_run ? "--dry-run" : "training"));
+  }
   together(comm, [&] {
     run.config = read_run_config(arguments.config, arguments.overrides);
     run.resolved = resolved_json(run.config);
+  });
+  require_agreement(comm, config_facts(run.resolved));
+  together(comm, [&] {
     backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
     last = final_evaluation(run.config);
     if (last && first) {

@@ -17,24 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-void flatten(const json& value, const std::string& path, std::map<std::string, json>& out) {
-  if (!value.is_object() || value.empty()) {
-    out[path] = value;
-    return;
-  }
-  for (const auto& [name, member] : value.items()) {
-    flatten(member, path.empty() ? name : path + "." + name, out);
-  }
-}
-
-std::map<std::string, json> flattened(const json& document) {
-  std::map<std::string, json> out;
-  flatten(document, "", out);
-  // An empty object holds nothing that could differ: {} against {"a": 1} is a change of "a".
-  std::erase_if(out, [](const auto& leaf) { return leaf.second.is_object(); });
-  return out;
-}
-
 /// Whether only `now` has the key, at its default: the earlier run's program did not know it yet,
 /// and did what is the default since in runs of its config_version.
 bool is_newer_default(const std::string& path, const json& before, const json& now) {
@@ -85,7 +67,7 @@ json with_newer_options(json before) {
 }  // namespace
 
 std::vector<std::string> changed_keys(const json& a, const json& b) {
-  const std::map<std::string, json> before = flattened(a), now = flattened(b);
+  const std::map<std::string, json> before = leaves_of(a), now = leaves_of(b);
   std::vector<std::string> changed;
   for (const auto& [path, value] : before) {
     const auto it = now.find(path);

@@ -199,6 +199,16 @@ class Builder {
   json root_;
 };
 
+void add_leaves(const json& value, const std::string& path, std::map<std::string, json>& out) {
+  if (!value.is_object()) {
+    out[path] = value;
+    return;
+  }
+  for (const auto& [name, member] : value.items()) {
+    add_leaves(member, path.empty() ? name : path + "." + name, out);
+  }
+}
+
 }  // namespace
 
 json parse_json(std::string_view text, const JsonSource& source) {
@@ -232,6 +242,12 @@ const json* find_value(const json& document, const std::string& path) {
     at = &*it;
   }
   return at;
+}
+
+std::map<std::string, json> leaves_of(const json& document) {
+  std::map<std::string, json> out;
+  add_leaves(document, "", out);
+  return out;
 }
 
 std::string text_at(const json& document, const std::string& path) {

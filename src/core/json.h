@@ -1,6 +1,7 @@
 #pragma once
 // JSON text to values, with nothing forgiven.
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -26,6 +27,10 @@ nlohmann::json parse_json(std::string_view text, const JsonSource& source);
 
 /// The value at a path ("model.norm.eps") of a document, or null where there is none.
 const nlohmann::json* find_value(const nlohmann::json& document, const std::string& path);
+
+/// The paths of a document and what stands there; arrays are whole values. An empty object holds
+/// none.
+std::map<std::string, nlohmann::json> leaves_of(const nlohmann::json& document);
 
 /// That value for a message, abbreviated; "nothing" where there is none.
 std::string text_at(const nlohmann::json& document, const std::string& path);

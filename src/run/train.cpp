@@ -12,6 +12,7 @@
 #include "record/logs.h"
 #include "record/progress.h"
 #include "record/run_files.h"
+#include "run/agreement.h"
 #include "run/folder_lock.h"
 #include "run/init_from.h"
 #include "run/matrix_rate.h"
@@ -256,6 +257,20 @@ void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t ste
   });
 }
 
+/// Error where the processes' shards are not the same.
+void compare_data(Communicator& comm, const Trainer& trainer) {
+  if (comm.size() == 1) return;
+  std::vector<Fact> facts;
+  together(comm, [&] {
+    facts = data_facts("training data", trainer.training_data().sources());
+    if (trainer.validation_data() == nullptr) return;
+    for (Fact& f : data_facts("validation data", trainer.validation_data()->sources())) {
+      facts.push_back(std::move(f));
+    }
+  });
+  require_agreement(comm, facts);
+}
+
 /// Whether any process was asked to stop. The trigger file is obeyed once.
 bool stop_requested(Communicator& comm, const std::string& out_dir) {
   bool stop = stop_signalled();
@@ -275,6 +290,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   double rate = 0;
   together(comm, [&] { made.emplace(run.config, backend, comm.rank(), comm.size()); });
   Trainer& trainer = *made;
+  compare_data(comm, trainer);
   trainer.connect(comm);
   together(comm, [&] {
     rate = measure();

@@ -60,6 +60,7 @@ class Trainer {
   /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
   const Loader& training_data() const { return *loader_; }
+  const Loader* validation_data() const { return validation_.get(); }  // null: none
   int64_t lanes() const { return lanes_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
 
