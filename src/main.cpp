@@ -13,6 +13,7 @@
 #include "commands/failure.h"
 #include "commands/train.h"
 #include "config/schema.h"
+#include "core/stack.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
 #include "core/waiting.h"
@@ -117,6 +118,7 @@ int main(int argc, char** argv) {
   }
   bamtrain::bound_spinning(argv);
   try {
+    bamtrain::require_stack();
     const int code = bamtrain::parse_and_run(argc, argv);
     if (code == 0) bamtrain::flush_standard_output();
     return code;

@@ -86,7 +86,7 @@ void refuse_run_folder(const std::string& folder) {
       std::filesystem::exists(folder + "/" + files::kManifest, ignored)) {
     return;
   }
-  const std::optional<int64_t> newest = newest_step(folder, ExitCode::checkpoint);
+  const std::optional<int64_t> newest = newest_step(folder);
   if (!newest) return;
   throw Error(ExitCode::checkpoint, folder, "the folder of a checkpoint", "that of a run",
               "name one of its checkpoints: " +
@@ -123,13 +123,14 @@ std::optional<int64_t> checkpoint_step(const std::string& name) {
   return step;
 }
 
-void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents) {
+void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                     const Warn& warn) {
   require(step >= 0, "a step that is not negative");
   const std::string state = state_text(contents.state, step);
   const std::string name = checkpoint_name(step);
   const std::string temporary = out_dir + "/" + leftovers::kTemporary + name;
 
-  remove_leftovers(out_dir);
+  remove_leftovers(out_dir, warn);
   try {
     make_folder(temporary);
     write_files(temporary, state, contents);

@@ -26,6 +26,9 @@ namespace bamtrain {
 /// The newest checkpoint format read, and the one written.
 inline constexpr int64_t kCheckpointFormat = 1;
 
+/// Told, as one sentence each, what a run can go on without but its user should know.
+using Warn = std::function<void(const std::string&)>;
+
 struct CheckpointContents {
   std::vector<NamedTensor> model;
   std::vector<NamedTensor> optimizer;
@@ -58,37 +61,42 @@ std::optional<int64_t> checkpoint_step(const std::string& name);
 /// may die at any point: `newest_checkpoint` then finds the earlier one or this one, whole. Calls
 /// `remove_leftovers` first. REQUIRES: `out_dir` is a folder, no other process writes checkpoints
 /// to it, step >= 0, all of the state representable in JSON (no NaN, no infinity).
-void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents);
+void save_checkpoint(const std::string& out_dir, int64_t step, const CheckpointContents& contents,
+                     const Warn& warn);
 
 /// Verifies size and SHA-256 of every file, then reads the state. Files that the manifest does not
 /// list are none of its business. Error (ExitCode::checkpoint) naming the file: missing, truncated,
-/// damaged, of a newer format, or in a folder named for another step. A run's folder is refused
-/// with the name of its newest checkpoint.
+/// damaged, of a newer format, or in a folder named for another step; (ExitCode::io) one that the
+/// system cannot read now. A run's folder is refused with the name of its newest checkpoint.
 Checkpoint open_checkpoint(const std::string& folder);
-
-/// Told, as one sentence each, what a run can go on without but its user should know.
-using Warn = std::function<void(const std::string&)>;
 
 /// The newest checkpoint in `out_dir` by step; none where there is none or no such folder. Each
 /// damaged one is named in a call of `warn` and the one before it is used. Error
 /// (ExitCode::checkpoint) where all are damaged, or one of a newer format is reached: starting
-/// afresh or further back is then the user's decision. Changes nothing, so that any process may
-/// call it at any time.
+/// afresh or further back is then the user's decision; (ExitCode::io) where the folder, or a
+/// checkpoint that may be good, cannot be read now. Changes nothing, so that any process may call
+/// it at any time.
 std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Warn& warn);
 
 /// The step of the newest folder in `folder` that is named as a checkpoint is, good or damaged;
-/// none where there is none. Error with `code` where the folder cannot be read.
-std::optional<int64_t> newest_step(const std::string& folder, ExitCode code);
+/// none where there is none. Error (ExitCode::io) where the folder cannot be read.
+std::optional<int64_t> newest_step(const std::string& folder);
 
-/// Removes what a process that died while saving or pruning has left. Error (ExitCode::io).
+/// The name of the newest folder in `out_dir` that is named as a checkpoint before `step` is.
+std::optional<std::string> checkpoint_before(const std::string& out_dir, int64_t step);
+
+/// Removes what a process that died while saving or pruning has left; what cannot be removed is
+/// named in a call of `warn` and left for the next time. Error (ExitCode::io) where the folder
+/// cannot be listed, or a checkpoint that was set aside cannot be taken back.
 /// REQUIRES: no other process writes checkpoints to `out_dir`.
-void remove_leftovers(const std::string& out_dir);
+void remove_leftovers(const std::string& out_dir, const Warn& warn);
 
 /// Removes every checkpoint but the newest `keep`, those whose step divides by `keep_every` (0:
 /// none) and the newest valid one; to find that one, the newest are read back in full wherever
 /// there is something to remove. Damaged ones are named in calls of `warn`; where all are, Error
-/// (ExitCode::checkpoint) and nothing is removed. Error (ExitCode::io). Calls `remove_leftovers`
-/// first. REQUIRES: keep >= 1, keep_every >= 0, no other process writes checkpoints to `out_dir`.
+/// (ExitCode::checkpoint) and nothing is removed. What the system does not let it read or remove
+/// is named too, and left for the next time. Calls `remove_leftovers` first.
+/// REQUIRES: keep >= 1, keep_every >= 0, no other process writes checkpoints to `out_dir`.
 void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_every,
                        const Warn& warn);
 

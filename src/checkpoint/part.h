@@ -11,9 +11,10 @@ namespace bamtrain {
 inline constexpr const char* kDamagedRemedy =
     "use another checkpoint, or restore this one from a copy";
 
-/// Every failure, now or while reading, is an Error (ExitCode::checkpoint) naming it.
+/// Every failure, now or while reading, is an Error naming it: (io) where the system cannot read
+/// it now, which is no damage; (checkpoint) otherwise.
 inline InputFile open_part(const std::string& path) {
-  return {path, ExitCode::checkpoint, kDamagedRemedy};
+  return {path, ExitCode::checkpoint, kDamagedRemedy, InputFile::Refusals::passing};
 }
 
 }  // namespace bamtrain

@@ -12,8 +12,8 @@
 namespace bamtrain {
 namespace {
 
-/// What `folder` holds, sorted. Error with `code` where it cannot be listed.
-std::vector<std::string> names_in(const std::string& folder, ExitCode code) {
+/// What `folder` holds, sorted. Error (ExitCode::io) where it cannot be listed.
+std::vector<std::string> names_in(const std::string& folder) {
   std::error_code failure;
   std::vector<std::string> names;
   for (std::filesystem::directory_iterator it(folder, failure), end; !failure && it != end;
@@ -21,7 +21,7 @@ std::vector<std::string> names_in(const std::string& folder, ExitCode code) {
     names.push_back(it->path().filename().string());
   }
   if (failure) {
-    throw Error(code, folder, "a readable folder", failure.message(), "check the path");
+    throw Error(ExitCode::io, folder, "a readable folder", failure.message(), "check the path");
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -41,7 +41,7 @@ struct Candidate {
 std::vector<Candidate> candidates_in(const std::string& out_dir) {
   const std::string aside = leftovers::kReplaced;
   std::vector<Candidate> found;
-  for (const std::string& name : names_in(out_dir, ExitCode::checkpoint)) {
+  for (const std::string& name : names_in(out_dir)) {
     const bool replaced = begins_with(name, aside);
     const auto step = checkpoint_step(replaced ? name.substr(aside.size()) : name);
     if (step) found.push_back({*step, replaced, name});
@@ -52,15 +52,34 @@ std::vector<Candidate> candidates_in(const std::string& out_dir) {
   return found;
 }
 
+void warn_of_old(const Error& e, const Warn& warn) {
+  warn(std::string("old checkpoints stay until the next save: ") + e.what());
+}
+
+void remove_or_warn(const std::string& path, const Warn& warn) {
+  try {
+    remove_tree(path);
+  } catch (const Error& e) {
+    warn_of_old(e, warn);
+  }
+}
+
 }  // namespace
 
-std::optional<int64_t> newest_step(const std::string& folder, ExitCode code) {
+std::optional<int64_t> newest_step(const std::string& folder) {
   std::optional<int64_t> newest;
-  for (const std::string& name : names_in(folder, code)) {
+  for (const std::string& name : names_in(folder)) {
     const std::optional<int64_t> step = checkpoint_step(name);
     if (step && (!newest || *step > *newest)) newest = step;
   }
   return newest;
+}
+
+std::optional<std::string> checkpoint_before(const std::string& out_dir, int64_t step) {
+  for (const Candidate& candidate : candidates_in(out_dir)) {
+    if (candidate.step < step && !candidate.replaced) return candidate.name;
+  }
+  return std::nullopt;
 }
 
 std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Warn& warn) {
@@ -72,6 +91,7 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Wa
     } catch (const NewerFormat&) {
       throw;
     } catch (const Error& e) {
+      if (e.code() == ExitCode::io) throw;
       warn("checkpoint " + candidate.name + " is damaged and is passed over: " + e.what());
     }
   }
@@ -81,18 +101,18 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Wa
               "restore one from a copy, or start afresh in another out_dir");
 }
 
-void remove_leftovers(const std::string& out_dir) {
+void remove_leftovers(const std::string& out_dir, const Warn& warn) {
   const std::string aside = leftovers::kReplaced;
-  for (const std::string& name : names_in(out_dir, ExitCode::io)) {
+  for (const std::string& name : names_in(out_dir)) {
     const std::string path = out_dir + "/" + name;
     if (begins_with(name, leftovers::kTemporary + std::string("checkpoint-"))) {
-      remove_tree(path);
+      remove_or_warn(path, warn);
     } else if (begins_with(name, aside) && checkpoint_step(name.substr(aside.size()))) {
       const std::string successor = out_dir + "/" + name.substr(aside.size());
       const bool arrived = leftovers::exists(successor);
       if (!arrived) rename_path(path, successor);
       sync_folder(out_dir);  // the successor's name must last before the only other copy goes
-      if (arrived) remove_tree(path);
+      if (arrived) remove_or_warn(path, warn);
     }
   }
 }
@@ -100,21 +120,26 @@ void remove_leftovers(const std::string& out_dir) {
 void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_every,
                        const Warn& warn) {
   require(keep >= 1 && keep_every >= 0, "at least one checkpoint to keep");
-  remove_leftovers(out_dir);
-  const std::vector<Candidate> all = candidates_in(out_dir);
-  std::vector<Candidate> unwanted;
-  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
-    if (keep_every == 0 || all[i].step % keep_every != 0) unwanted.push_back(all[i]);
-  }
-  if (unwanted.empty()) return;
+  try {
+    remove_leftovers(out_dir, warn);
+    const std::vector<Candidate> all = candidates_in(out_dir);
+    std::vector<Candidate> unwanted;
+    for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
+      if (keep_every == 0 || all[i].step % keep_every != 0) unwanted.push_back(all[i]);
+    }
+    if (unwanted.empty()) return;
 
-  const std::optional<Checkpoint> valid = newest_checkpoint(out_dir, warn);
-  std::erase_if(unwanted, [&](const Candidate& c) { return valid && c.step == valid->step; });
-  // Renamed first, so that no half-removed folder is ever taken for a damaged checkpoint.
-  const std::string doomed = out_dir + "/" + leftovers::kTemporary;
-  for (const Candidate& c : unwanted) rename_path(out_dir + "/" + c.name, doomed + c.name);
-  if (!unwanted.empty()) sync_folder(out_dir);
-  for (const Candidate& c : unwanted) remove_tree(doomed + c.name);
+    const std::optional<Checkpoint> valid = newest_checkpoint(out_dir, warn);
+    std::erase_if(unwanted, [&](const Candidate& c) { return valid && c.step == valid->step; });
+    // Renamed first, so that no half-removed folder is ever taken for a damaged checkpoint.
+    const std::string doomed = out_dir + "/" + leftovers::kTemporary;
+    for (const Candidate& c : unwanted) rename_path(out_dir + "/" + c.name, doomed + c.name);
+    if (!unwanted.empty()) sync_folder(out_dir);
+    for (const Candidate& c : unwanted) remove_or_warn(doomed + c.name, warn);
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::io) throw;
+    warn_of_old(e, warn);
+  }
 }
 
 }  // namespace bamtrain

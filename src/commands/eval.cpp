@@ -14,6 +14,7 @@
 #include "core/clustered_mean.h"
 #include "core/durable_file.h"
 #include "core/option_value.h"
+#include "core/standard_output.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
 #include "report/report.h"
@@ -186,10 +187,10 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
       c.model, c.data.sequence_length, *backend, activations, masters, shards, request,
       [&](const std::string& protocol, int64_t length, double share) {
         if (terminal) {
-          fmt::print(stderr, "\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share);
+          note(fmt::format("\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share));
         }
       }));
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (terminal) note("\r\033[K");
   return result;
 }
 

@@ -36,7 +36,7 @@ fs::path whole_path(const std::string& folder) {
 /// The config of a run's newest checkpoint; none where there is no checkpoint. Its digests are not
 /// verified: a picture is not worth reading a model of gigabytes for.
 std::optional<RunConfig> newest_config(const std::string& folder) {
-  const std::optional<int64_t> newest = newest_step(folder, ExitCode::io);
+  const std::optional<int64_t> newest = newest_step(folder);
   if (!newest) return std::nullopt;
   const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
   const std::string remedy = "restore the checkpoint from a copy, or remove it";

@@ -82,27 +82,29 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   const TrainResult result = train(run, comm, *backend);
   if (result.interrupted) {
     return end_together(comm, ExitCode::interrupted, [&] {
-      fmt::print("stopped at step {} as asked; run the same command to resume{}\n", result.step,
-                 run.config.checkpoint.resume == "never" ? " (without resume never)" : "");
-      flush_standard_output();
+      tell(fmt::format("stopped at step {} as asked; run the same command to resume{}\n",
+                       result.step,
+                       run.config.checkpoint.resume == "never" ? " (without resume never)" : ""));
     });
   }
   if (!first) return 0;
-  fmt::print("checkpoint {}\n", result.checkpoint);
-  restore_stop_signals();
+  end_at_stop_signals();
+  tell(fmt::format("checkpoint {}\n", result.checkpoint));
   if (last) {
-    // Too late for the step loop: the same command goes straight to this evaluation.
-    if (stop_signalled()) return static_cast<int>(ExitCode::interrupted);
+    if (stop_signalled()) {  // too late for the step loop
+      note(std::string(kStoppedLate));
+      return static_cast<int>(ExitCode::interrupted);
+    }
     EvalArguments eval = *last;
     eval.checkpoint = result.checkpoint;
     run_eval(eval);
   }
   bool drawn = true;
   report->draw([&drawn](const std::string& text) {
-    fmt::print("warning: {}\n", text);
+    tell(fmt::format("warning: {}\n", text));
     drawn = false;
   });
-  if (drawn) fmt::print("report {}\n", report->path());
+  if (drawn) tell(fmt::format("report {}\n", report->path()));
   return 0;
 }
 

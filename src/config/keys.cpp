@@ -330,8 +330,9 @@ std::vector<Key> make_keys() {
 
       resumable(key("checkpoint.every", "steps between checkpoints; 0: at the end and on signals",
                     integer_value(0, kMaxSteps), FIELD(checkpoint.every))),
-      resumable(key("checkpoint.keep", "newest checkpoints kept", integer_value(1, kMaxInt32),
-                    FIELD(checkpoint.keep))),
+      resumable(key("checkpoint.keep",
+                    "newest checkpoints kept, and one more until a loss of the newest was seen",
+                    integer_value(1, kMaxInt32), FIELD(checkpoint.keep))),
       resumable(key("checkpoint.keep_every",
                     "checkpoints whose step divides by this are kept for good; a multiple of "
                     "checkpoint.every; 0: none",

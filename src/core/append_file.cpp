@@ -1,10 +1,12 @@
 #include "core/append_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/durable_file.h"
 #include "core/error.h"
@@ -18,11 +20,14 @@ namespace {
               "check free space and permissions of the run's folder");
 }
 
+int open_to_append(const std::string& path) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
 }  // namespace
 
 AppendFile::AppendFile(const std::string& path, int64_t keep)
-    : path_(path),
-      descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+    : path_(path), descriptor_(open_to_append(path)) {
   if (descriptor_ < 0) fail(path_, "a file that can be written", errno);
   if (::ftruncate(descriptor_, keep) != 0) {
     const int reason = errno;
@@ -33,7 +38,21 @@ AppendFile::AppendFile(const std::string& path, int64_t keep)
 
 AppendFile::~AppendFile() { ::close(descriptor_); }
 
+bool AppendFile::is_in_its_place() const {
+  struct stat own = {}, there = {};
+  return ::fstat(descriptor_, &own) == 0 && ::stat(path_.c_str(), &there) == 0 &&
+         own.st_dev == there.st_dev && own.st_ino == there.st_ino;
+}
+
+bool AppendFile::take_lost() { return std::exchange(lost_, false); }
+
 void AppendFile::write(std::string_view bytes) {
+  if (!is_in_its_place()) {
+    const int again = open_to_append(path_);
+    if (again < 0) fail(path_, "a file that can be written", errno);
+    ::close(std::exchange(descriptor_, again));
+    lost_ = true;
+  }
   while (!bytes.empty()) {
     const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;

@@ -16,14 +16,20 @@ class AppendFile {
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile();
 
-  /// One write(2) where the system takes all of it at once. Takes no memory.
+  /// One write(2) where the system takes all of it at once. Takes no memory. A file that was
+  /// removed or replaced meanwhile is made anew and begins with these bytes: see take_lost.
   void write(std::string_view bytes);
+  /// Whether that has happened since the last call.
+  bool take_lost();
   /// Returns once everything written is on the disk.
   void sync();
 
  private:
+  bool is_in_its_place() const;
+
   std::string path_;
   int descriptor_ = -1;
+  bool lost_ = false;
 };
 
 }  // namespace bamtrain

@@ -238,6 +238,23 @@ void make_folder(const std::string& path) {
   if (error) fail(path, "a folder to be created", error);
 }
 
+void make_folders(const std::string& path) {
+  std::error_code failure;
+  if (std::filesystem::is_directory(path, failure)) return;
+  const std::string parent = parent_folder(path);
+  if (parent != path && parent != ".") make_folders(parent);
+  const int error = outcome(FileOp::make_folder, path, [&] {
+    // Another process may be as fast.
+    if (::mkdir(path.c_str(), 0777) == 0) return 0;
+    const int reason = errno;
+    const bool there = std::filesystem::is_directory(path, failure);
+    errno = reason;
+    return there ? 0 : -1;
+  });
+  if (error) fail(path, "a folder that can be created", error);
+  sync_folder(parent);
+}
+
 void sync_folder(const std::string& path) {
   const int error = outcome(FileOp::sync_folder, path, [&] {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

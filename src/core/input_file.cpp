@@ -17,13 +17,20 @@ namespace {
 
 constexpr int64_t kPiece = int64_t{1} << 20;
 
+/// Whether another try would end alike: there is none, or something else of that name.
+bool says_of_the_file(int error) {
+  return error == ENOENT || error == ENOTDIR || error == EISDIR || error == ELOOP ||
+         error == ENAMETOOLONG || error == ENXIO;
+}
+
 }  // namespace
 
-InputFile::InputFile(const std::string& path, ExitCode code, const std::string& remedy)
-    : path_(path), code_(code), remedy_(remedy) {
+InputFile::InputFile(const std::string& path, ExitCode code, const std::string& remedy,
+                     Refusals refusals)
+    : path_(path), code_(code), remedy_(remedy), refusals_(refusals) {
   // Without O_NONBLOCK a named pipe would be waited for instead of refused.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) refuse("a readable file", std::strerror(errno));
+  if (descriptor_ < 0) refuse("a readable file", errno);
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor_);
@@ -36,6 +43,7 @@ InputFile::InputFile(InputFile&& other) noexcept
     : path_(std::move(other.path_)),
       code_(other.code_),
       remedy_(std::move(other.remedy_)),
+      refusals_(other.refusals_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       bytes_(std::exchange(other.bytes_, 0)) {}
 
@@ -47,6 +55,14 @@ void InputFile::refuse(const std::string& expected, const std::string& found) co
   throw Error(code_, path_, expected, found, remedy_);
 }
 
+void InputFile::refuse(const std::string& expected, int error) const {
+  if (refusals_ == Refusals::passing && !says_of_the_file(error)) {
+    throw Error(ExitCode::io, path_, expected, std::strerror(error),
+                "try again once the system can read it");
+  }
+  refuse(expected, std::strerror(error));
+}
+
 void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
   require(offset >= 0 && bytes >= 0, "an offset and a size that are not negative");
   char* next = static_cast<char*>(out);
@@ -56,8 +72,10 @@ void InputFile::read(int64_t offset, void* out, int64_t bytes) const {
                 static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      refuse(std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
-             n < 0 ? std::strerror(errno) : "the end of the file");
+      const std::string expected =
+          std::to_string(bytes) + " bytes at offset " + std::to_string(offset);
+      if (n < 0) refuse(expected, errno);
+      refuse(expected, "the end of the file");
     }
     next += n;
     offset += n;

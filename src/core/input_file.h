@@ -9,13 +9,16 @@
 namespace bamtrain {
 
 /// A regular file open for reading. Every failure is an Error of the given code and remedy that
-/// names the file.
+/// names the file; with `passing`, what says nothing of the file (EIO, EMFILE, EACCES and the like,
+/// where another try may succeed) is one of ExitCode::io.
 ///
 /// Reads are copies rather than views of a mapping: a mapped page that the disk cannot deliver, or
 /// that another process has cut off, would end the process without a word.
 class InputFile {
  public:
-  InputFile(const std::string& path, ExitCode code, const std::string& remedy);
+  enum class Refusals { of_the_file, passing };
+  InputFile(const std::string& path, ExitCode code, const std::string& remedy,
+            Refusals refusals = Refusals::of_the_file);
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
   ~InputFile();
@@ -32,10 +35,12 @@ class InputFile {
 
  private:
   [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
+  [[noreturn]] void refuse(const std::string& expected, int error) const;
 
   std::string path_;
   ExitCode code_;
   std::string remedy_;
+  Refusals refusals_;
   int descriptor_ = -1;
   int64_t bytes_ = 0;
 };

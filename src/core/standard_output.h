@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <string>
 
 #include "core/error.h"
 
@@ -27,5 +28,24 @@ inline void flush_standard_output() {
   std::cout.flush();
   if (std::fflush(stdout) != 0 || standard_output_failed()) throw standard_output_error(errno);
 }
+
+/// Prints what no result depends on, as the progress of a run. Where standard output does not take
+/// it (its reader is gone, the terminal lost, the disk full) that is said once on standard error,
+/// and everything printed from then on is dropped.
+inline void tell(const std::string& text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
+    return;
+  }
+  const std::string reason = std::strerror(errno);
+  std::fputs(("bamtrain: standard output takes no more (" + reason +
+              "): the run goes on without; metrics.jsonl has its progress\n")
+                 .c_str(),
+             stderr);
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) throw standard_output_error(errno);
+}
+
+/// Prints on standard error. What cannot be printed there is lost: there is nobody to tell.
+inline void note(const std::string& text) { std::fputs(text.c_str(), stderr); }
 
 }  // namespace bamtrain

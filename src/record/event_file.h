@@ -39,6 +39,8 @@ class EventFile {
   /// 30 buckets of equal width from the smallest to the largest value, or one where these are
   /// equal. Values that are not finite are left out.
   void write_histogram(int64_t step, std::string_view tag, std::span<const float> values);
+  /// As AppendFile::take_lost.
+  bool take_lost() { return file_.take_lost(); }
   /// Puts the events on the disk, see StepLines::sync.
   void sync() { file_.sync(); }
 

@@ -78,7 +78,16 @@ void Logs::write_samples(const std::vector<nlohmann::ordered_json>& lines) {
   for (const nlohmann::ordered_json& line : lines) samples_->write(line);
 }
 
-void Logs::sync() {
+void Logs::sync(const Warn& warn) {
+  const auto told = [&](auto& file, const char* name) {
+    if (!file.take_lost()) return;
+    warn(std::string(name) +
+         " was removed while the run wrote it: it is made anew, without the "
+         "lines before");
+  };
+  told(metrics_, "metrics.jsonl");
+  if (samples_) told(*samples_, "samples.jsonl");
+  if (events_) told(*events_, "a file in tensorboard");
   metrics_.sync();
   if (samples_) samples_->sync();
   if (events_) events_->sync();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "checkpoint/checkpoint.h"
 #include "record/event_file.h"
 #include "record/step_lines.h"
 #include "train/run_config.h"
@@ -48,8 +49,8 @@ class Logs {
   void write(int64_t step, const std::vector<Learned>& parameters);
   /// Lines of samples.jsonl. REQUIRES: c.sample has prompts.
   void write_samples(const std::vector<nlohmann::ordered_json>& lines);
-  /// Puts all of it on the disk.
-  void sync();
+  /// Puts all of it on the disk. `warn` is told of files that were removed meanwhile.
+  void sync(const Warn& warn);
 
  private:
   void write_attention(int64_t step, const nlohmann::ordered_json& attention);

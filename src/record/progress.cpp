@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/short_number.h"
+#include "core/standard_output.h"
 
 namespace bamtrain {
 
@@ -124,25 +125,22 @@ void Progress::steps(std::span<const StepResult> ended) {
   if (!last && in_seconds(now - last_print_) < (terminal_ ? kLiveInterval : kPlainInterval)) return;
   last_print_ = now;
   if (terminal_) {
-    fmt::print("\r\033[K{}", progress_line(state(s), terminal_columns()));
+    tell("\r\033[K" + progress_line(state(s), terminal_columns()));
     live_ = true;
   } else {
-    fmt::print("{}\n", progress_line(state(s), std::string::npos));
+    tell(progress_line(state(s), std::string::npos) + "\n");
   }
-  std::fflush(stdout);
 }
 
 void Progress::note(const std::string& text) {
   if (quiet_) return;
-  fmt::print("{}{}\n", live_ ? "\r\033[K" : "", text);
+  tell((live_ ? "\r\033[K" : "") + text + "\n");
   live_ = false;
-  std::fflush(stdout);
 }
 
 void Progress::finish() {
-  if (live_) fmt::print("\n");
+  if (live_) tell("\n");
   live_ = false;
-  std::fflush(stdout);
 }
 
 }  // namespace bamtrain

@@ -22,6 +22,8 @@ class StepLines {
 
   /// Appends one line and hands it to the system. REQUIRES: line has the integer "step".
   void write(const nlohmann::ordered_json& line);
+  /// As AppendFile::take_lost.
+  bool take_lost() { return file_.take_lost(); }
   /// Puts the lines on the disk: a checkpoint that outlives a power loss must find those up to its
   /// step.
   void sync() { file_.sync(); }

@@ -1,8 +1,18 @@
 #include "run/resume.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 
+#include "core/checked.h"
+#include "core/json.h"
+#include "dist/together.h"
+#include "ops/host_copy.h"
 #include "record/run_files.h"
+#include "run/host_state.h"
+#include "run/init_from.h"
+#include "train/schedule.h"
 
 namespace bamtrain {
 
@@ -43,6 +53,128 @@ fs::path canonical(const std::string& path) {
   return found;
 }
 
+std::string join_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& n : names) out += (out.empty() ? "" : ", ") + n;
+  return out;
+}
+
+/// Of the keys that differ and must not, takes out those that say how long the run is, where the
+/// steps already done do not depend on it. Error (ExitCode::config) where they do.
+void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& progress,
+                  std::vector<std::string>* refused) {
+  const auto is_length = [](const std::string& key) {
+    return key == "train.steps" || key == "schedule.decay_steps";
+  };
+  if (refused->empty() || !std::all_of(refused->begin(), refused->end(), is_length)) return;
+  nlohmann::json before = checkpoint.state["config"].flatten(), now = run.resolved.flatten();
+  const nlohmann::json steps_before = before["/train/steps"],
+                       decay_before = before["/schedule/decay_steps"];
+  if (!steps_before.is_number_integer() || !decay_before.is_number_integer()) return;
+  for (const char* key :
+       {"/config_version", "/schedule/name", "/schedule/warmup_steps", "/schedule/decay_shape"}) {
+    // Allowed to change, but not the past for it; older checkpoints know no decay_shape.
+    if (before.contains(key) && before[key] != now[key]) return;
+  }
+  const RunConfig& c = run.config;
+  const int64_t done = checkpoint.step, steps = c.train.steps;
+  const auto earlier_steps = steps_before.get<int64_t>();
+  ScheduleConfig earlier = c.schedule;
+  earlier.decay_steps = decay_before.get<int64_t>();
+  const int64_t independent = std::min(steps_independent_of_length(earlier, earlier_steps),
+                                       steps_independent_of_length(c.schedule, steps));
+  if (done <= independent) {
+    progress.note(
+        fmt::format("train.steps {} (before: {}), schedule.decay_steps {} ({}): the "
+                    "learning rates so far are the same",
+                    steps, earlier_steps, c.schedule.decay_steps, earlier.decay_steps));
+    refused->clear();
+    return;
+  }
+  throw Error(
+      ExitCode::config, join_names(*refused),
+      fmt::format(
+          "the length that {} was trained for ({} steps, {} of decay at the end of \"wsd\"): "
+          "from step {} on its learning rates depend on it",
+          checkpoint.folder, earlier_steps, earlier.decay_steps, independent + 1),
+      fmt::format("{} steps, {} of decay", steps, c.schedule.decay_steps),
+      fmt::format(
+          "set it back, or name it in checkpoint.allow_change: the learning rate of step {} "
+          "is then {:.4g} instead of {:.4g} (a \"constant\" schedule can be extended at any "
+          "step, \"wsd\" until its decay begins)",
+          done + 1, c.optimizer.lr * schedule_factor(c.schedule, done, steps),
+          c.optimizer.lr * schedule_factor(earlier, done, earlier_steps)));
+}
+
+/// "a.b: 1 -> 2, c: 3 -> 4 and 5 more".
+std::string differences(const std::vector<std::string>& keys, const nlohmann::json& before,
+                        const nlohmann::json& now) {
+  constexpr size_t kMost = 4;
+  const size_t shown = std::min(keys.size(), kMost);
+  std::vector<std::string> out;
+  for (size_t i = 0; i < shown; ++i) {
+    out.push_back(keys[i] + ": " + text_at(before, keys[i]) + " -> " + text_at(now, keys[i]));
+  }
+  const size_t more = keys.size() - shown;
+  return join_names(out) + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// REQUIRES: check_run_state has accepted the checkpoint.
+void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
+                Progress& progress) {
+  if (run.config.train.steps < checkpoint.step) {
+    throw Error(ExitCode::config, "train.steps",
+                fmt::format("at least the {} steps of {}", checkpoint.step, checkpoint.folder),
+                std::to_string(run.config.train.steps),
+                "raise it, or resume from an earlier checkpoint");
+  }
+  const nlohmann::json& before = checkpoint.state["config"];
+  std::vector<std::string> refused = run.refused_keys(before);
+  check_length(run, checkpoint, progress, &refused);
+  if (!refused.empty()) {
+    throw Error(
+        ExitCode::config, join_names(refused),
+        "the values that " + checkpoint.folder + " was trained with",
+        "others (" + differences(refused, before, run.resolved) + ")",
+        "set them back, name them in checkpoint.allow_change, or start a new run in another "
+        "out_dir (train.tokens_per_step and data.sequence_length never change: they place the "
+        "data)");
+  }
+  const auto& allow = run.config.checkpoint.allow_change;
+  const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
+                          std::find(allow.begin(), allow.end(), "data") != allow.end();
+  const nlohmann::json& data = checkpoint.state["data"];
+  const std::vector<Source>& sources = trainer.training_data().sources();
+  require_same_data(data, describe_data(sources),
+                    sources.size() > 1 ? "data.train" : sources[0].shards->source(), other_data,
+                    checkpoint.folder);
+  const auto require_count = [&](const nlohmann::json& object, const char* key, const char* path,
+                                 int64_t per_step) {
+    const std::string where = checkpoint.folder + "/state.json: " + path;
+    const int64_t expected = checked_mul(checkpoint.step, per_step, where);
+    if (object[key].get<int64_t>() == expected) return;
+    throw Error(ExitCode::checkpoint, where,
+                fmt::format("{}, {} for each of {} steps", expected, per_step, checkpoint.step),
+                object[key].dump(), "use another checkpoint");
+  };
+  require_count(checkpoint.state, "tokens", "tokens", run.config.train.tokens_per_step);
+  require_count(data, "windows", "data.windows", trainer.sequences_per_step());
+}
+
+/// Parameters to their initial values, or to those that init_from names.
+nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progress) {
+  trainer.initialize();
+  const std::string& folder = run.config.init_from.folder;
+  if (folder.empty()) return nullptr;
+  HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
+  nlohmann::json read =
+      read_init_from(run, trainer.layout(), masters.tensor(),
+                     [&](const std::string& text) { progress.note("warning: " + text); });
+  masters.upload();
+  progress.note("starting from the weights in " + folder);
+  return read;
+}
+
 }  // namespace
 
 std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) {
@@ -72,12 +204,54 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
               "choose another out_dir, or move the later checkpoints elsewhere");
 }
 
+/// The folder outside out_dir from which the run once started; "" where there is none.
 std::string started_from(const RunConfig& c, const Checkpoint& checkpoint) {
   const fs::path folder = canonical(checkpoint.folder);
   if (exists(c.out_dir) && are_same(folder.parent_path(), c.out_dir)) {
     return checkpoint.state.value(kStartedFrom, "");
   }
   return folder;
+}
+
+Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
+  Beginning beginning;
+  int64_t& step = beginning.step;
+  on_first_rank(comm, [&] {
+    const auto checkpoint = find_checkpoint(
+        run.config, [&](const std::string& text) { progress.note("warning: " + text); });
+    if (!checkpoint) {
+      beginning.initialized_from = initialize(run, trainer, progress);
+      return;
+    }
+    check_fits(run, *checkpoint, trainer, progress);
+    step = checkpoint->step;
+    beginning.checkpoint = checkpoint->folder;
+    beginning.started_from = started_from(run.config, *checkpoint);
+    beginning.initialized_from = checkpoint->state.value(kInitializedFrom, nlohmann::json());
+    HostState state(trainer, HostCopy::Contents::undefined);
+    const SafetensorsFile weights = SafetensorsFile::open(checkpoint->model_file());
+    try {
+      read_tensors(weights, state.model(trainer.layout()));
+    } catch (const Error& e) {  // another model, which checkpoint.allow_change let pass
+      throw e.or_else("begin a run of its own from these weights, with init_from.folder");
+    }
+    read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
+                 state.optimizer(trainer.layout()));
+    state.upload();
+    progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
+    const TrainConfig& t = run.config.train;
+    if (last_step(t) <= step) {
+      progress.note(fmt::format("no step is left: {} is {}",
+                                t.stop_at > 0 ? "train.stop_at" : "train.steps", last_step(t)));
+    }
+  });
+  if (comm.size() > 1) {
+    comm.broadcast(&step, sizeof step, 0);
+    HostState state(trainer, HostCopy::Contents::downloaded);
+    for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);
+    state.upload();
+  }
+  return beginning;
 }
 
 }  // namespace bamtrain

@@ -1,11 +1,14 @@
 #pragma once
 // Where a run continues.
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "checkpoint/checkpoint.h"
-#include "train/run_config.h"
+#include "record/progress.h"
+#include "run/train.h"
+#include "train/trainer.h"
 
 namespace bamtrain {
 
@@ -14,7 +17,18 @@ namespace bamtrain {
 /// looked at.
 std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn);
 
-/// The folder outside out_dir from which the run once started; "" where there is none.
-std::string started_from(const RunConfig& c, const Checkpoint& checkpoint);
+struct Beginning {
+  int64_t step = 0;
+  // Known to rank 0:
+  std::string checkpoint;           // its folder; empty: the run starts afresh
+  std::string started_from;         // the folder outside out_dir from which it once started, or ""
+  nlohmann::json initialized_from;  // see run/init_from.h; null: initial values
+};
+
+/// Masters, moments and step of the checkpoint that find_checkpoint finds on all processes; step 0
+/// where the run starts afresh, with the initial values or those of init_from. Collective. Error
+/// (config): the run has settings that the checkpoint's steps do not allow; as find_checkpoint and
+/// read_init_from.
+Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress);
 
 }  // namespace bamtrain

@@ -15,17 +15,20 @@ namespace bamtrain {
 
 namespace {
 
-constexpr char kEarly[] =
+constexpr std::string_view kEarly =
     "bamtrain: stopped by a signal before the first step; run the same command again\n";
 
-enum class Obey { at_once, noted, by_default };
-std::atomic<Obey> g_obey = Obey::at_once;
+enum class Obey { before_steps, noted, after_steps };
+std::atomic<Obey> g_obey = Obey::before_steps;
 std::atomic<bool> g_stop = false;
 
 sigset_t stop_signals() {
   sigset_t set;
   sigemptyset(&set);
   for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaddset(&set, signal);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -40,20 +43,18 @@ void die_of(int signal) {
 }
 
 void obey(int signal, bool announced) {
-  switch (g_obey.load()) {
-    case Obey::at_once:
-      if (announced) {
-        // A message that cannot be written is lost: there is nobody to tell.
-        [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kEarly, sizeof kEarly - 1);
-      }
-      ::_exit(static_cast<int>(ExitCode::interrupted));
-    case Obey::noted:
-      if (signal == SIGINT && g_stop) die_of(signal);
-      g_stop = true;
-      return;
-    case Obey::by_default:
-      die_of(signal);
+  const Obey how = g_obey;
+  if (how == Obey::noted) {
+    if (signal == SIGINT && g_stop) die_of(signal);
+    g_stop = true;
+    return;
   }
+  if (announced) {
+    const std::string_view text = how == Obey::before_steps ? kEarly : kStoppedLate;
+    // A message that cannot be written is lost: there is nobody to tell.
+    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+  }
+  ::_exit(static_cast<int>(ExitCode::interrupted));
 }
 
 }  // namespace
@@ -69,9 +70,12 @@ void take_stop_signals() {
   }).detach();
 }
 
-void defer_stop_signals() { g_obey = Obey::noted; }
+void defer_stop_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  g_obey = Obey::noted;
+}
 
-void restore_stop_signals() { g_obey = Obey::by_default; }
+void end_at_stop_signals() { g_obey = Obey::after_steps; }
 
 bool stop_signalled() { return g_stop; }
 

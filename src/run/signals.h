@@ -1,12 +1,13 @@
 #pragma once
 // The wish to stop: SIGUSR1 (the documented pre-emption signal: mpirun forwards it), SIGTERM,
-// SIGINT and a trigger file.
+// SIGINT, SIGHUP (a lost terminal; not where it is ignored, as under nohup) and a trigger file.
 //
 // No thread runs a handler. oneDNN's products use the stack pointer for other memory while they
 // compute (its issue 4845): the frame of a handler would be written over the heap. All threads
 // block the signals, and one waits for them.
 
 #include <string>
+#include <string_view>
 
 namespace bamtrain {
 
@@ -17,12 +18,15 @@ namespace bamtrain {
 /// (ExitCode::distributed) as detect_launch.
 void take_stop_signals();
 
-/// From here on there is something to lose: a signal is only noted, for stop_signalled. A second
-/// SIGINT ends the process at once, as users expect.
+/// From here on there is something to lose: a signal is only noted, for stop_signalled, and SIGPIPE
+/// ignored. A second SIGINT ends the process at once, as users expect.
 void defer_stop_signals();
 
-/// Signals end the process again, as they do by default: once nothing is left to save.
-void restore_stop_signals();
+/// Nothing is left to save, but the run has not ended: signals end the process at once again.
+void end_at_stop_signals();
+/// What is said then, a line.
+inline constexpr std::string_view kStoppedLate =
+    "bamtrain: stopped by a signal after the last step; run the same command again\n";
 
 /// Whether a signal has been noted in this process.
 bool stop_signalled();

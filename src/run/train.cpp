@@ -3,259 +3,24 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
+#include <utility>
 
-#include "core/checked.h"
-#include "core/json.h"
+#include "core/durable_file.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
 #include "record/logs.h"
 #include "record/progress.h"
-#include "record/run_files.h"
 #include "run/agreement.h"
 #include "run/folder_lock.h"
-#include "run/init_from.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
+#include "run/saves.h"
 #include "run/signals.h"
-#include "train/schedule.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
 
 namespace {
-
-void make_out_dir(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) {
-    throw Error(ExitCode::io, path, "a folder that can be created", error.message(),
-                "change out_dir or its permissions");
-  }
-}
-
-std::string join_names(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& n : names) out += (out.empty() ? "" : ", ") + n;
-  return out;
-}
-
-/// Of the keys that differ and must not, takes out those that say how long the run is, where the
-/// steps already done do not depend on it. Error (ExitCode::config) where they do.
-void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& progress,
-                  std::vector<std::string>* refused) {
-  const auto is_length = [](const std::string& key) {
-    return key == "train.steps" || key == "schedule.decay_steps";
-  };
-  if (refused->empty() || !std::all_of(refused->begin(), refused->end(), is_length)) return;
-  nlohmann::json before = checkpoint.state["config"].flatten(), now = run.resolved.flatten();
-  const nlohmann::json steps_before = before["/train/steps"],
-                       decay_before = before["/schedule/decay_steps"];
-  if (!steps_before.is_number_integer() || !decay_before.is_number_integer()) return;
-  for (const char* key :
-       {"/config_version", "/schedule/name", "/schedule/warmup_steps", "/schedule/decay_shape"}) {
-    // Allowed to change, but not the past for it; older checkpoints know no decay_shape.
-    if (before.contains(key) && before[key] != now[key]) return;
-  }
-  const RunConfig& c = run.config;
-  const int64_t done = checkpoint.step, steps = c.train.steps;
-  const auto earlier_steps = steps_before.get<int64_t>();
-  ScheduleConfig earlier = c.schedule;
-  earlier.decay_steps = decay_before.get<int64_t>();
-  const int64_t independent = std::min(steps_independent_of_length(earlier, earlier_steps),
-                                       steps_independent_of_length(c.schedule, steps));
-  if (done <= independent) {
-    progress.note(
-        fmt::format("train.steps {} (before: {}), schedule.decay_steps {} ({}): the "
-                    "learning rates so far are the same",
-                    steps, earlier_steps, c.schedule.decay_steps, earlier.decay_steps));
-    refused->clear();
-    return;
-  }
-  throw Error(
-      ExitCode::config, join_names(*refused),
-      fmt::format(
-          "the length that {} was trained for ({} steps, {} of decay at the end of \"wsd\"): "
-          "from step {} on its learning rates depend on it",
-          checkpoint.folder, earlier_steps, earlier.decay_steps, independent + 1),
-      fmt::format("{} steps, {} of decay", steps, c.schedule.decay_steps),
-      fmt::format(
-          "set it back, or name it in checkpoint.allow_change: the learning rate of step {} "
-          "is then {:.4g} instead of {:.4g} (a \"constant\" schedule can be extended at any "
-          "step, \"wsd\" until its decay begins)",
-          done + 1, c.optimizer.lr * schedule_factor(c.schedule, done, steps),
-          c.optimizer.lr * schedule_factor(earlier, done, earlier_steps)));
-}
-
-int64_t last_step(const TrainConfig& t) { return t.stop_at > 0 ? t.stop_at : t.steps; }
-
-/// "a.b: 1 -> 2, c: 3 -> 4 and 5 more".
-std::string differences(const std::vector<std::string>& keys, const nlohmann::json& before,
-                        const nlohmann::json& now) {
-  constexpr size_t kMost = 4;
-  const size_t shown = std::min(keys.size(), kMost);
-  std::vector<std::string> out;
-  for (size_t i = 0; i < shown; ++i) {
-    out.push_back(keys[i] + ": " + text_at(before, keys[i]) + " -> " + text_at(now, keys[i]));
-  }
-  const size_t more = keys.size() - shown;
-  return join_names(out) + (more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
-/// REQUIRES: check_run_state has accepted the checkpoint.
-void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
-                Progress& progress) {
-  if (run.config.train.steps < checkpoint.step) {
-    throw Error(ExitCode::config, "train.steps",
-                fmt::format("at least the {} steps of {}", checkpoint.step, checkpoint.folder),
-                std::to_string(run.config.train.steps),
-                "raise it, or resume from an earlier checkpoint");
-  }
-  const nlohmann::json& before = checkpoint.state["config"];
-  std::vector<std::string> refused = run.refused_keys(before);
-  check_length(run, checkpoint, progress, &refused);
-  if (!refused.empty()) {
-    throw Error(
-        ExitCode::config, join_names(refused),
-        "the values that " + checkpoint.folder + " was trained with",
-        "others (" + differences(refused, before, run.resolved) + ")",
-        "set them back, name them in checkpoint.allow_change, or start a new run in another "
-        "out_dir (train.tokens_per_step and data.sequence_length never change: they place the "
-        "data)");
-  }
-  const auto& allow = run.config.checkpoint.allow_change;
-  const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
-                          std::find(allow.begin(), allow.end(), "data") != allow.end();
-  const nlohmann::json& data = checkpoint.state["data"];
-  const std::vector<Source>& sources = trainer.training_data().sources();
-  require_same_data(data, describe_data(sources),
-                    sources.size() > 1 ? "data.train" : sources[0].shards->source(), other_data,
-                    checkpoint.folder);
-  const auto require_count = [&](const nlohmann::json& object, const char* key, const char* path,
-                                 int64_t per_step) {
-    const std::string where = checkpoint.folder + "/state.json: " + path;
-    const int64_t expected = checked_mul(checkpoint.step, per_step, where);
-    if (object[key].get<int64_t>() == expected) return;
-    throw Error(ExitCode::checkpoint, where,
-                fmt::format("{}, {} for each of {} steps", expected, per_step, checkpoint.step),
-                object[key].dump(), "use another checkpoint");
-  };
-  require_count(checkpoint.state, "tokens", "tokens", run.config.train.tokens_per_step);
-  require_count(data, "windows", "data.windows", trainer.sequences_per_step());
-}
-
-/// Masters and moments in host memory.
-class HostState {
- public:
-  HostState(Trainer& trainer, HostCopy::Contents contents)
-      : masters_(trainer.backend(), trainer.masters(), contents),
-        first_(trainer.backend(), trainer.optimizer().first_moments(), contents),
-        second_(trainer.backend(), trainer.optimizer().second_moments(), contents) {}
-
-  std::vector<NamedTensor> model(const ParameterLayout& layout) const {
-    return model_tensors(layout, masters_.tensor());
-  }
-  std::vector<NamedTensor> optimizer(const ParameterLayout& layout) const {
-    return optimizer_tensors(layout, first_.tensor(), second_.tensor());
-  }
-  std::array<Tensor, 3> tensors() const {
-    return {masters_.tensor(), first_.tensor(), second_.tensor()};
-  }
-  void upload() {
-    masters_.upload();
-    first_.upload();
-    second_.upload();
-  }
-
- private:
-  HostCopy masters_, first_, second_;
-};
-
-/// Where a run continues.
-struct Beginning {
-  int64_t step = 0;
-  // Known to rank 0:
-  std::string started_from;         // see above
-  nlohmann::json initialized_from;  // see run/init_from.h; null: initial values
-};
-
-/// Parameters to their initial values, or to those that init_from names.
-nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progress) {
-  trainer.initialize();
-  const std::string& folder = run.config.init_from.folder;
-  if (folder.empty()) return nullptr;
-  HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
-  nlohmann::json read =
-      read_init_from(run, trainer.layout(), masters.tensor(),
-                     [&](const std::string& text) { progress.note("warning: " + text); });
-  masters.upload();
-  progress.note("starting from the weights in " + folder);
-  return read;
-}
-
-/// Masters, moments and step of a checkpoint on all processes; step 0 where the run starts afresh.
-Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress) {
-  Beginning beginning;
-  int64_t& step = beginning.step;
-  on_first_rank(comm, [&] {
-    const auto checkpoint = find_checkpoint(
-        run.config, [&](const std::string& text) { progress.note("warning: " + text); });
-    if (!checkpoint) {
-      beginning.initialized_from = initialize(run, trainer, progress);
-      return;
-    }
-    check_fits(run, *checkpoint, trainer, progress);
-    step = checkpoint->step;
-    beginning.started_from = started_from(run.config, *checkpoint);
-    beginning.initialized_from = checkpoint->state.value(kInitializedFrom, nlohmann::json());
-    HostState state(trainer, HostCopy::Contents::undefined);
-    const SafetensorsFile weights = SafetensorsFile::open(checkpoint->model_file());
-    try {
-      read_tensors(weights, state.model(trainer.layout()));
-    } catch (const Error& e) {  // another model, which checkpoint.allow_change let pass
-      throw e.or_else("begin a run of its own from these weights, with init_from.folder");
-    }
-    read_tensors(SafetensorsFile::open(checkpoint->optimizer_file()),
-                 state.optimizer(trainer.layout()));
-    state.upload();
-    progress.note(fmt::format("resuming from {} at step {}", checkpoint->folder, step));
-    const TrainConfig& t = run.config.train;
-    if (last_step(t) <= step) {
-      progress.note(fmt::format("no step is left: {} is {}",
-                                t.stop_at > 0 ? "train.stop_at" : "train.steps", last_step(t)));
-    }
-  });
-  if (comm.size() > 1) {
-    comm.broadcast(&step, sizeof step, 0);
-    HostState state(trainer, HostCopy::Contents::downloaded);
-    for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);
-    state.upload();
-  }
-  return beginning;
-}
-
-void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t step,
-          const Beginning& beginning, Progress& progress) {
-  on_first_rank(comm, [&] {
-    trainer.check_finite(step);
-    CheckpointContents contents;
-    const HostState host(trainer, HostCopy::Contents::downloaded);
-    contents.model = host.model(trainer.layout());
-    contents.optimizer = host.optimizer(trainer.layout());
-    contents.state["config"] = run.resolved;
-    contents.state["data"] = describe_data(trainer.training_data().sources());
-    contents.state["data"]["windows"] = step * trainer.sequences_per_step();
-    contents.state["tokens"] = step * run.config.train.tokens_per_step;
-    if (!beginning.started_from.empty()) contents.state[kStartedFrom] = beginning.started_from;
-    if (!beginning.initialized_from.is_null()) {
-      contents.state[kInitializedFrom] = beginning.initialized_from;
-    }
-    save_checkpoint(run.config.out_dir, step, contents);
-    prune_checkpoints(run.config.out_dir, run.config.checkpoint.keep,
-                      run.config.checkpoint.keep_every,
-                      [&](const std::string& text) { progress.note("warning: " + text); });
-  });
-}
 
 /// Error where the processes' shards are not the same.
 void compare_data(Communicator& comm, const Trainer& trainer) {
@@ -319,13 +84,17 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   std::optional<Logs> logs;
   double seconds_before = 0;  // of the run's earlier parts; known to rank 0
   on_first_rank(comm, [&] {
-    make_out_dir(c.out_dir);
+    make_folders(c.out_dir);
     lock.emplace(c.out_dir);
     logs.emplace(c, resumed);
     seconds_before = logs->seconds();
   });
   Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank);
   progress.take_matrix_rate(rate);
+  const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
+  Saves saves(run, beginning, warn);
+  // Of a run that has ended the last validation pass has seen the parameters.
+  saves.prune(comm, resumed == end && trainer.validates());
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
   for (int64_t step = resumed; step < end; ++step) {
     trainer.start_step(step, comm);
@@ -344,7 +113,14 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const bool read =
         on_host || logged || sample || save_now || trainer.unread() == Trainer::kUnread;
     if (!read) continue;
-    const std::span<const StepResult> ended = trainer.finish_steps(comm);
+    const std::span<const StepResult> ended = [&] {
+      try {
+        return trainer.finish_steps(comm);
+      } catch (const NonfiniteStep& e) {
+        throw saves.explained(e);
+      }
+    }();
+    saves.finite_until(comm, done);
     const StepResult& r = ended.back();
     progress.steps(ended);
     nlohmann::ordered_json line = {
@@ -355,6 +131,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const double share = progress.matrix_rate_share();
     if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = seconds_before + progress.seconds();
+    bool seen = false;  // a loss of the parameters as they are now
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {
         const ClusteredMean& loss = pass->loss;
@@ -364,6 +141,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
                                         "a finite validation loss", fmt::format("{}", loss.mean),
                                         "lower optimizer.lr and resume from the last checkpoint")));
         }
+        seen = true;
         line["validation_loss"] = loss.mean;
         line["validation_loss_error"] = nullptr;
         if (loss.error) line["validation_loss_error"] = *loss.error;
@@ -386,23 +164,21 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
           const HostCopy masters(backend, trainer.masters(), HostCopy::Contents::downloaded);
           logs->write_samples(run.samples(done, masters.tensor()));
         }
-        if (save_now) logs->sync();
+        if (save_now) logs->sync(warn);
       });
     }
     if (evaluate && first_rank && run.validated) {
-      run.validated([&](const std::string& text) { progress.note("warning: " + text); });
+      run.validated(warn);
     }
     if (save_now) {
-      save(run, comm, trainer, done, beginning, progress);
+      saves.write(trainer, comm, done, seen);
       result.checkpoint = c.out_dir + "/" + checkpoint_name(done);
       saved = true;
     }
     if (result.interrupted) break;
   }
   progress.finish();
-  if (!saved && result.step > 0) {
-    save(run, comm, trainer, result.step, beginning, progress);
-  }
+  if (!saved && result.step > 0) saves.write(trainer, comm, result.step, false);
   return result;
 }
 

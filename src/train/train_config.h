@@ -72,6 +72,9 @@ struct TrainConfig {
   Recompute recompute = Recompute::none;
 };
 
+/// The step at which a run ends.
+inline int64_t last_step(const TrainConfig& t) { return t.stop_at > 0 ? t.stop_at : t.steps; }
+
 struct CheckpointConfig {
   int64_t every = 0;            // steps between checkpoints; 0: only at the end and on signals
   int64_t keep = 3;             // newest kept

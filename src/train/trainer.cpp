@@ -105,6 +105,15 @@ std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c,
 
 }  // namespace
 
+NonfiniteStep::NonfiniteStep(const StepResult& r, const std::string& batch)
+    : Error(ExitCode::nonfinite, fmt::format("step {}", r.step), "a finite loss and gradient norm",
+            fmt::format("loss {}, gradient norm {} in {}", r.loss, r.norm, batch),
+            std::isfinite(r.norm)
+                ? "lower optimizer.lr and resume from the last checkpoint"
+                : "no parameter was changed in this step: lower optimizer.lr or "
+                  "optimizer.clip, or look at these windows, and resume from the last checkpoint"),
+      result(r) {}
+
 Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int processes)
     : config_(config),
       backend_(backend),
@@ -278,17 +287,9 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
     r.lr = learning_rate(step);
     if (std::isfinite(r.loss) && std::isfinite(r.norm)) continue;
     const int64_t windows = sequences_per_step();
-    fail_together(
-        comm,
-        std::make_exception_ptr(Error(
-            ExitCode::nonfinite, fmt::format("step {}", r.step), "a finite loss and gradient norm",
-            fmt::format("loss {}, gradient norm {} in the batch of windows {} to {}", r.loss,
-                        r.norm, step * windows, (step + 1) * windows - 1),
-            std::isfinite(r.norm)
-                ? "lower optimizer.lr and resume from the last checkpoint"
-                : "no parameter was changed in this step: lower optimizer.lr or "
-                  "optimizer.clip, or look at these windows, and resume from the last "
-                  "checkpoint")));
+    fail_together(comm, std::make_exception_ptr(NonfiniteStep(
+                            r, fmt::format("the batch of windows {} to {}", step * windows,
+                                           (step + 1) * windows - 1))));
   }
   return {results_.data(), number};
 }

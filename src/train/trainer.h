@@ -18,6 +18,12 @@
 
 namespace bamtrain {
 
+/// A step whose loss or gradient norm is none.
+struct NonfiniteStep : Error {
+  NonfiniteStep(const StepResult& result, const std::string& batch);
+  StepResult result;
+};
+
 class Trainer {
  public:
   /// Opens the data and plans the memory; takes none before commit().
@@ -60,6 +66,7 @@ class Trainer {
   /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
   const Loader& training_data() const { return *loader_; }
+  bool validates() const { return validation_ != nullptr; }
   const Loader* validation_data() const { return validation_.get(); }  // null: none
   int64_t lanes() const { return lanes_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }

@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "core/sha256.h"
 #include "scenario.h"
+#include "train/bound_by_permissions.h"
 
 namespace bamtrain {
 namespace {
@@ -209,6 +210,29 @@ TEST_CASE("pruning keeps the newest valid checkpoint and removes nothing where n
   std::filesystem::remove(out / "checkpoint-00000002/state.json");
   CHECK(error_of(ExitCode::checkpoint, [&] { prune_checkpoints(out.path(), 1, 0, warn); }) != "");
   CHECK(names_in(out.path()) == kept);
+}
+
+TEST_CASE("a checkpoint that cannot be read now is no damaged one") {
+  const TemporaryFolder out;
+  for (int step : {1, 2}) save(out.path(), step, 10 * step);
+  std::filesystem::permissions(out.path(), std::filesystem::perms::all);
+  for (const char* closed : {"checkpoint-00000002/model.safetensors", "checkpoint-00000002", "."}) {
+    std::filesystem::permissions(out / closed, std::filesystem::perms::none);
+    {
+      const testing::BoundByPermissions bound;
+      if (!bound) {
+        WARN("skipped: there is no other user to become");
+        return;
+      }
+      INFO(closed);
+      const std::string refused =
+          error_of(ExitCode::io, [&] { newest_checkpoint(out.path(), no_warning); });
+      INFO(refused);
+      CHECK(contains(refused, "Permission denied"));
+    }
+    std::filesystem::permissions(out / closed, std::filesystem::perms::all);
+  }
+  CHECK(newest_tag(out.path()) == 20);
 }
 
 }  // namespace

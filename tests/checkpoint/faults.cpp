@@ -31,10 +31,12 @@ int fail_as_planned(FileOp op, const std::string&, const std::string&) {
   return g_plan.lasting && op == g_plan.op ? g_plan.error : 0;
 }
 
-/// The message of the Error that the change ends in; "" where it succeeds.
+/// The message of the Error that the change ends in, or else its first warning; "" where it
+/// succeeds.
 std::string change_with(const Plan& plan, const Scenario& scenario, const std::string& out) {
   g_plan = plan;
   set_file_fault(fail_as_planned);
+  g_warnings.clear();
   std::string message;
   try {
     scenario.change(out);
@@ -42,7 +44,7 @@ std::string change_with(const Plan& plan, const Scenario& scenario, const std::s
     message = e.code() == ExitCode::io ? e.what() : "an Error of another code";
   }
   set_file_fault(nullptr);
-  return message;
+  return message.empty() && !g_warnings.empty() ? g_warnings[0] : message;
 }
 
 TEST_CASE("whichever operation fails, the last good checkpoint stays and the temporary goes") {
@@ -90,6 +92,27 @@ TEST_CASE("a place that cannot hold checkpoints is named with the reason") {
   CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "none", 1, 10); }),
                  "none: expected a readable folder, found No such file or directory"));
   CHECK(contains(error_of(ExitCode::io, [&] { save(folder / "file", 1, 10); }), "Not a directory"));
+}
+
+TEST_CASE("an old checkpoint that cannot be removed is a warning, and goes with the next save") {
+  const TemporaryFolder out;
+  for (int step : {1, 2, 3}) save(out.path(), step, 10 * step);
+  const auto refusing = [](FileOp op, const std::string&, const std::string&) {
+    return op == FileOp::remove ? EBUSY : 0;
+  };
+  g_warnings.clear();
+  set_file_fault(refusing);
+  prune_checkpoints(out.path(), 1, 0, keep_warning);
+  save(out.path(), 4, 40);
+  set_file_fault(nullptr);
+  REQUIRE(g_warnings.size() == 4);  // two by each
+  for (const std::string& warning : g_warnings) {
+    CHECK(contains(warning, "old checkpoints stay until the next save"));
+    CHECK(contains(warning, std::strerror(EBUSY)));
+  }
+  CHECK(newest_tag(out.path()) == 40);
+  prune_checkpoints(out.path(), 1, 0, no_warning);
+  CHECK(names_in(out.path()) == std::vector<std::string>{"checkpoint-00000004"});
 }
 
 }  // namespace

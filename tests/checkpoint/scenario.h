@@ -13,9 +13,13 @@
 
 namespace bamtrain {
 
+/// What saves and prunes of the scenarios have warned of.
+inline std::vector<std::string> g_warnings;
+inline void keep_warning(const std::string& warning) { g_warnings.push_back(warning); }
+
 inline void save(const std::string& out_dir, int64_t step, int32_t tag) {
   Sample sample(tag);
-  save_checkpoint(out_dir, step, sample.contents());
+  save_checkpoint(out_dir, step, sample.contents(), keep_warning);
 }
 
 struct Scenario {
@@ -88,7 +92,7 @@ inline std::vector<Scenario> scenarios() {
            [](const std::string& out) {
              for (int step = 1; step <= 5; ++step) save(out, step, step * 10);
            },
-           [](const std::string& out) { prune_checkpoints(out, 2, 3, no_warning); },
+           [](const std::string& out) { prune_checkpoints(out, 2, 3, keep_warning); },
            {50},
            50,
            {"checkpoint-00000003", "checkpoint-00000004", "checkpoint-00000005"}}};

@@ -59,3 +59,23 @@ TEST_CASE("what cannot be appended to is named, with the reason") {
                  "/nowhere/at/all: expected a file that can be written, found No such file"));
   CHECK(mentions(refusal([] { AppendFile("/dev/full", 0); }), "/dev/full: expected "));
 }
+
+TEST_CASE("a file that is removed while it is written is made anew, which is told once") {
+  std::string folder = (std::filesystem::temp_directory_path() / "bamtrain-XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const std::string path = folder + "/log";
+  AppendFile file(path, 0);
+  file.write("one\n");
+  CHECK_FALSE(file.take_lost());
+  std::filesystem::remove(path);
+  file.write("two\n");
+  CHECK(content(path) == "two\n");
+  CHECK(file.take_lost());
+  CHECK_FALSE(file.take_lost());
+  std::filesystem::rename(path, folder + "/rotated");
+  std::ofstream(path) << "another's\n";
+  file.write("three\n");
+  CHECK(content(path) == "another's\nthree\n");
+  CHECK(file.take_lost());
+  std::filesystem::remove_all(folder);
+}

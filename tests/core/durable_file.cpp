@@ -302,5 +302,28 @@ TEST_CASE("the folder of a path is what precedes its last name") {
   CHECK(parent_folder("/c/b/a") == "/c/b");
 }
 
+TEST_CASE("folders are made from above, each put on the disk in the one around it") {
+  const TemporaryFolder folder;
+  static std::vector<std::string> seen;
+  seen.clear();
+  set_file_fault([](FileOp op, const std::string& path, const std::string&) {
+    seen.push_back((op == FileOp::make_folder ? "make " : "sync ") + path);
+    return 0;
+  });
+  make_folders(folder.file("a/b"));
+  set_file_fault(nullptr);
+  CHECK(seen == std::vector<std::string>{"make " + folder.file("a"), "sync " + folder.path(),
+                                         "make " + folder.file("a/b"), "sync " + folder.file("a")});
+  seen.clear();
+  make_folders(folder.file("a/b"));
+  CHECK(seen.empty());
+  write_bytes(folder.file("file"), "");
+  CHECK(contains(error_of(ExitCode::io, [&] { make_folders(folder.file("file/c")); }),
+                 "file: expected a folder that can be created, found File exists"));
+  fs::create_directory_symlink("nowhere", folder.file("dangling"));
+  CHECK(contains(error_of(ExitCode::io, [&] { make_folders(folder.file("dangling")); }),
+                 "dangling: expected a folder that can be created"));
+}
+
 }  // namespace
 }  // namespace bamtrain

@@ -49,5 +49,20 @@ TEST_CASE("what cannot be read is an Error of the caller's code and remedy") {
   CHECK(contains(error_of(ExitCode::data, [&] { file.read(2, out, 3); }), "the end of the file"));
 }
 
+TEST_CASE("what says nothing of the file is an Error of files where the caller wants to know") {
+  const TemporaryFolder folder;
+  const auto open = [](const std::string& path) {
+    return InputFile(path, ExitCode::checkpoint, "", InputFile::Refusals::passing);
+  };
+  error_of(ExitCode::checkpoint, [&] { open(folder.file("none")); });
+  error_of(ExitCode::checkpoint, [&] { open(folder.path()); });
+  // A regular file whose first byte no process has: EIO.
+  const InputFile memory = open("/proc/self/mem");
+  char out = 0;
+  CHECK(contains(error_of(ExitCode::io, [&] { memory.read(0, &out, 1); }), "Input/output error"));
+  const InputFile known("/proc/self/mem", ExitCode::checkpoint, "");
+  error_of(ExitCode::checkpoint, [&] { known.read(0, &out, 1); });
+}
+
 }  // namespace
 }  // namespace bamtrain

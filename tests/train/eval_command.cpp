@@ -81,7 +81,7 @@ std::string with_constant(const Trained& t, const std::string& tensor, float val
   copy(original.model_file(), &contents.model);
   copy(original.optimizer_file(), &contents.optimizer);
   fs::create_directory(t.w.path("changed"));
-  save_checkpoint(t.w.path("changed"), original.step, contents);
+  save_checkpoint(t.w.path("changed"), original.step, contents, [](const std::string&) {});
   return t.w.path("changed/checkpoint-00000001");
 }
 

@@ -173,3 +173,53 @@ TEST_CASE("a folder, a link or a pipe named stop asks for nothing and stays") {
   CHECK(std::filesystem::symlink_status(path, ignored).type() !=
         std::filesystem::file_type::not_found);
 }
+
+TEST_CASE("a signal during the final evaluation ends the run with 85") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  // An evaluation that takes longer than the test waits for it.
+  write_shard(w.path("val/000.bin"), 8'000'000, 211, 3);
+  c["eval"] = {{"tokens", 64}, {"lengths", {64}}, {"length_tokens", 4'000'000}};
+  const std::string config = write_config(w, "run.json", c);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP}) {
+    const auto interrupt = [&](int process) { kill(process, signal); };
+    const Outcome o = run_and(bamtrain_command(config), "\ncheckpoint ", interrupt, threads(1));
+    INFO("signal " << signal << "\n" << o.output);
+    CHECK(o.code == 85);
+    CHECK(o.output.find("after the last step; run the same command again") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(w.path("out/perplexity.json")));
+  }
+}
+
+TEST_CASE("a lost terminal stops a run like SIGTERM, unless SIGHUP is ignored") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 300;
+  const std::string config = write_config(w, "run.json", c);
+  const auto hang_up = [](int process) { kill(process, SIGHUP); };
+  Outcome o =
+      run_and({"sh", "-c", "trap '' HUP; exec \"$0\" --config \"$1\"", bamtrain_program(), config},
+              "\n1/300 loss", hang_up, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  std::filesystem::remove_all(w.path("out"));
+  c["train"]["steps"] = 100000;
+  write_config(w, "run.json", c);
+  o = run_and({"env", "--default-signal=HUP", bamtrain_program(), "--config", config},
+              "\n1/100000 loss", hang_up, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 85);
+  CHECK(o.output.find("run the same command to resume") != std::string::npos);
+}
+
+TEST_CASE("a reader that goes away costs no step") {
+  const Workplace w;
+  const nlohmann::json c = small_run(w);
+  const Outcome o =
+      run({"sh", "-c", "{ \"$0\" --config \"$1\"; echo \"ended with $?\" >&2; } | head -n 1",
+           bamtrain_program(), write_config(w, "run.json", c)},
+          threads(1));
+  INFO(o.output);
+  CHECK(o.output.find("ended with 0") != std::string::npos);
+  CHECK(std::filesystem::exists(w.path("out/checkpoint-00000008")));
+}

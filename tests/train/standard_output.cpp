@@ -63,3 +63,39 @@ TEST_CASE("what was printed before an error stands before it") {
   REQUIRE(error != std::string::npos);
   CHECK(printed < error);
 }
+
+TEST_CASE("progress that finds no place is said once, and the run goes on") {
+  struct stat info {};
+  if (stat("/dev/full", &info) != 0 || !S_ISCHR(info.st_mode)) {
+    WARN("skipped: there is no /dev/full");
+    return;
+  }
+  const Workplace w;
+  const Outcome o = run_into("/dev/full", "--config " + write_config(w, "run.json", small_run(w)));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  const std::string said = "standard output takes no more (No space left on device)";
+  REQUIRE(o.output.find(said) != std::string::npos);
+  CHECK(o.output.find(said, o.output.find(said) + 1) == std::string::npos);
+  CHECK(std::filesystem::exists(w.path("out/checkpoint-00000008")));
+}
+
+TEST_CASE("notes on standard error that find no place change no exit code") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["model"]["attention"]["prior"] = "rope";
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  const Outcome o =
+      run_into(w.path("log"), "eval --checkpoint " + w.path("out/checkpoint-00000008") +
+                                  " --lengths 32 --output " + w.path("p.json") +
+                                  " --set model.attention.prior.theta=100 2> /dev/full");
+  INFO(o.output);
+  CHECK(o.code == 0);
+}
+
+TEST_CASE("a limit of stacks that no thread can work with is refused by name") {
+  const Outcome o = run({"sh", "-c", "ulimit -s 64; exec \"$0\" --version", bamtrain_program()});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::device));
+  CHECK(o.output.find("ulimit -s") != std::string::npos);
+}

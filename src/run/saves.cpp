@@ -1,0 +1,65 @@
+#include "run/saves.h"
+
+#include <cmath>
+
+#include "core/durable_file.h"
+#include "dist/together.h"
+#include "record/run_files.h"
+#include "run/host_state.h"
+#include "run/init_from.h"
+
+namespace bamtrain {
+
+void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen) {
+  const RunConfig& c = run_.config;
+  on_first_rank(comm, [&] {
+    trainer.check_finite(step);
+    CheckpointContents contents;
+    const HostState host(trainer, HostCopy::Contents::downloaded);
+    contents.model = host.model(trainer.layout());
+    contents.optimizer = host.optimizer(trainer.layout());
+    contents.state["config"] = run_.resolved;
+    contents.state["data"] = describe_data(trainer.training_data().sources());
+    contents.state["data"]["windows"] = step * trainer.sequences_per_step();
+    contents.state["tokens"] = step * c.train.tokens_per_step;
+    if (!beginning_.started_from.empty()) contents.state[kStartedFrom] = beginning_.started_from;
+    if (!beginning_.initialized_from.is_null()) {
+      contents.state[kInitializedFrom] = beginning_.initialized_from;
+    }
+    save_checkpoint(c.out_dir, step, contents, warn_);
+    prune_here(seen);
+    folder_ = c.out_dir + "/" + checkpoint_name(step);
+  });
+  newest_ = step;
+  seen_ = seen;
+}
+
+void Saves::finite_until(Communicator& comm, int64_t step) {
+  if (newest_ == 0 || seen_ || step <= newest_) return;
+  seen_ = true;
+  prune(comm, true);
+}
+
+void Saves::prune(Communicator& comm, bool seen) {
+  on_first_rank(comm, [&] { prune_here(seen); });
+}
+
+void Saves::prune_here(bool seen) const {
+  const CheckpointConfig& c = run_.config.checkpoint;
+  prune_checkpoints(run_.config.out_dir, c.keep + (seen ? 0 : 1), c.keep_every, warn_);
+}
+
+Error Saves::explained(const NonfiniteStep& e) const {
+  // With a finite loss it is the gradient of this step that is none.
+  if (newest_ == 0 || e.result.step != newest_ + 1 || std::isfinite(e.result.loss)) return e;
+  const std::string run_folder = parent_folder(folder_);
+  const std::optional<std::string> before = checkpoint_before(run_folder, newest_);
+  return e.as(ExitCode::nonfinite, e.where(),
+              "the parameters of " + folder_ + " have diverged: " +
+                  (before ? "move it away and go on from " + run_folder + "/" + *before +
+                                " with a lower optimizer.lr, named in checkpoint.allow_change"
+                          : "no checkpoint is before it, so begin in another out_dir with a lower "
+                            "optimizer.lr"));
+}
+
+}  // namespace bamtrain

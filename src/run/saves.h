@@ -1,0 +1,47 @@
+#pragma once
+// The checkpoints that a run leaves.
+
+#include "checkpoint/checkpoint.h"
+#include "run/resume.h"
+#include "run/train.h"
+#include "train/trainer.h"
+
+namespace bamtrain {
+
+/// Writes checkpoints to out_dir and removes old ones. Parameters can be finite and have diverged
+/// all the same: the next loss is then none, and nobody can go on from them. So a checkpoint is one
+/// of the checkpoint.keep that stay once a loss of its parameters was seen; until then one more
+/// stays.
+class Saves {
+ public:
+  /// `run` and `beginning` must outlive it.
+  Saves(const TrainRun& run, const Beginning& beginning, Warn warn)
+      : run_(run),
+        beginning_(beginning),
+        warn_(std::move(warn)),
+        newest_(beginning.step),
+        folder_(beginning.checkpoint) {}
+
+  /// `seen`: whether these parameters had a finite loss. Collective, as the others. Error (io,
+  /// nonfinite).
+  void write(Trainer& trainer, Communicator& comm, int64_t step, bool seen);
+  /// Steps up to `step` had a finite loss.
+  void finite_until(Communicator& comm, int64_t step);
+  /// Removes what is not to stay, and what a process that died has left. `seen`: as write.
+  void prune(Communicator& comm, bool seen);
+
+  /// On rank 0: the failure of a step, with what to do where the newest checkpoint has diverged.
+  Error explained(const NonfiniteStep& e) const;
+
+ private:
+  void prune_here(bool seen) const;
+
+  const TrainRun& run_;
+  const Beginning& beginning_;
+  Warn warn_;
+  int64_t newest_;      // its step; 0: none
+  std::string folder_;  // known to rank 0
+  bool seen_ = false;   // whether a loss of the newest was
+};
+
+}  // namespace bamtrain
