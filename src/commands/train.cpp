@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <exception>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -25,12 +27,56 @@
 
 namespace bamtrain {
 
+namespace {
+
+/// Takes the lengths that no document has out of the evaluation at the end, and says which; all of
+/// it where none is left. Error: what that evaluation would refuse.
+std::string leave_out_lengths(RunConfig* c, std::optional<EvalArguments>* last) {
+  const ShardSet shards = ShardSet::open(c->data.val, c->model.vocab);
+  if (c->eval.insist) {
+    check_perplexity_request(shards, request_of(**last, *c, shards));
+    return "";
+  }
+  std::vector<int64_t>& lengths = (*last)->lengths;
+  const int64_t longest = longest_document(shards, request_of(**last, *c, shards).document_start);
+  std::string left_out;
+  std::erase_if(lengths, [&](int64_t length) {
+    if (length < longest) return false;  // a target more than inputs
+    left_out += (left_out.empty() ? "" : ", ") + std::to_string(length);
+    return true;
+  });
+  c->eval.lengths = lengths;
+  if (lengths.empty()) {
+    last->reset();
+  } else {
+    check_perplexity_request(shards, request_of(**last, *c, shards));
+  }
+  if (left_out.empty()) return "";
+  return fmt::format(
+      "eval.lengths {} left out: the longest document of {} has {} tokens "
+      "(eval.insist makes that an error)",
+      left_out, c->data.val, longest);
+}
+
+}  // namespace
+
 int run_train(const TrainArguments& arguments, Communicator& comm) {
   const bool first = comm.rank() == 0;
   TrainRun run;
   std::unique_ptr<Backend> backend;
   std::optional<EvalArguments> last;
   std::optional<Samples> samples;
+  std::string left_out;  // a warning
+  // A dry run says what it can without data before it ends with what is wrong with them.
+  std::exception_ptr of_data;
+  const auto with_data = [&](const std::function<void()>& f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      if (!arguments.dry_run || e.code() != ExitCode::data) throw;
+      if (!of_data) of_data = std::current_exception();
+    }
+  };
   if (comm.size() > 1) {
     require_agreement(comm, program_facts(arguments.dry_run ? "--dry-run" : "training"));
   }
@@ -42,18 +88,19 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   together(comm, [&] {
     backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
     last = final_evaluation(run.config);
-    if (last && first) {
+    if (!first) return;
+    with_data([&] {
       // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
-      const ShardSet shards = ShardSet::open(run.config.data.val, run.config.model.vocab);
-      check_perplexity_request(shards, request_of(*last, run.config, shards));
-    }
-    if (first && !run.config.sample.prompts.empty()) {
+      if (last) left_out = leave_out_lengths(&run.config, &last);
+    });
+    with_data([&] {
+      if (run.config.sample.prompts.empty()) return;
       samples.emplace(run.config);
       run.sample_bytes = samples->bytes();
       run.samples = [&samples](int64_t step, const Tensor& masters) {
         return samples->lines(step, masters);
       };
-    }
+    });
   });
   const bool on_host = backend->memory().on_host();
   if (comm.any(on_host) && comm.any(!on_host)) {
@@ -65,7 +112,11 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
   if (arguments.dry_run) {
-    on_first_rank(comm, [&] { dry_run(run, *backend, comm.size()); });
+    on_first_rank(comm, [&] {
+      if (!left_out.empty()) fmt::print("warning: {}\n", left_out);
+      dry_run(run, *backend, comm.size());
+      if (of_data) std::rethrow_exception(of_data);
+    });
     return 0;
   }
   comm.barrier();  // from this line of output on, every process obeys signals
@@ -75,6 +126,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
                run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
                waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir);
     std::fflush(stdout);
+    if (!left_out.empty()) tell("warning: " + left_out + "\n");
   }
   std::optional<LiveReport> report;
   if (first) report.emplace(run.config);

@@ -351,6 +351,10 @@ std::vector<Key> make_keys() {
                     integer_value(0, kMaxTokens), FIELD(eval.tokens))),
       resumable(key("eval.lengths", "perplexity against length at the end: the lengths",
                     set_of(integer_value(1, kMaxLength)), FIELD(eval.lengths))),
+      resumable(key("eval.insist",
+                    "whether a length that no document of data.val has ends the run before its "
+                    "first step; false: it is left out, with a warning",
+                    boolean_value(), FIELD(eval.insist))),
       resumable(key("eval.length_tokens",
                     "targets of perplexity against length, per length and protocol; 0: all of the "
                     "documents that are long enough; null: eval.tokens; for eval.lengths only",

@@ -164,6 +164,14 @@ void check_perplexity_request(const ShardSet& documents, const PerplexityRequest
   long_documents(documents, request);
 }
 
+int64_t longest_document(const ShardSet& shards, int64_t document_start) {
+  int64_t longest = 0;
+  for (const DocumentSpan& d : shards.documents(document_start)) {
+    longest = std::max(longest, d.length);
+  }
+  return longest;
+}
+
 nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int64_t training_length,
                                                  Backend& backend, Dtype activations,
                                                  const Tensor& masters, const ShardSet& shards,

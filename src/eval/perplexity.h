@@ -37,6 +37,9 @@ using PerplexityProgress = std::function<void(const std::string&, int64_t, doubl
 /// (ExitCode::usage) where last_tokens exceeds the shortest.
 void check_perplexity_request(const ShardSet& documents, const PerplexityRequest& request);
 
+/// Tokens of the longest document; 0 where there is none.
+int64_t longest_document(const ShardSet& documents, int64_t document_start);
+
 /// Evaluates `model`, whose masters hold the trained weights, on `documents`. The result:
 /// {"documents", "windows": [{"length", "loss", "loss_error", "perplexity", "perplexity_error",
 ///  "tokens", "documents"}...], "last": [...], "last_tokens", "bins": [{"from", "to", ...}]}.

@@ -77,14 +77,14 @@ void print_mebibytes(const char* what, int64_t bytes) {
 
 void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
-  const Trainer trainer(run.config, backend, 0, processes);
+  const Trainer trainer(c, backend, 0, processes, Trainer::Data::absent);
   const ParameterLayout& layout = trainer.layout();
   const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", text); };
   if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(run, layout, warn);
   const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
   const double rate = measure_matrix_rate(backend, A);
-  const int64_t end = c.train.stop_at > 0 ? c.train.stop_at : c.train.steps;
+  const int64_t end = last_step(c.train);
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
   const int64_t messages = communicator_bytes(processes);
   trainer.check_memory(messages);
@@ -94,9 +94,6 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
   fmt::print("  {:<28} {:>12}\n", "prior, scale, normalizer",
              layout.count({G::prior, G::scale, G::normalizer}));
-  fmt::print("data\n");
-  print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
-  fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
   fmt::print("a step\n");
   fmt::print("  {:<28} {:>12}\n", "tokens", c.train.tokens_per_step);
   fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),
@@ -111,6 +108,10 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
              backend.name(), name_of(A));
   fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
              format_duration(tokens * flops / rate / processes), end, processes);
+  const Trainer with_data(c, backend, 0, processes);
+  fmt::print("data\n");
+  print_training_data(with_data.training_data(), end * with_data.sequences_per_step());
+  fmt::print("  {:<28} {:>12} windows\n", "validation", with_data.validation_windows());
 }
 
 }  // namespace bamtrain

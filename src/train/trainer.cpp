@@ -114,7 +114,7 @@ NonfiniteStep::NonfiniteStep(const StepResult& r, const std::string& batch)
                   "optimizer.clip, or look at these windows, and resume from the last checkpoint"),
       result(r) {}
 
-Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int processes)
+Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int processes, Data data)
     : config_(config),
       backend_(backend),
       rank_(rank),
@@ -122,8 +122,6 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
       micro_batches_(count_micro_batches(config_)),
       lanes_(config_.train.lanes > 0 ? config_.train.lanes : default_lanes(micro_batches_)),
       tree_((check_process_count(processes, lanes_), lanes_ / processes)),
-      loader_(open_loader(config_.data.train, config_, config_.data.shuffle)),
-      document_start_(resolve_document_start(config_, *loader_)),
       model_(config_.model, config_.data.sequence_length, backend,
              activation_dtype(config_.train.precision)),
       optimizer_(config_.optimizer, model_.parameters(), backend),
@@ -133,10 +131,7 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
                 fmt::format("a divisor of the {} micro-batches of a step", micro_batches_),
                 std::to_string(lanes_), "lower it, or leave it out");
   }
-  if (!config_.data.val.empty()) {
-    validation_ = open_loader(config_.data.val, config_, false);
-    check_validation_shards();
-  }
+  if (data == Data::opened) open_data();
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
   const Dtype P = backend_.parameter_dtype();
   arena_.add("weights.masters", &masters_, P, {layout().elements()});
@@ -148,7 +143,16 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
   if (processes_ > 1 && !backend_.memory().on_host()) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
-  model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute, attention_windows() > 0);
+  model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute,
+              config_.eval.attention > 0 && !config_.data.val.empty());
+}
+
+void Trainer::open_data() {
+  loader_ = open_loader(config_.data.train, config_, config_.data.shuffle);
+  document_start_ = resolve_document_start(config_, *loader_);
+  if (config_.data.val.empty()) return;
+  validation_ = open_loader(config_.data.val, config_, false);
+  check_validation_shards();
 }
 
 void Trainer::check_memory(int64_t beside) const {

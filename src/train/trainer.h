@@ -26,9 +26,12 @@ struct NonfiniteStep : Error {
 
 class Trainer {
  public:
-  /// Opens the data and plans the memory; takes none before commit().
+  /// Opens the data and plans the memory; takes none before commit(). With Data::absent it does not
+  /// open the data: to tell what a run would need.
   /// Errors as documented for train(). `config` must outlive it.
-  Trainer(const RunConfig& config, Backend& backend, int rank, int processes);
+  enum class Data { opened, absent };
+  Trainer(const RunConfig& config, Backend& backend, int rank, int processes,
+          Data data = Data::opened);
 
   /// Connects the processes' devices, where there are several. Collective.
   void connect(Communicator& comm);
@@ -77,6 +80,7 @@ class Trainer {
   int64_t attention_windows() const;
 
  private:
+  void open_data();
   void check_validation_shards();
   double learning_rate(int64_t step) const;
   void lane(int64_t first_window, Tensor gradients, Tensor loss);

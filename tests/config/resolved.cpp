@@ -38,7 +38,7 @@ const std::string kEverything = R"({
             "reduction": "library", "precision": "bf16", "recompute": "mlp"},
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
                  "allow_change": ["seed", "schedule"]},
-  "eval": {"every": 31, "tokens": 32, "lengths": [33, 34], "length_tokens": 35,
+  "eval": {"every": 31, "tokens": 32, "lengths": [33, 34], "insist": true, "length_tokens": 35,
            "attention": 36},
   "sample": {"every": 51, "prompts": ["p", ""], "tokenizer": "m", "max_tokens": 52,
              "temperature": 0.6, "top_k": 53, "top_p": 0.55, "min_p": 0.125},
@@ -136,6 +136,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.eval.every == 31);
   CHECK(c.eval.tokens == 32);
   CHECK(c.eval.lengths == std::vector<int64_t>{33, 34});
+  CHECK(c.eval.insist);
   CHECK(c.eval.length_tokens == 35);
   CHECK(c.eval.attention == 36);
   CHECK(c.sample.every == 51);
@@ -233,6 +234,7 @@ TEST_CASE("each key can be set alone and changes nothing else") {
       {"eval.every", "1"},
       {"eval.tokens", "16"},
       {"eval.lengths", "[1]"},
+      {"eval.insist", "true"},
       {"eval.length_tokens", "0"},
       {"eval.attention", "0"},
       {"log.every", "2"},

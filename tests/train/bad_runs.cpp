@@ -209,7 +209,7 @@ TEST_CASE("parameters that are not finite are never saved") {
 TEST_CASE("what the final evaluation will refuse is refused before the first step") {
   const Workplace w;
   nlohmann::json c = small_run(w);
-  c["eval"] = {{"lengths", {64, 4096}}};
+  c["eval"] = {{"lengths", {64, 4096}}, {"insist", true}};
   require_error(train(w, c), ExitCode::data, {"a document of at least 4097 tokens", "remedy"});
   c["eval"] = {{"lengths", {32}}};
   c["data"].erase("document_start");

@@ -147,3 +147,24 @@ TEST_CASE("--dry-run refuses what the run would refuse, with the same code") {
   CHECK(o.output.find(w.path("val")) != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
 }
+
+TEST_CASE("--dry-run tells what a run needs without its data, and then what they lack") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"lengths", {16}}};
+  const Outcome with_data = dry_run(write_config(w, "run.json", c));
+  REQUIRE(with_data.code == 0);
+  std::filesystem::remove_all(w.path("train"));
+  std::filesystem::remove_all(w.path("val"));
+  const Outcome o = dry_run(w.path("run.json"));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::data));
+  for (const std::string label : {"embedding", "FLOPs per token", "  gradients", "at least"}) {
+    CHECK(o.output.find("  " + label) != std::string::npos);
+  }
+  CHECK(figure(o.output, "after it: evaluation") ==
+        figure(with_data.output, "after it: evaluation"));
+  const size_t time = o.output.find("\ntime\n"), error = o.output.find("bamtrain: ");
+  REQUIRE(error != std::string::npos);
+  CHECK(time < error);
+}

@@ -469,7 +469,7 @@ TEST_CASE("the process that will evaluate refuses what it cannot, and all end wi
   }
   const Workplace w;
   nlohmann::json c = small_run(w);
-  c["eval"] = {{"lengths", {64, 4096}}};
+  c["eval"] = {{"lengths", {64, 4096}}, {"insist", true}};
   const std::string config = write_config(w, "run.json", c);
   const Outcome o = run(mpirun_command(2, bamtrain_command(config)), threads(1));
   INFO(o.output);
@@ -498,4 +498,27 @@ TEST_CASE("a prior whose limits the trained parameters pass is refused") {
         std::string::npos);
   command.resize(command.size() - 2);  // the logarithm takes it
   CHECK(run(command, threads(1)).code == 0);
+}
+
+TEST_CASE("lengths that no document has are left out of the final evaluation, with a warning") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"lengths", {16, 4096, 32, 100000}}, {"tokens", 64}};
+  const std::string warning =
+      "warning: eval.lengths 4096, 100000 left out: the longest document of ";
+  Outcome o = run(bamtrain_command(write_config(w, "run.json", c)), threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find(warning) != std::string::npos);
+  const auto result = nlohmann::json::parse(read_text(w.path("out/perplexity.json")));
+  REQUIRE(result["windows"].size() == 2);
+  CHECK(result["windows"][1]["length"] == 32);
+
+  c["eval"]["lengths"] = {4096};
+  c["out_dir"] = w.path("other");
+  o = run(bamtrain_command(write_config(w, "run.json", c)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(o.output.find("warning: eval.lengths 4096 left out") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(w.path("other/perplexity.json")));
 }
