@@ -159,7 +159,7 @@ TEST_CASE("--dry-run tells what a run needs without its data, and then what they
   const Outcome o = dry_run(w.path("run.json"));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::data));
-  for (const std::string label : {"embedding", "FLOPs per token", "  gradients", "at least"}) {
+  for (const std::string label : {"embedding", "FLOPs per token", "gradients", "at least"}) {
     CHECK(o.output.find("  " + label) != std::string::npos);
   }
   CHECK(figure(o.output, "after it: evaluation") ==
