@@ -21,14 +21,17 @@ namespace {
 }
 
 int open_to_append(const std::string& path) {
-  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  constexpr const char* kWritable = "a file that can be written";
+  if (const int fault = file_fault(FileOp::create, path)) fail(path, kWritable, fault);
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(path, kWritable, errno);
+  return descriptor;
 }
 
 }  // namespace
 
 AppendFile::AppendFile(const std::string& path, int64_t keep)
     : path_(path), descriptor_(open_to_append(path)) {
-  if (descriptor_ < 0) fail(path_, "a file that can be written", errno);
   if (::ftruncate(descriptor_, keep) != 0) {
     const int reason = errno;
     ::close(descriptor_);
@@ -47,22 +50,24 @@ bool AppendFile::is_in_its_place() const {
 bool AppendFile::take_lost() { return std::exchange(lost_, false); }
 
 void AppendFile::write(std::string_view bytes) {
+  constexpr const char* kRoom = "room for what is appended";
   if (!is_in_its_place()) {
-    const int again = open_to_append(path_);
-    if (again < 0) fail(path_, "a file that can be written", errno);
-    ::close(std::exchange(descriptor_, again));
+    ::close(std::exchange(descriptor_, open_to_append(path_)));
     lost_ = true;
   }
   while (!bytes.empty()) {
+    if (const int fault = file_fault(FileOp::write, path_)) fail(path_, kRoom, fault);
     const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) fail(path_, "room for what is appended", errno);
+    if (n <= 0) fail(path_, kRoom, errno);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
 }
 
 void AppendFile::sync() {
-  if (::fsync(descriptor_) != 0) fail(path_, "a file whose content reaches the disk", errno);
+  constexpr const char* kSynced = "a file whose content reaches the disk";
+  if (const int fault = file_fault(FileOp::sync, path_)) fail(path_, kSynced, fault);
+  if (::fsync(descriptor_) != 0) fail(path_, kSynced, errno);
   sync_folder(parent_folder(path_));
 }
 

@@ -24,10 +24,6 @@ constexpr int64_t kPiece = int64_t{8} << 20;
 
 FileFault g_fault = nullptr;
 
-int injected(FileOp op, const std::string& path, const std::string& target = {}) {
-  return g_fault ? g_fault(op, path, target) : 0;
-}
-
 const char* remedy_for(int error) {
   switch (error) {
     case ENOSPC:
@@ -54,7 +50,7 @@ const char* remedy_for(int error) {
 /// Repeats a call that a signal interrupted. Returns 0 or the errno value.
 template <class Call>
 int outcome(FileOp op, const std::string& path, Call&& call) {
-  if (const int error = injected(op, path)) return error;
+  if (const int error = file_fault(op, path)) return error;
   while (call() != 0) {
     if (errno != EINTR) return errno;
   }
@@ -133,6 +129,10 @@ int create_unnamed(const std::string& path) {
 }  // namespace
 
 void set_file_fault(FileFault fault) { g_fault = fault; }
+
+int file_fault(FileOp op, const std::string& path, const std::string& target) {
+  return g_fault ? g_fault(op, path, target) : 0;
+}
 
 DurableFile::DurableFile(const std::string& path) : path_(path) {
   const int error = outcome(FileOp::create, path_, [&] {
@@ -216,7 +216,7 @@ void AtomicFile::commit() {
   if (temporary_.empty()) {
     std::string name;
     error = take_free_name(path_, &name, [&](const std::string& free) {
-      if (const int fault = injected(FileOp::link, path_, free)) return fault;
+      if (const int fault = file_fault(FileOp::link, path_, free)) return fault;
       const int linked = ::linkat(AT_FDCWD, name_of_descriptor(descriptor_).c_str(), AT_FDCWD,
                                   free.c_str(), AT_SYMLINK_FOLLOW);
       return linked == 0 ? 0 : errno;
@@ -226,7 +226,7 @@ void AtomicFile::commit() {
   }
   error = close_file(&descriptor_);
   if (error) fail(path_, "the file to be closed", error);
-  error = injected(FileOp::rename, temporary_, path_);
+  error = file_fault(FileOp::rename, temporary_, path_);
   if (!error && std::rename(temporary_.c_str(), path_.c_str()) != 0) error = errno;
   if (error) fail(path_, "the file to be given its name", error);
   temporary_.clear();
@@ -272,7 +272,7 @@ void sync_folder(const std::string& path) {
 }
 
 void rename_path(const std::string& from, const std::string& to) {
-  int error = injected(FileOp::rename, from, to);
+  int error = file_fault(FileOp::rename, from, to);
   if (!error && ::rename(from.c_str(), to.c_str()) != 0) error = errno;
   if (error) fail(from, "to be renamed to " + to, error);
 }

@@ -30,6 +30,9 @@ enum class FileOp {
 using FileFault = int (*)(FileOp op, const std::string& path, const std::string& target);
 void set_file_fault(FileFault fault);
 
+/// What that says of an operation about to be done elsewhere: 0, or the errno value it fails with.
+int file_fault(FileOp op, const std::string& path, const std::string& target = {});
+
 /// What was written to a file.
 struct FileDigest {
   int64_t bytes = 0;

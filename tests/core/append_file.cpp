@@ -2,11 +2,15 @@
 
 #include <stdlib.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "catch.h"
+#include "core/durable_file.h"
 #include "core/error.h"
 
 using namespace bamtrain;
@@ -77,5 +81,50 @@ TEST_CASE("a file that is removed while it is written is made anew, which is tol
   file.write("three\n");
   CHECK(content(path) == "another's\nthree\n");
   CHECK(file.take_lost());
+  std::filesystem::remove_all(folder);
+}
+
+namespace {
+
+using Operation = std::pair<FileOp, std::string>;
+std::vector<Operation> g_seen;
+FileOp g_failing = FileOp::rename;
+
+int note(FileOp op, const std::string& path, const std::string&) {
+  g_seen.emplace_back(op, path);
+  return op == g_failing ? EIO : 0;
+}
+
+}  // namespace
+
+TEST_CASE("what is appended is synced with its folder's entry, and each step may fail") {
+  std::string folder = (std::filesystem::temp_directory_path() / "bamtrain-XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const std::string path = folder + "/log";
+  const auto append = [&] {
+    AppendFile file(path, 0);
+    file.write("one\n");
+    file.sync();
+  };
+  const std::vector<Operation> all = {{FileOp::create, path},
+                                      {FileOp::write, path},
+                                      {FileOp::sync, path},
+                                      {FileOp::sync_folder, folder}};
+  struct Lift {
+    ~Lift() { set_file_fault(nullptr); }
+  } lift;
+  set_file_fault(note);
+  g_failing = FileOp::rename;  // which none of this does
+  append();
+  CHECK(g_seen == all);
+  for (size_t n = 0; n < all.size(); ++n) {
+    g_failing = all[n].first;
+    g_seen.clear();
+    const std::string message = refusal(append);
+    INFO(message);
+    CHECK(message.find(all[n].second + ": expected ") == 0);
+    CHECK(message.find("found Input/output error") != std::string::npos);
+    CHECK(g_seen == std::vector<Operation>(all.begin(), all.begin() + static_cast<int>(n) + 1));
+  }
   std::filesystem::remove_all(folder);
 }

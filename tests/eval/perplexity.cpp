@@ -167,6 +167,29 @@ TEST_CASE("protocol (c): one pass at the longest length, by position") {
         Approx(result["windows"][1]["loss"].get<double>()).epsilon(1e-12));
 }
 
+TEST_CASE("protocol (c): each position of a long pass is in its bin") {
+  // The last bin is not full; of 2048 positions there is none behind them.
+  for (const int64_t length : {2100, 2048}) {
+    Fixture f({2110});
+    PerplexityRequest r = request();
+    r.lengths = {length};
+    r.protocols = {"bins"};
+    const auto result = f.evaluate(r);
+    const std::vector<double> losses = f.losses(0, length);
+    const int64_t ends[] = {0, 1024, 2048, 2100};
+    REQUIRE(result["bins"].size() == (length == 2100 ? 3 : 2));
+    for (size_t bin = 0; bin < result["bins"].size(); ++bin) {
+      const auto& row = result["bins"][bin];
+      const int64_t from = ends[bin], to = ends[bin + 1];
+      CHECK(row["from"] == from);
+      CHECK(row["to"] == to);
+      CHECK(row["tokens"] == to - from);
+      const std::vector<double> part(losses.begin() + from, losses.begin() + to);
+      CHECK(row["loss"].get<double>() == Approx(mean(part)).epsilon(1e-12));
+    }
+  }
+}
+
 TEST_CASE("errors are those of the two documents that gave the losses") {
   Fixture f;
   PerplexityRequest r = request();

@@ -135,6 +135,17 @@ TEST_CASE("top_p keeps the fewest of the likeliest that have its share") {
   CHECK(kept(1) == Ids{0, 1, 2, 3, 4});
 }
 
+TEST_CASE("a share that is met exactly is met: no further token is kept") {
+  Sampling s;
+  const Row equal(4, 1.5);  // weights of exactly 1, of a sum of 4
+  s.top_p = 0.25;
+  CHECK(drawn(equal, s) == Ids{0});
+  s.top_p = 0.5;
+  CHECK(drawn(equal, s) == Ids{0, 1});
+  s.top_p = 0.75;
+  CHECK(drawn(equal, s) == Ids{0, 1, 2});
+}
+
 TEST_CASE("min_p keeps what is likely enough beside the likeliest") {
   Sampling s;
   s.min_p = 0.45;

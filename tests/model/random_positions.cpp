@@ -74,6 +74,36 @@ TEST_CASE("the k-th position lies where order statistics of a subset lie") {
   }
 }
 
+TEST_CASE("sequences near each other draw positions that know nothing of each other") {
+  const Rng rng(1, "positions");
+  constexpr int64_t kPairs = 2000, L = 40, T = 15, kFurthest = 30;
+  // Of two independent subsets, how many positions of the one lie `shift` behind one of the other:
+  // N places may, each with probability f^2, two of them with g^2.
+  const double f = 1.0 * T / L, g = f * (T - 1) / (L - 1);
+  for (int64_t lag = 1; lag <= 3; ++lag) {
+    std::vector<double> mean(2 * kFurthest + 1);
+    for (int64_t n = 0; n < kPairs; ++n) {
+      const int64_t sequence = n * (lag + 1);  // every sequence in one pair
+      const std::vector<int32_t> a = draw(rng, sequence, L, T), b = draw(rng, sequence + lag, L, T);
+      for (const int32_t p : a) {
+        for (const int32_t q : b) {
+          if (std::abs(p - q) <= kFurthest) {
+            mean[static_cast<size_t>(p - q + kFurthest)] += 1.0 / kPairs;
+          }
+        }
+      }
+    }
+    for (int64_t shift = -kFurthest; shift <= kFurthest; ++shift) {
+      INFO("sequences " << lag << " apart, positions " << shift);
+      const auto N = static_cast<double>(L - std::abs(shift));
+      const double expected = N * f * f;
+      const double variance = expected + N * (N - 1) * g * g - expected * expected;
+      CHECK(std::abs(mean[static_cast<size_t>(shift + kFurthest)] - expected) <
+            5 * std::sqrt(variance / kPairs));
+    }
+  }
+}
+
 ModelConfig randomized_config() {
   ModelConfig c = small_config();
   c.attention.document_mask = true;

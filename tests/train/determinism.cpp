@@ -78,6 +78,16 @@ std::string train_to_end(const Workplace& w, nlohmann::json config, const std::s
   return digest(w.path(out) + "/checkpoint-00000008");
 }
 
+/// Trains `config` in its own out_dir up to step 4 and no further, in one process.
+void train_half(const Workplace& w, nlohmann::json config, const std::string& out) {
+  config["train"]["stop_at"] = 4;
+  config["out_dir"] = w.path(out);
+  const Outcome o = run(bamtrain_command(write_config(w, "half.json", config)), threads(2));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  REQUIRE_FALSE(std::filesystem::exists(w.path(out) + "/checkpoint-00000008"));
+}
+
 /// All the ways to the same model, and to the same loss of it, that this build offers.
 void check_all_ways(const Workplace& w, const nlohmann::json& config) {
   const std::string straight = train_to_end(w, config, "straight", 1, 1);
@@ -95,13 +105,7 @@ void check_all_ways(const Workplace& w, const nlohmann::json& config) {
     INFO(n << " threads");
     check("threads" + std::to_string(n), n, 1);
   }
-  nlohmann::json half = config;
-  half["train"]["stop_at"] = 4;
-  half["out_dir"] = w.path("halves");
-  const Outcome first = run(bamtrain_command(write_config(w, "half.json", half)), threads(2));
-  INFO(first.output);
-  REQUIRE(first.code == 0);
-  REQUIRE_FALSE(std::filesystem::exists(w.path("halves/checkpoint-00000008")));
+  train_half(w, config, "halves");
   check("halves", 1, 1);
   if (!have_mpi()) {
     WARN("built without MPI: one process only");
@@ -180,6 +184,20 @@ TEST_CASE("mpirun forwards SIGUSR1 to all ranks, and the run resumes to the same
   check_stopped_by_signal(2, 4);
 }
 
+TEST_CASE("parameters and both moments of a checkpoint reach every process") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  // Every step divides by the second moments; RAdam's first ones do not.
+  c["optimizer"] = {{"name", "adamw"}, {"lr", 3e-3}};
+  const std::string straight = train_to_end(w, c, "straight", 2, 1);
+  train_half(w, c, "resumed");
+  CHECK(train_to_end(w, c, "resumed", 1, 4) == straight);
+}
+
 TEST_CASE("the trigger file stops a run after one step, once, and it resumes to the same bits") {
   const Workplace w;
   nlohmann::json c = small_run(w);
@@ -200,4 +218,21 @@ TEST_CASE("the trigger file stops a run after one step, once, and it resumes to 
   const auto lines = read_metrics(w.path("stopped"));
   REQUIRE(lines.size() == 8);
   for (size_t i = 0; i < lines.size(); ++i) CHECK(lines[i]["step"] == i + 1);
+}
+
+TEST_CASE("the trigger file that the first process finds stops all of them after the same step") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  const Workplace w;
+  const nlohmann::json c = small_run(w);
+  const std::string config = write_config(w, "run.json", c);
+  std::filesystem::create_directories(w.path("out"));
+  fclose(fopen(w.path("out/stop").c_str(), "w"));
+  const Outcome stopped = run(mpirun_command(2, bamtrain_command(config)), threads(1));
+  INFO(stopped.output);
+  CHECK(stopped.code == 85);
+  CHECK(std::filesystem::exists(w.path("out/checkpoint-00000001")));
+  CHECK(read_metrics(w.path("out")).size() == 1);
 }

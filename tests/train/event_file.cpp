@@ -286,6 +286,36 @@ TEST_CASE("files are cut back to the step that a run continues after, a broken r
   CHECK(records(file(folder, 2)).size() == 1);
 }
 
+TEST_CASE("a record with a flipped bit ends what is kept, wherever the bit is") {
+  const Workplace w;
+  const std::string folder = w.path("board"), path = file(folder, 1);
+  {
+    EventFile events(folder, 0);
+    for (int64_t step = 1; step <= 3; ++step) {
+      const Scalar loss[] = {{"loss", static_cast<float>(step)}};
+      events.write_scalars(step, loss);
+    }
+  }
+  const std::string whole = read_text(path);
+  std::vector<size_t> ends = {0};
+  for (const std::string& data : records(path)) ends.push_back(ends.back() + 16 + data.size());
+  REQUIRE(ends.size() == 6);
+  REQUIRE(ends.back() == whole.size());
+  for (size_t at = 0; at < whole.size(); ++at) {
+    INFO("byte " << at);
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << at % 8));
+    std::ofstream(path, std::ios::binary) << damaged;
+    EventFile(folder, 3);
+    const size_t kept = *(std::upper_bound(ends.begin(), ends.end(), at) - 1);
+    CHECK(read_text(path) == whole.substr(0, kept));
+    fs::remove(file(folder, 2));
+  }
+  std::ofstream(path, std::ios::binary) << whole;
+  EventFile(folder, 3);
+  CHECK(read_text(path) == whole);
+}
+
 TEST_CASE("a folder that cannot be had is an error that names it") {
   const Workplace w;
   std::ofstream(w.path("file")) << "x";

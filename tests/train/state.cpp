@@ -112,6 +112,33 @@ TEST_CASE("a step that no run reaches is refused") {
   }
 }
 
+TEST_CASE("a checkpoint's moments have the names that PyTorch knows them by") {
+  const Workplace w;
+  json c = small_run(w);
+  c["optimizer"] = {{"name", "adamw"}, {"lr", 1e-3}, {"betas", {0.75, 0.5}}};
+  REQUIRE(
+      run(bamtrain_command(write_config(w, "run.json", c), {"train.stop_at=1"}), threads(2)).code ==
+      0);
+  const SafetensorsFile file =
+      SafetensorsFile::open(w.path("out/checkpoint-00000001/optimizer.safetensors"));
+  const auto read = [&](const std::string& name) {
+    const SafetensorsFile::Entry* entry = file.find(name);
+    REQUIRE(entry != nullptr);
+    std::vector<float> values(static_cast<size_t>(entry->bytes) / sizeof(float));
+    file.read(*entry, values.data());
+    return values;
+  };
+  const std::string name = "model.layers.1.self_attn.q_proj.weight";
+  const std::vector<float> first = read(name + ".exp_avg"), second = read(name + ".exp_avg_sq");
+  REQUIRE(first.size() == 64 * 64);
+  REQUIRE(second.size() == first.size());
+  // After one step they are (1 - 0.75) g and (1 - 0.5) g^2.
+  for (size_t i = 0; i < first.size(); ++i) {
+    const double g = first[i] / 0.25;
+    CHECK(second[i] == Approx(0.5 * g * g).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("a run refuses a checkpoint whose state does not fit, and leaves it alone") {
   const Workplace w;
   const std::string config = write_config(w, "run.json", small_run(w));
