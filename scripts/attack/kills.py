@@ -25,7 +25,7 @@ class Kills(Attack):
         place.run_undisturbed()
 
     def attempt(self, number):
-        """One to three kills, each of the run that goes on from the one before."""
+        """One to three kills, each of the run that goes on from the one before; fewer where it ends."""
         self.place.clear()
         choose, kills = self.random(number), 0
         for _ in range(choose.choice((1, 1, 2, 3))):
@@ -33,7 +33,7 @@ class Kills(Attack):
                 break
             kills += 1
         self.place.finish()
-        return max(kills, 1)
+        return kills
 
     def kill_once(self, choose):
         """False where the run ended before."""
@@ -42,15 +42,11 @@ class Kills(Attack):
         if choose.random() < 0.5:
             process.wait(choose.uniform(0, place.seconds))
         else:
-            saves = choose.randrange(1, 11)
+            saves = choose.randrange(tiny_run.STEPS // tiny_run.EVERY) + 1
             process.wait_until(lambda: self.saves_begun() >= saves)
             process.wait(choose.choice((0, 0.001, 0.01, 0.1)) * choose.random())
-        ranks = [each for each, name in process.members().items() if name == "bamtrain"]
-        one_rank = self.setting == "two_processes" and ranks and choose.random() < 0.5
-        if one_rank:  # the launcher ends the others
-            kill_one(choose.choice(ranks))
-        else:  # as a node is lost
-            process.kill()
+        one_rank = self.setting == "two_processes" and choose.random() < 0.5
+        self.kill(process, one_rank, choose)
         ended = place.end(process)
         if ended.code == 0:
             place.check_result()
@@ -62,12 +58,22 @@ class Kills(Attack):
         place.check_checkpoints()
         return True
 
+    def kill(self, process, one_rank, choose):
+        """Of several processes one, whose launcher ends the others, or all, as a node is lost."""
+        if self.setting != "two_processes":
+            kill_one(process.popen.pid)  # nothing is looked up: it would be too late for a save
+        elif not one_rank:
+            process.kill()
+        else:
+            ranks = [each for each, name in process.members().items() if name == "bamtrain"]
+            if ranks:
+                kill_one(choose.choice(ranks))
+
     def entries(self):
         return list(self.place.out.iterdir()) if self.place.out.exists() else []
 
     def saves_begun(self):
         """How many saves of the run began so far, by the newest name that one has made."""
-        every = 4
         steps = [int(entry.name.rpartition("-")[2]) for entry in self.entries()
                  if entry.name.startswith((".tmp-checkpoint-", "checkpoint-"))]
-        return max(steps, default=0) // every
+        return max(steps, default=0) // tiny_run.EVERY

@@ -31,6 +31,7 @@ class Place:
         self.process = None  # started last
         self.journal = []  # of a try: what was started, how it ended, what it said
         self.expected = None  # result.read() of the undisturbed run
+        self.extra = set()  # names that out_dir may hold beside those of the undisturbed run
         self.seconds = 0.0  # that the undisturbed run took
 
     def name_of_out(self):
@@ -56,6 +57,7 @@ class Place:
 
     def clear(self, template=None):
         """A new try, with an empty out_dir or a copy of `template`."""
+        self.extra.clear()
         shutil.rmtree(self.out, ignore_errors=True)
         if template:
             shutil.copytree(template, self.out, symlinks=True)
@@ -109,5 +111,6 @@ class Place:
         return ended
 
     def check_result(self):
-        if sentence := result.difference(self.expected, self.out):
+        if sentence := result.difference(self.expected, self.out, self.extra):
             raise Loss(sentence)
+        self.check_checkpoints()

@@ -6,7 +6,7 @@ import tiny_run
 from attack import Attack
 from place import Loss, Skipped
 
-STEPS, DUE = 40, 8
+DUE = 2 * tiny_run.EVERY  # steps at which all is due, and that every part may end at
 
 
 class Processes(Attack):
@@ -24,17 +24,17 @@ class Processes(Attack):
         self.place.run_undisturbed()
 
     def attempt(self, number):
-        """Each part ends at a random step, of those at which everything is due anyway."""
+        """Each part ends at a random step."""
         place, choose = self.place, self.random(number)
         place.clear()
         counts = [int(count) for count in self.setting.split("-")]
-        ends = sorted(choose.sample(range(DUE, STEPS, DUE), len(counts) - 1)) + [0]
+        ends = sorted(choose.sample(range(DUE, tiny_run.STEPS, DUE), len(counts) - 1)) + [0]
         for count, end in zip(counts, ends):
             words = place.command("--set", f"train.stop_at={end}")
             if count > 1:
                 words = ["mpirun", "-np", str(count), *words]
             ended = place.end(place.start(words), 300)
             if ended.code != 0:
-                raise Loss(f"on {count} processes to step {end or STEPS} it ended with {ended.code}")
+                raise Loss(f"on {count} processes to step {end or tiny_run.STEPS} it ended with {ended.code}")
         place.check_result()
         return 1

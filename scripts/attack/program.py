@@ -9,9 +9,10 @@ import time
 from typing import NamedTuple
 
 # More processes than cores, in containers, as root: Open MPI 4 reads the OMPI variables, Open MPI 5
-# those of PRTE. A thread a process, and none that starts itself anew to set GOMP_SPINCOUNT.
+# those of PRTE. A thread a process, and none that starts itself anew to set GOMP_SPINCOUNT; memory that
+# begins as zeros (meson would fill it).
 ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000",
+    "OMP_NUM_THREADS": "1", "GOMP_SPINCOUNT": "1000", "MALLOC_PERTURB_": "0",
     "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_mpi_yield_when_idle": "1",

@@ -2,29 +2,38 @@
 
 import os
 import pathlib
+import shutil
 import signal
+import time
 
 import result
 import tiny_run
 from attack import Attack
-from place import Loss
+from place import Loss, Skipped
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
 INTERRUPTED = 85
-LAST = "checkpoint-00000040"
+LAST = f"checkpoint-{tiny_run.STEPS:08}"
 
 
 class Signals(Attack):
-    """`training`: at any moment. `final_evaluation`: after the last checkpoint. `ignored_hangup`: as
-    under nohup, a lost terminal stops nothing. `reader`: who reads the output ends."""
+    """`training`: at any moment. `final_evaluation`: after the last checkpoint. `two_processes`:
+    SIGUSR1, which mpirun passes on. `ignored_hangup`: as under nohup, a lost terminal stops nothing.
+    `reader`: who reads the output ends."""
 
     name = "signals"
-    settings = {"training": (60, 400), "final_evaluation": (24, 200), "ignored_hangup": (6, 50),
-                "reader": (16, 100)}
+    settings = {"training": (40, 400), "final_evaluation": (24, 200), "two_processes": (3, 100),
+                "ignored_hangup": (6, 50), "reader": (12, 100)}
     notices = ("other_bits", "lost_line", "left_behind", "wrong_code")
 
     def prepare(self):
-        self.place.write(tiny_run.everything(self.place.name_of_out()))
+        if self.setting == "two_processes":
+            if not shutil.which("mpirun"):
+                raise Skipped("there is no mpirun")
+            self.place.launcher = ["mpirun", "-np", "2"]
+        config = tiny_run.everything(self.place.name_of_out())
+        config["checkpoint"]["keep"] = 100  # else one that a signal asks for would displace another
+        self.place.write(config)
         self.place.run_undisturbed()
 
     def attempt(self, number):
@@ -35,15 +44,7 @@ class Signals(Attack):
         if self.setting == "ignored_hangup":
             return self.hang_up_in_vain(choose)
         process = self.place.start()
-        if self.setting == "training":
-            # Before that a signal meets the loader of shared libraries and not the program.
-            process.wait_until(lambda: obeys_signals(process.popen.pid))
-            process.wait(choose.uniform(0, self.place.seconds))
-        else:
-            process.wait_until((self.place.out / LAST).exists)
-            process.wait(choose.choice((0, 0.003, 0.03, 0.1)) * choose.random())
-        number = choose.choice(STOPPING)
-        process.send(number)
+        number = self.send_at(process, choose)
         ended = self.place.end(process)
         if ended.code == 0:
             self.note("ended before")
@@ -59,12 +60,32 @@ class Signals(Attack):
         self.place.finish()
         return 1
 
+    def send_at(self, process, choose):
+        """Sends a signal at some moment and returns its number."""
+        number, start = choose.choice(STOPPING), time.monotonic()
+        if self.setting == "final_evaluation":
+            process.wait_until((self.place.out / LAST).exists)
+            process.wait(choose.choice((0, 0.003, 0.03, 0.1)) * choose.random())
+        elif self.setting == "two_processes":
+            number = signal.SIGUSR1
+            # Before that it may meet mpirun while it starts them.
+            process.wait_until((self.place.out / "metrics.jsonl").exists)
+            process.wait(choose.random() * (self.place.seconds - (time.monotonic() - start)))
+        else:
+            # Before that it meets the loader of shared libraries and not the program.
+            process.wait_until(lambda: obeys_signals(process.popen.pid))
+            process.wait(choose.uniform(0, self.place.seconds))
+        process.send(number)
+        return number
+
     def at_the_end(self):
         return (self.place.out / LAST).exists()
 
     def check_nothing_lost(self):
-        """What was trained is saved."""
+        """What was trained is saved, be it in a checkpoint that was not due."""
         logged, saved = result.logged_step(self.place.out), result.newest_step(self.place.out)
+        if saved % tiny_run.EVERY:
+            self.place.extra.add(f"checkpoint-{saved:08}")
         if logged > saved:
             raise Loss(f"it ended after step {logged} with the newest checkpoint at {saved}")
 

@@ -17,11 +17,11 @@ ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 ACTIONS = ("kill", "torn", *(str(number) for number in ERRORS))
 
 # What lies in out_dir before, and where the run ends: steps.
-SAVES = {"first": (0, 4), "prune": (8, 12), "everything": (16, 24), "in_place_of_damaged": (8, 8)}
+SAVES = {"prune": (8, 12), "first": (0, 4), "everything": (16, 24), "in_place_of_damaged": (8, 8)}
 
 
 class Syscalls(Attack):
-    """Of four kinds of save: the first; one that removes an older checkpoint; one with everything
+    """Of four kinds of save: one that removes an older checkpoint; the first; one with everything
     switched on, among others a checkpoint that is kept for good, and the evaluation at the end; and
     one that takes the place of a damaged checkpoint."""
 
@@ -108,6 +108,9 @@ class Syscalls(Attack):
     def check_failure(self, ended, error, where):
         """A call that failed with `error` ended the run with 6 and its reason, or was one that the run
         can do without: then all of the result is there, or a warning says what is not."""
+        if where.startswith("remove ") and "/.tmp-checkpoint-" in where and ended.code != 0:
+            raise Loss(f"{where}, of a checkpoint that is no longer kept, failed: a warning would do, and "
+                       f"it ended with {ended.code}")
         if ended.code == 6:
             if os.strerror(error) not in ended.output:
                 raise Loss(f"{where} failed, and the message does not say why")

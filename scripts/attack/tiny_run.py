@@ -8,6 +8,7 @@ import subprocess
 VOCAB = 280
 DOCUMENT_START = 1
 LENGTH = 32  # of a training sequence
+STEPS, EVERY = 40, 4  # of the run, and between its checkpoints
 FINAL_LENGTHS = [32, 64, 128]  # of the evaluation at the end
 
 
@@ -32,7 +33,7 @@ def write_tokenizer(bamdata, path):
 
 
 def plain(out):
-    """A run of 40 steps with ten checkpoints and nothing else switched on."""
+    """Ten checkpoints, of which two are kept, and nothing else switched on."""
     return {
         "config_version": 2, "name": "attacked", "seed": 7, "device": "cpu", "out_dir": out,
         "model": {"vocab": VOCAB, "width": 32, "layers": 2, "heads": 2, "kv_heads": 1,
@@ -42,17 +43,17 @@ def plain(out):
         "data": {"train": "train", "sequence_length": LENGTH, "document_start": DOCUMENT_START},
         "optimizer": {"name": "adamw", "lr": 3e-3},
         "schedule": {"name": "cosine", "min_ratio": 0.1},
-        "train": {"steps": 40, "tokens_per_step": 8 * LENGTH, "micro_batch": 1, "lanes": 8},
-        "checkpoint": {"every": 4, "keep": 2}}
+        "train": {"steps": STEPS, "tokens_per_step": 8 * LENGTH, "micro_batch": 1, "lanes": 8},
+        "checkpoint": {"every": EVERY, "keep": 2}}
 
 
 def everything(out):
     """The same with everything switched on that writes files."""
     config = plain(out)
     config["data"]["val"] = "val"
-    config["checkpoint"]["keep_every"] = 16
-    config["eval"] = {"every": 4, "tokens": 1024, "lengths": FINAL_LENGTHS}
-    config["sample"] = {"every": 8, "prompts": ["", "the old"], "tokenizer": "tokenizer.model",
+    config["checkpoint"]["keep_every"] = 4 * EVERY
+    config["eval"] = {"every": EVERY, "tokens": 1024, "lengths": FINAL_LENGTHS}
+    config["sample"] = {"every": 2 * EVERY, "prompts": ["", "the old"], "tokenizer": "tokenizer.model",
                         "max_tokens": 8}
     config["log"] = {"tensorboard": True}
     return config
