@@ -6,9 +6,9 @@ import random
 
 
 class Attack:
-    """One attack in one setting. A subclass says `name`, and in the order in which they run its
-    `settings`, with how many tries a quick and a long run make, and `notices`, the sabotages
-    (sabotage.py) which it has to take for losses."""
+    """One attack in one setting. A subclass says `name`; its `settings` in the order of the table, with
+    how many tries a quick and a long run make (0: none, and one where it is asked for by name); and
+    `notices`, the sabotages (sabotage.py) which it has to take for losses."""
 
     name = ""
     settings = {}  # name: (quick, long)
@@ -27,7 +27,7 @@ class Attack:
 
     def quota(self, long):
         """How many tries are wanted."""
-        return self.settings[self.setting][1 if long else 0]
+        return self.settings[self.setting][1 if long else 0] or 1
 
     def attempts(self, long):
         """Numbers of attempts; they are made in this order until the quota is reached."""

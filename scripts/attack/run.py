@@ -12,10 +12,13 @@ attacks.
 
 import argparse
 import concurrent.futures
+import datetime
 import os
 import pathlib
+import platform
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -116,12 +119,13 @@ class Campaign:
         attack, missed = self.make(name, setting), []
         try:
             attack.prepare()
-            # Those that a sabotage shows in are anywhere in a long list.
+            # Those that a sabotage can show in are anywhere in a long list.
             numbers = [number for number, _ in zip(attack.attempts(True), range(5000))]
             random.Random(self.args.seed).shuffle(numbers)
             for fault in attack.notices:
                 attack.place.sabotage = getattr(sabotage, fault)
-                if not any(self.noticed(attack, number) for number in numbers[:SELF_TEST_ATTEMPTS]):
+                if not any(self.noticed(attack, number, fault)
+                           for number in numbers[:SELF_TEST_ATTEMPTS]):
                     missed.append(fault)
             self.say(f"{name}: {len(attack.notices)} sabotages, not noticed: {missed or 'none'}")
         except Skipped as reason:
@@ -131,24 +135,38 @@ class Campaign:
             attack.close()
         return missed
 
-    def noticed(self, attack, number):
+    def noticed(self, attack, number, fault):
+        """Whether an attempt finds this very fault: one of the program's own does not count."""
         try:
             attack.attempt(number)
-        except (Loss, Hangs):
+        except (Loss, Hangs) as loss:
             attack.place.stop()
-            return True
+            return sabotage.SIGNS[fault] in str(loss)
         return False
 
 
-def chosen(words):
+def chosen(words, long):
     """(attack, setting) of each that was asked for, in the order of the table."""
     every = [(name, setting) for name, attack in ATTACKS.items() for setting in attack.settings]
+    quick = [(name, setting) for name, setting in every if ATTACKS[name].settings[setting][0] > 0]
     for word in words:
         if not any(word in (name, f"{name}:{setting}") for name, setting in every):
             sys.exit(f"run.py: no attack {word}: there are " +
                      " ".join(f"{name}:{setting}" for name, setting in every))
     return [(name, setting) for name, setting in every
-            if not words or name in words or f"{name}:{setting}" in words]
+            if f"{name}:{setting}" in words or
+            ((not words or name in words) and (long or (name, setting) in quick))]
+
+
+def about(args):
+    """Machine, commit and seed, in a line."""
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    processor = next((line.partition(": ")[2] for line in text.splitlines()
+                      if line.startswith("model name")), platform.machine())
+    commit = subprocess.run(["git", "-C", pathlib.Path(__file__).parent, "describe", "--always", "--dirty"],
+                            capture_output=True, text=True, check=False).stdout.strip()
+    return (f"{processor}, {os.cpu_count()} cores; Linux {platform.release()}; commit "
+            f"{commit or 'unknown'}; {datetime.date.today()}; seed {args.seed}.")
 
 
 def count(passed, failed):
@@ -184,7 +202,7 @@ def main():
 
     ignored_signals_obeyed()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="bamtrain-attack-", dir=args.folder))
-    campaign, wanted = Campaign(args, folder), chosen(args.attacks)
+    campaign, wanted = Campaign(args, folder), chosen(args.attacks, args.long)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         if args.self_test:
             missed = [bool(faults) for faults in pool.map(campaign.self_test, dict(wanted))]
@@ -192,7 +210,7 @@ def main():
             count(missed.count(False), missed.count(True))
             sys.exit(any(missed))
         rows = list(pool.map(lambda pair: campaign.run(*pair), wanted))
-    print(table(rows))
+    print(f"{about(args)}\n\n{table(rows)}")
     lost = sum(row.losses > 0 for row in rows)
     count(len(rows) - lost, lost)
     if lost:

@@ -47,9 +47,9 @@ def torn(ended, out):
 
 
 def wrong_code(ended, out):
-    """The program ends with 1 whatever happens to it."""
+    """The program ends with 99 whatever happens to it."""
     del out
-    return ended if ended.killed else ended._replace(code=1)
+    return ended if ended.killed else ended._replace(code=99)
 
 
 def silent(ended, out):
@@ -62,3 +62,9 @@ def success(ended, out):
     """The program says that all is well whatever happens to it."""
     del out
     return ended if ended.killed else ended._replace(code=0)
+
+
+# What the sentence of a loss says that is of this fault.
+SIGNS = {"other_bits": "model.safetensors differs", "lost_line": "metrics.jsonl differs",
+         "left_behind": "report.html.tmp-abcdef", "torn": "optimizer.safetensors has another SHA-256",
+         "wrong_code": "ended with 99", "silent": "nothing names it", "success": "ended with 0"}

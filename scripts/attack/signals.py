@@ -51,9 +51,8 @@ class Signals(Attack):
             self.place.check_result()
             return 1
         if ended.code != INTERRUPTED:
-            raise Loss(f"{signal.Signals(number).name} during "
-                       f"{'the final evaluation' if self.at_the_end() else 'the run'} ended it with "
-                       f"{ended.code}")
+            when = "during the final evaluation" if self.at_the_end() else "before the last checkpoint"
+            raise Loss(f"{signal.Signals(number).name} {when}: it ended with {ended.code}")
         if self.at_the_end():
             self.note("in the final evaluation")
         self.check_nothing_lost()
@@ -97,7 +96,7 @@ class Signals(Attack):
         process.send(signal.SIGHUP)
         ended = place.end(process)
         if ended.code != 0:
-            raise Loss(f"SIGHUP, which was ignored, ended it with {ended.code}")
+            raise Loss(f"after a SIGHUP that was ignored it ended with {ended.code}")
         place.check_result()
         return 1
 
