@@ -92,10 +92,3 @@ TEST_CASE("notes on standard error that find no place change no exit code") {
   INFO(o.output);
   CHECK(o.code == 0);
 }
-
-TEST_CASE("a limit of stacks that no thread can work with is refused by name") {
-  const Outcome o = run({"sh", "-c", "ulimit -s 64; exec \"$0\" --version", bamtrain_program()});
-  INFO(o.output);
-  CHECK(o.code == static_cast<int>(ExitCode::device));
-  CHECK(o.output.find("ulimit -s") != std::string::npos);
-}

@@ -1,0 +1,40 @@
+// Limits of the system under which the program cannot work.
+
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "catch.h"
+#include "core/error.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+TEST_CASE("a limit of stacks that no thread can work with is refused by name") {
+  const Outcome o = run({"sh", "-c", "ulimit -s 64; exec \"$0\" --version", bamtrain_program()});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::device));
+  CHECK(o.output.find("ulimit -s") != std::string::npos);
+}
+
+TEST_CASE("a thread that the system refuses is named as one, with the limit to raise") {
+  if (geteuid() != 0 || run({"sh", "-c", "command -v setpriv && command -v bash"}).code != 0) {
+    WARN("skipped: takes root, setpriv and bash to become a user without processes");
+    return;
+  }
+  const Workplace w;
+  const std::string program = w.path("bamtrain"),
+                    config = write_config(w, "run.json", small_run(w));
+  std::filesystem::copy_file(bamtrain_program(), program);
+  for (const std::string& path : {w.path("."), program, config}) {
+    std::filesystem::permissions(path, static_cast<std::filesystem::perms>(0755));
+  }
+  const Outcome o =
+      run({"setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "bash", "-c",
+           "ulimit -u 1; exec \"$0\" --config \"$1\"", program, config});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::device));
+  CHECK(o.output.find("threads: expected one more thread") != std::string::npos);
+  CHECK(o.output.find("ulimit -u") != std::string::npos);
+}
