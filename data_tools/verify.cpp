@@ -42,9 +42,7 @@ void verify_shard(const std::string& path, const Manifest& manifest,
   expect(hash == entry.sha256, "SHA-256 " + entry.sha256, hash);
   if (!manifest.document_start) return;
   int64_t documents = 0;
-  for (int64_t at = 0; (at = shard.find(at, *manifest.document_start)) < shard.tokens(); ++at) {
-    ++documents;
-  }
+  shard.find_all(0, *manifest.document_start, [&](int64_t) { ++documents; });
   expect(documents == entry.documents, std::to_string(entry.documents) + " documents",
          std::to_string(documents));
 }

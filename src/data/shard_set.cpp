@@ -56,6 +56,17 @@ std::vector<fs::path> list_pattern(const std::string& pattern) {
 
 std::string base_name(const Shard& shard) { return fs::path(shard.path()).filename().string(); }
 
+/// What sample() takes of a shard.
+void add_sample(const Shard& shard, Sha256* digest) {
+  std::array<int32_t, ShardSet::kSampleTokens> ids;
+  const int64_t n = std::min(shard.tokens(), ShardSet::kSampleTokens);
+  for (int64_t k = 0; k < ShardSet::kSamples; ++k) {
+    const int64_t begin = (shard.tokens() - n) * k / (ShardSet::kSamples - 1);
+    shard.read(begin, n, ids.data(), int64_t{1} << 31);
+    digest->update(ids.data(), static_cast<size_t>(n) * sizeof ids[0]);
+  }
+}
+
 /// Error unless the files are the shards of one split in one folder.
 void check_layout(const std::vector<fs::path>& files, const std::string& source, bool is_folder) {
   if (files.empty()) {
@@ -98,7 +109,7 @@ ShardSet ShardSet::open(const std::string& folder_or_glob, int64_t vocab) {
   ShardSet set;
   set.source_ = folder_or_glob;
   set.vocab_ = vocab;
-  Sha256 digest;
+  Sha256 digest, sample;
   const auto update = [&digest](std::string_view bytes) {
     digest.update(bytes.data(), bytes.size());
   };
@@ -111,7 +122,9 @@ ShardSet ShardSet::open(const std::string& folder_or_glob, int64_t vocab) {
     update(std::to_string(name.size()) + " " + name + " " + std::to_string(shard.file_bytes()) +
            "\n");
     digest.update(shard.header().data(), shard.header().size());
+    add_sample(shard, &sample);
   }
+  set.sample_ = sample.hex();
 
   const std::string manifest = (files.front().parent_path() / kManifestName).string();
   const fs::file_status status = fs::status(manifest, ignored);
@@ -166,12 +179,11 @@ std::vector<DocumentSpan> ShardSet::documents(int64_t document_start) const {
   std::vector<DocumentSpan> spans;
   for (int64_t i = 0; i < size(); ++i) {
     const Shard& s = shard(i);
-    int64_t begin = s.find(0, document_start);
-    while (begin < s.tokens()) {
-      const int64_t end = s.find(begin + 1, document_start);
-      spans.push_back({i, begin, end - begin});
-      begin = end;
-    }
+    const size_t first = spans.size();
+    s.find_all(0, document_start, [&](int64_t begin) {
+      if (spans.size() > first) spans.back().length = begin - spans.back().begin;
+      spans.push_back({i, begin, s.tokens() - begin});
+    });
   }
   return spans;
 }

@@ -20,7 +20,7 @@ struct DocumentSpan {
 };
 
 /// Shards that are trained on together, and their manifest. Immutable; any number of threads may
-/// read. Opening reads headers only.
+/// read. Opening reads headers and a sample of tokens.
 class ShardSet {
  public:
   /// `folder_or_glob`: a folder stands for all of its *.bin, anything else is a pattern of glob(3)
@@ -52,6 +52,12 @@ class ShardSet {
   /// compares the tokens with the manifest's hashes.
   const std::string& fingerprint() const { return fingerprint_; }
 
+  /// SHA-256 over some tokens of each shard, as they were when it was opened: kSamples stretches of
+  /// kSampleTokens, evenly from its first token to its last. It tells a shard that was written over
+  /// whole; one that was in a place between two of these is for `bamdata verify` to find.
+  const std::string& sample() const { return sample_; }
+  static constexpr int64_t kSamples = 4, kSampleTokens = 256;
+
   /// Every document, in order: each begins at a token `document_start` and ends before the next or
   /// with its shard. Tokens before the first start in a shard continue a document of the shard
   /// before and are left out. Reads all tokens.
@@ -70,7 +76,7 @@ class ShardSet {
   int64_t tokens_ = 0;
   std::vector<Shard> shards_;
   std::optional<Manifest> manifest_;
-  std::string fingerprint_;
+  std::string fingerprint_, sample_;
 };
 
 }  // namespace bamtrain

@@ -170,6 +170,33 @@ TEST_CASE("the fingerprint is the data's, wherever the folder lies, and changes 
   CHECK(seen.size() == 7);
 }
 
+TEST_CASE("the sample is the tokens' at fixed places of each shard, wherever the folder lies") {
+  const TemporaryFolder one, two;
+  std::vector<uint32_t> a = counting(0, 30), b = counting(7, 10000);
+  const auto sample = [&](const TemporaryFolder& folder) {
+    write_shards(folder, {a, b, {}});
+    return ShardSet::open(folder.path(), kVocab).sample();
+  };
+  const std::string before = sample(one);
+  CHECK(before.size() == 64);
+  CHECK(sample(two) == before);
+  std::set<std::string> seen = {before};
+  const auto differs = [&](uint32_t& token) {
+    const uint32_t kept = std::exchange(token, 50000);
+    const bool is_new = seen.insert(sample(two)).second;
+    token = kept;
+    return is_new;
+  };
+  CHECK(differs(a[15]));
+  // Of 10,000 tokens: 0 to 255, 3,248 to 3,503, 6,496 to 6,751, 9,744 to 9,999.
+  for (const size_t in : {0, 255, 3248, 3503, 6496, 6751, 9744, 9999}) CHECK(differs(b[in]));
+  for (const size_t between : {256, 3247, 3504, 6495, 6752, 9743}) {
+    const uint32_t kept = std::exchange(b[between], 50000);
+    CHECK(sample(two) == before);
+    b[between] = kept;
+  }
+}
+
 TEST_CASE("documents run from one start to the next or to the end of their shard") {
   const TemporaryFolder folder;
   write_shards(folder, {{1, 5, 6, 1, 7, 1}, {8, 9}, {8, 1, 2, 3}, {1, 1}, {}});
