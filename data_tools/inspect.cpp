@@ -147,7 +147,7 @@ Json describe(const std::string& source, const InspectOptions& options) {
                              {"bytes_per_token", shard.width()},
                              {"tokens", shard.tokens()}});
   }
-  const auto start = options.document_start ? options.document_start : shards.document_start();
+  const auto start = options.document_start ? options.document_start : shards.document_start({});
   set["documents"] = start ? describe_documents(DocumentLengths(shards, *start)) : Json(nullptr);
   if (options.count > 0) set["slice"] = describe_slice(shards, options);
   return set;

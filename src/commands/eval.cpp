@@ -108,14 +108,13 @@ void write_events(const std::string& folder, const nlohmann::ordered_json& resul
 PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
                              const ShardSet& shards) {
   std::optional<int64_t> start = arguments.document_start;
-  if (!start) start = c.data.document_start;
-  if (!start) start = shards.document_start();
+  if (!start) start = shards.document_start(c.data.document_start);
   if (!start) {
     throw Error(ExitCode::config, "data.document_start",
                 "the id that begins a document, which evaluation at lengths needs",
                 "neither the key nor a manifest beside " + shards.source(),
-                "set data.document_start, give eval --document-start, or evaluate shards with a "
-                "manifest");
+                shards.document_start_remedy() +
+                    "; eval takes --document-start too; or evaluate shards with a manifest");
   }
   PerplexityRequest request;
   request.lengths = arguments.lengths;

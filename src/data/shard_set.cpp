@@ -166,8 +166,27 @@ void ShardSet::check_manifest(const std::string& path, bool complete) const {
   }
 }
 
-std::optional<int64_t> ShardSet::document_start() const {
-  return manifest_ ? manifest_->document_start : std::nullopt;
+std::optional<int64_t> ShardSet::document_start(std::optional<int64_t> configured) const {
+  const std::optional<int64_t> named = manifest_ ? manifest_->document_start : std::nullopt;
+  if (configured && named && *configured != *named) {
+    throw Error(ExitCode::config, "data.document_start",
+                std::to_string(*named) + ", with which the documents of " + source_ +
+                    " begin by their manifest",
+                std::to_string(*configured),
+                "--set data.document_start=null, which takes the manifest's");
+  }
+  return configured ? configured : named;
+}
+
+std::string ShardSet::document_start_remedy() const {
+  const std::string set = "--set data.document_start=";
+  for (const Shard& s : shards_) {
+    if (s.tokens() == 0) continue;
+    int32_t id = 0;
+    s.read(0, 1, &id, int64_t{1} << 31);
+    return set + std::to_string(id) + ", where a document begins as " + s.path() + " does";
+  }
+  return set + "ID";
 }
 
 std::vector<DocumentSpan> ShardSet::documents(int64_t document_start) const {

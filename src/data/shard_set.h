@@ -44,8 +44,12 @@ class ShardSet {
   const Shard& shard(int64_t i) const { return shards_[static_cast<size_t>(i)]; }
 
   const std::optional<Manifest>& manifest() const { return manifest_; }
-  /// The manifest's; empty where it names none or there is no manifest.
-  std::optional<int64_t> document_start() const;
+  /// The id that begins a document: `configured` (data.document_start), or else the manifest's;
+  /// empty where neither names one. Error (ExitCode::config) where both do, and not the same.
+  std::optional<int64_t> document_start(std::optional<int64_t> configured) const;
+  /// What to do where that is empty, for messages: it gives the first token of all, with which the
+  /// sets of other programs begin their first document.
+  std::string document_start_remedy() const;
 
   /// SHA-256 over base names, sizes and headers of the shards and the bytes of the manifest, not
   /// over the tokens: it tells another data set from this one at any size at once; `bamdata verify`

@@ -93,14 +93,20 @@ TEST_CASE("the manifest beside the shards is checked against them") {
   write_bytes(folder.file("a.bin"), shard_bytes(counting(0, 30)));
   write_bytes(folder.file("b.bin"), shard_bytes(counting(0, 40)));
   CHECK_FALSE(ShardSet::open(folder.path(), kVocab).manifest());
-  CHECK_FALSE(ShardSet::open(folder.path(), kVocab).document_start());
+  const ShardSet bare = ShardSet::open(folder.path(), kVocab);
+  CHECK_FALSE(bare.document_start({}));
+  CHECK(bare.document_start(7) == std::optional<int64_t>(7));
 
   const Manifest good = manifest_of({{"a.bin", 30}, {"b.bin", 40}});
   write_manifest(path, good);
   const ShardSet set = ShardSet::open(folder.path(), 1000);
   REQUIRE(set.manifest());
   CHECK(*set.manifest() == good);
-  CHECK(set.document_start() == std::optional<int64_t>(1));
+  CHECK(set.document_start({}) == std::optional<int64_t>(1));
+  CHECK(set.document_start(1) == std::optional<int64_t>(1));
+  const std::string message = error_of(ExitCode::config, [&] { set.document_start(7); });
+  CHECK(contains(message, "data.document_start: expected 1, with which the documents of " +
+                              folder.path() + " begin by their manifest, found 7"));
 
   const auto refusal = [&](const std::string& source, int64_t vocab = kVocab) {
     return error_of(ExitCode::data, [&] { ShardSet::open(source, vocab); });
@@ -135,6 +141,16 @@ TEST_CASE("the manifest beside the shards is checked against them") {
     CHECK(contains(refusal(folder.path()), path));
     CHECK(contains(refusal(folder.file("a.bin")), path));
   }
+}
+
+TEST_CASE("where nothing says what begins a document, the first token of all is named") {
+  const TemporaryFolder folder;
+  write_shards(folder, {{}, {50256, 3}, {4}});
+  CHECK(ShardSet::open(folder.path(), kVocab).document_start_remedy() ==
+        "--set data.document_start=50256, where a document begins as " + folder.file("b.bin") +
+            " does");
+  CHECK(ShardSet::open(folder.file("a.bin"), kVocab).document_start_remedy() ==
+        "--set data.document_start=ID");
 }
 
 TEST_CASE("the fingerprint is the data's, wherever the folder lies, and changes with each part") {
