@@ -39,6 +39,9 @@ bool Inputs::next(RawDocument* document) {
   while (true) {
     if (!reader_) reader_.emplace(path(), kind(), options_.max_document_bytes);
     if (reader_->next(document)) return true;
+    if (std::string warning = reader_->warning(); !warning.empty()) {
+      warnings_.push_back(std::move(warning));
+    }
     if (current_ + 1 == options_.paths.size()) return false;
     taken_before_ += reader_->taken();
     reader_.reset();

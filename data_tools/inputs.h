@@ -30,6 +30,9 @@ class Inputs {
   /// The next document of any input; false at the end of the last. Errors: as DocumentReader::next.
   bool next(RawDocument* document);
 
+  /// What the user should know of the inputs read so far to their ends (DocumentReader::warning).
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
   const InputOptions& options() const { return options_; }
   /// Of the document last returned.
   const std::string& path() const { return options_.paths[current_]; }
@@ -44,6 +47,7 @@ class Inputs {
   std::optional<int64_t> total_bytes_ = 0;
   size_t current_ = 0;
   std::optional<DocumentReader> reader_;
+  std::vector<std::string> warnings_;
   int64_t taken_before_ = 0;  // by the inputs before the current one
 };
 
