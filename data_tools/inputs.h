@@ -24,7 +24,8 @@ struct InputOptions {
 class Inputs {
  public:
   /// Looks at every input before the first is read. Error (usage) where an input's kind is not
-  /// clear or standard input is named twice, Error (io) where a file is not there.
+  /// clear or one is named twice, Error (data) where one is no text (refuse_binary), Error (io)
+  /// where a file is not there.
   explicit Inputs(InputOptions options);
 
   /// The next document of any input; false at the end of the last. Errors: as DocumentReader::next.
