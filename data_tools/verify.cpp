@@ -59,6 +59,12 @@ class Verification {
                   "look at shards without a manifest by `bamdata inspect`");
     }
     const Manifest manifest = read_manifest(path);
+    if (manifest.format == 1) {
+      fmt::print(out_,
+                 "note {}: format 1, without a digest of itself: the tokenizer's hash, vocabulary "
+                 "and ids that it names could not be checked\n",
+                 path);
+    }
     if (tokenizer && tokenizer->sha256() != manifest.tokenizer_sha256) {
       report_bad(path + ": expected the given tokenizer, SHA-256 " + tokenizer->sha256() +
                  ", found " + manifest.tokenizer_sha256);
