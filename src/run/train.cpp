@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "core/checked.h"
+#include "core/durable_file.h"
 #include "core/json.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
@@ -25,11 +25,10 @@ namespace bamtrain {
 namespace {
 
 void make_out_dir(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);
-  if (error) {
-    throw Error(ExitCode::io, path, "a folder that can be created", error.message(),
-                "change out_dir or its permissions");
+  try {
+    make_folders(path);
+  } catch (const Error& e) {
+    throw e.or_else("change out_dir");
   }
 }
 

@@ -302,5 +302,41 @@ TEST_CASE("the folder of a path is what precedes its last name") {
   CHECK(parent_folder("/c/b/a") == "/c/b");
 }
 
+TEST_CASE("folders that are missing are made, and each is on the disk before the next") {
+  const TemporaryFolder folder;
+  with_fault(FileOp::remove, 0, [&] { make_folders(folder.file("a/b//c/")); });
+  CHECK(fs::is_directory(folder.file("a/b/c")));
+  CHECK(g_seen == std::vector<FileOp>{FileOp::make_folder, FileOp::sync_folder, FileOp::make_folder,
+                                      FileOp::sync_folder, FileOp::make_folder,
+                                      FileOp::sync_folder});
+  with_fault(FileOp::remove, 0, [&] { make_folders(folder.file("a/b")); });
+  CHECK(g_seen.empty());
+  write_bytes(folder.file("file"), "");
+  fs::create_symlink("nowhere", folder.file("dangling"));
+  for (const char* path : {"file", "file/a", "dangling", "dangling/a"}) {
+    const std::string message = error_of(ExitCode::io, [&] { make_folders(folder.file(path)); });
+    CHECK(contains(message, "a folder to be created"));
+  }
+}
+
+TEST_CASE("two paths take each other's place, or nothing happens") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    fs::create_directory(folder.file(name));
+    write_bytes(folder.file(name) + "/" + name, "");
+  }
+  if (exchange_paths(folder.file("a"), folder.file("b"))) {
+    CHECK(fs::exists(folder.file("a/b")));
+    CHECK(fs::exists(folder.file("b/a")));
+  }
+  const bool before = fs::exists(folder.file("a/b"));
+  with_fault(FileOp::exchange, EINVAL,
+             [&] { CHECK_FALSE(exchange_paths(folder.file("a"), folder.file("b"))); });
+  CHECK(fs::exists(folder.file("a/b")) == before);
+  CHECK(
+      contains(error_of(ExitCode::io, [&] { exchange_paths(folder.file("a"), folder.file("c")); }),
+               folder.file("a")));
+}
+
 }  // namespace
 }  // namespace bamtrain
