@@ -62,6 +62,17 @@ std::string json_field(const RawDocument& raw, const std::string& path, const st
   return std::move(it->get_ref<std::string&>());
 }
 
+/// CRLF to newline; a carriage return at the end is what a newline was taken from.
+std::string with_newlines(std::string text) {
+  size_t kept = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '\r' && (at + 1 == text.size() || text[at + 1] == '\n')) continue;
+    text[kept++] = text[at];
+  }
+  text.resize(kept);
+  return text;
+}
+
 }  // namespace
 
 bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
@@ -77,7 +88,8 @@ bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
     raw.text = replace_invalid_utf8(raw.text);
     ++counts->replaced;
   }
-  *text = kind == DocumentKind::jsonl ? json_field(raw, path, field) : std::move(raw.text);
+  *text = kind == DocumentKind::jsonl ? json_field(raw, path, field)
+                                      : with_newlines(std::move(raw.text));
   if (!is_blank(*text)) return true;
   ++counts->empty;
   return false;

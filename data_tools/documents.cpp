@@ -57,25 +57,59 @@ bool is_wikitext_title(std::string_view line) {
   return !line.starts_with("= =") && !line.ends_with("= =");
 }
 
+namespace {
+
+constexpr int64_t kManyTitles = 3;
+
+int64_t count_titles(std::string_view text) {
+  int64_t titles = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    titles += is_wikitext_title(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return titles;
+}
+
+}  // namespace
+
 DocumentReader::DocumentReader(const std::string& path, DocumentKind kind, int64_t max_bytes)
     : lines_(path, max_bytes), kind_(kind), max_bytes_(max_bytes) {}
 
 bool DocumentReader::next(RawDocument* document) {
   *document = {};
+  if (kind_ == DocumentKind::line) return next_line(document);
   if (kind_ == DocumentKind::blank_line) return next_block(document);
   if (kind_ == DocumentKind::wikitext) return next_article(document);
   if (kind_ == DocumentKind::file) {
     if (std::exchange(started_, true)) return false;
     document->text = lines_.rest();
+    titles_ = count_titles(document->text);
   } else {
     std::string_view line;
     do {
       if (!lines_.next(&line)) return false;
-    } while (kind_ == DocumentKind::jsonl && is_blank(line));
+    } while (is_blank(line));
     document->text = line;
   }
   document->line = lines_.line();
   document->offset = lines_.offset();
+  return true;
+}
+
+/// Lines of a source end in newlines; pieces of them that carriage returns end are lines here.
+bool DocumentReader::next_line(RawDocument* document) {
+  if (rest_.empty()) {
+    if (!lines_.next(&rest_)) return false;
+    document->offset = lines_.offset();
+  } else {
+    document->offset = rest_offset_;
+  }
+  document->line = lines_.line();
+  const size_t end = std::min(rest_.find('\r'), rest_.size());
+  document->text = rest_.substr(0, end);
+  rest_.remove_prefix(std::min(end + 1, rest_.size()));
+  rest_offset_ = document->offset + static_cast<int64_t>(end) + 1;
   return true;
 }
 
@@ -106,12 +140,23 @@ bool DocumentReader::next_block(RawDocument* document) {
 /// Moves on by one line, to know the one before and the one after the line at hand.
 void DocumentReader::advance() {
   if (current_) after_blank_ = is_blank(current_->text);
+  blank_seen_ |= current_ && after_blank_;
   current_ = std::move(following_);
   following_.reset();
   std::string_view text;
   if (lines_.next(&text)) {
     following_ = Line{std::string(text), lines_.line(), lines_.offset(), lines_.had_newline()};
   }
+}
+
+/// Whether the line at hand begins an article. The first title tells what all are like: a line of
+/// its form with text on both sides is one only where no line was blank so far.
+bool DocumentReader::is_title() {
+  if (!is_wikitext_title(current_->text)) return false;
+  ++titles_;
+  const bool alone = after_blank_ && (!following_ || is_blank(following_->text));
+  if (!titles_alone_ && (after_blank_ || !blank_seen_)) titles_alone_ = alone;
+  return titles_alone_ && (alone || !*titles_alone_);
 }
 
 bool DocumentReader::next_article(RawDocument* document) {
@@ -121,10 +166,13 @@ bool DocumentReader::next_article(RawDocument* document) {
   }
   bool inside = false;
   for (; current_; advance()) {
-    const bool title = after_blank_ && is_wikitext_title(current_->text) &&
-                       (!following_ || is_blank(following_->text));
-    if (inside && title) return true;
+    const bool title = std::exchange(at_title_, false) || is_title();
+    if (inside && title) {
+      at_title_ = true;
+      return true;
+    }
     if (!inside && is_blank(current_->text)) continue;
+    articles_ += title;
     if (!std::exchange(inside, true)) {
       document->line = current_->number;
       document->offset = current_->offset;
@@ -133,6 +181,23 @@ bool DocumentReader::next_article(RawDocument* document) {
     if (current_->newline) append("\n", document);
   }
   return inside;
+}
+
+std::string DocumentReader::warning() const {
+  constexpr const char* kForm = "of the form of a WikiText title, \" = Title = \"";
+  if (kind_ == DocumentKind::file && titles_ >= kManyTitles) {
+    return path() + ": one document, with " + std::to_string(titles_) + " lines " + kForm +
+           "; --document wikitext makes one of each article";
+  }
+  if (titles_ >= kManyTitles && titles_ > 2 * articles_) {
+    return path() + ": " + std::to_string(titles_) + " lines " + kForm + ", of which " +
+           std::to_string(articles_) + " stand between blank lines and begin a document";
+  }
+  if (articles_ > 0 && !*titles_alone_) {
+    return path() + ": titles do not stand between blank lines: each of the " +
+           std::to_string(articles_) + " lines " + kForm + " begins a document";
+  }
+  return "";
 }
 
 }  // namespace bamtrain

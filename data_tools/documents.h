@@ -32,9 +32,10 @@ DocumentKind document_kind_of(const std::string& path, const std::string& format
                               std::optional<DocumentKind> kind);
 
 /// A line that may begin a WikiText article: " = Title = ", exactly one "=" on either side. Such
-/// lines also occur within articles (legends of tables, broken formulas); a title is one that
-/// stands between blank lines (or the input's start or end), which finds the 600, 60 and 60
-/// articles of WikiText-2.
+/// lines also occur within articles (legends of tables, broken formulas). Where the first title of
+/// an input stands between blank lines (or the input's start or end), all do, which finds the 600,
+/// 60 and 60 articles of WikiText-2; where it does not, as in copies without blank lines, every
+/// such line begins an article.
 bool is_wikitext_title(std::string_view line);
 
 /// No visible character: nothing but ASCII white space.
@@ -48,7 +49,8 @@ struct RawDocument {
 };
 
 /// The documents of one input, front to back.
-///   line        without the newline; empty ones included
+///   line        without the newline; empty ones included. A carriage return ends a line too, alone
+///               or before the newline
 ///   file        every byte
 ///   blank_line  the lines of a block joined by newlines, none at its end
 ///   wikitext    every byte from a title to the next one; before the first title, the text from the
@@ -62,6 +64,10 @@ class DocumentReader {
   /// False at the end. Error (data) past max_bytes, naming the line; and as TextReader::next.
   bool next(RawDocument* document);
 
+  /// What may be other than it was meant in the documents so far, in a sentence for people; ""
+  /// where nothing is: titles of WikiText inside of a document, or told without blank lines.
+  std::string warning() const;
+
   const std::string& path() const { return lines_.path(); }
   int64_t taken() const { return lines_.taken(); }  // bytes of the input file, as it lies there
 
@@ -71,8 +77,10 @@ class DocumentReader {
     int64_t number = 0, offset = 0;
     bool newline = false;
   };
+  bool next_line(RawDocument* document);
   bool next_block(RawDocument* document);
   bool next_article(RawDocument* document);
+  bool is_title();
   void advance();
   void append(std::string_view text, RawDocument* document) const;
 
@@ -80,8 +88,15 @@ class DocumentReader {
   DocumentKind kind_;
   int64_t max_bytes_;
   bool started_ = false;
+  std::string_view rest_;  // line: what is left of the line at hand
+  int64_t rest_offset_ = 0;
   std::optional<Line> current_, following_;  // wikitext: the line to come, the one after it
   bool after_blank_ = true;                  // wikitext: the line before them is blank or the start
+  bool blank_seen_ = false;                  // before the line to come
+  bool at_title_ = false;                    // it is known for one
+  std::optional<bool> titles_alone_;         // between blank lines; unknown before the first
+  int64_t titles_ = 0;                       // lines that may be titles
+  int64_t articles_ = 0;                     // documents that begin with one
 };
 
 }  // namespace bamtrain

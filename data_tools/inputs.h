@@ -24,11 +24,15 @@ struct InputOptions {
 class Inputs {
  public:
   /// Looks at every input before the first is read. Error (usage) where an input's kind is not
-  /// clear or standard input is named twice, Error (io) where a file is not there.
+  /// clear or one is named twice, Error (data) where one is no text (refuse_binary), Error (io)
+  /// where a file is not there.
   explicit Inputs(InputOptions options);
 
   /// The next document of any input; false at the end of the last. Errors: as DocumentReader::next.
   bool next(RawDocument* document);
+
+  /// What the user should know of the inputs read so far to their ends (DocumentReader::warning).
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
   const InputOptions& options() const { return options_; }
   /// Of the document last returned.
@@ -44,6 +48,7 @@ class Inputs {
   std::optional<int64_t> total_bytes_ = 0;
   size_t current_ = 0;
   std::optional<DocumentReader> reader_;
+  std::vector<std::string> warnings_;
   int64_t taken_before_ = 0;  // by the inputs before the current one
 };
 

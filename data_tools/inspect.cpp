@@ -24,14 +24,17 @@ DocumentLengths::DocumentLengths(const ShardSet& shards, int64_t document_start)
   };
   for (int64_t i = 0; i < shards.size(); ++i) {
     const Shard& shard = shards.shard(i);
-    for (int64_t at = 0; at < shard.tokens();) {
-      const int64_t start = shard.find(at, document_start);
-      (length < 0 ? leading_tokens_ : length) += start - at;
-      if (start == shard.tokens()) break;
+    int64_t at = 0;
+    const auto pass_to = [&](int64_t position) {
+      (length < 0 ? leading_tokens_ : length) += position - at;
+      at = position;
+    };
+    shard.find_all(0, document_start, [&](int64_t start) {
+      pass_to(start);
       end_document();
-      length = 1;
-      at = start + 1;
-    }
+      length = 0;
+    });
+    pass_to(shard.tokens());
   }
   end_document();
 }
@@ -144,7 +147,7 @@ Json describe(const std::string& source, const InspectOptions& options) {
                              {"bytes_per_token", shard.width()},
                              {"tokens", shard.tokens()}});
   }
-  const auto start = options.document_start ? options.document_start : shards.document_start();
+  const auto start = options.document_start ? options.document_start : shards.document_start({});
   set["documents"] = start ? describe_documents(DocumentLengths(shards, *start)) : Json(nullptr);
   if (options.count > 0) set["slice"] = describe_slice(shards, options);
   return set;

@@ -84,7 +84,7 @@ void add_tokenize(CLI::App* app, TokenizeOptions* options) {
   app->add_option("--output", options->output,
                   "The folder to make: train/*.bin and train/manifest.json, and val/ likewise. It "
                   "appears complete at the end or not at all; what a killed run left beside it "
-                  "(NAME.tmp-XXXXXX) the next one removes")
+                  "(NAME.tmp-*) the next one removes")
       ->required();
   CLI::Option* documents = take_integers(
       app->add_option("--val-documents", options->validation.documents,

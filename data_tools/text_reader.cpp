@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "data_tools/binary_input.h"
 #include "data_tools/interrupt.h"
 
 namespace bamtrain {
@@ -187,9 +188,10 @@ class XzBytes : public Decoder {
 
 std::unique_ptr<ByteSource> open_bytes(const std::string& path) {
   auto plain = std::make_unique<PlainBytes>(path);
-  const std::string& start = plain->peek(kXzMagic.size());
+  const std::string& start = plain->peek(kBinaryStart);
   if (start.starts_with(kZstdMagic)) return std::make_unique<ZstdBytes>(std::move(plain));
   if (start.starts_with(kXzMagic)) return std::make_unique<XzBytes>(std::move(plain));
+  refuse_binary(path, start);
   for (const char* kind : {"zst", "xz"}) {
     if (path.ends_with(std::string(".") + kind)) throw damaged(path, kind, "other first bytes");
   }

@@ -26,7 +26,8 @@ class ByteSource {
 };
 
 /// Opens `path`, or standard input for "-". Compression is recognised by the first bytes, which no
-/// text in UTF-8 begins with; a name in .zst or .xz without them is an Error (data).
+/// text in UTF-8 begins with; a name in .zst or .xz without them is an Error (data), and so is what
+/// refuse_binary knows.
 /// Error (io) where it cannot be opened or is a folder.
 std::unique_ptr<ByteSource> open_bytes(const std::string& path);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/note.h"
 #include "core/output_folder.h"
 #include "data_tools/encoder_pool.h"
 #include "data_tools/interrupt.h"
@@ -150,7 +151,7 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   const InterruptGuard guard;
   OutputFolder output(options.output, may_replace_shards(options.overwrite));
   for (const std::string& leftover : output.removed_leftovers()) {
-    fmt::print(log, "removed {}, which a run that was killed had left\n", leftover);
+    note(log, "removed " + leftover + ", which a run that was killed had left");
   }
   ShardSetWriter train(output.subfolder("train"), tokenizer, options.shard_tokens);
   std::optional<ShardSetWriter> val;
@@ -160,6 +161,7 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   ValidationSplit split(options.validation, &train, val ? &*val : nullptr);
   TokenizeReport report;
   Pipeline(options, tokenizer, &split, &train, val ? &*val : nullptr, &inputs, log).run(&report);
+  for (const std::string& warning : inputs.warnings()) note(log, "warning: " + warning);
   split.finish();
   report.train = train.finish();
   if (val) report.val = val->finish();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "commands/backend.h"
@@ -14,7 +15,6 @@
 #include "core/clustered_mean.h"
 #include "core/durable_file.h"
 #include "core/option_value.h"
-#include "core/standard_output.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
 #include "report/report.h"
@@ -109,14 +109,13 @@ void write_events(const std::string& folder, const nlohmann::ordered_json& resul
 PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
                              const ShardSet& shards) {
   std::optional<int64_t> start = arguments.document_start;
-  if (!start) start = c.data.document_start;
-  if (!start) start = shards.document_start();
+  if (!start) start = shards.document_start(c.data.document_start);
   if (!start) {
     throw Error(ExitCode::config, "data.document_start",
                 "the id that begins a document, which evaluation at lengths needs",
                 "neither the key nor a manifest beside " + shards.source(),
-                "set data.document_start, give eval --document-start, or evaluate shards with a "
-                "manifest");
+                shards.document_start_remedy() +
+                    "; eval takes --document-start too; or evaluate shards with a manifest");
   }
   PerplexityRequest request;
   request.lengths = arguments.lengths;
@@ -187,10 +186,12 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
       c.model, c.data.sequence_length, *backend, activations, masters, shards, request,
       [&](const std::string& protocol, int64_t length, double share) {
         if (terminal) {
-          note(fmt::format("\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share));
+          std::fputs(
+              fmt::format("\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share).c_str(),
+              stderr);
         }
       }));
-  if (terminal) note("\r\033[K");
+  if (terminal) std::fputs("\r\033[K", stderr);
   return result;
 }
 

@@ -144,7 +144,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   tell(fmt::format("checkpoint {}\n", result.checkpoint));
   if (last) {
     if (stop_signalled()) {  // too late for the step loop
-      note(std::string(kStoppedLate));
+      std::fputs(std::string(kStoppedLate).c_str(), stderr);
       return static_cast<int>(ExitCode::interrupted);
     }
     EvalArguments eval = *last;

@@ -40,6 +40,16 @@ bool is_removed_idle_multiplier(const std::string& path, const json& now) {
   return std::find(names.begin(), names.end(), path.substr(multipliers.size())) == names.end();
 }
 
+/// Whether the key says what evaluation and samples begin with, and no more: without masks of
+/// documents training does not read it.
+bool is_idle_document_start(const std::string& path, const json& before, const json& now) {
+  const auto masks = [](const json& config) {
+    const json* value = find_value(config, "model.attention.document_mask");
+    return value != nullptr && *value != json(false);
+  };
+  return path == "data.document_start" && !masks(before) && !masks(now);
+}
+
 /// `before`, with the options of its mechanisms that its program did not know yet at their
 /// defaults.
 json with_newer_options(json before) {
@@ -86,7 +96,10 @@ std::vector<std::string> keys_refused_on_resume(const json& before, const json& 
   std::erase_if(refused, [&](const std::string& path) {
     // A step's number places it in the data: these two decide how.
     if (path == "train.tokens_per_step" || path == "data.sequence_length") return false;
-    if (is_newer_default(path, before, now) || is_removed_idle_multiplier(path, now)) return true;
+    if (is_newer_default(path, before, now) || is_removed_idle_multiplier(path, now) ||
+        is_idle_document_start(path, before, now)) {
+      return true;
+    }
     const Key* key = find_owner(path);
     return (key != nullptr && key->free_on_resume) ||
            std::any_of(allow_change.begin(), allow_change.end(),

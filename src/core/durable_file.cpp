@@ -22,6 +22,9 @@ namespace {
 // Digested while still in the cache, and below the 2 GiB that one write(2) takes.
 constexpr int64_t kPiece = int64_t{8} << 20;
 
+// Behind the name of an AtomicFile, before six letters of its own.
+constexpr const char* kTemporary = ".tmp-";
+
 FileFault g_fault = nullptr;
 
 const char* remedy_for(int error) {
@@ -89,16 +92,16 @@ int close_file(int* descriptor) {
   return ::close(std::exchange(*descriptor, -1)) != 0 && errno != EINTR ? errno : 0;
 }
 
-/// Tries names beside `path` until `make` finds one free. Returns 0 or the errno value.
+/// Tries names that begin with `prefix` until `make` finds one free. Returns 0 or the errno value.
 template <class Make>
-int take_free_name(const std::string& path, std::string* name, Make&& make) {
+int take_free_name(const std::string& prefix, std::string* name, Make&& make) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
   std::uniform_int_distribution<size_t> letter(0, kLetters.size() - 1);
   constexpr int kTries = 100;
   int error = EEXIST;
   for (int i = 0; i < kTries && error == EEXIST; ++i) {
-    *name = path + ".tmp-";
+    *name = prefix;
     for (int k = 0; k < 6; ++k) *name += kLetters[letter(random)];
     error = make(*name);
   }
@@ -173,7 +176,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(without_links(path)) {
   }
   descriptor_ = create_unnamed(path_);
   if (descriptor_ >= 0) return;
-  const int error = take_free_name(path_, &temporary_, [&](const std::string& name) {
+  const int error = take_free_name(path_ + kTemporary, &temporary_, [&](const std::string& name) {
     return outcome(FileOp::create, name, [&] {
       descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       return descriptor_ < 0 ? -1 : 0;
@@ -215,7 +218,7 @@ void AtomicFile::commit() {
   int error = 0;
   if (temporary_.empty()) {
     std::string name;
-    error = take_free_name(path_, &name, [&](const std::string& free) {
+    error = take_free_name(path_ + kTemporary, &name, [&](const std::string& free) {
       if (const int fault = file_fault(FileOp::link, path_, free)) return fault;
       const int linked = ::linkat(AT_FDCWD, name_of_descriptor(descriptor_).c_str(), AT_FDCWD,
                                   free.c_str(), AT_SYMLINK_FOLLOW);
@@ -239,20 +242,26 @@ void make_folder(const std::string& path) {
 }
 
 void make_folders(const std::string& path) {
-  std::error_code failure;
-  if (std::filesystem::is_directory(path, failure)) return;
-  const std::string parent = parent_folder(path);
-  if (parent != path && parent != ".") make_folders(parent);
-  const int error = outcome(FileOp::make_folder, path, [&] {
-    // Another process may be as fast.
-    if (::mkdir(path.c_str(), 0777) == 0) return 0;
-    const int reason = errno;
-    const bool there = std::filesystem::is_directory(path, failure);
-    errno = reason;
-    return there ? 0 : -1;
+  std::error_code ignored;  // where a question has no answer, making the folder tells why
+  if (std::filesystem::is_directory(path, ignored)) return;
+  if (path.size() > 1 && path.back() == '/') return make_folders(path.substr(0, path.size() - 1));
+  const std::string above = parent_folder(path);
+  if (above != path) make_folders(above);
+  try {
+    make_folder(path);
+  } catch (const Error&) {  // another process has made it meanwhile?
+    if (!std::filesystem::is_directory(path, ignored)) throw;
+  }
+  sync_folder(above);
+}
+
+std::string make_new_folder(const std::string& prefix) {
+  std::string made;
+  const int error = take_free_name(prefix, &made, [](const std::string& name) {
+    return outcome(FileOp::make_folder, name, [&] { return ::mkdir(name.c_str(), 0777); });
   });
-  if (error) fail(path, "a folder that can be created", error);
-  sync_folder(parent);
+  if (error) fail(made, "a folder to be created", error);
+  return made;
 }
 
 void sync_folder(const std::string& path) {
@@ -275,6 +284,16 @@ void rename_path(const std::string& from, const std::string& to) {
   int error = file_fault(FileOp::rename, from, to);
   if (!error && ::rename(from.c_str(), to.c_str()) != 0) error = errno;
   if (error) fail(from, "to be renamed to " + to, error);
+}
+
+bool exchange_paths(const std::string& a, const std::string& b) {
+  int error = file_fault(FileOp::exchange, a, b);
+  if (!error && ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) {
+    error = errno;
+  }
+  if (error == EINVAL || error == ENOSYS || error == EOPNOTSUPP) return false;
+  if (error) fail(a, "to take the place of " + b, error);
+  return true;
 }
 
 void remove_tree(const std::string& path) {

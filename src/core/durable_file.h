@@ -21,12 +21,13 @@ enum class FileOp {
   sync,
   sync_folder,
   rename,
+  exchange,
   remove
 };
 
-/// Called before each operation with its path and, for link and rename only, the new path. A
-/// non-zero errno value makes the operation fail with it, without being attempted. For tests, which
-/// also end the process in it; not thread-safe. Null, the default, for none.
+/// Called before each operation with its path and, for link, rename and exchange only, the new
+/// path. A non-zero errno value makes the operation fail with it, without being attempted. For
+/// tests, which also end the process in it; not thread-safe. Null, the default, for none.
 using FileFault = int (*)(FileOp op, const std::string& path, const std::string& target);
 void set_file_fault(FileFault fault);
 
@@ -98,12 +99,18 @@ class AtomicFile {
 };
 
 void make_folder(const std::string& path);
-/// Makes the folder and those above it that are not there, each entry on the disk.
+/// Makes the folder and those above it that are missing, each on the disk when it is done. There
+/// already: no error.
 void make_folders(const std::string& path);
+/// A new folder `prefix`XXXXXX, six letters and digits that make the name free; its path.
+std::string make_new_folder(const std::string& prefix);
 /// Puts a folder's entries on the disk: files created in it, renames into and out of it.
 void sync_folder(const std::string& path);
 /// REQUIRES: `to` does not exist, or is an empty folder where `from` is a folder.
 void rename_path(const std::string& from, const std::string& to);
+/// `a` and `b`, which both exist, take each other's place in one step; false, and nothing happened,
+/// on file systems that cannot do that.
+bool exchange_paths(const std::string& a, const std::string& b);
 /// Removes a file, or a folder with what is in it; links are not followed. Nothing there: no error.
 void remove_tree(const std::string& path);
 

@@ -7,17 +7,18 @@
 
 namespace bamtrain {
 
-/// Files are written into path(), a new folder NAME.tmp-XXXXXX beside `final_path`; commit() gives
-/// it that name. The destructor removes what was not committed.
+/// Files are written into path(), a new folder beside `final_path`; commit() gives it that name.
+/// The destructor removes what was not committed.
 ///
-/// What a killed process leaves, the next OutputFolder of the same name removes. A folder
-/// NAME.tmp-XXXXXX is such a leftover where it holds the mark, a file kMark with this machine's
-/// name, which every OutputFolder puts into its folder, and no process holds the lock (flock(2)) on
-/// the folder, which every OutputFolder takes before it puts the mark and holds for life. Anything
-/// else of such a name stays, and so does everything on file systems without locks.
+/// What a killed process leaves, wherever it was killed, the next OutputFolder of the same name
+/// removes. A folder NAME.tmp-HHHHHHHH-XXXXXX is such a leftover where H are the digits of this
+/// machine's name (temporary_prefix) and no process holds the lock (flock(2)) on it, which every
+/// OutputFolder takes as soon as its folder is made and holds for life. Anything else beside NAME
+/// stays, and so does everything on file systems without locks.
 class OutputFolder {
  public:
-  static constexpr const char* kMark = ".unfinished-bamtrain";
+  /// What the names of temporary folders for `final_path` begin with on this machine.
+  static std::string temporary_prefix(const std::string& final_path);
 
   /// Called with a folder that has the name already, and content: throws what an Error should say
   /// where that must not be replaced.
@@ -37,15 +38,19 @@ class OutputFolder {
   /// A new folder within, and its path. Error (io).
   std::string subfolder(const std::string& name) const;
 
-  /// Puts names on disk and moves the folder to its place, instead of the former one. Error (io),
-  /// also where another process has filled the place meanwhile with what must not be replaced; it
-  /// stays then. REQUIRES: called once.
+  /// Puts names on disk and moves the folder to its place, instead of the former one: in one step,
+  /// or on file systems that cannot exchange two names (NFS is one) in two, between which the
+  /// former one is NAME.former-XXXXXX and a process that is killed leaves it under that name. Error
+  /// (io), also where another process has filled the place meanwhile with what must not be
+  /// replaced; it stays then. REQUIRES: called once.
   void commit();
 
  private:
   void check_place() const;
   void discard();
+  void make_temporary();
   void remove_leftovers();
+  void replace_former();
 
   std::string final_;
   MayReplace may_replace_;

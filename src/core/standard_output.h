@@ -45,7 +45,4 @@ inline void tell(const std::string& text) {
   if (std::freopen("/dev/null", "w", stdout) == nullptr) throw standard_output_error(errno);
 }
 
-/// Prints on standard error. What cannot be printed there is lost: there is nobody to tell.
-inline void note(const std::string& text) { std::fputs(text.c_str(), stderr); }
-
 }  // namespace bamtrain

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "core/sha256.h"
 
 namespace bamtrain {
 namespace {
@@ -95,6 +96,30 @@ class Fields {
   std::string prefix_;
 };
 
+/// All but the digest.
+OrderedJson fields_of(const Manifest& m) {
+  const auto or_null = [](const std::optional<int64_t>& id) {
+    return id ? OrderedJson(*id) : OrderedJson(nullptr);
+  };
+  OrderedJson json;
+  json["format"] = m.format;
+  json["tokenizer"] = {{"sha256", m.tokenizer_sha256},
+                       {"vocab", m.vocab},
+                       {"bos", or_null(m.bos)},
+                       {"eos", or_null(m.eos)}};
+  json["document_start"] = or_null(m.document_start);
+  json["tokens"] = m.tokens;
+  json["documents"] = m.documents;
+  json["shards"] = OrderedJson::array();
+  for (const Manifest::ShardEntry& e : m.shards) {
+    json["shards"].push_back(
+        {{"file", e.file}, {"tokens", e.tokens}, {"documents", e.documents}, {"sha256", e.sha256}});
+  }
+  return json;
+}
+
+std::string digest_of(const Manifest& m) { return sha256_hex(fields_of(m).dump()); }
+
 Manifest::ShardEntry read_entry(const Fields& f) {
   f.allow({"file", "tokens", "documents", "sha256"});
   Manifest::ShardEntry e;
@@ -114,13 +139,19 @@ Manifest parse(const std::string& text, const std::string& path) {
   const Fields top(json, path, "");
   // The format comes first: a newer one may have other fields.
   const int64_t format = top.integer("format", 1, std::numeric_limits<int64_t>::max());
-  if (format != Manifest::kFormat) {
-    throw Error(ExitCode::data, path + ": format", std::to_string(Manifest::kFormat),
+  if (format > Manifest::kFormat) {
+    throw Error(ExitCode::data, path + ": format", "at most " + std::to_string(Manifest::kFormat),
                 std::to_string(format), "read it with a newer bamtrain");
   }
-  top.allow({"format", "tokenizer", "document_start", "tokens", "documents", "shards"});
+  const bool digested = format > 1;
+  if (digested) {
+    top.allow({"format", "tokenizer", "document_start", "tokens", "documents", "shards", "digest"});
+  } else {
+    top.allow({"format", "tokenizer", "document_start", "tokens", "documents", "shards"});
+  }
 
   Manifest m;
+  m.format = format;
   const Fields tokenizer(top.at("tokenizer"), path, "tokenizer");
   tokenizer.allow({"sha256", "vocab", "bos", "eos"});
   m.tokenizer_sha256 = tokenizer.sha256("sha256");
@@ -151,6 +182,9 @@ Manifest parse(const std::string& text, const std::string& path) {
     top.refuse("documents", std::to_string(documents) + ", the sum over the shards",
                std::to_string(m.documents));
   }
+  if (digested && top.sha256("digest") != digest_of(m)) {
+    top.refuse("digest", digest_of(m) + ", of the fields that are there", top.text("digest"));
+  }
   return m;
 }
 
@@ -166,26 +200,13 @@ Manifest read_manifest(const std::string& path) {
   return parse(file.text(kMaxBytes), path);
 }
 
-void write_manifest(const std::string& path, const Manifest& m) {
-  const auto or_null = [](const std::optional<int64_t>& id) {
-    return id ? OrderedJson(*id) : OrderedJson(nullptr);
-  };
-  OrderedJson json;
-  json["format"] = Manifest::kFormat;
-  json["tokenizer"] = {{"sha256", m.tokenizer_sha256},
-                       {"vocab", m.vocab},
-                       {"bos", or_null(m.bos)},
-                       {"eos", or_null(m.eos)}};
-  json["document_start"] = or_null(m.document_start);
-  json["tokens"] = m.tokens;
-  json["documents"] = m.documents;
-  json["shards"] = OrderedJson::array();
-  for (const Manifest::ShardEntry& e : m.shards) {
-    json["shards"].push_back(
-        {{"file", e.file}, {"tokens", e.tokens}, {"documents", e.documents}, {"sha256", e.sha256}});
-  }
+void write_manifest(const std::string& path, const Manifest& manifest) {
+  Manifest m = manifest;
+  m.format = Manifest::kFormat;
+  OrderedJson json = fields_of(m);
   std::string text;
   try {
+    json["digest"] = digest_of(m);
     text = json.dump(2) + "\n";
   } catch (const Json::exception& e) {
     throw Error(ExitCode::data, path, "file names in UTF-8", e.what(), "rename the shards");

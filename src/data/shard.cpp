@@ -1,7 +1,7 @@
 #include "data/shard.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,25 +11,18 @@
 #include <cstring>
 #include <utility>
 
-#include "core/checked.h"
 #include "core/error.h"
 
 namespace bamtrain {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "shards are little-endian and mapped as they are");
+              "shards are little-endian and read as they are");
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 
-using Header = std::array<int32_t, ShardFormat::kHeaderInts>;
-
-struct FileDescriptor {
-  int fd = -1;
-  ~FileDescriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
+// Of ids, that read() holds on the stack.
+constexpr int64_t kPieceBytes = 8192;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
                          const std::string& found, const std::string& remedy) {
@@ -40,22 +33,23 @@ struct FileDescriptor {
   throw Error(ExitCode::io, path, expected, std::strerror(errno), "check permissions and the disk");
 }
 
-/// The first kHeaderBytes of the file. REQUIRES: that many are there.
-Header read_header(int fd, const std::string& path) {
-  Header header;
-  char* p = reinterpret_cast<char*>(header.data());
-  for (size_t done = 0; done < sizeof(header);) {
-    const ssize_t n = ::pread(fd, p + done, sizeof(header) - done, static_cast<off_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) refuse_io(path, "a shard that can be read");
-    if (n == 0) refuse(path, "a shard", "a file that shrank while it was opened", "try again");
-    done += static_cast<size_t>(n);
+/// open(2), with more descriptors where this process has used up its soft limit of them.
+int open_file(const std::string& path) {
+  // Without O_NONBLOCK a named pipe would be waited for instead of refused.
+  const auto open = [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); };
+  const int descriptor = open();
+  rlimit limit;
+  if (descriptor >= 0 || errno != EMFILE) return descriptor;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) return open();
   }
-  return header;
+  throw Error(ExitCode::io, path, "a process that may open one file more, one for each shard",
+              std::strerror(EMFILE), "raise the hard limit (ulimit -Hn), or make larger shards");
 }
 
 /// Bytes per token, or an Error for a magic or version of no known format.
-int width_of(const Header& header, const std::string& path) {
+int width_of(std::span<const int32_t> header, const std::string& path) {
   for (int width : {2, 4}) {
     const ShardFormat format = ShardFormat::of_width(width);
     if (header[0] != format.magic) continue;
@@ -103,17 +97,19 @@ ShardFormat ShardFormat::of_width(int width) {
 }
 
 Shard Shard::open(const std::string& path) {
-  // Without O_NONBLOCK a named pipe would be waited for instead of refused.
-  FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0 && (errno == ENOENT || errno == ENOTDIR)) {
+  Shard shard;
+  shard.path_ = path;
+  shard.descriptor_ = open_file(path);
+  if (shard.descriptor_ < 0 && (errno == ENOENT || errno == ENOTDIR)) {
     refuse(path, "a token shard", "no such file", "check the path, or make it with bamdata");
   }
-  if (file.fd < 0) refuse_io(path, "a shard that can be opened");
+  if (shard.descriptor_ < 0) refuse_io(path, "a shard that can be opened");
   struct stat status;
-  if (::fstat(file.fd, &status) != 0) refuse_io(path, "a shard that can be opened");
+  if (::fstat(shard.descriptor_, &status) != 0) refuse_io(path, "a shard that can be opened");
   if (!S_ISREG(status.st_mode)) {
     refuse(path, "a token shard", "something that is not a regular file", "give a file");
   }
+  shard.modified_ = status.st_mtim;
 
   const int64_t bytes = status.st_size;
   const std::string remedy = "copy or make the shard again";
@@ -122,34 +118,24 @@ Shard Shard::open(const std::string& path) {
     refuse(path, "a header of " + std::to_string(ShardFormat::kHeaderBytes) + " bytes",
            "a truncated file of " + std::to_string(bytes) + " bytes", remedy);
   }
-  const Header header = read_header(file.fd, path);
-  const int width = width_of(header, path);
-  const int64_t tokens = header[2];
-  if (tokens < 0) {
-    refuse(path + ": header[2]", "a number of tokens from 0 to 2^31 - 1", std::to_string(tokens),
-           remedy);
+  shard.read_bytes(0, shard.header_.data(), ShardFormat::kHeaderBytes);
+  shard.width_ = width_of(shard.header_, path);
+  shard.tokens_ = shard.header_[2];
+  if (shard.tokens_ < 0) {
+    refuse(path + ": header[2]", "a number of tokens from 0 to 2^31 - 1",
+           std::to_string(shard.tokens_), remedy);
   }
-  const int64_t want =
-      checked_add(ShardFormat::kHeaderBytes, checked_mul(tokens, width, path), path);
+  const int64_t want = shard.file_bytes();
   if (bytes != want) {
     const int64_t off = bytes < want ? want - bytes : bytes - want;
     refuse(path,
-           std::to_string(want) + " bytes (a header and " + std::to_string(tokens) + " tokens of " +
-               std::to_string(width) + " bytes)",
+           std::to_string(want) + " bytes (a header and " + std::to_string(shard.tokens_) +
+               " tokens of " + std::to_string(shard.width_) + " bytes)",
            std::to_string(bytes) + " bytes: " +
                (bytes < want ? "truncated, " + std::to_string(off) + " bytes missing"
                              : std::to_string(off) + " trailing bytes"),
            remedy);
   }
-
-  void* map = ::mmap(nullptr, static_cast<size_t>(bytes), PROT_READ, MAP_SHARED, file.fd, 0);
-  if (map == MAP_FAILED) refuse_io(path, "a shard that can be mapped into memory");
-  Shard shard;
-  shard.path_ = path;
-  shard.map_ = static_cast<const std::byte*>(map);
-  shard.file_bytes_ = bytes;
-  shard.tokens_ = tokens;
-  shard.width_ = width;
   return shard;
 }
 
@@ -157,34 +143,84 @@ Shard::Shard(Shard&& other) noexcept { *this = std::move(other); }
 
 Shard& Shard::operator=(Shard&& other) noexcept {
   if (this == &other) return *this;
-  unmap();
+  close();
   path_ = std::move(other.path_);
-  map_ = std::exchange(other.map_, nullptr);
-  file_bytes_ = std::exchange(other.file_bytes_, 0);
+  descriptor_ = std::exchange(other.descriptor_, -1);
+  header_ = other.header_;
+  modified_ = other.modified_;
   tokens_ = std::exchange(other.tokens_, 0);
-  width_ = std::exchange(other.width_, 0);
+  width_ = other.width_;
   return *this;
 }
 
-Shard::~Shard() { unmap(); }
+Shard::~Shard() { close(); }
 
-void Shard::unmap() {
-  if (map_) ::munmap(const_cast<std::byte*>(map_), static_cast<size_t>(file_bytes_));
-  map_ = nullptr;
+void Shard::close() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
 }
 
-std::span<const std::byte> Shard::header() const {
-  return {map_, static_cast<size_t>(ShardFormat::kHeaderBytes)};
+/// Error (ExitCode::data) where the file ends before. Bytes may be another file's as long as
+/// require_unchanged has not been asked.
+void Shard::read_bytes(int64_t offset, void* out, int64_t bytes) const {
+  auto* next = static_cast<std::byte*>(out);
+  while (bytes > 0) {
+    const ssize_t n = ::pread(descriptor_, next, static_cast<size_t>(bytes), offset);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) refuse_io(path_, "a shard that can be read");
+    if (n == 0) {
+      require_unchanged();
+      refuse(path_, std::to_string(bytes) + " bytes at offset " + std::to_string(offset),
+             "the end of the file", "copy or make the shard again");
+    }
+    next += n;
+    offset += n;
+    bytes -= n;
+  }
+}
+
+/// Asked after a read and not before it: a change in between then cannot pass.
+void Shard::require_unchanged() const {
+  struct stat now;
+  if (::fstat(descriptor_, &now) != 0) refuse_io(path_, "a shard that can be looked at");
+  const char* const remedy =
+      "restore it and run the same command again; shards stay as they are while they are read";
+  if (now.st_size != file_bytes()) {
+    refuse(path_, std::to_string(file_bytes()) + " bytes, as when it was opened",
+           std::to_string(now.st_size) + " bytes", remedy);
+  }
+  if (now.st_mtim.tv_sec != modified_.tv_sec || now.st_mtim.tv_nsec != modified_.tv_nsec) {
+    refuse(path_, "a file as it was when it was opened", "one that was written to since", remedy);
+  }
+}
+
+void Shard::require_inside(int64_t begin, int64_t count) const {
+  require(begin >= 0 && count >= 0 && begin <= tokens_ && count <= tokens_ - begin,
+          "tokens inside the shard");
+}
+
+/// As read, but for what is checked; the largest id.
+template <class Id>
+uint32_t Shard::read_ids(int64_t begin, int64_t count, int32_t* out) const {
+  std::array<Id, kPieceBytes / sizeof(Id)> piece;
+  uint32_t largest = 0;
+  for (int64_t done = 0; done < count;) {
+    const int64_t n = std::min(count - done, static_cast<int64_t>(piece.size()));
+    read_bytes(ShardFormat::kHeaderBytes + (begin + done) * width_, piece.data(), n * width_);
+    largest = std::max(largest, widen(piece.data(), n, out + done));
+    done += n;
+  }
+  return largest;
 }
 
 void Shard::read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) const {
-  require(begin >= 0 && count >= 0 && begin <= tokens_ && count <= tokens_ - begin,
-          "tokens inside the shard");
+  require_inside(begin, count);
   require(vocab >= 1 && vocab <= int64_t{1} << 31, "a vocabulary whose ids fit an int32");
-  const std::byte* in = map_ + ShardFormat::kHeaderBytes + begin * width_;
-  const uint32_t largest = width_ == 2 ? widen(reinterpret_cast<const uint16_t*>(in), count, out)
-                                       : widen(reinterpret_cast<const uint32_t*>(in), count, out);
-  if (count == 0 || largest < vocab) return;
+  if (count == 0) return;
+  const uint32_t largest =
+      width_ == 2 ? read_ids<uint16_t>(begin, count, out) : read_ids<uint32_t>(begin, count, out);
+  require_unchanged();
+  if (largest < vocab) return;
   const auto* bad = std::find_if(
       out, out + count, [vocab](int32_t id) { return static_cast<uint32_t>(id) >= vocab; });
   refuse(path_ + ": token " + std::to_string(begin + (bad - out)),
@@ -193,25 +229,25 @@ void Shard::read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) cons
          "set model.vocab to the tokenizer's, or use shards of this tokenizer");
 }
 
-int64_t Shard::find(int64_t begin, int64_t id) const {
-  require(begin >= 0 && begin <= tokens_, "a position inside the shard");
-  const auto search = [&](auto* ids) -> int64_t {
-    return std::find_if(ids + begin, ids + tokens_, [id](int64_t x) { return x == id; }) - ids;
-  };
-  const std::byte* first = map_ + ShardFormat::kHeaderBytes;
-  return width_ == 2 ? search(reinterpret_cast<const uint16_t*>(first))
-                     : search(reinterpret_cast<const uint32_t*>(first));
+void Shard::find_all(int64_t begin, int64_t id, const std::function<void(int64_t)>& f) const {
+  require_inside(begin, 0);
+  const auto most = static_cast<int64_t>(kBufferBytes / sizeof(int32_t));
+  std::vector<int32_t> ids(static_cast<size_t>(std::min(most, tokens_ - begin)));
+  while (begin < tokens_) {
+    const int64_t n = std::min(most, tokens_ - begin);
+    read(begin, n, ids.data(), int64_t{1} << 31);
+    for (int64_t i = 0; i < n; ++i) {
+      if (ids[static_cast<size_t>(i)] == id) f(begin + i);
+    }
+    begin += n;
+  }
 }
 
 void Shard::will_need(int64_t begin, int64_t count) const {
-  require(begin >= 0 && count >= 0 && begin <= tokens_ && count <= tokens_ - begin,
-          "tokens inside the shard");
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = reinterpret_cast<uintptr_t>(map_ + ShardFormat::kHeaderBytes + begin * width_);
-  const uintptr_t start = first / page * page;
-  // Its failure costs time, never correctness: the pages are then read when they are touched.
-  ::madvise(reinterpret_cast<void*>(start), first + static_cast<uintptr_t>(count * width_) - start,
-            MADV_WILLNEED);
+  require_inside(begin, count);
+  // Its failure costs time, never correctness: what was not read ahead is read when it is needed.
+  ::posix_fadvise(descriptor_, ShardFormat::kHeaderBytes + begin * width_, count * width_,
+                  POSIX_FADV_WILLNEED);
 }
 
 ShardWriter::ShardWriter(const std::string& path, int width) : file_(path), width_(width) {

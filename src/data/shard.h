@@ -5,8 +5,11 @@
 //   width 2: magic 20240520, version 1, uint16 tokens
 //   width 4: magic 20240801, version 7, uint32 tokens (vocabularies past 65,536)
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,14 +31,19 @@ struct ShardFormat {
   static ShardFormat of_width(int width);
 };
 
-/// A memory-mapped shard. Opening reads the header only, so it costs the same at any size.
-/// Any number of threads may read. The file must not shrink while it is open: touching a page that
-/// is gone ends the process (SIGBUS).
+/// A shard that is open for reading. Opening reads the header only, so it costs the same at any
+/// size. Any number of threads may read.
+///
+/// Reads are copies, not views of a mapping, and each is followed by a look at the file's size and
+/// time: tokens come from the file that was opened, or there is an Error. A page of a mapping that
+/// the file has lost would end the process (SIGBUS), and what is left of a last page reads as
+/// zeros. Every shard keeps a descriptor: of a set that has more than the process may open, the
+/// soft limit is raised as far as the hard one allows.
 class Shard {
  public:
   /// Error (ExitCode::data) where the file is missing, empty, truncated, has trailing bytes, or
   /// another magic, version or token count than its size says; (ExitCode::io) where the system
-  /// refuses to open, read or map it.
+  /// refuses to open or read it.
   static Shard open(const std::string& path);
 
   Shard(Shard&&) noexcept;
@@ -45,29 +53,39 @@ class Shard {
   const std::string& path() const { return path_; }
   int64_t tokens() const { return tokens_; }
   int width() const { return width_; }  // 2 or 4 bytes per token
-  int64_t file_bytes() const { return file_bytes_; }
-  /// The header as it stands in the file, ShardFormat::kHeaderBytes bytes.
-  std::span<const std::byte> header() const;
+  int64_t file_bytes() const { return ShardFormat::kHeaderBytes + tokens_ * width_; }
+  /// The header as it stood in the file, ShardFormat::kHeaderBytes bytes.
+  std::span<const std::byte> header() const { return std::as_bytes(std::span(header_)); }
 
   /// Tokens [begin, begin + count) into out[0, count). Error (ExitCode::data) naming the file, the
-  /// position and the id where an id is `vocab` or more; `out` is unspecified then.
+  /// position and the id where an id is `vocab` or more, or naming the file where it is no longer
+  /// as it was opened, in size or in time of modification; (ExitCode::io) where the disk fails.
+  /// `out` is unspecified then. Takes no memory.
   /// REQUIRES: 0 <= begin, 0 <= count, begin + count <= tokens(), 1 <= vocab <= 2^31.
   void read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) const;
 
-  /// The position of the first token `id` at or after `begin`; tokens() where there is none.
-  /// REQUIRES: 0 <= begin <= tokens().
-  int64_t find(int64_t begin, int64_t id) const;
+  /// Calls `f` with the position of each token `id` at or after `begin`, in order. Errors: as read,
+  /// for a file that changed or a disk that fails. REQUIRES: 0 <= begin <= tokens().
+  void find_all(int64_t begin, int64_t id, const std::function<void(int64_t position)>& f) const;
 
   /// Asks the system to start reading these tokens from disk; returns at once. REQUIRES: as read.
   void will_need(int64_t begin, int64_t count) const;
 
  private:
+  using Header = std::array<int32_t, ShardFormat::kHeaderInts>;
+
   Shard() = default;
-  void unmap();
+  void close();
+  void read_bytes(int64_t offset, void* out, int64_t bytes) const;
+  template <class Id>
+  uint32_t read_ids(int64_t begin, int64_t count, int32_t* out) const;
+  void require_unchanged() const;
+  void require_inside(int64_t begin, int64_t count) const;
 
   std::string path_;
-  const std::byte* map_ = nullptr;
-  int64_t file_bytes_ = 0;
+  int descriptor_ = -1;
+  Header header_ = {};
+  timespec modified_ = {};
   int64_t tokens_ = 0;
   int width_ = 0;
 };

@@ -56,6 +56,17 @@ std::vector<fs::path> list_pattern(const std::string& pattern) {
 
 std::string base_name(const Shard& shard) { return fs::path(shard.path()).filename().string(); }
 
+/// What sample() takes of a shard.
+void add_sample(const Shard& shard, Sha256* digest) {
+  std::array<int32_t, ShardSet::kSampleTokens> ids;
+  const int64_t n = std::min(shard.tokens(), ShardSet::kSampleTokens);
+  for (int64_t k = 0; k < ShardSet::kSamples; ++k) {
+    const int64_t begin = (shard.tokens() - n) * k / (ShardSet::kSamples - 1);
+    shard.read(begin, n, ids.data(), int64_t{1} << 31);
+    digest->update(ids.data(), static_cast<size_t>(n) * sizeof ids[0]);
+  }
+}
+
 /// Error unless the files are the shards of one split in one folder.
 void check_layout(const std::vector<fs::path>& files, const std::string& source, bool is_folder) {
   if (files.empty()) {
@@ -98,7 +109,7 @@ ShardSet ShardSet::open(const std::string& folder_or_glob, int64_t vocab) {
   ShardSet set;
   set.source_ = folder_or_glob;
   set.vocab_ = vocab;
-  Sha256 digest;
+  Sha256 digest, sample;
   const auto update = [&digest](std::string_view bytes) {
     digest.update(bytes.data(), bytes.size());
   };
@@ -111,7 +122,9 @@ ShardSet ShardSet::open(const std::string& folder_or_glob, int64_t vocab) {
     update(std::to_string(name.size()) + " " + name + " " + std::to_string(shard.file_bytes()) +
            "\n");
     digest.update(shard.header().data(), shard.header().size());
+    add_sample(shard, &sample);
   }
+  set.sample_ = sample.hex();
 
   const std::string manifest = (files.front().parent_path() / kManifestName).string();
   const fs::file_status status = fs::status(manifest, ignored);
@@ -153,8 +166,27 @@ void ShardSet::check_manifest(const std::string& path, bool complete) const {
   }
 }
 
-std::optional<int64_t> ShardSet::document_start() const {
-  return manifest_ ? manifest_->document_start : std::nullopt;
+std::optional<int64_t> ShardSet::document_start(std::optional<int64_t> configured) const {
+  const std::optional<int64_t> named = manifest_ ? manifest_->document_start : std::nullopt;
+  if (configured && named && *configured != *named) {
+    throw Error(ExitCode::config, "data.document_start",
+                std::to_string(*named) + ", with which the documents of " + source_ +
+                    " begin by their manifest",
+                std::to_string(*configured),
+                "--set data.document_start=null, which takes the manifest's");
+  }
+  return configured ? configured : named;
+}
+
+std::string ShardSet::document_start_remedy() const {
+  const std::string set = "--set data.document_start=";
+  for (const Shard& s : shards_) {
+    if (s.tokens() == 0) continue;
+    int32_t id = 0;
+    s.read(0, 1, &id, int64_t{1} << 31);
+    return set + std::to_string(id) + ", where a document begins as " + s.path() + " does";
+  }
+  return set + "ID";
 }
 
 std::vector<DocumentSpan> ShardSet::documents(int64_t document_start) const {
@@ -166,12 +198,11 @@ std::vector<DocumentSpan> ShardSet::documents(int64_t document_start) const {
   std::vector<DocumentSpan> spans;
   for (int64_t i = 0; i < size(); ++i) {
     const Shard& s = shard(i);
-    int64_t begin = s.find(0, document_start);
-    while (begin < s.tokens()) {
-      const int64_t end = s.find(begin + 1, document_start);
-      spans.push_back({i, begin, end - begin});
-      begin = end;
-    }
+    const size_t first = spans.size();
+    s.find_all(0, document_start, [&](int64_t begin) {
+      if (spans.size() > first) spans.back().length = begin - spans.back().begin;
+      spans.push_back({i, begin, s.tokens() - begin});
+    });
   }
   return spans;
 }

@@ -20,7 +20,7 @@ struct DocumentSpan {
 };
 
 /// Shards that are trained on together, and their manifest. Immutable; any number of threads may
-/// read. Opening reads headers only.
+/// read. Opening reads headers and a sample of tokens.
 class ShardSet {
  public:
   /// `folder_or_glob`: a folder stands for all of its *.bin, anything else is a pattern of glob(3)
@@ -44,13 +44,23 @@ class ShardSet {
   const Shard& shard(int64_t i) const { return shards_[static_cast<size_t>(i)]; }
 
   const std::optional<Manifest>& manifest() const { return manifest_; }
-  /// The manifest's; empty where it names none or there is no manifest.
-  std::optional<int64_t> document_start() const;
+  /// The id that begins a document: `configured` (data.document_start), or else the manifest's;
+  /// empty where neither names one. Error (ExitCode::config) where both do, and not the same.
+  std::optional<int64_t> document_start(std::optional<int64_t> configured) const;
+  /// What to do where that is empty, for messages: it gives the first token of all, with which the
+  /// sets of other programs begin their first document.
+  std::string document_start_remedy() const;
 
   /// SHA-256 over base names, sizes and headers of the shards and the bytes of the manifest, not
   /// over the tokens: it tells another data set from this one at any size at once; `bamdata verify`
   /// compares the tokens with the manifest's hashes.
   const std::string& fingerprint() const { return fingerprint_; }
+
+  /// SHA-256 over some tokens of each shard, as they were when it was opened: kSamples stretches of
+  /// kSampleTokens, evenly from its first token to its last. It tells a shard that was written over
+  /// whole; one that was in a place between two of these is for `bamdata verify` to find.
+  const std::string& sample() const { return sample_; }
+  static constexpr int64_t kSamples = 4, kSampleTokens = 256;
 
   /// Every document, in order: each begins at a token `document_start` and ends before the next or
   /// with its shard. Tokens before the first start in a shard continue a document of the shard
@@ -70,7 +80,7 @@ class ShardSet {
   int64_t tokens_ = 0;
   std::vector<Shard> shards_;
   std::optional<Manifest> manifest_;
-  std::string fingerprint_;
+  std::string fingerprint_, sample_;
 };
 
 }  // namespace bamtrain

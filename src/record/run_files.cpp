@@ -60,6 +60,7 @@ void check_values(const Parameter& p, const float* values, const std::string& fi
 nlohmann::json describe_data(const ShardSet& shards) {
   nlohmann::json j;
   j["fingerprint"] = shards.fingerprint();
+  j["sample"] = shards.sample();
   j["tokenizer_sha256"] = nullptr;
   if (shards.manifest()) j["tokenizer_sha256"] = shards.manifest()->tokenizer_sha256;
   return j;
@@ -71,16 +72,20 @@ nlohmann::json describe_data(const std::vector<Source>& sources) {
   for (const Source& s : sources) weights.push_back(s.weight);
   const std::vector<double> shares = shares_of(weights);
   nlohmann::json list = nlohmann::json::array(), tokenizer;
-  std::string text = "bamtrain mixture 1\n";
+  std::string text = "bamtrain mixture 1\n", samples;
   for (size_t i = 0; i < sources.size(); ++i) {
     nlohmann::json j = describe_data(*sources[i].shards);
     text += sources[i].shards->fingerprint() + " " + nlohmann::json(shares[i]).dump() + "\n";
+    samples += sources[i].shards->sample() + "\n";
     if (tokenizer.is_null()) tokenizer = j["tokenizer_sha256"];
     j["path"] = sources[i].shards->source();
     j["weight"] = sources[i].weight;
     list.push_back(std::move(j));
   }
-  return {{"fingerprint", sha256_hex(text)}, {"tokenizer_sha256", tokenizer}, {"sources", list}};
+  return {{"fingerprint", sha256_hex(text)},
+          {"sample", sha256_hex(samples)},
+          {"tokenizer_sha256", tokenizer},
+          {"sources", list}};
 }
 
 namespace {
@@ -114,6 +119,7 @@ const nlohmann::json& member(const nlohmann::json& object, std::string_view path
 /// The members of `data` that identify a data set.
 void check_data(const nlohmann::json& data, const std::string& folder) {
   member(data, "data.fingerprint", kText, folder);
+  if (data.contains("sample")) member(data, "data.sample", kText, folder);
   member(data, "data.tokenizer_sha256", kTextOrNull, folder);
 }
 
@@ -166,6 +172,26 @@ void require_same_data(const nlohmann::json& before, const nlohmann::json& curre
         "point data.train at the same shards, or add \"data.train\" to "
         "checkpoint.allow_change to continue on others");
   }
+  const nlohmann::json sample = before.value("sample", nlohmann::json());
+  if (!allow_other && !sample.is_null() && sample != current["sample"]) {
+    throw Error(ExitCode::data, source,
+                "the tokens that " + where + " was trained on (sample " + sample.dump() + ")",
+                "shards of the same names and sizes with other tokens (sample " +
+                    current["sample"].dump() + ")",
+                "restore the shards (`bamdata verify` names those that differ from their "
+                "manifest), or add \"data.train\" to checkpoint.allow_change to continue on these");
+  }
+}
+
+std::string compared_data(const nlohmann::json& before, const nlohmann::json& now) {
+  const bool sampled = before.contains("sample");
+  if (before["fingerprint"] != now["fingerprint"]) return "";
+  if (sampled && before["sample"] != now["sample"]) return "";
+  const std::string same = "the shards have the names, sizes and headers ";
+  return same + (sampled ? "and, at the places that are compared, the tokens of before; the others "
+                           "were not read (bamdata verify reads all)"
+                         : "of before; no token was compared, since the checkpoint holds no sample "
+                           "of them (bamdata verify reads all)");
 }
 
 }  // namespace bamtrain

@@ -28,10 +28,10 @@ std::vector<NamedTensor> optimizer_tensors(const ParameterLayout& layout, const 
 void check_values(const Parameter& p, const float* values, const std::string& file,
                   const std::string& remedy);
 
-/// What identifies a data set in state.json: {"fingerprint", "tokenizer_sha256" or null}.
+/// What identifies a data set in state.json: {"fingerprint", "sample", "tokenizer_sha256" or null}.
 nlohmann::json describe_data(const ShardSet& shards);
-/// Of a mixture the fingerprint covers the sources' and their shares, and "sources" lists each with
-/// its "path" and "weight". One source is described as its shards are.
+/// Of a mixture the fingerprint covers the sources' and their shares, the sample theirs, and
+/// "sources" lists each with its "path" and "weight". One source is described as its shards are.
 nlohmann::json describe_data(const std::vector<Source>& sources);
 
 /// Of the tokenizer whose shards the checkpoint was trained on; empty: not known. Error
@@ -48,9 +48,14 @@ void check_run_state(const Checkpoint& checkpoint);
 
 /// Error (ExitCode::data) naming `source` where the checkpoint was trained on other data or another
 /// tokenizer than what describe_data says `now`. `allow_other` lifts the first, never the second.
+/// A checkpoint of before there were samples has none to compare.
 /// Error (ExitCode::checkpoint) where `before`, its "data", does not identify a data set. `where`:
 /// the checkpoint's folder.
 void require_same_data(const nlohmann::json& before, const nlohmann::json& now,
                        const std::string& source, bool allow_other, const std::string& where);
+
+/// What require_same_data has compared and what it has not, for people; "" where `now` is allowed
+/// to be other data, and is.
+std::string compared_data(const nlohmann::json& before, const nlohmann::json& now);
 
 }  // namespace bamtrain

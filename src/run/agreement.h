@@ -18,9 +18,7 @@ std::vector<Fact> program_facts(const std::string& command);
 std::vector<Fact> config_facts(const nlohmann::json& resolved);
 
 /// What identifies the data `of` ("training data"): names, sizes, headers and manifests of the
-/// shards, the shares of a mixture, and a sample of the tokens, at kSampledPlaces of each source.
-/// Errors: as Shard::read.
+/// shards, the shares of a mixture, and a sample of the tokens (ShardSet::sample).
 std::vector<Fact> data_facts(const std::string& of, const std::vector<Source>& sources);
-inline constexpr int64_t kSampledPlaces = 256, kSampledTokens = 32;  // of each place
 
 }  // namespace bamtrain

@@ -145,9 +145,12 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
                           std::find(allow.begin(), allow.end(), "data") != allow.end();
   const nlohmann::json& data = checkpoint.state["data"];
   const std::vector<Source>& sources = trainer.training_data().sources();
-  require_same_data(data, describe_data(sources),
-                    sources.size() > 1 ? "data.train" : sources[0].shards->source(), other_data,
-                    checkpoint.folder);
+  const nlohmann::json now = describe_data(sources);
+  require_same_data(data, now, sources.size() > 1 ? "data.train" : sources[0].shards->source(),
+                    other_data, checkpoint.folder);
+  if (const std::string compared = compared_data(data, now); !compared.empty()) {
+    progress.note(compared);
+  }
   const auto require_count = [&](const nlohmann::json& object, const char* key, const char* path,
                                  int64_t per_step) {
     const std::string where = checkpoint.folder + "/state.json: " + path;

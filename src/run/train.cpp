@@ -22,6 +22,14 @@ namespace bamtrain {
 
 namespace {
 
+void make_out_dir(const std::string& path) {
+  try {
+    make_folders(path);
+  } catch (const Error& e) {
+    throw e.or_else("change out_dir");
+  }
+}
+
 /// Error where the processes' shards are not the same.
 void compare_data(Communicator& comm, const Trainer& trainer) {
   if (comm.size() == 1) return;
@@ -84,7 +92,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   std::optional<Logs> logs;
   double seconds_before = 0;  // of the run's earlier parts; known to rank 0
   on_first_rank(comm, [&] {
-    make_folders(c.out_dir);
+    make_out_dir(c.out_dir);
     lock.emplace(c.out_dir);
     logs.emplace(c, resumed);
     seconds_before = logs->seconds();

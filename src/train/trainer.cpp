@@ -62,19 +62,19 @@ void with_table_keys(const RunConfig& c, F&& f) {
 }
 
 std::optional<int64_t> resolve_document_start(const RunConfig& c, const Loader& loader) {
-  if (!c.model.attention.document_mask) return std::nullopt;
-  std::optional<int64_t> id = c.data.document_start;
-  if (id) return id;
+  const bool needed = c.model.attention.document_mask;
+  std::optional<int64_t> id;
   for (const Source& s : loader.sources()) {
-    id = s.shards->document_start();  // the same in all
-    if (id) continue;
-    throw Error(ExitCode::config, "data.document_start",
-                "the id of the token that begins a document, since "
-                "model.attention.document_mask is true",
-                "neither this key nor a manifest beside the shards of " + s.shards->source(),
-                "set data.document_start, or model.attention.document_mask to false");
+    id = s.shards->document_start(c.data.document_start);  // the same in all
+    if (id || !needed) continue;
+    throw Error(
+        ExitCode::config, "data.document_start",
+        "the id of the token that begins a document, since "
+        "model.attention.document_mask is true",
+        "neither this key nor a manifest beside the shards of " + s.shards->source(),
+        s.shards->document_start_remedy() + "; or set model.attention.document_mask to false");
   }
-  return id;
+  return needed ? id : std::nullopt;
 }
 
 /// Whether both are the same files, whatever the paths that lead to them.

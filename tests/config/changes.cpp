@@ -50,6 +50,18 @@ TEST_CASE("a resumed run may change paths, device, eval, samples, log, checkpoin
             .empty());
 }
 
+TEST_CASE("the id that begins a document is the run's where its documents are masked") {
+  const std::string mask = "model.attention.document_mask=true", start = "data.document_start=5";
+  const auto refused_between = [](const Names& before, const Names& now) {
+    return keys_refused_on_resume(resolved_json(valid_with(before)), resolved_json(valid_with(now)),
+                                  {});
+  };
+  CHECK(refused_between({}, {start}).empty());
+  CHECK(refused_between({start}, {}).empty());
+  CHECK(refused_between({mask}, {mask, start}) == Names{"data.document_start"});
+  CHECK(refused_between({mask, start}, {start}) == Names{"model.attention.document_mask"});
+}
+
 TEST_CASE("a resumed run may change nothing else") {
   CHECK(refused({"model.tied=true"}) == Names{"model.tied"});
   CHECK(refused({"seed=3", "train.steps=20", "optimizer.lr=1"}) ==

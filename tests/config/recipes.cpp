@@ -342,3 +342,16 @@ TEST_CASE("configurations of papers have their papers' figures") {
     CHECK(false);
   }
 }
+
+// Cable and DAPE tokenize by GPT-2's vocabulary, of which the models have 47 rows more.
+TEST_CASE("configurations with GPT-2's vocabulary name its end of text, and no others do") {
+  int64_t named = 0;
+  for (const auto& file : shipped_configs()) {
+    INFO(file.filename());
+    const RunConfig c = read_run_config(file.string(), {});
+    const bool gpt2 = c.model.vocab == 50257 || c.model.vocab == 50304;
+    CHECK(c.data.document_start == (gpt2 ? std::optional<int64_t>(50256) : std::nullopt));
+    named += gpt2;
+  }
+  CHECK(named > 0);
+}

@@ -302,27 +302,40 @@ TEST_CASE("the folder of a path is what precedes its last name") {
   CHECK(parent_folder("/c/b/a") == "/c/b");
 }
 
-TEST_CASE("folders are made from above, each put on the disk in the one around it") {
+TEST_CASE("folders that are missing are made, and each is on the disk before the next") {
   const TemporaryFolder folder;
-  static std::vector<std::string> seen;
-  seen.clear();
-  set_file_fault([](FileOp op, const std::string& path, const std::string&) {
-    seen.push_back((op == FileOp::make_folder ? "make " : "sync ") + path);
-    return 0;
-  });
-  make_folders(folder.file("a/b"));
-  set_file_fault(nullptr);
-  CHECK(seen == std::vector<std::string>{"make " + folder.file("a"), "sync " + folder.path(),
-                                         "make " + folder.file("a/b"), "sync " + folder.file("a")});
-  seen.clear();
-  make_folders(folder.file("a/b"));
-  CHECK(seen.empty());
+  with_fault(FileOp::remove, 0, [&] { make_folders(folder.file("a/b//c/")); });
+  CHECK(fs::is_directory(folder.file("a/b/c")));
+  CHECK(g_seen == std::vector<FileOp>{FileOp::make_folder, FileOp::sync_folder, FileOp::make_folder,
+                                      FileOp::sync_folder, FileOp::make_folder,
+                                      FileOp::sync_folder});
+  with_fault(FileOp::remove, 0, [&] { make_folders(folder.file("a/b")); });
+  CHECK(g_seen.empty());
   write_bytes(folder.file("file"), "");
-  CHECK(contains(error_of(ExitCode::io, [&] { make_folders(folder.file("file/c")); }),
-                 "file: expected a folder that can be created, found File exists"));
-  fs::create_directory_symlink("nowhere", folder.file("dangling"));
-  CHECK(contains(error_of(ExitCode::io, [&] { make_folders(folder.file("dangling")); }),
-                 "dangling: expected a folder that can be created"));
+  fs::create_symlink("nowhere", folder.file("dangling"));
+  for (const char* path : {"file", "file/a", "dangling", "dangling/a"}) {
+    const std::string message = error_of(ExitCode::io, [&] { make_folders(folder.file(path)); });
+    CHECK(contains(message, "a folder to be created"));
+  }
+}
+
+TEST_CASE("two paths take each other's place, or nothing happens") {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) {
+    fs::create_directory(folder.file(name));
+    write_bytes(folder.file(name) + "/" + name, "");
+  }
+  if (exchange_paths(folder.file("a"), folder.file("b"))) {
+    CHECK(fs::exists(folder.file("a/b")));
+    CHECK(fs::exists(folder.file("b/a")));
+  }
+  const bool before = fs::exists(folder.file("a/b"));
+  with_fault(FileOp::exchange, EINVAL,
+             [&] { CHECK_FALSE(exchange_paths(folder.file("a"), folder.file("b"))); });
+  CHECK(fs::exists(folder.file("a/b")) == before);
+  CHECK(
+      contains(error_of(ExitCode::io, [&] { exchange_paths(folder.file("a"), folder.file("c")); }),
+               folder.file("a")));
 }
 
 }  // namespace

@@ -32,9 +32,12 @@ Manifest example() {
   return m;
 }
 
+/// By Python: sha256(json.dumps(m, separators=(",", ":")).encode()) of example() in format 2.
+const std::string kDigest = "3adccb95309adf268f29d2b9b34817b1071584fea80f3633f647e6b5df2b537b";
+
 /// The same by hand: the documented format.
 const std::string kExample =
-    R"({"format": 1,
+    R"({"format": 2,
         "tokenizer": {"sha256": ")" +
     kA + R"(", "vocab": 32768, "bos": 1, "eos": null},
         "document_start": 1, "tokens": 4294967300, "documents": 7,
@@ -44,7 +47,7 @@ const std::string kExample =
           {"file": "000001.bin", "tokens": 2147483647, "documents": 4, "sha256": ")" +
     kB + R"("},
           {"file": "000002.bin", "tokens": 6, "documents": 0, "sha256": ")" +
-    kA + R"("}]})";
+    kA + R"("}], "digest": ")" + kDigest + R"("})";
 
 std::string replaced(const std::string& from, const std::string& to) {
   std::string text = kExample;
@@ -106,12 +109,14 @@ TEST_CASE("each damaged field of a manifest is named") {
   };
   const std::string trillion = "1000000000000", huge = "18446744073709551615";
   const std::vector<Case> cases = {
-      {"\"format\": 1", "\"format\": 2", ": format", "newer bamtrain"},
-      {"\"format\": 1", "\"format\": 0", ": format", "an integer from 1"},
-      {"\"format\": 1", "\"format\": \"1\"", ": format", "found string"},
-      {"\"format\": 1,", "", ": format", "this field"},
-      {"\"format\": 1", "\"format\": 1, \"extra\": 1", ": extra", "an unknown field"},
-      {"\"format\": 1", "\"format\": 1, \"format\": 1", "\"format\"", "each key once"},
+      {"\"format\": 2", "\"format\": 3", ": format", "newer bamtrain"},
+      {"\"format\": 2", "\"format\": 1", ": digest", "an unknown field"},
+      {"\"digest\"", "\"digesu\"", ": digesu", "an unknown field"},
+      {"\"format\": 2", "\"format\": 0", ": format", "an integer from 1"},
+      {"\"format\": 2", "\"format\": \"2\"", ": format", "found string"},
+      {"\"format\": 2,", "", ": format", "this field"},
+      {"\"format\": 2", "\"format\": 2, \"extra\": 1", ": extra", "an unknown field"},
+      {"\"format\": 2", "\"format\": 2, \"format\": 2", "\"format\"", "each key once"},
       {"\"eos\": null", "\"eos\": null, \"bos\": 2", "bos\"", "each key once"},
       {"\"eos\": null", "\"eos\": null, \"pad\": 2", "tokenizer.pad", "an unknown field"},
       {", \"eos\": null", "", "tokenizer.eos", "this field"},
@@ -155,6 +160,55 @@ TEST_CASE("each damaged field of a manifest is named") {
   CHECK(contains(refusal("[]"), "an object"));
   CHECK(contains(refusal(kExample + "{}"), "expected nothing after"));
   CHECK(contains(refusal(std::string(100000, '[')), "levels of nesting"));
+}
+
+TEST_CASE("a field that is another than when the manifest was written is found by the digest") {
+  const std::string eos = "\"eos\": null", start = "\"document_start\": 1";
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{kA, "b" + kA.substr(1)},
+                                                        {"32768", "32769"},
+                                                        {"\"bos\": 1", "\"bos\": 0"},
+                                                        {"\"bos\": 1", "\"bos\": null"},
+                                                        {eos, "\"eos\": 2"},
+                                                        {start, "\"document_start\": 3"},
+                                                        {kB, kA},
+                                                        {"000002.bin", "000003.bin"},
+                                                        {kDigest, "0" + kDigest.substr(1)}}) {
+    INFO(from << " -> " << to);
+    const std::string message = refusal(replaced(from, to));
+    CHECK(contains(message, ": digest: expected "));
+    CHECK(contains(message, "of the fields that are there"));
+  }
+  // White space is none of them.
+  const TemporaryFolder folder;
+  write_bytes(folder.file("manifest.json"), replaced(", ", "  ,\n"));
+  CHECK(read_manifest(folder.file("manifest.json")) == example());
+}
+
+TEST_CASE("every flipped bit of a manifest is found") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("manifest.json");
+  write_manifest(path, example());
+  const std::string good = read_bytes(path);
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bad = good;
+    bad[bit / 8] ^= static_cast<char>(1 << bit % 8);
+    write_bytes(path, bad);
+    INFO("bit " << bit);
+    error_of(ExitCode::data, [&] { read_manifest(path); });
+  }
+}
+
+TEST_CASE("a manifest of before there were digests is read, and known by its format") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("manifest.json");
+  std::string text = replaced("\"format\": 2", "\"format\": 1");
+  text.erase(text.find(", \"digest\""));
+  write_bytes(path, text + "}");
+  Manifest m = read_manifest(path);
+  CHECK(m.format == 1);
+  write_manifest(path, m);
+  CHECK(read_manifest(path) == example());
 }
 
 TEST_CASE("a manifest that could not be read is not written") {

@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -30,6 +32,14 @@ std::vector<int32_t> all_tokens(const Shard& shard) {
   std::vector<int32_t> out(static_cast<size_t>(shard.tokens()));
   shard.read(0, shard.tokens(), out.data(), kAnyId);
   return out;
+}
+
+using Positions = std::vector<int64_t>;
+
+Positions positions(const Shard& shard, int64_t begin, int64_t id) {
+  Positions found;
+  shard.find_all(begin, id, [&](int64_t position) { found.push_back(position); });
+  return found;
 }
 
 /// The Error of opening a file with these bytes; it names the file.
@@ -120,7 +130,7 @@ TEST_CASE("a shard of no tokens is a shard") {
   const Shard shard = Shard::open(folder.file("none.bin"));
   CHECK(shard.tokens() == 0);
   CHECK(shard.file_bytes() == 1024);
-  CHECK(shard.find(0, 0) == 0);
+  CHECK(positions(shard, 0, 0).empty());
 }
 
 TEST_CASE("shards past 2 GiB are read to their end") {
@@ -147,7 +157,7 @@ TEST_CASE("shards past 2 GiB are read to their end") {
     CHECK(end[0] == 0);
     CHECK(end[1] == 11);
     CHECK(end[2] == 12);
-    CHECK(shard.find(tokens - 1000, 12) == tokens - 1);
+    CHECK(positions(shard, tokens - 1000, 12) == Positions{tokens - 1});
     CHECK(contains(error_of(ExitCode::data, [&] { shard.read(tokens - 3, 3, end, 12); }),
                    "token " + std::to_string(tokens - 1)));
   }
@@ -222,18 +232,110 @@ TEST_CASE("reading outside a shard is refused") {
   shard.read(3, 0, out, 10);
 }
 
-TEST_CASE("a token is found from a position on") {
+TEST_CASE("tokens are found from a position on") {
   const TemporaryFolder folder;
   write_bytes(folder.file("a.bin"), shard_bytes({1, 9, 1, 9}));
   write_bytes(folder.file("b.bin"), shard_bytes(20240801, 7, 4, 4, {1, 70000, 1, 70000}));
   const Shard a = Shard::open(folder.file("a.bin")), b = Shard::open(folder.file("b.bin"));
-  CHECK(a.find(0, 9) == 1);
-  CHECK(a.find(2, 9) == 3);
-  CHECK(a.find(4, 9) == 4);
-  CHECK(a.find(0, 65536 + 9) == 4);
-  CHECK(a.find(0, -1) == 4);
-  CHECK(b.find(2, 70000) == 3);
-  CHECK(b.find(0, 70000 - 65536) == 4);
+  CHECK(positions(a, 0, 9) == Positions{1, 3});
+  CHECK(positions(a, 2, 9) == Positions{3});
+  CHECK(positions(a, 4, 9).empty());
+  CHECK(positions(a, 0, 65536 + 9).empty());
+  CHECK(positions(a, 0, -1).empty());
+  CHECK(positions(b, 2, 70000) == Positions{3});
+  CHECK(positions(b, 0, 70000 - 65536).empty());
+
+  // Past one piece of what is read at a time.
+  std::vector<uint32_t> many(600000, 1);
+  many[0] = many[262143] = many[262144] = many[599999] = 9;
+  write_bytes(folder.file("c.bin"), shard_bytes(many));
+  CHECK(positions(Shard::open(folder.file("c.bin")), 0, 9) == Positions{0, 262143, 262144, 599999});
+}
+
+/// A file whose time is an hour ago: one that is written to has another, however fine the clock.
+std::string aged_shard(const TemporaryFolder& folder, int width) {
+  const std::string path = folder.file("aged.bin");
+  const bool narrow = width == 2;
+  write_bytes(path, shard_bytes(narrow ? 20240520 : 20240801, narrow ? 1 : 7, 10000, width,
+                                counting(0, 10000)));
+  std::filesystem::last_write_time(
+      path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  return path;
+}
+
+TEST_CASE("a shard that was cut, grew or was written over while it was open is refused") {
+  const TemporaryFolder folder;
+  const int width = GENERATE(2, 4);
+  const std::string path = aged_shard(folder, width);
+  const Shard shard = Shard::open(path);
+  const int64_t whole = shard.file_bytes();
+  std::string found;
+  const auto resize = [&](int64_t bytes) {
+    std::filesystem::resize_file(path, static_cast<uintmax_t>(bytes));
+    found = "expected " + std::to_string(whole) + " bytes, as when it was opened, found " +
+            std::to_string(bytes) + " bytes";
+  };
+  SECTION("between pages") { resize(8192); }
+  SECTION("inside a page") { resize(whole - 20); }
+  SECTION("to nothing") { resize(0); }
+  SECTION("grown") { resize(whole + 2); }
+  SECTION("written over in place with the same ids") {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(1024);
+    file.write("\0\0", 2);
+    file.close();
+    REQUIRE(file);
+    found = "one that was written to since";
+  }
+  std::vector<int32_t> out(10000);
+  // Where the tokens are still there, and where they are not.
+  for (const auto& [begin, count] :
+       std::vector<std::pair<int64_t, int64_t>>{{0, 10000}, {0, 1}, {9999, 1}, {9000, 20}}) {
+    const std::string message =
+        error_of(ExitCode::data, [&] { shard.read(begin, count, out.data(), kAnyId); });
+    INFO(message);
+    CHECK(contains(message, path));
+    CHECK(contains(message, found));
+  }
+  CHECK(contains(error_of(ExitCode::data, [&] { positions(shard, 0, 1); }), found));
+}
+
+TEST_CASE("a shard that another takes the place of is read as it was") {
+  const TemporaryFolder folder;
+  const std::string path = aged_shard(folder, 2);
+  const Shard shard = Shard::open(path);
+  write_bytes(folder.file("new.bin"), shard_bytes({1}));
+  std::filesystem::rename(folder.file("new.bin"), path);
+  CHECK(all_tokens(shard).back() == 9999);
+}
+
+TEST_CASE("a set may have more shards than a process has descriptors at first") {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("a.bin"), shard_bytes({1, 2, 3}));
+  const auto open_many = [&](rlim_t soft, rlim_t hard) {
+    // In a process of its own: a hard limit does not rise again.
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      int code = 1;
+      try {
+        const rlimit limit = {soft, hard};
+        ::setrlimit(RLIMIT_NOFILE, &limit);
+        std::vector<Shard> shards;
+        for (int i = 0; i < 200; ++i) shards.push_back(Shard::open(folder.file("a.bin")));
+        code = 0;
+      } catch (const Error& e) {
+        const bool named = contains(e.what(), folder.file("a.bin")) && contains(e.what(), "ulimit");
+        code = named ? static_cast<int>(e.code()) : 1;
+      }
+      ::_exit(code);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    return WEXITSTATUS(status);
+  };
+  CHECK(open_many(64, 400) == 0);
+  CHECK(open_many(64, 100) == static_cast<int>(ExitCode::io));
 }
 
 TEST_CASE("a shard that moves keeps its tokens") {

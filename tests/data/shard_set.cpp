@@ -93,14 +93,20 @@ TEST_CASE("the manifest beside the shards is checked against them") {
   write_bytes(folder.file("a.bin"), shard_bytes(counting(0, 30)));
   write_bytes(folder.file("b.bin"), shard_bytes(counting(0, 40)));
   CHECK_FALSE(ShardSet::open(folder.path(), kVocab).manifest());
-  CHECK_FALSE(ShardSet::open(folder.path(), kVocab).document_start());
+  const ShardSet bare = ShardSet::open(folder.path(), kVocab);
+  CHECK_FALSE(bare.document_start({}));
+  CHECK(bare.document_start(7) == std::optional<int64_t>(7));
 
   const Manifest good = manifest_of({{"a.bin", 30}, {"b.bin", 40}});
   write_manifest(path, good);
   const ShardSet set = ShardSet::open(folder.path(), 1000);
   REQUIRE(set.manifest());
   CHECK(*set.manifest() == good);
-  CHECK(set.document_start() == std::optional<int64_t>(1));
+  CHECK(set.document_start({}) == std::optional<int64_t>(1));
+  CHECK(set.document_start(1) == std::optional<int64_t>(1));
+  const std::string message = error_of(ExitCode::config, [&] { set.document_start(7); });
+  CHECK(contains(message, "data.document_start: expected 1, with which the documents of " +
+                              folder.path() + " begin by their manifest, found 7"));
 
   const auto refusal = [&](const std::string& source, int64_t vocab = kVocab) {
     return error_of(ExitCode::data, [&] { ShardSet::open(source, vocab); });
@@ -137,6 +143,16 @@ TEST_CASE("the manifest beside the shards is checked against them") {
   }
 }
 
+TEST_CASE("where nothing says what begins a document, the first token of all is named") {
+  const TemporaryFolder folder;
+  write_shards(folder, {{}, {50256, 3}, {4}});
+  CHECK(ShardSet::open(folder.path(), kVocab).document_start_remedy() ==
+        "--set data.document_start=50256, where a document begins as " + folder.file("b.bin") +
+            " does");
+  CHECK(ShardSet::open(folder.file("a.bin"), kVocab).document_start_remedy() ==
+        "--set data.document_start=ID");
+}
+
 TEST_CASE("the fingerprint is the data's, wherever the folder lies, and changes with each part") {
   const TemporaryFolder one, two;
   for (const TemporaryFolder* folder : {&one, &two}) {
@@ -168,6 +184,33 @@ TEST_CASE("the fingerprint is the data's, wherever the folder lies, and changes 
   write_bytes(two.file("d.bin"), shard_bytes({}));
   seen.insert(fingerprint());
   CHECK(seen.size() == 7);
+}
+
+TEST_CASE("the sample is the tokens' at fixed places of each shard, wherever the folder lies") {
+  const TemporaryFolder one, two;
+  std::vector<uint32_t> a = counting(0, 30), b = counting(7, 10000);
+  const auto sample = [&](const TemporaryFolder& folder) {
+    write_shards(folder, {a, b, {}});
+    return ShardSet::open(folder.path(), kVocab).sample();
+  };
+  const std::string before = sample(one);
+  CHECK(before.size() == 64);
+  CHECK(sample(two) == before);
+  std::set<std::string> seen = {before};
+  const auto differs = [&](uint32_t& token) {
+    const uint32_t kept = std::exchange(token, 50000);
+    const bool is_new = seen.insert(sample(two)).second;
+    token = kept;
+    return is_new;
+  };
+  CHECK(differs(a[15]));
+  // Of 10,000 tokens: 0 to 255, 3,248 to 3,503, 6,496 to 6,751, 9,744 to 9,999.
+  for (const size_t in : {0, 255, 3248, 3503, 6496, 6751, 9744, 9999}) CHECK(differs(b[in]));
+  for (const size_t between : {256, 3247, 3504, 6495, 6752, 9743}) {
+    const uint32_t kept = std::exchange(b[between], 50000);
+    CHECK(sample(two) == before);
+    b[between] = kept;
+  }
 }
 
 TEST_CASE("documents run from one start to the next or to the end of their shard") {

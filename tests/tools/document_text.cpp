@@ -35,6 +35,15 @@ TEST_CASE("plain text is given as it is") {
   CHECK(text_of(" a\n\xC3\xA9 ", DocumentKind::file).text == " a\n\xC3\xA9 ");
 }
 
+TEST_CASE("CRLF is a line end of the input; a JSON string holds what it spells") {
+  for (const DocumentKind kind :
+       {DocumentKind::file, DocumentKind::blank_line, DocumentKind::wikitext}) {
+    CHECK(text_of("a\r\n\r\nb\rc\r\n", kind).text == "a\n\nb\rc\n");
+    CHECK(text_of("a\r\nb\r", kind).text == "a\nb");
+  }
+  CHECK(text_of("{\"text\": \"a\\r\\n\"}\r", DocumentKind::jsonl).text == "a\r\n");
+}
+
 TEST_CASE("the field of a JSON line is the text, escapes decoded, other fields of any kind") {
   CHECK(
       text_of(R"({"id": [1, {"text": "no"}], "text": "caf\u00e9\n\ud83c\udf89 \"q\"", "n": null})",
@@ -93,6 +102,7 @@ TEST_CASE("bad UTF-8 is refused by file, line, byte and offset") {
   CHECK(contains(message, "0xFF"));
   CHECK(contains(message, "offset 109"));
   CHECK(contains(message, "--invalid-utf8"));
+  CHECK(contains(refusal("good\r\nbad \xFF here", DocumentKind::file), "offset 110"));
   CHECK(contains(refusal("{\"text\": \"\xC3\"}", DocumentKind::jsonl), "offset 110"));
 }
 

@@ -35,6 +35,16 @@ TEST_CASE("a line is a document, empty ones too") {
   CHECK(texts_of("one\n\n two \nthree", DocumentKind::line) == Texts{"one", "", " two ", "three"});
 }
 
+TEST_CASE("carriage returns end lines, alone and before a newline") {
+  CHECK(texts_of("one\r\n\r\ntwo\rthree\r\r\nfour\r", DocumentKind::line) ==
+        Texts{"one", "", "two", "three", "", "four"});
+  std::vector<std::pair<int64_t, int64_t>> places;
+  for (const RawDocument& d : documents_of("a\r\nbc\rd\ne", DocumentKind::line)) {
+    places.emplace_back(d.line, d.offset);
+  }
+  CHECK(places == std::vector<std::pair<int64_t, int64_t>>{{1, 0}, {2, 3}, {2, 6}, {3, 8}});
+}
+
 TEST_CASE("a file is one document, every byte of it") {
   CHECK(texts_of("one\n\n two \n", DocumentKind::file) == Texts{"one\n\n two \n"});
   CHECK(texts_of("", DocumentKind::file) == Texts{""});
@@ -69,6 +79,60 @@ TEST_CASE("WikiText articles go from title to title, sections and formulas stay 
   const std::string third = " = Gamma = ";
   CHECK(texts_of(" \n" + first + second + third, DocumentKind::wikitext) ==
         Texts{first, second, third});
+}
+
+std::string with_crlf(std::string text) {
+  for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) {
+    text.replace(at, 1, "\r\n");
+  }
+  return text;
+}
+
+std::string warning_of(const std::string& text, DocumentKind kind) {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("input"), text);
+  DocumentReader reader(folder.file("input"), kind, int64_t{1} << 30);
+  for (RawDocument d; reader.next(&d);) {
+  }
+  return reader.warning();
+}
+
+TEST_CASE("WikiText articles are told by their titles where no line is blank, which is said") {
+  const std::string first = " = Alpha = \n text of a\n = = Part = = \n more\n";
+  const std::string second = " = Beta = \n text\n", third = " = Gamma = \n text of c";
+  CHECK(texts_of(first + second + third, DocumentKind::wikitext) == Texts{first, second, third});
+  CHECK(texts_of("stray\n" + first + second, DocumentKind::wikitext) ==
+        Texts{"stray\n", first, second});
+  CHECK(texts_of(with_crlf(first + second + third), DocumentKind::wikitext) ==
+        Texts{with_crlf(first), with_crlf(second), with_crlf(third)});
+  // A blank line before each, or here and there, is not one on either side.
+  CHECK(texts_of(" \r\n" + first + second + "\n" + third, DocumentKind::wikitext) ==
+        Texts{first, second + "\n", third});
+  CHECK(contains(warning_of(first + second, DocumentKind::wikitext),
+                 "input: titles do not stand between blank lines: each of the 2 lines"));
+}
+
+TEST_CASE("CRLF divides WikiText as newlines do") {
+  const std::string first = " = Alpha = \n \n text\n = 1 / s and k = \n 2 .\n \n";
+  const std::string second = " = Beta = \n \n text\n";
+  for (const std::string start : {"", " \n"}) {
+    CHECK(texts_of(with_crlf(start + first + second), DocumentKind::wikitext) ==
+          Texts{with_crlf(first), with_crlf(second)});
+    CHECK(warning_of(with_crlf(start + first + second), DocumentKind::wikitext).empty());
+  }
+}
+
+TEST_CASE("titles of WikiText inside of a document are a warning") {
+  const std::string title = " = Title = \n text\n";
+  // The first line of the form stands alone, no other does.
+  const std::string odd = "\n = Odd = \n\n" + title + title + title;
+  CHECK(texts_of(odd, DocumentKind::wikitext).size() == 1);
+  CHECK(contains(warning_of(odd, DocumentKind::wikitext),
+                 "input: 4 lines of the form of a WikiText title, \" = Title = \", of which 1 "));
+  CHECK(contains(warning_of(title + title + title, DocumentKind::file),
+                 "input: one document, with 3 lines of the form of a WikiText title"));
+  CHECK(warning_of("a = b\n= = c = =\n", DocumentKind::file).empty());
+  CHECK(warning_of("text\n", DocumentKind::wikitext).empty());
 }
 
 TEST_CASE("text before the first WikiText title is a document where it is not blank") {

@@ -183,6 +183,32 @@ TEST_CASE("every flipped bit of a shard is found, and the other shard is still c
   }
 }
 
+TEST_CASE("another tokenizer, vocabulary or BOS than the manifest was written with is found") {
+  GoodSet set;
+  const std::string path = set.path + "/manifest.json", good = read_bytes(path);
+  const std::string& hash = set.manifest.tokenizer_sha256;
+  const std::string flipped = (hash[0] == '0' ? "1" : "0") + hash.substr(1);
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {hash, flipped}, {"\"vocab\": 500", "\"vocab\": 501"}, {"\"bos\": 1", "\"bos\": 0"}}) {
+    std::string bad = good;
+    bad.replace(bad.find(from), from.size(), to);
+    write_bytes(path, bad);
+    CHECK(contains(verify_failure(set.path), path + ": digest: expected "));
+  }
+}
+
+TEST_CASE("a manifest without a digest verifies, and what could not be checked is said") {
+  GoodSet set;
+  const std::string path = set.path + "/manifest.json";
+  auto manifest = nlohmann::ordered_json::parse(read_bytes(path));
+  manifest["format"] = 1;
+  manifest.erase("digest");
+  write_bytes(path, manifest.dump());
+  const std::string lines = printed([&](std::FILE* out) { verify(set.path, "", out); });
+  CHECK(contains(lines, "note " + path + ": format 1, without a digest of itself"));
+  CHECK(contains(lines, "ok   " + set.path + "/000001.bin"));
+}
+
 TEST_CASE("a truncated, a missing and a surplus shard are found") {
   GoodSet set;
   const std::string path = set.path + "/000001.bin";

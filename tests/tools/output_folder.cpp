@@ -127,23 +127,92 @@ TEST_CASE("the folder of a living process stays, whichever ends first") {
   CHECK(names_in(folder.path()) == Names{"set"});
 }
 
-TEST_CASE("a folder of such a name that is not provably a leftover stays") {
+TEST_CASE("a folder of another name than a leftover's stays, and so does what is no folder") {
   const TemporaryFolder folder;
-  const std::string mark = std::string("/") + OutputFolder::kMark;
+  const std::string prefix = OutputFolder::temporary_prefix(folder.file("set"));
   fs::rename(killed_run(folder.file("set")), folder.file("elsewhere"));
-  fs::create_directory(folder.file("set.tmp-abcdef"));  // no mark
-  write_bytes(folder.file("set.tmp-abcdef/mine"), "x");
-  fs::create_directory(folder.file("set.tmp-ABC123"));  // the mark of another machine
-  write_bytes(folder.file("set.tmp-ABC123") + mark, "no machine has this name\n");
-  write_bytes(folder.file("set.tmp-123456"), "a file");
-  fs::create_directory_symlink("elsewhere", folder.file("set.tmp-000000"));
-  fs::copy(folder.file("elsewhere"), folder.file("set.tmp-abc"), fs::copy_options::recursive);
+  for (const std::string& name : {folder.file("set.tmp-abcdef"), folder.file("set.former-abcdef"),
+                                  folder.file("set.tmp-00000000-abcdef"),  // another machine's
+                                  prefix + "abc", prefix + "abcdefg"}) {
+    fs::copy(folder.file("elsewhere"), name, fs::copy_options::recursive);
+  }
+  write_bytes(prefix + "123456", "a file");
+  fs::create_directory_symlink("elsewhere", prefix + "000000");
   const Names before = names_in(folder.path());
   {
     CHECK(OutputFolder(folder.file("set"), may_replace_shards(false)).removed_leftovers().empty());
   }
   CHECK(names_in(folder.path()) == before);
   CHECK(fs::exists(folder.file("elsewhere/train/000000.bin")));
+}
+
+/// The operation before which the process dies, and what file systems without an exchange say.
+int g_left = 0, g_exchange = 0;
+
+/// A process makes, fills and commits an output in place of a former one, and dies before its
+/// operation number `n`; whether it did.
+bool dies_before(const std::string& path, int n, int exchange) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    g_left = n;
+    g_exchange = exchange;
+    set_file_fault([](FileOp op, const std::string&, const std::string&) {
+      if (g_left-- == 0) ::kill(::getpid(), SIGKILL);
+      return op == FileOp::exchange ? g_exchange : 0;
+    });
+    OutputFolder output(path, may_replace_shards(true));
+    fill(output, "new");
+    output.commit();
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
+  return WIFSIGNALED(status);
+}
+
+TEST_CASE("wherever a process is killed, the next leaves one whole set and nothing else") {
+  const bool exchanges = GENERATE(true, false);
+  int n = 0;
+  for (bool died = true; died; ++n) {
+    INFO("killed before operation " << n << (exchanges ? "" : ", names are not exchanged"));
+    const TemporaryFolder folder;
+    fs::create_directories(folder.file("set/train"));
+    write_bytes(folder.file("set/train/000000.bin"), "former");
+    died = dies_before(folder.file("set"), n, exchanges ? 0 : EINVAL);
+    { const OutputFolder next(folder.file("set"), may_replace_shards(true)); }
+    Names names = names_in(folder.path());
+    if (!exchanges) {
+      // Between two renames the former set has a name of its own.
+      std::erase_if(names, [](const std::string& name) { return name.starts_with("set.former-"); });
+      if (names.empty()) continue;
+    }
+    CHECK(names == Names{"set"});
+    const std::string content = read_bytes(folder.file("set/train/000000.bin"));
+    CHECK((content == "former" || content == "new"));
+    CHECK((died || content == "new"));
+  }
+  CHECK(n > 4);
+}
+
+TEST_CASE("folders above an output are on the disk before anything is put into them") {
+  static std::vector<std::pair<FileOp, std::string>> seen;
+  seen.clear();
+  const TemporaryFolder folder;
+  set_file_fault([](FileOp op, const std::string& path, const std::string&) {
+    seen.emplace_back(op, path);
+    return 0;
+  });
+  { const OutputFolder output(folder.file("a/b/set"), may_replace_shards(false)); }
+  set_file_fault(nullptr);
+  REQUIRE(seen.size() > 4);
+  seen.resize(4);
+  CHECK(seen ==
+        std::vector<std::pair<FileOp, std::string>>{{FileOp::make_folder, folder.file("a")},
+                                                    {FileOp::sync_folder, folder.path()},
+                                                    {FileOp::make_folder, folder.file("a/b")},
+                                                    {FileOp::sync_folder, folder.file("a")}});
 }
 
 TEST_CASE("a set that another process put there meanwhile is not replaced unasked") {
@@ -171,12 +240,13 @@ TEST_CASE("a former set is back in its place where the new one cannot be moved t
   const TemporaryFolder folder;
   fs::create_directories(folder.file("set/train"));
   write_bytes(folder.file("set/train/000000.bin"), "former");
-  for (const int failing : {1, 2}) {
+  for (const int failing : {0, 1, 2}) {  // 0: the exchange
     {
       OutputFolder output(folder.file("set"), may_replace_shards(true));
       fill(output, "new");
       renames = failing;
       set_file_fault([](FileOp op, const std::string&, const std::string&) {
+        if (op == FileOp::exchange) return renames == 0 ? EIO : EINVAL;
         return op == FileOp::rename && --renames == 0 ? EIO : 0;
       });
       const std::string message = error_of(ExitCode::io, [&] { output.commit(); });

@@ -41,6 +41,22 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+TEST_CASE("CRLF gives the tokens of newlines, in every kind of document") {
+  const std::string lines = "The old sailor\n\na quiet river\n\n = T = \n\nthe long road\n";
+  std::string crlf;
+  for (const char c : lines) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  for (const DocumentKind kind :
+       {DocumentKind::line, DocumentKind::file, DocumentKind::blank_line, DocumentKind::wikitext}) {
+    const TemporaryFolder one, two;
+    const TokenizeOptions plain = options_for(one, lines, kind),
+                          other = options_for(two, crlf, kind);
+    run(plain);
+    run(other);
+    CHECK(uint16_tokens(plain.output + "/train/000000.bin") ==
+          uint16_tokens(other.output + "/train/000000.bin"));
+  }
+}
+
 TEST_CASE("shards decode to the documents, in order, and the manifest describes them") {
   const TemporaryFolder folder;
   const std::string text = numbered_lines(600);

@@ -1,7 +1,5 @@
 // Processes of one run that are given different things.
 
-#include "run/agreement.h"
-
 #include <filesystem>
 #include <fstream>
 
@@ -29,16 +27,6 @@ void require_refused(const Workplace& w, const Outcome& o, ExitCode code, const 
         std::string::npos);
   CHECK(o.output.find("remedy: ") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("out")));
-}
-
-/// Adds one to the token there.
-void change_token(const std::string& shard, int64_t token) {
-  std::fstream file(shard, std::ios::binary | std::ios::in | std::ios::out);
-  const auto at = static_cast<std::streamoff>(1024 + 2 * token);
-  file.seekg(at);
-  const int low = file.get();
-  file.seekp(at);
-  file.put(static_cast<char>(low ^ 1));
 }
 
 }  // namespace
@@ -120,24 +108,4 @@ TEST_CASE("shards of the same size with other tokens on one node are refused") {
                     name + " data, a sample of its tokens");
     std::filesystem::remove_all(w.path("copy"));
   }
-}
-
-TEST_CASE("the sample of a shard's tokens has places in all of it") {
-  const Workplace w;
-  std::filesystem::create_directories(w.path("one"));
-  write_shard(w.path("one/000.bin"), 100000, 211, 1);
-  write_shard(w.path("one/001.bin"), 100000, 211, 2);
-  const auto facts = [&] {
-    return data_facts("data",
-                      {{std::make_shared<const ShardSet>(ShardSet::open(w.path("one"), 256)), 1}});
-  };
-  const std::string before = facts().at(1).value;
-  const int64_t stride = 200000 / kSampledPlaces;
-  for (int64_t place = 0; place < 200000; place += stride) {
-    const std::string shard = w.path(place < 100000 ? "one/000.bin" : "one/001.bin");
-    change_token(shard, place % 100000);
-    CHECK(facts().at(1).value != before);
-    change_token(shard, place % 100000);
-  }
-  CHECK(facts().at(1).value == before);
 }

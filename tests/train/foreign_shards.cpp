@@ -105,7 +105,8 @@ TEST_CASE("evaluation of shards without a manifest takes the id that begins a do
   const Outcome without = run(command, threads(2));
   INFO(without.output);
   CHECK(without.code == 3);
-  CHECK(without.output.find("eval --document-start") != std::string::npos);
+  CHECK(without.output.find("eval takes --document-start") != std::string::npos);
+  CHECK(without.output.find("--set data.document_start=50256,") != std::string::npos);
   for (const auto& [id, code] : {std::pair("50256", 0), {"50257", 3}, {"-1", 2}}) {
     std::vector<std::string> with = command;
     with.insert(with.end(), {"--document-start", id});
@@ -113,4 +114,24 @@ TEST_CASE("evaluation of shards without a manifest takes the id that begins a do
     INFO(o.output);
     CHECK(o.code == code);
   }
+}
+
+TEST_CASE("shards of other programs without the id that begins a document: the error gives it") {
+  const Kind kind = GENERATE(kGpt2, kLlama3);
+  const Workplace w;
+  nlohmann::json c = config_for(w, kind);
+  c["data"].erase("document_start");
+  c["train"]["stop_at"] = 1;
+  SECTION("for masks") { c["model"]["attention"]["document_mask"] = true; }
+  SECTION("for lengths") { c["model"]["attention"]["document_mask"] = false; }
+  const std::string config = write_config(w, "run.json", c);
+  const Outcome o = run(bamtrain_command(config), threads(2));
+  INFO(o.output);
+  REQUIRE(o.code == 3);
+  const std::string set = "--set data.document_start=";
+  const size_t at = o.output.find(set);
+  REQUIRE(at != std::string::npos);
+  const std::string given = o.output.substr(at + 6, o.output.find(',', at) - at - 6);
+  CHECK(given == "data.document_start=" + std::to_string(kind.document_start));
+  CHECK(run(bamtrain_command(config, {given}), threads(2)).code == 0);
 }

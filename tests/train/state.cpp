@@ -89,6 +89,7 @@ TEST_CASE("a member of a wrong type or range is named with what it holds") {
       {"/tokens", "tokens", "an integer from 0", {-1, 1.0, "4096", json(), UINT64_MAX, 1e30}},
       {"/data", "data", "an object", {json(), "x", json::array({1})}},
       {"/data/fingerprint", "data.fingerprint", "a string", {json(), 3, json::object(), true}},
+      {"/data/sample", "data.sample", "a string", {json(), 3}},
       {"/data/tokenizer_sha256", "data.tokenizer_sha256", "a string or null", {3, json::array()}},
       {"/data/windows", "data.windows", "an integer from 0", {-1, 0.5, "64", json()}},
       {"/started_from", "started_from", "a string", {3, json(), json::object()}}};
@@ -137,6 +138,22 @@ TEST_CASE("a checkpoint's moments have the names that PyTorch knows them by") {
     const double g = first[i] / 0.25;
     CHECK(second[i] == Approx(0.5 * g * g).epsilon(1e-5));
   }
+}
+
+TEST_CASE("a checkpoint of before there were samples of tokens resumes, and says what it lacks") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  REQUIRE(run(bamtrain_command(config), threads(2)).code == 0);
+  const std::string whole = digest(w.path("out/checkpoint-00000008"));
+  std::filesystem::remove_all(w.path("out"));
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(2)).code == 0);
+  forge(w.path("out/checkpoint-00000004"),
+        [](json& state) { REQUIRE(state["data"].erase("sample") == 1); });
+  const Outcome o = run(bamtrain_command(config), threads(2));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(o.output.find("no token was compared") != std::string::npos);
+  CHECK(digest(w.path("out/checkpoint-00000008")) == whole);
 }
 
 TEST_CASE("a run refuses a checkpoint whose state does not fit, and leaves it alone") {

@@ -1,0 +1,65 @@
+#include "data_tools/binary_input.h"
+
+#include <string>
+
+#include "catch.h"
+#include "data_tools/inputs.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+using namespace std::string_literals;
+
+TEST_CASE("a format that is no text is told by its first bytes, with a command that makes text") {
+  struct Case {
+    std::string start, name, command;
+  };
+  // By the formats' own documents: Parquet and Arrow, RFC 1952, bzip2, APPNOTE, PDF, Unicode.
+  const std::vector<Case> cases = {
+      {"PAR1\x15\x04\x15"s, "parquet", "parquet_to_jsonl.py d/a.x >d/a.jsonl"},
+      {"ARROW1\0\0"s, "an Arrow file", "pandas.read_feather(\"d/a.x\").to_json(\"d/a.jsonl\""},
+      {"\xFF\xFF\xFF\xFF\x10\1\0\0"s, "an Arrow stream",
+       "datasets.Dataset.from_file(\"d/a.x\").to_json(\"d/a.jsonl\")"},
+      {"\x1F\x8B\x08\0\0\0\0\0"s, "gzip", "zcat d/a.x >d/a"},
+      {"BZh91AY&SYxx"s, "bzip2", "bzcat d/a.x >d/a"},
+      {"PK\3\4\x14"s, "a zip archive", "unzip d/a.x"},
+      {"7z\xBC\xAF\x27\x1C\0\4"s, "a 7z archive", "7z x d/a.x"},
+      {"%PDF-1.7\n"s, "PDF", "pdftotext d/a.x d/a.txt"},
+      {"\xFF\xFEh\0i\0"s, "UTF-16", "iconv -f UTF-16 -t UTF-8 d/a.x >d/a.utf8.txt"},
+      {"\xFE\xFF\0h\0i"s, "UTF-16", "iconv -f UTF-16"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.name);
+    const std::string message = error_of(ExitCode::data, [&] { refuse_binary("d/a.x", c.start); });
+    CHECK(contains(message, "d/a.x: expected text or JSON lines"));
+    CHECK(contains(message, c.name));
+    CHECK(contains(message, "remedy: "));
+    CHECK(contains(message, c.command));
+  }
+  for (const std::string& text : {"PAR"s, "PARIS"s, ""s, "BZh"s, "{\"text\""s, "\xEF\xBB\xBFhi"s}) {
+    refuse_binary("a.txt", text);
+  }
+}
+
+TEST_CASE("whatever its name, its format and its document, a binary input is told as such") {
+  const TemporaryFolder folder;
+  const std::string parquet = "PAR1\x15\x04\x15\x10\x15\x14\x4C\x15\x02"s;
+  for (const char* name : {"a.parquet", "a.txt", "a.jsonl", "a"}) {
+    const std::string path = folder.file(name);
+    write_bytes(path, parquet);
+    InputOptions o;
+    o.paths = {path};
+    o.kind = DocumentKind::line;
+    const std::string message = error_of(ExitCode::data, [&] { Inputs{o}; });
+    CHECK(contains(message, path + ": expected text or JSON lines, plain or compressed by zstd or "
+                                   "xz, found parquet"));
+    CHECK(contains(message, "parquet_to_jsonl.py " + path + " >" + folder.file("a.jsonl")));
+  }
+  // As what comes through a pipe is read.
+  CHECK(contains(error_of(ExitCode::data, [&] { open_bytes(folder.file("a")); }), "parquet"));
+}
+
+}  // namespace
+}  // namespace bamtrain
