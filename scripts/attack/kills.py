@@ -12,7 +12,7 @@ PROCESSES = 2
 
 class Kills(Attack):
     name = "kills"
-    settings = {"plain": (60, 400), "everything": (40, 400), "two_processes": (4, 200)}
+    settings = {"plain": (50, 400), "everything": (30, 400), "two_processes": (4, 200)}
     notices = ("other_bits", "lost_line", "left_behind", "torn", "wrong_code")
 
     def prepare(self):

@@ -22,7 +22,7 @@ class Signals(Attack):
     `reader`: who reads the output ends."""
 
     name = "signals"
-    settings = {"training": (40, 400), "final_evaluation": (24, 200), "two_processes": (3, 100),
+    settings = {"training": (30, 400), "final_evaluation": (24, 200), "two_processes": (3, 100),
                 "ignored_hangup": (6, 50), "reader": (12, 100)}
     notices = ("other_bits", "lost_line", "left_behind", "wrong_code")
 

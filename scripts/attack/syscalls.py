@@ -74,6 +74,10 @@ class Syscalls(Attack):
         if ended.code != 0:
             raise Loss(f"with an idle interposer the run ended with {ended.code}:\n{ended.output}")
         self.place.check_result()
+        return self.made()
+
+    def made(self):
+        """(name, path) of each call that the process made, in order."""
         return [line.split(" ", 2)[1:] for line in self.log.read_text().splitlines()]
 
     def all_attempts(self):
@@ -89,12 +93,13 @@ class Syscalls(Attack):
 
     def attempt(self, number):
         call, action = number // len(ACTIONS), ACTIONS[number % len(ACTIONS)]
-        if call >= len(self.calls):
-            raise Loss(f"there are {len(self.calls)} calls, not {call + 1}")
-        name, path = self.calls[call]
-        process = self.start(call + 1, action)
+        ended = self.place.end(self.start(call + 1, action))
+        made = self.made()
+        if call >= len(made):
+            raise Loss(f"it made {len(made)} calls, where without a disturbance there are "
+                       f"{len(self.calls)}")
+        name, path = made[call]
         self.place.journal.append(f"# {action} at call {call + 1}, {name} {path}")
-        ended = self.place.end(process)
         if action in ("kill", "torn"):
             if ended.code != -signal.SIGKILL:
                 raise Loss(f"killed at {name} {path}, it ended with {ended.code}")
