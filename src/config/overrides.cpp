@@ -1,5 +1,7 @@
 #include "config/overrides.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <sstream>
 #include <vector>
@@ -15,6 +17,9 @@ namespace bamtrain {
 namespace {
 
 using nlohmann::json;
+
+// As deep as a file may be nested: each name is a level, and what walks over them calls itself.
+constexpr int64_t kMostNames = 100;
 
 [[noreturn]] void refuse_form(const std::string& text, const std::string& found) {
   throw Error(ExitCode::usage, "--set " + abbreviate(text), "key=value", found,
@@ -56,6 +61,12 @@ Override parse_override(const std::string& text) {
   if (path.empty() || path.front() == '.' || path.back() == '.' ||
       path.find("..") != std::string::npos) {
     refuse_form(text, "an empty name in the key");
+  }
+  const auto names = 1 + std::count(path.begin(), path.end(), '.');
+  if (names > kMostNames) {
+    throw Error(ExitCode::usage, "--set " + abbreviate(text),
+                "a key of at most " + std::to_string(kMostNames) + " names", std::to_string(names),
+                "write it like train.steps=1000");
   }
   return {path, parse_value(text.substr(equals + 1), "--set " + abbreviate(text)),
           abbreviate(text)};

@@ -14,7 +14,7 @@ struct Override {
 
 /// Splits at the first '='. The value is JSON where it parses as such, else a bare string; one that
 /// begins like an object, an array or a quoted string must be JSON. Error (ExitCode::usage) without
-/// '=' or with an empty name, (ExitCode::config) for damaged JSON.
+/// '=', with an empty name or more than 100 of them, (ExitCode::config) for damaged JSON.
 Override parse_override(const std::string& text);
 
 /// Writes the value at its path, replacing what is there whole and creating objects on the way.

@@ -28,6 +28,15 @@ TEST_CASE("an override without a key or a value is refused as misuse of the comm
   }
 }
 
+TEST_CASE("a key of very many names is refused as misuse of the command line") {
+  std::string key = "model.attention.prior";
+  for (int i = 0; i < 97; ++i) key += ".a";
+  check_mentions(message(kValid, {key + "=1"}), {"options of bam"});
+  for (int i = 0; i < 60'000; ++i) key += ".a";
+  check_mentions(message(kValid, {key + "=1"}, bamtrain::ExitCode::usage),
+                 {"--set model.attention.prior.a", "at most 100 names", "60100"});
+}
+
 TEST_CASE("an override that begins like JSON must be JSON") {
   check_mentions(message(kValid, {"eval.lengths=[512,"}), {"--set eval.lengths=[512,", "cut off"});
   check_mentions(message(kValid, {"name=\"x"}), {"--set name=\"x", "valid JSON"});

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "catch.h"
 #include "dist/backends.h"
@@ -92,6 +94,74 @@ TEST_CASE("the error of a validation loss is that over the sequences of the pass
   CHECK(three.count == 192);
 }
 
+TEST_CASE("a validation loss is the mean over the windows of the pass, each by itself") {
+  const Workplace w;
+  RunConfig config = small_train_run(w);
+  config.data.val = w.path("val");
+  config.train.micro_batch = 4;
+  const int64_t T = config.data.sequence_length;
+  const ShardSet text = ShardSet::open(w.path("val"), config.model.vocab);
+  const int64_t all = (text.tokens() - 1) / T;
+  REQUIRE(all % config.train.micro_batch != 0);
+  for (const int64_t windows : {int64_t{1}, int64_t{3}, int64_t{4}, int64_t{5}, int64_t{0}}) {
+    INFO(windows << " windows, 0 for all " << all);
+    config.eval.tokens = windows * T;
+    Training t(config);
+    const ClusteredMean loss = t.trainer.validate(*t.alone).value().loss;
+    Model model(config.model, T, *t.backend, Dtype::f32);
+    Arena arena;
+    model.plan(arena, 1, T, ModelUse::evaluation);
+    arena.commit();
+    model.set_masters(t.trainer.masters());
+    model.refresh();
+    const int64_t expected = windows > 0 ? windows : all;
+    double sum = 0;
+    std::vector<double> losses(static_cast<size_t>(T));
+    std::vector<int32_t> tokens(static_cast<size_t>(T + 1));
+    for (int64_t i = 0; i < expected; ++i) {
+      text.read_span({0, i * T, T + 1}, tokens.data());
+      model.evaluate(tokens.data(), tokens.data() + 1, 1, T, config.data.document_start,
+                     losses.data());
+      sum += std::accumulate(losses.begin(), losses.end(), 0.0);
+    }
+    CHECK(loss.clusters == expected);
+    CHECK(loss.count == expected * T);
+    // fp32 products of a batch and of one window are added up in other orders.
+    CHECK(loss.mean == Approx(sum / static_cast<double>(expected * T)).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("a step's loss and gradient do not depend on how its windows are cut in micro-batches") {
+  const Workplace w;
+  RunConfig config = small_train_run(w);
+  config.model.attention.scale = ScaleChoice(*find_scale("none"));
+  config.optimizer.lr_multipliers.clear();
+  // Positions are a window's own.
+  config.model.attention.prior = PriorChoice(*find_prior("rope"));
+  config.model.attention.prior.pattern[0].options.set("randomized", true);
+  const auto first_steps = [&](int64_t micro_batch, int64_t lanes) {
+    config.train.micro_batch = micro_batch;
+    config.train.lanes = lanes;
+    Training t(config);
+    std::vector<StepResult> all;
+    for (int64_t step = 0; step < 3; ++step) {
+      t.start(step);
+      all.push_back(t.finish()[0]);
+    }
+    return all;
+  };
+  const std::vector<StepResult> single = first_steps(1, 16);
+  for (const auto& [micro_batch, lanes] :
+       {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {2, 2}, {4, 4}, {8, 1}, {16, 1}}) {
+    INFO("micro-batches of " << micro_batch << " in " << lanes << " lanes");
+    const std::vector<StepResult> other = first_steps(micro_batch, lanes);
+    for (size_t step = 0; step < 3; ++step) {
+      CHECK(other[step].loss == Approx(single[step].loss).epsilon(1e-6));
+      CHECK(other[step].norm == Approx(single[step].norm).epsilon(1e-4));
+    }
+  }
+}
+
 TEST_CASE("a pass says of attention what the rows of its first sequences are") {
   const Workplace w;
   RunConfig config = small_train_run(w);
@@ -141,6 +211,50 @@ TEST_CASE("looking at attention leaves every bit of the training and of the loss
   }
   CHECK(states[0] == states[1]);
   CHECK(losses[0] == losses[1]);
+}
+
+TEST_CASE("a step moves parameters by its own learning rate") {
+  const Workplace w;
+  RunConfig config = small_train_run(w);
+  config.optimizer.weight_decay = 0;
+  config.optimizer.lr_multipliers.clear();
+  config.schedule.warmup_steps = 4;
+  Training t(config);
+  const std::vector<float> before = t.state();
+  t.start(0);
+  CHECK(t.finish()[0].lr == config.optimizer.lr / 4);
+  // Adam's first step: its moments' ratio is 1, up to eps beside the gradient.
+  float furthest = 0;
+  const std::vector<float> after = t.state();
+  for (int64_t i = 0; i < t.trainer.masters().size(); ++i) {
+    const auto n = static_cast<size_t>(i);
+    furthest = std::max(furthest, std::abs(after[n] - before[n]));
+  }
+  CHECK(furthest == Approx(config.optimizer.lr / 4).epsilon(1e-3));
+}
+
+TEST_CASE("neither parameters nor moments that are not finite are saved") {
+  const Workplace w;
+  const RunConfig config = small_train_run(w);
+  Training t(config);
+  t.start(0);
+  t.finish();
+  CHECK_NOTHROW(t.trainer.check_finite(1));
+  for (const Tensor& state : {t.trainer.masters(), t.trainer.optimizer().first_moments(),
+                              t.trainer.optimizer().second_moments()}) {
+    for (const float bad : {NAN, INFINITY}) {
+      float& last = state.ptr<float>()[state.size() - 1];
+      const float good = std::exchange(last, bad);
+      try {
+        t.trainer.check_finite(1);
+        FAIL("an Error was expected");
+      } catch (const Error& e) {
+        CHECK(e.code() == ExitCode::nonfinite);
+      }
+      last = good;
+    }
+  }
+  CHECK_NOTHROW(t.trainer.check_finite(1));
 }
 
 TEST_CASE("no step changes anything from the first whose gradients are not finite on") {

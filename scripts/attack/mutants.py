@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""Plants faults in a copy of the sources, one at a time: the tests must notice each.
+
+    scripts/attack/mutants.py [NAME...]
+
+The copy lies in build-mutants/, its build in build-mutants/build; both are used again. First the tests that are to notice
+pass without a fault. By hand: a fault costs the compilation of one file, links and a test, some 20
+seconds. Exits with 1 where a fault went unnoticed.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "build-mutants"
+BUILD = SOURCE / "build"
+COPIED = ["meson.build", "meson_options.txt", "README.md", "configs", "docs", "kernels", "src",
+          "data_tools", "bench", "scripts", "tests"]
+TIME_LIMIT = 300  # seconds of a test; a fault may make processes wait for each other
+
+
+class Mutant(NamedTuple):
+    file: str  # in src
+    old: str   # occurs once
+    new: str
+    program: str  # tests/PROGRAM
+    case: str     # that notices
+
+
+MUTANTS = {
+    # --- the step
+    "moments_stay_on_the_first_process": Mutant(
+        "run/train.cpp",
+        "for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);",
+        "for (size_t i = 0; i < 2; ++i) comm.broadcast(state.tensors()[i].data, "
+        "state.tensors()[i].bytes(), 0);",
+        "train", "parameters and both moments of a checkpoint reach every process"),
+    "positions_of_a_lanes_first_micro_batch": Mutant(
+        "train/trainer.cpp", "positions_from(window));", "positions_from(first_window));",
+        "train",
+        "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
+    "windows_of_a_lanes_first_micro_batch": Mutant(
+        "train/trainer.cpp", "loader_->read(window, B, windows_.data());",
+        "loader_->read(first_window, B, windows_.data());", "train",
+        "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
+    "lanes_losses_not_joined": Mutant(
+        "train/trainer.cpp", "      backend_.add(loss_sum(to), loss_sum(of));\n", "", "train",
+        "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
+    "norm_before_the_sum_over_processes": Mutant(
+        "train/trainer.cpp",
+        "  if (processes_ > 1) reduce(total, comm);\n"
+        "  backend_.squared_norm(squared_norm(), total);\n",
+        "  backend_.squared_norm(squared_norm(), total);\n"
+        "  if (processes_ > 1) reduce(total, comm);\n",
+        "train", "fp32 training gives the same bits by every way"),
+    "learning_rate_of_the_next_step": Mutant(
+        "train/trainer.cpp", "optimizer_.step(step + 1, learning_rate(step),",
+        "optimizer_.step(step + 1, learning_rate(step + 1),", "train",
+        "a step moves parameters by its own learning rate"),
+    "second_moments_not_checked": Mutant(
+        "train/trainer.cpp",
+        "{masters_, optimizer_.first_moments(), optimizer_.second_moments()};",
+        "{masters_, optimizer_.first_moments()};", "train",
+        "neither parameters nor moments that are not finite are saved"),
+    "weights_of_before_the_step_rounded": Mutant(
+        "train/trainer.cpp", "learning_rate(step), squared_norm(), masters_, "
+        "model_.rounded_weights(),", "learning_rate(step), squared_norm(), masters_, Tensor(),",
+        "train", "bf16 training gives the same bits by every way"),
+    "norms_decay_too": Mutant(
+        "train/optimizer.cpp", "run.decays ? config_.weight_decay : 0", "config_.weight_decay",
+        "train", "matrices and embeddings decay; norms, biases, priors and scales do not"),
+    "warmup_begins_at_zero": Mutant(
+        "train/schedule.cpp", "return static_cast<double>(step + 1) / ",
+        "return static_cast<double>(step) / ", "train",
+        "warm-up rises linearly to the peak"),
+    # --- validation
+    "divisor_counts_padded_windows": Mutant(
+        "train/validation.cpp", "for (double s : sums) clusters.push_back({s, T});",
+        "for (double s : sums) clusters.push_back({s, T * batches * B / windows});", "train",
+        "a validation loss is the mean over the windows of the pass, each by itself"),
+    "last_partial_batch_skipped": Mutant(
+        "train/validation.cpp", "batches = ceil_div(windows, B);",
+        "batches = std::max<int64_t>(1, windows / B);", "train",
+        "a validation loss is the mean over the windows of the pass, each by itself"),
+    "validation_on_training_windows": Mutant(
+        "train/validation.cpp", "validation_->read(first, rows, part.data());",
+        "loader_->read(first, rows, part.data());", "train",
+        "a validation loss is the mean over the windows of the pass, each by itself"),
+    # --- the model
+    "neighbours_draw_shifted_positions": Mutant(
+        "model/random_positions.cpp", "sequence * range + p", "sequence + p", "model",
+        "sequences near each other draw positions that know nothing of each other"),
+    "neighbours_draw_the_same_positions": Mutant(
+        "model/random_positions.cpp", "sequence * range + p", "sequence / 2 * range + p", "model",
+        "sequences near each other draw positions that know nothing of each other"),
+    "layers_begin_alike": Mutant(
+        "model/parameters.cpp", "const Rng rng(seed, p.name);", "const Rng rng(seed, p.leaf());",
+        "model", "values depend on seed and name alone"),
+    "appended_text_forgets_its_document": Mutant(
+        "model/model.cpp", "  document_ = last_document_ - n;\n", "", "model",
+        "a growing text has the logits of the whole text, for every prior and scale"),
+    # --- evaluation
+    "bins_begin_a_position_early": Mutant(
+        "eval/perplexity.cpp", "bins[static_cast<size_t>(position / kBin)]",
+        "bins[std::min(bins.size() - 1, static_cast<size_t>((position + 1) / kBin))]", "eval",
+        "protocol (c): each position of a long pass is in its bin"),
+    "a_bin_more_than_there_are": Mutant(
+        "eval/perplexity.cpp", "ceil_div(longest, kBin)", "longest / kBin + 1", "eval",
+        "protocol (c): each position of a long pass is in its bin"),
+    "nucleus_goes_on_past_its_share": Mutant(
+        "eval/sampling.cpp", "sum < sampling_.top_p * total", "sum <= sampling_.top_p * total",
+        "eval", "a share that is met exactly is met: no further token is kept"),
+    "every_token_drawn_with_one_number": Mutant(
+        "eval/generate.cpp", "sampler.draw(logits, static_cast<uint64_t>(n))",
+        "sampler.draw(logits, uint64_t{0})", "eval",
+        "what is written is what a model draws that reads the whole text each time"),
+    # --- what a run writes
+    "metrics_not_synced": Mutant(
+        "record/logs.cpp", "  metrics_.sync();\n", "", "train",
+        "what a run has logged is on the disk before a checkpoint of that step has its name"),
+    "appended_bytes_not_synced": Mutant(
+        "core/append_file.cpp",
+        "  if (const int fault = file_fault(FileOp::sync, path_)) fail(path_, kSynced, fault);\n"
+        "  if (::fsync(descriptor_) != 0) fail(path_, kSynced, errno);\n",
+        "  (void)kSynced;\n", "core",
+        "what is appended is synced with its folder's entry, and each step may fail"),
+    "logs_synced_after_the_checkpoint": Mutant(
+        "run/train.cpp", "        if (save_now) logs->sync();\n", "", "train",
+        "what a run has logged is on the disk before a checkpoint of that step has its name"),
+    "data_of_a_record_not_checked": Mutant(
+        "record/event_file.cpp",
+        "    if (masked_crc(message) != read_number<uint32_t>(data.data() + length)) break;\n", "",
+        "train", "a record with a flipped bit ends what is kept, wherever the bit is"),
+    "line_of_the_checkpoints_step_cut_off": Mutant(
+        "record/step_lines.cpp", 'line["step"].get<int64_t>() > step',
+        'line["step"].get<int64_t>() >= step', "train",
+        "lines are cut back to the checkpoint's step, a half-written line included"),
+    "seconds_of_earlier_parts_forgotten": Mutant(
+        "run/train.cpp", "seconds_before + progress.seconds()", "progress.seconds()", "train",
+        "seconds count on where a run is resumed"),
+    "moments_under_each_others_names": Mutant(
+        "record/run_files.cpp",
+        '{p.name + ".exp_avg", first.dtype, p.shape, first.slice(0, p.offset, p.size).data}',
+        '{p.name + ".exp_avg", first.dtype, p.shape, second.slice(0, p.offset, p.size).data}',
+        "train", "a checkpoint's moments have the names that PyTorch knows them by"),
+    # --- data
+    "epochs_order_kept_within_a_read": Mutant(
+        "data/loader.cpp", " || windows != n || epoch != number / n)", ")", "data",
+        "a window's content depends on its number alone"),
+    "id_of_the_vocabularys_size_accepted": Mutant(
+        "data/shard.cpp", "if (count == 0 || largest < vocab) return;",
+        "if (count == 0 || largest <= vocab) return;", "data",
+        "a token id past the vocabulary is named with file, position and vocabulary"),
+    # --- checkpoints
+    "renamed_folder_not_synced": Mutant(
+        "checkpoint/checkpoint.cpp", "  sync_folder(out_dir);\n", "", "checkpoint",
+        "wherever the process or the machine dies, the old or the new checkpoint is there whole"),
+    "newest_valid_one_not_spared": Mutant(
+        "checkpoint/retention.cpp", "return valid && c.step == valid->step;",
+        "return valid && c.step == valid->step + 1;", "checkpoint",
+        "pruning keeps the newest valid checkpoint and removes nothing where none is valid"),
+    # --- processes
+    "flags_of_all_in_place_of_any": Mutant(
+        "dist/mpi.cpp", "MPI_LOR", "MPI_LAND", "dist",
+        "flags and bytes reach every process"),
+    "later_pieces_of_a_broadcast_over_the_first": Mutant(
+        "dist/mpi.cpp", "MPI_Bcast(at + done,", "MPI_Bcast(at,", "dist",
+        "flags and bytes reach every process"),
+    "stop_asked_of_the_first_process_alone": Mutant(
+        "run/train.cpp", "return comm.any(stop);", "return stop;", "train",
+        "the trigger file that the first process finds stops all of them after the same step"),
+}
+
+
+def copy_sources() -> None:
+    """Files whose bytes differ alone are written, so that the build is incremental."""
+    def files(folder: pathlib.Path) -> set:
+        return {p.relative_to(folder) for name in COPIED for p in (folder / name, *(folder / name).rglob("*"))
+                if p.is_file() and "__pycache__" not in p.parts}
+
+    here = files(ROOT)
+    for gone in files(SOURCE) - here:
+        (SOURCE / gone).unlink()
+    for file in here:
+        to = SOURCE / file
+        if to.is_file() and to.read_bytes() == (ROOT / file).read_bytes():
+            continue
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, to)
+
+
+def build(programs: set) -> str:
+    """Empty, or what the compiler says."""
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["meson", "setup", str(BUILD), str(SOURCE), "-Dcuda=disabled"],
+                       check=True, stdout=subprocess.DEVNULL)
+    targets = [f"tests/{p}/test_{p}" for p in programs]
+    if "train" in programs:
+        targets += ["src/bamtrain", "data_tools/bamdata"]
+    if "dist" in programs:
+        targets += ["tests/dist/mpi_checks"]
+    # Where ccache compiles, the paths of the copy are those of any other folder to it.
+    environment = dict(os.environ, CCACHE_BASEDIR=str(SOURCE), CCACHE_NOHASHDIR="1")
+    done = subprocess.run(["ninja", "-C", str(BUILD), *targets], capture_output=True, text=True,
+                          env=environment)
+    return "" if done.returncode == 0 else done.stdout[-3000:]
+
+
+def passes(program: str, case: str) -> bool:
+    environment = dict(os.environ, BAMTRAIN_SOURCE=str(SOURCE), BAMTRAIN_BUILD=str(BUILD),
+                       GOMP_SPINCOUNT="5000")
+    for mark in ",[":
+        case = case.replace(mark, "\\" + mark)
+    try:
+        done = subprocess.run([str(BUILD / f"tests/{program}/test_{program}"), case],
+                              env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              timeout=TIME_LIMIT)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0 and b"No test" not in done.stdout
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(MUTANTS)
+    for name in names:
+        if name not in MUTANTS:
+            sys.exit(f"mutants.py: no fault is named {name}")
+    copy_sources()
+    wanted = {name: MUTANTS[name] for name in names}
+    if said := build({m.program for m in wanted.values()}):
+        sys.exit(f"mutants.py: without a fault:\n{said}")
+    for program, case in sorted({(m.program, m.case) for m in wanted.values()}):
+        if not passes(program, case):
+            sys.exit(f"mutants.py: without a fault {program} fails in: {case}")
+    unnoticed = []
+    for name, m in wanted.items():
+        path = SOURCE / "src" / m.file
+        original = path.read_text()
+        if original.count(m.old) != 1:
+            sys.exit(f"mutants.py: {name}: {m.file} holds {original.count(m.old)} times: {m.old}")
+        path.write_text(original.replace(m.old, m.new))
+        said = build({m.program})
+        noticed = not said and not passes(m.program, m.case)
+        path.write_text(original)
+        if said:
+            sys.exit(f"mutants.py: {name} does not compile:\n{said}")
+        print(f"{name:45} {'noticed by' if noticed else 'UNNOTICED by'} {m.program}: {m.case}",
+              flush=True)
+        if not noticed:
+            unnoticed.append(name)
+    print(f"{len(wanted) - len(unnoticed)} of {len(wanted)} noticed")
+    sys.exit(1 if unnoticed else 0)
+
+
+main()

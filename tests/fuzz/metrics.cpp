@@ -1,0 +1,46 @@
+// What a run leaves: metrics.jsonl ("m"), samples.jsonl ("s") or perplexity.json ("p"), read for
+// the report and, the first two, by a run that goes on. What was read can be drawn.
+
+#include "config/reader.h"
+#include "record/step_lines.h"
+#include "report/report.h"
+#include "target.h"
+
+using namespace bamtrain;
+using namespace bamtrain::fuzz;
+
+namespace {
+
+constexpr const char* kConfig = R"({"config_version": 2, "out_dir": "out", "seed": 1,
+  "model": {"vocab": 8, "width": 8, "layers": 1, "heads": 1, "mlp": {"hidden": 8},
+            "attention": {"prior": "bam", "scale": "none"}},
+  "data": {"train": "train", "sequence_length": 8},
+  "optimizer": {"lr": 0.1}, "train": {"steps": 4, "tokens_per_step": 8, "micro_batch": 1}})";
+
+constexpr const char* kMetrics =
+    R"({"step":1,"tokens":8,"loss":2,"lr":0.1,"grad_norm":1,"tokens_per_second":5})"
+    "\n";
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const Folder folder;
+  static const RunConfig config = read_run_config_text(kConfig, "config", {});
+  const Input in(data, size);
+  const char* name = in.kind == 's'   ? "samples.jsonl"
+                     : in.kind == 'p' ? "perplexity.json"
+                                      : "metrics.jsonl";
+  folder.write("metrics.jsonl", kMetrics);
+  const std::string path = folder.write(name, in.rest);
+  accepts([&] {
+    RunReader reader(folder.path());
+    const ReportedRun run = {"run", folder.path(), &reader.update(), config.model,
+                             config.data.sequence_length};
+    report_html({run}, {});
+    report_plot({run});
+    if (run.record->perplexity) perplexity_plot(*run.record->perplexity);
+  });
+  if (in.kind != 'p') accepts([&] { StepLines(path, 3); });
+  folder.remove(name);
+  return 0;
+}
