@@ -17,6 +17,7 @@
 #include "core/standard_output.h"
 #include "core/waiting.h"
 #include "dist/together.h"
+#include "model/parameter_parts.h"
 #include "record/progress.h"
 #include "run/signals.h"
 #include "run/train.h"
@@ -29,9 +30,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::unique_ptr<Backend> backend;
   std::optional<EvalArguments> last;
   std::optional<Samples> samples;
+  std::string parameters;
   together(comm, [&] {
     run.config = read_run_config(arguments.config, arguments.overrides);
     run.resolved = resolved_json(run.config);
+    parameters =
+        describe_parameters(ParameterLayout(run.config.model, run.config.data.sequence_length));
     backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
     last = final_evaluation(run.config);
     if (last && first) {
@@ -63,9 +67,10 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
     const std::string waiting = waiting_setting();
-    fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n",
+    fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
                run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
-               waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir);
+               waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir,
+               parameters);
     std::fflush(stdout);
   }
   std::optional<LiveReport> report;

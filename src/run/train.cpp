@@ -308,7 +308,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     logs.emplace(c, resumed);
     seconds_before = logs->seconds();
   });
-  Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank);
+  Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank, seconds_before);
   progress.take_matrix_rate(rate);
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
   for (int64_t step = resumed; step < end; ++step) {
@@ -338,7 +338,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     };
     const double share = progress.matrix_rate_share();
     if (share > 0) line["matrix_rate_share"] = share;
-    line["seconds"] = seconds_before + progress.seconds();
+    line["seconds"] = progress.total_seconds();
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {
         const ClusteredMean& loss = pass->loss;
