@@ -14,6 +14,7 @@
 #include "config/schema.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
+#include "core/version.h"
 #include "core/waiting.h"
 #include "run/signals.h"
 
@@ -31,7 +32,7 @@ void require_readable_config(const TrainArguments& arguments) {
 int parse_and_run(int argc, char** argv) {
   CLI::App app{"bamtrain pretrains decoder-only language models and studies how they extrapolate"};
   app.require_subcommand(0, 1);  // what follows a command is its own: bamtrain help export
-  app.set_version_flag("--version", BAMTRAIN_VERSION);
+  app.set_version_flag("--version", version_text());
   TrainArguments arguments;
   std::string resume;
   bool print_schema = false;

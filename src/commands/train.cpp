@@ -37,6 +37,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     parameters =
         describe_parameters(ParameterLayout(run.config.model, run.config.data.sequence_length));
     backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
+    const Machinery machinery = machinery_of(*backend, comm.size());
+    run.gpu = machinery.gpu;
+    run.libraries = machinery.libraries;
     last = final_evaluation(run.config);
     if (last && first) {
       // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.

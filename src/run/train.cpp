@@ -8,9 +8,11 @@
 #include "core/checked.h"
 #include "core/json.h"
 #include "dist/together.h"
+#include "model/parameter_parts.h"
 #include "ops/host_copy.h"
 #include "record/logs.h"
 #include "record/progress.h"
+#include "record/provenance.h"
 #include "record/run_files.h"
 #include "run/folder_lock.h"
 #include "run/init_from.h"
@@ -244,6 +246,7 @@ void save(const TrainRun& run, Communicator& comm, Trainer& trainer, int64_t ste
     contents.state["config"] = run.resolved;
     contents.state["data"] = describe_data(trainer.training_data().sources());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
+    contents.state["program"] = this_program();
     contents.state["tokens"] = step * run.config.train.tokens_per_step;
     if (!beginning.started_from.empty()) contents.state[kStartedFrom] = beginning.started_from;
     if (!beginning.initialized_from.is_null()) {
@@ -305,6 +308,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   on_first_rank(comm, [&] {
     make_out_dir(c.out_dir);
     lock.emplace(c.out_dir);
+    record_start(c.out_dir,
+                 {backend.name(), run.gpu, run.libraries, comm.size(),
+                  run.resolved["train"]["precision"], count_parameters(trainer.layout())});
     logs.emplace(c, resumed);
     seconds_before = logs->seconds();
   });
