@@ -197,7 +197,7 @@ class HostState {
 struct Beginning {
   int64_t step = 0;
   // Known to rank 0:
-  std::string started_from;         // see above
+  std::string started_from;         // see run/resume.h
   nlohmann::json initialized_from;  // see run/init_from.h; null: initial values
 };
 
