@@ -14,6 +14,7 @@
 #include "core/option_value.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
+#include "core/version.h"
 #include "data/shard.h"
 #include "data_tools/inspect.h"
 #include "data_tools/interrupt.h"
@@ -166,7 +167,7 @@ int run(int argc, char** argv) {
   CLI::App app("Makes token shards from text, and shows and checks them.", "bamdata");
   app.footer(kExitCodes);
   app.require_subcommand(1);
-  app.set_version_flag("--version", BAMTRAIN_VERSION);
+  app.set_version_flag("--version", version_text());
   TokenizeOptions tokenize_options;
   tokenize_options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   TrainTokenizerOptions train_options;

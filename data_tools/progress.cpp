@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/short_number.h"
+#include "core/terminal.h"
 
 namespace bamtrain {
 
@@ -44,7 +45,7 @@ std::string progress_line(const InputProgress::Counts& counts, std::optional<int
 InputProgress::InputProgress(std::FILE* out, std::optional<int64_t> total)
     : out_(out),
       total_(total),
-      terminal_(::isatty(::fileno(out)) == 1),
+      terminal_(::isatty(::fileno(out)) == 1 && environment_allows_controls()),
       begin_(std::chrono::steady_clock::now()),
       last_(begin_) {}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Configures and builds in build/ (or $BUILD), everything or the targets in $TARGETS. Arguments go to
-# `meson setup`.
+# `meson setup`. Tells how far it is: in one line on a terminal, elsewhere in a line every 20 seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build}
@@ -9,5 +9,26 @@ if [ ! -f "$build/build.ninja" ]; then
 elif [ $# -gt 0 ]; then
   meson configure "$build" "$@"
 fi
+
+# Passes on what compilers say, and of ninja's own lines one now and then, the first and the last.
+now_and_then() {
+  local line next=0
+  while IFS= read -r line; do
+    case $line in
+      "ninja: Entering directory"* | "ninja: no work to do.") continue ;;
+    esac
+    if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then
+      if ((SECONDS < next && BASH_REMATCH[1] < BASH_REMATCH[2])); then continue; fi
+      next=$((SECONDS + 20))
+    fi
+    printf '%s\n' "$line"
+  done
+}
+
+export NINJA_STATUS='[%f/%t] '
 # shellcheck disable=SC2086  # a list
-ninja -C "$build" --quiet ${TARGETS:-}
+if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
+  ninja -C "$build" ${TARGETS:-}
+else
+  ninja -C "$build" ${TARGETS:-} | now_and_then
+fi

@@ -16,6 +16,7 @@
 #include "core/stack.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
+#include "core/version.h"
 #include "core/waiting.h"
 #include "dist/agreement.h"
 #include "run/agreement.h"
@@ -47,7 +48,7 @@ int run_or_abort(Communicator& comm, const std::function<int()>& f) {
 int parse_and_run(int argc, char** argv) {
   CLI::App app{"bamtrain pretrains decoder-only language models and studies how they extrapolate"};
   app.require_subcommand(0, 1);  // what follows a command is its own: bamtrain help export
-  app.set_version_flag("--version", BAMTRAIN_VERSION);
+  app.set_version_flag("--version", version_text());
   TrainArguments arguments;
   std::string resume;
   bool print_schema = false;

@@ -1,5 +1,6 @@
-# Completion of bamtrain and bamdata for bash. Commands and options come from the program's own
-# help, keys of --set from its config reference, so that they are those of the installed version.
+# Completion of bamtrain and bamdata for bash. Commands, options and their values come from the
+# program's own help, keys of --set and their values from its config reference, so that they are those
+# of the installed version.
 
 _bamtrain_words() { # words of PROGRAM [COMMAND] --help: commands, then options
   "$@" --help 2>/dev/null | awk '
@@ -9,11 +10,49 @@ _bamtrain_words() { # words of PROGRAM [COMMAND] --help: commands, then options
     /^  +-/ { n = split($1, names, ","); for (i = 1; i <= n; ++i) print names[i] }'
 }
 
+_bamtrain_option_values() { # OPTION PROGRAM [COMMAND]: of an option that takes one of some words
+  local option=$1
+  shift
+  "$@" --help 2>/dev/null | awk -v option="$option" '
+    /^  +-/ {
+      n = split($1, names, ",")
+      for (i = 1; i <= n; ++i) {
+        if (names[i] == option && $2 ~ /:.*[|]/) { sub(/^[^:]*:/, "", $2); gsub(/[|]/, "\n", $2); print $2 }
+      }
+    }'
+}
+
+_bamtrain_key_values() { # KEY PROGRAM: words that a config key can be, names of mechanisms among them
+  "$2" help config 2>/dev/null | awk -v entry="- \`$1\` (" '
+    index($0, entry) == 1 { inside = 1; kind = substr($0, length(entry) + 1); next }
+    inside && (/^- `/ || /^$/) { exit }
+    inside && /^  - `/ { split($0, parts, "`"); print parts[2]; whole = 1; next }
+    inside && !whole { kind = kind " " substr($0, 3) }
+    END {
+      sub(/[;)].*/, "", kind)
+      if (kind == "boolean") print "true\nfalse"
+      if (sub(/^one of /, "", kind)) { gsub(/, /, "\n", kind); print kind }
+    }'
+}
+
 # shellcheck disable=SC2016  # backquotes of Markdown
 _bamtrain() {
   local program=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
-  local commands command="" i
+  local commands command="" key="" lead="" i
   COMPREPLY=()
+  # Bash takes "key=value" apart at "=", which is a word of its own then, unless it was told not to.
+  if [ "$before" = --set ] && [[ $word == ?*=* ]]; then
+    key=${word%%=*} lead=$key= word=${word#*=}
+  elif ((COMP_CWORD > 2)) && [ "$word" = "=" ] && [ "${COMP_WORDS[COMP_CWORD - 2]}" = --set ]; then
+    key=$before word=""
+  elif ((COMP_CWORD > 3)) && [ "$before" = "=" ] && [ "${COMP_WORDS[COMP_CWORD - 3]}" = --set ]; then
+    key=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
+  if [ -n "$key" ]; then
+    mapfile -t COMPREPLY < <(compgen -P "$lead" -W "$(_bamtrain_key_values "$key" "$program")" -- "$word")
+    [ ${#COMPREPLY[@]} -gt 0 ] || compopt -o default
+    return
+  fi
   if [ "$before" = --set ] && [ "${program##*/}" = bamtrain ]; then
     compopt -o nospace
     mapfile -t COMPREPLY < <(compgen -S = -W "$("$program" help config 2>/dev/null |
@@ -29,6 +68,11 @@ _bamtrain() {
   for ((i = 1; i < COMP_CWORD; ++i)); do
     if grep -qxF -- "${COMP_WORDS[i]}" <<<"$commands"; then command=${COMP_WORDS[i]}; fi
   done
+  if [[ $before == -* ]] && [[ $word != -* ]]; then
+    # shellcheck disable=SC2086  # no command is no word
+    mapfile -t COMPREPLY < <(compgen -W "$(_bamtrain_option_values "$before" "$program" $command)" -- "$word")
+    [ ${#COMPREPLY[@]} -eq 0 ] || return
+  fi
   if [[ $word == -* ]]; then
     # shellcheck disable=SC2086  # no command is no word
     mapfile -t COMPREPLY < <(compgen -W "$(_bamtrain_words "$program" $command | grep '^-')" -- "$word")

@@ -168,7 +168,7 @@ void SafetensorsFile::read(const Entry& entry, void* out) const {
   file_.read(entry.offset, out, entry.bytes);
 }
 
-void read_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want) {
+void check_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want) {
   constexpr const char* kOtherModel = "use a checkpoint of the same model configuration";
   std::set<std::string> names;
   for (const NamedTensor& tensor : want) {
@@ -190,6 +190,10 @@ void read_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& w
                   "no tensor of that name", describe(entry.dtype, entry.shape), kOtherModel);
     }
   }
+}
+
+void read_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want) {
+  check_tensors(file, want);
   for (const NamedTensor& tensor : want) file.read(*file.find(tensor.name), tensor.data);
 }
 

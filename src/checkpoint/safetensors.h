@@ -66,9 +66,11 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Fills the memory of `want` from `file`, which must hold exactly these names with these shapes
-/// and dtypes; otherwise Error (ExitCode::checkpoint) naming the tensor, the shape and dtype
-/// expected and those found, before any memory is written to.
+/// Error (ExitCode::checkpoint) unless `file` holds exactly these names with these shapes and
+/// dtypes, naming the tensor, the shape and dtype expected and those found. Reads no values.
+void check_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want);
+
+/// The same, then fills the memory of `want` from `file`.
 void read_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want);
 
 }  // namespace bamtrain

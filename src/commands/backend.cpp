@@ -1,8 +1,10 @@
 #include "commands/backend.h"
 
+#include "dist/communicator.h"
 #include "ops/check/check.h"
 #include "ops/cpu/cpu.h"
 #include "ops/cuda/cuda.h"
+#include "ops/cuda/versions.h"
 #include "ops/reference/reference.h"
 
 namespace bamtrain {
@@ -34,6 +36,20 @@ std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, in
     return make_check_backend(make_cpu_backend(), make_reference_backend());
   }
   return make_cpu_backend();
+}
+
+Machinery machinery_of(Backend& backend, int processes) {
+  Machinery m;
+  m.libraries["oneDNN"] = onednn_version();
+  if (const std::string mpi = mpi_library(); !mpi.empty()) m.libraries["MPI"] = mpi;
+  if (backend.memory().on_host()) return m;
+#ifdef BAMTRAIN_CUDA
+  m.gpu = cuda_device_name();
+  m.libraries.merge(cuda_libraries(processes > 1));
+#else
+  static_cast<void>(processes);
+#endif
+  return m;
 }
 
 }  // namespace bamtrain

@@ -1,7 +1,9 @@
 #pragma once
 // The backend that a config asks for.
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "config/reader.h"
 #include "ops/ops.h"
@@ -11,5 +13,14 @@ namespace bamtrain {
 /// `local_rank`: this process among those of its node, each of which takes a GPU of its own.
 /// Error (device, config): no such device, or a precision that it has not.
 std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, int local_rank);
+
+/// What such a backend computes on and with, for the run's record.
+struct Machinery {
+  std::string gpu;                               // "NVIDIA H200"; empty: none
+  std::map<std::string, std::string> libraries;  // versions as loaded, by name
+};
+
+/// REQUIRES: `backend` of make_backend. `processes`: of the run.
+Machinery machinery_of(Backend& backend, int processes);
 
 }  // namespace bamtrain

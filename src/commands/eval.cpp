@@ -15,6 +15,7 @@
 #include "core/clustered_mean.h"
 #include "core/durable_file.h"
 #include "core/option_value.h"
+#include "core/terminal.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
 #include "report/report.h"
@@ -170,7 +171,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
 
   const Dtype activations = activation_dtype(precision);
-  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const Terminal terminal(STDERR_FILENO);
   const nlohmann::ordered_json attention = resolved_json(c)["model"]["attention"];
   nlohmann::ordered_json result = {{"checkpoint", checkpoint.folder},
                                    {"name", c.name},
@@ -185,13 +186,13 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   result.update(perplexity_against_length(
       c.model, c.data.sequence_length, *backend, activations, masters, shards, request,
       [&](const std::string& protocol, int64_t length, double share) {
-        if (terminal) {
+        if (terminal.live()) {
           std::fputs(
               fmt::format("\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share).c_str(),
               stderr);
         }
       }));
-  if (terminal) std::fputs("\r\033[K", stderr);
+  if (terminal.live()) std::fputs("\r\033[K", stderr);
   return result;
 }
 

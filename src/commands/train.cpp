@@ -20,6 +20,7 @@
 #include "core/waiting.h"
 #include "dist/agreement.h"
 #include "dist/together.h"
+#include "model/parameter_parts.h"
 #include "record/progress.h"
 #include "run/agreement.h"
 #include "run/signals.h"
@@ -66,7 +67,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::unique_ptr<Backend> backend;
   std::optional<EvalArguments> last;
   std::optional<Samples> samples;
-  std::string left_out;  // a warning
+  std::string parameters, left_out;  // what they are; a warning
   // A dry run says what it can without data before it ends with what is wrong with them.
   std::exception_ptr of_data;
   const auto with_data = [&](const std::function<void()>& f) {
@@ -86,7 +87,12 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   });
   require_agreement(comm, config_facts(run.resolved));
   together(comm, [&] {
+    parameters =
+        describe_parameters(ParameterLayout(run.config.model, run.config.data.sequence_length));
     backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
+    const Machinery machinery = machinery_of(*backend, comm.size());
+    run.gpu = machinery.gpu;
+    run.libraries = machinery.libraries;
     last = final_evaluation(run.config);
     if (!first) return;
     with_data([&] {
@@ -122,9 +128,10 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
     const std::string waiting = waiting_setting();
-    fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n",
+    fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
                run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
-               waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir);
+               waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir,
+               parameters);
     std::fflush(stdout);
     if (!left_out.empty()) tell("warning: " + left_out + "\n");
   }

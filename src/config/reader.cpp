@@ -68,6 +68,17 @@ void check_order(const Origin& origin, const Override& change) {
   }
 }
 
+/// Takes out "$schema", by which editors find the schema: it says nothing to the program.
+void drop_schema_reference(json& document, const Origin& origin) {
+  const auto reference = document.find("$schema");
+  if (reference == document.end()) return;
+  if (!reference->is_string()) {
+    throw Error(ExitCode::config, origin.at("$schema"), "the place of a JSON Schema, a string",
+                describe_value(*reference), "name what --print-schema wrote, or remove it");
+  }
+  document.erase(reference);
+}
+
 void check_version(const json& document, const Origin& origin) {
   const json* found = find_value(document, "config_version");
   if (found == nullptr || !is_whole(*found)) return;  // the table's checks say more
@@ -129,6 +140,7 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
   json document = parse_json(text, {where, ExitCode::config});
   Origin origin{where};
   if (!document.is_object()) check_names(document, "", origin);
+  drop_schema_reference(document, origin);
   spell_out_names(document);
   for (const std::string& o : overrides) {
     const Override change = parse_override(o);

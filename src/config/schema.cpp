@@ -55,6 +55,12 @@ ordered_json schema_json() {
   ordered_json s = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                     {"title", "bamtrain run configuration"}};
   s.update(group_schema("", default_run_config(kConfigVersion)));
+  ordered_json properties = {
+      {"$schema",
+       {{"description", "where editors find this schema, as --print-schema writes it"},
+        {"type", "string"}}}};
+  properties.update(s["properties"]);
+  s["properties"] = properties;
   return s;
 }
 

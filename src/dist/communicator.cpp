@@ -18,6 +18,10 @@ std::unique_ptr<Communicator> make_communicator() {
   return make_single_communicator();
 }
 
+#ifndef BAMTRAIN_MPI
+std::string mpi_library() { return ""; }
+#endif
+
 int64_t communicator_bytes(int processes) {
   return processes > 1 ? PeerLink::kSlots * kDefaultPieceBytes : 0;
 }

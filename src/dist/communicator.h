@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "core/peer_link.h"
 
@@ -55,6 +56,10 @@ class Communicator {
 /// another MPI than the launcher's. They would be copies of one run writing the same files.
 /// REQUIRES: at most one call per process, MPI starts only once.
 std::unique_ptr<Communicator> make_communicator();
+
+/// The MPI library that this program is linked with and its version, "Open MPI v4.1.4"; empty in a
+/// build without MPI. Does not start MPI.
+std::string mpi_library();
 
 /// Memory that the communicator of `processes` processes takes beside what it is given: the
 /// messages of a reduction that are under way.

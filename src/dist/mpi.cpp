@@ -169,6 +169,16 @@ class MpiCommunicator final : public Communicator {
 
 }  // namespace
 
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING + 1> text{};
+  int length = 0;
+  check(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version");
+  std::string name = text.data();  // and who packaged it when, behind a comma or in further lines
+  name.resize(std::min(name.size(), name.find_first_of(",\n")));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  return name;
+}
+
 std::unique_ptr<Communicator> make_mpi_communicator(const Launch& launch, int64_t piece_bytes) {
   return std::make_unique<MpiCommunicator>(launch, piece_bytes);
 }

@@ -1,7 +1,6 @@
 #include "record/progress.h"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,13 +20,6 @@ constexpr double kLeastShare = 0.05, kLargestShare = 1;  // of the matrix rate, 
 
 double in_seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
-}
-
-/// Columns of the terminal that standard output is; 80 where it does not tell.
-size_t terminal_columns() {
-  winsize size = {};
-  const bool told = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return told ? size.ws_col : 80;
 }
 
 }  // namespace
@@ -62,7 +54,8 @@ std::string progress_line(const ProgressState& s, size_t columns) {
       fmt::format(fmt::runtime(s.result.norm < 1000 ? " |g| {:.2f}" : " |g| {:.1e}"),
                   s.result.norm),
       fmt::format(" lr {:.1e}", s.result.lr),
-      fmt::format(" eta {}", format_duration(s.seconds_left)),
+      s.total_seconds ? fmt::format(" total {}", format_duration(*s.total_seconds))
+                      : fmt::format(" eta {}", format_duration(s.seconds_left)),
       fmt::format(" {} tok/s", short_number(s.tokens_per_second))};
   if (s.share > 0) parts.push_back(fmt::format(" ({:.0f}%)", 100 * s.share));
   parts.push_back(fmt::format(" {:.1f}G", static_cast<double>(s.resident_bytes) / (1 << 30)));
@@ -75,15 +68,24 @@ std::string progress_line(const ProgressState& s, size_t columns) {
 }
 
 Progress::Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step,
-                   double flops_per_token, bool quiet)
+                   double flops_per_token, bool quiet, double seconds_before)
     : first_step_(first_step),
       steps_(steps),
       tokens_per_step_(tokens_per_step),
       flops_per_token_(flops_per_token),
+      seconds_before_(seconds_before),
       quiet_(quiet),
-      terminal_(isatty(STDOUT_FILENO) != 0),
+      terminal_(STDOUT_FILENO),
       start_(Clock::now()),
       last_print_(start_ - std::chrono::hours(1)) {}
+
+Progress::~Progress() {
+  if (live_ == 0) return;
+  std::fputs("\n", stdout);
+  std::fflush(stdout);
+}
+
+double Progress::total_seconds() const { return seconds_before_ + seconds(); }
 
 double Progress::seconds() const { return in_seconds(Clock::now() - start_); }
 
@@ -108,7 +110,8 @@ ProgressState Progress::state(const StepResult& s) const {
           rate,
           matrix_rate_share(),
           resident_bytes(),
-          rate > 0 ? left / rate : 0};
+          rate > 0 ? left / rate : 0,
+          std::nullopt};
 }
 
 void Progress::steps(std::span<const StepResult> ended) {
@@ -118,29 +121,47 @@ void Progress::steps(std::span<const StepResult> ended) {
     smoothed_ /= weight_;
   }
   const StepResult& s = ended.back();
+  last_ = s;
   done_ = s.step - first_step_;
   if (quiet_) return;
+  if (s.step == steps_ && !terminal_.live()) return;  // finish() prints it
   const auto now = Clock::now();
-  const bool last = s.step == steps_;
-  if (!last && in_seconds(now - last_print_) < (terminal_ ? kLiveInterval : kPlainInterval)) return;
+  if (in_seconds(now - last_print_) < (terminal_.live() ? kLiveInterval : kPlainInterval)) return;
   last_print_ = now;
-  if (terminal_) {
-    tell("\r\033[K" + progress_line(state(s), terminal_columns()));
-    live_ = true;
+  print_line(state(s));
+}
+
+/// The cursor stands behind the live line. Where the terminal has become narrower since, it has
+/// broken that line into rows.
+std::string Progress::erasure() const {
+  if (live_ == 0) return "";
+  const size_t rows_above = (live_ - 1) / terminal_.columns();
+  return "\r" + (rows_above > 0 ? fmt::format("\033[{}A", rows_above) : "") + "\033[J";
+}
+
+void Progress::print_line(const ProgressState& s) {
+  if (terminal_.live()) {
+    const std::string line = progress_line(s, terminal_.columns());
+    tell(erasure() + line);
+    live_ = line.size();
   } else {
-    tell(progress_line(state(s), std::string::npos) + "\n");
+    tell(progress_line(s, std::string::npos) + "\n");
   }
 }
 
 void Progress::note(const std::string& text) {
   if (quiet_) return;
-  tell((live_ ? "\r\033[K" : "") + text + "\n");
-  live_ = false;
+  tell(erasure() + text + "\n");
+  live_ = 0;
 }
 
 void Progress::finish() {
-  if (live_) tell("\n");
-  live_ = false;
+  if (quiet_ || !last_) return;
+  ProgressState s = state(*last_);
+  s.total_seconds = total_seconds();
+  print_line(s);
+  if (live_ > 0) tell("\n");
+  live_ = 0;
 }
 
 }  // namespace bamtrain

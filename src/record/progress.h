@@ -3,9 +3,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "core/terminal.h"
 #include "train/step_result.h"
 
 namespace bamtrain {
@@ -19,6 +21,7 @@ struct ProgressState {
   double share = 0;            // of the matrix rate; 0: unknown
   int64_t resident_bytes = 0;  // memory of this process
   double seconds_left = 0;
+  std::optional<double> total_seconds = std::nullopt;  // of the run, once its steps have ended
 };
 
 /// A run's share of the matrix rate, and 0, unknown, where it says that the rate was measured at a
@@ -26,15 +29,20 @@ struct ProgressState {
 double plausible_share(double share);
 
 /// "120/19251 loss 6.1234 (6.2345) |g| 0.51 lr 1.0e-03 eta 2d03h 123k tok/s (82%) 3.1G", or as many
-/// of these as `columns` hold with one to spare. REQUIRES: columns >= 1.
+/// of these as `columns` hold with one to spare; "total 2d03h" in the place of eta once the steps
+/// have ended. REQUIRES: columns >= 1.
 std::string progress_line(const ProgressState& state, size_t columns);
 
 class Progress {
  public:
   /// `flops_per_token` as in run/train.h: 6 N and attention. `quiet` prints nothing: all ranks
-  /// but the first.
+  /// but the first. `seconds_before`: of the run's earlier parts.
   Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step, double flops_per_token,
-           bool quiet);
+           bool quiet, double seconds_before = 0);
+  /// Ends the live line, as an error in mid-run leaves it.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
   /// FLOP/s of matrix products as measured here (run/matrix_rate.h), by all processes together.
   /// The best of all that were told holds; unknown before.
@@ -44,25 +52,32 @@ class Progress {
   void steps(std::span<const StepResult> ended);
   /// A line of its own, above the live line.
   void note(const std::string& text);
-  /// Ends the live line.
+  /// The steps have ended: a line that stays says how the last one was, and the total time.
   void finish();
 
-  // Of this run, since it was constructed.
+  /// Of the run: seconds_before, and since this was constructed.
+  double total_seconds() const;
+  // Since this was constructed.
   double seconds() const;
   double tokens_per_second() const;
   double matrix_rate_share() const;  // of the FLOPs that tokens need in the matrix rate; 0: unknown
 
  private:
   ProgressState state(const StepResult& s) const;
+  void print_line(const ProgressState& s);
+  /// What takes the live line off the terminal.
+  std::string erasure() const;
 
   using Clock = std::chrono::steady_clock;
   int64_t first_step_, steps_, tokens_per_step_;
-  double flops_per_token_, matrix_rate_ = 0;
-  bool quiet_, terminal_;
+  double flops_per_token_, seconds_before_, matrix_rate_ = 0;
+  bool quiet_;
+  Terminal terminal_;
   Clock::time_point start_, last_print_;
   int64_t done_ = 0;  // steps of this run
+  std::optional<StepResult> last_;
   double smoothed_ = 0, weight_ = 0;
-  bool live_ = false;
+  size_t live_ = 0;  // columns of the live line; 0: there is none
 };
 
 /// "3m20s", "1h04m", "2d03h".

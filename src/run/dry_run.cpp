@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/checked.h"
+#include "model/parameter_parts.h"
 #include "record/progress.h"
 #include "run/init_from.h"
 #include "run/matrix_rate.h"
@@ -90,10 +91,9 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   trainer.check_memory(messages);
   const int64_t evaluation = evaluation_bytes(c, backend);
   fmt::print("parameters\n");
-  fmt::print("  {:<28} {:>12}\n", "embedding", layout.count({G::embedding}));
-  fmt::print("  {:<28} {:>12}\n", "transformer", layout.count({G::matrix, G::norm, G::bias}));
-  fmt::print("  {:<28} {:>12}\n", "prior, scale, normalizer",
-             layout.count({G::prior, G::scale, G::normalizer}));
+  for (const auto& [part, count] : parameter_parts(layout)) {
+    fmt::print("  {:<28} {:>12}\n", part, count);
+  }
   fmt::print("a step\n");
   fmt::print("  {:<28} {:>12}\n", "tokens", c.train.tokens_per_step);
   fmt::print("  {:<28} {:>12} in {} lanes\n", "sequences", trainer.sequences_per_step(),

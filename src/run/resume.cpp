@@ -119,6 +119,27 @@ std::string differences(const std::vector<std::string>& keys, const nlohmann::js
   return join_names(out) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+/// Why checkpoint.allow_change cannot let these keys change, and which it is for; empty where it
+/// can.
+std::string why_fixed(const std::vector<std::string>& keys, const Checkpoint& checkpoint,
+                      const Trainer& trainer) {
+  for (const char* key : {"train.tokens_per_step", "data.sequence_length"}) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) {
+      return std::string(key) + " never changes: it places the data";
+    }
+  }
+  const SafetensorsFile weights = SafetensorsFile::open(checkpoint.model_file());
+  try {
+    check_tensors(weights, model_tensors(trainer.layout(), trainer.masters()));
+  } catch (const Error& e) {
+    return "checkpoint.allow_change cannot help, because the parameters would be others (" +
+           e.where() +
+           "): it is for keys that leave their names and shapes as they are, such as optimizer.lr "
+           "or model.norm.eps";
+  }
+  return "";
+}
+
 /// REQUIRES: check_run_state has accepted the checkpoint.
 void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer& trainer,
                 Progress& progress) {
@@ -132,13 +153,13 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   std::vector<std::string> refused = run.refused_keys(before);
   check_length(run, checkpoint, progress, &refused);
   if (!refused.empty()) {
-    throw Error(
-        ExitCode::config, join_names(refused),
-        "the values that " + checkpoint.folder + " was trained with",
-        "others (" + differences(refused, before, run.resolved) + ")",
-        "set them back, name them in checkpoint.allow_change, or start a new run in another "
-        "out_dir (train.tokens_per_step and data.sequence_length never change: they place the "
-        "data)");
+    const std::string fixed = why_fixed(refused, checkpoint, trainer);
+    throw Error(ExitCode::config, join_names(refused),
+                "the values that " + checkpoint.folder + " was trained with",
+                "others (" + differences(refused, before, run.resolved) + ")",
+                fixed.empty() ? "set them back, name them in checkpoint.allow_change, or start a "
+                                "new run in another out_dir"
+                              : "set them back, or start a new run in another out_dir; " + fixed);
   }
   const auto& allow = run.config.checkpoint.allow_change;
   const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||

@@ -4,6 +4,7 @@
 
 #include "core/durable_file.h"
 #include "dist/together.h"
+#include "record/provenance.h"
 #include "record/run_files.h"
 #include "run/host_state.h"
 #include "run/init_from.h"
@@ -21,6 +22,7 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
     contents.state["config"] = run_.resolved;
     contents.state["data"] = describe_data(trainer.training_data().sources());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
+    contents.state["program"] = this_program();
     contents.state["tokens"] = step * c.train.tokens_per_step;
     if (!beginning_.started_from.empty()) contents.state[kStartedFrom] = beginning_.started_from;
     if (!beginning_.initialized_from.is_null()) {

@@ -7,9 +7,11 @@
 
 #include "core/durable_file.h"
 #include "dist/together.h"
+#include "model/parameter_parts.h"
 #include "ops/host_copy.h"
 #include "record/logs.h"
 #include "record/progress.h"
+#include "record/provenance.h"
 #include "run/agreement.h"
 #include "run/folder_lock.h"
 #include "run/matrix_rate.h"
@@ -94,10 +96,13 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   on_first_rank(comm, [&] {
     make_out_dir(c.out_dir);
     lock.emplace(c.out_dir);
+    record_start(c.out_dir,
+                 {backend.name(), run.gpu, run.libraries, comm.size(),
+                  run.resolved["train"]["precision"], count_parameters(trainer.layout())});
     logs.emplace(c, resumed);
     seconds_before = logs->seconds();
   });
-  Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank);
+  Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank, seconds_before);
   progress.take_matrix_rate(rate);
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
   Saves saves(run, beginning, warn);
@@ -138,7 +143,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     };
     const double share = progress.matrix_rate_share();
     if (share > 0) line["matrix_rate_share"] = share;
-    line["seconds"] = seconds_before + progress.seconds();
+    line["seconds"] = progress.total_seconds();
     bool seen = false;  // a loss of the parameters as they are now
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@ namespace bamtrain {
 struct TrainRun {
   RunConfig config;
   nlohmann::json resolved;  // the config as it is stored with every checkpoint
+  std::string gpu;          // for run.json, as RunStart's in record/provenance.h
+  std::map<std::string, std::string> libraries;
   /// The keys in which `resolved` differs from a checkpoint's config and must not.
   std::function<std::vector<std::string>(const nlohmann::json& before)> refused_keys;
   /// The lines of samples.jsonl for a step, from masters in host memory, which it leaves as they

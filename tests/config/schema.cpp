@@ -109,7 +109,8 @@ void check_described(const json& schema, const std::string& path) {
   }
 }
 
-/// The schema's members at `path` are those of the resolved configuration, object by object.
+/// The schema's members at `path` are those of the resolved configuration, object by object, and
+/// "$schema", which no resolved configuration has.
 void check_same_members(const json& schema, const json& resolved, const std::string& path) {
   INFO(path);
   REQUIRE(schema["type"] == "object");
@@ -117,6 +118,7 @@ void check_same_members(const json& schema, const json& resolved, const std::str
   std::set<std::string> described, written;
   for (const auto& [name, unused] : schema["properties"].items()) described.insert(name);
   for (const auto& [name, unused] : resolved.items()) written.insert(name);
+  CHECK(described.erase("$schema") == (path.empty() ? 1 : 0));
   CHECK(described == written);
   for (const auto& [name, property] : schema["properties"].items()) {
     if (property.contains("properties")) {
@@ -241,4 +243,18 @@ TEST_CASE("schema and reader refuse the same values") {
   visit(visit, s, "");
   CHECK(accepted > 50);
   CHECK(refused > 500);
+}
+
+TEST_CASE("$schema, by which editors find the schema, is a string at the top and says nothing") {
+  json document = json::parse(kValid);
+  document["$schema"] = "../schema.json";
+  CHECK(conforms(document, bamtrain::schema_json()));
+  const bamtrain::RunConfig config = bamtrain::read_run_config_text(document.dump(), "file", {});
+  CHECK(resolved_json(config) == resolved_json(valid_with({})));
+  document["$schema"] = 7;
+  check_mentions(message(document.dump()), {"$schema", "a string", "7"});
+  document.erase("$schema");
+  document["model"]["$schema"] = "../schema.json";
+  check_mentions(message(document.dump()), {"model.$schema", "unknown key"});
+  check_mentions(message(kValid, {"$schema=schema.json"}), {"$schema", "unknown key"});
 }

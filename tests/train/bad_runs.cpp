@@ -131,7 +131,17 @@ TEST_CASE("resuming refuses a changed model, other data and another tokenizer") 
           0);
   }
   SECTION("other shapes") {
-    require_error(train(w, c, {"model.width=128"}), ExitCode::config, {"model.width"});
+    for (const char* change :
+         {"model.width=128", "model.mlp.hidden=32", "model.layers=1", "model.bias=true"}) {
+      const Outcome o = train(w, c, {change});
+      require_error(o, ExitCode::config,
+                    {std::string(change).substr(0, std::string(change).find('=')),
+                     "checkpoint.allow_change cannot help", "such as optimizer.lr"});
+      CHECK(o.output.find("name them in checkpoint.allow_change") == std::string::npos);
+    }
+    // Another function of the same parameters is the user's decision.
+    require_error(train(w, c, {"model.norm.eps=0.001"}), ExitCode::config,
+                  {"model.norm.eps", "name them in checkpoint.allow_change"});
   }
   SECTION("parameters that the checkpoint has not") {
     require_error(train(w, c,
@@ -272,6 +282,8 @@ TEST_CASE("the data's place cannot change on resume") {
   const Workplace w;
   nlohmann::json c = small_run(w);
   REQUIRE(train(w, c, {"train.stop_at=4"}).code == 0);
+  require_error(train(w, c, {"train.tokens_per_step=2048"}), ExitCode::config,
+                {"start a new run in another out_dir; train.tokens_per_step never changes"});
   require_error(
       train(w, c,
             {"train.tokens_per_step=2048", "checkpoint.allow_change=[\"train.tokens_per_step\"]"}),

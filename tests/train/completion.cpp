@@ -47,6 +47,25 @@ TEST_CASE("bash completes commands, their options, topics and keys from the prog
   CHECK(offers({program, "--"}, "--dry-run"));
   CHECK_FALSE(offers({program, "eval", "--"}, "--dry-run"));
   CHECK(completions({program, "--set", "model.attention.pri"}) == Words{"model.attention.prior="});
+  for (const bool apart : {true, false}) {  // at "=", as bash does unless it was told not to
+    const auto set = [&](const std::string& key, const std::string& value) {
+      Words line = {program, "--set"};
+      if (!apart) line.push_back(key + "=" + value);
+      if (apart) line.insert(line.end(), {key, "="});
+      if (apart && !value.empty()) line.push_back(value);
+      return completions(line);
+    };
+    const std::string lead = apart ? "" : "device=";
+    CHECK(set("device", "") == Words{lead + "auto", lead + "cpu", lead + "cuda", lead + "check"});
+    CHECK(set("device", "c") == Words{lead + "cpu", lead + "cuda", lead + "check"});
+    CHECK(set("model.tied", "t") == Words{(apart ? "" : "model.tied=") + std::string("true")});
+    CHECK(set("model.attention.scale", "ss") ==
+          Words{(apart ? "" : "model.attention.scale=") + std::string("ssmax")});
+    CHECK(set("train.steps", "") == Words{""});
+  }
+  CHECK(completions({program, "eval", "--device", "c"}) == Words{"cpu", "cuda", "check"});
+  CHECK(offers({program, "generate", "--precision", ""}, "bf16"));
+  CHECK_FALSE(offers({program, "generate", "--precision", ""}, "tf32"));
   CHECK(completions({program, "help", "exit"}) == Words{"exit-codes"});
   const char* build = std::getenv("BAMTRAIN_BUILD");
   const std::string bamdata = std::string(build ? build : "build") + "/data_tools/bamdata";

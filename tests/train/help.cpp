@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "catch.h"
 #include "train/support.h"
@@ -26,6 +27,19 @@ TEST_CASE("help lists every page of docs and prints each as it is") {
     ++pages;
   }
   CHECK(pages >= 8);
+}
+
+TEST_CASE("no command of the pages asks for what a machine with AVX2 alone cannot do") {
+  for (const char* topic :
+       {"training", "resume", "processes", "compare", "export", "data", "prior"}) {
+    const Outcome page = run({bamtrain_program(), "help", topic});
+    std::istringstream lines(page.output);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("    ")) continue;
+      INFO(topic << ": " << line);
+      CHECK(line.find("precision") == std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("a slip in a topic is answered with the nearest one") {

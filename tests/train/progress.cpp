@@ -5,8 +5,10 @@
 #include <thread>
 
 #include "catch.h"
+#include "on_terminal.h"
 
 using namespace bamtrain;
+using namespace bamtrain::testing;
 
 namespace {
 
@@ -36,6 +38,13 @@ TEST_CASE("the line of a long run fits 80 columns") {
   later.seconds_left = 86400 + 3 * 3600;
   CHECK(progress_line(later, 80) ==
         "9251/19251 loss 2.4551 (2.4432) |g| 0.34 lr 9.8e-04 eta 1d03h 123k tok/s (82%)");
+}
+
+TEST_CASE("the line of a run that has ended says how long it took in place of how long it takes") {
+  ProgressState s = longest();
+  s.total_seconds = 86400 + 3 * 3600;
+  CHECK(progress_line(s, 80) ==
+        "19251/19251 loss 10.4551 (10.4551) |g| 12.34 lr 1.0e-03 total 1d03h 1.23M tok/s");
 }
 
 TEST_CASE("a wider terminal shows all of it, a log as well") {
@@ -114,4 +123,85 @@ TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatev
     CHECK(share >= least);
     CHECK(least > 0.05);
   }
+}
+
+namespace {
+
+/// What is left on a terminal of 100 columns when `child` has printed there, which may make it one
+/// of 30.
+std::vector<std::string> left_on_screen(const std::function<void()>& child) {
+  Screen screen(100, 30);
+  screen.show(on_terminal(100, [&child] {
+    setenv("TERM", "xterm", 1);
+    unsetenv("NO_COLOR");
+    child();
+  }));
+  return screen.lines();
+}
+
+void become_narrow() {
+  std::fputs("\a", stdout);
+  std::fflush(stdout);
+  winsize size = {};
+  size.ws_col = 30;
+  ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
+}
+
+constexpr StepResult kSteps[] = {{1, 2.5, 0.001, 0.25}, {2, 2.5, 0.001, 0.25}};
+
+}  // namespace
+
+TEST_CASE("a terminal that became narrower keeps no part of the live line") {
+  const auto noted = left_on_screen([] {
+    Progress progress(0, 3, 1024, 1, false);
+    progress.note("a note before");
+    progress.steps({kSteps, 1});
+    become_narrow();
+    progress.note("a note");
+  });
+  CHECK(noted == std::vector<std::string>{"a note before", "a note", ""});
+  const auto ended = left_on_screen([] {
+    Progress progress(0, 3, 1024, 1, false);
+    progress.note("a note before");
+    progress.steps({kSteps, 1});
+    become_narrow();
+    progress.finish();
+  });
+  CHECK(ended == std::vector<std::string>{"a note before", "1/3 loss 2.5000 (2.5000)", ""});
+}
+
+TEST_CASE("the last line stays and says the total time, with that of earlier parts") {
+  const auto steps = [] {
+    Progress progress(0, 2, 1024, 1, false, 7200);
+    progress.steps(kSteps);
+    progress.note("a note");
+    progress.finish();
+  };
+  const std::string last = "2/2 loss 2.5000 (2.5000) |g| 0.25 lr 1.0e-03 total 2h00m ";
+  const std::vector<std::string> screen = left_on_screen(steps);
+  REQUIRE(screen.size() == 3);
+  CHECK(screen[0] == "a note");
+  CHECK(screen[1].starts_with(last));
+  // In a log the last step has one line as well.
+  const std::string log = on_terminal(100, [&] {
+    setenv("TERM", "dumb", 1);
+    steps();
+  });
+  CHECK(log.starts_with("a note\r\n" + last));
+  CHECK(log.find("2/2", log.find("2/2") + 1) == std::string::npos);
+}
+
+TEST_CASE("an error in mid-run begins a line of its own") {
+  const auto screen = left_on_screen([] {
+    try {
+      Progress progress(0, 3, 1024, 1, false);
+      progress.steps({kSteps, 1});
+      throw 0;
+    } catch (int) {
+      std::fputs("bamtrain: step 2", stdout);
+    }
+  });
+  REQUIRE(screen.size() == 2);
+  CHECK(screen[0].starts_with("1/3 loss"));
+  CHECK(screen[1] == "bamtrain: step 2");
 }

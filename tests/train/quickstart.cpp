@@ -56,6 +56,25 @@ class Checkout {
 
   std::string path(const std::string& name) const { return w_.path(name); }
 
+  /// A command that is found before all others of its name.
+  void fake(const std::string& name, const std::string& script) const {
+    fs::create_directories(path("bin"));
+    write_text(path("bin/" + name), "#!/bin/sh\n" + script);
+    fs::permissions(path("bin/" + name), fs::perms::owner_all);
+  }
+
+  /// Up to the build, in a folder where nothing was built yet; "called: build.sh ARGUMENTS".
+  std::string build_call() const {
+    const Outcome o = run({"sh", "-c",
+                           "cd \"$0\" && PATH=\"$PWD/bin:$PATH\" BUILD=\"$PWD/none\" "
+                           "bash scripts/quickstart.sh --text a.txt",
+                           path(".")});
+    INFO(o.output);
+    const size_t at = o.output.find("called: build.sh");
+    REQUIRE(at != std::string::npos);
+    return o.output.substr(at, o.output.find('\n', at) - at);
+  }
+
   /// Called in the folder of the checkout's texts, as users do.
   Outcome quickstart(const std::string& arguments) const {
     const char* build = std::getenv("BAMTRAIN_BUILD");
@@ -179,4 +198,44 @@ TEST_CASE(
   INFO(other.output);
   CHECK(other.code == 4);
   CHECK(other.output.find("found another text") != std::string::npos);
+}
+
+TEST_CASE("quickstart builds for the GPUs that are here, and without CUDA where there is none") {
+  const Checkout c;
+  write_text(c.path("a.txt"), prose(1, 1'000'000, 80));
+  c.fake("nvcc", "[ \"$*\" = --list-gpu-arch ] && printf 'compute_%s\\n' 80 86 89 90 100\n");
+  const auto with_gpus = [&](const std::string& answer) {
+    c.fake("nvidia-smi", "printf '" + answer + "'\n");
+    return c.build_call();
+  };
+  CHECK(with_gpus("9.0\\n9.0\\n") == "called: build.sh -Dgpu_architectures=90");
+  CHECK(with_gpus("9.0\\n8.9\\n10.0\\n8.9\\n") == "called: build.sh -Dgpu_architectures=89,90,100");
+  // One that the backend does not take; a driver that does not answer; no driver.
+  CHECK(with_gpus("7.5\\n") == "called: build.sh -Dcuda=disabled");
+  CHECK(with_gpus("NVIDIA-SMI has failed\\n") == "called: build.sh -Dcuda=disabled");
+  c.fake("nvidia-smi", "exit 127\n");
+  CHECK(c.build_call() == "called: build.sh -Dcuda=disabled");
+  // One that nvcc does not know yet: intermediate code of the default runs on it.
+  CHECK(with_gpus("12.1\\n") == "called: build.sh ");
+}
+
+TEST_CASE("a build tells now and then how far it is, and all that compilers say") {
+  const Checkout c;
+  fs::copy(source_path("scripts/build.sh"), c.path("scripts"),
+           fs::copy_options::overwrite_existing);
+  c.fake("meson", "mkdir -p \"$2\"\n");
+  const auto build = [&](const std::string& end) {
+    c.fake("ninja",
+           "echo \"ninja: Entering directory\"; printf '%s\\n' '[1/300] Compiling a' "
+           "'[2/300] Compiling b' 'b.cpp:1: warning' " +
+               end);
+    return run(
+        {"sh", "-c", "cd \"$0\" && PATH=\"$PWD/bin:$PATH\" bash scripts/build.sh", c.path(".")});
+  };
+  const Outcome good = build("'[300/300] Linking c'");
+  CHECK(good.code == 0);
+  CHECK(good.output == "[1/300] Compiling a\nb.cpp:1: warning\n[300/300] Linking c\n");
+  const Outcome bad = build("'FAILED: b'; exit 3");
+  CHECK(bad.code == 3);
+  CHECK(bad.output == "[1/300] Compiling a\nb.cpp:1: warning\nFAILED: b\n");
 }

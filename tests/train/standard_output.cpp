@@ -8,6 +8,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "on_terminal.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -91,4 +92,73 @@ TEST_CASE("notes on standard error that find no place change no exit code") {
                                   " --set model.attention.prior.theta=100 2> /dev/full");
   INFO(o.output);
   CHECK(o.code == 0);
+}
+
+namespace {
+
+std::vector<std::string> with(std::vector<std::string> environment,
+                              const std::vector<std::string>& command) {
+  const Environment all = threads(1);
+  environment.insert(environment.end(), all.begin(), all.end());
+  environment.insert(environment.begin(), "env");
+  environment.insert(environment.end(), command.begin(), command.end());
+  return environment;
+}
+
+/// Moves the cursor: an escape, or a carriage return that no line feed follows.
+bool moves_the_cursor(const std::string& text) {
+  for (size_t i = text.find('\r'); i != std::string::npos; i = text.find('\r', i + 1)) {
+    if (i + 1 < text.size() && text[i + 1] != '\n' && text[i + 1] != '\r') return true;
+  }
+  return text.find('\033') != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a terminal gets a live line, a dumb one and NO_COLOR plain lines") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 2;
+  const auto trained = [&](const std::string& variable) {
+    c["out_dir"] = w.path(variable);
+    return on_terminal(100, with({"TERM=xterm", "NO_COLOR=", variable},
+                                 bamtrain_command(write_config(w, "run.json", c))));
+  };
+  const std::string live = trained("TERM=xterm-256color");
+  INFO(live);
+  CHECK(moves_the_cursor(live));
+  CHECK(live.find("parameters: embedding 13504, attention 24576, mlp 36864, norms 320, prior 24, "
+                  "scale 8, head 13504\r\n") != std::string::npos);
+  for (const char* variable : {"TERM=dumb", "NO_COLOR=1"}) {
+    const std::string plain = trained(variable);
+    INFO(plain);
+    CHECK_FALSE(moves_the_cursor(plain));
+    CHECK(plain.find("\r\n2/2 loss") != std::string::npos);
+  }
+}
+
+TEST_CASE("under mpirun a log has plain lines, a terminal the live line") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 2;
+  const auto trained = [&](const std::string& out_dir, const std::string& place) {
+    c["out_dir"] = w.path(out_dir);
+    const auto command = mpirun_command(2, bamtrain_command(write_config(w, out_dir + ".json", c)));
+    std::vector<std::string> shell = {"sh", "-c", "\"$@\" " + place, "sh"};
+    shell.insert(shell.end(), command.begin(), command.end());
+    return on_terminal(100, with({"TERM=xterm", "NO_COLOR="}, shell));
+  };
+  const std::string shown = trained("shown", "");
+  INFO(shown);
+  CHECK(moves_the_cursor(shown));
+  CHECK(shown.find("2/2 loss") != std::string::npos);
+  trained("logged", "> " + w.path("log"));
+  const std::string log = read_text(w.path("log"));
+  INFO(log);
+  CHECK_FALSE(moves_the_cursor(log));
+  CHECK(log.find("2/2 loss") != std::string::npos);
 }

@@ -3,6 +3,7 @@
 // their number.
 
 #include <memory>
+#include <string>
 
 #include "ops/ops.h"
 
@@ -14,5 +15,8 @@ enum class CpuIsa { avx2, avx512 };
 /// one only on others than x86-64, and in a build with -Dnative=true. Error (ExitCode::device)
 /// where the processor is older than x86-64-v3. Bits depend on the instruction set.
 std::unique_ptr<Backend> make_cpu_backend(CpuIsa most = CpuIsa::avx512);
+
+/// The library of matrix products and its version as loaded: "2.6.3" of oneDNN.
+std::string onednn_version();
 
 }  // namespace bamtrain

@@ -12,6 +12,7 @@
 
 #include "core/checked.h"
 #include "core/parallel.h"
+#include "ops/cpu/cpu.h"
 
 namespace bamtrain {
 
@@ -287,6 +288,11 @@ std::function<void()> prepare_unguarded(const Matrix& c, const Matrix& a, const 
 
 void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
   prepare_unguarded(c, a, b)();
+}
+
+std::string onednn_version() {
+  const dnnl_version_t* v = dnnl_version();
+  return std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
 }
 
 }  // namespace bamtrain

@@ -1,5 +1,6 @@
-// The host side of the CUDA backend: tensors to launchers. Long because the contract is: a method
-// per operation, each of which only fills the arguments of its launcher.
+// The CUDA backend: device memory, the plan, work that is recorded and replayed, and the operations
+// of ops/ops.h, each of which fills the arguments of its launcher. Matrix products are in
+// products.h, mechanisms in mechanisms.h.
 
 #include <map>
 #include <string>

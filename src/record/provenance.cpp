@@ -1,0 +1,92 @@
+#include "record/provenance.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "core/durable_file.h"
+#include "core/json.h"
+#include "core/parallel.h"
+#include "core/version.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+/// As the kernel names it; "unknown" where it does not.
+std::string processor_name() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    const size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+/// ISO 8601, UTC: "2026-01-31T09:30:00Z".
+std::string now() {
+  const std::time_t seconds = std::time(nullptr);
+  std::tm utc = {};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+/// The entries so far.
+ordered_json read_starts(const std::string& path) {
+  constexpr const char* kRemedy = "move it elsewhere";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return ordered_json::array();
+  std::ifstream in(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in) throw Error(ExitCode::io, path, "a readable file", "none", "check its permissions");
+  parse_json(text, {path, ExitCode::io, kRemedy});
+  ordered_json starts = ordered_json::parse(text);  // whose keys keep their order
+  if (!starts.is_array()) {
+    throw Error(ExitCode::io, path, "a list of a run's starts", starts.type_name(), kRemedy);
+  }
+  return starts;
+}
+
+}  // namespace
+
+void record_start(const std::string& out_dir, const RunStart& start) {
+  const std::string path = out_dir + "/run.json";
+  ordered_json starts = read_starts(path);
+  starts.push_back({{"version", version()},
+                    {"commit", commit()},
+                    {"compiler", compiler()},
+                    {"libraries", start.libraries},
+                    {"host", host_name()},
+                    {"processor", processor_name()},
+                    {"gpu", start.gpu.empty() ? ordered_json() : ordered_json(start.gpu)},
+                    {"processes", start.processes},
+                    {"threads", max_threads()},
+                    {"started", now()},
+                    {"precision", start.precision},
+                    {"device", start.device},
+                    {"parameters", start.parameters}});
+  AtomicFile file(path);
+  // A host may have a name in any bytes.
+  file.write(starts.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+  file.commit();
+}
+
+std::map<std::string, std::string> this_program() {
+  return {{"version", version()}, {"commit", commit()}};
+}
+
+}  // namespace bamtrain
