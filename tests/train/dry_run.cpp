@@ -106,7 +106,7 @@ TEST_CASE("--dry-run counts a tied embedding once, as parameters and not as work
   REQUIRE(tied.code == 0);
   CHECK(figure(tied.output, "embedding") == 211 * 64);
   CHECK(figure(untied.output, "head") == 211 * 64);
-  // Only the table of memory has a head then, behind that of the data.
+  // Only the table of memory has a head then.
   CHECK(tied.output.find("\n  head ") > tied.output.find("\na step\n"));
   CHECK(figure(tied.output, "FLOPs per token") == figure(untied.output, "FLOPs per token"));
 }
