@@ -82,6 +82,25 @@ TEST_CASE("export knows the tokenizer and the documents of shards that a pattern
   REQUIRE(o.code == 0);
   CHECK(read_text(folder + "/tokenizer.model") == read_text(text.tokenizer));
   const auto manifest = nlohmann::json::parse(read_text(text.w.path("data/train/manifest.json")));
+TEST_CASE("export refuses a state that no run writes, by its place") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 1;
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  const std::string checkpoint = w.path("out/checkpoint-00000001");
+  for (const nlohmann::json& tokens :
+       {nlohmann::json("many"), nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json(nullptr),
+        nlohmann::json(UINT64_MAX), nlohmann::json::array()}) {
+    forge_state(checkpoint, [&](nlohmann::json& state) { state["tokens"] = tokens; });
+    const Outcome o = export_to(w.path("exported"), checkpoint, {});
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+    CHECK(contains(o.output, "state.json: tokens: expected an integer from 0"));
+    CHECK(contains(o.output, "remedy: "));
+    CHECK_FALSE(fs::exists(w.path("exported")));
+  }
+}
+
   CHECK(nlohmann::json::parse(read_text(folder + "/config.json"))["document_start"] ==
         manifest["document_start"]);
 }
