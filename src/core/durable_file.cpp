@@ -238,6 +238,21 @@ void make_folder(const std::string& path) {
   if (error) fail(path, "a folder to be created", error);
 }
 
+void make_folders(const std::string& path) {
+  std::error_code ignored;
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  if (std::filesystem::is_directory(name, ignored)) return;
+  const std::string above = parent_folder(name);
+  make_folders(above);
+  try {
+    make_folder(name);
+  } catch (const Error&) {  // another process was faster
+    if (!std::filesystem::is_directory(name, ignored)) throw;
+  }
+  sync_folder(above);
+}
+
 void sync_folder(const std::string& path) {
   const int error = outcome(FileOp::sync_folder, path, [&] {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -95,6 +95,8 @@ class AtomicFile {
 };
 
 void make_folder(const std::string& path);
+/// Makes `path` and the folders above it that are missing; on return each is on the disk.
+void make_folders(const std::string& path);
 /// Puts a folder's entries on the disk: files created in it, renames into and out of it.
 void sync_folder(const std::string& path);
 /// REQUIRES: `to` does not exist, or is an empty folder where `from` is a folder.

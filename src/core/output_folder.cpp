@@ -22,100 +22,124 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSuffix = ".tmp-XXXXXX";  // as mkdtemp(3) takes it
+constexpr std::string_view kSuffix = ".tmp-XXXXXX";  // as mkostemp(3) takes it
 
 Error failed(const std::string& path, const std::string& expected, const std::string& found) {
   return Error(ExitCode::io, path, expected, found, "check permissions and free space");
 }
 
-/// A new folder beside `path`, named after it.
-std::string folder_beside(const std::string& path) {
-  std::string name = path + std::string(kSuffix);
-  if (!::mkdtemp(name.data())) {
-    throw failed(path, "a folder that can be made", std::strerror(errno));
-  }
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::chmod(name.c_str(), 0777 & ~mask);
-  return name;
-}
-
-/// Takes the lock of a folder; -1 where another process holds it or there are no locks.
-int lock_folder(const std::string& path, int how) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return -1;
+/// Takes the lock of an open file; false where another process holds it or there are no locks.
+bool lock(int descriptor, int how) {
   int result = 0;
   while ((result = ::flock(descriptor, LOCK_EX | how)) != 0 && errno == EINTR) {
   }
-  if (result == 0) return descriptor;
-  ::close(descriptor);
-  return -1;
+  return result == 0;
 }
 
-std::string host_name() {
+/// What a mark says: the machine, and what its folder holds.
+enum class Holds { unfinished, former };
+
+std::string mark_text(Holds holds) {
   char name[256] = {};
   ::gethostname(name, sizeof name - 1);
-  return name;
+  return std::string(name) + (holds == Holds::former ? "\nformer\n" : "\n");
 }
 
-void put_mark(const std::string& folder) {
-  const std::string mark = folder + "/" + OutputFolder::kMark;
-  DurableFile file(mark);
-  const std::string text = host_name() + "\n";
-  file.write(text.data(), static_cast<int64_t>(text.size()));
-  file.finish();
+/// "DIR/NAME", the folder of the mark "DIR/.NAME".
+std::string folder_of_mark(const std::string& mark) {
+  const size_t name = mark.rfind('/') + 1;
+  return mark.substr(0, name) + mark.substr(name + 1);
 }
 
-/// Whether `folder` holds the mark of a process on this machine.
-bool has_own_mark(const std::string& folder) {
-  try {
-    const InputFile mark(folder + "/" + OutputFolder::kMark, ExitCode::io, "");
-    return mark.text(1024) == host_name() + "\n";
-  } catch (const Error&) {
-    return false;
+std::string mark_pattern(const std::string& final_path) {
+  const std::string name = "." + fs::path(final_path).filename().string() + std::string(kSuffix);
+  return (fs::path(parent_folder(final_path)) / name).string();
+}
+
+/// Removes the folder of a mark; one that was to be replaced gets its name back where nothing else
+/// has it. The mark goes last: whoever is killed here leaves a leftover. Whether a folder was there
+/// to be removed.
+bool settle(const std::string& mark, Holds holds, const std::string& final_path) {
+  const std::string folder = folder_of_mark(mark);
+  const bool there = fs::is_directory(fs::symlink_status(folder));
+  const bool back = there && holds == Holds::former && !fs::exists(final_path);
+  if (back) {
+    rename_path(folder, final_path);
+  } else if (there) {
+    remove_tree(folder);
   }
-}
-
-/// Removes a folder that holds the mark, the mark last: whoever is killed in it leaves a leftover.
-void remove_marked(const std::string& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().filename() != OutputFolder::kMark) remove_tree(entry.path().string());
-  }
-  remove_tree(folder);
+  remove_tree(mark);
+  return there && !back;
 }
 
 }  // namespace
+
+/// A folder's name beside the final one, and its mark. The destructor settles.
+class OutputFolder::Marked {
+ public:
+  Marked(const std::string& final_path, Holds holds) : final_(final_path), holds_(holds) {
+    struct stat info {};
+    do {
+      if (descriptor_ >= 0) ::close(descriptor_);
+      mark_ = mark_pattern(final_path);
+      descriptor_ = ::mkostemp(mark_.data(), O_CLOEXEC);
+      if (descriptor_ < 0)
+        throw failed(final_path, "a folder that can be made", std::strerror(errno));
+      // Waits for who is just looking whether this is a leftover; it was one then, and is gone.
+      lock(descriptor_, 0);
+    } while (::fstat(descriptor_, &info) == 0 && info.st_nlink == 0);
+    folder_ = folder_of_mark(mark_);
+    try {
+      const std::string text = mark_text(holds);
+      DurableFile file(mark_);
+      file.write(text.data(), static_cast<int64_t>(text.size()));
+      file.finish();
+    } catch (...) {
+      settle();
+      throw;
+    }
+  }
+  Marked(const Marked&) = delete;
+  Marked& operator=(const Marked&) = delete;
+  ~Marked() { settle(); }
+
+  const std::string& folder() const { return folder_; }
+
+  void settle() {
+    if (descriptor_ < 0) return;
+    try {
+      bamtrain::settle(mark_, holds_, final_);
+    } catch (const std::exception&) {
+      // The next OutputFolder of this name tries again.
+    }
+    ::close(std::exchange(descriptor_, -1));
+  }
+
+ private:
+  std::string final_;
+  Holds holds_;
+  std::string mark_, folder_;
+  int descriptor_ = -1;  // the mark, locked
+};
 
 OutputFolder::OutputFolder(const std::string& final_path, MayReplace may_replace)
     : final_(final_path), may_replace_(std::move(may_replace)) {
   while (final_.size() > 1 && final_.back() == '/') final_.pop_back();
   final_ = without_links(final_);
   try {
-    check_place();
-    fs::create_directories(parent_folder(final_));
     remove_leftovers();
+    check_place();
+    make_folders(parent_folder(final_));
   } catch (const fs::filesystem_error& e) {
     throw failed(final_, "a folder that can be made", e.code().message());
   }
-  temporary_ = folder_beside(final_);
-  // Waits for who is just looking whether this is a leftover. The mark comes after the lock:
-  // without it the folder is none.
-  lock_ = lock_folder(temporary_, 0);
-  try {
-    put_mark(temporary_);
-  } catch (...) {
-    discard();
-    throw;
-  }
+  temporary_ = std::make_unique<Marked>(final_, Holds::unfinished);
+  make_folder(temporary_->folder());
 }
 
-OutputFolder::~OutputFolder() { discard(); }
+OutputFolder::~OutputFolder() = default;
 
-void OutputFolder::discard() {
-  std::error_code ignored;
-  if (!committed_) fs::remove_all(temporary_, ignored);
-  if (lock_ >= 0) ::close(lock_);
-}
+const std::string& OutputFolder::path() const { return temporary_->folder(); }
 
 void OutputFolder::check_place() const {
   if (!fs::exists(final_)) return;
@@ -126,68 +150,61 @@ void OutputFolder::check_place() const {
 }
 
 void OutputFolder::remove_leftovers() {
-  const std::string name = fs::path(final_).filename().string();
-  const std::string prefix = name + std::string(kSuffix.substr(0, kSuffix.size() - 6));
+  const std::string pattern = fs::path(mark_pattern(final_)).filename().string();
+  const std::string prefix = pattern.substr(0, pattern.size() - 6);
   std::error_code ignored;  // a folder that cannot be listed can still be written to
   for (fs::directory_iterator it(parent_folder(final_), ignored), end; !ignored && it != end;
        it.increment(ignored)) {
-    const std::string other = it->path().filename().string();
-    if (other.size() != name.size() + kSuffix.size() || !other.starts_with(prefix)) continue;
-    const std::string path = it->path().string();
-    const int lock = lock_folder(path, LOCK_NB);
-    if (lock < 0) continue;
-    if (has_own_mark(path)) {
-      try {
-        remove_marked(path);
-        removed_.push_back(path);
-      } catch (const std::exception&) {
-        // Another user's, perhaps: of no consequence for the work at hand.
-      }
+    const std::string name = it->path().filename().string();
+    if (name.size() != pattern.size() || !name.starts_with(prefix)) continue;
+    const std::string mark = it->path().string();
+    const int descriptor = ::open(mark.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    try {
+      if (lock(descriptor, LOCK_NB)) remove_leftover(mark);
+    } catch (const std::exception&) {
+      // Another user's, perhaps: of no consequence for the work at hand.
     }
-    ::close(lock);
+    ::close(descriptor);
   }
   std::sort(removed_.begin(), removed_.end());
 }
 
+void OutputFolder::remove_leftover(const std::string& mark) {
+  const std::string text = InputFile(mark, ExitCode::io, "").text(1024);
+  const bool former = text == mark_text(Holds::former);
+  if (text.empty()) {  // older than its folder
+    remove_tree(mark);
+  } else if (former || text == mark_text(Holds::unfinished)) {
+    if (settle(mark, former ? Holds::former : Holds::unfinished, final_)) {
+      removed_.push_back(folder_of_mark(mark));
+    }
+  }
+}
+
 std::string OutputFolder::subfolder(const std::string& name) const {
-  const std::string path = temporary_ + "/" + name;
+  const std::string path = this->path() + "/" + name;
   make_folder(path);
   return path;
 }
 
 void OutputFolder::commit() {
-  std::string former;
+  std::unique_ptr<Marked> former;
   try {
     check_place();
-    remove_tree(temporary_ + "/" + kMark);
-    sync_folder(temporary_);
+    sync_folder(path());
     // rename() replaces an empty folder, and what is being replaced is moved out of the way in one
     // step, so that at every moment the name is the old set's, the new one's or nobody's.
     if (fs::exists(final_) && !fs::is_empty(final_)) {
-      former = folder_beside(final_);
-      rename_path(final_, former);
+      former = std::make_unique<Marked>(final_, Holds::former);
+      rename_path(final_, former->folder());
     }
   } catch (const fs::filesystem_error& e) {
     throw failed(final_, "a folder that can be replaced", e.code().message());
-  } catch (const Error&) {
-    if (!former.empty()) ::rmdir(former.c_str());
-    throw;
   }
-  try {
-    rename_path(temporary_, final_);
-  } catch (const Error&) {
-    if (!former.empty()) rename_path(former, final_);
-    throw;
-  }
-  committed_ = true;
+  rename_path(path(), final_);  // where this fails, the former set gets its name back
   sync_folder(parent_folder(final_));
-  if (former.empty()) return;
-  try {
-    put_mark(former);
-    remove_marked(former);
-  } catch (const std::exception&) {
-    // The new set is in its place; the next OutputFolder removes what is marked.
-  }
+  temporary_->settle();
 }
 
 }  // namespace bamtrain

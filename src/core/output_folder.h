@@ -2,6 +2,7 @@
 // A folder that appears under its name complete, or not at all.
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,27 +11,28 @@ namespace bamtrain {
 /// Files are written into path(), a new folder NAME.tmp-XXXXXX beside `final_path`; commit() gives
 /// it that name. The destructor removes what was not committed.
 ///
-/// What a killed process leaves, the next OutputFolder of the same name removes. A folder
-/// NAME.tmp-XXXXXX is such a leftover where it holds the mark, a file kMark with this machine's
-/// name, which every OutputFolder puts into its folder, and no process holds the lock (flock(2)) on
-/// the folder, which every OutputFolder takes before it puts the mark and holds for life. Anything
-/// else of such a name stays, and so does everything on file systems without locks.
+/// What a killed process leaves, the next OutputFolder of the same name removes, wherever it was
+/// killed. A mark tells: a file .NAME.tmp-XXXXXX with this machine's name, which is there before
+/// the folder, and until after it has its final name. The folder of a mark is a leftover where no
+/// process holds the lock (flock(2)) on it, which every OutputFolder holds for life. A former
+/// folder that is being replaced has a mark that says so, and gets its name back where the new one
+/// did not arrive. Anything else of such a name stays, and so does everything on file systems
+/// without locks.
 class OutputFolder {
  public:
-  static constexpr const char* kMark = ".unfinished-bamtrain";
-
   /// Called with a folder that has the name already, and content: throws what an Error should say
   /// where that must not be replaced.
   using MayReplace = std::function<void(const std::string& folder)>;
 
-  /// Error (io) where a file has the name already, its parent cannot be written, or `may_replace`
-  /// throws one. What is replaced is removed.
+  /// Makes the folders above `final_path` that are missing, durably. Error (io) where a file has
+  /// the name already, its parent cannot be written, or `may_replace` throws one. What is replaced
+  /// is removed.
   OutputFolder(const std::string& final_path, MayReplace may_replace);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  const std::string& path() const { return temporary_; }
+  const std::string& path() const;
   /// The leftovers of killed processes that the constructor removed.
   const std::vector<std::string>& removed_leftovers() const { return removed_; }
 
@@ -43,15 +45,15 @@ class OutputFolder {
   void commit();
 
  private:
+  class Marked;
+
   void check_place() const;
-  void discard();
   void remove_leftovers();
+  void remove_leftover(const std::string& mark);
 
   std::string final_;
   MayReplace may_replace_;
-  std::string temporary_;
-  int lock_ = -1;  // the open temporary folder
-  bool committed_ = false;
+  std::unique_ptr<Marked> temporary_;
   std::vector<std::string> removed_;
 };
 

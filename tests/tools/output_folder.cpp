@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -129,12 +130,13 @@ TEST_CASE("the folder of a living process stays, whichever ends first") {
 
 TEST_CASE("a folder of such a name that is not provably a leftover stays") {
   const TemporaryFolder folder;
-  const std::string mark = std::string("/") + OutputFolder::kMark;
-  fs::rename(killed_run(folder.file("set")), folder.file("elsewhere"));
+  const std::string leftover = killed_run(folder.file("set"));
+  fs::remove(folder.file("." + fs::path(leftover).filename().string()));  // no mark
+  fs::rename(leftover, folder.file("elsewhere"));
   fs::create_directory(folder.file("set.tmp-abcdef"));  // no mark
   write_bytes(folder.file("set.tmp-abcdef/mine"), "x");
   fs::create_directory(folder.file("set.tmp-ABC123"));  // the mark of another machine
-  write_bytes(folder.file("set.tmp-ABC123") + mark, "no machine has this name\n");
+  write_bytes(folder.file(".set.tmp-ABC123"), "no machine has this name\n");
   write_bytes(folder.file("set.tmp-123456"), "a file");
   fs::create_directory_symlink("elsewhere", folder.file("set.tmp-000000"));
   fs::copy(folder.file("elsewhere"), folder.file("set.tmp-abc"), fs::copy_options::recursive);
@@ -188,6 +190,61 @@ TEST_CASE("a former set is back in its place where the new one cannot be moved t
   }
 }
 
+TEST_CASE("wherever a process is killed, the next one leaves nothing but a whole set") {
+  static int operations = 0;
+  static int last = 0;
+  bool ended = false;
+  for (last = 1; !ended; ++last) {
+    const TemporaryFolder folder;
+    fs::create_directories(folder.file("set/train"));
+    write_bytes(folder.file("set/train/000000.bin"), "former");
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      operations = 0;
+      set_file_fault([](FileOp, const std::string&, const std::string&) -> int {
+        if (++operations == last) ::kill(::getpid(), SIGKILL);
+        return 0;
+      });
+      {
+        OutputFolder output(folder.file("set"), may_replace_shards(true));
+        fill(output, "new");
+        output.commit();
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    ended = WIFEXITED(status);
+    INFO("killed before operation " << last);
+    { const OutputFolder next(folder.file("set"), may_replace_shards(true)); }
+    CHECK(names_in(folder.path()) == Names{"set"});
+    const std::string content = read_bytes(folder.file("set/train/000000.bin"));
+    CHECK((content == "new" || (content == "former" && !ended)));
+  }
+  CHECK(last > 15);
+}
+
+TEST_CASE("a mark that its process was killed over before it said anything goes") {
+  const TemporaryFolder folder;
+  write_bytes(folder.file(".set.tmp-abcdef"), "");
+  { const OutputFolder output(folder.file("set"), may_replace_shards(false)); }
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("the folders above an output are made durably, each one") {
+  static Names synced;
+  synced.clear();
+  const TemporaryFolder folder;
+  set_file_fault([](FileOp op, const std::string& path, const std::string&) {
+    if (op == FileOp::sync_folder) synced.push_back(path);
+    return 0;
+  });
+  { const OutputFolder output(folder.file("a/b/set"), may_replace_shards(false)); }
+  set_file_fault(nullptr);
+  CHECK(synced == Names{folder.path(), folder.file("a")});
+}
+
 TEST_CASE("a former set that is being removed when the process dies is a leftover") {
   const TemporaryFolder folder;
   fs::create_directories(folder.file("set/train"));
@@ -208,7 +265,7 @@ TEST_CASE("a former set that is being removed when the process dies is a leftove
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE((WIFEXITED(status) && WEXITSTATUS(status) == 0));
   CHECK(read_bytes(folder.file("set/train/000000.bin")) == "new");
-  REQUIRE(names_in(folder.path()).size() == 2);
+  REQUIRE(names_in(folder.path()).size() == 3);  // a folder and its mark
   {
     CHECK(OutputFolder(folder.file("set"), may_replace_shards(true)).removed_leftovers().size() ==
           1);
