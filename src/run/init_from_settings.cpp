@@ -14,6 +14,7 @@
 #include "model/mechanisms.h"
 #include "priors/registry.h"
 #include "record/run_text.h"
+#include "run/init_from_sizes.h"
 
 namespace bamtrain {
 namespace {
@@ -72,6 +73,7 @@ class Settings {
 
   void check() {
     if (bamtrain_) require_priors();
+    check_init_from_sizes(c_, new_, path_, source_);
     require_same("num_attention_heads", m_.heads, "model.heads");
     if (!source_.value("head_dim", json()).is_null()) {
       require_same("head_dim", m_.head_dim(), "model.head_dim");

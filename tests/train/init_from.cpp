@@ -281,6 +281,20 @@ TEST_CASE("a rope model goes on as bam: its weights, and new parameters at their
     place.file->read(*place.entry, values.data());
     if (name.find(".prior.") == std::string::npos) {
       std::vector<float> before(values.size());
+TEST_CASE("a flipped bit of exported weights does not enter a new run") {
+  Exported e;
+  const std::string path = e.w.path("hf/model.safetensors");
+  const std::string good = read_text(path);
+  const WeightsFolder weights = WeightsFolder::open(e.w.path("hf"));
+  for (const char* name : {"model.embed_tokens.weight", "model.layers.1.mlp.down_proj.weight"}) {
+    std::string bytes = good;
+    bytes[static_cast<size_t>(weights.tensors().at(name).entry->offset) + 4] ^= 1;
+    std::ofstream(path, std::ios::binary) << bytes;
+    e.check_refused({}, {"hf/model.safetensors: tensor \"" + std::string(name) + "\"",
+                         "expected SHA-256 ", "found ", "remedy: "});
+  }
+}
+
       const WeightsFolder::Place from = given.tensors().at(name);
       from.file->read(*from.entry, before.data());
       CHECK(std::memcmp(before.data(), values.data(), values.size() * 4) == 0);
