@@ -8,6 +8,7 @@
 #include "config/schema.h"
 #include "core/json.h"
 #include "ops/host_copy.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 
 namespace bamtrain {
@@ -91,6 +92,9 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   for (const std::string& key : changed) {
     fmt::print(stderr, "not as trained: {}: {} -> {}\n", key, text_at(values_before, key),
                text_at(values_now, key));
+  }
+  for (const MovedPath& path : find_run_data(&c, run_folder(checkpoint))) {
+    fmt::print(stderr, "beside the run: {}: {} -> {}\n", path.key, path.before, path.now);
   }
   return c;
 }

@@ -219,6 +219,20 @@ class alignas(64) Tokenizer::Cache::Slot {
     char bytes[kTextBytes + 1] = {};
     std::memcpy(bytes, text.data(), text.size());
     bytes[kTextBytes] = static_cast<char>(text.size());
+bool Tokenizer::begins_like_model(const std::string& path) {
+  try {
+    const InputFile file(path, ExitCode::io, "check the path");
+    if (file.bytes() < 4 || file.bytes() > kMaxModelBytes) return false;
+    // The first piece, a message whose first field is its text: each a tag and a length.
+    std::array<char, 3> start;
+    file.read(0, start.data(), start.size());
+    constexpr char kFirstField = '\x0A';
+    return start[0] == kFirstField && start[2] == kFirstField;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
     Key k;
     std::memcpy(k.data(), bytes, sizeof k);
     return k;

@@ -33,6 +33,9 @@ class Tokenizer {
   /// Reads the model file at `path`. Error (io) where it cannot be read, Error (data) where it is
   /// no intact SentencePiece model.
   static Tokenizer open(const std::string& path);
+  /// Whether the file at `path` is readable, no larger than a model may be, and begins as every
+  /// model does: tells most other files at the cost of one read.
+  static bool begins_like_model(const std::string& path);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/json.h"
+#include "record/run_data.h"
 
 namespace bamtrain {
 namespace {
@@ -23,13 +24,6 @@ std::string with_commas(int64_t n) {
   std::string s = std::to_string(n);
   for (size_t at = s.size(); at > 3; at -= 3) s.insert(at - 3, ",");
   return s;
-}
-
-std::string run_folder(const Checkpoint& checkpoint) {
-  return (std::filesystem::absolute(checkpoint.folder).lexically_normal() / "")
-      .parent_path()
-      .parent_path()
-      .string();
 }
 
 double number_at(const Json& object, const char* key) {

@@ -47,7 +47,8 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   const std::string model = read_text(text.tokenizer);
   CHECK(exported({}) == model);
   CHECK(exported({"--no-tokenizer"}).empty());
-  const std::string moved = w.path("elsewhere");
+  fs::create_directory(w.path("away"));
+  const std::string moved = w.path("away/elsewhere");
   fs::rename(text.tokenizer, moved);
   refused({}, ExitCode::data,
           "give its path with --tokenizer, or leave it out with --no-tokenizer");
