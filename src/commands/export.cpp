@@ -39,6 +39,7 @@ int run_export(const ExportArguments& arguments) {
   HuggingfaceRequest request = arguments.request;
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
+  request.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", text); };
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
   fmt::print("{}\n", request.output);
   return 0;

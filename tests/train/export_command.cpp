@@ -33,7 +33,9 @@ TEST_CASE("export takes the tokenizer of the shards along") {
     INFO(o.output);
     REQUIRE(o.code == 0);
     REQUIRE(fs::exists(folder + "/model.safetensors"));
-    CHECK(fs::exists(folder + "/tokenizer_config.json") == fs::exists(folder + "/tokenizer.model"));
+    for (const char* name : {"/tokenizer_config.json", "/tokenizer.json"}) {
+      CHECK(fs::exists(folder + name) == fs::exists(folder + "/tokenizer.model"));
+    }
     return fs::exists(folder + "/tokenizer.model") ? read_text(folder + "/tokenizer.model") : "";
   };
   const auto refused = [&](const Words& more, ExitCode code, const std::string& message) {
@@ -46,6 +48,11 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   };
   const std::string model = read_text(text.tokenizer);
   CHECK(exported({}) == model);
+  CHECK(contains(read_text(folder + "/README.md"),
+                 "| tokenizer | SentencePiece, 500 pieces: `tokenizer.model`, SHA-256 `"));
+  CHECK(contains(
+      read_text(folder + "/README.md"),
+      "tokenizer = AutoTokenizer.from_pretrained(\"this folder\", trust_remote_code=True)"));
   CHECK(exported({"--no-tokenizer"}).empty());
   fs::create_directory(w.path("away"));
   const std::string moved = w.path("away/elsewhere");
@@ -54,9 +61,12 @@ TEST_CASE("export takes the tokenizer of the shards along") {
           "give its path with --tokenizer, or leave it out with --no-tokenizer");
   CHECK(exported({"--tokenizer", moved}) == model);
   CHECK(nlohmann::json::parse(read_text(folder + "/tokenizer_config.json")) ==
-        nlohmann::json::parse(R"({"tokenizer_class": "LlamaTokenizer", "legacy": true,
+        nlohmann::json::parse(R"({"tokenizer_class": "PreTrainedTokenizerFast",
             "add_bos_token": true, "add_eos_token": false, "bos_token": "<s>",
-            "eos_token": "</s>", "clean_up_tokenization_spaces": false})"));
+            "eos_token": "</s>", "pad_token": "<unk>", "unk_token": "<unk>",
+            "clean_up_tokenization_spaces": false, "split_special_tokens": true,
+            "padding_side": "left"})"));
+  CHECK(nlohmann::json::parse(read_text(folder + "/generation_config.json"))["pad_token_id"] == 0);
   CHECK(exported({"--no-tokenizer"}).empty());
   refused({"--no-tokenizer", "--tokenizer", moved}, ExitCode::usage, "--no-tokenizer");
   for (const char* size : {"-5", "0", "", "9300000000GB"}) {
@@ -72,17 +82,6 @@ TEST_CASE("export takes the tokenizer of the shards along") {
           "expected the tokenizer that the model was trained with");
 }
 
-TEST_CASE("export knows the tokenizer and the documents of shards that a pattern names") {
-  TextRun text;
-  text.config["data"]["train"] = text.w.path("data/train/*.bin");
-  text.config["data"]["val"] = text.w.path("data/val/*.bin");
-  text.config["model"]["attention"]["document_mask"] = true;
-  const std::string checkpoint = text.train(1), folder = text.w.path("exported");
-  const Outcome o = export_to(folder, checkpoint, {});
-  INFO(o.output);
-  REQUIRE(o.code == 0);
-  CHECK(read_text(folder + "/tokenizer.model") == read_text(text.tokenizer));
-  const auto manifest = nlohmann::json::parse(read_text(text.w.path("data/train/manifest.json")));
 TEST_CASE("export refuses a state that no run writes, by its place") {
   const Workplace w;
   nlohmann::json c = small_run(w);
@@ -102,6 +101,17 @@ TEST_CASE("export refuses a state that no run writes, by its place") {
   }
 }
 
+TEST_CASE("export knows the tokenizer and the documents of shards that a pattern names") {
+  TextRun text;
+  text.config["data"]["train"] = text.w.path("data/train/*.bin");
+  text.config["data"]["val"] = text.w.path("data/val/*.bin");
+  text.config["model"]["attention"]["document_mask"] = true;
+  const std::string checkpoint = text.train(1), folder = text.w.path("exported");
+  const Outcome o = export_to(folder, checkpoint, {});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(read_text(folder + "/tokenizer.model") == read_text(text.tokenizer));
+  const auto manifest = nlohmann::json::parse(read_text(text.w.path("data/train/manifest.json")));
   CHECK(nlohmann::json::parse(read_text(folder + "/config.json"))["document_start"] ==
         manifest["document_start"]);
 }
@@ -117,4 +127,21 @@ TEST_CASE("export of shards that say nothing of their tokenizer has none, unless
   CHECK_FALSE(fs::exists(text.w.path("without/tokenizer.model")));
   REQUIRE(export_to(text.w.path("with"), checkpoint, {"--tokenizer", text.tokenizer}).code == 0);
   CHECK(read_text(text.w.path("with/tokenizer.model")) == read_text(text.tokenizer));
+
+  // One that transformers cannot have, under a name of which it makes no other.
+  auto settings = llama_settings();
+  settings["model_type"] = "unigram";
+  settings["vocab_size"] = "340";
+  const std::string unigram = text.w.path("unigram.model"), folder = text.w.path("unigram");
+  write_bytes(unigram, trained_model(settings));
+  const Outcome o = export_to(folder, checkpoint, {"--tokenizer", unigram});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(contains(o.output, "warning: no tokenizer.json: "));
+  CHECK(read_text(folder + "/sentencepiece.model") == read_text(unigram));
+  for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json"}) {
+    CHECK_FALSE(fs::exists(folder + "/" + name));
+  }
+  CHECK(contains(read_text(folder + "/README.md"),
+                 "transformers has no tokenizer with its ids, since it is no BPE"));
 }
