@@ -31,8 +31,10 @@ BAM = {"name": "bam", "init": "normal", "train": ["theta_alpha", "theta_beta", "
 GELU, GEGLU = {"kind": "gelu", "hidden": 64}, {"kind": "geglu", "hidden": 64}
 GELU_ERF, RELU = {"kind": "gelu_erf", "hidden": 64}, {"kind": "relu", "hidden": 64}
 LAYERNORM = {"kind": "layernorm"}
+LEARNED = {"name": "learned", "positions": 64}
 
-# A name that begins with "llama" must load as LlamaForCausalLM, without code of its own.
+# A name that begins with "llama" must load as LlamaForCausalLM, one that begins with "gpt2" as
+# GPT2LMHeadModel, without code of its own.
 CASES = {
     "llama": model(rope()),
     "llama_tied": model(rope(), mask=False, tied=True),
@@ -44,6 +46,10 @@ CASES = {
     "llama_yarn": model(rope("yarn", 8.0)),
     "llama_llama3": model(rope("llama3", 8.0)),
     "llama_randomized": model(rope(randomized=True)),
+    "gpt2": model(LEARNED, mlp=GELU, norm=LAYERNORM, bias=True, kv_heads=4),
+    "gpt2_tied": model(LEARNED, mask=False, mlp=GELU_ERF, norm={"kind": "layernorm", "eps": 1e-3},
+                       bias=True, kv_heads=4, tied=True),
+    "gpt2_relu": model(LEARNED, mlp=RELU, norm=LAYERNORM, bias=True, kv_heads=4),
     "rope_window": model(rope(), window=9),
     "rope_ssmax": model(rope(), "ssmax"),
     "rope_layernorm": model(rope("yarn", 8.0), norm=LAYERNORM, bias=True),
@@ -53,7 +59,7 @@ CASES = {
     "rope_local": model(rope(name="rope_local")),
     "nope": model("nope"),
     "sinusoidal": model("sinusoidal", mlp=GELU, norm=LAYERNORM, bias=True),
-    "learned": model({"name": "learned", "positions": 64}, norm=LAYERNORM),
+    "learned": model(LEARNED, norm=LAYERNORM),
     "alibi": model("alibi"),
     "alibi_odd_heads": model("alibi", width=48, heads=6, kv_heads=3, window=11),
     "nape": model("nape", "ssmax"),
@@ -103,7 +109,7 @@ CASES = {
     "both_gemma": model(rope(), mlp=GEGLU, norm_position="both", embed_scale=True, head_dim=10,
                         heads=5, kv_heads=5, init="plain"),
     "both_cable": model("cable", "ssmax", norm_position="both", bias=True, norm=LAYERNORM),
-    "learned_gelu_erf": model({"name": "learned", "positions": 64}, mlp=GELU_ERF, norm=LAYERNORM,
+    "learned_gelu_erf": model(LEARNED, mlp=GELU_ERF, norm=LAYERNORM,
                               embed_scale=True),
     "layers_rope_local_t5": model([rope(name="rope_local", window=7), "t5"], layers=4),
     "entmax": model("alibi", normalizer="entmax"),

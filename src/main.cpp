@@ -18,6 +18,7 @@
 #include "core/usage_error.h"
 #include "core/version.h"
 #include "core/waiting.h"
+#include "data/utf8.h"
 #include "dist/agreement.h"
 #include "run/agreement.h"
 #include "run/signals.h"
@@ -43,6 +44,15 @@ int run_or_abort(Communicator& comm, const std::function<int()>& f) {
     comm.abort(code);
     return code;
   }
+}
+
+/// --resume as --set gives it. State files are JSON, which holds no other text than UTF-8.
+std::string resume_override(const std::string& resume) {
+  if (first_invalid_utf8(resume) != std::string_view::npos) {
+    throw Error(ExitCode::usage, "--resume", "auto, never or a folder whose path is UTF-8",
+                "other bytes", "rename the folder, or link to it by another name");
+  }
+  return "checkpoint.resume=" + nlohmann::json(resume).dump();
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -96,8 +106,7 @@ int parse_and_run(int argc, char** argv) {
     }
     return command.run();
   }
-  if (!resume.empty())
-    arguments.overrides.push_back("checkpoint.resume=" + nlohmann::json(resume).dump());
+  if (!resume.empty()) arguments.overrides.push_back(resume_override(resume));
   require_readable_config(arguments);
 
   take_stop_signals();

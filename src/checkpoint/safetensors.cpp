@@ -10,6 +10,7 @@
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
+#include "core/sha256.h"
 
 namespace bamtrain {
 namespace {
@@ -123,6 +124,27 @@ void check_tiling(std::vector<Entry>& entries, int64_t data_bytes, const std::st
   }
 }
 
+/// Digests are there of every tensor and of no other, or of none.
+void check_digests(const std::map<std::string, std::string>& metadata,
+                   const std::vector<Entry>& entries, const std::string& path) {
+  const std::string prefix = safetensors::kDigest;
+  std::set<std::string> named;
+  for (const auto& [key, value] : metadata) {
+    if (key.starts_with(prefix)) named.insert(key.substr(prefix.size()));
+  }
+  if (named.empty()) return;
+  for (const Entry& entry : entries) {
+    if (named.erase(entry.name) == 0) {
+      refuse(tensor_in(path, entry.name), "its SHA-256 in the metadata, as others have theirs",
+             "none");
+    }
+  }
+  if (!named.empty()) {
+    refuse(tensor_in(path, *named.begin()), "the tensor whose SHA-256 the metadata have",
+           "no such tensor");
+  }
+}
+
 }  // namespace
 
 SafetensorsFile SafetensorsFile::open(const std::string& path) {
@@ -155,6 +177,7 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   for (Entry& entry : result.entries_) entry.offset += safetensors::kLengthBytes + header_bytes;
   std::sort(result.entries_.begin(), result.entries_.end(),
             [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  check_digests(result.metadata_, result.entries_, path);
   return result;
 }
 
@@ -166,6 +189,16 @@ const Entry* SafetensorsFile::find(const std::string& name) const {
 
 void SafetensorsFile::read(const Entry& entry, void* out) const {
   file_.read(entry.offset, out, entry.bytes);
+  const auto digest = metadata_.find(safetensors::kDigest + entry.name);
+  if (digest == metadata_.end()) return;
+  const std::string found =
+      sha256_hex({static_cast<const char*>(out), static_cast<size_t>(entry.bytes)});
+  if (found == digest->second) return;
+  throw Error(ExitCode::checkpoint, tensor_in(file_.path(), entry.name),
+              "SHA-256 " + abbreviate(digest->second, 64) + ", as the file's own metadata say",
+              found,
+              "restore the file from a copy, or write it anew without these metadata if the tensor "
+              "was changed on purpose");
 }
 
 void check_tensors(const SafetensorsFile& file, const std::vector<NamedTensor>& want) {

@@ -1,7 +1,8 @@
 #pragma once
 // The safetensors format (https://huggingface.co/docs/safetensors): 8 bytes little-endian header
 // length, a JSON header of names, dtypes, shapes and offsets, then the tensors' bytes, row-major
-// and little-endian, without gaps.
+// and little-endian, without gaps. The header's metadata may hold the SHA-256 of each tensor's
+// bytes under "sha256:NAME": for files that no manifest vouches for, whoever carries them where.
 
 #include <cstdint>
 #include <map>
@@ -32,6 +33,9 @@ struct NamedTensor {
 FileDigest write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                              const std::map<std::string, std::string>& metadata);
 
+/// The metadata that hold each tensor's digest. REQUIRES: as write_safetensors.
+std::map<std::string, std::string> digests_of(const std::vector<NamedTensor>& tensors);
+
 /// A safetensors file open for reading. `open` believes nothing before all of the header is checked
 /// against the format and the file's length, so that entries can be trusted afterwards.
 class SafetensorsFile {
@@ -45,7 +49,8 @@ class SafetensorsFile {
   };
 
   /// Error (ExitCode::checkpoint) naming the file, what was expected and what was found: truncated
-  /// or damaged, or with tensors of a dtype other than F64, F32, BF16, I32.
+  /// or damaged, with tensors of a dtype other than F64, F32, BF16, I32, or with digests of some
+  /// tensors and not of others.
   static SafetensorsFile open(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
@@ -55,7 +60,8 @@ class SafetensorsFile {
   const Entry* find(const std::string& name) const;
 
   /// Copies the tensor's `entry.bytes` bytes to `out`. Error (ExitCode::checkpoint) where the disk
-  /// does not deliver them. REQUIRES: an entry of this file.
+  /// does not deliver them, or they have another digest than the file says. REQUIRES: an entry of
+  /// this file.
   void read(const Entry& entry, void* out) const;
 
  private:

@@ -15,6 +15,7 @@ static_assert(std::endian::native == std::endian::little, "tensors are copied as
 constexpr int64_t kLengthBytes = 8;                 // the header's length, before the header
 constexpr int64_t kMaxHeader = int64_t{100000000};  // the format's own limit
 constexpr const char* kMetadata = "__metadata__";
+constexpr const char* kDigest = "sha256:";  // + a tensor's name, in the metadata: of its bytes
 
 constexpr const char* format_name(Dtype t) {
   switch (t) {

@@ -5,6 +5,7 @@
 #include "checkpoint/safetensors_format.h"
 #include "core/checked.h"
 #include "core/error.h"
+#include "core/sha256.h"
 
 namespace bamtrain {
 namespace {
@@ -63,6 +64,17 @@ FileDigest write_safetensors(const std::string& path, const std::vector<NamedTen
     file.write(t->data, *safetensors::byte_size(t->dtype, t->shape));
   }
   return file.finish();
+}
+
+std::map<std::string, std::string> digests_of(const std::vector<NamedTensor>& tensors) {
+  std::map<std::string, std::string> digests;
+  for (const NamedTensor& t : tensors) {
+    const auto bytes = safetensors::byte_size(t.dtype, t.shape);
+    require(bytes.has_value(), "tensors with sizes below 2^63");
+    digests[safetensors::kDigest + t.name] =
+        sha256_hex({static_cast<const char*>(t.data), static_cast<size_t>(*bytes)});
+  }
+  return digests;
 }
 
 }  // namespace bamtrain

@@ -77,18 +77,21 @@ std::map<std::string, std::string> read_index(const std::string& folder) {
 void write_weights(const std::string& folder, const std::vector<NamedTensor>& tensors,
                    int64_t max_shard_bytes) {
   require(max_shard_bytes >= 1, "shards that hold something");
-  // What lets Hugging Face's readers take a file for a PyTorch model.
-  const std::map<std::string, std::string> metadata = {{"format", "pt"}};
+  const auto write = [&folder](const std::string& name, const std::vector<NamedTensor>& shard) {
+    std::map<std::string, std::string> metadata = digests_of(shard);
+    metadata["format"] = "pt";  // lets Hugging Face's readers take a file for a PyTorch model
+    write_safetensors(folder + "/" + name, shard, metadata);
+  };
   const auto shards = split(tensors, max_shard_bytes);
   if (shards.size() <= 1) {
-    write_safetensors(folder + "/" + kSingle, tensors, metadata);
+    write(kSingle, tensors);
     return;
   }
   int64_t total = 0;
   Json map = Json::object();
   for (size_t i = 0; i < shards.size(); ++i) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, shards.size());
-    write_safetensors(folder + "/" + name, shards[i], metadata);
+    write(name, shards[i]);
     for (const NamedTensor& t : shards[i]) {
       total += bytes_of(t);
       map[t.name] = name;

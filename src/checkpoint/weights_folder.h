@@ -4,6 +4,9 @@
 // each tensor is:
 //
 //   {"metadata": {"total_size": <bytes of all tensors>}, "weight_map": {"<tensor>": "<file>"}}
+//
+// Each tensor's SHA-256 is in the metadata of its file (safetensors.h), so that a folder can be
+// checked wherever it was carried. Folders of others have none and are read without.
 
 #include <cstdint>
 #include <map>

@@ -11,6 +11,7 @@
 #include "core/option_value.h"
 #include "export/huggingface_folder.h"
 #include "ops/cpu/cpu.h"
+#include "record/run_files.h"
 
 namespace bamtrain {
 
@@ -29,6 +30,7 @@ int run_export(const ExportArguments& arguments) {
     throw Error(ExitCode::usage, "--output", "the name of a folder", "none", "give one");
   }
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  check_run_state(checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   const ParameterLayout layout(c.model, c.data.sequence_length);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
@@ -37,6 +39,7 @@ int run_export(const ExportArguments& arguments) {
   HuggingfaceRequest request = arguments.request;
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
+  request.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", text); };
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
   fmt::print("{}\n", request.output);
   return 0;

@@ -122,7 +122,7 @@ Command generate_command(CLI::App& app) {
   options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
   options->add_option("--tokenizer", arguments->tokenizer,
                       "SentencePiece model (default: the one that made the shards, looked for as "
-                      "*.model in their folder and the two around it)");
+                      "a file of its SHA-256 in their folder and the two around it)");
   // By a function: an empty text is one, too.
   CLI::Option* prompt = options->add_option_function<std::string>(
       "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },

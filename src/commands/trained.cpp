@@ -9,6 +9,7 @@
 #include "core/json.h"
 #include "core/note.h"
 #include "ops/host_copy.h"
+#include "record/run_data.h"
 #include "record/run_files.h"
 
 namespace bamtrain {
@@ -92,6 +93,9 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   for (const std::string& key : changed) {
     note(stderr, fmt::format("not as trained: {}: {} -> {}", key, text_at(values_before, key),
                              text_at(values_now, key)));
+  }
+  for (const MovedPath& path : find_run_data(&c, run_folder(checkpoint))) {
+    fmt::print(stderr, "beside the run: {}: {} -> {}\n", path.key, path.before, path.now);
   }
   return c;
 }

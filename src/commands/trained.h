@@ -15,8 +15,9 @@ namespace bamtrain {
 
 /// The checkpoint's config with what `overrides` replace: a prior by one that has its parameters, a
 /// scale by another where neither has any. So what was trained stays in use, and what is in use was
-/// trained. Each key that differs is told on standard error. Error (checkpoint): it has no config;
-/// (usage, config): other overrides.
+/// trained. Each key that differs is told on standard error, and so is each path of data that
+/// stands for another place now (find_run_data). Error (checkpoint): it has no config; (usage,
+/// config): other overrides.
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
 
 /// --set of a command: the overrides that trained_config takes.

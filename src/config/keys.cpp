@@ -373,7 +373,7 @@ std::vector<Key> make_keys() {
                     set_of(any_text()), FIELD(sample.prompts))),
       resumable(key("sample.tokenizer",
                     "SentencePiece model; empty: the one that made the shards, looked for as "
-                    "*.model in their folder and the two around it",
+                    "a file of its SHA-256 in their folder and the two around it",
                     any_text(), FIELD(sample.tokenizer))),
       resumable(key("sample.max_tokens", "tokens of a sample, fewer where the model ends it",
                     integer_value(1, kMaxLength), FIELD(sample.max_tokens))),

@@ -8,12 +8,12 @@
 #include <bit>
 #include <bitset>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/sha256.h"
+#include "data/sentencepiece_specification.h"
 #include "data/utf8.h"
 
 namespace bamtrain {
@@ -34,101 +34,6 @@ std::string read_model_file(const std::string& path) {
     throw damaged(path, "a file of more than " + std::to_string(kMaxModelBytes) + " bytes");
   }
   return file.text(kMaxModelBytes);
-}
-
-/// The fields of one protocol buffer message, front to back. A damaged message ends with ok false.
-struct WireReader {
-  std::string_view rest;
-  bool ok = true;
-  uint64_t field = 0;
-  uint64_t number = 0;     // the value of a varint field
-  std::string_view bytes;  // the value of a length-delimited field
-
-  explicit WireReader(std::string_view message) : rest(message) {}
-
-  bool next() {
-    number = 0;
-    bytes = {};
-    if (rest.empty()) return false;
-    const uint64_t tag = varint();
-    field = tag >> 3;
-    switch (tag & 7) {
-      case 0:
-        number = varint();
-        break;
-      case 1:
-        take(8);
-        break;
-      case 2:
-        bytes = take(varint());
-        break;
-      case 5:
-        take(4);
-        break;
-      default:
-        ok = false;
-    }
-    return ok;
-  }
-
- private:
-  uint64_t varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && !rest.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(rest.front());
-      rest.remove_prefix(1);
-      value |= uint64_t{byte & 0x7Fu} << shift;
-      if (byte < 0x80) return value;
-    }
-    ok = false;
-    return 0;
-  }
-  std::string_view take(uint64_t n) {
-    ok = ok && n <= rest.size();
-    const std::string_view taken = ok ? rest.substr(0, n) : std::string_view();
-    rest.remove_prefix(taken.size());
-    return taken;
-  }
-};
-
-/// What decides whether text may be cut, from the model's specification messages: field numbers and
-/// defaults of sentencepiece_model.proto.
-struct Specification {
-  uint64_t model_type = 1;  // 2: BPE
-  bool byte_fallback = false;
-  bool space_as_suffix = false;
-  bool identity = true;  // no table of character replacements, in either direction
-  bool dummy_prefix = true;
-  bool squeezes_spaces = true;
-  bool escapes_spaces = true;
-
-  bool cuttable() const {
-    return model_type == 2 && byte_fallback && !space_as_suffix && identity && !squeezes_spaces &&
-           escapes_spaces;
-  }
-};
-
-std::optional<Specification> read_specification(std::string_view model) {
-  Specification s;
-  WireReader top(model);
-  while (top.next()) {
-    WireReader spec(top.field == 2 || top.field == 3 || top.field == 5 ? top.bytes : "");
-    while (spec.next()) {
-      if (top.field == 2) {  // TrainerSpec
-        if (spec.field == 3) s.model_type = spec.number;
-        if (spec.field == 24) s.space_as_suffix = spec.number != 0;
-        if (spec.field == 35) s.byte_fallback = spec.number != 0;
-      } else {  // NormalizerSpec
-        if (spec.field == 2 && !spec.bytes.empty()) s.identity = false;
-        if (top.field == 5) continue;  // the denormalizer has no other field that counts
-        if (spec.field == 3) s.dummy_prefix = spec.number != 0;
-        if (spec.field == 4) s.squeezes_spaces = spec.number != 0;
-        if (spec.field == 5) s.escapes_spaces = spec.number != 0;
-      }
-    }
-    if (!spec.ok) return std::nullopt;
-  }
-  return top.ok ? std::optional(s) : std::nullopt;
 }
 
 /// The character at text[at], and how many bytes it takes. A byte that begins no valid sequence is
@@ -291,7 +196,7 @@ Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::open(const std::string& path) {
   const std::string bytes = read_model_file(path);
-  const std::optional<Specification> specification = read_specification(bytes);
+  const auto specification = read_sentencepiece_specification(bytes);
   if (!specification) throw damaged(path, "bytes that are no protocol buffer");
   Tokenizer t;
   t.model_ = std::make_unique<Model>();
@@ -301,6 +206,10 @@ Tokenizer Tokenizer::open(const std::string& path) {
   t.vocab_ = t.model_->GetPieceSize();
   t.bos_ = t.model_->bos_id();
   t.eos_ = t.model_->eos_id();
+  t.pad_ = t.model_->pad_id();
+  t.unknown_ = t.model_->unk_id();
+  t.has_user_defined_ = specification->user_defined;
+  t.adds_space_ = specification->dummy_prefix;
   if (t.vocab_ < 1) throw damaged(path, "a model without pieces");
   t.drops_first_space_ = specification->dummy_prefix || specification->squeezes_spaces;
   if (specification->cuttable()) {
@@ -308,6 +217,20 @@ Tokenizer Tokenizer::open(const std::string& path) {
     if (!t.cuts_->usable()) t.cuts_.reset();
   }
   return t;
+}
+
+bool Tokenizer::begins_like_model(const std::string& path) {
+  try {
+    const InputFile file(path, ExitCode::io, "check the path");
+    if (file.bytes() < 4 || file.bytes() > kMaxModelBytes) return false;
+    // The first piece, a message whose first field is its text: each a tag and a length.
+    std::array<char, 3> start;
+    file.read(0, start.data(), start.size());
+    constexpr char kFirstField = '\x0A';
+    return start[0] == kFirstField && start[2] == kFirstField;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
@@ -415,13 +338,29 @@ std::string Tokenizer::bytes(int32_t id, bool first) const {
   return text;
 }
 
+Tokenizer::Kind Tokenizer::kind(int32_t id) const {
+  check_id(id);
+  if (model_->IsUnknown(id)) return Kind::unknown;
+  if (model_->IsControl(id)) return Kind::control;
+  if (model_->IsByte(id)) return Kind::byte;
+  return model_->IsUnused(id) ? Kind::unused : Kind::normal;
+}
+
+float Tokenizer::score(int32_t id) const {
+  check_id(id);
+  return model_->GetScore(id);
+}
+
 std::string Tokenizer::piece(int32_t id) const {
-  if (id < 0 || id >= vocab_) {
-    throw Error(ExitCode::data, "token id " + std::to_string(id),
-                "an id below the vocabulary of " + std::to_string(vocab_), std::to_string(id),
-                "use the tokenizer that made these tokens");
-  }
+  check_id(id);
   return model_->IdToPiece(id);
+}
+
+void Tokenizer::check_id(int32_t id) const {
+  if (id >= 0 && id < vocab_) return;
+  throw Error(ExitCode::data, "token id " + std::to_string(id),
+              "an id below the vocabulary of " + std::to_string(vocab_), std::to_string(id),
+              "use the tokenizer that made these tokens");
 }
 
 }  // namespace bamtrain

@@ -33,6 +33,9 @@ class Tokenizer {
   /// Reads the model file at `path`. Error (io) where it cannot be read, Error (data) where it is
   /// no intact SentencePiece model.
   static Tokenizer open(const std::string& path);
+  /// Whether the file at `path` is readable, no larger than a model may be, and begins as every
+  /// model does: tells most other files at the cost of one read.
+  static bool begins_like_model(const std::string& path);
 
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
@@ -54,6 +57,12 @@ class Tokenizer {
   /// Error (data) for an id outside [0, vocab()).
   std::string bytes(int32_t id, bool first) const;
 
+  /// What becomes of a piece: `normal` ones are merged from text, by falling score.
+  enum class Kind { normal, unknown, control, byte, unused };
+  /// Error (data) for an id outside [0, vocab()).
+  Kind kind(int32_t id) const;
+  float score(int32_t id) const;
+
   /// The piece with this id as the model spells it, e.g. "▁the" or "<0x0A>".
   /// Error (data) for an id outside [0, vocab()).
   std::string piece(int32_t id) const;
@@ -61,9 +70,16 @@ class Tokenizer {
   int64_t vocab() const { return vocab_; }
   int32_t bos() const { return bos_; }  // -1: the model has none
   int32_t eos() const { return eos_; }  // -1: the model has none
+  int32_t pad() const { return pad_; }  // -1: the model has none
+  int32_t unknown() const { return unknown_; }
   /// The identity normaliser, BPE and byte fallback: no text is changed or lost, and the ids do not
   /// depend on where it is cut (see above).
   bool is_exact() const { return cuts_ != nullptr; }
+  /// Whether there are pieces that are taken out of a text before the rest of it is merged; they
+  /// count as normal ones.
+  bool has_user_defined() const { return has_user_defined_; }
+  /// Whether text is encoded with a space before it that it has not.
+  bool adds_space() const { return adds_space_; }
   /// Of the model file's bytes, 64 hexadecimal digits.
   const std::string& sha256() const { return sha256_; }
 
@@ -72,6 +88,7 @@ class Tokenizer {
   class SafeCuts;
 
   Tokenizer() = default;
+  void check_id(int32_t id) const;
   void encode_whole(std::string_view text, std::vector<int32_t>* ids) const;
   void encode_stretch(std::string_view text, Cache* cache, std::vector<int32_t>* ids) const;
 
@@ -79,7 +96,8 @@ class Tokenizer {
   std::unique_ptr<SafeCuts> cuts_;  // null: this model's text is encoded whole
   std::string sha256_;
   int64_t vocab_ = 0;
-  int32_t bos_ = -1, eos_ = -1;
+  int32_t bos_ = -1, eos_ = -1, pad_ = -1, unknown_ = -1;
+  bool has_user_defined_ = false, adds_space_ = false;
   bool drops_first_space_ = false;  // of a decoded text
 };
 

@@ -1,5 +1,6 @@
 #include "export/huggingface_folder.h"
 
+#include <filesystem>
 #include <vector>
 
 #include "checkpoint/weights_folder.h"
@@ -11,6 +12,8 @@
 #include "data/tokenizer.h"
 #include "export/model_card.h"
 #include "export/python_files.h"
+#include "export/tokenizer_json.h"
+#include "model/gpt2_tensors.h"
 #include "model/huggingface_config.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
@@ -64,8 +67,14 @@ SpecialTokens special_tokens(const HuggingfaceRequest& request, const RunConfig&
   return tokens;
 }
 
+/// The piece that fills up rows: the tokenizer's own for that, else the one for the unknown, which
+/// no text has where bytes stand for it.
+int32_t padding(const Tokenizer& tokenizer) {
+  return tokenizer.pad() >= 0 ? tokenizer.pad() : tokenizer.unknown();
+}
+
 /// Where text ends: at the end of a document, or where the next one begins.
-Json generation_config(const SpecialTokens& tokens) {
+Json generation_config(const SpecialTokens& tokens, const Tokenizer* tokenizer) {
   Json j = Json::object();
   if (tokens.bos) j["bos_token_id"] = *tokens.bos;
   Json ends = Json::array();
@@ -74,33 +83,89 @@ Json generation_config(const SpecialTokens& tokens) {
     ends.push_back(*tokens.document_start);
   }
   if (!ends.empty()) j["eos_token_id"] = ends;
-  if (!ends.empty()) j["pad_token_id"] = ends[0];
+  if (tokenizer) {
+    j["pad_token_id"] = padding(*tokenizer);
+  } else if (!ends.empty()) {
+    j["pad_token_id"] = ends[0];
+  }
   return j;
 }
 
-Json tokenizer_config(const Tokenizer& tokenizer, const SpecialTokens& tokens) {
-  Json j = {{"tokenizer_class", "LlamaTokenizer"},
-            {"legacy", true},
-            {"add_bos_token", tokenizer.bos() >= 0 && tokens.document_start == tokenizer.bos()},
+/// What tokenizer.json does not say. The text of a special token is text like any other, as in the
+/// training.
+Json tokenizer_config(const Tokenizer& tokenizer, bool adds_bos) {
+  Json j = {{"tokenizer_class", "PreTrainedTokenizerFast"},
+            {"add_bos_token", adds_bos},
             {"add_eos_token", false},
-            {"clean_up_tokenization_spaces", false}};
+            {"clean_up_tokenization_spaces", false},
+            {"split_special_tokens", true},
+            {"padding_side", "left"},
+            {"unk_token", tokenizer.piece(tokenizer.unknown())},
+            {"pad_token", tokenizer.piece(padding(tokenizer))}};
   if (tokenizer.bos() >= 0) j["bos_token"] = tokenizer.piece(tokenizer.bos());
   if (tokenizer.eos() >= 0) j["eos_token"] = tokenizer.piece(tokenizer.eos());
   return j;
 }
 
-void write_model(const HuggingfaceRequest& request, const std::string& folder,
+/// A tokenizer that goes with the model.
+struct Companion {
+  std::string path;
+  Tokenizer tokenizer;
+  bool adds_bos = false;
+  TokenizerJson fast = {};
+};
+
+/// One that tokenizer.json cannot say goes under a name from which transformers makes no other one.
+void write_tokenizer(const std::string& at, const Companion& c) {
+  const InputFile original(c.path, ExitCode::io, "check the file");
+  write_text(at + (c.fast.json ? "tokenizer.model" : "sentencepiece.model"),
+             original.text(kMaxTokenizer));
+  if (!c.fast.json) return;
+  write_text(at + "tokenizer.json", c.fast.json->dump() + "\n");
+  write_json(at + "tokenizer_config.json", tokenizer_config(c.tokenizer, c.adds_bos));
+}
+
+/// The parameters as GPT-2 has them, in `memory`.
+std::vector<NamedTensor> gpt2_model(const ModelConfig& c, const ParameterLayout& layout,
+                                    const Tensor& masters,
+                                    std::vector<std::vector<float>>* memory) {
+  std::vector<NamedTensor> out;
+  for (const Gpt2Tensor& t : gpt2_tensors(c.layers, c.tied)) {
+    std::vector<float> values;
+    for (const std::string& name : t.parts) {
+      const Parameter& p = *layout.find(name);
+      const float* const part = masters.slice(0, p.offset, p.size).ptr<float>();
+      values.insert(values.end(), part, part + p.size);
+    }
+    std::vector<int64_t> shape = layout.find(t.parts[0])->shape;
+    shape[0] *= static_cast<int64_t>(t.parts.size());
+    if (t.transposed) {
+      values = transposed(values, shape[0], shape[1]);
+      std::swap(shape[0], shape[1]);
+    }
+    memory->push_back(std::move(values));
+    out.push_back({t.name, Dtype::f32, shape, memory->back().data()});
+  }
+  return out;
+}
+
+void write_model(const HuggingfaceRequest& request, const std::string& folder, const RunConfig& c,
                  const ParameterLayout& layout, const Tensor& masters) {
-  std::vector<NamedTensor> tensors = model_tensors(layout, masters);
+  std::vector<std::vector<float>> laid_out;
+  std::vector<NamedTensor> tensors = is_gpt2(c.model, c.data.sequence_length)
+                                         ? gpt2_model(c.model, layout, masters, &laid_out)
+                                         : model_tensors(layout, masters);
   std::vector<std::vector<bf16>> rounded;
-  for (size_t i = 0; request.rounded && i < tensors.size(); ++i) {
-    const Parameter& p = layout.all()[i];
-    if (is_mechanism(p.group)) continue;  // kept in fp32
-    const float* values = static_cast<const float*>(tensors[i].data);
-    rounded.emplace_back(static_cast<size_t>(p.size));
+  for (NamedTensor& t : tensors) {
+    const Parameter* const p = layout.find(t.name);
+    if (!request.rounded || (p && is_mechanism(p->group))) continue;  // kept in fp32
+    const float* const values = static_cast<const float*>(t.data);
+    int64_t size = 1;
+    for (const int64_t dim : t.shape) size *= dim;
+    rounded.emplace_back(static_cast<size_t>(size));
     for (size_t n = 0; n < rounded.back().size(); ++n) rounded.back()[n] = bf16(values[n]);
-    tensors[i].dtype = Dtype::bf16;
-    tensors[i].data = rounded.back().data();
+    t.dtype = Dtype::bf16;
+    t.data = rounded.back().data();
   }
   write_weights(folder, tensors, request.max_shard_bytes);
 }
@@ -110,17 +175,31 @@ void write_model(const HuggingfaceRequest& request, const std::string& folder,
 void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoint& checkpoint,
                               const RunConfig& c, const Json& resolved,
                               const ParameterLayout& layout, const Tensor& masters) {
-  std::optional<Tokenizer> tokenizer;
+  std::optional<Companion> companion;
   TokenizerSource source = {"--tokenizer", request.tokenizer, tokenizer_sha256(checkpoint),
                             ", or leave it out with --no-tokenizer"};
   if (request.with_tokenizer && (!source.path.empty() || !source.sha256.empty())) {
     source.path = tokenizer_path(source, c);
-    tokenizer.emplace(open_tokenizer(source, c));
+    companion = {source.path, open_tokenizer(source, c)};
   }
-  const SpecialTokens tokens = special_tokens(request, c, tokenizer ? &*tokenizer : nullptr);
+  const Tokenizer* const tokenizer = companion ? &companion->tokenizer : nullptr;
+  const SpecialTokens tokens = special_tokens(request, c, tokenizer);
+  CardOptions options;
+  if (companion) {
+    companion->adds_bos = tokenizer->bos() >= 0 && tokens.document_start == tokenizer->bos();
+    companion->fast = tokenizer_json(*tokenizer, companion->adds_bos);
+    const std::string& left_out = companion->fast.left_out;
+    options.tokenizer = {std::filesystem::path(source.path).filename().string(), tokenizer->vocab(),
+                         tokenizer->sha256(), left_out};
+    if (!left_out.empty()) {
+      request.warn("no tokenizer.json: transformers has no tokenizer with the ids of " +
+                   source.path + ", since " + left_out);
+    }
+  }
   const int64_t T = c.data.sequence_length;
-  const bool llama = is_llama(c.model, T);
-  const std::string card = model_card(checkpoint, c, resolved, layout, {llama, request.as_trained});
+  options.own_code = !is_llama(c.model, T) && !is_gpt2(c.model, T);
+  options.as_trained = request.as_trained;
+  const std::string card = model_card(checkpoint, c, resolved, layout, options);
   OutputFolder folder(request.output, [](const std::string& path) {
     throw Error(ExitCode::io, path, "an empty folder, or nothing yet", "a folder with content",
                 "choose another --output, or empty it");
@@ -128,18 +207,16 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
   const std::string at = folder.path() + "/";
   write_json(at + "config.json",
              huggingface_config(c.model, T, request.rounded ? Dtype::bf16 : Dtype::f32, tokens));
-  write_json(at + "generation_config.json", generation_config(tokens));
+  const bool in_transformers = companion && companion->fast.json;
+  write_json(at + "generation_config.json",
+             generation_config(tokens, in_transformers ? tokenizer : nullptr));
   write_text(at + "README.md", card);
-  if (!llama) {
+  if (options.own_code) {
     for (const EmbeddedFile& file : python_files())
       write_text(at + std::string(file.name), file.text);
   }
-  if (tokenizer) {
-    const InputFile original(source.path, ExitCode::io, "check the file");
-    write_text(at + "tokenizer.model", original.text(kMaxTokenizer));
-    write_json(at + "tokenizer_config.json", tokenizer_config(*tokenizer, tokens));
-  }
-  write_model(request, folder.path(), layout, masters);
+  if (companion) write_tokenizer(at, *companion);
+  write_model(request, folder.path(), c, layout, masters);
   folder.commit();
 }
 

@@ -22,14 +22,16 @@ struct HuggingfaceRequest {
   int64_t max_shard_bytes = int64_t{1} << 62;
   bool as_trained = true;                 // false: a mechanism is not that of the training
   std::optional<int64_t> document_start;  // none: as the config or the shards' manifest have it
+  Warn warn = [](const std::string&) {};  // told what could not go with it
 };
 
 /// Writes the folder, which appears complete and on the disk, or not at all:
 ///
 ///   config.json, generation_config.json, README.md (model_card.h)
 ///   model.safetensors, or shards with an index (checkpoint/weights_folder.h)
-///   configuration_bamtrain.py, modeling_bamtrain.py   where the model is no Llama
-///   tokenizer.model, tokenizer_config.json            where a tokenizer goes with it
+///   configuration_bamtrain.py, modeling_bamtrain.py   where it is neither a Llama nor GPT-2
+///   tokenizer.model, tokenizer.json, tokenizer_config.json   where a tokenizer goes with it
+///   sentencepiece.model   instead, where tokenizer_json has none for it
 ///
 /// `masters`: the model's parameters, (elements) f32 in host memory. Errors: io (the folder has
 /// content, cannot be written, the disk is full), data (a tokenizer that is not to be found, or

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "core/json.h"
+#include "record/run_data.h"
 
 namespace bamtrain {
 namespace {
@@ -23,13 +24,6 @@ std::string with_commas(int64_t n) {
   std::string s = std::to_string(n);
   for (size_t at = s.size(); at > 3; at -= 3) s.insert(at - 3, ",");
   return s;
-}
-
-std::string run_folder(const Checkpoint& checkpoint) {
-  return (std::filesystem::absolute(checkpoint.folder).lexically_normal() / "")
-      .parent_path()
-      .parent_path()
-      .string();
 }
 
 double number_at(const Json& object, const char* key) {
@@ -86,6 +80,31 @@ std::string perplexity_table(const Json& rows, const std::string& title) {
   return text;
 }
 
+std::string tokenizer_text(const CardTokenizer& t) {
+  return fmt::format("SentencePiece, {} pieces: `{}`, SHA-256 `{}`", with_commas(t.pieces), t.file,
+                     t.sha256);
+}
+
+std::string use_text(const CardOptions& options) {
+  const bool tokenizer = options.tokenizer && options.tokenizer->left_out.empty();
+  const char* trust = options.own_code ? ", trust_remote_code=True" : "";
+  std::string text = fmt::format(
+      "```python\nfrom transformers import AutoModelForCausalLM{}\n\n"
+      "model = AutoModelForCausalLM.from_pretrained(\"this folder\"{})\n",
+      tokenizer ? ", AutoTokenizer" : "", trust);
+  if (tokenizer) {
+    text += fmt::format("tokenizer = AutoTokenizer.from_pretrained(\"this folder\"{})\n", trust);
+  }
+  text += "```\n";
+  if (options.tokenizer && !tokenizer) {
+    text += fmt::format(
+        "\n`sentencepiece.model` is for the sentencepiece library. transformers has no tokenizer "
+        "with its ids, since {}.\n",
+        options.tokenizer->left_out);
+  }
+  return text;
+}
+
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20; }, ' ');
@@ -102,7 +121,8 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
   for (const Parameter& p : layout.all()) parameters += p.size;
 
   std::string text =
-      "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags:\n- bamtrain\n---\n\n";
+      "---\nlibrary_name: transformers\nlicense: unknown\npipeline_tag: text-generation\ntags:\n"
+      "- bamtrain\n---\n\n";
   text += fmt::format("# {}\n\nA decoder-only language model, trained by bamtrain.\n\n",
                       c.name.empty() ? "A model" : one_line(c.name));
   text += "| | |\n|---|---|\n";
@@ -123,6 +143,10 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
                                        perplexity, error_text(perplexity * error, 2)));
   }
 
+  row("tokenizer", options.tokenizer ? tokenizer_text(*options.tokenizer) : "none in this folder");
+  row("licence of the weights",
+      "unknown: it follows from the text that they were trained on, which this card does not know");
+
   if (const Json j = perplexities(checkpoint, Json(resolved["model"]["attention"])); !j.is_null()) {
     const std::string tables =
         perplexity_table(j.value("windows", Json()), "Windows of each length, all positions:") +
@@ -132,10 +156,8 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
     if (!tables.empty()) text += "\n## Perplexity against length\n" + tables;
   }
 
-  text += "\n## Use\n\n```python\nfrom transformers import AutoModelForCausalLM\n\n";
-  text += fmt::format("model = AutoModelForCausalLM.from_pretrained(\"this folder\"{})\n```\n",
-                      options.llama ? "" : ", trust_remote_code=True");
-  if (options.llama && c.model.attention.document_mask) {
+  text += "\n## Use\n\n" + use_text(options);
+  if (!options.own_code && c.model.attention.document_mask) {
     text +=
         "\nIn training attention stayed within documents, which this class does not know: give it "
         "one document per row.\n";

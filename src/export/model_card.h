@@ -2,6 +2,7 @@
 // README.md of an exported model.
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "checkpoint/checkpoint.h"
@@ -10,9 +11,18 @@
 
 namespace bamtrain {
 
+/// The tokenizer that goes with a model.
+struct CardTokenizer {
+  std::string file;
+  int64_t pieces = 0;
+  std::string sha256;
+  std::string left_out;  // why it has no tokenizer.json, a clause; empty: it has one
+};
+
 struct CardOptions {
-  bool llama = false;      // loads without code of its own
+  bool own_code = false;   // loads with the folder's own Python files
   bool as_trained = true;  // false: a mechanism is not that of the training
+  std::optional<CardTokenizer> tokenizer;
 };
 
 /// The card of a checkpoint: what the run's files say of it and nothing else. Beside the checkpoint

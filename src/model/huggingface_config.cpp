@@ -62,6 +62,19 @@ bool is_softmax(const ModelConfig& c) {
   return !n || n.info().kind == NormalizerKind::softmax;
 }
 
+/// The same prior in every layer, none mixed, and attention otherwise without anything of ours.
+bool is_plain(const ModelConfig& c, const std::string& prior, int64_t T) {
+  const std::vector<PriorChoice>& priors = c.attention.prior.pattern;
+  for (const PriorChoice& p : priors) {
+    if (p.name() != prior || !(p == priors[0])) return false;
+  }
+  for (const MixChoice& mix : c.attention.prior.mixes) {
+    if (mix) return false;
+  }
+  return c.attention.scale.name() == "none" && is_softmax(c) && layer_window(c, 0, T) == 0 &&
+         c.norm_position == NormPosition::pre && !c.embed_scale;
+}
+
 Json optional(const std::optional<int64_t>& id) { return id ? Json(*id) : Json(nullptr); }
 
 }  // namespace
@@ -81,17 +94,18 @@ const char* huggingface_activation(MlpKind kind) {
   return "";
 }
 
+const char* gpt2_activation(MlpKind kind) {
+  return kind == MlpKind::gelu ? "gelu_new" : huggingface_activation(kind);
+}
+
 bool is_llama(const ModelConfig& c, int64_t T) {
-  const std::vector<PriorChoice>& priors = c.attention.prior.pattern;
-  for (const PriorChoice& p : priors) {
-    if (p.name() != "rope" || !(p == priors[0])) return false;
-  }
-  for (const MixChoice& mix : c.attention.prior.mixes) {
-    if (mix) return false;
-  }
-  return c.attention.scale.name() == "none" && is_softmax(c) && layer_window(c, 0, T) == 0 &&
-         c.norm.kind == NormKind::rmsnorm && c.norm_position == NormPosition::pre &&
-         c.mlp.kind == MlpKind::swiglu && !c.embed_scale;
+  return is_plain(c, "rope", T) && c.norm.kind == NormKind::rmsnorm &&
+         c.mlp.kind == MlpKind::swiglu;
+}
+
+bool is_gpt2(const ModelConfig& c, int64_t T) {
+  return is_plain(c, "learned", T) && c.norm.kind == NormKind::layernorm && c.bias &&
+         !is_gated(c.mlp.kind) && c.kv_heads == c.heads && c.heads * c.head_dim() == c.width;
 }
 
 Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
@@ -153,7 +167,25 @@ Json huggingface_rope(const ModelConfig& c, int64_t layer, int64_t T) {
   return {{"rope_theta", theta}, {"rope_scaling", s}};
 }
 
-Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const SpecialTokens& tokens) {
+namespace {
+
+Json gpt2_config(const ModelConfig& c, int64_t T) {
+  Json j = {{"architectures", {"GPT2LMHeadModel"}},
+            {"model_type", "gpt2"},
+            {"vocab_size", c.vocab},
+            {"n_positions", huggingface_prior(c, 0, T)["positions"]},
+            {"n_embd", c.width},
+            {"n_layer", c.layers},
+            {"n_head", c.heads},
+            {"n_inner", c.mlp.hidden},
+            {"activation_function", gpt2_activation(c.mlp.kind)},
+            {"layer_norm_epsilon", c.norm.eps}};
+  for (const char* dropout : {"resid_pdrop", "embd_pdrop", "attn_pdrop"}) j[dropout] = 0.0;
+  return j;
+}
+
+/// A Llama's, or BamtrainConfig's.
+Json other_config(const ModelConfig& c, int64_t T, const SpecialTokens& tokens) {
   const bool llama = is_llama(c, T);
   Json j = {{"architectures", {llama ? "LlamaForCausalLM" : "BamtrainForCausalLM"}}};
   if (!llama) {
@@ -202,6 +234,13 @@ Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const Spec
         c.attention.document_mask ? optional(tokens.document_start) : Json(nullptr);
     j["max_position_embeddings"] = T;
   }
+  return j;
+}
+
+}  // namespace
+
+Json huggingface_config(const ModelConfig& c, int64_t T, Dtype dtype, const SpecialTokens& tokens) {
+  Json j = is_gpt2(c, T) ? gpt2_config(c, T) : other_config(c, T, tokens);
   j["tie_word_embeddings"] = c.tied;
   j["bos_token_id"] = optional(tokens.bos);
   j["eos_token_id"] = optional(tokens.eos);

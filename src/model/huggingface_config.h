@@ -20,14 +20,20 @@ struct SpecialTokens {
 /// window, RMSNorm before each branch, SwiGLU, embeddings as they are.
 bool is_llama(const ModelConfig& config, int64_t sequence_length);
 
-/// A Llama's configuration where the model is one, else BamtrainConfig's of
+/// Whether transformers' GPT2LMHeadModel does: learned positions, no logit scale, softmax, no
+/// window, a LayerNorm before each branch, an MLP without gate, biases, as many heads of keys as of
+/// queries, which fill the width, embeddings as they are.
+bool is_gpt2(const ModelConfig& config, int64_t sequence_length);
+
+/// A Llama's or GPT-2's configuration where the model is one, else BamtrainConfig's of
 /// src/export/huggingface/configuration_bamtrain.py, with every default and every derived number
 /// written out. `sequence_length` is T of training, `dtype` that of the matrices in the folder.
 nlohmann::ordered_json huggingface_config(const ModelConfig& config, int64_t sequence_length,
                                           Dtype dtype, const SpecialTokens& tokens);
 
-/// transformers' name of the activation.
+/// transformers' name of the activation; GPT-2 has another for the first of its own.
 const char* huggingface_activation(MlpKind kind);
+const char* gpt2_activation(MlpKind kind);
 /// Parts of it. BamtrainConfig's entry of a layer's prior, its scale and its normalizer.
 nlohmann::ordered_json huggingface_prior(const ModelConfig& config, int64_t layer,
                                          int64_t sequence_length);

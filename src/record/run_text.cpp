@@ -28,18 +28,21 @@ std::vector<fs::path> folders_around(const std::string& shards) {
   return {folder, around, around.parent_path()};
 }
 
-/// The file *.model in `folder` with that fingerprint; empty: there is none.
+/// The file in `folder` with that fingerprint; empty: there is none. What cannot be read is passed
+/// over: it is none of the run's business.
 std::string find_model(const fs::path& folder, const std::string& sha256) {
   std::vector<std::string> models;
   std::error_code ignored;
   for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
-    if (it->path().extension() == ".model" && it->is_regular_file(ignored)) {
-      models.push_back(it->path().string());
-    }
+    const std::string path = it->path().string();
+    if (it->is_regular_file(ignored) && Tokenizer::begins_like_model(path)) models.push_back(path);
   }
   std::sort(models.begin(), models.end());
   for (const std::string& path : models) {
-    if (sha256_file(path) == sha256) return path;
+    try {
+      if (sha256_file(path) == sha256) return path;
+    } catch (const Error&) {
+    }
   }
   return "";
 }
@@ -62,7 +65,7 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
     }
   }
   throw Error(ExitCode::data, source.name,
-              "the tokenizer with SHA-256 " + source.sha256 + " as a file *.model near the shards",
+              "the tokenizer with SHA-256 " + source.sha256 + " as a file near the shards",
               "none in " + looked, "give its path with " + source.name + source.otherwise);
 }
 

@@ -19,9 +19,9 @@ struct TokenizerSource {
   std::string otherwise = "";  // a remedy beside giving the path: ", or leave it out"
 };
 
-/// source.path. Without one, the file *.model with that SHA-256 in the folder of the run's shards
-/// or in one of the two folders around it. Error (data): there is none; (usage) where neither path
-/// nor SHA-256 is known; (io).
+/// source.path. Without one, the file with that SHA-256, whatever its name, in the folder of the
+/// run's shards or in one of the two folders around it. Error (data): there is none; (usage) where
+/// neither path nor SHA-256 is known; (io).
 std::string tokenizer_path(const TokenizerSource& source, const RunConfig& c);
 
 /// The tokenizer in that file. Error (data): another than that of the shards, or one with ids that

@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "checkpoint/part.h"
-#include "checkpoint/weights_folder.h"
-#include "core/abbreviate.h"
 #include "core/dtype.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "record/run_files.h"
 #include "run/init_from_settings.h"
 #include "run/init_from_state.h"
+#include "run/init_from_tensors.h"
 
 namespace bamtrain {
 namespace {
@@ -80,14 +79,14 @@ bool stands_for(const std::string& name, const Parameter& p) {
 class Fit {
  public:
   Fit(const InitFromConfig& from, const ParameterLayout& layout)
-      : from_(from), layout_(layout), source_(WeightsFolder::open(from.folder)) {
-    for (const auto& [name, place] : source_.tensors()) {
+      : from_(from), layout_(layout), source_(from.folder) {
+    for (const auto& [name, tensor] : source_.all()) {
       source_layers_ = std::max(source_layers_, layer_of(name) + 1);
     }
     for (const Parameter& p : layout.all()) layers_ = std::max(layers_, layer_of(p.name) + 1);
   }
 
-  const WeightsFolder& source() const { return source_; }
+  const SourceTensors& source() const { return source_; }
 
   bool is_new(const Parameter& p) const {
     return std::any_of(from_.absent.begin(), from_.absent.end(),
@@ -105,74 +104,63 @@ class Fit {
 
   void check() const {
     for (const Parameter& p : layout_.all()) check(p);
-    for (const auto& [name, place] : source_.tensors()) {
+    for (const auto& [name, tensor] : source_.all()) {
       if (layout_.find(name)) continue;
-      refuse(place.file->path(), name, "no such tensor in the model", found(place),
+      refuse(tensor.where(), "no such tensor in the model", found(tensor),
              "change " + key_of_presence(name, layers_) + ", or use another folder");
     }
   }
 
  private:
-  [[noreturn]] static void refuse(const std::string& path, const std::string& name,
-                                  const std::string& expected, const std::string& found,
-                                  const std::string& remedy) {
-    throw Error(ExitCode::checkpoint, path + ": tensor \"" + abbreviate(name, 200) + "\"", expected,
-                found, remedy);
+  [[noreturn]] static void refuse(const std::string& where, const std::string& expected,
+                                  const std::string& found, const std::string& remedy) {
+    throw Error(ExitCode::checkpoint, where, expected, found, remedy);
   }
 
-  static std::string found(const WeightsFolder::Place& place) {
-    return shape_text(place.entry->shape) + " " + name_of(place.entry->dtype);
+  static std::string found(const SourceTensor& tensor) {
+    return shape_text(tensor.place.entry->shape) + " " + name_of(tensor.place.entry->dtype);
+  }
+
+  /// A shape; of which parameter, where the folder's tensor has another name.
+  static std::string expected(const Parameter& p, const SourceTensor& tensor) {
+    const std::string shape = shape_text(p.shape);
+    return tensor.place.entry->name == p.name ? shape : shape + " for " + p.name;
   }
 
   void check(const Parameter& p) const {
-    const auto it = source_.tensors().find(p.name);
-    const bool is_there = it != source_.tensors().end();
+    const auto it = source_.all().find(p.name);
+    const bool is_there = it != source_.all().end();
     if (is_new(p)) {
       if (!is_there) return;
-      refuse(it->second.file->path(), p.name, "no such tensor, since init_from.new names it",
-             found(it->second), "remove it from init_from.new");
+      refuse(it->second.where(), "no such tensor, since init_from.new names it", found(it->second),
+             "remove it from init_from.new");
     }
     if (!is_there) {
       const bool of_mechanism =
           stands_for("prior", p) || stands_for("scale", p) || stands_for("normalizer", p);
-      refuse(from_.folder, p.name, shape_text(p.shape), "no such tensor",
+      refuse(from_.folder + ": tensor \"" + p.name + "\"", shape_text(p.shape), "no such tensor",
              of_mechanism
                  ? "name it in init_from.new, to begin with its initial values, or change " +
                        key_of_presence(p.name, source_layers_)
                  : "change " + key_of_presence(p.name, source_layers_) + ", or use another folder");
     }
-    const SafetensorsFile::Entry& e = *it->second.entry;
-    const std::string& path = it->second.file->path();
-    if (e.shape != p.shape) {
-      const bool rows = e.shape.empty() || e.shape[0] != p.shape[0];
-      refuse(path, p.name, shape_text(p.shape), shape_text(e.shape),
+    const SourceTensor& tensor = it->second;
+    if (tensor.shape != p.shape) {
+      const bool rows = tensor.shape.empty() || tensor.shape[0] != p.shape[0];
+      refuse(tensor.where(), expected(p, tensor), shape_text(tensor.shape),
              "change " + key_of_shape(p.name, rows) + ", or use another folder");
     }
-    if (e.dtype != Dtype::f32 && e.dtype != Dtype::bf16) {
-      refuse(path, p.name, "dtype F32 or BF16", name_of(e.dtype), "convert the folder");
+    const Dtype dtype = tensor.place.entry->dtype;
+    if (dtype != Dtype::f32 && dtype != Dtype::bf16) {
+      refuse(tensor.where(), "dtype F32 or BF16", name_of(dtype), "convert the folder");
     }
   }
 
   const InitFromConfig& from_;
   const ParameterLayout& layout_;
-  WeightsFolder source_;
+  SourceTensors source_;
   int64_t source_layers_ = 0, layers_ = 0;
 };
-
-/// The tensor's values as f32.
-void read_values(const Parameter& p, const WeightsFolder::Place& place, const Tensor& out) {
-  const SafetensorsFile::Entry& e = *place.entry;
-  float* const values = out.ptr<float>();
-  if (e.dtype == Dtype::f32) {
-    place.file->read(e, values);
-  } else {
-    std::vector<bf16> rounded(static_cast<size_t>(out.size()));
-    place.file->read(e, rounded.data());
-    std::transform(rounded.begin(), rounded.end(), values,
-                   [](bf16 x) { return static_cast<float>(x); });
-  }
-  check_values(p, values, place.file->path(), "use another folder");
-}
 
 Fit checked_fit(const TrainRun& run, const ParameterLayout& layout, const Warn& warn) {
   Fit fit(run.config.init_from, layout);
@@ -193,7 +181,10 @@ nlohmann::json read_init_from(const TrainRun& run, const ParameterLayout& layout
   const Fit fit = checked_fit(run, layout, warn);
   for (const Parameter& p : layout.all()) {
     if (fit.is_new(p)) continue;
-    read_values(p, fit.source().tensors().at(p.name), masters.slice(0, p.offset, p.size));
+    const SourceTensor& tensor = fit.source().all().at(p.name);
+    float* const values = masters.slice(0, p.offset, p.size).ptr<float>();
+    tensor.read(values);
+    check_values(p, values, tensor.place.file->path(), "use another folder");
   }
   nlohmann::json files = nlohmann::json::object();
   for (const std::string& name : fit.source().files()) {

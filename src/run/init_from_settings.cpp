@@ -14,6 +14,7 @@
 #include "model/mechanisms.h"
 #include "priors/registry.h"
 #include "record/run_text.h"
+#include "run/init_from_sizes.h"
 
 namespace bamtrain {
 namespace {
@@ -72,11 +73,17 @@ class Settings {
 
   void check() {
     if (bamtrain_) require_priors();
+    check_init_from_sizes(c_, new_, path_, source_);
     require_same("num_attention_heads", m_.heads, "model.heads");
+    require_same("n_head", m_.heads, "model.heads");
     if (!source_.value("head_dim", json()).is_null()) {
       require_same("head_dim", m_.head_dim(), "model.head_dim");
     }
     require_same("hidden_act", huggingface_activation(m_.mlp.kind), "model.mlp.kind");
+    // Two names of one function.
+    if (source_.value("activation_function", json()) != huggingface_activation(m_.mlp.kind)) {
+      require_same("activation_function", gpt2_activation(m_.mlp.kind), "model.mlp.kind");
+    }
     norm();
     embedding();
     if (bamtrain_) {
@@ -132,7 +139,7 @@ class Settings {
                   std::string("that of a ") + (rms ? "layernorm" : "rmsnorm"),
                   "change model.norm.kind, or use another folder");
     }
-    for (const char* eps : {"rms_norm_eps", "layer_norm_eps", "norm_eps"}) {
+    for (const char* eps : {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps"}) {
       tell_unless_same(eps, "model.norm.eps", m_.norm.eps);
     }
   }
@@ -346,6 +353,12 @@ class Settings {
                   "a model whose norms multiply by their weights",
                   abbreviate(type.dump()) + ", whose norms multiply by 1 + weight",
                   "use another folder");
+    }
+    // GPT-2's, of logits that no key of ours scales so.
+    for (const auto& [member, usual] : {std::pair("scale_attn_weights", true),
+                                        std::pair("scale_attn_by_inverse_layer_idx", false)}) {
+      const json found = source_.value(member, json(usual));
+      if (found != json(usual)) refuse(member, usual ? "true" : "false", found.dump());
     }
     for (int64_t l = 0; l < m_.layers; ++l) {
       if (!new_.prior) rope(l);

@@ -24,7 +24,8 @@ bool of_formula(const std::string& option, const nlohmann::json& theirs,
 /// norm. What else differs (a norm's eps, priors, scale and normalizer with the options that their
 /// formulas read, windows, documents, a Llama's rope) is told by `warn`, each difference once. What
 /// bamtrain's own configuration lacks has the default of the Python code that goes with an export;
-/// an option of a mechanism is newer than it and stands for its value in config_version 1.
+/// an option of a mechanism is newer than it and stands for its value in config_version 1. Sizes:
+/// as check_init_from_sizes.
 void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn);
 
 }  // namespace bamtrain

@@ -92,6 +92,75 @@ TEST_CASE("what does not is cut into full shards with an index of every tensor")
   }
 }
 
+TEST_CASE("each tensor's SHA-256 lies in its file") {
+  const TemporaryFolder folder;
+  write_weights(folder.path(), Tensors().list, 39);
+  const auto metadata =
+      SafetensorsFile::open(folder / "model-00001-of-00002.safetensors").metadata();
+  CHECK(metadata.size() == 4);
+  CHECK(metadata.at("format") == "pt");
+  // sha256sum of 00 00 80 3f.
+  CHECK(metadata.at("sha256:a") ==
+        "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c");
+}
+
+TEST_CASE("a tensor with another digest than its file says is refused by its name") {
+  const TemporaryFolder folder;
+  write_weights(folder.path(), Tensors().list, 40);
+  std::string bytes = read_bytes(folder / "model.safetensors");
+  bytes[bytes.size() - 1] ^= 1;  // in d, the last by name
+  write_bytes(folder / "model.safetensors", bytes);
+  const WeightsFolder weights = WeightsFolder::open(folder.path());
+  CHECK(values_of(weights, "c").size() == 3);
+  const std::string message = error_of(ExitCode::checkpoint, [&] { values_of(weights, "d"); });
+  CHECK(contains(message, "model.safetensors: tensor \"d\": expected SHA-256 "));
+  CHECK(contains(message, "remedy: "));
+}
+
+TEST_CASE("no flipped bit of a file of weights goes unnoticed") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "model.safetensors";
+  write_weights(folder.path(), Tensors().list, 40);
+  const std::string good = read_bytes(path);
+  int refused = 0, harmless = 0;
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bytes = good;
+    bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8);
+    write_bytes(path, bytes);
+    try {
+      check_all(folder.path());
+      ++harmless;
+    } catch (const Error& e) {
+      CHECK(e.code() == ExitCode::checkpoint);
+      ++refused;
+    }
+  }
+  // Those of "format": "pt" alone may: no tensor depends on it.
+  CHECK(harmless <= 8 * 8);
+  CHECK(refused + harmless == static_cast<int>(8 * good.size()));
+}
+
+TEST_CASE("digests of some tensors and not of others are refused") {
+  const TemporaryFolder folder;
+  const Tensors tensors;
+  std::map<std::string, std::string> metadata = digests_of(tensors.list);
+  const auto message = [&] {
+    write_safetensors(folder / "model.safetensors", tensors.list, metadata);
+    return error_of(ExitCode::checkpoint, [&] { WeightsFolder::open(folder.path()); });
+  };
+  CHECK(message().empty());
+  const std::string of_b = metadata.at("sha256:b");
+  metadata.erase("sha256:b");
+  CHECK(contains(message(), "tensor \"b\": expected its SHA-256"));
+  metadata["sha256:b"] = of_b;
+  metadata["sha256:e"] = of_b;
+  CHECK(contains(message(), "tensor \"e\": expected the tensor whose SHA-256"));
+  // None at all: another's file.
+  metadata.clear();
+  CHECK(message().empty());
+  check_all(folder.path());
+}
+
 TEST_CASE("a folder without weights, or with two forms of them, is refused") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& path) {

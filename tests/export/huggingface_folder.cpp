@@ -3,10 +3,13 @@
 #include "export/huggingface_folder.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -49,16 +52,23 @@ struct Trained {
       const NormalizerChoice& normalizer = NormalizerChoice(*find_normalizer("softmax")))
       : config(config_of(prior, scale, normalizer)),
         layout(config.model, config.data.sequence_length) {
-    const Rng rng(3, "values");
-    for (uint64_t i = 0; i < static_cast<uint64_t>(layout.elements()); ++i) {
-      values.push_back(static_cast<float>(rng.normal(i)));
-    }
+    lay_out();
     fs::create_directories(w.path("run/checkpoint-00000008"));
     checkpoint = {
         w.path("run/checkpoint-00000008"),
         8,
         {{"tokens", 5000}, {"data", {{"fingerprint", "f"}, {"tokenizer_sha256", nullptr}}}}};
     request.output = w.path("out");
+  }
+
+  /// Anew, after a change of the model.
+  void lay_out() {
+    layout = ParameterLayout(config.model, config.data.sequence_length);
+    values.clear();
+    const Rng rng(3, "values");
+    for (uint64_t i = 0; i < static_cast<uint64_t>(layout.elements()); ++i) {
+      values.push_back(static_cast<float>(rng.normal(i)));
+    }
   }
 
   static RunConfig config_of(const std::string& prior, const std::string& scale,
@@ -195,6 +205,62 @@ TEST_CASE("a Llama's folder has no code, any other's has") {
   CHECK(contains(other.text("README.md"), "trust_remote_code=True"));
 }
 
+TEST_CASE("GPT-2's folder has no code, and its matrices are inputs by outputs, to the bit") {
+  Trained t("learned", "none");
+  t.config.model.norm.kind = NormKind::layernorm;
+  t.config.model.mlp.kind = MlpKind::gelu;
+  t.config.model.bias = true;
+  t.lay_out();
+  t.write();
+  CHECK(t.names() == std::set<std::string>{"README.md", "config.json", "generation_config.json",
+                                           "model.safetensors"});
+  const WeightsFolder weights = WeightsFolder::open(t.request.output);
+  // wte, wpe, a head, the last norm, and of a layer 2 norms and 4 linear maps.
+  CHECK(weights.tensors().size() == 3 + 2 + 2 * 12);
+  const auto values_of = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    const WeightsFolder::Place place = weights.tensors().at(name);
+    CHECK((place.entry->shape == shape && place.entry->dtype == Dtype::f32));
+    std::vector<float> values(static_cast<size_t>(place.entry->bytes) / 4);
+    place.file->read(*place.entry, values.data());
+    return values;
+  };
+  const auto ours = [&](const std::string& name) {
+    const Parameter& p = *t.layout.find(name);
+    return t.values.data() + p.offset;
+  };
+  const std::vector<float> qkv = values_of("transformer.h.1.attn.c_attn.weight", {16, 48});
+  const std::vector<float> bias = values_of("transformer.h.1.attn.c_attn.bias", {48});
+  const std::vector<float> down = values_of("transformer.h.0.mlp.c_proj.weight", {12, 16});
+  int64_t wrong = 0;
+  for (int64_t o = 0; o < 48; ++o) {
+    const std::string name = std::string("model.layers.1.self_attn.") + "qkv"[o / 16] + "_proj.";
+    for (int64_t i = 0; i < 16; ++i) {
+      wrong += qkv[static_cast<size_t>(i * 48 + o)] != ours(name + "weight")[o % 16 * 16 + i];
+    }
+    wrong += bias[static_cast<size_t>(o)] != ours(name + "bias")[o % 16];
+  }
+  for (int64_t o = 0; o < 16; ++o) {
+    for (int64_t i = 0; i < 12; ++i) {
+      wrong += down[static_cast<size_t>(i * 16 + o)] !=
+               ours("model.layers.0.mlp.down_proj.weight")[o * 12 + i];
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(values_of("transformer.wpe.weight", {20, 16})[7] ==
+        ours("model.embed_positions.weight")[7]);
+  const auto config = nlohmann::json::parse(t.text("config.json"));
+  CHECK(config["architectures"] == nlohmann::json::array({"GPT2LMHeadModel"}));
+  CHECK_FALSE(contains(t.text("README.md"), "trust_remote_code"));
+}
+
+TEST_CASE("the card says that nothing is known of the licence, and names the tokenizer") {
+  Trained t;
+  t.write();
+  CHECK(t.text("README.md").starts_with("---\nlibrary_name: transformers\nlicense: unknown\n"));
+  CHECK(contains(t.text("README.md"), "| licence of the weights | unknown: "));
+  CHECK(contains(t.text("README.md"), "| tokenizer | none in this folder |"));
+}
+
 TEST_CASE("the card has the numbers of the run's files, and none where they have none") {
   Trained t;
   t.write();
@@ -307,14 +373,47 @@ TEST_CASE("an export that fails at any operation leaves nothing, or is there who
     INFO(at << ": " << message);
     if (!reached) break;
     ++failures;
-    CHECK(contains(message, "No space left"));
     if (!fs::exists(t.request.output)) {
+      CHECK(contains(message, "No space left"));
       t.check_nothing_left();
     } else {
       CHECK(WeightsFolder::open(t.request.output).tensors().size() == t.layout.all().size());
     }
   }
   CHECK(failures > 20);
+}
+
+TEST_CASE("wherever an export is killed, the next one to the same place leaves nothing else") {
+  static int operations = 0, last = 0;
+  bool ended = false;
+  for (last = 1; !ended; ++last) {
+    Trained t;
+    t.request.max_shard_bytes = 3000;
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      operations = 0;
+      set_file_fault([](FileOp, const std::string&, const std::string&) -> int {
+        if (++operations == last) ::kill(::getpid(), SIGKILL);
+        return 0;
+      });
+      t.write();
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    ended = WIFEXITED(status);
+    INFO("killed before operation " << last);
+    if (fs::exists(t.request.output)) {
+      CHECK(contains(error_of(ExitCode::io, [&] { t.write(); }), "a folder with content"));
+    } else {
+      t.write();
+    }
+    CHECK(WeightsFolder::open(t.request.output).tensors().size() == t.layout.all().size());
+    fs::remove_all(t.request.output);
+    t.check_nothing_left();
+  }
+  CHECK(last > 30);
 }
 
 TEST_CASE("documents that begin nowhere, and tokenizers that are none, are refused") {

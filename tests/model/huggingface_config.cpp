@@ -43,6 +43,46 @@ Json config_of(const ModelConfig& c, const SpecialTokens& tokens = {3, 4, 5}) {
 
 }  // namespace
 
+TEST_CASE("learned positions with LayerNorm, biases and no gate are GPT-2; every other part not") {
+  ModelConfig gpt2 = model(prior("learned", {{"positions", 60.0}}));
+  gpt2.kv_heads = 8;
+  gpt2.bias = true;
+  gpt2.norm.kind = NormKind::layernorm;
+  gpt2.mlp.kind = MlpKind::gelu;
+  REQUIRE(is_gpt2(gpt2, kT));
+  CHECK_FALSE(is_llama(gpt2, kT));
+  Json expected = Json::parse(R"({
+    "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 101,
+    "n_positions": 60, "n_embd": 64, "n_layer": 4, "n_head": 8, "n_inner": 96,
+    "activation_function": "gelu_new", "layer_norm_epsilon": 1e-06, "resid_pdrop": 0.0,
+    "embd_pdrop": 0.0, "attn_pdrop": 0.0, "tie_word_embeddings": false, "bos_token_id": 3,
+    "eos_token_id": 4, "torch_dtype": "float32"})");
+  CHECK(config_of(gpt2).dump() == expected.dump());
+  ModelConfig c = gpt2;
+  c.tied = c.attention.document_mask = true;
+  CHECK(is_gpt2(c, kT));
+  for (const auto& [kind, name] :
+       {std::pair(MlpKind::gelu_erf, "gelu"), std::pair(MlpKind::relu, "relu")}) {
+    c.mlp.kind = kind;
+    CHECK(config_of(c)["activation_function"] == name);
+  }
+  const auto other = [&](auto&& change) {
+    ModelConfig changed = gpt2;
+    change(changed);
+    return !is_gpt2(changed, kT) && config_of(changed)["model_type"] == "bamtrain";
+  };
+  CHECK(other([](ModelConfig& m) { m.norm.kind = NormKind::rmsnorm; }));
+  CHECK(other([](ModelConfig& m) { m.bias = false; }));
+  CHECK(other([](ModelConfig& m) { m.mlp.kind = MlpKind::geglu; }));
+  CHECK(other([](ModelConfig& m) { m.kv_heads = 2; }));
+  CHECK(other([](ModelConfig& m) { m.norm_position = NormPosition::post; }));
+  CHECK(other([](ModelConfig& m) { m.embed_scale = true; }));
+  CHECK(other([](ModelConfig& m) { m.attention.window = 7; }));
+  CHECK(other([](ModelConfig& m) { m.attention.prior = prior("sinusoidal"); }));
+  CHECK(other([](ModelConfig& m) { m.attention.scale = scale("ssmax"); }));
+  CHECK(other([](ModelConfig& m) { m.attention.normalizer = normalizer("entmax"); }));
+}
+
 TEST_CASE("rope with RMSNorm and SwiGLU is a Llama; every other part makes it none") {
   const ModelConfig rope = model(prior("rope"));
   CHECK(is_llama(rope, kT));

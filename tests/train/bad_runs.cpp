@@ -169,6 +169,11 @@ TEST_CASE("resuming refuses a changed model, other data and another tokenizer") 
         run({bamtrain_program(), "--config", write_config(w, "run.json", c), "--resume", "never"}),
         ExitCode::config, {"checkpoint.resume", "never", "remedy"});
   }
+  SECTION("a folder whose name is no text") {
+    require_error(
+        run({bamtrain_program(), "--config", write_config(w, "run.json", c), "--resume", "a\xff"}),
+        ExitCode::usage, {"--resume: expected", "UTF-8", "remedy"});
+  }
 }
 
 TEST_CASE("a damaged newest checkpoint is named in a warning and the one before it is used") {

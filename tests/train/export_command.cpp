@@ -33,7 +33,9 @@ TEST_CASE("export takes the tokenizer of the shards along") {
     INFO(o.output);
     REQUIRE(o.code == 0);
     REQUIRE(fs::exists(folder + "/model.safetensors"));
-    CHECK(fs::exists(folder + "/tokenizer_config.json") == fs::exists(folder + "/tokenizer.model"));
+    for (const char* name : {"/tokenizer_config.json", "/tokenizer.json"}) {
+      CHECK(fs::exists(folder + name) == fs::exists(folder + "/tokenizer.model"));
+    }
     return fs::exists(folder + "/tokenizer.model") ? read_text(folder + "/tokenizer.model") : "";
   };
   const auto refused = [&](const Words& more, ExitCode code, const std::string& message) {
@@ -46,16 +48,25 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   };
   const std::string model = read_text(text.tokenizer);
   CHECK(exported({}) == model);
+  CHECK(contains(read_text(folder + "/README.md"),
+                 "| tokenizer | SentencePiece, 500 pieces: `tokenizer.model`, SHA-256 `"));
+  CHECK(contains(
+      read_text(folder + "/README.md"),
+      "tokenizer = AutoTokenizer.from_pretrained(\"this folder\", trust_remote_code=True)"));
   CHECK(exported({"--no-tokenizer"}).empty());
-  const std::string moved = w.path("elsewhere");
+  fs::create_directory(w.path("away"));
+  const std::string moved = w.path("away/elsewhere");
   fs::rename(text.tokenizer, moved);
   refused({}, ExitCode::data,
           "give its path with --tokenizer, or leave it out with --no-tokenizer");
   CHECK(exported({"--tokenizer", moved}) == model);
   CHECK(nlohmann::json::parse(read_text(folder + "/tokenizer_config.json")) ==
-        nlohmann::json::parse(R"({"tokenizer_class": "LlamaTokenizer", "legacy": true,
+        nlohmann::json::parse(R"({"tokenizer_class": "PreTrainedTokenizerFast",
             "add_bos_token": true, "add_eos_token": false, "bos_token": "<s>",
-            "eos_token": "</s>", "clean_up_tokenization_spaces": false})"));
+            "eos_token": "</s>", "pad_token": "<unk>", "unk_token": "<unk>",
+            "clean_up_tokenization_spaces": false, "split_special_tokens": true,
+            "padding_side": "left"})"));
+  CHECK(nlohmann::json::parse(read_text(folder + "/generation_config.json"))["pad_token_id"] == 0);
   CHECK(exported({"--no-tokenizer"}).empty());
   refused({"--no-tokenizer", "--tokenizer", moved}, ExitCode::usage, "--no-tokenizer");
   for (const char* size : {"-5", "0", "", "9300000000GB"}) {
@@ -69,6 +80,25 @@ TEST_CASE("export takes the tokenizer of the shards along") {
   write_bytes(moved, trained_model(settings));
   refused({"--tokenizer", moved}, ExitCode::data,
           "expected the tokenizer that the model was trained with");
+}
+
+TEST_CASE("export refuses a state that no run writes, by its place") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 1;
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  const std::string checkpoint = w.path("out/checkpoint-00000001");
+  for (const nlohmann::json& tokens :
+       {nlohmann::json("many"), nlohmann::json(-1), nlohmann::json(1e300), nlohmann::json(nullptr),
+        nlohmann::json(UINT64_MAX), nlohmann::json::array()}) {
+    forge_state(checkpoint, [&](nlohmann::json& state) { state["tokens"] = tokens; });
+    const Outcome o = export_to(w.path("exported"), checkpoint, {});
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
+    CHECK(contains(o.output, "state.json: tokens: expected an integer from 0"));
+    CHECK(contains(o.output, "remedy: "));
+    CHECK_FALSE(fs::exists(w.path("exported")));
+  }
 }
 
 TEST_CASE("export knows the tokenizer and the documents of shards that a pattern names") {
@@ -97,4 +127,21 @@ TEST_CASE("export of shards that say nothing of their tokenizer has none, unless
   CHECK_FALSE(fs::exists(text.w.path("without/tokenizer.model")));
   REQUIRE(export_to(text.w.path("with"), checkpoint, {"--tokenizer", text.tokenizer}).code == 0);
   CHECK(read_text(text.w.path("with/tokenizer.model")) == read_text(text.tokenizer));
+
+  // One that transformers cannot have, under a name of which it makes no other.
+  auto settings = llama_settings();
+  settings["model_type"] = "unigram";
+  settings["vocab_size"] = "340";
+  const std::string unigram = text.w.path("unigram.model"), folder = text.w.path("unigram");
+  write_bytes(unigram, trained_model(settings));
+  const Outcome o = export_to(folder, checkpoint, {"--tokenizer", unigram});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(contains(o.output, "warning: no tokenizer.json: "));
+  CHECK(read_text(folder + "/sentencepiece.model") == read_text(unigram));
+  for (const char* name : {"tokenizer.model", "tokenizer.json", "tokenizer_config.json"}) {
+    CHECK_FALSE(fs::exists(folder + "/" + name));
+  }
+  CHECK(contains(read_text(folder + "/README.md"),
+                 "transformers has no tokenizer with its ids, since it is no BPE"));
 }

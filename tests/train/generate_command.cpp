@@ -132,11 +132,17 @@ TEST_CASE("generate finds the tokenizer by its fingerprint, near the shards") {
   write_bytes(w.path("data/a.model"), trained_model(settings));
   fs::rename(t.text.tokenizer, w.path("data/train/of these.model"));
   CHECK(t.text_of(more) == text);
+  // Mistral's own name for it, and none that says anything.
+  fs::rename(w.path("data/train/of these.model"), w.path("data/tokenizer.model.v7"));
+  CHECK(t.text_of(more) == text);
+  fs::rename(w.path("data/tokenizer.model.v7"), w.path("spm"));
+  CHECK(t.text_of(more) == text);
 
-  fs::rename(w.path("data/train/of these.model"), w.path("elsewhere"));
+  fs::create_directory(w.path("away"));
+  fs::rename(w.path("spm"), w.path("away/elsewhere"));
   t.check_refused(more, ExitCode::data, "give its path with --tokenizer");
   Words named = more;
-  named.insert(named.end(), {"--tokenizer", w.path("elsewhere")});
+  named.insert(named.end(), {"--tokenizer", w.path("away/elsewhere")});
   CHECK(t.text_of(named) == text);
   named.back() = w.path("data/a.model");
   t.check_refused(named, ExitCode::data, "expected the tokenizer that the model was trained with");

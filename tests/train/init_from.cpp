@@ -151,6 +151,52 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("GPT-2's folder round trips, and what does not fit it is named as it names it") {
+  const Workplace w;
+  Json c = still_run(w);
+  c["model"]["attention"] = {{"prior", {{"name", "learned"}, {"positions", 70}}}};
+  c["model"]["norm"] = {{"kind", "layernorm"}};
+  c["model"]["mlp"]["kind"] = "gelu";
+  c["model"]["kv_heads"] = c["model"]["heads"];
+  c["model"]["bias"] = true;
+  REQUIRE(train(w, c, "first").code == 0);
+  export_to(first_checkpoint(w, "first"), w.path("hf"), {"--max-shard-size", "60KB"});
+  REQUIRE(Json::parse(read_text(w.path("hf/config.json")))["model_type"] == "gpt2");
+  c["seed"] = 8;
+  c["init_from"] = {{"folder", w.path("hf")}};
+  const Outcome o = train(w, c, "again");
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  CHECK(o.output.find("warning") == std::string::npos);
+  CHECK(sha256_file(first_checkpoint(w, "first") + "/model.safetensors") ==
+        sha256_file(first_checkpoint(w, "again") + "/model.safetensors"));
+
+  const auto refused = [&](const std::vector<std::string>& overrides, const std::string& words) {
+    const Outcome other = train(w, c, "other", overrides);
+    INFO(other.output);
+    CHECK(other.code == static_cast<int>(ExitCode::checkpoint));
+    CHECK(other.output.find(words) != std::string::npos);
+  };
+  refused({"model.mlp.hidden=97"},
+          "tensor \"transformer.h.0.mlp.c_fc.weight\": expected (97, 64) for "
+          "model.layers.0.mlp.up_proj.weight, found (96, 64); remedy: change model.mlp.hidden");
+  refused({"model.kv_heads=2"},
+          "c_attn.weight\": expected (32, 64) for "
+          "model.layers.0.self_attn.k_proj.weight, found (64, 64)");
+  refused({"model.attention.prior=rope"},
+          "tensor \"transformer.wpe.weight\": expected no such tensor in the model");
+  refused({"model.heads=8", "model.kv_heads=8"}, "config.json: n_head: expected 8");
+  refused({"model.mlp.kind=relu"}, "config.json: activation_function: expected \"relu\"");
+  Json config = Json::parse(read_text(w.path("hf/config.json")));
+  for (const auto& [member, value] :
+       {std::pair("n_positions", 71), std::pair("n_embd", 65), std::pair("n_layer", 3)}) {
+    Json wrong = config;
+    wrong[member] = value;
+    std::ofstream(w.path("hf/config.json")) << wrong;
+    refused({}, std::string("config.json: ") + member + ": expected ");
+  }
+}
+
 TEST_CASE("a state tells what the run began with, and a resumed run reads it no more") {
   Exported e;
   REQUIRE(e.next().code == 0);
@@ -233,6 +279,20 @@ TEST_CASE("a checkpoint that is damaged is not begun with") {
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::checkpoint));
   CHECK(o.output.find("SHA-256") != std::string::npos);
+}
+
+TEST_CASE("a flipped bit of exported weights does not enter a new run") {
+  Exported e;
+  const std::string path = e.w.path("hf/model.safetensors");
+  const std::string good = read_text(path);
+  const WeightsFolder weights = WeightsFolder::open(e.w.path("hf"));
+  for (const char* name : {"model.embed_tokens.weight", "model.layers.1.mlp.down_proj.weight"}) {
+    std::string bytes = good;
+    bytes[static_cast<size_t>(weights.tensors().at(name).entry->offset) + 4] ^= 1;
+    std::ofstream(path, std::ios::binary) << bytes;
+    e.check_refused({}, {"hf/model.safetensors: tensor \"" + std::string(name) + "\"",
+                         "expected SHA-256 ", "found ", "remedy: "});
+  }
 }
 
 TEST_CASE("bf16 weights are read as the values they are") {

@@ -1,10 +1,8 @@
 // state.json of a checkpoint: what a run believes of it, and what it refuses.
 
 #include <filesystem>
-#include <fstream>
 
 #include "catch.h"
-#include "core/sha256.h"
 #include "record/run_files.h"
 #include "train/support.h"
 #include "train/train_config.h"
@@ -39,20 +37,6 @@ void check_mentions(const std::string& text, const std::vector<std::string>& par
     INFO("must mention: " << part);
     CHECK(text.find(part) != std::string::npos);
   }
-}
-
-/// Replaces state.json by its text after `change`, and what the manifest says of it.
-template <class F>
-void forge(const std::string& checkpoint, F&& change) {
-  const auto read = [&](const std::string& name) {
-    return json::parse(std::ifstream(checkpoint + "/" + name));
-  };
-  json state = read("state.json"), manifest = read("manifest.json");
-  change(state);
-  const std::string text = state.dump(2) + "\n";
-  manifest["files"]["state.json"] = {{"bytes", text.size()}, {"sha256", sha256_hex(text)}};
-  std::ofstream(checkpoint + "/state.json") << text;
-  std::ofstream(checkpoint + "/manifest.json") << manifest.dump(2) + "\n";
 }
 
 }  // namespace
@@ -164,19 +148,19 @@ TEST_CASE("a run refuses a checkpoint whose state does not fit, and leaves it al
   const std::string good = digest(checkpoint);
   std::vector<std::string> words;
   SECTION("a wrong type") {
-    forge(checkpoint, [](json& state) { state["data"]["fingerprint"] = 3; });
+    forge_state(checkpoint, [](json& state) { state["data"]["fingerprint"] = 3; });
     words = {"state.json: data.fingerprint: expected a string, found 3"};
   }
   SECTION("a wrong place in the data") {
-    forge(checkpoint, [](json& state) { state["data"]["windows"] = 65; });
+    forge_state(checkpoint, [](json& state) { state["data"]["windows"] = 65; });
     words = {"state.json: data.windows: expected 64, 16 for each of 4 steps, found 65"};
   }
   SECTION("a wrong number of tokens") {
-    forge(checkpoint, [](json& state) { state["tokens"] = 0; });
+    forge_state(checkpoint, [](json& state) { state["tokens"] = 0; });
     words = {"state.json: tokens: expected 4096, 1024 for each of 4 steps, found 0"};
   }
   SECTION("a step of 2^62") {
-    forge(checkpoint, [](json& state) { state["step"] = int64_t{1} << 62; });
+    forge_state(checkpoint, [](json& state) { state["step"] = int64_t{1} << 62; });
     const std::string named = w.path("out/checkpoint-4611686018427387904");
     std::filesystem::rename(checkpoint, named);
     checkpoint = named;
@@ -211,7 +195,7 @@ TEST_CASE(
     const std::string straight = "out_dir=" + w.path("straight");
     REQUIRE(run(bamtrain_command(config, {straight}), threads(2)).code == 0);
     REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(2)).code == 0);
-    forge(w.path("out/checkpoint-00000004"), [](json& state) {
+    forge_state(w.path("out/checkpoint-00000004"), [](json& state) {
       json& model = state["config"]["model"];
       for (const char* key : {"embed_scale", "head_dim", "norm_position"}) {
         REQUIRE(model.erase(key) == 1);

@@ -208,6 +208,17 @@ std::string write_config(const Workplace& w, const std::string& name,
   return w.path(name);
 }
 
+void forge_state(const std::string& checkpoint,
+                 const std::function<void(nlohmann::json&)>& change) {
+  nlohmann::json state = nlohmann::json::parse(read_text(checkpoint + "/state.json"));
+  nlohmann::json manifest = nlohmann::json::parse(read_text(checkpoint + "/manifest.json"));
+  change(state);
+  const std::string text = state.dump(2) + "\n";
+  manifest["files"]["state.json"] = {{"bytes", text.size()}, {"sha256", sha256_hex(text)}};
+  std::ofstream(checkpoint + "/state.json") << text;
+  std::ofstream(checkpoint + "/manifest.json") << manifest.dump(2) + "\n";
+}
+
 std::string digest(const std::string& checkpoint) {
   return sha256_file(checkpoint + "/model.safetensors") + " " +
          sha256_file(checkpoint + "/optimizer.safetensors");

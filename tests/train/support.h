@@ -60,6 +60,9 @@ std::string write_config(const Workplace& w, const std::string& name, const nloh
 
 /// SHA-256 of model.safetensors and of optimizer.safetensors of a checkpoint, joined.
 std::string digest(const std::string& checkpoint);
+/// Replaces state.json of a checkpoint by its text after `change`, and what the manifest says of
+/// it.
+void forge_state(const std::string& checkpoint, const std::function<void(nlohmann::json&)>& change);
 /// The lines of OUT/metrics.jsonl.
 std::vector<nlohmann::json> read_metrics(const std::string& out_dir);
 
