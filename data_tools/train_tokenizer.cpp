@@ -14,7 +14,7 @@
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/rng.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "data_tools/progress.h"
 
 namespace bamtrain {

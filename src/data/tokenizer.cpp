@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/sha256.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 
 namespace bamtrain {
 namespace {
