@@ -15,6 +15,7 @@
 #include "config/schema.h"
 #include "core/parallel.h"
 #include "core/standard_output.h"
+#include "core/utf8.h"
 #include "core/waiting.h"
 #include "dist/together.h"
 #include "record/progress.h"
@@ -33,6 +34,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run.config = read_run_config(arguments.config, arguments.overrides);
     run.resolved = resolved_json(run.config);
     backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
+    if (first) run.report_bytes = LiveReport::bytes(run.config);
     last = final_evaluation(run.config);
     if (last && first) {
       // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
@@ -64,8 +66,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   if (first) {
     const std::string waiting = waiting_setting();
     fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n",
-               run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
-               waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir);
+               replace_controls(run_label(run.config, run.config.out_dir)), comm.size(),
+               max_threads(), waiting.empty() ? "" : " (" + waiting + ")", backend->name(),
+               replace_controls(run.config.out_dir));
     std::fflush(stdout);
   }
   std::optional<LiveReport> report;

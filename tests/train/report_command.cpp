@@ -79,11 +79,12 @@ TEST_CASE("report compares runs on one page and plots them") {
   const Xml body = body_of(html);
   CHECK(body.all("h1")[0]->text == "bam <&>, rope <&>");
   for (const char* caption :
-       {"perplexity of windows of each length", "perplexity of each window's last tokens", "loss",
-        "validation loss", "loss against wall time", "gradient norm", "learning rate",
-        "tokens per second", "entropy of attention, nats", "support of attention, keys",
-        "live tiles of attention, %", "bam <&>: bam, layer 0", "bam <&>: bam, layer 1",
-        "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"}) {
+       {"perplexity of windows of each length", "perplexity of each window's last 16 tokens",
+        "loss, smoothed", "validation loss", "loss, smoothed, against wall time", "gradient norm",
+        "learning rate", "tokens per second", "entropy of attention, nats",
+        "support of attention, keys", "live tiles of attention, %", "bam <&>: bam, layer 0",
+        "bam <&>: bam, layer 1", "bam: theta_alpha against theta_beta",
+        "ssmax: s of each head, by layer"}) {
     INFO(caption);
     CHECK(has_caption(html, caption));
   }
@@ -130,7 +131,7 @@ TEST_CASE("a run under way has a report from its first validation pass on") {
   const Outcome r = run({bamtrain_program(), "report", copy, "-o", w.path("page.html")});
   INFO(r.output);
   CHECK(r.code == 0);
-  CHECK(has_caption(read_text(w.path("page.html")), "loss"));
+  CHECK(has_caption(read_text(w.path("page.html")), "loss, smoothed"));
 }
 
 TEST_CASE("a report that cannot be written is a warning, and the model's bits are the same") {
@@ -181,7 +182,7 @@ TEST_CASE("report refuses what it cannot read or write") {
   refused({bam, "-o", t.w.path("none/page.html")}, 6, t.w.path("none"));
   refused({bam, "-o", t.w.path("val")}, 6, t.w.path("val"));
   std::ofstream(t.w.path("rope/metrics.jsonl"), std::ios::app) << "damage\n";
-  refused({bam, t.w.path("rope"), "-o", page}, 6, "rope/metrics.jsonl:9: expected a JSON object");
+  refused({bam, t.w.path("rope"), "-o", page}, 6, "rope/metrics.jsonl:9:1: expected valid JSON");
   std::ofstream(bam + "/checkpoint-00000008/state.json") << "{";
   refused({bam, "-o", page}, 5, "checkpoint-00000008/state.json:1:");
 }
@@ -237,6 +238,71 @@ TEST_CASE("report leaves files that are no pages alone") {
   std::ofstream(w.path("empty")) << "";
   CHECK(report(w.path("empty")) == 0);
   CHECK(report(w.path("empty")) == 0);
+}
+
+TEST_CASE("a line that the report refuses is refused by a resume, at the same place") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(1)).code == 0);
+  const std::string path = w.path("out/metrics.jsonl"), good = read_text(path);
+  const size_t second = good.find('\n') + 1, third = good.find('\n', second) + 1;
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string line = good.substr(second, third - second);
+    return line.replace(line.find(from), from.size(), to);
+  };
+  for (const std::string& damage :
+       {std::string("damage\n"), std::string("{\"step\":2}\n"), changed(":2,", ":1,"),
+        changed(":2,", ":18446744073709551615,"), changed("\"loss\":", "\"loss\":\"x\",\"b\":"),
+        changed("\"seconds\":", "\"seconds\":\"x\",\"b\":"),
+        changed("\"step\":2", "\"step\":2,\"parameters\":3"),
+        changed("\"step\":2", "\"step\":2,\"attention\":{}"), std::string(1000, '[') + "\n"}) {
+    std::ofstream(path) << good.substr(0, second) << damage << good.substr(third);
+    const Outcome report =
+        run({bamtrain_program(), "report", w.path("out"), "-o", w.path("page.html")});
+    const Outcome resume = run(bamtrain_command(config), threads(1));
+    INFO(report.output << resume.output);
+    CHECK(report.code == 6);
+    CHECK(resume.code == 6);
+    const std::string message = report.output.substr(report.output.find(path));
+    CHECK(message.find(path + ":2") == 0);
+    CHECK(message.find("remedy: restore the file from a copy, or remove the line") !=
+          std::string::npos);
+    CHECK(resume.output.find(message) != std::string::npos);
+  }
+  std::ofstream(path) << good;
+  CHECK(run(bamtrain_command(config), threads(1)).code == 0);
+}
+
+TEST_CASE("a run's name reaches neither terminal nor page as a control") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["name"] =
+      "a\x1B]0;b\x07\xC2\x9B"
+      "c";
+  c["train"]["stop_at"] = 1;
+  Outcome o = run(bamtrain_command(write_config(w, "run.json", c)), threads(1));
+  const Outcome r = run({bamtrain_program(), "report", w.path("out"), "-o", w.path("page.html")});
+  REQUIRE(o.code == 0);
+  REQUIRE(r.code == 0);
+  for (const std::string& text : {o.output + r.output, read_text(w.path("out/report.html")),
+                                  read_text(w.path("page.html"))}) {
+    for (const char* control : {"\x1B", "\x07", "\xC2\x9B"}) {
+      CHECK(text.find(control) == std::string::npos);
+    }
+  }
+  CHECK(o.output.find("a\xEF\xBF\xBD]0;b\xEF\xBF\xBD\xEF\xBF\xBD"
+                      "c: 1 process") != std::string::npos);
+}
+
+TEST_CASE("a dry run tells the memory that the live report takes") {
+  const Workplace w;
+  std::vector<std::string> command = bamtrain_command(write_config(w, "run.json", small_run(w)));
+  command.push_back("--dry-run");
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  // 16,384 lines of 12 numbers of 8 bytes at most.
+  CHECK(o.output.find("beside it: report                   1.5 MiB") != std::string::npos);
 }
 
 TEST_CASE("seconds count on where a run is resumed") {
