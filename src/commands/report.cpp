@@ -10,6 +10,7 @@
 #include <set>
 
 #include "commands/command.h"
+#include "commands/run_facts.h"
 #include "config/changes.h"
 #include "config/reader.h"
 #include "core/durable_file.h"
@@ -62,7 +63,7 @@ struct NamedRun {
 
 ReportedRun reported(const std::string& name, const std::string& folder, const RunRecord& record,
                      const RunConfig* config) {
-  ReportedRun run = {name, folder, &record, std::nullopt, 0};
+  ReportedRun run = {name, folder, &record, std::nullopt, 0, run_facts(config, record)};
   if (config) {
     run.model = config->model;
     run.training_length = config->data.sequence_length;

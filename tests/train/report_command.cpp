@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -61,6 +62,14 @@ struct Trained {
     return run(command);
   }
 };
+
+/// The JSON at the beginning of a file of safetensors.
+std::string header_of(const std::string& path) {
+  const std::string file = read_text(path);
+  uint64_t bytes = 0;
+  for (size_t i = 8; i-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(file[i]);
+  return file.substr(8, bytes);
+}
 
 }  // namespace
 
@@ -292,6 +301,55 @@ TEST_CASE("a run's name reaches neither terminal nor page as a control") {
   }
   CHECK(o.output.find("a\xEF\xBF\xBD]0;b\xEF\xBF\xBD\xEF\xBF\xBD"
                       "c: 1 process") != std::string::npos);
+}
+
+TEST_CASE("a page begins with what its run is, and was started on") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 2;
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  std::ofstream(w.path("out/run.json"))
+      << R"([{"version": "0.1.0", "commit": "abc123", "host": "node", "processor": "A CPU",
+              "processes": 1, "threads": 1, "started": "2026-11-25T00:00:00Z",
+              "parameters": 12345}])";
+  REQUIRE(run({bamtrain_program(), "report", w.path("out"), "-o", w.path("page.html")}).code == 0);
+  const auto facts = [](const std::string& html) {
+    std::map<std::string, std::string> out;
+    const Xml body = body_of(html);
+    for (const Xml* row : body.all("table")[0]->all("tbody")[0]->all("tr")) {
+      out[row->all("th")[0]->text] = row->all("td")[0]->text;
+    }
+    return out;
+  };
+  auto shown = facts(read_text(w.path("page.html")));
+  CHECK(shown.at("total time") != "");
+  shown.erase("total time");
+  const std::map<std::string, std::string> expected = {
+      {"model", "2 layers, width 64, 4 heads (2 of keys and values), vocabulary 211"},
+      {"attention", "bam, scale ssmax, normalizer softmax"},
+      {"parameters", "12,345"},
+      {"training", "8 steps of 1,024 tokens, sequences of 64"},
+      {"optimizer", "radam, lr 0.003, cosine"},
+      {"precision", "fp32"},
+      {"hardware", "A CPU, node"},
+      {"processes", "1 of 1 thread"},
+      {"last start", "2026-11-25T00:00:00Z"},
+      {"program", "bamtrain 0.1.0, abc123"}};
+  for (const auto& [name, value] : expected) CHECK(shown[name] == value);
+  CHECK(shown.size() == expected.size());
+  // Drawn while it trained; what it was not told it counts.
+  int64_t parameters = 0;
+  const auto header =
+      nlohmann::json::parse(header_of(w.path("out/checkpoint-00000002/model.safetensors")));
+  for (const auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    int64_t size = 1;
+    for (const int64_t n : tensor["shape"]) size *= n;
+    parameters += size;
+  }
+  std::string digits = facts(read_text(w.path("out/report.html"))).at("parameters");
+  digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
+  CHECK(digits == std::to_string(parameters));
 }
 
 TEST_CASE("a dry run tells the memory that the live report takes") {
