@@ -7,7 +7,7 @@
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 
 namespace bamtrain {
 namespace {
@@ -31,13 +31,7 @@ Error bad_utf8(const RawDocument& raw, const std::string& path, size_t at) {
 }
 
 nlohmann::json parsed(const RawDocument& raw, const std::string& path) {
-  try {
-    return parse_json(raw.text, {"", ExitCode::data, kRepair});
-  } catch (const Error& e) {
-    // Its place is ":1:COLUMN": the text is one line, whose number only the caller knows.
-    const std::string& place = e.where();
-    throw e.at(path + ":" + std::to_string(raw.line) + place.substr(place.rfind(':')));
-  }
+  return parse_json(raw.text, {path, ExitCode::data, kRepair, raw.line});
 }
 
 std::string json_field(const RawDocument& raw, const std::string& path, const std::string& field) {

@@ -15,7 +15,7 @@
 #include "core/error.h"
 #include "core/note.h"
 #include "core/rng.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "data_tools/progress.h"
 
 namespace bamtrain {

@@ -18,6 +18,7 @@
 #include "core/terminal.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
+#include "record/run_text.h"
 #include "report/report.h"
 
 namespace bamtrain {
@@ -55,11 +56,15 @@ void print_perplexities(const nlohmann::ordered_json& result) {
                                          result["last_tokens"].get<int64_t>()));
     for (const auto& row : result[protocol]) {
       const auto documents = row["documents"].get<int64_t>();
-      fmt::print("  length {:>7}  perplexity {:>9.3f}{}  loss {:.4f}{}  ({} tokens, {} {})\n",
+      const std::string bits =
+          row.contains("bits_per_byte")
+              ? fmt::format(", {:.4f} bits per byte", row["bits_per_byte"].get<double>())
+              : "";
+      fmt::print("  length {:>7}  perplexity {:>9.3f}{}  loss {:.4f}{}  ({} tokens, {} {}{})\n",
                  row["length"].get<int64_t>(), row["perplexity"].get<double>(),
                  error_text(row, "perplexity_error", 3), row["loss"].get<double>(),
                  error_text(row, "loss_error", 4), row["tokens"].get<int64_t>(), documents,
-                 documents == 1 ? "document" : "documents");
+                 documents == 1 ? "document" : "documents", bits);
       note(row);
     }
   }
@@ -90,6 +95,25 @@ void require_finite(const nlohmann::ordered_json& result) {
                   "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
     }
   }
+}
+
+/// How many bytes of text each id is, by the tokenizer that made `shards`; empty where it is not
+/// known or not found near them.
+std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config) {
+  if (!shards.manifest()) return {};
+  RunConfig near = config;
+  near.data.val = shards.source();
+  std::vector<int64_t> out;
+  try {
+    const Tokenizer tokenizer =
+        open_tokenizer({"tokenizer", "", shards.manifest()->tokenizer_sha256}, near);
+    for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
+      out.push_back(static_cast<int64_t>(tokenizer.bytes(id, false).size()));
+    }
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::data) throw;
+  }
+  return out;
 }
 
 /// A run of TensorBoard whose steps are lengths, in the place of what the folder held.
@@ -135,6 +159,8 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   EvalArguments eval;
   eval.lengths = c.eval.lengths;
   eval.protocols = {"windows", "last"};
+  const int64_t longest = *std::max_element(eval.lengths.begin(), eval.lengths.end());
+  if (longest > PerplexityRequest::kBin) eval.protocols.push_back("bins");
   eval.max_tokens = c.eval.length_tokens.value_or(c.eval.tokens);
   eval.output = c.out_dir + "/perplexity.json";
   if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";
@@ -163,8 +189,9 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   const ShardSet shards = ShardSet::open(source, c.model.vocab);
   require_same_data(checkpoint.state.value("data", nlohmann::json()), describe_data(shards),
                     shards.source(), true, checkpoint.folder);
-  const PerplexityRequest request = request_of(arguments, c, shards);
+  PerplexityRequest request = request_of(arguments, c, shards);
   check_perplexity_request(shards, request);
+  request.token_bytes = token_bytes(shards, c);
 
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;

@@ -17,7 +17,7 @@
 #include "core/memory_limit.h"
 #include "core/option_value.h"
 #include "core/standard_output.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 

@@ -10,11 +10,14 @@
 #include <set>
 
 #include "commands/command.h"
+#include "commands/run_facts.h"
 #include "config/changes.h"
 #include "config/reader.h"
 #include "core/durable_file.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "model/parameters.h"
+#include "record/logs.h"
 #include "report/page.h"
 #include "report/report.h"
 
@@ -60,7 +63,7 @@ struct NamedRun {
 
 ReportedRun reported(const std::string& name, const std::string& folder, const RunRecord& record,
                      const RunConfig* config) {
-  ReportedRun run = {name, folder, &record, std::nullopt, 0};
+  ReportedRun run = {name, folder, &record, std::nullopt, 0, run_facts(config, record)};
   if (config) {
     run.model = config->model;
     run.training_length = config->data.sequence_length;
@@ -183,6 +186,19 @@ std::string run_label(const RunConfig& config, const std::string& folder) {
 }
 
 LiveReport::LiveReport(const RunConfig& config) : config_(config) {}
+
+int64_t LiveReport::bytes(const RunConfig& config) {
+  const ParameterLayout layout(config.model, config.data.sequence_length);
+  size_t numbers = 0;
+  for (const Parameter& p : layout.all()) {
+    const auto size = static_cast<size_t>(p.size);
+    if (is_mechanism(p.group) && size <= kMostOfALine) numbers += size;
+  }
+  numbers = std::min(numbers, kMostOfAll);
+  // As text, as JSON, as read and as kept.
+  constexpr size_t kOfANumber = 24 + sizeof(json) + 2 * sizeof(double);
+  return MetricsHistory::kBytes + static_cast<int64_t>(numbers * kOfANumber);
+}
 
 void LiveReport::draw(const Warn& warn) {
   try {

@@ -14,10 +14,14 @@ namespace bamtrain {
 std::string run_label(const RunConfig& config, const std::string& folder);
 
 /// OUT/report.html of a run that trains in this process. Reads of metrics.jsonl only what was added
-/// since it was drawn last.
+/// since it was drawn last, and keeps of that what a picture shows.
 class LiveReport {
  public:
   explicit LiveReport(const RunConfig& config);
+
+  /// The memory that it takes at most, however long the run: the history of metrics, and the last
+  /// parameters of mechanisms with the line that has them.
+  static int64_t bytes(const RunConfig& config);
 
   /// Draws it anew. A run of days does not end for a picture: what goes wrong is told to `warn`.
   void draw(const Warn& warn);

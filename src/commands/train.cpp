@@ -17,6 +17,7 @@
 #include "config/schema.h"
 #include "core/parallel.h"
 #include "core/standard_output.h"
+#include "core/utf8.h"
 #include "core/waiting.h"
 #include "dist/agreement.h"
 #include "dist/together.h"
@@ -93,6 +94,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     const Machinery machinery = machinery_of(*backend, comm.size());
     run.gpu = machinery.gpu;
     run.libraries = machinery.libraries;
+    if (first) run.report_bytes = LiveReport::bytes(run.config);
     last = final_evaluation(run.config);
     if (!first) return;
     with_data([&] {
@@ -129,9 +131,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   if (first) {
     const std::string waiting = waiting_setting();
     fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
-               run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
-               waiting.empty() ? "" : " (" + waiting + ")", backend->name(), run.config.out_dir,
-               parameters);
+               replace_controls(run_label(run.config, run.config.out_dir)), comm.size(),
+               max_threads(), waiting.empty() ? "" : " (" + waiting + ")", backend->name(),
+               replace_controls(run.config.out_dir), parameters);
     std::fflush(stdout);
     if (!left_out.empty()) tell("warning: " + left_out + "\n");
   }

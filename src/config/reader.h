@@ -1,9 +1,10 @@
 #pragma once
 // The only reader of run configurations.
 //
-// JSON, one object; the keys are those of keys.h, and "$schema", which is for editors. Unknown, duplicate, missing or out-of-range keys,
-// trailing text and comments are errors (ExitCode::config) that name file or override, key, what is
-// allowed, what was found and the remedy. Nothing is guessed.
+// JSON, one object; the keys are those of keys.h, and "$schema", which is for editors. Unknown,
+// duplicate, missing or out-of-range keys, trailing text and comments are errors (ExitCode::config)
+// that name file or override, key, what is allowed, what was found and the remedy. Nothing is
+// guessed.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -1,6 +1,7 @@
 #include "core/durable_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/crc32c.h"
 #include "core/error.h"
 
 namespace bamtrain {
@@ -21,9 +23,6 @@ namespace {
 
 // Digested while still in the cache, and below the 2 GiB that one write(2) takes.
 constexpr int64_t kPiece = int64_t{8} << 20;
-
-// Behind the name of an AtomicFile, before six letters of its own.
-constexpr const char* kTemporary = ".tmp-";
 
 FileFault g_fault = nullptr;
 
@@ -92,20 +91,70 @@ int close_file(int* descriptor) {
   return ::close(std::exchange(*descriptor, -1)) != 0 && errno != EINTR ? errno : 0;
 }
 
-/// Tries names that begin with `prefix` until `make` finds one free. Returns 0 or the errno value.
-template <class Make>
-int take_free_name(const std::string& prefix, std::string* name, Make&& make) {
+/// `number` as four letters and digits.
+std::string letters_of(uint32_t number) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::string out;
+  for (int k = 0; k < 4; ++k, number /= kLetters.size()) out += kLetters[number % kLetters.size()];
+  return out;
+}
+
+/// NAME.tmp-XXXXYYYY: four letters of chance, and four that follow from all before, by which a name
+/// is known as one of an AtomicFile and no other.
+std::string temporary_name(const std::string& name, const std::string& chance) {
+  const std::string begin = name + ".tmp-" + chance;
+  return begin + letters_of(crc32c(begin));
+}
+
+/// Tries names, each made by `draw` of letters of chance, until `make` finds one free. Returns 0 or
+/// the errno value.
+template <class Draw, class Make>
+int take_free_name(Draw&& draw, std::string* name, Make&& make) {
   std::random_device random;
-  std::uniform_int_distribution<size_t> letter(0, kLetters.size() - 1);
   constexpr int kTries = 100;
   int error = EEXIST;
   for (int i = 0; i < kTries && error == EEXIST; ++i) {
-    *name = prefix;
-    for (int k = 0; k < 6; ++k) *name += kLetters[letter(random)];
+    *name = draw(letters_of(static_cast<uint32_t>(random())));
     error = make(*name);
   }
   return error;
+}
+
+/// Names beside `path` for what will be there.
+auto beside(const std::string& path) {
+  return [path](const std::string& chance) {
+    const std::string file = std::filesystem::path(path).filename().string();
+    return path.substr(0, path.size() - file.size()) + temporary_name(file, chance);
+  };
+}
+
+/// Whoever writes an AtomicFile holds this lock. 0, or the errno value: another process holds it,
+/// or there are no locks here.
+int lock_file(int descriptor, int how) {
+  while (::flock(descriptor, LOCK_EX | how) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
+/// Removes what processes that were killed have left of AtomicFiles of this name. What cannot be
+/// removed, another user's perhaps, is of no consequence for the work at hand.
+void remove_leftovers(const std::string& path) {
+  const std::string file = std::filesystem::path(path).filename().string();
+  const size_t chance = file.size() + std::string_view(".tmp-").size();
+  std::error_code failure;
+  for (std::filesystem::directory_iterator it(parent_folder(path), failure), end;
+       !failure && it != end; it.increment(failure)) {
+    const std::string name = it->path().filename().string();
+    if (name.size() != chance + 8 || name != temporary_name(file, name.substr(chance, 4))) continue;
+    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const int descriptor = ::open(it->path().c_str(), flags);
+    if (descriptor < 0) continue;
+    struct stat info {};
+    const bool regular = ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
+    if (regular && lock_file(descriptor, LOCK_NB) == 0) ::unlink(it->path().c_str());
+    ::close(descriptor);
+  }
 }
 
 /// The name under which the system knows an open file, whether or not it has one of its own.
@@ -174,20 +223,34 @@ AtomicFile::AtomicFile(const std::string& path) : path_(without_links(path)) {
                 S_ISDIR(info.st_mode) ? "a folder" : "something that is not a regular file",
                 "choose another name");
   }
+  remove_leftovers(path_);
   descriptor_ = create_unnamed(path_);
-  if (descriptor_ >= 0) return;
-  const int error = take_free_name(path_ + kTemporary, &temporary_, [&](const std::string& name) {
-    return outcome(FileOp::create, name, [&] {
-      descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      return descriptor_ < 0 ? -1 : 0;
+  if (descriptor_ < 0) create_named();
+  // Without locks nobody removes anything.
+  lock_file(descriptor_, 0);
+}
+
+void AtomicFile::create_named() {
+  for (;;) {
+    const int error = take_free_name(beside(path_), &temporary_, [&](const std::string& name) {
+      return outcome(FileOp::create, name, [&] {
+        descriptor_ = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        return descriptor_ < 0 ? -1 : 0;
+      });
     });
-  });
-  if (error) fail(path_, "a file to be created", error);
+    if (error) fail(path_, "a file to be created", error);
+    // Before it was locked another process may have taken it for a leftover.
+    lock_file(descriptor_, 0);
+    struct stat info {};
+    if (::fstat(descriptor_, &info) != 0 || info.st_nlink > 0) return;
+    ::close(descriptor_);
+  }
 }
 
 AtomicFile::~AtomicFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 void AtomicFile::write(const void* data, int64_t bytes) {
@@ -218,7 +281,7 @@ void AtomicFile::commit() {
   int error = 0;
   if (temporary_.empty()) {
     std::string name;
-    error = take_free_name(path_ + kTemporary, &name, [&](const std::string& free) {
+    error = take_free_name(beside(path_), &name, [&](const std::string& free) {
       if (const int fault = file_fault(FileOp::link, path_, free)) return fault;
       const int linked = ::linkat(AT_FDCWD, name_of_descriptor(descriptor_).c_str(), AT_FDCWD,
                                   free.c_str(), AT_SYMLINK_FOLLOW);
@@ -227,6 +290,8 @@ void AtomicFile::commit() {
     if (error) fail(path_, "the file to be given a name", error);
     temporary_ = name;
   }
+  // Closing says whether the disk took it all; the lock goes on until the name is the file's.
+  lock_ = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
   error = close_file(&descriptor_);
   if (error) fail(path_, "the file to be closed", error);
   error = file_fault(FileOp::rename, temporary_, path_);
@@ -257,7 +322,8 @@ void make_folders(const std::string& path) {
 
 std::string make_new_folder(const std::string& prefix) {
   std::string made;
-  const int error = take_free_name(prefix, &made, [](const std::string& name) {
+  const auto draw = [&](const std::string& chance) { return prefix + chance; };
+  const int error = take_free_name(draw, &made, [](const std::string& name) {
     return outcome(FileOp::make_folder, name, [&] { return ::mkdir(name.c_str(), 0777); });
   });
   if (error) fail(made, "a folder to be created", error);

@@ -64,9 +64,11 @@ class DurableFile {
 };
 
 /// A file that appears under its name complete and on the disk, or not at all. Until `commit` its
-/// bytes lie in the same folder in a file without a name, so that nothing is left whatever ends the
-/// process. On file systems that have no such files (NFS is one) they lie in `path`.tmp-XXXXXX,
-/// which destruction removes and a process that is killed leaves. No other file is ever touched.
+/// bytes lie in the same folder in a file without a name. On file systems that have no such files
+/// (NFS is one), and for a moment in `commit` everywhere, they lie in `path`.tmp-XXXXYYYY, which
+/// destruction removes and a process that is killed leaves: the next AtomicFile of this path
+/// removes it. Which names are leftovers follows from their letters and from the lock (flock(2))
+/// that whoever writes such a file holds; no other file is ever touched.
 class AtomicFile {
  public:
   /// Error (ExitCode::io) where `path` is there and is no regular file, or its folder is not there
@@ -93,16 +95,19 @@ class AtomicFile {
   void commit();
 
  private:
+  void create_named();
+
   std::string path_;
   std::string temporary_;  // its name until commit; empty while it has none
   int descriptor_ = -1;
+  int lock_ = -1;  // the same file, open until commit has ended
 };
 
 void make_folder(const std::string& path);
 /// Makes the folder and those above it that are missing, each on the disk when it is done. There
 /// already: no error.
 void make_folders(const std::string& path);
-/// A new folder `prefix`XXXXXX, six letters and digits that make the name free; its path.
+/// A new folder `prefix`XXXX, four letters and digits that make the name free; its path.
 std::string make_new_folder(const std::string& prefix);
 /// Puts a folder's entries on the disk: files created in it, renames into and out of it.
 void sync_folder(const std::string& path);

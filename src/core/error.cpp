@@ -1,13 +1,22 @@
 #include "core/error.h"
 
+#include "core/utf8.h"
+
 namespace bamtrain {
+
+namespace {
+
+/// What was found may be anything: it must neither move a terminal's cursor nor cut the message.
+std::string shown(const std::string& part) { return replace_controls(replace_invalid_utf8(part)); }
+
+}  // namespace
 
 Error::Error(ExitCode code, const std::string& where, const std::string& expected,
              const std::string& found, const std::string& remedy)
-    : Error(code, where, ": expected " + expected + ", found " + found,
-            remedy.empty() ? std::string() : "; remedy: " + remedy) {}
+    : Error(code, shown(where), shown(": expected " + expected + ", found " + found),
+            remedy.empty() ? std::string() : shown("; remedy: " + remedy)) {}
 
-Error Error::at(const std::string& where) const { return {code_, where, facts_, remedy_}; }
+Error Error::at(const std::string& where) const { return {code_, shown(where), facts_, remedy_}; }
 Error Error::or_else(const std::string& remedy) const {
   return {code_, where_, facts_, remedy_ + ", or " + remedy};
 }

@@ -23,6 +23,7 @@ enum class ExitCode : int {
 
 /// What was expected, what was found, where, and what the user can do about it.
 /// `where` is a file, a config key or a field; each part is one phrase without a trailing period.
+/// Control characters but tab and newline, and bytes that are no UTF-8, become U+FFFD.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& where, const std::string& expected,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/abbreviate.h"
+#include "core/line_reader.h"
 
 namespace bamtrain {
 
@@ -17,16 +18,17 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kDeepest = 100;
+constexpr size_t kMostValues = size_t{1} << 22;
 
 /// "where:line:column" of the byte before `end`.
-std::string place(std::string_view text, size_t end, const std::string& where) {
+std::string place(std::string_view text, size_t end, const JsonSource& source) {
   const size_t at = std::min(end, text.size());
   const size_t before = at > 0 ? at - 1 : 0;
   const auto begin = text.begin();
-  const auto line = 1 + std::count(begin, begin + static_cast<ptrdiff_t>(before), '\n');
+  const auto line = source.line + std::count(begin, begin + static_cast<ptrdiff_t>(before), '\n');
   const size_t newline = before > 0 ? text.rfind('\n', before - 1) : std::string_view::npos;
   const size_t column = newline == std::string_view::npos ? before + 1 : before - newline;
-  return where + ":" + std::to_string(line) + ":" + std::to_string(column);
+  return source.where + ":" + std::to_string(line) + ":" + std::to_string(column);
 }
 
 /// Tells the handler below how far the lexer has read.
@@ -82,7 +84,7 @@ class Builder {
   /// Refuses the byte before `end`.
   [[noreturn]] void refuse(size_t end, const std::string& expected, const std::string& found,
                            const std::string& remedy) const {
-    throw Error(source_.code, place(text_, end, source_.where), expected, found,
+    throw Error(source_.code, place(text_, end, source_), expected, found,
                 source_.remedy.empty() ? remedy : source_.remedy);
   }
 
@@ -146,6 +148,10 @@ class Builder {
   }
 
   bool add(json value) {
+    if (++values_ > kMostValues) {
+      refuse(count_, "at most " + std::to_string(kMostValues) + " values", "more",
+             "divide it among several texts");
+    }
     if (levels_.empty()) {
       root_ = std::move(value);
       complete_ = true;
@@ -193,7 +199,7 @@ class Builder {
 
   const std::string_view text_;
   const JsonSource& source_;
-  size_t count_ = 0;
+  size_t count_ = 0, values_ = 0;
   bool complete_ = false;
   std::vector<Level> levels_;
   json root_;
@@ -229,6 +235,20 @@ json parse_json(std::string_view text, const JsonSource& source) {
     throw Error(source.code, source.where, "valid JSON", "something else", "correct the text");
   }
   return builder.take();
+}
+
+json parse_json_line(std::string_view line, const JsonSource& source) {
+  const std::string where = source.where + ":" + std::to_string(source.line);
+  if (line.size() > LineReader::kMost) {
+    throw Error(source.code, where,
+                "a line of at most " + std::to_string(LineReader::kMost) + " bytes", "more",
+                source.remedy);
+  }
+  json value = parse_json(line, source);
+  if (!value.is_object()) {
+    throw Error(source.code, where, "a JSON object", abbreviate(value.dump()), source.remedy);
+  }
+  return value;
 }
 
 const json* find_value(const json& document, const std::string& path) {

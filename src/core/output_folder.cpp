@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLetters = 6;  // that make_new_folder chooses
+constexpr size_t kLetters = 4;  // that make_new_folder chooses
 
 Error failed(const std::string& path, const std::string& expected, const std::string& found) {
   return Error(ExitCode::io, path, expected, found, "check permissions and free space");

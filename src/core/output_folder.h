@@ -11,7 +11,7 @@ namespace bamtrain {
 /// The destructor removes what was not committed.
 ///
 /// What a killed process leaves, wherever it was killed, the next OutputFolder of the same name
-/// removes. A folder NAME.tmp-HHHHHHHH-XXXXXX is such a leftover where H are the digits of this
+/// removes. A folder NAME.tmp-HHHHHHHH-XXXX is such a leftover where H are the digits of this
 /// machine's name (temporary_prefix) and no process holds the lock (flock(2)) on it, which every
 /// OutputFolder takes as soon as its folder is made and holds for life. Anything else beside NAME
 /// stays, and so does everything on file systems without locks.
@@ -40,7 +40,7 @@ class OutputFolder {
 
   /// Puts names on disk and moves the folder to its place, instead of the former one: in one step,
   /// or on file systems that cannot exchange two names (NFS is one) in two, between which the
-  /// former one is NAME.former-XXXXXX and a process that is killed leaves it under that name. Error
+  /// former one is NAME.former-XXXX and a process that is killed leaves it under that name. Error
   /// (io), also where another process has filled the place meanwhile with what must not be
   /// replaced; it stays then. REQUIRES: called once.
   void commit();

@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/sha256.h"
+#include "core/utf8.h"
 #include "data/sentencepiece_specification.h"
-#include "data/utf8.h"
 
 namespace bamtrain {
 namespace {

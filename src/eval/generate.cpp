@@ -4,7 +4,7 @@
 
 #include "core/element.h"
 #include "core/error.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "eval/text_stream.h"
 
 namespace bamtrain {

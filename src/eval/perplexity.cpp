@@ -11,7 +11,7 @@ namespace bamtrain {
 namespace {
 
 constexpr int64_t kMostLastTokens = 256;  // K of protocol (b) where nobody chooses it
-constexpr int64_t kBin = 1024;            // positions per bin of protocol (c)
+constexpr int64_t kBin = PerplexityRequest::kBin;
 
 /// One stretch of a document to predict: tokens [begin, begin + length], of which the losses of
 /// targets at positions >= from count.
@@ -21,18 +21,43 @@ struct Window {
   size_t document = 0;
 };
 
-/// What a protocol's result says of these losses, which are clustered by document.
-nlohmann::ordered_json result_of(const std::vector<Cluster>& losses) {
-  const ClusteredMean m = clustered_mean(losses);
+/// The losses of targets, which are clustered by document.
+class Losses {
+ public:
+  Losses(const PerplexityRequest& request, size_t documents)
+      : token_bytes_(request.token_bytes), documents_(documents) {}
+
+  void add(const Window& w, int32_t target, double loss) {
+    documents_[w.document].add(loss);
+    if (static_cast<size_t>(target) >= token_bytes_.size()) return;
+    bytes_ += token_bytes_[static_cast<size_t>(target)];
+  }
+
+  /// What a protocol's result says of them.
+  nlohmann::ordered_json result() const;
+
+ private:
+  const std::vector<int64_t>& token_bytes_;
+  std::vector<Cluster> documents_;
+  int64_t bytes_ = 0;
+};
+
+nlohmann::ordered_json Losses::result() const {
+  const ClusteredMean m = clustered_mean(documents_);
   const auto json = [](const std::optional<double>& x) {
     return x ? nlohmann::ordered_json(*x) : nlohmann::ordered_json();
   };
-  return {{"loss", m.mean},
-          {"loss_error", json(m.error)},
-          {"perplexity", std::exp(m.mean)},
-          {"perplexity_error", json(m.error_of_exp())},
-          {"tokens", m.count},
-          {"documents", m.clusters}};
+  nlohmann::ordered_json row = {{"loss", m.mean},
+                                {"loss_error", json(m.error)},
+                                {"perplexity", std::exp(m.mean)},
+                                {"perplexity_error", json(m.error_of_exp())},
+                                {"tokens", m.count},
+                                {"documents", m.clusters}};
+  if (bytes_ == 0) return row;
+  row["bytes"] = bytes_;
+  row["bits_per_byte"] =
+      m.mean * static_cast<double>(m.count) / (std::log(2.0) * static_cast<double>(bytes_));
+  return row;
 }
 
 /// A model with memory for one length.
@@ -50,7 +75,7 @@ class Evaluator {
     model_.refresh();
   }
 
-  /// Calls f(window, position, loss) for every target of every window, in order.
+  /// Calls f(window, position, target, loss) for every target of every window, in order.
   template <class F>
   void run(const std::vector<Window>& windows, const std::function<void(double)>& progress, F&& f) {
     std::vector<int32_t> row(static_cast<size_t>(length_ + 1));
@@ -68,7 +93,8 @@ class Evaluator {
       for (int64_t r = 0; r < rows; ++r) {
         const Window& w = windows[static_cast<size_t>(first + r)];
         for (int64_t i = w.from; i < length_; ++i) {
-          f(w, i, losses[static_cast<size_t>(r * length_ + i)]);
+          const auto at = static_cast<size_t>(r * length_ + i);
+          f(w, i, targets[at], losses[at]);
         }
       }
       progress(static_cast<double>(first + rows) / static_cast<double>(n));
@@ -189,37 +215,39 @@ nlohmann::ordered_json perplexity_against_length(const ModelConfig& config, int6
   if (wanted("last")) result["last"] = nlohmann::ordered_json::array();
   for (int64_t length : request.lengths) {
     Evaluator evaluator(config, training_length, backend, activations, masters, shards, length);
-    const auto measure = [&](const char* protocol, const std::vector<Window>& windows) {
-      std::vector<Cluster> losses(documents.size());
+    const auto run = [&](const char* protocol, const std::vector<Window>& windows, auto&& add) {
       evaluator.run(
-          windows, [&](double share) { progress(protocol, length, share); },
-          [&](const Window& w, int64_t, double loss) { losses[w.document].add(loss); });
-      nlohmann::ordered_json row = {{"length", length}};
-      row.update(result_of(losses));
+          windows, [&](double share) { progress(protocol, length, share); }, add);
+    };
+    const auto write = [&](const char* protocol, nlohmann::ordered_json row, const Losses& losses) {
+      row.update(losses.result());
       result[protocol].push_back(row);
     };
-    if (wanted("windows")) {
-      measure("windows", all_windows(documents, longest, length, request.max_tokens));
+    const bool with_bins = wanted("bins") && length == longest;
+    std::vector<Losses> bins(static_cast<size_t>(with_bins ? ceil_div(longest, kBin) : 0),
+                             Losses(request, documents.size()));
+    if (wanted("windows") || with_bins) {
+      // Windows of the longest length are the one pass of protocol (c).
+      Losses losses(request, documents.size());
+      run(wanted("windows") ? "windows" : "bins",
+          all_windows(documents, longest, length, request.max_tokens),
+          [&](const Window& w, int64_t position, int32_t target, double loss) {
+            losses.add(w, target, loss);
+            if (with_bins) bins[static_cast<size_t>(position / kBin)].add(w, target, loss);
+          });
+      if (wanted("windows")) write("windows", {{"length", length}}, losses);
     }
     if (wanted("last")) {
-      measure("last", last_windows(documents, longest, length, K, request.max_tokens));
-    }
-    if (wanted("bins") && length == longest) {
-      std::vector<std::vector<Cluster>> bins(static_cast<size_t>(ceil_div(longest, kBin)));
-      for (std::vector<Cluster>& losses : bins) losses.resize(documents.size());
-      evaluator.run(
-          all_windows(documents, longest, longest, request.max_tokens),
-          [&](double share) { progress("bins", length, share); },
-          [&](const Window& w, int64_t position, double loss) {
-            bins[static_cast<size_t>(position / kBin)][w.document].add(loss);
+      Losses losses(request, documents.size());
+      run("last", last_windows(documents, longest, length, K, request.max_tokens),
+          [&](const Window& w, int64_t, int32_t target, double loss) {
+            losses.add(w, target, loss);
           });
-      result["bins"] = nlohmann::ordered_json::array();
-      for (size_t bin = 0; bin < bins.size(); ++bin) {
-        const int64_t from = static_cast<int64_t>(bin) * kBin;
-        nlohmann::ordered_json row = {{"from", from}, {"to", std::min(longest, from + kBin)}};
-        row.update(result_of(bins[bin]));
-        result["bins"].push_back(row);
-      }
+      write("last", {{"length", length}}, losses);
+    }
+    for (size_t bin = 0; bin < bins.size(); ++bin) {
+      const int64_t from = static_cast<int64_t>(bin) * kBin;
+      write("bins", {{"from", from}, {"to", std::min(longest, from + kBin)}}, bins[bin]);
     }
   }
   return result;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 
 namespace bamtrain {
 namespace {

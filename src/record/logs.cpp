@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "record/run_lines.h"
 #include "train/optimizer.h"
 
 namespace bamtrain {
@@ -22,8 +23,11 @@ std::vector<Learned> mechanism_parameters(const Trainer& trainer) {
 
 nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  size_t all = 0;
   for (const Learned& l : parameters) {
-    if (l.values.size() <= kMostOfALine) json[l.parameter->name] = l.values;
+    if (l.values.size() > kMostOfALine || all + l.values.size() > kMostOfAll) continue;
+    json[l.parameter->name] = l.values;
+    all += l.values.size();
   }
   return json;
 }
@@ -35,8 +39,13 @@ nlohmann::ordered_json attention_json(const AttentionMeans& means) {
           {"windows", means.windows}};
 }
 
-Logs::Logs(const RunConfig& c, int64_t step) : metrics_(c.out_dir + "/metrics.jsonl", step) {
-  if (!c.sample.prompts.empty()) samples_.emplace(c.out_dir + "/samples.jsonl", step);
+Logs::Logs(const RunConfig& c, int64_t step)
+    : metrics_(c.out_dir + "/metrics.jsonl", step,
+               {false, [](const JsonObject& line) { metrics_of(line); }}) {
+  if (!c.sample.prompts.empty()) {
+    samples_.emplace(c.out_dir + "/samples.jsonl", step,
+                     StepLineKind{true, [](const JsonObject& line) { sample_of(line); }});
+  }
   if (c.log.tensorboard) events_.emplace(c.out_dir + "/tensorboard", step);
 }
 

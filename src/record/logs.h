@@ -25,8 +25,9 @@ struct Learned {
 std::vector<Learned> mechanism_parameters(const Trainer& trainer);
 
 /// "parameters" of a line of metrics.jsonl: those of at most kMostOfALine numbers, since matrices
-/// of the size of a layer's own would make lines of many megabytes.
-constexpr size_t kMostOfALine = size_t{1} << 16;
+/// of the size of a layer's own would make lines of many megabytes, as far as they are kMostOfAll
+/// together, so that the line is one which is read again (LineReader::kMost).
+constexpr size_t kMostOfALine = size_t{1} << 16, kMostOfAll = size_t{1} << 20;
 nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters);
 
 /// "attention" of a line of metrics.jsonl.

@@ -1,46 +1,49 @@
 #include "record/step_lines.h"
 
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
-#include "core/abbreviate.h"
-#include "core/error.h"
 #include "core/input_file.h"
 #include "core/line_reader.h"
+#include "record/run_lines.h"
 
 namespace bamtrain {
 
-StepLines::Kept StepLines::good_part(const std::string& path, int64_t step) {
-  using nlohmann::json;
+StepLines::Kept StepLines::good_part(const std::string& path, int64_t step,
+                                     const StepLineKind& kind) {
   Kept good;
   std::error_code error;
   if (!std::filesystem::exists(path, error) && !error) return good;
   const InputFile file(path, ExitCode::io, "check the file's permissions");
   LineReader lines(file);
-  int64_t number = 0, damaged = 0;  // lines, from 1; 0: none
-  std::string found;
+  std::optional<Error> damage;  // the first
+  int64_t number = 0, before = -1;
   for (std::string_view text; lines.next(&text);) {
-    ++number;
-    json line = json::parse(text, nullptr, false);
-    if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) {
-      if (damaged == 0) found = abbreviate(std::string(text));
-      if (damaged == 0) damaged = number;
+    nlohmann::json line;
+    int64_t at = 0;
+    try {
+      line = parse_run_line(text, path, ++number);
+      const JsonObject object(line, place_of_line(path, number));
+      at = step_of(object);
+      kind.check(object);
+    } catch (const Error& e) {
+      if (!damage) damage = e;
       continue;
     }
-    if (line["step"].get<int64_t>() > step) break;
-    if (damaged != 0) {
-      throw Error(ExitCode::io, path + ":" + std::to_string(damaged), "a JSON object with a step",
-                  json(found).dump(-1, ' ', true, json::error_handler_t::replace),
-                  "restore the file from a copy, or remove the line");
+    if (at <= step) {
+      if (damage) throw *damage;
+      require_later(at, before, kind.several_of_a_step, place_of_line(path, number));
+      good.bytes = lines.offset();
+      good.last = std::move(line);
     }
-    good.bytes = lines.offset();
-    good.last = std::move(line);
+    before = at;
   }
   return good;
 }
 
-StepLines::StepLines(const std::string& path, int64_t step)
-    : kept_(good_part(path, step)), file_(path, kept_.bytes) {}
+StepLines::StepLines(const std::string& path, int64_t step, const StepLineKind& kind)
+    : kept_(good_part(path, step, kind)), file_(path, kept_.bytes) {}
 
 void StepLines::write(const nlohmann::ordered_json& line) { file_.write(line.dump() + "\n"); }
 

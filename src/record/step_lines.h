@@ -6,16 +6,23 @@
 #include <string>
 
 #include "core/append_file.h"
+#include "core/json_object.h"
 
 namespace bamtrain {
+
+/// What the lines of a file are, beside objects with a step.
+struct StepLineKind {
+  bool several_of_a_step = false;  // else each line's step is a later one
+  void (*check)(const JsonObject& line) = [](const JsonObject&) {};  // throws where it is damaged
+};
 
 class StepLines {
  public:
   /// Opens the file for appending after cutting it back to the lines up to `step`, so that a
   /// resumed run shows no step twice. A process or a machine that died leaves a torn end, which is
-  /// cut off too. Error (ExitCode::io), before anything is changed: the file cannot be read, or a
-  /// damaged line has others up to `step` behind it.
-  StepLines(const std::string& path, int64_t step);
+  /// cut off too. Error (ExitCode::io), before anything is changed, naming the line: the file
+  /// cannot be read, a damaged line has others up to `step` behind it, or steps do not ascend.
+  StepLines(const std::string& path, int64_t step, const StepLineKind& kind = {});
 
   /// The last line that was kept, an object; empty where there is none.
   const nlohmann::json& last() const { return kept_.last; }
@@ -34,7 +41,7 @@ class StepLines {
     int64_t bytes = 0;
     nlohmann::json last = nlohmann::json::object();
   };
-  static Kept good_part(const std::string& path, int64_t step);
+  static Kept good_part(const std::string& path, int64_t step, const StepLineKind& kind);
 
   Kept kept_;
   AppendFile file_;

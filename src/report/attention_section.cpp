@@ -27,7 +27,7 @@ void add_run(Chart& chart, const std::string& run, int style, const HeadMeans& l
     means.points.push_back({x, sum / static_cast<double>(values.size())});
   }
   if (means.points.size() > 1) chart.series.push_back(std::move(means));
-  chart.series.push_back(std::move(heads));
+  if (heads.points.size() <= kMostHeads) chart.series.push_back(std::move(heads));
   if (layers.size() > kMostLengthTicks) return;
   for (size_t l = chart.x_ticks.size(); l < layers.size(); ++l) {
     chart.x_ticks.push_back(static_cast<double>(l));

@@ -88,30 +88,70 @@ std::string grid(const Chart& chart, const Frame& frame) {
   return out;
 }
 
-std::string draw(const Series& s, const Frame& frame) {
-  std::string out;
-  if (s.line && !s.points.empty()) {
-    const auto columns = static_cast<int>(frame.right - kChartLeft);
-    const bool thin = s.points.size() > static_cast<size_t>(columns);
-    std::string points;
-    for (const Point& p : s.markers ? s.points : thinned(s.points, frame.axes.x, columns)) {
-      points += fmt::format("{}{},{}", points.empty() ? "" : " ", frame.x(p.x), frame.y(p.y));
+/// What marker `i` says of itself.
+std::string note_of(const Series& s, size_t i) {
+  if (i < s.notes.size()) return s.notes[i];
+  return fmt::format("{}: {} at {}", s.name, number_text(s.points[i].y),
+                     number_text(s.points[i].x));
+}
+
+/// The points of which the values are known, as attributes of a series' element.
+std::string values_of(const Series& s, const std::vector<Point>& points) {
+  std::string out = fmt::format(" data-name=\"{}\" data-values=\"", escaped(s.name));
+  for (size_t i = 0; i < points.size(); ++i) {
+    out += fmt::format("{}{:.10g},{:.6g}", i == 0 ? "" : " ", points[i].x, points[i].y);
+    if (i < s.errors.size() && std::isfinite(s.errors[i])) {
+      out += fmt::format(",{:.6g}", s.errors[i]);
     }
-    const std::string faint =
-        s.strength < 1 ? fmt::format(" stroke-opacity=\"{}\"", rounded(s.strength)) : "";
-    out += fmt::format("<polyline class=\"{}{}\" data-name=\"{}\"{} points=\"{}\"/>\n",
-                       style_class(s.style), thin ? " thin" : "", escaped(s.name), faint, points);
   }
-  // A line of one point shows nothing.
-  for (size_t i = 0; (s.markers || s.points.size() == 1) && i < s.points.size(); ++i) {
+  return out + "\"";
+}
+
+/// The bars of errors; one that leaves a logarithmic axis ends with it.
+std::string error_bars(const Series& s, const Frame& frame) {
+  std::string out;
+  for (size_t i = 0; i < std::min(s.errors.size(), s.points.size()); ++i) {
+    if (!std::isfinite(s.errors[i])) continue;
     const Point& p = s.points[i];
-    const std::string note = i < s.notes.size() ? s.notes[i]
-                                                : fmt::format("{}: {} at {}", s.name,
-                                                              number_text(p.y), number_text(p.x));
+    const double low = std::max(p.y - s.errors[i], frame.axes.y.low);
+    out += fmt::format("<line class=\"error {}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>\n",
+                       style_class(s.style), frame.x(p.x), frame.y(low), frame.x(p.x),
+                       frame.y(p.y + s.errors[i]));
+  }
+  return out;
+}
+
+std::string circles_of(const Series& s, const Frame& frame) {
+  std::string out;
+  for (size_t i = 0; i < s.points.size(); ++i) {
     out +=
         fmt::format("<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"3\"><title>{}</title></circle>\n",
-                    style_class(s.style), frame.x(p.x), frame.y(p.y), escaped(note));
+                    style_class(s.style), frame.x(s.points[i].x), frame.y(s.points[i].y),
+                    escaped(note_of(s, i)));
   }
+  return out;
+}
+
+std::string draw(const Series& s, const Frame& frame) {
+  if (s.points.empty()) return "";
+  const std::string bars = error_bars(s, frame);
+  if (!s.line) {
+    return bars + fmt::format("<g{}>\n", values_of(s, s.points)) + circles_of(s, frame) + "</g>\n";
+  }
+  const auto columns = static_cast<int>(frame.right - kChartLeft);
+  const bool thin = s.points.size() > static_cast<size_t>(columns);
+  const std::vector<Point> drawn = s.markers ? s.points : thinned(s.points, frame.axes.x, columns);
+  std::string points;
+  for (const Point& p : drawn) {
+    points += fmt::format("{}{},{}", points.empty() ? "" : " ", frame.x(p.x), frame.y(p.y));
+  }
+  const std::string faint =
+      s.strength < 1 ? fmt::format(" stroke-opacity=\"{}\"", rounded(s.strength)) : "";
+  std::string out =
+      bars + fmt::format("<polyline class=\"{}{}\"{}{} points=\"{}\"/>\n", style_class(s.style),
+                         thin ? " thin" : "", values_of(s, drawn), faint, points);
+  // A line of one point shows nothing.
+  if (s.markers || s.points.size() == 1) out += circles_of(s, frame);
   return out;
 }
 
@@ -159,6 +199,16 @@ ChartAxes axes_of(const Chart& chart) {
       x.push_back(p.x);
       y.push_back(std::max(p.y, chart.y_floor));
     }
+    for (size_t i = 0; i < std::min(s.errors.size(), s.points.size()); ++i) {
+      if (!std::isfinite(s.errors[i])) continue;
+      y.push_back(s.points[i].y + s.errors[i]);
+      const double low = s.points[i].y - s.errors[i];
+      if (low > 0 || chart.y == Spacing::linear) y.push_back(low);
+    }
+  }
+  for (const Point& p : chart.others) {
+    x.push_back(p.x);
+    y.push_back(std::max(p.y, chart.y_floor));
   }
   if (chart.from_zero) y.push_back(0);
   ChartAxes axes = {axis_over(chart.x, x), axis_over(chart.y, y)};
@@ -168,14 +218,12 @@ ChartAxes axes_of(const Chart& chart) {
 
 std::string svg(const Chart& chart) {
   const Frame frame = frame_of(chart);
-  const auto spacing = [](const Axis& a) { return a.spacing == Spacing::logarithmic ? 1 : 0; };
-  const Axis &x = frame.axes.x, &y = frame.axes.y;
-  // data-plot: what the page's script needs to turn coordinates back into values.
+  // data-plot: where the page's script finds what lies between the axes.
   std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" "
-      "aria-label=\"{}\" data-plot=\"{},{},{},{},{},{},{},{},{},{}\">\n",
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" role=\"img\" tabindex=\"0\" "
+      "aria-label=\"{}\" data-plot=\"{},{},{},{}\">\n",
       kChartWidth, kChartHeight, escaped(chart.title), kChartLeft, rounded(frame.right), kChartTop,
-      kChartBottom, x.low, x.high, spacing(x), y.low, y.high, spacing(y));
+      kChartBottom);
   out += grid(chart, frame);
   const bool cut = chart.y_floor > -1e300;
   if (cut) {  // a nested svg cuts off what leaves it, without a name that must be unique

@@ -22,7 +22,8 @@ struct Series {
   bool line = true, markers = false;
   double strength = 1;  // opacity of the line
   std::vector<Point> points;
-  std::vector<std::string> notes;  // what a marker says of itself; empty: coordinates
+  std::vector<std::string> notes;   // what a marker says of itself; empty: coordinates
+  std::vector<double> errors = {};  // of markers, to both sides; NaN: unknown; empty: none
 };
 
 /// A dashed vertical line.
@@ -38,9 +39,10 @@ struct Chart {
   std::vector<Series> series;
   std::vector<double> x_ticks;  // empty: round numbers
   std::vector<Mark> marks;
-  bool from_zero = false;   // the y axis begins at 0
-  bool labels = false;      // names at the ends of lines
-  double y_floor = -1e300;  // the y axis begins here at the lowest; what is below is cut off
+  std::vector<Point> others;  // of charts with the same axes: these hold them too
+  bool from_zero = false;     // the y axis begins at 0
+  bool labels = false;        // names at the ends of lines
+  double y_floor = -1e300;    // the y axis begins here at the lowest; what is below is cut off
 };
 
 /// The picture's coordinates. A value lies at kLeft + share (right - kLeft) and at
@@ -55,7 +57,9 @@ struct ChartAxes {
 };
 ChartAxes axes_of(const Chart& chart);
 
-/// An <svg> element. Lines without markers are thinned to its columns.
+/// An <svg> element. Lines without markers are thinned to its columns. What is drawn of a series is
+/// in an attribute data-values too, "x,y" or "x,y,error" with a space between points: of its
+/// polyline, or where it has none of the <g> around its circles.
 std::string svg(const Chart& chart);
 
 }  // namespace bamtrain

@@ -1,25 +1,12 @@
 #include "report/markup.h"
 
-#include <nlohmann/json.hpp>
+#include "core/utf8.h"
 
 namespace bamtrain {
 
-namespace {
-
-constexpr const char* kReplacement = "\xEF\xBF\xBD";
-
-/// The JSON library knows UTF-8: written and read back, what is none is replaced.
-std::string valid_utf8(std::string_view text) {
-  using nlohmann::json;
-  const json written = std::string(text);
-  return json::parse(written.dump(-1, ' ', false, json::error_handler_t::replace));
-}
-
-}  // namespace
-
 std::string escaped(std::string_view text) {
   std::string out;
-  for (const char c : valid_utf8(text)) {
+  for (const char c : replace_controls(replace_invalid_utf8(text))) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -36,16 +23,8 @@ std::string escaped(std::string_view text) {
       case '\'':
         out += "&#39;";
         break;
-      case '\t':
-      case '\n':
-        out += c;
-        break;
       default:
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-          out += kReplacement;
-        } else {
-          out += c;
-        }
+        out += c;
     }
   }
   return out;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "report/mechanism_curves.h"
 #include "report/section.h"
@@ -25,8 +26,23 @@ std::string layers_text(const std::vector<int64_t>& layers) {
 
 std::string metrics_file(const ReportedRun& run) { return run.folder + "/metrics.jsonl"; }
 
+/// What a chart's curves begin, end, rise and fall to.
+void add_extent(const std::vector<std::vector<Point>>& heads, std::vector<Point>* extent) {
+  for (const std::vector<Point>& points : heads) {
+    if (points.empty()) continue;
+    const auto [low, high] = std::minmax_element(
+        points.begin(), points.end(), [](const Point& a, const Point& b) { return a.y < b.y; });
+    extent->insert(extent->end(), {points.front(), points.back(), *low, *high});
+  }
+}
+
 std::string prior_section(const Runs& runs) {
-  std::string figures;
+  struct Drawn {
+    std::string prior;
+    Chart chart;
+  };
+  std::vector<Drawn> all;
+  std::map<std::string, std::vector<Point>> extents;  // of all curves of a prior
   for (size_t n = 0; n < runs.size(); ++n) {
     const ReportedRun& run = runs[n];
     if (!run.model) continue;
@@ -48,13 +64,19 @@ std::string prior_section(const Runs& runs) {
                                 of.heads[h],
                                 {}});
       }
-      figures += figure_of(chart);
+      add_extent(of.heads, &extents[of.prior]);
+      all.push_back({of.prior, std::move(chart)});
     }
+  }
+  std::string figures;
+  for (Drawn& d : all) {
+    d.chart.others = extents[d.prior];
+    figures += figure_of(d.chart);
   }
   if (figures.empty()) return "";
   return section("What the priors add to a logit",
                  "<p>By distance from the key to the query, up to the training length; a line per "
-                 "head, the first the strongest. Below " +
+                 "head, the first the strongest; charts of one prior have the same axes. Below " +
                      number_text(kLowestBias) +
                      " it is cut off. fire depends on the query's position: that of a training "
                      "sequence's last.</p>\n" +

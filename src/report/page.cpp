@@ -13,10 +13,12 @@ constexpr const char* kBeginning =
 // Okabe and Ito's colours (2008), without black and yellow, which one of the backgrounds hides.
 constexpr const char* kStyle = R"css(
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #5b636d; --rule: #dfe3e8;
+  --shade: #0004;
   --k0: #0072b2; --k1: #d55e00; --k2: #009e73; --k3: #cc79a7; --k4: #e69f00; --k5: #56b4e9;
   --k6: #7a7f87; }
 @media (prefers-color-scheme: dark) {
   :root { --paper: #14171b; --ink: #e3e6ea; --soft: #9aa3ad; --rule: #30363d;
+    --shade: #fff4;
     --k0: #4ba3dd; --k1: #f07f2f; --k2: #2fc297; --k3: #dd93bc; --k4: #f0b429; --k5: #8fd0f5;
     --k6: #a3a9b2; } }
 * { box-sizing: border-box; }
@@ -31,7 +33,8 @@ p { margin: 0.4rem 0; max-width: 60rem; color: var(--soft); }
   gap: 1rem 1.5rem; }
 figure { margin: 0; min-width: 0; position: relative; break-inside: avoid; }
 figcaption { font-weight: 600; overflow-wrap: anywhere; }
-svg { display: block; width: 100%; height: auto; overflow: hidden; }
+svg { display: block; width: 100%; height: auto; overflow: hidden; touch-action: pan-y; }
+svg:focus-visible, .scroll:focus-visible { outline: 2px solid var(--k0); }
 svg text { font-size: 11px; fill: var(--soft); font-variant-numeric: tabular-nums; }
 .tick.x, .title { text-anchor: middle; }
 .tick.y, .note.end { text-anchor: end; }
@@ -39,6 +42,7 @@ line.grid { stroke: var(--rule); }
 line.axis { stroke: var(--soft); }
 line.mark { stroke: var(--soft); stroke-dasharray: 3 3; }
 line.cursor { stroke: var(--soft); stroke-width: 0.7; }
+line.error { stroke: var(--k); }
 polyline { fill: none; stroke-width: 1.7; stroke-linejoin: round; stroke-linecap: round; }
 .c0 { --k: var(--k0); } .c1 { --k: var(--k1); } .c2 { --k: var(--k2); } .c3 { --k: var(--k3); }
 .c4 { --k: var(--k4); } .c5 { --k: var(--k5); } .c6 { --k: var(--k6); }
@@ -50,12 +54,31 @@ output { position: absolute; right: 0; top: 1.6rem; padding: 0.15rem 0.4rem; fon
   background: var(--paper); border: 1px solid var(--rule); pointer-events: none;
   white-space: pre-line; font-variant-numeric: tabular-nums; max-width: 80%; }
 output:empty { display: none; }
-.scroll { overflow-x: auto; }
+.save { display: flex; gap: 0.4rem; justify-content: flex-end; }
+.save button { padding: 0.05rem 0.5rem; font: inherit; font-size: 0.72rem; color: var(--soft);
+  background: none; border: 1px solid var(--rule); border-radius: 0.2rem; cursor: pointer; }
+.save button:hover { color: var(--ink); }
+/* Shadows at the ends of what goes on beyond them: gradients that scroll along cover the others. */
+.scroll { overflow-x: auto; background:
+  linear-gradient(90deg, var(--paper) 50%, transparent) left / 2rem 100% no-repeat local,
+  linear-gradient(-90deg, var(--paper) 50%, transparent) right / 2rem 100% no-repeat local,
+  linear-gradient(90deg, var(--shade), transparent) left / 1rem 100% no-repeat scroll,
+  linear-gradient(-90deg, var(--shade), transparent) right / 1rem 100% no-repeat scroll; }
+.scroll::-webkit-scrollbar { height: 0.5rem; }
+.scroll::-webkit-scrollbar-thumb { background: var(--soft); border-radius: 0.25rem; }
+.beside { margin-bottom: 1.5rem; }
+.beside h3:first-child { margin-top: 0; }
+@media (min-width: 64rem) {
+  .beside { display: grid; grid-template-columns: minmax(0, 34rem) minmax(0, 1fr); gap: 2rem; }
+}
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.2rem 0.8rem 0.2rem 0; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--rule); vertical-align: top; }
 th { font-weight: 600; } thead th { color: var(--soft); }
-th:first-child { text-align: left; }
+th:first-child { text-align: left; position: sticky; left: 0; background: var(--paper); }
+.facts { margin-bottom: 1.2rem; }
+.facts td, .facts th { text-align: left; }
+.facts td { min-width: 9rem; max-width: 24rem; }
 td { white-space: normal; overflow-wrap: break-word; max-width: 16rem; }
 .path { white-space: normal; }
 .key { display: inline-block; width: 1.4em; height: 0.75em; margin-right: 0.4em;
@@ -74,48 +97,155 @@ blockquote b { color: var(--soft); font-weight: 400; }
     print-color-adjust: exact; }
   .grid { grid-template-columns: repeat(2, 1fr); }
   h2, h3, p, figcaption { break-after: avoid; }
-  .scroll { overflow: visible; }
+  .scroll { overflow: visible; background: none; }
   th, td { white-space: normal; padding-right: 0.4rem; }
-  output { display: none; }
+  output, .save { display: none; }
 }
 )css";
 
-// Values under the pointer are read back from the coordinates: to some hundredths of a percent of
-// an axis.
+// What a chart's elements say of its series is shown under the pointer and the finger, stepped
+// through with the arrow keys, and saved.
 constexpr const char* kScript = R"js(
 const near = 6;  // so far beside the ends of a line it still has a value
+const space = 'http://www.w3.org/2000/svg';
+const text = v => Number(v).toLocaleString('en-US', {maximumSignificantDigits: 6});
+const numbers = (list, by) => list.split(by).map(Number);
 for (const svg of document.querySelectorAll('svg[data-plot]')) {
-  const [left, right, top, bottom, x0, x1, xlog, y0, y1, ylog] =
-      svg.dataset.plot.split(',').map(Number);
+  const [left, right, top, bottom] = numbers(svg.dataset.plot, ',');
   const output = svg.parentNode.querySelector('output');
-  const at = (share, low, high, log) =>
-      log ? low * Math.pow(high / low, share) : low + share * (high - low);
-  const text = v => Number(v.toPrecision(4)).toLocaleString('en-US', {maximumSignificantDigits: 4});
-  const lines = [...svg.querySelectorAll('polyline')].map(line => ({
-    name: line.dataset.name,
-    points: line.getAttribute('points').split(' ').map(p => p.split(',').map(Number))}));
-  const cursor = document.createElementNS('http://www.w3.org/2000/svg', 'line');
+  const series = [...svg.querySelectorAll('[data-values]')].map(element => {
+    const line = element.tagName === 'polyline', circles = [...element.querySelectorAll('circle')];
+    return {
+      line, element, name: element.dataset.name,
+      values: element.dataset.values.split(' ').map(v => v.split(',')),
+      notes: circles.map(c => c.querySelector('title').textContent),
+      places: line ? element.getAttribute('points').split(' ').map(p => numbers(p, ','))
+                   : circles.map(c => [Number(c.getAttribute('cx')), Number(c.getAttribute('cy'))])};
+  });
+  const lines = series.filter(s => s.line), loose = series.filter(s => !s.line);
+  const value = (line, x) => {
+    let best = 0;
+    line.places.forEach((p, i) => {
+      if (Math.abs(p[0] - x) < Math.abs(line.places[best][0] - x)) best = i;
+    });
+    return line.values[best];
+  };
+  const row = (line, x) => {
+    const [, y, error] = value(line, x);
+    return line.name + ' ' + text(y) + (error ? ' \u00b1 ' + text(error) : '');
+  };
+  // Where the cursor can be: at each loose point, or at each x of a line.
+  const stops = loose.flatMap(s => s.places.map((p, i) => ({place: p, say: () => s.notes[i]})));
+  if (!stops.length) {
+    const xs = new Set(lines.flatMap(line => line.places.map(p => p[0])));
+    for (const x of [...xs].sort((a, b) => a - b)) {
+      const here = lines.filter(
+          line => line.places[0][0] - near <= x && x <= line.places.at(-1)[0] + near);
+      const at = lines.find(line => line.places.some(p => p[0] === x));
+      stops.push({place: [x], say: () =>
+          ['at ' + text(value(at, x)[0]), ...here.map(line => row(line, x))].join('\n')});
+    }
+  }
+  const cursor = document.createElementNS(space, 'line');
   cursor.setAttribute('class', 'cursor');
   cursor.setAttribute('y1', top);
   cursor.setAttribute('y2', bottom);
-  const leave = () => { output.textContent = ''; cursor.remove(); };
-  svg.addEventListener('pointerleave', leave);
-  svg.addEventListener('pointermove', event => {
+  let stop = -1;
+  const leave = () => { stop = -1; output.textContent = ''; cursor.remove(); };
+  const show = n => {
+    stop = Math.max(0, Math.min(n, stops.length - 1));
+    cursor.setAttribute('x1', stops[stop].place[0]);
+    cursor.setAttribute('x2', stops[stop].place[0]);
+    svg.append(cursor);
+    output.textContent = stops[stop].say();
+  };
+  const point = event => {
     const p = new DOMPoint(event.clientX, event.clientY)
         .matrixTransform(svg.getScreenCTM().inverse());
-    if (!lines.length || p.x < left || p.x > right) return leave();
-    const nearer = (a, b) => Math.abs(b[0] - p.x) < Math.abs(a[0] - p.x) ? b : a;
-    const x = lines.map(line => line.points.reduce(nearer)).reduce(nearer)[0];
-    cursor.setAttribute('x1', x);
-    cursor.setAttribute('x2', x);
-    svg.append(cursor);
-    const rows = lines
-        .filter(line => line.points[0][0] - near <= x && x <= line.points.at(-1)[0] + near)
-        .map(line => line.name + ' ' + text(at(
-            (bottom - line.points.reduce(nearer)[1]) / (bottom - top), y0, y1, ylog)));
-    output.textContent =
-        'at ' + text(at((x - left) / (right - left), x0, x1, xlog)) + '\n' + rows.join('\n');
+    if (!stops.length || p.x < left || p.x > right) return leave();
+    const away = s => Math.hypot(s.place[0] - p.x, (s.place[1] ?? p.y) - p.y);
+    let best = 0;
+    stops.forEach((s, i) => { if (away(s) < away(stops[best])) best = i; });
+    show(best);
+  };
+  svg.addEventListener('pointermove', point);
+  svg.addEventListener('pointerdown', point);
+  svg.addEventListener('pointerleave', event => { if (event.pointerType !== 'touch') leave(); });
+  svg.addEventListener('blur', leave);
+  svg.addEventListener('keydown', event => {
+    const far = Math.ceil(stops.length / 10), last = stops.length - 1;
+    const to = {ArrowRight: stop + 1, ArrowLeft: stop < 0 ? last : stop - 1, Home: 0, End: last,
+                PageDown: stop + far, PageUp: stop - far}[event.key];
+    if (event.key === 'Escape') leave();
+    if (to === undefined || !stops.length) return;
+    event.preventDefault();
+    show(to);
   });
+  const title = svg.getAttribute('aria-label');
+  const table = () => {
+    const rows = [['series', svg.querySelector('.title').textContent, title, 'standard error',
+                   'point']];
+    for (const s of series) {
+      s.values.forEach(([x, y, error], i) =>
+          rows.push([s.name, x, y, error ?? '', s.line ? '' : s.notes[i]]));
+    }
+    const cell = c => /[",\n\r]/.test(c) ? '"' + c.replaceAll('"', '""') + '"' : c;
+    const used = rows[0].map((_, i) => rows.slice(1).some(r => r[i] !== ''));
+    return rows.map(r => r.filter((_, i) => used[i]).map(cell).join(',') + '\n').join('');
+  };
+  // A copy that needs no style sheet, with the title above it and the names of its series below.
+  const picture = () => {
+    leave();
+    const copy = svg.cloneNode(true), from = [svg, ...svg.querySelectorAll('*')];
+    const kept = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-opacity',
+                  'stroke-linejoin', 'text-anchor', 'font-family', 'font-size', 'font-weight'];
+    [copy, ...copy.querySelectorAll('*')].forEach((element, i) => {
+      const style = getComputedStyle(from[i]);
+      for (const name of kept) element.style.setProperty(name, style.getPropertyValue(name));
+      element.removeAttribute('class');
+      element.removeAttribute('data-values');
+    });
+    const add = (name, attributes, content) => {
+      const element = document.createElementNS(space, name);
+      for (const [key, v] of Object.entries(attributes)) element.setAttribute(key, v);
+      element.textContent = content;
+      copy.append(element);
+      return element;
+    };
+    const [, , width, height] = numbers(svg.getAttribute('viewBox'), ' ');
+    const ink = getComputedStyle(document.body), font = `11px ${ink.fontFamily}`;
+    const named = new Map(series.map(s => [s.name, s])), line = 15;
+    const tall = height + 20 + line * named.size;
+    add('text', {x: left, y: -6, style: `fill: ${ink.color}; font: bold ${font}`}, title);
+    [...named.values()].forEach((s, i) => {
+      const mark = getComputedStyle(s.line ? s.element : s.element.querySelector('circle'));
+      add('text', {x: left, y: height + 10 + line * i,
+                   style: `fill: ${s.line ? mark.stroke : mark.fill}; font: ${font}`}, s.name);
+    });
+    const paper = {x: 0, y: -20, width, height: tall, fill: ink.backgroundColor};
+    copy.prepend(add('rect', paper, ''));
+    copy.setAttribute('viewBox', `0 -20 ${width} ${tall}`);
+    copy.setAttribute('width', 2 * width);
+    copy.setAttribute('height', 2 * tall);
+    return new XMLSerializer().serializeToString(copy);
+  };
+  const bar = document.createElement('div');
+  bar.className = 'save';
+  for (const [kind, type, make] of [['SVG', 'image/svg+xml', picture], ['CSV', 'text/csv', table]]) {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = kind;
+    button.title = `save "${title}" as ${kind}`;
+    button.addEventListener('click', () => {
+      const link = document.createElement('a');
+      link.href = URL.createObjectURL(new Blob([make()], {type}));
+      link.download = title.replace(/[^\p{L}\p{N}]+/gu, '-') + '.' + kind.toLowerCase();
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+    });
+    bar.append(button);
+  }
+  svg.parentNode.append(bar);
 }
 )js";
 
@@ -136,7 +266,7 @@ std::string figure(const std::string& title, const std::string& svg) {
 
 std::string table(const std::vector<std::string>& head,
                   const std::vector<std::vector<std::string>>& rows) {
-  std::string out = "<div class=\"scroll\"><table>\n<thead><tr>";
+  std::string out = "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>";
   for (const std::string& cell : head) out += "<th>" + cell + "</th>";
   out += "</tr></thead>\n<tbody>\n";
   for (const std::vector<std::string>& row : rows) {

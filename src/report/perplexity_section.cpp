@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 #include "report/markup.h"
@@ -16,14 +17,38 @@ namespace {
 using Rows = std::vector<LengthPerplexity>;
 
 struct Protocol {
-  const char* title;
   Rows PerplexityResult::*rows;
   const char* x_title;
 };
-constexpr Protocol kProtocols[] = {
-    {"perplexity of windows of each length", &PerplexityResult::windows, "length"},
-    {"perplexity of each window's last tokens", &PerplexityResult::last, "length"},
-    {"perplexity by position in one long pass", &PerplexityResult::bins, "position"}};
+constexpr Protocol kWindows = {&PerplexityResult::windows, "length"};
+constexpr Protocol kLast = {&PerplexityResult::last, "length"};
+constexpr Protocol kBins = {&PerplexityResult::bins, "position"};
+
+/// The rows of a run; null where it has none.
+const Rows* rows_of(const ReportedRun& run, const Protocol& protocol) {
+  if (!run.record->perplexity) return nullptr;
+  const Rows& rows = (*run.record->perplexity).*protocol.rows;
+  return rows.empty() ? nullptr : &rows;
+}
+
+/// "256", or "256 (a), 16 (b)" where runs differ.
+std::string last_tokens_text(const Runs& runs) {
+  std::set<int64_t> different;
+  std::string each;
+  for (const ReportedRun& run : runs) {
+    if (rows_of(run, kLast) == nullptr) continue;
+    const int64_t tokens = run.record->perplexity->last_tokens;
+    different.insert(tokens);
+    each += fmt::format("{}{} ({})", each.empty() ? "" : ", ", tokens, run.name);
+  }
+  return different.size() == 1 ? std::to_string(*different.begin()) : each;
+}
+
+std::string title_of(const Runs& runs, const Protocol& protocol) {
+  if (protocol.rows == kWindows.rows) return "perplexity of windows of each length";
+  if (protocol.rows == kBins.rows) return "perplexity by position in one long pass";
+  return "perplexity of each window's last " + last_tokens_text(runs) + " tokens";
+}
 
 /// Two decimals, as far as anyone reads them.
 std::string perplexity_text(double perplexity) {
@@ -34,63 +59,95 @@ std::string perplexity_text(const LengthPerplexity& p) {
   return perplexity_text(p.perplexity) + error_text(p.error, p.perplexity < 1000 ? 2 : 0);
 }
 
-std::string length_note(const std::string& run, const LengthPerplexity& p) {
-  return fmt::format("{}: {} at {}", run, perplexity_text(p),
-                     number_text(static_cast<double>(p.length), 15));
+/// "1,024", or "1,024 to 2,048" of a bin.
+std::string length_text(const LengthPerplexity& p, const Protocol& protocol) {
+  const std::string length = number_text(static_cast<double>(p.length), 15);
+  if (protocol.rows != kBins.rows) return length;
+  return number_text(static_cast<double>(p.from), 15) + " to " + length;
+}
+
+/// Where a row is drawn: a bin at its middle.
+double place_of(const LengthPerplexity& p, const Protocol& protocol) {
+  const auto length = static_cast<double>(p.length);
+  return protocol.rows == kBins.rows ? (static_cast<double>(p.from) + length) / 2 : length;
+}
+
+Series series_of(const ReportedRun& run, int style, const Rows& rows, const Protocol& protocol) {
+  Series s = {run.name, style, true, rows.size() <= kMostMarkers, 1, {}, {}};
+  for (const LengthPerplexity& p : rows) {
+    if (!std::isfinite(p.perplexity)) continue;
+    s.points.push_back({place_of(p, protocol), p.perplexity});
+    if (!s.markers) continue;
+    s.notes.push_back(
+        fmt::format("{}: {} at {}", s.name, perplexity_text(p), length_text(p, protocol)));
+    s.errors.push_back(p.error.value_or(NAN));
+  }
+  return s;
 }
 
 std::string perplexity_figure(const Runs& runs, const Protocol& protocol) {
   Chart chart;
-  chart.title = protocol.title;
+  chart.title = title_of(runs, protocol);
   chart.x_title = protocol.x_title;
-  chart.x = chart.y = Spacing::logarithmic;
+  chart.y = Spacing::logarithmic;
+  // Bins are equally wide.
+  chart.x = protocol.rows == kBins.rows ? Spacing::linear : Spacing::logarithmic;
   chart.labels = runs.size() > 1;
   std::set<double> lengths, trained;
   for (size_t n = 0; n < runs.size(); ++n) {
-    const auto& result = runs[n].record->perplexity;
-    if (!result) continue;
-    Series s = {runs[n].name, static_cast<int>(n), true, true, 1, {}, {}};
-    for (const LengthPerplexity& p : (*result).*protocol.rows) {
-      if (!std::isfinite(p.perplexity)) continue;
-      s.points.push_back({static_cast<double>(p.length), p.perplexity});
-      s.notes.push_back(length_note(s.name, p));
-      lengths.insert(static_cast<double>(p.length));
-    }
+    const Rows* rows = rows_of(runs[n], protocol);
+    if (rows == nullptr) continue;
+    Series s = series_of(runs[n], static_cast<int>(n), *rows, protocol);
     if (s.points.empty()) continue;
-    if (result->training_length > 0) trained.insert(static_cast<double>(result->training_length));
+    for (const Point& p : s.points) lengths.insert(p.x);
+    const int64_t T = runs[n].record->perplexity->training_length;
+    if (T > 0) trained.insert(static_cast<double>(T));
     chart.series.push_back(std::move(s));
   }
-  if (lengths.size() <= kMostLengthTicks) chart.x_ticks.assign(lengths.begin(), lengths.end());
+  if (protocol.rows != kBins.rows && lengths.size() <= kMostLengthTicks) {
+    chart.x_ticks.assign(lengths.begin(), lengths.end());
+  }
   for (const double T : trained) chart.marks.push_back({T, "trained at " + number_text(T)});
   return figure_of(chart);
 }
 
-std::string perplexity_table(const Runs& runs, const Protocol& protocol) {
-  std::set<int64_t> lengths;
+/// A column per length, a row per run, of what `text` says of one; "" where it says nothing.
+template <class Text>
+std::string length_table(const Runs& runs, const Protocol& protocol, const std::string& title,
+                         Text&& text) {
+  std::map<int64_t, std::string> lengths;
   for (const ReportedRun& run : runs) {
-    if (!run.record->perplexity) continue;
-    for (const LengthPerplexity& p : (*run.record->perplexity).*protocol.rows) {
-      lengths.insert(p.length);
+    const Rows* rows = rows_of(run, protocol);
+    if (rows == nullptr || rows->size() > kMostLengthTicks) continue;
+    for (const LengthPerplexity& p : *rows) {
+      if (!text(p).empty()) lengths[p.length] = length_text(p, protocol);
     }
   }
   if (lengths.empty() || lengths.size() > kMostLengthTicks) return "";
   std::vector<std::string> head = {protocol.x_title};
-  for (const int64_t length : lengths) {
-    head.push_back(number_text(static_cast<double>(length), 15));
-  }
-  std::vector<std::vector<std::string>> rows;
+  for (const auto& [length, words] : lengths) head.push_back(words);
+  std::vector<std::vector<std::string>> out;
   for (size_t n = 0; n < runs.size(); ++n) {
-    if (!runs[n].record->perplexity) continue;
-    const Rows& of = (*runs[n].record->perplexity).*protocol.rows;
+    const Rows* rows = rows_of(runs[n], protocol);
+    if (rows == nullptr) continue;
     std::vector<std::string> row = {key_of(runs, n)};
-    for (const int64_t length : lengths) {
-      const auto at = std::find_if(of.begin(), of.end(),
-                                   [&](const LengthPerplexity& p) { return p.length == length; });
-      row.push_back(at == of.end() ? "" : perplexity_text(*at));
+    for (const auto& [length, words] : lengths) {
+      const auto at = std::find_if(rows->begin(), rows->end(),
+                                   [&, of = length](const auto& p) { return p.length == of; });
+      row.push_back(at == rows->end() ? "" : text(*at));
     }
-    rows.push_back(row);
+    out.push_back(row);
   }
-  return fmt::format("<h3>{}</h3>\n", protocol.title) + table(head, rows);
+  return fmt::format("<h3>{}</h3>\n", escaped(title)) + table(head, out);
+}
+
+std::string perplexity_tables(const Runs& runs, const Protocol& protocol) {
+  const std::string title = title_of(runs, protocol);
+  return length_table(runs, protocol, title,
+                      [](const LengthPerplexity& p) { return perplexity_text(p); }) +
+         length_table(runs, protocol, "bits per byte of the same", [](const LengthPerplexity& p) {
+           return p.bits_per_byte ? fmt::format("{:.4f}", *p.bits_per_byte) : "";
+         });
 }
 
 std::vector<Point> points_of(const Rows& rows) {
@@ -109,23 +166,29 @@ std::string last_title(int64_t tokens) {
 }  // namespace
 
 std::string perplexity_section(const Runs& runs) {
-  std::string figures, tables, notes;
-  for (const Protocol& protocol : kProtocols) {
-    figures += perplexity_figure(runs, protocol);
-    tables += perplexity_table(runs, protocol);
-  }
+  std::string protocols, notes;
   bool errors = false;
+  for (const Protocol& protocol : {kWindows, kLast, kBins}) {
+    const auto rows = [&](const ReportedRun& run) { return rows_of(run, protocol); };
+    // One bin is the whole of the windows of the longest length.
+    const bool shown = std::any_of(runs.begin(), runs.end(), [&](const ReportedRun& run) {
+      return rows(run) != nullptr && (protocol.rows != kBins.rows || rows(run)->size() > 1);
+    });
+    if (!shown) continue;
+    protocols += beside(perplexity_figure(runs, protocol), perplexity_tables(runs, protocol));
+    for (const ReportedRun& run : runs) {
+      if (rows(run) == nullptr) continue;
+      errors |= std::any_of(rows(run)->begin(), rows(run)->end(),
+                            [](const LengthPerplexity& p) { return p.error.has_value(); });
+    }
+  }
   std::set<std::string> data;
   for (const ReportedRun& run : runs) {
     const auto& result = run.record->perplexity;
     if (!result) continue;
     data.insert(result->data_fingerprint);
-    for (const Protocol& protocol : kProtocols) {
-      const Rows& rows = (*result).*protocol.rows;
-      errors |= std::any_of(rows.begin(), rows.end(),
-                            [](const LengthPerplexity& p) { return p.error.has_value(); });
-    }
-    if (run.record->metrics.empty() || run.record->metrics.back().step == result->step) continue;
+    const std::vector<HistoryLine>& lines = run.record->metrics.lines();
+    if (lines.empty() || lines.back().step == result->step) continue;
     notes += fmt::format("<p>{} was evaluated at step {}.</p>\n", escaped(run.name),
                          number_text(static_cast<double>(result->step), 15));
   }
@@ -133,8 +196,8 @@ std::string perplexity_section(const Runs& runs) {
     notes +=
         "<p>These runs were evaluated on different data: their perplexities do not compare.</p>\n";
   }
-  if (errors && !tables.empty()) tables += errors_note("documents");
-  return section("Perplexity against length", notes + grid_of(figures) + tables);
+  if (errors) protocols += errors_note("documents");
+  return section("Perplexity against length", notes + protocols);
 }
 
 std::string report_plot(const std::vector<ReportedRun>& runs) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
@@ -14,14 +15,38 @@ namespace bamtrain {
 
 namespace {
 
+/// What the runs are: a row per fact that any of them has.
+std::string facts_table(const Runs& runs) {
+  std::vector<std::string> names, head = {""};
+  for (size_t n = 0; n < runs.size(); ++n) {
+    head.push_back(key_of(runs, n));
+    for (const RunFact& fact : runs[n].facts) {
+      if (std::find(names.begin(), names.end(), fact.name) == names.end()) {
+        names.push_back(fact.name);
+      }
+    }
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : names) {
+    std::vector<std::string> row = {escaped(name)};
+    for (const ReportedRun& run : runs) {
+      const auto at = std::find_if(run.facts.begin(), run.facts.end(),
+                                   [&](const RunFact& fact) { return fact.name == name; });
+      row.push_back(at == run.facts.end() ? "" : escaped(at->value));
+    }
+    rows.push_back(row);
+  }
+  return rows.empty() ? "" : "<div class=\"facts\">\n" + table(head, rows) + "</div>\n";
+}
+
 std::string summary(const Runs& runs) {
   bool errors = false;
   std::vector<std::vector<std::string>> rows;
   for (size_t n = 0; n < runs.size(); ++n) {
     std::vector<std::string> row = {key_of(runs, n)};
-    const std::vector<MetricsLine>& lines = runs[n].record->metrics;
+    const std::vector<HistoryLine>& lines = runs[n].record->metrics.lines();
     std::string validation;
-    for (const MetricsLine& m : lines) {
+    for (const HistoryLine& m : lines) {
       if (!std::isfinite(m.validation_loss)) continue;
       validation =
           fmt::format("{:.4f}", m.validation_loss) + error_text(m.validation_loss_error, 4);
@@ -30,73 +55,109 @@ std::string summary(const Runs& runs) {
     if (lines.empty()) {
       row.insert(row.end(), {"0", "0", "", "", ""});
     } else {
-      const MetricsLine& last = lines.back();
+      const HistoryLine& last = lines.back();
       row.push_back(number_text(static_cast<double>(last.step), 15));
       row.push_back(number_text(last.tokens, 15));
-      row.push_back(fmt::format("{:.4f}", last.loss));
+      row.push_back(fmt::format("{:.4f}", last.smoothed_loss));
       row.push_back(validation);
       row.push_back(number_text(last.tokens_per_second, 4));
     }
     row.push_back(escaped(runs[n].folder));
     rows.push_back(row);
   }
-  return table({"run", "step", "tokens", "loss", "validation loss", "tokens/s", "folder"}, rows) +
+  return table({"run", "step", "tokens", "loss, smoothed", "validation loss", "tokens/s", "folder"},
+               rows) +
          (errors ? errors_note("sequences") : "");
 }
 
-using Value = std::function<double(const MetricsLine&)>;
+using Value = std::function<double(const HistoryLine&)>;
+
+struct Curve {
+  Value value;
+  std::string name;     // behind the run's
+  double strength = 1;  // see Series
+};
 
 Chart training_chart(const Runs& runs, const char* title, const char* x_title, const Value& x,
-                     const Value& y) {
+                     const std::vector<Curve>& curves) {
   Chart chart;
   chart.title = title;
   chart.x_title = x_title;
-  for (size_t n = 0; n < runs.size(); ++n) {
-    Series s = {runs[n].name, static_cast<int>(n), true, false, 1, {}, {}};
-    for (const MetricsLine& m : runs[n].record->metrics) {
-      if (std::isfinite(x(m)) && std::isfinite(y(m))) s.points.push_back({x(m), y(m)});
+  for (const Curve& curve : curves) {
+    for (size_t n = 0; n < runs.size(); ++n) {
+      Series s = {
+          runs[n].name + curve.name, static_cast<int>(n), true, false, curve.strength, {}, {}};
+      for (const HistoryLine& m : runs[n].record->metrics.lines()) {
+        if (!std::isfinite(x(m)) || !std::isfinite(curve.value(m))) continue;
+        s.points.push_back({x(m), curve.value(m)});
+      }
+      if (!s.points.empty()) chart.series.push_back(std::move(s));
     }
-    if (!s.points.empty()) chart.series.push_back(std::move(s));
   }
   return chart;
 }
 
+/// Validation passes, with their errors where there are not too many to tell apart.
+Chart validation_chart(const Runs& runs, const Value& tokens) {
+  Chart chart = training_chart(runs, "validation loss", "tokens", tokens,
+                               {{[](const HistoryLine& m) { return m.validation_loss; }, ""}});
+  chart.labels = chart.series.size() > 1;
+  for (Series& s : chart.series) {
+    s.markers = s.points.size() <= kMostMarkers;
+    if (!s.markers) continue;
+    const std::vector<HistoryLine>& lines =
+        runs[static_cast<size_t>(s.style)].record->metrics.lines();
+    for (const HistoryLine& m : lines) {
+      if (!std::isfinite(m.validation_loss)) continue;
+      s.errors.push_back(m.validation_loss_error.value_or(NAN));
+      s.notes.push_back(fmt::format("{}: {:.4f}{} at {}", s.name, m.validation_loss,
+                                    error_text(m.validation_loss_error, 4),
+                                    number_text(m.tokens, 15)));
+    }
+  }
+  return chart;
+}
+
+constexpr const char* kSmoothed =
+    "<p>The strong line of a loss is smoothed: a running mean of about the last fiftieth of the "
+    "logged steps up to there, of ten at the least. The faint one is what was logged.</p>\n";
+
 std::string training_section(const Runs& runs) {
-  const Value tokens = [](const MetricsLine& m) { return m.tokens; };
-  const Value hours = [](const MetricsLine& m) { return m.seconds / 3600; };
-  const Value minutes = [](const MetricsLine& m) { return m.seconds / 60; };
-  const Value loss = [](const MetricsLine& m) { return m.loss; };
+  const Value tokens = [](const HistoryLine& m) { return m.tokens; };
+  const Value hours = [](const HistoryLine& m) { return m.seconds / 3600; };
+  const Value minutes = [](const HistoryLine& m) { return m.seconds / 60; };
+  const std::vector<Curve> loss = {{[](const HistoryLine& m) { return m.loss; }, ", logged", 0.3},
+                                   {[](const HistoryLine& m) { return m.smoothed_loss; }, ""}};
   double longest = 0;
   for (const ReportedRun& run : runs) {
-    for (const MetricsLine& m : run.record->metrics) longest = std::fmax(longest, m.seconds);
+    for (const HistoryLine& m : run.record->metrics.lines()) {
+      longest = std::fmax(longest, m.seconds);
+    }
   }
   const bool long_run = longest >= 2 * 3600;
 
-  Chart against_tokens = training_chart(runs, "loss", "tokens", tokens, loss);
-  Chart against_time = training_chart(runs, "loss against wall time",
+  Chart against_tokens = training_chart(runs, "loss, smoothed", "tokens", tokens, loss);
+  Chart against_time = training_chart(runs, "loss, smoothed, against wall time",
                                       long_run ? "hours of training" : "minutes of training",
                                       long_run ? hours : minutes, loss);
-  Chart validation = training_chart(runs, "validation loss", "tokens", tokens,
-                                    [](const MetricsLine& m) { return m.validation_loss; });
-  Chart norm = training_chart(runs, "gradient norm", "tokens", tokens,
-                              [](const MetricsLine& m) { return m.grad_norm; });
-  Chart lr = training_chart(runs, "learning rate", "tokens", tokens,
-                            [](const MetricsLine& m) { return m.lr; });
-  Chart rate = training_chart(runs, "tokens per second", "tokens", tokens,
-                              [](const MetricsLine& m) { return m.tokens_per_second; });
-  Chart share = training_chart(runs, "share of the machine's matrix rate, %", "tokens", tokens,
-                               [](const MetricsLine& m) { return 100 * m.matrix_rate_share; });
+  Chart validation = validation_chart(runs, tokens);
+  const auto of = [&](const char* title, const Value& value) {
+    return training_chart(runs, title, "tokens", tokens, {{value, ""}});
+  };
+  Chart norm = of("gradient norm", [](const HistoryLine& m) { return m.grad_norm; });
+  Chart lr = of("learning rate", [](const HistoryLine& m) { return m.lr; });
+  Chart rate = of("tokens per second", [](const HistoryLine& m) { return m.tokens_per_second; });
+  Chart share = of("share of the machine's matrix rate, %",
+                   [](const HistoryLine& m) { return 100 * m.matrix_rate_share; });
   for (Chart* c : {&against_tokens, &against_time, &validation, &norm}) {
     c->y = Spacing::logarithmic;
   }
   for (Chart* c : {&lr, &rate, &share}) c->from_zero = true;
-  for (Series& s : validation.series) s.markers = s.points.size() <= 40;
-  validation.labels = validation.series.size() > 1;
   std::string figures;
   for (const Chart* c : {&against_tokens, &validation, &against_time, &norm, &lr, &rate, &share}) {
     figures += figure_of(*c);
   }
-  return section("Training", figures.empty() ? "" : legend(runs) + grid_of(figures));
+  return section("Training", figures.empty() ? "" : kSmoothed + legend(runs) + grid_of(figures));
 }
 
 /// A path that may be broken after its dots.
@@ -141,7 +202,7 @@ std::string report_html(const std::vector<ReportedRun>& runs,
                         const std::vector<ConfigDifference>& differences) {
   std::string names;
   for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.name;
-  const std::string body = "<h1>" + escaped(names) + "</h1>\n" + summary(runs) +
+  const std::string body = "<h1>" + escaped(names) + "</h1>\n" + facts_table(runs) + summary(runs) +
                            perplexity_section(runs) + training_section(runs) +
                            attention_section(runs) + mechanism_sections(runs) +
                            differences_section(runs, differences) + samples_section(runs);

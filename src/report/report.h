@@ -12,12 +12,18 @@
 
 namespace bamtrain {
 
+/// "parameters", "124,439,808".
+struct RunFact {
+  std::string name, value;
+};
+
 struct ReportedRun {
   std::string name;  // shown everywhere, different for each
   std::string folder;
   const RunRecord* record = nullptr;
   std::optional<ModelConfig> model;  // none before the first checkpoint
   int64_t training_length = 0;       // T, where there is a model
+  std::vector<RunFact> facts = {};   // with which the page begins
 };
 
 /// A key in which the configs differ, with its value in each run; "" where a run has none.

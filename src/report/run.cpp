@@ -1,12 +1,10 @@
 #include "report/run.h"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/json.h"
@@ -18,130 +16,42 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kOfLine = "restore the file from a copy, or remove the line";
 constexpr const char* kOfResult = "evaluate again with bamtrain eval --output";
+constexpr const char* kOfStarts = "restore the file from a copy, or remove it";
 constexpr int64_t kMostResultBytes = int64_t{64} << 20;  // of perplexity.json
+constexpr int64_t kMostStartBytes = int64_t{16} << 20;   // of run.json
 
-/// A place in a file, and what to do about it where it is damaged.
-struct Place {
-  Place(const std::string& where, const char* what_to_do = kOfLine)
-      : text(where), remedy(what_to_do) {}
-  Place operator/(const std::string& part) const { return {text + ": " + part, remedy}; }
-
-  std::string text;
-  const char* remedy;
-};
-
-[[noreturn]] void refuse(const Place& where, const std::string& expected,
-                         const std::string& found) {
-  throw Error(ExitCode::io, where.text, expected, abbreviate(found), where.remedy);
-}
-
-/// The member `key` of `object`, of a type that `holds`.
-const json& member(const json& object, const char* key, bool (json::*holds)() const noexcept,
-                   const char* type, const Place& where) {
-  const auto it = object.find(key);
-  if (it == object.end() || !((*it).*holds)()) {
-    refuse(where / key, type, it == object.end() ? "no such member" : it->dump());
-  }
-  return *it;
-}
-
-double number(const json& object, const char* key, const Place& where) {
-  return member(object, key, &json::is_number, "a number", where);
-}
-
-double number_or_none(const json& object, const char* key, const Place& where) {
-  return object.contains(key) ? number(object, key, where) : NAN;
-}
-
-StandardError standard_error(const json& object, const char* key, const Place& where) {
-  if (!object.contains(key)) return std::nullopt;
-  if (object[key].is_null()) return NAN;
-  const double error = number(object, key, where);
-  if (error < 0) refuse(where / key, "0 or more", object[key].dump());
-  return error;
-}
-
-std::string text(const json& object, const char* key, const Place& where) {
-  return member(object, key, &json::is_string, "a string", where);
-}
-
-int64_t count(const json& object, const char* key, const Place& where) {
-  const json& value =
-      member(object, key, &json::is_number_unsigned, "an integer, 0 or more", where);
-  const uint64_t n = value;
-  if (n > INT64_MAX) refuse(where / key, "an integer below 2^63", value.dump());
-  return static_cast<int64_t>(n);
-}
-
-MetricsLine metrics_line(const json& line, const Place& where) {
-  return {count(line, "step", where),
-          number(line, "tokens", where),
-          number(line, "loss", where),
-          number(line, "lr", where),
-          number(line, "grad_norm", where),
-          number(line, "tokens_per_second", where),
-          number_or_none(line, "validation_loss", where),
-          number_or_none(line, "seconds", where),
-          number_or_none(line, "matrix_rate_share", where),
-          standard_error(line, "validation_loss_error", where)};
-}
-
-std::vector<double> numbers(const json& values, const Place& where) {
-  const bool all = values.is_array() && std::all_of(values.begin(), values.end(),
-                                                    [](const json& v) { return v.is_number(); });
-  if (!all) refuse(where, "a list of numbers", values.dump());
-  return values;
-}
-
-MechanismValues mechanism_values(const json& parameters, const Place& where) {
-  MechanismValues out;
-  for (const auto& [name, values] : parameters.items()) {
-    out[name] = numbers(values, where / "parameters" / name);
+std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* protocol,
+                                        const char* key) {
+  std::vector<LengthPerplexity> out;
+  if (!result.has(protocol)) return out;
+  for (const json& value : result.list(protocol)) {
+    const JsonObject row(value, result.where() / protocol);
+    LengthPerplexity at;
+    at.length = row.count(key);
+    at.error = standard_error(row, "perplexity_error");
+    if (row.has("from")) at.from = row.count("from");
+    // Of a loss that is no number it is null.
+    if (row.has("bits_per_byte") && !value["bits_per_byte"].is_null()) {
+      at.bits_per_byte = row.number("bits_per_byte");
+    }
+    if (at.length <= (out.empty() ? 0 : out.back().length)) {
+      row.where().refuse("ascending lengths from 1", std::to_string(at.length));
+    }
+    // JSON has no infinity: exp of a loss beyond all bounds was written as null.
+    const bool none = row.has("perplexity") && value["perplexity"].is_null();
+    at.perplexity = none ? INFINITY : row.number("perplexity");
+    if (!(at.perplexity > 0)) row.where().refuse("perplexities above 0", value.dump());
+    out.push_back(at);
   }
   return out;
 }
 
-AttentionRecord attention_record(const json& attention, const Place& where) {
-  const auto by_layer = [&](const char* key) {
-    HeadMeans out;
-    for (const json& heads : member(attention, key, &json::is_array, "a list of layers", where)) {
-      out.push_back(numbers(heads, where / key));
-    }
-    return out;
-  };
-  AttentionRecord record = {
-      count(attention, "windows", where), by_layer("entropy"), by_layer("support"), {}};
-  if (!attention.contains("live_tiles")) return record;  // of an earlier program
-  record.live_tiles = by_layer("live_tiles");
-  for (const std::vector<double>& heads : record.live_tiles) {
-    for (double share : heads) {
-      if (!(share >= 0 && share <= 1)) {
-        refuse(where / "live_tiles", "shares from 0 to 1", json(share).dump());
-      }
-    }
-  }
-  return record;
-}
-
-std::vector<LengthPerplexity> by_length(const json& result, const char* protocol, const char* key,
-                                        const Place& where) {
-  std::vector<LengthPerplexity> out;
-  if (!result.contains(protocol)) return out;
-  for (const json& row : member(result, protocol, &json::is_array, "a list", where)) {
-    const Place place = where / protocol;
-    if (!row.is_object()) refuse(place, "objects", row.dump());
-    const LengthPerplexity at = {count(row, key, place), 0,
-                                 standard_error(row, "perplexity_error", place)};
-    if (at.length <= (out.empty() ? 0 : out.back().length)) {
-      refuse(place, "ascending lengths from 1", std::to_string(at.length));
-    }
-    out.push_back(at);
-    // JSON has no infinity: exp of a loss beyond all bounds was written as null.
-    const bool none = row.contains("perplexity") && row["perplexity"].is_null();
-    out.back().perplexity = none ? INFINITY : number(row, "perplexity", place);
-    if (!(out.back().perplexity > 0)) refuse(place, "perplexities above 0", row.dump());
+/// "fmt 9.1.0, CUDA 12.4" of an object of versions.
+std::string listed(const JsonObject& versions) {
+  std::string out;
+  for (const auto& [name, version] : versions.value().items()) {
+    out += (out.empty() ? "" : ", ") + name + " " + versions.text(name.c_str());
   }
   return out;
 }
@@ -152,34 +62,64 @@ bool present(const std::string& path) {
   return std::filesystem::exists(path, error) || error;
 }
 
+/// The value in a file; none where there is no file.
+std::optional<json> value_in(const std::string& path, int64_t most, const char* remedy) {
+  if (!present(path)) return std::nullopt;
+  const InputFile file(path, ExitCode::io, remedy);
+  return parse_json(file.text(most), {path, ExitCode::io, remedy});
+}
+
 }  // namespace
 
-void JsonLines::read(const std::function<void(const json&, const std::string&)>& line) {
+void JsonLines::read(const std::function<void(const JsonObject&)>& line) {
   if (!present(path_)) return;
   const InputFile file(path_, ExitCode::io, "check the file's permissions");
   LineReader lines(file, bytes_);
   for (std::string_view text; lines.next(&text);) {
-    const std::string where = path_ + ":" + std::to_string(lines_ + 1);
-    const json value = json::parse(text, nullptr, false);
-    if (!value.is_object()) refuse(where, "a JSON object", std::string(text));
-    line(value, where);
+    const json value = parse_run_line(text, path_, lines_ + 1);
+    line({value, place_of_line(path_, lines_ + 1)});
     ++lines_;
     bytes_ = lines.offset();
   }
 }
 
-PerplexityResult read_perplexity(const json& result, const std::string& file) {
-  const Place where(file, kOfResult);
-  if (!result.is_object()) refuse(where, "a JSON object", result.dump());
+PerplexityResult read_perplexity(const json& value, const std::string& where) {
+  const JsonObject result(value, {where, ExitCode::io, kOfResult});
   PerplexityResult out;
-  out.step = count(result, "step", where);
-  out.training_length = count(result, "training_length", where);
-  out.data_fingerprint = text(result, "data_fingerprint", where);
-  out.windows = by_length(result, "windows", "length", where);
-  out.last = by_length(result, "last", "length", where);
-  out.bins = by_length(result, "bins", "to", where);
-  if (!out.last.empty()) out.last_tokens = count(result, "last_tokens", where);
+  out.step = step_of(result);
+  out.training_length = result.count("training_length");
+  out.data_fingerprint = result.text("data_fingerprint");
+  out.windows = by_length(result, "windows", "length");
+  out.last = by_length(result, "last", "length");
+  out.bins = by_length(result, "bins", "to");
+  if (!out.last.empty()) out.last_tokens = result.count("last_tokens");
   return out;
+}
+
+std::optional<RunStart> read_start(const json& value, const std::string& where) {
+  const JsonPlace place = {where, ExitCode::io, kOfStarts};
+  if (!value.is_array()) place.refuse("a list of the run's starts", value.dump());
+  if (value.empty()) return std::nullopt;
+  const JsonObject entry(value.back(), place);
+  const auto text = [&](const char* key) {
+    return entry.has(key) && !entry.value()[key].is_null() ? entry.text(key) : "";
+  };
+  const auto count = [&](const char* key) { return entry.has(key) ? entry.count(key) : 0; };
+  RunStart start;
+  start.version = text("version");
+  start.commit = text("commit");
+  start.compiler = text("compiler");
+  if (entry.has("libraries")) start.libraries = listed(entry.object("libraries"));
+  start.host = text("host");
+  start.processor = text("processor");
+  start.gpu = text("gpu");
+  start.started = text("started");
+  start.precision = text("precision");
+  start.device = text("device");
+  start.processes = count("processes");
+  start.threads = count("threads");
+  start.parameters = count("parameters");
+  return start;
 }
 
 RunReader::RunReader(const std::string& folder)
@@ -191,35 +131,33 @@ RunReader::RunReader(const std::string& folder)
 }
 
 const RunRecord& RunReader::update() {
-  metrics_.read([&](const json& line, const std::string& where) {
-    const MetricsLine m = metrics_line(line, where);
-    if (!record_.metrics.empty() && m.step <= record_.metrics.back().step) {
-      refuse(where, "a step after " + std::to_string(record_.metrics.back().step),
-             std::to_string(m.step));
+  metrics_.read([&](const JsonObject& line) {
+    Metrics m = metrics_of(line);
+    if (!record_.metrics.lines().empty()) {
+      require_later(m.line.step, record_.metrics.lines().back().step, false, line.where());
     }
-    record_.metrics.push_back(m);
-    if (line.contains("attention")) {
-      record_.attention =
-          attention_record(member(line, "attention", &json::is_object, "an object", where),
-                           Place(where) / "attention");
-    }
-    if (!line.contains("parameters")) return;
-    record_.parameters =
-        mechanism_values(member(line, "parameters", &json::is_object, "an object", where), where);
-    record_.parameters_step = m.step;
+    record_.metrics.add(m.line);
+    if (m.attention) record_.attention = std::move(m.attention);
+    if (!m.parameters) return;
+    record_.parameters = std::move(*m.parameters);
+    record_.parameters_step = m.line.step;
   });
-  samples_.read([&](const json& line, const std::string& where) {
-    const Sample s = {count(line, "step", where), text(line, "prompt", where),
-                      text(line, "text", where)};
-    if (!record_.samples.empty() && record_.samples.back().step != s.step) record_.samples.clear();
+  samples_.read([&](const JsonObject& line) {
+    const Sample s = sample_of(line);
+    if (!record_.samples.empty()) {
+      require_later(s.step, record_.samples.back().step, true, line.where());
+      if (s.step != record_.samples.back().step) record_.samples.clear();
+    }
     record_.samples.push_back(s);
   });
-  const std::string result = folder_ + "/perplexity.json";
   record_.perplexity.reset();
-  if (present(result)) {
-    const InputFile file(result, ExitCode::io, kOfResult);
-    record_.perplexity = read_perplexity(
-        parse_json(file.text(kMostResultBytes), {result, ExitCode::io, kOfResult}), result);
+  const std::string result = folder_ + "/perplexity.json", starts = folder_ + "/run.json";
+  if (const auto value = value_in(result, kMostResultBytes, kOfResult)) {
+    record_.perplexity = read_perplexity(*value, result);
+  }
+  record_.start.reset();
+  if (const auto value = value_in(starts, kMostStartBytes, kOfStarts)) {
+    record_.start = read_start(*value, starts);
   }
   return record_;
 }

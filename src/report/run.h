@@ -1,6 +1,6 @@
 #pragma once
 // What a training run has left in its folder, as the files say it: metrics.jsonl, perplexity.json,
-// samples.jsonl. (A checkpoint's config is for the caller, who knows configs.)
+// samples.jsonl, run.json. (A checkpoint's config is for the caller, who knows configs.)
 
 #include <cstdint>
 #include <functional>
@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "record/run_lines.h"
+#include "report/metrics_history.h"
+
 namespace bamtrain {
 
 /// The lines of a file of JSON objects, one per line, that a run appends to.
@@ -17,10 +20,10 @@ class JsonLines {
  public:
   explicit JsonLines(std::string path) : path_(std::move(path)) {}
 
-  /// Calls `line` with each line that came since the last call, and its place "FILE:NUMBER". A last
-  /// line without its end is one that is being written: it waits for the next call. No such file:
-  /// no lines. Error (ExitCode::io) naming file and line for anything but an object.
-  void read(const std::function<void(const nlohmann::json&, const std::string& where)>& line);
+  /// Calls `line` with each line that came since the last call. A last line without its end is one
+  /// that is being written: it waits for the next call. No such file: no lines. Error
+  /// (ExitCode::io) naming file and line for anything but an object (record/run_lines.h).
+  void read(const std::function<void(const JsonObject& line)>& line);
 
   const std::string& path() const { return path_; }
 
@@ -29,23 +32,13 @@ class JsonLines {
   int64_t bytes_ = 0, lines_ = 0;  // read so far
 };
 
-/// A standard error as a file has it. NaN: unknown, of a single document or sequence; none: the
-/// file was written before there were any.
-using StandardError = std::optional<double>;
-
-/// A line of metrics.jsonl. NaN: it does not say.
-struct MetricsLine {
-  int64_t step = 0;
-  double tokens, loss, lr, grad_norm, tokens_per_second;
-  double validation_loss, seconds, matrix_rate_share;
-  StandardError validation_loss_error = std::nullopt;
-};
-
-/// A protocol's result at one length, or in the bin that ends there.
+/// A protocol's result at one length, or in the bin of positions from `from` up to `length`.
 struct LengthPerplexity {
   int64_t length = 0;
   double perplexity = 0;
   StandardError error = std::nullopt;
+  int64_t from = 0;
+  std::optional<double> bits_per_byte = std::nullopt;  // where the tokenizer was known
 };
 
 /// perplexity.json.
@@ -55,31 +48,21 @@ struct PerplexityResult {
   std::vector<LengthPerplexity> windows, last, bins;  // ascending
 };
 
-/// A line of samples.jsonl.
-struct Sample {
-  int64_t step = 0;
-  std::string prompt, text;
-};
-
-/// The values of mechanisms' parameters by name, as "parameters" of metrics.jsonl has them.
-using MechanismValues = std::map<std::string, std::vector<double>>;
-
-using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)
-
-/// "attention" of metrics.jsonl.
-struct AttentionRecord {
-  int64_t windows = 0;
-  HeadMeans entropy, support;
-  HeadMeans live_tiles;  // empty where an earlier program wrote the line
+/// What run.json says of the last start: facts in words, those that it has.
+struct RunStart {
+  std::string version, commit, compiler, libraries, host, processor, gpu, started, precision,
+      device;
+  int64_t processes = 0, threads = 0, parameters = 0;  // 0: it does not say
 };
 
 struct RunRecord {
-  std::vector<MetricsLine> metrics;  // ascending steps
-  MechanismValues parameters;        // of the last line that has them
+  MetricsHistory metrics;
+  MechanismValues parameters;  // of the last line that has them
   int64_t parameters_step = 0;
   std::optional<AttentionRecord> attention;  // of the last line that has it
   std::optional<PerplexityResult> perplexity;
   std::vector<Sample> samples;  // those of the last step that has any
+  std::optional<RunStart> start;
 };
 
 /// Reads a run's folder, again and again while the run goes on: only what was added.
@@ -102,5 +85,9 @@ class RunReader {
 
 /// perplexity.json, as `bamtrain eval --output` writes it. Error (ExitCode::io).
 PerplexityResult read_perplexity(const nlohmann::json& json, const std::string& where);
+
+/// The last entry of run.json, a list of objects; members that are not there are left out. Error
+/// (ExitCode::io).
+std::optional<RunStart> read_start(const nlohmann::json& json, const std::string& where);
 
 }  // namespace bamtrain

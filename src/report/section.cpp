@@ -52,4 +52,9 @@ std::string figure_of(const Chart& chart) {
   return any ? figure(chart.title, svg(chart)) : "";
 }
 
+std::string beside(const std::string& figure, const std::string& tables) {
+  if (figure.empty() || tables.empty()) return figure.empty() ? tables : grid_of(figure);
+  return "<div class=\"beside\">\n" + figure + "<div>\n" + tables + "</div>\n</div>\n";
+}
+
 }  // namespace bamtrain

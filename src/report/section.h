@@ -14,6 +14,12 @@ using Runs = std::vector<ReportedRun>;
 /// Values of an axis that are all its ticks, and columns of a table: no more than these.
 inline constexpr size_t kMostLengthTicks = 12;
 
+/// Points of a line that are drawn each, with its error.
+inline constexpr size_t kMostMarkers = 40;
+
+/// Heads of a run that are drawn each, far above any model's: a damaged file makes no huge page.
+inline constexpr size_t kMostHeads = 8192;
+
 /// A run's colour and name.
 std::string key_of(const Runs& runs, size_t n);
 /// The colours' meaning; "" where there is one run.
@@ -24,6 +30,8 @@ std::string section(const std::string& title, const std::string& contents);
 std::string grid_of(const std::string& figures);
 /// A chart under its title; "" where it has no points.
 std::string figure_of(const Chart& chart);
+/// Tables beside a figure where the page is wide, else below it; either may be "".
+std::string beside(const std::string& figure, const std::string& tables);
 
 /// To follow the number that it belongs to: a plus-minus sign and the error, "-" where that is
 /// unknown; "" where the file has none.

@@ -69,6 +69,7 @@ using Names = std::vector<std::string>;
 void for_both_kinds(const std::function<void()>& check) {
   {
     INFO("a file without a name");
+    g_error = 0;
     check();
   }
   INFO("a file with a name");
@@ -117,11 +118,11 @@ TEST_CASE("an atomic file that is given up leaves nothing") {
 TEST_CASE("no file of the user's is taken for a temporary one") {
   for_both_kinds([] {
     const TemporaryFolder folder;
-    const Names before = {"a.tmp", "a.tmp-", "a.tmp-abcdef"};
+    const Names before = {"a.tmp", "a.tmp-", "a.tmp-abcdefgh"};
     for (const std::string& name : before) write_bytes(folder.file(name), "mine");
     write_atomically(folder.file("a"), "new");
     for (const std::string& name : before) CHECK(read_bytes(folder.file(name)) == "mine");
-    CHECK(names_in(folder) == Names{"a", "a.tmp", "a.tmp-", "a.tmp-abcdef"});
+    CHECK(names_in(folder) == Names{"a", "a.tmp", "a.tmp-", "a.tmp-abcdefgh"});
   });
 }
 
@@ -205,6 +206,96 @@ TEST_CASE("a process that is killed leaves nothing where files need no names") {
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
   CHECK(names_in(folder).empty());
+}
+
+namespace {
+
+/// Writes the file in a process that is killed before the rename, its last step but one.
+void be_killed_in_commit(const std::string& path) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    set_file_fault([](FileOp now, const std::string&, const std::string&) {
+      if (now == FileOp::rename) ::kill(::getpid(), SIGKILL);
+      return now == g_failing ? g_error : 0;
+    });
+    write_atomically(path, "never seen");
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+}
+
+}  // namespace
+
+TEST_CASE("what a process leaves that is killed between link and rename, the next one removes") {
+  for_both_kinds([] {
+    const TemporaryFolder folder;
+    write_bytes(folder.file("a"), "former");
+    be_killed_in_commit(folder.file("a"));
+    be_killed_in_commit(folder.file("b"));
+    REQUIRE(names_in(folder).size() == 3);  // of a, of b, and a: each removed what was its own
+    be_killed_in_commit(folder.file("a"));
+    CHECK(names_in(folder).size() == 3);
+    write_atomically(folder.file("a"), "new");
+    CHECK(read_bytes(folder.file("a")) == "new");
+    CHECK(names_in(folder).size() == 2);  // of b
+    { AtomicFile given_up(folder.file("b")); }
+    CHECK(names_in(folder) == Names{"a"});
+  });
+}
+
+TEST_CASE("a file that is being written is no leftover") {
+  for_both_kinds([] {
+    const TemporaryFolder folder;
+    AtomicFile first(folder.file("a"));
+    first.write("first");
+    {
+      // In the moment in which it has its temporary name.
+      static std::string path;
+      path = folder.file("a");
+      set_file_fault([](FileOp now, const std::string&, const std::string&) {
+        if (now != FileOp::rename) return 0;
+        set_file_fault(nullptr);
+        AtomicFile other(path);
+        return 0;
+      });
+      struct Lift {
+        ~Lift() { set_file_fault(nullptr); }
+      } lift;
+      first.commit();
+    }
+    CHECK(read_bytes(folder.file("a")) == "first");
+    CHECK(names_in(folder) == Names{"a"});
+  });
+}
+
+TEST_CASE("only what is named as an atomic file names it is a leftover, and only a file") {
+  const TemporaryFolder folder;
+  g_error = 0;
+  be_killed_in_commit(folder.file("a"));
+  REQUIRE(names_in(folder).size() == 1);
+  const std::string left = names_in(folder)[0];
+  // One letter exchanged, of either half; a folder and a link of such a name.
+  std::string chance = left, check = left;
+  const auto exchange = [](char& c) { c = c == 'x' ? 'y' : 'x'; };
+  exchange(chance[left.size() - 5]);
+  exchange(check[left.size() - 1]);
+  write_bytes(folder.file(chance), "mine");
+  write_bytes(folder.file(check), "mine");
+  be_killed_in_commit(folder.file("b"));
+  std::string of_b;
+  for (const std::string& name : names_in(folder)) {
+    if (name.starts_with("b.")) of_b = name;
+  }
+  fs::remove(folder.file(of_b));
+  fs::create_directory(folder.file(of_b));
+  { AtomicFile file(folder.file("a")); }
+  { AtomicFile file(folder.file("b")); }
+  CHECK_FALSE(fs::exists(folder.file(left)));
+  CHECK(fs::exists(folder.file(chance)));
+  CHECK(fs::exists(folder.file(check)));
+  CHECK(fs::is_directory(folder.file(of_b)));
 }
 
 TEST_CASE("a file is written where symbolic links lead, and the links stay") {

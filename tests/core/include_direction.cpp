@@ -44,7 +44,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"export",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "checkpoint",
       "train", "record"}},
-    {"report", {"core", "priors", "scales", "normalizers", "mixes", "model"}},
+    {"report", {"core", "priors", "scales", "normalizers", "mixes", "model", "record"}},
     // Structs and registries only, but it may name all that a config can say.
     {"config",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "train"}},

@@ -8,6 +8,7 @@
 
 #include "catch.h"
 #include "core/abbreviate.h"
+#include "core/line_reader.h"
 
 using bamtrain::Error;
 using bamtrain::parse_json;
@@ -112,6 +113,35 @@ TEST_CASE("nesting has a limit, so that no text exhausts the stack") {
   check_mentions(refusal(std::string(101, '[') + std::string(101, ']')),
                  {"f:1:101:", "100 levels"});
   check_mentions(refusal(std::string(1000000, '[')), {"100 levels"});
+}
+
+TEST_CASE("a text of very many values is refused before it fills the memory") {
+  const auto list = [](size_t values) {
+    std::string text = "[";
+    for (size_t i = 1; i < values; ++i) text += i == 1 ? "0" : ",0";
+    return text + "]";
+  };
+  CHECK(refusal(list(4194304)).empty());  // the list is one of them
+  check_mentions(refusal(list(4194305)), {"f:1:8388609:", "at most 4194304 values"});
+}
+
+TEST_CASE("a line's number is that of its file") {
+  const auto line = [](const std::string& text) {
+    try {
+      bamtrain::parse_json_line(text, {"f", bamtrain::ExitCode::io, "restore it", 7});
+    } catch (const Error& e) {
+      CHECK(e.code() == bamtrain::ExitCode::io);
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  CHECK(line("{\"a\": 1}").empty());
+  check_mentions(line("{\"a\": 1,}"), {"f:7:9: expected valid JSON", "remedy: restore it"});
+  check_mentions(line(""), {"f:7:1: expected valid JSON"});
+  check_mentions(line("[1]"), {"f:7: expected a JSON object, found [1]; remedy: restore it"});
+  check_mentions(line(std::string("{\"a\": \"x\0y\"}", 13)), {"f:7:9: ", "a NUL byte"});
+  check_mentions(line(std::string(bamtrain::LineReader::kMost + 1, ' ')),
+                 {"f:7: expected a line of at most 67108864 bytes, found more"});
 }
 
 TEST_CASE("an abbreviation never cuts a character in two") {

@@ -51,5 +51,16 @@ TEST_CASE("lines are whole across the pieces in which a file is read") {
   CHECK(lines_of(folder.file("a")) == truth);
 }
 
+TEST_CASE("of a line that is too long the beginning is given, and the next is whole") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a"), piece(1 << 20, 'x');
+  write_bytes(path, "1234\n12345\nok\n" + piece + piece + piece + "\nmore\n" + piece);
+  const InputFile file(path, ExitCode::data, "");
+  LineReader reader(file, 0, 4);
+  std::vector<std::string> lines;
+  for (std::string_view line; reader.next(&line);) lines.emplace_back(line);
+  CHECK(lines == std::vector<std::string>{"1234", "12345", "ok", "xxxxx", "more", "xxxxx"});
+}
+
 }  // namespace
 }  // namespace bamtrain

@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "core/element.h"
 #include "core/error.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
 #include "scales/registry.h"

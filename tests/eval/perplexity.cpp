@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "catch.h"
 #include "data/shard.h"
@@ -188,6 +189,53 @@ TEST_CASE("protocol (c): each position of a long pass is in its bin") {
       CHECK(row["loss"].get<double>() == Approx(mean(part)).epsilon(1e-12));
     }
   }
+}
+
+TEST_CASE("bits per byte are the losses of all targets over the bytes that these are") {
+  Fixture f;
+  PerplexityRequest r = request();
+  r.last_tokens = 4;
+  CHECK_FALSE(f.evaluate(r)["windows"][0].contains("bits_per_byte"));
+  // The id that begins a document is no text; the last id is none of the tokenizer's.
+  for (int64_t id = 0; id < kVocab - 1; ++id) r.token_bytes.push_back(id == 1 ? 0 : 1 + id % 3);
+  const auto bytes_of = [&](int64_t target) {
+    const uint32_t id = f.ids[static_cast<size_t>(target)];
+    return id < r.token_bytes.size() ? r.token_bytes[id] : 0;
+  };
+  const auto result = f.evaluate(r);
+  int64_t all = 0, last = 0;
+  for (int64_t stretch : {0, 60, 92}) {
+    for (int64_t i = 1; i <= 32; ++i) all += bytes_of(stretch + i);
+    for (int64_t i = 29; i <= 32; ++i) last += bytes_of(stretch + i);
+  }
+  for (const auto& [protocol, bytes] :
+       {std::pair("windows", all), std::pair("last", last), std::pair("bins", all)}) {
+    for (const auto& row : result[protocol]) {
+      CHECK(row["bytes"] == bytes);
+      const double nats = row["loss"].get<double>() * row["tokens"].get<double>();
+      CHECK(row["bits_per_byte"].get<double>() ==
+            Approx(nats / std::log(2.0) / static_cast<double>(bytes)).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("bins cost no pass of their own where windows are evaluated") {
+  Fixture f;
+  std::set<std::string> passes;
+  const auto evaluate = [&](const std::vector<std::string>& protocols) {
+    PerplexityRequest r = request();
+    r.protocols = protocols;
+    passes.clear();
+    return perplexity_against_length(
+        f.config, 8, *f.backend, Dtype::f64, f.masters, ShardSet::open(f.w.path("val"), kVocab), r,
+        [&](const std::string& protocol, int64_t, double) { passes.insert(protocol); });
+  };
+  const auto both = evaluate({"windows", "bins"});
+  CHECK(passes == std::set<std::string>{"windows"});
+  const auto alone = evaluate({"bins"});
+  CHECK(passes == std::set<std::string>{"bins"});
+  CHECK(both["bins"] == alone["bins"]);
+  CHECK_FALSE(alone.contains("windows"));
 }
 
 TEST_CASE("errors are those of the two documents that gave the losses") {

@@ -6,8 +6,8 @@
 
 #include "catch.h"
 #include "core/rng.h"
+#include "core/utf8.h"
 #include "data/tokenizer.h"
-#include "data/utf8.h"
 #include "tools/support.h"
 
 using namespace bamtrain;

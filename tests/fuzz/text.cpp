@@ -1,7 +1,7 @@
 // Text, plain or compressed, cut into documents. The first byte says what a document is, the second
 // what becomes of bad UTF-8.
 
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "data_tools/document_text.h"
 #include "target.h"
 

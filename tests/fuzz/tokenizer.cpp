@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "data_tools/train_tokenizer.h"
 #include "target.h"
 

@@ -35,7 +35,62 @@ TEST_CASE("points lie where the axes say") {
   }
   CHECK(points_of(x, 0) == expected);
   CHECK(x.all("circle")[2]->all("title")[0]->text == "a: 35 at 100");
-  CHECK(x.at("data-plot") == "50,388,10,202,-4,104,0,9,36,0");
+  CHECK(x.at("data-plot") == "50,388,10,202");
+  CHECK(x.at("tabindex") == "0");
+  CHECK(x.all("polyline")[0]->at("data-values") == "0,10 50,20 100,35");
+}
+
+TEST_CASE("errors are bars to both sides of their points, and the axis holds them") {
+  Chart chart;
+  chart.series = {{"a", 1, true, true, 1, {{0, 10}, {50, 20}, {100, 30}}, {}, {5, NAN, 2.5}}};
+  const Xml x = parse_xml(svg(chart));
+  // y from 5 to 32.5, a twenty-fifth to spare.
+  const auto at = [](double y) { return 202 - ((y - 5) / 27.5 + 0.04) / 1.08 * 192; };
+  const auto bars = x.of_class("line", "error");
+  REQUIRE(bars.size() == 2);
+  CHECK(bars[0]->at("class") == "error c1");
+  CHECK(bars[0]->at("x1") == x.all("circle")[0]->at("cx"));
+  CHECK(bars[0]->at("x2") == x.all("circle")[0]->at("cx"));
+  CHECK(bars[0]->number("y1") == Approx(at(5)).margin(0.006));
+  CHECK(bars[0]->number("y2") == Approx(at(15)).margin(0.006));
+  CHECK(bars[1]->number("y1") == Approx(at(27.5)).margin(0.006));
+  CHECK(bars[1]->number("y2") == Approx(at(32.5)).margin(0.006));
+  CHECK(x.all("polyline")[0]->at("data-values") == "0,10,5 50,20 100,30,2.5");
+}
+
+TEST_CASE("a bar that leaves a logarithmic axis ends where that begins") {
+  Chart chart;
+  chart.y = Spacing::logarithmic;
+  chart.series = {{"a", 0, true, true, 1, {{0, 10}, {1, 20}}, {}, {15, 1}}};
+  const Xml x = parse_xml(svg(chart));
+  CHECK(axes_of(chart).y.spacing == Spacing::logarithmic);
+  CHECK(x.of_class("line", "error")[0]->number("y1") == kChartBottom);
+}
+
+TEST_CASE("charts that share their axes have the same coordinates") {
+  Chart a, b;
+  a.series = {{"a", 0, true, false, 1, {{1, 1}, {2, 3}}, {}, {}}};
+  b.series = {{"b", 0, true, false, 1, {{1, -5}, {9, 2}}, {}, {}}};
+  a.others = b.series[0].points;
+  b.others = a.series[0].points;
+  for (const Chart& c : {a, b}) {
+    const ChartAxes axes = axes_of(c);
+    CHECK(axes.x.low == Approx(1 - 8.0 / 25));
+    CHECK(axes.x.high == Approx(9 + 8.0 / 25));
+    CHECK(axes.y.low == Approx(-5 - 8.0 / 25));
+    CHECK(axes.y.high == Approx(3 + 8.0 / 25));
+  }
+}
+
+TEST_CASE("points without a line are a group that knows their values") {
+  Chart chart;
+  chart.series = {{"a", 2, false, true, 1, {{1, 0.5}, {2, 1234567}}, {"one", "two"}, {}}};
+  const Xml x = parse_xml(svg(chart));
+  CHECK(x.all("polyline").empty());
+  REQUIRE(x.all("g").size() == 1);
+  CHECK(x.all("g")[0]->at("data-name") == "a");
+  CHECK(x.all("g")[0]->at("data-values") == "1,0.5 2,1.23457e+06");
+  CHECK(x.all("g")[0]->all("circle").size() == 2);
 }
 
 TEST_CASE("ticks say the value that lies at their place") {

@@ -18,6 +18,12 @@ MetricsLine line(int64_t step, double loss) {
   return {step, 100.0 * static_cast<double>(step), loss, 1e-3, 2, 500, NAN, NAN, NAN};
 }
 
+MetricsHistory history(const std::vector<MetricsLine>& lines) {
+  MetricsHistory out;
+  for (const MetricsLine& m : lines) out.add(m);
+  return out;
+}
+
 ModelConfig bam_model() {
   ModelConfig c;
   c.vocab = 10;
@@ -50,11 +56,12 @@ const char* const kWild = "<b>\"&'</b>";
 
 TEST_CASE("a report shows every run's numbers where they belong") {
   RunRecord a, b;
-  a.metrics = {line(1, 8), line(2, 4)};
-  a.metrics[1].validation_loss = 5;
-  a.metrics[0].seconds = 30;
-  a.metrics[1].seconds = 90;
-  a.metrics[1].matrix_rate_share = 0.5;
+  std::vector<MetricsLine> lines = {line(1, 8), line(2, 4)};
+  lines[1].validation_loss = 5;
+  lines[0].seconds = 30;
+  lines[1].seconds = 90;
+  lines[1].matrix_rate_share = 0.5;
+  a.metrics = history(lines);
   const std::string layer = "model.layers.0.self_attn.";
   a.parameters = {{layer + "prior.theta_alpha", {0, 1}},
                   {layer + "prior.theta_beta", {1, 0.5}},
@@ -63,7 +70,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   a.perplexity = {2, 64, 32, "f", {{64, 50}, {256, 51}}, {{64, 48}, {256, 49}}, {}};
   a.attention = {4, {{1, 3}}, {{5, 10}}, {{1, 0.25}}};
   a.samples = {{2, kWild, "</blockquote>"}};
-  b.metrics = {line(1, 9), line(2, 6), line(3, 5)};
+  b.metrics = history({line(1, 9), line(2, 6), line(3, 5)});
   b.attention = {4, {{2, 2.5}, {0, 4}}, {{7, 8}, {1, 16}}, {}};
   b.perplexity = {3, 64, 32, "f", {{64, 40}, {256, 800}}, {{64, 41}, {256, 900}}, {}};
   const std::vector<ReportedRun> runs = {{kWild, "out/<a>", &a, bam_model(), 64},
@@ -78,28 +85,39 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   CHECK(body.all("blockquote")[0]->text == "</blockquote>");
   CHECK(captions(body) ==
         std::vector<std::string>{
-            "perplexity of windows of each length", "perplexity of each window's last tokens",
-            "loss", "validation loss", "loss against wall time", "gradient norm", "learning rate",
-            "tokens per second", "share of the machine's matrix rate, %",
-            "entropy of attention, nats", "support of attention, keys",
-            "live tiles of attention, %", std::string(kWild) + ": bam, layer 0",
-            "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"});
+            "perplexity of windows of each length", "perplexity of each window's last 32 tokens",
+            "loss, smoothed", "validation loss", "loss, smoothed, against wall time",
+            "gradient norm", "learning rate", "tokens per second",
+            "share of the machine's matrix rate, %", "entropy of attention, nats",
+            "support of attention, keys", "live tiles of attention, %",
+            std::string(kWild) + ": bam, layer 0", "bam: theta_alpha against theta_beta",
+            "ssmax: s of each head, by layer"});
 
   // The loss: x linear from 100 to 300, y logarithmic from 4 to 9, a twenty-fifth to spare.
-  const Xml* loss = figure_of(body, "loss");
-  const auto lines = loss->all("polyline");
-  REQUIRE(lines.size() == 2);
-  CHECK(lines[0]->at("class") == "c0");
-  CHECK(lines[0]->at("data-name") == kWild);
-  CHECK(lines[1]->at("class") == "c1");
+  const Xml* loss = figure_of(body, "loss, smoothed");
+  const auto curves = loss->all("polyline");
+  REQUIRE(curves.size() == 4);  // as logged, faint, and smoothed
+  CHECK(curves[0]->at("class") == "c0");
+  CHECK(curves[0]->at("data-name") == std::string(kWild) + ", logged");
+  CHECK(curves[0]->at("stroke-opacity") == "0.3");
+  CHECK(curves[1]->at("class") == "c1");
+  CHECK(curves[2]->at("data-name") == kWild);
+  CHECK(curves[3]->at("data-name") == "rope");
+  CHECK(curves[3]->attributes.count("stroke-opacity") == 0);
   const auto place = [](double tokens, double value) {
     const double x = (tokens - 92) / 216;
     const double y = (std::log(value / 4) / std::log(2.25) + 0.04) / 1.08;
     return fmt::format("{},{}", std::round((50 + x * 338) * 100) / 100,
                        std::round((202 - y * 192) * 100) / 100);
   };
-  CHECK(lines[0]->at("points") == place(100, 8) + " " + place(200, 4));
-  CHECK(lines[1]->at("points") == place(100, 9) + " " + place(200, 6) + " " + place(300, 5));
+  CHECK(curves[0]->at("points") == place(100, 8) + " " + place(200, 4));
+  CHECK(curves[1]->at("points") == place(100, 9) + " " + place(200, 6) + " " + place(300, 5));
+  // Means of what came before.
+  CHECK(curves[2]->at("points") == place(100, 8) + " " + place(200, 6));
+  CHECK(curves[3]->at("points") ==
+        place(100, 9) + " " + place(200, 7.5) + " " + place(300, 20.0 / 3));
+  CHECK(curves[3]->at("data-values") == "100,9 200,7.5 300,6.66667");
+  CHECK(body.all("table")[0]->all("td")[2]->text == "6.0000");  // smoothed
 
   // The same colour everywhere.
   const Xml* windows = figure_of(body, "perplexity of windows of each length");
@@ -107,7 +125,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   CHECK(windows->of_class("text", "label").size() == 2);
   CHECK(windows->of_class("text", "note")[0]->text == "trained at 64");
   CHECK(windows->all("circle")[3]->all("title")[0]->text == "rope: 800.00 at 256");
-  CHECK(figure_of(body, "loss against wall time")->of_class("text", "title")[0]->text ==
+  CHECK(figure_of(body, "loss, smoothed, against wall time")->of_class("text", "title")[0]->text ==
         "minutes of training");
   CHECK(figure_of(body, "ssmax: s of each head, by layer")->all("circle").size() == 2);
   CHECK(figure_of(body, std::string(kWild) + ": bam, layer 0")->all("polyline").size() == 2);
@@ -139,8 +157,8 @@ TEST_CASE("a report shows every run's numbers where they belong") {
 
 TEST_CASE("a run that has logged nothing, one line, or no validation has a report") {
   RunRecord none, one, two;
-  one.metrics = {line(1, 8)};
-  two.metrics = {line(1, 8), line(2, 7)};
+  one.metrics = history({line(1, 8)});
+  two.metrics = history({line(1, 8), line(2, 7)});
   for (const RunRecord* record : {&none, &one, &two}) {
     const Xml body = body_of(report_html({{"run", "out", record, std::nullopt, 0}}, {}));
     CHECK(body.all("table").size() == 1);
@@ -148,7 +166,7 @@ TEST_CASE("a run that has logged nothing, one line, or no validation has a repor
     CHECK(report_plot({{"run", "out", record, std::nullopt, 0}}).empty());
   }
   const Xml body = body_of(report_html({{"run", "out", &one, bam_model(), 64}}, {}));
-  CHECK(figure_of(body, "loss")->all("circle").size() == 1);
+  CHECK(figure_of(body, "gradient norm")->all("circle").size() == 1);
 }
 
 TEST_CASE("perplexities on different data are said not to compare") {
@@ -166,13 +184,13 @@ TEST_CASE("perplexities on different data are said not to compare") {
 
 TEST_CASE("errors stand beside their figures, where the files have any") {
   RunRecord now, old;
-  now.metrics = {line(1, 8), line(2, 4)};
-  now.metrics[0].validation_loss = 6;
-  now.metrics[1].validation_loss = 5;
-  now.metrics[1].validation_loss_error = 0.01234;
+  std::vector<MetricsLine> lines = {line(1, 8), line(2, 4), line(2, 4)};
+  lines[0].validation_loss = 6;
+  lines[1].validation_loss = lines[2].validation_loss = 5;
+  lines[1].validation_loss_error = 0.01234;
+  now.metrics = history({lines[0], lines[1]});
   now.perplexity = {2, 64, 32, "f", {{64, 50, 1.234}, {256, 5100, 12.6}}, {{64, 48, NAN}}, {}};
-  old.metrics = {line(2, 4)};
-  old.metrics[0].validation_loss = 5;
+  old.metrics = history({lines[2]});
   old.perplexity = {2, 64, 32, "f", {{64, 51}, {256, 52}}, {{64, 53}}, {}};
   const auto cells = [](const Xml& body, size_t table) {
     std::vector<std::string> out;
@@ -196,28 +214,110 @@ TEST_CASE("errors stand beside their figures, where the files have any") {
         std::string::npos);
   CHECK(html.find("the standard error of having sampled this text, over its documents") !=
         std::string::npos);
-  CHECK(report_html({{"old", "b", &old, std::nullopt, 0}}, {}).find("standard error") ==
+  CHECK(report_html({{"old", "b", &old, std::nullopt, 0}}, {}).find("the standard error of") ==
         std::string::npos);
+}
+
+TEST_CASE("a page begins with the facts of its runs, as far as they are known") {
+  RunRecord a, b;
+  const std::vector<ReportedRun> runs = {
+      {"a", "a", &a, std::nullopt, 0, {{"parameters", "1,000"}, {"hardware", kWild}}},
+      {"b", "b", &b, std::nullopt, 0, {{"precision", "bf16"}, {"hardware", "h"}}}};
+  const Xml body = body_of(report_html(runs, {}));
+  const Xml* facts = body.all("table")[0];
+  std::vector<std::string> names, values;
+  for (const Xml* row : facts->all("tbody")[0]->all("tr")) {
+    names.push_back(row->all("th")[0]->text);
+    for (const Xml* cell : row->all("td")) values.push_back(cell->text);
+  }
+  CHECK(names == std::vector<std::string>{"parameters", "hardware", "precision"});
+  CHECK(values == std::vector<std::string>{"1,000", "", kWild, "h", "", "bf16"});
+}
+
+TEST_CASE("how many last tokens count stands beside them, of each run where they differ") {
+  RunRecord a, b;
+  a.perplexity = {2, 64, 16, "f", {}, {{64, 48}, {256, 49}}, {}};
+  b.perplexity = {2, 64, 16, "f", {}, {{64, 41}, {256, 42}}, {}};
+  const auto caption = [&] {
+    return captions(body_of(
+        report_html({{"a", "a", &a, std::nullopt, 0}, {"b", "b", &b, std::nullopt, 0}}, {})))[0];
+  };
+  CHECK(caption() == "perplexity of each window's last 16 tokens");
+  b.perplexity->last_tokens = 256;
+  CHECK(caption() == "perplexity of each window's last 16 (a), 256 (b) tokens");
+}
+
+TEST_CASE("bins are drawn at their middle and named by their ends") {
+  RunRecord run;
+  run.perplexity = {2, 64, 16, "f", {}, {}, {{1024, 50, 1.5, 0, 1.25}, {2000, 48, NAN, 1024}}};
+  const auto page = [&] { return body_of(report_html({{"a", "a", &run, std::nullopt, 0}}, {})); };
+  const Xml body = page();
+  const Xml* bins = figure_of(body, "perplexity by position in one long pass");
+  CHECK(bins->all("polyline")[0]->at("data-values") == "512,50,1.5 1512,48");
+  CHECK(bins->all("circle")[1]->all("title")[0]->text == "a: 48.00 \u00b1 - at 1,024 to 2,000");
+  CHECK(bins->of_class("line", "error").size() == 1);
+  const auto tables = body.all("table");
+  REQUIRE(tables.size() == 3);  // the run's, perplexities, bits
+  CHECK(tables[1]->all("thead")[0]->all("th")[1]->text == "0 to 1,024");
+  CHECK(tables[2]->all("td")[0]->text == "1.2500");
+  run.perplexity->bins.pop_back();  // the whole of the longest windows
+  CHECK(page().all("figure").empty());
+}
+
+TEST_CASE("charts of one prior have the same axes") {
+  RunRecord record;
+  const std::string layer = "model.layers.0.self_attn.prior.";
+  record.parameters = {{layer + "theta_alpha", {0, 1}},
+                       {layer + "theta_beta", {1, 0.5}},
+                       {layer + "theta_mu", {0, 0}}};
+  RunRecord steep = record;
+  steep.parameters[layer + "theta_alpha"] = {0, 2};
+  const auto ticks_of = [&](const std::vector<ReportedRun>& runs, const char* run) {
+    const Xml body = body_of(report_html(runs, {}));
+    std::vector<std::string> out;
+    for (const Xml* tick :
+         figure_of(body, std::string(run) + ": bam, layer 0")->of_class("text", "tick")) {
+      out.push_back(tick->text + " at " + tick->at("x") + " " + tick->at("y"));
+    }
+    return out;
+  };
+  const ReportedRun flat_run = {"flat", "a", &record, bam_model(), 64},
+                    steep_run = {"steep", "b", &steep, bam_model(), 256};
+  CHECK(ticks_of({flat_run}, "flat") != ticks_of({steep_run}, "steep"));
+  CHECK(ticks_of({flat_run, steep_run}, "flat") == ticks_of({flat_run, steep_run}, "steep"));
+}
+
+TEST_CASE("a result of very many lengths makes no page of as many points") {
+  RunRecord run;
+  run.perplexity = {2, 64, 16, "f", {}, {}, {}};
+  for (int64_t length = 1; length <= 500'000; ++length) {
+    const double p = 50 + std::sin(static_cast<double>(length));
+    run.perplexity->windows.push_back({length, p, 1});
+    run.perplexity->bins.push_back({length, p, 1, length - 1, 2});
+  }
+  run.attention = {1, HeadMeans(500'000, {1, 2}), HeadMeans(500'000, {1, 2}), {}};
+  const std::string html = report_html({{"a", "a", &run, std::nullopt, 0}}, {});
+  CHECK(html.size() < 300'000);
+  CHECK(body_of(html).all("figure").size() == 4);
 }
 
 TEST_CASE("perplexities of an earlier step say so") {
   RunRecord run;
-  run.metrics = {line(2, 8), line(1200, 7)};
+  run.metrics = history({line(2, 8), line(1200, 7)});
   run.perplexity = {2, 64, 32, "f", {{64, 50}, {256, 51}}, {}, {}};
   const auto note = [&] {
     const Xml body = body_of(report_html({{kWild, "out", &run, std::nullopt, 0}}, {}));
-    const auto paragraphs = body.all("p");
-    return paragraphs.empty() ? "" : paragraphs[0]->text;
+    return body.all("p")[0]->text;
   };
   CHECK(note() == std::string(kWild) + " was evaluated at step 2.");
   run.perplexity->step = 1200;
-  CHECK(note().empty());
+  CHECK(note().find("evaluated") == std::string::npos);
 }
 
 TEST_CASE("a long run's report stays small") {
   RunRecord run;
   for (int64_t i = 1; i <= 100'000; ++i) {
-    run.metrics.push_back(line(i, 5 + std::sin(static_cast<double>(i))));
+    run.metrics.add(line(i, 5 + std::sin(static_cast<double>(i))));
   }
   CHECK(report_html({{"run", "out", &run, std::nullopt, 0}}, {}).size() < 200'000);
 }

@@ -52,26 +52,27 @@ TEST_CASE("a run's numbers are those of its files") {
          R"({"step": 2, "training_length": 64, "data_fingerprint": "f", "last_tokens": 32,
              "windows": [{"length": 64, "perplexity": 70.5}, {"length": 128, "perplexity": null}],
              "last": [{"length": 64, "perplexity": 71}],
-             "bins": [{"from": 0, "to": 1024, "perplexity": 7}]})");
+             "bins": [{"from": 0, "to": 1024, "perplexity": 7},
+                      {"from": 1024, "to": 2048, "perplexity": 6, "bits_per_byte": 0.75}]})");
   append(
       w.path("samples.jsonl"),
       "{\"step\":1,\"prompt\":\"a\",\"text\":\"b\"}\n{\"step\":2,\"prompt\":\"c\",\"text\":\"d\"}\n"
       "{\"step\":2,\"prompt\":\"e\",\"text\":\"f\"}\n");
   RunReader reader(w.path("."));
   const RunRecord& r = reader.update();
-  REQUIRE(r.metrics.size() == 3);
-  CHECK(r.metrics[0].step == 1);
-  CHECK(r.metrics[0].tokens == 10);
-  CHECK(r.metrics[0].loss == 4.5);
-  CHECK(r.metrics[0].lr == 0.001);
-  CHECK(r.metrics[0].grad_norm == 2);
-  CHECK(r.metrics[0].tokens_per_second == 100);
-  CHECK(std::isnan(r.metrics[0].validation_loss));
-  CHECK(std::isnan(r.metrics[0].seconds));
-  CHECK(std::isnan(r.metrics[0].matrix_rate_share));
-  CHECK(r.metrics[1].validation_loss == 4.25);
-  CHECK(r.metrics[1].seconds == 1.5);
-  CHECK(r.metrics[1].matrix_rate_share == 0.75);
+  REQUIRE(r.metrics.lines().size() == 3);
+  CHECK(r.metrics.lines()[0].step == 1);
+  CHECK(r.metrics.lines()[0].tokens == 10);
+  CHECK(r.metrics.lines()[0].loss == 4.5);
+  CHECK(r.metrics.lines()[0].lr == 0.001);
+  CHECK(r.metrics.lines()[0].grad_norm == 2);
+  CHECK(r.metrics.lines()[0].tokens_per_second == 100);
+  CHECK(std::isnan(r.metrics.lines()[0].validation_loss));
+  CHECK(std::isnan(r.metrics.lines()[0].seconds));
+  CHECK(std::isnan(r.metrics.lines()[0].matrix_rate_share));
+  CHECK(r.metrics.lines()[1].validation_loss == 4.25);
+  CHECK(r.metrics.lines()[1].seconds == 1.5);
+  CHECK(r.metrics.lines()[1].matrix_rate_share == 0.75);
   CHECK(r.parameters_step == 2);
   CHECK((r.parameters == MechanismValues{{"p", {0.5, -1}}, {"q", {}}}));
   REQUIRE(r.attention.has_value());  // of step 2
@@ -87,6 +88,9 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(std::isinf(r.perplexity->windows[1].perplexity));
   CHECK(r.perplexity->last[0].perplexity == 71);
   CHECK(r.perplexity->bins[0].length == 1024);
+  CHECK_FALSE(r.perplexity->bins[0].bits_per_byte.has_value());
+  CHECK(r.perplexity->bins[1].from == 1024);
+  CHECK(r.perplexity->bins[1].bits_per_byte.value() == 0.75);
   REQUIRE(r.samples.size() == 2);  // of the last step
   CHECK(r.samples[0].prompt == "c");
   CHECK(r.samples[1].text == "f");
@@ -105,9 +109,9 @@ TEST_CASE("errors are read where the files have them") {
                          {"length": 256, "perplexity": 72, "perplexity_error": null}]})");
   RunReader reader(w.path("."));
   const RunRecord& r = reader.update();
-  CHECK_FALSE(r.metrics[0].validation_loss_error.has_value());
-  CHECK(r.metrics[1].validation_loss_error.value() == 0.5);
-  CHECK(std::isnan(r.metrics[2].validation_loss_error.value()));
+  CHECK_FALSE(r.metrics.lines()[0].validation_loss_error.has_value());
+  CHECK(r.metrics.lines()[1].validation_loss_error.value() == 0.5);
+  CHECK(std::isnan(r.metrics.lines()[2].validation_loss_error.value()));
   CHECK_FALSE(r.perplexity->windows[0].error.has_value());
   CHECK(r.perplexity->windows[1].error.value() == 1.5);
   CHECK(std::isnan(r.perplexity->windows[2].error.value()));
@@ -118,16 +122,16 @@ TEST_CASE("a run that goes on is read from where the last reading ended") {
   const std::string path = w.path("metrics.jsonl");
   append(path, "");
   RunReader reader(w.path("."));
-  CHECK(reader.update().metrics.empty());
+  CHECK(reader.update().metrics.lines().empty());
   append(path, line(1) + "{\"step\": 2, \"lo");  // being written
-  CHECK(reader.update().metrics.size() == 1);
-  CHECK(reader.update().metrics.size() == 1);
+  CHECK(reader.update().metrics.lines().size() == 1);
+  CHECK(reader.update().metrics.lines().size() == 1);
   // What was read is not read again: were it, this would be refused.
   std::filesystem::resize_file(path, 0);
   append(path, std::string(line(1).size() - 1, 'x') + "\n" + line(2) + line(3));
   const RunRecord& r = reader.update();
-  REQUIRE(r.metrics.size() == 3);
-  CHECK(r.metrics[2].step == 3);
+  REQUIRE(r.metrics.lines().size() == 3);
+  CHECK(r.metrics.lines()[2].step == 3);
 }
 
 TEST_CASE("lines longer than what is read at once are whole") {
@@ -138,16 +142,20 @@ TEST_CASE("lines longer than what is read at once are whole") {
          line(1) + line(2, ",\"parameters\":{\"p\":[" + values + "]}") + line(3));
   RunReader reader(w.path("."));
   const RunRecord& r = reader.update();
-  CHECK(r.metrics.size() == 3);
+  CHECK(r.metrics.lines().size() == 3);
   REQUIRE(r.parameters.at("p").size() == 700'000);
   CHECK(r.parameters.at("p")[699'999] == 699'999);
 }
 
 TEST_CASE("a damaged line is named") {
   const std::vector<std::pair<std::string, std::string>> damages = {
-      {"{\"step\": 2, \n", ":2: expected a JSON object"},
-      {"\n", ":2: expected a JSON object"},
+      {"{\"step\": 2, \n", ":2:12: expected valid JSON"},
+      {"\n", ":2:1: expected valid JSON"},
       {"[1]\n", ":2: expected a JSON object"},
+      {std::string("{\"step\0\": 2}\n", 14), ":2:7: expected text, found a NUL byte"},
+      {std::string(1000, '[') + "\n", ":2:101: expected at most 100 levels of nesting"},
+      {"{\"step\": 18446744073709551615}\n",
+       ":2: step: expected an integer from 0 to 1099511627776, found 18446744073709551615"},
       {"{}\n", ":2: step: expected an integer, 0 or more, found no such member"},
       {line(1), ":2: expected a step after 1, found 1"},
       {line(2, ",\"validation_loss\":\"x\""),
@@ -160,7 +168,7 @@ TEST_CASE("a damaged line is named") {
       {line(2, ",\"attention\":{\"windows\":1,\"entropy\":[3]}"),
        ":2: attention: entropy: expected a list of numbers, found 3"},
       {line(2, ",\"attention\":{\"windows\":1,\"entropy\":[[3]]}"),
-       ":2: attention: support: expected a list of layers, found no such member"},
+       ":2: attention: support: expected a list, found no such member"},
       {line(2,
             ",\"attention\":{\"windows\":1,\"entropy\":[[3]],\"support\":[[3]],\"live_tiles\":[[-5]"
             "]}"),
@@ -207,6 +215,46 @@ TEST_CASE("a damaged result is named") {
     CHECK(message.find(part) != std::string::npos);
     CHECK(message.ends_with("remedy: evaluate again with bamtrain eval --output"));
   }
+}
+
+TEST_CASE("a line that does not end is refused before all of it is read") {
+  const Workplace w;
+  append(w.path("metrics.jsonl"), line(1));
+  append(w.path("metrics.jsonl"), std::string(70 << 20, '['));
+  RunReader reader(w.path("."));
+  CHECK(refusal(reader).find("metrics.jsonl:2: expected a line of at most 67108864 bytes") !=
+        std::string::npos);
+}
+
+TEST_CASE("what a run was started on is that of its last start") {
+  const Workplace w;
+  append(w.path("metrics.jsonl"), "");
+  RunReader reader(w.path("."));
+  CHECK_FALSE(reader.update().start.has_value());
+  append(w.path("run.json"),
+         R"([{"version": "0.1.0", "processor": "old"},
+             {"version": "0.2.0", "commit": "abc", "compiler": "GCC 12",
+              "libraries": {"fmt": "9.1.0", "oneDNN": "2.6"}, "host": "h", "processor": "p",
+              "gpu": null, "processes": 2, "threads": 4, "started": "2026-11-25T00:00:00Z",
+              "precision": "bf16", "device": "cpu", "parameters": 123}])");
+  const RunRecord& r = reader.update();
+  REQUIRE(r.start.has_value());
+  CHECK(r.start->version == "0.2.0");
+  CHECK(r.start->commit == "abc");
+  CHECK(r.start->compiler == "GCC 12");
+  CHECK(r.start->libraries == "fmt 9.1.0, oneDNN 2.6");
+  CHECK(r.start->host == "h");
+  CHECK(r.start->processor == "p");
+  CHECK(r.start->gpu.empty());
+  CHECK(r.start->processes == 2);
+  CHECK(r.start->threads == 4);
+  CHECK(r.start->started == "2026-11-25T00:00:00Z");
+  CHECK(r.start->precision == "bf16");
+  CHECK(r.start->device == "cpu");
+  CHECK(r.start->parameters == 123);
+  std::ofstream(w.path("run.json")) << "[{\"threads\": \"x\"}]";
+  CHECK(refusal(reader).find("run.json: threads: expected an integer, 0 or more, found \"x\"") !=
+        std::string::npos);
 }
 
 TEST_CASE("a folder of no run is refused") {

@@ -12,7 +12,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "core/error.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
 #include "trained_text.h"
 
 using namespace bamtrain;

@@ -9,6 +9,7 @@
 #include "catch.h"
 #include "checkpoint/checkpoint.h"
 #include "core/durable_file.h"
+#include "core/json.h"
 #include "dist/backends.h"
 #include "ops/cpu/cpu.h"
 #include "run/train.h"
@@ -87,4 +88,17 @@ TEST_CASE("what a run has logged is on the disk before a checkpoint of that step
     }
   }
   CHECK(checkpoints == 2);
+}
+
+TEST_CASE("a line of metrics.jsonl is short enough to be read again, whatever the values") {
+  std::vector<Parameter> parameters(17);  // one more than it takes
+  std::vector<Learned> learned;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    parameters[i].name = "p" + std::to_string(i);
+    // As long as a float gets: 23 characters and a comma.
+    learned.push_back({&parameters[i], std::vector<float>(kMostOfALine, -1.17549444e-38f)});
+  }
+  const nlohmann::ordered_json line = {{"parameters", parameters_json(learned)}};
+  CHECK(line["parameters"].size() == 16);
+  CHECK(parse_json_line(line.dump(), {"f", ExitCode::io}) == nlohmann::json(line));
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -62,6 +63,14 @@ struct Trained {
   }
 };
 
+/// The JSON at the beginning of a file of safetensors.
+std::string header_of(const std::string& path) {
+  const std::string file = read_text(path);
+  uint64_t bytes = 0;
+  for (size_t i = 8; i-- > 0;) bytes = bytes << 8 | static_cast<unsigned char>(file[i]);
+  return file.substr(8, bytes);
+}
+
 }  // namespace
 
 TEST_CASE("report compares runs on one page and plots them") {
@@ -79,11 +88,12 @@ TEST_CASE("report compares runs on one page and plots them") {
   const Xml body = body_of(html);
   CHECK(body.all("h1")[0]->text == "bam <&>, rope <&>");
   for (const char* caption :
-       {"perplexity of windows of each length", "perplexity of each window's last tokens", "loss",
-        "validation loss", "loss against wall time", "gradient norm", "learning rate",
-        "tokens per second", "entropy of attention, nats", "support of attention, keys",
-        "live tiles of attention, %", "bam <&>: bam, layer 0", "bam <&>: bam, layer 1",
-        "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"}) {
+       {"perplexity of windows of each length", "perplexity of each window's last 16 tokens",
+        "loss, smoothed", "validation loss", "loss, smoothed, against wall time", "gradient norm",
+        "learning rate", "tokens per second", "entropy of attention, nats",
+        "support of attention, keys", "live tiles of attention, %", "bam <&>: bam, layer 0",
+        "bam <&>: bam, layer 1", "bam: theta_alpha against theta_beta",
+        "ssmax: s of each head, by layer"}) {
     INFO(caption);
     CHECK(has_caption(html, caption));
   }
@@ -130,7 +140,7 @@ TEST_CASE("a run under way has a report from its first validation pass on") {
   const Outcome r = run({bamtrain_program(), "report", copy, "-o", w.path("page.html")});
   INFO(r.output);
   CHECK(r.code == 0);
-  CHECK(has_caption(read_text(w.path("page.html")), "loss"));
+  CHECK(has_caption(read_text(w.path("page.html")), "loss, smoothed"));
 }
 
 TEST_CASE("a report that cannot be written is a warning, and the model's bits are the same") {
@@ -181,7 +191,7 @@ TEST_CASE("report refuses what it cannot read or write") {
   refused({bam, "-o", t.w.path("none/page.html")}, 6, t.w.path("none"));
   refused({bam, "-o", t.w.path("val")}, 6, t.w.path("val"));
   std::ofstream(t.w.path("rope/metrics.jsonl"), std::ios::app) << "damage\n";
-  refused({bam, t.w.path("rope"), "-o", page}, 6, "rope/metrics.jsonl:9: expected a JSON object");
+  refused({bam, t.w.path("rope"), "-o", page}, 6, "rope/metrics.jsonl:9:1: expected valid JSON");
   std::ofstream(bam + "/checkpoint-00000008/state.json") << "{";
   refused({bam, "-o", page}, 5, "checkpoint-00000008/state.json:1:");
 }
@@ -237,6 +247,120 @@ TEST_CASE("report leaves files that are no pages alone") {
   std::ofstream(w.path("empty")) << "";
   CHECK(report(w.path("empty")) == 0);
   CHECK(report(w.path("empty")) == 0);
+}
+
+TEST_CASE("a line that the report refuses is refused by a resume, at the same place") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(1)).code == 0);
+  const std::string path = w.path("out/metrics.jsonl"), good = read_text(path);
+  const size_t second = good.find('\n') + 1, third = good.find('\n', second) + 1;
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string line = good.substr(second, third - second);
+    return line.replace(line.find(from), from.size(), to);
+  };
+  for (const std::string& damage :
+       {std::string("damage\n"), std::string("{\"step\":2}\n"), changed(":2,", ":1,"),
+        changed(":2,", ":18446744073709551615,"), changed("\"loss\":", "\"loss\":\"x\",\"b\":"),
+        changed("\"seconds\":", "\"seconds\":\"x\",\"b\":"),
+        changed("\"step\":2", "\"step\":2,\"parameters\":3"),
+        changed("\"step\":2", "\"step\":2,\"attention\":{}"), std::string(1000, '[') + "\n"}) {
+    std::ofstream(path) << good.substr(0, second) << damage << good.substr(third);
+    const Outcome report =
+        run({bamtrain_program(), "report", w.path("out"), "-o", w.path("page.html")});
+    const Outcome resume = run(bamtrain_command(config), threads(1));
+    INFO(report.output << resume.output);
+    CHECK(report.code == 6);
+    CHECK(resume.code == 6);
+    const std::string message = report.output.substr(report.output.find(path));
+    CHECK(message.find(path + ":2") == 0);
+    CHECK(message.find("remedy: restore the file from a copy, or remove the line") !=
+          std::string::npos);
+    CHECK(resume.output.find(message) != std::string::npos);
+  }
+  std::ofstream(path) << good;
+  CHECK(run(bamtrain_command(config), threads(1)).code == 0);
+}
+
+TEST_CASE("a run's name reaches neither terminal nor page as a control") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["name"] =
+      "a\x1B]0;b\x07\xC2\x9B"
+      "c";
+  c["train"]["stop_at"] = 1;
+  Outcome o = run(bamtrain_command(write_config(w, "run.json", c)), threads(1));
+  const Outcome r = run({bamtrain_program(), "report", w.path("out"), "-o", w.path("page.html")});
+  REQUIRE(o.code == 0);
+  REQUIRE(r.code == 0);
+  for (const std::string& text : {o.output + r.output, read_text(w.path("out/report.html")),
+                                  read_text(w.path("page.html"))}) {
+    for (const char* control : {"\x1B", "\x07", "\xC2\x9B"}) {
+      CHECK(text.find(control) == std::string::npos);
+    }
+  }
+  CHECK(o.output.find("a\xEF\xBF\xBD]0;b\xEF\xBF\xBD\xEF\xBF\xBD"
+                      "c: 1 process") != std::string::npos);
+}
+
+TEST_CASE("a page begins with what its run is, and was started on") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 2;
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  std::ofstream(w.path("out/run.json"))
+      << R"([{"version": "0.1.0", "commit": "abc123", "host": "node", "processor": "A CPU",
+              "processes": 1, "threads": 1, "started": "2026-11-25T00:00:00Z",
+              "parameters": 12345}])";
+  REQUIRE(run({bamtrain_program(), "report", w.path("out"), "-o", w.path("page.html")}).code == 0);
+  const auto facts = [](const std::string& html) {
+    std::map<std::string, std::string> out;
+    const Xml body = body_of(html);
+    for (const Xml* row : body.all("table")[0]->all("tbody")[0]->all("tr")) {
+      out[row->all("th")[0]->text] = row->all("td")[0]->text;
+    }
+    return out;
+  };
+  auto shown = facts(read_text(w.path("page.html")));
+  CHECK(shown.at("total time") != "");
+  shown.erase("total time");
+  const std::map<std::string, std::string> expected = {
+      {"model", "2 layers, width 64, 4 heads (2 of keys and values), vocabulary 211"},
+      {"attention", "bam, scale ssmax, normalizer softmax"},
+      {"parameters", "12,345"},
+      {"training", "8 steps of 1,024 tokens, sequences of 64"},
+      {"optimizer", "radam, lr 0.003, cosine"},
+      {"precision", "fp32"},
+      {"hardware", "A CPU, node"},
+      {"processes", "1 of 1 thread"},
+      {"last start", "2026-11-25T00:00:00Z"},
+      {"program", "bamtrain 0.1.0, abc123"}};
+  for (const auto& [name, value] : expected) CHECK(shown[name] == value);
+  CHECK(shown.size() == expected.size());
+  // Drawn while it trained; what it was not told it counts.
+  int64_t parameters = 0;
+  const auto header =
+      nlohmann::json::parse(header_of(w.path("out/checkpoint-00000002/model.safetensors")));
+  for (const auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    int64_t size = 1;
+    for (const int64_t n : tensor["shape"]) size *= n;
+    parameters += size;
+  }
+  std::string digits = facts(read_text(w.path("out/report.html"))).at("parameters");
+  digits.erase(std::remove(digits.begin(), digits.end(), ','), digits.end());
+  CHECK(digits == std::to_string(parameters));
+}
+
+TEST_CASE("a dry run tells the memory that the live report takes") {
+  const Workplace w;
+  std::vector<std::string> command = bamtrain_command(write_config(w, "run.json", small_run(w)));
+  command.push_back("--dry-run");
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  // 16,384 lines of 12 numbers of 8 bytes at most.
+  CHECK(o.output.find("beside it: report                   1.5 MiB") != std::string::npos);
 }
 
 TEST_CASE("seconds count on where a run is resumed") {

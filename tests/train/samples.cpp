@@ -1,11 +1,15 @@
 // Texts that a model writes while it is trained.
 
+#include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <set>
 
 #include "checkpoint/checkpoint.h"
 #include "core/error.h"
-#include "data/utf8.h"
+#include "core/utf8.h"
+#include "data/shard_set.h"
+#include "data/tokenizer.h"
 #include "trained_text.h"
 
 using namespace bamtrain;
@@ -134,6 +138,45 @@ TEST_CASE("samples that cannot be written are refused before the first step") {
   attention["normalizer"] = {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}};
   refused({{"tokenizer", text.w.path("elsewhere")}}, ExitCode::config,
           "model.attention.normalizer.of: expected \"row\"");
+}
+
+TEST_CASE("an evaluation tells bits per byte where the tokenizer lies near the shards") {
+  TextRun text;
+  const std::string checkpoint = text.train(1);
+  const auto evaluate = [&] {
+    const Outcome o = run({bamtrain_program(), "eval", "--checkpoint", checkpoint, "--lengths",
+                           "8,16", "--output", text.w.path("result.json")},
+                          threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(contains(o.output, " bits per byte)\n") ==
+          (read_text(text.w.path("result.json")).find("bits_per_byte") != std::string::npos));
+    return nlohmann::json::parse(read_text(text.w.path("result.json")));
+  };
+  const auto known = evaluate();
+  // The text that the targets are, in bytes: of all windows of 16 of every document.
+  const Tokenizer tokenizer = Tokenizer::open(text.tokenizer);
+  const ShardSet shards = ShardSet::open(text.w.path("data/val"), 512);
+  int64_t bytes = 0, tokens = 0;
+  for (const DocumentSpan& d : shards.documents(tokenizer.bos())) {
+    std::vector<int32_t> ids(static_cast<size_t>(d.length));
+    shards.read_span(d, ids.data());
+    const size_t end = (ids.size() - 1) / 16 * 16;  // of the targets
+    tokens += static_cast<int64_t>(end);
+    for (size_t i = 1; i <= end; ++i) {
+      bytes += static_cast<int64_t>(tokenizer.bytes(ids[i], false).size());
+    }
+  }
+  for (const auto& row : known["windows"]) {
+    CHECK(row["tokens"] == tokens);
+    CHECK(row["bytes"] == bytes);
+    CHECK(row["bits_per_byte"].get<double>() ==
+          Approx(row["loss"].get<double>() * static_cast<double>(tokens) / std::log(2.0) /
+                 static_cast<double>(bytes))
+              .epsilon(1e-12));
+  }
+  std::filesystem::remove(text.tokenizer);
+  CHECK_FALSE(evaluate()["windows"][0].contains("bytes"));
 }
 
 TEST_CASE("a dry run tells the memory that samples take") {

@@ -62,20 +62,56 @@ TEST_CASE("a damaged line with whole ones behind it is named, and nothing is cut
   const Workplace w;
   const std::string path = w.path("metrics.jsonl");
   const std::string first = "{\"step\": 1}\n{\"step\": 2}\n", later = "{\"step\": 4}\n";
-  for (const std::string damage :
-       {"{\"step\": 3, \"lo", "", "[3]", "{\"loss\": 3}", "{\"step\": \"3\"}", "\xff"}) {
+  const std::vector<std::pair<std::string, std::string>> damages = {
+      {"{\"step\": 3, \"lo", ":3:15: expected valid JSON"},
+      {"", ":3:1: expected valid JSON"},
+      {"[3]", ":3: expected a JSON object, found [3]"},
+      {"{\"loss\": 3}", ":3: step: expected an integer, 0 or more, found no such member"},
+      {"{\"step\": \"3\"}", ":3: step: expected an integer, 0 or more, found \"3\""},
+      {"\xff", ":3:1: expected valid JSON"},
+      {std::string("{\"step\": 3\0}", 12), ":3:11: expected text, found a NUL byte"},
+      {"{\"step\": -1}", ":3: step: expected an integer, 0 or more, found -1"},
+      // As a signed number it is -1.
+      {"{\"step\": 18446744073709551615}",
+       ":3: step: expected an integer from 0 to 1099511627776, found 18446744073709551615"},
+      {"{\"step\": 1099511627777}",
+       ":3: step: expected an integer from 0 to 1099511627776, found 1099511627777"},
+      {"{\"step\": 2}", ":3: expected a step after 2, found 2"},
+      {std::string(1000, '['), ":3:101: expected at most 100 levels of nesting"},
+  };
+  for (const auto& [damage, part] : damages) {
     const std::string text = first + damage + "\n" + later;
-    std::ofstream(path) << text;
+    std::ofstream(path, std::ios::binary) << text;
     const std::string message = refusal(path, 4);
     INFO(message);
-    CHECK(message.find("metrics.jsonl:3: expected a JSON object with a step, found ") !=
-          std::string::npos);
+    CHECK(message.find("metrics.jsonl" + part) != std::string::npos);
     CHECK(message.find("; remedy: ") != std::string::npos);
     CHECK(read_text(path) == text);
+    if (part.find("a step after") != std::string::npos) continue;
     // Behind the checkpoint's step the line goes with the others.
     CHECK(StepLines(path, 3).last() == nlohmann::json{{"step", 2}});
     CHECK(read_text(path) == first);
   }
+}
+
+TEST_CASE("a step that is too large by damage does not cut off the lines behind it") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  const std::string text = "{\"step\": 1}\n{\"step\": 900}\n{\"step\": 3}\n";
+  std::ofstream(path) << text;
+  CHECK(refusal(path, 3).find("metrics.jsonl:3: expected a step after 900, found 3") !=
+        std::string::npos);
+  CHECK(read_text(path) == text);
+}
+
+TEST_CASE("a file has as many lines of a step as its kind") {
+  const Workplace w;
+  const std::string path = w.path("samples.jsonl");
+  std::ofstream(path) << "{\"step\": 1}\n{\"step\": 1}\n{\"step\": 2}\n";
+  CHECK(refusal(path, 2).find("samples.jsonl:2: expected a step after 1, found 1") !=
+        std::string::npos);
+  CHECK(StepLines(path, 1, {true}).last() == nlohmann::json{{"step", 1}});
+  CHECK(read_text(path) == "{\"step\": 1}\n{\"step\": 1}\n");
 }
 
 TEST_CASE("an end that a power loss has torn is cut off, of however many lines it seems") {
@@ -120,6 +156,6 @@ TEST_CASE("a resumed run keeps metrics.jsonl as it is where a line in its middle
   const Outcome o = run(bamtrain_command(config), threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::io));
-  CHECK(o.output.find("out/metrics.jsonl:2: expected a JSON object") != std::string::npos);
+  CHECK(o.output.find("out/metrics.jsonl:2:1: expected valid JSON") != std::string::npos);
   CHECK(read_text(w.path("out/metrics.jsonl")) == text);
 }

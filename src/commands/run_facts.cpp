@@ -1,0 +1,87 @@
+#include "commands/run_facts.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "config/reader.h"
+#include "model/parameters.h"
+#include "record/progress.h"
+#include "report/axis.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// "12,288".
+std::string count_text(int64_t n) { return number_text(static_cast<double>(n), 15); }
+
+std::string model_text(const ModelConfig& m) {
+  std::string heads = fmt::format("{} heads", m.heads);
+  if (m.kv_heads != m.heads) heads += fmt::format(" ({} of keys and values)", m.kv_heads);
+  return fmt::format("{} layers, width {}, {}, vocabulary {}", m.layers, count_text(m.width), heads,
+                     count_text(m.vocab));
+}
+
+/// "a, b" of those that are not empty.
+std::string joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() || part.empty() ? "" : ", ") + part;
+  return out;
+}
+
+std::string processes_text(const RunStart& start) {
+  if (start.processes == 0) return "";
+  const std::string threads = start.threads == 0   ? ""
+                              : start.threads == 1 ? " of 1 thread"
+                                                   : fmt::format(" of {} threads", start.threads);
+  return count_text(start.processes) + threads;
+}
+
+}  // namespace
+
+std::vector<RunFact> run_facts(const RunConfig* config, const RunRecord& record) {
+  std::vector<RunFact> out;
+  const auto add = [&out](const char* name, const std::string& value) {
+    if (!value.empty()) out.push_back({name, value});
+  };
+  const RunStart start = record.start.value_or(RunStart());
+  int64_t parameters = start.parameters;
+  std::string precision = start.precision;
+  if (config != nullptr) {
+    const RunConfig& c = *config;
+    const nlohmann::ordered_json resolved = resolved_json(c);
+    const AttentionConfig& attention = c.model.attention;
+    const ParameterLayout layout(c.model, c.data.sequence_length);
+    if (parameters == 0) {
+      for (const Parameter& p : layout.all()) parameters += p.size;
+    }
+    if (precision.empty()) precision = resolved["train"]["precision"];
+    add("model", model_text(c.model));
+    add("attention", fmt::format("{}, scale {}, normalizer {}", attention.prior.names(),
+                                 attention.scale.name(), attention.normalizer.name()));
+    add("parameters", count_text(parameters));
+    add("training",
+        fmt::format("{} steps of {} tokens, sequences of {}", count_text(c.train.steps),
+                    count_text(c.train.tokens_per_step), count_text(c.data.sequence_length)));
+    add("optimizer", fmt::format("{}, lr {}, {}", resolved["optimizer"]["name"].get<std::string>(),
+                                 number_text(c.optimizer.lr, 4),
+                                 resolved["schedule"]["name"].get<std::string>()));
+  } else if (parameters > 0) {
+    add("parameters", count_text(parameters));
+  }
+  add("precision", precision);
+  add("hardware", joined({start.gpu.empty() ? start.processor : start.gpu, start.host}));
+  add("processes", processes_text(start));
+  const std::vector<HistoryLine>& lines = record.metrics.lines();
+  if (!lines.empty() && std::isfinite(lines.back().seconds)) {
+    add("total time", format_duration(lines.back().seconds));
+  }
+  add("last start", start.started);
+  add("program", joined({start.version.empty() ? "" : "bamtrain " + start.version, start.commit,
+                         start.compiler, start.libraries}));
+  return out;
+}
+
+}  // namespace bamtrain

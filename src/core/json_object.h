@@ -1,0 +1,54 @@
+#pragma once
+// Members of JSON objects that programs wrote, read with nothing believed.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+/// A place in a file, and what to do where it is damaged.
+struct JsonPlace {
+  std::string text;  // "metrics.jsonl:3"
+  ExitCode code;
+  std::string remedy;
+
+  JsonPlace operator/(const std::string& part) const { return {text + ": " + part, code, remedy}; }
+  [[noreturn]] void refuse(const std::string& expected, const std::string& found) const;
+};
+
+/// The numbers of a list. Error at `where` for anything else.
+std::vector<double> json_numbers(const nlohmann::json& list, const JsonPlace& where);
+
+/// An object whose members are read by type: what is not there, or of another type, is an Error at
+/// "PLACE: KEY". The value must outlive it.
+class JsonObject {
+ public:
+  /// Error where `value` is no object.
+  JsonObject(const nlohmann::json& value, JsonPlace where);
+
+  bool has(const char* key) const;
+  double number(const char* key) const;
+  /// NaN where there is no such member.
+  double number_or_none(const char* key) const;
+  /// An integer from 0 to `most`.
+  int64_t count(const char* key, int64_t most = INT64_MAX) const;
+  std::string text(const char* key) const;
+  const nlohmann::json& list(const char* key) const;
+  JsonObject object(const char* key) const;
+
+  const nlohmann::json& value() const { return value_; }
+  const JsonPlace& where() const { return where_; }
+
+ private:
+  const nlohmann::json& member(const char* key, bool (nlohmann::json::*holds)() const noexcept,
+                               const char* type) const;
+
+  const nlohmann::json& value_;
+  JsonPlace where_;
+};
+
+}  // namespace bamtrain

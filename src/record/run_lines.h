@@ -1,0 +1,71 @@
+#pragma once
+// What a line of metrics.jsonl and of samples.jsonl holds, for all who read them: a run that is
+// resumed and the report refuse the same lines.
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/json_object.h"
+
+namespace bamtrain {
+
+/// A standard error as a file has it. NaN: unknown, of a single document or sequence; none: the
+/// file was written before there were any.
+using StandardError = std::optional<double>;
+
+/// The member `key` of a row. Error where it is below 0.
+StandardError standard_error(const JsonObject& row, const char* key);
+
+/// A line of metrics.jsonl. NaN: it does not say.
+struct MetricsLine {
+  int64_t step = 0;
+  double tokens, loss, lr, grad_norm, tokens_per_second;
+  double validation_loss, seconds, matrix_rate_share;
+  StandardError validation_loss_error = std::nullopt;
+};
+
+/// The values of mechanisms' parameters by name, as "parameters" of metrics.jsonl has them.
+using MechanismValues = std::map<std::string, std::vector<double>>;
+
+using HeadMeans = std::vector<std::vector<double>>;  // (layers, heads)
+
+/// "attention" of metrics.jsonl.
+struct AttentionRecord {
+  int64_t windows = 0;
+  HeadMeans entropy, support;
+  HeadMeans live_tiles;  // empty where an earlier program wrote the line
+};
+
+/// All that a line of metrics.jsonl says.
+struct Metrics {
+  MetricsLine line;
+  std::optional<AttentionRecord> attention;
+  std::optional<MechanismValues> parameters;
+};
+
+/// A line of samples.jsonl.
+struct Sample {
+  int64_t step = 0;
+  std::string prompt, text;
+};
+
+/// Where line `number` of the file at `path` is, and its remedy.
+JsonPlace place_of_line(const std::string& path, int64_t number);
+
+/// The object that the line holds. Error (ExitCode::io), see parse_json_line.
+nlohmann::json parse_run_line(std::string_view line, const std::string& path, int64_t number);
+
+// Error (ExitCode::io) at "FILE:LINE: KEY" for a member that is not there or is not what a run
+// writes; a step is an integer from 0 to kMaxSteps.
+int64_t step_of(const JsonObject& line);
+/// Error at `where` unless `step` comes after `before`, or at it where `equal` ones may follow.
+void require_later(int64_t step, int64_t before, bool equal, const JsonPlace& where);
+Metrics metrics_of(const JsonObject& line);
+Sample sample_of(const JsonObject& line);
+
+}  // namespace bamtrain
