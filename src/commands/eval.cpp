@@ -185,10 +185,12 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
       c.model, c.data.sequence_length, *backend, activations, masters, shards, request,
       [&](const std::string& protocol, int64_t length, double share) {
         if (terminal) {
-          fmt::print(stderr, "\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share);
+          const std::string line =
+              fmt::format("\r\033[K{} at {}: {:.0f}%", protocol, length, 100 * share);
+          std::fputs(line.c_str(), stderr);
         }
       }));
-  if (terminal) fmt::print(stderr, "\r\033[K");
+  if (terminal) std::fputs("\r\033[K", stderr);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "config/changes.h"
 #include "config/schema.h"
 #include "core/json.h"
+#include "core/note.h"
 #include "ops/host_copy.h"
 #include "record/run_files.h"
 
@@ -89,8 +90,8 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
   require_same_parameters(before, trained.model.attention.prior.names(), now,
                           c.model.attention.prior.names());
   for (const std::string& key : changed) {
-    fmt::print(stderr, "not as trained: {}: {} -> {}\n", key, text_at(values_before, key),
-               text_at(values_now, key));
+    note(stderr, fmt::format("not as trained: {}: {} -> {}", key, text_at(values_before, key),
+                             text_at(values_now, key)));
   }
   return c;
 }

@@ -63,3 +63,20 @@ TEST_CASE("what was printed before an error stands before it") {
   REQUIRE(error != std::string::npos);
   CHECK(printed < error);
 }
+
+TEST_CASE("notes that find no place change neither the result nor the exit code") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 1;
+  c["model"]["attention"] = {{"prior", {{"name", "rope"}}}, {"scale", {{"name", "none"}}}};
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  const std::string eval = "eval --checkpoint " + w.path("out/checkpoint-00000001") +
+                           " --lengths 16 --max-tokens 64 --set model.attention.prior.theta=500";
+  const Outcome heard = run_into(w.path("heard"), eval);
+  REQUIRE(heard.code == 0);
+  REQUIRE(heard.output.find("not as trained: model.attention.prior.theta") != std::string::npos);
+  for (const std::string nowhere : {" 2> /dev/full", " 2>&-"}) {
+    CHECK(run_into(w.path("unheard") + nowhere, eval).code == 0);
+    CHECK(read_text(w.path("unheard")) == read_text(w.path("heard")));
+  }
+}
