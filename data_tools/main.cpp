@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/option_value.h"
+#include "core/stack.h"
 #include "core/standard_output.h"
 #include "core/usage_error.h"
 #include "core/version.h"
@@ -36,7 +37,7 @@ Examples:
 
 constexpr const char* kExitCodes = R"(
 Exit codes: 0 success, 2 bad command line, 4 bad data (text, tokenizer, shards, manifest),
-6 a file or folder that cannot be read or written, 1 a bug in bamdata.
+6 a file or folder that cannot be read or written, 9 too small a stack, 1 a bug in bamdata.
 )";
 
 void add_input_options(CLI::App* app, InputOptions* options) {
@@ -192,7 +193,11 @@ int run(int argc, char** argv) {
 }  // namespace bamtrain
 
 int main(int argc, char** argv) {
+  bamtrain::require_stack();
   using bamtrain::ExitCode;
+  // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
+  if (!bamtrain::open_standard_descriptors()) return 1;
   const auto report = [](const std::string& text, ExitCode code) {
     std::fflush(stdout);  // what was printed before stands before it
     std::fputs(("bamdata: " + text + "\n").c_str(), stderr);

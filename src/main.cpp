@@ -1,8 +1,6 @@
 // The command line of bamtrain. Everything else is a config key; `--resume` is the only alias.
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -120,12 +118,10 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace bamtrain
 
 int main(int argc, char** argv) {
+  bamtrain::require_stack();
   // A file past the process's size limit (ulimit -f) is then a failed write, as on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
-  // A file opened in the place of a closed standard descriptor would receive what is printed there.
-  for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) != descriptor) return 1;
-  }
+  if (!bamtrain::open_standard_descriptors()) return 1;
   bamtrain::bound_spinning(argv);
   try {
     bamtrain::require_stack();

@@ -1,24 +1,12 @@
 #pragma once
-
-#include <sys/resource.h>
-
-#include <string>
-
-#include "core/error.h"
+// The stack that this process and its threads have.
 
 namespace bamtrain {
 
-/// Of the first thread, and by default of each other. The system gives 8 MiB.
-inline constexpr rlim_t kLeastStack = rlim_t{1} << 20;
-
-/// Error (ExitCode::device) where stacks have less: what overflows one ends the process without a
-/// word.
-inline void require_stack() {
-  rlimit stack = {};
-  if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= kLeastStack) return;
-  throw Error(ExitCode::device, "the limit of stacks (ulimit -s)",
-              "at least " + std::to_string(kLeastStack >> 10) + " KiB",
-              std::to_string(stack.rlim_cur >> 10), "ulimit -s 8192");
-}
+/// Raises a soft limit (ulimit -S -s) below what Linux gives by default, 8 MiB, as far as the hard
+/// one allows, for this thread and for those that will be started. Where that leaves less than
+/// 256 KiB, with which the process would end without a word sooner or later, it ends here with one
+/// and ExitCode::device: an Error on its way to main takes stack too. Call first in main.
+void require_stack();
 
 }  // namespace bamtrain

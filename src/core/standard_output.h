@@ -1,6 +1,9 @@
 #pragma once
 // Standard output is a file like any other: what was printed must have arrived.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +13,15 @@
 #include "core/error.h"
 
 namespace bamtrain {
+
+/// Opens /dev/null in the place of standard descriptors that are closed: a file that was opened
+/// there would receive what is printed. False where that fails.
+inline bool open_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) == -1 && open("/dev/null", O_RDWR) != descriptor) return false;
+  }
+  return true;
+}
 
 /// Whether something printed so far did not reach standard output.
 inline bool standard_output_failed() { return std::ferror(stdout) != 0 || !std::cout.good(); }

@@ -187,9 +187,9 @@ TEST_CASE("a full disk is an error of files that leaves nothing") {
   std::string text;
   for (int i = 0; i < 300; ++i) text += sample_sentences()[static_cast<size_t>(i) % 216] + "\n";
   write_bytes(folder.file("in.txt"), text);
-  // A limit on file sizes stands for the full disk; its signal is ignored so that write() fails.
+  // A limit on file sizes stands for the full disk.
   const Result r = shell(folder,
-                         "trap '' XFSZ; ulimit -f 1; $B tokenize --document line --tokenizer "
+                         "ulimit -f 1; $B tokenize --document line --tokenizer "
                          "$D/small.model --output $D/set $D/in.txt");
   INFO(r.err);
   CHECK(r.code == 6);
@@ -236,6 +236,49 @@ TEST_CASE("output that does not arrive is an error of files") {
     CHECK(r.code == 6);
     CHECK(contains(r.err, "bamdata: standard output: expected"));
     CHECK(contains(r.err, "No space left"));
+  }
+}
+
+TEST_CASE("too small a stack is raised, or an error that says so") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  write_bytes(folder.file("in.txt"), "a road\n");
+  const std::string tokenize =
+      "$B tokenize --document line --tokenizer $D/small.model --overwrite --output $D/set "
+      "--threads 2 $D/in.txt";
+  CHECK(shell(folder, "ulimit -S -s 64; " + tokenize).code == 0);
+  const Result r = shell(folder, "ulimit -s 64; " + tokenize);
+  INFO(r.err);
+  CHECK(r.code == 9);
+  CHECK(contains(r.err, "bamdata: stack: expected at least 256 KiB, found 64 KiB"));
+  CHECK(contains(r.err, "ulimit -s 8192"));
+}
+
+TEST_CASE("notes that find no place change neither the result nor the exit code") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  std::string text;
+  for (const std::string& s : sample_sentences()) text += s + "\n";
+  write_bytes(folder.file("in.txt"), text + " = T = \n = T = \n = T = \n");
+  write_bytes(folder.file("bad.txt"), "a\xFF\n");
+  const std::string train =
+      "$B train-tokenizer --vocab 450 --document file --overwrite --output $D/t.model ";
+  const Result heard = shell(folder, train + "$D/in.txt");
+  REQUIRE(heard.code == 0);
+  REQUIRE(contains(heard.err, "warning: "));
+  REQUIRE(contains(heard.err, "training on "));
+  const std::string model = read_bytes(folder.file("t.model"));
+  for (const std::string nowhere : {" 2> /dev/full", " 2>&-"}) {
+    CHECK(shell(folder, train + "$D/in.txt" + nowhere).code == 0);
+    CHECK(read_bytes(folder.file("t.model")) == model);
+    CHECK(shell(folder,
+                "$B tokenize --document file --tokenizer $D/t.model --overwrite --output "
+                "$D/set $D/in.txt" +
+                    nowhere)
+              .code == 0);
+    // Nor do errors that find none.
+    CHECK(shell(folder, train + "$D/bad.txt" + nowhere).code == 4);
   }
 }
 

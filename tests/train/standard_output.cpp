@@ -81,19 +81,6 @@ TEST_CASE("progress that finds no place is said once, and the run goes on") {
   CHECK(std::filesystem::exists(w.path("out/checkpoint-00000008")));
 }
 
-TEST_CASE("notes on standard error that find no place change no exit code") {
-  const Workplace w;
-  nlohmann::json c = small_run(w);
-  c["model"]["attention"]["prior"] = "rope";
-  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
-  const Outcome o =
-      run_into(w.path("log"), "eval --checkpoint " + w.path("out/checkpoint-00000008") +
-                                  " --lengths 32 --output " + w.path("p.json") +
-                                  " --set model.attention.prior.theta=100 2> /dev/full");
-  INFO(o.output);
-  CHECK(o.code == 0);
-}
-
 namespace {
 
 std::vector<std::string> with(std::vector<std::string> environment,
@@ -161,4 +148,21 @@ TEST_CASE("under mpirun a log has plain lines, a terminal the live line") {
   INFO(log);
   CHECK_FALSE(moves_the_cursor(log));
   CHECK(log.find("2/2 loss") != std::string::npos);
+}
+
+TEST_CASE("notes that find no place change neither the result nor the exit code") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 1;
+  c["model"]["attention"] = {{"prior", {{"name", "rope"}}}, {"scale", {{"name", "none"}}}};
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+  const std::string eval = "eval --checkpoint " + w.path("out/checkpoint-00000001") +
+                           " --lengths 16 --max-tokens 64 --set model.attention.prior.theta=500";
+  const Outcome heard = run_into(w.path("heard"), eval);
+  REQUIRE(heard.code == 0);
+  REQUIRE(heard.output.find("not as trained: model.attention.prior.theta") != std::string::npos);
+  for (const std::string nowhere : {" 2> /dev/full", " 2>&-"}) {
+    CHECK(run_into(w.path("unheard") + nowhere, eval).code == 0);
+    CHECK(read_text(w.path("unheard")) == read_text(w.path("heard")));
+  }
 }
