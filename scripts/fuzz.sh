@@ -28,8 +28,7 @@ done
 
 # Where files cost next to nothing.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
-# One instruction set: nothing here computes.
-[ -f "$build/build.ninja" ] || CC=clang CXX=clang++ meson setup "$build" -Dfuzz=true -Dnative=true \
+[ -f "$build/build.ninja" ] || CC=clang CXX=clang++ meson setup "$build" -Dfuzz=true \
   -Dcuda=disabled -Dmpi=disabled -Dwerror=false -Dbuildtype=plain -Doptimization=1 -Ddebug=true \
   -Db_sanitize=address,undefined -Db_lundef=false
 ninja -C "$build" "${targets[@]/#/tests/fuzz/fuzz_}"
