@@ -3,9 +3,9 @@
 
     scripts/attack/mutants.py [NAME...]
 
-The copy lies in build-mutants/, its build in build-mutants/build; both are used again. First the tests that are to notice
-pass without a fault. By hand: a fault costs the compilation of one file, links and a test, some 20
-seconds. Exits with 1 where a fault went unnoticed.
+The copy lies in build-mutants/, its build in build-mutants/build; both are used again. First the
+tests that are to notice pass without a fault. By hand: a fault costs the compilation of one file,
+links and a test. Exits with 1 where one went unnoticed.
 """
 
 import os
@@ -180,7 +180,8 @@ MUTANTS = {
 def copy_sources() -> None:
     """Files whose bytes differ alone are written, so that the build is incremental."""
     def files(folder: pathlib.Path) -> set:
-        return {p.relative_to(folder) for name in COPIED for p in (folder / name, *(folder / name).rglob("*"))
+        found = (p for name in COPIED for p in (folder / name, *(folder / name).rglob("*")))
+        return {p.relative_to(folder) for p in found
                 if p.is_file() and "__pycache__" not in p.parts}
 
     here = files(ROOT)
