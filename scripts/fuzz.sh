@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gives readers of files inputs of any kind: the targets of tests/fuzz under libFuzzer, with the
 # address and undefined-behaviour sanitizers. Needs clang with its runtimes and OpenMP
-# (Debian: apt-get install clang libclang-rt-dev libomp-dev). Exits with 1 where something was found.
+# (Debian: apt-get install clang libclang-rt-dev libomp-dev). Exits with 1 where it found something.
 #
 #   scripts/fuzz.sh [SECONDS] [TARGET...]      60 seconds each, all targets
 #
@@ -28,8 +28,7 @@ done
 
 # Where files cost next to nothing.
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
-# One instruction set: nothing here computes.
-[ -f "$build/build.ninja" ] || CC=clang CXX=clang++ meson setup "$build" -Dfuzz=true -Dnative=true \
+[ -f "$build/build.ninja" ] || CC=clang CXX=clang++ meson setup "$build" -Dfuzz=true \
   -Dcuda=disabled -Dmpi=disabled -Dwerror=false -Dbuildtype=plain -Doptimization=1 -Ddebug=true \
   -Db_sanitize=address,undefined -Db_lundef=false
 ninja -C "$build" "${targets[@]/#/tests/fuzz/fuzz_}"
@@ -39,9 +38,9 @@ status=0
 for target in "${targets[@]}"; do
   corpus=$build/corpus/$target findings=$build/findings/$target log=$build/$target.log
   mkdir -p "$corpus" "$findings"
-  "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 \
-    -print_final_stats=1 -artifact_prefix="$findings/" "$corpus" "tests/fuzz/corpus/$target" \
-    >"$log" 2>&1 || status=1
+  "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 \
+    -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$findings/" "$corpus" \
+    "tests/fuzz/corpus/$target" >"$log" 2>&1 || status=1
   edges=$(grep -o ' cov: [0-9]*' "$log" | tail -1 | grep -o '[0-9]*' || true)
   executions=$(grep -o 'number_of_executed_units: [0-9]*' "$log" | grep -o '[0-9]*' || true)
   printf '%-12s %12s %8s %9s\n' "$target" "${executions:-?}" "${edges:-?}" "$(ls "$findings" | wc -l)"

@@ -207,6 +207,9 @@ TEST_CASE("a token id past the vocabulary is named with file, position and vocab
   CHECK(contains(message, "token 700"));
   CHECK(contains(message, "vocabulary of 32768"));
   CHECK(contains(message, "id 32768"));
+  // The first id that is too large, with none larger beside it.
+  CHECK(contains(error_of(ExitCode::data, [&] { shard.read(100, 800, out.data(), 32768); }),
+                 "id 32768"));
 
   const uint32_t huge = 0xFFFFFFFFu;  // negative as an int32, past any vocabulary
   write_bytes(folder.file("wide.bin"), shard_bytes(20240801, 7, 1, 4, {huge}));
