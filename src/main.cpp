@@ -124,7 +124,6 @@ int main(int argc, char** argv) {
   if (!bamtrain::open_standard_descriptors()) return 1;
   bamtrain::bound_spinning(argv);
   try {
-    bamtrain::require_stack();
     const int code = bamtrain::parse_and_run(argc, argv);
     if (code == 0) bamtrain::flush_standard_output();
     return code;

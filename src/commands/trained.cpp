@@ -95,7 +95,7 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
                              text_at(values_now, key)));
   }
   for (const MovedPath& path : find_run_data(&c, run_folder(checkpoint))) {
-    fmt::print(stderr, "beside the run: {}: {} -> {}\n", path.key, path.before, path.now);
+    note(stderr, fmt::format("beside the run: {}: {} -> {}", path.key, path.before, path.now));
   }
   return c;
 }
