@@ -26,7 +26,7 @@ std::string good_shard() {
 /// All documents and all tokens.
 void read_all(const std::string& folder) {
   const ShardSet set = ShardSet::open(folder, kVocab);
-  for (const DocumentSpan& d : set.documents(set.document_start().value_or(1))) {
+  for (const DocumentSpan& d : set.documents(set.document_start(std::nullopt).value_or(1))) {
     std::vector<int32_t> tokens(static_cast<size_t>(d.length));
     set.read_span(d, tokens.data());
     for (const int32_t id : tokens) require(id >= 0 && id < kVocab, "ids of the vocabulary");

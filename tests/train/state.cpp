@@ -131,8 +131,8 @@ TEST_CASE("a checkpoint of before there were samples of tokens resumes, and says
   const std::string whole = digest(w.path("out/checkpoint-00000008"));
   std::filesystem::remove_all(w.path("out"));
   REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(2)).code == 0);
-  forge(w.path("out/checkpoint-00000004"),
-        [](json& state) { REQUIRE(state["data"].erase("sample") == 1); });
+  forge_state(w.path("out/checkpoint-00000004"),
+              [](json& state) { REQUIRE(state["data"].erase("sample") == 1); });
   const Outcome o = run(bamtrain_command(config), threads(2));
   INFO(o.output);
   CHECK(o.code == 0);
