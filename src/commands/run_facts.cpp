@@ -31,7 +31,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return out;
 }
 
-std::string processes_text(const RunStart& start) {
+std::string processes_text(const StartFacts& start) {
   if (start.processes == 0) return "";
   const std::string threads = start.threads == 0   ? ""
                               : start.threads == 1 ? " of 1 thread"
@@ -46,7 +46,7 @@ std::vector<RunFact> run_facts(const RunConfig* config, const RunRecord& record)
   const auto add = [&out](const char* name, const std::string& value) {
     if (!value.empty()) out.push_back({name, value});
   };
-  const RunStart start = record.start.value_or(RunStart());
+  const StartFacts start = record.start.value_or(StartFacts());
   int64_t parameters = start.parameters;
   std::string precision = start.precision;
   if (config != nullptr) {

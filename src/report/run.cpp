@@ -96,7 +96,7 @@ PerplexityResult read_perplexity(const json& value, const std::string& where) {
   return out;
 }
 
-std::optional<RunStart> read_start(const json& value, const std::string& where) {
+std::optional<StartFacts> read_start(const json& value, const std::string& where) {
   const JsonPlace place = {where, ExitCode::io, kOfStarts};
   if (!value.is_array()) place.refuse("a list of the run's starts", value.dump());
   if (value.empty()) return std::nullopt;
@@ -105,7 +105,7 @@ std::optional<RunStart> read_start(const json& value, const std::string& where) 
     return entry.has(key) && !entry.value()[key].is_null() ? entry.text(key) : "";
   };
   const auto count = [&](const char* key) { return entry.has(key) ? entry.count(key) : 0; };
-  RunStart start;
+  StartFacts start;
   start.version = text("version");
   start.commit = text("commit");
   start.compiler = text("compiler");

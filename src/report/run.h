@@ -49,7 +49,7 @@ struct PerplexityResult {
 };
 
 /// What run.json says of the last start: facts in words, those that it has.
-struct RunStart {
+struct StartFacts {
   std::string version, commit, compiler, libraries, host, processor, gpu, started, precision,
       device;
   int64_t processes = 0, threads = 0, parameters = 0;  // 0: it does not say
@@ -62,7 +62,7 @@ struct RunRecord {
   std::optional<AttentionRecord> attention;  // of the last line that has it
   std::optional<PerplexityResult> perplexity;
   std::vector<Sample> samples;  // those of the last step that has any
-  std::optional<RunStart> start;
+  std::optional<StartFacts> start;
 };
 
 /// Reads a run's folder, again and again while the run goes on: only what was added.
@@ -88,6 +88,6 @@ PerplexityResult read_perplexity(const nlohmann::json& json, const std::string& 
 
 /// The last entry of run.json, a list of objects; members that are not there are left out. Error
 /// (ExitCode::io).
-std::optional<RunStart> read_start(const nlohmann::json& json, const std::string& where);
+std::optional<StartFacts> read_start(const nlohmann::json& json, const std::string& where);
 
 }  // namespace bamtrain

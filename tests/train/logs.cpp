@@ -50,7 +50,7 @@ TEST_CASE("what a run has logged is on the disk before a checkpoint of that step
   run.config.log.tensorboard = true;
   run.config.sample.prompts = {"a"};
   run.config.sample.every = 1;
-  run.resolved = nlohmann::json::object();
+  run.resolved = {{"train", {{"precision", "fp32"}}}};
   run.samples = [](int64_t step, const Tensor&) {
     return std::vector<nlohmann::ordered_json>{{{"step", step}, {"text", "b"}}};
   };

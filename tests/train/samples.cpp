@@ -128,15 +128,16 @@ TEST_CASE("samples that cannot be written are refused before the first step") {
   refused({{"prompts", nlohmann::json::array()}, {"every", 2}}, ExitCode::config,
           "sample.prompts: expected a prompt, which sample.every");
   refused({{"tokenizer", text.w.path("text.txt")}}, ExitCode::data, "a SentencePiece model");
-  std::filesystem::rename(text.tokenizer, text.w.path("elsewhere"));
+  std::filesystem::create_directory(text.w.path("far"));
+  std::filesystem::rename(text.tokenizer, text.w.path("far/away"));
   refused(nlohmann::json::object(), ExitCode::data, "give its path with sample.tokenizer");
   text.config["model"]["attention"]["prior"] = {{"name", "learned"}};
-  refused({{"tokenizer", text.w.path("elsewhere")}, {"max_tokens", 80}}, ExitCode::config,
+  refused({{"tokenizer", text.w.path("far/away")}, {"max_tokens", 80}}, ExitCode::config,
           "sample.max_tokens: expected at most 64 positions");
   nlohmann::json& attention = text.config["model"]["attention"];
   attention["prior"] = {{"name", "nope"}};
   attention["normalizer"] = {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}};
-  refused({{"tokenizer", text.w.path("elsewhere")}}, ExitCode::config,
+  refused({{"tokenizer", text.w.path("far/away")}}, ExitCode::config,
           "model.attention.normalizer.of: expected \"row\"");
 }
 
