@@ -39,8 +39,8 @@ def left_behind(ended, out):
 
 
 def torn(ended, out):
-    """A killed process leaves a part of a checkpoint under its name."""
-    if ended.killed and result.checkpoints(out):
+    """A process that died or failed leaves a part of a checkpoint under its name."""
+    if ended.code != 0 and result.checkpoints(out):
         path = result.checkpoints(out)[-1] / "optimizer.safetensors"
         os.truncate(path, path.stat().st_size // 2)
     return ended
