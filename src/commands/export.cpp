@@ -8,6 +8,7 @@
 #include "commands/command.h"
 #include "commands/trained.h"
 #include "config/reader.h"
+#include "core/note.h"
 #include "core/option_value.h"
 #include "export/huggingface_folder.h"
 #include "ops/cpu/cpu.h"
@@ -39,7 +40,7 @@ int run_export(const ExportArguments& arguments) {
   HuggingfaceRequest request = arguments.request;
   request.as_trained = arguments.overrides.empty();
   request.rounded = arguments.dtype == "bf16";
-  request.warn = [](const std::string& text) { fmt::print(stderr, "warning: {}\n", text); };
+  request.warn = [](const std::string& text) { note(stderr, "warning: " + text); };
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
   fmt::print("{}\n", request.output);
   return 0;

@@ -78,7 +78,7 @@ void print_mebibytes(const char* what, int64_t bytes) {
 
 void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
-  const Trainer trainer(c, backend, 0, processes, Trainer::Data::absent);
+  Trainer trainer(c, backend, 0, processes, Trainer::Data::absent);
   const ParameterLayout& layout = trainer.layout();
   const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", text); };
   if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(run, layout, warn);
@@ -109,10 +109,10 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
              backend.name(), name_of(A));
   fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
              format_duration(tokens * flops / rate / processes), end, processes);
-  const Trainer with_data(c, backend, 0, processes);
+  trainer.open_data();
   fmt::print("data\n");
-  print_training_data(with_data.training_data(), end * with_data.sequences_per_step());
-  fmt::print("  {:<28} {:>12} windows\n", "validation", with_data.validation_windows());
+  print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
+  fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
 }
 
 }  // namespace bamtrain

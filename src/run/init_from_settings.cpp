@@ -73,12 +73,13 @@ class Settings {
 
   void check() {
     if (bamtrain_) require_priors();
-    check_init_from_sizes(c_, new_, path_, source_);
     require_same("num_attention_heads", m_.heads, "model.heads");
     require_same("n_head", m_.heads, "model.heads");
     if (!source_.value("head_dim", json()).is_null()) {
       require_same("head_dim", m_.head_dim(), "model.head_dim");
     }
+    // Behind the heads: tensors show the number of key heads times the width of one.
+    check_init_from_sizes(c_, new_, path_, source_);
     require_same("hidden_act", huggingface_activation(m_.mlp.kind), "model.mlp.kind");
     // Two names of one function.
     if (source_.value("activation_function", json()) != huggingface_activation(m_.mlp.kind)) {

@@ -49,10 +49,7 @@ void check_init_from_sizes(const RunConfig& config, NewParts parts, const std::s
   sizes.size("vocab_size", m.vocab);
   sizes.size("hidden_size", m.width);
   sizes.size("num_hidden_layers", m.layers);
-  // Tensors show its product with the width of a head, which other heads have otherwise.
-  if (source.value("num_attention_heads", json()) == json(m.heads)) {
-    sizes.size("num_key_value_heads", m.kv_heads);
-  }
+  sizes.size("num_key_value_heads", m.kv_heads);
   sizes.size("intermediate_size", m.mlp.hidden);
   sizes.size("n_embd", m.width);
   sizes.size("n_layer", m.layers);

@@ -33,6 +33,9 @@ class Trainer {
   Trainer(const RunConfig& config, Backend& backend, int rank, int processes,
           Data data = Data::opened);
 
+  /// What Data::absent left out. Errors as documented for train().
+  void open_data();
+
   /// Connects the processes' devices, where there are several. Collective.
   void connect(Communicator& comm);
   /// Takes the memory, of what the connection has left. REQUIRES: several processes are connected.
@@ -80,7 +83,6 @@ class Trainer {
   int64_t attention_windows() const;
 
  private:
-  void open_data();
   void check_validation_shards();
   double learning_rate(int64_t step) const;
   void lane(int64_t first_window, Tensor gradients, Tensor loss);
