@@ -81,7 +81,9 @@ void add_input_options(CLI::App* app, InputOptions* options) {
 void add_tokenize(CLI::App* app, TokenizeOptions* options) {
   app->footer(kTokenizeExamples);
   add_input_options(app, &options->input);
-  app->add_option("--tokenizer", options->tokenizer, "A SentencePiece model file with a BOS")
+  app->add_option("--tokenizer", options->tokenizer,
+                  "A tokenizer's file with a BOS: a SentencePiece model, tokenizer.json or "
+                  "tiktoken's ranks of a byte-level BPE, tekken.json")
       ->required();
   app->add_option("--output", options->output,
                   "The folder to make: train/*.bin and train/manifest.json, and val/ likewise. It "
@@ -124,6 +126,18 @@ void add_train_tokenizer(CLI::App* app, TrainTokenizerOptions* options) {
                                 "Number of ids, the 256 bytes and 3 signs included"),
                 260, int64_t{1} << 24)
       ->capture_default_str();
+  app->add_option_function<std::string>(
+         "--kind",
+         [](const std::string& kind) {
+           if (kind == "sentencepiece") return;
+           throw Error(ExitCode::usage, "--kind", "sentencepiece", kind,
+                       kind == "bpe" || kind == "byte-level-bpe"
+                           ? "train a byte-level BPE with Hugging Face's tokenizers (pip install "
+                             "tokenizers), whose tokenizer.json bamdata takes"
+                           : "leave it out");
+         },
+         "sentencepiece, the only one")
+      ->type_name("KIND");
   app->add_option("--output", options->output, "The model file to write")->required();
   take_integers(app->add_option("--sample-bytes", options->sample_bytes,
                                 "Train on lines drawn from all the text that fill so many bytes"),
@@ -145,7 +159,8 @@ void add_inspect(CLI::App* app, InspectOptions* options) {
       0, int64_t{1} << 60);
   take_integers(app->add_option("--count", options->count, "How many tokens to show"), 0,
                 int64_t{1} << 31);
-  app->add_option("--tokenizer", options->tokenizer, "Show them as text too, by this model file");
+  app->add_option("--tokenizer", options->tokenizer,
+                  "Show them as text too, by this tokenizer's file");
   take_integers(app->add_option("--document-start", options->document_start,
                                 "The id that begins a document, where no manifest says it"),
                 0, (int64_t{1} << 31) - 1);
@@ -160,7 +175,8 @@ struct VerifyOptions {
 void add_verify(CLI::App* app, VerifyOptions* options) {
   app->add_option("path", options->path, "A folder of shards, or the output of tokenize")
       ->required();
-  app->add_option("--tokenizer", options->tokenizer, "Also check that this model file made them");
+  app->add_option("--tokenizer", options->tokenizer,
+                  "Also check that this tokenizer's file made them");
   app->callback([options] { verify(options->path, options->tokenizer, stdout); });
 }
 

@@ -32,6 +32,11 @@ Tokenizer open_tokenizer(const TokenizeOptions& options) {
                               "documents begin",
                 "one without", "use another tokenizer");
   }
+  if (options.eos && tokenizer.eos() == tokenizer.bos()) {
+    throw Error(ExitCode::usage, "--eos", "a tokenizer whose EOS is not its BOS",
+                "one with " + tokenizer.piece(tokenizer.bos()) + " for both",
+                "leave --eos out: each document begins with it");
+  }
   return tokenizer;
 }
 

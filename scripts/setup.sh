@@ -10,7 +10,7 @@ packages=(
   libdnnl-dev                              # matrix products
   libopenmpi-dev openmpi-bin               # several processes
   nlohmann-json3-dev libcli11-dev libfmt-dev
-  libsentencepiece-dev                     # tokenizers
+  libsentencepiece-dev libpcre2-dev libutf8proc-dev  # tokenizers
   libssl-dev                               # SHA-256
   libzstd-dev liblzma-dev                  # compressed text
   catch2                                   # tests

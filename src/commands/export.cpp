@@ -62,7 +62,7 @@ Command export_command(CLI::App& app) {
              {"fp32", "bf16"});
   CLI::Option* tokenizer = options->add_option(
       "--tokenizer", a->request.tokenizer,
-      "SentencePiece model to go with it (default: the one that made the shards, near them)");
+      "file of the tokenizer to go with it (default: the one that made the shards, near them)");
   options
       ->add_flag_callback(
           "--no-tokenizer", [a] { a->request.with_tokenizer = false; }, "leave it out")

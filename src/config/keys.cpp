@@ -372,7 +372,7 @@ std::vector<Key> make_keys() {
                     "texts to continue, \"\": a document from its start; none: no samples",
                     set_of(any_text()), FIELD(sample.prompts))),
       resumable(key("sample.tokenizer",
-                    "SentencePiece model; empty: the one that made the shards, looked for as "
+                    "file of the tokenizer; empty: the one that made the shards, looked for as "
                     "a file of its SHA-256 in their folder and the two around it",
                     any_text(), FIELD(sample.tokenizer))),
       resumable(key("sample.max_tokens", "tokens of a sample, fewer where the model ends it",

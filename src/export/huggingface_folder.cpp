@@ -1,6 +1,8 @@
 #include "export/huggingface_folder.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <vector>
 
 #include "checkpoint/weights_folder.h"
@@ -68,9 +70,13 @@ SpecialTokens special_tokens(const HuggingfaceRequest& request, const RunConfig&
 }
 
 /// The piece that fills up rows: the tokenizer's own for that, else the one for the unknown, which
-/// no text has where bytes stand for it.
+/// no text has where bytes stand for it, else the one that ends a text, or begins it. -1: none.
 int32_t padding(const Tokenizer& tokenizer) {
-  return tokenizer.pad() >= 0 ? tokenizer.pad() : tokenizer.unknown();
+  const int32_t choices[] = {tokenizer.pad(), tokenizer.unknown(), tokenizer.eos(),
+                             tokenizer.bos()};
+  const auto* const found =
+      std::find_if(std::begin(choices), std::end(choices), [](int32_t id) { return id >= 0; });
+  return found == std::end(choices) ? -1 : *found;
 }
 
 /// Where text ends: at the end of a document, or where the next one begins.
@@ -83,7 +89,7 @@ Json generation_config(const SpecialTokens& tokens, const Tokenizer* tokenizer) 
     ends.push_back(*tokens.document_start);
   }
   if (!ends.empty()) j["eos_token_id"] = ends;
-  if (tokenizer) {
+  if (tokenizer && padding(*tokenizer) >= 0) {
     j["pad_token_id"] = padding(*tokenizer);
   } else if (!ends.empty()) {
     j["pad_token_id"] = ends[0];
@@ -99,9 +105,9 @@ Json tokenizer_config(const Tokenizer& tokenizer, bool adds_bos) {
             {"add_eos_token", false},
             {"clean_up_tokenization_spaces", false},
             {"split_special_tokens", true},
-            {"padding_side", "left"},
-            {"unk_token", tokenizer.piece(tokenizer.unknown())},
-            {"pad_token", tokenizer.piece(padding(tokenizer))}};
+            {"padding_side", "left"}};
+  if (tokenizer.unknown() >= 0) j["unk_token"] = tokenizer.piece(tokenizer.unknown());
+  if (padding(tokenizer) >= 0) j["pad_token"] = tokenizer.piece(padding(tokenizer));
   if (tokenizer.bos() >= 0) j["bos_token"] = tokenizer.piece(tokenizer.bos());
   if (tokenizer.eos() >= 0) j["eos_token"] = tokenizer.piece(tokenizer.eos());
   return j;
@@ -115,11 +121,14 @@ struct Companion {
   TokenizerJson fast = {};
 };
 
-/// One that tokenizer.json cannot say goes under a name from which transformers makes no other one.
+/// A SentencePiece model goes along; where tokenizer.json cannot say it, under a name from which
+/// transformers makes no other one.
 void write_tokenizer(const std::string& at, const Companion& c) {
-  const InputFile original(c.path, ExitCode::io, "check the file");
-  write_text(at + (c.fast.json ? "tokenizer.model" : "sentencepiece.model"),
-             original.text(kMaxTokenizer));
+  if (c.tokenizer.sentencepiece()) {
+    const InputFile original(c.path, ExitCode::io, "check the file");
+    write_text(at + (c.fast.json ? "tokenizer.model" : "sentencepiece.model"),
+               original.text(kMaxTokenizer));
+  }
   if (!c.fast.json) return;
   write_text(at + "tokenizer.json", c.fast.json->dump() + "\n");
   write_json(at + "tokenizer_config.json", tokenizer_config(c.tokenizer, c.adds_bos));
@@ -189,7 +198,8 @@ void write_huggingface_folder(const HuggingfaceRequest& request, const Checkpoin
     companion->adds_bos = tokenizer->bos() >= 0 && tokens.document_start == tokenizer->bos();
     companion->fast = tokenizer_json(*tokenizer, companion->adds_bos);
     const std::string& left_out = companion->fast.left_out;
-    options.tokenizer = {std::filesystem::path(source.path).filename().string(), tokenizer->vocab(),
+    options.tokenizer = {tokenizer->sentencepiece() ? "SentencePiece" : "byte-level BPE",
+                         std::filesystem::path(source.path).filename().string(), tokenizer->vocab(),
                          tokenizer->sha256(), left_out};
     if (!left_out.empty()) {
       request.warn("no tokenizer.json: transformers has no tokenizer with the ids of " +

@@ -81,7 +81,7 @@ std::string perplexity_table(const Json& rows, const std::string& title) {
 }
 
 std::string tokenizer_text(const CardTokenizer& t) {
-  return fmt::format("SentencePiece, {} pieces: `{}`, SHA-256 `{}`", with_commas(t.pieces), t.file,
+  return fmt::format("{}, {} pieces: `{}`, SHA-256 `{}`", t.kind, with_commas(t.pieces), t.file,
                      t.sha256);
 }
 

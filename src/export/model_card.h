@@ -13,6 +13,7 @@ namespace bamtrain {
 
 /// The tokenizer that goes with a model.
 struct CardTokenizer {
+  std::string kind;  // "SentencePiece"
   std::string file;
   int64_t pieces = 0;
   std::string sha256;

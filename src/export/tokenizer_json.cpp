@@ -9,6 +9,9 @@
 
 #include "core/error.h"
 #include "core/utf8.h"
+#include "data/sentencepiece_model.h"
+#include "export/byte_pair_json.h"
+#include "export/tokenizer_json_parts.h"
 
 namespace bamtrain {
 namespace {
@@ -38,7 +41,8 @@ class Pieces {
  public:
   explicit Pieces(const Tokenizer& tokenizer) {
     for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
-      if (tokenizer.kind(id) == Kind::normal) scores_[tokenizer.piece(id)] = tokenizer.score(id);
+      if (tokenizer.kind(id) == Kind::normal)
+        scores_[tokenizer.piece(id)] = tokenizer.sentencepiece()->score(id);
     }
   }
 
@@ -173,14 +177,9 @@ std::vector<Merge> merges_of(const Tokenizer& tokenizer, std::string* left_out) 
   return merges;
 }
 
-/// Appended without looking for the key in what is there already.
-void append(Json* object, const std::string& key, Json value) {
-  object->get_ref<Json::object_t&>().push_back({key, std::move(value)});
-}
-
 Json model_of(const Tokenizer& tokenizer, const std::vector<Merge>& merges) {
   Json vocab = Json::object(), list = Json::array();
-  for (int32_t id = 0; id < tokenizer.vocab(); ++id) append(&vocab, tokenizer.piece(id), id);
+  for (int32_t id = 0; id < tokenizer.vocab(); ++id) append_member(&vocab, tokenizer.piece(id), id);
   for (const Merge& m : merges) list.push_back({m.left, m.right});
   return {{"type", "BPE"},
           {"dropout", nullptr},
@@ -192,21 +191,6 @@ Json model_of(const Tokenizer& tokenizer, const std::vector<Merge>& merges) {
           {"ignore_merges", false},
           {"vocab", std::move(vocab)},
           {"merges", std::move(list)}};
-}
-
-Json special_tokens(const Tokenizer& tokenizer) {
-  Json tokens = Json::array();
-  for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
-    if (tokenizer.kind(id) != Kind::control && tokenizer.kind(id) != Kind::unknown) continue;
-    tokens.push_back({{"id", id},
-                      {"content", tokenizer.piece(id)},
-                      {"single_word", false},
-                      {"lstrip", false},
-                      {"rstrip", false},
-                      {"normalized", false},
-                      {"special", true}});
-  }
-  return tokens;
 }
 
 Json replaced(const char* what, const char* by) {
@@ -232,33 +216,15 @@ Json decoder_of(const Tokenizer& tokenizer) {
   return sequence("decoders", parts);
 }
 
-/// BOS before every text of one or two.
-Json template_of(const Tokenizer& tokenizer, bool adds_bos) {
-  const std::string bos = adds_bos ? tokenizer.piece(tokenizer.bos()) : "";
-  const auto part = [](const char* kind, const std::string& id, int type) {
-    return Json{{kind, {{"id", id}, {"type_id", type}}}};
-  };
-  Json single = Json::array(), pair = Json::array(), special = Json::object();
-  for (const int type : {0, 1}) {
-    const std::string text = type == 0 ? "A" : "B";
-    if (adds_bos) pair.push_back(part("SpecialToken", bos, type));
-    pair.push_back(part("Sequence", text, type));
-    if (type == 0) single = pair;
-  }
-  if (adds_bos) {
-    special[bos] = {{"id", bos}, {"ids", {tokenizer.bos()}}, {"tokens", Json::array({bos})}};
-  }
-  return {{"type", "TemplateProcessing"},
-          {"single", single},
-          {"pair", pair},
-          {"special_tokens", special}};
-}
-
 }  // namespace
 
 TokenizerJson tokenizer_json(const Tokenizer& tokenizer, bool adds_bos) {
   require(!adds_bos || tokenizer.bos() >= 0, "a model with BOS");
   TokenizerJson result;
+  if (tokenizer.byte_pairs()) {
+    result.json = byte_pair_json(tokenizer, adds_bos);
+    return result;
+  }
   if (!tokenizer.is_exact()) {
     result.left_out = "it is no BPE with byte fallback, or changes the text that it encodes";
   } else if (tokenizer.has_user_defined()) {
@@ -270,10 +236,10 @@ TokenizerJson tokenizer_json(const Tokenizer& tokenizer, bool adds_bos) {
   result.json = Json{{"version", "1.0"},
                      {"truncation", nullptr},
                      {"padding", nullptr},
-                     {"added_tokens", special_tokens(tokenizer)},
+                     {"added_tokens", added_tokens_json(tokenizer)},
                      {"normalizer", normalizer_of(tokenizer)},
                      {"pre_tokenizer", nullptr},
-                     {"post_processor", template_of(tokenizer, adds_bos)},
+                     {"post_processor", template_json(tokenizer, adds_bos)},
                      {"decoder", decoder_of(tokenizer)},
                      {"model", model_of(tokenizer, merges)}};
   return result;

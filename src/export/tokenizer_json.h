@@ -1,5 +1,5 @@
 #pragma once
-// A SentencePiece model as tokenizer.json of Hugging Face's tokenizers library.
+// A tokenizer as tokenizer.json of Hugging Face's tokenizers library.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,17 +14,18 @@ struct TokenizerJson {
   std::string left_out;  // why there is none, a clause; empty otherwise
 };
 
-/// The same ids for every text in UTF-8, or none. SentencePiece merges the pair whose piece has the
+/// The same ids for every text in UTF-8, or none. A byte-level BPE always has one
+/// (byte_pair_json.h). SentencePiece merges the pair whose piece has the
 /// highest score, the tokenizers library that of the lowest rank in a list of pairs; both take the
 /// leftmost of equal ones. A piece is always made by the same pair, its last one where its own text
 /// is encoded alone: no merge before that has crossed its ends. So one pair a piece, by falling
 /// score, says all.
 ///
-/// There is none of a model that is not exact (Tokenizer::is_exact), of one with pieces that are
-/// user-defined or unused, with merged pieces of one score, but for the runs of a character
-/// (Mistral's of spaces), or of characters that are no pieces.
-/// `adds_bos`: BOS, which the model has, comes before every text, where special tokens are asked
-/// for. Special tokens are those that encode no text.
+/// There is none of a SentencePiece model that is not exact (Tokenizer::is_exact), of one with
+/// pieces that are user-defined or unused, with merged pieces of one score, but for the runs of a
+/// character (Mistral's of spaces), or of characters that are no pieces. `adds_bos`: BOS, which the
+/// model has, comes before every text, where special tokens are asked for. Special tokens are those
+/// that encode no text.
 TokenizerJson tokenizer_json(const Tokenizer& tokenizer, bool adds_bos);
 
 }  // namespace bamtrain

@@ -35,7 +35,7 @@ std::string find_model(const fs::path& folder, const std::string& sha256) {
   std::error_code ignored;
   for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
     const std::string path = it->path().string();
-    if (it->is_regular_file(ignored) && Tokenizer::begins_like_model(path)) models.push_back(path);
+    if (it->is_regular_file(ignored) && Tokenizer::begins_like_tokenizer(path)) models.push_back(path);
   }
   std::sort(models.begin(), models.end());
   for (const std::string& path : models) {

@@ -140,6 +140,9 @@ def texts() -> None:
 
 def tokenizers(bamdata: list) -> None:
     write("tokenizer", "good-text", "t", "The lady of 12 lakes,  na\u00efve.\n\tThe  end\u2581")
+    for name in ("gpt2", "neox", "tekken"):
+        path = pathlib.Path(__file__).parents[1] / "data" / "tokenizers" / f"{name}.json"
+        write("tokenizer", f"good-{name}", "m", path.read_bytes())
     write("tokenizer", "bad-text", "t", b"The \xff lady\0of\r\n")
     for program in bamdata:
         with tempfile.TemporaryDirectory() as folder:

@@ -71,6 +71,33 @@ TEST_CASE("text in, tokenizer, shards, verified and shown: every command by its 
   CHECK(nlohmann::json::parse(r.out)["sets"][0]["documents"]["count"] == 16);
 }
 
+TEST_CASE("a byte-level BPE is trained elsewhere, and makes shards here") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  ::setenv("T", (std::string(source ? source : ".") + "/tests/data/tokenizers").c_str(), 1);
+  write_bytes(folder.file("in.txt"), "The other mother.\nIn 1998 <|endoftext|> there\n");
+  Result r = shell(folder, "$B train-tokenizer --kind bpe --output $D/t.json $D/in.txt");
+  CHECK(r.code == 2);
+  CHECK(contains(r.err, "pip install tokenizers"));
+  r = shell(folder,
+            "$B tokenize --tokenizer $T/gpt2.json --document line --output $D/set $D/in.txt");
+  INFO(r.err);
+  REQUIRE(r.code == 0);
+  r = shell(folder, "$B inspect --json --count 40 --tokenizer $T/gpt2.json $D/set/train");
+  REQUIRE(r.code == 0);
+  // No document forges the beginning of another.
+  const auto set = nlohmann::json::parse(r.out)["sets"][0];
+  CHECK(set["documents"]["count"] == 2);
+  r = shell(folder, "$B verify --tokenizer $T/gpt2.json $D/set");
+  CHECK(r.code == 0);
+  r = shell(folder,
+            "$B tokenize --tokenizer $T/gpt2.json --eos --document line --output $D/e "
+            "$D/in.txt");
+  CHECK(r.code == 2);
+  CHECK(contains(r.err, "<|endoftext|> for both"));
+}
+
 TEST_CASE("standard input is read, and a cut-off pipe of bad JSON leaves nothing") {
   if (program().empty()) return;
   const TemporaryFolder folder;

@@ -1,0 +1,42 @@
+#pragma once
+// What a tokenizer is made of, whatever its file: implemented by sentencepiece_model.h and
+// byte_pair_model.h, used through tokenizer.h.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bamtrain {
+
+class TokenizerCache;
+
+/// What becomes of a piece: `normal` ones are made from text, `control` ones stand for no text.
+enum class TokenKind { normal, unknown, control, byte, unused };
+
+/// Facts of a tokenizer; -1: it has no such id. Members as in Tokenizer.
+struct TokenizerFacts {
+  int64_t vocab = 0;
+  int32_t bos = -1, eos = -1, pad = -1, unknown = -1;
+  bool exact = false;
+  bool user_defined = false;
+  bool adds_space = false;
+};
+
+/// Immutable, so every member may be called from any number of threads at once. Ids that are passed
+/// in are of the vocabulary.
+class TokenizerModel {
+ public:
+  virtual ~TokenizerModel() = default;
+
+  virtual const TokenizerFacts& facts() const = 0;
+  /// Appends to `*ids`. `cache` may be null.
+  virtual void encode(std::string_view text, TokenizerCache* cache,
+                      std::vector<int32_t>* ids) const = 0;
+  virtual std::string decode(const std::vector<int32_t>& ids) const = 0;
+  virtual std::string bytes(int32_t id, bool first) const = 0;
+  virtual TokenKind kind(int32_t id) const = 0;
+  virtual std::string piece(int32_t id) const = 0;
+};
+
+}  // namespace bamtrain

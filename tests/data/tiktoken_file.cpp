@@ -1,0 +1,78 @@
+#include "data/tiktoken_file.h"
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "catch.h"
+#include "data/tokenizer.h"
+#include "files.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+using Json = nlohmann::json;
+
+std::string message_of(const std::string& path) {
+  try {
+    Tokenizer::open(path);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::data);
+    return e.what();
+  }
+  FAIL("it is taken");
+  return "";
+}
+
+TEST_CASE("ranks that are none of the published ones say nothing of how text is cut: refused") {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("t.tiktoken"), "IQ== 0\nIg== 1\n");
+  const std::string message = message_of(folder.file("t.tiktoken"));
+  CHECK(message.find("cl100k_base") != std::string::npos);
+  CHECK(message.find("tokenizer.json") != std::string::npos);
+}
+
+TEST_CASE("published ranks have their special tokens, and ids between them that nothing has") {
+  const std::string path = shared_data("tokenizer/tiktoken/cl100k_base.tiktoken");
+  if (path.empty()) return;
+  const Tokenizer tokenizer = Tokenizer::open(path);
+  CHECK(tokenizer.vocab() == 100277);
+  CHECK(tokenizer.bos() == 100257);
+  CHECK(tokenizer.eos() == 100257);
+  CHECK(tokenizer.piece(100276) == "<|endofprompt|>");
+  CHECK(tokenizer.kind(100265) == TokenKind::unused);
+  CHECK(tokenizer.bytes(100265, false).empty());
+  // A bit of the file makes it another.
+  const TemporaryFolder folder;
+  std::string bytes = read_bytes(path);
+  bytes[bytes.size() / 2] ^= 1;
+  write_bytes(folder.file("t.tiktoken"), bytes);
+  CHECK(message_of(folder.file("t.tiktoken")).find("as they were published") != std::string::npos);
+}
+
+TEST_CASE("a damaged tekken.json is refused, with its place") {
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  const Json good = Json::parse(
+      read_bytes(std::string(source ? source : ".") + "/tests/data/tokenizers/tekken.json"));
+  const TemporaryFolder folder;
+  const std::string path = folder.file("tekken.json");
+  const auto refused = [&](const std::string& what, const std::function<void(Json*)>& change) {
+    INFO(what);
+    Json file = good;
+    change(&file);
+    write_bytes(path, file.dump());
+    CHECK(message_of(path).find(what) != std::string::npos);
+  };
+  refused("vocab: 7", [](Json* f) { (*f)["vocab"][7]["token_bytes"] = "?"; });
+  refused("vocab: 7: expected rank 7", [](Json* f) { (*f)["vocab"][7]["rank"] = 8; });
+  refused("540 tokens", [](Json* f) { (*f)["vocab"].get_ref<Json::array_t&>().resize(100); });
+  refused("default_num_special_tokens",
+          [](Json* f) { (*f)["config"]["default_num_special_tokens"] = 2; });
+  refused("pattern", [](Json* f) { (*f)["config"].erase("pattern"); });
+  refused("\\w", [](Json* f) { (*f)["config"]["pattern"] = "\\w+"; });
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,42 @@
+#include "export/byte_pair_json.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "data/byte_pair_model.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+
+TEST_CASE("a byte-level BPE that is written and read again has the ids of the library") {
+  const char* source = std::getenv("BAMTRAIN_SOURCE");
+  const std::string folder = std::string(source ? source : ".") + "/tests/data/tokenizers/";
+  const auto golden = nlohmann::json::parse(read_bytes(folder + "golden.json"));
+  const auto texts = golden["texts"].get<std::vector<std::string>>();
+  const TemporaryFolder written;
+  for (const auto& [name, ids] : golden["ids"].items()) {
+    for (const bool adds_bos : {false, true}) {
+      INFO(name << ", " << adds_bos);
+      const Tokenizer original = Tokenizer::open(folder + name + ".json");
+      const nlohmann::ordered_json json = byte_pair_json(original, adds_bos);
+      write_bytes(written.file("t.json"), json.dump());
+      const Tokenizer again = Tokenizer::open(written.file("t.json"));
+      for (size_t n = 0; n < texts.size(); ++n) {
+        INFO(texts[n]);
+        REQUIRE(again.encode(texts[n]) == ids[n].get<std::vector<int32_t>>());
+      }
+      CHECK(again.bos() == original.bos());
+      CHECK(again.eos() == original.eos());
+      CHECK(again.vocab() == original.vocab());
+      CHECK(json["post_processor"]["single"].size() == (adds_bos ? 2 : 1));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain
