@@ -19,9 +19,13 @@ class MixPart final : public MechanismPart {
 
   int64_t largest_parameter() const override { return parameters_.largest(); }
   void add_workspace(WorkspaceShape& w) const override {
+    w.all_mixed = true;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       const MixChoice& mix = from_.config.attention.prior.mix_of(l);
-      if (!mix) continue;
+      if (!mix) {
+        w.all_mixed = false;
+        continue;
+      }
       w.mix_hidden = std::max(w.mix_hidden, static_cast<int64_t>(mix.options.number("hidden")));
     }
   }

@@ -5,7 +5,11 @@
 // is formed anew where a layer's attention is at hand: at T 8,192 with 12 layers of 768 channels
 // all of them would be 300 MB, where an evaluation keeps nothing else by layer, and the product is
 // a twelfth of a layer's for a single sequence. A text that grows keeps those of all layers, half
-// of what its keys and values take in fp32: its tokens come one by one.
+// of what its keys and values take in fp32 where every head has keys of its own: its tokens come
+// one by one. They are formed as the text needs them, at least as many again as there are.
+
+#include <algorithm>
+#include <vector>
 
 #include "model/mechanism_part.h"
 
@@ -43,15 +47,20 @@ class TransformerXlPart final : public MechanismPart {
   }
   void refresh(const Tensor& masters) override {
     masters_ = masters;
-    for (int64_t l = 0; keeps_ && l < from_.config.layers; ++l) {
-      if (layers_.has(l)) form(l, sinusoids_.shape[0]);
-    }
+    formed_.assign(static_cast<size_t>(layers_.parts()), 0);
   }
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
     if (!layers_.has(layer)) return;
     const int64_t distances = a.k.shape[1];
-    if (!keeps_) form(layer, distances);
+    int64_t& formed = formed_[static_cast<size_t>(layers_.part(layer))];
+    if (!keeps_) formed = 0;
+    if (formed < distances) {
+      constexpr int64_t kFew = 64;
+      const int64_t ahead = keeps_ ? std::min(std::max(2 * formed, kFew), sinusoids_.shape[0]) : 0;
+      form(layer, formed, std::max(distances, ahead));
+      formed = std::max(distances, ahead);
+    }
     const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
     a.bias = RelativeBias{by_head(r(layer, distances)), theta[1], theta[2]};
   }
@@ -81,8 +90,9 @@ class TransformerXlPart final : public MechanismPart {
   Tensor by_head(const Tensor& rows) const {
     return rows.reshaped({rows.shape[0], from_.config.heads, from_.config.head_dim()});
   }
-  void form(int64_t layer, int64_t distances) {
-    from_.backend.linear_forward(r(layer, distances), sinusoids_.slice(0, 0, distances),
+  void form(int64_t layer, int64_t begin, int64_t end) {
+    from_.backend.linear_forward(r(layer, end).slice(0, begin, end - begin),
+                                 sinusoids_.slice(0, begin, end - begin),
                                  parameters_.theta(layer, masters_)[0], {});
   }
 
@@ -92,6 +102,7 @@ class TransformerXlPart final : public MechanismPart {
   double (*sinusoid_)(int64_t, int64_t, int64_t) = nullptr;  // TransformerXlFamily's
   bool keeps_ = false;                                       // r of every layer
   Tensor masters_;                                           // of the last refresh
+  std::vector<int64_t> formed_;                              // by part, distances since then
   Tensor sinusoids_;                                         // (T, C) P
   Tensor r_;                         // (1, T, H D) P: of the layer at hand; else (parts, T, H D)
   RelativeBiasGradients gradients_;  // of the layer at hand

@@ -39,6 +39,7 @@ struct WorkspaceShape {
   bool content_bias = false;     // whether that of a layer reads queries and keys
   int64_t content_columns = 0;   // as AttentionShape has them, the most of any layer
   int64_t mix_hidden = 0;        // HeadMix::hidden, the most of any layer; 0: none mixes heads
+  bool all_mixed = false;        // whether every layer mixes heads
   // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
   // normalizer.
   bool general_attention = false;

@@ -129,6 +129,30 @@ TEST_CASE("hidden units of a mix that no key turns off, or none on, pass") {
   CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
 }
 
+// Where a training begins, scores and weights of the network are small: what it adds is nearly the
+// same for all keys of a row, and its gradients are 10^-3 of what they are sums of.
+TEST_CASE("mixes of heads pass at the beginning of a training") {
+  for (const MixForm mix : {MixForm::concat, MixForm::concat_residual, MixForm::add_residual}) {
+    AttentionCase c = attention_form();
+    c.B = 1;
+    c.T = 256;
+    c.scale = ScaleForm::none;
+    c.mix = mix;
+    INFO(describe(c));
+    Operation op = attention(c);
+    const auto scaled = [&op](const char* name, double by) {
+      for (double& x : op.inputs.at(name).x) x *= by;
+    };
+    for (const char* name : {"q", "k"}) scaled(name, 0.1);
+    for (const char* name : {"w1", "w2"}) scaled(name, 0.02);
+    for (const char* name : {"c1", "c2"}) scaled(name, 0);
+    Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
+    const Arrays saved = op.forward(machine, op.inputs);
+    const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
+    CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+  }
+}
+
 // Whose gradients are sums over rows of dz, of backends that round `out`.
 TEST_CASE("biases that read queries and keys, and mixes of heads, pass in bf16") {
   for (const TableForm table : {TableForm::relative, TableForm::contextual, TableForm::falling,

@@ -96,8 +96,8 @@ void CheckedCall::compare(const Operand& o) const {
     largest = std::max(largest, std::abs(y));
   });
   const bool rounded = half_precision_ || o.tested.dtype == Dtype::bf16;
-  const double of_bf16 = o.cancels ? limits_.cancelling : limits_.bf16;
-  const double limit = rounded ? of_bf16 : limits_.f32;
+  const double limit = rounded ? (o.cancels ? limits_.cancelling : limits_.bf16)
+                               : (o.cancels ? limits_.cancelling_f32 : limits_.f32);
   // An absolute floor for what is tiny.
   constexpr double kFloor = 1e-30;
   if (std::sqrt(error) <= limit * std::sqrt(size) + kFloor && worst <= limit * largest + kFloor) {
@@ -111,7 +111,7 @@ void CheckedCall::fail(const std::string& what, double found, double truth) cons
   throw Error(ExitCode::internal, std::string(operation_) + ": " + what,
               fmt::format("{} as on {}", truth, trusted_.name()),
               fmt::format("{} on {}", found, tested_.name()),
-              "one of the two backends is wrong here");
+              "one of the two backends is wrong here" + doubt_);
 }
 
 }  // namespace bamtrain

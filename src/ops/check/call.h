@@ -54,6 +54,9 @@ class CheckedCall {
     return copy;
   }
 
+  /// What else a difference may come from, for the error.
+  void doubt(const std::string& other) { doubt_ = ", or " + other; }
+
   /// operation(backend, whether it is the tested one, whose operands are the caller's), on both.
   /// Throws Error (internal): what the tested one wrote lies past the limits.
   template <class F>
@@ -86,6 +89,7 @@ class CheckedCall {
   Backend &tested_, &trusted_;
   const CheckLimits& limits_;
   const char* operation_;
+  std::string doubt_;
   std::deque<Operand> operands_;  // addresses stay
   bool half_precision_ = false;   // of what goes in, and so of all that comes out
 };

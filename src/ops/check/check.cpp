@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <deque>
+#include <variant>
 #include <vector>
 
 #include "core/element.h"
@@ -173,6 +174,11 @@ class CheckBackend final : public Backend {
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override {
     CheckedCall c = call("attention_backward");
+    if (a.mix || std::holds_alternative<ContextualBias>(a.bias)) {
+      c.doubt(
+          "a hidden unit of dape was 0, or a count of cope an integer, but for rounding: the "
+          "gradient jumps there. Another seed tells");
+    }
     // What is added to all logits of a row, as c2 is, and c1 through a unit that no key turns off,
     // has a gradient of 0 but for rounding where weights sum to one.
     AttentionGradients comparable = g;

@@ -16,6 +16,8 @@ struct CheckLimits {
   double bf16 = 0.02;  // of arrays in bf16, and of fp32 arrays formed from them: five roundings
   double cancelling = 0.03125;  // of those which are sums over rows whose terms sum to zero: what
                                 // is rounded on the way does not cancel, eight roundings
+  // The same of arrays in fp32: at the beginning of a training such sums are 10^-3 of their terms.
+  double cancelling_f32 = 0.005;
 };
 
 /// Computes with `tested` and compares with `trusted`, whose inputs are copies of the former's in

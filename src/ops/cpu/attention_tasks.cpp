@@ -69,8 +69,10 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   statistics = w.attention_statistics;
   if (statistics || content.any) floats = std::max(floats, statistics_floats(w.T, w.D, content));
   const int64_t most_tasks = 2 * w.B * w.H * parts_of(w.T);
-  arena.add("scratch.attention", &packed, Dtype::f32,
-            {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
+  if (!w.all_mixed) {
+    arena.add("scratch.attention", &packed, Dtype::f32,
+              {std::min<int64_t>(max_threads(), most_tasks), padded(floats) + 256});
+  }
   if (w.mix_hidden > 0) plan_mix(arena, w);
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,
@@ -85,7 +87,8 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
 }
 
 float* AttentionScratch::of_slot(int64_t slot) const {
-  require(slot < packed.shape[0], "no more threads or tasks than when the scratch was planned");
+  require(packed && slot < packed.shape[0],
+          "no more threads or tasks than when the scratch was planned");
   return packed.ptr<float>() + slot * packed.stride[0];
 }
 
