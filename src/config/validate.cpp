@@ -147,7 +147,7 @@ class Relations {
   }
 
   std::string prior_path(size_t i) const {
-    return std::string(kPrior) + (priors().size() > 1 ? "[" + std::to_string(i) + "]" : "");
+    return kPrior + c_.model.attention.prior.place(static_cast<int64_t>(i));
   }
 
   /// Of the prior itself, where heads are mixed beside it.

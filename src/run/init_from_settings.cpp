@@ -155,9 +155,7 @@ class Settings {
   }
 
   std::string prior_key(int64_t layer) const {
-    const size_t n = m_.attention.prior.pattern.size();
-    const std::string key = "model.attention.prior";
-    return n > 1 ? key + "[" + std::to_string(static_cast<size_t>(layer) % n) + "]" : key;
+    return "model.attention.prior" + m_.attention.prior.place(layer);
   }
   /// Of the prior itself, where heads are mixed beside it.
   std::string base_key(int64_t layer) const {
