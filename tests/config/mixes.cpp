@@ -144,6 +144,26 @@ TEST_CASE("a list of bases is told where layers differ") {
   CHECK(said.find("share") == std::string::npos);
 }
 
+TEST_CASE("a mix is named as a group, where there is one") {
+  const std::string rate = "optimizer.lr_multipliers.mix=2";
+  const Names from = {"init_from.folder=x", "init_from.new=[\"mix\"]"};
+  const auto with = [](Names changes, const std::string& prior) {
+    changes.insert(changes.begin(), "model.attention.prior=" + prior);
+    return message(kValid, changes);
+  };
+  CHECK(with({rate}, "dape").empty());
+  CHECK(with({rate}, R"({"name": "dape", "base": "rope"})").empty());
+  check_mentions(
+      with({rate}, "kerple"),
+      {"optimizer.lr_multipliers.mix:",
+       "expected one of prior, scale, r1, r2, s, found mix, and this model's mix has no trained "
+       "parameters of its own"});
+  check_mentions(with({"optimizer.lr_multipliers.mixx=2"}, "dape"),
+                 {"one of prior, mix, scale, r1, r2, weight1", "did you mean \"mix\"?"});
+  CHECK(with(from, "dape").empty());
+  CHECK(with(from, "kerple").empty());
+}
+
 TEST_CASE("a base that adds no bias takes every variant that reads scores") {
   for (const char* variant : {"concat", "concat_residual", "add_residual"}) {
     const auto c = valid_with({R"(model.attention.prior={"name": "dape", "base": "rope"})",
