@@ -241,10 +241,12 @@ std::vector<Key> make_keys() {
                     "have them, in F32 or BF16; a resumed run does not read it; empty: initial "
                     "values",
                     any_text(), FIELD(init_from.folder))),
-      resumable(key("init_from.new",
-                    "parameters that the folder has not and that keep their initial values: prior, "
-                    "scale, normalizer, or names of parameters of those chosen (theta_alpha)",
-                    set_of(nonempty_text()), FIELD(init_from.absent))),
+      resumable(
+          key("init_from.new",
+              "parameters that the folder has not and that keep their initial values: prior, mix "
+              "(of prior, what mixes heads beside its base), scale, normalizer, or names of "
+              "parameters of those chosen (theta_alpha)",
+              set_of(nonempty_text()), FIELD(init_from.absent))),
 
       required(resumable(training_sources())),
       resumable(
@@ -273,8 +275,10 @@ std::vector<Key> make_keys() {
       key("optimizer.clip", "largest global gradient norm; 0: no clipping", number_from(0),
           FIELD(optimizer.clip)),
       key("optimizer.lr_multipliers",
-          "factors on the learning rate by group (prior, scale, normalizer) or by trained "
-          "parameter of those chosen (theta_alpha); the parameter wins over the group",
+          "factors on the learning rate by group (prior; mix: of prior, what mixes heads beside "
+          "its "
+          "base; scale; normalizer) or by trained parameter of those chosen (theta_alpha); the "
+          "parameter wins over the group, mix over prior",
           map_of(number_from(0)), FIELD(optimizer.lr_multipliers)),
 
       choice<ScheduleKind>("schedule.name",

@@ -105,14 +105,23 @@ bool has_option(const MechanismInfo& mechanism, const std::string& name) {
                      [&name](const OptionSpec& o) { return o.name == name; });
 }
 
+/// In front of a remedy for a list at `path`, where none can stand.
+std::string why_no_list(const std::string& path) {
+  if (path.ends_with(']')) return "an entry of a list is one: ";
+  if (path.ends_with(std::string(".") + kBase)) {
+    return "bases differ by layer in a list of priors, of which each mix has its own: ";
+  }
+  return "all layers share one: ";
+}
+
 const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const std::string& path,
                             const Origin& origin) {
   const ValueSchema names = one_of(names_of(choices));
   if (!value.is_object()) {
     throw Error(ExitCode::config, origin.at(path), "a name, or an object with a name and options",
                 describe_value(value),
-                std::string(value.is_array() ? "all layers share one: " : "") +
-                    "write {\"name\": ...}, the name " + describe(names));
+                (value.is_array() ? why_no_list(path) : "") + "write {\"name\": ...}, the name " +
+                    describe(names));
   }
   const std::string key = path + ".name";
   if (!value.contains("name")) {
@@ -130,25 +139,36 @@ const MechanismInfo& chosen(const json& value, const Mechanisms& choices, const 
 
 /// Refuses the options of `value` that `mechanism` does not have, all in one message.
 void refuse_foreign(const json& value, const MechanismInfo& mechanism, const Mechanisms& choices,
-                    const std::string& path, const Origin& origin) {
+                    const std::string& path, const Origin& origin, const Neighbour& beside) {
   std::vector<std::string> unknown, found;
   bool owned = false;
+  size_t misplaced = 0;
   for (const auto& [name, unused] : value.items()) {
     if (name == "name" || has_option(mechanism, name)) continue;
+    unknown.push_back(name);
+    const std::string quoted = "\"" + abbreviate(name) + "\"";
+    if (beside.info != nullptr && name != kBase && has_option(*beside.info, name)) {
+      ++misplaced;
+      found.push_back(quoted + " (an option of " + beside.info->name + ", in " + beside.path + ")");
+      continue;
+    }
     std::vector<std::string> owners;
     for (const MechanismInfo* m : choices) {
       if (has_option(*m, name)) owners.push_back(m->name);
     }
     owned = owned || !owners.empty();
-    unknown.push_back(name);
-    found.push_back("\"" + abbreviate(name) + "\"" +
-                    (owners.empty() ? "" : " (an option of " + join(owners) + ")"));
+    found.push_back(quoted + (owners.empty() ? "" : " (an option of " + join(owners) + ")"));
   }
   if (unknown.empty()) return;
   const std::vector<std::string> known = options_of(mechanism);
   const std::string near = nearest_name(unknown[0], known);
   std::string remedy = "remove it";
-  if (owned) {
+  if (misplaced == unknown.size()) {
+    remedy = "write it in " + beside.path;
+  } else if (misplaced > 0) {
+    remedy = "write what belongs to " + beside.info->name + " in " + beside.path +
+             ", and remove the rest";
+  } else if (owned) {
     remedy = "remove what belongs to another mechanism";
     // Of a list there is no replacing a part.
     if (!path.ends_with(']')) {
@@ -205,15 +225,31 @@ void refuse_other_bases(const json& base, const MixInfo& mix, const std::string&
               describe_value(name), "choose one of these: \"" + mix.name + "\" does not mix it");
 }
 
+/// The mix that `value` names, or null.
+const MixInfo* mix_of(const json& value) {
+  const json name = value.is_object() ? value.value("name", json()) : json();
+  return name.is_string() ? find_mix(name) : nullptr;
+}
+
+/// The base of `value`, where that is a mix.
+Neighbour base_beside(const json& value, const std::string& path) {
+  if (mix_of(value) == nullptr) return {};
+  const json base = base_of(value);
+  const json name = base.is_object() ? base.value("name", json()) : json();
+  return {name.is_string() ? find_prior(name) : nullptr, path + "." + kBase};
+}
+
 LayerPrior read_layer_prior(const json& value, const std::string& path, const Origin& origin,
                             int64_t version) {
-  const MechanismInfo& named = named_mechanism(value, priors_and_mixes(false), path, origin);
+  const MechanismInfo& named =
+      named_mechanism(value, priors_and_mixes(false), path, origin, base_beside(value, path));
   const MixInfo* const mix = find_mix(named.name);
   if (mix == nullptr) return {read_prior(value, named, path, origin, version), {}};
   const std::string base_path = path + "." + kBase;
   const json base = base_of(value);
   refuse_other_bases(base, *mix, base_path, origin);
-  const MechanismInfo& of_base = named_mechanism(base, bases_of(*mix), base_path, origin);
+  const MechanismInfo& of_base =
+      named_mechanism(base, bases_of(*mix), base_path, origin, {mix, path});
   return {read_prior(base, of_base, base_path, origin, version),
           MixChoice(*mix, read_options(value, *mix, path, origin, version))};
 }
@@ -240,6 +276,7 @@ PriorConfig read_priors(const json& value, const std::string& path, const Origin
     add(read_layer_prior(value, path, origin, version));
     return out;
   }
+  out.listed = true;
   if (value.empty()) {
     throw Error(ExitCode::config, origin.at(path), "at least one prior in a list", "none",
                 "write [{\"name\": \"nope\"}] for layers without one");
@@ -320,10 +357,17 @@ json with_names(json value) {
   return value;
 }
 
+json with_base(json prior, const std::string& member) {
+  const bool inside = member.starts_with(std::string(kBase) + ".");
+  if (inside && mix_of(prior) != nullptr) prior[kBase] = base_of(prior);
+  return prior;
+}
+
 const MechanismInfo& named_mechanism(const json& value, const Mechanisms& choices,
-                                     const std::string& path, const Origin& origin) {
+                                     const std::string& path, const Origin& origin,
+                                     const Neighbour& beside) {
   const MechanismInfo& info = chosen(value, choices, path, origin);
-  refuse_foreign(value, info, choices, path, origin);
+  refuse_foreign(value, info, choices, path, origin, beside);
   return info;
 }
 

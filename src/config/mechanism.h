@@ -30,11 +30,23 @@ std::string with_keys(const std::string& text, const std::string& path);
 /// option at its default.
 nlohmann::json with_names(nlohmann::json value);
 
+/// A mix that leaves its base to the default, as an object that spells it out where `member`
+/// ("base.kernel") lies in it.
+nlohmann::json with_base(nlohmann::json prior, const std::string& member);
+
+/// A mechanism whose options, which lie in `path`, may have been written beside those of another: a
+/// mix's in its base, or the base's in the mix.
+struct Neighbour {
+  const MechanismInfo* info = nullptr;
+  std::string path;
+};
+
 /// What the object at key `path` names. Error (ExitCode::config) for a missing or unknown name and
-/// for options that the named mechanism does not have (all such are named, with the mechanisms they
-/// belong to).
+/// options that the named mechanism does not have (all such are named, with the mechanisms they
+/// belong to; of those of a neighbour the place).
 const MechanismInfo& named_mechanism(const nlohmann::json& value, const Mechanisms& choices,
-                                     const std::string& path, const Origin& origin);
+                                     const std::string& path, const Origin& origin,
+                                     const Neighbour& beside = {});
 /// Its options, the defaults of a config_version filled in. Error (ExitCode::config) for a value of
 /// wrong type or range.
 Options read_options(const nlohmann::json& value, const MechanismInfo& info,

@@ -46,16 +46,30 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-/// Mechanisms that the document gives by their names alone become objects, in which the next --set
-/// finds their options.
-void spell_out_names(json& document) {
+/// apply(key, value) for the mechanisms that the document gives.
+template <class Apply>
+void for_mechanisms(json& document, Apply&& apply) {
   for (const Key& key : all_keys()) {
     if (!key.names_mechanism) continue;
     std::string pointer = "/" + key.path;
     std::replace(pointer.begin(), pointer.end(), '.', '/');
     const json::json_pointer at(pointer);
-    if (document.contains(at)) document[at] = with_names(document[at]);
+    if (document.contains(at)) apply(key.path, document[at]);
   }
+}
+
+/// Mechanisms that the document gives by their names alone become objects, in which the next --set
+/// finds their options.
+void spell_out_names(json& document) {
+  for_mechanisms(document, [](const std::string&, json& value) { value = with_names(value); });
+}
+
+/// The base that a mix has where it says none becomes an object, in which a --set of `path` finds
+/// its options.
+void spell_out_base(json& document, const std::string& path) {
+  for_mechanisms(document, [&path](const std::string& key, json& value) {
+    if (path.starts_with(key + ".")) value = with_base(value, path.substr(key.size() + 1));
+  });
 }
 
 /// What an earlier --set gave, a later one of the object around it would silently take away.
@@ -145,6 +159,7 @@ RunConfig read_run_config_text(const std::string& text, const std::string& where
   for (const std::string& o : overrides) {
     const Override change = parse_override(o);
     check_order(origin, change);
+    spell_out_base(document, change.path);
     origin.overrides.push_back({change.path, change.text, apply_override(document, change)});
     spell_out_names(document);
   }

@@ -147,7 +147,7 @@ class Relations {
   }
 
   std::string prior_path(size_t i) const {
-    return std::string(kPrior) + (priors().size() > 1 ? "[" + std::to_string(i) + "]" : "");
+    return kPrior + c_.model.attention.prior.place(static_cast<int64_t>(i));
   }
 
   /// Of the prior itself, where heads are mixed beside it.
@@ -365,18 +365,20 @@ class Relations {
   /// its parameters alone, and what is added to the embedding is the embedding's.
   enum class Named { all, by_optimizer, trained };
 
-  /// What names parameters of prior, scale and normalizer: theirs, and those of the three groups.
+  /// What names parameters of prior, scale and normalizer: theirs, and those of the groups. A mix
+  /// is one within the prior's.
   std::vector<std::string> mechanism_names(Named which) const {
-    MechanismParameters of_prior, of_scale = c_.model.attention.scale.parameters(shape());
+    MechanismParameters of_prior, of_mix, of_scale = c_.model.attention.scale.parameters(shape());
     MechanismParameters of_normalizer = c_.model.attention.normalizer.parameters(shape());
     for (size_t i = 0; i < priors().size(); ++i) {
       if (which != Named::all && priors()[i].info().is<EmbeddingFamily>()) continue;
       for (const MechanismParameter& p : priors()[i].parameters(shape())) of_prior.push_back(p);
       for (const MechanismParameter& p :
            c_.model.attention.prior.mix_parameters(static_cast<int64_t>(i), shape())) {
-        of_prior.push_back(p);
+        of_mix.push_back(p);
       }
     }
+    of_prior.insert(of_prior.end(), of_mix.begin(), of_mix.end());
     std::vector<std::string> known;
     const auto add = [&](const std::string& group, MechanismParameters& list) {
       if (which == Named::trained) {
@@ -385,6 +387,7 @@ class Relations {
       if (which == Named::all || !list.empty()) known.push_back(group);
     };
     add("prior", of_prior);
+    add("mix", of_mix);
     add("scale", of_scale);
     add("normalizer", of_normalizer);
     for (const auto* list : {&of_prior, &of_scale, &of_normalizer}) {
@@ -424,7 +427,7 @@ class Relations {
                name + ", which stays at its initial value",
                "remove it, or train it: an option of what it belongs to says what is trained");
       }
-      if (name == "prior" || name == "scale" || name == "normalizer") {
+      if (name == "prior" || name == "mix" || name == "scale" || name == "normalizer") {
         refuse(key, one_of_names(trained),
                name + ", and this model's " + name + " has no trained parameters of its own",
                "remove it");

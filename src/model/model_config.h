@@ -72,6 +72,7 @@ struct PriorConfig {
   std::vector<PriorChoice> pattern;
   /// What mixes heads beside each of them; nothing chosen: nothing does. Empty: in no layer.
   std::vector<MixChoice> mixes;
+  bool listed = false;  // given as a list, though it may be of one: for messages
 
   PriorConfig() = default;
   PriorConfig(PriorChoice of_all) : pattern{std::move(of_all)} {}  // of all layers
@@ -92,6 +93,11 @@ struct PriorConfig {
   MechanismParameters mix_parameters(int64_t layer, const ModelShape& shape) const {
     const MixChoice& mix = mix_of(layer);
     return mix ? mix.parameters(mix_shape(layer, shape)) : MechanismParameters();
+  }
+  /// What follows the key of all to name a layer's, for messages: "[1]"; empty: it stands alone.
+  std::string place(int64_t layer) const {
+    const size_t i = static_cast<size_t>(layer) % pattern.size();
+    return listed || pattern.size() > 1 ? "[" + std::to_string(i) + "]" : "";
   }
   /// "rope_local, dape over kerple", for messages.
   std::string names() const {

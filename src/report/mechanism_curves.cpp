@@ -106,14 +106,17 @@ std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training
                                       const MechanismValues& values, const std::string& where) {
   const Trained trained = {model, model.shape(training_length), values, where};
   std::vector<PriorCurves> out;
-  // The first layer with each prior that has no parameters of single layers.
+  // Of each prior that has no parameters of single layers, the curves of its first layer.
   std::vector<std::pair<const PriorChoice*, size_t>> shared;
   for (int64_t l = 0; l < model.layers; ++l) {
     const PriorChoice& prior = model.attention.prior.of(l);
     const bool table = prior.info().is<TableFamily>();
     if (!table && !prior.info().is<FireFamily>()) continue;
-    const auto first = std::find_if(shared.begin(), shared.end(),
-                                    [&](const auto& s) { return *s.first == prior; });
+    const MixChoice& of_layer = model.attention.prior.mix_of(l);
+    const std::string mix = of_layer ? of_layer.name() : "";
+    const auto first = std::find_if(shared.begin(), shared.end(), [&](const auto& s) {
+      return *s.first == prior && out[s.second].mix == mix;
+    });
     if (first != shared.end()) {
       out[first->second].layers.push_back(l);
       continue;
@@ -122,7 +125,7 @@ std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training
     const std::optional<Theta> theta = trained.theta(parameters, l);
     if (!theta) continue;
     const auto curves = table ? table_curves : fire_curves;
-    out.push_back({prior.name(), {l}, curves(prior, *theta, trained.shape)});
+    out.push_back({prior.name(), mix, {l}, curves(prior, *theta, trained.shape)});
     if (std::all_of(parameters.begin(), parameters.end(),
                     [](const MechanismParameter& p) { return p.shared; })) {
       shared.emplace_back(&prior, out.size() - 1);

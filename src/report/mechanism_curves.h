@@ -12,8 +12,10 @@
 namespace bamtrain {
 
 /// b(d) of each head in one layer, or in several that share the prior's parameters or have none.
+/// Beside a mix of heads it is what that reads, and not what is added to a logit.
 struct PriorCurves {
   std::string prior;
+  std::string mix;  // empty: none
   std::vector<int64_t> layers;
   std::vector<std::vector<Point>> heads;  // d = 1 up to T - 1, evenly on a logarithmic axis
 };

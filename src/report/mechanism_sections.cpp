@@ -36,20 +36,26 @@ void add_extent(const std::vector<std::vector<Point>>& heads, std::vector<Point>
   }
 }
 
-std::string prior_section(const Runs& runs) {
-  struct Drawn {
-    std::string prior;
-    Chart chart;
-  };
-  std::vector<Drawn> all;
-  std::map<std::string, std::vector<Point>> extents;  // of all curves of a prior
+struct DrawnPrior {
+  std::string title;  // behind the run's and before the layers'
+  bool mixed;         // what a mix of heads reads
+  Chart chart;
+};
+
+/// Those of one title have the same axes.
+std::vector<DrawnPrior> drawn_priors(const Runs& runs) {
+  std::vector<DrawnPrior> all;
+  std::map<std::string, std::vector<Point>> extents;  // of all curves of a title
   for (size_t n = 0; n < runs.size(); ++n) {
     const ReportedRun& run = runs[n];
     if (!run.model) continue;
     for (const PriorCurves& of :
          prior_curves(*run.model, run.training_length, run.record->parameters, metrics_file(run))) {
+      const bool mixed = !of.mix.empty();
+      const std::string title =
+          mixed ? fmt::format("what {} reads: {}", of.mix, of.prior) : of.prior;
       Chart chart;
-      chart.title = fmt::format("{}: {}, {}", run.name, of.prior, layers_text(of.layers));
+      chart.title = fmt::format("{}: {}, {}", run.name, title, layers_text(of.layers));
       chart.x_title = "distance";
       chart.x = Spacing::logarithmic;
       chart.y_floor = kLowestBias;
@@ -64,23 +70,33 @@ std::string prior_section(const Runs& runs) {
                                 of.heads[h],
                                 {}});
       }
-      add_extent(of.heads, &extents[of.prior]);
-      all.push_back({of.prior, std::move(chart)});
+      add_extent(of.heads, &extents[title]);
+      all.push_back({title, mixed, std::move(chart)});
     }
   }
-  std::string figures;
-  for (Drawn& d : all) {
-    d.chart.others = extents[d.prior];
-    figures += figure_of(d.chart);
+  for (DrawnPrior& d : all) d.chart.others = extents[d.title];
+  return all;
+}
+
+std::string prior_sections(const Runs& runs) {
+  std::string added, read;
+  for (const DrawnPrior& d : drawn_priors(runs)) (d.mixed ? read : added) += figure_of(d.chart);
+  const std::string how =
+      "By distance from the key to the query, up to the training length; a line per head, the "
+      "first the strongest; charts of one prior have the same axes. Below " +
+      number_text(kLowestBias) +
+      " it is cut off. fire depends on the query's position: that of a training sequence's last.";
+  std::string out;
+  if (!added.empty()) {
+    out += section("What the priors add to a logit", "<p>" + how + "</p>\n" + grid_of(added));
   }
-  if (figures.empty()) return "";
-  return section("What the priors add to a logit",
-                 "<p>By distance from the key to the query, up to the training length; a line per "
-                 "head, the first the strongest; charts of one prior have the same axes. Below " +
-                     number_text(kLowestBias) +
-                     " it is cut off. fire depends on the query's position: that of a training "
-                     "sequence's last.</p>\n" +
-                     grid_of(figures));
+  if (!read.empty()) {
+    out += section("What mixes of heads read",
+                   "<p>The biases B of the prior that is a mix's base, not what is added to a "
+                   "logit: that depends on the scores of all heads too. " +
+                       how + "</p>\n" + grid_of(read));
+  }
+  return out;
 }
 
 std::string head_note(const std::string& run, const HeadPoint& p, const std::string& values) {
@@ -140,7 +156,7 @@ std::string parameter_section(const Runs& runs) {
 }  // namespace
 
 std::string mechanism_sections(const Runs& runs) {
-  return prior_section(runs) + parameter_section(runs);
+  return prior_sections(runs) + parameter_section(runs);
 }
 
 }  // namespace bamtrain

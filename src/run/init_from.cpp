@@ -70,6 +70,7 @@ bool stands_for(const std::string& name, const Parameter& p) {
   const bool of_prior = p.group == G::prior || positions, of_scale = p.group == G::scale;
   const bool of_normalizer = p.group == G::normalizer;
   if (name == "prior") return of_prior;
+  if (name == "mix") return p.of_mix;
   if (name == "scale") return of_scale;
   if (name == "normalizer") return of_normalizer;
   return (of_prior || of_scale || of_normalizer) && name == p.leaf();
@@ -88,19 +89,23 @@ class Fit {
 
   const SourceTensors& source() const { return source_; }
 
-  bool is_new(const Parameter& p) const {
-    return std::any_of(from_.absent.begin(), from_.absent.end(),
-                       [&p](const std::string& name) { return stands_for(name, p); });
-  }
+  bool is_new(const Parameter& p) const { return new_name(p) != from_.absent.end(); }
 
-  /// Whether init_from.new names "prior", "scale", "normalizer" (`kind`) or a parameter of it.
-  bool has_new(const std::string& kind) const {
-    const auto& all = layout_.all();
-    return std::find(from_.absent.begin(), from_.absent.end(), kind) != from_.absent.end() ||
-           std::any_of(all.begin(), all.end(),
-                       [&](const Parameter& p) { return stands_for(kind, p) && is_new(p); });
+  /// What init_from.new names by its group, or by a parameter.
+  NewParts new_parts() const {
+    const auto has = [this](const char* group) {
+      return std::find(from_.absent.begin(), from_.absent.end(), group) != from_.absent.end();
+    };
+    NewParts out = {has("prior"), has("scale"), has("normalizer"), has("prior") || has("mix")};
+    for (const Parameter& p : layout_.all()) {
+      if (!is_new(p)) continue;
+      out.mix |= p.of_mix;
+      out.prior |= stands_for("prior", p) && !p.of_mix;
+      out.scale |= stands_for("scale", p);
+      out.normalizer |= stands_for("normalizer", p);
+    }
+    return out;
   }
-  NewParts new_parts() const { return {has_new("prior"), has_new("scale"), has_new("normalizer")}; }
 
   void check() const {
     for (const Parameter& p : layout_.all()) check(p);
@@ -112,6 +117,12 @@ class Fit {
   }
 
  private:
+  /// What stands for `p` in init_from.new, the first; the list's end: nothing does.
+  std::vector<std::string>::const_iterator new_name(const Parameter& p) const {
+    return std::find_if(from_.absent.begin(), from_.absent.end(),
+                        [&p](const std::string& name) { return stands_for(name, p); });
+  }
+
   [[noreturn]] static void refuse(const std::string& where, const std::string& expected,
                                   const std::string& found, const std::string& remedy) {
     throw Error(ExitCode::checkpoint, where, expected, found, remedy);
@@ -132,8 +143,10 @@ class Fit {
     const bool is_there = it != source_.all().end();
     if (is_new(p)) {
       if (!is_there) return;
+      const std::string& name = *new_name(p);
       refuse(it->second.where(), "no such tensor, since init_from.new names it", found(it->second),
-             "remove it from init_from.new");
+             "remove \"" + name + "\" from init_from.new" +
+                 (name == p.leaf() ? "" : ", or name in its place what of it the folder has not"));
     }
     if (!is_there) {
       const bool of_mechanism =

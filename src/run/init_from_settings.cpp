@@ -155,9 +155,7 @@ class Settings {
   }
 
   std::string prior_key(int64_t layer) const {
-    const size_t n = m_.attention.prior.pattern.size();
-    const std::string key = "model.attention.prior";
-    return n > 1 ? key + "[" + std::to_string(static_cast<size_t>(layer) % n) + "]" : key;
+    return "model.attention.prior" + m_.attention.prior.place(layer);
   }
   /// Of the prior itself, where heads are mixed beside it.
   std::string base_key(int64_t layer) const {
@@ -219,7 +217,7 @@ class Settings {
   }
 
   void prior(const std::string& place, json theirs, int64_t layer) {
-    if (!new_.prior) mix(place, theirs, layer);
+    if (!new_.mix) mix(place, theirs, layer);
     theirs.erase("mix");
     const PriorChoice& chosen = m_.attention.prior.of(layer);
     const json ours = huggingface_prior(m_, layer, c_.data.sequence_length);
@@ -362,6 +360,8 @@ class Settings {
       if (found != json(usual)) refuse(member, usual ? "true" : "false", found.dump());
     }
     for (int64_t l = 0; l < m_.layers; ++l) {
+      const MixChoice& mix = m_.attention.prior.mix_of(l);
+      if (mix && !new_.mix) tell("nothing mixes its heads", prior_key(l) + ".name", mix.name());
       if (!new_.prior) rope(l);
       if (!new_.prior || !own_window(l)) window(l);
     }
@@ -391,9 +391,6 @@ class Settings {
   void rope(int64_t layer) {
     const PriorChoice& chosen = m_.attention.prior.of(layer);
     const std::string key = base_key(layer);
-    if (const MixChoice& mix = m_.attention.prior.mix_of(layer)) {
-      tell("nothing mixes its heads", prior_key(layer) + ".name", mix.name());
-    }
     const auto bases = rope_members("rope_theta");
     if (!chosen.info().is<RotaryFamily>()) {
       const bool llama = source_.value("model_type", json()) == "llama";

@@ -8,9 +8,10 @@
 
 namespace bamtrain {
 
-/// What init_from.new names: of this the folder's model has another, on purpose.
+/// What init_from.new names: of this the folder's model has another, on purpose. `prior`: but for
+/// what mixes heads beside it.
 struct NewParts {
-  bool prior = false, scale = false, normalizer = false;
+  bool prior = false, scale = false, normalizer = false, mix = false;
 };
 
 /// Whether an option of a mechanism, which a folder and the run have, is one that its formula

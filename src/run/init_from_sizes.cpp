@@ -65,11 +65,12 @@ void check_init_from_sizes(const RunConfig& config, NewParts parts, const std::s
   }
   const json theirs = source.value("priors", json::array());
   const json priors = ours.value("priors", json::array());
-  if (parts.prior || theirs.empty() || priors.empty()) return;
+  if (theirs.empty() || priors.empty()) return;
   for (size_t l = 0; l < static_cast<size_t>(m.layers); ++l) {
     const json &found = theirs[l % theirs.size()], &prior = priors[l % priors.size()];
     const std::string place = "priors[" + std::to_string(l % theirs.size()) + "]";
-    sizes.shapes(place, found, prior);
+    if (!parts.prior) sizes.shapes(place, found, prior);
+    if (parts.mix) continue;
     sizes.shapes(place + ".mix", found.value("mix", json()), prior.value("mix", json()));
   }
 }

@@ -30,37 +30,63 @@ class Comparison {
       throw Error(ExitCode::checkpoint, path_ + ": config." + key, ours + ", as the run has it",
                   theirs, "change " + key + ", or use another folder");
     }
-    tell(key, theirs, ours);
+    tell(key, theirs, key, ours);
   }
 
-  /// A mechanism, or mechanisms of layers in turn.
-  void mechanisms(const std::string& key) const {
+  /// A mechanism that all layers share.
+  void mechanism(const std::string& key) const {
+    of_layers(key, [this](const std::string& place, const json& theirs, const json& ours) {
+      mechanism(place, theirs, place, ours);
+    });
+  }
+
+  /// What mixes heads is compared by itself, and the prior beside it, its base, with the prior of a
+  /// run without a mix too. `parts`: what is new.
+  void prior(const std::string& key, NewParts parts) const {
+    of_layers(key, [&](const std::string& place, const json& theirs, const json& ours) {
+      // Of these resolved configurations that of a mix has a base.
+      const bool mixed = ours.contains("base"), was_mixed = theirs.contains("base");
+      if ((mixed || was_mixed) && !parts.mix) mechanism(place, theirs, place, ours);
+      if (parts.prior) return;
+      mechanism(was_mixed ? place + ".base" : place, was_mixed ? theirs["base"] : theirs,
+                mixed ? place + ".base" : place, mixed ? ours["base"] : ours);
+    });
+  }
+
+ private:
+  /// compare(place, theirs, ours) for the mechanism at `key`, or for those of the layers in turn.
+  template <class Compare>
+  void of_layers(const std::string& key, Compare&& compare) const {
     const json *theirs = find_value(before_, key), *ours = find_value(now_, key);
     if (theirs == nullptr || ours == nullptr) return this->key(key);
     const size_t n = theirs->is_array() ? theirs->size() : 1;
     const size_t m = ours->is_array() ? ours->size() : 1;
     for (size_t i = 0; i < std::max(n, m); ++i) {
       const std::string place = std::max(n, m) > 1 ? key + "[" + std::to_string(i) + "]" : key;
-      mechanism(place, theirs->is_array() ? (*theirs)[i % n] : *theirs,
-                ours->is_array() ? (*ours)[i % m] : *ours);
+      compare(place, theirs->is_array() ? (*theirs)[i % n] : *theirs,
+              ours->is_array() ? (*ours)[i % m] : *ours);
     }
   }
 
- private:
-  void mechanism(const std::string& place, const json& theirs, const json& ours) const {
-    if (text_at(theirs, "name") != text_at(ours, "name")) {
-      return tell(place + ".name", text_at(theirs, "name"), text_at(ours, "name"));
-    }
+  /// By name and options, but for a base.
+  void mechanism(const std::string& their_place, const json& theirs, const std::string& our_place,
+                 const json& ours) const {
+    const auto tell_option = [&](const std::string& option) {
+      tell(their_place + "." + option, text_at(theirs, option), our_place + "." + option,
+           text_at(ours, option));
+    };
+    if (text_at(theirs, "name") != text_at(ours, "name")) return tell_option("name");
     for (const auto& [option, value] : ours.items()) {
       // An option that the folder's program did not know is as it was before.
       if (!of_formula(option, theirs, ours) || !theirs.contains(option)) continue;
-      if (theirs[option] == value) continue;
-      tell(place + "." + option, text_at(theirs, option), text_at(ours, option));
+      if (option != "base" && theirs[option] != value) tell_option(option);
     }
   }
 
-  void tell(const std::string& key, const std::string& theirs, const std::string& ours) const {
-    warn_(path_ + ": config." + key + " is " + theirs + ", and " + key + " of this run " + ours);
+  void tell(const std::string& their_key, const std::string& theirs, const std::string& our_key,
+            const std::string& ours) const {
+    warn_(path_ + ": config." + their_key + " is " + theirs + ", and " + our_key + " of this run " +
+          ours);
   }
 
   std::string path_;
@@ -80,10 +106,10 @@ void check_init_from_state(const TrainRun& run, NewParts of, const Warn& warn) {
   const Comparison comparison(folder + "/state.json", before, run.resolved, warn);
   struct Part {
     std::string key;
-    bool is_new, differs;
-  } parts[] = {{"model.attention.prior", of.prior, false},
-               {"model.attention.scale", of.scale, false},
-               {"model.attention.normalizer", of.normalizer, false}};
+    bool differs;
+  } parts[] = {{"model.attention.prior", false},
+               {"model.attention.scale", false},
+               {"model.attention.normalizer", false}};
   for (const std::string& key : run.refused_keys(before)) {
     if (!key.starts_with("model.")) continue;
     const auto part = std::find_if(std::begin(parts), std::end(parts), [&key](const Part& p) {
@@ -95,9 +121,10 @@ void check_init_from_state(const TrainRun& run, NewParts of, const Warn& warn) {
       part->differs = true;
     }
   }
-  for (const Part& part : parts) {
-    if (part.differs && !part.is_new) comparison.mechanisms(part.key);
-  }
+  const auto& [prior, scale, normalizer] = parts;
+  if (prior.differs) comparison.prior(prior.key, of);
+  if (scale.differs && !of.scale) comparison.mechanism(scale.key);
+  if (normalizer.differs && !of.normalizer) comparison.mechanism(normalizer.key);
 }
 
 }  // namespace bamtrain

@@ -6,12 +6,14 @@ ScaleInfo ssmax_scale() {
   ScaleInfo s;
   s.name = "ssmax";
   s.formula = "t_i = delta + s_h log(n_i + offset)";
-  s.options = {{"delta", "the constant term: 0 (SSMax) or 1 (ASEntmax)", 0.0, {}, -100, 100},
-               {"init", "initial s", 1.0, {}, -100, 100},
-               {"init_std", "standard deviation around it", 0.0, {}, 0, 10},
-               {"offset", "0 (SSMax) or 1 (ASEntmax's code)", 0.0, {}, 0, 1, true},
-               scale_bias_option("true with bam, else false"),
-               decay_option("s", false)};
+  s.options = {
+      {"delta", "the constant term: 0 (SSMax) or 1 (ASEntmax)", 0.0, {}, -100, 100},
+      {"init", "initial s", 1.0, {}, -100, 100},
+      {"init_std", "standard deviation around it", 0.0, {}, 0, 10},
+      {"offset", "0 (SSMax) or 1 (ASEntmax's code)", 0.0, {}, 0, 1, true},
+      scale_bias_option("true with bam, also as dape's base (t then multiplies f too), else "
+                        "false"),
+      decay_option("s", false)};
   s.parameters = [](const Options& o, const ModelShape& shape) {
     MechanismParameter factor = {"s", {shape.heads}, true, false, "init"};
     factor.decays = o.flag("decay");

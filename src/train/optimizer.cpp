@@ -1,5 +1,7 @@
 #include "train/optimizer.h"
 
+#include <algorithm>
+
 namespace bamtrain {
 
 std::string group_name(ParameterGroup g) {
@@ -9,17 +11,29 @@ std::string group_name(ParameterGroup g) {
   return "";
 }
 
+namespace {
+
+/// What stands for `p` in optimizer.lr_multipliers; where several have factors, the first counts.
+std::vector<std::string> names_of(const Parameter& p) {
+  const std::string group = group_name(p.group);
+  if (group.empty()) return {};
+  if (p.of_mix) return {p.leaf(), "mix", group};
+  return {p.leaf(), group};
+}
+
+}  // namespace
+
 Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layout, Backend& backend)
     : config_(config), layout_(layout), backend_(backend) {
   for (const auto& [name, factor] : config_.lr_multipliers) {
     bool known = false;
     for (const Parameter& p : layout_.all()) {
-      const std::string group = group_name(p.group);
-      known |= p.trained && !group.empty() && (name == group || name == p.leaf());
+      const std::vector<std::string> names = names_of(p);
+      known |= p.trained && std::find(names.begin(), names.end(), name) != names.end();
     }
     if (!known) {
       throw Error(ExitCode::config, "optimizer.lr_multipliers." + name,
-                  "prior, scale, normalizer or the name of a trained parameter of the model's",
+                  "prior, mix, scale, normalizer or the name of a trained parameter of the model's",
                   "a name that none of these has", "remove it or correct it");
     }
   }
@@ -45,12 +59,11 @@ void Optimizer::plan(Arena& arena) {
 }
 
 double Optimizer::multiplier(const Parameter& p) const {
-  const std::string group = group_name(p.group);
-  if (group.empty()) return 1;
-  const auto by_name = config_.lr_multipliers.find(p.leaf());
-  if (by_name != config_.lr_multipliers.end()) return by_name->second;
-  const auto by_group = config_.lr_multipliers.find(group);
-  return by_group == config_.lr_multipliers.end() ? 1 : by_group->second;
+  for (const std::string& name : names_of(p)) {
+    const auto it = config_.lr_multipliers.find(name);
+    if (it != config_.lr_multipliers.end()) return it->second;
+  }
+  return 1;
 }
 
 void Optimizer::step(int64_t step, double lr, Tensor squared_norm, Tensor masters, Tensor rounded,

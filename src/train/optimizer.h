@@ -12,7 +12,8 @@
 
 namespace bamtrain {
 
-/// The group's name in optimizer.lr_multipliers and event files; empty: it has none.
+/// The group's name in optimizer.lr_multipliers and event files; empty: it has none. A mix of
+/// heads, in group prior, has the name "mix" there besides.
 std::string group_name(ParameterGroup group);
 
 class Optimizer {

@@ -47,8 +47,8 @@ struct OptimizerConfig {
   double eps = 1e-8;
   double weight_decay = 0.1;  // decoupled; matrices and embeddings only
   double clip = 1.0;          // global gradient norm; 0: no clipping
-  /// Factors on lr, by group ("prior", "scale") or by the last part of a parameter's name
-  /// ("theta_alpha"); the name wins over the group.
+  /// Factors on lr, by group ("prior", "scale"), for what mixes heads beside a prior ("mix"), or by
+  /// the last part of a parameter's name ("theta_alpha"); the narrower name wins.
   std::map<std::string, double> lr_multipliers;
 };
 
@@ -96,8 +96,8 @@ struct EvalConfig {
 /// Where a run that starts afresh takes its parameters from.
 struct InitFromConfig {
   std::string folder;  // with safetensors under the model's names; empty: initial values
-  /// Parameters of mechanisms that the folder has not: "prior", "scale", "normalizer" or the last
-  /// part of a name ("theta_alpha"). They keep their initial values.
+  /// Parameters of mechanisms that the folder has not: "prior" (with "mix"), "mix", "scale",
+  /// "normalizer" or the last part of a name ("theta_alpha"). They keep their initial values.
   std::vector<std::string> absent;
 };
 

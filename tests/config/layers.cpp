@@ -88,13 +88,21 @@ TEST_CASE("an entry of a list is named in what is wrong with it") {
                            "remove what belongs to another mechanism"});
   CHECK(foreign.find("--set") == std::string::npos);
   check_mentions(message(with_prior(R"([[{"name": "nope"}], {"name": "nope"}])")),
-                 {"run.json: model.attention.prior[0]:", "an object with a name"});
+                 {"run.json: model.attention.prior[0]:", "an object with a name",
+                  "an entry of a list is one"});
   // What only the shape of the model shows.
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "factor": 2}])")),
                  {"run.json: model.attention.prior[1].factor:", "1 without scaling",
                   "set model.attention.prior[1].scaling"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope", "scaling": "yarn"}])")),
                  {"run.json: model.attention.prior[1].factor:", "above 1 for yarn", "found 1"});
+  // A list of one is a list.
+  check_mentions(
+      message(with_prior(R"([{"name": "dape", "base": "rope", "variant": "bias_only"}])")),
+      {"run.json: model.attention.prior[0].variant:",
+       "model.attention.prior[0].base adds no bias"});
+  check_mentions(message(with_prior(R"([{"name": "rope", "factor": 2}])")),
+                 {"run.json: model.attention.prior[0].factor:"});
   check_mentions(message(with_prior(R"([{"name": "nope"}, {"name": "rope"}])"), {"model.heads=16"}),
                  {"run.json: model.attention.prior[1]:", "an even head dimension"});
 }

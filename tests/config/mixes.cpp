@@ -56,6 +56,23 @@ TEST_CASE("overrides reach a mix, its base and the base's options") {
   CHECK(renamed.model.attention.prior.names() == "dape over alibi");
 }
 
+TEST_CASE("overrides reach the options of a base that a mix leaves to its default") {
+  const std::string kernel = "model.attention.prior.base.kernel=power";
+  const json expected = {{"name", "kerple"}, {"kernel", "power"}, {"decay", true}};
+  const std::string file = replaced(R"({"name": "bam", "init": "laplace"})", R"({"name": "dape"})");
+  const auto of_file = [&](const Names& changes) {
+    return prior_of(bamtrain::read_run_config_text(file, "run.json", changes));
+  };
+  CHECK(of_file({kernel})["base"] == expected);
+  CHECK(of_file({"model.attention.prior.base.name=alibi"})["base"]["name"] == "alibi");
+  CHECK(of_file({"model.attention.prior.name=alibi"}) == json({{"name", "alibi"}}));
+  CHECK(prior_of(valid_with({"model.attention.prior=dape", kernel}))["base"] == expected);
+  check_mentions(message(file, {"model.attention.prior.base.theta=3"}),
+                 {"--set model.attention.prior.base.theta=3: model.attention.prior.base.theta:",
+                  "only options of kerple", "an option of rope"});
+  check_mentions(message(kValid, {kernel}), {"model.attention.prior.base:", "an option of dape"});
+}
+
 TEST_CASE("layers in turn have mixes or none") {
   const auto c = valid_with(
       {R"(model.attention.prior=["alibi", {"name": "dape", "base": "t5", "variant": "concat"}])"});
@@ -93,6 +110,58 @@ TEST_CASE("what a mix is not defined for is refused by its key") {
       {"model.attention.prior.variant", "model.attention.prior.base", "bias_only"});
   check_mentions(refused(R"(model.attention.prior={"name": "alibi", "base": "nope"})"),
                  {"model.attention.prior.base", "dape"});
+}
+
+TEST_CASE("an option of a mix or of its base is told its place where it stands in the other") {
+  const auto refused = [](const std::string& prior) {
+    return message(kValid, {"model.attention.prior=" + prior});
+  };
+  check_mentions(refused(R"({"name": "dape", "base": {"name": "kerple", "hidden": 4}})"),
+                 {": model.attention.prior.base.hidden:",
+                  R"("hidden" (an option of dape, in model.attention.prior))",
+                  "remedy: write it in model.attention.prior"});
+  check_mentions(refused(R"(["nope", {"name": "dape", "base": {"name": "nope", "hidden": 4}}])"),
+                 {"an option of dape, in model.attention.prior[1])",
+                  "remedy: write it in model.attention.prior[1]"});
+  check_mentions(refused(R"({"name": "dape", "kernel": "power"})"),
+                 {R"("kernel" (an option of kerple, in model.attention.prior.base))",
+                  "remedy: write it in model.attention.prior.base"});
+  check_mentions(
+      refused(R"({"name": "dape", "base": {"name": "alibi", "hidden": 4, "x": 1}})"),
+      {"remedy: write what belongs to dape in model.attention.prior, and remove the rest"});
+  // What is neither's is told as ever.
+  check_mentions(refused(R"({"name": "dape", "theta": 3})"),
+                 {R"("theta" (an option of rope)", "remove what belongs to another mechanism"});
+  check_mentions(refused(R"({"name": "dape", "base": {"name": "kerple", "base": "nope"}})"),
+                 {"model.attention.prior.base.base:", "remedy: remove it"});
+}
+
+TEST_CASE("a list of bases is told where layers differ") {
+  const std::string said =
+      message(kValid, {R"(model.attention.prior={"name": "dape", "base": ["kerple"]})"});
+  check_mentions(said, {": model.attention.prior.base:", "found the array",
+                        "bases differ by layer in a list of priors", "write {\"name\": ...}"});
+  CHECK(said.find("share") == std::string::npos);
+}
+
+TEST_CASE("a mix is named as a group, where there is one") {
+  const std::string rate = "optimizer.lr_multipliers.mix=2";
+  const Names from = {"init_from.folder=x", "init_from.new=[\"mix\"]"};
+  const auto with = [](Names changes, const std::string& prior) {
+    changes.insert(changes.begin(), "model.attention.prior=" + prior);
+    return message(kValid, changes);
+  };
+  CHECK(with({rate}, "dape").empty());
+  CHECK(with({rate}, R"({"name": "dape", "base": "rope"})").empty());
+  check_mentions(
+      with({rate}, "kerple"),
+      {"optimizer.lr_multipliers.mix:",
+       "expected one of prior, scale, r1, r2, s, found mix, and this model's mix has no trained "
+       "parameters of its own"});
+  check_mentions(with({"optimizer.lr_multipliers.mixx=2"}, "dape"),
+                 {"one of prior, mix, scale, r1, r2, weight1", "did you mean \"mix\"?"});
+  CHECK(with(from, "dape").empty());
+  CHECK(with(from, "kerple").empty());
 }
 
 TEST_CASE("a base that adds no bias takes every variant that reads scores") {

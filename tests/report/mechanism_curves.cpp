@@ -4,6 +4,7 @@
 
 #include "catch.h"
 #include "core/error.h"
+#include "mixes/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"
 
@@ -90,6 +91,24 @@ TEST_CASE("a prior without parameters of single layers is shown once, with its l
     CHECK(shared[0].heads[0][i].y == static_cast<double>(i + 1));
     CHECK(shared[0].heads[1][i].y == static_cast<double>(i + 1 + 32));
   }
+}
+
+TEST_CASE("curves beside a mix of heads are another's, and not of the layers without one") {
+  PriorConfig priors({prior("alibi"), prior("alibi")});
+  priors.mixes = {{}, MixChoice(*find_mix("dape"))};
+  const auto curves = prior_curves(model_of(priors), kT, {}, "m");
+  REQUIRE(curves.size() == 2);
+  for (int l = 0; l < 2; ++l) {
+    const PriorCurves& c = curves[static_cast<size_t>(l)];
+    CHECK(c.prior == "alibi");
+    CHECK(c.mix == (l == 0 ? "" : "dape"));
+    CHECK(c.layers == std::vector<int64_t>{l});
+    for (const Point& p : c.heads[0]) CHECK(p.y == -p.x / 16);
+  }
+  priors.mixes[0] = priors.mixes[1];
+  const auto both = prior_curves(model_of(priors), kT, {}, "m");
+  REQUIRE(both.size() == 1);
+  CHECK(both[0].layers == std::vector<int64_t>{0, 1});
 }
 
 TEST_CASE("curves of fire are its network, at the last position of training") {

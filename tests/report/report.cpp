@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "catch.h"
+#include "mixes/registry.h"
 #include "priors/registry.h"
 #include "report/xml.h"
 #include "scales/registry.h"
@@ -285,6 +286,48 @@ TEST_CASE("charts of one prior have the same axes") {
                     steep_run = {"steep", "b", &steep, bam_model(), 256};
   CHECK(ticks_of({flat_run}, "flat") != ticks_of({steep_run}, "steep"));
   CHECK(ticks_of({flat_run, steep_run}, "flat") == ticks_of({flat_run, steep_run}, "steep"));
+}
+
+TEST_CASE("what a mix of heads reads is not shown as what is added to a logit") {
+  RunRecord shallow, steep;
+  const std::string layer = "model.layers.0.self_attn.prior.";
+  shallow.parameters = {{layer + "theta_alpha", {0, 1}},
+                        {layer + "theta_beta", {1, 0.5}},
+                        {layer + "theta_mu", {0, 0}}};
+  steep.parameters = shallow.parameters;
+  steep.parameters[layer + "theta_alpha"] = {0, 2};
+  ModelConfig mixed = bam_model();
+  mixed.attention.prior.mixes = {MixChoice(*find_mix("dape"))};
+  const ReportedRun plain_run = {"p", "a", &shallow, bam_model(), 64},
+                    mixed_run = {"m", "b", &steep, mixed, 256};
+  const auto headings = [](const Xml& body) {
+    std::vector<std::string> out;
+    for (const Xml* h : body.all("h2")) {
+      if (h->text.starts_with("What ")) out.push_back(h->text);
+    }
+    return out;
+  };
+  const std::string added = "What the priors add to a logit", read = "What mixes of heads read";
+  const Xml alone = body_of(report_html({mixed_run}, {}));
+  CHECK(headings(alone) == std::vector<std::string>{read});
+  CHECK(captions(alone)[0] == "m: what dape reads: bam, layer 0");
+
+  const Xml both = body_of(report_html({mixed_run, plain_run}, {}));
+  CHECK(headings(both) == std::vector<std::string>{added, read});
+  CHECK(captions(both)[0] == "p: bam, layer 0");
+  CHECK(captions(both)[1] == "m: what dape reads: bam, layer 0");
+  // Neither gives the other its axes.
+  const auto ticks = [](const Xml& body, const std::string& title) {
+    std::vector<std::string> out;
+    for (const Xml* tick : figure_of(body, title)->of_class("text", "tick")) {
+      out.push_back(tick->text + " at " + tick->at("x") + " " + tick->at("y"));
+    }
+    return out;
+  };
+  const Xml plain = body_of(report_html({plain_run}, {}));
+  CHECK(ticks(both, "p: bam, layer 0") == ticks(plain, "p: bam, layer 0"));
+  CHECK(ticks(both, captions(both)[1]) == ticks(alone, captions(alone)[0]));
+  CHECK(ticks(both, captions(both)[0]) != ticks(both, captions(both)[1]));
 }
 
 TEST_CASE("a result of very many lengths makes no page of as many points") {

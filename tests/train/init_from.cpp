@@ -351,6 +351,62 @@ TEST_CASE("a rope model goes on as bam: its weights, and new parameters at their
   }
 }
 
+TEST_CASE("a prior and what mixes heads beside it are new each by itself") {
+  const Workplace w;
+  Json c = still_run(w);
+  const auto begin = [&](const std::string& prior, const std::string& out) {
+    c["model"]["attention"] = {{"prior", Json::parse(prior)}};
+    const Outcome o = train(w, c, out);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    export_to(first_checkpoint(w, out), w.path(out + "-hf"));
+  };
+  begin(R"({"name": "kerple", "kernel": "power"})", "plain");
+  begin(R"({"name": "dape", "base": "alibi", "variant": "concat"})", "mixed");
+
+  // What a run of `prior` with this in init_from.new says, from an export and from its checkpoint.
+  const auto check = [&](const std::string& from, const std::string& prior,
+                         const std::string& names, const std::vector<std::string>& of_export,
+                         const std::vector<std::string>& of_checkpoint) {
+    for (const bool exported : {true, false}) {
+      const std::string folder = exported ? w.path(from + "-hf") : first_checkpoint(w, from);
+      c.erase("model");
+      c["model"] = still_run(w)["model"];
+      c["model"]["attention"] = {{"prior", Json::parse(prior)}};
+      const Outcome o =
+          train(w, c, "next", {"init_from.folder=" + folder, "init_from.new=" + names});
+      INFO(names << " of " << folder << ": " << o.output);
+      CHECK(o.code == 0);
+      std::vector<std::string> told;
+      for (size_t at = 0; (at = o.output.find("json: ", at)) != std::string::npos;) {
+        at += 6;
+        told.push_back(o.output.substr(at, o.output.find('\n', at) - at));
+      }
+      CHECK(told == (exported ? of_export : of_checkpoint));
+      fs::remove_all(w.path("next"));
+    }
+  };
+  const std::string kernel = "model.attention.prior.base.kernel of this run \"logarithmic\"";
+  for (const char* names : {R"(["mix"])", R"(["weight1","bias1","weight2","bias2"])"}) {
+    check("plain", R"("dape")", names, {"priors[0].kernel is \"power\", and " + kernel},
+          {"config.model.attention.prior.kernel is \"power\", and " + kernel});
+  }
+  const std::string variant = "model.attention.prior.variant of this run \"concat_residual\"";
+  check("mixed", R"("dape")", R"(["r1","r2"])",
+        {"priors[0].mix.variant is \"concat\", and " + variant},
+        {"config.model.attention.prior.variant is \"concat\", and " + variant});
+  c["model"]["attention"] = {{"prior", {{"name", "dape"}, {"base", "kerple"}}}};
+  const Outcome both =
+      train(w, c, "both", {"init_from.folder=" + w.path("mixed-hf"), "init_from.new=[\"prior\"]"});
+  INFO(both.output);
+  CHECK(both.code == static_cast<int>(ExitCode::checkpoint));
+  CHECK(both.output.find("remove \"prior\" from init_from.new, or name in its place what of it the "
+                         "folder has not") != std::string::npos);
+  check("mixed", R"({"name": "dape", "base": "alibi"})", "[]",
+        {"priors[0].mix.variant is \"concat\", and " + variant},
+        {"config.model.attention.prior.variant is \"concat\", and " + variant});
+}
+
 TEST_CASE("what does not fit is refused: the tensor, both shapes, the key to change") {
   Exported e;
   e.check_refused({"model.vocab=223"},

@@ -8,6 +8,7 @@
 #include "catch.h"
 #include "checkpoint/folder.h"
 #include "core/error.h"
+#include "mixes/registry.h"
 #include "model/huggingface_config.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
@@ -492,6 +493,41 @@ TEST_CASE("of what init_from.new names there is no word") {
   CHECK(f.told(llama(), {true, true}).empty());
   CHECK(f.one(llama(), {false, true}).find("its prior is rope") == 0);
   CHECK(f.one(llama(), {true, false}).find("it has no logit scale") == 0);
+}
+
+TEST_CASE("what mixes heads and its base are told each by itself") {
+  const auto mixed = [](const PriorChoice& base, const char* variant) {
+    PriorConfig out(base);
+    out.mixes = {MixChoice(*find_mix("dape"))};
+    out.mixes[0].options.set("variant", std::string(variant));
+    return out;
+  };
+  const PriorChoice power = prior("kerple", {{"kernel", std::string("power")}});
+  const std::string kernel =
+      "priors[0].kernel is \"power\", and model.attention.prior.base.kernel of this run "
+      "\"logarithmic\"";
+  const std::string variant =
+      "priors[0].mix.variant is \"concat\", and model.attention.prior.variant of this run "
+      "\"concat_residual\"";
+  FromFolder f;
+  ModelConfig& m = f.c.model;
+  ModelConfig other = m;
+  m.attention.prior = mixed(prior("kerple"), "concat_residual");
+  CHECK(f.told(f.exported(m)).empty());
+  other.attention.prior = mixed(power, "concat");
+  CHECK(f.told(f.exported(other)) == std::vector<std::string>{variant, kernel});
+  CHECK(f.one(f.exported(other), {.prior = true}) == variant);
+  CHECK(f.one(f.exported(other), {.mix = true}) == kernel);
+  CHECK(f.told(f.exported(other), {.prior = true, .mix = true}).empty());
+  other.attention.prior = power;
+  CHECK(f.one(f.exported(other), {.mix = true}) == kernel);
+  CHECK(f.one(f.exported(other), {.prior = true}) ==
+        "priors[0].mix.name is null, and model.attention.prior.name of this run \"dape\"");
+
+  m.attention.prior = mixed(prior("alibi"), "concat_residual");
+  CHECK(f.one(llama(), {.mix = true}).find("its prior is rope") == 0);
+  CHECK(f.one(llama(), {.prior = true}) ==
+        "nothing mixes its heads, and model.attention.prior.name of this run \"dape\"");
 }
 
 TEST_CASE("a config.json that is none of ours and none of a Llama's is damaged") {

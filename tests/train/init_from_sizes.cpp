@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "checkpoint/folder.h"
 #include "core/error.h"
+#include "mixes/registry.h"
 #include "model/huggingface_config.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
@@ -20,7 +21,8 @@ struct Folder {
   RunConfig config;
   json source;
 
-  Folder() {
+  /// `mixed`: beside dape.
+  explicit Folder(bool mixed = false) {
     ModelConfig& m = config.model;
     m.vocab = 97;
     m.width = 48;
@@ -31,6 +33,7 @@ struct Folder {
     config.data.sequence_length = 24;
     m.attention.prior =
         PriorConfig({PriorChoice(*find_prior("alibi")), PriorChoice(*find_prior("bam"))});
+    if (mixed) m.attention.prior.mixes.assign(2, MixChoice(*find_mix("dape")));
     m.attention.scale = ScaleChoice(*find_scale("ssmax"));
     m.attention.normalizer = NormalizerChoice(*find_normalizer("entmax"));
     m.attention.normalizer.options.set("learned", true);
@@ -90,4 +93,16 @@ TEST_CASE("a shape of a mechanism's parameter that contradicts the tensors is re
   // Of another mechanism the shapes are its own.
   f.source["normalizer"]["name"] = "topk";
   CHECK(f.refusal().empty());
+}
+
+TEST_CASE("shapes of what mixes heads and of its base are compared each by itself") {
+  Folder f(true);
+  CHECK(f.refusal().empty());
+  f.source["priors"][1]["parameters"]["theta_beta"] = {5};
+  CHECK(contains(f.refusal({.mix = true}), "config.json: priors[1].parameters: expected {"));
+  CHECK(f.refusal({.prior = true}).empty());
+  f = Folder(true);
+  f.source["priors"][0]["mix"]["parameters"]["bias1"] = {5};
+  CHECK(contains(f.refusal({.prior = true}), "config.json: priors[0].mix.parameters: expected {"));
+  CHECK(f.refusal({.mix = true}).empty());
 }

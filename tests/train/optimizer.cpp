@@ -175,6 +175,33 @@ TEST_CASE("learning-rate multipliers: the name wins over the group, fixed parame
   CHECK(f.value("model.layers.0.self_attn.scale.s") == Approx(0.95));
 }
 
+TEST_CASE("learning-rate multipliers: a mix of heads is a group within the prior's") {
+  ModelConfig c = tiny_bam();
+  c.attention.prior.mixes = {MixChoice(*find_mix("dape"))};
+  const auto values = [&c](const std::map<std::string, double>& multipliers) {
+    Fixture f(c);
+    OptimizerConfig o;
+    o.lr = 0.01;
+    o.eps = 0;
+    o.weight_decay = 0;
+    o.lr_multipliers = multipliers;
+    f.step(o, 1);
+    const std::string attention = "model.layers.0.self_attn.";
+    return std::vector<double>{f.value(attention + "prior.theta_beta"),
+                               f.value(attention + "mix.weight1"),
+                               f.value(attention + "mix.bias2")};
+  };
+  const auto check = [&](const std::map<std::string, double>& multipliers,
+                         const std::vector<double>& expected) {
+    const std::vector<double> found = values(multipliers);
+    for (size_t i = 0; i < 3; ++i) CHECK(found[i] == Approx(expected[i]));
+  };
+  check({{"prior", 2}}, {0.98, 0.98, 0.98});
+  check({{"mix", 3}}, {0.99, 0.97, 0.97});
+  check({{"prior", 2}, {"mix", 3}, {"bias2", 5}}, {0.98, 0.97, 0.95});
+  REQUIRE_THROWS_AS(Fixture().step({.lr_multipliers = {{"mix", 2}}}, 1), Error);
+}
+
 TEST_CASE(
     "parameters with limits stay within them at any learning rate, their neighbours need not") {
   for (const char* kernel : {"logarithmic", "power"}) {
