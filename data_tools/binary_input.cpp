@@ -17,7 +17,7 @@ struct Format {
 };
 
 constexpr Format kFormats[] = {
-    {"PAR1", "parquet", "parquet_to_jsonl.py IN >BARE.jsonl"},
+    {"PAR1", "parquet in a stream", "name the file: its end is read first"},
     {"ARROW1", "an Arrow file",
      "python3 -c 'import pandas; pandas.read_feather(\"IN\").to_json(\"BARE.jsonl\", "
      "orient=\"records\", lines=True)'"},

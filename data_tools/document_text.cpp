@@ -19,12 +19,13 @@ Error bad_line(const std::string& path, int64_t line, const std::string& expecte
   return Error(ExitCode::data, path + ":" + std::to_string(line), expected, found, remedy);
 }
 
-Error bad_utf8(const RawDocument& raw, const std::string& path, size_t at) {
+Error bad_utf8(const RawDocument& raw, const std::string& path, DocumentKind kind, size_t at) {
   const auto begin = raw.text.begin();
   const auto line = raw.line + std::count(begin, begin + static_cast<std::ptrdiff_t>(at), '\n');
   static const char* digits = "0123456789ABCDEF";
   const auto byte = static_cast<unsigned char>(raw.text[at]);
-  return bad_line(path, line, "text in UTF-8",
+  const bool row = kind == DocumentKind::row;
+  return bad_line(row ? path + ": row" : path, row ? raw.line : line, "text in UTF-8",
                   std::string("the byte 0x") + digits[byte >> 4] + digits[byte & 15] +
                       " at offset " + std::to_string(raw.offset + static_cast<int64_t>(at)),
                   "convert the file to UTF-8, or choose --invalid-utf8 replace or skip");
@@ -74,7 +75,7 @@ bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
                    TextCounts* counts) {
   const size_t bad = first_invalid_utf8(raw.text);
   if (bad != std::string_view::npos) {
-    if (invalid == InvalidUtf8::error) throw bad_utf8(raw, path, bad);
+    if (invalid == InvalidUtf8::error) throw bad_utf8(raw, path, kind, bad);
     if (invalid == InvalidUtf8::skip) {
       ++counts->skipped;
       return false;
@@ -82,8 +83,11 @@ bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
     raw.text = replace_invalid_utf8(raw.text);
     ++counts->replaced;
   }
-  *text = kind == DocumentKind::jsonl ? json_field(raw, path, field)
-                                      : with_newlines(std::move(raw.text));
+  if (kind == DocumentKind::jsonl) {
+    *text = json_field(raw, path, field);
+  } else {
+    *text = kind == DocumentKind::row ? std::move(raw.text) : with_newlines(std::move(raw.text));
+  }
   if (!is_blank(*text)) return true;
   ++counts->empty;
   return false;

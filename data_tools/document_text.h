@@ -23,10 +23,10 @@ struct TextCounts {
 };
 
 /// The text of `raw`, read from `path`, into `*text`; false where the document is left out.
-/// With DocumentKind::jsonl it is the string `field` of the line's object; elsewhere line ends of
-/// CRLF have become newlines. Error (data) naming path, line and byte for bad UTF-8
-/// (InvalidUtf8::error), path and line for what is no JSON object, a missing field, and a field
-/// that is no string.
+/// With DocumentKind::jsonl it is the string `field` of the line's object, with row the row's as it
+/// is; elsewhere line ends of CRLF have become newlines. Error (data) naming path, line and byte
+/// for bad UTF-8 (InvalidUtf8::error), path and line for what is no JSON object, a missing field,
+/// and a field that is no string.
 bool document_text(RawDocument raw, const std::string& path, DocumentKind kind,
                    const std::string& field, InvalidUtf8 invalid, std::string* text,
                    TextCounts* counts);

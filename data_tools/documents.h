@@ -17,9 +17,11 @@ enum class DocumentKind {
   blank_line,  // a block of lines between lines without visible characters
   wikitext,    // from a WikiText title to the next: see is_wikitext_title
   jsonl,       // one string field of each line's JSON object
+  row,         // one string column of each row of a parquet file, which is told by its first bytes
 };
 
-/// "line", "file", "blank-line", "wikitext", "jsonl": the names on the command line.
+/// "line", "file", "blank-line", "wikitext", "jsonl": the names on the command line. A row is none:
+/// what is parquet is read so.
 const std::vector<std::string>& document_kind_names();
 /// REQUIRES: one of document_kind_names().
 DocumentKind document_kind_named(const std::string& name);
@@ -44,11 +46,11 @@ bool is_blank(std::string_view text);
 /// What makes one document, as it stands in the input: unchecked UTF-8, and with `jsonl` the JSON.
 struct RawDocument {
   std::string text;
-  int64_t line = 0;    // its first line in the input, from 1
-  int64_t offset = 0;  // of its first byte in the decompressed input
+  int64_t line = 0;    // its first line in the input, or its row, from 1
+  int64_t offset = 0;  // of its first byte in the decompressed input; 0 of a row
 };
 
-/// The documents of one input, front to back.
+/// The documents of one input of text, front to back.
 ///   line        without the newline; empty ones included. A carriage return ends a line too, alone
 ///               or before the newline
 ///   file        every byte

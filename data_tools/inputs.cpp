@@ -17,11 +17,19 @@
 namespace bamtrain {
 namespace {
 
-void refuse_binary_file(const std::string& path) {
-  std::array<char, kBinaryStart> start;
+/// Whether the file is parquet. Error for what is neither that nor text (refuse_binary).
+bool is_parquet(const std::string& path) {
+  std::array<char, kBinaryStart> bytes;
   std::ifstream file(path, std::ios::binary);
-  file.read(start.data(), start.size());
-  refuse_binary(path, std::string_view(start.data(), static_cast<size_t>(file.gcount())));
+  file.read(bytes.data(), bytes.size());
+  const std::string_view start(bytes.data(), static_cast<size_t>(file.gcount()));
+  if (start.starts_with("PAR1")) return true;
+  if (path.ends_with(".parquet") && !start.empty()) {
+    throw Error(ExitCode::data, path, "a parquet file, which begins with PAR1", "other bytes",
+                "fetch it again");
+  }
+  refuse_binary(path, start);
+  return false;
 }
 
 }  // namespace
@@ -37,20 +45,23 @@ Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
   for (const std::string& path : paths) {
     struct stat status = {};
     const bool there = path == kStandardInput || ::stat(path.c_str(), &status) == 0;
+    bool parquet = false;
     if (there && S_ISREG(status.st_mode)) {
-      refuse_binary_file(path);
+      parquet = is_parquet(path);
       const auto [first, is_new] = seen.emplace(std::pair(status.st_dev, status.st_ino), path);
       if (!is_new) {
         throw Error(ExitCode::usage, path, "each input once",
                     "the file of " + first->second + " again", "name it once");
       }
     }
-    kinds_.push_back(document_kind_of(path, options_.format, options_.kind));
+    kinds_.push_back(parquet ? DocumentKind::row
+                             : document_kind_of(path, options_.format, options_.kind));
     if (!there || S_ISDIR(status.st_mode)) {
       throw Error(ExitCode::io, path, "a readable text file",
                   there ? "a folder" : std::strerror(errno), "check the path");
     }
     const std::optional<int64_t> bytes = file_bytes(path);
+    before_.push_back(before_.back() + bytes.value_or(0));
     if (bytes && total_bytes_) {
       *total_bytes_ += *bytes;
     } else {
@@ -61,18 +72,44 @@ Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
 
 bool Inputs::next(RawDocument* document) {
   while (true) {
+    if (next_at_hand(document)) return true;
+    if (current_ + 1 == options_.paths.size()) return false;
+    ++current_;
+  }
+}
+
+bool Inputs::next_at_hand(RawDocument* document) {
+  if (kind() != DocumentKind::row) {
     if (!reader_) reader_.emplace(path(), kind(), options_.max_document_bytes);
     if (reader_->next(document)) return true;
     if (std::string warning = reader_->warning(); !warning.empty()) {
       warnings_.push_back(std::move(warning));
     }
-    if (current_ + 1 == options_.paths.size()) return false;
-    taken_before_ += reader_->taken();
     reader_.reset();
-    ++current_;
+    return false;
   }
+  if (!parquet_) {
+    parquet_begin_ = current_;
+    const auto from = static_cast<std::ptrdiff_t>(current_);
+    const auto other = std::find_if(kinds_.begin() + from, kinds_.end(),
+                                    [](DocumentKind k) { return k != DocumentKind::row; });
+    const auto begin = options_.paths.begin();
+    parquet_ = std::make_unique<ParquetReader>(
+        std::vector<std::string>(begin + from, begin + (other - kinds_.begin())), options_.field,
+        options_.parquet_processes, options_.max_document_bytes);
+  }
+  if (parquet_->next(document)) {
+    current_ = parquet_begin_ + parquet_->file();
+    return true;
+  }
+  while (current_ + 1 < kinds_.size() && kinds_[current_ + 1] == DocumentKind::row) ++current_;
+  parquet_.reset();
+  return false;
 }
 
-int64_t Inputs::taken() const { return taken_before_ + (reader_ ? reader_->taken() : 0); }
+int64_t Inputs::taken() const {
+  if (parquet_) return before_[current_] + parquet_->taken();
+  return before_[current_] + (reader_ ? reader_->taken() : 0);
+}
 
 }  // namespace bamtrain

@@ -2,23 +2,26 @@
 // All inputs of a command, as one stream of documents.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "data_tools/document_text.h"
 #include "data_tools/documents.h"
+#include "data_tools/parquet_reader.h"
 
 namespace bamtrain {
 
 /// What `tokenize` and `train-tokenizer` are told about their text.
 struct InputOptions {
   std::vector<std::string> paths;    // read in this order; "-" is standard input
-  std::string format;                // "txt", "jsonl", or empty: by the name
+  std::string format;                // "txt", "jsonl", or empty: by the name (not of parquet)
   std::optional<DocumentKind> kind;  // empty: none given
-  std::string field = "text";        // of JSON lines
+  std::string field = "text";        // of JSON lines; a column of parquet
   InvalidUtf8 invalid_utf8 = InvalidUtf8::error;
   int64_t max_document_bytes = int64_t{1} << 30;
+  int parquet_processes = 1;  // that decode parquet ahead
 };
 
 class Inputs {
@@ -47,9 +50,14 @@ class Inputs {
   std::vector<DocumentKind> kinds_;
   std::optional<int64_t> total_bytes_ = 0;
   size_t current_ = 0;
+  /// The next document of the input or, of parquet, of the inputs at hand; false at their end.
+  bool next_at_hand(RawDocument* document);
+
+  std::vector<int64_t> before_ = {0};  // bytes of the inputs before each; unknown ones count 0
   std::optional<DocumentReader> reader_;
+  std::unique_ptr<ParquetReader> parquet_;  // of inputs from parquet_begin_ on
+  size_t parquet_begin_ = 0;
   std::vector<std::string> warnings_;
-  int64_t taken_before_ = 0;  // by the inputs before the current one
 };
 
 }  // namespace bamtrain

@@ -152,7 +152,11 @@ std::string describe_set(const std::string& path, const Manifest& m) {
 TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   require(options.threads >= 1, "at least one thread");
   const Tokenizer tokenizer = open_tokenizer(options);
-  Inputs inputs(options.input);
+  InputOptions input = options.input;
+  // Of texts one decodes in a second what some thirty threads encode.
+  constexpr int kThreadsOfOne = 16;
+  input.parquet_processes = 1 + (options.threads - 1) / kThreadsOfOne;
+  Inputs inputs(input);
   const InterruptGuard guard;
   OutputFolder output(options.output, may_replace_shards(options.overwrite));
   for (const std::string& leftover : output.removed_leftovers()) {

@@ -276,8 +276,7 @@ std::vector<Key> make_keys() {
           FIELD(optimizer.clip)),
       key("optimizer.lr_multipliers",
           "factors on the learning rate by group (prior; mix: of prior, what mixes heads beside "
-          "its "
-          "base; scale; normalizer) or by trained parameter of those chosen (theta_alpha); the "
+          "its base; scale; normalizer) or by trained parameter of those chosen (theta_alpha); the "
           "parameter wins over the group, mix over prior",
           map_of(number_from(0)), FIELD(optimizer.lr_multipliers)),
 

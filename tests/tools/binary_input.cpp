@@ -18,7 +18,7 @@ TEST_CASE("a format that is no text is told by its first bytes, with a command t
   };
   // By the formats' own documents: Parquet and Arrow, RFC 1952, bzip2, APPNOTE, PDF, Unicode.
   const std::vector<Case> cases = {
-      {"PAR1\x15\x04\x15"s, "parquet", "parquet_to_jsonl.py d/a.x >d/a.jsonl"},
+      {"PAR1\x15\x04\x15"s, "parquet in a stream", "name the file"},
       {"ARROW1\0\0"s, "an Arrow file", "pandas.read_feather(\"d/a.x\").to_json(\"d/a.jsonl\""},
       {"\xFF\xFF\xFF\xFF\x10\1\0\0"s, "an Arrow stream",
        "datasets.Dataset.from_file(\"d/a.x\").to_json(\"d/a.jsonl\")"},
@@ -45,20 +45,29 @@ TEST_CASE("a format that is no text is told by its first bytes, with a command t
 
 TEST_CASE("whatever its name, its format and its document, a binary input is told as such") {
   const TemporaryFolder folder;
-  const std::string parquet = "PAR1\x15\x04\x15\x10\x15\x14\x4C\x15\x02"s;
   for (const char* name : {"a.parquet", "a.txt", "a.jsonl", "a"}) {
     const std::string path = folder.file(name);
-    write_bytes(path, parquet);
+    write_bytes(path, "ARROW1\0\0"s);
     InputOptions o;
     o.paths = {path};
     o.kind = DocumentKind::line;
     const std::string message = error_of(ExitCode::data, [&] { Inputs{o}; });
+    if (std::string(name) == "a.parquet") {
+      CHECK(contains(message, path + ": expected a parquet file, which begins with PAR1"));
+      continue;
+    }
     CHECK(contains(message, path + ": expected text or JSON lines, plain or compressed by zstd or "
-                                   "xz, found parquet"));
-    CHECK(contains(message, "parquet_to_jsonl.py " + path + " >" + folder.file("a.jsonl")));
+                                   "xz, found an Arrow file"));
+    CHECK(contains(message, "pandas.read_feather(\"" + path + "\")"));
   }
   // As what comes through a pipe is read.
-  CHECK(contains(error_of(ExitCode::data, [&] { open_bytes(folder.file("a")); }), "parquet"));
+  CHECK(contains(error_of(ExitCode::data, [&] { open_bytes(folder.file("a")); }), "Arrow"));
+  // What is parquet is read as that, and needs no kind of document.
+  write_bytes(folder.file("b"), "PAR1\x15\x04");
+  InputOptions o;
+  o.paths = {folder.file("b")};
+  CHECK(Inputs(o).kind() == DocumentKind::row);
+  CHECK(contains(error_of(ExitCode::data, [&] { open_bytes(folder.file("b")); }), "parquet"));
 }
 
 }  // namespace

@@ -326,22 +326,5 @@ TEST_CASE("what was printed before an error stands before it") {
   CHECK(r.out.find("other.bin: not in") < r.out.find("bamdata: "));
 }
 
-TEST_CASE("parquet_to_jsonl.py says how to get pyarrow where it is missing") {
-  const char* source = std::getenv("BAMTRAIN_SOURCE");
-  if (!source || std::system("command -v python3 > /dev/null") != 0) {
-    std::printf("skipped: BAMTRAIN_SOURCE is not set, or there is no python3\n");
-    return;
-  }
-  const TemporaryFolder folder;
-  write_bytes(folder.file("pyarrow.py"), "raise ImportError('none here')\n");
-  ::setenv("S", source, 1);
-  const Result r = shell(folder,
-                         "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$D python3 "
-                         "$S/data_tools/parquet_to_jsonl.py x.parquet");
-  CHECK(r.code == 2);
-  CHECK(contains(r.err, "pip install pyarrow"));
-  CHECK(r.out.empty());
-}
-
 }  // namespace
 }  // namespace bamtrain
