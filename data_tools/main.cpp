@@ -31,20 +31,19 @@ Examples:
   bamdata tokenize --tokenizer t.model --document blank-line --val-documents 100 \
     --output data book1.txt book2.txt.xz
   bamdata tokenize --tokenizer t.model --val-fraction 0.001 --output data fineweb/*.jsonl.zst
-  set -o pipefail; parquet_to_jsonl.py *.parquet |
-    bamdata tokenize --tokenizer t.model --format jsonl --output data -
+  bamdata tokenize --tokenizer tokenizer.json --output data fineweb/*.parquet
 )";
 
 constexpr const char* kExitCodes = R"(
 Exit codes: 0 success, 2 bad command line, 4 bad data (text, tokenizer, shards, manifest),
-6 a file or folder that cannot be read or written, 9 too small a stack, 1 a bug in bamdata.
+6 a file or folder that cannot be read or written, 9 too small a stack, no thread, no pyarrow, 1 a bug in bamdata.
 )";
 
 void add_input_options(CLI::App* app, InputOptions* options) {
   app->add_option(
          "input", options->paths,
-         "Text files: .txt or .jsonl, plain or compressed by zstd (.zst) or xz (.xz); - is "
-         "standard input. Read in this order")
+         "Text files: .txt or .jsonl, plain or compressed by zstd (.zst) or xz (.xz), or parquet, "
+         "which takes Python's pyarrow; - is standard input. Read in this order")
       ->required();
   take_words(
       app->add_option("--format", options->format,
