@@ -305,7 +305,8 @@ def main():
                 check_back(case, bamtrain, transformers, checkpoint)
         if not options.cases:
             check_tokenizers(bamtrain, options.build.resolve(), transformers,
-                             model(rope(), vocab=32768), model("alibi", vocab=32768))
+                             model(rope(), vocab=32768), model(rope(), vocab=100352),
+                             model("alibi", vocab=32768))
     print("all agree")
 
 

@@ -4,6 +4,7 @@ import json
 import pathlib
 import random
 import subprocess
+import unicodedata
 
 import numpy as np
 
@@ -55,12 +56,18 @@ def documents(folder, bos):
     return [list(map(int, part[1:])) for part in np.split(ids, starts[1:])]
 
 
-def check_tokenizer(label, model, folder, bamdata, work, transformers, **trust):
+def known(text):
+    """Whether every library's version of Unicode has its characters, and composes them alike."""
+    return all(unicodedata.category(c) != "Cn" and not 0x1abf <= ord(c) <= 0x1ace for c in text)
+
+
+def check_tokenizer(label, model, folder, bamdata, work, transformers, only=None, changes_text=False, **trust):
     """The tokenizer in `folder`, which came of the file `model`."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **trust)
     assert tokenizer.is_fast
     # bamdata leaves out what has no visible character.
-    texts = [t for t in CHOSEN + random_texts() + real_texts() if t.strip(" \t\n\v\f\r")]
+    texts = [t for t in CHOSEN + random_texts() + real_texts()
+             if t.strip(" \t\n\v\f\r") and (only is None or only(t))]
     given = work / f"{label}.jsonl"
     given.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     subprocess.run([bamdata, "tokenize", "--tokenizer", model, "--output", work / label, given],
@@ -71,7 +78,7 @@ def check_tokenizer(label, model, folder, bamdata, work, transformers, **trust):
         found = tokenizer(text)["input_ids"]
         assert found[0] == tokenizer.bos_token_id
         assert found[1:] == ids, (text, found[1:], ids)
-        if "\u2581" not in text:  # SentencePiece's own sign for a space
+        if "\u2581" not in text and not changes_text:  # SentencePiece's own sign for a space
             assert tokenizer.decode(found, skip_special_tokens=True) == text, text
     assert tokenizer("")["input_ids"] == [tokenizer.bos_token_id]
     batch = tokenizer(["a b c", "a"], padding=True)
@@ -83,9 +90,10 @@ def check_tokenizer(label, model, folder, bamdata, work, transformers, **trust):
           "and the texts back", flush=True)
 
 
-def check_tokenizers(bamtrain, build, transformers, llama, other):
-    """A tokenizer that bamdata trains, and those of Mistral, beside a Llama; the first beside a
-    model with code of its own, too. Both: sections of a config."""
+def check_tokenizers(bamtrain, build, transformers, llama, bytes_of, other):
+    """A tokenizer that bamdata trains, and those of Mistral, beside a Llama; byte-level BPEs beside
+    one of more ids; the first beside a model with code of its own, too. All: sections of a
+    config."""
     bamdata, work = build / "data_tools" / "bamdata", bamtrain.folder
     text = work / "text.txt"
     text.write_text("".join(p.read_text() + "\n" for p in sorted(SOURCE.glob("*.py"))))
@@ -101,6 +109,14 @@ def check_tokenizers(bamtrain, build, transformers, llama, other):
         else:
             assert (folder / "sentencepiece.model").read_bytes() == model.read_bytes()
             print(f"{label}: no tokenizer.json")
+    checkpoint = bamtrain.train("text-bytes", bytes_of)
+    small = sorted((SOURCE.parent / "tests" / "data" / "tokenizers").glob("*.json"))
+    published = [SHARED / "tokenizer" / p for p in ("gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken")]
+    for model in [p for p in small if p.stem not in ("golden", "corpora")] + [p for p in published if p.exists()]:
+        label = f"{model.parent.name}-{model.stem}"
+        folder = bamtrain.export(checkpoint, label, "--tokenizer", model)
+        check_tokenizer(label, model, folder, bamdata, work, transformers, only=known,
+                        changes_text=model.stem in ("neox", "qwen", "prefix_space"))
     folder = bamtrain.export(bamtrain.train("text-other", other), "other", "--tokenizer", own)
     # Of the tokenizer alone: the model's code is neither read nor asked about.
     check_tokenizer("other", own, folder, bamdata, work, transformers, trust_remote_code=False)
