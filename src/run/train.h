@@ -18,7 +18,7 @@ namespace bamtrain {
 struct TrainRun {
   RunConfig config;
   nlohmann::json resolved;  // the config as it is stored with every checkpoint
-  std::string gpu;          // for run.json, as RunStart's in record/provenance.h
+  std::string gpu;          // for starts.json, as RunStart's in record/provenance.h
   std::map<std::string, std::string> libraries;
   /// The keys in which `resolved` differs from a checkpoint's config and must not.
   std::function<std::vector<std::string>(const nlohmann::json& before)> refused_keys;
