@@ -91,6 +91,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   if (result.interrupted) return result;
 
   std::optional<FolderLock> lock;
+  const auto note_warning = [&notes](const std::string& text) { notes.note("warning: " + text); };
   std::optional<Logs> logs;
   double seconds_before = 0;  // of the run's earlier parts; known to rank 0
   on_first_rank(comm, [&] {
@@ -99,7 +100,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     record_start(c.out_dir,
                  {backend.name(), run.gpu, run.libraries, comm.size(),
                   run.resolved["train"]["precision"], count_parameters(trainer.layout())});
-    logs.emplace(c, resumed);
+    logs.emplace(c, resumed, note_warning);
     seconds_before = logs->seconds();
   });
   Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank, seconds_before);
