@@ -140,6 +140,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::optional<LiveReport> report;
   if (first) report.emplace(run.config);
   run.validated = [&report](const Warn& warn) { report->draw(warn); };
+  // It holds the lock of the folder, to the end of all that is written there.
   const TrainResult result = train(run, comm, *backend);
   if (result.interrupted) {
     return end_together(comm, ExitCode::interrupted, [&] {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "dist/communicator.h"
 #include "model/model.h"
+#include "run/folder_lock.h"
 #include "train/run_config.h"
 
 namespace bamtrain {
@@ -36,6 +38,9 @@ struct TrainResult {
   bool interrupted = false;  // stopped by a signal or the trigger file
   int64_t step = 0;          // steps done, saved in `checkpoint` where there are any
   std::string checkpoint;    // the last one's folder
+  /// Of out_dir, on rank 0: for as long as the run goes on writing there. None where it was stopped
+  /// before it had a folder.
+  std::unique_ptr<FolderLock> lock = {};
 };
 
 /// Floating-point operations of attention per trained token: six products of 2 D for each pair of a
@@ -51,10 +56,11 @@ double flops_per_token(const ModelConfig& config, const ParameterLayout& layout,
 void dry_run(const TrainRun& run, Backend& backend, int processes);
 
 /// Trains from the newest checkpoint (checkpoint.resume) or from the start, to train.stop_at or
-/// train.steps. Signals end the process until the first step begins, and are then obeyed after the
-/// step at hand (run/signals.h). Collective: every process calls it with the same run; an Error
-/// that all meet alike is thrown on rank 0 alone (dist/together.h). Errors: config, data,
-/// checkpoint, io, and ExitCode::nonfinite, which leaves the newest checkpoint intact.
+/// train.steps. What it finds in out_dir it looks for while no other run can be there. Signals end
+/// the process until the first step begins, and are then obeyed after the step at hand
+/// (run/signals.h). Collective: every process calls it with the same run; an Error that all meet
+/// alike is thrown on rank 0 alone (dist/together.h). Errors: config, data, checkpoint, io, and
+/// ExitCode::nonfinite, which leaves the newest checkpoint intact.
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend);
 
 }  // namespace bamtrain
