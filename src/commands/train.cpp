@@ -116,6 +116,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
                 on_host ? "no GPU for this one" : "a GPU for this one, none for others",
                 "start no more processes on a node than it has GPUs, or set device to \"cpu\"");
   }
+  if (last) run.last_result = last->output;
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };

@@ -31,6 +31,16 @@ void make_out_dir(const std::string& path) {
   }
 }
 
+/// Error where what the run writes last cannot be written, which would show after all the work.
+void check_last_result(const std::string& path) {
+  if (path.empty()) return;
+  try {
+    const AtomicFile tried(path);  // and never committed
+  } catch (const Error& e) {
+    throw e.or_else("move what is there elsewhere");
+  }
+}
+
 /// Error where the processes' shards are not the same.
 void compare_data(Communicator& comm, const Trainer& trainer) {
   if (comm.size() == 1) return;
@@ -103,6 +113,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       result.lock = std::make_unique<FolderLock>(c.out_dir);
       require_untouched(c.out_dir);
     }
+    check_last_result(run.last_result);
     record_start(c.out_dir,
                  {backend.name(), run.gpu, run.libraries, comm.size(),
                   run.resolved["train"]["precision"], count_parameters(trainer.layout())});

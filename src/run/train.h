@@ -29,6 +29,7 @@ struct TrainRun {
   std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& masters)> samples;
   int64_t sample_bytes = 0;  // host memory that it takes meanwhile
   int64_t report_bytes = 0;  // host memory that `validated` takes, on rank 0
+  std::string last_result;   // the file that the evaluation at the end writes; empty: none
   /// Called on rank 0 when the line of a validation pass, or of the last step, is in metrics.jsonl;
   /// what it tells `warn` is printed. Must not throw. May be empty.
   std::function<void(const Warn& warn)> validated = {};
