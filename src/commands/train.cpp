@@ -116,6 +116,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
                 on_host ? "no GPU for this one" : "a GPU for this one, none for others",
                 "start no more processes on a node than it has GPUs, or set device to \"cpu\"");
   }
+  if (last) run.last_result = last->output;
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
@@ -140,6 +141,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::optional<LiveReport> report;
   if (first) report.emplace(run.config);
   run.validated = [&report](const Warn& warn) { report->draw(warn); };
+  // It holds the lock of the folder, to the end of all that is written there.
   const TrainResult result = train(run, comm, *backend);
   if (result.interrupted) {
     return end_together(comm, ExitCode::interrupted, [&] {

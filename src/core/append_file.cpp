@@ -28,39 +28,56 @@ int open_to_append(const std::string& path) {
   return descriptor;
 }
 
+int64_t bytes_of(int descriptor) {
+  struct stat info = {};
+  return ::fstat(descriptor, &info) == 0 ? info.st_size : 0;
+}
+
 }  // namespace
 
-AppendFile::AppendFile(const std::string& path, int64_t keep)
-    : path_(path), descriptor_(open_to_append(path)) {
-  if (::ftruncate(descriptor_, keep) != 0) {
-    const int reason = errno;
+AppendFile::AppendFile(const std::string& path, int64_t keep, WholeBytes whole)
+    : path_(path), whole_(whole), descriptor_(open_to_append(path)) {
+  try {
+    cut_back(keep);
+  } catch (const Error&) {
     ::close(descriptor_);
-    fail(path_, "a file that can be cut back to the checkpoint", reason);
+    throw;
   }
 }
 
 AppendFile::~AppendFile() { ::close(descriptor_); }
 
-bool AppendFile::is_in_its_place() const {
-  struct stat own = {}, there = {};
-  return ::fstat(descriptor_, &own) == 0 && ::stat(path_.c_str(), &there) == 0 &&
-         own.st_dev == there.st_dev && own.st_ino == there.st_ino;
+void AppendFile::cut_back(int64_t keep) {
+  if (::ftruncate(descriptor_, keep) != 0) {
+    fail(path_, "a file that can be cut back to what is whole of it", errno);
+  }
+  bytes_ = keep;
+}
+
+/// The file that has the name, as far as it is whole.
+void AppendFile::find_again() {
+  if (!is_file_at(path_, descriptor_)) {
+    ::close(std::exchange(descriptor_, open_to_append(path_)));
+    bytes_ = bytes_of(descriptor_);
+    lost_ = true;
+  } else if (const int64_t left = bytes_of(descriptor_); left < bytes_) {
+    cut_back(whole_ ? whole_(path_) : left);
+    lost_ = true;
+  }
 }
 
 bool AppendFile::take_lost() { return std::exchange(lost_, false); }
 
 void AppendFile::write(std::string_view bytes) {
   constexpr const char* kRoom = "room for what is appended";
-  if (!is_in_its_place()) {
-    ::close(std::exchange(descriptor_, open_to_append(path_)));
-    lost_ = true;
-  }
+  find_again();
   while (!bytes.empty()) {
     if (const int fault = file_fault(FileOp::write, path_)) fail(path_, kRoom, fault);
     const ssize_t n = ::write(descriptor_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) fail(path_, kRoom, errno);
     bytes.remove_prefix(static_cast<size_t>(n));
+    bytes_ += n;
   }
 }
 

@@ -10,14 +10,19 @@ namespace bamtrain {
 /// Every member may throw Error (ExitCode::io) naming the file, the system's reason and the remedy.
 class AppendFile {
  public:
-  /// Opens the file, made where it is absent, and cuts it back to its first `keep` bytes.
-  AppendFile(const std::string& path, int64_t keep);
+  /// How many of the bytes that a file begins with are whole, where its end may have been torn off.
+  using WholeBytes = int64_t (*)(const std::string& path);
+
+  /// Opens the file, made where it is absent, and cuts it back to its first `keep` bytes. `whole`:
+  /// see write; without it the file has no parts.
+  AppendFile(const std::string& path, int64_t keep, WholeBytes whole = nullptr);
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
   ~AppendFile();
 
   /// One write(2) where the system takes all of it at once. Takes no memory. A file that was
-  /// removed or replaced meanwhile is made anew and begins with these bytes: see take_lost.
+  /// removed or replaced meanwhile is made anew and begins with these bytes; of one that was cut
+  /// short or emptied what is `whole` stays, and they follow it: see take_lost.
   void write(std::string_view bytes);
   /// Whether that has happened since the last call.
   bool take_lost();
@@ -25,10 +30,13 @@ class AppendFile {
   void sync();
 
  private:
-  bool is_in_its_place() const;
+  void find_again();
+  void cut_back(int64_t keep);
 
   std::string path_;
+  WholeBytes whole_;
   int descriptor_ = -1;
+  int64_t bytes_ = 0;  // what the file has at least, unless somebody has cut it
   bool lost_ = false;
 };
 

@@ -123,6 +123,10 @@ void remove_tree(const std::string& path);
 /// stay. Error (ExitCode::io) where links go round in a circle.
 std::string without_links(const std::string& path);
 
+/// Whether `path` leads to the file that is open as `descriptor`; false where it cannot be looked
+/// at. Takes no memory.
+bool is_file_at(const std::string& path, int descriptor);
+
 /// The folder in which `path` is an entry: "." for a bare name.
 std::string parent_folder(const std::string& path);
 

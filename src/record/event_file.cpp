@@ -158,7 +158,9 @@ std::string next_file(const std::string& folder, int64_t step) {
 
 }  // namespace
 
-EventFile::EventFile(const std::string& folder, int64_t step) : file_(next_file(folder, step), 0) {
+EventFile::EventFile(const std::string& folder, int64_t step)
+    : file_(next_file(folder, step), 0,
+            [](const std::string& path) { return good_bytes(path, INT64_MAX); }) {
   write_event(0, event::file_version, "brain.Event:2");
   value_.clear();
   put_integer(value_, session_log::status, session_log::start);

@@ -39,12 +39,26 @@ nlohmann::ordered_json attention_json(const AttentionMeans& means) {
           {"windows", means.windows}};
 }
 
-Logs::Logs(const RunConfig& c, int64_t step)
-    : metrics_(c.out_dir + "/metrics.jsonl", step,
-               {false, [](const JsonObject& line) { metrics_of(line); }}) {
+StepLineKind metrics_lines() {
+  return {false, [](const JsonObject& line) { metrics_of(line); }};
+}
+
+StepLineKind sample_lines() {
+  return {true, [](const JsonObject& line) { sample_of(line); }};
+}
+
+Logs::Logs(const RunConfig& c, int64_t step, const Warn& warn)
+    : metrics_(c.out_dir + "/metrics.jsonl", step, metrics_lines()) {
+  const auto told = [&](const StepLines& file, const char* name) {
+    const DamagedEnd& damage = file.damage();
+    if (damage.lines == 0) return;
+    warn(fmt::format("{}: {} damaged line(s) from line {} on were cut off its end", name,
+                     damage.lines, damage.first));
+  };
+  told(metrics_, "metrics.jsonl");
   if (!c.sample.prompts.empty()) {
-    samples_.emplace(c.out_dir + "/samples.jsonl", step,
-                     StepLineKind{true, [](const JsonObject& line) { sample_of(line); }});
+    samples_.emplace(c.out_dir + "/samples.jsonl", step, sample_lines());
+    told(*samples_, "samples.jsonl");
   }
   if (c.log.tensorboard) events_.emplace(c.out_dir + "/tensorboard", step);
 }
@@ -91,8 +105,7 @@ void Logs::sync(const Warn& warn) {
   const auto told = [&](auto& file, const char* name) {
     if (!file.take_lost()) return;
     warn(std::string(name) +
-         " was removed while the run wrote it: it is made anew, without the "
-         "lines before");
+         " was removed or cut while the run wrote it: it goes on without what it has lost");
   };
   told(metrics_, "metrics.jsonl");
   if (samples_) told(*samples_, "samples.jsonl");

@@ -33,11 +33,16 @@ nlohmann::ordered_json parameters_json(const std::vector<Learned>& parameters);
 /// "attention" of a line of metrics.jsonl.
 nlohmann::ordered_json attention_json(const AttentionMeans& means);
 
+/// What lines of metrics.jsonl and of samples.jsonl are.
+StepLineKind metrics_lines();
+StepLineKind sample_lines();
+
 /// Every member may throw Error (ExitCode::io).
 class Logs {
  public:
-  /// Of the run in c.out_dir, cut back to what it wrote up to `step`.
-  Logs(const RunConfig& c, int64_t step);
+  /// Of the run in c.out_dir, cut back to what it wrote up to `step`. `warn` is told of lines that
+  /// were damaged and thereby lost.
+  Logs(const RunConfig& c, int64_t step, const Warn& warn);
 
   /// "seconds" of the last line of metrics.jsonl that was kept: how long the run's earlier parts
   /// took. 0 where there is none.
@@ -50,7 +55,7 @@ class Logs {
   void write(int64_t step, const std::vector<Learned>& parameters);
   /// Lines of samples.jsonl. REQUIRES: c.sample has prompts.
   void write_samples(const std::vector<nlohmann::ordered_json>& lines);
-  /// Puts all of it on the disk. `warn` is told of files that were removed meanwhile.
+  /// Puts all of it on the disk. `warn` is told of files that were removed or cut meanwhile.
   void sync(const Warn& warn);
 
  private:

@@ -6,10 +6,10 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/durable_file.h"
+#include "core/input_file.h"
 #include "core/json.h"
 #include "core/parallel.h"
 #include "core/version.h"
@@ -45,14 +45,13 @@ std::string now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-/// The entries so far.
+}  // namespace
+
 ordered_json read_starts(const std::string& path) {
   constexpr const char* kRemedy = "move it elsewhere";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return ordered_json::array();
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) throw Error(ExitCode::io, path, "a readable file", "none", "check its permissions");
+  std::error_code error;  // what cannot be looked at shows when it is opened
+  if (!std::filesystem::exists(path, error) && !error) return ordered_json::array();
+  const std::string text = InputFile(path, ExitCode::io, kRemedy).text(kMostStartBytes);
   parse_json(text, {path, ExitCode::io, kRemedy});
   ordered_json starts = ordered_json::parse(text);  // whose keys keep their order
   if (!starts.is_array()) {
@@ -61,10 +60,8 @@ ordered_json read_starts(const std::string& path) {
   return starts;
 }
 
-}  // namespace
-
 void record_start(const std::string& out_dir, const RunStart& start) {
-  const std::string path = out_dir + "/run.json";
+  const std::string path = out_dir + "/starts.json";
   ordered_json starts = read_starts(path);
   starts.push_back({{"version", version()},
                     {"commit", commit()},

@@ -1,5 +1,6 @@
 #include "record/step_lines.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -9,6 +10,19 @@
 #include "record/run_lines.h"
 
 namespace bamtrain {
+
+namespace {
+
+/// Where the last line of a file ends.
+int64_t end_of_lines(const std::string& path) {
+  const InputFile file(path, ExitCode::io, "check the file's permissions");
+  LineReader lines(file);
+  for (std::string_view text; lines.next(&text);) {
+  }
+  return lines.offset();
+}
+
+}  // namespace
 
 StepLines::Kept StepLines::good_part(const std::string& path, int64_t step,
                                      const StepLineKind& kind) {
@@ -29,6 +43,8 @@ StepLines::Kept StepLines::good_part(const std::string& path, int64_t step,
       kind.check(object);
     } catch (const Error& e) {
       if (!damage) damage = e;
+      // One that says a later step, or follows one that does, was to go anyway.
+      if (std::max(at, before) <= step && good.damage.lines++ == 0) good.damage.first = number;
       continue;
     }
     if (at <= step) {
@@ -43,7 +59,7 @@ StepLines::Kept StepLines::good_part(const std::string& path, int64_t step,
 }
 
 StepLines::StepLines(const std::string& path, int64_t step, const StepLineKind& kind)
-    : kept_(good_part(path, step, kind)), file_(path, kept_.bytes) {}
+    : kept_(good_part(path, step, kind)), file_(path, kept_.bytes, end_of_lines) {}
 
 void StepLines::write(const nlohmann::ordered_json& line) { file_.write(line.dump() + "\n"); }
 

@@ -9,6 +9,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/line_reader.h"
+#include "record/provenance.h"
 
 namespace bamtrain {
 
@@ -19,7 +20,6 @@ using nlohmann::json;
 constexpr const char* kOfResult = "evaluate again with bamtrain eval --output";
 constexpr const char* kOfStarts = "restore the file from a copy, or remove it";
 constexpr int64_t kMostResultBytes = int64_t{64} << 20;  // of perplexity.json
-constexpr int64_t kMostStartBytes = int64_t{16} << 20;   // of run.json
 
 std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* protocol,
                                         const char* key) {
@@ -151,7 +151,7 @@ const RunRecord& RunReader::update() {
     record_.samples.push_back(s);
   });
   record_.perplexity.reset();
-  const std::string result = folder_ + "/perplexity.json", starts = folder_ + "/run.json";
+  const std::string result = folder_ + "/perplexity.json", starts = folder_ + "/starts.json";
   if (const auto value = value_in(result, kMostResultBytes, kOfResult)) {
     record_.perplexity = read_perplexity(*value, result);
   }

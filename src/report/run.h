@@ -1,6 +1,6 @@
 #pragma once
 // What a training run has left in its folder, as the files say it: metrics.jsonl, perplexity.json,
-// samples.jsonl, run.json. (A checkpoint's config is for the caller, who knows configs.)
+// samples.jsonl, starts.json. (A checkpoint's config is for the caller, who knows configs.)
 
 #include <cstdint>
 #include <functional>
@@ -48,7 +48,7 @@ struct PerplexityResult {
   std::vector<LengthPerplexity> windows, last, bins;  // ascending
 };
 
-/// What run.json says of the last start: facts in words, those that it has.
+/// What starts.json says of the last start: facts in words, those that it has.
 struct StartFacts {
   std::string version, commit, compiler, libraries, host, processor, gpu, started, precision,
       device;
@@ -86,7 +86,7 @@ class RunReader {
 /// perplexity.json, as `bamtrain eval --output` writes it. Error (ExitCode::io).
 PerplexityResult read_perplexity(const nlohmann::json& json, const std::string& where);
 
-/// The last entry of run.json, a list of objects; members that are not there are left out. Error
+/// The last entry of starts.json, a list of objects; members that are not there are left out. Error
 /// (ExitCode::io).
 std::optional<StartFacts> read_start(const nlohmann::json& json, const std::string& where);
 

@@ -9,13 +9,22 @@ namespace bamtrain {
 /// however it ends. The file stays. File systems that have no locks give no protection.
 class FolderLock {
  public:
+  static constexpr const char* kName = ".lock";
+
   /// Error (ExitCode::io) where another process holds it, naming the process.
   explicit FolderLock(const std::string& folder);
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
   ~FolderLock();
 
+  /// Error (ExitCode::io) where the file was removed or replaced: another run may have come into
+  /// the folder since. Takes no memory otherwise.
+  void require_held() const;
+
  private:
+  [[noreturn]] void refuse() const;
+
+  std::string path_;
   int descriptor_ = -1;
 };
 

@@ -32,11 +32,18 @@ bool exists(const std::string& path) {
   return found;
 }
 
-bool is_empty(const std::string& path) {
+/// Something that is in a run's folder beside the lock, which a run that was refused leaves; none
+/// where there is nothing.
+std::optional<std::string> content_of(const std::string& folder) {
   std::error_code error;
-  const bool empty = fs::is_empty(path, error);
-  if (error) refuse(path, error);
-  return empty;
+  std::optional<std::string> found;
+  for (fs::directory_iterator it(folder, error), end; !error && !found && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name != FolderLock::kName) found = name;
+  }
+  if (error) refuse(folder, error);
+  return found;
 }
 
 bool are_same(const std::string& a, const std::string& b) {
@@ -201,6 +208,16 @@ nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progr
 
 }  // namespace
 
+bool out_dir_exists(const std::string& out_dir) { return exists(out_dir); }
+
+void require_untouched(const std::string& out_dir) {
+  if (const std::optional<std::string> found = content_of(out_dir)) {
+    throw Error(ExitCode::io, out_dir, "the new folder of this run alone",
+                *found + ", of another run that has begun and ended meanwhile",
+                "run the same command again");
+  }
+}
+
 std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) {
   const auto newest_in_out_dir = [&] {
     std::optional<Checkpoint> newest = newest_checkpoint(c.out_dir, warn);
@@ -209,7 +226,7 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
   };
   if (c.checkpoint.resume == "auto") return newest_in_out_dir();
   if (c.checkpoint.resume == "never") {
-    if (exists(c.out_dir) && !is_empty(c.out_dir)) {
+    if (exists(c.out_dir) && content_of(c.out_dir)) {
       throw Error(ExitCode::config, "checkpoint.resume",
                   "an empty or absent out_dir, since it is \"never\"", c.out_dir + " with files",
                   "choose another out_dir, empty this one, or resume with \"auto\"");

@@ -12,6 +12,13 @@
 
 namespace bamtrain {
 
+/// Whether there is something at the path of out_dir. Error (io) where that cannot be looked at.
+bool out_dir_exists(const std::string& out_dir);
+
+/// Error (io) where anything but its lock is in a folder that this run has made, since
+/// find_checkpoint found none there: another run was in it meanwhile.
+void require_untouched(const std::string& out_dir);
+
 /// The checkpoint to continue from, as checkpoint.resume asks; none: the run starts afresh. Error
 /// (config, checkpoint): there is something else than it expects; (io): folders that cannot be
 /// looked at.

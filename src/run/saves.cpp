@@ -15,6 +15,7 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
   const RunConfig& c = run_.config;
   on_first_rank(comm, [&] {
     trainer.check_finite(step);
+    lock_->require_held();
     CheckpointContents contents;
     const HostState host(trainer, HostCopy::Contents::downloaded);
     contents.model = host.model(trainer.layout());
@@ -47,6 +48,7 @@ void Saves::prune(Communicator& comm, bool seen) {
 }
 
 void Saves::prune_here(bool seen) const {
+  lock_->require_held();
   const CheckpointConfig& c = run_.config.checkpoint;
   prune_checkpoints(run_.config.out_dir, c.keep + (seen ? 0 : 1), c.keep_every, warn_);
 }

@@ -14,16 +14,17 @@ namespace bamtrain {
 /// stays.
 class Saves {
  public:
-  /// `run` and `beginning` must outlive it.
-  Saves(const TrainRun& run, const Beginning& beginning, Warn warn)
+  /// `run`, `beginning` and `lock`, which rank 0 has, must outlive it.
+  Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn)
       : run_(run),
         beginning_(beginning),
+        lock_(lock),
         warn_(std::move(warn)),
         newest_(beginning.step),
         folder_(beginning.checkpoint) {}
 
   /// `seen`: whether these parameters had a finite loss. Collective, as the others. Error (io,
-  /// nonfinite).
+  /// nonfinite); nothing is written or removed where the lock is not held any more.
   void write(Trainer& trainer, Communicator& comm, int64_t step, bool seen);
   /// Steps up to `step` had a finite loss.
   void finite_until(Communicator& comm, int64_t step);
@@ -38,6 +39,7 @@ class Saves {
 
   const TrainRun& run_;
   const Beginning& beginning_;
+  const FolderLock* lock_;
   Warn warn_;
   int64_t newest_;      // its step; 0: none
   std::string folder_;  // known to rank 0

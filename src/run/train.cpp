@@ -13,7 +13,6 @@
 #include "record/progress.h"
 #include "record/provenance.h"
 #include "run/agreement.h"
-#include "run/folder_lock.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
 #include "run/saves.h"
@@ -29,6 +28,16 @@ void make_out_dir(const std::string& path) {
     make_folders(path);
   } catch (const Error& e) {
     throw e.or_else("change out_dir");
+  }
+}
+
+/// Error where what the run writes last cannot be written, which would show after all the work.
+void check_last_result(const std::string& path) {
+  if (path.empty()) return;
+  try {
+    const AtomicFile tried(path);  // and never committed
+  } catch (const Error& e) {
+    throw e.or_else("move what is there elsewhere");
   }
 }
 
@@ -79,9 +88,14 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     notes.note("warning: the processes compute on different devices: " + names +
                "; the slowest sets the pace, and the bits are those of no single kind");
   }
+  TrainResult result;
+  // A run that is refused leaves no folder behind: where none is, restore has nothing to find in
+  // it.
+  on_first_rank(comm, [&] {
+    if (out_dir_exists(c.out_dir)) result.lock = std::make_unique<FolderLock>(c.out_dir);
+  });
   const Beginning beginning = restore(run, comm, trainer, notes);
   const int64_t resumed = beginning.step;
-  TrainResult result;
   result.step = resumed;
   result.checkpoint = c.out_dir + "/" + checkpoint_name(resumed);
   // Nothing was written so far. A signal that one rank has noted stops all of them here; one that
@@ -90,22 +104,26 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   result.interrupted = comm.any(stop_signalled());
   if (result.interrupted) return result;
 
-  std::optional<FolderLock> lock;
+  const auto note_warning = [&notes](const std::string& text) { notes.note("warning: " + text); };
   std::optional<Logs> logs;
   double seconds_before = 0;  // of the run's earlier parts; known to rank 0
   on_first_rank(comm, [&] {
-    make_out_dir(c.out_dir);
-    lock.emplace(c.out_dir);
+    if (!result.lock) {
+      make_out_dir(c.out_dir);
+      result.lock = std::make_unique<FolderLock>(c.out_dir);
+      require_untouched(c.out_dir);
+    }
+    check_last_result(run.last_result);
     record_start(c.out_dir,
                  {backend.name(), run.gpu, run.libraries, comm.size(),
                   run.resolved["train"]["precision"], count_parameters(trainer.layout())});
-    logs.emplace(c, resumed);
+    logs.emplace(c, resumed, note_warning);
     seconds_before = logs->seconds();
   });
   Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank, seconds_before);
   progress.take_matrix_rate(rate);
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
-  Saves saves(run, beginning, warn);
+  Saves saves(run, beginning, result.lock.get(), warn);
   // Of a run that has ended the last validation pass has seen the parameters.
   saves.prune(comm, resumed == end && trainer.validates());
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
@@ -171,6 +189,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (evaluate) line["parameters"] = parameters_json(parameters);
     if (logged || sample || save_now) {
       on_first_rank(comm, [&] {
+        result.lock->require_held();
         if (logged) logs->write(line);
         logs->write(done, parameters);
         if (sample) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "dist/communicator.h"
 #include "model/model.h"
+#include "run/folder_lock.h"
 #include "train/run_config.h"
 
 namespace bamtrain {
@@ -18,7 +20,7 @@ namespace bamtrain {
 struct TrainRun {
   RunConfig config;
   nlohmann::json resolved;  // the config as it is stored with every checkpoint
-  std::string gpu;          // for run.json, as RunStart's in record/provenance.h
+  std::string gpu;          // for starts.json, as RunStart's in record/provenance.h
   std::map<std::string, std::string> libraries;
   /// The keys in which `resolved` differs from a checkpoint's config and must not.
   std::function<std::vector<std::string>(const nlohmann::json& before)> refused_keys;
@@ -27,6 +29,7 @@ struct TrainRun {
   std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& masters)> samples;
   int64_t sample_bytes = 0;  // host memory that it takes meanwhile
   int64_t report_bytes = 0;  // host memory that `validated` takes, on rank 0
+  std::string last_result;   // the file that the evaluation at the end writes; empty: none
   /// Called on rank 0 when the line of a validation pass, or of the last step, is in metrics.jsonl;
   /// what it tells `warn` is printed. Must not throw. May be empty.
   std::function<void(const Warn& warn)> validated = {};
@@ -36,6 +39,9 @@ struct TrainResult {
   bool interrupted = false;  // stopped by a signal or the trigger file
   int64_t step = 0;          // steps done, saved in `checkpoint` where there are any
   std::string checkpoint;    // the last one's folder
+  /// Of out_dir, on rank 0: for as long as the run goes on writing there. None where it was stopped
+  /// before it had a folder.
+  std::unique_ptr<FolderLock> lock = {};
 };
 
 /// Floating-point operations of attention per trained token: six products of 2 D for each pair of a
@@ -51,10 +57,11 @@ double flops_per_token(const ModelConfig& config, const ParameterLayout& layout,
 void dry_run(const TrainRun& run, Backend& backend, int processes);
 
 /// Trains from the newest checkpoint (checkpoint.resume) or from the start, to train.stop_at or
-/// train.steps. Signals end the process until the first step begins, and are then obeyed after the
-/// step at hand (run/signals.h). Collective: every process calls it with the same run; an Error
-/// that all meet alike is thrown on rank 0 alone (dist/together.h). Errors: config, data,
-/// checkpoint, io, and ExitCode::nonfinite, which leaves the newest checkpoint intact.
+/// train.steps. What it finds in out_dir it looks for while no other run can be there. Signals end
+/// the process until the first step begins, and are then obeyed after the step at hand
+/// (run/signals.h). Collective: every process calls it with the same run; an Error that all meet
+/// alike is thrown on rank 0 alone (dist/together.h). Errors: config, data, checkpoint, io, and
+/// ExitCode::nonfinite, which leaves the newest checkpoint intact.
 TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend);
 
 }  // namespace bamtrain

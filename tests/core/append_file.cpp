@@ -84,6 +84,35 @@ TEST_CASE("a file that is removed while it is written is made anew, which is tol
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("a file that is cut while it is written goes on behind what of it is whole") {
+  std::string folder = (std::filesystem::temp_directory_path() / "bamtrain-XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const std::string path = folder + "/log";
+  std::ofstream(path) << "kept";
+  const auto in_fours = [](const std::string& name) {
+    return static_cast<int64_t>(std::filesystem::file_size(name)) / 4 * 4;
+  };
+  AppendFile file(path, 4, in_fours);
+  file.write("one\n");
+  file.write("two\n");
+  CHECK_FALSE(file.take_lost());
+  std::filesystem::resize_file(path, 10);
+  file.write("six\n");
+  CHECK(content(path) == "keptone\nsix\n");
+  CHECK(file.take_lost());
+  file.write("ten\n");
+  CHECK_FALSE(file.take_lost());
+  std::filesystem::resize_file(path, 0);  // as logrotate's copytruncate does
+  file.write("two\n");
+  CHECK(content(path) == "two\n");
+  CHECK(file.take_lost());
+  std::ofstream(path, std::ios::app) << "another's\n";
+  file.write("end\n");
+  CHECK(content(path) == "two\nanother's\nend\n");
+  CHECK_FALSE(file.take_lost());
+  std::filesystem::remove_all(folder);
+}
+
 namespace {
 
 using Operation = std::pair<FileOp, std::string>;

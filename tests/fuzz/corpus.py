@@ -122,6 +122,11 @@ def metrics() -> None:
     write("metrics", "good-perplexity", "p", json.dumps(
         {"step": 2, "training_length": 8, "data_fingerprint": "f", "documents": 2,
          "last_tokens": 4, "windows": rows, "last": rows[:1], "bins": bins}))
+    start = {"version": "0.1.0", "commit": "abc", "compiler": "GCC 12", "libraries": {"fmt": "9.1.0"},
+             "host": "h", "processor": "p", "gpu": None, "processes": 1, "threads": 2,
+             "started": "2026-11-25T00:00:00Z", "precision": "fp32", "device": "cpu", "parameters": 123}
+    write("metrics", "good-starts", "r", json.dumps([dict(start, gpu="g"), start], indent=2), "\n")
+    write("metrics", "starts-of-a-config", "r", json.dumps(run_config()))
 
 
 def texts() -> None:

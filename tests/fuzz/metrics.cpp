@@ -1,7 +1,10 @@
-// What a run leaves: metrics.jsonl ("m"), samples.jsonl ("s") or perplexity.json ("p"), read for
-// the report and, the first two, by a run that goes on. What was read can be drawn.
+// What a run leaves: metrics.jsonl ("m"), samples.jsonl ("s"), perplexity.json ("p") or starts.json
+// ("r"), read for the report and, but for the third, by a run that goes on. What was read can be
+// drawn.
 
 #include "config/reader.h"
+#include "record/logs.h"
+#include "record/provenance.h"
 #include "record/step_lines.h"
 #include "report/report.h"
 #include "target.h"
@@ -29,6 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Input in(data, size);
   const char* name = in.kind == 's'   ? "samples.jsonl"
                      : in.kind == 'p' ? "perplexity.json"
+                     : in.kind == 'r' ? "starts.json"
                                       : "metrics.jsonl";
   folder.write("metrics.jsonl", kMetrics);
   const std::string path = folder.write(name, in.rest);
@@ -40,7 +44,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     report_plot({run});
     if (run.record->perplexity) perplexity_plot(*run.record->perplexity);
   });
-  if (in.kind != 'p') accepts([&] { StepLines(path, 3); });
+  if (in.kind == 'r') {
+    accepts([&] { read_starts(path); });
+  } else if (in.kind != 'p') {
+    accepts([&] { StepLines(path, 3, in.kind == 's' ? sample_lines() : metrics_lines()); });
+  }
   folder.remove(name);
   return 0;
 }

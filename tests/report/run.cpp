@@ -231,7 +231,7 @@ TEST_CASE("what a run was started on is that of its last start") {
   append(w.path("metrics.jsonl"), "");
   RunReader reader(w.path("."));
   CHECK_FALSE(reader.update().start.has_value());
-  append(w.path("run.json"),
+  append(w.path("starts.json"),
          R"([{"version": "0.1.0", "processor": "old"},
              {"version": "0.2.0", "commit": "abc", "compiler": "GCC 12",
               "libraries": {"fmt": "9.1.0", "oneDNN": "2.6"}, "host": "h", "processor": "p",
@@ -252,8 +252,8 @@ TEST_CASE("what a run was started on is that of its last start") {
   CHECK(r.start->precision == "bf16");
   CHECK(r.start->device == "cpu");
   CHECK(r.start->parameters == 123);
-  std::ofstream(w.path("run.json")) << "[{\"threads\": \"x\"}]";
-  CHECK(refusal(reader).find("run.json: threads: expected an integer, 0 or more, found \"x\"") !=
+  std::ofstream(w.path("starts.json")) << "[{\"threads\": \"x\"}]";
+  CHECK(refusal(reader).find("starts.json: threads: expected an integer, 0 or more, found \"x\"") !=
         std::string::npos);
 }
 

@@ -1,5 +1,7 @@
 // `bamtrain eval` as a user calls it: what it prints, what it writes, what it refuses.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -521,4 +523,25 @@ TEST_CASE("lengths that no document has are left out of the final evaluation, wi
   CHECK(o.code == 0);
   CHECK(o.output.find("warning: eval.lengths 4096 left out") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(w.path("other/perplexity.json")));
+}
+
+TEST_CASE("a final evaluation whose result cannot be written is refused before the first step") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"lengths", {16}}, {"tokens", 64}};
+  const std::string config = write_config(w, "run.json", c), path = w.path("out/perplexity.json");
+  fs::create_directories(w.path("out"));
+  SECTION("a pipe") { REQUIRE(mkfifo(path.c_str(), 0600) == 0); }
+  SECTION("a folder") { fs::create_directory(path); }
+  SECTION("a link to a device") { fs::create_symlink("/dev/null", path); }
+  const Outcome o = run(bamtrain_command(config), threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::io));
+  CHECK(o.output.find(": expected the name of a file, found ") != std::string::npos);
+  CHECK(o.output.find("or move what is there elsewhere") != std::string::npos);
+  CHECK_FALSE(fs::exists(w.path("out/starts.json")));
+  CHECK_FALSE(fs::exists(w.path("out/metrics.jsonl")));
+  // Where nothing is evaluated the name is anybody's.
+  CHECK(run(bamtrain_command(config, {"eval.lengths=[]", "train.stop_at=1"}), threads(1)).code ==
+        0);
 }

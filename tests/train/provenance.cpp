@@ -1,5 +1,6 @@
 #include "record/provenance.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -17,7 +18,7 @@ using nlohmann::ordered_json;
 namespace {
 
 ordered_json starts(const std::string& out_dir) {
-  return ordered_json::parse(read_text(out_dir + "/run.json"));
+  return ordered_json::parse(read_text(out_dir + "/starts.json"));
 }
 
 Outcome train(const Workplace& w, const nlohmann::json& c,
@@ -34,7 +35,7 @@ std::string utc(std::time_t at) {
 
 }  // namespace
 
-TEST_CASE("run.json says of each start where and by what the run was computed") {
+TEST_CASE("starts.json says of each start where and by what the run was computed") {
   const Workplace w;
   nlohmann::json c = small_run(w);
   const std::string before = utc(std::time(nullptr));
@@ -105,9 +106,9 @@ TEST_CASE("a run goes on from a checkpoint that does not say which program wrote
   const nlohmann::json c = small_run(w);
   REQUIRE(train(w, c, {"train.stop_at=2"}).code == 0);
   REQUIRE(train(w, c, {"train.stop_at=3", "out_dir=" + w.path("whole")}).code == 0);
-  // As an earlier program left it, in a folder without a run.json.
+  // As an earlier program left it, in a folder without a starts.json.
   const std::string folder = w.path("out/checkpoint-00000002/");
-  std::filesystem::remove(w.path("out/run.json"));
+  std::filesystem::remove(w.path("out/starts.json"));
   auto state = nlohmann::json::parse(read_text(folder + "state.json"));
   state.erase("program");
   std::ofstream(folder + "state.json") << state.dump();
@@ -125,18 +126,60 @@ TEST_CASE("a run goes on from a checkpoint that does not say which program wrote
   CHECK(starts(w.path("out")).size() == 1);
 }
 
-TEST_CASE("a run.json that is none of a run's stays as it is, and nothing is trained beside it") {
+TEST_CASE(
+    "a starts.json that is none of a run's stays as it is, and nothing is trained beside it") {
   const Workplace w;
   const nlohmann::json c = small_run(w);
   std::filesystem::create_directories(w.path("out"));
   for (const char* text : {"{\"name\": \"mine\"}\n", "[{\"version\": \"0.1"}) {
-    std::ofstream(w.path("out/run.json")) << text;
+    std::ofstream(w.path("out/starts.json")) << text;
     const Outcome o = train(w, c);
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::io));
-    CHECK(o.output.find(w.path("out/run.json")) != std::string::npos);
+    CHECK(o.output.find(w.path("out/starts.json")) != std::string::npos);
     CHECK(o.output.find("move it elsewhere") != std::string::npos);
-    CHECK(read_text(w.path("out/run.json")) == text);
+    CHECK(read_text(w.path("out/starts.json")) == text);
     CHECK_FALSE(std::filesystem::exists(w.path("out/metrics.jsonl")));
   }
+}
+
+TEST_CASE("a starts.json that is no file, or one without an end, is refused before anything is") {
+  const Workplace w;
+  const nlohmann::json c = small_run(w);
+  std::filesystem::create_directories(w.path("out"));
+  const std::string path = w.path("out/starts.json");
+  std::string found = "a folder";
+  SECTION("a pipe") {
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    found = "something else";
+  }
+  SECTION("a folder") { std::filesystem::create_directory(path); }
+  SECTION("a device") {
+    std::filesystem::create_symlink("/dev/zero", path);
+    found = "something else";
+  }
+  SECTION("a large file") {
+    std::ofstream(path).close();
+    std::filesystem::resize_file(path, (16 << 20) + 1);
+    found = "16777217";
+  }
+  const Outcome o = train(w, c);
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::io));
+  CHECK(o.output.find(path + ": expected ") != std::string::npos);
+  CHECK(o.output.find("found " + found + "; remedy: move it elsewhere") != std::string::npos);
+}
+
+TEST_CASE("a run may have its own config in its folder, under any name that the documents use") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 1;
+  std::filesystem::create_directories(w.path("out"));
+  const std::string config = write_config(w, "out/run.json", c), text = read_text(config);
+  const Outcome o = run(bamtrain_command(config), threads(2));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(read_text(config) == text);
+  CHECK(starts(w.path("out")).size() == 1);
+  CHECK(run({bamtrain_program(), "report", w.path("out"), "-o", w.path("page.html")}).code == 0);
 }

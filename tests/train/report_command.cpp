@@ -308,7 +308,7 @@ TEST_CASE("a page begins with what its run is, and was started on") {
   nlohmann::json c = small_run(w);
   c["train"]["stop_at"] = 2;
   REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
-  std::ofstream(w.path("out/run.json"))
+  std::ofstream(w.path("out/starts.json"))
       << R"([{"version": "0.1.0", "commit": "abc123", "host": "node", "processor": "A CPU",
               "processes": 1, "threads": 1, "started": "2026-11-25T00:00:00Z",
               "parameters": 12345}])";

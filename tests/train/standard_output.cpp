@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -52,7 +53,9 @@ TEST_CASE("what was printed before an error stands before it") {
   nlohmann::json c = small_run(w);
   c["train"]["stop_at"] = 1;
   c["eval"] = {{"lengths", {16}}, {"tokens", 64}};
-  std::filesystem::create_directories(w.path("out/perplexity.json"));  // in the way of the result
+  c["log"] = {{"tensorboard", true}};
+  std::filesystem::create_directories(w.path("out/tensorboard"));
+  std::ofstream(w.path("out/tensorboard/perplexity")) << "in the way of the result";
   const std::string config = write_config(w, "run.json", c);
   // One file for both, as in a job's log.
   const Outcome o = run_into(w.path("log") + " 2>&1", "--config " + config);

@@ -125,6 +125,44 @@ TEST_CASE("an end that a power loss has torn is cut off, of however many lines i
   }
 }
 
+TEST_CASE("damaged lines that are cut off are counted, unless they are of later steps") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl"), one = "{\"step\": 1}\n";
+  const StepLineKind with_loss = {false, [](const JsonObject& line) { line.number("loss"); }};
+  struct Case {
+    std::string end;
+    int64_t lines, first;
+  };
+  for (const Case& c : {Case{"", 0, 0}, Case{"{\"step\": 2", 0, 0}, Case{"[2]\n", 1, 2},
+                        Case{"{\"step\": 2}\n[3]\n#\n{\"step\": 5", 2, 3},
+                        // The first may be of step 4, the second cannot.
+                        Case{"#\n{\"step\": 5}\n#\n", 1, 2}}) {
+    std::ofstream(path, std::ios::binary) << one << c.end;
+    INFO(c.end);
+    const StepLines lines(path, 3);
+    CHECK(lines.damage().lines == c.lines);
+    CHECK(lines.damage().first == c.first);
+  }
+  std::ofstream(path) << "{\"step\": 1, \"loss\": 1}\n"
+                      << "{\"step\": 2}\n"
+                      << "{\"step\": 9}\n";
+  const StepLines lines(path, 3, with_loss);
+  CHECK(lines.damage().lines == 1);
+  CHECK(lines.damage().first == 2);
+}
+
+TEST_CASE("of lines that are cut while they are written, whole ones stay") {
+  const Workplace w;
+  const std::string path = w.path("metrics.jsonl");
+  StepLines lines(path, 0);
+  for (int step = 1; step <= 3; ++step) lines.write({{"step", step}});
+  const std::string text = read_text(path);
+  std::filesystem::resize_file(path, text.size() - 3);
+  lines.write({{"step", 4}});
+  CHECK(read_text(path) == "{\"step\":1}\n{\"step\":2}\n{\"step\":4}\n");
+  CHECK(lines.take_lost());
+}
+
 TEST_CASE("a file of lines that cannot be written or read is an error that names the file") {
   {
     const Workplace w;
@@ -158,4 +196,19 @@ TEST_CASE("a resumed run keeps metrics.jsonl as it is where a line in its middle
   CHECK(o.code == static_cast<int>(ExitCode::io));
   CHECK(o.output.find("out/metrics.jsonl:2:1: expected valid JSON") != std::string::npos);
   CHECK(read_text(w.path("out/metrics.jsonl")) == text);
+}
+
+TEST_CASE("a resumed run says which lines of its metrics were damaged and are gone") {
+  const Workplace w;
+  const std::string config = write_config(w, "run.json", small_run(w));
+  REQUIRE(run(bamtrain_command(config, {"train.stop_at=4"}), threads(1)).code == 0);
+  std::string text = read_text(w.path("out/metrics.jsonl"));
+  for (int line = 0; line < 2; ++line) text.replace(text.rfind("\"loss\""), 6, "\"lozz\"");
+  std::ofstream(w.path("out/metrics.jsonl")) << text;
+  const Outcome o = run(bamtrain_command(config), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(o.output.find("warning: metrics.jsonl: 2 damaged line(s) from line 3 on were cut off its "
+                      "end") != std::string::npos);
+  CHECK(read_metrics(w.path("out")).size() == 6);
 }
