@@ -49,7 +49,7 @@ std::string find_model(const fs::path& folder, const std::string& sha256) {
 
 std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   if (source.sha256.empty()) {
-    throw Error(ExitCode::usage, source.name, "the file of the tokenizer that made the shards",
+    throw Error(source.unknown, source.name, "the file of the tokenizer that made the shards",
                 "none, and no manifest beside the shards says which it was",
                 "give it with " + source.name + source.otherwise);
   }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,12 @@ FolderLock::FolderLock(const std::string& folder) {
                 "wait for it to end, or choose another out_dir");
   }
   const std::string own = std::to_string(::getpid());
+  struct stat info {};
+  if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor_);
+    throw Error(ExitCode::io, folder + "/.lock", "a regular file, which the run makes itself",
+                "something else", "remove it, or choose another out_dir");
+  }
   if (::ftruncate(descriptor_, 0) != 0 ||
       ::write(descriptor_, own.data(), own.size()) != static_cast<ssize_t>(own.size())) {
     const int reason = errno;
