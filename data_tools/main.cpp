@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/memory_limit.h"
 #include "core/option_value.h"
 #include "core/stack.h"
 #include "core/standard_output.h"
@@ -36,7 +37,8 @@ Examples:
 
 constexpr const char* kExitCodes = R"(
 Exit codes: 0 success, 2 bad command line, 4 bad data (text, tokenizer, shards, manifest),
-6 a file or folder that cannot be read or written, 9 too small a stack, no thread, no pyarrow, 1 a bug in bamdata.
+6 a file or folder that cannot be read or written, 9 too little memory, too small a stack, no
+thread, or no pyarrow, 1 a bug in bamdata. A signal ends it as it ends any program (130 after Ctrl-C).
 )";
 
 void add_input_options(CLI::App* app, InputOptions* options) {
@@ -229,7 +231,8 @@ int main(int argc, char** argv) {
     std::signal(e.signal, SIG_DFL);
     std::raise(e.signal);
   } catch (const std::bad_alloc&) {
-    report("out of memory; remedy: lower --max-document-bytes or --threads", ExitCode::internal);
+    const bamtrain::Error e = bamtrain::out_of_memory("--max-document-bytes or --threads");
+    return report(e.what(), e.code());
   } catch (const std::exception& e) {
     // {fmt} throws an exception of its own where standard output takes no more.
     if (bamtrain::standard_output_failed()) {

@@ -6,8 +6,8 @@
   scripts/attack/run.py --build build --self-test [ATTACK...]                 can the attacks fail?
 
 Everything lies in a temporary folder, which stays where something was lost: of each loss the run's
-folder and what every process said. Exits with 1 after a loss. README.md beside it describes the
-attacks.
+folder and what every process said. Exits with 1 after a loss, and where nothing was attacked: every
+attack skipped. README.md beside it describes the attacks.
 """
 
 import argparse
@@ -44,6 +44,7 @@ class Row:
     def __init__(self, attack, setting):
         self.attack, self.setting = attack, setting
         self.tries = self.losses = 0
+        self.skipped = False  # at the first thing that the machine does not have
         self.seconds = 0.0
         self.notes = ""
 
@@ -92,6 +93,7 @@ class Campaign:
                     self.keep(attack, number, loss)
             row.notes = ", ".join(f"{n} {what}" for what, n in sorted(attack.notes.items()))
         except Skipped as reason:
+            row.skipped = True
             row.notes = f"skipped: {reason}"
         except Loss as loss:
             row.losses += 1
@@ -114,7 +116,7 @@ class Campaign:
         self.say(f"LOSS {attack.name}:{attack.setting} attempt {number}: {text}")
 
     def self_test(self, name):
-        """The sabotages of an attack that it did not notice."""
+        """The sabotages of an attack that it did not notice; None: the machine cannot have it."""
         setting = next(iter(ATTACKS[name].settings))
         attack, missed = self.make(name, setting), []
         try:
@@ -130,6 +132,7 @@ class Campaign:
             self.say(f"{name}: {len(attack.notices)} sabotages, not noticed: {missed or 'none'}")
         except Skipped as reason:
             self.say(f"{name}: skipped: {reason}")
+            return None
         finally:
             attack.place.stop()
             attack.close()
@@ -169,16 +172,21 @@ def about(args):
             f"{commit or 'unknown'}; {datetime.date.today()}; seed {args.seed}.")
 
 
-def count(passed, failed):
-    """As Catch2 closes: scripts/test.sh adds these up."""
-    print(f"test cases: {passed + failed} | {passed} passed | {failed} failed")
+def close(passed, failed, skipped):
+    """As Catch2 closes: scripts/test.sh adds these up. Nothing is shown where all were skipped."""
+    print(f"test cases: {passed + failed + skipped} | {passed} passed | {failed} failed"
+          f" | {skipped} skipped")
+    if skipped and not passed and not failed:
+        sys.exit("run.py: expected an attack that this machine can have, found none: all were "
+                 "skipped; remedy: see why above")
 
 
 def table(rows):
     """As Markdown."""
     lines = ["| attack | setting | tries | losses | seconds | |", "|---|---|---|---|---|---|"]
     for row in rows:
-        lines.append(f"| {row.attack} | {row.setting} | {row.tries:,} | {row.losses:,} | "
+        tries = "skipped" if row.skipped and not row.tries else f"{row.tries:,}"
+        lines.append(f"| {row.attack} | {row.setting} | {tries} | {row.losses:,} | "
                      f"{row.seconds:.0f} | {row.notes} |")
     return "\n".join(lines)
 
@@ -205,17 +213,20 @@ def main():
     campaign, wanted = Campaign(args, folder), chosen(args.attacks, args.long)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         if args.self_test:
-            missed = [bool(faults) for faults in pool.map(campaign.self_test, dict(wanted))]
+            missed = list(pool.map(campaign.self_test, dict(wanted)))
             shutil.rmtree(folder)
-            count(missed.count(False), missed.count(True))
-            sys.exit(any(missed))
+            failed, skipped = sum(bool(faults) for faults in missed), missed.count(None)
+            close(len(missed) - failed - skipped, failed, skipped)
+            sys.exit(1 if failed else 0)
         rows = list(pool.map(lambda pair: campaign.run(*pair), wanted))
     print(f"{about(args)}\n\n{table(rows)}")
     lost = sum(row.losses > 0 for row in rows)
-    count(len(rows) - lost, lost)
+    skipped = sum(row.skipped and row.losses == 0 for row in rows)
+    if not lost:
+        shutil.rmtree(folder)
+    close(len(rows) - lost - skipped, lost, skipped)
     if lost:
         sys.exit(f"run.py: {folder}/losses holds what was lost")
-    shutil.rmtree(folder)
 
 
 if __name__ == "__main__":

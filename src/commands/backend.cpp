@@ -42,7 +42,10 @@ Machinery machinery_of(Backend& backend, int processes) {
   Machinery m;
   m.libraries["oneDNN"] = onednn_version();
   if (const std::string mpi = mpi_library(); !mpi.empty()) m.libraries["MPI"] = mpi;
-  if (backend.memory().on_host()) return m;
+  if (backend.memory().on_host()) {
+    m.isa = onednn_isa();
+    return m;
+  }
 #ifdef BAMTRAIN_CUDA
   m.gpu = cuda_device_name();
   m.libraries.merge(cuda_libraries(processes > 1));

@@ -18,6 +18,7 @@ std::unique_ptr<Backend> make_backend(DeviceKind device, Precision precision, in
 struct Machinery {
   std::string gpu;                               // "NVIDIA H200"; empty: none
   std::map<std::string, std::string> libraries;  // versions as loaded, by name
+  std::string isa;                               // oneDNN's, where the host computes
 };
 
 /// REQUIRES: `backend` of make_backend. `processes`: of the run.

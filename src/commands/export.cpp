@@ -10,6 +10,7 @@
 #include "config/reader.h"
 #include "core/note.h"
 #include "core/option_value.h"
+#include "core/utf8.h"
 #include "export/huggingface_folder.h"
 #include "ops/cpu/cpu.h"
 #include "record/run_files.h"
@@ -42,7 +43,7 @@ int run_export(const ExportArguments& arguments) {
   request.rounded = arguments.dtype == "bf16";
   request.warn = [](const std::string& text) { note(stderr, "warning: " + text); };
   write_huggingface_folder(request, checkpoint, c, resolved_json(c), layout, masters);
-  fmt::print("{}\n", request.output);
+  fmt::print("{}\n", printable(request.output));
   return 0;
 }
 

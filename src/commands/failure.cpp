@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <new>
 #include <optional>
 #include <system_error>
 
+#include "core/memory_limit.h"
 #include "core/standard_output.h"
+#include "core/utf8.h"
 
 namespace bamtrain {
 
@@ -14,6 +17,9 @@ namespace {
 
 /// What the system refused to a library, as an Error; null where that is not what it is.
 std::optional<Error> of_the_system(const std::exception& failure) {
+  if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
+    return out_of_memory("the sizes of model and batch (--dry-run says what a run needs)");
+  }
   const auto* refused = dynamic_cast<const std::system_error*>(&failure);
   if (refused == nullptr || refused->code() != std::errc::resource_unavailable_try_again) {
     return std::nullopt;
@@ -35,7 +41,7 @@ int report_failure(const std::exception& failure, const std::string& who) {
     text = standard_output_error(0).what();
   }
   std::fflush(stdout);
-  std::fputs(fmt::format("bamtrain: {}{}\n", who, text).c_str(), stderr);
+  std::fputs(fmt::format("bamtrain: {}{}\n", who, printable(text)).c_str(), stderr);
   return static_cast<int>(code);
 }
 

@@ -11,13 +11,17 @@
 
 #include "commands/command.h"
 #include "commands/run_facts.h"
+#include "commands/trained.h"
 #include "config/changes.h"
 #include "config/reader.h"
+#include "core/checked.h"
 #include "core/durable_file.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "core/utf8.h"
 #include "model/parameters.h"
 #include "record/logs.h"
+#include "report/mechanism_curves.h"
 #include "report/page.h"
 #include "report/report.h"
 
@@ -45,10 +49,7 @@ std::optional<RunConfig> newest_config(const std::string& folder) {
   const std::string remedy = "restore the checkpoint from a copy, or remove it";
   const InputFile file(path, ExitCode::checkpoint, remedy);
   const json state = parse_json(file.text(kMostStateBytes), {path, ExitCode::checkpoint, remedy});
-  if (!state.is_object() || !state.contains("config")) {
-    throw Error(ExitCode::checkpoint, path + ": config", "the run's config", "none", remedy);
-  }
-  return read_run_config_text(state["config"].dump(), path + ": config", {});
+  return stored_config(state, path, remedy);
 }
 
 /// A run as the command line names it.
@@ -175,7 +176,7 @@ int run_report(const ReportArguments& arguments) {
   }
   output.write(report_html(all, differences(runs)));
   output.commit();
-  fmt::print("{}report {}\n", report_plot(all), arguments.output);
+  fmt::print("{}report {}\n", report_plot(all), printable(arguments.output));
   return 0;
 }
 
@@ -197,7 +198,11 @@ int64_t LiveReport::bytes(const RunConfig& config) {
   numbers = std::min(numbers, kMostOfAll);
   // As text, as JSON, as read and as kept.
   constexpr size_t kOfANumber = 24 + sizeof(json) + 2 * sizeof(double);
-  return MetricsHistory::kBytes + static_cast<int64_t>(numbers * kOfANumber);
+  // As computed, as drawn, and as text in a figure and in the page.
+  constexpr int64_t kOfAPoint = 2 * int64_t{sizeof(Point)} + 2 * 16;
+  const int64_t curves = checked_mul(most_curve_points(config.model), kOfAPoint, "model.heads");
+  return checked_add(MetricsHistory::kBytes + static_cast<int64_t>(numbers * kOfANumber), curves,
+                     "model.heads");
 }
 
 void LiveReport::draw(const Warn& warn) {

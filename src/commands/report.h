@@ -19,8 +19,8 @@ class LiveReport {
  public:
   explicit LiveReport(const RunConfig& config);
 
-  /// The memory that it takes at most, however long the run: the history of metrics, and the last
-  /// parameters of mechanisms with the line that has them.
+  /// The memory that it takes at most, however long the run: the history of metrics, the last
+  /// parameters of mechanisms with the line that has them, and the curves of priors.
   static int64_t bytes(const RunConfig& config);
 
   /// Draws it anew. A run of days does not end for a picture: what goes wrong is told to `warn`.

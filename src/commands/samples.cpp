@@ -13,7 +13,7 @@ namespace bamtrain {
 namespace {
 
 TokenizerSource tokenizer_source(const RunConfig& c) {
-  TokenizerSource source = {"sample.tokenizer", c.sample.tokenizer, ""};
+  TokenizerSource source = {"sample.tokenizer", c.sample.tokenizer, "", "", ExitCode::config};
   for (const DataSource& s : c.data.train.list) {
     const ShardSet shards = ShardSet::open(s.path, c.model.vocab);
     if (shards.manifest()) source.sha256 = shards.manifest()->tokenizer_sha256;

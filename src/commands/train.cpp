@@ -69,6 +69,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::optional<EvalArguments> last;
   std::optional<Samples> samples;
   std::string parameters, left_out;  // what they are; a warning
+  Machinery machinery;
   // A dry run says what it can without data before it ends with what is wrong with them.
   std::exception_ptr of_data;
   const auto with_data = [&](const std::function<void()>& f) {
@@ -91,7 +92,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     parameters =
         describe_parameters(ParameterLayout(run.config.model, run.config.data.sequence_length));
     backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
-    const Machinery machinery = machinery_of(*backend, comm.size());
+    machinery = machinery_of(*backend, comm.size());
     run.gpu = machinery.gpu;
     run.libraries = machinery.libraries;
     if (first) run.report_bytes = LiveReport::bytes(run.config);
@@ -117,12 +118,13 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
                 "start no more processes on a node than it has GPUs, or set device to \"cpu\"");
   }
   if (last) run.last_result = last->output;
+  require_agreement(comm, machinery_facts(machinery.libraries, machinery.isa));
   run.refused_keys = [&run](const nlohmann::json& before) {
     return keys_refused_on_resume(before, run.resolved, run.config.checkpoint.allow_change);
   };
   if (arguments.dry_run) {
     on_first_rank(comm, [&] {
-      if (!left_out.empty()) fmt::print("warning: {}\n", left_out);
+      if (!left_out.empty()) fmt::print("warning: {}\n", printable(left_out));
       dry_run(run, *backend, comm.size());
       if (of_data) std::rethrow_exception(of_data);
     });
@@ -131,11 +133,10 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   comm.barrier();  // from this line of output on, every process obeys signals
   if (first) {
     const std::string waiting = waiting_setting();
-    fmt::print("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
-               replace_controls(run_label(run.config, run.config.out_dir)), comm.size(),
-               max_threads(), waiting.empty() ? "" : " (" + waiting + ")", backend->name(),
-               replace_controls(run.config.out_dir), parameters);
-    std::fflush(stdout);
+    tell(fmt::format("{}: {} process(es) of {} thread(s){}, {}, {}\n{}\n",
+                     run_label(run.config, run.config.out_dir), comm.size(), max_threads(),
+                     waiting.empty() ? "" : " (" + waiting + ")", backend->name(),
+                     run.config.out_dir, parameters));
     if (!left_out.empty()) tell("warning: " + left_out + "\n");
   }
   std::optional<LiveReport> report;

@@ -37,15 +37,25 @@ void require_same_parameters(const ParameterLayout& before, const std::string& p
 
 }  // namespace
 
+RunConfig stored_config(const nlohmann::json& state, const std::string& file,
+                        const std::string& remedy) {
+  const std::string where = file + ": config";
+  if (!state.is_object() || !state.contains("config")) {
+    throw Error(ExitCode::checkpoint, where, "the run's config", "none", remedy);
+  }
+  try {
+    return read_run_config_text(state["config"].dump(), where, {}, ConfigUse::evaluation);
+  } catch (const Error& e) {  // nobody wrote it by hand
+    if (e.code() != ExitCode::config) throw;
+    throw e.as(ExitCode::checkpoint, e.where(), remedy);
+  }
+}
+
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides) {
   const std::string state = checkpoint.folder + "/state.json";
-  if (!checkpoint.state.contains("config")) {
-    throw Error(ExitCode::checkpoint, state + ": config", "the run's config", "none",
-                "use another checkpoint");
-  }
-  const std::string text = checkpoint.state["config"].dump(), where = state + ": config";
-  const RunConfig trained = read_run_config_text(text, where, {}, ConfigUse::evaluation);
-  RunConfig c = read_run_config_text(text, where, overrides, ConfigUse::evaluation);
+  const RunConfig trained = stored_config(checkpoint.state, state, "use another checkpoint");
+  RunConfig c = read_run_config_text(checkpoint.state["config"].dump(), state + ": config",
+                                     overrides, ConfigUse::evaluation);
   // What evaluation replaces where neither it nor the training has parameters.
   struct Replaceable {
     const char *path, *plural;

@@ -2,6 +2,7 @@
 // A trained model out of its checkpoint.
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -13,10 +14,15 @@
 
 namespace bamtrain {
 
+/// The config that `state` of a checkpoint holds, for errors at `file`, its state.json. Error
+/// (checkpoint) with `remedy`: it has none, or one that is none of a run's.
+RunConfig stored_config(const nlohmann::json& state, const std::string& file,
+                        const std::string& remedy);
+
 /// The checkpoint's config with what `overrides` replace: a prior by one that has its parameters, a
 /// scale by another where neither has any. So what was trained stays in use, and what is in use was
 /// trained. Each key that differs is told on standard error, and so is each path of data that
-/// stands for another place now (find_run_data). Error (checkpoint): it has no config; (usage,
+/// stands for another place now (find_run_data). Error (checkpoint): as stored_config; (usage,
 /// config): other overrides.
 RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::string>& overrides);
 

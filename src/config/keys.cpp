@@ -29,6 +29,7 @@ constexpr int64_t kMaxWidth = int64_t{1} << 20;
 // What keeps a divisor away from zero is added in fp32, where smaller numbers lose their digits or
 // become zero.
 constexpr double kMinEps = std::numeric_limits<float>::min();
+constexpr double kMaxEps = std::numeric_limits<float>::max();
 constexpr int64_t kMaxInt32 = (int64_t{1} << 31) - 1;
 constexpr int64_t kMaxInt64 = std::numeric_limits<int64_t>::max();
 
@@ -194,7 +195,7 @@ std::vector<Key> make_keys() {
       choice<NormKind>("model.norm.kind", "normalization; model.norm_position: of what",
                        {{"rmsnorm", NormKind::rmsnorm}, {"layernorm", NormKind::layernorm}},
                        FIELD(model.norm.kind)),
-      key("model.norm.eps", "added to the variance, in fp32", number_from(kMinEps),
+      key("model.norm.eps", "added to the variance, in fp32", number_within(kMinEps, kMaxEps),
           FIELD(model.norm.eps)),
       choice<NormPosition>(
           "model.norm_position",
@@ -265,8 +266,8 @@ std::vector<Key> make_keys() {
                             FIELD(optimizer.name)),
       key("optimizer.lr", "peak learning rate", number_above(0), FIELD(optimizer.lr)),
       betas(),
-      key("optimizer.eps", "added to the root of the second moment, in fp32", number_from(kMinEps),
-          FIELD(optimizer.eps)),
+      key("optimizer.eps", "added to the root of the second moment, in fp32",
+          number_within(kMinEps, kMaxEps), FIELD(optimizer.eps)),
       key("optimizer.weight_decay",
           "decoupled decay of matrices and of embeddings, a learned position table among them, and "
           "of the parameters that decay of a prior, a scale or a normalizer names, where that is "

@@ -7,7 +7,7 @@ namespace bamtrain {
 namespace {
 
 /// What was found may be anything: it must neither move a terminal's cursor nor cut the message.
-std::string shown(const std::string& part) { return replace_controls(replace_invalid_utf8(part)); }
+std::string shown(const std::string& part) { return printable(part); }
 
 }  // namespace
 

@@ -77,4 +77,14 @@ MemoryLimit memory_limit() {
   return limit;
 }
 
+Error out_of_memory(const std::string& lower) {
+  const MemoryLimit limit = memory_limit();
+  return Error(
+      ExitCode::device, "memory",
+      "what the work takes, of " + std::to_string(limit.bytes >> 20) + " MiB, " + limit.source,
+      "an allocation that the system refused",
+      (lower.empty() ? "" : "lower " + lower + ", or ") +
+          std::string("allow the program more memory (ulimit -v, or the container's)"));
+}
+
 }  // namespace bamtrain

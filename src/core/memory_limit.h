@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "core/error.h"
+
 namespace bamtrain {
 
 struct MemoryLimit {
@@ -14,6 +16,10 @@ struct MemoryLimit {
 
 /// The least of the machine's memory, this process's limit (ulimit -v) and its control groups'.
 MemoryLimit memory_limit();
+
+/// What to say of a std::bad_alloc, by its place and code (ExitCode::device). `lower`: what the
+/// command has to lower, a remedy of its own beside more memory; may be empty.
+Error out_of_memory(const std::string& lower);
 
 /// The least limit of the control groups that this process is in, each with all that it lies in:
 /// memory.max of version 2, memory.limit_in_bytes of version 1 (cgroups(7)). None where no file

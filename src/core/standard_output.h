@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/utf8.h"
 
 namespace bamtrain {
 
@@ -41,10 +42,11 @@ inline void flush_standard_output() {
   if (std::fflush(stdout) != 0 || standard_output_failed()) throw standard_output_error(errno);
 }
 
-/// Prints what no result depends on, as the progress of a run. Where standard output does not take
+/// Prints what no result depends on, as the progress of a run, as it is: it may move a terminal's
+/// cursor. Where standard output does not take
 /// it (its reader is gone, the terminal lost, the disk full) that is said once on standard error,
 /// and everything printed from then on is dropped.
-inline void tell(const std::string& text) {
+inline void tell_as_it_is(const std::string& text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return;
@@ -56,5 +58,8 @@ inline void tell(const std::string& text) {
              stderr);
   if (std::freopen("/dev/null", "w", stdout) == nullptr) throw standard_output_error(errno);
 }
+
+/// The same of text that may hold names which others chose (printable, core/utf8.h).
+inline void tell(const std::string& text) { tell_as_it_is(printable(text)); }
 
 }  // namespace bamtrain

@@ -31,6 +31,11 @@ std::string replace_invalid_utf8(std::string_view text);
 /// newline: others move a terminal's cursor and change its settings.
 std::string replace_controls(std::string_view text);
 
+/// `text` with both replaced: what a terminal may be given of names and texts that others chose.
+inline std::string printable(std::string_view text) {
+  return replace_controls(replace_invalid_utf8(text));
+}
+
 /// The last position of `text` up to `at` before which it can be cut without cutting a character.
 /// REQUIRES: at < text.size(), valid UTF-8 before `at`.
 inline size_t utf8_boundary_before(std::string_view text, size_t at) {

@@ -5,19 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 
-#include "core/json.h"
+#include "core/input_file.h"
+#include "core/line_reader.h"
+#include "record/perplexity_result.h"
 #include "record/run_data.h"
 
 namespace bamtrain {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr int64_t kMaxPerplexity = int64_t{16} << 20;
 
 /// "1,234,567".
 std::string with_commas(int64_t n) {
@@ -26,56 +26,68 @@ std::string with_commas(int64_t n) {
   return s;
 }
 
-double number_at(const Json& object, const char* key) {
-  const Json v = object.value(key, Json());
-  return v.is_number() ? v.get<double>() : NAN;
+/// A plus-minus sign and a standard error; "" where there is none or it is unknown.
+std::string error_text(const StandardError& error, int decimals) {
+  return error && std::isfinite(*error) ? fmt::format(" \u00b1 {:.{}f}", *error, decimals) : "";
 }
 
-/// A plus-minus sign and a standard error; "" where there is none or it is unknown.
-std::string error_text(double error, int decimals) {
-  return std::isfinite(error) ? fmt::format(" \u00b1 {:.{}f}", error, decimals) : "";
+bool exists(const std::string& path) {
+  std::error_code error;  // where it cannot be looked for, opening it says so
+  return std::filesystem::exists(path, error) || error;
 }
+
+struct ValidationLoss {
+  double loss = 0;
+  StandardError error = std::nullopt;
+};
 
 /// The validation loss that the run wrote at this step. The file may be in the middle of a write: a
 /// line that is not whole is not one of this step, which the checkpoint followed.
-std::optional<Json> validation_line(const Checkpoint& checkpoint) {
-  std::ifstream in(run_folder(checkpoint) + "/metrics.jsonl");
-  for (std::string text; std::getline(in, text);) {
-    if (text.find("validation_loss") == std::string::npos) continue;
-    const Json line = Json::parse(text, nullptr, false);
-    if (!line.is_object() || line.value("step", Json()) != Json(checkpoint.step)) continue;
-    const Json loss = line.value("validation_loss", Json());
-    if (loss.is_number()) return line;
+std::optional<ValidationLoss> validation_loss(const Checkpoint& checkpoint) {
+  const std::string path = run_folder(checkpoint) + "/metrics.jsonl";
+  if (!exists(path)) return std::nullopt;
+  const InputFile file(path, ExitCode::io, "check the file and its permissions");
+  LineReader lines(file);
+  int64_t number = 0;
+  for (std::string_view text; lines.next(&text);) {
+    ++number;
+    if (text.find("\"validation_loss\"") == std::string_view::npos) continue;
+    const Json value = parse_run_line(text, path, number);
+    const JsonObject line(value, place_of_line(path, number));
+    if (step_of(line) != checkpoint.step || !line.has("validation_loss")) continue;
+    return ValidationLoss{line.number("validation_loss"),
+                          standard_error(line, "validation_loss_error")};
   }
   return std::nullopt;
 }
 
-/// perplexity.json where it is of this step and of these mechanisms; null otherwise.
-Json perplexities(const Checkpoint& checkpoint, const Json& attention) {
+/// perplexity.json where it is of this step and of these mechanisms.
+std::optional<PerplexityResult> perplexities(const Checkpoint& checkpoint, const Json& attention) {
   const std::string path = run_folder(checkpoint) + "/perplexity.json";
-  const std::string remedy = "remove it, or evaluate again";
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return nullptr;
-  Json j = parse_json(InputFile(path, ExitCode::checkpoint, remedy).text(kMaxPerplexity),
-                      {path, ExitCode::checkpoint, remedy});
-  bool of_this = j.is_object() && j.value("step", Json()) == Json(checkpoint.step);
+  if (!exists(path)) return std::nullopt;
+  const Json j = perplexity_json(path);
+  const PerplexityResult result = read_perplexity(j, path);
+  bool of_this = result.step == checkpoint.step;
   for (const char* part : {"prior", "scale", "normalizer"}) {
     of_this = of_this && j.value(part, attention[part]) == attention[part];
   }
-  return of_this ? j : Json(nullptr);
+  return of_this ? std::optional(result) : std::nullopt;
 }
 
 /// One protocol's table; empty where there are no such rows.
-std::string perplexity_table(const Json& rows, const std::string& title) {
-  if (!rows.is_array() || rows.empty()) return "";
+std::string perplexity_table(const std::vector<LengthPerplexity>& rows, const std::string& title) {
+  if (rows.empty()) return "";
+  if (rows.size() > kMostLengthTicks) {
+    return fmt::format(
+        "\n{}\n\n{} lengths from {} to {}, which `perplexity.json` of the run has.\n", title,
+        rows.size(), rows.front().length, rows.back().length);
+  }
   std::string text =
       fmt::format("\n{}\n\n| length | perplexity | loss | tokens |\n|--:|--:|--:|--:|\n", title);
-  for (const Json& row : rows) {
-    if (!row.is_object()) continue;
-    text += fmt::format("| {:.0f} | {:.3f}{} | {:.4f}{} | {:.0f} |\n", number_at(row, "length"),
-                        number_at(row, "perplexity"),
-                        error_text(number_at(row, "perplexity_error"), 3), number_at(row, "loss"),
-                        error_text(number_at(row, "loss_error"), 4), number_at(row, "tokens"));
+  for (const LengthPerplexity& row : rows) {
+    text +=
+        fmt::format("| {} | {:.3f}{} | {:.4f}{} | {} |\n", row.length, row.perplexity,
+                    error_text(row.error, 3), row.loss, error_text(row.loss_error, 4), row.tokens);
   }
   return text;
 }
@@ -136,23 +148,24 @@ std::string model_card(const Checkpoint& checkpoint, const RunConfig& c,
   row("training length", with_commas(c.data.sequence_length) + " tokens");
   row("steps", with_commas(checkpoint.step) + " of " + with_commas(c.train.steps));
   row("tokens", with_commas(tokens));
-  if (const auto line = options.as_trained ? validation_line(checkpoint) : std::nullopt) {
-    const double loss = number_at(*line, "validation_loss"), perplexity = std::exp(loss);
-    const double error = number_at(*line, "validation_loss_error");
-    row("validation loss", fmt::format("{:.4f}{} (perplexity {:.2f}{})", loss, error_text(error, 4),
-                                       perplexity, error_text(perplexity * error, 2)));
+  if (const auto last = options.as_trained ? validation_loss(checkpoint) : std::nullopt) {
+    const double perplexity = std::exp(last->loss);
+    StandardError of_perplexity = last->error;
+    if (of_perplexity) *of_perplexity *= perplexity;
+    row("validation loss",
+        fmt::format("{:.4f}{} (perplexity {:.2f}{})", last->loss, error_text(last->error, 4),
+                    perplexity, error_text(of_perplexity, 2)));
   }
 
   row("tokenizer", options.tokenizer ? tokenizer_text(*options.tokenizer) : "none in this folder");
   row("licence of the weights",
       "unknown: it follows from the text that they were trained on, which this card does not know");
 
-  if (const Json j = perplexities(checkpoint, Json(resolved["model"]["attention"])); !j.is_null()) {
+  if (const auto of = perplexities(checkpoint, Json(resolved["model"]["attention"]))) {
     const std::string tables =
-        perplexity_table(j.value("windows", Json()), "Windows of each length, all positions:") +
-        perplexity_table(
-            j.value("last", Json()),
-            "The last " + j.value("last_tokens", Json()).dump() + " tokens of each window:");
+        perplexity_table(of->windows, "Windows of each length, all positions:") +
+        perplexity_table(of->last,
+                         fmt::format("The last {} tokens of each window:", of->last_tokens));
     if (!tables.empty()) text += "\n## Perplexity against length\n" + tables;
   }
 

@@ -30,7 +30,8 @@ struct CardOptions {
 /// these are metrics.jsonl (the validation loss of its step, as trained) and perplexity.json (where
 /// it was written for this step and these mechanisms); where one is missing or silent, so is the
 /// card. `resolved`: the config as resolved_json writes it, whose parts "model", "optimizer",
-/// "schedule" and "train" are shown. Error (ExitCode::checkpoint) for a damaged perplexity.json.
+/// "schedule" and "train" are shown. Error (ExitCode::io) where one of these files is damaged, or
+/// cannot be read: as the report.
 std::string model_card(const Checkpoint& checkpoint, const RunConfig& config,
                        const nlohmann::ordered_json& resolved, const ParameterLayout& layout,
                        const CardOptions& options);

@@ -49,6 +49,8 @@ struct TableFamily {
   int (*form)(const Options&) = nullptr;
   /// What the options multiply the formula by; null: 1.
   double (*gain)(const Options&, const ModelShape&) = nullptr;
+  /// b of head h at distance d alone: what table has there, without the table.
+  double (*bias)(const double* const* theta, const TableShape&, int64_t h, int64_t d) = nullptr;
 };
 
 /// Parameters: the gates' weight (H, C) and their bias (H).

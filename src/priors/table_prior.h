@@ -44,6 +44,10 @@ struct TableHooks {
     }
   }
 
+  static double bias(const double* const* theta, const TableShape& s, int64_t h, int64_t d) {
+    return head(theta, s, h).bias(d);
+  }
+
   static void adjoint(const double* const* theta, const TableShape& s, const double* dtable,
                       double* const* dtheta) {
     for (int64_t h = 0; h < s.H; ++h) {
@@ -61,7 +65,7 @@ struct TableHooks {
 template <template <class> class P>
 TableFamily table_family(int (*form)(const Options&) = nullptr,
                          double (*gain)(const Options&, const ModelShape&) = nullptr) {
-  return {TableHooks<P>::table, TableHooks<P>::adjoint, form, gain};
+  return {TableHooks<P>::table, TableHooks<P>::adjoint, form, gain, TableHooks<P>::bias};
 }
 
 }  // namespace bamtrain

@@ -142,7 +142,7 @@ std::string Progress::erasure() const {
 void Progress::print_line(const ProgressState& s) {
   if (terminal_.live()) {
     const std::string line = progress_line(s, terminal_.columns());
-    tell(erasure() + line);
+    tell_as_it_is(erasure() + line);
     live_ = line.size();
   } else {
     tell(progress_line(s, std::string::npos) + "\n");
@@ -151,7 +151,7 @@ void Progress::print_line(const ProgressState& s) {
 
 void Progress::note(const std::string& text) {
   if (quiet_) return;
-  tell(erasure() + text + "\n");
+  tell_as_it_is(erasure() + printable(text) + "\n");
   live_ = 0;
 }
 

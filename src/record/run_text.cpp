@@ -35,7 +35,8 @@ std::string find_model(const fs::path& folder, const std::string& sha256) {
   std::error_code ignored;
   for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
     const std::string path = it->path().string();
-    if (it->is_regular_file(ignored) && Tokenizer::begins_like_tokenizer(path)) models.push_back(path);
+    if (it->is_regular_file(ignored) && Tokenizer::begins_like_tokenizer(path))
+      models.push_back(path);
   }
   std::sort(models.begin(), models.end());
   for (const std::string& path : models) {
@@ -49,7 +50,7 @@ std::string find_model(const fs::path& folder, const std::string& sha256) {
 
 std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
   if (source.sha256.empty()) {
-    throw Error(ExitCode::usage, source.name, "the file of the tokenizer that made the shards",
+    throw Error(source.unknown, source.name, "the file of the tokenizer that made the shards",
                 "none, and no manifest beside the shards says which it was",
                 "give it with " + source.name + source.otherwise);
   }

@@ -14,14 +14,15 @@ namespace bamtrain {
 /// Where a tokenizer is asked for, in messages: "--tokenizer", "sample.tokenizer".
 struct TokenizerSource {
   std::string name;
-  std::string path;            // as given; empty: it is looked for
-  std::string sha256;          // of the tokenizer that made the shards; empty: not known
-  std::string otherwise = "";  // a remedy beside giving the path: ", or leave it out"
+  std::string path;                    // as given; empty: it is looked for
+  std::string sha256;                  // of the tokenizer that made the shards; empty: not known
+  std::string otherwise = "";          // a remedy beside giving the path: ", or leave it out"
+  ExitCode unknown = ExitCode::usage;  // code where neither is known
 };
 
 /// source.path. Without one, the file with that SHA-256, whatever its name, in the folder of the
-/// run's shards or in one of the two folders around it. Error (data): there is none; (usage) where
-/// neither path nor SHA-256 is known; (io).
+/// run's shards or in one of the two folders around it. Error (data): there is none;
+/// (source.unknown) where neither path nor SHA-256 is known; (io).
 std::string tokenizer_path(const TokenizerSource& source, const RunConfig& c);
 
 /// The tokenizer in that file. Error (data): another than that of the shards, or one with ids that

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "model/parameters.h"
 #include "priors/fire.h"
@@ -64,14 +65,13 @@ std::vector<int64_t> distances(int64_t last) {
 std::vector<std::vector<Point>> table_curves(const PriorChoice& prior, const Theta& theta,
                                              const ModelShape& shape) {
   const int64_t H = shape.heads, T = shape.sequence_length;
-  std::vector<double> table(static_cast<size_t>(H * T));
-  prior.info().as<TableFamily>()->table(
-      theta.data(), table_shape(prior.info(), prior.options, shape, T), table.data());
+  const TableFamily& family = *prior.info().as<TableFamily>();
+  const TableShape table = table_shape(prior.info(), prior.options, shape, T);
   std::vector<std::vector<Point>> heads(static_cast<size_t>(H));
   for (int64_t h = 0; h < H; ++h) {
     for (const int64_t d : distances(T - 1)) {
       heads[static_cast<size_t>(h)].push_back(
-          {static_cast<double>(d), table[static_cast<size_t>(h * T + d)]});
+          {static_cast<double>(d), family.bias(theta.data(), table, h, d)});
     }
   }
   return heads;
@@ -101,6 +101,11 @@ std::vector<std::vector<Point>> fire_curves(const PriorChoice& prior, const Thet
 }
 
 }  // namespace
+
+int64_t most_curve_points(const ModelConfig& model) {
+  return checked_mul(checked_mul(model.layers, model.heads, "model.heads"), kDistances,
+                     "model.heads");
+}
 
 std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training_length,
                                       const MechanismValues& values, const std::string& where) {

@@ -27,6 +27,9 @@ struct PriorCurves {
 std::vector<PriorCurves> prior_curves(const ModelConfig& model, int64_t training_length,
                                       const MechanismValues& values, const std::string& where);
 
+/// The points of all these curves together, at most.
+int64_t most_curve_points(const ModelConfig& model);
+
 /// A head of a layer with two of its parameters, or a parameter in its layer.
 struct HeadPoint {
   int64_t layer = 0, head = 0;

@@ -1,6 +1,5 @@
 #include "report/run.h"
 
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -17,35 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kOfResult = "evaluate again with bamtrain eval --output";
 constexpr const char* kOfStarts = "restore the file from a copy, or remove it";
-constexpr int64_t kMostResultBytes = int64_t{64} << 20;  // of perplexity.json
-
-std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* protocol,
-                                        const char* key) {
-  std::vector<LengthPerplexity> out;
-  if (!result.has(protocol)) return out;
-  for (const json& value : result.list(protocol)) {
-    const JsonObject row(value, result.where() / protocol);
-    LengthPerplexity at;
-    at.length = row.count(key);
-    at.error = standard_error(row, "perplexity_error");
-    if (row.has("from")) at.from = row.count("from");
-    // Of a loss that is no number it is null.
-    if (row.has("bits_per_byte") && !value["bits_per_byte"].is_null()) {
-      at.bits_per_byte = row.number("bits_per_byte");
-    }
-    if (at.length <= (out.empty() ? 0 : out.back().length)) {
-      row.where().refuse("ascending lengths from 1", std::to_string(at.length));
-    }
-    // JSON has no infinity: exp of a loss beyond all bounds was written as null.
-    const bool none = row.has("perplexity") && value["perplexity"].is_null();
-    at.perplexity = none ? INFINITY : row.number("perplexity");
-    if (!(at.perplexity > 0)) row.where().refuse("perplexities above 0", value.dump());
-    out.push_back(at);
-  }
-  return out;
-}
 
 /// "fmt 9.1.0, CUDA 12.4" of an object of versions.
 std::string listed(const JsonObject& versions) {
@@ -81,19 +52,6 @@ void JsonLines::read(const std::function<void(const JsonObject&)>& line) {
     ++lines_;
     bytes_ = lines.offset();
   }
-}
-
-PerplexityResult read_perplexity(const json& value, const std::string& where) {
-  const JsonObject result(value, {where, ExitCode::io, kOfResult});
-  PerplexityResult out;
-  out.step = step_of(result);
-  out.training_length = result.count("training_length");
-  out.data_fingerprint = result.text("data_fingerprint");
-  out.windows = by_length(result, "windows", "length");
-  out.last = by_length(result, "last", "length");
-  out.bins = by_length(result, "bins", "to");
-  if (!out.last.empty()) out.last_tokens = result.count("last_tokens");
-  return out;
 }
 
 std::optional<StartFacts> read_start(const json& value, const std::string& where) {
@@ -152,9 +110,7 @@ const RunRecord& RunReader::update() {
   });
   record_.perplexity.reset();
   const std::string result = folder_ + "/perplexity.json", starts = folder_ + "/starts.json";
-  if (const auto value = value_in(result, kMostResultBytes, kOfResult)) {
-    record_.perplexity = read_perplexity(*value, result);
-  }
+  if (present(result)) record_.perplexity = read_perplexity(perplexity_json(result), result);
   record_.start.reset();
   if (const auto value = value_in(starts, kMostStartBytes, kOfStarts)) {
     record_.start = read_start(*value, starts);

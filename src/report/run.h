@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "record/perplexity_result.h"
 #include "record/run_lines.h"
 #include "report/metrics_history.h"
 
@@ -30,22 +31,6 @@ class JsonLines {
  private:
   std::string path_;
   int64_t bytes_ = 0, lines_ = 0;  // read so far
-};
-
-/// A protocol's result at one length, or in the bin of positions from `from` up to `length`.
-struct LengthPerplexity {
-  int64_t length = 0;
-  double perplexity = 0;
-  StandardError error = std::nullopt;
-  int64_t from = 0;
-  std::optional<double> bits_per_byte = std::nullopt;  // where the tokenizer was known
-};
-
-/// perplexity.json.
-struct PerplexityResult {
-  int64_t step = 0, training_length = 0, last_tokens = 0;
-  std::string data_fingerprint;
-  std::vector<LengthPerplexity> windows, last, bins;  // ascending
 };
 
 /// What starts.json says of the last start: facts in words, those that it has.
@@ -82,9 +67,6 @@ class RunReader {
   JsonLines metrics_, samples_;
   RunRecord record_;
 };
-
-/// perplexity.json, as `bamtrain eval --output` writes it. Error (ExitCode::io).
-PerplexityResult read_perplexity(const nlohmann::json& json, const std::string& where);
 
 /// The last entry of starts.json, a list of objects; members that are not there are left out. Error
 /// (ExitCode::io).

@@ -42,7 +42,7 @@ std::string errors_note(const char* clusters) {
   return fmt::format(
       "<p>\u00b1 is the standard error of having sampled this text, over its {}: models of other "
       "seeds differ besides, and the difference of two models on the same text usually has a "
-      "smaller one.</p>\n",
+      "smaller one. \u00b1 - where it is unknown, of a single one of them.</p>\n",
       clusters);
 }
 

@@ -11,9 +11,6 @@ namespace bamtrain {
 
 using Runs = std::vector<ReportedRun>;
 
-/// Values of an axis that are all its ticks, and columns of a table: no more than these.
-inline constexpr size_t kMostLengthTicks = 12;
-
 /// Points of a line that are drawn each, with its error.
 inline constexpr size_t kMostMarkers = 40;
 

@@ -21,6 +21,22 @@ std::vector<Fact> program_facts(const std::string& command) {
            "start the same build of bamtrain on every node"}};
 }
 
+std::vector<Fact> machinery_facts(const std::map<std::string, std::string>& libraries,
+                                  const std::string& isa) {
+  std::vector<Fact> facts;
+  for (const auto& [name, version] : libraries) {
+    facts.push_back({name, version, ExitCode::distributed,
+                     "install the same version on every node, or start the run on nodes that have "
+                     "it"});
+  }
+  if (isa.empty()) return facts;
+  facts.push_back(
+      {"oneDNN's instruction set", isa, ExitCode::distributed,
+       "set ONEDNN_MAX_CPU_ISA on every node to the older of these (mpirun of Open MPI: "
+       "-x ONEDNN_MAX_CPU_ISA=AVX2), or start the run on nodes of one kind"});
+  return facts;
+}
+
 std::vector<Fact> config_facts(const nlohmann::json& resolved) {
   std::vector<Fact> facts;
   for (const auto& [path, value] : leaves_of(resolved)) {

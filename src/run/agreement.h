@@ -1,7 +1,9 @@
 #pragma once
 // What the processes of a run compare before its first step (dist/agreement.h).
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "data/loader.h"
@@ -12,6 +14,11 @@ namespace bamtrain {
 /// What this process was started for ("training"), and the digest of its program. Error (io) where
 /// the program cannot be read.
 std::vector<Fact> program_facts(const std::string& command);
+
+/// Versions of the libraries that compute, by name, and the instruction set that oneDNN uses
+/// (empty: it does not compute): other ones give other bits.
+std::vector<Fact> machinery_facts(const std::map<std::string, std::string>& libraries,
+                                  const std::string& isa);
 
 /// The leaves of a resolved configuration, but for the places of the data: nodes may have them
 /// elsewhere. See data_facts.

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <optional>
+
 #include "core/checked.h"
+#include "core/utf8.h"
 #include "model/parameter_parts.h"
 #include "record/progress.h"
 #include "run/init_from.h"
@@ -35,7 +39,7 @@ double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int6
 namespace {
 
 /// Memory of the evaluation at eval.lengths, which follows when that of the steps is given back; 0
-/// where there is none. Error (ExitCode::device) where it does not fit.
+/// where there is none.
 int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
   int64_t most = 0;
   for (const int64_t length : c.eval.lengths) {
@@ -44,7 +48,6 @@ int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
     Tensor masters;
     arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
     model.plan(arena, evaluation_batch(length), length, ModelUse::evaluation);
-    backend.memory().check_fits(arena.total_bytes());
     most = std::max(most, arena.total_bytes());
   }
   return most;
@@ -58,7 +61,7 @@ void print_training_data(const Loader& data, int64_t windows) {
   const std::vector<double> shares = shares_of(weights);
   for (size_t i = 0; i < sources.size(); ++i) {
     const ShardSet& shards = *sources[i].shards;
-    const std::string label = sources.size() > 1 ? shards.source() : "training";
+    const std::string label = sources.size() > 1 ? printable(shards.source()) : "training";
     fmt::print("  {:<28} {:>12} tokens in {} shards", label, shards.tokens(), shards.size());
     if (sources.size() > 1) {
       const double epochs =
@@ -67,6 +70,17 @@ void print_training_data(const Loader& data, int64_t windows) {
     }
     fmt::print("\n");
   }
+}
+
+/// f()'s Error of this code; none where it ends well.
+std::optional<Error> error_of(ExitCode code, const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    if (e.code() != code) throw;
+    return e;
+  }
+  return std::nullopt;
 }
 
 void print_mebibytes(const char* what, int64_t bytes) {
@@ -80,7 +94,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const RunConfig& c = run.config;
   Trainer trainer(c, backend, 0, processes, Trainer::Data::absent);
   const ParameterLayout& layout = trainer.layout();
-  const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", text); };
+  const Warn warn = [](const std::string& text) { fmt::print("warning: {}\n", printable(text)); };
   if (!c.init_from.folder.empty() && !find_checkpoint(c, warn)) check_init_from(run, layout, warn);
   const Dtype A = activation_dtype(c.train.precision);
   const double flops = flops_per_token(c.model, layout, c.data.sequence_length);
@@ -88,8 +102,12 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const int64_t end = last_step(c.train);
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
   const int64_t messages = communicator_bytes(processes);
-  trainer.check_memory(messages);
   const int64_t evaluation = evaluation_bytes(c, backend);
+  // Who is told to lower sizes wants to see them: what does not fit is said at the end.
+  const std::optional<Error> of_memory = error_of(ExitCode::device, [&] {
+    trainer.check_memory(messages);
+    backend.memory().check_fits(evaluation);
+  });
   fmt::print("parameters\n");
   for (const auto& [part, count] : parameter_parts(layout)) {
     fmt::print("  {:<28} {:>12}\n", part, count);
@@ -109,10 +127,15 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
              backend.name(), name_of(A));
   fmt::print("  {:<28} {:>12} for {} steps on {} process(es) at that rate\n", "at least",
              format_duration(tokens * flops / rate / processes), end, processes);
-  trainer.open_data();
-  fmt::print("data\n");
-  print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
-  fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
+  const std::optional<Error> of_data = error_of(ExitCode::data, [&] {
+    trainer.open_data();
+    fmt::print("data\n");
+    print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
+    fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
+  });
+  if (of_memory && of_data) throw of_memory->with(of_data->what());
+  if (of_memory) throw Error(*of_memory);
+  if (of_data) throw Error(*of_data);
 }
 
 }  // namespace bamtrain

@@ -50,6 +50,12 @@ FolderLock::FolderLock(const std::string& folder) : path_(folder + "/" + kName) 
   }
   if (descriptor_ < 0) refuse();
   const std::string own = std::to_string(::getpid());
+  struct stat info {};
+  if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor_);
+    throw Error(ExitCode::io, folder + "/.lock", "a regular file, which the run makes itself",
+                "something else", "remove it, or choose another out_dir");
+  }
   if (::ftruncate(descriptor_, 0) != 0 ||
       ::write(descriptor_, own.data(), own.size()) != static_cast<ssize_t>(own.size())) {
     const int reason = errno;

@@ -460,7 +460,13 @@ bool of_formula(const std::string& option, const json& theirs, const json& ours)
 void check_init_from_settings(const RunConfig& config, NewParts parts, const Warn& warn) {
   const std::string path = config.init_from.folder + "/config.json";
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
+  if (!std::filesystem::exists(path, ignored)) {
+    // A checkpoint of bamtrain's own says the same in its state.
+    if (std::filesystem::exists(config.init_from.folder + "/state.json", ignored)) return;
+    warn(path + ": not there: what no shape shows of these weights (heads, activation, norms, " +
+         "positions) is not compared with the run's model");
+    return;
+  }
   const json source =
       parse_json(InputFile(path, ExitCode::checkpoint, kDamagedRemedy).text(kMaxConfig),
                  {path, ExitCode::checkpoint, kDamagedRemedy});

@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/json.h"
+#include "core/nearest.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
 #include "record/run_files.h"
@@ -234,6 +235,13 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn) 
     return std::nullopt;
   }
   // A folder: the start of this run, unless the run has already gone on from there.
+  if (!exists(c.checkpoint.resume)) {
+    const std::string meant = nearest_name(c.checkpoint.resume, {"auto", "never"});
+    throw Error(ExitCode::checkpoint, "checkpoint.resume",
+                "auto, never, or the folder of a checkpoint",
+                "\"" + c.checkpoint.resume + "\", where nothing is",
+                meant.empty() ? "name a folder that is there" : "did you mean " + meant);
+  }
   const Checkpoint start = open_checkpoint(c.checkpoint.resume);
   check_run_state(start);
   const std::optional<Checkpoint> newest = newest_in_out_dir();

@@ -21,6 +21,7 @@ constexpr std::string_view kEarly =
 enum class Obey { before_steps, noted, after_steps };
 std::atomic<Obey> g_obey = Obey::before_steps;
 std::atomic<bool> g_stop = false;
+bool g_interrupted = false;  // by a SIGINT that was noted; of the waiting thread alone
 
 sigset_t stop_signals() {
   sigset_t set;
@@ -45,7 +46,8 @@ void die_of(int signal) {
 void obey(int signal, bool announced) {
   const Obey how = g_obey;
   if (how == Obey::noted) {
-    if (signal == SIGINT && g_stop) die_of(signal);
+    if (signal == SIGINT && g_interrupted) die_of(signal);
+    g_interrupted |= signal == SIGINT;
     g_stop = true;
     return;
   }
@@ -60,6 +62,7 @@ void obey(int signal, bool announced) {
 }  // namespace
 
 void take_stop_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
   // One of several processes leaves it to the launcher to say so, once.
   const bool announced = !detect_launch().parallel();
   const sigset_t set = stop_signals();
@@ -70,10 +73,7 @@ void take_stop_signals() {
   }).detach();
 }
 
-void defer_stop_signals() {
-  std::signal(SIGPIPE, SIG_IGN);
-  g_obey = Obey::noted;
-}
+void defer_stop_signals() { g_obey = Obey::noted; }
 
 void end_at_stop_signals() { g_obey = Obey::after_steps; }
 

@@ -15,11 +15,13 @@ namespace bamtrain {
 /// of its own: until defer_stop_signals, one ends the process at once with ExitCode::interrupted,
 /// whatever it is waiting for. Call once, from main, before any other thread and before MPI
 /// starts. Launchers such as mpirun end the other ranks with one that ends so. Error
-/// (ExitCode::distributed) as detect_launch.
+/// (ExitCode::distributed) as detect_launch. Ignores SIGPIPE: output that nobody reads any more is
+/// a failed write, and no end without a word.
 void take_stop_signals();
 
-/// From here on there is something to lose: a signal is only noted, for stop_signalled, and SIGPIPE
-/// ignored. A second SIGINT ends the process at once, as users expect.
+/// From here on there is something to lose: a signal is only noted, for stop_signalled. A second
+/// SIGINT ends the process at once, as users expect; it loses the steps since the last checkpoint.
+/// Other signals before it do not count: batch systems and users each send their own.
 void defer_stop_signals();
 
 /// Nothing is left to save, but the run has not ended: signals end the process at once again.

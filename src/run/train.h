@@ -53,7 +53,8 @@ double attention_flops_per_token(const ModelConfig& config, int64_t T);
 double flops_per_token(const ModelConfig& config, const ParameterLayout& layout, int64_t T);
 
 /// Prints what --dry-run promises: parameters, tokens per step, FLOPs per token, memory, time.
-/// Opens the data last, so that errors in it show behind all that does not need it. Starts nothing.
+/// Opens the data last, so that errors in it show behind all that does not need it; memory that
+/// does not fit (ExitCode::device) is an Error at the end too. Starts nothing.
 void dry_run(const TrainRun& run, Backend& backend, int processes);
 
 /// Trains from the newest checkpoint (checkpoint.resume) or from the start, to train.stop_at or

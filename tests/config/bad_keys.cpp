@@ -170,9 +170,12 @@ TEST_CASE("an eps that is zero or subnormal in fp32 is refused, the smallest nor
   for (const std::string key : {"optimizer.eps", "model.norm.eps"}) {
     for (const char* value : {"0", "1e-50", "1e-38", "-1e-8"}) {
       check_mentions(message(kValid, {key + "=" + value}),
-                     {(key + ":").c_str(), "at least 1.17549435082228", "within these limits"});
+                     {(key + ":").c_str(), "from 1.17549435082228", "within these limits"});
     }
   }
+  // Nor one that is infinite there.
+  check_mentions(message(kValid, {"optimizer.eps=1e300"}), {"optimizer.eps:", "to 3.4", "1e+300"});
+  check_mentions(message(kValid, {"model.norm.eps=3.5e38"}), {"model.norm.eps:", "to 3.4"});
   const auto c = valid_with({"optimizer.eps=1.18e-38", "model.norm.eps=1.18e-38"});
   CHECK(std::isnormal(static_cast<float>(c.optimizer.eps)));
   CHECK(std::isnormal(static_cast<float>(c.model.norm.eps)));

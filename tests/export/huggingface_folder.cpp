@@ -2,7 +2,9 @@
 
 #include "export/huggingface_folder.h"
 
+#include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -277,7 +279,8 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
                                                << R"({"step":8,"validation_loss":2.25})"
                                                << "\n"
                                                << R"({"step":12,"validation_lo)";
-  std::ofstream(t.w.path("run/perplexity.json")) << R"({"step":8,"last_tokens":10,
+  std::ofstream(t.w.path("run/perplexity.json"))
+      << R"({"step":8,"training_length":32,"data_fingerprint":"f","last_tokens":10,
             "windows":[{"length":20,"perplexity":12.3456,"loss":2.51328,"tokens":400}],
             "last":[{"length":40,"perplexity":9.5,"loss":2.2513,"tokens":100}]})";
   t.write();
@@ -291,7 +294,8 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   std::ofstream(t.w.path("run/metrics.jsonl"))
       << R"({"step":8,"validation_loss":2.25,"validation_loss_error":0.01})"
       << "\n";
-  std::ofstream(t.w.path("run/perplexity.json")) << R"({"step":8,"last_tokens":10,
+  std::ofstream(t.w.path("run/perplexity.json"))
+      << R"({"step":8,"training_length":32,"data_fingerprint":"f","last_tokens":10,
             "windows":[{"length":20,"perplexity":12.3456,"perplexity_error":0.5,"loss":2.51328,
                         "loss_error":0.0405,"tokens":400}],
             "last":[{"length":40,"perplexity":9.5,"perplexity_error":null,"loss":2.2513,
@@ -324,7 +328,8 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   // Numbers of another prior, scale or normalizer than this model's are not its own.
   t.request.as_trained = false;
   std::ofstream(t.w.path("run/perplexity.json"))
-      << R"({"step":8,"prior":"p","scale":"s","normalizer":"n",
+      << R"({"step":8,"training_length":32,"data_fingerprint":"f",
+            "prior":"p","scale":"s","normalizer":"n",
             "windows":[{"length":20,"perplexity":12.3456,"loss":2.51328,"tokens":400}]})";
   const nlohmann::ordered_json own = t.resolved["model"]["attention"];
   for (const char* part : {"prior", "scale", "normalizer"}) {
@@ -344,6 +349,48 @@ TEST_CASE("the card has the numbers of the run's files, and none where they have
   t.write();
   CHECK_FALSE(contains(t.text("README.md"), "validation"));
   CHECK_FALSE(contains(t.text("README.md"), "Perplexity"));
+}
+
+TEST_CASE("a card takes of files that others may have written what a run writes, and no more") {
+  Trained t;
+  const std::string metrics = t.w.path("run/metrics.jsonl");
+  const std::string perplexity = t.w.path("run/perplexity.json");
+  const auto refused = [&](const std::string& place) {
+    try {
+      t.write();
+    } catch (const Error& e) {
+      INFO(e.what());
+      CHECK(e.code() == ExitCode::io);
+      CHECK(contains(e.what(), place));
+      CHECK(contains(e.what(), "; remedy: "));
+      return true;
+    }
+    return false;
+  };
+  SECTION("a line of brackets, which would nest as deep") {
+    std::ofstream(metrics) << "{\"validation_loss\":" << std::string(1 << 20, '[') << "\n";
+    CHECK(refused(metrics));
+  }
+  SECTION("a pipe, which nobody writes to") {
+    REQUIRE(mkfifo(metrics.c_str(), 0600) == 0);
+    CHECK(refused(metrics));
+  }
+  SECTION("text in the place of a number of tokens") {
+    std::ofstream(perplexity) << R"({"step":8,"training_length":32,"data_fingerprint":"f",
+        "last_tokens":"<b>10</b>","last":[{"length":40,"perplexity":9.5}]})";
+    CHECK(refused("last_tokens"));
+  }
+  SECTION("more lengths than a table shows") {
+    std::string rows;
+    for (int length = 1; length <= 60000; ++length) {
+      rows += fmt::format("{}{{\"length\":{},\"perplexity\":9.5}}", length > 1 ? "," : "", length);
+    }
+    std::ofstream(perplexity) << R"({"step":8,"training_length":32,"data_fingerprint":"f",)"
+                              << "\"windows\":[" << rows << "]}";
+    t.write();
+    CHECK(contains(t.text("README.md"), "60000 lengths from 1 to 60000"));
+    CHECK(t.text("README.md").size() < 10000);
+  }
 }
 
 TEST_CASE("a folder with content stays as it is; an empty one is taken") {

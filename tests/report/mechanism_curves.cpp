@@ -111,6 +111,21 @@ TEST_CASE("curves beside a mix of heads are another's, and not of the layers wit
   CHECK(both[0].layers == std::vector<int64_t>{0, 1});
 }
 
+TEST_CASE("curves take memory for what is drawn, however long a sequence is") {
+  constexpr int64_t kLongest = int64_t{1} << 40;  // a table of it would be of terabytes
+  const ModelConfig model = model_of(prior("alibi"));
+  const auto curves = prior_curves(model, kLongest, {}, "m");
+  REQUIRE(curves.size() == 1);
+  int64_t points = 0;
+  for (const std::vector<Point>& head : curves[0].heads) {
+    points += static_cast<int64_t>(head.size());
+    CHECK(head.back().x == static_cast<double>(kLongest - 1));
+    CHECK(head.back().y == head.front().y * head.back().x);
+  }
+  CHECK(points > 100);
+  CHECK(points <= most_curve_points(model));
+}
+
 TEST_CASE("curves of fire are its network, at the last position of training") {
   MechanismValues v;
   std::vector<double> w1, b1, w2;

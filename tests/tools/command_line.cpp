@@ -123,6 +123,20 @@ TEST_CASE("a slip in a subcommand or an option is answered with the nearest one"
   CHECK_FALSE(contains(shell(folder, "$B no-such-command").err, "did you mean"));
 }
 
+TEST_CASE("memory that runs out is told as such, with 9") {
+  if (program().empty()) return;
+  const TemporaryFolder folder;
+  small_tokenizer(folder);
+  const Result r = shell(folder,
+                         "ulimit -v 500000; head -c 600000000 /dev/zero | tr '\\0' a | "
+                         "$B tokenize --tokenizer $D/small.model --format txt --document file "
+                         "--max-document-bytes 1000000000 --threads 1 --output $D/set -");
+  INFO(r.err);
+  CHECK(r.code == 9);
+  CHECK(contains(r.err, "bamdata: memory: expected what the work takes, of "));
+  CHECK(contains(r.err, "remedy: lower --max-document-bytes or --threads"));
+}
+
 TEST_CASE("exit codes tell usage, data and file errors apart, and messages begin with the name") {
   if (program().empty()) return;
   const TemporaryFolder folder;

@@ -83,6 +83,26 @@ TEST_CASE("another build of the program on one node is refused") {
   require_refused(w, run_two(first, second), ExitCode::distributed, "program");
 }
 
+TEST_CASE("another instruction set of the matrix products on one node is refused") {
+  if (!have_mpi()) {
+    WARN("built without MPI: skipped");
+    return;
+  }
+  const Workplace w;
+  const std::vector<std::string> command =
+      bamtrain_command(write_config(w, "a.json", small_run(w)));
+  const auto with_isa = [&](const std::string& isa) {
+    std::vector<std::string> out = {"env", "ONEDNN_MAX_CPU_ISA=" + isa};
+    out.insert(out.end(), command.begin(), command.end());
+    return out;
+  };
+  const Outcome o = run_two(with_isa("AVX2"), with_isa("SSE41"));
+  require_refused(w, o, ExitCode::distributed, "oneDNN's instruction set");
+  CHECK(o.output.find("AVX2 as on rank 0, found SSE41") != std::string::npos);
+  CHECK(o.output.find("-x ONEDNN_MAX_CPU_ISA=AVX2") != std::string::npos);
+  CHECK(run_two(with_isa("AVX2"), with_isa("AVX2")).code == 0);
+}
+
 TEST_CASE("shards of the same size with other tokens on one node are refused") {
   if (!have_mpi()) {
     WARN("built without MPI: skipped");

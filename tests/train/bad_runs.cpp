@@ -1,5 +1,7 @@
 // What a run refuses, with which exit code, and what it leaves behind.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
@@ -395,4 +397,73 @@ TEST_CASE("usage errors exit with 2") {
   CHECK(run({bamtrain_program(), "eval", "--lengths", "0", "--checkpoint", "x"}).code == 2);
   CHECK(run({bamtrain_program(), "--config", "/nowhere/run.json"}).code ==
         static_cast<int>(ExitCode::io));
+}
+
+TEST_CASE("samples whose tokenizer nothing names are a fault of the config") {
+  const Workplace w;
+  require_error(train(w, small_run(w), {"sample.prompts=[\"x\"]"}), ExitCode::config,
+                {"sample.tokenizer: expected the file of the tokenizer", "remedy: give it with"});
+}
+
+TEST_CASE("auto in other letters is no folder to resume from") {
+  const Workplace w;
+  require_error(train(w, small_run(w), {"checkpoint.resume=AUTO"}), ExitCode::checkpoint,
+                {"checkpoint.resume: expected auto, never", "\"AUTO\"", "did you mean auto"});
+  require_error(train(w, small_run(w), {"checkpoint.resume=" + w.path("gone")}),
+                ExitCode::checkpoint, {w.path("gone"), "name a folder that is there"});
+}
+
+TEST_CASE("a lock that is no file is named with what to do about it") {
+  const Workplace w;
+  std::filesystem::create_directory(w.path("out"));
+  REQUIRE(mkfifo(w.path("out/.lock").c_str(), 0600) == 0);
+  require_error(train(w, small_run(w)), ExitCode::io,
+                {"out/.lock: expected a regular file", "remedy: remove it"});
+}
+
+TEST_CASE("a damaged config of a checkpoint is one of the checkpoint for every command") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  REQUIRE(train(w, c, {"train.stop_at=1"}).code == 0);
+  const std::string checkpoint = w.path("out/checkpoint-00000001");
+  forge_state(checkpoint, [](nlohmann::json& state) { state["config"]["model"]["layers"] = "x"; });
+  const std::vector<std::vector<std::string>> commands = {
+      {"eval", "--checkpoint", checkpoint, "--lengths", "16", "--document-start", "1"},
+      {"export", "--checkpoint", checkpoint, "--output", w.path("hf")},
+      {"report", w.path("out"), "--output", w.path("report.html")}};
+  for (const std::vector<std::string>& command : commands) {
+    std::vector<std::string> words = {bamtrain_program()};
+    words.insert(words.end(), command.begin(), command.end());
+    const Outcome o = run(words);
+    INFO(command[0]);
+    require_error(o, ExitCode::checkpoint, {"state.json", "model.layers", "remedy: "});
+    CHECK(o.output.find("write {") == std::string::npos);
+  }
+}
+
+TEST_CASE("what others have named moves no terminal's cursor") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["out_dir"] = w.path("\x1b[31mred");
+  c["train"]["stop_at"] = 1;
+  Outcome o = train(w, c);
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(o.output.find("report ") != std::string::npos);
+  CHECK(o.output.find('\x1b') == std::string::npos);
+  o = train(w, c);
+  CHECK(o.output.find("resuming from ") != std::string::npos);
+  CHECK(o.output.find('\x1b') == std::string::npos);
+  const std::string folder = c["out_dir"];
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"report", folder, "--output", w.path("\x1b[31mpage")},
+        {"export", "--checkpoint", folder + "/checkpoint-00000001", "--no-tokenizer", "--output",
+         w.path("\x1b[31mhf")}}) {
+    std::vector<std::string> words = {bamtrain_program()};
+    words.insert(words.end(), command.begin(), command.end());
+    o = run(words);
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK(o.output.find('\x1b') == std::string::npos);
+  }
 }

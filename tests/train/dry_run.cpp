@@ -140,6 +140,10 @@ TEST_CASE("memory that no machine has is refused with the key that asks for it")
       CHECK(o.output.find("memory plan: expected at most") != std::string::npos);
       CHECK(o.output.find("train.recompute, or lower " + x.keys + "\n") != std::string::npos);
     }
+    // What to lower shows in the tables above.
+    const Outcome o = dry_run(config);
+    CHECK(figure(o.output, "weights") > 1e5);
+    CHECK(figure(o.output, "validation") > 0);
   }
 }
 

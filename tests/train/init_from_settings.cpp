@@ -133,6 +133,20 @@ TEST_CASE("of a folder with the run's own model, or without a word about it, not
   CHECK(layers.told(layers.exported(m)).empty());
 }
 
+TEST_CASE("a folder that says nothing of its model is told of, but for a checkpoint") {
+  const Workplace w;
+  RunConfig c;
+  c.init_from.folder = w.path(".");
+  std::vector<std::string> out;
+  const auto warn = [&out](const std::string& text) { out.push_back(text); };
+  check_init_from_settings(c, {}, warn);
+  REQUIRE(out.size() == 1);
+  CHECK(out[0].starts_with(w.path("./config.json: not there: ")));
+  std::ofstream(w.path("state.json")) << "{}";
+  check_init_from_settings(c, {}, warn);
+  CHECK(out.size() == 1);
+}
+
 TEST_CASE("another kind of norm is refused, which without biases has the same tensors") {
   FromFolder f;
   f.c.model.norm.kind = NormKind::layernorm;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "catch.h"
 #include "core/error.h"
@@ -37,4 +38,26 @@ TEST_CASE("a thread that the system refuses is named as one, with the limit to r
   CHECK(o.code == static_cast<int>(ExitCode::device));
   CHECK(o.output.find("threads: expected one more thread") != std::string::npos);
   CHECK(o.output.find("ulimit -u") != std::string::npos);
+}
+
+TEST_CASE("memory that runs out is named as such, however little there is") {
+  const Workplace w;
+  REQUIRE(run(bamtrain_command(write_config(w, "run.json", small_run(w))), threads(1)).code == 0);
+  std::ofstream(w.path("out/samples.jsonl"))
+      << R"({"step":8,"prompt":"","text":")" << std::string(60'000'000, 'a') << "\"}\n";
+  const std::string reported = "exec \"$0\" report \"$1\" --output \"$2\"";
+  bool refused = false;
+  // What the program and its libraries take before any work differs by build.
+  for (int kilobytes = 150000; kilobytes <= 900000 && !refused; kilobytes += 150000) {
+    const Outcome o = run({"sh", "-c", "ulimit -v " + std::to_string(kilobytes) + "; " + reported,
+                           bamtrain_program(), w.path("out"), w.path("page.html")},
+                          threads(1));
+    INFO(kilobytes << "\n" << o.output.substr(0, 1000));
+    CHECK(o.code != static_cast<int>(ExitCode::internal));
+    refused = o.output.find("bamtrain: memory: expected what the work takes") != std::string::npos;
+    if (!refused) continue;
+    CHECK(o.code == static_cast<int>(ExitCode::device));
+    CHECK(o.output.find("remedy: ") != std::string::npos);
+  }
+  CHECK(refused);
 }

@@ -212,6 +212,47 @@ TEST_CASE("a lost terminal stops a run like SIGTERM, unless SIGHUP is ignored") 
   CHECK(o.output.find("run the same command to resume") != std::string::npos);
 }
 
+TEST_CASE("a second SIGINT ends the run at once, one after another signal does not") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["steps"] = 100000;
+  c["train"]["tokens_per_step"] = 64 * 4 * 256;  // a step takes long
+  const std::string config = write_config(w, "run.json", c);
+  const std::vector<std::string> command = {"env", "--default-signal=HUP", bamtrain_program(),
+                                            "--config", config};
+  Outcome o = run_and(
+      command, "\n1/100000 loss",
+      [](int process) {
+        kill(process, SIGHUP);  // taken first, where both wait
+        kill(process, SIGINT);
+      },
+      threads(1));
+  INFO(o.output);
+  CHECK(o.code == 85);
+  std::filesystem::remove_all(w.path("out"));
+  o = run_and(
+      command, "\n1/100000 loss",
+      [](int process) {
+        kill(process, SIGINT);
+        usleep(20000);
+        kill(process, SIGINT);
+      },
+      threads(1));
+  CHECK(o.code == 130);
+}
+
+TEST_CASE("a reader that is gone from the start costs no run") {
+  const Workplace w;
+  // The reader ends before the program begins.
+  const Outcome o =
+      run({"sh", "-c", "{ sleep 0.2; \"$0\" --config \"$1\"; echo \"ended with $?\" >&2; } | true",
+           bamtrain_program(), write_config(w, "run.json", small_run(w))},
+          threads(1));
+  INFO(o.output);
+  CHECK(o.output.find("ended with 0") != std::string::npos);
+  CHECK(o.output.find("standard output takes no more") != std::string::npos);
+}
+
 TEST_CASE("a reader that goes away costs no step") {
   const Workplace w;
   const nlohmann::json c = small_run(w);

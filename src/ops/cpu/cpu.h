@@ -19,4 +19,8 @@ std::unique_ptr<Backend> make_cpu_backend(CpuIsa most = CpuIsa::avx512);
 /// The library of matrix products and its version as loaded: "2.6.3" of oneDNN.
 std::string onednn_version();
 
+/// The newest instruction set that it uses here, as ONEDNN_MAX_CPU_ISA names it: "AVX512_CORE".
+/// Bits of products depend on it.
+std::string onednn_isa();
+
 }  // namespace bamtrain

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "core/checked.h"
@@ -293,6 +294,24 @@ void matmul_unguarded(const Matrix& c, const Matrix& a, const Matrix& b) {
 std::string onednn_version() {
   const dnnl_version_t* v = dnnl_version();
   return std::to_string(v->major) + "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+}
+
+std::string onednn_isa() {
+  using Isa = dnnl::cpu_isa;
+  constexpr std::pair<Isa, const char*> kNames[] = {{Isa::all, "ALL"},
+                                                    {Isa::sse41, "SSE41"},
+                                                    {Isa::avx, "AVX"},
+                                                    {Isa::avx2, "AVX2"},
+                                                    {Isa::avx2_vnni, "AVX2_VNNI"},
+                                                    {Isa::avx512_core, "AVX512_CORE"},
+                                                    {Isa::avx512_core_vnni, "AVX512_CORE_VNNI"},
+                                                    {Isa::avx512_core_bf16, "AVX512_CORE_BF16"},
+                                                    {Isa::avx512_core_amx, "AVX512_CORE_AMX"}};
+  const Isa isa = dnnl::get_effective_cpu_isa();
+  for (const auto& [known, name] : kNames) {
+    if (known == isa) return name;
+  }
+  return "number " + std::to_string(static_cast<unsigned>(isa));
 }
 
 }  // namespace bamtrain
