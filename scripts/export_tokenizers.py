@@ -90,6 +90,14 @@ def check_tokenizer(label, model, folder, bamdata, work, transformers, only=None
           "and the texts back", flush=True)
 
 
+def beginning(model, bamdata, work):
+    """The id with which bamdata begins a document."""
+    (work / "one.txt").write_text("a")
+    subprocess.run([bamdata, "tokenize", "--tokenizer", model, "--document", "file", "--overwrite",
+                    "--output", work / "one", work / "one.txt"], check=True, capture_output=True)
+    return json.loads((work / "one" / "train" / "manifest.json").read_text())["tokenizer"]["bos"]
+
+
 def check_tokenizers(bamtrain, build, transformers, llama, bytes_of, other):
     """A tokenizer that bamdata trains, and those of Mistral, beside a Llama; byte-level BPEs beside
     one of more ids; the first beside a model with code of its own, too. All: sections of a
@@ -114,7 +122,8 @@ def check_tokenizers(bamtrain, build, transformers, llama, bytes_of, other):
     published = [SHARED / "tokenizer" / p for p in ("gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken")]
     for model in [p for p in small if p.stem not in ("golden", "corpora")] + [p for p in published if p.exists()]:
         label = f"{model.parent.name}-{model.stem}"
-        folder = bamtrain.export(checkpoint, label, "--tokenizer", model)
+        folder = bamtrain.export(checkpoint, label, "--tokenizer", model,
+                                 "--document-start", beginning(model, bamdata, work))
         check_tokenizer(label, model, folder, bamdata, work, transformers, only=known,
                         changes_text=model.stem in ("neox", "qwen", "prefix_space"))
     folder = bamtrain.export(bamtrain.train("text-other", other), "other", "--tokenizer", own)

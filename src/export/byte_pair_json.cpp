@@ -36,14 +36,16 @@ Json pre_tokenizer(const BytePairDefinition& d) {
   return {{"type", "Sequence"}, {"pretokenizers", parts}};
 }
 
-Json model_json(const BytePairDefinition& d) {
+Json model_json(const BytePairModel& model) {
+  const BytePairDefinition& d = model.definition();
   Json vocab = Json::object(), list = Json::array();
   const auto spelled = [&](int32_t id) {
     return spelled_bytes(d.tokens[static_cast<size_t>(id)].bytes);
   };
+  // Added tokens too: of those that the vocabulary has not, the library chooses the ids itself.
   for (size_t id = 0; id < d.tokens.size(); ++id) {
-    if (d.tokens[id].kind != TokenKind::normal || d.tokens[id].added) continue;
-    append_member(&vocab, spelled(static_cast<int32_t>(id)), id);
+    if (d.tokens[id].kind == TokenKind::unused) continue;
+    append_member(&vocab, model.piece(static_cast<int32_t>(id)), id);
   }
   std::vector<BytePairDefinition::Merge> merges = d.merges;
   std::stable_sort(merges.begin(), merges.end(),
@@ -76,7 +78,7 @@ Json byte_pair_json(const Tokenizer& tokenizer, bool adds_bos) {
           {"pre_tokenizer", pre_tokenizer(d)},
           {"post_processor", template_json(tokenizer, adds_bos)},
           {"decoder", byte_level(false, false)},
-          {"model", model_json(d)}};
+          {"model", model_json(*tokenizer.byte_pairs())}};
 }
 
 }  // namespace bamtrain
