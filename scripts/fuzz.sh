@@ -38,7 +38,9 @@ status=0
 for target in "${targets[@]}"; do
   corpus=$build/corpus/$target findings=$build/findings/$target log=$build/$target.log
   mkdir -p "$corpus" "$findings"
-  "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 \
+  # As long as the longest to begin with, which would be cut otherwise.
+  longest=$(find "tests/fuzz/corpus/$target" -type f -printf '%s\n' | sort -n | tail -1)
+  "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -max_len=$((longest > 8192 ? longest : 8192)) -timeout=20 \
     -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$findings/" "$corpus" \
     "tests/fuzz/corpus/$target" >"$log" 2>&1 || status=1
   edges=$(grep -o ' cov: [0-9]*' "$log" | tail -1 | grep -o '[0-9]*' || true)
