@@ -73,7 +73,8 @@ class Reader {
   void model(const JsonObject& m) {
     if (m.text("type") != "BPE") (m.where() / "type").refuse("BPE", m.text("type"));
     for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
-      const Json& value = m.has(key) ? m.value()[key] : part("");
+      if (!m.has(key)) continue;
+      const Json& value = m.value()[key];
       const bool none = value.is_null() || value == Json("") || value == Json(0.0);
       if (!none) (m.where() / key).refuse("null", abbreviate(value.dump()));
     }

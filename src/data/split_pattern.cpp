@@ -185,7 +185,7 @@ SplitPattern& SplitPattern::operator=(SplitPattern&&) noexcept = default;
 SplitPattern::~SplitPattern() = default;
 
 struct SplitPattern::Matcher::Room {
-  static constexpr size_t kStack = size_t{1} << 15, kMostStack = size_t{1} << 28;
+  static constexpr size_t kStack = size_t{1} << 15, kMostStack = size_t{1} << 24;
 
   explicit Room(const pcre2_code* c)
       : code(c),
