@@ -1,5 +1,6 @@
 #include "data/byte_pair_definition.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,24 @@ const Alphabet& alphabet() {
 }
 
 }  // namespace
+
+BytePairDefinition::Token& token_at(BytePairDefinition* definition, int64_t id) {
+  const auto at = static_cast<size_t>(id);
+  if (at >= definition->tokens.size()) definition->tokens.resize(at + 1);
+  return definition->tokens[at];
+}
+
+int32_t control_token(const BytePairDefinition& definition, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const auto found = std::find_if(
+        definition.tokens.begin(), definition.tokens.end(),
+        [&](const auto& t) { return t.kind == TokenKind::control && t.bytes == name; });
+    if (found != definition.tokens.end()) {
+      return static_cast<int32_t>(found - definition.tokens.begin());
+    }
+  }
+  return -1;
+}
 
 std::string spelled_bytes(const std::string& bytes) {
   std::string spelling;

@@ -27,6 +27,8 @@ struct BytePairDefinition {
     bool normalized;  // in the normalized text
   };
 
+  static constexpr int64_t kMostIds = int64_t{1} << 22;  // as many values as a JSON text may have
+
   std::vector<Token> tokens;  // by id
   std::vector<Merge> merges;
   std::vector<std::string> patterns;  // each cuts what the one before has left whole
@@ -36,6 +38,13 @@ struct BytePairDefinition {
   bool composes = false;      // into Unicode's normalization form C first
   int32_t bos = -1, eos = -1, pad = -1;
 };
+
+/// The token with this id, a new one without a piece where there was none. REQUIRES: 0 <= id <
+/// kMostIds.
+BytePairDefinition::Token& token_at(BytePairDefinition* definition, int64_t id);
+
+/// The id of the first of `names` that is a control token, -1 with none.
+int32_t control_token(const BytePairDefinition& definition, const std::vector<std::string>& names);
 
 /// The pattern of GPT-2, which ByteLevel of Hugging Face's tokenizers has built in.
 inline constexpr const char* kGpt2Pattern =

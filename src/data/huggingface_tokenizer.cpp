@@ -1,6 +1,5 @@
 #include "data/huggingface_tokenizer.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
@@ -18,7 +17,7 @@ using Json = nlohmann::json;
 constexpr const char* kRemedy =
     "give the tokenizer.json of a byte-level BPE, or tokenize with the library that made this one "
     "and give shards to bamtrain";
-constexpr int64_t kMostIds = int64_t{1} << 22;  // as many values as a JSON text may have
+constexpr int64_t kMostIds = BytePairDefinition::kMostIds;
 
 std::string type_of(const Json& part) {
   if (part.is_null()) return "null";
@@ -64,12 +63,6 @@ class Reader {
     return file_.has(key) ? file_.value()[key] : none;
   }
 
-  BytePairDefinition::Token& token(int64_t id) {
-    const auto at = static_cast<size_t>(id);
-    if (at >= definition_.tokens.size()) definition_.tokens.resize(at + 1);
-    return definition_.tokens[at];
-  }
-
   void model(const JsonObject& m) {
     if (m.text("type") != "BPE") (m.where() / "type").refuse("BPE", m.text("type"));
     for (const char* key : {"dropout", "continuing_subword_prefix", "end_of_word_suffix"}) {
@@ -92,7 +85,7 @@ class Reader {
   void vocabulary(const JsonObject& vocab) {
     for (const auto& [spelling, id] : vocab.value().items()) {
       const int64_t at = vocab.count(spelling.c_str(), kMostIds - 1);
-      BytePairDefinition::Token& t = token(at);
+      BytePairDefinition::Token& t = token_at(&definition_, at);
       if (t.kind != TokenKind::unused) {
         (vocab.where() / spelling).refuse("an id of its own", std::to_string(at));
       }
@@ -141,7 +134,7 @@ class Reader {
       const JsonObject a(list[i], where_ / "added_tokens" / std::to_string(i));
       const std::string content = a.text("content");
       const auto id = static_cast<int32_t>(a.count("id", kMostIds - 1));
-      BytePairDefinition::Token& t = token(id);
+      BytePairDefinition::Token& t = token_at(&definition_, id);
       if (flag(a.value(), "special", false, a.where())) {
         t = {content, TokenKind::control};
         continue;
@@ -253,18 +246,6 @@ class Reader {
 };
 
 }  // namespace
-
-int32_t control_token(const BytePairDefinition& definition, const std::vector<std::string>& names) {
-  for (const std::string& name : names) {
-    const auto found = std::find_if(
-        definition.tokens.begin(), definition.tokens.end(),
-        [&](const auto& t) { return t.kind == TokenKind::control && t.bytes == name; });
-    if (found != definition.tokens.end()) {
-      return static_cast<int32_t>(found - definition.tokens.begin());
-    }
-  }
-  return -1;
-}
 
 BytePairDefinition read_huggingface_tokenizer(const Json& json, const std::string& where) {
   return Reader(json, where).run();

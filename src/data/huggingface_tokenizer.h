@@ -18,7 +18,4 @@ namespace bamtrain {
 /// </s>, <eos> or <|endoftext|>; padding <pad>, [PAD] or <|pad|>.
 BytePairDefinition read_huggingface_tokenizer(const nlohmann::json& json, const std::string& where);
 
-/// The id of the first of `names` that is a control token, -1 with none.
-int32_t control_token(const BytePairDefinition& definition, const std::vector<std::string>& names);
-
 }  // namespace bamtrain

@@ -9,16 +9,14 @@
 #include <span>
 #include <utility>
 
-#include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json_object.h"
 #include "core/sha256.h"
-#include "data/huggingface_tokenizer.h"
 
 namespace bamtrain {
 namespace {
 
-constexpr int64_t kMostIds = int64_t{1} << 22;
+constexpr int64_t kMostIds = BytePairDefinition::kMostIds;
 constexpr const char* kDamaged = "give the tokenizer's own file, undamaged";
 
 constexpr const char* kCl100k =
@@ -96,12 +94,6 @@ std::optional<Line> parse_line(std::string_view line) {
   return Line{*bytes, rank};
 }
 
-BytePairDefinition::Token& token(BytePairDefinition* d, int64_t id) {
-  const auto at = static_cast<size_t>(id);
-  if (at >= d->tokens.size()) d->tokens.resize(at + 1);
-  return d->tokens[at];
-}
-
 void finish(BytePairDefinition* d, const std::string& pattern) {
   d->patterns = {pattern};
   d->whole_first = true;
@@ -134,10 +126,10 @@ BytePairDefinition read_tiktoken_file(std::string_view bytes, const std::string&
     const size_t end = std::min(bytes.find('\n'), bytes.size());
     const auto line = parse_line(bytes.substr(0, end));
     require(line.has_value(), "lines of base64 and a rank in a file of this hash");
-    token(&d, line->rank) = {line->bytes, TokenKind::normal};
+    token_at(&d, line->rank) = {line->bytes, TokenKind::normal};
     bytes.remove_prefix(std::min(end + 1, bytes.size()));
   }
-  for (const Special& s : known->special) token(&d, s.id) = {s.name, TokenKind::control};
+  for (const Special& s : known->special) token_at(&d, s.id) = {s.name, TokenKind::control};
   finish(&d, known->pattern);
   return d;
 }
@@ -159,15 +151,15 @@ BytePairDefinition read_tekken(const nlohmann::json& json, const std::string& wh
   BytePairDefinition d;
   d.tokens.resize(static_cast<size_t>(vocab));
   for (int64_t id = 0; id < special; ++id) {
-    token(&d, id) = {"<SPECIAL_" + std::to_string(id) + ">", TokenKind::control};
+    token_at(&d, id) = {"<SPECIAL_" + std::to_string(id) + ">", TokenKind::control};
   }
   // Of files that name none.
   constexpr const char* kFirst[] = {"<unk>", "<s>", "</s>"};
-  for (int64_t id = 0; id < 3; ++id) token(&d, id).bytes = kFirst[id];
+  for (int64_t id = 0; id < 3; ++id) token_at(&d, id).bytes = kFirst[id];
   if (file.has("special_tokens") && !file.value()["special_tokens"].is_null()) {
     for (const nlohmann::json& each : file.list("special_tokens")) {
       const JsonObject s(each, file.where() / "special_tokens");
-      token(&d, s.count("rank", special - 1)).bytes = s.text("token_str");
+      token_at(&d, s.count("rank", special - 1)).bytes = s.text("token_str");
     }
   }
   for (size_t i = 0; i < ranks; ++i) {
@@ -177,7 +169,7 @@ BytePairDefinition read_tekken(const nlohmann::json& json, const std::string& wh
     if (entry.count("rank") != static_cast<int64_t>(i)) {
       entry.where().refuse("rank " + std::to_string(i), std::to_string(entry.count("rank")));
     }
-    token(&d, special + static_cast<int64_t>(i)) = {*bytes, TokenKind::normal};
+    token_at(&d, special + static_cast<int64_t>(i)) = {*bytes, TokenKind::normal};
   }
   finish(&d, config.text("pattern"));
   return d;

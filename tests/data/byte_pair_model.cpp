@@ -9,6 +9,7 @@
 #include "core/rng.h"
 #include "data/tokenizer.h"
 #include "files.h"
+#include "tokenizers.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -16,27 +17,6 @@ namespace {
 
 using namespace testing;
 using Json = nlohmann::json;
-
-std::string golden_path(const std::string& name) {
-  const char* source = std::getenv("BAMTRAIN_SOURCE");
-  return std::string(source ? source : ".") + "/tests/data/tokenizers/" + name;
-}
-
-/// What scripts/tokenizer_golden.py wrote.
-Json golden(const std::string& name) { return Json::parse(read_bytes(golden_path(name))); }
-
-std::vector<int32_t> encode_cached(const Tokenizer& tokenizer, const std::string& text,
-                                   Tokenizer::Cache* cache) {
-  std::vector<int32_t> ids;
-  tokenizer.encode(text, cache, &ids);
-  return ids;
-}
-
-std::string bytes_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
-  std::string bytes;
-  for (const int32_t id : ids) bytes += tokenizer.bytes(id, false);
-  return bytes;
-}
 
 TEST_CASE("byte-level BPEs of every form have the ids of the libraries that read them") {
   const Json all = golden("golden.json");

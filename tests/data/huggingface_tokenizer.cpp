@@ -7,18 +7,13 @@
 #include "catch.h"
 #include "data/tokenizer.h"
 #include "files.h"
+#include "tokenizers.h"
 
 namespace bamtrain {
 namespace {
 
 using namespace testing;
 using Json = nlohmann::json;
-
-Json golden(const std::string& name) {
-  const char* source = std::getenv("BAMTRAIN_SOURCE");
-  return Json::parse(
-      read_bytes(std::string(source ? source : ".") + "/tests/data/tokenizers/" + name));
-}
 
 TEST_CASE("a tokenizer.json that asks for what is not done is refused by that name") {
   const TemporaryFolder folder;

@@ -12,6 +12,7 @@
 #include "core/sha256.h"
 #include "data/tokenizer.h"
 #include "files.h"
+#include "tokenizers.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -32,20 +33,6 @@ class Oracle {
  private:
   sentencepiece::SentencePieceProcessor processor_;
 };
-
-std::vector<int32_t> encode_cached(const Tokenizer& tokenizer, const std::string& text,
-                                   Tokenizer::Cache* cache) {
-  std::vector<int32_t> ids;
-  tokenizer.encode(text, cache, &ids);
-  return ids;
-}
-
-/// The bytes that the ids add to a text, one after the other.
-std::string bytes_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
-  std::string bytes;
-  for (size_t i = 0; i < ids.size(); ++i) bytes += tokenizer.bytes(ids[i], i == 0);
-  return bytes;
-}
 
 /// Blocks between empty lines, joined until they have some thousand bytes: texts with newlines.
 std::vector<std::string> passages(const std::string& text) {

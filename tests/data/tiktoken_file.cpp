@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "data/tokenizer.h"
 #include "files.h"
+#include "tokenizers.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -53,9 +54,7 @@ TEST_CASE("published ranks have their special tokens, and ids between them that 
 }
 
 TEST_CASE("a damaged tekken.json is refused, with its place") {
-  const char* source = std::getenv("BAMTRAIN_SOURCE");
-  const Json good = Json::parse(
-      read_bytes(std::string(source ? source : ".") + "/tests/data/tokenizers/tekken.json"));
+  const Json good = golden("tekken.json");
   const TemporaryFolder folder;
   const std::string path = folder.file("tekken.json");
   const auto refused = [&](const std::string& what, const std::function<void(Json*)>& change) {

@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "core/sha256.h"
 #include "files.h"
+#include "tokenizers.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -51,8 +52,6 @@ TEST_CASE("what is no model file is refused with its path and a remedy") {
 }
 
 TEST_CASE("the kind of a tokenizer is told by what is in its file, whatever its name") {
-  const char* source = std::getenv("BAMTRAIN_SOURCE");
-  const std::string golden = std::string(source ? source : ".") + "/tests/data/tokenizers/";
   const TemporaryFolder folder;
   const std::string path = folder.file("t");
   const auto opened = [&](const std::string& bytes) {
@@ -63,9 +62,9 @@ TEST_CASE("the kind of a tokenizer is told by what is in its file, whatever its 
     return t;
   };
   CHECK(opened(trained_model(llama_settings())).sentencepiece() != nullptr);
-  CHECK(opened(read_bytes(golden + "gpt2.json")).byte_pairs() != nullptr);
-  CHECK(opened(read_bytes(golden + "tekken.json")).byte_pairs() != nullptr);
-  CHECK(opened("\n " + read_bytes(golden + "gpt2.json")).byte_pairs() != nullptr);
+  CHECK(opened(read_bytes(golden_path("gpt2.json"))).byte_pairs() != nullptr);
+  CHECK(opened(read_bytes(golden_path("tekken.json"))).byte_pairs() != nullptr);
+  CHECK(opened("\n " + read_bytes(golden_path("gpt2.json"))).byte_pairs() != nullptr);
   for (const std::string other : {"", "text", "{\"format\": \"bamtrain\"}", "IQ== x\n"}) {
     write_bytes(path, other);
     CHECK_FALSE(Tokenizer::begins_like_tokenizer(path));

@@ -6,6 +6,7 @@
 
 #include "catch.h"
 #include "data/byte_pair_model.h"
+#include "data/tokenizers.h"
 #include "tools/support.h"
 
 namespace bamtrain {
@@ -14,15 +15,13 @@ namespace {
 using namespace testing;
 
 TEST_CASE("a byte-level BPE that is written and read again has the ids of the library") {
-  const char* source = std::getenv("BAMTRAIN_SOURCE");
-  const std::string folder = std::string(source ? source : ".") + "/tests/data/tokenizers/";
-  const auto golden = nlohmann::json::parse(read_bytes(folder + "golden.json"));
-  const auto texts = golden["texts"].get<std::vector<std::string>>();
+  const auto all = golden("golden.json");
+  const auto texts = all["texts"].get<std::vector<std::string>>();
   const TemporaryFolder written;
-  for (const auto& [name, ids] : golden["ids"].items()) {
+  for (const auto& [name, ids] : all["ids"].items()) {
     for (const bool adds_bos : {false, true}) {
       INFO(name << ", " << adds_bos);
-      const Tokenizer original = Tokenizer::open(folder + name + ".json");
+      const Tokenizer original = Tokenizer::open(golden_path(name + ".json"));
       const nlohmann::ordered_json json = byte_pair_json(original, adds_bos);
       write_bytes(written.file("t.json"), json.dump());
       const Tokenizer again = Tokenizer::open(written.file("t.json"));

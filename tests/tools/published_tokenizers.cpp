@@ -6,6 +6,7 @@
 
 #include "core/sha256.h"
 #include "data/tokenizer.h"
+#include "data/tokenizers.h"
 #include "data_tools/document_text.h"
 #include "data_tools/inputs.h"
 #include "tools/support.h"
@@ -15,12 +16,6 @@ namespace {
 
 using namespace testing;
 using Json = nlohmann::json;
-
-Json golden(const std::string& name) {
-  const char* source = std::getenv("BAMTRAIN_SOURCE");
-  return Json::parse(
-      read_bytes(std::string(source ? source : ".") + "/tests/data/tokenizers/" + name));
-}
 
 std::vector<std::string> documents_of(const std::string& path) {
   InputOptions options;
