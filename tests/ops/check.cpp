@@ -40,6 +40,14 @@ Operation statistics_alone(const AttentionCase& c) {
   return op;
 }
 
+/// Attention forward and backward, of which `machine` has nothing to say; what forward gave.
+Arrays check_both_passes(Machine& machine, const Operation& op, const AttentionCase& c) {
+  Arrays saved = op.forward(machine, op.inputs);
+  const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
+  CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+  return saved;
+}
+
 struct Named {
   const char* forward;
   const char* backward;  // "" where the same call is both, or there is none
@@ -108,10 +116,8 @@ TEST_CASE("rows whose keys all have the bound for their bias pass") {
   }
   for (const Operation& op : {alone, first}) {
     Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
-    const Arrays saved = op.forward(machine, op.inputs);
+    const Arrays saved = check_both_passes(machine, op, c);
     CHECK(saved.at("lse").x[static_cast<size_t>((c.H - 1) * c.T)] < -9990);
-    const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
-    CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
   }
 }
 
@@ -124,9 +130,7 @@ TEST_CASE("hidden units of a mix that no key turns off, or none on, pass") {
   op.inputs.at("c1").x[0] = 100;
   op.inputs.at("c1").x[1] = -100;
   Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
-  const Arrays saved = op.forward(machine, op.inputs);
-  const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
-  CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+  check_both_passes(machine, op, c);
 }
 
 // Where a training begins, scores and weights of the network are small: what it adds is nearly the
@@ -148,9 +152,7 @@ TEST_CASE("mixes of heads pass at the beginning of a training") {
     for (const char* name : {"w1", "w2"}) scaled(name, 0.02);
     for (const char* name : {"c1", "c2"}) scaled(name, 0);
     Machine machine(Dtype::f32, {checked(1e-4), &heap_memory()});
-    const Arrays saved = op.forward(machine, op.inputs);
-    const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
-    CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+    check_both_passes(machine, op, c);
   }
 }
 
@@ -166,9 +168,7 @@ TEST_CASE("biases that read queries and keys, and mixes of heads, pass in bf16")
     Operation op = attention(c);
     Machine machine(Dtype::bf16, {make_check_backend(make_cpu_backend(), make_reference_backend()),
                                   &heap_memory()});
-    const Arrays saved = op.forward(machine, op.inputs);
-    const Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "d")}};
-    CHECK_NOTHROW(op.adjoint(machine, op.inputs, saved, cotangents, 0.5));
+    check_both_passes(machine, op, c);
   }
 }
 
