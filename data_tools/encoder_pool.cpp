@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "data_tools/validation_split.h"
 
 namespace bamtrain {
 
@@ -96,6 +97,7 @@ EncodedBatch EncoderPool::encode(Batch& batch) {
                        options_.invalid_utf8, &text, &out.counts)) {
       continue;
     }
+    if (options_.draws) out.draws.push_back(ValidationSplit::draw(text));
     const size_t begin = out.tokens.size();
     out.tokens.push_back(tokenizer_.bos());
     tokenizer_.encode(text, &cache_, &out.tokens);

@@ -27,6 +27,7 @@ struct Batch {
 struct EncodedBatch {
   std::vector<int32_t> tokens;   // of all documents, one behind the other
   std::vector<int64_t> lengths;  // of each document that was not left out
+  std::vector<uint64_t> draws;   // of each, where they are asked for
   TextCounts counts;
 };
 
@@ -35,7 +36,8 @@ class EncoderPool {
   struct Options {
     std::string field = "text";
     InvalidUtf8 invalid_utf8 = InvalidUtf8::error;
-    bool eos = false;  // ends every document, as BOS begins it
+    bool eos = false;    // ends every document, as BOS begins it
+    bool draws = false;  // ValidationSplit::draw of every text
   };
 
   /// `tokenizer` must outlive the pool. REQUIRES: threads >= 1; the tokenizer has a BOS, and with

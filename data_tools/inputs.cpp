@@ -72,9 +72,33 @@ Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
 
 bool Inputs::next(RawDocument* document) {
   while (true) {
-    if (next_at_hand(document)) return true;
+    const size_t before = current_;
+    if (next_at_hand(document)) {
+      if (current_ != before) documents_ = 0;
+      ++documents_;
+      return true;
+    }
+    if (current_ != before) documents_ = 0;
     if (current_ + 1 == options_.paths.size()) return false;
     ++current_;
+    documents_ = 0;
+  }
+}
+
+void Inputs::skip_to(const Position& position) {
+  require(!reader_ && !parquet_ && documents_ == 0, "no document was read");
+  if (position.input >= kinds_.size()) {
+    throw Error(ExitCode::data, "inputs", "at least " + std::to_string(position.input + 1),
+                std::to_string(kinds_.size()), "begin anew");
+  }
+  current_ = position.input;
+  RawDocument document;
+  while (documents_ < position.documents) {
+    if (!next(&document) || current_ != position.input) {
+      throw Error(ExitCode::data, options_.paths[position.input],
+                  std::to_string(position.documents) + " documents, which it had", "fewer of them",
+                  "restore the file, or begin anew");
+    }
   }
 }
 

@@ -31,6 +31,16 @@ class Inputs {
   /// where a file is not there.
   explicit Inputs(InputOptions options);
 
+  /// Between two documents: so many of an input were returned, and all of those before it.
+  struct Position {
+    size_t input = 0;
+    int64_t documents = 0;
+  };
+  Position position() const { return {current_, documents_}; }
+  /// Goes there; of the input itself documents are read and dropped. Errors: as next; (data) where
+  /// there is no such input, or it has fewer. REQUIRES: no document was read.
+  void skip_to(const Position& position);
+
   /// The next document of any input; false at the end of the last. Errors: as DocumentReader::next.
   bool next(RawDocument* document);
 
@@ -50,6 +60,7 @@ class Inputs {
   std::vector<DocumentKind> kinds_;
   std::optional<int64_t> total_bytes_ = 0;
   size_t current_ = 0;
+  int64_t documents_ = 0;  // of the current one, returned so far
   /// The next document of the input or, of parquet, of the inputs at hand; false at their end.
   bool next_at_hand(RawDocument* document);
 

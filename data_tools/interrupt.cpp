@@ -18,7 +18,7 @@ sigset_t former_mask;
 extern "C" void bamdata_note_signal(int signal) { arrived = signal; }
 
 void throw_if_arrived() {
-  if (arrived != 0) throw Interrupted{arrived};
+  if (arrived != 0) throw Interrupted{arrived, false};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@ namespace bamtrain {
 /// Thrown by check_interrupt(); main() ends the process by the same signal after the clean-up.
 struct Interrupted {
   int signal;
+  bool kept = false;  // what was done stays, for another process to go on
 };
 
 /// While one exists, SIGINT, SIGTERM and SIGHUP wait for the calls below; the former handlers

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <new>
 #include <string>
 #include <thread>
@@ -20,6 +22,8 @@
 #include "data/shard.h"
 #include "data_tools/inspect.h"
 #include "data_tools/interrupt.h"
+#include "data_tools/join.h"
+#include "data_tools/shard_folders.h"
 #include "data_tools/tokenize.h"
 #include "data_tools/train_tokenizer.h"
 #include "data_tools/verify.h"
@@ -33,6 +37,7 @@ Examples:
     --output data book1.txt book2.txt.xz
   bamdata tokenize --tokenizer t.model --val-fraction 0.001 --output data fineweb/*.jsonl.zst
   bamdata tokenize --tokenizer tokenizer.json --output data fineweb/*.parquet
+  bamdata tokenize --tokenizer t.model --part 3/8 --output data-3 fineweb/*.parquet
 )";
 
 constexpr const char* kExitCodes = R"(
@@ -79,6 +84,45 @@ void add_input_options(CLI::App* app, InputOptions* options) {
       ->capture_default_str();
 }
 
+void add_validation_options(CLI::App* app, ValidationShare* share, CLI::Option* shuffle) {
+  CLI::Option* documents = take_integers(
+      app->add_option("--val-documents", share->documents,
+                      "So many documents for validation: those whose text's SHA-256 begins lowest"),
+      1, int64_t{1} << 40);
+  CLI::Option* fraction = take_numbers(
+      app->add_option("--val-fraction", share->fraction,
+                      "Each document goes to validation with this probability, by its text's "
+                      "SHA-256: wherever it stands it goes to the same set"),
+      "a number from 1e-9 to 0.999", [](double x) { return x >= 1e-9 && x <= 0.999; });
+  CLI::Option* tokens = take_integers(
+      app->add_option("--val-tokens", share->tokens,
+                      "The first so many tokens, cut wherever they end, are the validation set"),
+      1, int64_t{1} << 50);
+  take_integers(app->add_option("--unused-tokens", share->unused,
+                                "So many tokens behind --val-tokens are in neither set"),
+                1, int64_t{1} << 50)
+      ->needs(tokens);
+  documents->excludes(fraction)->excludes(tokens);
+  fraction->excludes(tokens);
+  tokens->excludes(shuffle);
+}
+
+/// "3/8".
+InputPart part_named(const std::string& text) {
+  constexpr int64_t kMost = 1 << 20;
+  InputPart part;
+  const char* const end = text.data() + text.size();
+  const auto number = std::from_chars(text.data(), end, part.number);
+  const bool slash = number.ec == std::errc() && number.ptr != end && *number.ptr == '/';
+  const auto of = slash ? std::from_chars(number.ptr + 1, end, part.of) : number;
+  if (!slash || of.ec != std::errc() || of.ptr != end || part.number < 1 || part.number > part.of ||
+      part.of > kMost) {
+    throw Error(ExitCode::usage, "--part", "N/OF, a part of so many, such as 3/8", text,
+                "count parts from 1");
+  }
+  return part;
+}
+
 void add_tokenize(CLI::App* app, TokenizeOptions* options) {
   app->footer(kTokenizeExamples);
   add_input_options(app, &options->input);
@@ -88,19 +132,21 @@ void add_tokenize(CLI::App* app, TokenizeOptions* options) {
       ->required();
   app->add_option("--output", options->output,
                   "The folder to make: train/*.bin and train/manifest.json, and val/ likewise. It "
-                  "appears complete at the end or not at all; what a killed run left beside it "
-                  "(NAME.tmp-*) the next one removes")
+                  "appears complete at the end or not at all; until then the work is in "
+                  "NAME.partial, where the same command goes on after a kill or an error")
       ->required();
-  CLI::Option* documents = take_integers(
-      app->add_option("--val-documents", options->validation.documents,
-                      "So many documents for validation, drawn evenly from all (held in memory)"),
-      1, int64_t{1} << 40);
-  take_numbers(
-      app->add_option("--val-fraction", options->validation.fraction,
-                      "Each document goes to validation with this probability; the draw depends on "
-                      "the document's number alone"),
-      "a number from 1e-9 to 0.999", [](double x) { return x >= 1e-9 && x <= 0.999; })
-      ->excludes(documents);
+  CLI::Option* shuffle = take_integers(
+      app->add_option("--shuffle", options->shuffle,
+                      "Put training documents in a random order, of this seed, across all inputs; "
+                      "takes as much room on the disk again meanwhile"),
+      0, std::numeric_limits<int64_t>::max());
+  add_validation_options(app, &options->validation, shuffle);
+  app->add_option_function<std::string>(
+         "--part", [options](const std::string& text) { options->part = part_named(text); },
+         "One of several parts of the inputs, \"3/8\" the third of eight: whole files, in their "
+         "order. Each is a call of its own, on any machine, into an output of its own; `bamdata "
+         "join` makes one of them")
+      ->type_name("N/OF");
   take_integers(app->add_option("--shard-tokens", options->shard_tokens,
                                 "A shard is closed after the document that reaches this"),
                 1, ShardFormat::kMaxTokens)
@@ -112,8 +158,27 @@ void add_tokenize(CLI::App* app, TokenizeOptions* options) {
   app->add_flag("--eos", options->eos, "End each document with EOS (it begins with BOS always)");
   app->add_flag("--overwrite", options->overwrite, "Replace a folder of shards at --output");
   app->callback([options] {
+    if (options->validation.documents > 0 && !options->part.whole()) {
+      throw Error(ExitCode::usage, "--val-documents", "all documents in one call",
+                  "--part, which has some of them", "give --val-fraction");
+    }
     const TokenizeReport report = tokenize(*options, stderr);
     fmt::print("{}", describe(report, options->output));
+  });
+}
+
+void add_join(CLI::App* app, JoinOptions* options) {
+  app->footer(
+      "\nShards are linked, or copied where they cannot be; the inputs may go afterwards. Parts "
+      "of\n"
+      "--part come in their order, other sets in the one given.\n");
+  app->add_option("input", options->inputs, "Outputs of tokenize")->required();
+  app->add_option("--output", options->output, "The folder to make")->required();
+  app->add_flag("--overwrite", options->overwrite, "Replace a folder of shards at --output");
+  app->callback([options] {
+    const JoinReport report = join(*options, stderr);
+    fmt::print("{}", describe_set(options->output + "/train", report.train));
+    if (report.val) fmt::print("{}", describe_set(options->output + "/val", *report.val));
   });
 }
 
@@ -189,11 +254,13 @@ int run(int argc, char** argv) {
   TokenizeOptions tokenize_options;
   tokenize_options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   TrainTokenizerOptions train_options;
+  JoinOptions join_options;
   InspectOptions inspect_options;
   VerifyOptions verify_options;
   add_train_tokenizer(app.add_subcommand("train-tokenizer", "A SentencePiece model from text"),
                       &train_options);
   add_tokenize(app.add_subcommand("tokenize", "Text into token shards"), &tokenize_options);
+  add_join(app.add_subcommand("join", "Several outputs of tokenize into one"), &join_options);
   add_inspect(app.add_subcommand("inspect", "Counts, document lengths and tokens of shards"),
               &inspect_options);
   add_verify(app.add_subcommand("verify", "Compare shards with their manifest"), &verify_options);
@@ -227,7 +294,9 @@ int main(int argc, char** argv) {
   } catch (const bamtrain::Error& e) {
     return report(e.what(), e.code());
   } catch (const bamtrain::Interrupted& e) {
-    report("interrupted, nothing was written", ExitCode::ok);
+    report(e.kept ? "interrupted: the same command goes on from here"
+                  : "interrupted, nothing was written",
+           ExitCode::ok);
     std::signal(e.signal, SIG_DFL);
     std::raise(e.signal);
   } catch (const std::bad_alloc&) {

@@ -19,7 +19,8 @@ class InputProgress {
   };
 
   /// `total`: bytes of the input files, where known; it gives the share done and the time left.
-  InputProgress(std::FILE* out, std::optional<int64_t> total);
+  /// `before`: what was done before, without which rates are.
+  InputProgress(std::FILE* out, std::optional<int64_t> total, const Counts& before);
   /// Takes the line off the terminal.
   ~InputProgress();
   InputProgress(const InputProgress&) = delete;
@@ -28,14 +29,26 @@ class InputProgress {
   /// Writes where the last line is 0.2 s old.
   void update(const Counts& counts);
 
+  /// A line that stays, for `done` of `of` files, the last of them `path`, where the last such line
+  /// is `seconds_between` old.
+  void note_files(int64_t done, int64_t of, const std::string& path, double seconds_between = 5);
+
   double seconds() const;  // since construction
 
  private:
   std::FILE* out_;
   std::optional<int64_t> total_;
   bool terminal_;
-  std::chrono::steady_clock::time_point begin_, last_;
+  Counts before_, counts_;
+  std::chrono::steady_clock::time_point begin_, last_, last_files_;
   bool shown_ = false;  // on the terminal now
+};
+
+/// What was done since `before`, in `seconds`.
+struct InputPace {
+  InputProgress::Counts counts, before;
+  std::optional<int64_t> total;
+  double seconds = 0;
 };
 
 /// "12,345,678".
@@ -47,7 +60,9 @@ std::string counted(int64_t n, const std::string& noun);
 /// One line of progress, without its end: "[=====     ]  50 %  18.2 MB/s  4.53M tok/s  0:01:20
 /// left" with a bar of 20. Without `total` documents in the place of bar, share and time; without
 /// tokens no rate of these. At most 79 columns in runs of up to 9,999 hours.
-std::string progress_line(const InputProgress::Counts& counts, std::optional<int64_t> total,
-                          double seconds);
+std::string progress_line(const InputPace& pace);
+
+/// "3 of 15 files, a.parquet the last: 98,500,000 tokens, 4.53M tok/s, 0:12:34 left".
+std::string files_line(int64_t done, int64_t of, const std::string& path, const InputPace& pace);
 
 }  // namespace bamtrain

@@ -1,10 +1,13 @@
 #include "data_tools/shard_folders.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <system_error>
 
 #include "core/error.h"
 #include "data/manifest.h"
+#include "data_tools/progress.h"
 
 namespace bamtrain {
 namespace {
@@ -17,9 +20,10 @@ std::string foreign_entry(const fs::path& folder) {
     const fs::path name = fs::relative(entry.path(), folder);
     const std::string last = name.filename().string();
     const bool in_set = name.parent_path() == "train" || name.parent_path() == "val";
-    const bool known = entry.is_directory()
-                           ? name == "train" || name == "val"
-                           : in_set && (last == kManifestName || last.ends_with(".bin"));
+    const bool known =
+        entry.is_directory()
+            ? name == "train" || name == "val"
+            : (in_set && (last == kManifestName || last.ends_with(".bin"))) || name == kPartName;
     if (!known || entry.is_symlink()) return name.string();
   }
   return {};
@@ -36,6 +40,12 @@ std::vector<std::string> shard_sources(const std::string& path) {
   }
   if (found.empty()) found.push_back(path);
   return found;
+}
+
+std::string describe_set(const std::string& path, const Manifest& m) {
+  return fmt::format("{}: {}, {}, {}\n", path, counted(m.tokens, "token"),
+                     counted(m.documents, "document"),
+                     counted(static_cast<int64_t>(m.shards.size()), "shard"));
 }
 
 OutputFolder::MayReplace may_replace_shards(bool overwrite) {

@@ -6,12 +6,19 @@
 #include <vector>
 
 #include "core/output_folder.h"
+#include "data/manifest.h"
 
 namespace bamtrain {
+
+/// The file in the output of a part (tokenize --part) that says which part it is, for `join`.
+inline constexpr const char* kPartName = "part.json";
 
 /// The sources that `path` stands for, each fit for ShardSet::open: what `bamdata tokenize` made
 /// stands for its train and val folders, anything else for itself.
 std::vector<std::string> shard_sources(const std::string& path);
+
+/// "PATH: 3,000 tokens, 7 documents, 1 shard" and the line's end.
+std::string describe_set(const std::string& path, const Manifest& manifest);
 
 /// Which folders with content `tokenize` replaces: with `overwrite` those of token shards and
 /// nothing else, without it none.

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "core/durable_file.h"
 #include "core/error.h"
 
 namespace bamtrain {
@@ -14,14 +17,26 @@ std::optional<int64_t> id_or_none(int32_t id) {
 }  // namespace
 
 ShardSetWriter::ShardSetWriter(const std::string& folder, const Tokenizer& tokenizer,
-                               int64_t shard_tokens)
-    : folder_(folder), width_(tokenizer.vocab() <= 65536 ? 2 : 4), shard_tokens_(shard_tokens) {
+                               int64_t shard_tokens, State state)
+    : folder_(folder), width_(width_of(tokenizer)), shard_tokens_(shard_tokens) {
   require(shard_tokens >= 1 && tokenizer.bos() >= 0, "a shard size and a BOS");
   manifest_.tokenizer_sha256 = tokenizer.sha256();
   manifest_.vocab = tokenizer.vocab();
   manifest_.bos = id_or_none(tokenizer.bos());
   manifest_.eos = id_or_none(tokenizer.eos());
   manifest_.document_start = manifest_.bos;
+  manifest_.shards = std::move(state);
+  for (const Manifest::ShardEntry& entry : manifest_.shards) {
+    manifest_.documents += entry.documents;
+    manifest_.tokens += entry.tokens;
+    if (entry.sha256.empty()) {
+      shard_.emplace(path_of(entry), width_, entry.tokens);
+    } else if (const int64_t found = Shard::open(path_of(entry)).tokens(); found != entry.tokens) {
+      throw Error(ExitCode::data, path_of(entry),
+                  std::to_string(entry.tokens) + " tokens, with which it was closed",
+                  std::to_string(found), "remove the folder, and begin anew");
+    }
+  }
 }
 
 void ShardSetWriter::append(std::span<const int32_t> document) {
@@ -29,24 +44,32 @@ void ShardSetWriter::append(std::span<const int32_t> document) {
   if (shard_ && shard_->tokens() + length > ShardFormat::kMaxTokens) close_shard();
   if (!shard_) {
     manifest_.shards.push_back({fmt::format("{:06}.bin", manifest_.shards.size()), 0, 0, ""});
-    shard_.emplace(folder_ + "/" + manifest_.shards.back().file, width_);
+    shard_.emplace(path_of(manifest_.shards.back()), width_);
   }
   shard_->append({reinterpret_cast<const uint32_t*>(document.data()), document.size()});
-  manifest_.shards.back().documents += 1;
-  manifest_.documents += 1;
+  const int64_t begins = document.front() == *manifest_.document_start;
+  manifest_.shards.back().tokens = shard_->tokens();
+  manifest_.shards.back().documents += begins;
+  manifest_.documents += begins;
   manifest_.tokens += length;
   if (shard_->tokens() >= shard_tokens_) close_shard();
 }
 
 void ShardSetWriter::close_shard() {
-  manifest_.shards.back().tokens = shard_->tokens();
   manifest_.shards.back().sha256 = shard_->finish();
   shard_.reset();
+}
+
+ShardSetWriter::State ShardSetWriter::sync() {
+  if (shard_) shard_->sync();
+  sync_folder(folder_);
+  return manifest_.shards;
 }
 
 Manifest ShardSetWriter::finish() {
   require(!manifest_.shards.empty(), "a set of at least one document");
   if (shard_) close_shard();
+  sync_folder(folder_);
   write_manifest(folder_ + "/" + kManifestName, manifest_);
   return manifest_;
 }

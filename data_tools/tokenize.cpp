@@ -4,17 +4,18 @@
 
 #include <deque>
 #include <future>
-#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
 #include "core/note.h"
-#include "core/output_folder.h"
 #include "data_tools/encoder_pool.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/progress.h"
 #include "data_tools/shard_folders.h"
-#include "data_tools/shard_set_writer.h"
+#include "data_tools/tokenize_output.h"
+#include "data_tools/tokenize_settings.h"
 
 namespace bamtrain {
 namespace {
@@ -40,28 +41,32 @@ Tokenizer open_tokenizer(const TokenizeOptions& options) {
   return tokenizer;
 }
 
-/// Reads batches, keeps the threads busy, writes what they return in the order of the text.
+/// Reads batches, keeps the threads busy, hands on what they return in the order of the text.
 class Pipeline {
  public:
-  Pipeline(const TokenizeOptions& options, const Tokenizer& tokenizer, ValidationSplit* sink,
-           ShardSetWriter* train, ShardSetWriter* val, Inputs* inputs, std::FILE* log)
+  Pipeline(const TokenizeOptions& options, const Tokenizer& tokenizer, Inputs* inputs,
+           TokenizeOutput* output, std::FILE* log)
       : inputs_(*inputs),
-        sink_(*sink),
-        train_(*train),
-        val_(val),
+        output_(*output),
         most_batches_(2 * static_cast<size_t>(options.threads)),
-        progress_(log, inputs->total_bytes()),
-        pool_(tokenizer, {options.input.field, options.input.invalid_utf8, options.eos},
+        reached_(output->begun()),
+        seconds_before_(reached_.seconds),
+        file_(reached_.position.input),
+        warnings_before_(reached_.warnings),
+        progress_(log, inputs->total_bytes(),
+                  {inputs->taken(), reached_.text_bytes, output->documents(), output->tokens()}),
+        pool_(tokenizer,
+              {options.input.field, options.input.invalid_utf8, options.eos,
+               options.validation.drawn()},
               options.threads) {}
 
-  void run(TokenizeReport* report) {
+  TokenizeJournal run() {
     RawDocument document;
     while (next(&document)) add(std::move(document));
     submit();
     drain(0, 0);
-    report->counts = counts_;
-    report->text_bytes = text_bytes_;
-    report->seconds = progress_.seconds();
+    note_progress(inputs_.position(), inputs_.taken());
+    return reached_;
   }
 
  private:
@@ -69,6 +74,7 @@ class Pipeline {
     std::future<EncodedBatch> result;
     int64_t bytes = 0;
     int64_t taken = 0;  // bytes of the input files up to the end of the batch
+    Inputs::Position end;
   };
 
   bool next(RawDocument* document) {
@@ -92,6 +98,7 @@ class Pipeline {
     batch_.bytes += bytes;
     batch_.documents.push_back(std::move(document));
     taken_ = inputs_.taken();
+    end_ = inputs_.position();
   }
 
   void submit() {
@@ -100,10 +107,10 @@ class Pipeline {
     drain(most_batches_ - 1, kBytesUnderWay);
     const int64_t bytes = batch_.bytes;
     bytes_under_way_ += bytes;
-    under_way_.push_back({pool_.submit(std::exchange(batch_, {})), bytes, taken_});
+    under_way_.push_back({pool_.submit(std::exchange(batch_, {})), bytes, taken_, end_});
   }
 
-  /// Writes the oldest results until no more than so many batches and bytes are under way.
+  /// Hands on the oldest results until no more than so many batches and bytes are under way.
   void drain(size_t batches, int64_t bytes) {
     while (!under_way_.empty() && (under_way_.size() > batches || bytes_under_way_ > bytes)) {
       UnderWay oldest = std::move(under_way_.front());
@@ -111,41 +118,53 @@ class Pipeline {
       write(oldest.result.get());
       check_interrupt();
       bytes_under_way_ -= oldest.bytes;
-      text_bytes_ += oldest.bytes;
-      progress_.update({oldest.taken, text_bytes_, sink_.documents(),
-                        train_.tokens() + (val_ ? val_->tokens() : 0)});
+      reached_.text_bytes += oldest.bytes;
+      note_progress(oldest.end, oldest.taken);
+      output_.checkpoint(reached_);
     }
   }
 
   void write(const EncodedBatch& encoded) {
     std::span<const int32_t> rest = encoded.tokens;
-    for (int64_t length : encoded.lengths) {
-      sink_.add(rest.first(static_cast<size_t>(length)));
-      rest = rest.subspan(static_cast<size_t>(length));
+    for (size_t i = 0; i < encoded.lengths.size(); ++i) {
+      const auto length = static_cast<size_t>(encoded.lengths[i]);
+      output_.add(rest.first(length), encoded.draws.empty() ? 0 : encoded.draws[i]);
+      rest = rest.subspan(length);
     }
-    counts_.empty += encoded.counts.empty;
-    counts_.replaced += encoded.counts.replaced;
-    counts_.skipped += encoded.counts.skipped;
+    reached_.counts.empty += encoded.counts.empty;
+    reached_.counts.replaced += encoded.counts.replaced;
+    reached_.counts.skipped += encoded.counts.skipped;
+  }
+
+  void note_progress(const Inputs::Position& position, int64_t taken) {
+    reached_.position = position;
+    reached_.seconds = seconds_before_ + progress_.seconds();
+    reached_.warnings = warnings_before_;
+    const auto& warnings = inputs_.warnings();
+    reached_.warnings.insert(reached_.warnings.end(), warnings.begin(), warnings.end());
+    progress_.update({taken, reached_.text_bytes, output_.documents(), output_.tokens()});
+    if (position.input != file_) {
+      progress_.note_files(static_cast<int64_t>(position.input),
+                           static_cast<int64_t>(inputs_.options().paths.size()),
+                           inputs_.options().paths[position.input - 1]);
+      file_ = position.input;
+    }
   }
 
   Inputs& inputs_;
-  ValidationSplit& sink_;
-  const ShardSetWriter& train_;
-  const ShardSetWriter* val_;
+  TokenizeOutput& output_;
   size_t most_batches_;
+  TokenizeJournal reached_;  // by what was handed on
+  double seconds_before_;
+  size_t file_;  // that progress was last told of
+  std::vector<std::string> warnings_before_;
   InputProgress progress_;
   Batch batch_;  // being filled
   std::deque<UnderWay> under_way_;
-  int64_t bytes_under_way_ = 0, text_bytes_ = 0, taken_ = 0;
-  TextCounts counts_;
-  EncoderPool pool_;  // last: its threads end first
+  int64_t bytes_under_way_ = 0, taken_ = 0;
+  Inputs::Position end_;  // of what is in batch_
+  EncoderPool pool_;      // last: its threads end first
 };
-
-std::string describe_set(const std::string& path, const Manifest& m) {
-  return fmt::format("{}: {}, {}, {}\n", path, counted(m.tokens, "token"),
-                     counted(m.documents, "document"),
-                     counted(static_cast<int64_t>(m.shards.size()), "shard"));
-}
 
 }  // namespace
 
@@ -156,27 +175,32 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   // Of texts one decodes in a second what some thirty threads encode.
   constexpr int kThreadsOfOne = 16;
   input.parquet_processes = 1 + (options.threads - 1) / kThreadsOfOne;
+  if (!options.part.whole()) input.paths = inputs_of_part(input.paths, options.part);
   Inputs inputs(input);
+  nlohmann::ordered_json settings = settings_of(options, tokenizer.sha256());
+  settings["--part"] = fmt::format("{}/{}", options.part.number, options.part.of);
+  const bool resumable = add_inputs(input.paths, &settings);
   const InterruptGuard guard;
-  OutputFolder output(options.output, may_replace_shards(options.overwrite));
-  for (const std::string& leftover : output.removed_leftovers()) {
-    note(log, "removed " + leftover + ", which a run that was killed had left");
+  std::optional<TokenizeOutput> output;
+  try {
+    output.emplace(options, tokenizer, std::move(settings), resumable, log);
+    TokenizeJournal reached = output->begun();
+    if (!output->read()) {
+      inputs.skip_to(reached.position);
+      reached = Pipeline(options, tokenizer, &inputs, &*output, log).run();
+    }
+    for (const std::string& warning : reached.warnings) note(log, "warning: " + warning);
+    return output->finish(reached);
+  } catch (Interrupted& interrupted) {
+    interrupted.kept = output && output->kept();
+    throw;
+  } catch (const Error&) {
+    if (output && output->kept()) {
+      note(log, "what was done is in " + PartialFolder::place_of(options.output) +
+                    ": the same command goes on from there");
+    }
+    throw;
   }
-  ShardSetWriter train(output.subfolder("train"), tokenizer, options.shard_tokens);
-  std::optional<ShardSetWriter> val;
-  if (options.validation.documents > 0 || options.validation.fraction > 0) {
-    val.emplace(output.subfolder("val"), tokenizer, options.shard_tokens);
-  }
-  ValidationSplit split(options.validation, &train, val ? &*val : nullptr);
-  TokenizeReport report;
-  Pipeline(options, tokenizer, &split, &train, val ? &*val : nullptr, &inputs, log).run(&report);
-  for (const std::string& warning : inputs.warnings()) note(log, "warning: " + warning);
-  split.finish();
-  report.train = train.finish();
-  if (val) report.val = val->finish();
-  check_interrupt();
-  output.commit();
-  return report;
 }
 
 std::string describe(const TokenizeReport& report, const std::string& output) {

@@ -157,7 +157,8 @@ TrainTokenizerReport train_tokenizer(const TrainTokenizerOptions& options, std::
   TrainTokenizerReport report;
   RawDocument raw;
   std::string text;
-  std::optional<InputProgress> progress(std::in_place, log, inputs.total_bytes());
+  std::optional<InputProgress> progress(std::in_place, log, inputs.total_bytes(),
+                                        InputProgress::Counts());
   while (inputs.next(&raw)) {
     if (!document_text(std::move(raw), inputs.path(), inputs.kind(), options.input.field,
                        options.input.invalid_utf8, &text, &report.counts)) {

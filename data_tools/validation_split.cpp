@@ -5,63 +5,116 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/rng.h"
+#include "core/sha256.h"
 
 namespace bamtrain {
 
-ValidationSplit::ValidationSplit(ValidationShare share, ShardSetWriter* train, ShardSetWriter* val)
-    : share_(share), train_(train), val_(val) {
-  const bool any = share.documents > 0 || share.fraction > 0;
-  require(train && any == (val != nullptr) && !(share.documents > 0 && share.fraction > 0) &&
-              share.documents >= 0 && share.fraction >= 0 && share.fraction < 1,
+ValidationSplit::ValidationSplit(ValidationShare share, DocumentSink* train, ShardSetWriter* val,
+                                 const std::string& held, int width, const State& state)
+    : share_(share), train_(train), val_(val), state_(state) {
+  require(train && share.any() == (val != nullptr) &&
+              (share.documents > 0) + (share.fraction > 0) + (share.tokens > 0) <= 1 &&
+              share.documents >= 0 && share.fraction >= 0 && share.fraction < 1 &&
+              share.tokens >= 0 && share.unused >= 0 && (share.unused == 0 || share.tokens > 0),
           "a share for validation and a set for it, or neither");
+  if (share.documents == 0) return;
+  spill_.emplace(held, width, state.held_bytes);
+  // Each was held when it came: taken in the same order they give up the same places.
+  spill_->for_each([this](const Record& record) { take_place(record); });
 }
 
-uint64_t ValidationSplit::draw(int64_t index) {
-  static const Rng rng(0, "bamdata.validation");
-  return rng.bits(static_cast<uint64_t>(index));
+uint64_t ValidationSplit::draw(std::string_view text) {
+  const std::string digits = sha256_hex(text).substr(0, 16);
+  return std::stoull(digits, nullptr, 16);
 }
 
-bool ValidationSplit::lower(const Held& a, const Held& b) {
-  return std::pair(a.draw, a.index) < std::pair(b.draw, b.index);
+bool ValidationSplit::lower(const Record& a, const Record& b) {
+  return std::pair(a.number, a.offset) < std::pair(b.number, b.offset);
 }
 
-void ValidationSplit::add(std::span<const int32_t> document) {
-  const int64_t index = next_++;
-  const uint64_t number = draw(index);
-  if (share_.documents == 0) {
-    const bool chosen = static_cast<double>(number >> 11) * 0x1p-53 < share_.fraction;
-    (chosen ? val_ : train_)->append(document);
-    return;
+void ValidationSplit::train(std::span<const int32_t> document) {
+  train_->append(document);
+  state_.train += 1;
+}
+
+void ValidationSplit::add(std::span<const int32_t> document, uint64_t draw) {
+  if (share_.documents > 0) {
+    hold(document, draw);
+  } else if (share_.tokens > 0) {
+    add_by_tokens(document);
+  } else if (static_cast<double>(draw >> 11) * 0x1p-53 < share_.fraction) {
+    val_->append(document);
+  } else {
+    train(document);
   }
+  state_.documents += 1;
+  state_.tokens += static_cast<int64_t>(document.size());
+}
+
+void ValidationSplit::add_by_tokens(std::span<const int32_t> document) {
+  int64_t at = state_.tokens;
+  const auto take_until = [&](int64_t end) {
+    const auto n = std::min(static_cast<size_t>(std::max<int64_t>(end - at, 0)), document.size());
+    const auto part = document.first(n);
+    document = document.subspan(n);
+    at += static_cast<int64_t>(n);
+    return part;
+  };
+  const auto val = take_until(share_.tokens);
+  if (!val.empty()) val_->append(val);
+  take_until(share_.tokens + share_.unused);
+  if (!document.empty()) train(document);
+}
+
+/// Puts a document among those that are held; the one that is held no longer.
+std::optional<ValidationSplit::Record> ValidationSplit::take_place(const Record& record) {
+  std::optional<Record> leaves;
   if (static_cast<int64_t>(held_.size()) == share_.documents) {
-    if (number >= held_.front().draw) {
-      train_->append(document);
-      return;
-    }
     std::pop_heap(held_.begin(), held_.end(), lower);
-    train_->append(held_.back().tokens);
+    leaves = held_.back();
     held_.pop_back();
   }
-  held_.push_back({number, index, {document.begin(), document.end()}});
+  held_.push_back(record);
   std::push_heap(held_.begin(), held_.end(), lower);
+  return leaves;
 }
 
-void ValidationSplit::finish() {
-  const std::string found = std::to_string(next_) + (next_ == 1 ? " document" : " documents");
-  if (next_ == 0) {
+void ValidationSplit::hold(std::span<const int32_t> document, uint64_t draw) {
+  if (static_cast<int64_t>(held_.size()) == share_.documents && draw >= held_.front().number) {
+    return train(document);
+  }
+  if (const auto leaves = take_place(spill_->append(draw, document))) {
+    std::vector<int32_t> tokens;
+    spill_->read(*leaves, &tokens);
+    train(tokens);
+  }
+}
+
+ValidationSplit::State ValidationSplit::sync() {
+  if (spill_) state_.held_bytes = spill_->sync();
+  return state_;
+}
+
+void ValidationSplit::finish(bool val_required) {
+  const std::string found =
+      std::to_string(state_.documents) + (state_.documents == 1 ? " document" : " documents");
+  if (state_.documents == 0) {
     throw Error(ExitCode::data, "input", "text", "no document with visible characters",
                 "check the inputs and --document");
   }
-  if (train_->documents() == 0) {
+  if (state_.train == 0) {
     throw Error(ExitCode::data, "input", "documents for training beside those for validation",
                 found + " in all", "ask for less validation, or give more text");
   }
   std::sort(held_.begin(), held_.end(),
-            [](const Held& a, const Held& b) { return a.index < b.index; });
-  for (const Held& h : held_) val_->append(h.tokens);
+            [](const Record& a, const Record& b) { return a.offset < b.offset; });
+  std::vector<int32_t> tokens;
+  for (const Record& record : held_) {
+    spill_->read(record, &tokens);
+    val_->append(tokens);
+  }
   held_.clear();
-  if (val_ && val_->documents() == 0) {
+  if (val_required && val_ && val_->tokens() == 0) {
     throw Error(ExitCode::data, "input", "a document for validation", "none drawn of " + found,
                 "use --val-documents, or give more text");
   }

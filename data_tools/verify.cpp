@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "core/error.h"
-#include "core/sha256.h"
 #include "data/manifest.h"
 #include "data/shard.h"
 #include "data/tokenizer.h"
@@ -22,8 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kTokensAtOnce = int64_t{1} << 20;
-
 /// Throws an Error for the first thing that is not as `entry` says.
 void verify_shard(const std::string& path, const Manifest& manifest,
                   const Manifest::ShardEntry& entry) {
@@ -33,23 +35,64 @@ void verify_shard(const std::string& path, const Manifest& manifest,
   const Shard shard = Shard::open(path);
   expect(shard.tokens() == entry.tokens, std::to_string(entry.tokens) + " tokens",
          std::to_string(shard.tokens()));
-  std::vector<int32_t> ids(static_cast<size_t>(std::min(kTokensAtOnce, shard.tokens())));
-  for (int64_t at = 0; at < shard.tokens(); at += kTokensAtOnce) {
-    const int64_t n = std::min(kTokensAtOnce, shard.tokens() - at);
-    shard.read(at, n, ids.data(), manifest.vocab);
-  }
-  const std::string hash = sha256_file(path);
-  expect(hash == entry.sha256, "SHA-256 " + entry.sha256, hash);
+  const ShardContents found = shard.contents(manifest.vocab, manifest.document_start);
+  expect(found.sha256 == entry.sha256, "SHA-256 " + entry.sha256, found.sha256);
   if (!manifest.document_start) return;
-  int64_t documents = 0;
-  shard.find_all(0, *manifest.document_start, [&](int64_t) { ++documents; });
-  expect(documents == entry.documents, std::to_string(entry.documents) + " documents",
-         std::to_string(documents));
+  expect(found.documents == entry.documents, std::to_string(entry.documents) + " documents",
+         std::to_string(found.documents));
 }
+
+/// What to say of each shard, computed by several threads and returned in the order of `entries`.
+class ShardChecks {
+ public:
+  ShardChecks(const std::string& folder, const Manifest& manifest, int threads)
+      : folder_(folder), manifest_(manifest), verdicts_(manifest.shards.size()) {
+    for (size_t i = 0; i < verdicts_.size(); ++i) results_.push_back(verdicts_[i].get_future());
+    const int most = static_cast<int>(verdicts_.size());
+    try {
+      while (static_cast<int>(threads_.size()) < std::min(threads, most)) {
+        threads_.emplace_back([this] { work(); });
+      }
+    } catch (const std::system_error&) {
+      if (threads_.empty()) work();  // a system that starts fewer has fewer
+    }
+  }
+  ~ShardChecks() {
+    next_ = verdicts_.size();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  ShardChecks(const ShardChecks&) = delete;
+  ShardChecks& operator=(const ShardChecks&) = delete;
+
+  /// What is wrong with shard i; "" for nothing. Waits for it.
+  std::string verdict(size_t i) { return results_[i].get(); }
+
+ private:
+  void work() {
+    for (size_t i; (i = next_++) < verdicts_.size();) {
+      const Manifest::ShardEntry& entry = manifest_.shards[i];
+      try {
+        verify_shard((fs::path(folder_) / entry.file).string(), manifest_, entry);
+        verdicts_[i].set_value("");
+      } catch (const Error& e) {
+        verdicts_[i].set_value(e.what());
+      } catch (...) {
+        verdicts_[i].set_exception(std::current_exception());
+      }
+    }
+  }
+
+  const std::string& folder_;
+  const Manifest& manifest_;
+  std::atomic<size_t> next_ = 0;
+  std::vector<std::promise<std::string>> verdicts_;
+  std::vector<std::future<std::string>> results_;
+  std::vector<std::thread> threads_;
+};
 
 class Verification {
  public:
-  explicit Verification(std::FILE* out) : out_(out) {}
+  Verification(int threads, std::FILE* out) : threads_(threads), out_(out) {}
 
   void check_set(const std::string& folder, const Tokenizer* tokenizer) {
     const std::string path = (fs::path(folder) / kManifestName).string();
@@ -70,15 +113,15 @@ class Verification {
                  ", found " + manifest.tokenizer_sha256);
     }
     std::set<std::string> listed;
-    for (const Manifest::ShardEntry& entry : manifest.shards) {
+    ShardChecks checks(folder, manifest, threads_);
+    for (size_t i = 0; i < manifest.shards.size(); ++i) {
+      const Manifest::ShardEntry& entry = manifest.shards[i];
       listed.insert(entry.file);
-      const std::string shard = (fs::path(folder) / entry.file).string();
-      try {
-        verify_shard(shard, manifest, entry);
-        fmt::print(out_, "ok   {}: {}, {}\n", shard, counted(entry.tokens, "token"),
-                   counted(entry.documents, "document"));
-      } catch (const Error& e) {
-        report_bad(e.what());
+      if (const std::string wrong = checks.verdict(i); !wrong.empty()) {
+        report_bad(wrong);
+      } else {
+        fmt::print(out_, "ok   {}: {}, {}\n", (fs::path(folder) / entry.file).string(),
+                   counted(entry.tokens, "token"), counted(entry.documents, "document"));
       }
       std::fflush(out_);
     }
@@ -99,6 +142,7 @@ class Verification {
     ++bad_;
   }
 
+  int threads_;
   std::FILE* out_;
   int64_t bad_ = 0;
 };
@@ -108,7 +152,8 @@ class Verification {
 void verify(const std::string& path, const std::string& tokenizer, std::FILE* out) {
   std::optional<Tokenizer> given;
   if (!tokenizer.empty()) given = Tokenizer::open(tokenizer);
-  Verification verification(out);
+  Verification verification(std::max(1, static_cast<int>(std::thread::hardware_concurrency())),
+                            out);
   for (const std::string& folder : shard_sources(path)) {
     verification.check_set(folder, given ? &*given : nullptr);
   }

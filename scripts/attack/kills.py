@@ -47,6 +47,9 @@ class Kills(Attack):
             process.wait(choose.choice((0, 0.001, 0.01, 0.1)) * choose.random())
         one_rank = self.setting == "two_processes" and choose.random() < 0.5
         self.kill(process, one_rank, choose)
+        # Open MPI 4 waits for ever where a rank dies as it makes itself known.
+        if one_rank and process.left_alone("mpirun"):
+            self.note("mpirun alone did not end")
         ended = place.end(process)
         if ended.code == 0:
             place.check_result()

@@ -89,6 +89,19 @@ class Process:
             for process in members:
                 kill_one(process)
 
+    def left_alone(self, launcher, seconds=10, limit=120):
+        """Whether all of its processes end but `launcher`, which does not within `seconds`, and is killed."""
+        until, since = time.monotonic() + limit, None
+        while not self.wait(0.05) and time.monotonic() < until:
+            if set(self.members().values()) != {launcher}:
+                since = None
+            elif since is None:
+                since = time.monotonic()
+            elif time.monotonic() > since + seconds:
+                self.kill()
+                return True
+        return False
+
     def running(self):
         """Whether `end` has not been called."""
         return self.descriptor is not None

@@ -22,10 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLetters = 4;  // that make_new_folder chooses
 
-Error failed(const std::string& path, const std::string& expected, const std::string& found) {
-  return Error(ExitCode::io, path, expected, found, "check permissions and free space");
-}
-
 /// Takes the lock of a folder; -1 where another process holds it or there are no locks.
 int lock_folder(const std::string& path, int how) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -55,16 +51,8 @@ std::string OutputFolder::temporary_prefix(const std::string& final_path) {
 }
 
 OutputFolder::OutputFolder(const std::string& final_path, MayReplace may_replace)
-    : final_(final_path), may_replace_(std::move(may_replace)) {
-  while (final_.size() > 1 && final_.back() == '/') final_.pop_back();
-  final_ = without_links(final_);
-  try {
-    check_place();
-    make_folders(parent_folder(final_));
-    remove_leftovers();
-  } catch (const fs::filesystem_error& e) {
-    throw failed(final_, "a folder that can be made", e.code().message());
-  }
+    : place_(final_path, std::move(may_replace)) {
+  remove_leftovers();
   make_temporary();
 }
 
@@ -72,31 +60,21 @@ OutputFolder::OutputFolder(const std::string& final_path, MayReplace may_replace
 void OutputFolder::make_temporary() {
   do {
     if (lock_ >= 0) ::close(lock_);
-    temporary_ = make_new_folder(temporary_prefix(final_));
+    temporary_ = make_new_folder(temporary_prefix(place_.path()));
     lock_ = lock_folder(temporary_, 0);
   } while (!(lock_ >= 0 ? leads_to(temporary_, lock_) : fs::exists(temporary_)));
 }
 
-OutputFolder::~OutputFolder() { discard(); }
-
-void OutputFolder::discard() {
+OutputFolder::~OutputFolder() {
   std::error_code ignored;
   if (!committed_) fs::remove_all(temporary_, ignored);
   if (lock_ >= 0) ::close(lock_);
 }
 
-void OutputFolder::check_place() const {
-  if (!fs::exists(final_)) return;
-  if (!fs::is_directory(final_)) {
-    throw Error(ExitCode::io, final_, "a folder, or nothing yet", "a file", "choose another name");
-  }
-  if (!fs::is_empty(final_)) may_replace_(final_);
-}
-
 void OutputFolder::remove_leftovers() {
-  const std::string prefix = fs::path(temporary_prefix(final_)).filename().string();
+  const std::string prefix = fs::path(temporary_prefix(place_.path())).filename().string();
   std::error_code ignored;  // a folder that cannot be listed can still be written to
-  for (fs::directory_iterator it(parent_folder(final_), ignored), end; !ignored && it != end;
+  for (fs::directory_iterator it(parent_folder(place_.path()), ignored), end; !ignored && it != end;
        it.increment(ignored)) {
     const std::string other = it->path().filename().string();
     if (other.size() != prefix.size() + kLetters || !other.starts_with(prefix)) continue;
@@ -120,47 +98,10 @@ std::string OutputFolder::subfolder(const std::string& name) const {
   return path;
 }
 
-/// Temporary and final folder change names where that is one step: at every moment the name is the
-/// old set's or the new one's, and the other of them a leftover.
-void OutputFolder::replace_former() {
-  if (exchange_paths(temporary_, final_)) return;
-  const std::string former = make_new_folder(final_ + ".former-");
-  try {
-    rename_path(final_, former);
-  } catch (const Error&) {
-    ::rmdir(former.c_str());
-    throw;
-  }
-  try {
-    rename_path(temporary_, final_);
-  } catch (const Error&) {
-    rename_path(former, final_);
-    throw;
-  }
-  try {
-    rename_path(former, temporary_);
-  } catch (const Error&) {  // the new set is in its place
-    temporary_ = former;
-  }
-}
-
 void OutputFolder::commit() {
-  bool replaced = false;
-  try {
-    check_place();
-    sync_folder(temporary_);
-    replaced = fs::exists(final_) && !fs::is_empty(final_);
-  } catch (const fs::filesystem_error& e) {
-    throw failed(final_, "a folder that can be replaced", e.code().message());
-  }
-  if (replaced) {
-    replace_former();
-  } else {
-    rename_path(temporary_, final_);  // in place of an empty folder, too
-  }
+  temporary_ = place_.take(temporary_);
   committed_ = true;
-  sync_folder(parent_folder(final_));
-  if (!replaced) return;
+  if (temporary_.empty()) return;
   try {
     remove_tree(temporary_);
   } catch (const Error&) {

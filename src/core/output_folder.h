@@ -1,9 +1,10 @@
 #pragma once
 // A folder that appears under its name complete, or not at all.
 
-#include <functional>
 #include <string>
 #include <vector>
+
+#include "core/folder_place.h"
 
 namespace bamtrain {
 
@@ -20,12 +21,9 @@ class OutputFolder {
   /// What the names of temporary folders for `final_path` begin with on this machine.
   static std::string temporary_prefix(const std::string& final_path);
 
-  /// Called with a folder that has the name already, and content: throws what an Error should say
-  /// where that must not be replaced.
-  using MayReplace = std::function<void(const std::string& folder)>;
+  using MayReplace = FolderPlace::MayReplace;
 
-  /// Error (io) where a file has the name already, its parent cannot be written, or `may_replace`
-  /// throws one. What is replaced is removed.
+  /// Errors: as FolderPlace. What is replaced is removed.
   OutputFolder(const std::string& final_path, MayReplace may_replace);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
@@ -38,22 +36,14 @@ class OutputFolder {
   /// A new folder within, and its path. Error (io).
   std::string subfolder(const std::string& name) const;
 
-  /// Puts names on disk and moves the folder to its place, instead of the former one: in one step,
-  /// or on file systems that cannot exchange two names (NFS is one) in two, between which the
-  /// former one is NAME.former-XXXX and a process that is killed leaves it under that name. Error
-  /// (io), also where another process has filled the place meanwhile with what must not be
-  /// replaced; it stays then. REQUIRES: called once.
+  /// The folder takes its place, as FolderPlace::take. REQUIRES: called once.
   void commit();
 
  private:
-  void check_place() const;
-  void discard();
   void make_temporary();
   void remove_leftovers();
-  void replace_former();
 
-  std::string final_;
-  MayReplace may_replace_;
+  FolderPlace place_;
   std::string temporary_;
   int lock_ = -1;  // the open temporary folder
   bool committed_ = false;

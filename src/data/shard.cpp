@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/sha256.h"
 
 namespace bamtrain {
 namespace {
@@ -243,6 +244,53 @@ void Shard::find_all(int64_t begin, int64_t id, const std::function<void(int64_t
   }
 }
 
+namespace {
+
+struct IdCounts {
+  uint32_t largest = 0;
+  int64_t equal = 0;
+};
+
+template <class Id>
+IdCounts count_ids(const std::byte* bytes, int64_t count, uint32_t id) {
+  IdCounts counts;
+  for (int64_t i = 0; i < count; ++i) {
+    Id found;
+    std::memcpy(&found, bytes + i * static_cast<int64_t>(sizeof(Id)), sizeof(Id));
+    counts.largest = std::max<uint32_t>(counts.largest, found);
+    counts.equal += found == id;
+  }
+  return counts;
+}
+
+}  // namespace
+
+ShardContents Shard::contents(int64_t vocab, std::optional<int64_t> document_start) const {
+  require(vocab >= 1 && vocab <= int64_t{1} << 31, "a vocabulary whose ids fit an int32");
+  const auto start = static_cast<uint32_t>(document_start.value_or(0));
+  ShardContents contents;
+  Sha256 digest;
+  std::vector<std::byte> piece(kBufferBytes);
+  read_bytes(0, piece.data(), ShardFormat::kHeaderBytes);
+  digest.update(piece.data(), static_cast<size_t>(ShardFormat::kHeaderBytes));
+  const auto most = static_cast<int64_t>(kBufferBytes) / width_;
+  for (int64_t at = 0; at < tokens_; at += most) {
+    const int64_t n = std::min(most, tokens_ - at);
+    read_bytes(ShardFormat::kHeaderBytes + at * width_, piece.data(), n * width_);
+    digest.update(piece.data(), static_cast<size_t>(n * width_));
+    const IdCounts counts = width_ == 2 ? count_ids<uint16_t>(piece.data(), n, start)
+                                        : count_ids<uint32_t>(piece.data(), n, start);
+    if (document_start) contents.documents += counts.equal;
+    if (counts.largest >= vocab) {  // read says which
+      std::vector<int32_t> ids(static_cast<size_t>(n));
+      read(at, n, ids.data(), vocab);
+    }
+  }
+  require_unchanged();
+  contents.sha256 = digest.hex();
+  return contents;
+}
+
 void Shard::will_need(int64_t begin, int64_t count) const {
   require_inside(begin, count);
   // Its failure costs time, never correctness: what was not read ahead is read when it is needed.
@@ -250,10 +298,13 @@ void Shard::will_need(int64_t begin, int64_t count) const {
                   POSIX_FADV_WILLNEED);
 }
 
-ShardWriter::ShardWriter(const std::string& path, int width) : file_(path), width_(width) {
+ShardWriter::ShardWriter(const std::string& path, int width, int64_t tokens)
+    : file_(path, tokens == 0 ? 0 : ShardFormat::kHeaderBytes + tokens * width),
+      width_(width),
+      tokens_(tokens) {
   require(width == 2 || width == 4, "tokens of 2 or 4 bytes");
   // Zeros until finish: what a killed process leaves behind is no shard by its magic either.
-  buffer_.resize(static_cast<size_t>(ShardFormat::kHeaderBytes));
+  if (tokens == 0) buffer_.resize(static_cast<size_t>(ShardFormat::kHeaderBytes));
 }
 
 void ShardWriter::append(std::span<const uint32_t> tokens) {
@@ -288,8 +339,13 @@ void ShardWriter::append(std::span<const uint32_t> tokens) {
 }
 
 void ShardWriter::flush() {
-  file_.write(buffer_.data(), static_cast<int64_t>(buffer_.size()));
+  file_.append(buffer_.data(), static_cast<int64_t>(buffer_.size()));
   buffer_.clear();
+}
+
+void ShardWriter::sync() {
+  flush();
+  file_.sync();
 }
 
 std::string ShardWriter::finish() {
@@ -298,10 +354,9 @@ std::string ShardWriter::finish() {
   const std::array<int32_t, 3> header = {format.magic, format.version,
                                          static_cast<int32_t>(tokens_)};
   file_.rewrite_start(header.data(), sizeof(header));
+  file_.sync();
   // The count stands before the tokens and is known after them: the hash takes a second pass.
-  std::string hash = file_.sha256();
-  file_.commit();
-  return hash;
+  return file_.sha256();
 }
 
 }  // namespace bamtrain

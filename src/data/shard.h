@@ -10,11 +10,12 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "core/durable_file.h"
+#include "core/growing_file.h"
 
 namespace bamtrain {
 
@@ -29,6 +30,12 @@ struct ShardFormat {
 
   /// REQUIRES: width 2 or 4.
   static ShardFormat of_width(int width);
+};
+
+/// What one pass over all bytes of a shard's file tells.
+struct ShardContents {
+  std::string sha256;
+  int64_t documents = 0;  // tokens that are the id asked for
 };
 
 /// A shard that is open for reading. Opening reads the header only, so it costs the same at any
@@ -68,6 +75,9 @@ class Shard {
   /// for a file that changed or a disk that fails. REQUIRES: 0 <= begin <= tokens().
   void find_all(int64_t begin, int64_t id, const std::function<void(int64_t position)>& f) const;
 
+  /// Reads the whole file once. Errors: as read. REQUIRES: as read.
+  ShardContents contents(int64_t vocab, std::optional<int64_t> document_start) const;
+
   /// Asks the system to start reading these tokens from disk; returns at once. REQUIRES: as read.
   void will_need(int64_t begin, int64_t count) const;
 
@@ -90,27 +100,33 @@ class Shard {
   int width_ = 0;
 };
 
-/// Writes one shard, an AtomicFile: it appears under its name only in finish(), complete and on
-/// disk, and not at all where the writer is destroyed unfinished. Every member may throw Error
-/// (ExitCode::io) for a full disk or a path that cannot be written; the writer is good for nothing
-/// but destruction afterwards.
+/// Writes one shard, over the lives of several processes where it is told how far they came. Before
+/// finish() the file is no shard by its magic; it stays where the writer is destroyed. Every member
+/// may throw Error (ExitCode::io) for a full disk or a path that cannot be written; the writer is
+/// good for nothing but destruction afterwards.
 class ShardWriter {
  public:
-  /// REQUIRES: width 2 or 4. The folder of `path` must exist.
-  ShardWriter(const std::string& path, int width);
+  /// Writes behind the first `tokens` tokens of the file `path`, of which any more are cut off; at
+  /// 0 it need not be there, but its folder. Error (ExitCode::data) where it has fewer. REQUIRES:
+  /// width 2 or 4.
+  ShardWriter(const std::string& path, int width, int64_t tokens = 0);
 
   /// Error (ExitCode::data) for an id that the width cannot hold, and past kMaxTokens tokens.
   void append(std::span<const uint32_t> tokens);
 
   int64_t tokens() const { return tokens_; }  // appended so far
 
-  /// Returns the SHA-256 of the finished file, 64 hex digits. REQUIRES: called once.
+  /// What was appended is on the disk; the folder's entry only after sync_folder.
+  void sync();
+
+  /// Returns the SHA-256 of the finished file, 64 hex digits; it is on the disk, as after sync.
+  /// REQUIRES: called once.
   std::string finish();
 
  private:
   void flush();
 
-  AtomicFile file_;
+  GrowingFile file_;
   int width_;
   int64_t tokens_ = 0;
   std::vector<std::byte> buffer_;  // encoded, not yet written

@@ -12,7 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "dist/communicator.h"
 #include "model/model.h"
-#include "run/folder_lock.h"
+#include "core/folder_lock.h"
 #include "train/run_config.h"
 
 namespace bamtrain {

@@ -1,6 +1,6 @@
 // One run per folder, from before it looks for a checkpoint there to the end of what it writes.
 
-#include "run/folder_lock.h"
+#include "core/folder_lock.h"
 
 #include <csignal>
 #include <filesystem>

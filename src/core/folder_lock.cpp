@@ -1,4 +1,4 @@
-#include "run/folder_lock.h"
+#include "core/folder_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -20,7 +20,7 @@ int open_lock(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor >= 0) return descriptor;
   throw Error(ExitCode::io, path, "a file that can be written", std::strerror(errno),
-              "change out_dir or its permissions");
+              "choose another folder, or change its permissions");
 }
 
 /// Takes the lock of an open file; false on a file system that has no locks.
@@ -33,7 +33,7 @@ bool take_lock(int descriptor, const std::string& folder) {
   throw Error(ExitCode::io, folder, "a folder that no other run is using",
               n > 0 ? "the run of process " + std::string(holder, static_cast<size_t>(n))
                     : std::string("another run"),
-              "wait for it to end, or choose another out_dir");
+              "wait for it to end, or choose another folder");
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ FolderLock::FolderLock(const std::string& folder) : path_(folder + "/" + kName) 
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor_);
     throw Error(ExitCode::io, folder + "/.lock", "a regular file, which the run makes itself",
-                "something else", "remove it, or choose another out_dir");
+                "something else", "remove it, or choose another folder");
   }
   if (::ftruncate(descriptor_, 0) != 0 ||
       ::write(descriptor_, own.data(), own.size()) != static_cast<ssize_t>(own.size())) {

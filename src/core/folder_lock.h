@@ -1,5 +1,5 @@
 #pragma once
-// One run per folder: two would mix their metrics and remove each other's checkpoints.
+// One process per folder: two runs would mix their metrics and remove each other's checkpoints.
 
 #include <string>
 

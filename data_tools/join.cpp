@@ -1,0 +1,188 @@
+#include "data_tools/join.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/input_file.h"
+#include "core/json.h"
+#include "core/json_object.h"
+#include "core/note.h"
+#include "core/output_folder.h"
+#include "data/shard.h"
+#include "data_tools/interrupt.h"
+#include "data_tools/shard_folders.h"
+
+namespace bamtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Part {
+  std::string folder;
+  int64_t number = 0, of = 0;    // 0: it is none
+  std::string inputs, settings;  // what it was made of
+};
+
+Part read_part(const std::string& folder) {
+  Part part;
+  part.folder = folder;
+  const std::string path = folder + "/" + kPartName;
+  if (!fs::exists(path)) return part;
+  constexpr int64_t kMostBytes = 1 << 20;
+  const JsonPlace where{path, ExitCode::data, "tokenize this part again"};
+  const std::string text =
+      InputFile(path, ExitCode::io, "check permissions and the disk").text(kMostBytes);
+  const nlohmann::json json = parse_json(text, {path, ExitCode::data, where.remedy});
+  const JsonObject o(json, where);
+  part.number = o.count("part");
+  part.of = o.count("of");
+  part.inputs = o.text("inputs");
+  part.settings = o.object("settings").value().dump();
+  if (part.number < 1 || part.number > part.of) where.refuse("a part of so many", json.dump());
+  return part;
+}
+
+/// In the order in which their shards follow one another.
+std::vector<Part> ordered_parts(const std::vector<std::string>& folders) {
+  std::vector<Part> parts;
+  for (const std::string& folder : folders) parts.push_back(read_part(folder));
+  const int64_t of = parts.front().of;
+  for (const Part& part : parts) {
+    const auto refuse = [&](const std::string& expected, const std::string& found) {
+      throw Error(ExitCode::data, part.folder, expected, found,
+                  "join all parts of one call, each made by the same command but for --part");
+    };
+    const auto name = [](const Part& p) {
+      return p.of == 0 ? std::string("no part") : fmt::format("part {} of {}", p.number, p.of);
+    };
+    if (part.of != of) refuse("with " + parts.front().folder + " one of its parts", name(part));
+    if (part.inputs != parts.front().inputs) {
+      refuse("a part of the same files as " + parts.front().folder, "one of others");
+    }
+    if (part.settings != parts.front().settings) {
+      refuse("the options of " + parts.front().folder + ", " + parts.front().settings,
+             part.settings);
+    }
+  }
+  if (of == 0) return parts;
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.number < b.number; });
+  for (int64_t number = 1; number <= of; ++number) {
+    const auto count = std::count_if(parts.begin(), parts.end(),
+                                     [&](const Part& part) { return part.number == number; });
+    if (count != 1) {
+      throw Error(ExitCode::data, "inputs", fmt::format("part {} of {} once", number, of),
+                  fmt::format("it {} times", count), "give each part once");
+    }
+  }
+  return parts;
+}
+
+/// A set of the shards of several, in a new folder.
+class JoinedSet {
+ public:
+  JoinedSet(std::string folder, std::FILE* log) : folder_(std::move(folder)), log_(log) {}
+
+  void add(const std::string& folder) {
+    const Manifest m = read_manifest(folder + "/" + kManifestName);
+    if (manifest_.shards.empty()) {
+      manifest_ = m;
+      manifest_.shards.clear();
+      manifest_.tokens = manifest_.documents = 0;
+      first_ = folder;
+    }
+    if (m.tokenizer_sha256 != manifest_.tokenizer_sha256 || m.vocab != manifest_.vocab ||
+        m.bos != manifest_.bos || m.eos != manifest_.eos ||
+        m.document_start != manifest_.document_start) {
+      throw Error(ExitCode::data, folder,
+                  "the tokenizer of " + first_ + ", SHA-256 " + manifest_.tokenizer_sha256,
+                  m.tokenizer_sha256, "join sets of one tokenizer");
+    }
+    for (const Manifest::ShardEntry& entry : m.shards) add_shard(folder + "/" + entry.file, entry);
+  }
+
+  Manifest finish() {
+    sync_folder(folder_);
+    write_manifest(folder_ + "/" + kManifestName, manifest_);
+    return manifest_;
+  }
+
+ private:
+  void add_shard(const std::string& path, const Manifest::ShardEntry& entry) {
+    check_interrupt();
+    if (const int64_t tokens = Shard::open(path).tokens(); tokens != entry.tokens) {
+      throw Error(ExitCode::data, path, std::to_string(entry.tokens) + " tokens as in its manifest",
+                  std::to_string(tokens), "tokenize this part again");
+    }
+    Manifest::ShardEntry joined = entry;
+    joined.file = fmt::format("{:06}.bin", manifest_.shards.size());
+    put(path, folder_ + "/" + joined.file);
+    manifest_.tokens += entry.tokens;
+    manifest_.documents += entry.documents;
+    manifest_.shards.push_back(std::move(joined));
+  }
+
+  void put(const std::string& from, const std::string& to) {
+    std::error_code reason;
+    fs::create_hard_link(from, to, reason);
+    if (!reason) return;
+    if (!std::exchange(copies_, true)) {
+      note(log_, "copies shards, which cannot be linked to: " + reason.message());
+    }
+    constexpr int64_t kPiece = int64_t{1} << 20;
+    const InputFile source(from, ExitCode::io, "check permissions and the disk");
+    DurableFile file(to);
+    std::string piece(static_cast<size_t>(std::min(kPiece, source.bytes())), '\0');
+    for (int64_t at = 0; at < source.bytes(); at += kPiece) {
+      const int64_t n = std::min(kPiece, source.bytes() - at);
+      source.read(at, piece.data(), n);
+      file.write(piece.data(), n);
+      check_interrupt();
+    }
+    file.finish();
+  }
+
+  std::string folder_, first_;
+  std::FILE* log_;
+  Manifest manifest_;
+  bool copies_ = false;
+};
+
+}  // namespace
+
+JoinReport join(const JoinOptions& options, std::FILE* log) {
+  const std::vector<Part> parts = ordered_parts(options.inputs);
+  const InterruptGuard guard;
+  OutputFolder output(options.output, may_replace_shards(options.overwrite));
+  JoinReport report;
+  for (const char* name : {"train", "val"}) {
+    std::optional<JoinedSet> set;
+    for (const Part& part : parts) {
+      const std::string folder = part.folder + "/" + name;
+      if (!fs::exists(folder + "/" + kManifestName)) {
+        if (std::string_view(name) == "val") continue;  // of a part no document need be in it
+        throw Error(ExitCode::data, part.folder, "the output of `bamdata tokenize`",
+                    "no " + std::string(name) + "/" + kManifestName, "name its --output");
+      }
+      if (!set) set.emplace(output.subfolder(name), log);
+      set->add(folder);
+    }
+    if (!set) continue;
+    if (std::string_view(name) == "train") {
+      report.train = set->finish();
+    } else {
+      report.val = set->finish();
+    }
+  }
+  output.commit();
+  return report;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,185 @@
+#include "data_tools/tokenize_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/note.h"
+#include "data_tools/interrupt.h"
+#include "data_tools/progress.h"
+#include "data_tools/shard_folders.h"
+#include "data_tools/tokenize_settings.h"
+
+namespace bamtrain {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::duration;
+
+constexpr double kMostShare = 0.05;  // of the time that checkpoints may take
+
+/// Of several parts the first alone has the first tokens.
+ValidationShare share_of(const TokenizeOptions& options) {
+  return options.validation.tokens > 0 && options.part.number > 1 ? ValidationShare()
+                                                                  : options.validation;
+}
+
+void make_folder_once(const std::string& path) {
+  if (!fs::is_directory(path)) make_folder(path);
+}
+
+}  // namespace
+
+TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& tokenizer,
+                               nlohmann::ordered_json settings, bool resumable, std::FILE* log)
+    : options_(options),
+      resumable_(resumable),
+      folder_(options.output, may_replace_shards(options.overwrite)),
+      journal_path_(folder_.path() + "/" + TokenizeJournal::kName) {
+  journal_.settings = std::move(settings);
+  if (fs::exists(journal_path_)) {
+    go_on_from_journal(log);
+  } else {
+    folder_.clear();
+  }
+  if (journal_.finished.empty()) open(tokenizer);
+  due_ = Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(duration<double>(options.checkpoint_seconds));
+}
+
+void TokenizeOutput::go_on_from_journal(std::FILE* log) {
+  folder_.keep();
+  TokenizeJournal found = read_journal(journal_path_);
+  require_same_settings(found.settings, journal_.settings, folder_.path());
+  const std::string manifest = folder_.output() + "/train/" + kManifestName;
+  if (!found.finished.empty() &&
+      !(fs::exists(manifest) && sha256_file(manifest) == found.finished)) {
+    // It took its place, and what lies here was there before.
+    folder_.clear();
+    return;
+  }
+  std::swap(found.settings, journal_.settings);
+  journal_ = std::move(found);
+  note(log, fmt::format("goes on in {}, behind {} and {}", folder_.path(),
+                        counted(journal_.split.documents, "document"),
+                        counted(journal_.split.tokens, "token")));
+}
+
+void TokenizeOutput::open(const Tokenizer& tokenizer) {
+  const std::string output = folder_.output(), train = output + "/train", val = output + "/val";
+  make_folder_once(output);
+  make_folder_once(train);
+  const int width = ShardSetWriter::width_of(tokenizer);
+  const ValidationShare share = share_of(options_);
+  train_.emplace(train, tokenizer, options_.shard_tokens, journal_.train);
+  if (share.any()) {
+    make_folder_once(val);
+    val_.emplace(val, tokenizer, options_.shard_tokens, journal_.val);
+  }
+  if (options_.shuffle) {
+    const std::string spill = folder_.path() + "/shuffle";
+    make_folder_once(spill);
+    shuffle_.emplace(spill, width, *options_.shuffle,
+                     journal_.shuffle.value_or(DocumentShuffle::State()));
+  }
+  DocumentSink* sink = &*train_;
+  if (shuffle_) sink = &*shuffle_;
+  split_.emplace(share, sink, val_ ? &*val_ : nullptr, folder_.path() + "/held", width,
+                 journal_.split);
+}
+
+/// What a file holds comes to the disk before the journal that counts on it.
+void TokenizeOutput::write_checkpoint() {
+  const Clock::time_point begin = Clock::now();
+  journal_.train = train_->sync();
+  if (val_) journal_.val = val_->sync();
+  if (!journal_.placed) {
+    if (shuffle_) journal_.shuffle = shuffle_->sync();
+    journal_.split = split_->sync();
+  }
+  if (!folder_.kept()) sync_folder(folder_.output());
+  write_journal(journal_path_, journal_);
+  folder_.keep();
+  const Clock::time_point now = Clock::now();
+  const double took = duration<double>(now - begin).count();
+  due_ = now + std::chrono::duration_cast<Clock::duration>(
+                   duration<double>(std::max(options_.checkpoint_seconds, took / kMostShare)));
+}
+
+void TokenizeOutput::checkpoint(const TokenizeJournal& reached) {
+  if (!is_due()) return;
+  take(reached);
+  write_checkpoint();
+}
+
+void TokenizeOutput::take(const TokenizeJournal& reached) {
+  journal_.position = reached.position;
+  journal_.text_bytes = reached.text_bytes;
+  journal_.counts = reached.counts;
+  journal_.seconds = reached.seconds;
+  journal_.warnings = reached.warnings;
+}
+
+void TokenizeOutput::place_shuffled() {
+  for (int64_t bucket = *journal_.placed; bucket < DocumentShuffle::kBuckets; ++bucket) {
+    check_interrupt();
+    shuffle_->write(static_cast<int>(bucket), &*train_);
+    journal_.placed = bucket + 1;
+    if (is_due()) write_checkpoint();
+  }
+}
+
+void TokenizeOutput::write_part() const {
+  nlohmann::ordered_json json;
+  json["part"] = options_.part.number;
+  json["of"] = options_.part.of;
+  json["inputs"] = digest_of_inputs(options_.input.paths);
+  for (const auto& item : journal_.settings.items()) {
+    const bool of_part = item.key() == "--part" || item.key().starts_with("input");
+    if (!of_part) json["settings"][item.key()] = item.value();
+  }
+  AtomicFile file(folder_.output() + "/" + kPartName);
+  file.write(json.dump(2) + "\n");
+  file.commit();
+}
+
+TokenizeReport TokenizeOutput::finish(const TokenizeJournal& reached) {
+  const std::string output = folder_.output();
+  if (journal_.finished.empty()) {
+    if (!journal_.placed) {
+      take(reached);
+      split_->finish(options_.part.whole());
+      // From here on the held documents are in their set, and files that they come from as they
+      // are.
+      journal_.split = split_->sync();
+      if (shuffle_) journal_.shuffle = shuffle_->sync();
+      journal_.placed = 0;
+      if (folder_.kept()) write_checkpoint();
+    }
+    if (shuffle_) place_shuffled();
+    train_->finish();
+    if (val_ && val_->tokens() > 0) {
+      val_->finish();
+    } else if (val_) {
+      remove_tree(output + "/val");
+    }
+    if (!options_.part.whole()) write_part();
+    journal_.finished = sha256_file(output + "/train/" + kManifestName);
+    if (folder_.kept()) write_journal(journal_path_, journal_);
+  }
+  TokenizeReport report;
+  report.train = read_manifest(output + "/train/" + kManifestName);
+  if (fs::exists(output + "/val")) report.val = read_manifest(output + "/val/" + kManifestName);
+  report.counts = journal_.counts;
+  report.text_bytes = journal_.text_bytes;
+  report.seconds = journal_.seconds;
+  check_interrupt();
+  folder_.commit();
+  return report;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,71 @@
+#pragma once
+// What `bamdata tokenize` makes of encoded documents, and how far it is on the disk.
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "data/tokenizer.h"
+#include "data_tools/document_shuffle.h"
+#include "data_tools/partial_folder.h"
+#include "data_tools/shard_set_writer.h"
+#include "data_tools/tokenize.h"
+#include "data_tools/tokenize_journal.h"
+#include "data_tools/validation_split.h"
+
+namespace bamtrain {
+
+/// Splits documents, shuffles them and writes them into the shards of a PartialFolder.
+class TokenizeOutput {
+ public:
+  /// Goes on where a process with the same settings ended, and says so in `log`. With `resumable`
+  /// false nothing is kept. Errors: as PartialFolder, read_journal, require_same_settings.
+  TokenizeOutput(const TokenizeOptions& options, const Tokenizer& tokenizer,
+                 nlohmann::ordered_json settings, bool resumable, std::FILE* log);
+
+  /// How far it was in the beginning.
+  const TokenizeJournal& begun() const { return journal_; }
+  /// Whether all documents are in it, so that no input need be read.
+  bool read() const { return journal_.placed.has_value(); }
+
+  void add(std::span<const int32_t> document, uint64_t draw) { split_->add(document, draw); }
+
+  int64_t documents() const { return split_->documents(); }
+  int64_t tokens() const { return split_->tokens(); }
+
+  /// What of the inputs is in it, of `reached`, and all else that another process needs, is put on
+  /// the disk where it is time for that.
+  void checkpoint(const TokenizeJournal& reached);
+
+  /// Places what is left and moves the folder to its place.
+  TokenizeReport finish(const TokenizeJournal& reached);
+
+  /// Whether another process can go on where this one ends.
+  bool kept() const { return folder_.kept(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void go_on_from_journal(std::FILE* log);
+  void open(const Tokenizer& tokenizer);
+  bool is_due() const { return resumable_ && Clock::now() >= due_; }
+  void take(const TokenizeJournal& reached);
+  void write_checkpoint();
+  void place_shuffled();
+  void write_part() const;
+
+  const TokenizeOptions& options_;
+  bool resumable_;
+  PartialFolder folder_;
+  std::string journal_path_;
+  TokenizeJournal journal_;
+  std::optional<ShardSetWriter> train_, val_;
+  std::optional<DocumentShuffle> shuffle_;
+  std::optional<ValidationSplit> split_;
+  Clock::time_point due_;
+};
+
+}  // namespace bamtrain

@@ -1,0 +1,86 @@
+#include "core/folder_place.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "core/durable_file.h"
+#include "core/error.h"
+
+namespace bamtrain {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error failed(const std::string& path, const std::string& expected, const std::string& found) {
+  return Error(ExitCode::io, path, expected, found, "check permissions and free space");
+}
+
+}  // namespace
+
+FolderPlace::FolderPlace(const std::string& path, MayReplace may_replace)
+    : path_(path), may_replace_(std::move(may_replace)) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  path_ = without_links(path_);
+  try {
+    check();
+    make_folders(parent_folder(path_));
+  } catch (const fs::filesystem_error& e) {
+    throw failed(path_, "a folder that can be made", e.code().message());
+  }
+}
+
+void FolderPlace::check() const {
+  if (!fs::exists(path_)) return;
+  if (!fs::is_directory(path_)) {
+    throw Error(ExitCode::io, path_, "a folder, or nothing yet", "a file", "choose another name");
+  }
+  if (!fs::is_empty(path_)) may_replace_(path_);
+}
+
+/// The folders change names where that is one step: at every moment the name is the old set's or
+/// the new one's.
+std::string FolderPlace::replace_former(const std::string& folder) {
+  if (exchange_paths(folder, path_)) return folder;
+  const std::string former = make_new_folder(path_ + ".former-");
+  try {
+    rename_path(path_, former);
+  } catch (const Error&) {
+    ::rmdir(former.c_str());
+    throw;
+  }
+  try {
+    rename_path(folder, path_);
+  } catch (const Error&) {
+    rename_path(former, path_);
+    throw;
+  }
+  try {
+    rename_path(former, folder);
+  } catch (const Error&) {  // the new set is in its place
+    return former;
+  }
+  return folder;
+}
+
+std::string FolderPlace::take(const std::string& folder) {
+  bool replaced = false;
+  try {
+    check();
+    sync_folder(folder);
+    replaced = fs::exists(path_) && !fs::is_empty(path_);
+  } catch (const fs::filesystem_error& e) {
+    throw failed(path_, "a folder that can be replaced", e.code().message());
+  }
+  std::string former;
+  if (replaced) {
+    former = replace_former(folder);
+  } else {
+    rename_path(folder, path_);  // in place of an empty folder, too
+  }
+  sync_folder(parent_folder(path_));
+  return former;
+}
+
+}  // namespace bamtrain
