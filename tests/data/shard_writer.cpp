@@ -1,10 +1,12 @@
-// What a ShardWriter leaves, where it cannot finish too. What it writes: shard.cpp.
+// What a ShardWriter leaves where it does not finish, and how another one goes on. What it writes:
+// shard.cpp.
 
 #include <signal.h>
 #include <sys/resource.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,16 +21,41 @@ namespace {
 
 using namespace testing;
 
-TEST_CASE("an unfinished shard leaves nothing, and the one of that name stays") {
+TEST_CASE("an unfinished shard is none, and another writer goes on behind what was synced") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.bin"), whole = folder.file("whole.bin");
+  const std::vector<uint32_t> tokens = counting(0, 60000), more = counting(0, 700);
+  for (const int width : {2, 4}) {
+    {
+      ShardWriter writer(path, width);
+      writer.append(tokens);
+      writer.sync();
+      writer.append(more);  // is not counted on
+    }
+    CHECK(contains(error_of(ExitCode::data, [&] { Shard::open(path); }), path));
+    ShardWriter next(path, width, 60000);
+    next.append(counting(5, 300));
+    const std::string hash = next.finish();
+    ShardWriter undisturbed(whole, width);
+    undisturbed.append(tokens);
+    undisturbed.append(counting(5, 300));
+    CHECK(undisturbed.finish() == hash);
+    CHECK(read_bytes(path) == read_bytes(whole));
+    CHECK(Shard::open(path).tokens() == 60300);
+  }
+}
+
+TEST_CASE("a writer does not go on behind tokens that are not there") {
   const TemporaryFolder folder;
   const std::string path = folder.file("a.bin");
-  write_bytes(path, shard_bytes({1, 2, 3}));
   {
     ShardWriter writer(path, 2);
-    writer.append(counting(0, 60000));
+    writer.append(counting(0, 10));
+    writer.sync();
   }
-  CHECK(folder.entries() == 1);
-  CHECK(read_bytes(path) == shard_bytes({1, 2, 3}));
+  const std::string message = error_of(ExitCode::data, [&] { ShardWriter(path, 2, 11); });
+  CHECK(contains(message, "expected at least 1046 bytes, found 1044"));
+  CHECK(read_bytes(path).size() == 1044);
 }
 
 TEST_CASE("an id that does not fit the width is refused by position") {
@@ -51,16 +78,12 @@ TEST_CASE("a path that cannot be written is an io error") {
   CHECK(contains(error_of(ExitCode::io, [&] { ShardWriter(missing, 2); }), missing));
   std::filesystem::create_directory(folder.file("folder.bin"));
   write_bytes(folder.file("folder.bin/x"), "");
-  CHECK(contains(error_of(ExitCode::io,
-                          [&] {
-                            ShardWriter writer(folder.file("folder.bin"), 2);
-                            writer.finish();
-                          }),
+  CHECK(contains(error_of(ExitCode::io, [&] { ShardWriter(folder.file("folder.bin"), 2); }),
                  "folder.bin"));
   CHECK(folder.entries() == 2);
 }
 
-TEST_CASE("a full disk is an io error that leaves nothing half-written") {
+TEST_CASE("a full disk is an io error that leaves no shard") {
   const TemporaryFolder folder;
   const std::string path = folder.file("a.bin");
   const auto write = [&](size_t tokens) {
@@ -77,7 +100,7 @@ TEST_CASE("a full disk is an io error that leaves nothing half-written") {
     set_file_fault(nullptr);
     CHECK(contains(message, path));
     CHECK(contains(message, "No space left"));
-    CHECK(folder.entries() == 0);
+    CHECK(read_bytes(path).empty());
   }
 }
 
@@ -102,14 +125,13 @@ class FileSizeLimit {
   void (*handler_)(int);
 };
 
-TEST_CASE("wherever the disk fills up, the old shard stays whole until the new one is") {
+TEST_CASE("wherever the disk fills up, what is there is no shard, and goes on when there is room") {
   const TemporaryFolder folder;
-  const std::string path = folder.file("a.bin"), old = shard_bytes({1, 2, 3});
+  const std::string path = folder.file("a.bin");
   const std::vector<uint32_t> tokens = counting(0, 700000);
   const rlim_t whole = 1024 + 4 * 700000;
   for (rlim_t limit :
        std::vector<rlim_t>{0, 1, 1023, 1024, 1 << 20, (1 << 20) + 1, 2 << 20, whole - 1, whole}) {
-    write_bytes(path, old);
     bool finished = false;
     int code = -1;
     {
@@ -125,8 +147,14 @@ TEST_CASE("wherever the disk fills up, the old shard stays whole until the new o
     }
     INFO("limit " << limit);
     CHECK(finished == (limit >= whole));
-    if (!finished) CHECK(code == static_cast<int>(ExitCode::io));
-    CHECK((finished ? Shard::open(path).tokens() == 700000 : read_bytes(path) == old));
+    if (!finished) {
+      CHECK(code == static_cast<int>(ExitCode::io));
+      error_of(ExitCode::data, [&] { Shard::open(path); });
+      ShardWriter writer(path, 4, limit > 1024 ? static_cast<int64_t>(limit - 1024) / 4 : 0);
+      writer.append(std::span(tokens).subspan(static_cast<size_t>(writer.tokens())));
+      writer.finish();
+    }
+    CHECK(Shard::open(path).tokens() == 700000);
     CHECK(folder.entries() == 1);
   }
 }

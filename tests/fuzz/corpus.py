@@ -144,7 +144,7 @@ def texts() -> None:
 
 
 def with_few_merges(tokenizer: dict) -> dict:
-    """The single bytes and the first merges alone: ten times as many tries a second."""
+    """The single bytes and the first merges alone: a small input has more tries a second."""
     merges = 8
     if "model" not in tokenizer:  # tekken.json
         special = tokenizer["config"]["default_num_special_tokens"]

@@ -37,7 +37,7 @@ TEST_CASE("a line of progress has a bar, rates and the time left, in 80 columns"
   CHECK(progress_line({{1, 1000, 1, 9}, {}, 1'000'000, 2}) ==
         "[                    ]   0 %  0.0 MB/s  4.50 tok/s  555:33:18 left");
   const std::string longest =
-      progress_line({99, int64_t{1} << 50, 1, int64_t{1} << 50}, 99'999, 1e5);
+      progress_line({{99, int64_t{1} << 50, 1, int64_t{1} << 50}, {}, 99'999, 1e5});
   INFO(longest);
   CHECK(longest.size() < 80);
 }

@@ -1,0 +1,130 @@
+#include "data_tools/partial_folder.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/durable_file.h"
+#include "data_tools/shard_folders.h"
+#include "tools/support.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+namespace fs = std::filesystem;
+using Names = std::vector<std::string>;
+
+Names names_in(const std::string& folder) {
+  Names names;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void fill(const PartialFolder& folder, const std::string& content) {
+  fs::create_directories(folder.output() + "/train");
+  write_bytes(folder.output() + "/train/000000.bin", content);
+}
+
+TEST_CASE("a folder takes its place and nothing else is left") {
+  const TemporaryFolder folder;
+  for (const std::string content : {"first", "second"}) {
+    {
+      PartialFolder partial(folder.file("set/"), may_replace_shards(true));
+      CHECK(partial.path() == folder.file("set.partial"));
+      fill(partial, content);
+      write_bytes(partial.path() + "/more", "");
+      partial.keep();
+      partial.commit();
+    }
+    CHECK(names_in(folder.path()) == Names{"set"});
+    CHECK(names_in(folder.file("set")) == Names{"train"});
+    CHECK(read_bytes(folder.file("set/train/000000.bin")) == content);
+  }
+}
+
+TEST_CASE("what is kept is there for the next, all else goes, and the lock stays held meanwhile") {
+  const TemporaryFolder folder;
+  {
+    PartialFolder partial(folder.file("set"), may_replace_shards(false));
+    fill(partial, "half");
+    CHECK(contains(error_of(ExitCode::io,
+                            [&] { PartialFolder(folder.file("set"), may_replace_shards(false)); }),
+                   "set.partial: expected a folder that no other run is using"));
+    CHECK(fs::exists(partial.output()));
+  }
+  CHECK(names_in(folder.path()).empty());
+  {
+    PartialFolder partial(folder.file("set"), may_replace_shards(false));
+    fill(partial, "half");
+    partial.keep();
+  }
+  {
+    PartialFolder partial(folder.file("set"), may_replace_shards(false));
+    CHECK(read_bytes(partial.output() + "/train/000000.bin") == "half");
+    partial.clear();
+    CHECK_FALSE(fs::exists(partial.output()));
+  }
+  CHECK(names_in(folder.path()).empty());
+}
+
+TEST_CASE("a place that must not be replaced is found before anything is made") {
+  const TemporaryFolder folder;
+  fs::create_directories(folder.file("set/train"));
+  write_bytes(folder.file("set/train/000000.bin"), "mine");
+  CHECK(contains(
+      error_of(ExitCode::io, [&] { PartialFolder(folder.file("set"), may_replace_shards(false)); }),
+      "--overwrite"));
+  CHECK(names_in(folder.path()) == Names{"set"});
+}
+
+/// The operation before which the process dies.
+int g_left = 0;
+
+TEST_CASE("wherever a process is killed that commits, the place has a whole set") {
+  int n = 0;
+  for (bool died = true; died; ++n) {
+    INFO("killed before operation " << n);
+    const TemporaryFolder folder;
+    fs::create_directories(folder.file("set/train"));
+    write_bytes(folder.file("set/train/000000.bin"), "former");
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      PartialFolder partial(folder.file("set"), may_replace_shards(true));
+      fill(partial, "new");
+      partial.keep();
+      g_left = n;
+      set_file_fault([](FileOp, const std::string&, const std::string&) {
+        if (g_left-- == 0) ::kill(::getpid(), SIGKILL);
+        return 0;
+      });
+      partial.commit();
+      partial.clear();
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    died = WIFSIGNALED(status);
+    const std::string content = read_bytes(folder.file("set/train/000000.bin"));
+    CHECK((content == "former" || content == "new"));
+    CHECK((died || content == "new"));
+    if (content == "former") {
+      CHECK(read_bytes(folder.file("set.partial/output/train/000000.bin")) == "new");
+    }
+  }
+  CHECK(n > 3);
+}
+
+}  // namespace
+}  // namespace bamtrain

@@ -1,0 +1,206 @@
+// Work that one process begins and others end.
+
+#include "data_tools/tokenize_output.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "catch.h"
+#include "core/durable_file.h"
+#include "tools/tokenizing.h"
+
+namespace bamtrain {
+namespace {
+
+using namespace testing;
+
+constexpr int kLines = 4000;  // four batches
+
+/// A checkpoint after each batch.
+TokenizeOptions small_steps(const TemporaryFolder& folder) {
+  TokenizeOptions o = options_for(folder, numbered_lines(kLines), DocumentKind::line);
+  o.checkpoint_seconds = 0;
+  o.shard_tokens = 30'000;
+  o.threads = 2;
+  return o;
+}
+
+/// The operations on files after which the process dies; how many a process has done.
+int g_left = 0, g_done = 0;
+
+/// Whether a process that is killed before operation number `n` was, or had ended.
+bool dies_before(const TokenizeOptions& o, int n) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    g_left = n;
+    set_file_fault([](FileOp, const std::string&, const std::string&) {
+      if (g_left-- == 0) ::kill(::getpid(), SIGKILL);
+      return 0;
+    });
+    std::FILE* log = std::fopen("/dev/null", "w");
+    try {
+      tokenize(o, log);
+    } catch (...) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE((WIFSIGNALED(status) || WEXITSTATUS(status) == 0));
+  return WIFSIGNALED(status);
+}
+
+TEST_CASE("wherever a process is killed, the next ones go on to the same bytes") {
+  const TemporaryFolder folder, undisturbed;
+  TokenizeOptions o = small_steps(folder), whole = small_steps(undisturbed);
+  const auto set = [&](auto&& change) {
+    change(o);
+    change(whole);
+  };
+  int tries = 40;  // at evenly spread operations
+  SECTION("a fraction for validation") {
+    set([](TokenizeOptions& x) { x.validation.fraction = 0.1; });
+  }
+  SECTION("a number of documents") {
+    set([](TokenizeOptions& x) { x.validation.documents = 150; });
+  }
+  SECTION("the first tokens") {
+    set([](TokenizeOptions& x) {
+      x.validation.tokens = 40'000;
+      x.validation.unused = 1'000;
+    });
+  }
+  SECTION("shuffled, and replacing another set") {
+    tries = 5;
+    set([](TokenizeOptions& x) {
+      x.shuffle = 5;
+      x.validation.documents = 20;
+      x.overwrite = true;
+    });
+    fs::create_directories(o.output + "/train");
+    write_bytes(o.output + "/train/000000.bin", "former");
+  }
+  run(whole);
+  const auto expected = hashes(whole.output);
+  REQUIRE(expected.size() >= 3);
+  set_file_fault([](FileOp, const std::string&, const std::string&) {
+    ++g_done;
+    return 0;
+  });
+  g_done = 0;
+  const TemporaryFolder third;
+  TokenizeOptions counted = o;
+  counted.output = third.file("out");
+  run(counted);
+  set_file_fault(nullptr);
+  REQUIRE(hashes(counted.output) == expected);
+  REQUIRE(g_done > tries);
+  for (int i = 0; i < tries; ++i) {
+    const int n = i * g_done / tries;
+    INFO("killed before operation " << n << " of " << g_done);
+    const bool died = dies_before(o, n);
+    if (died) {
+      dies_before(o, g_done / 3);  // again, on the way
+      o.overwrite = true;          // where it had ended before its last words
+      run(o);
+    }
+    CHECK(hashes(o.output) == expected);
+    CHECK(folder.entries() == 3);  // the text, the tokenizer and the output
+    fs::remove_all(o.output);
+  }
+}
+
+TEST_CASE("after an error in the text the work goes on, in another way with bad UTF-8 too") {
+  const TemporaryFolder folder, other;
+  TokenizeOptions o = small_steps(folder), whole = small_steps(other);
+  std::string text = numbered_lines(kLines);
+  text.insert(text.find("\n3800 ") + 1, "b\xFF\n");
+  write_bytes(o.input.paths[0], text);
+  write_bytes(whole.input.paths[0], text);
+  error_of(ExitCode::data, [&] { run(o); });
+  CHECK(fs::exists(folder.file("out.partial/progress.json")));
+  // The bytes of a checkpoint do not depend on what comes after it.
+  const std::string journal = read_bytes(folder.file("out.partial/progress.json"));
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "in.txt:3801"));
+  CHECK(contains(journal, "\"documents_of_input\": "));
+
+  whole.input.invalid_utf8 = InvalidUtf8::skip;
+  run(whole);
+  o.input.invalid_utf8 = InvalidUtf8::skip;
+  const TokenizeReport report = run(o);
+  CHECK(report.counts.skipped == 1);
+  CHECK(report.train.documents == kLines);
+  CHECK(report.text_bytes > static_cast<int64_t>(text.size() - kLines - 10));
+  CHECK(hashes(o.output) == hashes(whole.output));
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("what other options or inputs began is refused by name, and stays") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = small_steps(folder);
+  REQUIRE(dies_before(o, 40));
+  const auto refused = [&](const std::string& name, auto&& change) {
+    TokenizeOptions other = o;
+    change(other);
+    const std::string message = error_of(ExitCode::usage, [&] { run(other); });
+    CHECK(contains(message, name + ": expected"));
+    CHECK(contains(message, folder.file("out.partial") + " was begun"));
+    CHECK(contains(message, "remove the folder"));
+  };
+  refused("--shard-tokens", [](TokenizeOptions& x) { x.shard_tokens = 20'000; });
+  refused("--eos", [](TokenizeOptions& x) { x.eos = true; });
+  refused("--val-fraction", [](TokenizeOptions& x) { x.validation.fraction = 0.1; });
+  refused("--shuffle", [](TokenizeOptions& x) { x.shuffle = 0; });
+  refused("--document", [](TokenizeOptions& x) { x.input.kind = DocumentKind::blank_line; });
+  refused("inputs", [&](TokenizeOptions& x) {
+    write_bytes(folder.file("more.txt"), "more\n");
+    x.input.paths.push_back(folder.file("more.txt"));
+  });
+  fs::last_write_time(o.input.paths[0], fs::file_time_type::clock::now() + std::chrono::hours(1));
+  refused("input 1", [](TokenizeOptions&) {});
+}
+
+TEST_CASE("a damaged journal is refused, and so are shards that are not as it says") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = small_steps(folder);
+  REQUIRE(dies_before(o, 40));
+  const std::string path = folder.file("out.partial/progress.json"), journal = read_bytes(path);
+  REQUIRE(contains(journal, "\"finished\": \"\""));
+  write_bytes(path, journal.substr(0, journal.size() / 2));
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "progress.json"));
+  write_bytes(path, "{\"format\": 2}");
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "progress.json: format"));
+  write_bytes(path, journal);
+  const std::string shard = folder.file("out.partial/output/train/000000.bin");
+  const std::string bytes = read_bytes(shard);
+  write_bytes(shard, bytes.substr(0, 2000));
+  CHECK(contains(error_of(ExitCode::data, [&] { run(o); }), "000000.bin"));
+  write_bytes(shard, bytes);
+  run(o);
+  CHECK(folder.entries() == 3);
+}
+
+TEST_CASE("of an input that nobody can read again nothing is kept") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = small_steps(folder);
+  REQUIRE(::mkfifo(folder.file("pipe.txt").c_str(), 0600) == 0);
+  o.input.paths = {folder.file("pipe.txt")};
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::ofstream(folder.file("pipe.txt")) << numbered_lines(kLines) << "b\xFF\n";
+    ::_exit(0);
+  }
+  error_of(ExitCode::data, [&] { run(o); });
+  REQUIRE(::waitpid(child, nullptr, 0) == child);
+  CHECK(folder.entries() == 3);  // the text, the tokenizer and the pipe
+}
+
+}  // namespace
+}  // namespace bamtrain
