@@ -33,8 +33,10 @@ from processes import Processes
 from program import Hangs, ignored_signals_obeyed
 from signals import Signals
 from syscalls import Syscalls
+from tokenizing import Tokenizing
 
-ATTACKS = {attack.name: attack for attack in (Kills, Syscalls, Damage, Signals, Processes, Power)}
+ATTACKS = {attack.name: attack
+           for attack in (Kills, Syscalls, Damage, Signals, Processes, Power, Tokenizing)}
 SELF_TEST_ATTEMPTS = 12  # within which a sabotage has to be noticed
 
 

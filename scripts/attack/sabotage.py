@@ -23,6 +23,13 @@ def other_bits(ended, out):
     return ended
 
 
+def other_tokens(ended, out):
+    """A finished set of shards has another token."""
+    if ended.code == 0:
+        flip(out / "train" / "000000.bin")
+    return ended
+
+
 def lost_line(ended, out):
     """A finished run has lost the last line of its metrics."""
     if ended.code == 0:
@@ -65,6 +72,7 @@ def success(ended, out):
 
 
 # What the sentence of a loss says that is of this fault.
-SIGNS = {"other_bits": "model.safetensors differs", "lost_line": "metrics.jsonl differs",
+SIGNS = {"other_bits": "model.safetensors differs", "other_tokens": "000000.bin differs",
+         "lost_line": "metrics.jsonl differs",
          "left_behind": "report.html.tmp-abcdef", "torn": "optimizer.safetensors has another SHA-256",
          "wrong_code": "ended with 99", "silent": "nothing names it", "success": "ended with 0"}
