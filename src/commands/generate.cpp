@@ -121,7 +121,7 @@ Command generate_command(CLI::App& app) {
       "It ends after --max-tokens, before --stop, or where the model ends the document");
   options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
   options->add_option("--tokenizer", arguments->tokenizer,
-                      "SentencePiece model (default: the one that made the shards, looked for as "
+                      "a tokenizer's file (default: the one that made the shards, looked for as "
                       "a file of its SHA-256 in their folder and the two around it)");
   // By a function: an empty text is one, too.
   CLI::Option* prompt = options->add_option_function<std::string>(
