@@ -22,7 +22,7 @@ constexpr const char* kBeginning =
 constexpr double kText = 8, kSmallText = 7, kEdge = 2, kLine = 1.2, kThinLine = 0.7;
 constexpr double kPlotShare = 0.55;  // the plot's height, of the picture's width
 constexpr double kRow = 10, kSample = 18, kGap = 3, kApart = 10;  // of the legend
-constexpr double kTickRoom = 34;  // a tick of the x axis each; of the y axis two thirds of it
+constexpr double kTickRoomX = 34, kTickRoomY = 18;  // for a tick, at the least
 
 // Of lines; the first is whole. Shapes and dashes, 7 colours: their numbers have no common divisor.
 constexpr std::array<const char*, 4> kDashes = {"", "4 1.6", "1 1.4", "5 1.4 1 1.4"};
@@ -162,8 +162,8 @@ class FigureLook : public Look {
     drop = 2.5;
     notes_above = true;
     const double height = std::round(kPlotShare * wide);
-    most_x = std::max(2, static_cast<int>(wide / kTickRoom));
-    most_y = std::max(2, static_cast<int>(height / kTickRoom * 1.5));
+    most_x = std::max(2, static_cast<int>(wide / kTickRoomX));
+    most_y = std::max(2, static_cast<int>(height / kTickRoomY));
     double room = 0;
     for (const double v : ticks(axes_of(chart).y, most_y)) {
       room = std::max(room, width_of(number_text(v), kSmallText));
