@@ -19,6 +19,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "core/note.h"
+#include "core/option_value.h"
 #include "core/utf8.h"
 #include "model/parameters.h"
 #include "record/logs.h"
@@ -118,7 +119,8 @@ std::vector<ConfigDifference> differences(const std::list<NamedRun>& runs) {
 
 struct ReportArguments {
   std::vector<std::string> runs;
-  std::string output, figure;
+  std::string output;
+  std::optional<std::string> figure;  // none: the page
   double width = kFigureWidth;
 };
 
@@ -143,7 +145,7 @@ void require_replaceable(const ReportArguments& arguments) {
   const InputFile file(path, ExitCode::io, "check its permissions, or choose another name");
   std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
   file.read(0, text.data(), static_cast<int64_t>(text.size()));
-  const bool figure = !arguments.figure.empty();
+  const bool figure = arguments.figure.has_value();
   if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text))) return;
   throw Error(ExitCode::usage, "--output",
               fmt::format("a new file, or a {} of bamtrain to replace", figure ? "figure" : "page"),
@@ -202,13 +204,13 @@ int run_report(const ReportArguments& arguments) {
     all.push_back(reported(names[all.size()], run.folder, run.reader.update(),
                            run.config ? &*run.config : nullptr));
   }
-  if (!arguments.figure.empty()) {
-    if (arguments.figure.starts_with("perplexity") && on_different_data(all)) {
+  if (arguments.figure) {
+    if (arguments.figure->starts_with("perplexity") && on_different_data(all)) {
       note(stderr,
            "warning: these runs were evaluated on different data: their perplexities do not "
            "compare");
     }
-    output.write(figure_svg(chart_of(all, arguments.figure), arguments.width));
+    output.write(figure_svg(chart_of(all, *arguments.figure), arguments.width));
     output.commit();
     fmt::print("figure {}\n", printable(arguments.output));
     return 0;
@@ -276,10 +278,10 @@ Command report_command(CLI::App& app) {
               "one chart of the page instead, for a paper; any other name lists those that "
               "these runs have")
           ->type_name("NAME:" + names);
-  options
-      ->add_option("--width", arguments->width,
-                   "the figure's, in millimetres; texts stay 8 and 7 points high")
-      ->check(CLI::Range(kLeastFigureWidth, kMostFigureWidth))
+  take_numbers(options->add_option("--width", arguments->width,
+                                   "the figure's, in millimetres; texts stay 8 and 7 points high"),
+               fmt::format("millimetres from {} to {}", kLeastFigureWidth, kMostFigureWidth),
+               [](double mm) { return mm >= kLeastFigureWidth && mm <= kMostFigureWidth; })
       ->needs(figure)
       ->capture_default_str();
   return {options, [arguments] { return run_report(*arguments); }};

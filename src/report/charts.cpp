@@ -85,8 +85,8 @@ Chart chart_of(const Runs& runs, const std::string& name) {
     throw Error(ExitCode::usage, "--figure " + name, fmt::format("runs with {}", f.lacks),
                 "none; these runs have " + list_of(charts), f.remedy);
   }
-  throw Error(ExitCode::usage, "--figure", "one of " + list_of(charts), name,
-              "choose one of these");
+  throw Error(ExitCode::usage, "--figure", "one of " + list_of(charts),
+              name.empty() ? "none" : name, "choose one of these");
 }
 
 }  // namespace bamtrain

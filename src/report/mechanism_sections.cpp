@@ -61,8 +61,8 @@ std::vector<DrawnPrior> drawn_priors(const Runs& runs) {
       chart.y_floor = kLowestBias;
       chart.y_title = mixed ? "bias" : "added to a logit";
       if (of.heads.size() > 1) {
-        chart.key =
-            fmt::format("{}, heads 0 (strong) to {} (faint)", chart.title, of.heads.size() - 1);
+        chart.key = fmt::format("{}, {}: heads 0 to {}, fading", title, layers_text(of.layers),
+                                of.heads.size() - 1);
       }
       const auto heads = static_cast<double>(of.heads.size());
       for (size_t h = 0; h < of.heads.size(); ++h) {

@@ -59,6 +59,8 @@ TEST_CASE("charts have names, those of one prior's curves their own") {
                                           "gradient-norm", "learning-rate", "tokens-per-second",
                                           "a-b-bam-layer-0", "a-b-bam-layer-0-2",
                                           "bam-parameters"});
+  // Its heads' lines are one run's: a legend has one entry.
+  CHECK(chart_of(runs, "a-b-bam-layer-0").key == "bam, layer 0: heads 0 to 1, fading");
   // Every other name is among the fixed ones.
   const std::vector<std::string> fixed = fixed_chart_names();
   for (const std::string& name : names) {

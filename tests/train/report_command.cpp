@@ -266,7 +266,11 @@ TEST_CASE("a figure is one chart of the page, in a file of its own") {
   CHECK(refused({bam, rope, "-o", file, "--figure", "perplexity-bins"}).find("remedy: ") !=
         std::string::npos);
   refused({bam, "-o", file, "--width", "140"});
-  refused({bam, "-o", file, "--figure", "loss", "--width", "1"});
+  for (const char* width : {"1", "401", "nan", "84mm", ""}) {
+    CHECK(refused({bam, "-o", file, "--figure", "loss", "--width", width}).find("--width") !=
+          std::string::npos);
+  }
+  CHECK(refused({bam, "-o", file, "--figure", ""}).find("found none") != std::string::npos);
   CHECK(
       refused({bam, "-o", bam + "/report.html", "--figure", "loss"}).find("a figure of bamtrain") !=
       std::string::npos);
