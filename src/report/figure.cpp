@@ -22,7 +22,7 @@ constexpr const char* kBeginning =
 constexpr double kText = 8, kSmallText = 7, kEdge = 2, kLine = 1.2, kThinLine = 0.7;
 constexpr double kPlotShare = 0.55;  // the plot's height, of the picture's width
 constexpr double kRow = 10, kSample = 18, kGap = 3, kApart = 10;  // of the legend
-constexpr double kTickRoomX = 34, kTickRoomY = 18;  // for a tick, at the least
+constexpr double kTickRoomX = 34, kTickRoomY = 18;                // for a tick, at the least
 
 // Of lines; the first is whole. Shapes and dashes, 7 colours: their numbers have no common divisor.
 constexpr std::array<const char*, 4> kDashes = {"", "4 1.6", "1 1.4", "5 1.4 1 1.4"};
