@@ -18,9 +18,13 @@
 #include "core/durable_file.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "core/note.h"
+#include "core/option_value.h"
 #include "core/utf8.h"
 #include "model/parameters.h"
 #include "record/logs.h"
+#include "report/charts.h"
+#include "report/figure.h"
 #include "report/mechanism_curves.h"
 #include "report/page.h"
 #include "report/report.h"
@@ -62,12 +66,24 @@ struct NamedRun {
   std::optional<RunConfig> config;
 };
 
+/// The config without its seed, and without what only says where a run writes and how it is
+/// followed: what evaluation measures stays.
+std::string recipe_of(const RunConfig& config) {
+  json recipe = resolved_json(config);
+  for (const char* key : {"seed", "name", "out_dir", "checkpoint", "log", "sample"}) {
+    recipe.erase(key);
+  }
+  return recipe.dump();
+}
+
 ReportedRun reported(const std::string& name, const std::string& folder, const RunRecord& record,
                      const RunConfig* config) {
   ReportedRun run = {name, folder, &record, std::nullopt, 0, run_facts(config, record)};
   if (config) {
     run.model = config->model;
     run.training_length = config->data.sequence_length;
+    run.recipe = recipe_of(*config);
+    run.seed = config->seed;
   }
   return run;
 }
@@ -104,6 +120,8 @@ std::vector<ConfigDifference> differences(const std::list<NamedRun>& runs) {
 struct ReportArguments {
   std::vector<std::string> runs;
   std::string output;
+  std::optional<std::string> figure;  // none: the page
+  double width = kFigureWidth;
 };
 
 void refuse_repeated(const std::vector<std::string>& folders) {
@@ -116,9 +134,10 @@ void refuse_repeated(const std::vector<std::string>& folders) {
   }
 }
 
-/// A slip in the place of a page's name would replace what a run has written.
-void require_page(const std::string& path) {
+/// A slip in the place of the file's name would replace what a run has written.
+void require_replaceable(const ReportArguments& arguments) {
   constexpr int64_t kBeginning = 1024;
+  const std::string& path = arguments.output;
   if (path.empty())
     throw Error(ExitCode::usage, "--output", "the name of a file", "none", "give one");
   std::error_code error;
@@ -126,8 +145,10 @@ void require_page(const std::string& path) {
   const InputFile file(path, ExitCode::io, "check its permissions, or choose another name");
   std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
   file.read(0, text.data(), static_cast<int64_t>(text.size()));
-  if (text.empty() || is_html_page(text)) return;
-  throw Error(ExitCode::usage, "--output", "a new file, or a page of bamtrain to replace",
+  const bool figure = arguments.figure.has_value();
+  if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text))) return;
+  throw Error(ExitCode::usage, "--output",
+              fmt::format("a new file, or a {} of bamtrain to replace", figure ? "figure" : "page"),
               path + ", which is none", "choose another name, or remove the file");
 }
 
@@ -162,8 +183,17 @@ std::vector<std::string> names_of(const std::list<NamedRun>& runs) {
   return different.size() == runs.size() ? labels : distinct_ends(folders);
 }
 
+/// Whether the perplexities of two runs are of different data.
+bool on_different_data(const Runs& runs) {
+  std::set<std::string> data;
+  for (const ReportedRun& run : runs) {
+    if (run.record->perplexity) data.insert(run.record->perplexity->data_fingerprint);
+  }
+  return data.size() > 1;
+}
+
 int run_report(const ReportArguments& arguments) {
-  require_page(arguments.output);
+  require_replaceable(arguments);
   refuse_repeated(arguments.runs);
   AtomicFile output(arguments.output);  // a path that cannot be written is found before the work
   std::list<NamedRun> runs;             // readers stay where they are
@@ -173,6 +203,17 @@ int run_report(const ReportArguments& arguments) {
   for (NamedRun& run : runs) {
     all.push_back(reported(names[all.size()], run.folder, run.reader.update(),
                            run.config ? &*run.config : nullptr));
+  }
+  if (arguments.figure) {
+    if (arguments.figure->starts_with("perplexity") && on_different_data(all)) {
+      note(stderr,
+           "warning: these runs were evaluated on different data: their perplexities do not "
+           "compare");
+    }
+    output.write(figure_svg(chart_of(all, *arguments.figure), arguments.width));
+    output.commit();
+    fmt::print("figure {}\n", printable(arguments.output));
+    return 0;
   }
   output.write(report_html(all, differences(runs)));
   output.commit();
@@ -224,7 +265,25 @@ Command report_command(CLI::App& app) {
   CLI::App* options =
       app.add_subcommand("report", "one HTML page that compares runs, and a plot of perplexity");
   options->add_option("RUN", arguments->runs, "folders of runs (out_dir)")->required();
-  options->add_option("-o,--output", arguments->output, "the page, one HTML file")->required();
+  options
+      ->add_option("-o,--output", arguments->output,
+                   "the page, one HTML file; with --figure an SVG file")
+      ->required();
+  std::string names;
+  for (const std::string& name : fixed_chart_names()) names += (names.empty() ? "" : "|") + name;
+  CLI::Option* figure =
+      options
+          ->add_option(
+              "--figure", arguments->figure,
+              "one chart of the page instead, for a paper; any other name lists those that "
+              "these runs have")
+          ->type_name("NAME:" + names);
+  take_numbers(options->add_option("--width", arguments->width,
+                                   "the figure's, in millimetres; texts stay 8 and 7 points high"),
+               fmt::format("millimetres from {} to {}", kLeastFigureWidth, kMostFigureWidth),
+               [](double mm) { return mm >= kLeastFigureWidth && mm <= kMostFigureWidth; })
+      ->needs(figure)
+      ->capture_default_str();
   return {options, [arguments] { return run_report(*arguments); }};
 }
 

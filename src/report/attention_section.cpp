@@ -36,7 +36,7 @@ void add_run(Chart& chart, const std::string& run, int style, const HeadMeans& l
 
 }  // namespace
 
-std::string attention_section(const Runs& runs) {
+std::vector<NamedChart> attention_charts(const Runs& runs) {
   Chart entropy, support, live_tiles;
   entropy.title = "entropy of attention, nats";
   support.title = "support of attention, keys";
@@ -57,7 +57,13 @@ std::string attention_section(const Runs& runs) {
     }
     add_run(live_tiles, runs[n].name, style, percent, "%");
   }
-  const std::string figures = figure_of(entropy) + figure_of(support) + figure_of(live_tiles);
+  return {{"attention-entropy", std::move(entropy)},
+          {"attention-support", std::move(support)},
+          {"attention-live-tiles", std::move(live_tiles)}};
+}
+
+std::string attention_section(const Runs& runs) {
+  const std::string figures = figures_of(attention_charts(runs));
   if (figures.empty()) return "";
   return section("Attention",
                  "<p>Of the last validation pass, means over the rows of its first sequences: how "

@@ -59,6 +59,11 @@ std::vector<DrawnPrior> drawn_priors(const Runs& runs) {
       chart.x_title = "distance";
       chart.x = Spacing::logarithmic;
       chart.y_floor = kLowestBias;
+      chart.y_title = mixed ? "bias" : "added to a logit";
+      if (of.heads.size() > 1) {
+        chart.key = fmt::format("{}, {}: heads 0 to {}, fading", title, layers_text(of.layers),
+                                of.heads.size() - 1);
+      }
       const auto heads = static_cast<double>(of.heads.size());
       for (size_t h = 0; h < of.heads.size(); ++h) {
         const double strength = 1 - 0.65 * static_cast<double>(h) / heads;
@@ -103,10 +108,11 @@ std::string head_note(const std::string& run, const HeadPoint& p, const std::str
   return fmt::format("{}, layer {}, head {}: {}", run, p.layer, p.head, values);
 }
 
-std::string parameter_section(const Runs& runs) {
+std::vector<NamedChart> parameter_charts(const Runs& runs) {
   Chart bam;
   bam.title = "bam: theta_alpha against theta_beta";
   bam.x_title = "theta_beta";
+  bam.y_title = "theta_alpha";
   std::vector<Chart> scales;
   for (size_t n = 0; n < runs.size(); ++n) {
     const ReportedRun& run = runs[n];
@@ -132,6 +138,7 @@ std::string parameter_section(const Runs& runs) {
         chart = scales.end() - 1;
         chart->title = title;
         chart->x_title = "layer";
+        chart->y_title = fmt::format("{} of {}", of.name, name);
       }
       Series values = {run.name, style, false, true, 1, {}, {}};
       for (const HeadPoint& p : of.points) {
@@ -147,13 +154,27 @@ std::string parameter_section(const Runs& runs) {
       chart->series.push_back(std::move(values));
     }
   }
-  std::string figures = figure_of(bam);
-  for (const Chart& c : scales) figures += figure_of(c);
+  std::vector<NamedChart> out = {{"bam-parameters", std::move(bam)}};
+  for (Chart& c : scales) out.push_back({chart_name(c.title), std::move(c)});
+  return out;
+}
+
+std::string parameter_section(const Runs& runs) {
+  const std::string figures = figures_of(parameter_charts(runs));
   return section("Parameters of priors, scales and normalizers",
                  figures.empty() ? "" : legend(runs) + grid_of(figures));
 }
 
 }  // namespace
+
+std::vector<NamedChart> mechanism_charts(const Runs& runs) {
+  std::vector<NamedChart> out;
+  for (DrawnPrior& d : drawn_priors(runs)) {
+    out.push_back({chart_name(d.chart.title), std::move(d.chart)});
+  }
+  for (NamedChart& c : parameter_charts(runs)) out.push_back(std::move(c));
+  return out;
+}
 
 std::string mechanism_sections(const Runs& runs) {
   return prior_sections(runs) + parameter_section(runs);

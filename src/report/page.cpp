@@ -1,6 +1,9 @@
 #include "report/page.h"
 
+#include <fmt/format.h>
+
 #include "report/markup.h"
+#include "report/palette.h"
 
 namespace bamtrain {
 
@@ -10,17 +13,22 @@ constexpr const char* kBeginning =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
 
-// Okabe and Ito's colours (2008), without black and yellow, which one of the backgrounds hides.
+/// The variables of a style sheet.
+std::string variables(const Palette& p) {
+  std::string out = fmt::format("--paper: {}; --ink: {}; --soft: {}; --rule: {};", p.paper, p.ink,
+                                p.soft, p.rule);
+  for (size_t i = 0; i < p.series.size(); ++i) out += fmt::format(" --k{}: {};", i, p.series[i]);
+  return out;
+}
+
+std::string themes() {
+  return "\n:root { color-scheme: light dark; --shade: #0004; " + variables(kLight) +
+         " }\n@media (prefers-color-scheme: dark) {\n  :root { --shade: #fff4; " +
+         variables(kDark) + " } }\n@media print {\n  :root { color-scheme: light; " +
+         variables(kPrint) + " } }";
+}
+
 constexpr const char* kStyle = R"css(
-:root { color-scheme: light dark; --paper: #fff; --ink: #1b1f24; --soft: #5b636d; --rule: #dfe3e8;
-  --shade: #0004;
-  --k0: #0072b2; --k1: #d55e00; --k2: #009e73; --k3: #cc79a7; --k4: #e69f00; --k5: #56b4e9;
-  --k6: #7a7f87; }
-@media (prefers-color-scheme: dark) {
-  :root { --paper: #14171b; --ink: #e3e6ea; --soft: #9aa3ad; --rule: #30363d;
-    --shade: #fff4;
-    --k0: #4ba3dd; --k1: #f07f2f; --k2: #2fc297; --k3: #dd93bc; --k4: #f0b429; --k5: #8fd0f5;
-    --k6: #a3a9b2; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1rem; max-width: 100rem; background: var(--paper);
   color: var(--ink); font: 0.95rem/1.45 system-ui, "DejaVu Sans", sans-serif; }
@@ -90,9 +98,6 @@ blockquote { margin: 0.5rem 0 1rem; padding-left: 0.8rem; border-left: 3px solid
   max-width: 60rem; white-space: pre-wrap; overflow-wrap: anywhere; }
 blockquote b { color: var(--soft); font-weight: 400; }
 @media print {
-  :root { color-scheme: light; --paper: #fff; --ink: #000; --soft: #444; --rule: #ccc;
-    --k0: #0072b2; --k1: #d55e00; --k2: #009e73; --k3: #cc79a7; --k4: #e69f00; --k5: #56b4e9;
-    --k6: #7a7f87; }
   body { padding: 0; font-size: 9pt; max-width: none; -webkit-print-color-adjust: exact;
     print-color-adjust: exact; }
   .grid { grid-template-columns: repeat(2, 1fr); }
@@ -252,7 +257,7 @@ for (const svg of document.querySelectorAll('svg[data-plot]')) {
 }  // namespace
 
 std::string html_page(const std::string& title, const std::string& body) {
-  return kBeginning + ("<title>" + escaped(title)) + "</title>\n<style>" + kStyle +
+  return kBeginning + ("<title>" + escaped(title)) + "</title>\n<style>" + themes() + kStyle +
          "</style>\n</head>\n<body>\n" + body + "<script>" + kScript +
          "</script>\n</body>\n</html>\n";
 }

@@ -18,11 +18,11 @@ using Rows = std::vector<LengthPerplexity>;
 
 struct Protocol {
   Rows PerplexityResult::*rows;
-  const char* x_title;
+  const char *name, *x_title;
 };
-constexpr Protocol kWindows = {&PerplexityResult::windows, "length"};
-constexpr Protocol kLast = {&PerplexityResult::last, "length"};
-constexpr Protocol kBins = {&PerplexityResult::bins, "position"};
+constexpr Protocol kWindows = {&PerplexityResult::windows, "perplexity", "length"};
+constexpr Protocol kLast = {&PerplexityResult::last, "perplexity-last", "length"};
+constexpr Protocol kBins = {&PerplexityResult::bins, "perplexity-bins", "position"};
 
 /// The rows of a run; null where it has none.
 const Rows* rows_of(const ReportedRun& run, const Protocol& protocol) {
@@ -48,6 +48,20 @@ std::string title_of(const Runs& runs, const Protocol& protocol) {
   if (protocol.rows == kWindows.rows) return "perplexity of windows of each length";
   if (protocol.rows == kBins.rows) return "perplexity by position in one long pass";
   return "perplexity of each window's last " + last_tokens_text(runs) + " tokens";
+}
+
+/// Of an axis, in a figure whose caption is elsewhere.
+std::string y_title_of(const Runs& runs, const Protocol& protocol) {
+  if (protocol.rows != kLast.rows) return "perplexity";
+  return "perplexity, last " + last_tokens_text(runs) + " tokens";
+}
+
+/// Whether there is a chart of it. One bin is the whole of the windows of the longest length.
+bool is_shown(const Runs& runs, const Protocol& protocol) {
+  return std::any_of(runs.begin(), runs.end(), [&](const ReportedRun& run) {
+    const Rows* rows = rows_of(run, protocol);
+    return rows != nullptr && (protocol.rows != kBins.rows || rows->size() > 1);
+  });
 }
 
 /// Two decimals, as far as anyone reads them.
@@ -85,10 +99,12 @@ Series series_of(const ReportedRun& run, int style, const Rows& rows, const Prot
   return s;
 }
 
-std::string perplexity_figure(const Runs& runs, const Protocol& protocol) {
+Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   Chart chart;
   chart.title = title_of(runs, protocol);
   chart.x_title = protocol.x_title;
+  chart.y_title = y_title_of(runs, protocol);
+  chart.of_losses = true;
   chart.y = Spacing::logarithmic;
   // Bins are equally wide.
   chart.x = protocol.rows == kBins.rows ? Spacing::linear : Spacing::logarithmic;
@@ -108,7 +124,7 @@ std::string perplexity_figure(const Runs& runs, const Protocol& protocol) {
     chart.x_ticks.assign(lengths.begin(), lengths.end());
   }
   for (const double T : trained) chart.marks.push_back({T, "trained at " + number_text(T)});
-  return figure_of(chart);
+  return chart;
 }
 
 /// A column per length, a row per run, of what `text` says of one; "" where it says nothing.
@@ -165,17 +181,22 @@ std::string last_title(int64_t tokens) {
 
 }  // namespace
 
+std::vector<NamedChart> perplexity_charts(const Runs& runs) {
+  std::vector<NamedChart> out;
+  for (const Protocol& protocol : {kWindows, kLast, kBins}) {
+    if (is_shown(runs, protocol)) out.push_back({protocol.name, perplexity_chart(runs, protocol)});
+  }
+  return out;
+}
+
 std::string perplexity_section(const Runs& runs) {
   std::string protocols, notes;
   bool errors = false;
   for (const Protocol& protocol : {kWindows, kLast, kBins}) {
     const auto rows = [&](const ReportedRun& run) { return rows_of(run, protocol); };
-    // One bin is the whole of the windows of the longest length.
-    const bool shown = std::any_of(runs.begin(), runs.end(), [&](const ReportedRun& run) {
-      return rows(run) != nullptr && (protocol.rows != kBins.rows || rows(run)->size() > 1);
-    });
-    if (!shown) continue;
-    protocols += beside(perplexity_figure(runs, protocol), perplexity_tables(runs, protocol));
+    if (!is_shown(runs, protocol)) continue;
+    protocols +=
+        beside(figure_of(perplexity_chart(runs, protocol)), perplexity_tables(runs, protocol));
     for (const ReportedRun& run : runs) {
       if (rows(run) == nullptr) continue;
       errors |= std::any_of(rows(run)->begin(), rows(run)->end(),

@@ -123,40 +123,7 @@ constexpr const char* kSmoothed =
     "logged steps up to there, of ten at the least. The faint one is what was logged.</p>\n";
 
 std::string training_section(const Runs& runs) {
-  const Value tokens = [](const HistoryLine& m) { return m.tokens; };
-  const Value hours = [](const HistoryLine& m) { return m.seconds / 3600; };
-  const Value minutes = [](const HistoryLine& m) { return m.seconds / 60; };
-  const std::vector<Curve> loss = {{[](const HistoryLine& m) { return m.loss; }, ", logged", 0.3},
-                                   {[](const HistoryLine& m) { return m.smoothed_loss; }, ""}};
-  double longest = 0;
-  for (const ReportedRun& run : runs) {
-    for (const HistoryLine& m : run.record->metrics.lines()) {
-      longest = std::fmax(longest, m.seconds);
-    }
-  }
-  const bool long_run = longest >= 2 * 3600;
-
-  Chart against_tokens = training_chart(runs, "loss, smoothed", "tokens", tokens, loss);
-  Chart against_time = training_chart(runs, "loss, smoothed, against wall time",
-                                      long_run ? "hours of training" : "minutes of training",
-                                      long_run ? hours : minutes, loss);
-  Chart validation = validation_chart(runs, tokens);
-  const auto of = [&](const char* title, const Value& value) {
-    return training_chart(runs, title, "tokens", tokens, {{value, ""}});
-  };
-  Chart norm = of("gradient norm", [](const HistoryLine& m) { return m.grad_norm; });
-  Chart lr = of("learning rate", [](const HistoryLine& m) { return m.lr; });
-  Chart rate = of("tokens per second", [](const HistoryLine& m) { return m.tokens_per_second; });
-  Chart share = of("share of the machine's matrix rate, %",
-                   [](const HistoryLine& m) { return 100 * m.matrix_rate_share; });
-  for (Chart* c : {&against_tokens, &against_time, &validation, &norm}) {
-    c->y = Spacing::logarithmic;
-  }
-  for (Chart* c : {&lr, &rate, &share}) c->from_zero = true;
-  std::string figures;
-  for (const Chart* c : {&against_tokens, &validation, &against_time, &norm, &lr, &rate, &share}) {
-    figures += figure_of(*c);
-  }
+  const std::string figures = figures_of(training_charts(runs));
   return section("Training", figures.empty() ? "" : kSmoothed + legend(runs) + grid_of(figures));
 }
 
@@ -197,6 +164,46 @@ std::string samples_section(const Runs& runs) {
 }
 
 }  // namespace
+
+std::vector<NamedChart> training_charts(const Runs& runs) {
+  const Value tokens = [](const HistoryLine& m) { return m.tokens; };
+  const Value hours = [](const HistoryLine& m) { return m.seconds / 3600; };
+  const Value minutes = [](const HistoryLine& m) { return m.seconds / 60; };
+  const std::vector<Curve> loss = {{[](const HistoryLine& m) { return m.loss; }, ", logged", 0.3},
+                                   {[](const HistoryLine& m) { return m.smoothed_loss; }, ""}};
+  double longest = 0;
+  for (const ReportedRun& run : runs) {
+    for (const HistoryLine& m : run.record->metrics.lines()) {
+      longest = std::fmax(longest, m.seconds);
+    }
+  }
+  const bool long_run = longest >= 2 * 3600;
+
+  Chart against_tokens = training_chart(runs, "loss, smoothed", "tokens", tokens, loss);
+  Chart against_time = training_chart(runs, "loss, smoothed, against wall time",
+                                      long_run ? "hours of training" : "minutes of training",
+                                      long_run ? hours : minutes, loss);
+  against_time.x_measured = true;
+  against_time.y_title = against_tokens.title;
+  Chart validation = validation_chart(runs, tokens);
+  const auto of = [&](const char* title, const Value& value) {
+    return training_chart(runs, title, "tokens", tokens, {{value, ""}});
+  };
+  Chart norm = of("gradient norm", [](const HistoryLine& m) { return m.grad_norm; });
+  Chart lr = of("learning rate", [](const HistoryLine& m) { return m.lr; });
+  Chart rate = of("tokens per second", [](const HistoryLine& m) { return m.tokens_per_second; });
+  Chart share = of("share of the machine's matrix rate, %",
+                   [](const HistoryLine& m) { return 100 * m.matrix_rate_share; });
+  share.y_title = "share of the matrix rate, %";
+  for (Chart* c : {&against_tokens, &against_time, &validation, &norm}) {
+    c->y = Spacing::logarithmic;
+  }
+  for (Chart* c : {&lr, &rate, &share}) c->from_zero = true;
+  return {{"loss", std::move(against_tokens)},    {"validation-loss", std::move(validation)},
+          {"loss-time", std::move(against_time)}, {"gradient-norm", std::move(norm)},
+          {"learning-rate", std::move(lr)},       {"tokens-per-second", std::move(rate)},
+          {"matrix-rate", std::move(share)}};
+}
 
 std::string report_html(const std::vector<ReportedRun>& runs,
                         const std::vector<ConfigDifference>& differences) {

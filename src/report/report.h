@@ -24,7 +24,10 @@ struct ReportedRun {
   std::optional<ModelConfig> model;  // none before the first checkpoint
   int64_t training_length = 0;       // T, where there is a model
   std::vector<RunFact> facts = {};   // with which the page begins
+  std::string recipe = {};  // the same text in runs that differ in their seed alone; "": unknown
+  int64_t seed = 0;         // where the recipe is known
 };
+using Runs = std::vector<ReportedRun>;
 
 /// A key in which the configs differ, with its value in each run; "" where a run has none.
 struct ConfigDifference {
@@ -34,13 +37,12 @@ struct ConfigDifference {
 
 /// One HTML file. Sections without contents are left out. Error (ExitCode::io) where a run's
 /// parameters do not fit its model.
-std::string report_html(const std::vector<ReportedRun>& runs,
-                        const std::vector<ConfigDifference>& differences);
+std::string report_html(const Runs& runs, const std::vector<ConfigDifference>& differences);
 
 /// Perplexity against length of all runs, see terminal_plot.h: of the last tokens of each window
 /// where all that were evaluated have that, else of whole windows. "" where there is nothing to
 /// plot.
-std::string report_plot(const std::vector<ReportedRun>& runs);
+std::string report_plot(const Runs& runs);
 
 /// The same of one evaluation: a line per protocol.
 std::string perplexity_plot(const PerplexityResult& result);

@@ -46,10 +46,35 @@ std::string errors_note(const char* clusters) {
       clusters);
 }
 
+bool has_points(const Chart& chart) {
+  return std::any_of(chart.series.begin(), chart.series.end(),
+                     [](const Series& s) { return !s.points.empty(); });
+}
+
 std::string figure_of(const Chart& chart) {
-  const bool any = std::any_of(chart.series.begin(), chart.series.end(),
-                               [](const Series& s) { return !s.points.empty(); });
-  return any ? figure(chart.title, svg(chart)) : "";
+  return has_points(chart) ? figure(chart.title, svg(chart)) : "";
+}
+
+std::string figures_of(const std::vector<NamedChart>& charts) {
+  std::string out;
+  for (const NamedChart& c : charts) out += figure_of(c.chart);
+  return out;
+}
+
+std::string chart_name(const std::string& title) {
+  std::string out;
+  bool apart = false;  // from the word before
+  for (const char c : title) {
+    const bool small = c >= 'a' && c <= 'z', capital = c >= 'A' && c <= 'Z';
+    if (!small && !capital && !(c >= '0' && c <= '9') && static_cast<unsigned char>(c) < 0x80) {
+      apart = true;
+      continue;
+    }
+    if (apart && !out.empty()) out += '-';
+    apart = false;
+    out += capital ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
 }
 
 std::string beside(const std::string& figure, const std::string& tables) {

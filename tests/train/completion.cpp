@@ -66,6 +66,7 @@ TEST_CASE("bash completes commands, their options, topics and keys from the prog
   CHECK(completions({program, "eval", "--device", "c"}) == Words{"cpu", "cuda", "check"});
   CHECK(offers({program, "generate", "--precision", ""}, "bf16"));
   CHECK_FALSE(offers({program, "generate", "--precision", ""}, "tf32"));
+  CHECK(completions({program, "report", "--figure", "perplexity-l"}) == Words{"perplexity-last"});
   CHECK(completions({program, "help", "exit"}) == Words{"exit-codes"});
   const char* build = std::getenv("BAMTRAIN_BUILD");
   const std::string bamdata = std::string(build ? build : "build") + "/data_tools/bamdata";

@@ -1,7 +1,9 @@
 // report.html of a run that trains, and `bamtrain report` as a user calls it.
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -224,6 +226,96 @@ TEST_CASE("runs of one name, and of none, are told apart by their folders") {
   CHECK(heading({"many/of/a/run", "many/of/b/run"}) == "a/run, b/run");
   CHECK(heading({"many/of/a/run/", "unnamed"}) == "same, unnamed");
   CHECK(heading({"unnamed/"}) == "unnamed");
+}
+
+TEST_CASE("a figure is one chart of the page, in a file of its own") {
+  const Trained t;
+  const std::string file = t.w.path("figure.svg"), bam = t.w.path("bam"), rope = t.w.path("rope");
+  const auto figure = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {bam, rope, "-o", file});
+    const Outcome o = t.report(arguments);
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK(o.output == "figure " + file + "\n");
+    return read_text(file);
+  };
+  const std::string svg = figure({"--figure", "perplexity"});
+  const Xml x = parse_xml(svg);
+  CHECK(x.at("width") == "84mm");
+  CHECK(x.at("aria-label") == "perplexity of windows of each length");
+  std::vector<std::string> names;
+  for (const Xml* line : x.all("polyline")) {
+    if (line->attributes.count("data-name") != 0) names.push_back(line->at("data-name"));
+  }
+  CHECK(names == std::vector<std::string>{"bam <&>", "rope <&>"});
+  CHECK(figure({"--figure", "perplexity"}) == svg);  // and replaces its own file
+  CHECK(parse_xml(figure({"--figure", "bam-bam-layer-1", "--width", "140"})).at("width") ==
+        "140mm");
+
+  const auto refused = [&](const std::vector<std::string>& arguments) {
+    const Outcome o = t.report(arguments);
+    INFO(o.output);
+    CHECK(o.code == 2);
+    return o.output;
+  };
+  const std::string before = read_text(file);
+  const std::string list = refused({bam, rope, "-o", file, "--figure", "list"});
+  CHECK(list.find("--figure: expected one of perplexity, perplexity-last, loss, ") !=
+        std::string::npos);
+  CHECK(list.find("bam-bam-layer-0, bam-bam-layer-1, bam-parameters, ") != std::string::npos);
+  CHECK(refused({bam, rope, "-o", file, "--figure", "perplexity-bins"}).find("remedy: ") !=
+        std::string::npos);
+  refused({bam, "-o", file, "--width", "140"});
+  for (const char* width : {"1", "401", "nan", "84mm", ""}) {
+    CHECK(refused({bam, "-o", file, "--figure", "loss", "--width", width}).find("--width") !=
+          std::string::npos);
+  }
+  CHECK(refused({bam, "-o", file, "--figure", ""}).find("found none") != std::string::npos);
+  CHECK(
+      refused({bam, "-o", bam + "/report.html", "--figure", "loss"}).find("a figure of bamtrain") !=
+      std::string::npos);
+  CHECK(refused({bam, "-o", file}).find("a page of bamtrain") != std::string::npos);
+  CHECK(read_text(file) == before);
+}
+
+TEST_CASE("runs that differ in their seed alone are one line of a figure") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["eval"] = {{"every", 4}, {"lengths", {16, 48}}, {"tokens", 480}};
+  std::vector<double> losses;  // of windows of 48
+  for (const int seed : {1, 2, 3}) {
+    const std::string name = "bam-seed" + std::to_string(seed);
+    c["name"] = name;
+    c["out_dir"] = w.path(name);
+    c["seed"] = seed;
+    REQUIRE(run(bamtrain_command(write_config(w, "run.json", c)), threads(1)).code == 0);
+    losses.push_back(
+        nlohmann::json::parse(read_text(w.path(name + "/perplexity.json")))["windows"][1]["loss"]);
+  }
+  std::vector<std::string> command = {bamtrain_program(), "report", "--figure",
+                                      "perplexity",       "-o",     w.path("figure.svg")};
+  for (const int seed : {1, 2, 3}) command.push_back(w.path("bam-seed" + std::to_string(seed)));
+  const Outcome o = run(command);
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const Xml x = parse_xml(read_text(w.path("figure.svg")));
+  const auto lines = x.all("polyline");
+  REQUIRE(lines.size() == 2);  // the legend's, too
+  CHECK(lines[1]->at("data-name") == "bam (3 seeds)");
+  const double mean = (losses[0] + losses[1] + losses[2]) / 3;
+  double squares = 0;
+  for (const double loss : losses) squares += (loss - mean) * (loss - mean);
+  const double deviation = std::sqrt(squares / 2);
+  REQUIRE(deviation > 0);
+  double at = 0, y = 0, low = 0, high = 0;
+  const std::string values = lines[1]->at("data-values");
+  REQUIRE(std::sscanf(values.substr(values.find(' ')).c_str(), "%lf,%lf", &at, &y) == 2);
+  CHECK(at == 48);
+  CHECK(y == Approx(std::exp(mean)).epsilon(1e-5));
+  const std::string spread = x.all("polygon")[0]->at("data-spread");
+  REQUIRE(std::sscanf(spread.substr(spread.find(' ')).c_str(), "%lf,%lf", &low, &high) == 2);
+  CHECK(low == Approx(std::exp(mean - deviation)).epsilon(1e-5));
+  CHECK(high == Approx(std::exp(mean + deviation)).epsilon(1e-5));
 }
 
 TEST_CASE("report leaves files that are no pages alone") {

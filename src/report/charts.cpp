@@ -1,0 +1,92 @@
+#include "report/charts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "core/error.h"
+#include "report/section.h"
+#include "report/seeds.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr const char* kEvaluate =
+    "bamtrain eval --checkpoint RUN/checkpoint-NNNNNNNN --lengths ... --output "
+    "RUN/perplexity.json, "
+    "or eval.lengths in the config of the next run";
+constexpr const char* kBins =
+    "bamtrain eval with a length of --lengths above 1,024, --output RUN/perplexity.json";
+constexpr const char* kTrain = "let the run log its first step, or name other runs";
+constexpr const char* kValidate = "data.val and eval.every in the config of the next run";
+constexpr const char* kAttention =
+    "data.val, and eval.attention above 0, in the config of the next run";
+
+struct FixedChart {
+  const char *name, *lacks, *remedy;
+};
+
+// All whose names do not come from what runs are called or have.
+constexpr FixedChart kFixed[] = {
+    {"perplexity", "perplexity of windows", kEvaluate},
+    {"perplexity-last", "perplexity of last tokens", kEvaluate},
+    {"perplexity-bins", "perplexity by position, in two bins or more", kBins},
+    {"loss", "logged losses", kTrain},
+    {"validation-loss", "validation losses", kValidate},
+    {"loss-time", "logged losses", kTrain},
+    {"gradient-norm", "logged gradient norms", kTrain},
+    {"learning-rate", "logged learning rates", kTrain},
+    {"tokens-per-second", "logged rates", kTrain},
+    {"matrix-rate", "shares of the machine's matrix rate",
+     "log.every so that a line comes after its measurement, or name other runs"},
+    {"attention-entropy", "records of attention", kAttention},
+    {"attention-support", "records of attention", kAttention},
+    {"attention-live-tiles", "records of attention's tiles", kAttention},
+    {"bam-parameters", "parameters of the prior bam", "name runs with the prior bam"},
+};
+
+std::string list_of(const std::vector<NamedChart>& charts) {
+  std::string out;
+  for (const NamedChart& c : charts) out += (out.empty() ? "" : ", ") + c.name;
+  return out.empty() ? "none" : out;
+}
+
+}  // namespace
+
+std::vector<NamedChart> charts_of(const Runs& runs) {
+  std::vector<NamedChart> out;
+  std::set<std::string> names;
+  for (const auto& of : {perplexity_charts, training_charts, attention_charts, mechanism_charts}) {
+    for (NamedChart& c : of(runs)) {
+      if (!has_points(c.chart)) continue;
+      const std::string name = c.name;
+      for (int n = 2; !names.insert(c.name).second; ++n) c.name = fmt::format("{}-{}", name, n);
+      out.push_back(std::move(c));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> fixed_chart_names() {
+  std::vector<std::string> out;
+  for (const FixedChart& f : kFixed) out.emplace_back(f.name);
+  return out;
+}
+
+Chart chart_of(const Runs& runs, const std::string& name) {
+  std::vector<NamedChart> charts = charts_of(runs);
+  const auto at = std::find_if(charts.begin(), charts.end(),
+                               [&](const NamedChart& c) { return c.name == name; });
+  if (at != charts.end()) return with_seeds(at->chart, runs, seed_groups(runs));
+  for (const FixedChart& f : kFixed) {
+    if (name != f.name) continue;
+    throw Error(ExitCode::usage, "--figure " + name, fmt::format("runs with {}", f.lacks),
+                "none; these runs have " + list_of(charts), f.remedy);
+  }
+  throw Error(ExitCode::usage, "--figure", "one of " + list_of(charts),
+              name.empty() ? "none" : name, "choose one of these");
+}
+
+}  // namespace bamtrain

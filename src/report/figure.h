@@ -1,0 +1,24 @@
+#pragma once
+// One chart of a report as a picture of its own, for a paper: SVG that needs no style sheet, script
+// or font, in print's units.
+
+#include <string>
+#include <string_view>
+
+#include "report/chart.h"
+
+namespace bamtrain {
+
+/// Millimetres: a column of most papers in two, and limits.
+inline constexpr double kFigureWidth = 84, kLeastFigureWidth = 40, kMostFigureWidth = 400;
+
+/// An SVG file `millimetres` wide, in points of 1/72 inch; texts are 8 and 7 points high at any
+/// width. Legend above, titles at the axes, series told apart without colours too: lines by dashes,
+/// points by their shape. Light, on white; dark to viewers that prefer that, and know media
+/// queries. The same bytes for the same chart. REQUIRES: within the limits.
+std::string figure_svg(const Chart& chart, double millimetres = kFigureWidth);
+
+/// Whether `text` begins as such figures do.
+bool is_figure_svg(std::string_view text);
+
+}  // namespace bamtrain
