@@ -33,7 +33,7 @@ std::string grid_of(const std::string& figures) {
 
 std::string error_text(StandardError error, int decimals) {
   if (!error) return "";
-  const std::string sign = " \u00b1 ";
+  const std::string sign = "\u00a0\u00b1\u00a0";
   if (!std::isfinite(*error)) return sign + "-";
   return sign + (*error < 1000 ? fmt::format("{:.{}f}", *error, decimals) : number_text(*error, 2));
 }

@@ -198,7 +198,7 @@ TEST_CASE("errors stand beside their figures, where the files have any") {
     for (const Xml* cell : body.all("table")[table]->all("td")) out.push_back(cell->text);
     return out;
   };
-  const std::string sign = " \u00b1 ";
+  const std::string sign = "\u00a0\u00b1\u00a0";
   const std::string html =
       report_html({{"now", "a", &now, std::nullopt, 0}, {"old", "b", &old, std::nullopt, 0}}, {});
   const Xml body = body_of(html);
@@ -255,7 +255,7 @@ TEST_CASE("bins are drawn at their middle and named by their ends") {
   const Xml body = page();
   const Xml* bins = figure_of(body, "perplexity by position in one long pass");
   CHECK(bins->all("polyline")[0]->at("data-values") == "512,50,1.5 1512,48");
-  CHECK(bins->all("circle")[1]->all("title")[0]->text == "a: 48.00 \u00b1 - at 1,024 to 2,000");
+  CHECK(bins->all("circle")[1]->all("title")[0]->text == "a: 48.00\u00a0\u00b1\u00a0- at 1,024 to 2,000");
   CHECK(bins->of_class("line", "error").size() == 1);
   const auto tables = body.all("table");
   REQUIRE(tables.size() == 3);  // the run's, perplexities, bits
