@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
+#include "core/folder_lock.h"
 #include "dist/communicator.h"
 #include "model/model.h"
-#include "core/folder_lock.h"
 #include "train/run_config.h"
 
 namespace bamtrain {

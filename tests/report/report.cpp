@@ -255,7 +255,8 @@ TEST_CASE("bins are drawn at their middle and named by their ends") {
   const Xml body = page();
   const Xml* bins = figure_of(body, "perplexity by position in one long pass");
   CHECK(bins->all("polyline")[0]->at("data-values") == "512,50,1.5 1512,48");
-  CHECK(bins->all("circle")[1]->all("title")[0]->text == "a: 48.00\u00a0\u00b1\u00a0- at 1,024 to 2,000");
+  CHECK(bins->all("circle")[1]->all("title")[0]->text ==
+        "a: 48.00\u00a0\u00b1\u00a0- at 1,024 to 2,000");
   CHECK(bins->of_class("line", "error").size() == 1);
   const auto tables = body.all("table");
   REQUIRE(tables.size() == 3);  // the run's, perplexities, bits
