@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "data/tokenizer.h"
 #include "data_tools/progress.h"
 #include "data_tools/shard_folders.h"
@@ -178,7 +179,7 @@ void print_documents(const Json& documents, std::FILE* out) {
 }
 
 void print(const Json& set, std::FILE* out) {
-  fmt::print(out, "{}\ntokens       {}\n", set["source"].get<std::string>(),
+  fmt::print(out, "{}\ntokens       {}\n", printable(set["source"].get<std::string>()),
              with_commas(set["tokens"].get<int64_t>()));
   const Json& manifest = set["manifest"];
   if (manifest.is_null()) {
@@ -193,14 +194,16 @@ void print(const Json& set, std::FILE* out) {
   fmt::print(out, "fingerprint  {}\n", set["fingerprint"].get<std::string>());
   for (const Json& shard : set["shards"]) {
     fmt::print(out, "shard        {}: magic {}, version {}, {} tokens of {} bytes\n",
-               shard["file"].get<std::string>(), shard["magic"].dump(), shard["version"].dump(),
-               with_commas(shard["tokens"].get<int64_t>()), shard["bytes_per_token"].dump());
+               printable(shard["file"].get<std::string>()), shard["magic"].dump(),
+               shard["version"].dump(), with_commas(shard["tokens"].get<int64_t>()),
+               shard["bytes_per_token"].dump());
   }
   print_documents(set["documents"], out);
   if (!set.contains("slice")) return;
   const Json& slice = set["slice"];
   fmt::print(out, "ids          {}\n", slice["ids"].dump());
-  if (slice.contains("text")) fmt::print(out, "text\n{}\n", slice["text"].get<std::string>());
+  if (slice.contains("text"))
+    fmt::print(out, "text\n{}\n", printable(slice["text"].get<std::string>()));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "data/manifest.h"
 #include "data_tools/progress.h"
 
@@ -43,7 +44,7 @@ std::vector<std::string> shard_sources(const std::string& path) {
 }
 
 std::string describe_set(const std::string& path, const Manifest& m) {
-  return fmt::format("{}: {}, {}, {}\n", path, counted(m.tokens, "token"),
+  return fmt::format("{}: {}, {}, {}\n", printable(path), counted(m.tokens, "token"),
                      counted(m.documents, "document"),
                      counted(static_cast<int64_t>(m.shards.size()), "shard"));
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/utf8.h"
 #include "data/manifest.h"
 #include "data/shard.h"
 #include "data/tokenizer.h"
@@ -106,7 +107,7 @@ class Verification {
       fmt::print(out_,
                  "note {}: format 1, without a digest of itself: the tokenizer's hash, vocabulary "
                  "and ids that it names could not be checked\n",
-                 path);
+                 printable(path));
     }
     if (tokenizer && tokenizer->sha256() != manifest.tokenizer_sha256) {
       report_bad(path + ": expected the given tokenizer, SHA-256 " + tokenizer->sha256() +
@@ -120,7 +121,7 @@ class Verification {
       if (const std::string wrong = checks.verdict(i); !wrong.empty()) {
         report_bad(wrong);
       } else {
-        fmt::print(out_, "ok   {}: {}, {}\n", (fs::path(folder) / entry.file).string(),
+        fmt::print(out_, "ok   {}: {}, {}\n", printable((fs::path(folder) / entry.file).string()),
                    counted(entry.tokens, "token"), counted(entry.documents, "document"));
       }
       std::fflush(out_);
@@ -138,7 +139,7 @@ class Verification {
 
  private:
   void report_bad(const std::string& what) {
-    fmt::print(out_, "BAD  {}\n", what);
+    fmt::print(out_, "BAD  {}\n", printable(what));
     ++bad_;
   }
 

@@ -7,8 +7,10 @@
 #include "data/manifest.h"
 #include "data/tokenizer.h"
 #include "data_tools/inspect.h"
+#include "data_tools/shard_folders.h"
 #include "data_tools/verify.h"
 #include "tools/support.h"
+#include "tools/tokenizing.h"
 
 namespace bamtrain {
 namespace {
@@ -257,6 +259,23 @@ TEST_CASE("another tokenizer and a missing or damaged manifest are found") {
   CHECK(contains(verify_failure(set.path), "manifest.json"));
   std::filesystem::remove(set.path + "/manifest.json");
   CHECK(contains(verify_failure(set.path), "manifest.json"));
+}
+
+TEST_CASE("control characters in names reach no terminal") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("\x1b[31mred");
+  std::filesystem::create_directory(path);
+  TokenizeOptions o = options_for(folder, "a road\n", DocumentKind::line);
+  o.output = path + "/out";
+  run(o);
+  InspectOptions look;
+  look.path = o.output;
+  const std::string lines = printed([&](std::FILE* out) { verify(o.output, "", out); }) +
+                            printed([&](std::FILE* out) { inspect(look, out); }) +
+                            describe_set(path, read_manifest(o.output + "/train/manifest.json"));
+  CHECK(contains(lines, "ok   "));
+  CHECK(contains(lines, "[31mred"));
+  CHECK_FALSE(contains(lines, "\x1b"));
 }
 
 }  // namespace
