@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "data_tools/binary_input.h"
+#include "data_tools/interrupt.h"
 
 namespace bamtrain {
 namespace {
@@ -94,6 +95,7 @@ void Inputs::skip_to(const Position& position) {
   current_ = position.input;
   RawDocument document;
   while (documents_ < position.documents) {
+    check_interrupt();
     if (!next(&document) || current_ != position.input) {
       throw Error(ExitCode::data, options_.paths[position.input],
                   std::to_string(position.documents) + " documents, which it had", "fewer of them",

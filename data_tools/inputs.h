@@ -38,7 +38,7 @@ class Inputs {
   };
   Position position() const { return {current_, documents_}; }
   /// Goes there; of the input itself documents are read and dropped. Errors: as next; (data) where
-  /// there is no such input, or it has fewer. REQUIRES: no document was read.
+  /// there is no such input, or it has fewer; Interrupted. REQUIRES: no document was read.
   void skip_to(const Position& position);
 
   /// The next document of any input; false at the end of the last. Errors: as DocumentReader::next.

@@ -38,11 +38,12 @@ TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& 
                                nlohmann::ordered_json settings, bool resumable, std::FILE* log)
     : options_(options),
       resumable_(resumable),
+      log_(log),
       folder_(options.output, may_replace_shards(options.overwrite)),
       journal_path_(folder_.path() + "/" + TokenizeJournal::kName) {
   journal_.settings = std::move(settings);
   if (fs::exists(journal_path_)) {
-    go_on_from_journal(log);
+    go_on_from_journal();
   } else {
     folder_.clear();
   }
@@ -51,7 +52,7 @@ TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& 
          std::chrono::duration_cast<Clock::duration>(duration<double>(options.checkpoint_seconds));
 }
 
-void TokenizeOutput::go_on_from_journal(std::FILE* log) {
+void TokenizeOutput::go_on_from_journal() {
   folder_.keep();
   TokenizeJournal found = read_journal(journal_path_);
   require_same_settings(found.settings, journal_.settings, folder_.path());
@@ -64,9 +65,9 @@ void TokenizeOutput::go_on_from_journal(std::FILE* log) {
   }
   std::swap(found.settings, journal_.settings);
   journal_ = std::move(found);
-  note(log, fmt::format("goes on in {}, behind {} and {}", folder_.path(),
-                        counted(journal_.split.documents, "document"),
-                        counted(journal_.split.tokens, "token")));
+  note(log_, fmt::format("goes on in {}, behind {} and {}", folder_.path(),
+                         counted(journal_.split.documents, "document"),
+                         counted(journal_.split.tokens, "token")));
 }
 
 void TokenizeOutput::open(const Tokenizer& tokenizer) {
@@ -125,11 +126,17 @@ void TokenizeOutput::take(const TokenizeJournal& reached) {
 }
 
 void TokenizeOutput::place_shuffled() {
+  constexpr std::chrono::seconds kBetweenNotes{5};
+  Clock::time_point noted = Clock::now();
   for (int64_t bucket = *journal_.placed; bucket < DocumentShuffle::kBuckets; ++bucket) {
     check_interrupt();
     shuffle_->write(static_cast<int>(bucket), &*train_);
     journal_.placed = bucket + 1;
     if (is_due()) write_checkpoint();
+    if (Clock::now() < noted + kBetweenNotes) continue;
+    noted = Clock::now();
+    note(log_, fmt::format("in their order: {} of {}", with_commas(train_->documents()),
+                           counted(journal_.split.train, "document")));
   }
 }
 

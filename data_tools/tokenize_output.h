@@ -49,7 +49,7 @@ class TokenizeOutput {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void go_on_from_journal(std::FILE* log);
+  void go_on_from_journal();
   void open(const Tokenizer& tokenizer);
   bool is_due() const { return resumable_ && Clock::now() >= due_; }
   void take(const TokenizeJournal& reached);
@@ -59,6 +59,7 @@ class TokenizeOutput {
 
   const TokenizeOptions& options_;
   bool resumable_;
+  std::FILE* log_;
   PartialFolder folder_;
   std::string journal_path_;
   TokenizeJournal journal_;
