@@ -26,6 +26,7 @@ PartialFolder::~PartialFolder() {
 }
 
 void PartialFolder::clear() {
+  kept_ = false;
   for (const auto& entry : fs::directory_iterator(path_)) {
     if (entry.path().filename() != FolderLock::kName) remove_tree(entry.path().string());
   }

@@ -28,7 +28,7 @@ class PartialFolder {
   const std::string& path() const { return path_; }
   std::string output() const { return path_ + "/output"; }
 
-  /// Removes what is in it.
+  /// Removes what is in it, and with it what was to be kept.
   void clear();
   /// From now on what is in it stays when the process ends.
   void keep() { kept_ = true; }
