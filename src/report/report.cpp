@@ -149,12 +149,14 @@ std::string training_section(const Runs& runs) {
   Chart rate = of("tokens per second", [](const HistoryLine& m) { return m.tokens_per_second; });
   Chart share = of("share of the machine's matrix rate, %",
                    [](const HistoryLine& m) { return 100 * m.matrix_rate_share; });
+  Chart wait = of("wait for data, ms a step", [](const HistoryLine& m) { return m.data_wait; });
   for (Chart* c : {&against_tokens, &against_time, &validation, &norm}) {
     c->y = Spacing::logarithmic;
   }
-  for (Chart* c : {&lr, &rate, &share}) c->from_zero = true;
+  for (Chart* c : {&lr, &rate, &share, &wait}) c->from_zero = true;
   std::string figures;
-  for (const Chart* c : {&against_tokens, &validation, &against_time, &norm, &lr, &rate, &share}) {
+  for (const Chart* c :
+       {&against_tokens, &validation, &against_time, &norm, &lr, &rate, &share, &wait}) {
     figures += figure_of(*c);
   }
   return section("Training", figures.empty() ? "" : kSmoothed + legend(runs) + grid_of(figures));

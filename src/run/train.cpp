@@ -9,6 +9,7 @@
 #include "dist/together.h"
 #include "model/parameter_parts.h"
 #include "ops/host_copy.h"
+#include "record/data_wait.h"
 #include "record/logs.h"
 #include "record/progress.h"
 #include "record/provenance.h"
@@ -127,6 +128,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   // Of a run that has ended the last validation pass has seen the parameters.
   saves.prune(comm, resumed == end && trainer.validates());
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
+  DataWait data_wait;
   for (int64_t step = resumed; step < end; ++step) {
     trainer.start_step(step, comm);
     const int64_t done = step + 1;
@@ -154,6 +156,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     saves.finite_until(comm, done);
     const StepResult& r = ended.back();
     progress.steps(ended);
+    data_wait.steps(ended);
+    if (const auto text = data_wait.take_warning(progress.seconds())) warn(*text);
     nlohmann::ordered_json line = {
         {"step", done},        {"tokens", done * c.train.tokens_per_step},
         {"loss", r.loss},      {"lr", r.lr},
@@ -162,6 +166,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const double share = progress.matrix_rate_share();
     if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = progress.total_seconds();
+    if (logged) line["data_wait"] = data_wait.take_mean();
     bool seen = false;  // a loss of the parameters as they are now
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {
