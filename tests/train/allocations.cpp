@@ -13,8 +13,8 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// How often the first eight steps of a run take memory, results included.
-int64_t allocations_of_steps(const RunConfig& config) {
+/// How often the third to eighth step of a run take memory, results included.
+int64_t allocations_of_later_steps(const RunConfig& config) {
   NullBackend backend;
   const auto communicator = make_single_communicator();
   Trainer trainer(config, backend, 0, 1);
@@ -25,22 +25,23 @@ int64_t allocations_of_steps(const RunConfig& config) {
     trainer.start_step(first + 1, *communicator);
     trainer.finish_steps(*communicator);
   };
+  two_steps(0);
   const int64_t before = allocations();
-  for (int64_t step = 0; step < 8; step += 2) two_steps(step);
+  for (int64_t step = 2; step < 8; step += 2) two_steps(step);
   return allocations() - before;
 }
 
 }  // namespace
 
-TEST_CASE("steps and their results take no memory") {
+TEST_CASE("steps and their results take no memory once the model has passed some") {
   const Workplace w;
   RunConfig config = small_train_run(w);
-  CHECK(allocations_of_steps(config) == 0);
+  CHECK(allocations_of_later_steps(config) == 0);
   PriorChoice rope(*find_prior("rope"));
   rope.options.set("randomized", true);
   config.model.attention.prior = rope;
   config.optimizer.lr_multipliers.clear();
-  CHECK(allocations_of_steps(config) == 0);
+  CHECK(allocations_of_later_steps(config) == 0);
 }
 
 TEST_CASE("events take no memory once the longest was written") {
