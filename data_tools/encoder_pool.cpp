@@ -1,36 +1,14 @@
 #include "data_tools/encoder_pool.h"
 
-#include <signal.h>
-
 #include <memory>
 #include <system_error>
 #include <utility>
 
 #include "core/error.h"
+#include "core/signals_blocked.h"
 #include "data_tools/validation_split.h"
 
 namespace bamtrain {
-
-namespace {
-
-/// Blocks all signals on this thread until destruction. Threads started meanwhile never get any:
-/// signals go to the caller's thread, where they end a blocked read.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &former_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &former_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t former_;
-};
-
-}  // namespace
 
 EncoderPool::EncoderPool(const Tokenizer& tokenizer, Options options, int threads)
     : tokenizer_(tokenizer), options_(std::move(options)) {

@@ -3,7 +3,7 @@
 import struct
 
 WALL_TIME, STEP, SUMMARY = 1, 2, 5  # of an event
-TIMES = (b"tokens_per_second", b"matrix_rate_share", b"seconds")
+TIMES = (b"tokens_per_second", b"matrix_rate_share", b"seconds", b"data_wait")
 
 
 def varint(data, at):

@@ -153,6 +153,13 @@ MUTANTS = {
     "epochs_order_kept_within_a_read": Mutant(
         "data/loader.cpp", "windows != n || epoch != number / n)", "windows != n)", "data",
         "a window's content depends on its number alone"),
+    "windows_of_a_range_that_lost_its_place": Mutant(
+        "data/read_ahead.cpp", "if (stop_ || range->number != number) return false;",
+        "if (stop_) return false;", "data",
+        "who waits for a range that loses its place is told, and what follows is right"),
+    "digests_of_shards_not_compared": Mutant(
+        "data/shard_check.cpp", "if (found == *job.sha256) return true;", "return true;", "data",
+        "one byte that is another is found, by file, both digests and what to do"),
     "id_of_the_vocabularys_size_accepted": Mutant(
         "data/shard.cpp", "if (largest < vocab) return;", "if (largest <= vocab) return;", "data",
         "a token id past the vocabulary is named with file, position and vocabulary"),

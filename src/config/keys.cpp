@@ -260,6 +260,10 @@ std::vector<Key> make_keys() {
           or_null(integer_value(0, kMaxInt32)), FIELD(data.document_start)),
       key("data.shuffle", "sequences permuted anew each epoch instead of in file order",
           boolean_value(), FIELD(data.shuffle)),
+      resumable(
+          key("data.verify",
+              "shards that have a manifest are compared with its SHA-256 while the run trains",
+              boolean_value(), FIELD(data.verify))),
 
       choice<OptimizerKind>("optimizer.name", "both with decoupled weight decay",
                             {{"radam", OptimizerKind::radam}, {"adamw", OptimizerKind::adamw}},

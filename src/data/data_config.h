@@ -32,6 +32,7 @@ struct DataConfig {
   int64_t sequence_length = 0;            // T
   std::optional<int64_t> document_start;  // token id that begins a document; default: manifest
   bool shuffle = true;                    // windows permuted per (seed, epoch), or in file order
+  bool verify = true;  // shards are compared with their manifests while the run trains
 };
 
 }  // namespace bamtrain

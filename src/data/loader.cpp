@@ -1,121 +1,14 @@
 #include "data/loader.h"
 
 #include <algorithm>
-#include <array>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
-#include <thread>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "data/permutation.h"
 
 namespace bamtrain {
-
-/// Two slots of windows, filled by one thread that starts with the first hint.
-class Loader::ReadAhead {
- public:
-  explicit ReadAhead(const Loader& loader) : loader_(loader) {}
-  ReadAhead(const ReadAhead&) = delete;
-  ReadAhead& operator=(const ReadAhead&) = delete;
-  ~ReadAhead() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void hint(int64_t first, int64_t count) {
-    const std::lock_guard lock(mutex_);
-    if (holder(first, count)) return;
-    Slot& slot = slots_[1 - newest_];
-    if (slot.state == State::filling) return;
-    slot.first = first;
-    slot.count = count;
-    slot.state = State::queued;
-    newest_ = 1 - newest_;
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-    changed_.notify_all();
-  }
-
-  /// Copies the windows where a slot holds or will hold them; false where none does.
-  bool take(int64_t first, int64_t count, int32_t* out) {
-    std::unique_lock lock(mutex_);
-    const Slot* slot = nullptr;
-    changed_.wait(lock, [&] {
-      slot = holder(first, count);
-      return !slot || slot->state == State::ready;
-    });
-    if (!slot) return false;
-    const int64_t row = loader_.sequence_length_ + 1;
-    std::copy_n(slot->rows.begin() + (first - slot->first) * row, count * row, out);
-    return true;
-  }
-
- private:
-  enum class State { empty, queued, filling, ready };
-  struct Slot {
-    State state = State::empty;
-    int64_t first = 0, count = 0;
-    std::vector<int32_t> rows;  // (count, T + 1); keeps its memory from hint to hint
-  };
-
-  /// The slot that holds or will hold all of these windows, or null.
-  const Slot* holder(int64_t first, int64_t count) const {
-    for (const Slot& s : slots_) {
-      if (s.state != State::empty && first >= s.first && first - s.first <= s.count - count) {
-        return &s;
-      }
-    }
-    return nullptr;
-  }
-
-  void run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      Slot* slot = nullptr;
-      changed_.wait(lock, [&] {
-        for (int i : {newest_, 1 - newest_}) {  // the older one wins
-          if (slots_[i].state == State::queued) slot = &slots_[i];
-        }
-        return stop_ || slot;
-      });
-      if (stop_) return;
-      slot->state = State::filling;  // from here to ready the slot is this thread's
-      lock.unlock();
-      const bool filled = fill(slot);
-      lock.lock();
-      slot->state = filled ? State::ready : State::empty;
-      changed_.notify_all();
-    }
-  }
-
-  /// False for any error: the reader then reads for itself, and meets it where it can be reported.
-  bool fill(Slot* slot) const noexcept {
-    try {
-      loader_.for_each_window(slot->first, slot->count,
-                              [&](int64_t, const ShardSet& shards, const DocumentSpan& w) {
-                                shards.shard(w.shard).will_need(w.begin, w.length);
-                              });
-      slot->rows.resize(static_cast<size_t>(slot->count * (loader_.sequence_length_ + 1)));
-      loader_.read_here(slot->first, slot->count, slot->rows.data());
-      return true;
-    } catch (...) {
-      return false;
-    }
-  }
-
-  const Loader& loader_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::array<Slot, 2> slots_;
-  int newest_ = 0;
-  bool stop_ = false;
-  std::thread thread_;
-};
 
 namespace {
 
@@ -187,7 +80,11 @@ Loader::Loader(std::vector<Source> sources, int64_t sequence_length, uint64_t se
       sequence_length_(sequence_length),
       seed_(seed),
       shuffle_(shuffle),
-      ahead_(std::make_unique<ReadAhead>(*this)) {
+      ahead_(sequence_length + 1,
+             [this](int64_t first, int64_t count, int32_t* out, const ReadAhead::Arrived& arrived) {
+               announce(first, count);
+               read_here(first, count, out, arrived);
+             }) {
   require(sequence_length >= 1, "a sequence of at least one token");
   check_same_ids(sources_);
   for (const Source& s : sources_)
@@ -197,8 +94,6 @@ Loader::Loader(std::vector<Source> sources, int64_t sequence_length, uint64_t se
 Loader::Loader(std::shared_ptr<const ShardSet> shards, int64_t sequence_length, uint64_t seed,
                bool shuffle)
     : Loader(std::vector<Source>{{std::move(shards), 1}}, sequence_length, seed, shuffle) {}
-
-Loader::~Loader() = default;
 
 DocumentSpan Loader::window(size_t source, int64_t position) const {
   const std::vector<int64_t>& ends = window_ends_[source];
@@ -222,25 +117,40 @@ void Loader::for_each_window(int64_t first, int64_t count, F&& f) const {
       permutation.emplace(n, seed_, epoch);
     }
     const int64_t position = number % n;
-    f(row, *sources_[source].shards,
-      window(source, shuffle_ ? (*permutation)(position) : position));
+    if (!f(row, *sources_[source].shards,
+           window(source, shuffle_ ? (*permutation)(position) : position))) {
+      return;
+    }
   }
 }
 
-void Loader::read_here(int64_t first, int64_t count, int32_t* out) const {
+/// Asks the system for all of the windows at once, so that it may read them side by side.
+void Loader::announce(int64_t first, int64_t count) const {
+  for_each_window(first, count, [](int64_t, const ShardSet& shards, const DocumentSpan& w) {
+    shards.shard(w.shard).will_need(w.begin, w.length);
+    return true;
+  });
+}
+
+template <class F>
+void Loader::read_here(int64_t first, int64_t count, int32_t* out, F&& arrived) const {
   for_each_window(first, count, [&](int64_t row, const ShardSet& shards, const DocumentSpan& span) {
     shards.read_span(span, out + row * (sequence_length_ + 1));
+    return arrived(row + 1);
   });
 }
 
 void Loader::read(int64_t first, int64_t count, int32_t* out) const {
   require_range(first, count);
-  if (!ahead_->take(first, count, out)) read_here(first, count, out);
+  if (ahead_.take(first, count, out)) return;
+  read_here(first, count, out, [](int64_t) { return true; });
 }
+
+void Loader::reserve_ahead(int64_t count) { ahead_.reserve(count); }
 
 void Loader::prefetch(int64_t first, int64_t count) {
   require_range(first, count);
-  ahead_->hint(first, count);
+  ahead_.hint(first, count);
 }
 
 }  // namespace bamtrain

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/interleave.h"
+#include "data/read_ahead.h"
 #include "data/shard_set.h"
 
 namespace bamtrain {
@@ -33,7 +34,8 @@ class Loader {
   /// Of one source.
   Loader(std::shared_ptr<const ShardSet> shards, int64_t sequence_length, uint64_t seed,
          bool shuffle);
-  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
 
   int64_t sequence_length() const { return sequence_length_; }
   int64_t windows_per_epoch(size_t source = 0) const { return window_ends_[source].back(); }
@@ -44,21 +46,29 @@ class Loader {
   /// Errors: as Shard::read. REQUIRES: first, count >= 0. Thread-safe.
   void read(int64_t first, int64_t count, int32_t* out) const;
 
+  /// Memory for prefetches of up to `count` windows, ahead_bytes(count, T), and the thread that
+  /// reads them: from here on neither is taken again. std::system_error where no thread can be had.
+  /// REQUIRES: count >= 0; before the first prefetch.
+  void reserve_ahead(int64_t count);
+  static int64_t ahead_bytes(int64_t count, int64_t sequence_length) {
+    return ReadAhead::kRanges * count * (sequence_length + 1) *
+           static_cast<int64_t>(sizeof(int32_t));
+  }
+
   /// A hint that a later read will lie inside windows [first, first + count): a background thread
-  /// reads them into memory, so that the disk is waited for there. Returns at once. Two
-  /// hints are kept, the step being read and the next one: a third takes the place of the older, or
-  /// is dropped where that one is just being read. Hints change no result; an error in the
-  /// background shows in the read that meets it. Memory: 2 x count x (T + 1) x 4 bytes. REQUIRES:
-  /// first, count >= 0. Thread-safe.
+  /// reads them into memory, in the order of the hints, so that the disk is waited for there.
+  /// Returns at once. ReadAhead::kRanges hints are kept: that of the step being read and two more;
+  /// another takes the place of the oldest. Hints change no result; an error in the background
+  /// shows in the read that meets it. REQUIRES: first, count >= 0. Thread-safe.
   void prefetch(int64_t first, int64_t count);
 
  private:
-  class ReadAhead;
-
   DocumentSpan window(size_t source, int64_t position) const;
   template <class F>
   void for_each_window(int64_t first, int64_t count, F&& f) const;
-  void read_here(int64_t first, int64_t count, int32_t* out) const;
+  void announce(int64_t first, int64_t count) const;
+  template <class F>
+  void read_here(int64_t first, int64_t count, int32_t* out, F&& arrived) const;
 
   std::vector<Source> sources_;
   Interleave order_;
@@ -66,7 +76,7 @@ class Loader {
   uint64_t seed_;
   bool shuffle_;
   std::vector<std::vector<int64_t>> window_ends_;  // running number of windows, by source and shard
-  std::unique_ptr<ReadAhead> ahead_;               // last: its thread reads the members above
+  mutable ReadAhead ahead_;                        // last: its thread reads the members above
 };
 
 }  // namespace bamtrain

@@ -230,6 +230,13 @@ void Shard::read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) cons
          "set model.vocab to the tokenizer's, or use shards of this tokenizer");
 }
 
+void Shard::read_file(int64_t offset, int64_t bytes, void* out) const {
+  require(offset >= 0 && bytes >= 0 && offset <= file_bytes() && bytes <= file_bytes() - offset,
+          "bytes inside the file");
+  read_bytes(offset, out, bytes);
+  require_unchanged();
+}
+
 void Shard::find_all(int64_t begin, int64_t id, const std::function<void(int64_t)>& f) const {
   require_inside(begin, 0);
   const auto most = static_cast<int64_t>(kBufferBytes / sizeof(int32_t));

@@ -71,6 +71,11 @@ class Shard {
   /// REQUIRES: 0 <= begin, 0 <= count, begin + count <= tokens(), 1 <= vocab <= 2^31.
   void read(int64_t begin, int64_t count, int32_t* out, int64_t vocab) const;
 
+  /// Bytes [offset, offset + bytes) of the file, its header included, into `out`. Errors: as read,
+  /// for a file that changed or a disk that fails. Takes no memory.
+  /// REQUIRES: 0 <= offset, 0 <= bytes, offset + bytes <= file_bytes().
+  void read_file(int64_t offset, int64_t bytes, void* out) const;
+
   /// Calls `f` with the position of each token `id` at or after `begin`, in order. Errors: as read,
   /// for a file that changed or a disk that fails. REQUIRES: 0 <= begin <= tokens().
   void find_all(int64_t begin, int64_t id, const std::function<void(int64_t position)>& f) const;

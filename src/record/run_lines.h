@@ -3,6 +3,7 @@
 // resumed and the report refuse the same lines.
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -27,6 +28,7 @@ struct MetricsLine {
   double tokens, loss, lr, grad_norm, tokens_per_second;
   double validation_loss, seconds, matrix_rate_share;
   StandardError validation_loss_error = std::nullopt;
+  double data_wait = std::numeric_limits<double>::quiet_NaN();  // ms
 };
 
 /// The values of mechanisms' parameters by name, as "parameters" of metrics.jsonl has them.

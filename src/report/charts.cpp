@@ -41,6 +41,7 @@ constexpr FixedChart kFixed[] = {
     {"tokens-per-second", "logged rates", kTrain},
     {"matrix-rate", "shares of the machine's matrix rate",
      "log.every so that a line comes after its measurement, or name other runs"},
+    {"data-wait", "logged waits for data", kTrain},
     {"attention-entropy", "records of attention", kAttention},
     {"attention-support", "records of attention", kAttention},
     {"attention-live-tiles", "records of attention's tiles", kAttention},

@@ -21,6 +21,7 @@ constexpr double MetricsLine::*kDrawn[] = {
     &MetricsLine::tokens_per_second,
     &MetricsLine::validation_loss,
     &MetricsLine::matrix_rate_share,
+    &MetricsLine::data_wait,
 };
 constexpr size_t kMostOfAColumn = 2 + 2 * (std::size(kDrawn) + 1) + 1;
 static_assert(kMostOfAColumn < MetricsHistory::kMost / MetricsHistory::kColumns);

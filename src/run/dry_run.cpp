@@ -119,6 +119,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   fmt::print("  {:<28} {:>12.4g}\n", "FLOPs per token", flops);
   fmt::print("memory of one process\n{}", trainer.arena().table());
   print_mebibytes("beside it: messages", messages);
+  print_mebibytes("beside it: windows", trainer.read_ahead_bytes());
   print_mebibytes("beside it: samples", run.sample_bytes);
   print_mebibytes("beside it: report", run.report_bytes);
   print_mebibytes("after it: evaluation", evaluation);

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "core/durable_file.h"
+#include "data/shard_check.h"
 #include "dist/together.h"
 #include "model/parameter_parts.h"
 #include "ops/host_copy.h"
+#include "record/data_wait.h"
 #include "record/logs.h"
 #include "record/progress.h"
 #include "record/provenance.h"
@@ -53,6 +55,31 @@ void compare_data(Communicator& comm, const Trainer& trainer) {
     }
   });
   require_agreement(comm, facts);
+}
+
+/// Compares the run's shards with their manifests beside the steps; null where there is nothing to
+/// compare, on all processes alike.
+std::unique_ptr<ShardCheck> start_check(Communicator& comm, const Trainer& trainer, int64_t step) {
+  std::vector<std::shared_ptr<const ShardSet>> sets;
+  for (const Loader* data : {&trainer.training_data(), trainer.validation_data()}) {
+    if (data == nullptr) continue;
+    for (const Source& s : data->sources()) sets.push_back(s.shards);
+  }
+  auto check = std::make_unique<ShardCheck>(std::move(sets), comm.rank(), comm.size(), step);
+  if (check->shards() == 0) return nullptr;
+  together(comm, [&] { check->start(); });
+  return check;
+}
+
+/// Ends the run where a process has found a shard that is not as its manifest says. Whether all
+/// were compared, which it tells.
+bool all_compared(const ShardCheck& check, Communicator& comm, Progress& progress) {
+  together(comm, [&] { check.require_good(); });
+  if (comm.any(!check.passed())) return false;
+  const int64_t n = check.shards();
+  progress.note(n == 1 ? "the shard is as its manifest says (SHA-256)"
+                       : fmt::format("all {} shards are as their manifests say (SHA-256)", n));
+  return true;
 }
 
 /// Whether any process was asked to stop. The trigger file is obeyed once.
@@ -127,8 +154,13 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   // Of a run that has ended the last validation pass has seen the parameters.
   saves.prune(comm, resumed == end && trainer.validates());
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
+  DataWait data_wait;
+  std::unique_ptr<ShardCheck> check;
+  bool compared = false;
+  if (c.data.verify && resumed < end) check = start_check(comm, trainer, resumed);
   for (int64_t step = resumed; step < end; ++step) {
     trainer.start_step(step, comm);
+    if (check && !compared) compared = all_compared(*check, comm, progress);
     const int64_t done = step + 1;
     const bool last = done == end;
     const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
@@ -154,6 +186,8 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     saves.finite_until(comm, done);
     const StepResult& r = ended.back();
     progress.steps(ended);
+    data_wait.steps(ended);
+    if (const auto text = data_wait.take_warning(progress.seconds())) warn(*text);
     nlohmann::ordered_json line = {
         {"step", done},        {"tokens", done * c.train.tokens_per_step},
         {"loss", r.loss},      {"lr", r.lr},
@@ -162,6 +196,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const double share = progress.matrix_rate_share();
     if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = progress.total_seconds();
+    if (logged) line["data_wait"] = data_wait.take_mean();
     bool seen = false;  // a loss of the parameters as they are now
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {

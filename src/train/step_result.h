@@ -9,7 +9,8 @@ struct StepResult {
   int64_t step = 0;  // from 1
   double loss = 0;   // mean over the step's tokens
   double lr = 0;
-  double norm = 0;  // global gradient norm, before clipping
+  double norm = 0;       // global gradient norm, before clipping
+  double data_wait = 0;  // seconds that it stood for its tokens, in the process that stood longest
 };
 
 }  // namespace bamtrain

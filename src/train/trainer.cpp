@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -18,6 +19,10 @@
 namespace bamtrain {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double in_seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
 // Of a message between devices: long enough for the bandwidth of their connection.
 constexpr int64_t kMessageElements = int64_t{4} << 20;
@@ -156,7 +161,10 @@ void Trainer::open_data() {
 }
 
 void Trainer::check_memory(int64_t beside) const {
-  const int64_t bytes = checked_add(arena_.total_bytes(), beside, "memory plan");
+  int64_t bytes = checked_add(arena_.total_bytes(), beside, "memory plan");
+  if (backend_.memory().on_host()) {
+    bytes = checked_add(bytes, read_ahead_bytes(), "memory plan");
+  }
   with_table_keys(config_, [&] { backend_.memory().check_fits(bytes); });
 }
 
@@ -167,16 +175,19 @@ void Trainer::connect(Communicator& comm) {
 
 void Trainer::commit() {
   require(processes_ == 1 || connected_, "a connection, whose buffers are taken before the plan");
+  check_memory(0);
   with_table_keys(config_, [&] { arena_.commit(backend_.memory()); });
   model_.set_masters(masters_);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
   windows_.resize(N + static_cast<size_t>(config_.train.micro_batch));
   inputs_.resize(N);
   targets_.resize(N);
-  read_sums_.resize(2 * kUnread);
+  read_sums_.resize(static_cast<size_t>(kUnread * (2 + processes_)));
+  waits_.resize(kUnread);
   results_.resize(kUnread);
   if (model_.randomized_positions() > 0) positions_.resize(N);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
+  if (loader_) loader_->reserve_ahead(own_windows());
 }
 
 void Trainer::refresh() { rounded_ ? model_.refresh_mechanisms() : model_.refresh(); }
@@ -218,7 +229,9 @@ void Trainer::lane(int64_t first_window, Tensor gradients, Tensor loss) {
   backend_.zero(loss);
   for (int64_t m = 0; m < micro_batches_ / lanes_; ++m) {
     const int64_t window = first_window + m * B;
+    const Clock::time_point asked = Clock::now();
     loader_->read(window, B, windows_.data());
+    waits_[static_cast<size_t>(unread_)] += in_seconds(Clock::now() - asked);
     split_rows(windows_);
     model_.forward_backward(inputs_.data(), targets_.data(), document_start_, scale, gradients,
                             loss, positions_from(window));
@@ -243,13 +256,31 @@ void Trainer::reduce(Tensor total, Communicator& comm) {
   }
 }
 
+int64_t Trainer::own_windows() const { return sequences_per_step() / processes_; }
+
+int64_t Trainer::first_own_window(int64_t step) const {
+  return step * sequences_per_step() + rank_ * own_windows();
+}
+
+int64_t Trainer::read_ahead_bytes() const {
+  return Loader::ahead_bytes(own_windows(), config_.data.sequence_length);
+}
+
+/// Has the windows of this step and of those after it read, as many as the run has and the loader
+/// keeps.
+void Trainer::read_ahead(int64_t step) {
+  const int64_t end =
+      std::min(step + ReadAhead::kRanges, std::max(step + 1, last_step(config_.train)));
+  for (int64_t s = step; s < end; ++s) loader_->prefetch(first_own_window(s), own_windows());
+}
+
 void Trainer::start_step(int64_t step, Communicator& comm) {
   require(unread_ < kUnread, "results of steps to be read in time");
   if (unread_ == 0) first_unread_ = step;
-  const int64_t own_lanes = tree_.lanes(), windows = sequences_per_step();
-  const int64_t per_lane = windows / lanes_;
-  const int64_t first = step * windows + rank_ * own_lanes * per_lane;
-  loader_->prefetch(first + windows, own_lanes * per_lane);
+  read_ahead(step);
+  waits_[static_cast<size_t>(unread_)] = 0;
+  const int64_t own_lanes = tree_.lanes(), per_lane = sequences_per_step() / lanes_;
+  const int64_t first = first_own_window(step);
   refresh();
   for (int64_t l = 0; l < own_lanes; ++l) {
     const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
@@ -281,14 +312,22 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   backend_.download(read_sums_.data(), unread_sums_.slice(0, 0, count));
   const auto number = static_cast<size_t>(count);
   for (size_t s = 0; s < number; ++s) results_[s].norm = std::abs(std::sqrt(read_sums_[2 * s + 1]));
-  // Of the losses: each process has those of its lanes, and the norm of all gradients.
-  if (processes_ > 1) comm.all_reduce_sum(read_sums_.data(), 2 * count);
+  // Of the losses: each process has those of its lanes, and the norm of all gradients. Of the
+  // waits: a column for each process.
+  double* const waits = read_sums_.data() + 2 * count;
+  std::fill_n(waits, count * processes_, 0.0);
+  for (int64_t s = 0; s < count; ++s) {
+    waits[s * processes_ + rank_] = waits_[static_cast<size_t>(s)];
+  }
+  if (processes_ > 1) comm.all_reduce_sum(read_sums_.data(), (2 + processes_) * count);
   for (size_t s = 0; s < number; ++s) {
     StepResult& r = results_[s];
     const int64_t step = first_unread_ + static_cast<int64_t>(s);
     r.step = step + 1;
     r.loss = read_sums_[2 * s] / static_cast<double>(config_.train.tokens_per_step);
     r.lr = learning_rate(step);
+    const double* const of_step = waits + static_cast<int64_t>(s) * processes_;
+    r.data_wait = *std::max_element(of_step, of_step + processes_);
     if (std::isfinite(r.loss) && std::isfinite(r.norm)) continue;
     const int64_t windows = sequences_per_step();
     fail_together(comm, std::make_exception_ptr(NonfiniteStep(

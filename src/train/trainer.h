@@ -47,8 +47,7 @@ class Trainer {
 
   /// Starts step number `step` (from 0) on all processes; a device goes on behind the call. A step
   /// whose gradient norm is not finite changes no parameter and no moment, nor does any after it.
-  /// Takes no memory once the loader holds two steps' windows, that is from the third call on.
-  /// REQUIRES: unread() < kUnread.
+  /// Takes no memory from the second call on. REQUIRES: unread() < kUnread.
   void start_step(int64_t step, Communicator& comm);
   int64_t unread() const { return unread_; }
   /// Waits for the steps started since the last call and returns what they gave, in order; valid
@@ -67,7 +66,8 @@ class Trainer {
   const ParameterLayout& layout() const { return model_.parameters(); }
   Optimizer& optimizer() { return optimizer_; }
   const Arena& arena() const { return arena_; }
-  /// Error (ExitCode::device) unless its memory and `beside` bytes could be had.
+  /// Error (ExitCode::device) unless its memory and `beside` bytes could be had; on a CPU that of
+  /// what is read ahead too, which is the host's.
   void check_memory(int64_t beside) const;
   /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
@@ -76,6 +76,8 @@ class Trainer {
   const Loader* validation_data() const { return validation_.get(); }  // null: none
   int64_t lanes() const { return lanes_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
+  /// Host memory for the windows of this process that are read ahead.
+  int64_t read_ahead_bytes() const;
 
   // --- validation.cpp
   int64_t validation_windows() const;
@@ -85,6 +87,9 @@ class Trainer {
  private:
   void check_validation_shards();
   double learning_rate(int64_t step) const;
+  int64_t own_windows() const;  // of a step
+  int64_t first_own_window(int64_t step) const;
+  void read_ahead(int64_t step);
   void lane(int64_t first_window, Tensor gradients, Tensor loss);
   /// (B, T) of the sequences from this window of the run on; null where positions count tokens.
   const int32_t* positions_from(int64_t window);
@@ -113,7 +118,8 @@ class Trainer {
   std::vector<Tensor> gradients_;                        // tree_.buffers() of (elements) P
   Tensor sums_;                                          // (buffers, 2) f64, see loss_sum()
   Tensor unread_sums_;                                   // (kUnread, 2) f64: row 0 of sums_ by step
-  std::vector<double> read_sums_;                        // (kUnread, 2)
+  std::vector<double> read_sums_;                        // (kUnread, 2), (kUnread, processes) waits
+  std::vector<double> waits_;                            // (kUnread) s, of this process for tokens
   std::vector<StepResult> results_;                      // kUnread
   int64_t unread_ = 0, first_unread_ = 0;                // steps
   bool connected_ = false;                               // or alone

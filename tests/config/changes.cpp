@@ -87,6 +87,7 @@ TEST_CASE("a key that the earlier run did not know yet may be there, at its defa
   json before = now;
   before["train"].erase("reduction");
   before["data"].erase("shuffle");
+  before["data"].erase("verify");
   CHECK(keys_refused_on_resume(before, now, {}).empty());
   CHECK(keys_refused_on_resume(before, resolved_json(valid_with({"train.reduction=library"})),
                                {}) == Names{"train.reduction"});

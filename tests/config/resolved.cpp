@@ -29,7 +29,8 @@ const std::string kEverything = R"({
                 "scale_bias": "false", "decay": true},
       "normalizer": {"name": "softmax"}, "window": 9, "document_mask": true}},
   "init_from": {"folder": "f", "new": ["theta_mu", "scale"]},
-  "data": {"train": "t", "val": "v", "sequence_length": 10, "document_start": 4, "shuffle": false},
+  "data": {"train": "t", "val": "v", "sequence_length": 10, "document_start": 4, "shuffle": false,
+           "verify": false},
   "optimizer": {"name": "radam", "lr": 0.125, "betas": [0.75, 0.875], "eps": 2e-9,
                 "weight_decay": 0.3, "clip": 0.7, "lr_multipliers": {"theta_mu": 0.2, "scale": 5}},
   "schedule": {"name": "wsd", "warmup_steps": 13, "min_ratio": 0.01, "decay_steps": 14,
@@ -106,6 +107,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.data.sequence_length == 10);
   CHECK(c.data.document_start == 4);
   CHECK_FALSE(c.data.shuffle);
+  CHECK_FALSE(c.data.verify);
   CHECK(c.optimizer.name == bamtrain::OptimizerKind::radam);
   CHECK(c.optimizer.lr == 0.125);
   CHECK(c.optimizer.beta1 == 0.75);
@@ -213,6 +215,7 @@ TEST_CASE("each key can be set alone and changes nothing else") {
       {"data.val", "other"},
       {"data.document_start", "1"},
       {"data.shuffle", "false"},
+      {"data.verify", "false"},
       {"optimizer.name", "radam"},
       {"optimizer.lr", "0.5"},
       {"optimizer.betas", "[0,0.5]"},

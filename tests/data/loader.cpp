@@ -157,8 +157,10 @@ TEST_CASE("a prefetched range is served from memory, in any part and more than o
   CHECK(windows(loader, 15, 1) == Tokens{560, 561, 562, 563, 564});
   CHECK(windows(loader, 9, 2)[0] == 536);  // in no one range
 
-  loader.prefetch(20, 1);  // takes the place of the older range
+  loader.prefetch(20, 1);
+  loader.prefetch(22, 1);  // takes the place of the oldest range
   CHECK(windows(loader, 20, 1)[0] == 580);
+  CHECK(windows(loader, 22, 1)[0] == 588);
   CHECK(windows(loader, 10, 5) == late);
   CHECK(windows(loader, 0, 1)[0] == 500);
 }

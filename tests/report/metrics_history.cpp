@@ -19,6 +19,7 @@ MetricsLine line(int64_t step) {
   MetricsLine m = {
       step, 10.0 * static_cast<double>(step), 2 + noise(0), noise(1), noise(2), noise(3),
       NAN,  static_cast<double>(step),        noise(4)};
+  m.data_wait = noise(6);
   if (step == 123'457) m.grad_norm = 1e6;
   if (step % 1000 == 0) m.validation_loss = 3 + noise(5);
   return m;
@@ -71,6 +72,7 @@ TEST_CASE("of a million lines so many are kept as memory was planned for, and ev
   check_extremes(shown, [](const MetricsLine& m) { return m.tokens_per_second; });
   check_extremes(shown, [](const MetricsLine& m) { return m.validation_loss; });
   check_extremes(shown, [](const MetricsLine& m) { return m.matrix_rate_share; });
+  check_extremes(shown, [](const MetricsLine& m) { return m.data_wait; });
   // No stretch of the run is without lines.
   for (size_t i = 1; i < shown.size(); ++i) {
     REQUIRE(shown[i].step - shown[i - 1].step <= 2 * kMillion / 512);

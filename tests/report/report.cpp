@@ -62,6 +62,7 @@ TEST_CASE("a report shows every run's numbers where they belong") {
   lines[0].seconds = 30;
   lines[1].seconds = 90;
   lines[1].matrix_rate_share = 0.5;
+  lines[1].data_wait = 12;
   a.metrics = history(lines);
   const std::string layer = "model.layers.0.self_attn.";
   a.parameters = {{layer + "prior.theta_alpha", {0, 1}},
@@ -89,10 +90,10 @@ TEST_CASE("a report shows every run's numbers where they belong") {
             "perplexity of windows of each length", "perplexity of each window's last 32 tokens",
             "loss, smoothed", "validation loss", "loss, smoothed, against wall time",
             "gradient norm", "learning rate", "tokens per second",
-            "share of the machine's matrix rate, %", "entropy of attention, nats",
-            "support of attention, keys", "live tiles of attention, %",
-            std::string(kWild) + ": bam, layer 0", "bam: theta_alpha against theta_beta",
-            "ssmax: s of each head, by layer"});
+            "share of the machine's matrix rate, %", "wait for data, ms a step",
+            "entropy of attention, nats", "support of attention, keys",
+            "live tiles of attention, %", std::string(kWild) + ": bam, layer 0",
+            "bam: theta_alpha against theta_beta", "ssmax: s of each head, by layer"});
 
   // The loss: x linear from 100 to 300, y logarithmic from 4 to 9, a twenty-fifth to spare.
   const Xml* loss = figure_of(body, "loss, smoothed");

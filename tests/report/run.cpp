@@ -43,7 +43,7 @@ TEST_CASE("a run's numbers are those of its files") {
          line(1) +
              line(2,
                   ",\"validation_loss\":4.25,\"seconds\":1.5,"
-                  "\"matrix_rate_share\":0.75,\"parameters\":"
+                  "\"matrix_rate_share\":0.75,\"data_wait\":0.125,\"parameters\":"
                   "{\"p\":[0.5,-1],\"q\":[]},\"attention\":"
                   "{\"entropy\":[[0.5,1],[2,3]],\"support\":"
                   "[[4,5],[6,7.5]],\"live_tiles\":[[1,0.5],[0.25,1]],\"windows\":3}") +
@@ -73,6 +73,8 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(r.metrics.lines()[1].validation_loss == 4.25);
   CHECK(r.metrics.lines()[1].seconds == 1.5);
   CHECK(r.metrics.lines()[1].matrix_rate_share == 0.75);
+  CHECK(std::isnan(r.metrics.lines()[0].data_wait));
+  CHECK(r.metrics.lines()[1].data_wait == 0.125);
   CHECK(r.parameters_step == 2);
   CHECK((r.parameters == MechanismValues{{"p", {0.5, -1}}, {"q", {}}}));
   REQUIRE(r.attention.has_value());  // of step 2

@@ -13,7 +13,7 @@ using namespace bamtrain::testing;
 
 namespace {
 
-/// How often the fifth to eighth step of a run take memory, results included.
+/// How often the third to eighth step of a run take memory, results included.
 int64_t allocations_of_later_steps(const RunConfig& config) {
   NullBackend backend;
   const auto communicator = make_single_communicator();
@@ -25,15 +25,15 @@ int64_t allocations_of_later_steps(const RunConfig& config) {
     trainer.start_step(first + 1, *communicator);
     trainer.finish_steps(*communicator);
   };
-  for (int64_t step = 0; step < 4; step += 2) two_steps(step);
+  two_steps(0);
   const int64_t before = allocations();
-  for (int64_t step = 4; step < 8; step += 2) two_steps(step);
+  for (int64_t step = 2; step < 8; step += 2) two_steps(step);
   return allocations() - before;
 }
 
 }  // namespace
 
-TEST_CASE("steps and their results take no memory once the loader holds two steps") {
+TEST_CASE("steps and their results take no memory once the model has passed some") {
   const Workplace w;
   RunConfig config = small_train_run(w);
   CHECK(allocations_of_later_steps(config) == 0);

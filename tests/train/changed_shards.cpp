@@ -1,12 +1,15 @@
 // Shards that change while a run reads them, and between its parts.
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "catch.h"
 #include "core/error.h"
+#include "core/sha256.h"
+#include "data/manifest.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -92,5 +95,52 @@ TEST_CASE("a run does not resume on shards that were written over") {
     INFO(allowed.output);
     CHECK(allowed.code == 0);
     CHECK(allowed.output.find("the tokens of before") == std::string::npos);
+  }
+}
+
+TEST_CASE("a run compares its shards with their manifest, and ends where one is another") {
+  const Workplace w;
+  nlohmann::json c = endless_run(w);
+  c["checkpoint"]["every"] = 1;
+  Manifest m;
+  m.tokenizer_sha256 = std::string(64, 'a');
+  m.vocab = 211;
+  m.document_start = 1;
+  m.tokens = 40000;
+  m.documents = 1;
+  m.shards = {{"000.bin", 40000, 1, sha256_file(w.path("train/000.bin"))}};
+  write_manifest(w.path("train/manifest.json"), m);
+  const std::string config = write_config(w, "run.json", c);
+  const std::string good = "the shard is as its manifest says";
+  SECTION("all is well") {
+    const Outcome o = run_and(
+        bamtrain_command(config), good, [&](int run) { kill(run, SIGTERM); }, threads(2));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::interrupted));
+    const size_t said = o.output.find(good);
+    CHECK(o.output.find(good, said + 1) == std::string::npos);
+  }
+  const int processes = have_mpi() ? 2 : 1;
+  SECTION("a valid id in the place of another, where no sample lies") {
+    write_over(w.path("train/000.bin"), 5000, 1);
+    for (int n = 1; n <= processes; ++n) {
+      const std::vector<std::string> command = bamtrain_command(config);
+      const Outcome o = run(n == 1 ? command : mpirun_command(n, command), threads(1));
+      INFO(o.output);
+      CHECK(o.code == static_cast<int>(ExitCode::data));
+      CHECK(o.output.find(w.path("train/000.bin") + ": expected a file of SHA-256 " +
+                          m.shards[0].sha256) != std::string::npos);
+      CHECK(o.output.find("found SHA-256 " + sha256_file(w.path("train/000.bin"))) !=
+            std::string::npos);
+      CHECK(o.output.find(good) == std::string::npos);
+    }
+  }
+  SECTION("not asked to") {
+    write_over(w.path("train/000.bin"), 5000, 1);
+    const Outcome o =
+        run(bamtrain_command(config, {"train.stop_at=20", "data.verify=false"}), threads(2));
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK(o.output.find("SHA-256") == std::string::npos);
   }
 }

@@ -380,7 +380,7 @@ TEST_CASE(
       const int64_t step = lines[i]["step"];
       CHECK(step == static_cast<int64_t>(i) + 1);
       for (const char* tag : {"loss", "lr", "grad_norm", "tokens_per_second", "matrix_rate_share",
-                              "seconds", "validation_loss", "validation_loss_error"}) {
+                              "seconds", "data_wait", "validation_loss", "validation_loss_error"}) {
         if (lines[i].contains(tag)) truth[tag].emplace_back(step, lines[i][tag].get<float>());
       }
       for (const char* of : {"entropy", "support", "live_tiles"}) {
