@@ -73,8 +73,8 @@ TEST_CASE("steps on a slow disk say how long they waited, and train on the same 
     CHECK(slow.steps[i].data_wait < 60);
   }
   CHECK(slow.masters == fast.masters);
-  // The first micro-batch takes two delays; little is done before it is asked for.
-  CHECK(slow.steps[0].data_wait > 0.2);
+  // The first micro-batch takes two delays, of which the program may pass a part before it asks.
+  CHECK(slow.steps[0].data_wait > 0.05);
 }
 
 TEST_CASE("a line has the mean wait of the steps since the line before") {
