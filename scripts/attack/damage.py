@@ -67,6 +67,9 @@ def a_link_to_nothing(path, choose):
 
 
 def swapped_with(other, path):
+    if not os.path.lexists(other):  # another damage has removed it
+        path.rename(other)
+        return
     aside = path.with_name("aside")
     path.rename(aside)
     other.rename(path)
@@ -88,7 +91,7 @@ KINDS = (flipped, flipped, scribbled, zeroed_page, truncated, appended, removed,
 
 class Damage(Attack):
     name = "damage"
-    settings = {"one_checkpoint": (120, 5000), "two_checkpoints": (30, 1000), "all_checkpoints": (20, 500)}
+    settings = {"one_checkpoint": (120, 2000), "two_checkpoints": (30, 500), "all_checkpoints": (20, 500)}
     notices = ("other_bits", "lost_line", "wrong_code", "silent")
 
     def prepare(self):

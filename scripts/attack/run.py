@@ -23,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 
 import sabotage
 from damage import Damage
@@ -100,10 +101,15 @@ class Campaign:
         except Loss as loss:
             row.losses += 1
             self.keep(attack, 0, loss)
+        except Exception:  # of the attack itself: the others go on
+            row.losses += 1
+            self.keep(attack, 0, traceback.format_exc())
         finally:
             attack.place.stop()
             attack.close()
         row.seconds = time.monotonic() - start
+        if self.args.long:
+            self.say(line_of(row))
         return row
 
     def keep(self, attack, number, loss):
@@ -183,14 +189,17 @@ def close(passed, failed, skipped):
                  "skipped; remedy: see why above")
 
 
+def line_of(row):
+    """Of the table."""
+    tries = "skipped" if row.skipped and not row.tries else f"{row.tries:,}"
+    return (f"| {row.attack} | {row.setting} | {tries} | {row.losses:,} | {row.seconds:.0f} | "
+            f"{row.notes} |")
+
+
 def table(rows):
     """As Markdown."""
     lines = ["| attack | setting | tries | losses | seconds | |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        tries = "skipped" if row.skipped and not row.tries else f"{row.tries:,}"
-        lines.append(f"| {row.attack} | {row.setting} | {tries} | {row.losses:,} | "
-                     f"{row.seconds:.0f} | {row.notes} |")
-    return "\n".join(lines)
+    return "\n".join(lines + [line_of(row) for row in rows])
 
 
 def main():
