@@ -200,6 +200,8 @@ def train(config, args, out):
                       "micro_batch": micro_batch, "windows": len(windows),
                       "parameters": sum(p.numel() for p in parameters)}), file=out, flush=True)
     per_step = tokens // T
+    if per_step % micro_batch != 0:
+        sys.exit(f"train.py: --micro-batch: expected a divisor of {per_step}, found {micro_batch}")
     for step in range(args.steps or config["train"]["steps"]):
         began, worked = time.perf_counter(), time.process_time()
         loss = 0.0
