@@ -32,7 +32,7 @@ from cpu_bench.tables import table  # noqa: E402
 SMOOTH, LIMIT = 20, 0.002  # steps of the mean; the largest relative difference of these
 BAMTRAIN, PEER = "bamtrain", "PyTorch"
 # Memory that was freed is kept: else a micro-batch's logits, 256 MiB a copy, are mapped and zeroed anew
-# every time, a quarter of an eager step's processor time where it was measured.
+# every time.
 PEER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**36)}
 
 
