@@ -26,8 +26,9 @@ namespace fs = std::filesystem;
 
 struct Part {
   std::string folder;
-  int64_t number = 0, of = 0;    // 0: it is none
-  std::string inputs, settings;  // what it was made of
+  int64_t number = 0, of = 0;  // 0: it is none
+  std::string inputs;          // a digest of what it is a part of
+  nlohmann::json settings;     // options
 };
 
 Part read_part(const std::string& folder) {
@@ -44,7 +45,7 @@ Part read_part(const std::string& folder) {
   part.number = o.count("part");
   part.of = o.count("of");
   part.inputs = o.text("inputs");
-  part.settings = o.object("settings").value().dump();
+  part.settings = o.object("settings").value();
   if (part.number < 1 || part.number > part.of) where.refuse("a part of so many", json.dump());
   return part;
 }
@@ -66,9 +67,11 @@ std::vector<Part> ordered_parts(const std::vector<std::string>& folders) {
     if (part.inputs != parts.front().inputs) {
       refuse("a part of the same files as " + parts.front().folder, "one of others");
     }
-    if (part.settings != parts.front().settings) {
-      refuse("the options of " + parts.front().folder + ", " + parts.front().settings,
-             part.settings);
+    for (const auto& item : parts.front().settings.items()) {
+      const auto it = part.settings.find(item.key());
+      const nlohmann::json found = it == part.settings.end() ? nlohmann::json() : *it;
+      if (found == item.value()) continue;
+      refuse(item.key() + " " + item.value().dump() + ", as " + parts.front().folder, found.dump());
     }
   }
   if (of == 0) return parts;

@@ -35,6 +35,16 @@ Ended run(const std::string& environment, const std::string& arguments = "") {
   return ended;
 }
 
+TEST_CASE("products of fp32 are in fp32 whatever the environment has oneDNN do") {
+  const Ended plain = run("OMP_NUM_THREADS=1");
+  REQUIRE(plain.status == 0);
+  for (const char* mode : {"BF16", "ANY"}) {
+    const Ended other = run(std::string("OMP_NUM_THREADS=1 ONEDNN_DEFAULT_FPMATH_MODE=") + mode +
+                            " DNNL_DEFAULT_FPMATH_MODE=" + mode);
+    CHECK(other.output == plain.output);
+  }
+}
+
 TEST_CASE("products give the same bits where OpenMP starts fewer threads than were asked for") {
   // Without a limit of oneDNN's own, and as on a processor without AVX-512.
   for (const std::string isa : {"", "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 "}) {

@@ -151,7 +151,7 @@ TEST_CASE("what does not belong together is not joined, and nothing is left") {
   TokenizeOptions other = o;
   other.shard_tokens = 10'000;
   other.output = folder.file("other");
-  refused({parts[0], parts[1], make_parts(other, 3)[2]}, "expected the options of");
+  refused({parts[0], parts[1], make_parts(other, 3)[2]}, "expected --shard-tokens 20000, as ");
   write_bytes(o.input.paths[4], "changed\n");
   other = o;
   other.output = folder.file("changed");

@@ -71,6 +71,8 @@ Primitive compile(const Shape& s) {
   // The library's own scratchpad is for the thread that compiled a primitive: executing it on any
   // other one gives wrong results. Ours is the caller's, one per thread.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  // Not what ONEDNN_DEFAULT_FPMATH_MODE says: fp32 products are products of fp32.
+  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
   if (s.accumulate) {
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
