@@ -12,7 +12,9 @@ namespace bamtrain {
 namespace fs = std::filesystem;
 
 std::string PartialFolder::place_of(const std::string& final_path) {
-  return final_path + ".partial";
+  std::string path = final_path;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return without_links(path) + ".partial";
 }
 
 PartialFolder::PartialFolder(const std::string& final_path, FolderPlace::MayReplace may_replace)

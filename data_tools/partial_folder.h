@@ -14,7 +14,7 @@ namespace bamtrain {
 /// folder is made as output(), beside it lies what tells how far it is.
 class PartialFolder {
  public:
-  /// Where work on `final_path` takes place.
+  /// Where work on `final_path` takes place; its symbolic links are followed.
   static std::string place_of(const std::string& final_path);
 
   /// Goes into NAME.partial, which is made where it is absent. Errors: as FolderPlace; (io) where

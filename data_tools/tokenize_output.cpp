@@ -8,6 +8,7 @@
 
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/folder_lock.h"
 #include "core/note.h"
 #include "data_tools/interrupt.h"
 #include "data_tools/progress.h"
@@ -28,6 +29,15 @@ ValidationShare share_of(const TokenizeOptions& options) {
                                                                   : options.validation;
 }
 
+std::string journal_in(const std::string& folder) { return folder + "/" + TokenizeJournal::kName; }
+
+/// Whether the output that the journal speaks of is still in the folder, and not in its place: what
+/// it replaced there, another set or none, is then where it was.
+bool has_finished(const std::string& folder, const TokenizeJournal& journal) {
+  const std::string manifest = folder + "/output/train/" + kManifestName;
+  return fs::exists(manifest) && sha256_file(manifest) == journal.finished;
+}
+
 void make_folder_once(const std::string& path) {
   if (!fs::is_directory(path)) make_folder(path);
 }
@@ -39,8 +49,9 @@ TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& 
     : options_(options),
       resumable_(resumable),
       log_(log),
-      folder_(options.output, may_replace_shards(options.overwrite)),
-      journal_path_(folder_.path() + "/" + TokenizeJournal::kName) {
+      folder_((remove_leftover(options.output), options.output),
+              may_replace_shards(options.overwrite)),
+      journal_path_(journal_in(folder_.path())) {
   journal_.settings = std::move(settings);
   if (fs::exists(journal_path_)) {
     go_on_from_journal();
@@ -52,17 +63,19 @@ TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& 
          std::chrono::duration_cast<Clock::duration>(duration<double>(options.checkpoint_seconds));
 }
 
+/// What a process has left that was killed when the output had taken its place.
+void TokenizeOutput::remove_leftover(const std::string& output) {
+  const std::string folder = PartialFolder::place_of(output);
+  if (!fs::exists(journal_in(folder))) return;
+  const FolderLock lock(folder);
+  const TokenizeJournal journal = read_journal(journal_in(folder));
+  if (!journal.finished.empty() && !has_finished(folder, journal)) remove_tree(folder);
+}
+
 void TokenizeOutput::go_on_from_journal() {
   folder_.keep();
   TokenizeJournal found = read_journal(journal_path_);
   require_same_settings(found.settings, journal_.settings, folder_.path());
-  const std::string manifest = folder_.output() + "/train/" + kManifestName;
-  if (!found.finished.empty() &&
-      !(fs::exists(manifest) && sha256_file(manifest) == found.finished)) {
-    // It took its place, and what lies here was there before.
-    folder_.clear();
-    return;
-  }
   std::swap(found.settings, journal_.settings);
   journal_ = std::move(found);
   note(log_, fmt::format("goes on in {}, behind {} and {}", folder_.path(),

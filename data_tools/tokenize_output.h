@@ -49,6 +49,7 @@ class TokenizeOutput {
  private:
   using Clock = std::chrono::steady_clock;
 
+  static void remove_leftover(const std::string& output);
   void go_on_from_journal();
   void open(const Tokenizer& tokenizer);
   bool is_due() const { return resumable_ && Clock::now() >= due_; }
@@ -57,7 +58,7 @@ class TokenizeOutput {
   void place_shuffled();
   void write_part() const;
 
-  const TokenizeOptions& options_;
+  TokenizeOptions options_;
   bool resumable_;
   std::FILE* log_;
   PartialFolder folder_;

@@ -186,6 +186,41 @@ TEST_CASE("a damaged journal is refused, and so are shards that are not as it sa
   CHECK(folder.entries() == 3);
 }
 
+TEST_CASE("a process that is killed when the output has its place leaves nothing for long") {
+  const TemporaryFolder folder;
+  TokenizeOptions o = small_steps(folder);
+  for (const bool replaces : {false, true}) {
+    if (replaces) {
+      o.overwrite = true;
+      o.shard_tokens = 20'000;
+    }
+    static std::string parent;
+    parent = folder.path();
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      set_file_fault([](FileOp op, const std::string& path, const std::string&) {
+        if (op == FileOp::sync_folder && path == parent && fs::exists(parent + "/out/train")) {
+          if (fs::exists(parent + "/out.partial/progress.json")) ::kill(::getpid(), SIGKILL);
+        }
+        return 0;
+      });
+      run(o);
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    const Manifest made = read_manifest(o.output + "/train/manifest.json");
+    CHECK(made.shards.size() > (replaces ? 6 : 3));
+    CHECK(fs::exists(folder.file("out.partial")));
+    o.overwrite = false;
+    CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "--overwrite"));
+    CHECK_FALSE(fs::exists(folder.file("out.partial")));
+    CHECK(read_manifest(o.output + "/train/manifest.json") == made);
+  }
+}
+
 TEST_CASE("of an input that nobody can read again nothing is kept") {
   const TemporaryFolder folder;
   TokenizeOptions o = small_steps(folder);
