@@ -182,6 +182,7 @@ TokenizeReport tokenize(const TokenizeOptions& options, std::FILE* log) {
   const bool resumable = add_inputs(input.paths, &settings);
   const InterruptGuard guard;
   std::optional<TokenizeOutput> output;
+  TokenizeOutput::remove_leftover(options.output);
   try {
     output.emplace(options, tokenizer, std::move(settings), resumable, log);
     TokenizeJournal reached = output->begun();

@@ -49,8 +49,7 @@ TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& 
     : options_(options),
       resumable_(resumable),
       log_(log),
-      folder_((remove_leftover(options.output), options.output),
-              may_replace_shards(options.overwrite)),
+      folder_(options.output, may_replace_shards(options.overwrite)),
       journal_path_(journal_in(folder_.path())) {
   journal_.settings = std::move(settings);
   if (fs::exists(journal_path_)) {
@@ -63,7 +62,6 @@ TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& 
          std::chrono::duration_cast<Clock::duration>(duration<double>(options.checkpoint_seconds));
 }
 
-/// What a process has left that was killed when the output had taken its place.
 void TokenizeOutput::remove_leftover(const std::string& output) {
   const std::string folder = PartialFolder::place_of(output);
   if (!fs::exists(journal_in(folder))) return;

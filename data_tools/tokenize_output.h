@@ -26,6 +26,10 @@ class TokenizeOutput {
   TokenizeOutput(const TokenizeOptions& options, const Tokenizer& tokenizer,
                  nlohmann::ordered_json settings, bool resumable, std::FILE* log);
 
+  /// Removes what a process has left that was killed when its output had taken the place `output`,
+  /// which then has content. Errors: as PartialFolder and read_journal.
+  static void remove_leftover(const std::string& output);
+
   /// How far it was in the beginning.
   const TokenizeJournal& begun() const { return journal_; }
   /// Whether all documents are in it, so that no input need be read.
@@ -49,7 +53,6 @@ class TokenizeOutput {
  private:
   using Clock = std::chrono::steady_clock;
 
-  static void remove_leftover(const std::string& output);
   void go_on_from_journal();
   void open(const Tokenizer& tokenizer);
   bool is_due() const { return resumable_ && Clock::now() >= due_; }
