@@ -3,7 +3,7 @@
 # the last tokens against length. After scripts/quickstart.sh, whose text and tokenizer it takes;
 # nine runs, a quarter of an hour on two idle cores.
 #
-#   scripts/readme_figure.sh [BUILD]      -> docs/perplexity.svg; runs in out/readme
+#   scripts/readme_figure.sh [BUILD]      -> bench/results/perplexity.svg; runs in out/readme
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=${1:-build}/src/bamtrain
@@ -17,4 +17,4 @@ run() {  # NAME PRIOR SCALE
 run bam-ssmax bam ssmax
 run alibi alibi none
 run rope rope none
-"$program" report out/readme/*-[123] --figure perplexity-last --width 120 --output docs/perplexity.svg
+"$program" report out/readme/*-[123] --figure perplexity-last --width 120 --output bench/results/perplexity.svg
