@@ -74,13 +74,10 @@ Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
 bool Inputs::next(RawDocument* document) {
   while (true) {
     const size_t before = current_;
-    if (next_at_hand(document)) {
-      if (current_ != before) documents_ = 0;
-      ++documents_;
-      return true;
-    }
+    const bool found = next_at_hand(document);
     if (current_ != before) documents_ = 0;
-    if (current_ + 1 == options_.paths.size()) return false;
+    if (found) ++documents_;
+    if (found || current_ + 1 == options_.paths.size()) return found;
     ++current_;
     documents_ = 0;
   }

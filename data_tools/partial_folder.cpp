@@ -12,9 +12,7 @@ namespace bamtrain {
 namespace fs = std::filesystem;
 
 std::string PartialFolder::place_of(const std::string& final_path) {
-  std::string path = final_path;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return without_links(path) + ".partial";
+  return FolderPlace::named(final_path) + ".partial";
 }
 
 PartialFolder::PartialFolder(const std::string& final_path, FolderPlace::MayReplace may_replace)

@@ -38,10 +38,6 @@ bool has_finished(const std::string& folder, const TokenizeJournal& journal) {
   return fs::exists(manifest) && sha256_file(manifest) == journal.finished;
 }
 
-void make_folder_once(const std::string& path) {
-  if (!fs::is_directory(path)) make_folder(path);
-}
-
 }  // namespace
 
 TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& tokenizer,
@@ -83,18 +79,17 @@ void TokenizeOutput::go_on_from_journal() {
 
 void TokenizeOutput::open(const Tokenizer& tokenizer) {
   const std::string output = folder_.output(), train = output + "/train", val = output + "/val";
-  make_folder_once(output);
-  make_folder_once(train);
+  make_folders(train);
   const int width = ShardSetWriter::width_of(tokenizer);
   const ValidationShare share = share_of(options_);
   train_.emplace(train, tokenizer, options_.shard_tokens, journal_.train);
   if (share.any()) {
-    make_folder_once(val);
+    make_folders(val);
     val_.emplace(val, tokenizer, options_.shard_tokens, journal_.val);
   }
   if (options_.shuffle) {
     const std::string spill = folder_.path() + "/shuffle";
-    make_folder_once(spill);
+    make_folders(spill);
     shuffle_.emplace(spill, width, *options_.shuffle,
                      journal_.shuffle.value_or(DocumentShuffle::State()));
   }

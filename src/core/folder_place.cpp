@@ -19,10 +19,14 @@ Error failed(const std::string& path, const std::string& expected, const std::st
 
 }  // namespace
 
+std::string FolderPlace::named(const std::string& path) {
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  return without_links(name);
+}
+
 FolderPlace::FolderPlace(const std::string& path, MayReplace may_replace)
-    : path_(path), may_replace_(std::move(may_replace)) {
-  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
-  path_ = without_links(path_);
+    : path_(named(path)), may_replace_(std::move(may_replace)) {
   try {
     check();
     make_folders(parent_folder(path_));

@@ -12,7 +12,10 @@ class FolderPlace {
   /// where that must not be replaced.
   using MayReplace = std::function<void(const std::string& folder)>;
 
-  /// Folders above are made; `path`'s own symbolic links are followed. Error (io) where a file has
+  /// The place that `path` names: its own symbolic links are followed, slashes at its end left out.
+  static std::string named(const std::string& path);
+
+  /// For the place named(path); folders above are made. Error (io) where a file has
   /// the name already, its parent cannot be written, or `may_replace` throws one.
   FolderPlace(const std::string& path, MayReplace may_replace);
 

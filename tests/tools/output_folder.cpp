@@ -27,15 +27,6 @@ namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
-Names names_in(const std::string& folder) {
-  Names names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 /// Writes train/000000.bin with `content` into the folder.
 void fill(const OutputFolder& output, const std::string& content) {
   write_bytes(output.subfolder("train") + "/000000.bin", content);

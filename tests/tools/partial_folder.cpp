@@ -22,15 +22,6 @@ using namespace testing;
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-Names names_in(const std::string& folder) {
-  Names names;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 void fill(const PartialFolder& folder, const std::string& content) {
   fs::create_directories(folder.output() + "/train");
   write_bytes(folder.output() + "/train/000000.bin", content);

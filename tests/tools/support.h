@@ -6,6 +6,7 @@
 #include <sentencepiece_trainer.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -127,6 +128,28 @@ inline std::vector<std::vector<int32_t>> split_at(const std::vector<int32_t>& id
     documents.back().push_back(id);
   }
   return documents;
+}
+
+/// The names of a folder's entries, in order.
+inline std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// What `f` returns, which is given a log that nobody reads.
+template <class F>
+auto without_log(F&& f) {
+  std::FILE* log = std::fopen("/dev/null", "w");
+  REQUIRE(log != nullptr);
+  struct Close {
+    std::FILE* file;
+    ~Close() { std::fclose(file); }
+  } close{log};
+  return f(log);
 }
 
 }  // namespace bamtrain::testing

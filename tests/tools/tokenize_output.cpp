@@ -42,9 +42,8 @@ bool dies_before(const TokenizeOptions& o, int n) {
       if (g_left-- == 0) ::kill(::getpid(), SIGKILL);
       return 0;
     });
-    std::FILE* log = std::fopen("/dev/null", "w");
     try {
-      tokenize(o, log);
+      run(o);
     } catch (...) {
       ::_exit(1);
     }

@@ -28,13 +28,7 @@ inline TokenizeOptions options_for(const TemporaryFolder& folder, const std::str
 }
 
 inline TokenizeReport run(const TokenizeOptions& options) {
-  std::FILE* log = std::fopen("/dev/null", "w");
-  REQUIRE(log != nullptr);
-  struct Close {
-    std::FILE* file;
-    ~Close() { std::fclose(file); }
-  } close{log};
-  return tokenize(options, log);
+  return without_log([&](std::FILE* log) { return tokenize(options, log); });
 }
 
 /// SHA-256 of every file under a folder, by its path within.
