@@ -18,6 +18,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts" / "attack"))
+from program import ENVIRONMENT  # noqa: E402  mpirun's, on any machine
+
 NOT_RUN = ("python3", "hf", "lm_eval")
 STEPS = 4
 # Of arguments: the page's, those of the test.
@@ -72,11 +75,7 @@ def smaller(words, texts, used):
 
 def run(words, folder, source):
     print("$ " + shlex.join(words), flush=True)
-    environment = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
-                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PRTE_ALLOW_RUN_AS_ROOT="1",
-                       PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
-                       PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")
-    ended = subprocess.run(words, cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+    ended = subprocess.run(words, cwd=folder, env={**os.environ, **ENVIRONMENT}, stdin=subprocess.DEVNULL,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if ended.returncode != 0:
         sys.exit(f"{ended.stdout}\nended with {ended.returncode}: a command of {source}/docs/fineweb.md")
