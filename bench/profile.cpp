@@ -179,9 +179,13 @@ void ProfiledBackend::cross_entropy(Tensor losses, Tensor dlogits, Tensor logits
   const Timed timed(costs_["cross_entropy"], 0, bytes_of({dlogits, logits}));
   inner_->cross_entropy(losses, dlogits, logits, targets, scale);
 }
-void ProfiledBackend::clip_factor(Tensor factor, Tensor squared_norm, double clip) {
+void ProfiledBackend::argmax(Tensor places, Tensor x) {
+  const Timed timed(costs_["argmax"], 0, bytes_of({places, x}));
+  inner_->argmax(places, x);
+}
+void ProfiledBackend::clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) {
   const Timed timed(costs_["clip_factor"], 0, bytes_of({factor, squared_norm}));
-  inner_->clip_factor(factor, squared_norm, clip);
+  inner_->clip_factor(factor, squared_norm, clip, scale);
 }
 void ProfiledBackend::optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded,
                                      Tensor gradients, Tensor factor, const OptimizerStep& s) {

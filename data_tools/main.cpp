@@ -24,6 +24,7 @@
 #include "data_tools/interrupt.h"
 #include "data_tools/join.h"
 #include "data_tools/shard_folders.h"
+#include "data_tools/synth.h"
 #include "data_tools/tokenize.h"
 #include "data_tools/train_tokenizer.h"
 #include "data_tools/verify.h"
@@ -246,8 +247,30 @@ void add_verify(CLI::App* app, VerifyOptions* options) {
   app->callback([options] { verify(options->path, options->tokenizer, stdout); });
 }
 
+void add_synth(CLI::App* app, SynthOptions* options) {
+  app->footer(list_of_tasks());
+  app->add_option("task", options->task, "The task's name")->required();
+  app->add_option("--set", options->settings, "An option of the task, KEY=VALUE")
+      ->allow_extra_args(false);
+  take_integers(app->add_option("--length", options->lengths,
+                                "Shortest and longest source, \"32,64\" (default: the task's)"),
+                1, int64_t{1} << 24)
+      ->delimiter(',')
+      ->expected(2);
+  take_integers(app->add_option("--first", options->first, "The first sequence's number"), 0,
+                Draws::kMaxIndex - 1);
+  take_integers(app->add_option("--count", options->count, "How many sequences"), 0,
+                int64_t{1} << 40)
+      ->capture_default_str();
+  take_integers(app->add_option("--seed", options->seed, "Of the training set"), 0,
+                std::numeric_limits<int64_t>::max());
+  app->add_flag("--json", options->json,
+                "Print JSON lines: length, input, and targets with null where none is asked for");
+  app->callback([options] { synth(*options, stdout); });
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("Makes token shards from text, and shows and checks them.", "bamdata");
+  CLI::App app("Makes token shards from text, and shows and checks them; shows tasks.", "bamdata");
   app.footer(kExitCodes);
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text());
@@ -257,6 +280,7 @@ int run(int argc, char** argv) {
   JoinOptions join_options;
   InspectOptions inspect_options;
   VerifyOptions verify_options;
+  SynthOptions synth_options;
   add_train_tokenizer(app.add_subcommand("train-tokenizer", "A SentencePiece model from text"),
                       &train_options);
   add_tokenize(app.add_subcommand("tokenize", "Text into token shards"), &tokenize_options);
@@ -264,6 +288,8 @@ int run(int argc, char** argv) {
   add_inspect(app.add_subcommand("inspect", "Counts, document lengths and tokens of shards"),
               &inspect_options);
   add_verify(app.add_subcommand("verify", "Compare shards with their manifest"), &verify_options);
+  add_synth(app.add_subcommand("synth", "Sequences of a task, as a model is trained on them"),
+            &synth_options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "arguments.h"
+#include "core/no_target.h"
 #include "loss.h"
 #include "reductions.cuh"
 #include "vectors_of_four.cuh"
@@ -85,6 +86,18 @@ BAMTRAIN_DEVICE float sum_of_exponentials(const float (&x)[kLossVectors][4], flo
   return (of_vector[0] + of_vector[1]) + (of_vector[2] + of_vector[3]);
 }
 
+/// What is left of a row without a target.
+template <class A>
+BAMTRAIN_DEVICE void clear_row(const CrossEntropy<A>& c, int64_t r) {
+  const int thread = static_cast<int>(device::thread_index().x);
+  if (thread == 0) c.losses[r] = 0.0f;
+  if (c.dlogits == nullptr) return;
+  const float zeros[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  for (int first = 4 * thread; first < static_cast<int>(c.dlogits_row); first += 4 * kLossThreads) {
+    store_four(c.dlogits + r * c.dlogits_row + first, zeros);
+  }
+}
+
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
     cross_entropy_row(const CrossEntropy<A> c, const int kept_tiles) {
@@ -96,6 +109,11 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
   const int thread = static_cast<int>(device::thread_index().x);
   const int64_t r = device::block_index().x;
   const int V = static_cast<int>(c.V);
+  const int target = c.targets[r];
+  if (target == kNoTarget) {
+    clear_row(c, r);
+    return;
+  }
   const float* const logits = c.logits + r * c.logits_row;
 
   // Starting from the highest logit of the first tile, a thread's own highest seldom changes, and
@@ -127,7 +145,6 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kLossThreads, 2)
   sum = block_sum<kLossWarps>(sum, sums);
 
   // The thread that reads the target's logit overwrites it too where dlogits is the logits.
-  const int target = c.targets[r];
   const bool owns_target = target / 4 % kLossThreads == thread;
   double of_target = 0;
   if (owns_target) {

@@ -16,12 +16,13 @@ struct CrossEntropy {
   int64_t dlogits_row = 0;           // elements from one row to the next, a multiple of 4, >= V
   const float* logits = nullptr;     // (R, V)
   int64_t logits_row = 0;            // likewise
-  const int32_t* targets = nullptr;  // (R), in [0, V)
+  const int32_t* targets = nullptr;  // (R), in [0, V), or kNoTarget
   double scale = 1;
 };
 
 /// losses = -log softmax(logits)[target]; dlogits = scale * (softmax - one hot), and zero in the
-/// columns from V up to the end of a row. dlogits may be the logits' own memory, A = float.
+/// columns from V up to the end of a row. Both are 0 in a row without a target, whose logits are
+/// not read. dlogits may be the logits' own memory, A = float.
 ///
 /// A loss l is within 1e-6 max(1, l) for V <= 2^17, whatever the logits, as long as they are
 /// finite and differ by less than fp32 holds. A logit that is NaN or +inf makes its row's loss NaN.

@@ -82,18 +82,19 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kOptimizerThreads)
 }
 
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(1)
-    update_clip_factor(double* factor, const double* squared_norm, double clip) {
-  *factor = next_clip_factor(*factor, *squared_norm, clip);
+    update_clip_factor(double* factor, const double* squared_norm, double clip, double scale) {
+  *factor = next_clip_factor(*factor, *squared_norm, clip, scale);
 }
 
 }  // namespace
 
-LaunchStatus clip_factor(double* factor, const double* squared_norm, double clip, Stream stream) {
+LaunchStatus clip_factor(double* factor, const double* squared_norm, double clip, double scale,
+                         Stream stream) {
   if (factor == nullptr || squared_norm == nullptr) {
     return device::refused("clip_factor: a factor and a squared norm");
   }
   return device::launch(update_clip_factor, {1, 1, 1}, {1, 1, 1}, 0, stream, factor, squared_norm,
-                        clip);
+                        clip, scale);
 }
 
 LaunchStatus optimizer_step(float* weights, float* m, float* v, bf16* copy, const float* gradients,

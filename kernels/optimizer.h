@@ -21,7 +21,7 @@ struct OptimizerScalars {
 
 /// factor (1) = next_clip_factor of what it was and squared_norm (1).
 device::LaunchStatus clip_factor(double* factor, const double* squared_norm, double clip,
-                                 device::Stream stream);
+                                 double scale, device::Stream stream);
 
 /// With g = factor * gradients, the factor rounded to float; null: 1; NaN: nothing is written:
 ///   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w -= decay w;

@@ -130,7 +130,7 @@ THREADS = {
          "mix_of_queries mix_of_keys mix_of_distances mix_of_segments mix_of_distances_sums "
          "mix_join mix_join_shares "
          "add_pieces sum_gates gradient_of_gates entropy_of_rows scale_of_entropy fire_join",
-    256: "activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
+    256: "argmax_row activate_tiles activate_tiles_backward add_bias_tiles sum_rows embed_rows add_slots "
          "count_digits scan_tiles place_keys add_tiles add_doubles convert_tiles sum_squares "
          "join_squares norm_rows_backward optimizer_update rotate_tokens table_of_prior "
          "gradient_of_prior rows_of_scale gradient_of_scale rows_by_length gradient_by_length "

@@ -43,12 +43,12 @@ MUTANTS = {
         "state.tensors()[i].bytes(), 0);",
         "train", "parameters and both moments of a checkpoint reach every process"),
     "positions_of_a_lanes_first_micro_batch": Mutant(
-        "train/trainer.cpp", "positions_from(window));", "positions_from(first_window));",
+        "train/trainer.cpp", "positions_of(batch, T));", "positions_of(numbers.first(B), T));",
         "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "windows_of_a_lanes_first_micro_batch": Mutant(
-        "train/trainer.cpp", "loader_->read(window, B, windows_.data());",
-        "loader_->read(first_window, B, windows_.data());", "train",
+        "train/trainer.cpp", "training_->read(batch, step,",
+        "training_->read(numbers.first(B), step,", "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "lanes_losses_not_joined": Mutant(
         "train/trainer.cpp", "      backend_.add(loss_sum(to), loss_sum(of));\n", "", "train",
@@ -70,9 +70,8 @@ MUTANTS = {
         "{masters_, optimizer_.first_moments()};", "train",
         "neither parameters nor moments that are not finite are saved"),
     "weights_of_before_the_step_rounded": Mutant(
-        "train/trainer.cpp", "learning_rate(step), squared_norm(), masters_, "
-        "model_.rounded_weights(),", "learning_rate(step), squared_norm(), masters_, Tensor(),",
-        "train", "bf16 training gives the same bits by every way"),
+        "train/trainer.cpp", "                  model_.rounded_weights(), total);",
+        "                  Tensor(), total);", "train", "bf16 training gives the same bits by every way"),
     "norms_decay_too": Mutant(
         "train/optimizer.cpp", "run.decays ? config_.weight_decay : 0", "config_.weight_decay",
         "train", "matrices and embeddings decay; norms, biases, priors and scales do not"),
@@ -82,16 +81,17 @@ MUTANTS = {
         "warm-up rises linearly to the peak"),
     # --- validation
     "divisor_counts_padded_windows": Mutant(
-        "train/validation.cpp", "for (double s : sums) clusters.push_back({s, T});",
-        "for (double s : sums) clusters.push_back({s, T * batches * B / windows});", "train",
+        "train/validation.cpp", "  Validation result = {mean_loss(slots), std::nullopt, std::nullopt};",
+        "  slots.resize(static_cast<size_t>(batches * B), {0, static_cast<double>(T), 0, 0});\n"
+        "  Validation result = {mean_loss(slots), std::nullopt, std::nullopt};", "train",
         "a validation loss is the mean over the windows of the pass, each by itself"),
     "last_partial_batch_skipped": Mutant(
-        "train/validation.cpp", "batches = ceil_div(windows, B);",
-        "batches = std::max<int64_t>(1, windows / B);", "train",
+        "train/validation.cpp", "batches = ceil_div(sequences, B);",
+        "batches = std::max<int64_t>(1, sequences / B);", "train",
         "a validation loss is the mean over the windows of the pass, each by itself"),
     "validation_on_training_windows": Mutant(
-        "train/validation.cpp", "validation_->read(first, rows, part.data());",
-        "loader_->read(first, rows, part.data());", "train",
+        "train/validation.cpp", "validation_->read(batch_numbers,", "training_->read(batch_numbers,",
+        "train",
         "a validation loss is the mean over the windows of the pass, each by itself"),
     # --- the model
     "neighbours_draw_shifted_positions": Mutant(

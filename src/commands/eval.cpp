@@ -168,23 +168,28 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   return eval;
 }
 
+std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunConfig& c) {
+  try {
+    return make_backend(arguments.device.value_or(c.device),
+                        arguments.precision.value_or(c.train.precision), 0);
+  } catch (const Error& e) {
+    if (!arguments.precision || e.code() != ExitCode::config) throw;
+    throw e.as(ExitCode::usage, "--precision", "choose one of these, or a GPU");
+  }
+}
+
 namespace {
 
 nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   const Precision precision = arguments.precision.value_or(c.train.precision);
-  std::unique_ptr<Backend> backend;
-  try {
-    backend = make_backend(arguments.device.value_or(c.device), precision, 0);
-  } catch (const Error& e) {
-    if (!arguments.precision || e.code() != ExitCode::config) throw;
-    throw e.as(ExitCode::usage, "--precision", "choose one of these, or a GPU");
-  }
+  const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
   const std::string source = arguments.data.empty() ? c.data.val : arguments.data;
   if (source.empty()) {
     throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
-                "neither this option nor data.val in the checkpoint's config", "give --data");
+                "neither this option nor data.val in the checkpoint's config",
+                c.data.train.has_tasks() ? "give --data, or --task" : "give --data");
   }
   const ShardSet shards = ShardSet::open(source, c.model.vocab);
   require_same_data(checkpoint.state.value("data", nlohmann::json()), describe_data(shards),
@@ -226,6 +231,7 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
 }  // namespace
 
 int run_eval(const EvalArguments& arguments) {
+  if (!arguments.task.empty()) return run_eval_task(arguments);
   // Opened first: a path that cannot be written is found before the work, not after it.
   std::optional<AtomicFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output);
@@ -245,32 +251,51 @@ int run_eval(const EvalArguments& arguments) {
 
 Command eval_command(CLI::App& app) {
   const auto eval = std::make_shared<EvalArguments>();
-  CLI::App* options = app.add_subcommand("eval", "perplexity against length");
+  CLI::App* options =
+      app.add_subcommand("eval", "perplexity, or the scores of a task, against length");
   options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")->required();
-  take_integers(
-      options->add_option("--lengths", eval->lengths, "sequence lengths, e.g. 512,1024,2048"), 1,
-      PerplexityRequest::kMostLength)
+  take_integers(options->add_option("--lengths", eval->lengths,
+                                    "sequence lengths, e.g. 512,1024,2048; of a task its sources'"),
+                1, PerplexityRequest::kMostLength)
       ->required()
       ->delimiter(',');
   add_overrides(*options, eval->overrides);
-  options->add_option("--data", eval->data, "folder or glob of shards (default: data.val)");
+  CLI::Option* task = options->add_option(
+      "--task", eval->task, "accuracy and exact match of this task, in place of perplexity");
+  options
+      ->add_option("--task-set", eval->task_settings,
+                   "an option of the task, KEY=VALUE (default: as in training)")
+      ->allow_extra_args(false)
+      ->needs(task);
+  take_integers(options->add_option("--samples", eval->samples, "sequences at each length"), 1,
+                kMostTargets)
+      ->capture_default_str()
+      ->needs(task);
+  take_integers(options->add_option("--seed", eval->seed, "of these sequences"), 0, INT64_MAX)
+      ->needs(task);
+  options->add_option("--data", eval->data, "folder or glob of shards (default: data.val)")
+      ->excludes(task);
   take_words(
       options->add_option("--protocols", eval->protocols, "of windows, last, bins (default: all)"),
       {"windows", "last", "bins"})
-      ->delimiter(',');
+      ->delimiter(',')
+      ->excludes(task);
   take_integers(
       options->add_option("--last-tokens", eval->last_tokens,
                           "K of protocol last (default: 256, or the shortest length where that is "
                           "less)"),
-      1, PerplexityRequest::kMostLength);
+      1, PerplexityRequest::kMostLength)
+      ->excludes(task);
   take_integers(options->add_option("--max-tokens", eval->max_tokens,
                                     "targets per length and protocol (default: all)"),
-                1, kMostTargets);
+                1, kMostTargets)
+      ->excludes(task);
   take_integers(
       options->add_option("--document-start", eval->document_start,
                           "the id that begins a document (default: data.document_start, or the "
                           "manifest beside the shards)"),
-      0, INT32_MAX);
+      0, INT32_MAX)
+      ->excludes(task);
   take_names(options->add_option("--precision", eval->precision,
                                  "fp32, tf32 or bf16 (default: as trained)"),
              kPrecisionNames);

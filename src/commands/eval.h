@@ -1,7 +1,8 @@
 #pragma once
-// bamtrain eval: perplexity against length, of a checkpoint.
+// bamtrain eval: perplexity, or the scores of a task, against length, of a checkpoint.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ struct EvalArguments {
   std::vector<std::string> protocols = {"windows", "last", "bins"};
   int64_t last_tokens = 0, max_tokens = 0;
   std::optional<int64_t> document_start;
+  std::string task;                        // its name; empty: perplexity
+  std::vector<std::string> task_settings;  // of its options, KEY=VALUE
+  int64_t samples = 1000;                  // sequences of the task at each length
+  uint64_t seed = 0;                       // of these
 };
 
 PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
@@ -32,5 +37,11 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c);
 
 /// Prints the result and writes it where `arguments` say. Returns the exit code.
 int run_eval(const EvalArguments& arguments);
+
+/// The same of a task, in eval_task.cpp. REQUIRES: one is named.
+int run_eval_task(const EvalArguments& arguments);
+
+/// The backend that `arguments` ask for, or else the run. Errors as make_backend.
+std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunConfig& c);
 
 }  // namespace bamtrain

@@ -15,6 +15,7 @@ namespace {
 TokenizerSource tokenizer_source(const RunConfig& c) {
   TokenizerSource source = {"sample.tokenizer", c.sample.tokenizer, "", "", ExitCode::config};
   for (const DataSource& s : c.data.train.list) {
+    if (s.task) continue;
     const ShardSet shards = ShardSet::open(s.path, c.model.vocab);
     if (shards.manifest()) source.sha256 = shards.manifest()->tokenizer_sha256;
   }

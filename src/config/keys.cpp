@@ -10,6 +10,7 @@
 
 #include "config/names.h"
 #include "config/sources.h"
+#include "config/task.h"
 #include "core/json.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
@@ -114,11 +115,25 @@ Key priors() {
 Key training_sources() {
   const std::string path = "data.train";
   Key k{path,
-        "token shards to train on: a folder of *.bin or a glob; or a list of such with weights",
+        "what is trained on: token shards, a folder of *.bin or a glob; a task; or a list of such "
+        "with weights",
         sources_schema()};
   k.get = [](const RunConfig& c) { return sources_json(c.data.train); };
   k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
-    c.data.train = read_sources(v, path, origin);
+    c.data.train = read_sources(v, path, origin, c.config_version);
+  };
+  return k;
+}
+
+Key validation_source() {
+  const std::string path = "data.val";
+  Key k{path,
+        "what is validated on: token shards, a folder of *.bin or a glob; or a task, whose "
+        "sequences are others than those of data.train; empty: no validation",
+        validation_schema()};
+  k.get = [](const RunConfig& c) { return validation_json(c.data); };
+  k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
+    read_validation(v, path, origin, c.config_version, &c.data);
   };
   return k;
 }
@@ -141,6 +156,23 @@ Key betas() {
 Key required(Key k) {
   k.required = true;
   return k;
+}
+
+Key needed(bool (*of)(const json& document), Key k) {
+  k.needed = of;
+  return k;
+}
+
+/// Whether what a task says is left to the configuration, since it has shards.
+bool trains_on_shards(const json& document) {
+  const json* train = find_value(document, "data.train");
+  if (train == nullptr) return true;
+  if (!train->is_array()) return !is_task(*train);
+  return std::any_of(train->begin(), train->end(), [](const json& s) { return !is_task(s); });
+}
+
+bool counts_no_sequences(const json& document) {
+  return find_value(document, "train.sequences_per_step") == nullptr;
 }
 
 /// A resumed run may differ here.
@@ -171,8 +203,11 @@ std::vector<Key> make_keys() {
       required(resumable(key("out_dir", "folder for checkpoints and metrics.jsonl", nonempty_text(),
                              FIELD(out_dir)))),
 
-      required(key("model.vocab", "vocabulary size V, at least the tokenizer's",
-                   integer_value(1, kMaxInt32), FIELD(model.vocab))),
+      needed(trains_on_shards,
+             key("model.vocab",
+                 "vocabulary size V, at least the tokenizer's; needed with shards; 0: as many as "
+                 "the tasks of data.train have",
+                 integer_value(0, kMaxInt32), FIELD(model.vocab))),
       required(
           key("model.width", "embedding width C", integer_value(1, kMaxWidth), FIELD(model.width))),
       required(
@@ -250,12 +285,13 @@ std::vector<Key> make_keys() {
               set_of(nonempty_text()), FIELD(init_from.absent))),
 
       required(resumable(training_sources())),
-      resumable(
-          key("data.val",
-              "token shards to validate on: a folder of *.bin or a glob; empty: no validation",
-              any_text(), FIELD(data.val))),
-      required(key("data.sequence_length", "tokens per training sequence T",
-                   integer_value(1, kMaxLength), FIELD(data.sequence_length))),
+      resumable(validation_source()),
+      needed(
+          trains_on_shards,
+          key("data.sequence_length",
+              "tokens per training sequence T, of tasks at most; needed with shards; 0: the most "
+              "that a task's sequences have",
+              integer_value(0, kMaxLength), FIELD(data.sequence_length))),
       key("data.document_start", "token id that begins a document; null: from the shards' manifest",
           or_null(integer_value(0, kMaxInt32)), FIELD(data.document_start)),
       key("data.shuffle", "sequences permuted anew each epoch instead of in file order",
@@ -309,10 +345,15 @@ std::vector<Key> make_keys() {
                     "end with a checkpoint after this step, the schedule still running to "
                     "train.steps; 0: at train.steps",
                     integer_value(0, kMaxSteps), FIELD(train.stop_at))),
-      required(key("train.tokens_per_step",
-                   "tokens per optimizer step, a multiple of train.micro_batch * "
-                   "data.sequence_length",
-                   integer_value(1, kMaxTokens), FIELD(train.tokens_per_step))),
+      needed(counts_no_sequences,
+             key("train.tokens_per_step",
+                 "tokens per optimizer step, a multiple of train.micro_batch * "
+                 "data.sequence_length; needed without train.sequences_per_step",
+                 integer_value(0, kMaxTokens), FIELD(train.tokens_per_step))),
+      key("train.sequences_per_step",
+          "sequences per optimizer step, in place of train.tokens_per_step: a multiple of "
+          "train.micro_batch",
+          integer_value(0, kMaxTokens), FIELD(train.sequences_per_step)),
       required(key("train.micro_batch", "sequences in one forward and backward pass",
                    integer_value(1, 1 << 20), FIELD(train.micro_batch))),
       key("train.lanes",

@@ -21,6 +21,8 @@ struct Key {
   ValueSchema schema;
   bool names_mechanism = false;  // the value is an object that names one, or a list of such
   bool required = false;
+  /// Of a key that some configurations need: whether this one does. Null: none does.
+  bool (*needed)(const nlohmann::json& document) = nullptr;
   bool free_on_resume = false;  // a resumed run may differ here from the run it continues
 
   /// The value in the struct, as JSON.

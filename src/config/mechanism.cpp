@@ -4,6 +4,7 @@
 #include <map>
 
 #include "config/names.h"
+#include "config/option.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "mixes/registry.h"
@@ -19,72 +20,6 @@ using nlohmann::ordered_json;
 // A mix of heads names the prior that it mixes under this key, beside its options.
 constexpr char kBase[] = "base";
 constexpr char kDefaultBase[] = "kerple";
-
-// OptionSpec states "no limit" as a number of this size.
-constexpr double kUnlimited = 1e300;
-
-ValueSchema number_schema(const OptionSpec& o) {
-  if (!o.word.empty()) {
-    return {{"oneOf", {integer_value(1, static_cast<int64_t>(o.maximum)), one_of({o.word})}}};
-  }
-  if (o.integer) {
-    return integer_value(static_cast<int64_t>(o.minimum), static_cast<int64_t>(o.maximum));
-  }
-  ValueSchema s = {{"type", "number"}};
-  if (o.minimum > -kUnlimited) s["minimum"] = o.minimum;
-  if (o.maximum < kUnlimited) s["maximum"] = o.maximum;
-  return s;
-}
-
-ordered_json option_json(const OptionSpec& o, const OptionValue& value) {
-  if (const auto* number = std::get_if<double>(&value); number && o.integer) {
-    if (!o.word.empty() && *number == 0) return o.word;
-    return static_cast<int64_t>(*number);
-  }
-  return std::visit([](const auto& v) { return ordered_json(v); }, value);
-}
-
-OptionValue option_value(const OptionSpec& o, const json& value) {
-  if (!o.word.empty() && value == o.word) return 0.0;
-  return std::visit(
-      [&value](const auto& fallback) -> OptionValue {
-        return value.get<std::decay_t<decltype(fallback)>>();
-      },
-      o.fallback);
-}
-
-ValueSchema option_schema(const OptionSpec& o) {
-  ValueSchema s;
-  if (std::holds_alternative<bool>(o.fallback)) {
-    s = boolean_value();
-  } else if (std::holds_alternative<double>(o.fallback)) {
-    s = number_schema(o);
-  } else if (std::holds_alternative<std::string>(o.fallback)) {
-    s = o.choices.empty() ? any_text() : one_of(o.choices);
-  } else {
-    s = set_of(o.choices.empty() ? any_text() : one_of(o.choices));
-  }
-  s["description"] = with_keys(o.description, "");
-  s["default"] = option_json(o, o.fallback);
-  if (o.fallback_1) {
-    s["$comment"] = "with config_version 1: `" + option_json(o, *o.fallback_1).dump() + "`";
-  }
-  return s;
-}
-
-void check_option(const json& value, const OptionSpec& o, const std::string& where) {
-  if (o.word.empty()) return check_value(value, option_schema(o), where);
-  if (value == o.word) return;
-  const ValueSchema numbers = integer_value(1, static_cast<int64_t>(o.maximum));
-  if (is_whole(value) && value.get<double>() >= 1 && value.get<double>() <= o.maximum) return;
-  std::string remedy = "write a whole number, or \"" + o.word + "\"";
-  if (is_whole(value)) remedy = "choose a number within these limits, or \"" + o.word + "\"";
-  if (value.is_string()) {
-    const std::string of_text = remedy_for_text(value.get_ref<const std::string&>(), numbers);
-    if (!of_text.empty()) remedy = of_text;
-  }
-  throw Error(ExitCode::config, where, describe(number_schema(o)), describe_value(value), remedy);
-}
 
 std::vector<std::string> names_of(const Mechanisms& choices) {
   std::vector<std::string> names;
@@ -373,22 +308,12 @@ const MechanismInfo& named_mechanism(const json& value, const Mechanisms& choice
 
 Options read_options(const json& value, const MechanismInfo& info, const std::string& path,
                      const Origin& origin, int64_t version) {
-  Options out = default_options(info.options, version);
-  for (const OptionSpec& o : info.options) {
-    if (!value.contains(o.name)) continue;
-    check_option(value[o.name], o, origin.at(path + "." + o.name));
-    out.set(o.name, option_value(o, value[o.name]));
-  }
-  return out;
+  return read_options(value, info.options, path, origin, version);
 }
 
 ordered_json mechanism_json(const MechanismInfo& info, const Options& options) {
   ordered_json out = {{"name", info.name}};
-  for (const OptionSpec& o : info.options) {
-    const auto it = options.values().find(o.name);
-    require(it != options.values().end(), "a value for every option of a mechanism");
-    out[o.name] = option_json(o, it->second);
-  }
+  out.update(options_json(info.options, options));
   return out;
 }
 

@@ -130,7 +130,7 @@ void read_keys(const json& document, const Origin& origin, RunConfig& config) {
     const json* value = find_value(document, key.path);
     if (value != nullptr) {
       key.set(config, *value, origin);
-    } else if (key.required) {
+    } else if (key.required || (key.needed && key.needed(document))) {
       throw Error(ExitCode::config, origin.at(key.path),
                   describe(key.schema) + " (" + key.description + ")", "no such key",
                   "add it, or give --set " + key.path + "=...");
@@ -141,7 +141,20 @@ void read_keys(const json& document, const Origin& origin, RunConfig& config) {
 /// Values that follow from others where the configuration leaves them open.
 void derive(RunConfig& c) {
   if (c.model.kv_heads == 0) c.model.kv_heads = c.model.heads;
-  const int64_t sequences = c.train.tokens_per_step / c.data.sequence_length;
+  if (!c.data.train.has_shards()) {
+    const bool any_length = c.data.sequence_length == 0, any_vocab = c.model.vocab == 0;
+    for (const DataSource& s : c.data.train.list) {
+      const TaskInfo& info = *s.task->info;
+      if (any_length) {
+        c.data.sequence_length =
+            std::max(c.data.sequence_length, info.most_inputs(s.task->lengths.longest));
+      }
+      if (any_vocab) c.model.vocab = std::max({c.model.vocab, info.inputs, info.classes});
+    }
+  }
+  const int64_t T = c.data.sequence_length;
+  if (c.train.tokens_per_step == 0) c.train.tokens_per_step = c.train.sequences_per_step * T;
+  const int64_t sequences = T > 0 ? c.train.tokens_per_step / T : 0;
   const int64_t micro_batches = sequences / c.train.micro_batch;
   if (c.train.lanes == 0 && micro_batches > 0) c.train.lanes = default_lanes(micro_batches);
   c.schedule.reaches_minimum = c.config_version > 1;

@@ -43,7 +43,9 @@ std::string types_of(const Json& alternatives) {
     std::string kind = type_of(a);
     if (a.contains("enum")) kind = "name";
     if (a.contains("enum") && a["enum"].size() == 1) kind = a["enum"][0].dump();
-    if (a.contains("properties")) kind = "object with a name";
+    if (a.contains("properties")) {
+      kind = a["properties"].contains("task") ? "task" : "object with a name";
+    }
     if (a.contains("items")) {
       kind = a["items"].contains("oneOf") ? "list of such" : "list of objects";
     }
@@ -132,12 +134,20 @@ void describe_alternatives(std::string& out, const Json& alternatives) {
   for (const Json& a : alternatives) {
     const std::string description = a.value("description", std::string());
     if (a.contains("properties")) {
-      const Json& name = a["properties"]["name"]["const"];
-      wrap(out, "  - ", fmt::format("`{}`: {}", name.get<std::string>(), description), 4);
+      const Json& properties = a["properties"];
+      const std::string lead =
+          properties.contains("name")
+              ? fmt::format("`{}`: ", properties["name"]["const"].get<std::string>())
+              : "";
+      wrap(out, "  - ", lead + description, 4);
       describe_members(out, a);
     } else if (a.contains("items")) {
       wrap(out, "  - ", "a list: " + description, 4);
-      if (a["items"].contains("properties")) describe_members(out, a["items"]);
+      const Json& items = a["items"];
+      if (items.contains("properties")) describe_members(out, items);
+      if (items.contains("oneOf") && items["oneOf"][0].contains("properties")) {
+        describe_members(out, items["oneOf"][0]);
+      }
     }
   }
 }

@@ -199,6 +199,41 @@ class Relations {
     }
   }
 
+  /// What shards do not say must be given; the tasks of a run must fit its model.
+  void sizes() const {
+    const auto open = [this](const char* key) {
+      refuse(key, "an integer from 1 on with shards in data.train, which do not say it", "0",
+             std::string("change it, or give --set ") + key + "=...");
+    };
+    if (c_.model.vocab == 0) open("model.vocab");
+    if (c_.data.sequence_length == 0) open("data.sequence_length");
+    for (const DataSource& s : c_.data.train.list) {
+      if (s.task) task(*s.task, "data.train");
+    }
+    if (c_.data.val_task) task(*c_.data.val_task, "data.val");
+  }
+
+  void task(const TaskChoice& choice, const std::string& key) const {
+    const TaskInfo& info = *choice.info;
+    if (!info.causal) {
+      refuse(key, "a task whose answers follow from what stands before them",
+             "\"" + info.name + "\", whose positions read all others",
+             "choose another: attention reads backwards alone here");
+    }
+    const int64_t rows = std::max(info.inputs, info.classes);
+    if (c_.model.vocab < rows) {
+      refuse("model.vocab", "at least the " + text(rows) + " ids of \"" + info.name + "\"",
+             text(c_.model.vocab), "raise it, or leave it out");
+    }
+    const int64_t most = info.most_inputs(choice.lengths.longest);
+    if (c_.data.sequence_length < most) {
+      refuse("data.sequence_length",
+             "at least " + text(most) + ", the most inputs of \"" + info.name +
+                 "\" with sources of up to " + text(choice.lengths.longest),
+             text(c_.data.sequence_length), "raise it, or shorten the length of " + key);
+    }
+  }
+
   void sources() const {
     const std::vector<DataSource>& all = c_.data.train.list;
     double largest = 0;
@@ -210,7 +245,7 @@ class Relations {
                nlohmann::json(all[i].weight).dump(), "raise it, or remove the source");
       }
       for (size_t j = 0; j < i; ++j) {
-        if (all[j].path != all[i].path) continue;
+        if (all[i].task || all[j].task || all[j].path != all[i].path) continue;
         refuse(entry + ".path", "another source than data.train[" + std::to_string(j) + "]",
                "\"" + abbreviate(all[i].path) + "\" again",
                "give it once, with the sum of the weights");
@@ -219,6 +254,7 @@ class Relations {
   }
 
   void data() const {
+    sizes();
     sources();
     const auto& start = c_.data.document_start;
     if (start && *start >= c_.model.vocab) {
@@ -265,6 +301,22 @@ class Relations {
   void batches() const {
     const TrainConfig& t = c_.train;
     const int64_t tokens = t.micro_batch * c_.data.sequence_length;
+    const int64_t sequences = t.sequences_per_step;
+    if (t.tokens_per_step == 0) {
+      refuse("train.tokens_per_step",
+             "tokens per optimizer step, or train.sequences_per_step in its place", "0",
+             "add one of them");
+    }
+    if (sequences > 0 && sequences % t.micro_batch != 0) {
+      refuse("train.sequences_per_step", "a multiple of train.micro_batch = " + text(t.micro_batch),
+             text(sequences), "change one of them");
+    }
+    if (sequences > 0 && t.tokens_per_step != sequences * c_.data.sequence_length) {
+      refuse("train.tokens_per_step",
+             text(sequences * c_.data.sequence_length) +
+                 ", train.sequences_per_step * data.sequence_length",
+             text(t.tokens_per_step), "remove one of the two");
+    }
     if (t.tokens_per_step % tokens != 0) {
       const int64_t below = t.tokens_per_step / tokens * tokens;
       refuse("train.tokens_per_step",
@@ -315,10 +367,14 @@ class Relations {
     }
     const bool wanted =
         e.every != 0 || e.tokens != 0 || !e.lengths.empty() || e.length_tokens.value_or(0) != 0;
-    if (c_.data.val.empty() && wanted) {
+    if (!c_.data.validates() && wanted) {
       refuse("data.val", "shards to validate on, which the keys of eval ask for", "none",
              "set data.val, or remove eval.every, eval.tokens, eval.lengths and "
              "eval.length_tokens");
+    }
+    if (use_ == ConfigUse::training && c_.data.val_task && !e.lengths.empty()) {
+      refuse("eval.lengths", "none with a task in data.val: documents of shards have lengths",
+             text(std::ssize(e.lengths)) + " of them", "remove it");
     }
     if (e.tokens != 0 && e.tokens < c_.data.sequence_length) {
       refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),

@@ -1,20 +1,33 @@
 #pragma once
 // What is trained on: a plain struct, filled by src/config and by tests.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tasks/task.h"
+
 namespace bamtrain {
 
 /// Of the largest: a source with less would be rounded away.
 inline constexpr double kSmallestWeight = 1e-12;
 
+/// A task with its options, and the lengths of what it draws.
+struct TaskChoice {
+  const TaskInfo* info = nullptr;
+  Options options;  // complete
+  LengthRange lengths;
+  bool operator==(const TaskChoice&) const = default;
+};
+
+/// Shards or a task.
 struct DataSource {
-  std::string path;   // a folder of *.bin shards, or a glob
+  std::string path;   // a folder of *.bin shards, or a glob; empty: a task
   double weight = 1;  // finite, positive, at least kSmallestWeight of the largest of a mixture
+  std::optional<TaskChoice> task = std::nullopt;
   bool operator==(const DataSource&) const = default;
 };
 
@@ -24,15 +37,25 @@ struct DataSources {
   DataSources() = default;
   DataSources(std::string path) : list{{std::move(path), 1}} {}  // that one alone
   explicit DataSources(std::vector<DataSource> mixture) : list(std::move(mixture)) {}
+
+  bool has_tasks() const {
+    return std::any_of(list.begin(), list.end(), [](const DataSource& s) { return s.task; });
+  }
+  bool has_shards() const {
+    return std::any_of(list.begin(), list.end(), [](const DataSource& s) { return !s.task; });
+  }
 };
 
 struct DataConfig {
   DataSources train;
-  std::string val;                        // as DataSource::path; empty: no validation
+  std::string val;                        // as DataSource::path; empty: no shards to validate on
+  std::optional<TaskChoice> val_task;     // in their place
   int64_t sequence_length = 0;            // T
   std::optional<int64_t> document_start;  // token id that begins a document; default: manifest
   bool shuffle = true;                    // windows permuted per (seed, epoch), or in file order
   bool verify = true;  // shards are compared with their manifests while the run trains
+
+  bool validates() const { return !val.empty() || val_task; }
 };
 
 }  // namespace bamtrain

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "data/permutation.h"
+#include "core/permutation.h"
 
 namespace bamtrain {
 

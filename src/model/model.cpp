@@ -7,6 +7,17 @@
 
 namespace bamtrain {
 
+namespace {
+
+/// A key of Backend::repeat. Planned memory begins at multiples of 64 bytes, below 2^47.
+int64_t repetition(const void* memory, int64_t T) {
+  constexpr int kLengthBits = 22;
+  require(T < int64_t{1} << kLengthBits, "sequences of fewer than 2^22 tokens");
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory) >> 6 << kLengthBits) | T;
+}
+
+}  // namespace
+
 int64_t evaluation_batch(int64_t length) { return std::max<int64_t>(1, 8192 / length); }
 
 Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backend,
@@ -147,7 +158,7 @@ void Model::forward(double* attention_rows) {
 
 /// Forward and backward at once, so that logits exist for one chunk of rows only. The adjoint of
 /// the final norm's output lands in dnorm_.
-void Model::head(double scale, const Tensor* gradients) {
+void Model::head(double scale, const Tensor* gradients, bool likeliest) {
   const int64_t N = B_ * T_;
   const Tensor w = view_of(weights(), head_);
   for (int64_t begin = 0; begin < N; begin += chunk_) {
@@ -158,6 +169,7 @@ void Model::head(double scale, const Tensor* gradients) {
     const Tensor x = norm_.slice(0, begin, R), z = of_chunk(logits_);
     const Tensor dz = !gradients ? Tensor() : dlogits_ ? of_chunk(dlogits_) : z;
     backend_.linear_forward(z, x, w, {});
+    if (likeliest) backend_.argmax(likeliest_.slice(0, begin, R), z);
     backend_.cross_entropy(losses_.slice(0, begin, R), dz, z, targets_.slice(0, begin, R), scale);
     if (!gradients) continue;
     backend_.linear_backward_input(dnorm_.slice(0, begin, R), dz, w);
@@ -173,13 +185,13 @@ void Model::embedding_backward(const Tensor& gradients) {
                               rows(tokens_), positions().reshaped({B_ * T_}));
 }
 
-void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
+void Model::forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                              std::optional<int64_t> document_start, double scale, Tensor gradients,
                              Tensor loss, const int32_t* positions) {
   require((positions != nullptr) == (randomized_positions() > 0),
           "positions where the prior randomizes them");
-  load_batch(tokens, targets, max_B_, max_T_, document_start, positions);
-  // The same operations on the same memory for every micro-batch of a lane's buffer.
+  load_batch(tokens, targets, max_B_, T, document_start, positions);
+  // The same operations on the same memory for every micro-batch of T tokens of a lane's buffer.
   const auto work = [&] {
     forward();
     head(scale, &gradients);
@@ -192,7 +204,7 @@ void Model::forward_backward(const int32_t* tokens, const int32_t* targets,
     }
     embedding_backward(gradients);
   };
-  backend_.repeat(reinterpret_cast<intptr_t>(gradients.data), std::ref(work));  // takes no memory
+  backend_.repeat(repetition(gradients.data, T), std::ref(work));  // takes no memory
 }
 
 // --- evaluation ---------------------------------------------------------------------------------
@@ -208,12 +220,13 @@ void Model::check_length(int64_t T) const {
 }
 
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
-                     std::optional<int64_t> document_start, double* losses,
-                     double* attention_rows) {
+                     std::optional<int64_t> document_start, double* losses, double* attention_rows,
+                     int32_t* likeliest) {
   require(!attention_rows || entropy_, "sums of attention's rows that were planned");
   load_batch(tokens, targets, b, t, document_start);
   forward(attention_rows);
-  head(1, nullptr);
+  head(1, nullptr, likeliest != nullptr);
+  if (likeliest) backend_.download(likeliest, rows(likeliest_));
   backend_.download(host_losses_.data(), rows(losses_));
   const Tensor host(host_losses_.data(), losses_.dtype, {b * t});
   for (int64_t n = 0; n < b * t; ++n) losses[n] = get(host, n);

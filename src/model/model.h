@@ -102,24 +102,27 @@ class Model {
   const Tensor& rounded_weights() const { return compute_; }
   void refresh_mechanisms();
 
-  /// One micro-batch: tokens and targets (B, T) i32 in host memory. Adds to `gradients` (flat, P)
+  /// One micro-batch of B sequences of T tokens, B as planned and T at most: tokens and targets (B,
+  /// T) i32 in host memory, targets that count for nothing kNoTarget. Adds to `gradients` (flat, P)
   /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale
   /// and the place of `loss` must be the same at every call with the same gradients' memory.
   /// `positions` (B, T) i32 where the prior randomizes them (draw_positions), null elsewhere. They
   /// do not restart with documents: a rotation knows differences alone, and within a document those
   /// are the subset's.
-  void forward_backward(const int32_t* tokens, const int32_t* targets,
+  void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                         std::optional<int64_t> document_start, double scale, Tensor gradients,
                         Tensor loss, const int32_t* positions = nullptr);
 
   /// Error (ExitCode::config) where the prior or the scale knows no sequences of T tokens.
   void check_length(int64_t T) const;
 
-  /// Token losses (b * t) for b <= B sequences of t <= T tokens, written to losses[b * t].
-  /// attention_rows, where given: (b, layers, kAttentionNumbers, heads), as AttentionNumber says.
+  /// Token losses (b * t), 0 where the target is kNoTarget, for b <= B sequences of t <= T tokens,
+  /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
+  /// as AttentionNumber says. likeliest, where given: (b * t), the token that greedy decoding would
+  /// take behind each.
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
-                double* attention_rows = nullptr);
+                double* attention_rows = nullptr, int32_t* likeliest = nullptr);
 
   /// Logits (b * t, V) in P, for tests and small exports.
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
@@ -170,8 +173,8 @@ class Model {
   void embedding_forward();
   void embedding_backward(const Tensor& gradients);
   /// Final norm's output to losses, chunk by chunk; with gradients also dnorm and the head's
-  /// weight.
-  void head(double scale, const Tensor* gradients);
+  /// weight. likeliest: to likeliest_ as well, without gradients.
+  void head(double scale, const Tensor* gradients, bool likeliest = false);
 
   void clear_beside_gates(int64_t l, const Tensor& flat);
   void plan_layers(Arena& arena, int64_t B, int64_t T, bool training);
@@ -240,6 +243,7 @@ class Model {
   Tensor logits_;                         // (chunk, V padded) P
   Tensor dlogits_;            // (chunk, V padded) A; empty where A is P: the logits' memory serves
   Tensor losses_;             // (N) P
+  Tensor likeliest_;          // (N) i32
   Tensor entropy_, support_;  // (B, H, T) P: of the layer at hand, where evaluations look at them
   Tensor dstream_;            // (N, C) A
   Tensor dnorm_;              // (N, C) A

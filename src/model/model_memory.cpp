@@ -53,6 +53,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   if (!generation) {
     arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
     arena.add("head.losses", &losses_, P, {N});
+    arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
   }
   if (attention_rows) {
     arena.add("activations.entropy", &entropy_, P, {B, H, T});

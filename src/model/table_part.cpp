@@ -37,8 +37,10 @@ class TablePart final : public MechanismPart {
   void attach(int64_t layer, Attention& a, const PartRows&) override {
     if (layers_.has(layer)) a.bias = TableBias{table(layer)};
   }
-  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t) const override {
-    if (layers_.has(layer)) g.bias = TableBiasGradients{dtable_};
+  /// Of the distances that T tokens have: attention writes no others.
+  void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
+    if (!layers_.has(layer)) return;
+    g.bias = TableBiasGradients{Tensor(dtable_.data, dtable_.dtype, {dtable_.shape[0], T})};
   }
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
@@ -63,7 +65,7 @@ class TablePart final : public MechanismPart {
   std::vector<TableShape> shapes_;  // by layer
   Tensor masters_;                  // of the last refresh
   Tensor tables_;                   // (parts, H, T) P
-  Tensor dtable_;                   // (H, T) P
+  Tensor dtable_;                   // (H, T) P; of a shorter batch (H, its T) in the same memory
 };
 
 }  // namespace

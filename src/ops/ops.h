@@ -178,18 +178,24 @@ class Backend {
 
   // --- loss -------------------------------------------------------------------------------------
 
-  /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32. Where dlogits
-  /// (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot). Rows of both may
-  /// be strided; what lies between them is left alone or set to zero.
+  /// losses (R) P = -log softmax(logits)[target], logits (R, V) P, targets (R) i32; kNoTarget: 0.
+  /// Where dlogits (R, V) is given (A, or the logits' own memory): scale * (softmax - one hot), 0
+  /// where there is no target. Rows of both may be strided; what lies between them is left alone or
+  /// set to zero.
   virtual void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                              double scale) = 0;
 
+  /// places (R) i32: where in its row of x (R, V) P, whose rows may be strided, the largest element
+  /// is; of equal ones the first. NaN is passed over.
+  virtual void argmax(Tensor places, Tensor x) = 0;
+
   // --- optimizer --------------------------------------------------------------------------------
 
-  /// factor (1) f64 = min(1, clip / sqrt(squared_norm)), or 1 where clip is 0; squared_norm (1)
-  /// f64. NaN where the norm is not finite, and where factor was NaN: no step follows one that
-  /// failed.
-  virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip) = 0;
+  /// factor (1) f64 = scale * min(1, clip / (scale * sqrt(squared_norm))), or scale where clip is
+  /// 0; squared_norm (1) f64 of gradients that are yet to be multiplied by scale. NaN where the
+  /// norm is not finite, and where factor was NaN: no step follows one that failed. REQUIRES: scale
+  /// > 0.
+  virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) = 0;
   /// weights, m, v (n) P updated from factor * gradients (n) P; rounded (n) bf16 (on a host P too)
   /// = the new weights, or empty. factor (1) f64; empty: 1; NaN: nothing is written. (RAdam: Liu et
   /// al. 2020 with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)

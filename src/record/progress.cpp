@@ -67,11 +67,10 @@ std::string progress_line(const ProgressState& s, size_t columns) {
   return line;
 }
 
-Progress::Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step,
-                   double flops_per_token, bool quiet, double seconds_before)
+Progress::Progress(int64_t first_step, int64_t steps, double flops_per_token, bool quiet,
+                   double seconds_before)
     : first_step_(first_step),
       steps_(steps),
-      tokens_per_step_(tokens_per_step),
       flops_per_token_(flops_per_token),
       seconds_before_(seconds_before),
       quiet_(quiet),
@@ -91,7 +90,7 @@ double Progress::seconds() const { return in_seconds(Clock::now() - start_); }
 
 double Progress::tokens_per_second() const {
   const double elapsed = seconds();
-  return elapsed > 0 ? static_cast<double>(done_ * tokens_per_step_) / elapsed : 0;
+  return elapsed > 0 ? static_cast<double>(tokens_) / elapsed : 0;
 }
 
 void Progress::take_matrix_rate(double rate) { matrix_rate_ = std::max(matrix_rate_, rate); }
@@ -103,7 +102,9 @@ double Progress::matrix_rate_share() const {
 
 ProgressState Progress::state(const StepResult& s) const {
   const double rate = tokens_per_second();
-  const auto left = static_cast<double>((steps_ - s.step) * tokens_per_step_);
+  const double of_step =
+      static_cast<double>(tokens_) / static_cast<double>(std::max<int64_t>(done_, 1));
+  const double left = static_cast<double>(steps_ - s.step) * of_step;
   return {s,
           steps_,
           smoothed_,
@@ -119,6 +120,7 @@ void Progress::steps(std::span<const StepResult> ended) {
     smoothed_ = kSmoothing * smoothed_ * weight_ + (1 - kSmoothing) * s.loss;
     weight_ = kSmoothing * weight_ + (1 - kSmoothing);
     smoothed_ /= weight_;
+    tokens_ += s.tokens;
   }
   const StepResult& s = ended.back();
   last_ = s;

@@ -37,8 +37,8 @@ class Progress {
  public:
   /// `flops_per_token` as in run/train.h: 6 N and attention. `quiet` prints nothing: all ranks
   /// but the first. `seconds_before`: of the run's earlier parts.
-  Progress(int64_t first_step, int64_t steps, int64_t tokens_per_step, double flops_per_token,
-           bool quiet, double seconds_before = 0);
+  Progress(int64_t first_step, int64_t steps, double flops_per_token, bool quiet,
+           double seconds_before = 0);
   /// Ends the live line, as an error in mid-run leaves it.
   ~Progress();
   Progress(const Progress&) = delete;
@@ -69,12 +69,12 @@ class Progress {
   std::string erasure() const;
 
   using Clock = std::chrono::steady_clock;
-  int64_t first_step_, steps_, tokens_per_step_;
+  int64_t first_step_, steps_;
   double flops_per_token_, seconds_before_, matrix_rate_ = 0;
   bool quiet_;
   Terminal terminal_;
   Clock::time_point start_, last_print_;
-  int64_t done_ = 0;  // steps of this run
+  int64_t done_ = 0, tokens_ = 0;  // steps since this was constructed, and their tokens
   std::optional<StepResult> last_;
   double smoothed_ = 0, weight_ = 0;
   size_t live_ = 0;  // columns of the live line; 0: there is none

@@ -88,6 +88,28 @@ nlohmann::json describe_data(const std::vector<Source>& sources) {
           {"sources", list}};
 }
 
+nlohmann::json describe_data(const Sequences& sequences) {
+  const std::vector<Source>& shards = sequences.shard_sources();
+  nlohmann::json data = shards.empty()
+                            ? nlohmann::json{{"fingerprint", ""}, {"tokenizer_sha256", nullptr}}
+                            : describe_data(shards);
+  if (sequences.tasks().empty()) return data;
+  nlohmann::json tasks = nlohmann::json::array();
+  for (const TaskSource& t : sequences.tasks()) {
+    const LengthRange lengths = t.task->lengths();
+    nlohmann::json task = {{"task", t.task->info().name},
+                           {"length", {lengths.shortest, lengths.longest}},
+                           {"weight", t.weight}};
+    for (const auto& [name, value] : t.task->options().values()) {
+      std::visit([&task, &name = name](const auto& v) { task[name] = v; }, value);
+    }
+    tasks.push_back(std::move(task));
+  }
+  data["fingerprint"] = sha256_hex(data["fingerprint"].get<std::string>() + tasks.dump());
+  data["tasks"] = std::move(tasks);
+  return data;
+}
+
 namespace {
 
 constexpr const char* kRemedy = "use another checkpoint, or restore this one from a copy";

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "data/loader.h"
+#include "data/sequences.h"
 #include "model/parameters.h"
 #include "train/optimizer.h"
 
@@ -33,6 +33,9 @@ nlohmann::json describe_data(const ShardSet& shards);
 /// Of a mixture the fingerprint covers the sources' and their shares, the sample theirs, and
 /// "sources" lists each with its "path" and "weight". One source is described as its shards are.
 nlohmann::json describe_data(const std::vector<Source>& sources);
+/// With tasks the fingerprint covers them, their options and lengths, and their weights; "tasks"
+/// lists them.
+nlohmann::json describe_data(const Sequences& sequences);
 
 /// Of the tokenizer whose shards the checkpoint was trained on; empty: not known. Error
 /// (ExitCode::checkpoint) where its state does not identify a data set.

@@ -84,7 +84,9 @@ Metrics metrics_of(const JsonObject& line) {
               line.number_or_none("seconds"),
               line.number_or_none("matrix_rate_share"),
               standard_error(line, "validation_loss_error"),
-              line.number_or_none("data_wait")};
+              line.number_or_none("data_wait"),
+              line.number_or_none("validation_accuracy"),
+              line.number_or_none("validation_exact_match")};
   if (line.has("attention")) out.attention = attention_record(line.object("attention"));
   if (line.has("parameters")) out.parameters = mechanism_values(line.object("parameters"));
   return out;

@@ -29,6 +29,9 @@ struct MetricsLine {
   double validation_loss, seconds, matrix_rate_share;
   StandardError validation_loss_error = std::nullopt;
   double data_wait = std::numeric_limits<double>::quiet_NaN();  // ms
+  // Of a task: shares of places and of whole sequences.
+  double validation_accuracy = std::numeric_limits<double>::quiet_NaN();
+  double validation_exact_match = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// The values of mechanisms' parameters by name, as "parameters" of metrics.jsonl has them.

@@ -55,7 +55,9 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
                 "give it with " + source.name + source.otherwise);
   }
   std::vector<std::string> sources;
-  for (const DataSource& s : c.data.train.list) sources.push_back(s.path);
+  for (const DataSource& s : c.data.train.list) {
+    if (!s.task) sources.push_back(s.path);
+  }
   if (!c.data.val.empty()) sources.push_back(c.data.val);
   std::string looked;
   for (const std::string& shards : sources) {
@@ -96,6 +98,7 @@ Tokenizer open_tokenizer(const TokenizerSource& source, const RunConfig& c) {
 std::optional<int64_t> document_start(const RunConfig& c, const std::string& sha256) {
   if (c.data.document_start) return c.data.document_start;
   for (const DataSource& s : c.data.train.list) {
+    if (s.task) continue;
     const fs::path manifest = folder_of(s.path) / kManifestName;
     std::error_code ignored;
     if (!fs::exists(manifest, ignored)) continue;

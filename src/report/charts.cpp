@@ -21,6 +21,7 @@ constexpr const char* kBins =
     "bamtrain eval with a length of --lengths above 1,024, --output RUN/perplexity.json";
 constexpr const char* kTrain = "let the run log its first step, or name other runs";
 constexpr const char* kValidate = "data.val and eval.every in the config of the next run";
+constexpr const char* kTask = "a task in data.val, and eval.every, in the config of the next run";
 constexpr const char* kAttention =
     "data.val, and eval.attention above 0, in the config of the next run";
 
@@ -35,6 +36,8 @@ constexpr FixedChart kFixed[] = {
     {"perplexity-bins", "perplexity by position, in two bins or more", kBins},
     {"loss", "logged losses", kTrain},
     {"validation-loss", "validation losses", kValidate},
+    {"accuracy", "validation passes of a task", kTask},
+    {"exact-match", "validation passes of a task", kTask},
     {"loss-time", "logged losses", kTrain},
     {"gradient-norm", "logged gradient norms", kTrain},
     {"learning-rate", "logged learning rates", kTrain},

@@ -22,6 +22,8 @@ constexpr double MetricsLine::*kDrawn[] = {
     &MetricsLine::validation_loss,
     &MetricsLine::matrix_rate_share,
     &MetricsLine::data_wait,
+    &MetricsLine::validation_accuracy,
+    &MetricsLine::validation_exact_match,
 };
 constexpr size_t kMostOfAColumn = 2 + 2 * (std::size(kDrawn) + 1) + 1;
 static_assert(kMostOfAColumn < MetricsHistory::kMost / MetricsHistory::kColumns);

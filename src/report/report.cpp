@@ -195,12 +195,17 @@ std::vector<NamedChart> training_charts(const Runs& runs) {
   Chart share = of("share of the machine's matrix rate, %",
                    [](const HistoryLine& m) { return 100 * m.matrix_rate_share; });
   share.y_title = "share of the matrix rate, %";
+  Chart accuracy = of("validation accuracy, %",
+                      [](const HistoryLine& m) { return 100 * m.validation_accuracy; });
+  Chart exact = of("validation exact match, %",
+                   [](const HistoryLine& m) { return 100 * m.validation_exact_match; });
   Chart wait = of("wait for data, ms a step", [](const HistoryLine& m) { return m.data_wait; });
   for (Chart* c : {&against_tokens, &against_time, &validation, &norm}) {
     c->y = Spacing::logarithmic;
   }
-  for (Chart* c : {&lr, &rate, &share, &wait}) c->from_zero = true;
+  for (Chart* c : {&accuracy, &exact, &lr, &rate, &share, &wait}) c->from_zero = true;
   return {{"loss", std::move(against_tokens)},    {"validation-loss", std::move(validation)},
+          {"accuracy", std::move(accuracy)},      {"exact-match", std::move(exact)},
           {"loss-time", std::move(against_time)}, {"gradient-norm", std::move(norm)},
           {"learning-rate", std::move(lr)},       {"tokens-per-second", std::move(rate)},
           {"matrix-rate", std::move(share)},      {"data-wait", std::move(wait)}};

@@ -54,21 +54,27 @@ int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
 }
 
 /// A line per source: what it holds and, of a mixture, how much of it `windows` windows are.
-void print_training_data(const Loader& data, int64_t windows) {
-  const std::vector<Source>& sources = data.sources();
+void print_training_data(const Sequences& data, int64_t windows) {
+  const std::vector<Source>& sources = data.shard_sources();
   std::vector<double> weights;
   for (const Source& s : sources) weights.push_back(s.weight);
+  for (const TaskSource& t : data.tasks()) weights.push_back(t.weight);
   const std::vector<double> shares = shares_of(weights);
   for (size_t i = 0; i < sources.size(); ++i) {
     const ShardSet& shards = *sources[i].shards;
-    const std::string label = sources.size() > 1 ? printable(shards.source()) : "training";
+    const std::string label = weights.size() > 1 ? printable(shards.source()) : "training";
     fmt::print("  {:<28} {:>12} tokens in {} shards", label, shards.tokens(), shards.size());
-    if (sources.size() > 1) {
-      const double epochs =
-          static_cast<double>(windows) * shares[i] / static_cast<double>(data.windows_per_epoch(i));
+    if (weights.size() > 1) {
+      const double epochs = static_cast<double>(windows) * shares[i] /
+                            static_cast<double>(data.shards()->windows_per_epoch(i));
       fmt::print(", {:.4g} % of the windows, {:.4g} epochs", 100 * shares[i], epochs);
     }
     fmt::print("\n");
+  }
+  for (size_t i = 0; i < data.tasks().size(); ++i) {
+    const Task& task = *data.tasks()[i].task;
+    fmt::print("  {:<28} {:>12} to {} source tokens, {:.4g} % of the sequences\n", task.info().name,
+               task.lengths().shortest, task.lengths().longest, 100 * shares[sources.size() + i]);
   }
 }
 
@@ -132,7 +138,8 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
     trainer.open_data();
     fmt::print("data\n");
     print_training_data(trainer.training_data(), end * trainer.sequences_per_step());
-    fmt::print("  {:<28} {:>12} windows\n", "validation", trainer.validation_windows());
+    fmt::print("  {:<28} {:>12} {}\n", "validation", trainer.validation_sequences(),
+               c.data.val_task ? "sequences" : "windows");
   });
   if (of_memory && of_data) throw of_memory->with(of_data->what());
   if (of_memory) throw Error(*of_memory);

@@ -173,9 +173,9 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   const bool other_data = std::find(allow.begin(), allow.end(), "data.train") != allow.end() ||
                           std::find(allow.begin(), allow.end(), "data") != allow.end();
   const nlohmann::json& data = checkpoint.state["data"];
-  const std::vector<Source>& sources = trainer.training_data().sources();
-  const nlohmann::json now = describe_data(sources);
-  require_same_data(data, now, sources.size() > 1 ? "data.train" : sources[0].shards->source(),
+  const std::vector<Source>& sources = trainer.training_data().shard_sources();
+  const nlohmann::json now = describe_data(trainer.training_data());
+  require_same_data(data, now, sources.size() == 1 ? sources[0].shards->source() : "data.train",
                     other_data, checkpoint.folder);
   if (const std::string compared = compared_data(data, now); !compared.empty()) {
     progress.note(compared);

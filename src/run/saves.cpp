@@ -21,7 +21,7 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
     contents.model = host.model(trainer.layout());
     contents.optimizer = host.optimizer(trainer.layout());
     contents.state["config"] = run_.resolved;
-    contents.state["data"] = describe_data(trainer.training_data().sources());
+    contents.state["data"] = describe_data(trainer.training_data());
     contents.state["data"]["windows"] = step * trainer.sequences_per_step();
     contents.state["program"] = this_program();
     contents.state["tokens"] = step * c.train.tokens_per_step;

@@ -14,6 +14,7 @@
 #include "record/logs.h"
 #include "record/progress.h"
 #include "record/provenance.h"
+#include "record/run_files.h"
 #include "run/agreement.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
@@ -48,9 +49,12 @@ void compare_data(Communicator& comm, const Trainer& trainer) {
   if (comm.size() == 1) return;
   std::vector<Fact> facts;
   together(comm, [&] {
-    facts = data_facts("training data", trainer.training_data().sources());
+    facts = data_facts("training data", trainer.training_data().shard_sources());
+    facts.push_back({"tasks of the training data",
+                     describe_data(trainer.training_data()).value("tasks", nlohmann::json()).dump(),
+                     ExitCode::config, "start every process with the same configuration"});
     if (trainer.validation_data() == nullptr) return;
-    for (Fact& f : data_facts("validation data", trainer.validation_data()->sources())) {
+    for (Fact& f : data_facts("validation data", trainer.validation_data()->shard_sources())) {
       facts.push_back(std::move(f));
     }
   });
@@ -61,9 +65,9 @@ void compare_data(Communicator& comm, const Trainer& trainer) {
 /// compare, on all processes alike.
 std::unique_ptr<ShardCheck> start_check(Communicator& comm, const Trainer& trainer, int64_t step) {
   std::vector<std::shared_ptr<const ShardSet>> sets;
-  for (const Loader* data : {&trainer.training_data(), trainer.validation_data()}) {
+  for (const Sequences* data : {&trainer.training_data(), trainer.validation_data()}) {
     if (data == nullptr) continue;
-    for (const Source& s : data->sources()) sets.push_back(s.shards);
+    for (const Source& s : data->shard_sources()) sets.push_back(s.shards);
   }
   auto check = std::make_unique<ShardCheck>(std::move(sets), comm.rank(), comm.size(), step);
   if (check->shards() == 0) return nullptr;
@@ -110,7 +114,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
   const int64_t end = last_step(c.train);
   const double flops = flops_per_token(c.model, trainer.layout(), c.data.sequence_length);
-  Progress notes(0, 1, 1, 0, !first_rank);
+  Progress notes(0, 1, 0, !first_rank);
   if (const std::string names = different_names(comm, backend.name()); !names.empty()) {
     notes.note("warning: the processes compute on different devices: " + names +
                "; the slowest sets the pace, and the bits are those of no single kind");
@@ -147,7 +151,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     logs.emplace(c, resumed, note_warning);
     seconds_before = logs->seconds();
   });
-  Progress progress(resumed, end, c.train.tokens_per_step, flops, !first_rank, seconds_before);
+  Progress progress(resumed, end, flops, !first_rank, seconds_before);
   progress.take_matrix_rate(rate);
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
   Saves saves(run, beginning, result.lock.get(), warn);
@@ -193,6 +197,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         {"loss", r.loss},      {"lr", r.lr},
         {"grad_norm", r.norm}, {"tokens_per_second", progress.tokens_per_second()},
     };
+    if (c.data.train.has_tasks()) line["targets"] = r.targets;
     const double share = progress.matrix_rate_share();
     if (share > 0) line["matrix_rate_share"] = share;
     line["seconds"] = progress.total_seconds();
@@ -212,9 +217,18 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         line["validation_loss_error"] = nullptr;
         if (loss.error) line["validation_loss_error"] = *loss.error;
         if (pass->attention) line["attention"] = attention_json(*pass->attention);
-        progress.note(fmt::format("step {} validation loss {:.4f}{} perplexity {:.2f}{}", done,
+        std::string scores;
+        if (pass->scores) {
+          const auto& [accuracy, exact] = *pass->scores;
+          line["validation_accuracy"] = accuracy.mean;
+          line["validation_exact_match"] = exact.mean;
+          scores =
+              fmt::format(" accuracy {:.4f}{} exact match {:.4f}{}", accuracy.mean,
+                          plus_minus(accuracy.error, 4), exact.mean, plus_minus(exact.error, 4));
+        }
+        progress.note(fmt::format("step {} validation loss {:.4f}{} perplexity {:.2f}{}{}", done,
                                   loss.mean, plus_minus(loss.error, 4), std::exp(loss.mean),
-                                  plus_minus(loss.error_of_exp(), 2)));
+                                  plus_minus(loss.error_of_exp(), 2), scores));
         // A device is seldom shared, and has no memory to spare for it now.
         if (on_host && !last) progress.take_matrix_rate(measure());
       }

@@ -66,9 +66,9 @@ double Optimizer::multiplier(const Parameter& p) const {
   return 1;
 }
 
-void Optimizer::step(int64_t step, double lr, Tensor squared_norm, Tensor masters, Tensor rounded,
-                     Tensor gradients) {
-  backend_.clip_factor(clip_factor_, squared_norm, config_.clip);
+void Optimizer::step(int64_t step, double lr, Tensor squared_norm, double scale, Tensor masters,
+                     Tensor rounded, Tensor gradients) {
+  backend_.clip_factor(clip_factor_, squared_norm, config_.clip, scale);
   for (const Run& run : runs_) {
     OptimizerStep s;
     s.kind = config_.name;

@@ -25,9 +25,10 @@ class Optimizer {
 
   /// One update of all trained parameters, and of their `rounded` copy, which may be empty. `step`
   /// counts from 1; `lr` is the scheduled rate; squared_norm (1) f64 that of the gradients, for
-  /// clipping. From the first norm that is not finite on, no step changes anything.
-  void step(int64_t step, double lr, Tensor squared_norm, Tensor masters, Tensor rounded,
-            Tensor gradients);
+  /// clipping; the gradients, and with them their norm, are yet to be multiplied by `scale`. From
+  /// the first norm that is not finite on, no step changes anything.
+  void step(int64_t step, double lr, Tensor squared_norm, double scale, Tensor masters,
+            Tensor rounded, Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
   const Tensor& second_moments() const { return v_; }

@@ -63,10 +63,11 @@ struct ScheduleConfig {
 
 struct TrainConfig {
   int64_t steps = 0;
-  int64_t stop_at = 0;          // end there with a checkpoint; 0: at `steps`
-  int64_t tokens_per_step = 0;  // micro_batch * T * number of micro-batches
-  int64_t micro_batch = 0;      // B, sequences
-  int64_t lanes = 0;            // G; 0: the largest power of two up to 8 that divides
+  int64_t stop_at = 0;             // end there with a checkpoint; 0: at `steps`
+  int64_t tokens_per_step = 0;     // micro_batch * T * number of micro-batches
+  int64_t sequences_per_step = 0;  // in its place, where given
+  int64_t micro_batch = 0;         // B, sequences
+  int64_t lanes = 0;               // G; 0: the largest power of two up to 8 that divides
   Reduction reduction = Reduction::tree;
   Precision precision = Precision::f32;
   Recompute recompute = Recompute::none;

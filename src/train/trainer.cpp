@@ -66,10 +66,11 @@ void with_table_keys(const RunConfig& c, F&& f) {
   }
 }
 
-std::optional<int64_t> resolve_document_start(const RunConfig& c, const Loader& loader) {
+std::optional<int64_t> resolve_document_start(const RunConfig& c,
+                                              const std::vector<Source>& sources) {
   const bool needed = c.model.attention.document_mask;
   std::optional<int64_t> id;
-  for (const Source& s : loader.sources()) {
+  for (const Source& s : sources) {
     id = s.shards->document_start(c.data.document_start);  // the same in all
     if (id || !needed) continue;
     throw Error(
@@ -92,9 +93,12 @@ bool same_files(const ShardSet& a, const ShardSet& b) {
   return true;
 }
 
+/// Null where `data` has tasks alone.
 std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c, bool shuffle) {
+  if (!data.has_shards()) return nullptr;
   std::vector<Source> sources;
   for (const DataSource& s : data.list) {
+    if (s.task) continue;
     const auto shards = std::make_shared<const ShardSet>(ShardSet::open(s.path, c.model.vocab));
     for (size_t i = 0; i < sources.size(); ++i) {
       if (!same_files(*shards, *sources[i].shards)) continue;
@@ -106,6 +110,19 @@ std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c,
     sources.push_back({shards, s.weight});
   }
   return std::make_unique<Loader>(std::move(sources), c.data.sequence_length, c.seed, shuffle);
+}
+
+std::unique_ptr<Task> open_task(const TaskChoice& choice, const RunConfig& c,
+                                const std::string& set) {
+  return std::make_unique<Task>(*choice.info, choice.options, choice.lengths, c.seed, set);
+}
+
+std::vector<TaskSource> open_tasks(const RunConfig& c) {
+  std::vector<TaskSource> tasks;
+  for (const DataSource& s : c.data.train.list) {
+    if (s.task) tasks.push_back({open_task(*s.task, c, "train"), s.weight});
+  }
+  return tasks;
 }
 
 }  // namespace
@@ -149,15 +166,22 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
   model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute,
-              config_.eval.attention > 0 && !config_.data.val.empty());
+              config_.eval.attention > 0 && config_.data.validates());
 }
 
 void Trainer::open_data() {
-  loader_ = open_loader(config_.data.train, config_, config_.data.shuffle);
-  document_start_ = resolve_document_start(config_, *loader_);
-  if (config_.data.val.empty()) return;
-  validation_ = open_loader(config_.data.val, config_, false);
-  check_validation_shards();
+  training_ = std::make_unique<Sequences>(
+      open_loader(config_.data.train, config_, config_.data.shuffle), open_tasks(config_),
+      config_.data.sequence_length, sequences_per_step());
+  document_start_ = resolve_document_start(config_, training_->shard_sources());
+  if (!config_.data.validates()) return;
+  const std::optional<TaskChoice>& task = config_.data.val_task;
+  std::vector<TaskSource> tasks;
+  if (task) tasks.push_back({open_task(*task, config_, "val"), 1});
+  validation_ = std::make_unique<Sequences>(
+      task ? nullptr : open_loader(config_.data.val, config_, false), std::move(tasks),
+      config_.data.sequence_length, config_.train.micro_batch);
+  if (!task) check_validation_shards();
 }
 
 void Trainer::check_memory(int64_t beside) const {
@@ -179,15 +203,16 @@ void Trainer::commit() {
   with_table_keys(config_, [&] { arena_.commit(backend_.memory()); });
   model_.set_masters(masters_);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
-  windows_.resize(N + static_cast<size_t>(config_.train.micro_batch));
   inputs_.resize(N);
   targets_.resize(N);
   read_sums_.resize(static_cast<size_t>(kUnread * (2 + processes_)));
   waits_.resize(kUnread);
+  counts_.resize(kUnread);
+  order_.resize(static_cast<size_t>(sequences_per_step()));
   results_.resize(kUnread);
   if (model_.randomized_positions() > 0) positions_.resize(N);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
-  if (loader_) loader_->reserve_ahead(own_windows());
+  if (training_) training_->reserve_ahead(own_sequences());
 }
 
 void Trainer::refresh() { rounded_ ? model_.refresh_mechanisms() : model_.refresh(); }
@@ -201,41 +226,53 @@ void Trainer::initialize() {
   }
 }
 
-/// Windows of T + 1 tokens to inputs and, one further, targets.
-void Trainer::split_rows(const std::vector<int32_t>& windows) {
-  const int64_t T = config_.data.sequence_length;
-  const int64_t rows = static_cast<int64_t>(windows.size()) / (T + 1);
-  for (int64_t b = 0; b < rows; ++b) {
-    const int32_t* window = windows.data() + b * (T + 1);
-    std::copy_n(window, T, inputs_.data() + b * T);
-    std::copy_n(window + 1, T, targets_.data() + b * T);
-  }
-}
-
-const int32_t* Trainer::positions_from(int64_t window) {
+const int32_t* Trainer::positions_of(std::span<const int64_t> numbers, int64_t T) {
   if (positions_.empty()) return nullptr;
-  const int64_t T = config_.data.sequence_length, range = model_.randomized_positions();
-  parallel_for(config_.train.micro_batch, [&](int64_t b) {
-    draw_positions(position_rng_, window + b, range, T, positions_.data() + b * T);
+  const int64_t range = model_.randomized_positions();
+  parallel_for(std::ssize(numbers), [&](int64_t b) {
+    draw_positions(position_rng_, numbers[static_cast<size_t>(b)], range, T,
+                   positions_.data() + b * T);
   });
   return positions_.data();
 }
 
-/// Accumulates one lane's micro-batches in index order: their gradients and token losses.
-void Trainer::lane(int64_t first_window, Tensor gradients, Tensor loss) {
-  const int64_t B = config_.train.micro_batch;
+/// Accumulates one lane's micro-batches in index order: their gradients and token losses. Gradients
+/// are those of the sum over tokens_per_step, as if every position were a target; see
+/// gradient_scale().
+void Trainer::lane(std::span<const int64_t> numbers, int64_t step, Tensor gradients, Tensor loss) {
+  const auto B = static_cast<size_t>(config_.train.micro_batch);
   const double scale = 1 / static_cast<double>(config_.train.tokens_per_step);
+  const auto slot = static_cast<size_t>(unread_);
   backend_.zero(gradients);
   backend_.zero(loss);
-  for (int64_t m = 0; m < micro_batches_ / lanes_; ++m) {
-    const int64_t window = first_window + m * B;
+  for (size_t begin = 0; begin < numbers.size(); begin += B) {
+    const std::span<const int64_t> batch = numbers.subspan(begin, B);
     const Clock::time_point asked = Clock::now();
-    loader_->read(window, B, windows_.data());
-    waits_[static_cast<size_t>(unread_)] += in_seconds(Clock::now() - asked);
-    split_rows(windows_);
-    model_.forward_backward(inputs_.data(), targets_.data(), document_start_, scale, gradients,
-                            loss, positions_from(window));
+    SequenceCounts counts;
+    const int64_t T = training_->read(batch, step, inputs_.data(), targets_.data(), &counts);
+    waits_[slot] += in_seconds(Clock::now() - asked);
+    counts_[slot].inputs += counts.inputs;
+    counts_[slot].targets += counts.targets;
+    model_.forward_backward(inputs_.data(), targets_.data(), T, document_start_, scale, gradients,
+                            loss, positions_of(batch, T));
   }
+}
+
+void Trainer::count_step(Communicator& comm) {
+  if (processes_ == 1) return;
+  SequenceCounts& counts = counts_[static_cast<size_t>(unread_)];
+  if (training_->tasks().empty()) {
+    counts.inputs *= processes_;
+    counts.targets *= processes_;
+    return;
+  }
+  double sums[] = {static_cast<double>(counts.inputs), static_cast<double>(counts.targets)};
+  comm.all_reduce_sum(sums, 2);  // of integers: exact
+  counts = {static_cast<int64_t>(sums[0]), static_cast<int64_t>(sums[1])};
+}
+
+double Trainer::gradient_scale(const SequenceCounts& counts) const {
+  return static_cast<double>(config_.train.tokens_per_step) / static_cast<double>(counts.targets);
 }
 
 Tensor Trainer::loss_sum(size_t buffer) const {
@@ -256,14 +293,11 @@ void Trainer::reduce(Tensor total, Communicator& comm) {
   }
 }
 
-int64_t Trainer::own_windows() const { return sequences_per_step() / processes_; }
-
-int64_t Trainer::first_own_window(int64_t step) const {
-  return step * sequences_per_step() + rank_ * own_windows();
-}
+int64_t Trainer::own_sequences() const { return sequences_per_step() / processes_; }
 
 int64_t Trainer::read_ahead_bytes() const {
-  return Loader::ahead_bytes(own_windows(), config_.data.sequence_length);
+  if (!config_.data.train.has_shards()) return 0;
+  return Loader::ahead_bytes(own_sequences(), config_.data.sequence_length);
 }
 
 /// Has the windows of this step and of those after it read, as many as the run has and the loader
@@ -271,7 +305,9 @@ int64_t Trainer::read_ahead_bytes() const {
 void Trainer::read_ahead(int64_t step) {
   const int64_t end =
       std::min(step + ReadAhead::kRanges, std::max(step + 1, last_step(config_.train)));
-  for (int64_t s = step; s < end; ++s) loader_->prefetch(first_own_window(s), own_windows());
+  for (int64_t s = step; s < end; ++s) {
+    training_->prefetch(s * sequences_per_step() + rank_ * own_sequences(), own_sequences());
+  }
 }
 
 void Trainer::start_step(int64_t step, Communicator& comm) {
@@ -279,12 +315,16 @@ void Trainer::start_step(int64_t step, Communicator& comm) {
   if (unread_ == 0) first_unread_ = step;
   read_ahead(step);
   waits_[static_cast<size_t>(unread_)] = 0;
+  counts_[static_cast<size_t>(unread_)] = {};
   const int64_t own_lanes = tree_.lanes(), per_lane = sequences_per_step() / lanes_;
-  const int64_t first = first_own_window(step);
+  training_->order(step, config_.train.micro_batch, lanes_, &order_);
+  const std::span<const int64_t> own =
+      std::span<const int64_t>(order_).subspan(static_cast<size_t>(rank_ * own_sequences()));
   refresh();
   for (int64_t l = 0; l < own_lanes; ++l) {
     const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
-    lane(first + l * per_lane, gradients_[buffer], loss_sum(buffer));
+    lane(own.subspan(static_cast<size_t>(l * per_lane), static_cast<size_t>(per_lane)), step,
+         gradients_[buffer], loss_sum(buffer));
     for (const auto& [into, from] : joins_[static_cast<size_t>(l)]) {
       const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
       backend_.add(gradients_[to], gradients_[of]);
@@ -294,11 +334,13 @@ void Trainer::start_step(int64_t step, Communicator& comm) {
   const Tensor& total = gradients_[0];
   if (processes_ > 1) reduce(total, comm);
   backend_.squared_norm(squared_norm(), total);
+  count_step(comm);
+  const double scale = gradient_scale(counts_[static_cast<size_t>(unread_)]);
   const Tensor slot = unread_sums_.slice(0, unread_++, 1);
   backend_.zero(slot);
   backend_.add(slot, sums_.slice(0, 0, 1));
-  optimizer_.step(step + 1, learning_rate(step), squared_norm(), masters_, model_.rounded_weights(),
-                  total);
+  optimizer_.step(step + 1, learning_rate(step), squared_norm(), scale, masters_,
+                  model_.rounded_weights(), total);
   rounded_ = true;
 }
 
@@ -311,7 +353,9 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
   if (count == 0) return {};
   backend_.download(read_sums_.data(), unread_sums_.slice(0, 0, count));
   const auto number = static_cast<size_t>(count);
-  for (size_t s = 0; s < number; ++s) results_[s].norm = std::abs(std::sqrt(read_sums_[2 * s + 1]));
+  for (size_t s = 0; s < number; ++s) {
+    results_[s].norm = gradient_scale(counts_[s]) * std::abs(std::sqrt(read_sums_[2 * s + 1]));
+  }
   // Of the losses: each process has those of its lanes, and the norm of all gradients. Of the
   // waits: a column for each process.
   double* const waits = read_sums_.data() + 2 * count;
@@ -324,7 +368,9 @@ std::span<const StepResult> Trainer::finish_steps(Communicator& comm) {
     StepResult& r = results_[s];
     const int64_t step = first_unread_ + static_cast<int64_t>(s);
     r.step = step + 1;
-    r.loss = read_sums_[2 * s] / static_cast<double>(config_.train.tokens_per_step);
+    r.tokens = counts_[s].inputs;
+    r.targets = counts_[s].targets;
+    r.loss = read_sums_[2 * s] / static_cast<double>(r.targets);
     r.lr = learning_rate(step);
     const double* const of_step = waits + static_cast<int64_t>(s) * processes_;
     r.data_wait = *std::max_element(of_step, of_step + processes_);

@@ -8,7 +8,7 @@
 
 #include "core/lane_tree.h"
 #include "core/rng.h"
-#include "data/loader.h"
+#include "data/sequences.h"
 #include "dist/communicator.h"
 #include "model/model.h"
 #include "train/optimizer.h"
@@ -71,33 +71,37 @@ class Trainer {
   void check_memory(int64_t beside) const;
   /// May be written before the first step alone.
   const Tensor& masters() const { return masters_; }
-  const Loader& training_data() const { return *loader_; }
+  const Sequences& training_data() const { return *training_; }
   bool validates() const { return validation_ != nullptr; }
-  const Loader* validation_data() const { return validation_.get(); }  // null: none
+  const Sequences* validation_data() const { return validation_.get(); }  // null: none
   int64_t lanes() const { return lanes_; }
   int64_t sequences_per_step() const { return micro_batches_ * config_.train.micro_batch; }
-  /// Host memory for the windows of this process that are read ahead.
+  /// Host memory for the windows of this process that are read ahead; of tasks alone: none.
   int64_t read_ahead_bytes() const;
 
   // --- validation.cpp
-  int64_t validation_windows() const;
+  int64_t validation_sequences() const;
+  static constexpr int64_t kTaskSequences = 1000;  // where eval.tokens is 0
   /// Of these, at whose attention a pass looks.
   int64_t attention_windows() const;
 
  private:
   void check_validation_shards();
   double learning_rate(int64_t step) const;
-  int64_t own_windows() const;  // of a step
-  int64_t first_own_window(int64_t step) const;
+  int64_t own_sequences() const;  // of a step
   void read_ahead(int64_t step);
-  void lane(int64_t first_window, Tensor gradients, Tensor loss);
-  /// (B, T) of the sequences from this window of the run on; null where positions count tokens.
-  const int32_t* positions_from(int64_t window);
+  void lane(std::span<const int64_t> numbers, int64_t step, Tensor gradients, Tensor loss);
+  /// (B, T) of the sequences of these numbers; null where positions count tokens.
+  const int32_t* positions_of(std::span<const int64_t> numbers, int64_t T);
+  /// Makes the counts of this process's sequences, at the step at hand, those of all.
+  void count_step(Communicator& comm);
+  /// What the gradients that lanes add up are yet to be multiplied by to be those of the mean over
+  /// the targets that count: 1 where all do.
+  double gradient_scale(const SequenceCounts& counts) const;
   /// `total` becomes its sum over all processes.
   void reduce(Tensor total, Communicator& comm);
   /// The model computes with the masters as they are.
   void refresh();
-  void split_rows(const std::vector<int32_t>& windows);
   /// (1) f64 in the row of a buffer: the sum of its losses; beside that of buffer 0 the squared
   /// norm of the gradients. Rows of two, since additions want addresses that 16 bytes divide.
   Tensor loss_sum(size_t buffer) const;
@@ -108,7 +112,7 @@ class Trainer {
   int rank_, processes_;
   int64_t micro_batches_, lanes_;
   LaneTree tree_;
-  std::unique_ptr<Loader> loader_, validation_;
+  std::unique_ptr<Sequences> training_, validation_;
   std::optional<int64_t> document_start_;
   Arena arena_;
   Model model_;
@@ -120,12 +124,13 @@ class Trainer {
   Tensor unread_sums_;                                   // (kUnread, 2) f64: row 0 of sums_ by step
   std::vector<double> read_sums_;                        // (kUnread, 2), (kUnread, processes) waits
   std::vector<double> waits_;                            // (kUnread) s, of this process for tokens
+  std::vector<SequenceCounts> counts_;                   // (kUnread) of all processes
   std::vector<StepResult> results_;                      // kUnread
   int64_t unread_ = 0, first_unread_ = 0;                // steps
   bool connected_ = false;                               // or alone
   std::unique_ptr<PeerLink> link_;                       // of devices; host memory: null
   Tensor messages_;                                      // (2 pieces) P, of a link of devices
-  std::vector<int32_t> windows_;                         // (B, T + 1)
+  std::vector<int64_t> order_;                           // of a step's sequences, see Sequences
   std::vector<int32_t> inputs_, targets_;                // (B, T)
   Rng position_rng_;                                     // by the window's number in the run
   std::vector<int32_t> positions_;                       // (B, T) where they are random

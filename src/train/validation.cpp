@@ -3,8 +3,10 @@
 #include "train/validation.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/checked.h"
+#include "tasks/score.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
@@ -52,12 +54,36 @@ AttentionMeans means_of(const std::vector<double>& sums, const HeadSums& of, int
   return means;
 }
 
+/// Sums over a sequence of a pass; all of them numbers that processes add up.
+struct OfSequence {
+  double loss = 0, targets = 0, compared = 0, right = 0;
+  static constexpr int64_t kNumbers = 4;
+};
+static_assert(sizeof(OfSequence) == OfSequence::kNumbers * sizeof(double));
+
+ClusteredMean mean_loss(const std::vector<OfSequence>& sequences) {
+  std::vector<Cluster> clusters;
+  for (const OfSequence& s : sequences) {
+    clusters.push_back({s.loss, static_cast<int64_t>(s.targets)});
+  }
+  return clustered_mean(clusters);
+}
+
+TaskScores scores_of(const std::vector<OfSequence>& sequences) {
+  std::vector<Cluster> places, whole;
+  for (const OfSequence& s : sequences) {
+    places.push_back({s.right, static_cast<int64_t>(s.compared)});
+    whole.push_back({s.right == s.compared ? 1.0 : 0.0, 1});
+  }
+  return {clustered_mean(places), clustered_mean(whole)};
+}
+
 }  // namespace
 
 /// What would otherwise end the run at its first validation.
 void Trainer::check_validation_shards() {
-  const auto& validation = validation_->sources()[0].shards->manifest();
-  for (const Source& s : loader_->sources()) {
+  const auto& validation = validation_->shard_sources()[0].shards->manifest();
+  for (const Source& s : training_->shard_sources()) {
     const auto& training = s.shards->manifest();
     if (!training || !validation) continue;
     if (training->tokenizer_sha256 == validation->tokenizer_sha256) continue;
@@ -66,57 +92,78 @@ void Trainer::check_validation_shards() {
                 "shards of another (sha256 " + validation->tokenizer_sha256 + ")",
                 "tokenize both texts with one tokenizer");
   }
-  const int64_t T = config_.data.sequence_length, windows = validation_windows();
+  const int64_t T = config_.data.sequence_length, windows = validation_sequences();
   std::vector<int32_t> window(static_cast<size_t>(T + 1));
-  for (int64_t w = 0; w < windows; ++w) validation_->read(w, 1, window.data());
+  for (int64_t w = 0; w < windows; ++w) validation_->shards()->read(w, 1, window.data());
 }
 
-int64_t Trainer::validation_windows() const {
+int64_t Trainer::validation_sequences() const {
   if (!validation_) return 0;
-  const int64_t all = validation_->windows_per_epoch();
-  if (config_.eval.tokens == 0) return all;
-  return std::clamp<int64_t>(config_.eval.tokens / config_.data.sequence_length, 1, all);
+  const Loader* const shards = validation_->shards();
+  const int64_t wanted = config_.eval.tokens / config_.data.sequence_length;
+  if (!shards) return config_.eval.tokens == 0 ? kTaskSequences : wanted;
+  const int64_t all = shards->windows_per_epoch();
+  return config_.eval.tokens == 0 ? all : std::clamp<int64_t>(wanted, 1, all);
 }
 
+/// A task's sequences differ in length: none.
 int64_t Trainer::attention_windows() const {
-  return std::min(config_.eval.attention, validation_windows());
+  if (!validation_ || !validation_->shards()) return 0;
+  return std::min(config_.eval.attention, validation_sequences());
 }
 
 std::optional<Validation> Trainer::validate(Communicator& comm) {
   if (!validation_) return std::nullopt;
   const int64_t B = config_.train.micro_batch, T = config_.data.sequence_length;
-  const int64_t windows = validation_windows(), batches = ceil_div(windows, B);
+  const int64_t sequences = validation_sequences(), batches = ceil_div(sequences, B);
   const HeadSums of_heads = {config_.model.layers, config_.model.heads};
   const int64_t looked_at = attention_windows(), numbers = of_heads.size();
+  const TaskInfo* const task =
+      validation_->tasks().empty() ? nullptr : &validation_->tasks()[0].task->info();
   // Slots per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
-  std::vector<double> sums(static_cast<size_t>(windows), 0.0);
+  std::vector<OfSequence> slots(static_cast<size_t>(sequences));
   std::vector<double> attention(static_cast<size_t>(looked_at * numbers), 0.0);
   std::vector<double> losses(static_cast<size_t>(B * T)), rows_of_heads;
+  std::vector<int32_t> answers(static_cast<size_t>(task ? B * T : 0));
+  std::vector<int64_t> batch_numbers;
   refresh();
   for (int64_t batch = rank_; batch < batches; batch += processes_) {
-    const int64_t first = batch * B, rows = std::min(B, windows - first);
+    const int64_t first = batch * B, rows = std::min(B, sequences - first);
     const int64_t looked_at_here = std::clamp<int64_t>(looked_at - first, 0, rows);
-    std::vector<int32_t> part(static_cast<size_t>(rows * (T + 1)));
-    validation_->read(first, rows, part.data());
-    split_rows(part);
+    batch_numbers.resize(static_cast<size_t>(rows));
+    std::iota(batch_numbers.begin(), batch_numbers.end(), first);
+    SequenceCounts counts;
+    const int64_t t =
+        validation_->read(batch_numbers, batch, inputs_.data(), targets_.data(), &counts);
     rows_of_heads.resize(static_cast<size_t>(looked_at_here > 0 ? rows * numbers : 0));
-    model_.evaluate(inputs_.data(), targets_.data(), rows, T, document_start_, losses.data(),
-                    looked_at_here > 0 ? rows_of_heads.data() : nullptr);
-    for (int64_t n = 0; n < rows * T; ++n) {
-      sums[static_cast<size_t>(first + n / T)] += losses[static_cast<size_t>(n)];
+    model_.evaluate(inputs_.data(), targets_.data(), rows, t, document_start_, losses.data(),
+                    looked_at_here > 0 ? rows_of_heads.data() : nullptr,
+                    task ? answers.data() : nullptr);
+    for (int64_t b = 0; b < rows; ++b) {
+      OfSequence& slot = slots[static_cast<size_t>(first + b)];
+      for (int64_t n = b * t; n < (b + 1) * t; ++n) {
+        slot.loss += losses[static_cast<size_t>(n)];
+        slot.targets += targets_[static_cast<size_t>(n)] != kNoTarget;
+      }
+      if (!task) continue;
+      const auto row = [&](const std::vector<int32_t>& of) {
+        return std::span<const int32_t>(of).subspan(static_cast<size_t>(b * t),
+                                                    static_cast<size_t>(t));
+      };
+      const Score s = score(row(targets_), row(answers), task->terminator);
+      slot.compared = static_cast<double>(s.compared);
+      slot.right = static_cast<double>(s.right);
     }
     if (looked_at_here == 0) continue;
     std::copy_n(rows_of_heads.begin(), looked_at_here * numbers,
                 attention.begin() + first * numbers);
   }
   if (processes_ > 1) {
-    comm.all_reduce_sum(sums.data(), windows);
+    comm.all_reduce_sum(&slots[0].loss, sequences * OfSequence::kNumbers);
     comm.all_reduce_sum(attention.data(), looked_at * numbers);
   }
-  std::vector<Cluster> clusters;
-  clusters.reserve(sums.size());
-  for (double s : sums) clusters.push_back({s, T});
-  Validation result = {clustered_mean(clusters), std::nullopt};
+  Validation result = {mean_loss(slots), std::nullopt, std::nullopt};
+  if (task) result.scores = scores_of(slots);
   if (looked_at > 0) result.attention = means_of(attention, of_heads, T);
   return result;
 }

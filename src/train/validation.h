@@ -18,10 +18,17 @@ struct AttentionMeans {
   HeadValues live_tiles;        // share of the tiles that rows see: see ops/live_tiles.h
 };
 
+/// Of answers by the likeliest class at every place, each behind the right ones before it.
+struct TaskScores {
+  ClusteredMean accuracy;  // of places
+  ClusteredMean exact;     // of sequences: all places are right
+};
+
 struct Validation {
   /// Clusters are the sequences of the pass: packed text, in which documents begin and end
-  /// anywhere.
+  /// anywhere, or those of a task.
   ClusteredMean loss;
+  std::optional<TaskScores> scores;         // of a task
   std::optional<AttentionMeans> attention;  // where eval.attention asks for it
 };
 

@@ -65,12 +65,12 @@ inline void check_mentions(const std::string& text, std::initializer_list<const 
   }
 }
 
-/// The configurations that come with the program, in order of their names.
-inline std::vector<std::filesystem::path> shipped_configs() {
+/// The configurations that come with the program in this folder, in order of their names.
+inline std::vector<std::filesystem::path> shipped_configs(const std::string& folder = "configs") {
   const char* source = std::getenv("BAMTRAIN_SOURCE");
-  const std::filesystem::path folder = std::filesystem::path(source ? source : ".") / "configs";
+  const std::filesystem::path root = source ? source : ".";
   std::vector<std::filesystem::path> out;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(root / folder)) {
     if (entry.path().extension() == ".json") out.push_back(entry.path());
   }
   std::sort(out.begin(), out.end());

@@ -48,8 +48,9 @@ TEST_CASE("the reference says what a key with alternatives takes, and what a lis
   for (const char* part :
        {"\n- `model.attention.prior` (name, or object with a name, or list of such; default",
         "\n- `model.attention.scale` (name, or object with a name; default",
-        "\n- `data.train` (string, or list of objects; required;",
-        "\n  - a list: sources whose sequences take turns\n    - `path` (string; required): a "
+        "\n- `data.train` (string, or task, or list of such; required;",
+        "\n  - a list: sources whose sequences take turns; tasks too, with a weight "
+        "beside\n    - `path` (string; required): a "
         "folder",
         "\n    - `weight` (number; above 0.0; required): its share"}) {
     INFO(part);

@@ -35,7 +35,8 @@ const std::string kEverything = R"({
                 "weight_decay": 0.3, "clip": 0.7, "lr_multipliers": {"theta_mu": 0.2, "scale": 5}},
   "schedule": {"name": "wsd", "warmup_steps": 13, "min_ratio": 0.01, "decay_steps": 14,
                "decay_shape": "cosine"},
-  "train": {"steps": 1000, "stop_at": 500, "tokens_per_step": 960, "micro_batch": 3, "lanes": 16,
+  "train": {"steps": 1000, "stop_at": 500, "tokens_per_step": 960,
+            "sequences_per_step": 96, "micro_batch": 3, "lanes": 16,
             "reduction": "library", "precision": "bf16", "recompute": "mlp"},
   "checkpoint": {"every": 21, "keep": 22, "keep_every": 63, "resume": "never",
                  "allow_change": ["seed", "schedule"]},
@@ -125,6 +126,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(c.train.steps == 1000);
   CHECK(c.train.stop_at == 500);
   CHECK(c.train.tokens_per_step == 960);
+  CHECK(c.train.sequences_per_step == 96);
   CHECK(c.train.micro_batch == 3);
   CHECK(c.train.lanes == 16);
   CHECK(c.train.precision == bamtrain::Precision::bf16);

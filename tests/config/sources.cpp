@@ -50,7 +50,8 @@ TEST_CASE("weights that are no weights are refused, with the entry") {
 
 TEST_CASE("lists that name no sources are refused") {
   check_mentions(sources_message("[]"), {"data.train:", "at least one source"});
-  check_mentions(sources_message(R"(["a"])"), {"data.train[0]", "path and weight", "\"a\""});
+  check_mentions(sources_message(R"(["a"])"),
+                 {"data.train[0]", "path, or task, and weight", "\"a\""});
   check_mentions(sources_message(R"([{"path":"a"}])"), {"data.train[0]", "none named weight"});
   check_mentions(sources_message(R"([{"weight":1}])"), {"data.train[0]", "none named path"});
   for (const char* entry :
@@ -62,8 +63,10 @@ TEST_CASE("lists that name no sources are refused") {
   check_mentions(sources_message(R"([{"path":"a","weight":1},{"path":"a","weight":2}])"),
                  {"data.train[1].path", "data.train[0]", "again"});
   check_mentions(sources_message("3"), {"data.train", "string"});
-  check_mentions(sources_message("{\"path\":\"a\"}"),
-                 {"data.train: expected a non-empty string or an array, each element an object "
-                  "with the keys path, weight",
-                  "a list of such with weights"});
+  check_mentions(
+      sources_message("{\"path\":\"a\"}"),
+      {"data.train: expected a non-empty string or an object with the keys task, length",
+       "or an array, each element an object with the keys path, weight or an object with "
+       "the keys task",
+       "a list of such with weights"});
 }

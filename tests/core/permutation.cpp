@@ -1,4 +1,4 @@
-#include "data/permutation.h"
+#include "core/permutation.h"
 
 #include <cstdint>
 #include <map>

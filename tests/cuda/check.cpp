@@ -29,7 +29,7 @@ struct CheckedStep {
     arena.commit(source);
     run.differentiate(random_batch(2, 40, c.vocab));
     backend.squared_norm(squared_norm, run.gradients());
-    optimizer.step(1, 1e-3, squared_norm, run.masters(), run.model().rounded_weights(),
+    optimizer.step(1, 1e-3, squared_norm, 1, run.masters(), run.model().rounded_weights(),
                    run.gradients());
   }
 

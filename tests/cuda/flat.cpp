@@ -149,16 +149,35 @@ TEST_CASE("steps of the optimizers on CUDA agree with the reference") {
 TEST_CASE("the clipping factor on CUDA is the host's") {
   Machine m(Dtype::f32, cuda_device());
   const Memory factor = m.memory(constant_values(W, {1}, 1)), squares = m.unwritten(W, {1});
-  const auto next = [&](double squared_norm, double clip) {
+  const auto next = [&](double squared_norm, double clip, double scale = 1) {
     fill(squares.tensor(), constant_values(W, {1}, squared_norm));
-    m.backend().clip_factor(factor.tensor(), squares.tensor(), clip);
+    m.backend().clip_factor(factor.tensor(), squares.tensor(), clip, scale);
     return read(factor.tensor(), W).x.at(0);
   };
   CHECK(next(64, 2) == 0.25);
   CHECK(next(4, 2) == 1);
   CHECK(next(64, 0) == 1);
+  CHECK(next(64, 2, 0.5) == 0.25);
+  CHECK(next(64, 2, 0.125) == 0.125);
   CHECK(std::isnan(next(INFINITY, 2)));
   CHECK(std::isnan(next(1, 2)));  // no step follows one that failed
+}
+
+TEST_CASE("the place of the largest element on CUDA is the host's") {
+  Machine host(Dtype::f32), device(Dtype::f32, cuda_device());
+  for (const int64_t V : {1, 33, 300, 3000}) {
+    Values x = random_values(P, {5, V}, "argmax", 3);
+    for (double& y : x.x) y = std::round(4 * y);  // many are equal
+    x.x[0] = std::nan("");
+    std::vector<double> places[2];
+    for (Machine* m : {&host, &device}) {
+      const Memory of = m->memory(x), out = m->unwritten(Role::index, {5});
+      m->backend().argmax(out.tensor(), of.tensor());
+      places[m == &device] = read(out.tensor(), Role::index).x;
+    }
+    INFO("V " << V);
+    CHECK(places[0] == places[1]);
+  }
 }
 
 }  // namespace

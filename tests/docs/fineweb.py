@@ -21,13 +21,13 @@ import tempfile
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "scripts" / "attack"))
 from program import ENVIRONMENT  # noqa: E402  mpirun's, on any machine
 
-NOT_RUN = ("python3", "hf", "lm_eval")
+NOT_RUN = ("./scripts/setup.sh", "./scripts/build.sh", "python3", ".", "hf", "lm_eval")
 STEPS = 4
 # Of arguments: the page's, those of the test.
 SMALLER = {"3932160": "300000", "1000000": "100000", "8": "2",
            "512,1024,2048,4096,8192,16384,32768": "512,1024,2048,4096",
            "out/fineweb/bam/checkpoint-00019251": f"out/fineweb/bam/checkpoint-{STEPS:08}",
-           "64": "16"}
+           "train.stop_at=20": "train.stop_at=2", "64": "16"}
 # Behind a training's arguments.
 SMALL_RUN = ["device=cpu", "model.width=96", "model.layers=2", "model.heads=2", "model.mlp.hidden=192",
              f"train.steps={STEPS}", "train.tokens_per_step=4096", "train.micro_batch=2", "train.lanes=4",
@@ -120,7 +120,7 @@ def main():
             if words[0] == "mpirun":
                 shutil.rmtree(folder / "out/fineweb/bam")  # or it would resume at the end
             run(smaller(words, texts, used), folder, source)
-            if "--config" in words and "--dry-run" not in words:
+            if "--config" in words and not {"--dry-run", "train.stop_at=20"} & set(words):
                 last = folder / SMALLER["out/fineweb/bam/checkpoint-00019251"] / "model.safetensors"
                 both.append(last.read_bytes())
         assert used == set(SMALLER), f"nothing to replace: {set(SMALLER) - used}"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catch.h"
+#include "core/no_target.h"
 #include "core/rng.h"
 #include "engine/support.h"
 #include "kernels/device.cuh"
@@ -165,6 +166,23 @@ void compare_sizes() {
 TEST_CASE("cross entropy of any number of logits agrees with fp64, and pads rows with zeros") {
   SECTION("float") { compare_sizes<float>(); }
   SECTION("bf16") { compare_sizes<bf16>(); }
+}
+
+TEST_CASE("a row without a target has no loss and no gradient, whatever its logits") {
+  for (const size_t V : {size_t{3}, size_t{50257}}) {
+    Problem p = normal_problem(3, V, 3, 8);
+    p.targets[1] = kNoTarget;
+    p.logits[1].assign(V, NAN);
+    INFO("V " << V);
+    const Results wide = run<float>(p), in_place = run<float>(p, true), half = run<bf16>(p);
+    for (const Results& x : {wide, in_place, half}) {
+      CHECK(x.losses[1] == 0);
+      CHECK(x.dlogits[1] == std::vector<double>(x.dlogits[1].size(), 0.0));
+      CHECK(x.losses[0] > 0);
+      CHECK(x.losses[2] > 0);
+    }
+    CHECK(losses_alone(p) == wide.losses);
+  }
 }
 
 TEST_CASE("zeros are written up to the end of a row far past its last logit") {

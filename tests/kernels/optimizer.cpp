@@ -176,19 +176,22 @@ TEST_CASE("any size and any alignment give the same bits, and touch nothing besi
 
 TEST_CASE("the clipping factor follows the norm, and stays NaN once it is") {
   GlobalArray<double> factor(std::vector<double>{1}), squares(std::vector<double>{0});
-  const auto next = [&](double squared_norm, double clip) {
+  const auto next = [&](double squared_norm, double clip, double scale = 1) {
     squares[0] = squared_norm;
-    REQUIRE(kernels::clip_factor(factor.data(), squares.data(), clip, nullptr).ok());
+    REQUIRE(kernels::clip_factor(factor.data(), squares.data(), clip, scale, nullptr).ok());
     return factor[0];
   };
   CHECK(next(64, 2) == 0.25);
   CHECK(next(3, 2) == 1);
   CHECK(next(64, 0) == 1);
   CHECK(next(10, 1) == 1 / std::sqrt(10.0));
+  CHECK(next(64, 2, 0.5) == 0.25);  // 8, halved, to 2
+  CHECK(next(64, 2, 0.125) == 0.125);
+  CHECK(next(64, 0, 0.5) == 0.5);
   CHECK(std::isnan(next(INFINITY, 2)));
   CHECK(std::isnan(next(1, 2)));
-  for (const auto& status : {kernels::clip_factor(nullptr, squares.data(), 1, nullptr),
-                             kernels::clip_factor(factor.data(), nullptr, 1, nullptr)}) {
+  for (const auto& status : {kernels::clip_factor(nullptr, squares.data(), 1, 1, nullptr),
+                             kernels::clip_factor(factor.data(), nullptr, 1, 1, nullptr)}) {
     CHECK(status.code == device::LaunchStatus::kRefused);
   }
 }

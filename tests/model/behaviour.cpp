@@ -6,6 +6,7 @@
 #include "build.h"
 #include "catch.h"
 #include "core/error.h"
+#include "core/no_target.h"
 #include "priors/registry.h"
 
 namespace bamtrain::testing {
@@ -145,6 +146,83 @@ TEST_CASE("batches below the planned size give the losses of their own plan") {
   }
 }
 
+/// `batch` with `columns` behind each sequence that ask for nothing.
+Batch padded(const Batch& batch, int64_t columns) {
+  Batch out{batch.B, batch.T + columns, {}, {}, batch.document_start};
+  for (int64_t b = 0; b < batch.B; ++b) {
+    const auto row = [&](const std::vector<int32_t>& of) { return of.begin() + b * batch.T; };
+    out.tokens.insert(out.tokens.end(), row(batch.tokens), row(batch.tokens) + batch.T);
+    out.targets.insert(out.targets.end(), row(batch.targets), row(batch.targets) + batch.T);
+    out.tokens.insert(out.tokens.end(), static_cast<size_t>(columns), 5);
+    out.targets.insert(out.targets.end(), static_cast<size_t>(columns), kNoTarget);
+  }
+  return out;
+}
+
+TEST_CASE("padding that asks for nothing changes no loss and no gradient") {
+  const Threads one(1);  // many tiny passes
+  for (const PriorConfig& of_layers : every_prior()) {
+    INFO(of_layers.names());
+    ModelConfig c = bam_config();
+    c.attention.prior = of_layers;
+    const PriorInfo& p = of_layers.pattern[0].info();
+    // Not the length that it is planned for, which is the training length here.
+    if (p.is<FireFamily>()) c.attention.prior = prior("fire", {{"threshold_length", 9.0}});
+    Batch batch = random_batch(2, 19, c.vocab);
+    for (size_t i = 0; i < batch.targets.size(); i += 3) batch.targets[i] = kNoTarget;
+    Batch longer = padded(batch, 13);
+    // The mean over all positions: the sum is that of fewer.
+    const double share = 19.0 / 32;
+    Run run(c, Dtype::f64, 2, 32);
+    if (run.model().randomized_positions() > 0) {
+      batch.positions.resize(batch.tokens.size());
+      longer.positions.resize(longer.tokens.size());
+      for (int64_t b = 0; b < 2; ++b) {
+        for (int64_t i = 0; i < 32; ++i) {
+          longer.positions[static_cast<size_t>(b * 32 + i)] = static_cast<int32_t>(2 * i);
+          if (i < 19)
+            batch.positions[static_cast<size_t>(b * 19 + i)] = static_cast<int32_t>(2 * i);
+        }
+      }
+    }
+    const double loss = run.differentiate(batch);
+    std::vector<double> gradients = read(run.gradients(), Role::parameter).x;
+    CHECK(run.differentiate(longer) == Approx(share * loss).epsilon(1e-13));
+    for (double& g : gradients) g *= share;
+    const std::vector<double> other = read(run.gradients(), Role::parameter).x;
+    CHECK(norm(gradients) > 0);
+    CHECK(distance(other, gradients) <= 1e-12 * norm(gradients));
+  }
+}
+
+TEST_CASE("a short batch leaves no trace of a longer one before it") {
+  for (const PriorConfig& of_layers : every_prior()) {
+    for (Dtype t : dtypes()) {
+      INFO(of_layers.names() << " in " << name_of(t));
+      ModelConfig c = bam_config();
+      c.attention.prior = of_layers;
+      if (of_layers.pattern[0].info().is<FireFamily>()) {
+        c.attention.prior = prior("fire", {{"threshold_length", 9.0}});
+      }
+      const auto with_positions = [](Batch b, int64_t range) {
+        for (int64_t i = 0; range > 0 && i < b.B * b.T; ++i) {
+          b.positions.push_back(static_cast<int32_t>(i % b.T));
+        }
+        return b;
+      };
+      Run fresh(c, t, 2, 70), used(c, t, 2, 70);
+      const int64_t range = fresh.model().randomized_positions();
+      const Batch batch = with_positions(random_batch(2, 40, c.vocab), range);
+      used.differentiate(with_positions(random_batch(2, 70, c.vocab), range));
+      CHECK(used.differentiate(batch) == fresh.differentiate(batch));
+      for (const Parameter& p : fresh.parameters()) {
+        INFO(p.name);
+        CHECK(distance(used.gradient(p.name), fresh.gradient(p.name)) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("gradients are added to what is there, scaled") {
   const Threads one(1);  // many tiny passes
   for (Dtype t : {Dtype::f64, Dtype::f32}) {
@@ -155,8 +233,9 @@ TEST_CASE("gradients are added to what is there, scaled") {
     const std::vector<double> once = read(run.gradients(), Role::parameter).x;
     // 1 / 38 there already, 2 / 38 more: three times as much.
     double sum = 1;
-    run.model().forward_backward(batch.tokens.data(), batch.targets.data(), batch.document_start,
-                                 2.0 / 38, run.gradients(), Tensor(&sum, Dtype::f64, {1}));
+    run.model().forward_backward(batch.tokens.data(), batch.targets.data(), batch.T,
+                                 batch.document_start, 2.0 / 38, run.gradients(),
+                                 Tensor(&sum, Dtype::f64, {1}));
     CHECK(sum == Approx(1 + 38 * run.loss(batch)));
     std::vector<double> thrice = once;
     for (double& x : thrice) x *= 3;

@@ -219,7 +219,7 @@ double Run::differentiate(const Batch& b) {
   const double count = static_cast<double>(b.tokens.size());
   device_.backend->zero(gradients_);
   device_.backend->zero(loss_);
-  model_.forward_backward(b.tokens.data(), b.targets.data(), b.document_start, 1 / count,
+  model_.forward_backward(b.tokens.data(), b.targets.data(), b.T, b.document_start, 1 / count,
                           gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data());
   return read_all(loss_).at(0) / count;
 }

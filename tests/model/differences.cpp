@@ -6,6 +6,7 @@
 
 #include "build.h"
 #include "catch.h"
+#include "core/no_target.h"
 #include "core/rng.h"
 #include "mixes/registry.h"
 #include "priors/registry.h"
@@ -191,6 +192,18 @@ TEST_CASE("layers of different priors: gradients of whole models agree with diff
       const int64_t trained = s.name == "by_length" ? 0 : 5;
       check_differences(c, random_batch(2, 19, c.vocab), 1, trained);
     }
+  }
+}
+
+TEST_CASE("targets that count for nothing: gradients of whole models agree with differences") {
+  for (const char* name : {"bam", "rope", "cable"}) {
+    ModelConfig c = small_config();
+    c.attention.prior = prior(name);
+    Batch batch = random_batch(2, 19, c.vocab);
+    for (size_t i = 0; i < batch.targets.size(); ++i) {
+      if (i % 4 != 1) batch.targets[i] = kNoTarget;
+    }
+    check_differences(c, batch);
   }
 }
 

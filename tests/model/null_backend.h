@@ -31,7 +31,8 @@ class NullBackend : public HostBackend {
   void attention_entropy(Tensor, const Attention&) override {}
   void attention_statistics(Tensor, Tensor, const AttentionSaved&, const Attention&) override {}
   void cross_entropy(Tensor, Tensor, Tensor, Tensor, double) override {}
-  void clip_factor(Tensor, Tensor, double) override {}
+  void argmax(Tensor, Tensor) override {}
+  void clip_factor(Tensor, Tensor, double, double) override {}
   void optimizer_step(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
                       const OptimizerStep&) override {}
 };

@@ -3,6 +3,7 @@
 
 #include "cases.h"
 #include "catch.h"
+#include "core/no_target.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -49,6 +50,23 @@ TEST_CASE("equal logits lose log V, and their gradient sums to zero") {
     for (int64_t r = 0; r < 2; ++r) {
       CHECK(std::abs(std::accumulate(d.begin() + r * V, d.begin() + (r + 1) * V, 0.0)) < 1e-5);
     }
+  }
+}
+
+TEST_CASE("a row without a target has no loss and no gradient, whatever its logits") {
+  for (Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
+    Machine m(t);
+    const Memory z = m.memory({Role::parameter, {2, 3}, {1, std::nan(""), HUGE_VAL, 1, 2, 3}});
+    const Memory targets = m.memory({Role::index, {2}, {kNoTarget, 2}});
+    const Memory losses = m.unwritten(Role::parameter, {2});
+    const Memory dz = m.unwritten(Role::activation, {2, 3});
+    m.backend().cross_entropy(losses.tensor(), dz.tensor(), z.tensor(), targets.tensor(), 1);
+    const std::vector<double> loss = read(losses.tensor(), Role::parameter).x;
+    const std::vector<double> d = read(dz.tensor(), Role::activation).x;
+    CHECK(loss[0] == 0);
+    CHECK(loss[1] == Approx(std::log(1 + std::exp(-1.0) + std::exp(-2.0))).epsilon(1e-6));
+    CHECK(std::vector<double>(d.begin(), d.begin() + 3) == std::vector<double>{0, 0, 0});
+    CHECK(d[5] < 0);
   }
 }
 

@@ -138,10 +138,10 @@ TEST_CASE("the clipping factor brings a larger norm to the limit and leaves a sm
   for (Dtype t : {Dtype::f64, Dtype::f32}) {
     Machine machine(t);
     double before = 1, squares = 0;
-    const auto factor = [&](double squared_norm, double clip) {
+    const auto factor = [&](double squared_norm, double clip, double scale = 1) {
       squares = squared_norm;
       machine.backend().clip_factor(Tensor(&before, Dtype::f64, {1}),
-                                    Tensor(&squares, Dtype::f64, {1}), clip);
+                                    Tensor(&squares, Dtype::f64, {1}), clip, scale);
       return before;
     };
     CHECK(factor(64, 2) == 0.25);
@@ -149,6 +149,10 @@ TEST_CASE("the clipping factor brings a larger norm to the limit and leaves a sm
     CHECK(factor(1, 2) == 1);
     CHECK(factor(64, 0) == 1);
     CHECK(factor(0, 2) == 1);
+    // Of gradients that are still to be multiplied by it.
+    CHECK(factor(64, 2, 0.5) == 0.25);
+    CHECK(factor(64, 2, 0.125) == 0.125);
+    CHECK(factor(64, 0, 0.5) == 0.5);
     CHECK(std::isnan(factor(INFINITY, 2)));
     // No step follows one that failed.
     CHECK(std::isnan(factor(1, 2)));

@@ -95,8 +95,8 @@ TEST_CASE("a share of the matrix rate that cannot be is none") {
 }
 
 TEST_CASE("a run's share is of the best matrix rate that was measured") {
-  Progress progress(0, 2, 1'000'000'000, 1, true);
-  const StepResult step = {1, 0, 0, 0};
+  Progress progress(0, 2, 1, true);
+  const StepResult step = {1, 0, 0, 0, 1'000'000'000, 1'000'000'000};
   progress.steps({&step, 1});
   CHECK(progress.matrix_rate_share() == 0);  // nothing was measured
   progress.take_matrix_rate(1e300);
@@ -107,8 +107,8 @@ TEST_CASE("a run's share is of the best matrix rate that was measured") {
 
 TEST_CASE("a run's share of the matrix rate is that of its tokens' FLOPs, whatever is told later") {
   constexpr double kFlops = 3;
-  Progress progress(0, 2, 1'000'000'000, kFlops, true);
-  const StepResult step = {1, 0, 0, 0};
+  Progress progress(0, 2, kFlops, true);
+  const StepResult step = {1, 0, 0, 0, 1'000'000'000, 1'000'000'000};
   progress.steps({&step, 1});
   // What follows takes little of this time, so that the rate, which falls with it, stays nearly.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -147,13 +147,14 @@ void become_narrow() {
   ioctl(STDOUT_FILENO, TIOCSWINSZ, &size);
 }
 
-constexpr StepResult kSteps[] = {{1, 2.5, 0.001, 0.25}, {2, 2.5, 0.001, 0.25}};
+constexpr StepResult kSteps[] = {{1, 2.5, 0.001, 0.25, 1024, 1024},
+                                 {2, 2.5, 0.001, 0.25, 1024, 1024}};
 
 }  // namespace
 
 TEST_CASE("a terminal that became narrower keeps no part of the live line") {
   const auto noted = left_on_screen([] {
-    Progress progress(0, 3, 1024, 1, false);
+    Progress progress(0, 3, 1, false);
     progress.note("a note before");
     progress.steps({kSteps, 1});
     become_narrow();
@@ -161,7 +162,7 @@ TEST_CASE("a terminal that became narrower keeps no part of the live line") {
   });
   CHECK(noted == std::vector<std::string>{"a note before", "a note", ""});
   const auto ended = left_on_screen([] {
-    Progress progress(0, 3, 1024, 1, false);
+    Progress progress(0, 3, 1, false);
     progress.note("a note before");
     progress.steps({kSteps, 1});
     become_narrow();
@@ -172,7 +173,7 @@ TEST_CASE("a terminal that became narrower keeps no part of the live line") {
 
 TEST_CASE("the last line stays and says the total time, with that of earlier parts") {
   const auto steps = [] {
-    Progress progress(0, 2, 1024, 1, false, 7200);
+    Progress progress(0, 2, 1, false, 7200);
     progress.steps(kSteps);
     progress.note("a note");
     progress.finish();
@@ -194,7 +195,7 @@ TEST_CASE("the last line stays and says the total time, with that of earlier par
 TEST_CASE("an error in mid-run begins a line of its own") {
   const auto screen = left_on_screen([] {
     try {
-      Progress progress(0, 3, 1024, 1, false);
+      Progress progress(0, 3, 1, false);
       progress.steps({kSteps, 1});
       throw 0;
     } catch (int) {

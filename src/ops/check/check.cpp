@@ -234,11 +234,17 @@ class CheckBackend final : public Backend {
     });
   }
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
+  void argmax(Tensor places, Tensor x) override {
+    CheckedCall c = call("argmax");
+    const Tensor p = c.written("places", places), of = c.read(x);
+    c.run([&](Backend& b, bool own) { own ? b.argmax(places, x) : b.argmax(p, of); });
+  }
+
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
     CheckedCall c = call("clip_factor");
     const Tensor f = c.updated("factor", factor), n = c.read(squared_norm);
     c.run([&](Backend& b, bool own) {
-      own ? b.clip_factor(factor, squared_norm, clip) : b.clip_factor(f, n, clip);
+      own ? b.clip_factor(factor, squared_norm, clip, scale) : b.clip_factor(f, n, clip, scale);
     });
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,

@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/clip_factor.h"
+#include "core/no_target.h"
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/matmul.h"
@@ -343,6 +344,11 @@ class CpuBackend final : public HostBackend {
     const auto row = [&]<class A>(int64_t r) {
       const float* z = logits.ptr<float>() + r * logits.stride[0];
       const int64_t target = targets.ptr<int32_t>()[r];
+      if (target == kNoTarget) {
+        losses.ptr<float>()[r] = 0;
+        if (dlogits) std::fill_n(dlogits.ptr<A>() + r * dlogits.stride[0], V, A(0.0f));
+        return;
+      }
       const float picked = z[target];
       Vec highest = simd::splat(z[0]);
       for_vectors(V, [&](int64_t v, auto n) {
@@ -381,9 +387,23 @@ class CpuBackend final : public HostBackend {
 
   // --- optimizer
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
+  void argmax(Tensor places, Tensor x) override {
+    const int64_t R = x.shape[0], V = x.shape[1];
+    parallel_ranges(R, 4, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const float* row = x.ptr<float>() + r * x.stride[0];
+        int64_t place = -1;
+        for (int64_t v = 0; v < V; ++v) {
+          if (!std::isnan(row[v]) && (place < 0 || row[v] > row[place])) place = v;
+        }
+        places.ptr<int32_t>()[r] = static_cast<int32_t>(std::max<int64_t>(place, 0));
+      }
+    });
+  }
+
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
     double& f = *factor.ptr<double>();
-    f = next_clip_factor(f, *squared_norm.ptr<double>(), clip);
+    f = next_clip_factor(f, *squared_norm.ptr<double>(), clip, scale);
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                       Tensor factor, const OptimizerStep& s) override {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/activation.h"
+#include "kernels/argmax.h"
 #include "kernels/attention.h"
 #include "kernels/attention_content.h"
 #include "kernels/attention_entropy.h"
@@ -375,10 +376,17 @@ class CudaBackend final : public Backend {
     });
   }
 
+  void argmax(Tensor places, Tensor x) override {
+    check(kernels::argmax(places.ptr<int32_t>(), f32(x), x.shape[0], x.shape[1], x.stride[0],
+                          stream()),
+          "argmax");
+  }
+
   // --- optimizer
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
-    check(kernels::clip_factor(factor.ptr<double>(), squared_norm.ptr<double>(), clip, stream()),
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
+    check(kernels::clip_factor(factor.ptr<double>(), squared_norm.ptr<double>(), clip, scale,
+                               stream()),
           "clip_factor");
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,

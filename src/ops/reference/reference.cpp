@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/clip_factor.h"
+#include "core/no_target.h"
 #include "ops/host_backend.h"
 #include "ops/optimizer_math.h"
 #include "ops/reference/attention.h"
@@ -271,21 +272,38 @@ class ReferenceBackend final : public HostBackend {
     const int64_t R = logits.shape[0], V = logits.shape[1];
     for (int64_t r = 0; r < R; ++r) {
       const double* z = f64(logits) + r * logits.stride[0];
+      double* d = dlogits ? f64(dlogits) + r * dlogits.stride[0] : nullptr;
+      const int64_t target = i32(targets)[r];
+      if (target == kNoTarget) {
+        f64(losses)[r] = 0;
+        if (d) std::fill_n(d, V, 0.0);
+        continue;
+      }
       const double m = *std::max_element(z, z + V);
       double sum = 0;
       for (int64_t v = 0; v < V; ++v) sum += std::exp(z[v] - m);
-      const int64_t target = i32(targets)[r];
       f64(losses)[r] = m + std::log(sum) - z[target];
-      if (!dlogits) continue;
-      double* d = f64(dlogits) + r * dlogits.stride[0];
+      if (!d) continue;
       for (int64_t v = 0; v < V; ++v) {
         d[v] = scale * (std::exp(z[v] - m) / sum - (v == target ? 1 : 0));
       }
     }
   }
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip) override {
-    *f64(factor) = next_clip_factor(*f64(factor), *f64(squared_norm), clip);
+  void argmax(Tensor places, Tensor x) override {
+    const int64_t R = x.shape[0], V = x.shape[1];
+    for (int64_t r = 0; r < R; ++r) {
+      const double* row = f64(x) + r * x.stride[0];
+      int64_t place = -1;
+      for (int64_t v = 0; v < V; ++v) {
+        if (!std::isnan(row[v]) && (place < 0 || row[v] > row[place])) place = v;
+      }
+      places.ptr<int32_t>()[r] = static_cast<int32_t>(std::max<int64_t>(place, 0));
+    }
+  }
+
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
+    *f64(factor) = next_clip_factor(*f64(factor), *f64(squared_norm), clip, scale);
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
                       Tensor factor, const OptimizerStep& s) override {

@@ -1,0 +1,135 @@
+// bamtrain eval --task: how a model does on a task at lengths past those that it was trained at.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "commands/eval.h"
+#include "commands/trained.h"
+#include "config/task.h"
+#include "core/clustered_mean.h"
+#include "core/durable_file.h"
+#include "core/nearest.h"
+#include "core/terminal.h"
+#include "eval/task_scores.h"
+#include "tasks/registry.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+/// As the run has it where it has a task of that name, else with the defaults.
+TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
+  if (find_task(arguments.task) == nullptr) {
+    std::vector<std::string> names;
+    for (const TaskInfo& t : all_tasks()) names.push_back(t.name);
+    const std::string near = nearest_name(arguments.task, names);
+    throw Error(
+        ExitCode::usage, "--task", "a task's name", arguments.task,
+        near.empty() ? "bamdata synth --help lists them" : "did you mean \"" + near + "\"?");
+  }
+  json value = {{"task", arguments.task}};
+  for (const DataSource& s : c.data.train.list) {
+    if (s.task && s.task->info->name == arguments.task) value = task_json(*s.task);
+  }
+  for (const std::string& setting : arguments.task_settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos) {
+      throw Error(ExitCode::usage, "--task-set", "KEY=VALUE", setting, "give a value behind =");
+    }
+    value[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  try {
+    return read_task(value, "--task", Origin{}, c.config_version);
+  } catch (const Error& e) {
+    throw e.as(ExitCode::usage, "--task-set", "bamdata synth --help lists the options of tasks");
+  }
+}
+
+TaskRequest request_of(const EvalArguments& arguments, const RunConfig& c) {
+  TaskRequest request = {task_of(arguments, c), arguments.lengths, arguments.samples,
+                         arguments.seed};
+  std::vector<int64_t>& lengths = request.lengths;
+  std::sort(lengths.begin(), lengths.end());
+  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+  return request;
+}
+
+std::string with_error(const ordered_json& row, const std::string& name) {
+  const ordered_json& error = row[name + "_error"];
+  return fmt::format("{:.4f}{}", row[name].get<double>(),
+                     error.is_null() ? "" : plus_minus(error.get<double>(), 4));
+}
+
+void print_scores(const ordered_json& result) {
+  fmt::print("{}, {} sequences at each length\n", result["task"]["task"].get<std::string>(),
+             result["samples"].get<int64_t>());
+  for (const ordered_json& row : result["scores"]) {
+    fmt::print("  length {:>7}  exact match {}  accuracy {}  loss {}\n",
+               row["length"].get<int64_t>(), with_error(row, "exact_match"),
+               with_error(row, "accuracy"), with_error(row, "loss"));
+  }
+  fmt::print(
+      "+-: the standard error of sampling the sequences; models of other seeds differ besides\n");
+}
+
+void require_finite(const ordered_json& result) {
+  for (const ordered_json& row : result["scores"]) {
+    const auto loss = row["loss"].get<double>();
+    if (std::isfinite(loss)) continue;
+    throw Error(ExitCode::nonfinite, result["checkpoint"].get<std::string>(), "finite losses",
+                fmt::format("{} at length {}", std::isnan(loss) ? "NaN" : "infinity",
+                            row["length"].get<int64_t>()),
+                "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+  }
+}
+
+}  // namespace
+
+int run_eval_task(const EvalArguments& arguments) {
+  // Opened first: a path that cannot be written is found before the work, not after it.
+  std::optional<AtomicFile> output;
+  if (!arguments.output.empty()) output.emplace(arguments.output);
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  const TaskRequest request = request_of(arguments, c);
+  check_task_request(request, c.model);
+  const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  Arena arena;
+  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+  const Dtype activations = activation_dtype(arguments.precision.value_or(c.train.precision));
+  ordered_json task = task_json(request.task);
+  task.erase("length");
+  ordered_json result = {
+      {"checkpoint", checkpoint.folder},   {"name", c.name},
+      {"step", checkpoint.step},           {"task", task},
+      {"samples", request.samples},        {"seed", request.seed},
+      {"precision", name_of(activations)}, {"training_length", c.data.sequence_length}};
+  const Terminal terminal(STDERR_FILENO);
+  result["scores"] = score_task(
+      request, c.model, c.data.sequence_length, *backend, activations, masters,
+      [&](int64_t length, double share) {
+        if (!terminal.live()) return;
+        std::fputs(
+            fmt::format("\r\033[K{} at {}: {:.0f}%", arguments.task, length, 100 * share).c_str(),
+            stderr);
+      });
+  if (terminal.live()) std::fputs("\r\033[K", stderr);
+  print_scores(result);
+  if (output) {
+    output->write(result.dump(2) + "\n");
+    output->commit();
+  }
+  require_finite(result);
+  return 0;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,106 @@
+#include "config/option.h"
+
+#include "config/mechanism.h"
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+// OptionSpec states "no limit" as a number of this size.
+constexpr double kUnlimited = 1e300;
+
+ValueSchema number_schema(const OptionSpec& o) {
+  if (!o.word.empty()) {
+    return {{"oneOf", {integer_value(1, static_cast<int64_t>(o.maximum)), one_of({o.word})}}};
+  }
+  if (o.integer) {
+    return integer_value(static_cast<int64_t>(o.minimum), static_cast<int64_t>(o.maximum));
+  }
+  ValueSchema s = {{"type", "number"}};
+  if (o.minimum > -kUnlimited) s["minimum"] = o.minimum;
+  if (o.maximum < kUnlimited) s["maximum"] = o.maximum;
+  return s;
+}
+
+ordered_json option_json(const OptionSpec& o, const OptionValue& value) {
+  if (const auto* number = std::get_if<double>(&value); number && o.integer) {
+    if (!o.word.empty() && *number == 0) return o.word;
+    return static_cast<int64_t>(*number);
+  }
+  return std::visit([](const auto& v) { return ordered_json(v); }, value);
+}
+
+OptionValue option_value(const OptionSpec& o, const json& value) {
+  if (!o.word.empty() && value == o.word) return 0.0;
+  return std::visit(
+      [&value](const auto& fallback) -> OptionValue {
+        return value.get<std::decay_t<decltype(fallback)>>();
+      },
+      o.fallback);
+}
+
+}  // namespace
+
+ValueSchema option_schema(const OptionSpec& o) {
+  ValueSchema s;
+  if (std::holds_alternative<bool>(o.fallback)) {
+    s = boolean_value();
+  } else if (std::holds_alternative<double>(o.fallback)) {
+    s = number_schema(o);
+  } else if (std::holds_alternative<std::string>(o.fallback)) {
+    s = o.choices.empty() ? any_text() : one_of(o.choices);
+  } else {
+    s = set_of(o.choices.empty() ? any_text() : one_of(o.choices));
+  }
+  s["description"] = with_keys(o.description, "");
+  s["default"] = option_json(o, o.fallback);
+  if (o.fallback_1) {
+    s["$comment"] = "with config_version 1: `" + option_json(o, *o.fallback_1).dump() + "`";
+  }
+  return s;
+}
+
+namespace {
+
+void check_option(const json& value, const OptionSpec& o, const std::string& where) {
+  if (o.word.empty()) return check_value(value, option_schema(o), where);
+  if (value == o.word) return;
+  const ValueSchema numbers = integer_value(1, static_cast<int64_t>(o.maximum));
+  if (is_whole(value) && value.get<double>() >= 1 && value.get<double>() <= o.maximum) return;
+  std::string remedy = "write a whole number, or \"" + o.word + "\"";
+  if (is_whole(value)) remedy = "choose a number within these limits, or \"" + o.word + "\"";
+  if (value.is_string()) {
+    const std::string of_text = remedy_for_text(value.get_ref<const std::string&>(), numbers);
+    if (!of_text.empty()) remedy = of_text;
+  }
+  throw Error(ExitCode::config, where, describe(number_schema(o)), describe_value(value), remedy);
+}
+
+}  // namespace
+
+Options read_options(const json& value, const std::vector<OptionSpec>& specs,
+                     const std::string& path, const Origin& origin, int64_t version) {
+  Options out = default_options(specs, version);
+  for (const OptionSpec& o : specs) {
+    if (!value.contains(o.name)) continue;
+    check_option(value[o.name], o, origin.at(path + "." + o.name));
+    out.set(o.name, option_value(o, value[o.name]));
+  }
+  return out;
+}
+
+ordered_json options_json(const std::vector<OptionSpec>& specs, const Options& options) {
+  ordered_json out = ordered_json::object();
+  for (const OptionSpec& o : specs) {
+    const auto it = options.values().find(o.name);
+    require(it != options.values().end(), "a value for every option");
+    out[o.name] = option_json(o, it->second);
+  }
+  return out;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,109 @@
+#include "config/task.h"
+
+#include <algorithm>
+
+#include "config/names.h"
+#include "config/option.h"
+#include "core/abbreviate.h"
+#include "core/error.h"
+#include "tasks/registry.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int64_t kMaxSource = int64_t{1} << 22;
+
+ValueSchema length_schema() { return tuple_of(integer_value(1, kMaxSource), 2); }
+
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const TaskInfo& t : all_tasks()) names.push_back(t.name);
+  return names;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
+                         const std::string& otherwise) {
+  const std::string near = nearest_name(word, names);
+  return near.empty() ? otherwise : "did you mean \"" + near + "\"?";
+}
+
+const TaskInfo& named_task(const json& value, const std::string& path, const Origin& origin) {
+  const json& name = value["task"];
+  const std::string where = origin.at(path + ".task");
+  check_value(name, nonempty_text(), where);
+  if (const TaskInfo* found = find_task(name)) return *found;
+  throw Error(ExitCode::config, where, "one of " + join(task_names()), describe_value(name),
+              did_you_mean(name, task_names(), "use one of them"));
+}
+
+}  // namespace
+
+bool is_task(const json& value) { return value.is_object() && value.contains("task"); }
+
+TaskChoice read_task(const json& value, const std::string& path, const Origin& origin,
+                     int64_t version, bool weighted) {
+  const TaskInfo& info = named_task(value, path, origin);
+  std::vector<std::string> known = {"task", "length"};
+  for (const OptionSpec& o : info.options) known.push_back(o.name);
+  if (weighted) known.emplace_back("weight");
+  for (const auto& [name, unused] : value.items()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw Error(ExitCode::config, origin.at(path + "." + abbreviate(name)),
+                "one of the keys of \"" + info.name + "\": " + join(known), "an unknown key",
+                did_you_mean(name, known, "remove it"));
+  }
+  TaskChoice choice = {&info, read_options(value, info.options, path, origin, version),
+                       info.lengths};
+  if (value.contains("length")) {
+    const std::string where = origin.at(path + ".length");
+    const json& length = value["length"];
+    check_value(length, length_schema(), where);
+    choice.lengths = {length[0].get<int64_t>(), length[1].get<int64_t>()};
+    const auto [shortest, longest] = choice.lengths;
+    if (shortest < info.least_length || shortest > longest) {
+      throw Error(ExitCode::config, where,
+                  "[shortest, longest] from " + std::to_string(info.least_length) + " on",
+                  length.dump(),
+                  "such as [" + std::to_string(info.lengths.shortest) + ", " +
+                      std::to_string(info.lengths.longest) + "]");
+    }
+  }
+  return choice;
+}
+
+ordered_json task_json(const TaskChoice& choice) {
+  ordered_json out = {{"task", choice.info->name},
+                      {"length", {choice.lengths.shortest, choice.lengths.longest}}};
+  out.update(options_json(choice.info->options, choice.options));
+  return out;
+}
+
+ValueSchema task_schema(bool weighted) {
+  ValueSchema name = one_of(task_names()), length = length_schema();
+  name["description"] = "its name; bamdata synth shows its sequences";
+  length["description"] = "shortest and longest source, in tokens; default: the task's own";
+  ValueSchema properties = {{"task", name}, {"length", length}};
+  for (const TaskInfo& t : all_tasks()) {
+    for (const OptionSpec& o : t.options) {
+      properties[o.name] = option_schema(o);
+      properties[o.name]["description"] = "of " + t.name + ": " + o.description;
+    }
+  }
+  ValueSchema required = {"task"};
+  if (weighted) {
+    properties["weight"] = number_above(0);
+    properties["weight"]["description"] = "its share of the sequences is in proportion";
+    required.push_back("weight");
+  }
+  return {{"type", "object"},
+          {"description", "a task"},
+          {"properties", properties},
+          {"required", required},
+          {"additionalProperties", false}};
+}
+
+}  // namespace bamtrain

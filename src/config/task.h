@@ -1,0 +1,27 @@
+#pragma once
+// A task as a source, {"task": NAME, "length": [shortest, longest], <its options>}, between JSON
+// and TaskChoice. Names and options come from the registry (tasks/).
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "config/origin.h"
+#include "config/value_schema.h"
+#include "data/data_config.h"
+
+namespace bamtrain {
+
+/// Whether a source is meant to be a task.
+bool is_task(const nlohmann::json& value);
+
+/// The object at key `path`, which may have a "weight" beside where it is one of a mixture. Error
+/// (ExitCode::config) for a name, a length or an option that no task has.
+TaskChoice read_task(const nlohmann::json& value, const std::string& path, const Origin& origin,
+                     int64_t version, bool weighted = false);
+/// Its inverse, with every option.
+nlohmann::ordered_json task_json(const TaskChoice& choice);
+
+/// The keys of all tasks: which are a task's own, its reader says.
+ValueSchema task_schema(bool weighted = false);
+
+}  // namespace bamtrain

@@ -1,0 +1,45 @@
+#pragma once
+// The sequences of the Chomsky benchmark (Deletang et al., "Neural networks and the Chomsky
+// hierarchy", ICLR 2023; formats as its code has them): the source's tokens, then a placeholder for
+// each token of the answer, which is read there. Every position reads all others.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tasks/task.h"
+
+namespace bamtrain {
+
+/// What stands behind an answer that may end before its places do.
+inline constexpr int32_t kTerminator = 2;
+
+/// Of `symbols` kinds of input tokens, the placeholder not counted, and `classes` of the answer's.
+/// A person reads the numbers.
+inline TaskInfo answered_task(int32_t symbols, int32_t classes) {
+  TaskInfo t;
+  t.lengths = {1, 40};
+  t.length_of_step = true;
+  t.causal = false;
+  t.inputs = symbols + 1;
+  t.padding = symbols;
+  t.classes = classes;
+  t.symbol = t.label = [](int32_t id) { return std::to_string(id); };
+  return t;
+}
+
+/// `placeholder`: the id behind those of input tokens. The answer has one token or more.
+inline void write_answered(const Symbols& source, int32_t placeholder, const Symbols& answer,
+                           Example* out) {
+  for (const int32_t id : source) out->add(id);
+  for (const int32_t target : answer) out->add(placeholder, target);
+}
+
+/// An answer of `places`: the tokens, the terminator, then zeros.
+inline Symbols terminated(Symbols tokens, int64_t places) {
+  tokens.push_back(kTerminator);
+  tokens.resize(static_cast<size_t>(places), 0);
+  return tokens;
+}
+
+}  // namespace bamtrain

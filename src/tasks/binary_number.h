@@ -1,0 +1,23 @@
+#pragma once
+// Whole numbers of any size by their binary digits, the lowest first.
+
+#include "tasks/draws.h"
+#include "tasks/example.h"
+
+namespace bamtrain::binary {
+
+/// Digits 0 and 1, the lowest first; zeros may lead.
+using Number = Symbols;
+
+/// Uniform from 1 to 2^digits - 1. REQUIRES: digits >= 1.
+Number draw_positive(int64_t digits, Draws* draws);
+
+Number sum(const Number& a, const Number& b);
+Number product(const Number& a, const Number& b);
+/// The largest number whose square is at most `a`, of half as many digits, rounded up.
+Number square_root(const Number& a);
+
+/// Without leading zeros, of one digit at least.
+Number trimmed(Number a);
+
+}  // namespace bamtrain::binary

@@ -1,0 +1,30 @@
+// Every other bit, then those between.
+
+#include "tasks/answered.h"
+#include "tasks/list.h"
+
+namespace bamtrain {
+
+TaskInfo odds_first_task() {
+  TaskInfo t = answered_task(2, 2);
+  t.name = "odds_first";
+  t.description = "every other bit, then those between";
+  t.options = {{"first",
+                "which places come first, counted from 1: even ones, as the published code has it, "
+                "or odd ones, as the papers' examples",
+                std::string("even"),
+                {"even", "odd"}}};
+  t.most_inputs = [](int64_t length) { return 2 * length; };
+  t.draw = [](const TaskContext& source, int64_t length, Draws* draws, Example* out) {
+    const Symbols bits = draws->symbols(length, 0, 1);
+    const size_t first = source.options.text("first") == "even" ? 1 : 0;
+    Symbols answer;
+    for (const size_t from : {first, 1 - first}) {
+      for (size_t i = from; i < bits.size(); i += 2) answer.push_back(bits[i]);
+    }
+    write_answered(bits, 2, answer, out);
+  };
+  return t;
+}
+
+}  // namespace bamtrain

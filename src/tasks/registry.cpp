@@ -1,0 +1,25 @@
+#include "tasks/registry.h"
+
+#include "tasks/list.h"
+
+namespace bamtrain {
+
+const std::vector<TaskInfo>& all_tasks() {
+#define BAMTRAIN_ENTRY(name) name##_task(),
+  // clang-format off
+  static const std::vector<TaskInfo> tasks = {
+      BAMTRAIN_TASKS(BAMTRAIN_ENTRY)
+  };
+  // clang-format on
+#undef BAMTRAIN_ENTRY
+  return tasks;
+}
+
+const TaskInfo* find_task(const std::string& name) {
+  for (const TaskInfo& t : all_tasks()) {
+    if (t.name == name) return &t;
+  }
+  return nullptr;
+}
+
+}  // namespace bamtrain

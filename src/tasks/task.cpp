@@ -1,0 +1,50 @@
+#include "tasks/task.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// Of a set of sequences: what they have in common belongs to a range of lengths as well.
+std::string stream(const TaskInfo& info, const std::string& set, const std::string& what) {
+  return fmt::format("task.{}.{}.{}", info.name, set, what);
+}
+
+}  // namespace
+
+Task::Task(const TaskInfo& info, Options options, LengthRange lengths, uint64_t seed,
+           const std::string& set)
+    : info_(info),
+      options_(std::move(options)),
+      lengths_(lengths),
+      sequences_(seed, stream(info, set, "sequences")),
+      length_(seed, stream(info, set, "length")),
+      shared_(seed,
+              stream(info, set, fmt::format("shared.{}-{}", lengths.shortest, lengths.longest))) {
+  if (lengths.shortest >= info.least_length && lengths.shortest <= lengths.longest) return;
+  throw Error(
+      ExitCode::config, "{length}",
+      fmt::format("[shortest, longest], of {} from {} on", info.name, info.least_length),
+      fmt::format("[{}, {}]", lengths.shortest, lengths.longest),
+      fmt::format("give a range such as [{}, {}]", info.lengths.shortest, info.lengths.longest));
+}
+
+int64_t Task::length(int64_t n) const {
+  const int64_t count = lengths_.longest - lengths_.shortest + 1;
+  return lengths_.shortest + static_cast<int64_t>(length_.below(static_cast<uint64_t>(n),
+                                                                static_cast<uint64_t>(count)));
+}
+
+void Task::draw(int64_t index, int64_t length, Example* out) const {
+  require(length >= lengths_.shortest && length <= lengths_.longest, "a length of the task's set");
+  Draws draws(sequences_, index);
+  out->clear();
+  info_.draw({options_, shared_}, length, &draws, out);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,191 @@
+// Tasks as sources.
+
+#include "fixture.h"
+#include "tasks/registry.h"
+
+using namespace bamtrain;
+
+namespace {
+
+using nlohmann::json;
+
+/// A run on a task; what shards would say is left out.
+json task_config(const std::string& task = R"({"task": "copy", "length": [4, 20]})") {
+  json c = json::parse(kValid);
+  c["model"].erase("vocab");
+  c["data"] = {{"train", json::parse(task)}};
+  c["train"] = {{"steps", 10}, {"sequences_per_step", 16}, {"micro_batch", 2}};
+  return c;
+}
+
+RunConfig read(const json& c) { return read_run_config_text(c.dump(), "run.json", {}); }
+
+std::string refusal(const json& c) { return message(c.dump()); }
+
+}  // namespace
+
+TEST_CASE("a task gives what shards would have to say") {
+  const RunConfig c = read(task_config());
+  REQUIRE(c.data.train.list.size() == 1);
+  const TaskChoice& task = *c.data.train.list[0].task;
+  CHECK(task.info->name == "copy");
+  CHECK(task.lengths == LengthRange{4, 20});
+  CHECK(c.data.sequence_length == 2 * 20 + 2);
+  CHECK(c.model.vocab == 37);
+  CHECK(c.train.tokens_per_step == 16 * 42);
+  CHECK(c.train.lanes == 8);
+  // Of several tasks the largest.
+  json two = task_config(R"([{"task": "copy", "weight": 1},
+                             {"task": "flip_flop", "ignore": "dense", "weight": 2}])");
+  const RunConfig both = read(two);
+  CHECK(both.data.sequence_length == 2 * 64 + 2);
+  CHECK(both.data.train.list[1].task->options.text("ignore") == "dense");
+  CHECK(both.data.train.list[1].weight == 2);
+}
+
+TEST_CASE("a run on tasks is resolved, and read again, the same") {
+  for (const char* task :
+       {R"({"task": "copy"})", R"({"task": "flip_flop", "ignore": "dense", "length": [8, 9]})",
+        R"([{"task": "copy", "weight": 0.5}, {"path": "tokens", "weight": 2}])"}) {
+    INFO(task);
+    json c = task_config(task);
+    c["model"]["vocab"] = 40;
+    c["data"]["sequence_length"] = 130;
+    c["data"]["val"] = {{"task", "copy"}, {"length", {5, 5}}};
+    const RunConfig first = read(c);
+    const json resolved = resolved_json(first);
+    const RunConfig again = read(resolved);
+    CHECK(again.data.train.list == first.data.train.list);
+    CHECK(again.data.val_task == first.data.val_task);
+    CHECK(json(resolved_json(again)) == resolved);
+  }
+}
+
+TEST_CASE("what is no task is refused") {
+  check_mentions(refusal(task_config(R"({"task": "copi"})")),
+                 {"data.train.task", "did you mean \"copy\"?"});
+  check_mentions(refusal(task_config(R"({"task": 3})")), {"data.train.task", "string"});
+  check_mentions(refusal(task_config(R"({"task": "copy", "ignore": "dense"})")),
+                 {"data.train.ignore", "task, length", "unknown key"});
+  check_mentions(refusal(task_config(R"({"task": "flip_flop", "ignore": "dens"})")),
+                 {"data.train.ignore", "did you mean \"dense\"?"});
+  check_mentions(refusal(task_config(R"({"task": "copy", "weight": 1})")), {"data.train.weight"});
+  check_mentions(refusal(task_config(R"([{"task": "copy"}])")), {"data.train[0]", "weight"});
+  for (const char* length : {"[3]", "[3, 4, 5]", "3", "[0, 4]", "[5, 4]", "[1.5, 4]", "null"}) {
+    INFO(length);
+    check_mentions(
+        refusal(task_config(std::string(R"({"task": "copy", "length": )") + length + "}")),
+        {"data.train.length"});
+  }
+  check_mentions(refusal(task_config(R"({"task": "mqmtar", "length": [7, 64]})")),
+                 {"data.train.length", "from 8 on"});
+  json val = task_config();
+  val["data"]["val"] = 3;
+  check_mentions(refusal(val), {"data.val", "a string or an object"});
+}
+
+TEST_CASE("what a run on a task needs and has not is an error") {
+  json c = task_config();
+  c["model"]["vocab"] = 36;
+  check_mentions(refusal(c), {"model.vocab", "at least the 37 ids of \"copy\""});
+  c = task_config();
+  c["data"]["sequence_length"] = 41;
+  check_mentions(refusal(c), {"data.sequence_length", "at least 42"});
+  c = task_config();
+  c["data"]["val"] = {{"task", "copy"}, {"length", {4, 21}}};
+  check_mentions(refusal(c), {"data.sequence_length", "at least 44", "data.val"});
+  c = task_config();
+  c["train"].erase("sequences_per_step");
+  check_mentions(refusal(c), {"train.tokens_per_step", "train.sequences_per_step", "no such key"});
+  c = task_config();
+  c["train"]["sequences_per_step"] = 15;
+  check_mentions(refusal(c), {"train.sequences_per_step", "a multiple of train.micro_batch = 2"});
+  c = task_config();
+  c["train"]["tokens_per_step"] = 100;
+  check_mentions(refusal(c), {"train.tokens_per_step", "672", "remove one of the two"});
+  c = task_config();
+  c["eval"] = {{"lengths", {64}}};
+  c["data"]["val"] = {{"task", "copy"}, {"length", {4, 4}}};
+  check_mentions(refusal(c), {"eval.lengths", "a task in data.val"});
+  // Shards do not say these.
+  check_mentions(message(replaced("\"vocab\": 96,", "")), {"model.vocab", "--set model.vocab=..."});
+  check_mentions(message(replaced(", \"sequence_length\": 16", "")),
+                 {"data.sequence_length", "--set data.sequence_length=..."});
+}
+
+TEST_CASE("tasks whose positions read all others are refused, by name") {
+  for (const TaskInfo& info : all_tasks()) {
+    INFO(info.name);
+    const std::string text = refusal(task_config(R"({"task": ")" + info.name + R"("})"));
+    if (info.causal) {
+      CHECK(text.empty());
+    } else {
+      check_mentions(text, {"data.train", info.name.c_str(), "read all others"});
+    }
+  }
+}
+
+TEST_CASE("configurations of tasks have the paper's figures") {
+  struct Row {  // ASEntmax, appendix G.3 and its code; rates of the last four are not given
+    const char* name;
+    int64_t H, L, C, F, D, steps, warmup;
+    double lr;
+  };
+  constexpr Row kRows[] = {{"copy", 16, 2, 256, 1024, 16, 156'250, 20'000, 1e-3},
+                           {"reverse", 8, 6, 256, 512, 32, 234'375, 20'000, 4e-4},
+                           {"mqmtar", 16, 4, 512, 1024, 32, 390'625, 20'000, 2e-4},
+                           {"sort", 8, 2, 256, 1024, 32, 312'500, 20'000, 4e-4},
+                           {"flip_flop", 8, 4, 256, 512, 32, 78'125, 10'000, 4e-4},
+                           {"flip_flop-dense", 8, 4, 256, 512, 32, 78'125, 10'000, 4e-4},
+                           {"two_back", 8, 2, 256, 512, 32, 78'125, 20'000, 4e-4},
+                           {"local_count", 8, 3, 128, 512, 16, 78'125, 20'000, 4e-4}};
+  size_t reduced = 0, found = 0;
+  for (const auto& file : shipped_configs("configs/tasks")) {
+    const std::string name = file.stem().string();
+    INFO(file.string());
+    const RunConfig c = read_run_config(file.string(), {});
+    CHECK(c.name == name);
+    CHECK(read(resolved_json(c)).model.vocab == c.model.vocab);
+    REQUIRE(c.data.val_task == c.data.train.list.at(0).task);
+    const TaskChoice& task = *c.data.val_task;
+    CHECK(task.lengths == task.info->lengths);
+    CHECK(name.starts_with(task.info->name));
+    // The block of Gemma 2, without its soft caps and window.
+    CHECK(c.model.norm_position == NormPosition::both);
+    CHECK(c.model.mlp.kind == MlpKind::geglu);
+    CHECK(c.model.norm.eps == 1e-6);
+    CHECK(c.model.embed_scale);
+    CHECK_FALSE(c.model.tied);
+    CHECK_FALSE(c.model.bias);
+    CHECK(c.model.init == InitKind::plain);
+    CHECK(c.optimizer.beta1 == 0.9);
+    CHECK(c.optimizer.beta2 == 0.99);
+    CHECK(c.optimizer.weight_decay == 0);
+    CHECK(c.schedule.min_ratio == 0);
+    const auto row = std::find_if(std::begin(kRows), std::end(kRows),
+                                  [&](const Row& r) { return name == r.name; });
+    if (row == std::end(kRows)) {
+      CHECK(name.ends_with("-reduced"));
+      ++reduced;
+      continue;
+    }
+    ++found;
+    CHECK(c.model.heads == row->H);
+    CHECK(c.model.layers == row->L);
+    CHECK(c.model.width == row->C);
+    CHECK(c.model.mlp.hidden == row->F);
+    CHECK(c.model.head_dim() == row->D);
+    CHECK(c.train.steps == row->steps);
+    CHECK(c.train.sequences_per_step == 128);
+    CHECK(c.schedule.warmup_steps == row->warmup);
+    CHECK(c.optimizer.lr == row->lr);
+    CHECK(c.train.precision == Precision::bf16);
+    CHECK(c.model.attention.prior.names() == "nape");
+    CHECK(c.model.attention.scale.name() == "adaptive");
+    CHECK(c.model.attention.normalizer.name() == "entmax");
+    CHECK((task.info->name != "flip_flop" ||
+           task.options.text("ignore") == (name == "flip_flop" ? "sparse" : "dense")));
+  }
+  CHECK(found == std::size(kRows));
+  CHECK(reduced >= 7);
+}

@@ -1,0 +1,122 @@
+// Sequences whose answers were worked out by hand, as bamdata synth prints them. They hold the
+// random streams too: a run that is resumed by a later program goes on with the same sequences.
+
+#include <sstream>
+#include <string>
+
+#include "catch.h"
+#include "tasks/registry.h"
+
+namespace bamtrain {
+namespace {
+
+struct Row {
+  const char* task;
+  int64_t length, index;
+  const char *inputs, *targets;  // words as the task shows them; targets of those places alone
+  const char* option = nullptr;  // name=value
+};
+
+constexpr Row kRows[] = {
+    {"mqmtar", 16, 0,
+     "<bos> 0 117 99 1 244 173 0 0 0 144 122 1 176 134 0 0 2 117 99 2 117 99 2 117 99 2 117 99 "
+     "<sep> 2 244 173 2 244 173 2 244 173 2 244 173",
+     "2 244 173 2 244 173 2 244 173 2 244 173 <eos>"},
+    {"copy", 6, 0, "<bos> 23 25 11 21 17 19 <sep> 23 25 11 21 17 19", "23 25 11 21 17 19 <eos>"},
+    {"reverse", 6, 0, "<bos> 3 14 29 24 12 24 <sep> 24 12 24 29 14 3", "24 12 24 29 14 3 <eos>"},
+    {"sort", 6, 0, "<bos> 2 18 8 13 29 20 <sep> 2 8 13 18 20 29", "2 8 13 18 20 29 <eos>"},
+    {"two_back", 6, 0, "<bos> 0 15 14 9 13 13 5 <eos>", "0 0 0 15 14 9 13"},
+    {"local_count", 30, 0, "<bos> 15 15 15 15 15 15 15 15 <eos>", "0 1 2 3 4 5 6 7"},
+    {"flip_flop", 30, 0,
+     "<bos> 2 0 3 1 3 0 3 0 3 0 3 1 3 0 2 1 3 1 3 1 3 1 3 1 3 1 3 1 4 1", "1 <eos>"},
+    {"flip_flop", 13, 0, "<bos> 2 0 2 1 2 0 2 0 2 0 4 0", "0 <eos>", "ignore=dense"},
+    {"even_pairs", 9, 0, "1 0 1 0 1 1 0 0 1 2", "0"},
+    {"modular_arithmetic_simple", 9, 0, "2 - 4 - 0 + 4 + 3 _", "0"},
+    {"modular_arithmetic_simple", 11, 4, "1 * 2 - 3 + 4 * 4 * 1 _", "0"},
+    {"parity_check", 5, 0, "1 1 0 0 0 2", "0"},
+    {"cycle_navigation", 9, 0, "2 2 1 0 1 2 1 0 2 3", "2"},
+    {"stack_manipulation", 9, 0, "0 1 4 3 3 4 3 4 3 5 5 5 5 5 5 5 5 5 5", "0 1 0 1 0 0 1 1 0 2"},
+    {"stack_manipulation", 9, 2, "0 0 1 3 3 3 4 2 3 5 5 5 5 5 5 5 5 5 5", "0 0 0 0 1 0 0 2 0 0"},
+    {"stack_manipulation", 1, 0, "0 5 5", "0 2"},
+    {"reverse_string", 5, 0, "0 1 0 1 1 2 2 2 2 2", "1 1 0 1 0"},
+    {"modular_arithmetic", 9, 0, "( ( - 0 ) - - 3 ) _", "3"},
+    {"modular_arithmetic", 14, 2, "( 3 * ( ( - 3 * 3 ) * 0 ) ) _", "0"},
+    {"solve_equation", 9, 0, "( - x - - 2 ) = 4 _", "3"},
+    {"solve_equation", 16, 1, "( - 3 - ( 1 + ( 0 + x ) ) ) = 2 _", "4"},
+    {"solve_equation", 2, 0, "0 0 _", "0"},
+    {"duplicate_string", 5, 0, "0 0 0 1 1 2 2 2 2 2 2 2 2 2 2", "0 0 0 1 1 0 0 0 1 1"},
+    {"missing_duplicate", 9, 0, "0 1 0 2 0 1 0 1 3 4", "1"},
+    {"missing_duplicate", 1, 0, "1 4", "1"},
+    {"odds_first", 9, 0, "0 0 1 1 0 0 0 0 1 2 2 2 2 2 2 2 2 2", "0 1 0 0 0 1 0 0 1"},
+    {"odds_first", 9, 0, "0 0 1 1 0 0 0 0 1 2 2 2 2 2 2 2 2 2", "0 1 0 0 1 0 1 0 0", "first=odd"},
+    {"binary_addition", 9, 0, "1 2 0 1 1 1 1 0 0 3 3 3 3 3 3 3 3 3 3", "1 1 1 1 1 2 0 0 0 0"},
+    {"binary_addition", 9, 1, "0 1 1 1 1 2 0 0 1 3 3 3 3 3 3 3 3 3 3", "0 1 0 0 0 1 2 0 0 0"},
+    {"binary_addition", 2, 0, "0 0 3 3 3", "0 2 0"},
+    {"binary_multiplication", 9, 0, "1 0 0 0 1 1 1 2 1 3 3 3 3 3 3 3 3 3", "1 0 0 0 1 1 1 2 0"},
+    {"binary_multiplication", 9, 1, "1 0 0 2 0 1 1 0 0 3 3 3 3 3 3 3 3 3", "0 1 1 2 0 0 0 0 0"},
+    {"binary_multiplication", 1, 0, "0 3", "2"},
+    {"binary_multiplication", 2, 0, "0 1 3 3", "0 2"},
+    {"compute_sqrt", 9, 0, "0 0 0 0 0 0 1 1 1 2 2 2 2 2", "0 0 0 1 0"},
+    {"compute_sqrt", 9, 1, "0 0 1 0 0 0 0 0 0 2 2 2 2 2", "0 1 0 0 0"},
+    {"compute_sqrt", 1, 0, "1 2", "1"},
+    {"bucket_sort", 9, 0, "2 2 4 2 4 3 3 0 2 5 5 5 5 5 5 5 5 5", "0 2 2 2 2 3 3 4 4"},
+};
+
+TEST_CASE("sequences are those that were worked out by hand") {
+  for (const Row& row : kRows) {
+    INFO(row.task << " " << row.index << ", length " << row.length);
+    const TaskInfo& info = *find_task(row.task);
+    Options options = default_options(info.options);
+    if (row.option) {
+      const std::string text = row.option;
+      const size_t equals = text.find('=');
+      options.set(text.substr(0, equals), text.substr(equals + 1));
+    }
+    const Task task(info, options, {row.length, row.length}, 0, "train");
+    Example e;
+    task.draw(row.index, row.length, &e);
+    std::ostringstream inputs, targets;
+    for (size_t i = 0; i < e.inputs.size(); ++i) {
+      inputs << (i > 0 ? " " : "") << info.symbol(e.inputs[i]);
+      if (e.targets[i] == kNoTarget) continue;
+      targets << (targets.str().empty() ? "" : " ") << info.label(e.targets[i]);
+    }
+    CHECK(inputs.str() == row.inputs);
+    CHECK(targets.str() == row.targets);
+  }
+}
+
+TEST_CASE("targets stand where they are asked for") {
+  const auto drawn = [](const char* name) {
+    const TaskInfo& info = *find_task(name);
+    Example e;
+    Task(info, default_options(info.options), {30, 30}, 0, "train").draw(0, 30, &e);
+    return e;
+  };
+  // A decoder's: each is the input that follows, and the last one eos.
+  for (const char* name : {"mqmtar", "copy", "reverse", "sort", "flip_flop"}) {
+    const Example e = drawn(name);
+    for (size_t i = 0; i + 1 < e.inputs.size(); ++i) {
+      if (e.targets[i] != kNoTarget) CHECK(e.targets[i] == e.inputs[i + 1]);
+    }
+    CHECK(find_task(name)->label(e.targets.back()) == "<eos>");
+  }
+  // Labels: of every token but bos and eos.
+  for (const char* name : {"two_back", "local_count"}) {
+    const Example e = drawn(name);
+    CHECK(e.targets.front() == kNoTarget);
+    CHECK(e.targets.back() == kNoTarget);
+    for (size_t i = 1; i + 1 < e.inputs.size(); ++i) CHECK(e.targets[i] != kNoTarget);
+  }
+  // Answers: at the placeholders, and there alone.
+  for (const TaskInfo& info : all_tasks()) {
+    if (info.causal) continue;
+    const Example e = drawn(info.name.c_str());
+    for (size_t i = 0; i < e.inputs.size(); ++i) {
+      CHECK((e.targets[i] != kNoTarget) == (e.inputs[i] == info.padding));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain

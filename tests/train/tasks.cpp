@@ -1,0 +1,210 @@
+// Runs on tasks: the same bits by every way, the mean over the targets of a step, what resuming
+// refuses, and that a model learns one.
+
+#include <cmath>
+#include <filesystem>
+
+#include "catch.h"
+#include "checkpoint/checkpoint.h"
+#include "config/fixture.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+using nlohmann::json;
+
+/// 8 steps of 16 sequences in 4 lanes.
+json task_run(const Workplace& w, json task) {
+  json c = small_run(w);
+  c["model"].erase("vocab");
+  c["model"]["attention"]["document_mask"] = false;
+  c["data"] = {{"train", task}, {"val", task}};
+  c["train"] = {{"steps", 8}, {"sequences_per_step", 16}, {"micro_batch", 2}, {"lanes", 4}};
+  c["eval"] = {{"tokens", 2000}};
+  return c;
+}
+
+json copy() { return {{"task", "copy"}, {"length", {3, 30}}}; }
+
+struct Run {
+  std::string bits;  // of the last checkpoint
+  std::vector<json> metrics;
+};
+
+Run train(const Workplace& w, json config, const std::string& out, int processes = 1,
+          int threads_per_process = 1) {
+  config["out_dir"] = w.path(out);
+  auto command = bamtrain_command(write_config(w, out + ".json", config));
+  if (processes > 1) command = mpirun_command(processes, command);
+  const Outcome o = run(command, threads(threads_per_process));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const auto step = config["train"].value("stop_at", config["train"]["steps"].get<int>());
+  return {digest(w.path(out) + "/" + checkpoint_name(step)), read_metrics(w.path(out))};
+}
+
+}  // namespace
+
+TEST_CASE("a task trains to the same bits by every way") {
+  const Workplace w;
+  const json c = task_run(w, copy());
+  const Run straight = train(w, c, "straight");
+  REQUIRE(straight.metrics.size() == 8);
+  const auto check = [&](const Run& other) {
+    CHECK(other.bits == straight.bits);
+    for (const char* key :
+         {"loss", "grad_norm", "targets", "validation_loss", "validation_loss_error",
+          "validation_accuracy", "validation_exact_match"}) {
+      INFO(key);
+      REQUIRE(straight.metrics.back().contains(key));
+      CHECK(other.metrics.back()[key] == straight.metrics.back()[key]);
+    }
+  };
+  check(train(w, c, "threads", 1, 3));
+  json half = c;
+  half["train"]["stop_at"] = 4;
+  train(w, half, "halves");
+  check(train(w, c, "halves"));
+  if (!have_mpi()) return;
+  check(train(w, c, "two", 2));
+  check(train(w, c, "four", 4));
+}
+
+TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-batches") {
+  const Workplace w;
+  json c = task_run(w, copy());
+  c["train"]["stop_at"] = 1;
+  const json two = train(w, c, "two").metrics.at(0);
+  c["train"]["micro_batch"] = 16;
+  c["train"]["lanes"] = 1;
+  const json all = train(w, c, "all").metrics.at(0);
+  // Sums of fp32 in another order, over other padding.
+  CHECK(all["loss"].get<double>() == Approx(two["loss"].get<double>()).epsilon(1e-6));
+  CHECK(all["grad_norm"].get<double>() == Approx(two["grad_norm"].get<double>()).epsilon(1e-5));
+  CHECK(all["targets"] == two["targets"]);
+  // 16 sequences of 3 to 30 tokens and their ends.
+  CHECK(all["targets"].get<int>() > 16 * 4);
+  CHECK(all["targets"].get<int>() < 16 * 31);
+}
+
+TEST_CASE("tasks and shards mix, to the same bits on several processes") {
+  const Workplace w;
+  json c = small_run(w);
+  json task = copy();
+  task["weight"] = 1;
+  c["data"]["train"] = json::array({{{"path", w.path("train")}, {"weight", 2}}, task});
+  const Run one = train(w, c, "one");
+  const int targets = one.metrics.back()["targets"];
+  CHECK(targets > 10 * 64);
+  CHECK(targets < 16 * 64);
+  if (have_mpi()) CHECK(train(w, c, "two", 2).bits == one.bits);
+}
+
+TEST_CASE("a run on a task goes on with that task alone") {
+  const Workplace w;
+  json c = task_run(w, copy());
+  c["train"]["stop_at"] = 4;
+  train(w, c, "out");
+  c["train"].erase("stop_at");
+  c["out_dir"] = w.path("out");
+  c["data"]["sequence_length"] = 62;  // as long as before
+  c["data"]["train"]["length"] = {3, 29};
+  const Outcome o = run(bamtrain_command(write_config(w, "other.json", c)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 4);
+  CHECK(o.output.find("data.train") != std::string::npos);
+}
+
+TEST_CASE("a small model learns to name the token two places before") {
+  const Workplace w;
+  json c = task_run(w, {{"task", "two_back"}, {"length", {6, 12}}});
+  c["model"]["attention"] = {{"prior", {{"name", "alibi"}}}};
+  c["optimizer"] = {{"name", "adamw"}, {"lr", 1e-2}, {"weight_decay", 0}};
+  c["train"] = {{"steps", 400}, {"sequences_per_step", 32}, {"micro_batch", 32}};
+  c["schedule"]["warmup_steps"] = 20;
+  c["log"]["every"] = 400;
+  c["checkpoint"]["every"] = 0;
+  const json last = train(w, c, "out").metrics.back();
+  CHECK(last["validation_accuracy"].get<double>() > 0.95);
+  CHECK(last["validation_exact_match"].get<double>() > 0.7);
+  CHECK(last["validation_loss"].get<double>() < 0.2);
+}
+
+TEST_CASE("every configuration of a task passes a dry run and takes steps") {
+  const Workplace w;
+  const auto files = shipped_configs("configs/tasks");
+  CHECK(files.size() >= 15);
+  for (const auto& file : files) {
+    const std::string out = w.path(file.stem().string());
+    auto command = bamtrain_command(
+        file.string(),
+        {"out_dir=" + out, "device=cpu", "model.width=48", "model.heads=4", "model.head_dim=0",
+         "model.layers=2", "schedule.warmup_steps=1", "train.steps=3", "train.precision=fp32",
+         "train.sequences_per_step=16", "train.micro_batch=4", "eval.tokens=4000", "log.every=1"});
+    INFO(file.string());
+    command.push_back("--dry-run");
+    const Outcome dry = run(command, threads(1));
+    INFO(dry.output);
+    CHECK(dry.code == 0);
+    command.pop_back();
+    const Outcome trained = run(command, threads(1));
+    INFO(trained.output);
+    REQUIRE(trained.code == 0);
+    const auto lines = read_metrics(out);
+    REQUIRE(lines.size() == 3);
+    for (const auto& line : lines) CHECK(std::isfinite(line["loss"].get<double>()));
+    CHECK(lines.back().contains("validation_accuracy"));
+  }
+}
+
+TEST_CASE("a task is evaluated at lengths, the same at every time and in every batch") {
+  const Workplace w;
+  json c = task_run(w, {{"task", "flip_flop"}, {"length", {4, 30}}, {"ignore", "dense"}});
+  train(w, c, "out");
+  const std::string checkpoint = w.path("out") + "/checkpoint-00000008";
+  const auto eval = [&](const std::string& file, const std::vector<std::string>& options) {
+    std::vector<std::string> command = {bamtrain_program(), "eval",      "--checkpoint",
+                                        checkpoint,         "--task",    "flip_flop",
+                                        "--output",         w.path(file)};
+    command.insert(command.end(), options.begin(), options.end());
+    const Outcome o = run(command, threads(2));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    CHECK(o.output.find("exact match") != std::string::npos);
+    return json::parse(read_text(w.path(file)));
+  };
+  const json one = eval("one.json", {"--lengths", "30,100,400", "--samples", "40"});
+  CHECK(one["task"] == json{{"task", "flip_flop"}, {"ignore", "dense"}});  // as it was trained
+  REQUIRE(one["scores"].size() == 3);
+  for (const json& row : one["scores"]) {
+    CHECK(row["sequences"] == 40);
+    CHECK(row["targets"] == 80);  // the bit, and the end
+    CHECK(row["accuracy"].get<double>() >= row["exact_match"].get<double>());
+    CHECK(row["loss_error"].get<double>() > 0);
+  }
+  CHECK(one["scores"][1]["length"] == 100);
+  CHECK(eval("two.json", {"--lengths", "400,30,100", "--samples", "40"}) == one);
+  CHECK(eval("seed.json", {"--lengths", "30", "--samples", "40", "--seed", "1"})["scores"][0] !=
+        one["scores"][0]);
+  CHECK(eval("other.json", {"--lengths", "30", "--samples", "40", "--task-set",
+                            "ignore=sparse"})["scores"][0] != one["scores"][0]);
+  const auto refused = [&](const std::vector<std::string>& options, const char* part) {
+    std::vector<std::string> command = {bamtrain_program(), "eval", "--checkpoint", checkpoint};
+    command.insert(command.end(), options.begin(), options.end());
+    const Outcome o = run(command, threads(1));
+    INFO(o.output);
+    CHECK(o.code == 2);
+    CHECK(o.output.find(part) != std::string::npos);
+  };
+  refused({"--task", "flipflop", "--lengths", "30"}, "did you mean \"flip_flop\"?");
+  refused({"--task", "copy", "--lengths", "30"}, "of 37");
+  refused({"--task", "even_pairs", "--lengths", "30"}, "read all others");
+  refused({"--task", "flip_flop", "--lengths", "3"}, "lengths from 4 on");
+  refused({"--task", "flip_flop", "--lengths", "30", "--task-set", "ignore=x"}, "--task-set");
+  refused({"--task", "flip_flop", "--lengths", "30", "--last-tokens", "3"}, "--last-tokens");
+  refused({"--lengths", "30", "--samples", "3"}, "--samples");
+  refused({"--lengths", "30"}, "--task");
+}
