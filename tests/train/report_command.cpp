@@ -452,7 +452,7 @@ TEST_CASE("a dry run tells the memory that the live report takes") {
   INFO(o.output);
   CHECK(o.code == 0);
   // 16,384 lines of 13 numbers of 8 bytes at most, and curves of 8 heads.
-  CHECK(o.output.find("beside it: report                   1.7 MiB") != std::string::npos);
+  CHECK(o.output.find("beside it: report                   1.9 MiB") != std::string::npos);
 }
 
 TEST_CASE("seconds count on where a run is resumed") {
