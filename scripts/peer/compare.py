@@ -7,7 +7,8 @@ One epoch of FILE in both, one program after the other: the same tokens in the s
 initial weights, scripts/peer/config.json. A page in Markdown goes to standard output, what the
 programs say to out/loss-peer/*.log, where shards, weights and both runs stay. Exits with 1 where
 the losses, smoothed, differ by more than 0.2 %. Leave the machine alone meanwhile, or take the
-speeds for nothing; --steps N is a short proof, --only-compare the page of what ran already.
+speeds for nothing, or give those of another pair of runs (--speeds FOLDER, a --work of before); --steps N
+is a short proof, --only-compare the page of what ran already.
 The Python that runs this needs PyTorch, safetensors and numpy.
 """
 
@@ -116,7 +117,21 @@ def percent(x):
     return f"{100 * x:+.4f} %"
 
 
-def page(work):
+def speeds_of(work, tokens):
+    """Rows of a table, and bamtrain's rate over the peer's. The first step of both compiles or tunes."""
+    runs = json.loads((work / "runs.json").read_text())
+    ends = [line["seconds"] for line in lines_of(work / "run/metrics.jsonl")]
+    seconds = {BAMTRAIN: [b - a for a, b in zip(ends, ends[1:])],
+               PEER: [line["seconds"] for line in lines_of(work / "peer.jsonl")[2:]]}
+    speed = {name: tokens / statistics.median(of) if of else 0 for name, of in seconds.items()}
+    rows = [[name, f"{speed[name]:,.0f}", f"{statistics.median(seconds[name] or [0]):.3f}",
+             f"{runs[name]['seconds']:,.0f}",
+             f"{100 * runs[name]['processor_seconds'] / runs[name]['seconds'] / runs['threads']:.0f} %"]
+            for name in (BAMTRAIN, PEER)]
+    return rows, speed[BAMTRAIN] / speed[PEER] if speed[PEER] else 0, runs["threads"]
+
+
+def page(work, speeds_from):
     """The page, and whether the losses are the same."""
     config, runs = json.loads((work / "config.json").read_text()), json.loads(
         (work / "runs.json").read_text())
@@ -139,16 +154,8 @@ def page(work):
              f"{smooth[0][s - 1]:.4f}", f"{smooth[1][s - 1]:.4f}", percent(difference[s - 1])]
             for s in shown]
 
-    # The first step of both compiles or tunes.
     tokens, threads = config["train"]["tokens_per_step"], runs["threads"]
-    ends = [line["seconds"] for line in ours]
-    seconds = {BAMTRAIN: [b - a for a, b in zip(ends, ends[1:])],
-               PEER: [line["seconds"] for line in theirs[1:]]}
-    speed = {name: tokens / statistics.median(of) if of else 0 for name, of in seconds.items()}
-    speeds = [[name, f"{speed[name]:,.0f}", f"{statistics.median(seconds[name] or [0]):.3f}",
-               f"{runs[name]['seconds']:,.0f}",
-               f"{100 * runs[name]['processor_seconds'] / runs[name]['seconds'] / threads:.0f} %"]
-              for name in (BAMTRAIN, PEER)]
+    speeds, ratio, speed_threads = speeds_of(speeds_from, tokens)
     model, T = config["model"], config["data"]["sequence_length"]
     all_steps = config["train"]["steps"]
     how = ("torch.compile" if peer["compile"] else "eager") + f", micro-batches of {peer['micro_batch']}"
@@ -160,7 +167,7 @@ def page(work):
 The model of `scripts/peer/config.json` ({peer['parameters']:,} parameters, width {model['width']}, \
 {model['layers']} layers, rope, RMSNorm, SwiGLU) trained by `bamtrain` and by `scripts/peer/train.py`, a \
 plain loop in PyTorch that shares no code with it: the same initial weights, the same tokens in the same \
-order, T {T}, AdamW, fp32, {tokens:,} tokens a step in micro-batches of {config['train']['micro_batch']} \
+order, T {T}, AdamW, a peak rate of {config['optimizer']['lr']:g}, fp32, {tokens:,} tokens a step in micro-batches of {config['train']['micro_batch']} \
 sequences; {steps} of the {all_steps} steps of an epoch of {peer['windows'] * T:,} tokens.
 
 The losses, each the mean of the last {SMOOTH} steps, differ by {100 * worst:.2g} % at most (target \
@@ -173,9 +180,10 @@ the first ten, by {statistics.median(map(abs, norm)):.1e} in the median of all; 
 {table(["step", BAMTRAIN, PEER, "difference", f"{BAMTRAIN}, smoothed", f"{PEER}, smoothed", "difference"],
        rows)}
 
-Speed: the median step after the first. bamtrain over PyTorch: \
-{speed[BAMTRAIN] / speed[PEER] if speed[PEER] else 0:.3f}. Processors in use: of the whole run, its start \
-included; well below 100 %, other programs ran beside it.
+Speed, with {speed_threads} threads in both\
+{"" if speeds_from == work else ", of the same two programs on an idle machine, with another learning rate"}: \
+the median step after the first. bamtrain over PyTorch: {ratio:.3f}. Processors in use: of the whole run, its \
+start included; well below 100 %, other programs ran beside it.
 
 {table(["", "tokens/s", "seconds a step", "seconds in all", "processors in use"], speeds)}
 
@@ -200,6 +208,7 @@ def main():
     parser.add_argument("--compile", action="store_true", help="PyTorch by torch.compile")
     parser.add_argument("--micro-batch", type=int, help="of PyTorch; default: bamtrain's")
     parser.add_argument("--only-compare", action="store_true")
+    parser.add_argument("--speeds", type=pathlib.Path, help="a --work whose speeds the page has")
     args = parser.parse_args()
     args.work = args.work.resolve()
     if not args.only_compare:
@@ -212,7 +221,7 @@ def main():
                 sys.exit(f"compare.py: {path}: expected a file, found none")
         prepare(args)
         train(args)
-    text, good = page(args.work)
+    text, good = page(args.work, (args.speeds or args.work).resolve())
     print(text, end="")
     sys.exit(not good)
 
