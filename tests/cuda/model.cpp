@@ -4,6 +4,7 @@
 #include <set>
 
 #include "catch.h"
+#include "core/no_target.h"
 #include "cuda/device.h"
 #include "mixes/registry.h"
 #include "model/build.h"
@@ -323,6 +324,27 @@ TEST_CASE("shapes without kernels are refused before the first step, with the ke
   c.heads = c.kv_heads = 2;
   c.own_head_dim = 30;
   refused(c, Dtype::f32, "model.head_dim");
+}
+
+TEST_CASE("batches of several lengths on CUDA: each has its recording, and no trace of another") {
+  for (const char* name : {"bam", "cable", "fire", "rope"}) {
+    ModelConfig c = device_config(name, "ssmax");
+    if (c.attention.prior.pattern[0].info().is<FireFamily>()) {
+      c.attention.prior = prior("fire", {{"threshold_length", 9.0}});
+    }
+    const Batch longer = random_batch(2, 70, c.vocab);
+    Batch batch = random_batch(2, 40, c.vocab);
+    for (size_t i = 0; i < batch.targets.size(); i += 3) batch.targets[i] = kNoTarget;
+    INFO(describe(c));
+    Run fresh(c, Dtype::f32, 2, 70, cuda_device()), used(c, Dtype::f32, 2, 70, cuda_device());
+    const double loss = fresh.differentiate(batch);
+    const std::vector<double> gradients = read(fresh.gradients(), Role::parameter).x;
+    for (int pass = 0; pass < 3; ++pass) {
+      used.differentiate(longer);
+      CHECK(used.differentiate(batch) == loss);
+      check_equal(read(used.gradients(), Role::parameter).x, gradients);
+    }
+  }
 }
 
 }  // namespace
