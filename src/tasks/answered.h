@@ -28,11 +28,11 @@ inline TaskInfo answered_task(int32_t symbols, int32_t classes) {
   return t;
 }
 
-/// `placeholder`: the id behind those of input tokens. The answer has one token or more.
-inline void write_answered(const Symbols& source, int32_t placeholder, const Symbols& answer,
+/// The answer has one token or more.
+inline void write_answered(const TaskContext& context, const Symbols& source, const Symbols& answer,
                            Example* out) {
   for (const int32_t id : source) out->add(id);
-  for (const int32_t target : answer) out->add(placeholder, target);
+  for (const int32_t target : answer) out->add(context.info.padding, target);
 }
 
 /// An answer of `places`: the tokens, the terminator, then zeros.

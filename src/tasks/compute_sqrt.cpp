@@ -12,9 +12,10 @@ TaskInfo compute_sqrt_task() {
   t.description =
       "the root, rounded down, of a number in binary, both with the highest digit first";
   t.most_inputs = [](int64_t length) { return length + (length + 1) / 2; };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const binary::Number a = binary::draw_positive(length, draws), root = binary::square_root(a);
-    write_answered(Symbols(a.rbegin(), a.rend()), 2, Symbols(root.rbegin(), root.rend()), out);
+    write_answered(context, Symbols(a.rbegin(), a.rend()), Symbols(root.rbegin(), root.rend()),
+                   out);
   };
   return t;
 }

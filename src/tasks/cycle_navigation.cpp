@@ -11,11 +11,11 @@ TaskInfo cycle_navigation_task() {
   t.name = "cycle_navigation";
   t.description = "where steps of 0: back, 1: none, 2: forth end on a circle of five places";
   t.most_inputs = [](int64_t length) { return length + 1; };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols source = draws->symbols(length, 0, 2);
     int32_t place = 0;
     for (const int32_t step : source) place = (place + step - 1 + kPlaces) % kPlaces;
-    write_answered(source, 3, {place}, out);
+    write_answered(context, source, {place}, out);
   };
   return t;
 }

@@ -10,11 +10,11 @@ TaskInfo duplicate_string_task() {
   t.name = "duplicate_string";
   t.description = "the bits twice";
   t.most_inputs = [](int64_t length) { return 3 * length; };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols source = draws->symbols(length, 0, 1);
     Symbols answer = source;
     answer.insert(answer.end(), source.begin(), source.end());
-    write_answered(source, 2, answer, out);
+    write_answered(context, source, answer, out);
   };
   return t;
 }

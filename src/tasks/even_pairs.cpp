@@ -10,11 +10,11 @@ TaskInfo even_pairs_task() {
   t.name = "even_pairs";
   t.description = "1 where the number of neighbours that differ is odd";
   t.most_inputs = [](int64_t length) { return length + 1; };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols source = draws->symbols(length, 0, 1);
     int32_t odd = 0;
     for (size_t i = 1; i < source.size(); ++i) odd ^= source[i] != source[i - 1];
-    write_answered(source, 2, {odd}, out);
+    write_answered(context, source, {odd}, out);
   };
   return t;
 }

@@ -18,15 +18,15 @@ TaskInfo missing_duplicate_task() {
   t.name = "missing_duplicate";
   t.description = "the bit in whose place 2 stands in a string given twice; 3 fills an odd length";
   t.most_inputs = [](int64_t length) { return length + 1; };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
-    if (length == 1) return write_answered({1}, 4, {1}, out);
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
+    if (length == 1) return write_answered(context, {1}, {1}, out);
     Symbols source = draws->symbols(length / 2, 0, 1);
     const Symbols once = source;
     source.insert(source.end(), once.begin(), once.end());
     const auto place = static_cast<size_t>(draws->below(length / 2 * 2));
     const int32_t lost = std::exchange(source[place], kMissing);
     if (length % 2 == 1) source.push_back(kFiller);
-    write_answered(source, 4, {lost}, out);
+    write_answered(context, source, {lost}, out);
   };
   return t;
 }

@@ -33,13 +33,13 @@ TaskInfo modular_arithmetic_simple_task() {
   t.description = "the value modulo 5 of digits with +, - and * between";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.symbol = [](int32_t id) { return arithmetic::character("01234+-* _", id); };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     Symbols source;
     for (int64_t i = 0; i < length - (length % 2 == 0 ? 1 : 0); ++i) {
       source.push_back(i % 2 == 0 ? draws->symbol(0, arithmetic::kModulus - 1)
                                   : draws->symbol(kPlus, kTimes));
     }
-    write_answered(source, 9, {value_of(source)}, out);
+    write_answered(context, source, {value_of(source)}, out);
   };
   return t;
 }

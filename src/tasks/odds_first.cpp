@@ -15,14 +15,14 @@ TaskInfo odds_first_task() {
                 std::string("even"),
                 {"even", "odd"}}};
   t.most_inputs = [](int64_t length) { return 2 * length; };
-  t.draw = [](const TaskContext& source, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols bits = draws->symbols(length, 0, 1);
-    const size_t first = source.options.text("first") == "even" ? 1 : 0;
+    const size_t first = context.options.text("first") == "even" ? 1 : 0;
     Symbols answer;
     for (const size_t from : {first, 1 - first}) {
       for (size_t i = from; i < bits.size(); i += 2) answer.push_back(bits[i]);
     }
-    write_answered(bits, 2, answer, out);
+    write_answered(context, bits, answer, out);
   };
   return t;
 }

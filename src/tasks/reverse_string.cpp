@@ -10,9 +10,9 @@ TaskInfo reverse_string_task() {
   t.name = "reverse_string";
   t.description = "the bits, the last one first";
   t.most_inputs = [](int64_t length) { return 2 * length; };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const Symbols source = draws->symbols(length, 0, 1);
-    write_answered(source, 2, Symbols(source.rbegin(), source.rend()), out);
+    write_answered(context, source, Symbols(source.rbegin(), source.rend()), out);
   };
   return t;
 }

@@ -26,7 +26,7 @@ TaskInfo solve_equation_task() {
   t.description = "x, modulo 5, of an expression of + and - in brackets and its value";
   t.most_inputs = [](int64_t length) { return length + 1; };
   t.symbol = [](int32_t id) { return arithmetic::character("01234+-()x=_", id); };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     constexpr arithmetic::Signs kSigns = {5, 6, -1, 7, 8};
     Symbols source;
     int32_t x = 0;
@@ -39,7 +39,7 @@ TaskInfo solve_equation_task() {
       source.push_back(kEquals);
       source.push_back(value);
     }
-    write_answered(source, 11, {x}, out);
+    write_answered(context, source, {x}, out);
   };
   return t;
 }

@@ -12,7 +12,7 @@ TaskInfo stack_manipulation_task() {
   t.description = "a stack from its bottom, then 2: pop, 3: push 0, 4: push 1; it from its top";
   t.terminator = kTerminator;
   t.most_inputs = [](int64_t length) { return 2 * length + 1; };
-  t.draw = [](const TaskContext&, int64_t length, Draws* draws, Example* out) {
+  t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const int64_t held = length == 1 ? 1 : draws->between(1, length - 1);
     Symbols stack = draws->symbols(held, 0, 1), source = stack;
     for (int64_t i = held; i < length; ++i) {
@@ -24,7 +24,8 @@ TaskInfo stack_manipulation_task() {
         stack.pop_back();
       }
     }
-    write_answered(source, 5, terminated(Symbols(stack.rbegin(), stack.rend()), length + 1), out);
+    write_answered(context, source, terminated(Symbols(stack.rbegin(), stack.rend()), length + 1),
+                   out);
   };
   return t;
 }

@@ -44,7 +44,7 @@ void Task::draw(int64_t index, int64_t length, Example* out) const {
   require(length >= lengths_.shortest && length <= lengths_.longest, "a length of the task's set");
   Draws draws(sequences_, index);
   out->clear();
-  info_.draw({options_, shared_}, length, &draws, out);
+  info_.draw({info_, options_, shared_}, length, &draws, out);
 }
 
 }  // namespace bamtrain

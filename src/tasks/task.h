@@ -19,8 +19,11 @@ struct LengthRange {
   bool operator==(const LengthRange&) const = default;
 };
 
+struct TaskInfo;
+
 /// What a sequence is drawn from, beside its own numbers.
 struct TaskContext {
+  const TaskInfo& info;
   const Options& options;
   const Rng& shared;  // of what all sequences of a set have in common
 };
@@ -47,7 +50,7 @@ struct TaskInfo {
   /// The most inputs of a sequence of this source length.
   int64_t (*most_inputs)(int64_t length) = nullptr;
   /// Replaces `out`.
-  void (*draw)(const TaskContext& source, int64_t length, Draws* draws, Example* out) = nullptr;
+  void (*draw)(const TaskContext& context, int64_t length, Draws* draws, Example* out) = nullptr;
   /// What a person reads for an input id, and for a class.
   std::string (*symbol)(int32_t input) = nullptr;
   std::string (*label)(int32_t target) = nullptr;
