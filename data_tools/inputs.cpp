@@ -25,9 +25,9 @@ bool is_parquet(const std::string& path) {
   file.read(bytes.data(), bytes.size());
   const std::string_view start(bytes.data(), static_cast<size_t>(file.gcount()));
   if (start.starts_with("PAR1")) return true;
-  if (path.ends_with(".parquet") && !start.empty()) {
-    throw Error(ExitCode::data, path, "a parquet file, which begins with PAR1", "other bytes",
-                "fetch it again");
+  if (path.ends_with(".parquet")) {
+    throw Error(ExitCode::data, path, "a parquet file, which begins with PAR1",
+                start.empty() ? "an empty file" : "other bytes", "fetch it again");
   }
   refuse_binary(path, start);
   return false;
@@ -55,12 +55,13 @@ Inputs::Inputs(InputOptions options) : options_(std::move(options)) {
                     "the file of " + first->second + " again", "name it once");
       }
     }
-    kinds_.push_back(parquet ? DocumentKind::row
-                             : document_kind_of(path, options_.format, options_.kind));
     if (!there || S_ISDIR(status.st_mode)) {
       throw Error(ExitCode::io, path, "a readable text file",
-                  there ? "a folder" : std::strerror(errno), "check the path");
+                  there ? "a folder" : std::strerror(errno),
+                  there ? "name the files in it" : "check the path");
     }
+    kinds_.push_back(parquet ? DocumentKind::row
+                             : document_kind_of(path, options_.format, options_.kind));
     const std::optional<int64_t> bytes = file_bytes(path);
     before_.push_back(before_.back() + bytes.value_or(0));
     if (bytes && total_bytes_) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -160,7 +161,32 @@ class JoinedSet {
 
 }  // namespace
 
+namespace {
+
+/// Each input once, and the output none of them nor inside one: it would take its place.
+void check_places(const JoinOptions& options) {
+  const auto refuse = [](const std::string& what, const std::string& expected,
+                         const std::string& found, const char* remedy) {
+    throw Error(ExitCode::usage, what, expected, found, remedy);
+  };
+  std::map<std::string, std::string> seen;  // by where it really is
+  for (const std::string& input : options.inputs) {
+    const std::string place = fs::weakly_canonical(input).string();
+    const auto [first, is_new] = seen.emplace(place, input);
+    if (!is_new) refuse("inputs", "each set once", first->second + " again", "name it once");
+  }
+  for (fs::path place = fs::weakly_canonical(options.output);; place = place.parent_path()) {
+    if (const auto at = seen.find(place.string()); at != seen.end()) {
+      refuse("--output", "a folder beside the inputs", "one in " + at->second, "name another");
+    }
+    if (place == place.parent_path()) break;
+  }
+}
+
+}  // namespace
+
 JoinReport join(const JoinOptions& options, std::FILE* log) {
+  check_places(options);
   const std::vector<Part> parts = ordered_parts(options.inputs);
   const InterruptGuard guard;
   OutputFolder output(options.output, may_replace_shards(options.overwrite));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,7 +82,8 @@ void ParquetReader::start(const Command& command, int part, int parts) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
 
-  std::array<int, 2> out = make_pipe(), errors{-1, -1};
+  std::array<int, 2> out = make_pipe();
+  int errors = -1;  // a file in memory: a pipe that nobody reads meanwhile would stop the process
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
@@ -89,9 +91,13 @@ void ParquetReader::start(const Command& command, int part, int parts) {
   int error = 0;
   Process process;
   try {
-    errors = make_pipe();
+    errors = ::memfd_create("errors of a reader", MFD_CLOEXEC);
+    if (errors < 0) {
+      throw Error(ExitCode::device, files_[0], "a file in memory for its reader's errors",
+                  std::strerror(errno), "free some memory");
+    }
     ::posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, errors[1], STDERR_FILENO);
+    ::posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
     ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     // A Ctrl-C is bamdata's to answer; a group of its own keeps it from the terminal's.
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -100,8 +106,7 @@ void ParquetReader::start(const Command& command, int part, int parts) {
                            environ);
     if (error == 0) {
       process.pipe = std::exchange(out[0], -1);
-      process.errors = std::exchange(errors[0], -1);
-      ::fcntl(process.errors, F_SETFL, O_NONBLOCK);
+      process.errors = std::exchange(errors, -1);
       // More of a row group is under way; less where the system allows no more.
       ::fcntl(process.pipe, F_SETPIPE_SZ, 1 << 20);
       processes_.push_back(process);
@@ -109,12 +114,12 @@ void ParquetReader::start(const Command& command, int part, int parts) {
   } catch (...) {
     ::posix_spawn_file_actions_destroy(&actions);
     ::posix_spawnattr_destroy(&attributes);
-    for (int* end : {&out[0], &out[1], &errors[0], &errors[1]}) close_end(end);
+    for (int* end : {&out[0], &out[1], &errors}) close_end(end);
     throw;
   }
   ::posix_spawn_file_actions_destroy(&actions);
   ::posix_spawnattr_destroy(&attributes);
-  for (int* end : {&out[0], &out[1], &errors[0], &errors[1]}) close_end(end);
+  for (int* end : {&out[0], &out[1], &errors}) close_end(end);
   if (error != 0) {
     throw Error(ExitCode::device, files_[0], words[0] + ", which reads parquet with pyarrow",
                 std::strerror(error),
@@ -224,7 +229,9 @@ void ParquetReader::read(void* out, size_t n) {
       }
       p.id = -1;
       std::string said(4096, '\0');
-      const ssize_t bytes = ::read(p.errors, said.data(), said.size());
+      const off_t size = ::lseek(p.errors, 0, SEEK_END), last_of = static_cast<off_t>(said.size());
+      const ssize_t bytes =
+          ::pread(p.errors, said.data(), said.size(), std::max<off_t>(size - last_of, 0));
       said.resize(bytes > 0 ? static_cast<size_t>(bytes) : 0);
       const std::string last = last_line(said);
       ended_early("its reader " + how_it_ended(status) + (last.empty() ? "" : ": " + last));

@@ -13,9 +13,14 @@ Everything is a header, four little-endian numbers (a letter, three of 64 bits),
 A row group of up to 64 MB is read whole, so that it is there before its turn.
 """
 
-import os
-import struct
 import sys
+
+# Not from the folder that the user is in, which may have a tokenize.py or a struct.py.
+sys.path[:] = [path for path in sys.path if path]
+
+import contextlib  # noqa: E402
+import os  # noqa: E402
+import struct  # noqa: E402
 
 WHOLE = 64 << 20
 ROWS = 1024
@@ -36,6 +41,9 @@ def text_column(parquet, path, column):
     if column not in names:
         raise Failure(4, path, f'a column "{column}"', "only " + ", ".join(names),
                       "name the right one by --field")
+    if names.count(column) > 1:
+        raise Failure(4, path, f'one column "{column}"', f"{names.count(column)} of that name",
+                      "name another column by --field")
     kind = parquet.schema_arrow.field(column).type
     values = kind.value_type if pyarrow.types.is_dictionary(kind) else kind
     if not any(is_type(values) for is_type in STRINGS):
@@ -69,6 +77,21 @@ def write_group(out, parquet, group, column):
         write_batch(out, batch.column(0))
 
 
+@contextlib.contextmanager
+def naming(where):
+    """Failures of what Arrow reads, with the place."""
+    try:
+        yield
+    except (BrokenPipeError, Failure):
+        raise
+    except (pyarrow.ArrowException, UnicodeDecodeError, ValueError) as error:
+        raise Failure(4, where, "an intact parquet file", str(error), "fetch it again") from error
+    except OSError as error:
+        # Arrow's own errors of damaged pages are OSError too, without a number.
+        code, remedy = (6, "check the path") if error.errno else (4, "fetch it again")
+        raise Failure(code, where, "an intact, readable parquet file", str(error), remedy) from error
+
+
 def write_file(out, parquet, path, column, number, first, part, parts):
     """Its row groups, of which the first is number `first` of all; how many there are."""
     text_column(parquet, path, column)
@@ -80,7 +103,8 @@ def write_file(out, parquet, path, column, number, first, part, parts):
         if (first + group) % parts != part:
             continue
         out.write(header(b"G", number, group, size * before // total))
-        write_group(out, parquet, group, column)
+        with naming(f"{path}: row group {group}"):
+            write_group(out, parquet, group, column)
         out.write(header(b"D", 0, 0, 0))
         out.flush()
     return groups
@@ -89,19 +113,8 @@ def write_file(out, parquet, path, column, number, first, part, parts):
 def write_all(out, column, part, parts, paths):
     done = 0
     for number, path in enumerate(paths):
-        try:
-            with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as parquet:
-                done += write_file(out, parquet, path, column, number, done, part, parts)
-        except BrokenPipeError:
-            raise
-        except Failure:
-            raise
-        except (pyarrow.ArrowException, UnicodeDecodeError, ValueError) as error:
-            raise Failure(4, path, "an intact parquet file", str(error), "fetch it again") from error
-        except OSError as error:
-            # Arrow's own errors of damaged pages are OSError too, without a number.
-            code, remedy = (6, "check the path") if error.errno else (4, "fetch it again")
-            raise Failure(code, path, "an intact, readable parquet file", str(error), remedy) from error
+        with naming(path), pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as parquet:
+            done += write_file(out, parquet, path, column, number, done, part, parts)
     out.write(header(b"E", done, 0, 0))
 
 

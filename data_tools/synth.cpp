@@ -116,6 +116,12 @@ std::string text_of(const TaskInfo& info, const Example& example) {
 }  // namespace
 
 void synth(const SynthOptions& options, std::FILE* out) {
+  if (options.count > Draws::kMaxIndex - options.first) {
+    throw Error(ExitCode::usage, "--count",
+                fmt::format("at most {} from --first {} on", Draws::kMaxIndex - options.first,
+                            options.first),
+                std::to_string(options.count), "lower one of them");
+  }
   const Task task = task_of(options);
   Example example;
   for (int64_t n = options.first; n < options.first + options.count; ++n) {

@@ -44,7 +44,12 @@ TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
     if (equals == std::string::npos) {
       throw Error(ExitCode::usage, "--task-set", "KEY=VALUE", setting, "give a value behind =");
     }
-    value[setting.substr(0, equals)] = setting.substr(equals + 1);
+    const std::string key = setting.substr(0, equals);
+    if (key == "task" || key == "length") {
+      throw Error(ExitCode::usage, "--task-set", "an option of the task", setting,
+                  "give --task or --lengths");
+    }
+    value[key] = setting.substr(equals + 1);
   }
   try {
     return read_task(value, "--task", Origin{}, c.config_version);

@@ -15,9 +15,12 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr int64_t kMaxSource = int64_t{1} << 22;
-
-ValueSchema length_schema() { return tuple_of(integer_value(1, kMaxSource), 2); }
+/// Of any task: each has its own limits within these.
+ValueSchema length_schema() {
+  int64_t most = 1;
+  for (const TaskInfo& t : all_tasks()) most = std::max(most, t.most_length);
+  return tuple_of(integer_value(1, most), 2);
+}
 
 std::vector<std::string> task_names() {
   std::vector<std::string> names;
@@ -63,14 +66,7 @@ TaskChoice read_task(const json& value, const std::string& path, const Origin& o
     const json& length = value["length"];
     check_value(length, length_schema(), where);
     choice.lengths = {length[0].get<int64_t>(), length[1].get<int64_t>()};
-    const auto [shortest, longest] = choice.lengths;
-    if (shortest < info.least_length || shortest > longest) {
-      throw Error(ExitCode::config, where,
-                  "[shortest, longest] from " + std::to_string(info.least_length) + " on",
-                  length.dump(),
-                  "such as [" + std::to_string(info.lengths.shortest) + ", " +
-                      std::to_string(info.lengths.longest) + "]");
-    }
+    check_lengths(info, choice.lengths, where);
   }
   return choice;
 }

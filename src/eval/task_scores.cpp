@@ -84,11 +84,13 @@ nlohmann::ordered_json score_length(const TaskRequest& request, int64_t length,
 void check_task_request(const TaskRequest& request, const ModelConfig& config) {
   const TaskInfo& info = *request.task.info;
   require(!request.lengths.empty() && request.samples >= 1, "lengths and samples");
-  if (request.lengths.front() < info.least_length) {
-    throw Error(
-        ExitCode::usage, "--lengths",
-        "lengths from " + std::to_string(info.least_length) + " on, of \"" + info.name + "\"",
-        std::to_string(request.lengths.front()), "leave the shorter ones out");
+  const int64_t shortest = request.lengths.front(), longest = request.lengths.back();
+  if (shortest < info.least_length || longest > info.most_length) {
+    throw Error(ExitCode::usage, "--lengths",
+                "lengths from " + std::to_string(info.least_length) + " to " +
+                    std::to_string(info.most_length) + ", of \"" + info.name + "\"",
+                std::to_string(shortest < info.least_length ? shortest : longest),
+                "leave the others out");
   }
   const int64_t rows = std::max(info.inputs, info.classes);
   if (!info.causal || config.vocab < rows) {

@@ -23,7 +23,8 @@ struct TaskRequest {
 using TaskProgress = std::function<void(int64_t, double)>;
 
 /// Everything that score_task would refuse, before any time is spent. Error (ExitCode::usage) for
-/// lengths that the task has not, (ExitCode::config) where the model knows no such sequences.
+/// lengths that the task has not, and for a task whose ids the model has not or whose positions
+/// read all others.
 void check_task_request(const TaskRequest& request, const ModelConfig& config);
 
 /// Evaluates a model whose masters hold the trained weights on `samples` sequences of each length,

@@ -11,6 +11,7 @@ TaskInfo compute_sqrt_task() {
   t.name = "compute_sqrt";
   t.description =
       "the root, rounded down, of a number in binary, both with the highest digit first";
+  t.most_length = 4096;  // digits of a root cost the square of it
   t.most_inputs = [](int64_t length) { return length + (length + 1) / 2; };
   t.draw = [](const TaskContext& context, int64_t length, Draws* draws, Example* out) {
     const binary::Number a = binary::draw_positive(length, draws), root = binary::square_root(a);

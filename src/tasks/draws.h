@@ -47,6 +47,7 @@ class Draws {
   /// `count` different numbers below n, each order of each choice as likely as any other.
   /// REQUIRES: 0 <= count <= n.
   std::vector<int64_t> choose(int64_t count, int64_t n) {
+    require(count >= 0 && count <= n, "no more to choose than there are");
     std::vector<int64_t> all(static_cast<size_t>(n));
     for (int64_t i = 0; i < n; ++i) all[static_cast<size_t>(i)] = i;
     for (int64_t i = 0; i < count; ++i) {

@@ -75,7 +75,8 @@ TaskInfo mqmtar_task() {
   TaskInfo t = task_of_ids<M>();
   t.name = "mqmtar";
   t.description = "keys of two tokens and their values among spaces, then the values of four keys";
-  t.least_length = 8;  // of one pair
+  t.least_length = 8;                      // of one pair
+  t.most_length = kPool * 10 * kUnit / 8;  // of as many pairs as there are keys
   t.most_inputs = [](int64_t length) { return length + 2 + 2 * kQueries * 3; };
   t.draw = draw;
   return t;

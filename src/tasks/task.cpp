@@ -17,6 +17,17 @@ std::string stream(const TaskInfo& info, const std::string& set, const std::stri
 
 }  // namespace
 
+void check_lengths(const TaskInfo& info, LengthRange lengths, const std::string& where) {
+  const auto [shortest, longest] = lengths;
+  if (shortest >= info.least_length && shortest <= longest && longest <= info.most_length) return;
+  throw Error(
+      ExitCode::config, where,
+      fmt::format("[shortest, longest], of {} from {} to {}", info.name, info.least_length,
+                  info.most_length),
+      fmt::format("[{}, {}]", shortest, longest),
+      fmt::format("give a range such as [{}, {}]", info.lengths.shortest, info.lengths.longest));
+}
+
 Task::Task(const TaskInfo& info, Options options, LengthRange lengths, uint64_t seed,
            const std::string& set)
     : info_(info),
@@ -26,12 +37,7 @@ Task::Task(const TaskInfo& info, Options options, LengthRange lengths, uint64_t 
       length_(seed, stream(info, set, "length")),
       shared_(seed,
               stream(info, set, fmt::format("shared.{}-{}", lengths.shortest, lengths.longest))) {
-  if (lengths.shortest >= info.least_length && lengths.shortest <= lengths.longest) return;
-  throw Error(
-      ExitCode::config, "{length}",
-      fmt::format("[shortest, longest], of {} from {} on", info.name, info.least_length),
-      fmt::format("[{}, {}]", lengths.shortest, lengths.longest),
-      fmt::format("give a range such as [{}, {}]", info.lengths.shortest, info.lengths.longest));
+  check_lengths(info, lengths, "{length}");
 }
 
 int64_t Task::length(int64_t n) const {

@@ -33,8 +33,9 @@ struct TaskInfo {
   std::string description;  // one line
   std::vector<OptionSpec> options = {};
 
-  LengthRange lengths;       // of training, by default
-  int64_t least_length = 1;  // below it there is no sequence
+  LengthRange lengths;                     // of training, by default
+  int64_t least_length = 1;                // below it there is no sequence
+  int64_t most_length = int64_t{1} << 20;  // above it a sequence would draw too many numbers
   /// Whether a step's sequences share one length, that of their step.
   bool length_of_step = false;
   /// Whether a position reads those before it alone. False: it reads all.
@@ -56,12 +57,15 @@ struct TaskInfo {
   std::string (*label)(int32_t target) = nullptr;
 };
 
+/// Error (ExitCode::config) at `where` unless the task has sequences of all these lengths.
+void check_lengths(const TaskInfo& info, LengthRange lengths, const std::string& where);
+
 /// A set of sequences.
 class Task {
  public:
   /// Sets of different names under a seed have nothing in common: "train", "val".
-  /// Error (ExitCode::config) where `lengths` are not what the task has.
-  /// REQUIRES: `info` outlives the task, as registries do; options are complete.
+  /// Error (ExitCode::config), whose where() is "{length}", where `lengths` are not what the task
+  /// has. REQUIRES: `info` outlives the task, as registries do; options are complete.
   Task(const TaskInfo& info, Options options, LengthRange lengths, uint64_t seed,
        const std::string& set);
 

@@ -97,17 +97,20 @@ bool same_files(const ShardSet& a, const ShardSet& b) {
 std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c, bool shuffle) {
   if (!data.has_shards()) return nullptr;
   std::vector<Source> sources;
-  for (const DataSource& s : data.list) {
+  std::vector<size_t> entries;  // of the list, by source
+  for (size_t entry = 0; entry < data.list.size(); ++entry) {
+    const DataSource& s = data.list[entry];
     if (s.task) continue;
     const auto shards = std::make_shared<const ShardSet>(ShardSet::open(s.path, c.model.vocab));
     for (size_t i = 0; i < sources.size(); ++i) {
       if (!same_files(*shards, *sources[i].shards)) continue;
-      throw Error(ExitCode::config, fmt::format("data.train[{}].path", sources.size()),
-                  fmt::format("other shards than those of data.train[{}]", i),
-                  fmt::format("\"{}\", the files of \"{}\"", s.path, data.list[i].path),
+      throw Error(ExitCode::config, fmt::format("data.train[{}].path", entry),
+                  fmt::format("other shards than those of data.train[{}]", entries[i]),
+                  fmt::format("\"{}\", the files of \"{}\"", s.path, data.list[entries[i]].path),
                   "give them once, with the sum of the weights");
     }
     sources.push_back({shards, s.weight});
+    entries.push_back(entry);
   }
   return std::make_unique<Loader>(std::move(sources), c.data.sequence_length, c.seed, shuffle);
 }

@@ -47,7 +47,8 @@ class Trainer {
 
   /// Starts step number `step` (from 0) on all processes; a device goes on behind the call. A step
   /// whose gradient norm is not finite changes no parameter and no moment, nor does any after it.
-  /// Takes no memory from the second call on. REQUIRES: unread() < kUnread.
+  /// Takes no memory from the second call on, but for what a task's sequences are drawn in.
+  /// REQUIRES: unread() < kUnread.
   void start_step(int64_t step, Communicator& comm);
   int64_t unread() const { return unread_; }
   /// Waits for the steps started since the last call and returns what they gave, in order; valid

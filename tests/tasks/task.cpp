@@ -78,6 +78,17 @@ TEST_CASE("lengths that a task has not are refused") {
   CHECK_THROWS_AS(open(mqmtar, {7, 64}), Error);
   CHECK_THROWS_AS(open(mqmtar, {32, 31}), Error);
   CHECK_NOTHROW(open(mqmtar, {8, 8}));
+  // As many pairs as there are keys, and one more.
+  Example e;
+  open(mqmtar, {75000, 75000}).draw(0, 75000, &e);
+  CHECK(std::ssize(e.inputs) == 75000 / 10000 * 10000 + 2 + 24);
+  CHECK_THROWS_AS(open(mqmtar, {8, 75001}), Error);
+  for (const TaskInfo& info : all_tasks()) {
+    INFO(info.name);
+    Task(info, default_options(info.options), {info.most_length, info.most_length}, 1, "train")
+        .draw(0, info.most_length, &e);
+    CHECK(std::ssize(e.inputs) <= info.most_inputs(info.most_length));
+  }
 }
 
 TEST_CASE("the keys of mqmtar belong to a set and its lengths") {

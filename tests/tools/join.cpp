@@ -139,8 +139,21 @@ TEST_CASE("what does not belong together is not joined, and nothing is left") {
     CHECK_FALSE(fs::exists(all));
   };
   refused({parts[0], parts[2]}, "expected part 2 of 3 once, found it 0 times");
-  refused({parts[0], parts[1], parts[2], parts[1]}, "found it 2 times");
-  refused({parts[0], parts[1], folder.path()}, "found no part");
+  fs::copy(parts[1], folder.file("copy"), fs::copy_options::recursive);
+  refused({parts[0], parts[1], parts[2], folder.file("copy")}, "found it 2 times");
+  fs::create_directories(folder.file("nothing"));
+  refused({parts[0], parts[1], folder.file("nothing")}, "found no part");
+  // What would double a set, or take the place of one.
+  const auto misplaced = [&](const std::vector<std::string>& inputs, const std::string& output,
+                             const std::string& expected) {
+    INFO(expected);
+    CHECK(contains(error_of(ExitCode::usage, [&] { joined(inputs, output); }), expected));
+  };
+  misplaced({parts[0], parts[1], parts[0] + "/../" + fs::path(parts[0]).filename().string()}, all,
+            "expected each set once");
+  misplaced(parts, parts[0], "expected a folder beside the inputs");
+  misplaced(parts, parts[1] + "/all", "expected a folder beside the inputs");
+  CHECK_FALSE(fs::exists(parts[1] + "/all"));
 
   TokenizeOptions other = o;
   other.shard_tokens = 10'000;

@@ -149,6 +149,20 @@ std::vector<std::string> expected_texts() {
   return all;
 }
 
+TEST_CASE("a reader that writes many errors does not stand still, and its last line is told") {
+  const auto reader = [](const std::string& end) {
+    const std::string noise =
+        "import sys, struct\nsys.stderr.write('x' * (1 << 20))\n"
+        "sys.stderr.write('\\nthe last line\\n')\nsys.stderr.flush()\n";
+    return ParquetReader({"a.parquet"}, "text", 1, 1 << 20, {"python3", "-c", noise + end});
+  };
+  RawDocument document;
+  CHECK_FALSE(
+      reader("sys.stdout.buffer.write(struct.pack('<cQQQ', b'E', 0, 0, 0))").next(&document));
+  const std::string said = error_of(ExitCode::data, [&] { reader("sys.exit(3)").next(&document); });
+  CHECK(contains(said, "exit code 3: the last line"));
+}
+
 TEST_CASE("what pyarrow writes is read: codecs, page versions, row groups, types of strings") {
   if (!have_pyarrow()) return;
   const TemporaryFolder folder;
@@ -194,7 +208,10 @@ TEST_CASE("columns without texts, and files that were cut or flipped, are refuse
       "data = open('good.parquet', 'rb').read()\n"
       "open('cut.parquet', 'wb').write(data[:len(data) // 2])\n"
       "open('flipped.parquet', 'wb').write(data[:9000] + bytes([data[9000] ^ 1])"
-      " + data[9001:])\n");
+      " + data[9001:])\n"
+      "pq.write_table(pa.Table.from_arrays([pa.array(['a']), pa.array(['b'])], ['text', 'text']),"
+      " 'two.parquet')\n"
+      "open('empty.parquet', 'wb')\n");
   const auto message = [&](const std::string& file, const std::string& column) {
     return error_of(ExitCode::data, [&] {
       ParquetReader reader({folder.file(file)}, column, 2, 1 << 20);
@@ -206,7 +223,8 @@ TEST_CASE("columns without texts, and files that were cut or flipped, are refuse
   CHECK(contains(message("other.parquet", "list"), "found list<"));
   CHECK(contains(message("other.parquet", "struct"), "found struct<"));
   CHECK(contains(message("cut.parquet", "text"), "cut.parquet: expected an intact"));
-  CHECK(contains(message("flipped.parquet", "text"), "flipped.parquet: expected an intact"));
+  CHECK(contains(message("flipped.parquet", "text"), "flipped.parquet: row group 0: expected an"));
+  CHECK(contains(message("two.parquet", "text"), "one column \"text\", found 2 of that name"));
   ParquetReader missing({folder.file("none.parquet")}, "text", 1, 1 << 20);
   CHECK(contains(error_of(ExitCode::io, [&] { texts_of(&missing); }), "none.parquet"));
 }
@@ -238,6 +256,20 @@ TEST_CASE("parquet and JSON lines of the same documents make the same shards, to
   o.output = folder.file("mixed");
   run(o);
   CHECK(hashes(o.output) == shards[0]);
+}
+
+TEST_CASE("modules of the user's folder are not the reader's") {
+  if (!have_pyarrow()) return;
+  const TemporaryFolder folder;
+  with_pyarrow(folder, "pq.write_table(pa.table({'text': ['a', 'b']}), 'a.parquet')\n");
+  write_bytes(folder.file("struct.py"), "raise RuntimeError('shadowed')\n");
+  write_bytes(folder.file("tokenize.py"), "raise RuntimeError('shadowed')\n");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  ParquetReader reader({"a.parquet"}, "text", 1, 1 << 20);
+  const std::vector<std::string> texts = texts_of(&reader);
+  fs::current_path(before);
+  CHECK(texts.size() == 2);
 }
 
 }  // namespace

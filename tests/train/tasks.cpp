@@ -202,7 +202,9 @@ TEST_CASE("a task is evaluated at lengths, the same at every time and in every b
   refused({"--task", "flipflop", "--lengths", "30"}, "did you mean \"flip_flop\"?");
   refused({"--task", "copy", "--lengths", "30"}, "of 37");
   refused({"--task", "even_pairs", "--lengths", "30"}, "read all others");
-  refused({"--task", "flip_flop", "--lengths", "3"}, "lengths from 4 on");
+  refused({"--task", "flip_flop", "--lengths", "3"}, "lengths from 4 to ");
+  refused({"--task", "flip_flop", "--lengths", "30,5000000"}, "to 1048576");
+  refused({"--task", "flip_flop", "--lengths", "30", "--task-set", "task=copy"}, "--task-set");
   refused({"--task", "flip_flop", "--lengths", "30", "--task-set", "ignore=x"}, "--task-set");
   refused({"--task", "flip_flop", "--lengths", "30", "--last-tokens", "3"}, "--last-tokens");
   refused({"--lengths", "30", "--samples", "3"}, "--samples");
