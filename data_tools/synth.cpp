@@ -30,10 +30,8 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 
 const TaskInfo& task_named(const std::string& name) {
   if (const TaskInfo* found = find_task(name)) return *found;
-  std::vector<std::string> names;
-  for (const TaskInfo& t : all_tasks()) names.push_back(t.name);
   throw Error(ExitCode::usage, "synth", "a task's name", name,
-              did_you_mean(name, names, "bamdata synth --help lists them"));
+              did_you_mean(name, task_names(), "bamdata synth --help lists them"));
 }
 
 /// The value that a text stands for. Tasks have options of words alone.

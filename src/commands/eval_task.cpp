@@ -28,9 +28,7 @@ using nlohmann::ordered_json;
 /// As the run has it where it has a task of that name, else with the defaults.
 TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
   if (find_task(arguments.task) == nullptr) {
-    std::vector<std::string> names;
-    for (const TaskInfo& t : all_tasks()) names.push_back(t.name);
-    const std::string near = nearest_name(arguments.task, names);
+    const std::string near = nearest_name(arguments.task, task_names());
     throw Error(
         ExitCode::usage, "--task", "a task's name", arguments.task,
         near.empty() ? "bamdata synth --help lists them" : "did you mean \"" + near + "\"?");

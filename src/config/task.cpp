@@ -22,12 +22,6 @@ ValueSchema length_schema() {
   return tuple_of(integer_value(1, most), 2);
 }
 
-std::vector<std::string> task_names() {
-  std::vector<std::string> names;
-  for (const TaskInfo& t : all_tasks()) names.push_back(t.name);
-  return names;
-}
-
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
                          const std::string& otherwise) {
   const std::string near = nearest_name(word, names);

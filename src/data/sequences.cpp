@@ -132,9 +132,7 @@ int64_t Sequences::read(std::span<const int64_t> numbers, int64_t step, int32_t*
 }
 
 void Sequences::reserve_ahead(int64_t count) {
-  if (!shards_) return;
-  shards_->reserve_ahead(count);
-  windows_.resize(static_cast<size_t>(count * (sequence_length_ + 1)));
+  if (shards_) shards_->reserve_ahead(count);
 }
 
 void Sequences::prefetch(int64_t first, int64_t count) {

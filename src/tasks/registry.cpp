@@ -15,6 +15,12 @@ const std::vector<TaskInfo>& all_tasks() {
   return tasks;
 }
 
+std::vector<std::string> task_names() {
+  std::vector<std::string> names;
+  for (const TaskInfo& t : all_tasks()) names.push_back(t.name);
+  return names;
+}
+
 const TaskInfo* find_task(const std::string& name) {
   for (const TaskInfo& t : all_tasks()) {
     if (t.name == name) return &t;
