@@ -82,6 +82,10 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Wa
 /// none where there is none. Error (ExitCode::io) where the folder cannot be read.
 std::optional<int64_t> newest_step(const std::string& folder);
 
+/// Whether `out_dir` has a folder named as the checkpoint of `step`, good or damaged. Error
+/// (ExitCode::io) where that cannot be read.
+bool has_checkpoint(const std::string& out_dir, int64_t step);
+
 /// The name of the newest folder in `out_dir` that is named as a checkpoint before `step` is.
 std::optional<std::string> checkpoint_before(const std::string& out_dir, int64_t step);
 
@@ -92,12 +96,12 @@ std::optional<std::string> checkpoint_before(const std::string& out_dir, int64_t
 void remove_leftovers(const std::string& out_dir, const Warn& warn);
 
 /// Removes every checkpoint but the newest `keep`, those whose step divides by `keep_every` (0:
-/// none) and the newest valid one; to find that one, the newest are read back in full wherever
-/// there is something to remove. Damaged ones are named in calls of `warn`; where all are, Error
-/// (ExitCode::checkpoint) and nothing is removed. What the system does not let it read or remove
-/// is named too, and left for the next time. Calls `remove_leftovers` first.
+/// none), that of step `best` and the newest valid one; to find that one, the newest are read back
+/// in full wherever there is something to remove. Damaged ones are named in calls of `warn`; where
+/// all are, Error (ExitCode::checkpoint) and nothing is removed. What the system does not let it
+/// read or remove is named too, and left for the next time. Calls `remove_leftovers` first.
 /// REQUIRES: keep >= 1, keep_every >= 0, no other process writes checkpoints to `out_dir`.
 void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_every,
-                       const Warn& warn);
+                       std::optional<int64_t> best, const Warn& warn);
 
 }  // namespace bamtrain

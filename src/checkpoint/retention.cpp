@@ -75,6 +75,11 @@ std::optional<int64_t> newest_step(const std::string& folder) {
   return newest;
 }
 
+bool has_checkpoint(const std::string& out_dir, int64_t step) {
+  const std::vector<std::string> names = names_in(out_dir);
+  return std::find(names.begin(), names.end(), checkpoint_name(step)) != names.end();
+}
+
 std::optional<std::string> checkpoint_before(const std::string& out_dir, int64_t step) {
   for (const Candidate& candidate : candidates_in(out_dir)) {
     if (candidate.step < step && !candidate.replaced) return candidate.name;
@@ -118,14 +123,15 @@ void remove_leftovers(const std::string& out_dir, const Warn& warn) {
 }
 
 void prune_checkpoints(const std::string& out_dir, int64_t keep, int64_t keep_every,
-                       const Warn& warn) {
+                       std::optional<int64_t> best, const Warn& warn) {
   require(keep >= 1 && keep_every >= 0, "at least one checkpoint to keep");
   try {
     remove_leftovers(out_dir, warn);
     const std::vector<Candidate> all = candidates_in(out_dir);
     std::vector<Candidate> unwanted;
     for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
-      if (keep_every == 0 || all[i].step % keep_every != 0) unwanted.push_back(all[i]);
+      const bool kept = (keep_every != 0 && all[i].step % keep_every == 0) || all[i].step == best;
+      if (!kept) unwanted.push_back(all[i]);
     }
     if (unwanted.empty()) return;
 

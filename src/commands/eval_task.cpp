@@ -6,13 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint/manifest.h"
 #include "commands/eval.h"
 #include "commands/trained.h"
+#include "config/reader.h"
 #include "config/task.h"
 #include "core/clustered_mean.h"
 #include "core/durable_file.h"
+#include "core/input_file.h"
+#include "core/json.h"
 #include "core/nearest.h"
 #include "core/terminal.h"
 #include "eval/task_scores.h"
@@ -57,8 +62,8 @@ TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
 }
 
 TaskRequest request_of(const EvalArguments& arguments, const RunConfig& c) {
-  TaskRequest request = {task_of(arguments, c), arguments.lengths, arguments.samples,
-                         arguments.seed};
+  TaskRequest request = {arguments.task, task_of(arguments, c), arguments.lengths,
+                         arguments.samples, arguments.seed};
   std::vector<int64_t>& lengths = request.lengths;
   std::sort(lengths.begin(), lengths.end());
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
@@ -94,43 +99,80 @@ void require_finite(const ordered_json& result) {
   }
 }
 
+/// The scores in the file at `path` where all else there is as in `result`: an evaluation that was
+/// interrupted goes on behind its last length. Whatever else is there is replaced.
+ordered_json scores_before(const std::string& path, ordered_json result) {
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
+  constexpr int64_t kMostBytes = int64_t{16} << 20;
+  try {
+    const std::string text = InputFile(path, ExitCode::io, "").text(kMostBytes);
+    json before = parse_json(text, {path, ExitCode::io});
+    ordered_json scores = before.is_object() ? before.value("scores", ordered_json()) : nullptr;
+    before.erase("scores");
+    const bool same = before == json::parse(result.dump()) && scores.is_array();
+    return same ? scores : ordered_json();
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 int run_eval_task(const EvalArguments& arguments) {
-  // Opened first: a path that cannot be written is found before the work, not after it.
-  std::optional<AtomicFile> output;
-  if (!arguments.output.empty()) output.emplace(arguments.output);
+  // A path that cannot be written is found before the work, not after it.
+  if (!arguments.output.empty()) const AtomicFile tried(arguments.output);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   const TaskRequest request = request_of(arguments, c);
-  check_task_request(request, c.model);
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
   const Dtype activations = activation_dtype(arguments.precision.value_or(c.train.precision));
+  const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations, masters};
+  check_task_request(request, model);
   ordered_json task = task_json(request.task);
   task.erase("length");
   ordered_json result = {
-      {"checkpoint", checkpoint.folder},   {"name", c.name},
-      {"step", checkpoint.step},           {"task", task},
-      {"samples", request.samples},        {"seed", request.seed},
-      {"precision", name_of(activations)}, {"training_length", c.data.sequence_length}};
+      {"checkpoint", checkpoint.folder},
+      {"name", c.name},
+      {"step", checkpoint.step},
+      {"weights",
+       checkpoint_files::verify_manifest(checkpoint.folder).at(checkpoint_files::kModel).sha256},
+      {"attention", resolved_json(c)["model"]["attention"]},
+      {"task", task},
+      {"samples", request.samples},
+      {"seed", request.seed},
+      {"precision", name_of(activations)},
+      {"training_length", c.data.sequence_length}};
+  const ordered_json before = scores_before(arguments.output, result);
+  result["scores"] = ordered_json::array();
   const Terminal terminal(STDERR_FILENO);
-  result["scores"] = score_task(
-      request, c.model, c.data.sequence_length, *backend, activations, masters,
-      [&](int64_t length, double share) {
+  for (const int64_t length : request.lengths) {
+    ordered_json row = {{"length", length}};
+    const auto known = std::find_if(before.begin(), before.end(), [&](const ordered_json& b) {
+      return b.value("length", int64_t{0}) == length;
+    });
+    if (known != before.end()) {
+      row = *known;
+    } else {
+      row.update(score_task(request, length, TaskSet::test, model, TaskShare{}, [&](double share) {
         if (!terminal.live()) return;
         std::fputs(
             fmt::format("\r\033[K{} at {}: {:.0f}%", arguments.task, length, 100 * share).c_str(),
             stderr);
-      });
+      }));
+    }
+    result["scores"].push_back(std::move(row));
+    if (!arguments.output.empty()) {
+      AtomicFile output(arguments.output);
+      output.write(result.dump(2) + "\n");
+      output.commit();
+    }
+  }
   if (terminal.live()) std::fputs("\r\033[K", stderr);
   print_scores(result);
-  if (output) {
-    output->write(result.dump(2) + "\n");
-    output->commit();
-  }
   require_finite(result);
   return 0;
 }

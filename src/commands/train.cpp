@@ -22,10 +22,14 @@
 #include "dist/agreement.h"
 #include "dist/together.h"
 #include "model/parameter_parts.h"
+#include "record/perplexity_result.h"
 #include "record/progress.h"
+#include "record/results.h"
 #include "run/agreement.h"
 #include "run/signals.h"
+#include "run/task_measures.h"
 #include "run/train.h"
+#include "train/metric_name.h"
 
 namespace bamtrain {
 
@@ -60,6 +64,20 @@ std::string leave_out_lengths(RunConfig* c, std::optional<EvalArguments>* last) 
       left_out, c->data.val, longest);
 }
 
+/// The results of perplexity against length join those of the run.
+void add_perplexity(const std::string& file, Results* results) {
+  const nlohmann::json all = perplexity_json(file);
+  for (const char* protocol : {"windows", "last"}) {
+    if (!all.contains(protocol)) continue;
+    for (const nlohmann::json& row : all[protocol]) {
+      nlohmann::ordered_json numbers = row;
+      numbers.erase("length");
+      numbers["step"] = all["step"];
+      results->set(result_at(protocol, row["length"].get<int64_t>()), std::move(numbers));
+    }
+  }
+}
+
 }  // namespace
 
 int run_train(const TrainArguments& arguments, Communicator& comm) {
@@ -91,11 +109,15 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   together(comm, [&] {
     parameters =
         describe_parameters(ParameterLayout(run.config.model, run.config.data.sequence_length));
-    backend = make_backend(run.config.device, run.config.train.precision, comm.local_rank());
+    run.beside = [&run, local_rank = comm.local_rank()] {
+      return make_backend(run.config.device, run.config.train.precision, local_rank);
+    };
+    backend = run.beside();
     machinery = machinery_of(*backend, comm.size());
     run.gpu = machinery.gpu;
     run.libraries = machinery.libraries;
     if (first) run.report_bytes = LiveReport::bytes(run.config);
+    check_tasks(run.config, *backend);
     last = final_evaluation(run.config);
     if (!first) return;
     with_data([&] {
@@ -151,17 +173,39 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
                        run.config.checkpoint.resume == "never" ? " (without resume never)" : ""));
     });
   }
-  if (!first) return 0;
+  const RunConfig& c = run.config;
+  const bool measures = !c.eval.tasks.empty() || comm.any(last.has_value());
   end_at_stop_signals();
-  tell(fmt::format("checkpoint {}\n", result.checkpoint));
-  if (last) {
-    if (stop_signalled()) {  // too late for the step loop
-      std::fputs(std::string(kStoppedLate).c_str(), stderr);
-      return static_cast<int>(ExitCode::interrupted);
+  if (first) {
+    tell(fmt::format("checkpoint {}\n", result.checkpoint));
+    if (!result.best.empty()) {
+      tell(fmt::format("checkpoint {}: best {}\n", result.best, c.checkpoint.best_metric));
     }
+  }
+  if (measures && comm.any(stop_signalled())) {  // too late for the step loop
+    if (first) std::fputs(std::string(kStoppedLate).c_str(), stderr);
+    return end_together(comm, ExitCode::interrupted, [] {});
+  }
+  const std::string& measured = result.best.empty() ? result.checkpoint : result.best;
+  std::optional<Results> results;
+  on_first_rank(comm, [&] {
+    if (!measures) return;
+    results.emplace(c.out_dir + "/" + kResultsFile);
+    results->set_run(c.name, run.resolved);
+  });
+  if (!c.eval.tasks.empty()) {
+    measure_tasks_at_end(c, *backend, comm, measured, first ? &*results : nullptr, tell);
+  }
+  if (!first) return 0;
+  if (last) {
     EvalArguments eval = *last;
-    eval.checkpoint = result.checkpoint;
+    eval.checkpoint = measured;
     run_eval(eval);
+    add_perplexity(eval.output, &*results);
+  }
+  if (results) {
+    results->write();
+    tell(fmt::format("results {}\n", results->path()));
   }
   bool drawn = true;
   report->draw([&drawn](const std::string& text) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "config/evaluations.h"
 #include "config/names.h"
 #include "config/sources.h"
 #include "config/task.h"
@@ -134,6 +135,19 @@ Key validation_source() {
   k.get = [](const RunConfig& c) { return validation_json(c.data); };
   k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
     read_validation(v, path, origin, c.config_version, &c.data);
+  };
+  return k;
+}
+
+Key evaluations() {
+  const std::string path = "eval.tasks";
+  Key k{path,
+        "tasks that the run is measured on at lengths, at its end and, where an entry says every, "
+        "while it trains: its results are in results.json of out_dir",
+        evaluations_schema()};
+  k.get = [](const RunConfig& c) { return evaluations_json(c.eval.tasks); };
+  k.set = [path](RunConfig& c, const json& v, const Origin& origin) {
+    c.eval.tasks = read_evaluations(v, path, origin, c.config_version);
   };
   return k;
 }
@@ -393,6 +407,14 @@ std::vector<Key> make_keys() {
       resumable(key("checkpoint.allow_change",
                     "keys, or groups of keys, that may differ from the run that is resumed",
                     set_of(nonempty_text()), FIELD(checkpoint.allow_change))),
+      resumable(key("checkpoint.best.metric",
+                    "of validation, as validation/loss, or of a task of eval.tasks that is "
+                    "measured every some steps, as copy@128/exact_match: the checkpoint at which "
+                    "it was best is kept, and is the one that the results at the end are of; "
+                    "empty: the last is",
+                    any_text(), FIELD(checkpoint.best_metric))),
+      resumable(choice<bool>("checkpoint.best.mode", "what is best of it",
+                             {{"min", false}, {"max", true}}, FIELD(checkpoint.best_is_highest))),
 
       resumable(key("eval.every", "steps between validation passes; 0: at the end",
                     integer_value(0, kMaxSteps), FIELD(eval.every))),
@@ -412,6 +434,7 @@ std::vector<Key> make_keys() {
                     "sequences, the first of a validation pass, whose attention's entropy, support "
                     "and live tiles it tells, per layer and head; 0: none",
                     integer_value(0, kMaxInt32), FIELD(eval.attention))),
+      resumable(evaluations()),
 
       resumable(key("sample.every",
                     "steps between samples, texts that the model writes to samples.jsonl; 0: at "
@@ -494,7 +517,8 @@ const std::vector<KeyGroup>& all_groups() {
       {"schedule", "the learning rate over the run"},
       {"train", "length and shape of the run"},
       {"checkpoint", "what is saved, kept and resumed from"},
-      {"eval", "validation"},
+      {"checkpoint.best", "which checkpoint is kept beside the newest"},
+      {"eval", "validation, and what is measured at the end"},
       {"sample", "texts that the model writes while it is trained"},
       {"log", "what is written while training"},
   };

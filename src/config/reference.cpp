@@ -159,6 +159,9 @@ void describe_object(std::string& out, const std::string& path, const Json& obje
     const std::string full = path.empty() ? key : path + "." + key;
     describe(out, full, schema, is_required(object, key), 0);
     if (schema.contains("oneOf")) describe_alternatives(out, schema["oneOf"]);
+    if (schema.contains("items") && schema["items"].contains("properties")) {
+      describe_members(out, schema["items"]);
+    }
   }
   for (const auto& [key, schema] : object["properties"].items()) {
     if (!schema.contains("properties")) continue;

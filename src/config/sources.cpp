@@ -27,7 +27,7 @@ ValueSchema sources_schema() {
                               {"properties", {{"path", path}, {"weight", weight}}},
                               {"required", {"path", "weight"}},
                               {"additionalProperties", false}};
-  ValueSchema list = list_of({{"oneOf", {shards, task_schema(true)}}});
+  ValueSchema list = list_of({{"oneOf", {shards, task_schema({{"weight", weight}}, {"weight"})}}});
   list["minItems"] = 1;
   list["description"] = "sources whose sequences take turns; tasks too, with a weight beside";
   return {{"oneOf", {nonempty_text(), task_schema(), list}}};
@@ -61,7 +61,7 @@ DataSources read_sources(const json& v, const std::string& path, const Origin& o
     };
     if (!v[i].is_object()) refuse(describe_value(v[i]));
     if (is_task(v[i])) {
-      TaskChoice task = read_task(v[i], entry, origin, version, true);
+      TaskChoice task = read_task(v[i], entry, origin, version, {"weight"});
       if (!v[i].contains("weight")) refuse("none named weight");
       check_value(v[i]["weight"], weight_schema(), origin.at(entry + ".weight"));
       sources.push_back({"", v[i]["weight"].get<double>(), std::move(task)});

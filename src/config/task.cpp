@@ -42,11 +42,11 @@ const TaskInfo& named_task(const json& value, const std::string& path, const Ori
 bool is_task(const json& value) { return value.is_object() && value.contains("task"); }
 
 TaskChoice read_task(const json& value, const std::string& path, const Origin& origin,
-                     int64_t version, bool weighted) {
+                     int64_t version, const std::vector<std::string>& beside) {
   const TaskInfo& info = named_task(value, path, origin);
   std::vector<std::string> known = {"task", "length"};
   for (const OptionSpec& o : info.options) known.push_back(o.name);
-  if (weighted) known.emplace_back("weight");
+  known.insert(known.end(), beside.begin(), beside.end());
   for (const auto& [name, unused] : value.items()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     throw Error(ExitCode::config, origin.at(path + "." + abbreviate(name)),
@@ -72,27 +72,23 @@ ordered_json task_json(const TaskChoice& choice) {
   return out;
 }
 
-ValueSchema task_schema(bool weighted) {
+ValueSchema task_schema(const ValueSchema& beside, const std::vector<std::string>& required) {
   ValueSchema name = one_of(task_names()), length = length_schema();
   name["description"] = "its name; bamdata synth shows its sequences";
   length["description"] = "shortest and longest source, in tokens; default: the task's own";
-  ValueSchema properties = {{"task", name}, {"length", length}};
+  ValueSchema properties = {{"task", name}, {"length", length}}, all = {"task"};
   for (const TaskInfo& t : all_tasks()) {
     for (const OptionSpec& o : t.options) {
       properties[o.name] = option_schema(o);
       properties[o.name]["description"] = "of " + t.name + ": " + o.description;
     }
   }
-  ValueSchema required = {"task"};
-  if (weighted) {
-    properties["weight"] = number_above(0);
-    properties["weight"]["description"] = "its share of the sequences is in proportion";
-    required.push_back("weight");
-  }
+  properties.update(beside);
+  for (const std::string& more : required) all.push_back(more);
   return {{"type", "object"},
           {"description", "a task"},
           {"properties", properties},
-          {"required", required},
+          {"required", all},
           {"additionalProperties", false}};
 }
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "config/origin.h"
 #include "config/value_schema.h"
@@ -14,14 +15,16 @@ namespace bamtrain {
 /// Whether a source is meant to be a task.
 bool is_task(const nlohmann::json& value);
 
-/// The object at key `path`, which may have a "weight" beside where it is one of a mixture. Error
-/// (ExitCode::config) for a name, a length or an option that no task has.
+/// The object at key `path`, which may have members `beside` those of a task, which its own reader
+/// reads. Error (ExitCode::config) for a name, a length or an option that no task has.
 TaskChoice read_task(const nlohmann::json& value, const std::string& path, const Origin& origin,
-                     int64_t version, bool weighted = false);
+                     int64_t version, const std::vector<std::string>& beside = {});
 /// Its inverse, with every option.
 nlohmann::ordered_json task_json(const TaskChoice& choice);
 
-/// The keys of all tasks: which are a task's own, its reader says.
-ValueSchema task_schema(bool weighted = false);
+/// The keys of all tasks: which are a task's own, its reader says. `beside`: other properties, of
+/// which the names are `required` too.
+ValueSchema task_schema(const ValueSchema& beside = ValueSchema::object(),
+                        const std::vector<std::string>& required = {});
 
 }  // namespace bamtrain

@@ -9,6 +9,7 @@
 #include "config/names.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "train/metric_name.h"
 
 namespace bamtrain {
 
@@ -213,8 +214,8 @@ class Relations {
     if (c_.data.val_task) task(*c_.data.val_task, "data.val");
   }
 
-  void task(const TaskChoice& choice, const std::string& key) const {
-    const TaskInfo& info = *choice.info;
+  /// Whether the model can do it at all.
+  void task(const TaskInfo& info, const std::string& key) const {
     if (!info.causal) {
       refuse(key, "a task whose answers follow from what stands before them",
              "\"" + info.name + "\", whose positions read all others",
@@ -225,6 +226,11 @@ class Relations {
       refuse("model.vocab", "at least the " + text(rows) + " ids of \"" + info.name + "\"",
              text(c_.model.vocab), "raise it, or leave it out");
     }
+  }
+
+  void task(const TaskChoice& choice, const std::string& key) const {
+    const TaskInfo& info = *choice.info;
+    task(info, key);
     const int64_t most = info.most_inputs(choice.lengths.longest);
     if (c_.data.sequence_length < most) {
       refuse("data.sequence_length",
@@ -346,6 +352,7 @@ class Relations {
              text(k.keep_every),
              k.every == 0 ? "set checkpoint.every too" : "choose such a multiple");
     }
+    best_checkpoint();
     for (const std::string& name : k.allow_change) {
       const Key* owner = find_owner(name);
       const bool inside = owner != nullptr && (owner->path == name || holds_members(*owner));
@@ -353,6 +360,20 @@ class Relations {
       refuse("checkpoint.allow_change", "known keys or groups of keys",
              "\"" + abbreviate(name) + "\"", unknown_key_remedy(name));
     }
+  }
+
+  void best_checkpoint() const {
+    const std::string& metric = c_.checkpoint.best_metric;
+    if (metric.empty() || use_ == ConfigUse::evaluation) return;
+    const std::vector<std::string> known = metrics_while_training(c_);
+    if (std::find(known.begin(), known.end(), metric) != known.end()) return;
+    const std::string near = nearest_name(metric, known);
+    refuse("checkpoint.best.metric",
+           known.empty() ? "a metric of a run with data.val, or with eval.tasks that say every"
+                         : "one of " + join(known),
+           "\"" + abbreviate(metric) + "\"",
+           near.empty() ? "choose one of them, or set every in the entry of eval.tasks"
+                        : "did you mean \"" + near + "\"?");
   }
 
   static bool holds_members(const Key& key) {
@@ -389,12 +410,36 @@ class Relations {
                    "\" prior",
                text(length), "remove the longer ones, or raise " + limit.key);
       }
-      visible_keys(length);
+      visible_keys("eval.lengths", length);
+    }
+    std::map<std::string, size_t> owners;  // of results, by name
+    for (size_t i = 0; i < e.tasks.size(); ++i) {
+      const TaskRequest& r = e.tasks[i].request;
+      const std::string entry = "eval.tasks[" + std::to_string(i) + "]";
+      task(*r.task.info, entry);
+      for (const int64_t length : r.lengths) {
+        const auto [owner, is_new] = owners.emplace(result_at(r.name, length), i);
+        if (!is_new) {
+          refuse(entry + ".name",
+                 "a name that eval.tasks[" + std::to_string(owner->second) +
+                     "] has not, at a length of both",
+                 "\"" + abbreviate(r.name) + "\"", "give one of them another name");
+        }
+      }
+      const int64_t most = r.task.info->most_inputs(r.lengths.back());
+      if (limit.most != 0 && most > limit.most) {
+        refuse(entry + ".lengths",
+               "sequences of up to the " + text(limit.most) + " positions of the \"" + limit.prior +
+                   "\" prior",
+               text(most) + " inputs at length " + text(r.lengths.back()),
+               "remove the longer ones, or raise " + limit.key);
+      }
+      visible_keys(entry + ".lengths", most);
     }
   }
 
   /// A scale may know rows up to a number of visible keys; a window bounds what a row sees.
-  void visible_keys(int64_t length) const {
+  void visible_keys(const std::string& key, int64_t length) const {
     const ScaleChoice& scale = c_.model.attention.scale;
     const auto* const by_length = scale.info().as<LengthKind>();
     if (!by_length || !by_length->longest) return;
@@ -403,7 +448,7 @@ class Relations {
       const int64_t window =
           prior.info().window_of(prior.options, c_.data.sequence_length, c_.model.attention.window);
       if (std::min(window > 0 ? window : length, length) <= longest) continue;
-      refuse("eval.lengths",
+      refuse(key,
              "lengths whose rows see at most " + text(longest) + " keys, the entries of the \"" +
                  scale.name() + "\" scale",
              text(length), "remove the longer ones, or raise model.attention.scale.lengths");

@@ -23,6 +23,15 @@ struct TaskChoice {
   bool operator==(const TaskChoice&) const = default;
 };
 
+/// How well a model does a task at lengths that need not be those of its training.
+struct TaskRequest {
+  std::string name;              // of its results, "NAME@LENGTH"
+  TaskChoice task;               // its lengths are not read
+  std::vector<int64_t> lengths;  // of sources, ascending, unique
+  int64_t samples = 1000;        // sequences at each
+  uint64_t seed = 0;             // of these
+};
+
 /// Shards or a task.
 struct DataSource {
   std::string path;   // a folder of *.bin shards, or a glob; empty: a task

@@ -4,84 +4,33 @@
 #include <memory>
 #include <numeric>
 
-#include "core/clustered_mean.h"
+#include "core/checked.h"
 #include "core/error.h"
 #include "data/sequences.h"
-#include "tasks/score.h"
+#include "tasks/sequence_sums.h"
 
 namespace bamtrain {
 
 namespace {
 
-std::shared_ptr<const Task> test_set(const TaskRequest& request, int64_t length) {
-  return std::make_shared<const Task>(*request.task.info, request.task.options,
-                                      LengthRange{length, length}, request.seed, "test");
+Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set) {
+  return {*request.task.info, request.task.options, LengthRange{length, length}, request.seed,
+          set == TaskSet::test ? "test" : "select"};
 }
 
-void write(nlohmann::ordered_json& row, const std::string& name,
-           const std::vector<Cluster>& clusters) {
-  const ClusteredMean mean = clustered_mean(clusters);
+int64_t batch_of(const TaskRequest& request, int64_t T) {
+  return std::min(evaluation_batch(T), request.samples);
+}
+
+void write(nlohmann::ordered_json& row, const std::string& name, const ClusteredMean& mean) {
   row[name] = mean.mean;
   row[name + "_error"] = nullptr;
   if (mean.error) row[name + "_error"] = *mean.error;
 }
 
-nlohmann::ordered_json score_length(const TaskRequest& request, int64_t length,
-                                    const ModelConfig& config, int64_t training_length,
-                                    Backend& backend, Dtype activations, const Tensor& masters,
-                                    const TaskProgress& progress) {
-  const std::shared_ptr<const Task> task = test_set(request, length);
-  const TaskInfo& info = task->info();
-  const int64_t T = task->most_inputs(), B = std::min(evaluation_batch(T), request.samples);
-  Model model(config, training_length, backend, activations);
-  Arena arena;
-  model.plan(arena, B, T, ModelUse::evaluation);
-  arena.commit(backend.memory());
-  model.set_masters(masters);
-  model.refresh();
-  Sequences sequences(nullptr, {{task, 1}}, T, B);
-  const auto N = static_cast<size_t>(B * T);
-  std::vector<int32_t> inputs(N), targets(N), answers(N);
-  std::vector<double> losses(N);
-  std::vector<Cluster> loss, places, whole;
-  int64_t counted = 0;
-  for (int64_t first = 0; first < request.samples; first += B) {
-    std::vector<int64_t> numbers(static_cast<size_t>(std::min(B, request.samples - first)));
-    std::iota(numbers.begin(), numbers.end(), first);
-    const auto rows = std::ssize(numbers);
-    SequenceCounts counts;
-    const int64_t t = sequences.read(numbers, first / B, inputs.data(), targets.data(), &counts);
-    counted += counts.targets;
-    model.evaluate(inputs.data(), targets.data(), rows, t, std::nullopt, losses.data(), nullptr,
-                   answers.data());
-    for (int64_t b = 0; b < rows; ++b) {
-      const auto row = [&](const auto& of) {
-        return std::span(of).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));
-      };
-      Cluster own;
-      for (int64_t i = 0; i < t; ++i) {
-        const auto at = static_cast<size_t>(b * t + i);
-        if (targets[at] != kNoTarget) own.add(losses[at]);
-      }
-      const Score s = score(row(targets), row(answers), info.terminator);
-      loss.push_back(own);
-      places.push_back({static_cast<double>(s.right), s.compared});
-      whole.push_back({s.exact() ? 1.0 : 0.0, 1});
-    }
-    progress(length, static_cast<double>(first + rows) / static_cast<double>(request.samples));
-  }
-  nlohmann::ordered_json row = {{"length", length}};
-  write(row, "loss", loss);
-  write(row, "accuracy", places);
-  write(row, "exact_match", whole);
-  row["targets"] = counted;
-  row["sequences"] = request.samples;
-  return row;
-}
-
 }  // namespace
 
-void check_task_request(const TaskRequest& request, const ModelConfig& config) {
+void check_task_request(const TaskRequest& request, const ScoredModel& model) {
   const TaskInfo& info = *request.task.info;
   require(!request.lengths.empty() && request.samples >= 1, "lengths and samples");
   const int64_t shortest = request.lengths.front(), longest = request.lengths.back();
@@ -93,29 +42,73 @@ void check_task_request(const TaskRequest& request, const ModelConfig& config) {
                 "leave the others out");
   }
   const int64_t rows = std::max(info.inputs, info.classes);
-  if (!info.causal || config.vocab < rows) {
+  if (!info.causal || model.config.vocab < rows) {
     throw Error(ExitCode::usage, "--task",
                 info.causal
-                    ? "a task of at most the model's " + std::to_string(config.vocab) + " ids"
+                    ? "a task of at most the model's " + std::to_string(model.config.vocab) + " ids"
                     : "a task whose answers follow from what stands before them",
                 info.causal ? "\"" + info.name + "\", of " + std::to_string(rows)
                             : "\"" + info.name + "\", whose positions read all others",
                 "name the task that the model was trained on");
   }
+  Model(model.config, model.training_length, model.backend, model.activations)
+      .check_length(info.most_inputs(longest));
 }
 
-nlohmann::ordered_json score_task(const TaskRequest& request, const ModelConfig& config,
-                                  int64_t training_length, Backend& backend, Dtype activations,
-                                  const Tensor& masters, const TaskProgress& progress) {
-  check_task_request(request, config);
-  Model(config, training_length, backend, activations)
-      .check_length(request.task.info->most_inputs(request.lengths.back()));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const int64_t length : request.lengths) {
-    rows.push_back(score_length(request, length, config, training_length, backend, activations,
-                                masters, progress));
+nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, TaskSet set,
+                                  const ScoredModel& of, const TaskShare& share,
+                                  const TaskProgress& progress) {
+  const auto task = std::make_shared<const Task>(sequences_of(request, length, set));
+  const int64_t T = task->most_inputs(), B = batch_of(request, T);
+  Model model(of.config, of.training_length, of.backend, of.activations);
+  Arena arena;
+  model.plan(arena, B, T, ModelUse::evaluation);
+  arena.commit(of.backend.memory());
+  model.set_masters(of.masters);
+  model.refresh();
+  Sequences sequences(nullptr, {{task, 1}}, T, B);
+  const auto N = static_cast<size_t>(B * T);
+  std::vector<int32_t> inputs(N), targets(N), answers(N);
+  std::vector<double> losses(N);
+  // Slots per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
+  std::vector<SequenceSums> slots(static_cast<size_t>(request.samples));
+  const int64_t batches = ceil_div(request.samples, B);
+  for (int64_t batch = share.rank; batch < batches; batch += share.processes) {
+    const int64_t first = batch * B, rows = std::min(B, request.samples - first);
+    std::vector<int64_t> numbers(static_cast<size_t>(rows));
+    std::iota(numbers.begin(), numbers.end(), first);
+    SequenceCounts counts;
+    const int64_t t = sequences.read(numbers, batch, inputs.data(), targets.data(), &counts);
+    model.evaluate(inputs.data(), targets.data(), rows, t, std::nullopt, losses.data(), nullptr,
+                   answers.data());
+    for (int64_t b = 0; b < rows; ++b) {
+      const auto row = [&]<class X>(const std::vector<X>& all) {
+        return std::span<const X>(all).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));
+      };
+      slots[static_cast<size_t>(first + b)] =
+          sequence_sums(row(losses), row(targets), row(answers), task->info().terminator);
+    }
+    progress(static_cast<double>(first + rows) / static_cast<double>(request.samples));
   }
-  return rows;
+  share.sum(&slots[0].loss, request.samples * SequenceSums::kNumbers);
+  double counted = 0;
+  for (const SequenceSums& s : slots) counted += s.targets;
+  const TaskScores scores = task_scores(slots);
+  nlohmann::ordered_json row;
+  write(row, "loss", mean_loss(slots));
+  write(row, "accuracy", scores.accuracy);
+  write(row, "exact_match", scores.exact);
+  row["targets"] = static_cast<int64_t>(counted);
+  row["sequences"] = request.samples;
+  return row;
+}
+
+int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& of) {
+  const int64_t T = sequences_of(request, request.lengths.back(), TaskSet::test).most_inputs();
+  Model model(of.config, of.training_length, of.backend, of.activations);
+  Arena arena;
+  model.plan(arena, batch_of(request, T), T, ModelUse::evaluation);
+  return arena.total_bytes();
 }
 
 }  // namespace bamtrain

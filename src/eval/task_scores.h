@@ -5,35 +5,50 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "data/data_config.h"
 #include "model/model.h"
 
 namespace bamtrain {
 
-struct TaskRequest {
-  TaskChoice task;               // its lengths are not read
-  std::vector<int64_t> lengths;  // of sources, ascending, unique
-  int64_t samples = 1000;        // sequences at each
-  uint64_t seed = 0;
+/// Progress of a long evaluation: the share of a length that is done.
+using TaskProgress = std::function<void(double)>;
+
+/// Which of a length's sequences a process takes, and how what they give meets.
+struct TaskShare {
+  int rank = 0, processes = 1;
+  /// The sum over all processes, in place; called with one process too.
+  std::function<void(double* values, int64_t count)> sum = [](double*, int64_t) {};
 };
 
-/// Progress of a long evaluation: length, share done.
-using TaskProgress = std::function<void(int64_t, double)>;
+/// Sequences of which results are, and those by which a checkpoint is chosen while a run goes on.
+enum class TaskSet { test, select };
 
-/// Everything that score_task would refuse, before any time is spent. Error (ExitCode::usage) for
-/// lengths that the task has not, and for a task whose ids the model has not or whose positions
-/// read all others.
-void check_task_request(const TaskRequest& request, const ModelConfig& config);
+/// A trained model in memory.
+struct ScoredModel {
+  const ModelConfig& config;
+  int64_t training_length;
+  Backend& backend;
+  Dtype activations;
+  const Tensor& masters;
+};
 
-/// Evaluates a model whose masters hold the trained weights on `samples` sequences of each length,
-/// those of set "test" of the seed: the same for every model. Answers are the likeliest token at
-/// each place behind the right ones before it (tasks/score.h). A row per length:
-/// {"length", "loss", "loss_error", "accuracy", "accuracy_error", "exact_match",
-///  "exact_match_error", "targets", "sequences"}; errors as core/clustered_mean.h, by sequence.
-nlohmann::ordered_json score_task(const TaskRequest& request, const ModelConfig& config,
-                                  int64_t training_length, Backend& backend, Dtype activations,
-                                  const Tensor& masters, const TaskProgress& progress);
+/// Everything that score_task would refuse of a request, before any time is spent. Error
+/// (ExitCode::usage) for lengths that the task has not, for a task whose ids the model has not or
+/// whose positions read all others, and as Model::check_length.
+void check_task_request(const TaskRequest& request, const ScoredModel& model);
+
+/// Evaluates the model on `request.samples` sequences of one length, those of the set and the seed:
+/// the same for every model. Answers are the likeliest token at each place behind the right ones
+/// before it (tasks/score.h). Collective; the same bits for every number of processes.
+/// {"loss", "loss_error", "accuracy", "accuracy_error", "exact_match", "exact_match_error",
+///  "targets", "sequences"}; errors as core/clustered_mean.h, by sequence, null where unknown.
+/// REQUIRES: check_task_request accepts the request, which has the length.
+nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, TaskSet set,
+                                  const ScoredModel& model, const TaskShare& share,
+                                  const TaskProgress& progress);
+
+/// Memory that it takes beside the masters for the longest of the lengths.
+int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& model);
 
 }  // namespace bamtrain

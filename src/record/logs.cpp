@@ -70,6 +70,14 @@ void Logs::write(const nlohmann::ordered_json& line) {
   for (auto it = line.begin(); it != line.end(); ++it) {
     if (it->is_number_float()) scalars.push_back({it.key(), it->get<float>()});
   }
+  if (line.contains("tasks")) {
+    for (const auto& [result, row] : line["tasks"].items()) {
+      for (const char* number : {"loss", "accuracy", "exact_match"}) {
+        scalars.push_back(
+            {"tasks/" + std::string(result) + "/" + number, row[number].get<float>()});
+      }
+    }
+  }
   const auto step = line["step"].get<int64_t>();
   events_->write_scalars(step, scalars);
   if (line.contains("attention")) write_attention(step, line["attention"]);

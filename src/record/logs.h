@@ -49,7 +49,7 @@ class Logs {
   double seconds() const { return metrics_.last().value("seconds", 0.0); }
 
   /// A line of metrics.jsonl; its floating-point numbers are TensorBoard's scalars, and of
-  /// "attention" a layer's means over the heads, which are histograms.
+  /// "tasks" its results', and of "attention" a layer's means over the heads, which are histograms.
   void write(const nlohmann::ordered_json& line);
   /// TensorBoard's histograms.
   void write(int64_t step, const std::vector<Learned>& parameters);

@@ -10,6 +10,7 @@
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/sha256.h"
+#include "data/task_values.h"
 
 namespace bamtrain {
 
@@ -97,12 +98,9 @@ nlohmann::json describe_data(const Sequences& sequences) {
   nlohmann::json tasks = nlohmann::json::array();
   for (const TaskSource& t : sequences.tasks()) {
     const LengthRange lengths = t.task->lengths();
-    nlohmann::json task = {{"task", t.task->info().name},
-                           {"length", {lengths.shortest, lengths.longest}},
-                           {"weight", t.weight}};
-    for (const auto& [name, value] : t.task->options().values()) {
-      std::visit([&task, &name = name](const auto& v) { task[name] = v; }, value);
-    }
+    nlohmann::json task = task_values(t.task->info(), t.task->options());
+    task["length"] = {lengths.shortest, lengths.longest};
+    task["weight"] = t.weight;
     tasks.push_back(std::move(task));
   }
   data["fingerprint"] = sha256_hex(data["fingerprint"].get<std::string>() + tasks.dump());
@@ -124,6 +122,7 @@ constexpr Expected kObject = {"an object", [](const nlohmann::json& v) { return 
 constexpr Expected kText = {"a string", [](const nlohmann::json& v) { return v.is_string(); }};
 constexpr Expected kTextOrNull = {
     "a string or null", [](const nlohmann::json& v) { return v.is_string() || v.is_null(); }};
+constexpr Expected kNumber = {"a number", [](const nlohmann::json& v) { return v.is_number(); }};
 constexpr Expected kCount = {"an integer from 0 to 9223372036854775807",
                              [](const nlohmann::json& v) {
                                return v.is_number_unsigned() && v.get<uint64_t>() <= INT64_MAX;
@@ -161,6 +160,12 @@ void check_run_state(const Checkpoint& checkpoint) {
   check_data(data, folder);
   member(data, "data.windows", kCount, folder);
   if (state.contains(kStartedFrom)) member(state, kStartedFrom, kText, folder);
+  if (!state.contains("best")) return;
+  const nlohmann::json& best = member(state, "best", kObject, folder);
+  member(best, "best.metric", kText, folder);
+  member(best, "best.mode", kText, folder);
+  member(best, "best.step", kCount, folder);
+  member(best, "best.value", kNumber, folder);
 }
 
 std::string tokenizer_sha256(const Checkpoint& checkpoint) {

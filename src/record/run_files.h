@@ -46,7 +46,8 @@ inline constexpr const char* kStartedFrom = "started_from";
 
 /// Error (ExitCode::checkpoint) naming file and member unless state.json holds what a run writes:
 /// "config" (an object), "data" (describe_data and the number of "windows" read), "tokens", and
-/// kStartedFrom where it is; step at most kMaxSteps. Other members are none of a run's business.
+/// kStartedFrom and "best" (run/saves.h) where they are; step at most kMaxSteps. Other members are
+/// none of a run's business.
 void check_run_state(const Checkpoint& checkpoint);
 
 /// Error (ExitCode::data) naming `source` where the checkpoint was trained on other data or another

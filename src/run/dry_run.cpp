@@ -12,6 +12,7 @@
 #include "run/init_from.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
+#include "run/task_measures.h"
 #include "run/train.h"
 #include "train/trainer.h"
 
@@ -38,8 +39,8 @@ double flops_per_token(const ModelConfig& c, const ParameterLayout& layout, int6
 
 namespace {
 
-/// Memory of the evaluation at eval.lengths, which follows when that of the steps is given back; 0
-/// where there is none.
+/// Memory of the evaluation at eval.lengths and of eval.tasks, which follows when that of the steps
+/// is given back; 0 where there is none.
 int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
   int64_t most = 0;
   for (const int64_t length : c.eval.lengths) {
@@ -50,7 +51,7 @@ int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
     model.plan(arena, evaluation_batch(length), length, ModelUse::evaluation);
     most = std::max(most, arena.total_bytes());
   }
-  return most;
+  return std::max(most, task_memory(c, backend).after);
 }
 
 /// A line per source: what it holds and, of a mixture, how much of it `windows` windows are.
@@ -109,9 +110,10 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
   const int64_t messages = communicator_bytes(processes);
   const int64_t evaluation = evaluation_bytes(c, backend);
+  const int64_t beside = task_memory(c, backend).beside;
   // Who is told to lower sizes wants to see them: what does not fit is said at the end.
   const std::optional<Error> of_memory = error_of(ExitCode::device, [&] {
-    trainer.check_memory(messages);
+    trainer.check_memory(messages + beside);
     backend.memory().check_fits(evaluation);
   });
   fmt::print("parameters\n");
@@ -128,6 +130,7 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   print_mebibytes("beside it: windows", trainer.read_ahead_bytes());
   print_mebibytes("beside it: samples", run.sample_bytes);
   print_mebibytes("beside it: report", run.report_bytes);
+  print_mebibytes("beside it: tasks", beside);
   print_mebibytes("after it: evaluation", evaluation);
   fmt::print("time\n");
   fmt::print("  {:<28} {:>12.4g} FLOP/s ({}, {})\n", "matrix products, measured", rate,

@@ -277,6 +277,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     beginning.checkpoint = checkpoint->folder;
     beginning.started_from = started_from(run.config, *checkpoint);
     beginning.initialized_from = checkpoint->state.value(kInitializedFrom, nlohmann::json());
+    beginning.best = checkpoint->state.value("best", nlohmann::json());
     HostState state(trainer, HostCopy::Contents::undefined);
     const SafetensorsFile weights = SafetensorsFile::open(checkpoint->model_file());
     try {

@@ -30,6 +30,7 @@ struct Beginning {
   std::string checkpoint;           // its folder; empty: the run starts afresh
   std::string started_from;         // the folder outside out_dir from which it once started, or ""
   nlohmann::json initialized_from;  // see run/init_from.h; null: initial values
+  nlohmann::json best;              // see run/saves.h; null: none
 };
 
 /// Masters, moments and step of the checkpoint that find_checkpoint finds on all processes; step 0

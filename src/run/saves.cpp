@@ -1,5 +1,7 @@
 #include "run/saves.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "core/durable_file.h"
@@ -10,6 +12,46 @@
 #include "run/init_from.h"
 
 namespace bamtrain {
+
+namespace {
+
+const char* mode_of(const CheckpointConfig& c) { return c.best_is_highest ? "max" : "min"; }
+
+}  // namespace
+
+Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn)
+    : run_(run),
+      beginning_(beginning),
+      lock_(lock),
+      warn_(std::move(warn)),
+      newest_(beginning.step),
+      folder_(beginning.checkpoint) {
+  const CheckpointConfig& c = run_.config.checkpoint;
+  const nlohmann::json& best = beginning.best;
+  if (c.best_metric.empty() || best.is_null()) return;
+  if (best["metric"] != c.best_metric || best["mode"] != mode_of(c)) return;  // chosen anew
+  const auto step = best["step"].get<int64_t>();
+  if (has_checkpoint(run_.config.out_dir, step)) {
+    best_ = {step, best["value"].get<double>()};
+    return;
+  }
+  warn_(fmt::format("the best checkpoint so far, of step {}, is not in {}: the best is sought anew",
+                    step, run_.config.out_dir));
+}
+
+std::optional<int64_t> Saves::best_step() const {
+  return best_ ? std::optional(best_->step) : std::nullopt;
+}
+
+bool Saves::is_best(Communicator& comm, int64_t step, double value) {
+  const bool highest = run_.config.checkpoint.best_is_highest;
+  const bool better =
+      std::isfinite(value) && (!best_ || (highest ? value > best_->value : value < best_->value));
+  // Other ranks do not know what was best.
+  const bool best = comm.any(comm.rank() == 0 && better);
+  if (best) best_ = {step, value};
+  return best;
+}
 
 void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen) {
   const RunConfig& c = run_.config;
@@ -28,6 +70,12 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
     if (!beginning_.started_from.empty()) contents.state[kStartedFrom] = beginning_.started_from;
     if (!beginning_.initialized_from.is_null()) {
       contents.state[kInitializedFrom] = beginning_.initialized_from;
+    }
+    if (best_) {
+      contents.state["best"] = {{"metric", c.checkpoint.best_metric},
+                                {"mode", mode_of(c.checkpoint)},
+                                {"step", best_->step},
+                                {"value", best_->value}};
     }
     save_checkpoint(c.out_dir, step, contents, warn_);
     prune_here(seen);
@@ -50,7 +98,7 @@ void Saves::prune(Communicator& comm, bool seen) {
 void Saves::prune_here(bool seen) const {
   lock_->require_held();
   const CheckpointConfig& c = run_.config.checkpoint;
-  prune_checkpoints(run_.config.out_dir, c.keep + (seen ? 0 : 1), c.keep_every, warn_);
+  prune_checkpoints(run_.config.out_dir, c.keep + (seen ? 0 : 1), c.keep_every, best_step(), warn_);
 }
 
 Error Saves::explained(const NonfiniteStep& e) const {

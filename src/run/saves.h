@@ -1,6 +1,8 @@
 #pragma once
 // The checkpoints that a run leaves.
 
+#include <optional>
+
 #include "checkpoint/checkpoint.h"
 #include "run/resume.h"
 #include "run/train.h"
@@ -15,19 +17,20 @@ namespace bamtrain {
 class Saves {
  public:
   /// `run`, `beginning` and `lock`, which rank 0 has, must outlive it.
-  Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn)
-      : run_(run),
-        beginning_(beginning),
-        lock_(lock),
-        warn_(std::move(warn)),
-        newest_(beginning.step),
-        folder_(beginning.checkpoint) {}
+  Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn);
 
   /// `seen`: whether these parameters had a finite loss. Collective, as the others. Error (io,
   /// nonfinite); nothing is written or removed where the lock is not held any more.
   void write(Trainer& trainer, Communicator& comm, int64_t step, bool seen);
   /// Steps up to `step` had a finite loss.
   void finite_until(Communicator& comm, int64_t step);
+  /// Whether `value` of checkpoint.best.metric, after `step` steps, is the best so far, which is
+  /// then to be written; nothing is better than what is not finite. The same on all processes.
+  /// REQUIRES: the config names a metric.
+  bool is_best(Communicator& comm, int64_t step, double value);
+  /// The step of the checkpoint at which it was best, on rank 0; none: it was not measured yet.
+  std::optional<int64_t> best_step() const;
+
   /// Removes what is not to stay, and what a process that died has left. `seen`: as write.
   void prune(Communicator& comm, bool seen);
 
@@ -37,13 +40,19 @@ class Saves {
  private:
   void prune_here(bool seen) const;
 
+  struct Best {
+    int64_t step = 0;
+    double value = 0;
+  };
+
   const TrainRun& run_;
   const Beginning& beginning_;
   const FolderLock* lock_;
   Warn warn_;
-  int64_t newest_;      // its step; 0: none
-  std::string folder_;  // known to rank 0
-  bool seen_ = false;   // whether a loss of the newest was
+  int64_t newest_;            // its step; 0: none
+  std::string folder_;        // known to rank 0
+  bool seen_ = false;         // whether a loss of the newest was
+  std::optional<Best> best_;  // known to rank 0
 };
 
 }  // namespace bamtrain

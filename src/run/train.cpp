@@ -14,12 +14,15 @@
 #include "record/logs.h"
 #include "record/progress.h"
 #include "record/provenance.h"
+#include "record/results.h"
 #include "record/run_files.h"
 #include "run/agreement.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
 #include "run/saves.h"
 #include "run/signals.h"
+#include "run/task_measures.h"
+#include "train/metric_name.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
@@ -91,6 +94,44 @@ bool stop_requested(Communicator& comm, const std::string& out_dir) {
   bool stop = stop_signalled();
   if (comm.rank() == 0) stop |= take_trigger_file(out_dir);
   return comm.any(stop);
+}
+
+/// The number that a line of metrics.jsonl has under the name of a metric (train/metric_name.h);
+/// none where it has none.
+std::optional<double> metric_of(const nlohmann::ordered_json& line, const std::string& metric) {
+  const size_t slash = metric.rfind('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const std::string result = metric.substr(0, slash), number = metric.substr(slash + 1);
+  if (result == kValidationResult) {
+    const auto found = line.find(result + "_" + number);
+    if (found == line.end()) return std::nullopt;
+    return found->get<double>();
+  }
+  const auto tasks = line.find("tasks");
+  if (tasks == line.end() || !tasks->contains(result)) return std::nullopt;
+  return (*tasks)[result][number].get<double>();
+}
+
+void tell_tasks(const nlohmann::ordered_json& tasks, int64_t step, Progress& progress) {
+  for (const auto& [name, row] : tasks.items()) {
+    progress.note(fmt::format("step {} {} exact match {:.4f} accuracy {:.4f} loss {:.4f}", step,
+                              name, row["exact_match"].get<double>(), row["accuracy"].get<double>(),
+                              row["loss"].get<double>()));
+  }
+}
+
+/// The last validation pass of a run that has ended, as a result.
+void write_validation(const TrainRun& run, const nlohmann::ordered_json& line) {
+  Results results(run.config.out_dir + "/" + kResultsFile);
+  results.set_run(run.config.name, run.resolved);
+  nlohmann::ordered_json numbers;
+  for (const char* number : {"loss", "loss_error", "accuracy", "exact_match"}) {
+    const auto found = line.find(std::string(kValidationResult) + "_" + number);
+    if (found != line.end()) numbers[number] = *found;
+  }
+  numbers["step"] = line["step"];
+  results.set(kValidationResult, std::move(numbers));
+  results.write();
 }
 
 }  // namespace
@@ -170,12 +211,13 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
     const bool sample =
         !c.sample.prompts.empty() && (last || (c.sample.every > 0 && done % c.sample.every == 0));
-    const bool logged = evaluate || done % c.log.every == 0;
+    const bool of_tasks = tasks_due(c, done);
+    const bool logged = evaluate || of_tasks || done % c.log.every == 0;
     const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
     saved = false;
     result.step = done;
     result.interrupted = !last && stop_requested(comm, c.out_dir);
-    const bool save_now = last || due || result.interrupted;
+    bool save_now = last || due || result.interrupted;
     // A device works on while nobody asks for results.
     const bool read =
         on_host || logged || sample || save_now || trainer.unread() == Trainer::kUnread;
@@ -233,6 +275,15 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         if (on_host && !last) progress.take_matrix_rate(measure());
       }
     }
+    if (of_tasks) {
+      std::unique_ptr<Backend> beside;
+      together(comm, [&] { beside = run.beside(); });
+      line["tasks"] = measure_tasks(trainer, *beside, c, comm, done);
+      tell_tasks(line["tasks"], done, progress);
+    }
+    if (const auto value = metric_of(line, c.checkpoint.best_metric)) {
+      save_now |= saves.is_best(comm, done, *value);
+    }
     std::vector<Learned> parameters;
     if (evaluate || (due && c.log.tensorboard)) parameters = mechanism_parameters(trainer);
     if (evaluate) line["parameters"] = parameters_json(parameters);
@@ -241,6 +292,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         result.lock->require_held();
         if (logged) logs->write(line);
         logs->write(done, parameters);
+        if (last && evaluate && trainer.validates()) write_validation(run, line);
         if (sample) {
           const HostCopy masters(backend, trainer.masters(), HostCopy::Contents::downloaded);
           logs->write_samples(run.samples(done, masters.tensor()));
@@ -259,6 +311,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (result.interrupted) break;
   }
   progress.finish();
+  if (const auto best = saves.best_step()) {
+    result.best = c.out_dir + "/" + checkpoint_name(*best);
+  }
   if (!saved && result.step > 0) saves.write(trainer, comm, result.step, false);
   return result;
 }

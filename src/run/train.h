@@ -27,6 +27,9 @@ struct TrainRun {
   /// The lines of samples.jsonl for a step, from masters in host memory, which it leaves as they
   /// are; on rank 0, where config.sample has prompts.
   std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& masters)> samples;
+  /// Another backend on the same device: the steps' has its scratch in their memory. Where
+  /// config.eval.tasks has an entry that is measured while the run trains.
+  std::function<std::unique_ptr<Backend>()> beside = {};
   int64_t sample_bytes = 0;  // host memory that it takes meanwhile
   int64_t report_bytes = 0;  // host memory that `validated` takes, on rank 0
   std::string last_result;   // the file that the evaluation at the end writes; empty: none
@@ -39,6 +42,7 @@ struct TrainResult {
   bool interrupted = false;  // stopped by a signal or the trigger file
   int64_t step = 0;          // steps done, saved in `checkpoint` where there are any
   std::string checkpoint;    // the last one's folder
+  std::string best;          // that of checkpoint.best, on rank 0; empty: none
   /// Of out_dir, on rank 0: for as long as the run goes on writing there. None where it was stopped
   /// before it had a folder.
   std::unique_ptr<FolderLock> lock = {};

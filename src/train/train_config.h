@@ -10,6 +10,7 @@
 
 #include "core/dtype.h"
 #include "core/kinds.h"
+#include "data/data_config.h"
 #include "model/model_config.h"
 
 namespace bamtrain {
@@ -82,6 +83,17 @@ struct CheckpointConfig {
   int64_t keep_every = 0;       // additionally every checkpoint whose step divides by it; 0: none
   std::string resume = "auto";  // "auto", "never" or a checkpoint folder
   std::vector<std::string> allow_change;  // config keys that may differ on resume
+  /// The checkpoint at which this metric (record/results.h) was best so far is kept, and is what
+  /// results are of; empty: the last is.
+  std::string best_metric;
+  bool best_is_highest = false;
+};
+
+/// A task that a run is measured on.
+struct TaskEvaluation {
+  TaskRequest request;
+  int64_t every =
+      0;  // steps between, on other sequences than those of the end; 0: at the end alone
 };
 
 struct EvalConfig {
@@ -92,6 +104,7 @@ struct EvalConfig {
   /// Of that, targets per length and protocol; 0: all; none: `tokens`.
   std::optional<int64_t> length_tokens;
   int64_t attention = 8;  // windows of a pass at whose attention it looks
+  std::vector<TaskEvaluation> tasks;
 };
 
 /// Where a run that starts afresh takes its parameters from.

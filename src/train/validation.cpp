@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/checked.h"
-#include "tasks/score.h"
+#include "tasks/sequence_sums.h"
 #include "train/trainer.h"
 
 namespace bamtrain {
@@ -54,30 +54,6 @@ AttentionMeans means_of(const std::vector<double>& sums, const HeadSums& of, int
   return means;
 }
 
-/// Sums over a sequence of a pass; all of them numbers that processes add up.
-struct OfSequence {
-  double loss = 0, targets = 0, compared = 0, right = 0;
-  static constexpr int64_t kNumbers = 4;
-};
-static_assert(sizeof(OfSequence) == OfSequence::kNumbers * sizeof(double));
-
-ClusteredMean mean_loss(const std::vector<OfSequence>& sequences) {
-  std::vector<Cluster> clusters;
-  for (const OfSequence& s : sequences) {
-    clusters.push_back({s.loss, static_cast<int64_t>(s.targets)});
-  }
-  return clustered_mean(clusters);
-}
-
-TaskScores scores_of(const std::vector<OfSequence>& sequences) {
-  std::vector<Cluster> places, whole;
-  for (const OfSequence& s : sequences) {
-    places.push_back({s.right, static_cast<int64_t>(s.compared)});
-    whole.push_back({s.right == s.compared ? 1.0 : 0.0, 1});
-  }
-  return {clustered_mean(places), clustered_mean(whole)};
-}
-
 }  // namespace
 
 /// What would otherwise end the run at its first validation.
@@ -121,7 +97,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
   const TaskInfo* const task =
       validation_->tasks().empty() ? nullptr : &validation_->tasks()[0].task->info();
   // Slots per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
-  std::vector<OfSequence> slots(static_cast<size_t>(sequences));
+  std::vector<SequenceSums> slots(static_cast<size_t>(sequences));
   std::vector<double> attention(static_cast<size_t>(looked_at * numbers), 0.0);
   std::vector<double> losses(static_cast<size_t>(B * T)), rows_of_heads;
   std::vector<int32_t> answers(static_cast<size_t>(task ? B * T : 0));
@@ -140,30 +116,23 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
                     looked_at_here > 0 ? rows_of_heads.data() : nullptr,
                     task ? answers.data() : nullptr);
     for (int64_t b = 0; b < rows; ++b) {
-      OfSequence& slot = slots[static_cast<size_t>(first + b)];
-      for (int64_t n = b * t; n < (b + 1) * t; ++n) {
-        slot.loss += losses[static_cast<size_t>(n)];
-        slot.targets += targets_[static_cast<size_t>(n)] != kNoTarget;
-      }
-      if (!task) continue;
-      const auto row = [&](const std::vector<int32_t>& of) {
-        return std::span<const int32_t>(of).subspan(static_cast<size_t>(b * t),
-                                                    static_cast<size_t>(t));
+      const auto row = [&]<class X>(const std::vector<X>& of) {
+        return std::span<const X>(of).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));
       };
-      const Score s = score(row(targets_), row(answers), task->terminator);
-      slot.compared = static_cast<double>(s.compared);
-      slot.right = static_cast<double>(s.right);
+      slots[static_cast<size_t>(first + b)] = sequence_sums(
+          row(losses), row(targets_), task ? row(answers) : std::span<const int32_t>(),
+          task ? task->terminator : kNoTarget);
     }
     if (looked_at_here == 0) continue;
     std::copy_n(rows_of_heads.begin(), looked_at_here * numbers,
                 attention.begin() + first * numbers);
   }
   if (processes_ > 1) {
-    comm.all_reduce_sum(&slots[0].loss, sequences * OfSequence::kNumbers);
+    comm.all_reduce_sum(&slots[0].loss, sequences * SequenceSums::kNumbers);
     comm.all_reduce_sum(attention.data(), looked_at * numbers);
   }
   Validation result = {mean_loss(slots), std::nullopt, std::nullopt};
-  if (task) result.scores = scores_of(slots);
+  if (task) result.scores = task_scores(slots);
   if (looked_at > 0) result.attention = means_of(attention, of_heads, T);
   return result;
 }

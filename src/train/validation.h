@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/clustered_mean.h"
+#include "tasks/sequence_sums.h"
 
 namespace bamtrain {
 
@@ -16,12 +17,6 @@ struct AttentionMeans {
   int64_t windows = 0;
   HeadValues entropy, support;  // means over rows: see Backend::attention_statistics
   HeadValues live_tiles;        // share of the tiles that rows see: see ops/live_tiles.h
-};
-
-/// Of answers by the likeliest class at every place, each behind the right ones before it.
-struct TaskScores {
-  ClusteredMean accuracy;  // of places
-  ClusteredMean exact;     // of sequences: all places are right
 };
 
 struct Validation {

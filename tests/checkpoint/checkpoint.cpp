@@ -129,13 +129,13 @@ TEST_CASE("pruning keeps the newest ones and every step that divides") {
     return found;
   };
   for (int step = 0; step <= 100; step += 10) save(out.path(), step, step);
-  prune_checkpoints(out.path(), 11, 0, no_warning);
+  prune_checkpoints(out.path(), 11, 0, std::nullopt, no_warning);
   CHECK(steps().size() == 11);
-  prune_checkpoints(out.path(), 3, 40, no_warning);
+  prune_checkpoints(out.path(), 3, 40, std::nullopt, no_warning);
   CHECK(steps() == std::vector<int64_t>{0, 40, 80, 90, 100});
-  prune_checkpoints(out.path(), 3, 40, no_warning);
+  prune_checkpoints(out.path(), 3, 40, std::nullopt, no_warning);
   CHECK(steps() == std::vector<int64_t>{0, 40, 80, 90, 100});
-  prune_checkpoints(out.path(), 1, 0, no_warning);
+  prune_checkpoints(out.path(), 1, 0, std::nullopt, no_warning);
   CHECK(steps() == std::vector<int64_t>{100});
   CHECK(newest_tag(out.path()) == 100);
 }

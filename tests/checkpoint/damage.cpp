@@ -203,12 +203,13 @@ TEST_CASE("pruning keeps the newest valid checkpoint and removes nothing where n
   std::filesystem::remove(out / "checkpoint-00000003/state.json");
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& w) { warnings.push_back(w); };
-  prune_checkpoints(out.path(), 1, 0, warn);
+  prune_checkpoints(out.path(), 1, 0, std::nullopt, warn);
   CHECK(warnings.size() == 2);
   const std::vector<std::string> kept = {"checkpoint-00000002", "checkpoint-00000004"};
   CHECK(names_in(out.path()) == kept);
   std::filesystem::remove(out / "checkpoint-00000002/state.json");
-  CHECK(error_of(ExitCode::checkpoint, [&] { prune_checkpoints(out.path(), 1, 0, warn); }) != "");
+  CHECK(error_of(ExitCode::checkpoint,
+                 [&] { prune_checkpoints(out.path(), 1, 0, std::nullopt, warn); }) != "");
   CHECK(names_in(out.path()) == kept);
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("an old checkpoint that cannot be removed is a warning, and goes with 
   };
   g_warnings.clear();
   set_file_fault(refusing);
-  prune_checkpoints(out.path(), 1, 0, keep_warning);
+  prune_checkpoints(out.path(), 1, 0, std::nullopt, keep_warning);
   save(out.path(), 4, 40);
   set_file_fault(nullptr);
   REQUIRE(g_warnings.size() == 4);  // two by each
@@ -111,7 +111,7 @@ TEST_CASE("an old checkpoint that cannot be removed is a warning, and goes with 
     CHECK(contains(warning, std::strerror(EBUSY)));
   }
   CHECK(newest_tag(out.path()) == 40);
-  prune_checkpoints(out.path(), 1, 0, no_warning);
+  prune_checkpoints(out.path(), 1, 0, std::nullopt, no_warning);
   CHECK(names_in(out.path()) == std::vector<std::string>{"checkpoint-00000004"});
 }
 

@@ -92,7 +92,7 @@ inline std::vector<Scenario> scenarios() {
            [](const std::string& out) {
              for (int step = 1; step <= 5; ++step) save(out, step, step * 10);
            },
-           [](const std::string& out) { prune_checkpoints(out, 2, 3, keep_warning); },
+           [](const std::string& out) { prune_checkpoints(out, 2, 3, std::nullopt, keep_warning); },
            {50},
            50,
            {"checkpoint-00000003", "checkpoint-00000004", "checkpoint-00000005"}}};

@@ -1,0 +1,24 @@
+#pragma once
+// eval.tasks between JSON and TaskEvaluation: a list of {"task", "lengths", "samples", "seed",
+// "every", "name", <the task's options>}.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "config/origin.h"
+#include "config/value_schema.h"
+#include "train/train_config.h"
+
+namespace bamtrain {
+
+/// The value at key `path`; lengths are sorted. Error (ExitCode::config) names the entry that is
+/// none.
+std::vector<TaskEvaluation> read_evaluations(const nlohmann::json& value, const std::string& path,
+                                             const Origin& origin, int64_t version);
+/// Its inverse, with every member.
+nlohmann::ordered_json evaluations_json(const std::vector<TaskEvaluation>& evaluations);
+
+ValueSchema evaluations_schema();
+
+}  // namespace bamtrain

@@ -1,0 +1,102 @@
+#include "record/results.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/input_file.h"
+#include "core/json.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int kFormat = 1;
+constexpr int64_t kMostBytes = int64_t{64} << 20;
+
+[[noreturn]] void refuse(const std::string& path, const std::string& expected,
+                         const std::string& found) {
+  throw Error(ExitCode::io, path, expected, found,
+              "remove the file: the run that wrote it measures again");
+}
+
+}  // namespace
+
+Results::Results(std::string path) : path_(std::move(path)) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path_, ignored)) return;
+  const std::string text = InputFile(path_, ExitCode::io, "check its permissions").text(kMostBytes);
+  const json read = parse_json(text, {path_, ExitCode::io, "remove the file, or restore it"});
+  if (!read.is_object() || !read.contains("format") || read["format"] != kFormat) {
+    refuse(path_, "results of format " + std::to_string(kFormat),
+           text_at(read, "format") + " as its format");
+  }
+  const json* const results = find_value(read, "results");
+  if (results == nullptr || !results->is_object() || !read.contains("config") ||
+      !read["config"].is_object()) {
+    refuse(path_, "the objects config and results", "others");
+  }
+  for (const auto& [name, numbers] : results->items()) {
+    if (!numbers.is_object()) refuse(path_, "an object as " + name, numbers.type_name());
+  }
+  // In the order of the file, which the first reader does not keep.
+  const ordered_json ordered = ordered_json::parse(text);
+  name_ = read.value("name", "");
+  config_ = ordered["config"];
+  results_ = ordered["results"];
+}
+
+void Results::set_run(const std::string& name, ordered_json config) {
+  name_ = name;
+  config_ = std::move(config);
+}
+
+void Results::set(const std::string& result, ordered_json numbers) {
+  results_[result] = std::move(numbers);
+}
+
+bool Results::has(const std::string& result, const ordered_json& of) const {
+  const auto found = results_.find(result);
+  // Compared as values: members have no order.
+  return found != results_.end() && found->contains("of") &&
+         json::parse((*found)["of"].dump()) == json::parse(of.dump());
+}
+
+void Results::write() const {
+  const ordered_json all = {
+      {"format", kFormat}, {"name", name_}, {"config", config_}, {"results", results_}};
+  AtomicFile file(path_);
+  file.write(all.dump(2) + "\n");
+  file.commit();
+}
+
+std::optional<Metric> Results::metric(const std::string& name) const {
+  const size_t slash = name.rfind('/');
+  if (slash == std::string::npos) return std::nullopt;
+  const auto result = results_.find(name.substr(0, slash));
+  if (result == results_.end()) return std::nullopt;
+  const std::string number = name.substr(slash + 1);
+  const auto value = result->find(number), error = result->find(number + "_error");
+  if (value == result->end() || !value->is_number()) return std::nullopt;
+  Metric m{value->get<double>(), std::nullopt};
+  if (error != result->end() && error->is_number()) m.error = error->get<double>();
+  return m;
+}
+
+std::vector<std::string> Results::metrics() const {
+  std::vector<std::string> names;
+  for (const auto& [result, numbers] : results_.items()) {
+    for (const auto& [number, value] : numbers.items()) {
+      if (value.is_number() && !number.ends_with("_error")) {
+        names.push_back(std::string(result) + "/" + number);
+      }
+    }
+  }
+  return names;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,36 @@
+#pragma once
+// Names of what runs are measured by: RESULT/NUMBER, as "validation/loss" and "copy@128/accuracy".
+// The same in configs, metrics.jsonl, results.json and studies.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+inline constexpr const char* kValidationResult = "validation";
+
+inline std::string result_at(const std::string& name, int64_t length) {
+  return name + "@" + std::to_string(length);
+}
+
+/// What a step of the run may be measured by, of which checkpoint.best names one.
+inline std::vector<std::string> metrics_while_training(const RunConfig& c) {
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& result, bool answers) {
+    names.push_back(result + "/loss");
+    if (!answers) return;
+    names.push_back(result + "/accuracy");
+    names.push_back(result + "/exact_match");
+  };
+  if (c.data.validates()) add(kValidationResult, c.data.val_task.has_value());
+  for (const TaskEvaluation& e : c.eval.tasks) {
+    if (e.every == 0) continue;
+    for (const int64_t length : e.request.lengths) add(result_at(e.request.name, length), true);
+  }
+  return names;
+}
+
+}  // namespace bamtrain
