@@ -72,7 +72,7 @@ int parse_and_run(int argc, char** argv) {
 
   const std::vector<Command> commands = {eval_command(app), export_command(app),
                                          generate_command(app), help_command(app),
-                                         report_command(app)};
+                                         report_command(app), study_command(app)};
 
   try {
     app.parse(argc, argv);

@@ -16,5 +16,6 @@ Command export_command(CLI::App& app);
 Command generate_command(CLI::App& app);
 Command help_command(CLI::App& app);
 Command report_command(CLI::App& app);
+Command study_command(CLI::App& app);
 
 }  // namespace bamtrain

@@ -189,7 +189,6 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   const std::string& measured = result.best.empty() ? result.checkpoint : result.best;
   std::optional<Results> results;
   on_first_rank(comm, [&] {
-    if (!measures) return;
     results.emplace(c.out_dir + "/" + kResultsFile);
     results->set_run(c.name, run.resolved);
   });
@@ -203,10 +202,8 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run_eval(eval);
     add_perplexity(eval.output, &*results);
   }
-  if (results) {
-    results->write();
-    tell(fmt::format("results {}\n", results->path()));
-  }
+  results->set_complete();
+  results->write();
   bool drawn = true;
   report->draw([&drawn](const std::string& text) {
     tell(fmt::format("warning: {}\n", text));

@@ -36,16 +36,19 @@ Results::Results(std::string path) : path_(std::move(path)) {
            text_at(read, "format") + " as its format");
   }
   const json* const results = find_value(read, "results");
-  if (results == nullptr || !results->is_object() || !read.contains("config") ||
-      !read["config"].is_object()) {
-    refuse(path_, "the objects config and results", "others");
+  const json *const config = find_value(read, "config"), *const name = find_value(read, "name"),
+                    *const complete = find_value(read, "complete");
+  if (results == nullptr || !results->is_object() || config == nullptr || !config->is_object() ||
+      name == nullptr || !name->is_string() || complete == nullptr || !complete->is_boolean()) {
+    refuse(path_, "the members name, complete, config and results of a run", "others");
   }
-  for (const auto& [name, numbers] : results->items()) {
-    if (!numbers.is_object()) refuse(path_, "an object as " + name, numbers.type_name());
+  for (const auto& [result, numbers] : results->items()) {
+    if (!numbers.is_object()) refuse(path_, "an object as " + result, numbers.type_name());
   }
   // In the order of the file, which the first reader does not keep.
   const ordered_json ordered = ordered_json::parse(text);
-  name_ = read.value("name", "");
+  name_ = *name;
+  complete_ = *complete;
   config_ = ordered["config"];
   results_ = ordered["results"];
 }
@@ -53,6 +56,7 @@ Results::Results(std::string path) : path_(std::move(path)) {
 void Results::set_run(const std::string& name, ordered_json config) {
   name_ = name;
   config_ = std::move(config);
+  complete_ = false;
 }
 
 void Results::set(const std::string& result, ordered_json numbers) {
@@ -67,8 +71,11 @@ bool Results::has(const std::string& result, const ordered_json& of) const {
 }
 
 void Results::write() const {
-  const ordered_json all = {
-      {"format", kFormat}, {"name", name_}, {"config", config_}, {"results", results_}};
+  const ordered_json all = {{"format", kFormat},
+                            {"complete", complete_},
+                            {"name", name_},
+                            {"config", config_},
+                            {"results", results_}};
   AtomicFile file(path_);
   file.write(all.dump(2) + "\n");
   file.commit();

@@ -3,6 +3,7 @@
 //
 //   {
 //     "format": 1,
+//     "complete": whether all that the config asks for is there,
 //     "name": ..., "config": the run's, resolved,
 //     "results": {
 //       "validation": {"loss": ..., "loss_error": ..., "step": ...},
@@ -40,8 +41,12 @@ class Results {
   /// As resolved_json of the run; null: there is none yet.
   const nlohmann::ordered_json& config() const { return config_; }
 
-  /// The run that results are of.
+  bool complete() const { return complete_; }
+
+  /// The run that results are of; it has more to measure.
   void set_run(const std::string& name, nlohmann::ordered_json config);
+  /// All of it is measured.
+  void set_complete() { complete_ = true; }
   /// In the place of one of that name.
   void set(const std::string& result, nlohmann::ordered_json numbers);
   /// Whether there is one whose "of" is this.
@@ -56,6 +61,7 @@ class Results {
 
  private:
   std::string path_, name_;
+  bool complete_ = false;
   nlohmann::ordered_json config_;
   nlohmann::ordered_json results_ = nlohmann::ordered_json::object();
 };

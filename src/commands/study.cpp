@@ -1,0 +1,192 @@
+// bamtrain study: trains the runs of a study and tabulates what they gave.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+#include "commands/backend.h"
+#include "commands/command.h"
+#include "core/durable_file.h"
+#include "core/folder_lock.h"
+#include "core/option_value.h"
+#include "core/parallel.h"
+#include "core/standard_output.h"
+#include "model/parameters.h"
+#include "ops/cuda/cuda.h"
+#include "report/run.h"
+#include "run/matrix_rate.h"
+#include "run/train.h"
+#include "study/page.h"
+#include "study/runner.h"
+#include "study/table.h"
+
+namespace bamtrain {
+
+namespace {
+
+struct StudyArguments {
+  std::string file;
+  bool dry_run = false;
+  int64_t jobs = 0;  // 0: one for each GPU, or one
+};
+
+/// The GPUs that children may use, as CUDA_VISIBLE_DEVICES names them; none where runs use none.
+std::vector<std::string> gpus_of(const std::vector<StudyRun>& runs) {
+  std::vector<std::string> gpus;
+#ifdef BAMTRAIN_CUDA
+  const bool used = std::any_of(runs.begin(), runs.end(), [](const StudyRun& r) {
+    return r.config.device != DeviceKind::cpu;
+  });
+  if (!used) return gpus;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::istringstream names(visible ? visible : "");
+  for (std::string name; std::getline(names, name, ',');) gpus.push_back(name);
+  const auto count = static_cast<size_t>(cuda_devices());
+  if (gpus.size() < count) {
+    for (size_t i = gpus.size(); i < count; ++i) gpus.push_back(std::to_string(i));
+  }
+  gpus.resize(count);
+#else
+  static_cast<void>(runs);
+#endif
+  return gpus;
+}
+
+double flops_of(const StudyRun& run) {
+  const RunConfig& c = run.config;
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  return flops_per_token(c.model, layout, c.data.sequence_length) *
+         static_cast<double>(c.train.tokens_per_step) * static_cast<double>(last_step(c.train));
+}
+
+/// The lengths that runs were trained at.
+std::vector<int64_t> trained_lengths(const std::vector<StudyRun>& runs) {
+  std::vector<int64_t> lengths;
+  for (const StudyRun& run : runs) {
+    int64_t T = 0;
+    for (const DataSource& s : run.config.data.train.list) {
+      T = std::max(T, s.task ? s.task->lengths.longest : run.config.data.sequence_length);
+    }
+    if (std::find(lengths.begin(), lengths.end(), T) == lengths.end()) lengths.push_back(T);
+  }
+  return lengths;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+void write_tables(const Study& study, const std::vector<StudyRun>& runs) {
+  const StudyTable table = table_of(study, runs);
+  write_file(study.out_dir + "/table.md", markdown(table));
+  write_file(study.out_dir + "/table.csv", csv(table));
+  write_file(study.out_dir + "/table.tex", latex(table));
+  write_file(study.out_dir + "/runs.csv", runs_csv(table));
+  write_file(study.out_dir + "/study.html", study_page(table, trained_lengths(runs)));
+}
+
+/// Seconds of steps that a run took so far.
+double seconds_of(const StudyRun& run) {
+  RunReader reader(run.folder);
+  const auto& lines = reader.update().metrics.lines();
+  return lines.empty() ? 0 : lines.back().seconds;
+}
+
+/// How many runs there are, what is done, and how long the rest takes.
+void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) {
+  double flops_done = 0, seconds_done = 0, flops_open = 0;
+  int to_do = 0, done = 0;
+  for (const StudyRun& run : runs) {
+    const RunState state = state_of(study, run);
+    const double flops = flops_of(run);
+    const auto steps = static_cast<double>(last_step(run.config.train));
+    std::string text;
+    switch (state.kind) {
+      case RunState::Kind::done:
+        ++done;
+        flops_done += flops;
+        seconds_done += seconds_of(run);
+        text = "done";
+        break;
+      case RunState::Kind::diverged:
+        text = "diverged: " + state.message;
+        break;
+      case RunState::Kind::begun:
+        ++to_do;
+        flops_open += flops * std::max(0.0, 1 - static_cast<double>(state.step) / steps);
+        text = fmt::format("at step {} of {}", state.step, last_step(run.config.train));
+        break;
+      case RunState::Kind::to_do:
+        ++to_do;
+        flops_open += flops;
+        text = "to do";
+        break;
+    }
+    tell(fmt::format("  {:<48} {}\n", run.label, text));
+  }
+  tell(fmt::format("{} runs: {} done, {} to do, {} at a time\n", runs.size(), done, to_do, jobs));
+  if (to_do == 0) return;
+  if (seconds_done > 0) {
+    tell(fmt::format("training takes about {:.2f} hours more, at the pace of those that are done\n",
+                     flops_open * seconds_done / flops_done / 3600 / jobs));
+    return;
+  }
+  const StudyRun& first = runs.front();
+  const auto backend = make_backend(first.config.device, first.config.train.precision, 0);
+  const double rate = measure_matrix_rate(*backend, activation_dtype(first.config.train.precision));
+  // Runs share the cores of one machine; GPUs they have to themselves.
+  const double together = backend->memory().on_host() ? 1 : jobs;
+  tell(
+      fmt::format("training takes {:.2f} hours at least, at the rate of matrix products ({:.4g} "
+                  "FLOP/s)\n",
+                  flops_open / rate / 3600 / together, rate));
+}
+
+int run(const StudyArguments& arguments) {
+  const Study study = read_study(arguments.file);
+  const std::vector<StudyRun> runs = runs_of(study);
+  RunnerSettings settings;
+  settings.gpus = gpus_of(runs);
+  settings.jobs = arguments.jobs > 0 ? static_cast<int>(arguments.jobs)
+                                     : std::max(1, static_cast<int>(settings.gpus.size()));
+  // More runs than GPUs share them in turn.
+  for (size_t i = 0;
+       !settings.gpus.empty() && settings.gpus.size() < static_cast<size_t>(settings.jobs); ++i) {
+    settings.gpus.push_back(settings.gpus[i]);
+  }
+  tell(fmt::format("study {} in {}\n", study.name, study.out_dir));
+  if (arguments.dry_run) {
+    print_plan(study, runs, settings.jobs);
+    return 0;
+  }
+  make_folders(study.out_dir);
+  const RunnerResult result = run_study(study, runs, settings, [&] { write_tables(study, runs); });
+  tell(fmt::format(
+      "{} runs: {} done, {} diverged, {} failed\ntable {}/table.md\npage {}/study.html\n",
+      runs.size(), result.done, result.diverged, result.failed.size(), study.out_dir,
+      study.out_dir));
+  if (result.interrupted) return static_cast<int>(ExitCode::interrupted);
+  return result.exit_code;
+}
+
+}  // namespace
+
+Command study_command(CLI::App& app) {
+  const auto arguments = std::make_shared<StudyArguments>();
+  CLI::App* options = app.add_subcommand("study", "trains runs that differ, and tabulates them");
+  options->add_option("STUDY", arguments->file, "the study (JSON; bamtrain help study)")
+      ->required();
+  options->add_flag("--dry-run", arguments->dry_run,
+                    "say how many runs there are, what is done and how long the rest takes");
+  take_integers(options->add_option("--jobs", arguments->jobs,
+                                    "runs at a time (default: one for each GPU, or one); on a CPU "
+                                    "they share its threads"),
+                1, 1024);
+  return {options, [arguments] { return run(*arguments); }};
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,21 @@
+#pragma once
+// The page of a study: a chart against length for each group of metrics, with a band of one
+// standard deviation over the repeats, and its table.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/chart.h"
+#include "study/table.h"
+
+namespace bamtrain {
+
+/// One HTML file; the same bytes for the same results. `trained`: lengths at which to mark what the
+/// runs were trained at.
+std::string study_page(const StudyTable& table, const std::vector<int64_t>& trained);
+
+/// The chart of one group.
+Chart study_chart(const StudyTable& table, size_t group, const std::vector<int64_t>& trained);
+
+}  // namespace bamtrain

@@ -1,0 +1,220 @@
+#include "study/plan.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "checkpoint/checkpoint.h"
+#include "config/changes.h"
+#include "config/names.h"
+#include "config/reader.h"
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/input_file.h"
+#include "core/json.h"
+#include "record/results.h"
+
+namespace bamtrain {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr int64_t kMostStateBytes = int64_t{100} << 20;
+
+/// Letters, digits, dots and dashes of a label.
+std::string slug_of(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_';
+    if (plain) {
+      out += c;
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "-" : out;
+}
+
+/// One value of each axis.
+using Combination = std::vector<const StudyAxis::Value*>;
+
+std::vector<Combination> combinations(const Study& study) {
+  // Rows vary slowest and repeats fastest, whatever the order of the file.
+  std::vector<Combination> all = {Combination(study.axes.size(), nullptr)};
+  for (const AxisUse use : {AxisUse::rows, AxisUse::choose, AxisUse::repeat}) {
+    for (size_t a = 0; a < study.axes.size(); ++a) {
+      if (study.axes[a].use != use) continue;
+      std::vector<Combination> longer;
+      for (const Combination& c : all) {
+        for (const StudyAxis::Value& v : study.axes[a].values) {
+          longer.push_back(c);
+          longer.back()[a] = &v;
+        }
+      }
+      all = std::move(longer);
+    }
+  }
+  return all;
+}
+
+std::string override_of(const std::string& key, const json& value) {
+  return key + "=" + value.dump();
+}
+
+StudyRun run_of(const Study& study, const std::string& base, const Combination& choice) {
+  StudyRun run;
+  std::vector<std::string> overrides, parts, others;
+  for (const auto& [key, value] : study.set) overrides.push_back(override_of(key, value));
+  for (size_t a = 0; a < study.axes.size(); ++a) {
+    const StudyAxis& axis = study.axes[a];
+    const StudyAxis::Value& value = *choice[a];
+    for (const auto& [key, v] : value.settings) overrides.push_back(override_of(key, v));
+    if (axis.use == AxisUse::rows) {
+      run.row += (run.row.empty() ? "" : ", ") + value.label;
+      parts.push_back(slug_of(value.label));
+      continue;
+    }
+    (axis.use == AxisUse::choose ? run.chosen : run.repeats).push_back(value.label);
+    others.push_back(axis.name + " " + value.label);
+    parts.push_back(slug_of(axis.name) + "-" + slug_of(value.label));
+  }
+  if (run.row.empty()) run.row = study.name;
+  run.slug = join(parts, "_");
+  run.label = run.row + (others.empty() ? "" : ", " + join(others));
+  run.folder = study.out_dir + "/runs/" + run.slug;
+  overrides.push_back(override_of("name", run.slug));
+  overrides.push_back(override_of("out_dir", run.folder));
+  try {
+    run.config = read_run_config_text(base, study.config, overrides);
+  } catch (const Error& e) {
+    throw e.at(study.file + ": " + run.label + ": " + e.where());
+  }
+  return run;
+}
+
+/// The configs of runs in the folders of take_over, by their folder: those of their newest
+/// checkpoints, whose digests are not verified here.
+std::map<std::string, json> runs_to_take_over(const Study& study) {
+  std::map<std::string, json> found;
+  for (const std::string& parent : study.take_over) {
+    std::error_code failure;
+    std::vector<std::string> folders;
+    for (fs::directory_iterator it(parent, failure), end; !failure && it != end;
+         it.increment(failure)) {
+      if (it->is_directory()) folders.push_back(it->path().string());
+    }
+    if (failure) {
+      throw Error(ExitCode::io, parent, "a folder of runs, which take_over names",
+                  failure.message(), "check the path, or remove it from take_over");
+    }
+    for (const std::string& folder : folders) {
+      const std::optional<int64_t> newest = newest_step(folder);
+      if (!newest) continue;
+      const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
+      const JsonSource source = {path, ExitCode::checkpoint, "move the run elsewhere"};
+      const json state =
+          parse_json(InputFile(path, source.code, source.remedy).text(kMostStateBytes), source);
+      if (const json* const config = find_value(state, "config")) found[folder] = *config;
+    }
+  }
+  return found;
+}
+
+bool is_same_run(const json& before, const json& now) {
+  return before.is_object() && keys_refused_on_resume(before, now, {}).empty();
+}
+
+std::string diverged_file(const Study& study, const StudyRun& run) {
+  return study.out_dir + "/diverged/" + run.slug + ".json";
+}
+
+}  // namespace
+
+std::vector<StudyRun> runs_of(const Study& study) {
+  const std::string base =
+      InputFile(study.config, ExitCode::io, "correct \"config\" of " + study.file)
+          .text(kMostStateBytes);
+  const std::map<std::string, json> others = runs_to_take_over(study);
+  std::vector<StudyRun> runs;
+  std::map<std::string, std::string> labels;  // by slug
+  std::set<std::string> rows;
+  for (const Combination& choice : combinations(study)) {
+    StudyRun run = run_of(study, base, choice);
+    const auto [other, is_new] = labels.emplace(run.slug, run.label);
+    if (!is_new) {
+      throw Error(ExitCode::config, study.file + ": axes",
+                  "labels whose letters and digits differ, which name folders",
+                  "\"" + other->second + "\" and \"" + run.label + "\"", "change one of them");
+    }
+    run.resolved = resolved_json(run.config);
+    if (state_of(study, run).kind == RunState::Kind::to_do) {
+      for (const auto& [folder, config] : others) {
+        if (!is_same_run(config, run.resolved)) continue;
+        run.folder = run.config.out_dir = folder;
+        run.resolved = resolved_json(run.config);
+        break;
+      }
+    }
+    rows.insert(run.row);
+    runs.push_back(std::move(run));
+  }
+  if (!study.reference.empty() && rows.count(study.reference) == 0) {
+    const std::vector<std::string> known(rows.begin(), rows.end());
+    const std::string near = nearest_name(study.reference, known);
+    throw Error(ExitCode::config, study.file + ": reference", "a row of the table: " + join(known),
+                "\"" + study.reference + "\"",
+                near.empty() ? "name one of them" : "did you mean \"" + near + "\"?");
+  }
+  return runs;
+}
+
+RunState state_of(const Study& study, const StudyRun& run) {
+  using Kind = RunState::Kind;
+  RunState state;
+  std::error_code ignored;
+  const std::string diverged = diverged_file(study, run);
+  if (fs::exists(diverged, ignored)) {
+    const JsonSource source = {diverged, ExitCode::io, "remove it"};
+    const json note =
+        parse_json(InputFile(diverged, source.code, source.remedy).text(kMostStateBytes), source);
+    if (note.is_object() && is_same_run(note.value("config", json()), run.resolved)) {
+      return {Kind::diverged, 0, note.value("message", "")};
+    }
+  }
+  if (!fs::is_directory(run.folder, ignored)) return state;
+  if (const auto step = newest_step(run.folder)) state = {Kind::begun, *step, ""};
+  const Results results(run.folder + "/" + kResultsFile);
+  if (!results.complete()) return state;
+  const json before = json::parse(results.config().dump());
+  const auto same = [&](const char* path) {
+    const json *const a = find_value(before, path), *const b = find_value(run.resolved, path);
+    return a != nullptr && b != nullptr && *a == *b;
+  };
+  if (is_same_run(before, run.resolved) && same("eval") && same("checkpoint.best") &&
+      same("train.stop_at")) {
+    state.kind = Kind::done;
+  }
+  return state;
+}
+
+void note_diverged(const Study& study, const StudyRun& run, const std::string& message) {
+  make_folders(study.out_dir + "/diverged");
+  AtomicFile file(diverged_file(study, run));
+  file.write(nlohmann::ordered_json{{"message", message}, {"config", run.resolved}}.dump(2) + "\n");
+  file.commit();
+}
+
+std::string config_file(const Study& study, const StudyRun& run) {
+  return study.out_dir + "/configs/" + run.slug + ".json";
+}
+
+std::string log_file(const Study& study, const StudyRun& run) {
+  return study.out_dir + "/logs/" + run.slug + ".log";
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,47 @@
+#pragma once
+// The runs of a study, and how far each is.
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "study/study.h"
+#include "train/run_config.h"
+
+namespace bamtrain {
+
+struct StudyRun {
+  std::string row;                   // of the table, by its label
+  std::vector<std::string> chosen;   // the values of the axes to choose
+  std::vector<std::string> repeats;  // and to repeat
+  std::string label;                 // of all
+  std::string slug;                  // for the names of files; different for each run
+  std::string folder;                // out_dir of the run
+  RunConfig config;
+  nlohmann::json resolved;
+};
+
+/// Every combination of the axes' values, rows before choices before repeats. A run that is in a
+/// folder of take_over with the same configuration stays there. Error (ExitCode::config) naming the
+/// study's file and the run where its configuration is none, where two labels make one name, and
+/// for a reference that is no row.
+std::vector<StudyRun> runs_of(const Study& study);
+
+struct RunState {
+  enum class Kind { to_do, begun, done, diverged } kind = Kind::to_do;
+  int64_t step = 0;     // of its newest checkpoint
+  std::string message;  // of one that diverged
+};
+
+/// What the disk says. Done: it is measured as its configuration asks.
+RunState state_of(const Study& study, const StudyRun& run);
+
+/// Notes that the run's loss or gradients were not finite, so that it is not trained again.
+void note_diverged(const Study& study, const StudyRun& run, const std::string& message);
+
+/// Where a study keeps what belongs to a run beside its folder.
+std::string config_file(const Study& study, const StudyRun& run);
+std::string log_file(const Study& study, const StudyRun& run);
+
+}  // namespace bamtrain

@@ -1,0 +1,272 @@
+#include "study/runner.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <map>
+
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/folder_lock.h"
+#include "core/input_file.h"
+#include "core/parallel.h"
+#include "core/standard_output.h"
+#include "record/results.h"
+#include "study/table.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+/// Those and SIGCHLD, which wait until they are asked for.
+class AwaitedSignals {
+ public:
+  AwaitedSignals() {
+    sigemptyset(&set_);
+    for (const int s : kStopSignals) sigaddset(&set_, s);
+    sigaddset(&set_, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  }
+  AwaitedSignals(const AwaitedSignals&) = delete;
+  AwaitedSignals& operator=(const AwaitedSignals&) = delete;
+  ~AwaitedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  const sigset_t& before() const { return before_; }
+  int wait() const {
+    int signal = 0;
+    sigwait(&set_, &signal);
+    return signal;
+  }
+
+ private:
+  sigset_t set_ = {}, before_ = {};
+};
+
+int open_log(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd >= 0) return fd;
+  throw Error(ExitCode::io, path, "a file that can be written", std::strerror(errno),
+              "change its permissions, or the study's out_dir");
+}
+
+pid_t forked(const std::string& what) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child >= 0) return child;
+  throw Error(ExitCode::io, what, "a process for it", std::strerror(errno),
+              "end other processes, and run the same command again");
+}
+
+/// A process of this program that trains the run; `gpu`: the only one that it sees, empty: all.
+pid_t start_training(const std::string& config, const std::string& log, const std::string& gpu,
+                     int threads, const sigset_t& mask) {
+  const int output = open_log(log);
+  const std::string thread_count = std::to_string(threads);
+  const pid_t parent = ::getpid(), child = forked(config);
+  if (child > 0) {
+    ::close(output);
+    return child;
+  }
+  // The terminal's signals are for the study, which passes them on once.
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::interrupted));
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  if (threads > 0) ::setenv("OMP_NUM_THREADS", thread_count.c_str(), 0);
+  if (!gpu.empty()) ::setenv("CUDA_VISIBLE_DEVICES", gpu.c_str(), 1);
+  ::execl("/proc/self/exe", "bamtrain", "--config", config.c_str(), static_cast<char*>(nullptr));
+  ::_exit(static_cast<int>(ExitCode::io));
+}
+
+/// Whether a process has the lock of the run's folder; the file open then, else -1.
+int open_held_lock(const std::string& folder) {
+  const std::string path = folder + "/" + FolderLock::kName;
+  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  if (fd < 0) return -1;
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return fd;
+  ::close(fd);
+  return -1;
+}
+
+/// A process that ends when nobody has that lock any more.
+pid_t start_waiting(int lock, const std::string& folder) {
+  const pid_t child = forked(folder);
+  if (child > 0) {
+    ::close(lock);
+    return child;
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+  }
+  ::_exit(0);
+}
+
+/// The last line that is not empty.
+std::string last_line(const std::string& path) {
+  constexpr int64_t kEnd = 4096;
+  const InputFile file(path, ExitCode::io, "restore it");
+  const int64_t bytes = std::min(kEnd, file.bytes());
+  std::string text(static_cast<size_t>(bytes), '\0');
+  file.read(file.bytes() - bytes, text.data(), bytes);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.find_last_of("\n\r") + 1);
+}
+
+class Runner {
+ public:
+  Runner(const Study& study, const std::vector<StudyRun>& runs, const RunnerSettings& settings,
+         const std::function<void()>& changed)
+      : study_(study), runs_(runs), settings_(settings), changed_(changed) {
+    for (int j = settings.jobs; j > 0; --j) free_slots_.push_back(j - 1);
+    for (const StudyRun& run : runs) waiting_.push_back(&run);
+  }
+
+  RunnerResult run() {
+    changed_();
+    while (true) {
+      while (!stopping_ && !free_slots_.empty() && start_next()) {
+      }
+      if (children_.empty()) break;
+      const int signal = signals_.wait();
+      if (signal != SIGCHLD) stop();
+      int status = 0;
+      for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) ended(pid, status);
+    }
+    result_.interrupted = stopping_;
+    return result_;
+  }
+
+ private:
+  struct Child {
+    const StudyRun* run;
+    int slot;
+    bool waits;  // for the run of another process
+  };
+
+  static void say(const std::string& text) { tell(text + "\n"); }
+
+  /// Starts a process for the next run that needs one; false where none does.
+  bool start_next() {
+    while (!waiting_.empty()) {
+      const StudyRun& run = *waiting_.front();
+      waiting_.erase(waiting_.begin());
+      const RunState state = state_of(study_, run);
+      if (state.kind == RunState::Kind::done) {
+        ++result_.done;
+        continue;
+      }
+      if (state.kind == RunState::Kind::diverged) {
+        ++result_.diverged;
+        continue;
+      }
+      const int slot = free_slots_.back();
+      free_slots_.pop_back();
+      if (const int lock = open_held_lock(run.folder); lock >= 0) {
+        say(run.label + ": another process trains it, which is waited for");
+        children_[start_waiting(lock, run.folder)] = {&run, slot, true};
+        return true;
+      }
+      const std::string config = config_file(study_, run), log = log_file(study_, run);
+      make_folders(parent_folder(config));
+      make_folders(parent_folder(log));
+      AtomicFile file(config);
+      file.write(nlohmann::ordered_json(run.resolved).dump(2) + "\n");
+      file.commit();
+      say(fmt::format("{}: {} (log: {})", run.label,
+                      state.step > 0 ? fmt::format("goes on from step {}", state.step) : "begins",
+                      log));
+      const auto place = static_cast<size_t>(slot);
+      const std::string gpu = place < settings_.gpus.size() ? settings_.gpus[place] : "";
+      const int threads = settings_.jobs > 1 ? std::max(1, max_threads() / settings_.jobs) : 0;
+      children_[start_training(config, log, gpu, threads, signals_.before())] = {&run, slot, false};
+      return true;
+    }
+    return false;
+  }
+
+  void ended(pid_t pid, int status) {
+    const auto found = children_.find(pid);
+    if (found == children_.end()) return;
+    const Child child = found->second;
+    children_.erase(found);
+    free_slots_.push_back(child.slot);
+    if (child.waits) {  // and perhaps it is done now
+      waiting_.insert(waiting_.begin(), child.run);
+      return;
+    }
+    const StudyRun& run = *child.run;
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (code == 0 && state_of(study_, run).kind == RunState::Kind::done) {
+      ++result_.done;
+      say(run.label + ": done" + measured(run));
+    } else if (stopping_) {
+      say(run.label + ": stopped");
+    } else if (code == static_cast<int>(ExitCode::nonfinite)) {
+      ++result_.diverged;
+      note_diverged(study_, run, last_line(log_file(study_, run)));
+      say(run.label + ": diverged: " + last_line(log_file(study_, run)));
+    } else {
+      if (result_.failed.empty()) {
+        result_.exit_code = code == 0 ? static_cast<int>(ExitCode::internal) : code;
+      }
+      result_.failed.push_back(run.label);
+      say(fmt::format("{}: failed ({}): {}", run.label, code, last_line(log_file(study_, run))));
+    }
+    changed_();
+  }
+
+  /// ", copy@64/exact_match 100.0, ..." of the first few of what the study measures.
+  std::string measured(const StudyRun& run) const {
+    constexpr size_t kMost = 4;
+    const StudyTable table = table_of(study_, {run});
+    std::string out;
+    size_t n = 0;
+    for (const TableGroup& g : table.groups) {
+      for (size_t c = 0; c < g.metrics.size() && n < kMost; ++c, ++n) {
+        const auto& cell = table.rows[0].cells[static_cast<size_t>(&g - table.groups.data())][c];
+        if (cell) out += ", " + g.metrics[c] + " " + value_text(g.number, cell->sample.mean);
+      }
+    }
+    return out;
+  }
+
+  void stop() {
+    if (!stopping_) say("stopping: runs save and end");
+    stopping_ = true;
+    for (const auto& [pid, child] : children_) ::kill(pid, child.waits ? SIGKILL : SIGTERM);
+  }
+
+  const Study& study_;
+  const std::vector<StudyRun>& runs_;
+  const RunnerSettings& settings_;
+  const std::function<void()>& changed_;
+  AwaitedSignals signals_;
+  std::vector<const StudyRun*> waiting_;  // in their order
+  std::vector<int> free_slots_;
+  std::map<pid_t, Child> children_;
+  bool stopping_ = false;
+  RunnerResult result_;
+};
+
+}  // namespace
+
+RunnerResult run_study(const Study& study, const std::vector<StudyRun>& runs,
+                       const RunnerSettings& settings, const std::function<void()>& changed) {
+  return Runner(study, runs, settings, changed).run();
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,32 @@
+#pragma once
+// Trains what a study has not: a process for each run, some at a time.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "study/plan.h"
+
+namespace bamtrain {
+
+struct RunnerSettings {
+  int jobs = 1;                   // runs at a time
+  std::vector<std::string> gpus;  // one for each of them, as CUDA_VISIBLE_DEVICES names it; or none
+};
+
+struct RunnerResult {
+  int done = 0, diverged = 0;
+  std::vector<std::string> failed;  // labels
+  int exit_code = 0;                // of the first that failed
+  bool interrupted = false;
+};
+
+/// Starts this program anew for every run that is neither done nor diverged, in their order, and
+/// waits for them. SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on to them, which save and end,
+/// and end this. A run of another process that is alive is waited for. Where this process dies, its
+/// runs save and end. `changed` is called when a run has ended, and before the first. Error (io).
+/// REQUIRES: no other thread waits for signals or children.
+RunnerResult run_study(const Study& study, const std::vector<StudyRun>& runs,
+                       const RunnerSettings& settings, const std::function<void()>& changed);
+
+}  // namespace bamtrain

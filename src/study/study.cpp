@@ -1,0 +1,205 @@
+#include "study/study.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "config/names.h"
+#include "config/value_schema.h"
+#include "core/error.h"
+#include "core/input_file.h"
+#include "core/json.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int64_t kMostBytes = int64_t{16} << 20;
+constexpr int64_t kStudyVersion = 1;
+
+/// The members of an object of the file, each asked for by name: what nobody asked for is unknown.
+class Members {
+ public:
+  Members(const ordered_json& object, std::string where, std::string path)
+      : object_(object), where_(std::move(where)), path_(std::move(path)) {}
+
+  std::string at(const std::string& name) const { return where_ + ": " + path_ + name; }
+
+  const ordered_json* find(const std::string& name) {
+    known_.push_back(name);
+    const auto found = object_.find(name);
+    return found == object_.end() ? nullptr : &*found;
+  }
+
+  const ordered_json& need(const std::string& name, const ValueSchema& schema) {
+    const ordered_json* const found = find(name);
+    if (found == nullptr) {
+      throw Error(ExitCode::config, at(name), describe(schema), "nothing",
+                  "add it; bamtrain help study shows a study");
+    }
+    check_value(json(*found), schema, at(name));
+    return *found;
+  }
+
+  std::string text(const std::string& name) {
+    return need(name, nonempty_text()).get<std::string>();
+  }
+
+  /// Error for a member that was not asked for.
+  void end() const {
+    for (const auto& [name, unused] : object_.items()) {
+      if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
+      const std::string near = nearest_name(name, known_);
+      throw Error(ExitCode::config, at(name), "one of the keys " + join(known_), "an unknown key",
+                  near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
+    }
+  }
+
+ private:
+  const ordered_json& object_;
+  std::string where_, path_;
+  std::vector<std::string> known_;
+};
+
+void require_object(const ordered_json& value, const std::string& where, const char* phrase) {
+  if (value.is_object()) return;
+  throw Error(ExitCode::config, where, phrase, describe_value(json(value)), "write {...}");
+}
+
+StudySettings settings_of(const ordered_json& object, const std::string& where) {
+  require_object(object, where, "an object of keys of a run's configuration and their values");
+  StudySettings settings;
+  for (const auto& [key, value] : object.items()) {
+    for (const char* own : {"out_dir", "name"}) {
+      if (key != own) continue;
+      throw Error(ExitCode::config, where, "keys that a study does not set itself",
+                  "\"" + key + "\"", "remove it");
+    }
+    settings.emplace_back(key, json(value));
+  }
+  return settings;
+}
+
+std::string label_of(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+AxisUse use_of(Members& axis) {
+  const ordered_json* const found = axis.find("for");
+  if (found == nullptr) return AxisUse::rows;
+  check_value(json(*found), one_of({"rows", "choose", "repeat"}), axis.at("for"));
+  return *found == "rows" ? AxisUse::rows : *found == "choose" ? AxisUse::choose : AxisUse::repeat;
+}
+
+StudyAxis axis_of(const ordered_json& value, const std::string& where, const std::string& path) {
+  require_object(value, where + ": " + path, "an axis, {\"key\" or \"name\", \"values\", \"for\"}");
+  Members members(value, where, path + ".");
+  StudyAxis axis;
+  std::string key;
+  if (const ordered_json* const found = members.find("key")) {
+    check_value(json(*found), nonempty_text(), members.at("key"));
+    key = found->get<std::string>();
+    axis.name = key.substr(key.rfind('.') + 1);
+  }
+  if (const ordered_json* const found = members.find("name")) {
+    check_value(json(*found), nonempty_text(), members.at("name"));
+    axis.name = found->get<std::string>();
+  }
+  axis.use = use_of(members);
+  const ordered_json* const values = members.find("values");
+  members.end();
+  const std::string at = members.at("values");
+  if (axis.name.empty()) {
+    throw Error(ExitCode::config, members.at("name"), "a name, or a key in its place", "neither",
+                "name what the axis varies");
+  }
+  const bool named = values != nullptr && values->is_object();
+  if (values == nullptr || values->empty() || !(named || (values->is_array() && !key.empty()))) {
+    throw Error(ExitCode::config, at,
+                key.empty() ? "an object of labels, each with its keys and their values"
+                            : "a list of values of " + key + ", or an object of labels and values",
+                values == nullptr ? "nothing" : describe_value(json(*values)),
+                "give at least one value");
+  }
+  std::set<std::string> labels;
+  for (const auto& [label, v] : values->items()) {
+    StudyAxis::Value one = {named ? std::string(label) : label_of(v), {}};
+    const std::string entry = at + (named ? "." + label : "[" + label + "]");
+    if (key.empty()) {
+      one.settings = settings_of(v, entry);
+    } else {
+      one.settings = {{key, json(v)}};
+    }
+    if (!labels.insert(one.label).second) {
+      throw Error(ExitCode::config, entry, "values that differ", "\"" + one.label + "\" again",
+                  "remove it");
+    }
+    axis.values.push_back(std::move(one));
+  }
+  return axis;
+}
+
+std::vector<std::string> texts_of(const ordered_json& list) {
+  return list.get<std::vector<std::string>>();
+}
+
+}  // namespace
+
+Study read_study(const std::string& path) {
+  const std::string text =
+      InputFile(path, ExitCode::io, "name the file of a study").text(kMostBytes);
+  static_cast<void>(parse_json(text, {path, ExitCode::config}));  // what is no JSON, said well
+  const ordered_json document = ordered_json::parse(text);        // in the order of the file
+  require_object(document, path, "a study, a JSON object");
+  Members members(document, path, "");
+  Study study;
+  study.file = path;
+  members.need("study_version", integer_value(1, kStudyVersion));
+  study.name = members.text("name");
+  study.out_dir = members.text("out_dir");
+  study.config = members.text("config");
+  if (!std::filesystem::path(study.config).is_absolute()) {
+    study.config = (std::filesystem::path(path).parent_path() / study.config).string();
+  }
+  if (const ordered_json* const set = members.find("set")) {
+    study.set = settings_of(*set, members.at("set"));
+  }
+  const ordered_json* const axes = members.find("axes");
+  if (axes == nullptr || !axes->is_array() || axes->empty()) {
+    throw Error(ExitCode::config, members.at("axes"), "a list of at least one axis",
+                axes == nullptr ? "nothing" : describe_value(json(*axes)),
+                "say what the runs differ in");
+  }
+  std::set<std::string> names;
+  for (size_t i = 0; i < axes->size(); ++i) {
+    const std::string entry = "axes[" + std::to_string(i) + "]";
+    study.axes.push_back(axis_of((*axes)[i], path, entry));
+    if (names.insert(study.axes.back().name).second) continue;
+    throw Error(ExitCode::config, members.at(entry), "names that differ",
+                "\"" + study.axes.back().name + "\" again", "give it another name");
+  }
+  if (const ordered_json* const choose = members.find("choose")) {
+    require_object(*choose, members.at("choose"), "an object with the keys metric and mode");
+    Members of(*choose, path, "choose.");
+    study.choose_metric = of.text("metric");
+    study.choose_highest = of.need("mode", one_of({"min", "max"})) == "max";
+    of.end();
+  }
+  study.measures = texts_of(members.need("measures", set_of(nonempty_text())));
+  if (members.find("reference") != nullptr) study.reference = members.text("reference");
+  if (const ordered_json* const folders = members.find("take_over")) {
+    check_value(json(*folders), set_of(nonempty_text()), members.at("take_over"));
+    study.take_over = texts_of(*folders);
+  }
+  members.end();
+  if (study.measures.empty()) {
+    throw Error(ExitCode::config, members.at("measures"), "at least one metric", "none",
+                "add one, as \"validation/loss\"");
+  }
+  return study;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,182 @@
+#include "study/table.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <map>
+
+namespace bamtrain {
+
+namespace {
+
+struct DoneRun {
+  const StudyRun* run;
+  Results results;
+};
+
+struct MetricParts {
+  std::string group, number;
+  int64_t length = 0;  // 0: none
+};
+
+/// "copy@64/exact_match" is of group "copy/exact_match", at 64.
+MetricParts parts_of(const std::string& metric) {
+  const size_t slash = metric.rfind('/');
+  const std::string result = metric.substr(0, slash), number = metric.substr(slash + 1);
+  const size_t at = result.rfind('@');
+  const std::string digits = at == std::string::npos ? "" : result.substr(at + 1);
+  const bool length = !digits.empty() && digits.size() < 19 &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  if (!length) return {metric, number, 0};
+  return {result.substr(0, at) + "/" + number, number, std::stoll(digits)};
+}
+
+/// The metrics that the study's patterns name, in the patterns' order, lengths ascending.
+std::vector<TableGroup> groups_of(const Study& study, const std::vector<DoneRun>& done) {
+  std::vector<TableGroup> groups;
+  std::map<std::string, std::map<int64_t, std::string>> metrics;  // by group and length
+  for (const std::string& pattern : study.measures) {
+    for (const DoneRun& d : done) {
+      for (const std::string& metric : d.results.metrics()) {
+        if (fnmatch(pattern.c_str(), metric.c_str(), 0) != 0) continue;
+        const MetricParts parts = parts_of(metric);
+        if (metrics.count(parts.group) == 0) groups.push_back({parts.group, parts.number, {}, {}});
+        metrics[parts.group].emplace(parts.length, metric);
+      }
+    }
+  }
+  for (TableGroup& g : groups) {
+    for (const auto& [length, metric] : metrics[g.name]) {
+      g.metrics.push_back(metric);
+      if (length > 0) g.lengths.push_back(length);
+    }
+  }
+  return groups;
+}
+
+std::vector<double> values_of(const std::vector<const DoneRun*>& runs, const std::string& metric) {
+  std::vector<double> values;
+  for (const DoneRun* const d : runs) {
+    if (const auto m = d->results.metric(metric)) values.push_back(m->value);
+  }
+  return values;
+}
+
+/// The values of the axes to choose whose runs were best: of those with the most runs that have
+/// ended well, the first of the best.
+std::vector<std::string> choose(const Study& study, const std::vector<const DoneRun*>& runs) {
+  std::vector<std::vector<std::string>> order;
+  std::map<std::vector<std::string>, std::vector<const DoneRun*>> by_choice;
+  for (const DoneRun* const d : runs) {
+    if (by_choice.count(d->run->chosen) == 0) order.push_back(d->run->chosen);
+    by_choice[d->run->chosen].push_back(d);
+  }
+  std::vector<std::string> best;
+  size_t most = 0;
+  double best_mean = 0;
+  for (const std::vector<std::string>& choice : order) {
+    const std::vector<double> values = values_of(by_choice[choice], study.choose_metric);
+    if (values.empty() || values.size() < most) continue;
+    const double mean = sample_of(values).mean;
+    const bool better = study.choose_highest ? mean > best_mean : mean < best_mean;
+    if (best.empty() || values.size() > most || better) {
+      best = choice;
+      best_mean = mean;
+    }
+    most = values.size();
+  }
+  return best;
+}
+
+}  // namespace
+
+bool is_better_high(const std::string& number) {
+  for (const char* low : {"loss", "perplexity", "bits_per_byte"}) {
+    if (number == low) return false;
+  }
+  return true;
+}
+
+StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
+  StudyTable table;
+  table.name = study.name;
+  table.reference = study.reference;
+  for (const StudyAxis& a : study.axes) {
+    if (a.use == AxisUse::choose) table.choices.push_back(a.name);
+    if (a.use != AxisUse::rows) continue;
+    table.row_name += (table.row_name.empty() ? "" : ", ") + a.name;
+  }
+  if (table.row_name.empty()) table.row_name = "study";
+  std::vector<DoneRun> done;
+  std::vector<std::string> labels;  // of rows, in their order
+  std::vector<RunState::Kind> kinds;
+  for (const StudyRun& run : runs) {
+    const RunState state = state_of(study, run);
+    kinds.push_back(state.kind);
+    if (std::find(labels.begin(), labels.end(), run.row) == labels.end()) {
+      labels.push_back(run.row);
+    }
+    if (state.kind == RunState::Kind::done) {
+      done.push_back({&run, Results(run.folder + "/" + kResultsFile)});
+    }
+    if (state.kind == RunState::Kind::diverged) table.diverged.push_back(run.label);
+  }
+  table.groups = groups_of(study, done);
+  for (const std::string& label : labels) {
+    TableRow row;
+    row.label = label;
+    std::vector<const DoneRun*> own;
+    for (const DoneRun& d : done) {
+      if (d.run->row == label) own.push_back(&d);
+    }
+    if (!table.choices.empty()) {
+      row.chosen = choose(study, own);
+      std::erase_if(own, [&](const DoneRun* d) { return d->run->chosen != row.chosen; });
+    }
+    for (size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i].row != label) continue;
+      if (!row.chosen.empty() && runs[i].chosen != row.chosen) continue;
+      row.diverged += kinds[i] == RunState::Kind::diverged;
+      row.open += kinds[i] == RunState::Kind::to_do || kinds[i] == RunState::Kind::begun;
+    }
+    row.done = static_cast<int>(own.size());
+    for (const TableGroup& g : table.groups) {
+      std::vector<std::optional<TableCell>>& cells = row.cells.emplace_back();
+      for (const std::string& metric : g.metrics) {
+        std::optional<TableCell>& cell = cells.emplace_back();
+        const std::vector<double> values = values_of(own, metric);
+        if (values.empty()) continue;
+        const auto [least, most] = std::minmax_element(values.begin(), values.end());
+        cell = {sample_of(values), is_better_high(g.number) ? *most : *least, std::nullopt};
+      }
+    }
+    table.rows.push_back(std::move(row));
+  }
+  const auto reference = std::find_if(table.rows.begin(), table.rows.end(), [&](const TableRow& r) {
+    return r.label == table.reference;
+  });
+  if (reference != table.rows.end()) {
+    for (TableRow& row : table.rows) {
+      if (&row == &*reference) continue;
+      for (size_t g = 0; g < row.cells.size(); ++g) {
+        for (size_t c = 0; c < row.cells[g].size(); ++c) {
+          const auto& other = reference->cells[g][c];
+          if (row.cells[g][c] && other) {
+            row.cells[g][c]->p = welch_p(row.cells[g][c]->sample, other->sample);
+          }
+        }
+      }
+    }
+  }
+  for (const DoneRun& d : done) {
+    TableRun& run = table.runs.emplace_back(TableRun{d.run->row, d.run->label, {}});
+    for (const TableGroup& g : table.groups) {
+      for (const std::string& metric : g.metrics) {
+        if (const auto m = d.results.metric(metric)) run.metrics.emplace_back(metric, *m);
+      }
+    }
+  }
+  return table;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,242 @@
+// A study's table as text.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "config/names.h"
+#include "study/table.h"
+
+namespace bamtrain {
+
+namespace {
+
+std::string joined_choice(const TableRow& row) { return join(row.chosen); }
+
+std::string p_text(const std::optional<double>& p) {
+  if (!p) return "-";
+  return *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p);
+}
+
+/// How files of a kind write what all of them say.
+struct Markup {
+  std::string plus_minus;
+  std::string (*bold)(const std::string&);
+  std::string (*text)(const std::string&);
+  std::string (*row)(const std::vector<std::string>& cells, bool head);
+};
+
+std::string cell_text(const TableGroup& g, const TableCell& c, const Markup& m, bool best) {
+  std::string text = value_text(g.number, c.sample.mean);
+  if (best) text = m.bold(text);
+  if (!c.sample.deviation) return text;
+  return text + m.plus_minus + value_text(g.number, *c.sample.deviation) + " (" +
+         value_text(g.number, c.best) + ")";
+}
+
+/// By column, whether a row has the best mean.
+std::vector<std::vector<bool>> best_cells(const StudyTable& t, size_t g) {
+  std::vector<std::vector<bool>> best(t.rows.size(),
+                                      std::vector<bool>(t.groups[g].metrics.size(), false));
+  const bool high = is_better_high(t.groups[g].number);
+  for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
+    std::optional<double> top;
+    int rows = 0;
+    for (const TableRow& r : t.rows) {
+      const auto& cell = r.cells[g][c];
+      if (!cell) continue;
+      ++rows;
+      const double mean = cell->sample.mean;
+      if (!top || (high ? mean > *top : mean < *top)) top = mean;
+    }
+    for (size_t r = 0; r < t.rows.size(); ++r) {
+      const auto& cell = t.rows[r].cells[g][c];
+      best[r][c] = rows > 1 && cell && cell->sample.mean == *top;
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> heads(const StudyTable& t, const TableGroup& g, const Markup& m,
+                               bool of_runs) {
+  std::vector<std::string> head = {m.text(t.row_name)};
+  for (const std::string& choice : t.choices) head.push_back(m.text(choice));
+  if (of_runs) head.emplace_back("n");
+  for (const int64_t length : g.lengths) head.push_back(std::to_string(length));
+  if (g.lengths.empty()) head.push_back(m.text(unit_text(g.number)));
+  return head;
+}
+
+std::vector<std::string> row_beginning(const StudyTable& t, const TableRow& r, const Markup& m) {
+  std::vector<std::string> cells = {m.text(r.label)};
+  for (size_t c = 0; c < t.choices.size(); ++c) {
+    cells.push_back(c < r.chosen.size() ? m.text(r.chosen[c]) : "-");
+  }
+  return cells;
+}
+
+std::string group_rows(const StudyTable& t, size_t g, const Markup& m) {
+  const std::vector<std::vector<bool>> best = best_cells(t, g);
+  std::string out = m.row(heads(t, t.groups[g], m, true), true);
+  for (size_t r = 0; r < t.rows.size(); ++r) {
+    std::vector<std::string> cells = row_beginning(t, t.rows[r], m);
+    cells.push_back(m.text(runs_text(t.rows[r])));
+    for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
+      const auto& cell = t.rows[r].cells[g][c];
+      cells.push_back(cell ? cell_text(t.groups[g], *cell, m, best[r][c]) : "-");
+    }
+    out += m.row(cells, false);
+  }
+  return out;
+}
+
+bool has_p(const StudyTable& t, size_t g) {
+  for (const TableRow& r : t.rows) {
+    for (const auto& cell : r.cells[g]) {
+      if (cell && cell->p) return true;
+    }
+  }
+  return false;
+}
+
+std::string p_rows(const StudyTable& t, size_t g, const Markup& m) {
+  std::string out = m.row(heads(t, t.groups[g], m, false), true);
+  for (const TableRow& r : t.rows) {
+    if (r.label == t.reference) continue;
+    std::vector<std::string> cells = row_beginning(t, r, m);
+    for (const auto& cell : r.cells[g]) cells.push_back(cell ? p_text(cell->p) : "-");
+    out += m.row(cells, false);
+  }
+  return out;
+}
+
+std::string title_of(const TableGroup& g) {
+  const std::string of = g.name.substr(0, g.name.rfind('/'));
+  return of + ": " + unit_text(g.number) + (g.lengths.empty() ? "" : ", by length");
+}
+
+const char* kMeaning =
+    "mean over repeats, standard deviation (n - 1), and the best of them in parentheses";
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+std::string exact(double value) { return fmt::format("{}", value); }
+
+}  // namespace
+
+std::string value_text(const std::string& number, double value) {
+  if (number == "accuracy" || number == "exact_match") return fmt::format("{:.1f}", 100 * value);
+  const int decimals = number == "loss" || number == "bits_per_byte" ? 4 : 2;
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string unit_text(const std::string& number) {
+  std::string text = number;
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text + (number == "accuracy" || number == "exact_match" ? " (%)" : "");
+}
+
+std::string runs_text(const TableRow& row) {
+  std::string text = std::to_string(row.done);
+  if (row.open > 0) text += fmt::format(" of {}", row.done + row.open + row.diverged);
+  if (row.diverged > 0) text += fmt::format(", {} diverged", row.diverged);
+  return text;
+}
+
+std::string markdown(const StudyTable& t) {
+  const Markup m = {" ± ", [](const std::string& s) { return "**" + s + "**"; },
+                    [](const std::string& s) {
+                      std::string out;
+                      for (const char c : s) out += c == '|' ? "\\|" : std::string(1, c);
+                      return out;
+                    },
+                    [](const std::vector<std::string>& cells, bool head) {
+                      std::string out = "| " + join(cells, " | ") + " |\n";
+                      if (!head) return out;
+                      out += "|";
+                      for (size_t i = 0; i < cells.size(); ++i) out += "---|";
+                      return out + "\n";
+                    }};
+  std::string out = "# " + t.name + "\n\nn: runs; " + kMeaning + ".\n";
+  for (size_t g = 0; g < t.groups.size(); ++g) {
+    out += "\n## " + title_of(t.groups[g]) + "\n\n" + group_rows(t, g, m);
+    if (has_p(t, g)) {
+      out += "\nWelch's p against " + t.reference + ":\n\n" + p_rows(t, g, m);
+    }
+  }
+  if (!t.diverged.empty()) out += "\nDiverged: " + join(t.diverged, "; ") + ".\n";
+  return out;
+}
+
+std::string latex(const StudyTable& t) {
+  const Markup m = {" $\\pm$ ", [](const std::string& s) { return "\\textbf{" + s + "}"; },
+                    [](const std::string& s) {
+                      std::string out;
+                      for (const char c : s) {
+                        if (c == '\\') {
+                          out += "\\textbackslash{}";
+                        } else if (c == '~' || c == '^') {
+                          out += std::string("\\") + c + "{}";
+                        } else {
+                          if (std::string("&%$#_{}").find(c) != std::string::npos) out += '\\';
+                          out += c;
+                        }
+                      }
+                      return out;
+                    },
+                    [](const std::vector<std::string>& cells, bool head) {
+                      return join(cells, " & ") + " \\\\\n" + (head ? "\\midrule\n" : "");
+                    }};
+  const auto tabular = [&](const std::string& caption, size_t columns, const std::string& rows) {
+    return "\\begin{table}\n\\centering\n\\caption{" + m.text(caption) + "}\n\\begin{tabular}{l" +
+           std::string(columns - 1, 'r') + "}\n\\toprule\n" + rows +
+           "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+  };
+  std::string out = "% " + t.name + ": " + kMeaning + ". Needs booktabs.\n";
+  for (size_t g = 0; g < t.groups.size(); ++g) {
+    const size_t columns = heads(t, t.groups[g], m, true).size();
+    out += "\n" + tabular(t.name + ", " + title_of(t.groups[g]), columns, group_rows(t, g, m));
+    if (has_p(t, g)) {
+      out += "\n" +
+             tabular(t.name + ", " + title_of(t.groups[g]) + ": Welch's p against " + t.reference,
+                     columns - 1, p_rows(t, g, m));
+    }
+  }
+  return out;
+}
+
+std::string csv(const StudyTable& t) {
+  std::string out = "row,chosen,metric,n,mean,deviation,best,p\n";
+  for (const TableRow& r : t.rows) {
+    for (size_t g = 0; g < t.groups.size(); ++g) {
+      for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
+        const auto& cell = r.cells[g][c];
+        if (!cell) continue;
+        out += fmt::format("{},{},{},{},{},{},{},{}\n", quoted(r.label), quoted(joined_choice(r)),
+                           quoted(t.groups[g].metrics[c]), cell->sample.count,
+                           exact(cell->sample.mean),
+                           cell->sample.deviation ? exact(*cell->sample.deviation) : "",
+                           exact(cell->best), cell->p ? exact(*cell->p) : "");
+      }
+    }
+  }
+  return out;
+}
+
+std::string runs_csv(const StudyTable& t) {
+  std::string out = "row,run,metric,value,error\n";
+  for (const TableRun& r : t.runs) {
+    for (const auto& [metric, m] : r.metrics) {
+      out += fmt::format("{},{},{},{},{}\n", quoted(r.row), quoted(r.label), quoted(metric),
+                         exact(m.value), m.error ? exact(*m.error) : "");
+    }
+  }
+  return out;
+}
+
+}  // namespace bamtrain
