@@ -1,0 +1,47 @@
+// The page of a study.
+
+#include "study/page.h"
+
+#include "catch.h"
+
+using namespace bamtrain;
+
+namespace {
+
+StudyTable small_table() {
+  StudyTable t;
+  t.name = "small <study>";
+  t.row_name = "attention";
+  t.groups = {
+      {"copy/exact_match", "exact_match", {"copy@8/exact_match", "copy@16/exact_match"}, {8, 16}}};
+  const TableCell seeds = {{3, 0.5, 0.125}, 0.625, std::nullopt},
+                  single = {{1, 1, std::nullopt}, 1, {}};
+  t.rows = {{"a & b", {}, 3, 0, 0, {{seeds, seeds}}}, {"c", {}, 1, 0, 2, {{single, std::nullopt}}}};
+  return t;
+}
+
+}  // namespace
+
+TEST_CASE("a chart has the means, and a band of one deviation where there are several runs") {
+  const Chart c = study_chart(small_table(), 0, {8});
+  REQUIRE(c.series.size() == 2);
+  CHECK(c.series[0].points[1].x == 16);
+  CHECK(c.series[0].points[1].y == 50);  // percent
+  CHECK(c.series[0].spread[1].low == 37.5);
+  CHECK(c.series[0].spread[1].high == 62.5);
+  CHECK(c.series[1].points.size() == 1);
+  CHECK(c.series[1].spread.empty());
+  REQUIRE(c.marks.size() == 1);
+  CHECK(c.marks[0].x == 8);
+  CHECK(c.x_ticks == std::vector<double>{8, 16});
+}
+
+TEST_CASE("the page escapes names and holds the table") {
+  const std::string page = study_page(small_table(), {8});
+  CHECK(page.find("small &lt;study&gt;") != std::string::npos);
+  CHECK(page.find("a &amp; b") != std::string::npos);
+  CHECK(page.find("50.0 \u00b1 12.5 (62.5)") != std::string::npos);
+  CHECK(page.find("1 of 3") != std::string::npos);
+  CHECK(page.find("<svg") != std::string::npos);
+  CHECK(page == study_page(small_table(), {8}));
+}

@@ -1,0 +1,117 @@
+// The runs of a study.
+
+#include "study/plan.h"
+
+#include <filesystem>
+
+#include "record/results.h"
+#include "study/fixture.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+using nlohmann::ordered_json;
+
+namespace {
+
+std::vector<StudyRun> plan(const Workplace& w, const ordered_json& study) {
+  return runs_of(read_study(write_study(w, study)));
+}
+
+/// Results as a run leaves them.
+void write_results(const StudyRun& run, const nlohmann::json& config) {
+  std::filesystem::create_directories(run.folder);
+  Results results(run.folder + "/" + kResultsFile);
+  results.set_run(run.slug, config);
+  results.set_complete();
+  results.write();
+}
+
+}  // namespace
+
+TEST_CASE("every combination of values is a run: rows, then choices, then repeats") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  const ordered_json rates = {{"key", "optimizer.lr"}, {"values", {1e-3, 2e-3}}, {"for", "choose"}};
+  j["axes"].insert(j["axes"].begin(), rates);
+  j["set"] = {{"train.steps", 9}};
+  const std::vector<StudyRun> runs = plan(w, j);
+  REQUIRE(runs.size() == 12);
+  CHECK(runs[0].label == "alibi, lr 0.001, seed 1");
+  CHECK(runs[1].label == "alibi, lr 0.001, seed 2");
+  CHECK(runs[3].label == "alibi, lr 0.002, seed 1");
+  CHECK(runs[11].label == "rope, base 100, lr 0.002, seed 3");
+  CHECK(runs[11].row == "rope, base 100");
+  CHECK(runs[11].chosen == std::vector<std::string>{"0.002"});
+  CHECK(runs[11].repeats == std::vector<std::string>{"3"});
+  CHECK(runs[11].slug == "lr-0.002_rope-base-100_seed-3");
+  const RunConfig& c = runs[11].config;
+  CHECK(c.seed == 3);
+  CHECK(c.optimizer.lr == 2e-3);
+  CHECK(c.train.steps == 9);
+  CHECK(c.model.attention.prior.pattern[0].name() == "rope");
+  CHECK(c.name == runs[11].slug);
+  CHECK(c.out_dir == w.path("study") + "/runs/" + runs[11].slug);
+}
+
+TEST_CASE("what makes no run is refused with the run's label") {
+  const Workplace w;
+  write_base(w);
+  const auto refused = [&](const ordered_json& j, std::initializer_list<const char*> parts) {
+    const std::string text = config_error([&] { plan(w, j); });
+    INFO(text);
+    for (const char* const part : parts) CHECK(text.find(part) != std::string::npos);
+  };
+  ordered_json j = small_study(w);
+  j["axes"][1]["values"] = {1, -2};
+  refused(j, {"alibi, seed -2", "seed"});
+  j = small_study(w);
+  j["axes"][1]["key"] = "sede";
+  refused(j, {"sede", "did you mean \"seed\"?"});
+  j = small_study(w);
+  j["reference"] = "rope";
+  refused(j, {"reference", "alibi"});
+  j = small_study(w);
+  j["axes"][0]["values"]["rope. base 100"] = {{"seed", 1}};
+  j["axes"][0]["values"]["rope; base 100"] = {{"seed", 1}};
+  refused(j, {"rope; base 100", "letters and digits"});
+}
+
+TEST_CASE("a run is done where its results are those of its configuration, all of them") {
+  const Workplace w;
+  write_base(w);
+  const Study study = read_study(write_study(w, small_study(w)));
+  const std::vector<StudyRun> runs = runs_of(study);
+  using Kind = RunState::Kind;
+  const auto kind = [&](size_t i) { return state_of(study, runs[i]).kind; };
+  CHECK(kind(0) == Kind::to_do);
+  write_results(runs[0], runs[0].resolved);
+  CHECK(kind(0) == Kind::done);
+  // A label, and where it lies, are none of its business.
+  nlohmann::json other = runs[0].resolved;
+  other["name"] = "x";
+  other["out_dir"] = "y";
+  write_results(runs[0], other);
+  CHECK(kind(0) == Kind::done);
+  for (const auto& [path, value] : std::map<std::string, nlohmann::json>{
+           {"/seed", 7}, {"/eval/tasks/0/samples", 21}, {"/checkpoint/best/mode", "max"}}) {
+    INFO(path);
+    other = runs[0].resolved;
+    other[nlohmann::json::json_pointer(path)] = value;
+    write_results(runs[0], other);
+    CHECK(kind(0) != Kind::done);
+  }
+  Results incomplete(runs[1].folder + "/" + kResultsFile);
+  std::filesystem::create_directories(runs[1].folder);
+  incomplete.set_run("", runs[1].resolved);
+  incomplete.write();
+  CHECK(kind(1) == Kind::to_do);
+  note_diverged(study, runs[2], "step 3: expected a finite loss");
+  CHECK(kind(2) == Kind::diverged);
+  CHECK(state_of(study, runs[2]).message == "step 3: expected a finite loss");
+  // Of another configuration it is no longer so.
+  ordered_json changed = small_study(w);
+  changed["set"] = {{"optimizer.lr", 1e-4}};
+  const Study later = read_study(write_study(w, changed));
+  CHECK(state_of(later, runs_of(later)[2]).kind == Kind::to_do);
+}

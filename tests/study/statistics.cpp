@@ -1,0 +1,56 @@
+// Welch's test against scipy's values (scripts/golden/welch.py).
+
+#include "study/statistics.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "catch.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+nlohmann::json golden() {
+  const char* const source = std::getenv("BAMTRAIN_SOURCE");
+  return nlohmann::json::parse(
+      read_text(std::string(source ? source : ".") + "/tests/golden/welch.json"));
+}
+
+SeedSample sample(const nlohmann::json& values) {
+  return sample_of(values.get<std::vector<double>>());
+}
+
+}  // namespace
+
+TEST_CASE("Welch's p is scipy's") {
+  // Rounding of exp, log and lgamma, and of the variances.
+  for (const auto& row : golden()["welch"]) {
+    INFO(row.dump());
+    const auto p = welch_p(sample(row["a"]), sample(row["b"]));
+    REQUIRE(p);
+    CHECK(*p == Approx(row["p"].get<double>()).epsilon(1e-11));
+    CHECK(*welch_p(sample(row["b"]), sample(row["a"])) == *p);
+  }
+}
+
+TEST_CASE("Student's tails are scipy's") {
+  for (const auto& row : golden()["student"]) {
+    INFO(row.dump());
+    CHECK(student_two_sided(row[0], row[1]) == Approx(row[2].get<double>()).epsilon(1e-11));
+  }
+}
+
+TEST_CASE("what has no spread has no p") {
+  const double one[] = {1}, equal[] = {2, 2, 2}, other[] = {3, 3}, some[] = {1, 2};
+  CHECK_FALSE(sample_of(one).deviation);
+  CHECK(*sample_of(equal).deviation == 0);
+  CHECK_FALSE(welch_p(sample_of(one), sample_of(some)));
+  CHECK_FALSE(welch_p(sample_of(equal), sample_of(other)));
+  CHECK(welch_p(sample_of(equal), sample_of(some)));
+  CHECK(*sample_of(some).deviation == Approx(std::sqrt(0.5)));
+  CHECK(sample_of(some).mean == 1.5);
+}

@@ -1,0 +1,117 @@
+// Tables of results that are written here, against means worked by hand.
+
+#include "study/table.h"
+
+#include <filesystem>
+
+#include "study/fixture.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+using nlohmann::ordered_json;
+
+namespace {
+
+/// Accuracy at two lengths and the validation loss, as a finished run leaves them.
+void finish(const StudyRun& run, double at9, double at18, double loss) {
+  std::filesystem::create_directories(run.folder);
+  Results results(run.folder + "/" + kResultsFile);
+  results.set_run(run.slug, run.resolved);
+  results.set("validation", {{"loss", loss}});
+  results.set("copy@18", {{"accuracy", at18}, {"accuracy_error", 0.01}});
+  results.set("copy@9", {{"accuracy", at9}, {"accuracy_error", 0.02}});
+  results.set_complete();
+  results.write();
+}
+
+ordered_json study_of(const Workplace& w) {
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["measures"] = {"copy@*/accuracy", "validation/loss"};
+  return j;
+}
+
+}  // namespace
+
+TEST_CASE("rows are means over repeats") {
+  const Workplace w;
+  const Study study = read_study(write_study(w, study_of(w)));
+  const std::vector<StudyRun> runs = runs_of(study);
+  finish(runs[0], 0.5, 0.25, 1);
+  finish(runs[1], 0.6, 0.25, 2);
+  finish(runs[2], 0.7, 0.25, 3);
+  finish(runs[3], 1, 0, 4);
+  finish(runs[4], 0.9, 0, 6);
+  const StudyTable t = table_of(study, runs);
+  REQUIRE(t.groups.size() == 2);
+  CHECK(t.groups[0].name == "copy/accuracy");
+  CHECK(t.groups[0].lengths == std::vector<int64_t>{9, 18});
+  CHECK(t.groups[1].lengths.empty());
+  REQUIRE(t.rows.size() == 2);
+  const TableCell& at9 = *t.rows[0].cells[0][0];
+  CHECK(at9.sample.mean == Approx(0.6));
+  CHECK(*at9.sample.deviation == Approx(0.1));
+  CHECK(at9.best == 0.7);
+  CHECK_FALSE(at9.p);
+  CHECK(t.rows[0].cells[1][0]->best == 1);  // of losses the lowest
+  CHECK(t.rows[1].done == 2);
+  CHECK(t.rows[1].open == 1);
+  CHECK(*t.rows[1].cells[0][0]->p ==
+        *welch_p(t.rows[1].cells[0][0]->sample, t.rows[0].cells[0][0]->sample));
+  const std::string text = markdown(t);
+  INFO(text);
+  CHECK(text.find("## copy: accuracy (%), by length\n\n| attention | n | 9 | 18 |\n") !=
+        std::string::npos);
+  CHECK(text.find("| alibi | 3 | 60.0 ± 10.0 (70.0) | **25.0** ± 0.0 (25.0) |\n") !=
+        std::string::npos);
+  CHECK(text.find("| rope, base 100 | 2 of 3 | **95.0** ± 7.1 (100.0) | 0.0 ± 0.0 (0.0) |\n") !=
+        std::string::npos);
+  CHECK(text.find("Welch's p against alibi") != std::string::npos);
+  const std::string lines = csv(t);
+  CHECK(lines.find("\"rope, base 100\",,copy@18/accuracy,2,0,0,0,\n") != std::string::npos);
+  CHECK(runs_csv(t).find("alibi,\"alibi, seed 1\",copy@9/accuracy,0.5,0.02\n") !=
+        std::string::npos);
+  const std::string tex = latex(t);
+  CHECK(tex.find("rope, base 100 & 2 of 3 & \\textbf{95.0} $\\pm$ 7.1 (100.0)") !=
+        std::string::npos);
+  CHECK(tex.find("copy: accuracy (\\%), by length") != std::string::npos);
+}
+
+TEST_CASE("the best of the values to choose is taken for each row, by validation") {
+  const Workplace w;
+  ordered_json j = study_of(w);
+  j["axes"].push_back({{"key", "optimizer.lr"}, {"values", {1, 2}}, {"for", "choose"}});
+  Study study = read_study(write_study(w, j));
+  const std::vector<StudyRun> runs = runs_of(study);
+  REQUIRE(runs.size() == 12);
+  // alibi: 1 is better by its mean, though the best run is of 2; rope: 2 is.
+  const double losses[] = {3, 3, 3, 1, 5, 5, 3, 3, 3, 2, 2, 2};
+  for (size_t i = 0; i < 12; ++i) finish(runs[i], i < 6 ? 0.25 : 0.5, 0, losses[i]);
+  StudyTable t = table_of(study, runs);
+  CHECK(t.choices == std::vector<std::string>{"lr"});
+  CHECK(t.rows[0].chosen == std::vector<std::string>{"1"});
+  CHECK(t.rows[1].chosen == std::vector<std::string>{"2"});
+  CHECK(t.rows[0].done == 3);
+  CHECK(markdown(t).find("| attention | lr | n | 9 | 18 |") != std::string::npos);
+  study.choose_highest = true;
+  t = table_of(study, runs);
+  CHECK(t.rows[0].chosen == std::vector<std::string>{"2"});
+  CHECK(t.rows[1].chosen == std::vector<std::string>{"1"});
+  // Fewer repeats that ended well do not win, whatever their mean.
+  study.choose_highest = false;
+  std::filesystem::remove_all(runs[11].folder);
+  note_diverged(study, runs[11], "loss nan");
+  t = table_of(study, runs);
+  CHECK(t.rows[1].chosen == std::vector<std::string>{"1"});
+  REQUIRE(t.diverged.size() == 1);
+  CHECK(markdown(t).find("Diverged: " + runs[11].label) != std::string::npos);
+}
+
+TEST_CASE("a study of which nothing is done has an empty table") {
+  const Workplace w;
+  const Study study = read_study(write_study(w, study_of(w)));
+  const StudyTable t = table_of(study, runs_of(study));
+  CHECK(t.groups.empty());
+  CHECK(t.rows.size() == 2);
+  CHECK(markdown(t).find("# small") == 0);
+}
