@@ -7,7 +7,7 @@
 Tables go to bench/results/cpu-SECTION.md, each with the machine, the commit and every command line.
 --before, the build folder of an older commit: targets, processes and tokenizer run its programs and
 this build's in turn and show both. isa needs --native, the folder of a build with -Dnative=true;
-precision the shards of scripts/compare_priors.py; tokenizer --tokenizer and --text (its peer is
+precision the shards of docs/compare.md in out/compare-wikitext2; tokenizer --tokenizer and --text (its peer is
 spm_encode, from Debian's package sentencepiece); threads runs each of its cases for --seconds, with
 an idle machine and beside busy processes of its own. The builds have to be up to date, and the
 sources of --build committed, unless --dirty. Leave the machine alone meanwhile.

@@ -161,6 +161,7 @@ std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
   eval.protocols = {"windows", "last"};
   const int64_t longest = *std::max_element(eval.lengths.begin(), eval.lengths.end());
   if (longest > PerplexityRequest::kBin) eval.protocols.push_back("bins");
+  eval.last_tokens = c.eval.last_tokens;
   eval.max_tokens = c.eval.length_tokens.value_or(c.eval.tokens);
   eval.output = c.out_dir + "/perplexity.json";
   if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";

@@ -159,6 +159,12 @@ int run(const StudyArguments& arguments) {
     settings.gpus.push_back(settings.gpus[i]);
   }
   tell(fmt::format("study {} in {}\n", study.name, study.out_dir));
+  if (!study.take_over.empty()) {
+    const auto taken =
+        std::count_if(runs.begin(), runs.end(), [](const StudyRun& r) { return r.taken_over; });
+    tell(
+        fmt::format("{} of {} runs are in the folders that take_over names\n", taken, runs.size()));
+  }
   if (arguments.dry_run) {
     print_plan(study, runs, settings.jobs);
     return 0;

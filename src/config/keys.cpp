@@ -430,6 +430,10 @@ std::vector<Key> make_keys() {
                     "targets of perplexity against length, per length and protocol; 0: all of the "
                     "documents that are long enough; null: eval.tokens; for eval.lengths only",
                     or_null(integer_value(0, kMaxTokens)), FIELD(eval.length_tokens))),
+      resumable(key("eval.last_tokens",
+                    "of perplexity against length, how many of a window's tokens the protocol last "
+                    "is about; 0: 256, or the shortest length where that is less",
+                    integer_value(0, kMaxLength), FIELD(eval.last_tokens))),
       resumable(key("eval.attention",
                     "sequences, the first of a validation pass, whose attention's entropy, support "
                     "and live tiles it tells, per layer and head; 0: none",

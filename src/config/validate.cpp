@@ -386,6 +386,16 @@ class Relations {
       refuse("eval.length_tokens", "0 or null without eval.lengths, which it is about",
              text(*e.length_tokens), "set eval.lengths, or remove it");
     }
+    if (use_ == ConfigUse::training && e.last_tokens != 0) {
+      const auto shortest = std::min_element(e.lengths.begin(), e.lengths.end());
+      if (shortest == e.lengths.end() || *shortest < e.last_tokens) {
+        refuse("eval.last_tokens",
+               shortest == e.lengths.end()
+                   ? "0 without eval.lengths, which it is about"
+                   : "at most the shortest of eval.lengths, " + text(*shortest),
+               text(e.last_tokens), "set eval.lengths, or lower it");
+      }
+    }
     const bool wanted =
         e.every != 0 || e.tokens != 0 || !e.lengths.empty() || e.length_tokens.value_or(0) != 0;
     if (!c_.data.validates() && wanted) {

@@ -108,6 +108,7 @@ std::map<std::string, json> runs_to_take_over(const Study& study) {
          it.increment(failure)) {
       if (it->is_directory()) folders.push_back(it->path().string());
     }
+    if (failure == std::errc::no_such_file_or_directory) continue;  // nothing to take over yet
     if (failure) {
       throw Error(ExitCode::io, parent, "a folder of runs, which take_over names",
                   failure.message(), "check the path, or remove it from take_over");
@@ -156,6 +157,7 @@ std::vector<StudyRun> runs_of(const Study& study) {
       for (const auto& [folder, config] : others) {
         if (!is_same_run(config, run.resolved)) continue;
         run.folder = run.config.out_dir = folder;
+        run.taken_over = true;
         run.resolved = resolved_json(run.config);
         break;
       }

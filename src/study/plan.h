@@ -18,6 +18,7 @@ struct StudyRun {
   std::string label;                 // of all
   std::string slug;                  // for the names of files; different for each run
   std::string folder;                // out_dir of the run
+  bool taken_over = false;           // it is one of take_over
   RunConfig config;
   nlohmann::json resolved;
 };

@@ -103,6 +103,7 @@ struct EvalConfig {
   bool insist = false;           // whether a length that no document has is an error
   /// Of that, targets per length and protocol; 0: all; none: `tokens`.
   std::optional<int64_t> length_tokens;
+  int64_t last_tokens = 0;  // of its windows, for protocol last; 0: 256, or the shortest length
   int64_t attention = 8;  // windows of a pass at whose attention it looks
   std::vector<TaskEvaluation> tasks;
 };

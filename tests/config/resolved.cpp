@@ -42,6 +42,7 @@ const std::string kEverything = R"({
                  "allow_change": ["seed", "schedule"],
                  "best": {"metric": "n@9/accuracy", "mode": "max"}},
   "eval": {"every": 31, "tokens": 32, "lengths": [33, 34], "insist": true, "length_tokens": 35,
+           "last_tokens": 30,
            "attention": 36,
            "tasks": [{"task": "copy", "lengths": [9], "samples": 37, "seed": 38, "every": 39,
                       "name": "n"}]},

@@ -83,6 +83,7 @@ TEST_CASE("a study trains what is missing, and ends with the same table however 
   j["out_dir"] = w.path("third");
   j["take_over"] = {w.path("other/runs")};
   const Outcome taken = finish(write_study(w, j, "third.json"));
+  CHECK(taken.output.find("6 of 6 runs are in the folders") != std::string::npos);
   CHECK(taken.output.find("begins") == std::string::npos);
   CHECK(taken.output.find("6 done") != std::string::npos);
 }
