@@ -21,13 +21,17 @@ ValueSchema members_schema() {
                         {"samples", integer_value(1, kMostSamples)},
                         {"seed", integer_value(0, std::numeric_limits<int64_t>::max())},
                         {"every", integer_value(0, kMaxSteps)},
-                        {"name", nonempty_text()}};
+                        {"bleu", boolean_value()},
+      {"name", nonempty_text()}};
   schema["lengths"]["description"] = "of sources, in tokens; default: the training's longest";
   schema["samples"]["description"] = "sequences at each length; default 1000";
   schema["seed"]["description"] = "of these; default 0";
   schema["every"]["description"] =
       "steps between passes while the run trains, on other sequences than those at the end; "
       "default 0: at the end alone";
+  schema["bleu"]["description"] =
+      "whether corpus BLEU of what greedy decoding writes is measured at the end too, token by "
+      "token on the CPU; default false";
   schema["name"]["description"] =
       "of its results, NAME@LENGTH/accuracy and so on; default: the task's";
   return schema;
@@ -66,6 +70,10 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
     TaskEvaluation e;
     TaskRequest& r = e.request;
     r.task = read_task(v[i], entry, origin, version, beside);
+    if (r.task.info->of_file) {
+      throw Error(ExitCode::config, origin.at(entry + ".task"), "a task that draws its sequences",
+                  "\"file\"", "name it in data.val, whose results are those of validation");
+    }
     r.name = r.task.info->name;
     r.lengths = {r.task.lengths.longest};
     const auto take = [&](const char* name, auto* into) {
@@ -77,7 +85,13 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
     take("samples", &r.samples);
     take("seed", &r.seed);
     take("every", &e.every);
+    take("bleu", &r.bleu);
     take("name", &r.name);
+    if (r.bleu && r.task.info->end == kNoTarget) {
+      throw Error(ExitCode::config, origin.at(entry + ".bleu"),
+                  "false where answers are no text that a decoder continues",
+                  "true with \"" + r.task.info->name + "\"", "remove it");
+    }
     if (r.lengths.empty()) {
       throw Error(ExitCode::config, origin.at(entry + ".lengths"), "at least one length", "none",
                   "give one, or leave lengths out");
@@ -101,6 +115,7 @@ ordered_json evaluations_json(const std::vector<TaskEvaluation>& evaluations) {
                   {"samples", r.samples},
                   {"seed", r.seed},
                   {"every", e.every},
+                  {"bleu", r.bleu},
                   {"name", r.name}});
     out.push_back(std::move(entry));
   }

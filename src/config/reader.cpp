@@ -145,6 +145,7 @@ void derive(RunConfig& c) {
     const bool any_length = c.data.sequence_length == 0, any_vocab = c.model.vocab == 0;
     for (const DataSource& s : c.data.train.list) {
       const TaskInfo& info = *s.task->info;
+      if (info.of_file) continue;
       if (any_length) {
         c.data.sequence_length =
             std::max(c.data.sequence_length, info.most_inputs(s.task->lengths.longest));

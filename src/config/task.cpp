@@ -6,6 +6,7 @@
 #include "config/option.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "tasks/file.h"
 #include "tasks/registry.h"
 
 namespace bamtrain {
@@ -28,13 +29,20 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return near.empty() ? otherwise : "did you mean \"" + near + "\"?";
 }
 
+std::vector<std::string> known_names() {
+  std::vector<std::string> names = task_names();
+  names.push_back(file_task().name);
+  return names;
+}
+
 const TaskInfo& named_task(const json& value, const std::string& path, const Origin& origin) {
   const json& name = value["task"];
   const std::string where = origin.at(path + ".task");
   check_value(name, nonempty_text(), where);
+  if (name == file_task().name) return file_task();
   if (const TaskInfo* found = find_task(name)) return *found;
-  throw Error(ExitCode::config, where, "one of " + join(task_names()), describe_value(name),
-              did_you_mean(name, task_names(), "use one of them"));
+  throw Error(ExitCode::config, where, "one of " + join(known_names()), describe_value(name),
+              did_you_mean(name, known_names(), "use one of them"));
 }
 
 }  // namespace
@@ -44,7 +52,8 @@ bool is_task(const json& value) { return value.is_object() && value.contains("ta
 TaskChoice read_task(const json& value, const std::string& path, const Origin& origin,
                      int64_t version, const std::vector<std::string>& beside) {
   const TaskInfo& info = named_task(value, path, origin);
-  std::vector<std::string> known = {"task", "length"};
+  std::vector<std::string> known = {"task"};
+  if (!info.of_file) known.emplace_back("length");
   for (const OptionSpec& o : info.options) known.push_back(o.name);
   known.insert(known.end(), beside.begin(), beside.end());
   for (const auto& [name, unused] : value.items()) {
@@ -55,6 +64,10 @@ TaskChoice read_task(const json& value, const std::string& path, const Origin& o
   }
   TaskChoice choice = {&info, read_options(value, info.options, path, origin, version),
                        info.lengths};
+  if (info.of_file && choice.options.text("path").empty()) {
+    throw Error(ExitCode::config, origin.at(path + ".path"), "the path of a file of JSON lines",
+                "none", "add \"path\"; see bamtrain help tasks");
+  }
   if (value.contains("length")) {
     const std::string where = origin.at(path + ".length");
     const json& length = value["length"];
@@ -66,23 +79,25 @@ TaskChoice read_task(const json& value, const std::string& path, const Origin& o
 }
 
 ordered_json task_json(const TaskChoice& choice) {
-  ordered_json out = {{"task", choice.info->name},
-                      {"length", {choice.lengths.shortest, choice.lengths.longest}}};
+  ordered_json out = {{"task", choice.info->name}};
+  if (!choice.info->of_file) out["length"] = {choice.lengths.shortest, choice.lengths.longest};
   out.update(options_json(choice.info->options, choice.options));
   return out;
 }
 
 ValueSchema task_schema(const ValueSchema& beside, const std::vector<std::string>& required) {
-  ValueSchema name = one_of(task_names()), length = length_schema();
+  ValueSchema name = one_of(known_names()), length = length_schema();
   name["description"] = "its name; bamdata synth shows its sequences";
   length["description"] = "shortest and longest source, in tokens; default: the task's own";
   ValueSchema properties = {{"task", name}, {"length", length}}, all = {"task"};
-  for (const TaskInfo& t : all_tasks()) {
+  const auto add = [&properties](const TaskInfo& t) {
     for (const OptionSpec& o : t.options) {
       properties[o.name] = option_schema(o);
       properties[o.name]["description"] = "of " + t.name + ": " + o.description;
     }
-  }
+  };
+  for (const TaskInfo& t : all_tasks()) add(t);
+  add(file_task());
   properties.update(beside);
   for (const std::string& more : required) all.push_back(more);
   return {{"type", "object"},

@@ -203,8 +203,8 @@ class Relations {
   /// What shards do not say must be given; the tasks of a run must fit its model.
   void sizes() const {
     const auto open = [this](const char* key) {
-      refuse(key, "an integer from 1 on with shards in data.train, which do not say it", "0",
-             std::string("change it, or give --set ") + key + "=...");
+      refuse(key, "an integer from 1 on with shards or a file in data.train, which do not say it",
+             "0", std::string("change it, or give --set ") + key + "=...");
     };
     if (c_.model.vocab == 0) open("model.vocab");
     if (c_.data.sequence_length == 0) open("data.sequence_length");
@@ -216,6 +216,7 @@ class Relations {
 
   /// Whether the model can do it at all.
   void task(const TaskInfo& info, const std::string& key) const {
+    if (info.of_file) return;
     if (!info.causal) {
       refuse(key, "a task whose answers follow from what stands before them",
              "\"" + info.name + "\", whose positions read all others",
@@ -231,6 +232,7 @@ class Relations {
   void task(const TaskChoice& choice, const std::string& key) const {
     const TaskInfo& info = *choice.info;
     task(info, key);
+    if (info.of_file) return;
     const int64_t most = info.most_inputs(choice.lengths.longest);
     if (c_.data.sequence_length < most) {
       refuse("data.sequence_length",

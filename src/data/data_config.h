@@ -30,6 +30,7 @@ struct TaskRequest {
   std::vector<int64_t> lengths;  // of sources, ascending, unique
   int64_t samples = 1000;        // sequences at each
   uint64_t seed = 0;             // of these
+  bool bleu = false;             // of what greedy decoding writes, too
 };
 
 /// Shards or a task.

@@ -13,11 +13,6 @@ namespace bamtrain {
 
 namespace {
 
-Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set) {
-  return {*request.task.info, request.task.options, LengthRange{length, length}, request.seed,
-          set == TaskSet::test ? "test" : "select"};
-}
-
 int64_t batch_of(const TaskRequest& request, int64_t T) {
   return std::min(evaluation_batch(T), request.samples);
 }
@@ -29,6 +24,11 @@ void write(nlohmann::ordered_json& row, const std::string& name, const Clustered
 }
 
 }  // namespace
+
+Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set) {
+  return {*request.task.info, request.task.options, LengthRange{length, length}, request.seed,
+          set == TaskSet::test ? "test" : "select"};
+}
 
 void check_task_request(const TaskRequest& request, const ScoredModel& model) {
   const TaskInfo& info = *request.task.info;

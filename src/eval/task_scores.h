@@ -48,6 +48,9 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
                                   const ScoredModel& model, const TaskShare& share,
                                   const TaskProgress& progress);
 
+/// The sequences of that length.
+Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set);
+
 /// Memory that it takes beside the masters for the longest of the lengths.
 int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& model);
 

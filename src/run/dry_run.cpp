@@ -74,8 +74,16 @@ void print_training_data(const Sequences& data, int64_t windows) {
   }
   for (size_t i = 0; i < data.tasks().size(); ++i) {
     const Task& task = *data.tasks()[i].task;
+    const double share = shares[sources.size() + i];
+    if (task.count() > 0) {
+      fmt::print(
+          "  {:<28} {:>12} examples of up to {} inputs, {:.4g} % of the sequences, {:.4g} epochs\n",
+          task.info().name, task.count(), task.most_inputs(), 100 * share,
+          static_cast<double>(windows) * share / static_cast<double>(task.count()));
+      continue;
+    }
     fmt::print("  {:<28} {:>12} to {} source tokens, {:.4g} % of the sequences\n", task.info().name,
-               task.lengths().shortest, task.lengths().longest, 100 * shares[sources.size() + i]);
+               task.lengths().shortest, task.lengths().longest, 100 * share);
   }
 }
 

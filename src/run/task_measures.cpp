@@ -9,6 +9,7 @@
 #include "checkpoint/manifest.h"
 #include "data/task_values.h"
 #include "dist/together.h"
+#include "eval/task_bleu.h"
 #include "eval/task_scores.h"
 #include "ops/host_copy.h"
 #include "record/run_files.h"
@@ -95,6 +96,7 @@ void measure_tasks_at_end(const RunConfig& c, Backend& backend, Communicator& co
     const TaskRequest& r = e.request;
     ordered_json of = task_values(*r.task.info, r.task.options);
     of.update({{"samples", r.samples},
+               {"bleu", r.bleu},
                {"seed", r.seed},
                {"precision", name_of(model.activations)},
                {"weights", weights}});
@@ -103,10 +105,17 @@ void measure_tasks_at_end(const RunConfig& c, Backend& backend, Communicator& co
       const bool known = comm.any(first && results->has(name, of));
       if (known) continue;
       ordered_json row = score_task(r, length, TaskSet::test, model, share_of(comm), [](double) {});
+      std::string bleu;
+      if (r.bleu) {
+        const HostCopy host(backend, masters, HostCopy::Contents::downloaded);
+        row["bleu"] =
+            task_bleu(r, length, c.model, c.data.sequence_length, host.tensor(), share_of(comm));
+        bleu = fmt::format(" bleu {:.4f}", row["bleu"].get<double>());
+      }
       on_first_rank(comm, [&] {
-        tell(fmt::format("{} of step {}: exact match {} accuracy {} loss {}\n", name, step,
+        tell(fmt::format("{} of step {}: exact match {} accuracy {} loss {}{}\n", name, step,
                          with_error(row, "exact_match"), with_error(row, "accuracy"),
-                         with_error(row, "loss")));
+                         with_error(row, "loss"), bleu));
         row["step"] = step;
         row["of"] = of;
         results->set(name, std::move(row));

@@ -14,7 +14,7 @@ namespace {
 
 /// What is drawn: percent of shares.
 double drawn(const std::string& number, double value) {
-  return number == "accuracy" || number == "exact_match" ? 100 * value : value;
+  return is_share(number) ? 100 * value : value;
 }
 
 std::string key_of(const StudyTable& t, size_t row) {

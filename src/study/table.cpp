@@ -97,6 +97,10 @@ bool is_better_high(const std::string& number) {
   return true;
 }
 
+bool is_share(const std::string& number) {
+  return number == "accuracy" || number == "exact_match" || number == "bleu";
+}
+
 StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
   StudyTable table;
   table.name = study.name;

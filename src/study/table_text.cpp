@@ -130,7 +130,7 @@ std::string exact(double value) { return fmt::format("{}", value); }
 }  // namespace
 
 std::string value_text(const std::string& number, double value) {
-  if (number == "accuracy" || number == "exact_match") return fmt::format("{:.1f}", 100 * value);
+  if (is_share(number)) return fmt::format("{:.1f}", 100 * value);
   const int decimals = number == "loss" || number == "bits_per_byte" ? 4 : 2;
   return fmt::format("{:.{}f}", value, decimals);
 }
@@ -138,7 +138,7 @@ std::string value_text(const std::string& number, double value) {
 std::string unit_text(const std::string& number) {
   std::string text = number;
   std::replace(text.begin(), text.end(), '_', ' ');
-  return text + (number == "accuracy" || number == "exact_match" ? " (%)" : "");
+  return text + (is_share(number) ? " (%)" : "");
 }
 
 std::string runs_text(const TableRow& row) {

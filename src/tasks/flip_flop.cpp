@@ -15,6 +15,7 @@ constexpr int32_t M = 4, kWrite = 2, kIgnore = 3, kRead = 4;
 TaskInfo flip_flop_task() {
   TaskInfo t = task_of_ids<M>();
   t.name = "flip_flop";
+  t.end = DataIds<M>::eos;
   t.description = "pairs of a command and a bit: the bit that stands behind the last write";
   t.options = {{"ignore",
                 "which of the paper's two: sparse: a command between the first and the last writes "

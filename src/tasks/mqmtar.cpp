@@ -74,6 +74,7 @@ void draw(const TaskContext& source, int64_t length, Draws* draws, Example* out)
 TaskInfo mqmtar_task() {
   TaskInfo t = task_of_ids<M>();
   t.name = "mqmtar";
+  t.end = DataIds<M>::eos;
   t.description = "keys of two tokens and their values among spaces, then the values of four keys";
   t.least_length = 8;                      // of one pair
   t.most_length = kPool * 10 * kUnit / 8;  // of as many pairs as there are keys

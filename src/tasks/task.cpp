@@ -19,6 +19,7 @@ std::string stream(const TaskInfo& info, const std::string& set, const std::stri
 
 void check_lengths(const TaskInfo& info, LengthRange lengths, const std::string& where) {
   const auto [shortest, longest] = lengths;
+  if (info.of_file) return;
   if (shortest >= info.least_length && shortest <= longest && longest <= info.most_length) return;
   throw Error(
       ExitCode::config, where,

@@ -36,6 +36,8 @@ struct TaskInfo {
   LengthRange lengths;                     // of training, by default
   int64_t least_length = 1;                // below it there is no sequence
   int64_t most_length = int64_t{1} << 20;  // above it a sequence would draw too many numbers
+  /// Its sequences are those of a user's file, and so are their lengths and ids.
+  bool of_file = false;
   /// Whether a step's sequences share one length, that of their step.
   bool length_of_step = false;
   /// Whether a position reads those before it alone. False: it reads all.
@@ -47,6 +49,10 @@ struct TaskInfo {
   /// The class behind which an answer has ended: its places beyond are not compared. None:
   /// kNoTarget.
   int32_t terminator = kNoTarget;
+
+  /// The target that ends an answer which a decoder writes token by token. None: kNoTarget, where
+  /// answers are no continuation.
+  int32_t end = kNoTarget;
 
   /// The most inputs of a sequence of this source length.
   int64_t (*most_inputs)(int64_t length) = nullptr;
@@ -68,19 +74,22 @@ class Task {
   /// has. REQUIRES: `info` outlives the task, as registries do; options are complete.
   Task(const TaskInfo& info, Options options, LengthRange lengths, uint64_t seed,
        const std::string& set);
+  virtual ~Task() = default;
 
   const TaskInfo& info() const { return info_; }
   const Options& options() const { return options_; }
   LengthRange lengths() const { return lengths_; }
   /// Inputs of the longest sequence, at most.
   int64_t most_inputs() const { return info_.most_inputs(lengths_.longest); }
+  /// How many sequences there are before they repeat; 0: they do not.
+  virtual int64_t count() const { return 0; }
 
   /// The source length that number `n` has, uniform over the range: of a sequence, or of a step
   /// whose sequences share it. REQUIRES: 0 <= n < 2^63.
-  int64_t length(int64_t n) const;
+  virtual int64_t length(int64_t n) const;
   /// Sequence number `index`, of that source length. Thread-safe.
   /// REQUIRES: 0 <= index < Draws::kMaxIndex; the length is in the range.
-  void draw(int64_t index, int64_t length, Example* out) const;
+  virtual void draw(int64_t index, int64_t length, Example* out) const;
 
  private:
   const TaskInfo& info_;

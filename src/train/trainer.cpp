@@ -11,6 +11,7 @@
 #include "core/checked.h"
 #include "core/parallel.h"
 #include "core/reduction_tree.h"
+#include "data/file_task.h"
 #include "dist/together.h"
 #include "model/random_positions.h"
 #include "ops/host_copy.h"
@@ -117,6 +118,10 @@ std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c,
 
 std::unique_ptr<Task> open_task(const TaskChoice& choice, const RunConfig& c,
                                 const std::string& set) {
+  if (choice.info->of_file) {
+    return FileTask::open(choice.options.text("path"), choice.options.text("tokenizer"),
+                          c.model.vocab, c.model.vocab, c.seed, set);
+  }
   return std::make_unique<Task>(*choice.info, choice.options, choice.lengths, c.seed, set);
 }
 

@@ -82,7 +82,7 @@ class Trainer {
 
   // --- validation.cpp
   int64_t validation_sequences() const;
-  static constexpr int64_t kTaskSequences = 1000;  // where eval.tokens is 0
+  static constexpr int64_t kTaskSequences = 1000;  // without end, where eval.tokens is 0
   /// Of these, at whose attention a pass looks.
   int64_t attention_windows() const;
 

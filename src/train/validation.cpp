@@ -77,7 +77,11 @@ int64_t Trainer::validation_sequences() const {
   if (!validation_) return 0;
   const Loader* const shards = validation_->shards();
   const int64_t wanted = config_.eval.tokens / config_.data.sequence_length;
-  if (!shards) return config_.eval.tokens == 0 ? kTaskSequences : wanted;
+  if (!shards) {
+    const int64_t count = validation_->tasks()[0].task->count();
+    if (config_.eval.tokens == 0) return count > 0 ? count : kTaskSequences;
+    return count > 0 ? std::min(count, wanted) : wanted;
+  }
   const int64_t all = shards->windows_per_epoch();
   return config_.eval.tokens == 0 ? all : std::clamp<int64_t>(wanted, 1, all);
 }

@@ -190,3 +190,11 @@ TEST_CASE("configurations of tasks have the paper's figures") {
   CHECK(found == std::size(kRows));
   CHECK(reduced >= 7);
 }
+
+TEST_CASE("a file is a task whose path, and the model\'s sizes, are the user\'s to give") {
+  const std::string file = R"({"task": "file", "path": "x.jsonl", "tokenizer": "t.model"})";
+  check_mentions(refusal(task_config(file)), {"model.vocab", "or a file"});
+  check_mentions(refusal(task_config(R"({"task": "file"})")), {"data.train.path", "JSON lines"});
+  check_mentions(refusal(task_config(R"({"task": "file", "path": "x", "length": [1, 2]})")),
+                 {"data.train.length", "unknown key"});
+}

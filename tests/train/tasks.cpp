@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "catch.h"
 #include "checkpoint/checkpoint.h"
@@ -209,4 +210,47 @@ TEST_CASE("a task is evaluated at lengths, the same at every time and in every b
   refused({"--task", "flip_flop", "--lengths", "30", "--last-tokens", "3"}, "--last-tokens");
   refused({"--lengths", "30", "--samples", "3"}, "--samples");
   refused({"--lengths", "30"}, "--task");
+}
+
+TEST_CASE("a file of examples is trained on by every way to the same bits, and learnt") {
+  const Workplace w;
+  // The target of a prompt is its first id, and one more.
+  std::ofstream train_file(w.path("train.jsonl")), val_file(w.path("val.jsonl"));
+  for (int i = 0; i < 40; ++i) {
+    const json line = {{"prompt", {i % 8, (i * 5 + 3) % 8, 9}}, {"target", {i % 8, i % 8 + 1}}};
+    (i % 4 == 3 ? val_file : train_file) << line.dump() << "\n";
+  }
+  train_file.close();
+  val_file.close();
+  json c = task_run(w, {{"task", "file"}, {"path", w.path("train.jsonl")}});
+  c["data"]["val"]["path"] = w.path("val.jsonl");
+  c["data"]["sequence_length"] = 8;
+  c["model"]["vocab"] = 10;
+  c["model"]["attention"] = {{"prior", {{"name", "alibi"}}}};
+  c["optimizer"] = {{"name", "adamw"}, {"lr", 1e-2}, {"weight_decay", 0}};
+  c["train"]["steps"] = 200;
+  c["schedule"]["warmup_steps"] = 20;
+  c["eval"] = json::object();
+  c["log"]["every"] = 200;
+  c["checkpoint"]["every"] = 0;
+  const Run straight = train(w, c, "straight");
+  CHECK(straight.metrics.back()["validation_exact_match"] == 1.0);
+  CHECK(straight.metrics.back()["targets"] == 32);
+  json half = c;
+  half["train"]["stop_at"] = 77;  // in the middle of an epoch
+  train(w, half, "halves");
+  // The file may lie elsewhere, and is told by its bytes.
+  std::filesystem::rename(w.path("train.jsonl"), w.path("moved.jsonl"));
+  c["data"]["train"]["path"] = w.path("moved.jsonl");
+  CHECK(train(w, c, "halves").bits == straight.bits);
+  if (have_mpi()) CHECK(train(w, c, "two", 2).bits == straight.bits);
+  half = c;
+  half["train"]["stop_at"] = 77;
+  train(w, half, "other");
+  std::ofstream(w.path("moved.jsonl"), std::ios::app) << R"({"prompt": [1], "target": [2]})";
+  c["out_dir"] = w.path("other");
+  const Outcome o = run(bamtrain_command(write_config(w, "other.json", c)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 4);
+  CHECK(o.output.find("data.train") != std::string::npos);
 }

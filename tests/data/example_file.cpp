@@ -1,0 +1,89 @@
+// Examples of a user's file, against sequences worked by hand.
+
+#include "data/example_file.h"
+
+#include <fstream>
+
+#include "data/files.h"
+#include "tools/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+ExampleFile read(const std::string& text, const Tokenizer* tokenizer = nullptr) {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("x.jsonl"), text);
+  return ExampleFile::read(folder.file("x.jsonl"), tokenizer, 10, 8);
+}
+
+Example example(const ExampleFile& file, int64_t n) {
+  Example e;
+  file.get(n, &e);
+  return e;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read(text);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::data);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a prompt is continued by its target, which alone is asked for") {
+  const ExampleFile f = read(R"({"prompt": [5, 9, 2], "target": [7, 1]}
+{"target": [3], "prompt": [4]}
+
+{"input": [9, 8, 7], "targets": [-1, 0, 7]})");
+  REQUIRE(f.size() == 3);
+  CHECK(example(f, 0) == Example{{5, 9, 2, 7}, {-1, -1, 7, 1}});
+  CHECK(example(f, 1) == Example{{4}, {3}});
+  CHECK(example(f, 2) == Example{{9, 8, 7}, {-1, 0, 7}});
+  CHECK(f.longest() == 4);
+  CHECK(f.length(1) == 1);
+}
+
+TEST_CASE("what is no example is refused by its line") {
+  const auto mentions = [](const std::string& text, const char* part) {
+    const std::string message = refusal(text);
+    INFO(message);
+    CHECK(message.find(part) != std::string::npos);
+  };
+  mentions("", "an example at least");
+  mentions("{\"prompt\": [1], \"target\": [2]}\n[1]\n", "x.jsonl:2");
+  mentions("{\"prompt\": [1], \"target\": [8]}", "ids from 0 to 7");
+  mentions("{\"prompt\": [10], \"target\": [2]}", "ids from 0 to 9");
+  mentions("{\"prompt\": [1.5], \"target\": [2]}", "1.5");
+  mentions("{\"prompt\": [1], \"target\": []}", "a target at least");
+  mentions("{\"input\": [1], \"targets\": [-1]}", "a target at least");
+  mentions("{\"input\": [1, 2], \"targets\": [1]}", "1 and 2");
+  mentions("{\"input\": [1], \"targets\": [-2]}", "ids from -1 to 7");
+  mentions("{\"prompt\": \"a\", \"target\": \"b\"}", "tokenizer");
+  mentions("{\"prompt\": [1], \"target\": \"b\"}", "both text or both ids");
+  mentions("{\"prompt\": [1], \"target\": [1], \"more\": 1}", "both text or both ids");
+  mentions("{\"prompt\": [1], \"target\": [1]", "x.jsonl:1");
+}
+
+TEST_CASE("text is the tokenizer's ids of prompt and target together") {
+  const TemporaryFolder folder;
+  const Tokenizer t = Tokenizer::open(small_tokenizer(folder));
+  write_bytes(folder.file("x.jsonl"),
+              R"({"prompt": "The old sailor crossed", "target": " a quiet river."})");
+  const ExampleFile f = ExampleFile::read(folder.file("x.jsonl"), &t, t.vocab(), t.vocab());
+  Symbols whole = t.encode("The old sailor crossed a quiet river.");
+  const size_t prompt = t.encode("The old sailor crossed").size();
+  const Example e = example(f, 0);
+  REQUIRE(e.inputs.size() == whole.size() + 1);
+  CHECK(e.inputs[0] == t.bos());
+  CHECK(Symbols(e.inputs.begin() + 1, e.inputs.end()) == whole);
+  whole.push_back(t.eos());
+  for (size_t i = 0; i < e.targets.size(); ++i) {
+    CHECK(e.targets[i] == (i < prompt ? kNoTarget : whole[i]));
+  }
+}
