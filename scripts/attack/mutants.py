@@ -107,6 +107,22 @@ MUTANTS = {
         "model/model.cpp", "  document_ = last_document_ - n;\n", "", "model",
         "a growing text has the logits of the whole text, for every prior and scale"),
     # --- evaluation
+    "best_checkpoint_is_the_last_measured": Mutant(
+        "run/saves.cpp", "highest ? value > best_->value : value < best_->value", "highest || true",
+        "train", "the best checkpoint stays beside the newest, and gives way to a better one"),
+    "best_checkpoint_goes_with_the_others": Mutant(
+        "checkpoint/retention.cpp", " || all[i].step == best;", ";", "checkpoint",
+        "pruning keeps the best one beside the newest and those whose step divides"),
+    "results_of_the_sequences_that_chose": Mutant(
+        "run/task_measures.cpp", "TaskSet::test", "TaskSet::select", "train",
+        "a run is measured on sequences of its own while it trains, and its best checkpoint on those "
+        "of the test at its end"),
+    "results_known_by_their_names": Mutant(
+        "record/results.cpp", "are_equal((*found)[\"of\"], of)", "true", "train",
+        "what results.json has of the same weights is not measured again"),
+    "processes_all_score_the_first_batch": Mutant(
+        "eval/task_scores.cpp", "batch = share.rank;", "batch = 0;", "eval",
+        "what several processes score adds up to the bits of one"),
     "bins_begin_a_position_early": Mutant(
         "eval/perplexity.cpp", "bins[static_cast<size_t>(position / kBin)]",
         "bins[std::min(bins.size() - 1, static_cast<size_t>((position + 1) / kBin))]", "eval",

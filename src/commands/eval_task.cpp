@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/manifest.h"
@@ -99,22 +100,46 @@ void require_finite(const ordered_json& result) {
   }
 }
 
-/// The scores in the file at `path` where all else there is as in `result`: an evaluation that was
-/// interrupted goes on behind its last length. Whatever else is there is replaced.
-ordered_json scores_before(const std::string& path, ordered_json result) {
+/// Whether a file has a row as score_task gives them. Of losses that were not finite none is known.
+bool is_row(const ordered_json& row) {
+  if (!row.is_object() || !row.contains("length") || !row["length"].is_number_integer()) {
+    return false;
+  }
+  for (const char* name : {"loss", "accuracy", "exact_match"}) {
+    const auto number = row.find(name), error = row.find(std::string(name) + "_error");
+    if (number == row.end() || error == row.end()) return false;
+    if (!number->is_number() || (!error->is_number() && !error->is_null())) return false;
+  }
+  return true;
+}
+
+/// By length.
+using Rows = std::map<int64_t, ordered_json>;
+
+/// The scores at these lengths in the file at `path` where all else there is as in `result`: an
+/// evaluation that was interrupted goes on with the others. Whatever else is there is replaced.
+Rows scores_before(const std::string& path, const ordered_json& result,
+                   const std::vector<int64_t>& lengths) {
+  Rows rows;
   std::error_code ignored;
-  if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
+  if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return rows;
   constexpr int64_t kMostBytes = int64_t{16} << 20;
   try {
     const std::string text = InputFile(path, ExitCode::io, "").text(kMostBytes);
     json before = parse_json(text, {path, ExitCode::io});
-    ordered_json scores = before.is_object() ? before.value("scores", ordered_json()) : nullptr;
+    if (!before.is_object() || !before.contains("scores")) return rows;
     before.erase("scores");
-    const bool same = before == json::parse(result.dump()) && scores.is_array();
-    return same ? scores : ordered_json();
+    if (before != json::parse(result.dump())) return rows;
+    // In the order of the file, which the first reader does not keep.
+    const ordered_json file = ordered_json::parse(text);
+    for (const ordered_json& row : file["scores"]) {
+      if (!is_row(row)) continue;
+      const auto length = row["length"].get<int64_t>();
+      if (std::find(lengths.begin(), lengths.end(), length) != lengths.end()) rows[length] = row;
+    }
   } catch (const Error&) {
-    return {};
   }
+  return rows;
 }
 
 }  // namespace
@@ -146,31 +171,29 @@ int run_eval_task(const EvalArguments& arguments) {
       {"seed", request.seed},
       {"precision", name_of(activations)},
       {"training_length", c.data.sequence_length}};
-  const ordered_json before = scores_before(arguments.output, result);
-  result["scores"] = ordered_json::array();
+  Rows rows = scores_before(arguments.output, result, request.lengths);
+  const auto put = [&] {
+    result["scores"] = ordered_json::array();
+    for (const auto& [length, row] : rows) result["scores"].push_back(row);
+    if (arguments.output.empty()) return;
+    AtomicFile output(arguments.output);
+    output.write(result.dump(2) + "\n");
+    output.commit();
+  };
   const Terminal terminal(STDERR_FILENO);
   for (const int64_t length : request.lengths) {
+    if (rows.contains(length)) continue;
     ordered_json row = {{"length", length}};
-    const auto known = std::find_if(before.begin(), before.end(), [&](const ordered_json& b) {
-      return b.value("length", int64_t{0}) == length;
-    });
-    if (known != before.end()) {
-      row = *known;
-    } else {
-      row.update(score_task(request, length, TaskSet::test, model, TaskShare{}, [&](double share) {
-        if (!terminal.live()) return;
-        std::fputs(
-            fmt::format("\r\033[K{} at {}: {:.0f}%", arguments.task, length, 100 * share).c_str(),
-            stderr);
-      }));
-    }
-    result["scores"].push_back(std::move(row));
-    if (!arguments.output.empty()) {
-      AtomicFile output(arguments.output);
-      output.write(result.dump(2) + "\n");
-      output.commit();
-    }
+    row.update(score_task(request, length, TaskSet::test, model, TaskShare{}, [&](double share) {
+      if (!terminal.live()) return;
+      std::fputs(
+          fmt::format("\r\033[K{} at {}: {:.0f}%", arguments.task, length, 100 * share).c_str(),
+          stderr);
+    }));
+    rows[length] = std::move(row);
+    put();
   }
+  put();
   if (terminal.live()) std::fputs("\r\033[K", stderr);
   print_scores(result);
   require_finite(result);

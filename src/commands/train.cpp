@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -67,7 +68,7 @@ std::string leave_out_lengths(RunConfig* c, std::optional<EvalArguments>* last) 
 /// The results of perplexity against length join those of the run.
 void add_perplexity(const std::string& file, Results* results) {
   const nlohmann::json all = perplexity_json(file);
-  for (const char* protocol : {"windows", "last"}) {
+  for (const std::string& protocol : kPerplexityResults) {
     if (!all.contains(protocol)) continue;
     for (const nlohmann::json& row : all[protocol]) {
       nlohmann::ordered_json numbers = row;
@@ -191,6 +192,11 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   on_first_rank(comm, [&] {
     results.emplace(c.out_dir + "/" + kResultsFile);
     results->set_run(c.name, run.resolved);
+    // Of an evaluation that the configuration does not ask for any more none is left.
+    const std::vector<std::string> wanted = results_of(c);
+    results->keep([&wanted](const std::string& name) {
+      return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
+    });
   });
   if (!c.eval.tasks.empty()) {
     measure_tasks_at_end(c, *backend, comm, measured, first ? &*results : nullptr, tell);

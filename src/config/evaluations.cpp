@@ -22,8 +22,9 @@ ValueSchema members_schema() {
                         {"seed", integer_value(0, std::numeric_limits<int64_t>::max())},
                         {"every", integer_value(0, kMaxSteps)},
                         {"bleu", boolean_value()},
-      {"name", nonempty_text()}};
-  schema["lengths"]["description"] = "of sources, in tokens; default: the training's longest";
+                        {"name", nonempty_text()}};
+  schema["lengths"]["description"] =
+      "of sources, in tokens; default: the longest of the task's own";
   schema["samples"]["description"] = "sequences at each length; default 1000";
   schema["seed"]["description"] = "of these; default 0";
   schema["every"]["description"] =

@@ -429,6 +429,11 @@ class Relations {
       const TaskRequest& r = e.tasks[i].request;
       const std::string entry = "eval.tasks[" + std::to_string(i) + "]";
       task(*r.task.info, entry);
+      if (contains(kPerplexityResults, r.name)) {
+        refuse(entry + ".name",
+               "another name than those of perplexity at eval.lengths, " + join(kPerplexityResults),
+               "\"" + r.name + "\"", "choose another");
+      }
       for (const int64_t length : r.lengths) {
         const auto [owner, is_new] = owners.emplace(result_at(r.name, length), i);
         if (!is_new) {

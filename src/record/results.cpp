@@ -1,5 +1,6 @@
 #include "record/results.h"
 
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -21,7 +22,27 @@ constexpr int64_t kMostBytes = int64_t{64} << 20;
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
                          const std::string& found) {
   throw Error(ExitCode::io, path, expected, found,
-              "remove the file: the run that wrote it measures again");
+              "remove the file and run the same command again: tasks are measured anew");
+}
+
+bool is_metric(const ordered_json& value) {
+  return value.is_number() && std::isfinite(value.get<double>());
+}
+
+/// Compared as values: members have no order.
+bool are_equal(const ordered_json& a, const ordered_json& b) {
+  return json::parse(a.dump()) == json::parse(b.dump());
+}
+
+bool of_one_model(const ordered_json& a, const ordered_json& b) {
+  const auto part = [](const ordered_json& config, const char* path) {
+    const ordered_json::json_pointer at(path);
+    return config.contains(at) ? config[at] : ordered_json();
+  };
+  for (const char* path : {"/model", "/data/sequence_length"}) {
+    if (!are_equal(part(a, path), part(b, path))) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -30,7 +51,8 @@ Results::Results(std::string path) : path_(std::move(path)) {
   std::error_code ignored;
   if (!std::filesystem::exists(path_, ignored)) return;
   const std::string text = InputFile(path_, ExitCode::io, "check its permissions").text(kMostBytes);
-  const json read = parse_json(text, {path_, ExitCode::io, "remove the file, or restore it"});
+  const json read =
+      parse_json(text, {path_, ExitCode::io, "remove the file, or restore it from a copy"});
   if (!read.is_object() || !read.contains("format") || read["format"] != kFormat) {
     refuse(path_, "results of format " + std::to_string(kFormat),
            text_at(read, "format") + " as its format");
@@ -54,6 +76,7 @@ Results::Results(std::string path) : path_(std::move(path)) {
 }
 
 void Results::set_run(const std::string& name, ordered_json config) {
+  if (!of_one_model(config_, config)) results_ = ordered_json::object();
   name_ = name;
   config_ = std::move(config);
   complete_ = false;
@@ -63,11 +86,17 @@ void Results::set(const std::string& result, ordered_json numbers) {
   results_[result] = std::move(numbers);
 }
 
+void Results::keep(const std::function<bool(const std::string&)>& wanted) {
+  ordered_json kept = ordered_json::object();
+  for (const auto& [name, numbers] : results_.items()) {
+    if (wanted(name)) kept[name] = numbers;
+  }
+  results_ = std::move(kept);
+}
+
 bool Results::has(const std::string& result, const ordered_json& of) const {
   const auto found = results_.find(result);
-  // Compared as values: members have no order.
-  return found != results_.end() && found->contains("of") &&
-         json::parse((*found)["of"].dump()) == json::parse(of.dump());
+  return found != results_.end() && found->contains("of") && are_equal((*found)["of"], of);
 }
 
 void Results::write() const {
@@ -88,9 +117,9 @@ std::optional<Metric> Results::metric(const std::string& name) const {
   if (result == results_.end()) return std::nullopt;
   const std::string number = name.substr(slash + 1);
   const auto value = result->find(number), error = result->find(number + "_error");
-  if (value == result->end() || !value->is_number()) return std::nullopt;
+  if (value == result->end() || !is_metric(*value)) return std::nullopt;
   Metric m{value->get<double>(), std::nullopt};
-  if (error != result->end() && error->is_number()) m.error = error->get<double>();
+  if (error != result->end() && is_metric(*error)) m.error = error->get<double>();
   return m;
 }
 
@@ -98,7 +127,7 @@ std::vector<std::string> Results::metrics() const {
   std::vector<std::string> names;
   for (const auto& [result, numbers] : results_.items()) {
     for (const auto& [number, value] : numbers.items()) {
-      if (value.is_number() && !number.ends_with("_error")) {
+      if (is_metric(value) && !number.ends_with("_error")) {
         names.push_back(std::string(result) + "/" + number);
       }
     }

@@ -16,6 +16,7 @@
 // A metric's name is that of a result and of a number in it: "copy@64/exact_match". "of" says what
 // a result was measured with: an evaluation that was interrupted goes on behind those that it has.
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -43,20 +44,22 @@ class Results {
 
   bool complete() const { return complete_; }
 
-  /// The run that results are of; it has more to measure.
+  /// The run that results are of, which has more to measure; those of another model are dropped.
   void set_run(const std::string& name, nlohmann::ordered_json config);
   /// All of it is measured.
   void set_complete() { complete_ = true; }
   /// In the place of one of that name.
   void set(const std::string& result, nlohmann::ordered_json numbers);
+  /// Drops those whose names `wanted` does not want.
+  void keep(const std::function<bool(const std::string& result)>& wanted);
   /// Whether there is one whose "of" is this.
   bool has(const std::string& result, const nlohmann::ordered_json& of) const;
   /// Puts the file on the disk. Error (ExitCode::io).
   void write() const;
 
-  /// None where there is no such number.
+  /// None where there is no such number, or where it is not finite.
   std::optional<Metric> metric(const std::string& name) const;
-  /// Of all numbers but errors, in the order in which they were set.
+  /// Of all finite numbers but errors, in the order in which they were set.
   std::vector<std::string> metrics() const;
 
  private:

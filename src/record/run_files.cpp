@@ -119,6 +119,8 @@ struct Expected {
 };
 
 constexpr Expected kObject = {"an object", [](const nlohmann::json& v) { return v.is_object(); }};
+constexpr Expected kObjectOrNull = {
+    "an object or null", [](const nlohmann::json& v) { return v.is_object() || v.is_null(); }};
 constexpr Expected kText = {"a string", [](const nlohmann::json& v) { return v.is_string(); }};
 constexpr Expected kTextOrNull = {
     "a string or null", [](const nlohmann::json& v) { return v.is_string() || v.is_null(); }};
@@ -166,6 +168,8 @@ void check_run_state(const Checkpoint& checkpoint) {
   member(best, "best.mode", kText, folder);
   member(best, "best.step", kCount, folder);
   member(best, "best.value", kNumber, folder);
+  member(best, "best.of", kObject, folder);
+  member(best, "best.validation", kObjectOrNull, folder);
 }
 
 std::string tokenizer_sha256(const Checkpoint& checkpoint) {

@@ -3,19 +3,41 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "core/durable_file.h"
+#include "data/task_values.h"
 #include "dist/together.h"
 #include "record/provenance.h"
 #include "record/run_files.h"
 #include "run/host_state.h"
 #include "run/init_from.h"
+#include "train/metric_name.h"
 
 namespace bamtrain {
 
 namespace {
 
 const char* mode_of(const CheckpointConfig& c) { return c.best_is_highest ? "max" : "min"; }
+
+/// On what the metric is measured: values on something else do not compare.
+nlohmann::json measured_on(const RunConfig& c) {
+  const std::string& metric = c.checkpoint.best_metric;
+  const std::string result = metric.substr(0, metric.rfind('/'));
+  for (const TaskEvaluation& e : c.eval.tasks) {
+    for (const int64_t length : e.request.lengths) {
+      if (result == result_at(e.request.name, length)) return request_values(e.request);
+    }
+  }
+  nlohmann::json of = {{"tokens", c.eval.tokens}};
+  if (const auto& task = c.data.val_task) {
+    of["data"] = task_values(*task->info, task->options);
+    of["length"] = {task->lengths.shortest, task->lengths.longest};
+  } else {
+    of["data"] = c.data.val;
+  }
+  return of;
+}
 
 }  // namespace
 
@@ -29,27 +51,28 @@ Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* 
   const CheckpointConfig& c = run_.config.checkpoint;
   const nlohmann::json& best = beginning.best;
   if (c.best_metric.empty() || best.is_null()) return;
-  if (best["metric"] != c.best_metric || best["mode"] != mode_of(c)) return;  // chosen anew
   const auto step = best["step"].get<int64_t>();
-  if (has_checkpoint(run_.config.out_dir, step)) {
-    best_ = {step, best["value"].get<double>()};
+  const bool same = best["metric"] == c.best_metric && best["mode"] == mode_of(c) &&
+                    best["of"] == measured_on(run_.config);
+  if (same && has_checkpoint(run_.config.out_dir, step)) {
+    best_ = {step, best["value"].get<double>(), best["validation"]};
     return;
   }
-  warn_(fmt::format("the best checkpoint so far, of step {}, is not in {}: the best is sought anew",
-                    step, run_.config.out_dir));
+  warn_(fmt::format("the best checkpoint so far, of step {}, {}: the best is sought anew", step,
+                    same ? "is not in " + run_.config.out_dir : "was the best by another measure"));
 }
 
 std::optional<int64_t> Saves::best_step() const {
   return best_ ? std::optional(best_->step) : std::nullopt;
 }
 
-bool Saves::is_best(Communicator& comm, int64_t step, double value) {
+bool Saves::is_best(Communicator& comm, int64_t step, double value, nlohmann::json validation) {
   const bool highest = run_.config.checkpoint.best_is_highest;
   const bool better =
       std::isfinite(value) && (!best_ || (highest ? value > best_->value : value < best_->value));
   // Other ranks do not know what was best.
   const bool best = comm.any(comm.rank() == 0 && better);
-  if (best) best_ = {step, value};
+  if (best) best_ = {step, value, std::move(validation)};
   return best;
 }
 
@@ -75,7 +98,9 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
       contents.state["best"] = {{"metric", c.checkpoint.best_metric},
                                 {"mode", mode_of(c.checkpoint)},
                                 {"step", best_->step},
-                                {"value", best_->value}};
+                                {"value", best_->value},
+                                {"of", measured_on(c)},
+                                {"validation", best_->validation}};
     }
     save_checkpoint(c.out_dir, step, contents, warn_);
     prune_here(seen);

@@ -1,6 +1,7 @@
 #pragma once
 // The checkpoints that a run leaves.
 
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "checkpoint/checkpoint.h"
@@ -16,7 +17,8 @@ namespace bamtrain {
 /// stays.
 class Saves {
  public:
-  /// `run`, `beginning` and `lock`, which rank 0 has, must outlive it.
+  /// `run`, `beginning` and `lock`, which rank 0 has, must outlive it. Error (io): out_dir cannot
+  /// be read.
   Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn);
 
   /// `seen`: whether these parameters had a finite loss. Collective, as the others. Error (io,
@@ -25,11 +27,14 @@ class Saves {
   /// Steps up to `step` had a finite loss.
   void finite_until(Communicator& comm, int64_t step);
   /// Whether `value` of checkpoint.best.metric, after `step` steps, is the best so far, which is
-  /// then to be written; nothing is better than what is not finite. The same on all processes.
+  /// then to be written; nothing is better than what is not finite. `validation`: what the pass
+  /// after that step gave, null without one. The same on all processes.
   /// REQUIRES: the config names a metric.
-  bool is_best(Communicator& comm, int64_t step, double value);
+  bool is_best(Communicator& comm, int64_t step, double value, nlohmann::json validation);
   /// The step of the checkpoint at which it was best, on rank 0; none: it was not measured yet.
   std::optional<int64_t> best_step() const;
+  /// That checkpoint's `validation`, on rank 0. REQUIRES: best_step() is one.
+  const nlohmann::json& best_validation() const { return best_->validation; }
 
   /// Removes what is not to stay, and what a process that died has left. `seen`: as write.
   void prune(Communicator& comm, bool seen);
@@ -43,6 +48,7 @@ class Saves {
   struct Best {
     int64_t step = 0;
     double value = 0;
+    nlohmann::json validation;
   };
 
   const TrainRun& run_;

@@ -94,12 +94,8 @@ void measure_tasks_at_end(const RunConfig& c, Backend& backend, Communicator& co
   const ScoredModel model = model_of(c, backend, masters);
   for (const TaskEvaluation& e : c.eval.tasks) {
     const TaskRequest& r = e.request;
-    ordered_json of = task_values(*r.task.info, r.task.options);
-    of.update({{"samples", r.samples},
-               {"bleu", r.bleu},
-               {"seed", r.seed},
-               {"precision", name_of(model.activations)},
-               {"weights", weights}});
+    ordered_json of = request_values(r);
+    of.update({{"precision", name_of(model.activations)}, {"weights", weights}});
     for (const int64_t length : r.lengths) {
       const std::string name = result_at(r.name, length);
       const bool known = comm.any(first && results->has(name, of));

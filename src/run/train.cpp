@@ -47,6 +47,14 @@ void check_last_result(const std::string& path) {
   }
 }
 
+/// Likewise of results.json, which what is there joins.
+void check_results(const RunConfig& c) {
+  if (!c.data.validates() && c.eval.tasks.empty()) return;
+  const std::string path = c.out_dir + "/" + kResultsFile;
+  check_last_result(path);
+  const Results readable(path);
+}
+
 /// Error where the processes' shards are not the same.
 void compare_data(Communicator& comm, const Trainer& trainer) {
   if (comm.size() == 1) return;
@@ -120,17 +128,23 @@ void tell_tasks(const nlohmann::ordered_json& tasks, int64_t step, Progress& pro
   }
 }
 
-/// The last validation pass of a run that has ended, as a result.
-void write_validation(const TrainRun& run, const nlohmann::ordered_json& line) {
-  Results results(run.config.out_dir + "/" + kResultsFile);
-  results.set_run(run.config.name, run.resolved);
+/// The validation pass of a line of metrics.jsonl, as a result; null where it has none.
+nlohmann::ordered_json validation_of(const nlohmann::ordered_json& line) {
   nlohmann::ordered_json numbers;
   for (const char* number : {"loss", "loss_error", "accuracy", "exact_match"}) {
     const auto found = line.find(std::string(kValidationResult) + "_" + number);
     if (found != line.end()) numbers[number] = *found;
   }
-  numbers["step"] = line["step"];
-  results.set(kValidationResult, std::move(numbers));
+  if (!numbers.is_null()) numbers["step"] = line["step"];
+  return numbers;
+}
+
+/// A run that has ended puts it there; null: it has none.
+void write_validation(const TrainRun& run, nlohmann::ordered_json numbers) {
+  Results results(run.config.out_dir + "/" + kResultsFile);
+  results.set_run(run.config.name, run.resolved);
+  results.keep([](const std::string& name) { return name != kValidationResult; });
+  if (!numbers.is_null()) results.set(kValidationResult, std::move(numbers));
   results.write();
 }
 
@@ -144,12 +158,17 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   };
   std::optional<Trainer> made;
   double rate = 0;
-  together(comm, [&] { made.emplace(run.config, backend, comm.rank(), comm.size()); });
+  int64_t tasks = 0;  // bytes
+  together(comm, [&] {
+    tasks = task_memory(c, backend).beside;  // a plan, before the one that the backend works by
+    made.emplace(run.config, backend, comm.rank(), comm.size());
+  });
   Trainer& trainer = *made;
   compare_data(comm, trainer);
   trainer.connect(comm);
   together(comm, [&] {
     rate = measure();
+    trainer.check_memory(tasks);
     trainer.commit();
   });
   const bool first_rank = comm.rank() == 0, on_host = backend.memory().on_host();
@@ -186,6 +205,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       require_untouched(c.out_dir);
     }
     check_last_result(run.last_result);
+    check_results(c);
     record_start(c.out_dir,
                  {backend.name(), run.gpu, run.libraries, comm.size(),
                   run.resolved["train"]["precision"], count_parameters(trainer.layout())});
@@ -195,7 +215,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   Progress progress(resumed, end, flops, !first_rank, seconds_before);
   progress.take_matrix_rate(rate);
   const auto warn = [&progress](const std::string& text) { progress.note("warning: " + text); };
-  Saves saves(run, beginning, result.lock.get(), warn);
+  std::optional<Saves> opened;
+  together(comm, [&] { opened.emplace(run, beginning, result.lock.get(), warn); });
+  Saves& saves = *opened;
   // Of a run that has ended the last validation pass has seen the parameters.
   saves.prune(comm, resumed == end && trainer.validates());
   bool saved = resumed > 0 && c.checkpoint.resume == "auto";
@@ -282,7 +304,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
       tell_tasks(line["tasks"], done, progress);
     }
     if (const auto value = metric_of(line, c.checkpoint.best_metric)) {
-      save_now |= saves.is_best(comm, done, *value);
+      save_now |= saves.is_best(comm, done, *value, validation_of(line));
     }
     std::vector<Learned> parameters;
     if (evaluate || (due && c.log.tensorboard)) parameters = mechanism_parameters(trainer);
@@ -292,7 +314,10 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
         result.lock->require_held();
         if (logged) logs->write(line);
         logs->write(done, parameters);
-        if (last && evaluate && trainer.validates()) write_validation(run, line);
+        if (last && trainer.validates()) {
+          write_validation(run, saves.best_step() ? nlohmann::ordered_json(saves.best_validation())
+                                                  : validation_of(line));
+        }
         if (sample) {
           const HostCopy masters(backend, trainer.masters(), HostCopy::Contents::downloaded);
           logs->write_samples(run.samples(done, masters.tensor()));

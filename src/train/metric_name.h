@@ -12,8 +12,26 @@ namespace bamtrain {
 
 inline constexpr const char* kValidationResult = "validation";
 
+/// Of perplexity at eval.lengths, by protocol.
+inline const std::vector<std::string> kPerplexityResults = {"windows", "last"};
+
 inline std::string result_at(const std::string& name, int64_t length) {
   return name + "@" + std::to_string(length);
+}
+
+/// Of all results that the run has at its end.
+inline std::vector<std::string> results_of(const RunConfig& c) {
+  std::vector<std::string> names;
+  if (c.data.validates()) names.emplace_back(kValidationResult);
+  for (const TaskEvaluation& e : c.eval.tasks) {
+    for (const int64_t length : e.request.lengths) {
+      names.push_back(result_at(e.request.name, length));
+    }
+  }
+  for (const std::string& protocol : kPerplexityResults) {
+    for (const int64_t length : c.eval.lengths) names.push_back(result_at(protocol, length));
+  }
+  return names;
 }
 
 /// What a step of the run may be measured by, of which checkpoint.best names one.

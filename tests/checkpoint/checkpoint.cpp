@@ -140,6 +140,41 @@ TEST_CASE("pruning keeps the newest ones and every step that divides") {
   CHECK(newest_tag(out.path()) == 100);
 }
 
+TEST_CASE("pruning keeps the best one beside the newest and those whose step divides") {
+  const TemporaryFolder out;
+  const auto steps_after = [&](int64_t keep, int64_t keep_every, std::optional<int64_t> best) {
+    prune_checkpoints(out.path(), keep, keep_every, best, no_warning);
+    std::vector<int64_t> found;
+    for (const std::string& name : names_in(out.path())) {
+      found.push_back(checkpoint_step(name).value_or(-1));
+    }
+    return found;
+  };
+  using Steps = std::vector<int64_t>;
+  for (int step = 0; step <= 100; step += 10) save(out.path(), step, step);
+  CHECK(steps_after(2, 40, 50) == Steps{0, 40, 50, 80, 90, 100});
+  CHECK(steps_after(2, 40, 40) == Steps{0, 40, 80, 90, 100});  // which both keep
+  CHECK(steps_after(1, 0, 40) == Steps{40, 100});
+  CHECK(steps_after(1, 0, 30) == Steps{100});  // which is not there
+  CHECK(steps_after(1, 0, 100) == Steps{100});
+  save(out.path(), 0, 0);
+  CHECK(steps_after(1, 0, 0) == Steps{0, 100});
+}
+
+TEST_CASE("whether a checkpoint of a step is there is a matter of its folder's name") {
+  const TemporaryFolder out;
+  save(out.path(), 7, 70);
+  CHECK(has_checkpoint(out.path(), 7));
+  CHECK_FALSE(has_checkpoint(out.path(), 8));
+  std::filesystem::create_directory(out / ".tmp-checkpoint-00000008");
+  CHECK_FALSE(has_checkpoint(out.path(), 8));
+  std::filesystem::remove(out / "checkpoint-00000007/state.json");
+  CHECK(has_checkpoint(out.path(), 7));
+  write_bytes(out / "file", "");
+  CHECK(contains(error_of(ExitCode::io, [&] { has_checkpoint(out / "file", 7); }),
+                 "file: expected a readable folder"));
+}
+
 TEST_CASE("a state that JSON would change on the way is refused before the disk is touched") {
   const TemporaryFolder out;
   for (double number : {std::nan(""), std::numeric_limits<double>::infinity()}) {

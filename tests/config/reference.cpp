@@ -52,7 +52,11 @@ TEST_CASE("the reference says what a key with alternatives takes, and what a lis
         "\n  - a list: sources whose sequences take turns; tasks too, with a weight "
         "beside\n    - `path` (string; required): a "
         "folder",
-        "\n    - `weight` (number; above 0.0; required): its share"}) {
+        "\n    - `weight` (number; above 0.0; required): its share",
+        "\n- `eval.tasks` (list, each object; default `[]`;",
+        "\n    - `lengths` (list, each integer): of sources, in tokens; default: the longest of "
+        "the",
+        "\n    - `every` (integer; from 0 to 1099511627776): steps between passes"}) {
     INFO(part);
     CHECK(text.find(part) != std::string::npos);
   }

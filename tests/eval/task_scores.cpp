@@ -43,15 +43,18 @@ struct Fixture {
     }
   }
 
-  nlohmann::ordered_json scores(const TaskRequest& request) {
-    return score_task(request, config, kTrained, *backend, Dtype::f64, masters,
-                      [](int64_t, double) {});
+  ScoredModel model() { return {config, kTrained, *backend, Dtype::f64, masters}; }
+
+  nlohmann::ordered_json scores(const TaskRequest& request, int64_t length,
+                                TaskSet set = TaskSet::test, const TaskShare& share = {}) {
+    return score_task(request, length, set, model(), share, [](double) {});
   }
 };
 
 TaskRequest request_of(const std::string& name, std::vector<int64_t> lengths, int64_t samples) {
   const TaskInfo& info = *find_task(name);
-  return {{&info, default_options(info.options), info.lengths}, std::move(lengths), samples, 3};
+  return {
+      name, {&info, default_options(info.options), info.lengths}, std::move(lengths), samples, 3};
 }
 
 int32_t likeliest(const Tensor& logits) {
@@ -116,18 +119,16 @@ TEST_CASE("exact match by one pass is that of greedy decoding, accuracy and loss
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     Fixture f(seed);
     const TaskRequest request = request_of("flip_flop", {6, 9}, 6);
-    const nlohmann::ordered_json rows = f.scores(request);
-    REQUIRE(rows.size() == 2);
-    for (size_t row = 0; row < 2; ++row) {
-      INFO("seed " << seed << ", length " << request.lengths[row]);
-      const Truth truth = truth_of(f, request, request.lengths[row]);
-      CHECK(rows[row]["length"] == request.lengths[row]);
-      CHECK(rows[row]["sequences"] == 6);
-      CHECK(rows[row]["targets"] == truth.targets);
-      CHECK(rows[row]["exact_match"].get<double>() * 6 == Approx(truth.exact));
-      CHECK(rows[row]["accuracy"].get<double>() * static_cast<double>(truth.targets) ==
+    for (const int64_t length : request.lengths) {
+      INFO("seed " << seed << ", length " << length);
+      const nlohmann::ordered_json row = f.scores(request, length);
+      const Truth truth = truth_of(f, request, length);
+      CHECK(row["sequences"] == 6);
+      CHECK(row["targets"] == truth.targets);
+      CHECK(row["exact_match"].get<double>() * 6 == Approx(truth.exact));
+      CHECK(row["accuracy"].get<double>() * static_cast<double>(truth.targets) ==
             Approx(truth.right));
-      CHECK(rows[row]["loss"].get<double>() * static_cast<double>(truth.targets) ==
+      CHECK(row["loss"].get<double>() * static_cast<double>(truth.targets) ==
             Approx(truth.loss).epsilon(1e-12));
       exact += truth.exact;
       differ += truth.right != 2 * truth.exact;
@@ -137,11 +138,50 @@ TEST_CASE("exact match by one pass is that of greedy decoding, accuracy and loss
   CHECK(differ > 0);  // and some in part
 }
 
+TEST_CASE("a checkpoint is chosen on other sequences than those that its results are of") {
+  Fixture f(1);
+  const TaskRequest request = request_of("flip_flop", {9}, 50);
+  CHECK(f.scores(request, 9, TaskSet::select) != f.scores(request, 9));
+  CHECK(f.scores(request, 9, TaskSet::select) == f.scores(request, 9, TaskSet::select));
+}
+
+TEST_CASE("what several processes score adds up to the bits of one") {
+  Fixture f(1);
+  // Three batches, the last of 7.
+  const int64_t batch = evaluation_batch(find_task("flip_flop")->most_inputs(9));
+  const TaskRequest request = request_of("flip_flop", {9}, 2 * batch + 7);
+  const nlohmann::ordered_json one = f.scores(request, 9);
+  for (const int processes : {2, 3, 5}) {  // of 5 two have nothing to do
+    INFO(processes);
+    std::vector<double> sums(static_cast<size_t>(4 * request.samples));
+    nlohmann::ordered_json all;
+    // Each adds what it has and goes on with the sum so far: the last has that of all.
+    for (int rank = 0; rank < processes; ++rank) {
+      all = f.scores(request, 9, TaskSet::test,
+                     {rank, processes, [&sums](double* values, int64_t count) {
+                        REQUIRE(count == std::ssize(sums));
+                        for (size_t i = 0; i < sums.size(); ++i) values[i] = sums[i] += values[i];
+                      }});
+    }
+    CHECK(all == one);
+  }
+}
+
+TEST_CASE("the memory that a task takes beside the weights is that of its longest sequences") {
+  Fixture f(1);
+  const auto bytes = [&](std::vector<int64_t> lengths) {
+    return task_scores_bytes(request_of("flip_flop", std::move(lengths), 20), f.model());
+  };
+  CHECK(bytes({6}) > 0);
+  CHECK(bytes({6, 200}) == bytes({200}));
+  CHECK(bytes({200}) > bytes({6}));
+}
+
 TEST_CASE("what cannot be scored is refused before any time is spent") {
   Fixture f(1);
   const auto refused = [&](const TaskRequest& request) {
     try {
-      check_task_request(request, f.config);
+      check_task_request(request, f.model());
     } catch (const Error& e) {
       return std::string(e.what());
     }

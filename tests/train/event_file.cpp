@@ -435,3 +435,33 @@ TEST_CASE(
   REQUIRE(run(bamtrain_command(config), threads(2)).code == 0);
   check({1, 5, 9});
 }
+
+TEST_CASE("what a run is measured on while it trains is scalars, by task, length and number") {
+  const Workplace w;
+  nlohmann::json c = small_run(w);
+  c["train"]["stop_at"] = 4;
+  c["log"] = {{"tensorboard", true}};
+  c["eval"] = {{"tasks",
+                {{{"task", "copy"}, {"lengths", {3, 8}}, {"samples", 5}, {"every", 2}},
+                 {{"task", "copy"}, {"lengths", {5}}, {"samples", 5}, {"name", "at_end"}}}}};
+  const Outcome o = run(bamtrain_command(write_config(w, "run.json", c)), threads(1));
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  std::map<std::string, Points> truth, found;
+  for (const nlohmann::json& line : read_metrics(w.path("out"))) {
+    for (const char* result : {"copy@3", "copy@8"}) {
+      for (const char* number : {"loss", "accuracy", "exact_match"}) {
+        if (!line.contains("tasks")) continue;
+        truth["tasks/" + std::string(result) + "/" + number].emplace_back(
+            line["step"], line["tasks"][result][number].get<float>());
+      }
+    }
+  }
+  CHECK(truth.size() == 6);
+  const Events events(w.path("out/tensorboard"));
+  for (const auto& [tag, points] : events.scalars) {
+    if (tag.starts_with("tasks/")) found[tag] = points;
+  }
+  CHECK(found == truth);
+  CHECK(found["tasks/copy@8/loss"].size() == 2);
+}

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "catch.h"
 #include "checkpoint/checkpoint.h"
@@ -253,4 +254,96 @@ TEST_CASE("a file of examples is trained on by every way to the same bits, and l
   INFO(o.output);
   CHECK(o.code == 4);
   CHECK(o.output.find("data.train") != std::string::npos);
+}
+
+TEST_CASE("eval --task goes on with a file that has some lengths, and replaces any other") {
+  const Workplace w;
+  train(w, task_run(w, copy()), "out");
+  const std::string output = w.path("result.json");
+  std::string checkpoint = w.path("out") + "/checkpoint-00000008";
+  const auto eval = [&](const std::string& lengths, const std::string& samples = "40",
+                        const std::string& seed = "0", const std::string& to = "") {
+    return run(
+        {bamtrain_program(), "eval", "--checkpoint", checkpoint, "--task", "copy", "--lengths",
+         lengths, "--samples", samples, "--seed", seed, "--output", to.empty() ? output : to},
+        threads(1));
+  };
+  const auto evaluated = [&](const std::string& lengths, const std::string& samples = "40",
+                             const std::string& seed = "0") {
+    const Outcome o = eval(lengths, samples, seed);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return read_text(output);
+  };
+  const std::string whole = evaluated("5,9,20");
+  const auto write = [&](const nlohmann::ordered_json& file) {
+    std::ofstream(output) << file.dump(2) + "\n";
+  };
+  const auto altered = [&](const std::function<void(nlohmann::ordered_json&)>& change) {
+    auto file = nlohmann::ordered_json::parse(whole);
+    change(file);
+    write(file);
+  };
+  // The number in the middle was not measured again, those around it were.
+  altered([](auto& file) {
+    file["scores"].erase(2);
+    file["scores"].erase(0);
+    file["scores"][0]["loss"] = 1234567;
+  });
+  const json known = json::parse(evaluated("5,9,20"));
+  REQUIRE(known["scores"].size() == 3);
+  CHECK(known["scores"][1]["loss"] == 1234567);
+  altered([](auto& file) { file["scores"].erase(1); });
+  CHECK(evaluated("20,9,5") == whole);
+  // Lengths that are not asked for now go.
+  altered([](auto& file) { file["scores"][0]["loss"] = 1234567; });
+  CHECK(json::parse(evaluated("9"))["scores"].size() == 1);
+
+  const auto marked = [](auto& file) {
+    for (auto& row : file["scores"]) row["loss"] = 1234567;
+  };
+  altered(marked);
+  CHECK(evaluated("5,9,20", "41").find("1234567") == std::string::npos);
+  altered(marked);
+  CHECK(evaluated("5,9,20", "40", "1").find("1234567") == std::string::npos);
+  for (const char* key : {"weights", "step", "precision", "attention", "task", "name"}) {
+    INFO(key);
+    altered([&](auto& file) {
+      marked(file);
+      file[key] = "other";
+    });
+    CHECK(evaluated("5,9,20") == whole);
+  }
+  // Nothing in a file is believed.
+  for (const json& row :
+       {json(3), json(), json::array(), json{{"length", 9}}, json{{"length", "9"}, {"loss", 1}},
+        json{{"length", 9},
+             {"loss", nullptr},
+             {"loss_error", nullptr},
+             {"accuracy", 0},
+             {"accuracy_error", 0},
+             {"exact_match", 0},
+             {"exact_match_error", 0}}}) {
+    INFO(row);
+    altered([&](auto& file) { file["scores"][1] = row; });
+    CHECK(evaluated("5,9,20") == whole);
+  }
+  for (const char* scores : {"3", "null", "{\"length\": 9}"}) {
+    altered([&](auto& file) { file["scores"] = json::parse(scores); });
+    CHECK(evaluated("5,9,20") == whole);
+  }
+  for (const char* text : {"", "{", "[]", "no JSON"}) {
+    std::ofstream(output) << text;
+    CHECK(evaluated("5,9,20") == whole);
+  }
+  std::filesystem::create_directory(w.path("folder"));
+  for (const std::string& to : {w.path("folder"), w.path("none/result.json")}) {
+    const Outcome o = eval("5,9,20", "40", "0", to);
+    INFO(o.output);
+    CHECK(o.code == 6);
+    CHECK(o.output.find(to) != std::string::npos);
+    CHECK(o.output.find("exact match") == std::string::npos);
+  }
+  checkpoint = w.path("out") + "/none";  // said first: work has not begun
+  CHECK(eval("5", "40", "0", w.path("folder")).code == 6);
 }

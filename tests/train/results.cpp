@@ -1,0 +1,201 @@
+// results.json: what was set comes back, and nothing that is no such file is taken for one.
+
+#include "record/results.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "catch.h"
+#include "core/error.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+using Names = std::vector<std::string>;
+
+ordered_json config(int64_t width = 64) {
+  return {{"name", "run"},
+          {"model", {{"width", width}, {"heads", 4}}},
+          {"data", {{"sequence_length", 64}}},
+          {"optimizer", {{"lr", 0.1}}}};
+}
+
+/// As a run leaves it.
+void write_results(const std::string& path) {
+  Results r(path);
+  r.set_run("run", config());
+  r.set("validation", {{"loss", 0.1}, {"loss_error", nullptr}, {"step", 8}});
+  r.set("n/a@64", {{"loss", 1.0 / 3},
+                   {"loss_error", 1e-300},
+                   {"accuracy", 1},
+                   {"text", "no number"},
+                   {"of", {{"seed", 3}, {"task", "copy"}}}});
+  r.write();
+}
+
+std::string error_of(const std::string& path) {
+  try {
+    Results unused(path);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::io);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("results come back as they were set, with names and errors of metrics") {
+  const Workplace w;
+  const std::string path = w.path("results.json");
+  const Results none(path);
+  CHECK(none.config().is_null());
+  CHECK(none.metrics().empty());
+  CHECK_FALSE(std::filesystem::exists(path));
+  write_results(path);
+  const Results r(path);
+  CHECK(r.path() == path);
+  CHECK(r.config() == config());
+  CHECK(r.metrics() ==
+        Names{"validation/loss", "validation/step", "n/a@64/loss", "n/a@64/accuracy"});
+  REQUIRE(r.metric("validation/loss"));
+  CHECK(r.metric("validation/loss")->value == 0.1);
+  CHECK_FALSE(r.metric("validation/loss")->error);
+  REQUIRE(r.metric("n/a@64/loss"));
+  CHECK(r.metric("n/a@64/loss")->value == 1.0 / 3);
+  CHECK(r.metric("n/a@64/loss")->error == 1e-300);
+  CHECK(r.metric("n/a@64/accuracy")->value == 1);
+  for (const char* name :
+       {"", "loss", "/", "validation", "validation/", "validation/exact_match",
+        "validation/loss_error", "n/a@64/text", "n/a@64/of", "n/loss", "other/loss"}) {
+    INFO(name);
+    CHECK_FALSE(r.metric(name));
+  }
+  // Another program's words for it.
+  const json file = json::parse(read_text(path));
+  CHECK(file["format"] == 1);
+  CHECK(file["name"] == "run");
+  CHECK(file["results"]["n/a@64"]["of"]["task"] == "copy");
+  const std::string text = read_text(path);
+  r.write();
+  CHECK(read_text(path) == text);
+}
+
+TEST_CASE("a result takes the place of one of its name, others follow in the order of setting") {
+  const Workplace w;
+  const std::string path = w.path("results.json");
+  write_results(path);
+  Results r(path);
+  r.set_run("run", config());
+  r.set("b@2", {{"loss", 2}});
+  r.set("a@10", {{"loss", 3}});
+  r.set("validation", {{"loss", 4}});
+  r.write();
+  const Results again(path);
+  CHECK(again.metrics() ==
+        Names{"validation/loss", "n/a@64/loss", "n/a@64/accuracy", "b@2/loss", "a@10/loss"});
+  CHECK(again.metric("validation/loss")->value == 4);
+  Results fewer(path);
+  fewer.keep([](const std::string& name) { return name.find('@') == 1; });
+  CHECK(fewer.metrics() == Names{"b@2/loss", "a@10/loss"});
+}
+
+TEST_CASE("a result is known by what it was measured with, in whatever order that is written") {
+  const Workplace w;
+  const std::string path = w.path("results.json");
+  write_results(path);
+  const Results r(path);
+  CHECK(r.has("n/a@64", {{"task", "copy"}, {"seed", 3}}));
+  CHECK_FALSE(r.has("n/a@64", {{"task", "copy"}, {"seed", 4}}));
+  CHECK_FALSE(r.has("n/a@64", {{"task", "copy"}}));
+  CHECK_FALSE(r.has("n/a@64", nullptr));
+  CHECK_FALSE(r.has("n/a@65", {{"task", "copy"}, {"seed", 3}}));
+  CHECK_FALSE(r.has("validation", {{"task", "copy"}, {"seed", 3}}));
+}
+
+TEST_CASE("results of another model are dropped, those of another rate are not") {
+  const Workplace w;
+  const std::string path = w.path("results.json");
+  write_results(path);
+  const auto left = [&](const ordered_json& c) {
+    Results r(path);
+    r.set_run("new", c);
+    return r.metrics().size();
+  };
+  ordered_json same = config();
+  same["optimizer"]["lr"] = 0.2;
+  same["data"]["train"] = "elsewhere";
+  CHECK(left(same) == 4);
+  // Sorted, as resolved_json is where it went through a program's hands.
+  CHECK(left(ordered_json(json(config()))) == 4);
+  CHECK(left(config(32)) == 0);
+  ordered_json longer = config();
+  longer["data"]["sequence_length"] = 65;
+  CHECK(left(longer) == 0);
+}
+
+TEST_CASE("what is not finite is written as null, and is no metric before and after") {
+  const Workplace w;
+  const std::string path = w.path("results.json");
+  Results r(path);
+  r.set_run("run", config());
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = INFINITY;
+  r.set("copy@9", {{"loss", nan}, {"loss_error", nan}, {"accuracy", 0.5}, {"accuracy_error", inf}});
+  r.write();
+  CHECK(json::parse(read_text(path))["results"]["copy@9"]["loss"].is_null());
+  for (const Results& read : {r, Results(path)}) {
+    CHECK(read.metrics() == Names{"copy@9/accuracy"});
+    CHECK_FALSE(read.metric("copy@9/loss"));
+    REQUIRE(read.metric("copy@9/accuracy"));
+    CHECK_FALSE(read.metric("copy@9/accuracy")->error);
+  }
+}
+
+TEST_CASE("what is no results.json is an error that names the file and what to do") {
+  const Workplace w;
+  const std::string path = w.path("results.json");
+  const auto refused = [&](const std::string& text, const std::string& part) {
+    INFO(text);
+    std::ofstream(path) << text;
+    const std::string message = error_of(path);
+    INFO(message);
+    CHECK(message.starts_with(path));
+    CHECK(message.find(part) != std::string::npos);
+    CHECK(message.find("remove the file") != std::string::npos);
+    CHECK(read_text(path) == text);
+  };
+  refused("", "");
+  refused("{", "");
+  refused("{\"format\": 1, \"format\": 1}", "");
+  refused("[]", "results of format 1");
+  refused("{}", "nothing as its format");
+  refused(R"({"format": 2, "config": {}, "results": {}})", "2 as its format");
+  refused(R"({"format": "1", "config": {}, "results": {}})", "\"1\" as its format");
+  const json good = {{"format", 1}, {"complete", true}, {"name", ""}, {"config", json::object()},
+                     {"results", json::object()}};
+  for (const char* member : {"complete", "name", "config", "results"}) {
+    json file = good;
+    file.erase(member);
+    refused(file.dump(), "the members name, complete, config and results");
+    file[member] = 3;
+    refused(file.dump(), "the members name, complete, config and results");
+  }
+  json number = good;
+  number["results"]["a@1"] = 3;
+  refused(number.dump(), "an object as a@1");
+  // Cut anywhere.
+  std::filesystem::remove(path);
+  write_results(path);
+  const std::string whole = read_text(path);
+  for (size_t size = 0; size + 2 < whole.size(); size += 7) refused(whole.substr(0, size), "");
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  CHECK(error_of(path).find("regular file") != std::string::npos);
+}
