@@ -284,6 +284,10 @@ std::vector<Key> make_keys() {
       key("model.attention.document_mask",
           "attention, n_i and absolute positions restart where a document begins", boolean_value(),
           FIELD(model.attention.document_mask)),
+      key("model.attention.causal",
+          "whether a position sees only itself and those before it; false: its whole sequence "
+          "without padding, or document, with distances |i - j|",
+          boolean_value(), FIELD(model.attention.causal)),
 
       resumable(key("init_from.folder",
                     "start from the weights in this folder: model.safetensors, or shards with "

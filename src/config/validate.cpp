@@ -102,6 +102,9 @@ class Relations {
 
   /// The registries refuse what their mechanisms do not define for this shape.
   void mechanisms() const {
+    if (!c_.model.attention.causal) {
+      refuse("model.attention.causal", "true", "false", "leave it out");
+    }
     const ScaleChoice& scale = c_.model.attention.scale;
     if (use_ == ConfigUse::training && scale.info().evaluation_only) {
       refuse("model.attention.scale", "a scale that trains",

@@ -116,6 +116,9 @@ struct AttentionConfig {
   NormalizerChoice normalizer;  // default: softmax
   int64_t window = 0;          // keys visible iff i - j < window; 0: none. A prior may have another
   bool document_mask = false;  // attention, n_i and positions restart at document starts
+  // Whether rows see no keys behind their own; false: those of their whole document too, where a
+  // window is |i - j| < window
+  bool causal = true;
 };
 
 struct ModelConfig {
