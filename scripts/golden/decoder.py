@@ -268,15 +268,16 @@ def logits(p, config, tokens, positions=None, watch=None):
     if place != "post":
         x = norm(p, config, "model.norm", x)
     head = "model.embed_tokens.weight" if config["model"]["tied"] else "lm_head.weight"
-    return x @ p[head].T
+    return F.linear(x, p[head], p.get("lm_head.bias"))
 
 
 def mean_loss(p, config, tokens, positions=None):
-    """tokens (B, T + 1): mean cross-entropy in nats of the B * T targets, first ones included.
+    """tokens (B, T + 1): mean cross-entropy in nats of the B * T targets, first ones included. Where
+    the model has classes, a target is the class that is the next token modulo their number.
 
     positions (B, T): those of a rope in training where they are random, documents or not; None:
     they count from each document's start.
     """
     z = logits(p, config, tokens[:, :-1], positions)
-    target = tokens[:, 1:, None]
+    target = tokens[:, 1:, None] % z.shape[-1]
     return (torch.logsumexp(z, -1) - z.gather(-1, target)[..., 0]).mean()

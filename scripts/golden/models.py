@@ -121,13 +121,15 @@ STICK_BREAKING = {"name": "stick_breaking"}
 
 def config(prior, scale=NONE, *, normalizer=None, mask=False, window=0, heads=3, kv=None, head_dim=8,
            hidden=28, vocab=41, T=24, trained=None, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5,
-           tied=False, bias=False, width=None, norm_position="pre", embed_scale=False):
+           tied=False, bias=False, width=None, norm_position="pre", embed_scale=False, classes=0):
     """T tokens a row; `trained`: the training length, where it is another. `width`: where it is not
-    heads times head_dim."""
+    heads times head_dim. `bias`: a list of parts, or for all but the head. `classes`: where targets
+    are no ids."""
     length = {"length": T} if trained else {}
     block = {"head_dim": head_dim} if width else {}
     block |= {"norm_position": norm_position} if norm_position != "pre" else {}
     block |= {"embed_scale": True} if embed_scale else {}
+    block |= {"classes": classes} if classes else {}
     own = {"normalizer": normalizer} if normalizer else {}
     return {
         "model": {
@@ -251,6 +253,12 @@ CASES = {
     "block_head_dim_gelu_erf_tied": config(
         rope(10000.0), mlp=GELU_ERF, width=18, heads=4, kv=2, head_dim=6, hidden=24, vocab=31,
         tied=True, bias=True, embed_scale=True),
+    "block_bias_mlp_head_classes": config(
+        rope(100.0), mlp=RELU, norm="layernorm", norm_position="post", embed_scale=True,
+        bias=["mlp", "norm", "head"], classes=5, head_dim=6, heads=4, kv=2, hidden=30, vocab=23),
+    "block_bias_attention": config({"name": "cable"}, norm="layernorm", bias=["attention"],
+                                   mask=True, **SMALL),
+    "block_bias_head_tied": config(ALIBI, bias=["head"], tied=True, **SMALL),
     "block_head_dim_learned": config(learned(26), mask=True, mlp=GELU_ERF, width=26, heads=5,
                                      head_dim=4, hidden=24, vocab=31, embed_scale=True),
 }
@@ -315,6 +323,11 @@ SHARPNESS = {"bam_entmax": 0.8, "bam_ssmax_entmax": 0.5, "nape_adaptive_entmax":
              "t5_entmax_3": 0.25, "dape_alibi_entmax": 0.6}
 
 
+def has_bias(m, part):
+    """Whether a part of model m has biases: attention, mlp, norm or head."""
+    return part in m["bias"] if isinstance(m["bias"], list) else m["bias"] and part != "head"
+
+
 def parameter_shapes(c):
     """{checkpoint name: shape} of every parameter of config c."""
     m = c["model"]
@@ -324,7 +337,9 @@ def parameter_shapes(c):
     place = m.get("norm_position", "pre")
     shapes = {"model.embed_tokens.weight": (V, C)}
     if not m["tied"]:
-        shapes["lm_head.weight"] = (V, C)
+        shapes["lm_head.weight"] = (m.get("classes", V), C)
+    if has_bias(m, "head"):
+        shapes["lm_head.bias"] = (m.get("classes", V),)
     if decoder.prior_of(c, 0)["name"] == "learned":
         shapes["model.embed_positions.weight"] = (decoder.prior_of(c, 0)["positions"], C)
     linears, norms = {}, [] if place == "post" else ["model.norm"]
@@ -358,11 +373,11 @@ def parameter_shapes(c):
             shapes[f"{owner}.prior.{name}"] = shape
     for name, shape in linears.items():
         shapes[name + ".weight"] = shape
-        if m["bias"]:
+        if has_bias(m, "attention" if ".self_attn." in name else "mlp"):
             shapes[name + ".bias"] = shape[:1]
     for name in norms:
         shapes[name + ".weight"] = (C,)
-        if m["bias"] and m["norm"]["kind"] == "layernorm":
+        if has_bias(m, "norm") and m["norm"]["kind"] == "layernorm":
             shapes[name + ".bias"] = (C,)
     return shapes
 
@@ -521,8 +536,9 @@ def random_model(case, c):
         shapes = parameter_shapes(c)
         p = {name: random_parameter(rng, case, c, name, shapes[name]) for name in sorted(shapes)}
         tokens = random_tokens(rng, c)
-        mixed = any(decoder.mix_of(c, layer) for layer in range(c["model"]["layers"]))
-        if (normalizer_of(c) == normalizers.SOFTMAX and not mixed) or (
+        kinks = c["model"]["mlp"]["kind"] == RELU or any(
+            decoder.mix_of(c, layer) for layer in range(c["model"]["layers"]))
+        if (normalizer_of(c) == normalizers.SOFTMAX and not kinks) or (
                 is_clear(p, c, tokens[:, :-1]) and is_smooth(p, c, tokens)):
             return rng, p, tokens
     raise AssertionError(f"{case}: 100 models, none of them clear")

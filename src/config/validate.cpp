@@ -215,6 +215,29 @@ class Relations {
       if (s.task) task(*s.task, "data.train");
     }
     if (c_.data.val_task) task(*c_.data.val_task, "data.val");
+    if (c_.model.classes != 0) classes();
+  }
+
+  /// Of a head whose classes are no ids: nothing may take one for the other.
+  void classes() const {
+    const std::string other = text(c_.model.classes) + ", and model.vocab is " +
+                              text(c_.model.vocab) + ": classes are no ids";
+    if (c_.data.train.has_shards()) {
+      refuse("model.classes", "0 with shards in data.train, whose targets are ids", other,
+             "remove it");
+    }
+    if (!c_.data.val.empty()) {
+      refuse("data.val", "a task, or none, with model.classes", "shards, whose targets are ids",
+             "change it, or remove model.classes");
+    }
+    if (c_.model.tied) {
+      refuse("model.tied", "false with model.classes = " + other, "true",
+             "set it to false: a head of its own has a row for each class");
+    }
+    if (!c_.sample.prompts.empty()) {
+      refuse("sample.prompts", "none with model.classes = " + other,
+             text(std::ssize(c_.sample.prompts)) + " of them", "remove them");
+    }
   }
 
   /// Whether the model can do it at all.
@@ -224,10 +247,14 @@ class Relations {
              "\"" + info.name + "\", whose positions read all others",
              "choose another: attention reads backwards alone here");
     }
-    const int64_t rows = std::max(info.inputs, info.classes);
-    if (c_.model.vocab < rows) {
-      refuse("model.vocab", "at least the " + text(rows) + " ids of \"" + info.name + "\"",
+    if (c_.model.vocab < info.inputs) {
+      refuse("model.vocab", "at least the " + text(info.inputs) + " ids of \"" + info.name + "\"",
              text(c_.model.vocab), "raise it, or leave it out");
+    }
+    if (c_.model.outputs() < info.classes) {
+      refuse(c_.model.classes == 0 ? "model.vocab" : "model.classes",
+             "at least the " + text(info.classes) + " classes of \"" + info.name + "\"",
+             text(c_.model.outputs()), "raise it, or leave it out");
     }
   }
 

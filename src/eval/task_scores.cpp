@@ -41,15 +41,22 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
                 std::to_string(shortest < info.least_length ? shortest : longest),
                 "leave the others out");
   }
-  const int64_t rows = std::max(info.inputs, info.classes);
-  if (!info.causal || model.config.vocab < rows) {
-    throw Error(ExitCode::usage, "--task",
-                info.causal
-                    ? "a task of at most the model's " + std::to_string(model.config.vocab) + " ids"
-                    : "a task whose answers follow from what stands before them",
-                info.causal ? "\"" + info.name + "\", of " + std::to_string(rows)
-                            : "\"" + info.name + "\", whose positions read all others",
+  const auto refuse = [&](const std::string& expected, const std::string& found) {
+    throw Error(ExitCode::usage, "--task", expected, "\"" + info.name + "\", " + found,
                 "name the task that the model was trained on");
+  };
+  if (!info.causal) {
+    refuse("a task whose answers follow from what stands before them",
+           "whose positions read all others");
+  }
+  const ModelConfig& config = model.config;
+  if (config.vocab < info.inputs) {
+    refuse("a task of at most the model's " + std::to_string(config.vocab) + " ids",
+           "of " + std::to_string(info.inputs));
+  }
+  if (config.outputs() < info.classes) {
+    refuse("a task of at most the model's " + std::to_string(config.outputs()) + " classes",
+           "of " + std::to_string(info.classes));
   }
   Model(model.config, model.training_length, model.backend, model.activations)
       .check_length(info.most_inputs(longest));

@@ -31,6 +31,7 @@ Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backen
       final_norm_(find_norm(post() ? layer_prefix(config.layers - 1) + "post_feedforward_layernorm"
                                    : "model.norm")),
       head_(config.tied ? embedding_ : layout_.find("lm_head.weight")),
+      head_bias_(layout_.find("lm_head.bias")),
       mechanisms_(config, sequence_length, layout_, backend) {
   for (int64_t l = 0; l < config.layers; ++l) blocks_.push_back(find_block(l));
 }
@@ -160,20 +161,21 @@ void Model::forward(double* attention_rows) {
 /// the final norm's output lands in dnorm_.
 void Model::head(double scale, const Tensor* gradients, bool likeliest) {
   const int64_t N = B_ * T_;
-  const Tensor w = view_of(weights(), head_);
+  const Tensor w = view_of(weights(), head_), bias = view_of(masters_, head_bias_);
   for (int64_t begin = 0; begin < N; begin += chunk_) {
     const int64_t R = std::min(chunk_, N - begin);
     const auto of_chunk = [&](const Tensor& t) {
-      return t.slice(0, 0, R).slice(1, 0, config_.vocab);
+      return t.slice(0, 0, R).slice(1, 0, config_.outputs());
     };
     const Tensor x = norm_.slice(0, begin, R), z = of_chunk(logits_);
     const Tensor dz = !gradients ? Tensor() : dlogits_ ? of_chunk(dlogits_) : z;
-    backend_.linear_forward(z, x, w, {});
+    backend_.linear_forward(z, x, w, bias);
     if (likeliest) backend_.argmax(likeliest_.slice(0, begin, R), z);
     backend_.cross_entropy(losses_.slice(0, begin, R), dz, z, targets_.slice(0, begin, R), scale);
     if (!gradients) continue;
     backend_.linear_backward_input(dnorm_.slice(0, begin, R), dz, w);
-    backend_.linear_backward_weight(view_of(*gradients, head_), {}, dz, x);
+    backend_.linear_backward_weight(view_of(*gradients, head_), view_of(*gradients, head_bias_), dz,
+                                    x);
   }
 }
 
@@ -236,7 +238,8 @@ void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
                    std::optional<int64_t> document_start, Tensor out) {
   load_batch(tokens, nullptr, b, t, document_start);
   forward();
-  backend_.linear_forward(out, rows(norm_), view_of(weights(), head_), {});
+  backend_.linear_forward(out, rows(norm_), view_of(weights(), head_),
+                          view_of(masters_, head_bias_));
 }
 
 void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start,
@@ -246,7 +249,8 @@ void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> docu
   forward();
   if (out) {
     const int64_t R = out.shape[0];
-    backend_.linear_forward(out, norm_.slice(0, n - R, R), view_of(weights(), head_), {});
+    backend_.linear_forward(out, norm_.slice(0, n - R, R), view_of(weights(), head_),
+                            view_of(masters_, head_bias_));
   }
   past_ += n;
   document_ = last_document_ - n;

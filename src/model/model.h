@@ -124,11 +124,11 @@ class Model {
                 std::optional<int64_t> document_start, double* losses,
                 double* attention_rows = nullptr, int32_t* likeliest = nullptr);
 
-  /// Logits (b * t, V) in P, for tests and small exports.
+  /// Logits (b * t, O) in P, for tests and small exports.
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out);
 
-  /// Appends n tokens, at most kMostAppended, to the text. Logits (R, V) in P after the last R of
+  /// Appends n tokens, at most kMostAppended, to the text. Logits (R, O) in P after the last R of
   /// them to `out`, which may be empty. Nothing is appended where it throws.
   /// REQUIRES: planned for generation; no more tokens in all than were planned for.
   void append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start, Tensor out);
@@ -212,7 +212,7 @@ class Model {
   std::vector<BlockParameters> blocks_;
   const Parameter *embedding_, *position_embedding_;
   NormParameters final_norm_;  // before the head
-  const Parameter* head_;
+  const Parameter *head_, *head_bias_;
   Mechanisms mechanisms_;
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand
@@ -240,8 +240,8 @@ class Model {
   Tensor final_;                          // (N, C) A: the stream before the final norm
   Tensor norm_;                           // (N, C) A: after it
   Tensor stats_;                          // (N, 2) P
-  Tensor logits_;                         // (chunk, V padded) P
-  Tensor dlogits_;            // (chunk, V padded) A; empty where A is P: the logits' memory serves
+  Tensor logits_;                         // (chunk, O padded) P
+  Tensor dlogits_;            // (chunk, O padded) A; empty where A is P: the logits' memory serves
   Tensor losses_;             // (N) P
   Tensor likeliest_;          // (N) i32
   Tensor entropy_, support_;  // (B, H, T) P: of the layer at hand, where evaluations look at them
