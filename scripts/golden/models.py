@@ -15,8 +15,8 @@ are 0 for some keys are drawn until no key is so near to that as to depend on ro
 A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I32, `logits`
 (B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter (none where the scale is for
 evaluation only), and the run config as JSON under the metadata key "config". Where positions are
-random in training, loss and gradients are those at `positions` (B, T) I32, the logits those of an
-evaluation. Parameters are exact in fp32, for comparison with an fp32 model. normalizer_<name>, name a
+random in training, loss and gradients are those at `positions` (B, T) or (layers, B, T) I32, the
+logits those of an evaluation. Parameters are exact in fp32, for comparison with an fp32 model. normalizer_<name>, name a
 normalizer's, holds its golden rows too (normalizers.py): `rows.<what>`, and metadata "rows".
 """
 
@@ -48,8 +48,8 @@ def rope(theta, scaling="none", factor=1.0, name="rope"):
     return {"name": name, "theta": theta, "scaling": scaling, "factor": factor}
 
 
-def randomized(prior, length=0):
-    return {**prior, "randomized": True, "randomized_length": length}
+def randomized(prior, length=0, **options):
+    return {**prior, "randomized": True, "randomized_length": length, **options}
 
 
 def learned(positions):
@@ -164,6 +164,15 @@ CASES = {
                               hidden=12, vocab=23),
     "rope_randomized_linear": config(randomized(rope(50.0, "linear", 2.5), 30), window=7, heads=2,
                                      hidden=12, vocab=23),
+    "rope_randomized_step": config(randomized(rope(50.0), 70, randomized_draw="step"), heads=4, kv=2,
+                                   head_dim=4, hidden=12, vocab=23),
+    "learned_randomized": config(randomized(learned(0), 60), heads=2, hidden=12, vocab=23),
+    "sinusoidal_randomized_step": config(randomized(SINUSOIDAL, 90, randomized_draw="step"),
+                                         heads=2, hidden=12, vocab=23, embed_scale=True),
+    "alibi_randomized": config(randomized(ALIBI, 80), mask=True, **SMALL),
+    "transformer_xl_randomized": config(randomized({"name": "transformer_xl"}, 50), mask=True,
+                                        head_dim=6, **SMALL),
+    "dape_alibi_randomized": config(dape(randomized(ALIBI, 40)), **SMALL),
     "rope_local": config(rope(10000.0, name="rope_local"), window=11, **GROUPED),
     "alibi_window": config(ALIBI, window=9, heads=6, kv=2, hidden=16, vocab=29, layers=1),
     "alibi_ssmax": config(ALIBI, ssmax("false"), mask=True, window=5),
@@ -341,7 +350,9 @@ def parameter_shapes(c):
     if has_bias(m, "head"):
         shapes["lm_head.bias"] = (m.get("classes", V),)
     if decoder.prior_of(c, 0)["name"] == "learned":
-        shapes["model.embed_positions.weight"] = (decoder.prior_of(c, 0)["positions"], C)
+        own = decoder.prior_of(c, 0)
+        rows = own["randomized_length"] if own.get("randomized") else own["positions"]
+        shapes["model.embed_positions.weight"] = (rows, C)
     linears, norms = {}, [] if place == "post" else ["model.norm"]
     for layer in range(m["layers"]):
         path, prior = f"model.layers.{layer}", decoder.prior_of(c, layer)
@@ -421,13 +432,19 @@ def random_tokens(rng, c):
 
 
 def random_positions(rng, c):
-    """(B, T), ascending in each row; None where the config does not randomize them."""
+    """(B, T), ascending in each row; of a step: the same in all rows, with a layer's dimension before
+    them, 1 for positions that are added to the embedding. None where nothing is random."""
     prior, T = decoder.prior_of(c, 0), c["data"]["sequence_length"]
     if not prior.get("randomized"):
         return None
     length = prior["randomized_length"] or 4 * T
-    rows = [np.sort(rng.permutation(length)[:T]) for _ in range(BATCH)]
-    return torch.from_numpy(np.stack(rows))
+    distances = prior["name"] in ("alibi", "transformer_xl")
+    draw = lambda first, n: np.sort(rng.permutation(length - first)[:n]) + first
+    if not distances and prior.get("randomized_draw", "sequence") == "sequence":
+        return torch.from_numpy(np.stack([draw(0, T) for _ in range(BATCH)]))
+    layers = 1 if prior["name"] in ("learned", "sinusoidal") else c["model"]["layers"]
+    rows = [np.append(0, draw(1, T - 1)) if distances else draw(0, T) for _ in range(layers)]
+    return torch.from_numpy(np.stack([np.stack([row] * BATCH) for row in rows]))
 
 
 def is_trained(c, name):

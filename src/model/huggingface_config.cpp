@@ -52,7 +52,7 @@ Json with_parameters(Json j, const Choice<Info>& chosen, const ModelShape& shape
 /// Positions that the model is meant for: T, or as many as scaling or random positions make of it.
 int64_t rope_positions(const ModelConfig& c, int64_t T) {
   const PriorChoice& rope = c.attention.prior.of(0);
-  const int64_t randomized = rope.info().as<RotaryFamily>()->randomized_positions(rope.options, T);
+  const int64_t randomized = rope.info().randomization(rope.options, T).range;
   if (randomized > 0) return randomized;
   return static_cast<int64_t>(std::ceil(static_cast<double>(T) * rope.options.number("factor")));
 }

@@ -91,8 +91,10 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   backend_.upload(first_key_.slice(0, 0, first_key - host_first_key_.data()),
                   host_first_key_.data());
   backend_.upload(batch(positions_), host_positions_.data());
-  if (random_positions_) {
-    backend_.upload(batch(random_positions_), positions ? positions : host_positions_.data());
+  drawn_ = positions != nullptr;
+  if (mechanisms_.randomization().what == Randomized::distances) mechanisms_.draw(positions, B, T);
+  if (drawn_ && random_positions_) {
+    backend_.upload(Tensor(random_positions_.data, Dtype::i32, {draws() * B * T}), positions);
   }
 }
 
@@ -107,6 +109,19 @@ AttentionSaved Model::saved_of(const LayerActivations& x) const {
 }
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
+
+/// Those that layer l turns by, or that the embedding adds.
+Tensor Model::random_positions(int64_t l) const {
+  const int64_t N = B_ * T_, draw = draws() > 1 ? l : 0;
+  return Tensor(random_positions_.data, Dtype::i32, {draws() * N})
+      .slice(0, draw * N, N)
+      .reshaped({B_, T_});
+}
+
+Tensor Model::embedding_positions() const {
+  const bool random = drawn_ && mechanisms_.has<EmbeddingFamily>();
+  return (random ? random_positions(0) : positions()).reshaped({B_ * T_});
+}
 
 Tensor Model::first_key(int64_t l) const {
   return first_key_.slice(0, mechanisms_.window(l) * B_ * T_, B_ * T_).reshaped({B_, T_});
@@ -148,7 +163,7 @@ void Model::embedding_forward() {
   Tensor table = view_of(masters_, position_embedding_);
   if (const Tensor fixed = mechanisms_.position_table()) table = fixed;
   backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
-                             embed_scale(), positions().reshaped({B_ * T_}), table);
+                             embed_scale(), embedding_positions(), table);
 }
 
 void Model::forward(double* attention_rows) {
@@ -184,14 +199,13 @@ void Model::head(double scale, const Tensor* gradients, bool likeliest) {
 void Model::embedding_backward(const Tensor& gradients) {
   backend_.embedding_backward(view_of(gradients, embedding_), embed_scale(),
                               view_of(gradients, position_embedding_), rows(dstream_),
-                              rows(tokens_), positions().reshaped({B_ * T_}));
+                              rows(tokens_), embedding_positions());
 }
 
 void Model::forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                              std::optional<int64_t> document_start, double scale, Tensor gradients,
                              Tensor loss, const int32_t* positions) {
-  require((positions != nullptr) == (randomized_positions() > 0),
-          "positions where the prior randomizes them");
+  require((positions != nullptr) == (draws() > 0), "positions where the prior randomizes them");
   load_batch(tokens, targets, max_B_, T, document_start, positions);
   // The same operations on the same memory for every micro-batch of T tokens of a lane's buffer.
   const auto work = [&] {
@@ -223,9 +237,11 @@ void Model::check_length(int64_t T) const {
 
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                      std::optional<int64_t> document_start, double* losses, double* attention_rows,
-                     int32_t* likeliest) {
+                     int32_t* likeliest, const int32_t* positions) {
   require(!attention_rows || entropy_, "sums of attention's rows that were planned");
-  load_batch(tokens, targets, b, t, document_start);
+  require((positions != nullptr) == randomization().in_evaluation,
+          "positions where evaluation draws them");
+  load_batch(tokens, targets, b, t, document_start, positions);
   forward(attention_rows);
   head(1, nullptr, likeliest != nullptr);
   if (likeliest) backend_.download(likeliest, rows(likeliest_));

@@ -42,8 +42,8 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   const auto windows = static_cast<int64_t>(mechanisms_.windows().size());
   arena.add("batch.first_key", &first_key_, Dtype::i32, {windows * N});
   arena.add("batch.positions", &positions_, Dtype::i32, {B, T});
-  if (training && randomized_positions() > 0) {
-    arena.add("batch.random_positions", &random_positions_, Dtype::i32, {B, T});
+  if (draws_in(randomization(), use) && randomization().what == Randomized::positions) {
+    arena.add("batch.random_positions", &random_positions_, Dtype::i32, {draws(), B, T});
   }
   recompute_ = recompute;
   plan_layers(arena, B, T, training);

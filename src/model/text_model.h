@@ -5,7 +5,8 @@
 
 namespace bamtrain {
 
-/// Error (ExitCode::config) for a model whose classes are no ids of its vocabulary.
+/// Error (ExitCode::config) for a model whose classes are no ids of its vocabulary, or whose
+/// positions are drawn in evaluation.
 void check_text_model(const ModelConfig& config);
 
 }  // namespace bamtrain

@@ -145,7 +145,8 @@ TEST_CASE("tasks whose positions read all others are refused, by name") {
     if (info.causal) {
       CHECK(text.empty());
     } else {
-      check_mentions(text, {"data.train", info.name.c_str(), "read all others"});
+      check_mentions(text, {"data.train", info.name.c_str(), "read all others",
+                            "set model.attention.causal to false"});
     }
   }
 }

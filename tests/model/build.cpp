@@ -217,7 +217,9 @@ void Run::move(const Parameter& p, int64_t i, double by) {
 
 double Run::loss(const Batch& b) {
   std::vector<double> losses(b.tokens.size());
-  model_.evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data());
+  model_.evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data(),
+                  nullptr, nullptr,
+                  model_.randomization().in_evaluation ? b.positions.data() : nullptr);
   double sum = 0;
   for (double l : losses) sum += l;
   return sum / static_cast<double>(losses.size());

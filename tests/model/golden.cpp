@@ -110,8 +110,9 @@ Golden open_golden(const std::filesystem::path& path) {
   }
   if (g.config.classes > 0) g.batch = with_classes(g.batch, g.config.classes);
   if (const SafetensorsFile::Entry* positions = g.file.find("positions")) {
-    g.batch.positions.resize(g.batch.tokens.size());
-    REQUIRE(positions->bytes == static_cast<int64_t>(g.batch.tokens.size() * sizeof(int32_t)));
+    const size_t draws = positions->shape.size() > 2 ? positions->shape[0] : 1;
+    g.batch.positions.resize(draws * g.batch.tokens.size());
+    REQUIRE(positions->bytes == static_cast<int64_t>(g.batch.positions.size() * sizeof(int32_t)));
     g.file.read(*positions, g.batch.positions.data());
   }
   return g;
