@@ -15,10 +15,11 @@ struct AddBias {
   A* y = nullptr;               // (N, O), added to in place
   const float* bias = nullptr;  // (O)
   int64_t N = 0, O = 0;
+  int64_t row = 0;  // elements from a row of y to the next; 0: O
 };
 
-/// y += bias, row by row: one kernel. Refuses an O that is no multiple of 8, sizes that are not
-/// positive, and addresses that are not aligned to 16 bytes.
+/// y += bias, row by row: one kernel. Refuses rows that begin at no multiple of 8, sizes that are
+/// not positive, and addresses that are not aligned to 16 bytes.
 template <class A>
 device::LaunchStatus add_bias(const AddBias<A>& a, device::Stream stream);
 
@@ -28,6 +29,7 @@ struct ColumnSums {
   const A* x = nullptr;   // (N, O)
   int64_t N = 0, O = 0;
   float* partial = nullptr;  // scratch: column_sums_partial floats
+  int64_t row = 0;           // elements from a row of x to the next; 0: O
 };
 
 /// sums += the sum of x's rows: two kernels. Refuses what add_bias refuses.

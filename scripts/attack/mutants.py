@@ -43,7 +43,7 @@ MUTANTS = {
         "state.tensors()[i].bytes(), 0);",
         "train", "parameters and both moments of a checkpoint reach every process"),
     "positions_of_a_lanes_first_micro_batch": Mutant(
-        "train/trainer.cpp", "positions_of(batch, T));", "positions_of(numbers.first(B), T));",
+        "train/trainer.cpp", "{batch, step, counts.longest}", "{numbers.first(B), step, counts.longest}",
         "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "windows_of_a_lanes_first_micro_batch": Mutant(
@@ -100,6 +100,9 @@ MUTANTS = {
     "neighbours_draw_the_same_positions": Mutant(
         "model/random_positions.cpp", "sequence * range + p", "sequence / 2 * range + p", "model",
         "sequences near each other draw positions that know nothing of each other"),
+    "next_step_draws_what_the_next_layer_drew": Mutant(
+        "model/random_positions.cpp", "batch.step * draws + d", "batch.step + d", "model",
+        "a step's draws are the same for its sequences, others in every layer and step"),
     "layers_begin_alike": Mutant(
         "model/parameters.cpp", "const Rng rng(seed, p.name);", "const Rng rng(seed, p.leaf());",
         "model", "values depend on seed and name alone"),

@@ -136,6 +136,13 @@ def scale(choice, theta, h, n, x, plain):
     return None
 
 
+def positions_of(positions, layer):
+    """(B, T) of a layer, where they are random."""
+    if positions is None or positions.dim() == 2:
+        return positions
+    return positions[layer % len(positions)]
+
+
 def linear(p, name, x):
     return F.linear(x, p[name + ".weight"], p.get(name + ".bias"))
 
@@ -156,6 +163,8 @@ def attention(p, config, layer, x, tokens, positions, watch):
     document, position = documents(tokens, config)
     trained_at = config["data"]["sequence_length"]
     prior = prior_of(config, layer)
+    drawn = positions_of(positions, layer)
+    distances = torch.arange(T) if drawn is None else drawn[0]
     local = trained_at + 1 if prior["name"] == "rope_local" else 0
     visible = visible_keys(document, prior.get("window") or choice["window"] or local)
     n = visible.sum(-1)  # (B, T) number of keys seen, self included
@@ -164,7 +173,7 @@ def attention(p, config, layer, x, tokens, positions, watch):
     k = linear(p, path + ".k_proj", x).view(B, T, KV, D)
     v = linear(p, path + ".v_proj", x).view(B, T, KV, D)
     if prior["name"] in ("rope", "rope_local"):
-        angles_at = position if positions is None else positions
+        angles_at = position if drawn is None else drawn
         q, k = (rotate(y, angles_at, prior, trained_at) for y in (q, k))
     theta = parameters(p, "model.prior." if prior.get("share") else path + ".prior.")
     of_scale = parameters(p, path + ".scale.")
@@ -175,7 +184,8 @@ def attention(p, config, layer, x, tokens, positions, watch):
     for h in range(H):
         query, key = q[:, :, h], k[:, :, h // (H // KV)]
         s = query @ key.transpose(1, 2) / content_divisor(prior, D, C)
-        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at, query, key, s, visible)
+        b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at, query, key, s, visible,
+                        distances.double())
         scores.append(s)
         biases.append(b.expand(B, T, T))
     if mix := mix_of(config, layer):
@@ -228,9 +238,10 @@ def mlp(p, config, path, x):
     return linear(p, path + ".down_proj", gate * up)
 
 
-def embed(p, config, tokens):
+def embed(p, config, tokens, positions):
     x = p["model.embed_tokens.weight"][tokens]
     _, position = documents(tokens, config)
+    position = position if positions is None else positions_of(positions, 0)
     prior, C = prior_of(config, 0), config["model"]["width"]
     name = prior["name"]
     if config["model"].get("embed_scale"):
@@ -249,7 +260,7 @@ def embed(p, config, tokens):
 def logits(p, config, tokens, positions=None, watch=None):
     """(B, T) tokens -> (B, T, V) logits. positions: as in mean_loss. watch: called with the
     normalizer's parameters, the head, its logits, visible keys and weights, of head after head."""
-    x = embed(p, config, tokens)
+    x = embed(p, config, tokens, positions)
     place = config["model"].get("norm_position", "pre")
     for layer in range(config["model"]["layers"]):
         path = f"model.layers.{layer}"
@@ -268,15 +279,17 @@ def logits(p, config, tokens, positions=None, watch=None):
     if place != "post":
         x = norm(p, config, "model.norm", x)
     head = "model.embed_tokens.weight" if config["model"]["tied"] else "lm_head.weight"
-    return x @ p[head].T
+    return F.linear(x, p[head], p.get("lm_head.bias"))
 
 
 def mean_loss(p, config, tokens, positions=None):
-    """tokens (B, T + 1): mean cross-entropy in nats of the B * T targets, first ones included.
+    """tokens (B, T + 1): mean cross-entropy in nats of the B * T targets, first ones included. Where
+    the model has classes, a target is the class that is the next token modulo their number.
 
-    positions (B, T): those of a rope in training where they are random, documents or not; None:
-    they count from each document's start.
+    positions (B, T), or (layers, B, T): those of training where they are random, documents or not,
+    or, of priors that know distances, what is random in place of 0, 1, 2, ..., the same for all B;
+    None: positions count from each document's start.
     """
     z = logits(p, config, tokens[:, :-1], positions)
-    target = tokens[:, 1:, None]
+    target = tokens[:, 1:, None] % z.shape[-1]
     return (torch.logsumexp(z, -1) - z.gather(-1, target)[..., 0]).mean()

@@ -15,8 +15,8 @@ are 0 for some keys are drawn until no key is so near to that as to depend on ro
 A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I32, `logits`
 (B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter (none where the scale is for
 evaluation only), and the run config as JSON under the metadata key "config". Where positions are
-random in training, loss and gradients are those at `positions` (B, T) I32, the logits those of an
-evaluation. Parameters are exact in fp32, for comparison with an fp32 model. normalizer_<name>, name a
+random in training, loss and gradients are those at `positions` (B, T) or (layers, B, T) I32, the
+logits those of an evaluation. Parameters are exact in fp32, for comparison with an fp32 model. normalizer_<name>, name a
 normalizer's, holds its golden rows too (normalizers.py): `rows.<what>`, and metadata "rows".
 """
 
@@ -48,8 +48,8 @@ def rope(theta, scaling="none", factor=1.0, name="rope"):
     return {"name": name, "theta": theta, "scaling": scaling, "factor": factor}
 
 
-def randomized(prior, length=0):
-    return {**prior, "randomized": True, "randomized_length": length}
+def randomized(prior, length=0, **options):
+    return {**prior, "randomized": True, "randomized_length": length, **options}
 
 
 def learned(positions):
@@ -121,13 +121,15 @@ STICK_BREAKING = {"name": "stick_breaking"}
 
 def config(prior, scale=NONE, *, normalizer=None, mask=False, window=0, heads=3, kv=None, head_dim=8,
            hidden=28, vocab=41, T=24, trained=None, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5,
-           tied=False, bias=False, width=None, norm_position="pre", embed_scale=False):
+           tied=False, bias=False, width=None, norm_position="pre", embed_scale=False, classes=0):
     """T tokens a row; `trained`: the training length, where it is another. `width`: where it is not
-    heads times head_dim."""
+    heads times head_dim. `bias`: a list of parts, or for all but the head. `classes`: where targets
+    are no ids."""
     length = {"length": T} if trained else {}
     block = {"head_dim": head_dim} if width else {}
     block |= {"norm_position": norm_position} if norm_position != "pre" else {}
     block |= {"embed_scale": True} if embed_scale else {}
+    block |= {"classes": classes} if classes else {}
     own = {"normalizer": normalizer} if normalizer else {}
     return {
         "model": {
@@ -162,6 +164,15 @@ CASES = {
                               hidden=12, vocab=23),
     "rope_randomized_linear": config(randomized(rope(50.0, "linear", 2.5), 30), window=7, heads=2,
                                      hidden=12, vocab=23),
+    "rope_randomized_step": config(randomized(rope(50.0), 70, randomized_draw="step"), heads=4, kv=2,
+                                   head_dim=4, hidden=12, vocab=23),
+    "learned_randomized": config(randomized(learned(0), 60), heads=2, hidden=12, vocab=23),
+    "sinusoidal_randomized_step": config(randomized(SINUSOIDAL, 90, randomized_draw="step"),
+                                         heads=2, hidden=12, vocab=23, embed_scale=True),
+    "alibi_randomized": config(randomized(ALIBI, 80), mask=True, **SMALL),
+    "transformer_xl_randomized": config(randomized({"name": "transformer_xl"}, 50), mask=True,
+                                        head_dim=6, **SMALL),
+    "dape_alibi_randomized": config(dape(randomized(ALIBI, 40)), **SMALL),
     "rope_local": config(rope(10000.0, name="rope_local"), window=11, **GROUPED),
     "alibi_window": config(ALIBI, window=9, heads=6, kv=2, hidden=16, vocab=29, layers=1),
     "alibi_ssmax": config(ALIBI, ssmax("false"), mask=True, window=5),
@@ -251,6 +262,12 @@ CASES = {
     "block_head_dim_gelu_erf_tied": config(
         rope(10000.0), mlp=GELU_ERF, width=18, heads=4, kv=2, head_dim=6, hidden=24, vocab=31,
         tied=True, bias=True, embed_scale=True),
+    "block_bias_mlp_head_classes": config(
+        rope(100.0), mlp=RELU, norm="layernorm", norm_position="post", embed_scale=True,
+        bias=["mlp", "norm", "head"], classes=5, head_dim=6, heads=4, kv=2, hidden=30, vocab=23),
+    "block_bias_attention": config({"name": "cable"}, norm="layernorm", bias=["attention"],
+                                   mask=True, **SMALL),
+    "block_bias_head_tied": config(ALIBI, bias=["head"], tied=True, **SMALL),
     "block_head_dim_learned": config(learned(26), mask=True, mlp=GELU_ERF, width=26, heads=5,
                                      head_dim=4, hidden=24, vocab=31, embed_scale=True),
 }
@@ -315,6 +332,11 @@ SHARPNESS = {"bam_entmax": 0.8, "bam_ssmax_entmax": 0.5, "nape_adaptive_entmax":
              "t5_entmax_3": 0.25, "dape_alibi_entmax": 0.6}
 
 
+def has_bias(m, part):
+    """Whether a part of model m has biases: attention, mlp, norm or head."""
+    return part in m["bias"] if isinstance(m["bias"], list) else m["bias"] and part != "head"
+
+
 def parameter_shapes(c):
     """{checkpoint name: shape} of every parameter of config c."""
     m = c["model"]
@@ -324,9 +346,13 @@ def parameter_shapes(c):
     place = m.get("norm_position", "pre")
     shapes = {"model.embed_tokens.weight": (V, C)}
     if not m["tied"]:
-        shapes["lm_head.weight"] = (V, C)
+        shapes["lm_head.weight"] = (m.get("classes", V), C)
+    if has_bias(m, "head"):
+        shapes["lm_head.bias"] = (m.get("classes", V),)
     if decoder.prior_of(c, 0)["name"] == "learned":
-        shapes["model.embed_positions.weight"] = (decoder.prior_of(c, 0)["positions"], C)
+        own = decoder.prior_of(c, 0)
+        rows = own["randomized_length"] if own.get("randomized") else own["positions"]
+        shapes["model.embed_positions.weight"] = (rows, C)
     linears, norms = {}, [] if place == "post" else ["model.norm"]
     for layer in range(m["layers"]):
         path, prior = f"model.layers.{layer}", decoder.prior_of(c, layer)
@@ -358,11 +384,11 @@ def parameter_shapes(c):
             shapes[f"{owner}.prior.{name}"] = shape
     for name, shape in linears.items():
         shapes[name + ".weight"] = shape
-        if m["bias"]:
+        if has_bias(m, "attention" if ".self_attn." in name else "mlp"):
             shapes[name + ".bias"] = shape[:1]
     for name in norms:
         shapes[name + ".weight"] = (C,)
-        if m["bias"] and m["norm"]["kind"] == "layernorm":
+        if has_bias(m, "norm") and m["norm"]["kind"] == "layernorm":
             shapes[name + ".bias"] = (C,)
     return shapes
 
@@ -406,13 +432,19 @@ def random_tokens(rng, c):
 
 
 def random_positions(rng, c):
-    """(B, T), ascending in each row; None where the config does not randomize them."""
+    """(B, T), ascending in each row; of a step: the same in all rows, with a layer's dimension before
+    them, 1 for positions that are added to the embedding. None where nothing is random."""
     prior, T = decoder.prior_of(c, 0), c["data"]["sequence_length"]
     if not prior.get("randomized"):
         return None
     length = prior["randomized_length"] or 4 * T
-    rows = [np.sort(rng.permutation(length)[:T]) for _ in range(BATCH)]
-    return torch.from_numpy(np.stack(rows))
+    distances = prior["name"] in ("alibi", "transformer_xl")
+    draw = lambda first, n: np.sort(rng.permutation(length - first)[:n]) + first
+    if not distances and prior.get("randomized_draw", "sequence") == "sequence":
+        return torch.from_numpy(np.stack([draw(0, T) for _ in range(BATCH)]))
+    layers = 1 if prior["name"] in ("learned", "sinusoidal") else c["model"]["layers"]
+    rows = [np.append(0, draw(1, T - 1)) if distances else draw(0, T) for _ in range(layers)]
+    return torch.from_numpy(np.stack([np.stack([row] * BATCH) for row in rows]))
 
 
 def is_trained(c, name):
@@ -521,8 +553,9 @@ def random_model(case, c):
         shapes = parameter_shapes(c)
         p = {name: random_parameter(rng, case, c, name, shapes[name]) for name in sorted(shapes)}
         tokens = random_tokens(rng, c)
-        mixed = any(decoder.mix_of(c, layer) for layer in range(c["model"]["layers"]))
-        if (normalizer_of(c) == normalizers.SOFTMAX and not mixed) or (
+        kinks = c["model"]["mlp"]["kind"] == RELU or any(
+            decoder.mix_of(c, layer) for layer in range(c["model"]["layers"]))
+        if (normalizer_of(c) == normalizers.SOFTMAX and not kinks) or (
                 is_clear(p, c, tokens[:, :-1]) and is_smooth(p, c, tokens)):
             return rng, p, tokens
     raise AssertionError(f"{case}: 100 models, none of them clear")

@@ -65,15 +65,15 @@ def t5_bucket(d):
     return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
 
 
-def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible):
+def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible, distances):
     """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
     parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document; q, k
     (B, T, D) and s (B, T, T): the head's queries, keys and scores; visible (B, T, T) bool: keys that
-    a query sees."""
+    a query sees; distances (T): what stands for 0, 1, 2, ... where that is random."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
     name = prior["name"]
     if name == "alibi":
-        return -alibi_slopes(H)[h] * (i - j)
+        return -alibi_slopes(H)[h] * distances[(i - j).abs().long()]
     if name == "nape" and h < H // 2:
         of_heads = alibi_slopes(H if prior.get("slope_heads") == "H" else H // 2)
         slope = {"harmonic": 1 / (h + 1), "halving": 1 / 2 ** h, "exponential": of_heads[h]}
@@ -109,7 +109,7 @@ def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible):
         rise = S[:, None, :] - S[:, :, None]  # S_j - S_i
         return rise if name == "cable" else -torch.log(1 + rise ** 2)
     if name == "transformer_xl":
-        d, c = torch.arange(T)[:, None].double(), torch.arange(x.shape[-1])
+        d, c = distances[:, None], torch.arange(x.shape[-1])
         angle = d * 10000.0 ** (-(c // 2 * 2).double() / len(c))
         r = torch.where(c % 2 == 0, angle.sin(), angle.cos()) @ theta["w_r"][h * D:(h + 1) * D].T
         by_distance = (q + theta["w"][h]) @ r.T  # (B, T, T)

@@ -16,6 +16,7 @@
 #include "core/durable_file.h"
 #include "core/option_value.h"
 #include "core/terminal.h"
+#include "model/text_model.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
@@ -184,6 +185,7 @@ namespace {
 nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  check_text_model(c.model);
   const Precision precision = arguments.precision.value_or(c.train.precision);
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
   const std::string source = arguments.data.empty() ? c.data.val : arguments.data;

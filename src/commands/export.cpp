@@ -12,6 +12,7 @@
 #include "core/option_value.h"
 #include "core/utf8.h"
 #include "export/huggingface_folder.h"
+#include "model/text_model.h"
 #include "ops/cpu/cpu.h"
 #include "record/run_files.h"
 
@@ -34,6 +35,7 @@ int run_export(const ExportArguments& arguments) {
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   check_run_state(checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  check_text_model(c.model);
   const ParameterLayout layout(c.model, c.data.sequence_length);
   const std::unique_ptr<Backend> backend = make_cpu_backend();
   Arena arena;

@@ -152,6 +152,44 @@ Key evaluations() {
   return k;
 }
 
+/// true stands for what it stood for when it was all that a configuration could say.
+Key biases() {
+  const std::string path = "model.bias";
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : kBiasPartNames) names.push_back(name);
+  const ValueSchema list = set_of(one_of(names));
+  Key k{path,
+        "which parts have biases: a list of attention and mlp (their linear layers), norm "
+        "(layernorm) and head; true: all but the head; that of k moves every logit of a row alike "
+        "unless k is rotated: nothing reads it then, and it drifts with the rounding of its "
+        "gradient",
+        {{"oneOf", {boolean_value(), list}}}};
+  k.get = [](const RunConfig& c) -> ordered_json {
+    const BiasParts& bias = c.model.bias;
+    for (const bool all : {false, true}) {
+      if (bias == BiasParts(all)) return all;
+    }
+    ordered_json parts = ordered_json::array();
+    for (const auto& [name, part] : kBiasPartNames) {
+      if (bias.*part) parts.push_back(name);
+    }
+    return parts;
+  };
+  k.set = [path, list](RunConfig& c, const json& v, const Origin& origin) {
+    if (!v.is_array()) {
+      check_value(v, boolean_value(), origin.at(path));
+      c.model.bias = v.get<bool>();
+      return;
+    }
+    check_value(v, list, origin.at(path));
+    c.model.bias = BiasParts();
+    for (const auto& [name, part] : kBiasPartNames) {
+      c.model.bias.*part = std::find(v.begin(), v.end(), name) != v.end();
+    }
+  };
+  return k;
+}
+
 Key betas() {
   const std::string path = "optimizer.betas";
   const ValueSchema schema = tuple_of(number_in_range(0, 1), 2);
@@ -222,6 +260,11 @@ std::vector<Key> make_keys() {
                  "vocabulary size V, at least the tokenizer's; needed with shards; 0: as many as "
                  "the tasks of data.train have",
                  integer_value(0, kMaxInt32), FIELD(model.vocab))),
+      key("model.classes",
+          "classes that the head tells apart, where the answers of the tasks of data.train are of "
+          "another alphabet than what is read; 0: as many as those tasks have, and model.vocab "
+          "with shards",
+          integer_value(0, kMaxInt32), FIELD(model.classes)),
       required(
           key("model.width", "embedding width C", integer_value(1, kMaxWidth), FIELD(model.width))),
       required(
@@ -258,19 +301,18 @@ std::vector<Key> make_keys() {
           boolean_value(), FIELD(model.embed_scale)),
       key("model.tied", "the head shares the embedding's matrix", boolean_value(),
           FIELD(model.tied)),
-      key("model.bias",
-          "linear layers and layernorm have biases; that of k moves every logit of a row alike "
-          "unless k is rotated: nothing reads it then, and it drifts with the rounding of its "
-          "gradient",
-          boolean_value(), FIELD(model.bias)),
+      biases(),
       choice<InitKind>("model.init",
                        "initial values: gpt2 (std 0.02, residual projections x (2L)^-0.5), torch "
                        "(linear U(+-1/sqrt(fan_in)), embedding N(0, 1)), neox (std sqrt(2/5C), "
-                       "residual projections 2/(L sqrt C)), plain (std 0.02)",
+                       "residual projections 2/(L sqrt C)), plain (std 0.02), lecun (linear std "
+                       "1/sqrt(fan_in), embedding std 0.02, both cut off at two of these without "
+                       "making up for it)",
                        {{"gpt2", InitKind::gpt2},
                         {"torch", InitKind::torch},
                         {"neox", InitKind::neox},
-                        {"plain", InitKind::plain}},
+                        {"plain", InitKind::plain},
+                        {"lecun", InitKind::lecun}},
                        FIELD(model.init)),
       priors(),
       mechanism("model.attention.scale", "logit scale t_i of a query that sees n_i keys",
@@ -284,6 +326,10 @@ std::vector<Key> make_keys() {
       key("model.attention.document_mask",
           "attention, n_i and absolute positions restart where a document begins", boolean_value(),
           FIELD(model.attention.document_mask)),
+      key("model.attention.causal",
+          "whether a position sees only itself and those before it; false: its whole sequence "
+          "without padding, or document, with distances |i - j|",
+          boolean_value(), FIELD(model.attention.causal)),
 
       resumable(key("init_from.folder",
                     "start from the weights in this folder: model.safetensors, or shards with "

@@ -143,6 +143,7 @@ void derive(RunConfig& c) {
   if (c.model.kv_heads == 0) c.model.kv_heads = c.model.heads;
   if (!c.data.train.has_shards()) {
     const bool any_length = c.data.sequence_length == 0, any_vocab = c.model.vocab == 0;
+    int64_t inputs = 0, classes = 0;
     for (const DataSource& s : c.data.train.list) {
       const TaskInfo& info = *s.task->info;
       if (info.of_file) continue;
@@ -150,8 +151,13 @@ void derive(RunConfig& c) {
         c.data.sequence_length =
             std::max(c.data.sequence_length, info.most_inputs(s.task->lengths.longest));
       }
-      if (any_vocab) c.model.vocab = std::max({c.model.vocab, info.inputs, info.classes});
+      inputs = std::max(inputs, info.inputs);
+      classes = std::max(classes, info.classes);
     }
+    if (any_vocab) c.model.vocab = inputs;
+    // A class is an id where there are as many of both.
+    if (c.model.classes == 0 && inputs != classes) c.model.classes = classes;
+    if (c.model.classes == c.model.vocab) c.model.classes = 0;
   }
   const int64_t T = c.data.sequence_length;
   if (c.train.tokens_per_step == 0) c.train.tokens_per_step = c.train.sequences_per_step * T;

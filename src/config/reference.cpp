@@ -46,7 +46,7 @@ std::string types_of(const Json& alternatives) {
     if (a.contains("properties")) {
       kind = a["properties"].contains("task") ? "task" : "object with a name";
     }
-    if (a.contains("items")) {
+    if (a.contains("items") && !a["items"].contains("enum")) {
       kind = a["items"].contains("oneOf") ? "list of such" : "list of objects";
     }
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
@@ -141,7 +141,7 @@ void describe_alternatives(std::string& out, const Json& alternatives) {
               : "";
       wrap(out, "  - ", lead + description, 4);
       describe_members(out, a);
-    } else if (a.contains("items")) {
+    } else if (a.contains("items") && !a["items"].contains("enum")) {
       wrap(out, "  - ", "a list: " + description, 4);
       const Json& items = a["items"];
       if (items.contains("properties")) describe_members(out, items);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <optional>
 
 #include "config/keys.h"
 #include "config/mechanism.h"
@@ -88,8 +89,9 @@ class Relations {
       const PriorChoice& prior = priors()[i];
       PositionLimit own = {0, prior.name(), base_path(i)};
       const auto* const embedding = prior.info().as<EmbeddingFamily>();
-      if (prior.info().is<RotaryFamily>()) {
-        own.most = randomized_positions(prior);
+      const Randomization random = randomization(prior);
+      if (random.what == Randomized::positions && random) {
+        own.most = random.range;
         own.key += ".randomized_length";
       } else if (embedding && !embedding->value) {
         own.most = prior.parameters(shape()).at(0).shape.at(0);
@@ -102,6 +104,9 @@ class Relations {
 
   /// The registries refuse what their mechanisms do not define for this shape.
   void mechanisms() const {
+    if (!c_.model.attention.causal) {
+      refuse("model.attention.causal", "true", "false", "leave it out");
+    }
     const ScaleChoice& scale = c_.model.attention.scale;
     if (use_ == ConfigUse::training && scale.info().evaluation_only) {
       refuse("model.attention.scale", "a scale that trains",
@@ -164,7 +169,7 @@ class Relations {
       refuse(kPrior, "a list whose length is a divisor of model.layers = " + text(layers), text(n),
              "give " + divisors_near(layers, n) + " priors, or change model.layers");
     }
-    same_randomized_positions();
+    same_randomization();
     std::map<std::string, size_t> owners;  // of what layers share, by name
     for (size_t i = 0; i < priors().size(); ++i) {
       for (const MechanismParameter& p : priors()[i].parameters(shape())) {
@@ -180,23 +185,30 @@ class Relations {
     }
   }
 
-  /// 0: they count tokens.
-  int64_t randomized_positions(const PriorChoice& prior) const {
-    const auto* const rotary = prior.info().as<RotaryFamily>();
-    return rotary ? rotary->randomized_positions(prior.options, c_.data.sequence_length) : 0;
+  Randomization randomization(const PriorChoice& prior) const {
+    return prior.info().randomization(prior.options, c_.data.sequence_length);
   }
 
-  /// A sequence draws its positions once, for all layers.
-  void same_randomized_positions() const {
-    int64_t known = 0;
+  /// A batch has draws of one kind for all layers that are random.
+  void same_randomization() const {
+    std::optional<size_t> first;
     for (size_t i = 0; i < priors().size(); ++i) {
-      const int64_t own = randomized_positions(priors()[i]);
-      if (own != 0 && known != 0 && own != known) {
+      const Randomization own = randomization(priors()[i]);
+      if (!own) continue;
+      if (!first) first = i;
+      const Randomization other = randomization(priors()[*first]);
+      if (own.range != other.range) {
         refuse(base_path(i) + ".randomized_length",
-               text(known) + ", the positions that another layer draws from", text(own),
+               text(other.range) + ", the positions that another layer draws from", text(own.range),
                "give all randomized priors the same");
       }
-      known = std::max(known, own);
+      if (own == other) continue;
+      refuse(base_path(i),
+             "random positions, or distances, that are drawn and evaluated as those of " +
+                 base_path(*first),
+             priors()[i].name() + " and " + priors()[*first].name(),
+             "give both the same randomized_draw and eval_positions, and no alibi or "
+             "transformer_xl beside a rope");
     }
   }
 
@@ -212,20 +224,53 @@ class Relations {
       if (s.task) task(*s.task, "data.train");
     }
     if (c_.data.val_task) task(*c_.data.val_task, "data.val");
+    if (c_.model.classes != 0) classes();
+  }
+
+  /// Of a head whose classes are no ids: nothing may take one for the other.
+  void classes() const {
+    const std::string other = text(c_.model.classes) + ", and model.vocab is " +
+                              text(c_.model.vocab) + ": classes are no ids";
+    if (c_.data.train.has_shards()) {
+      refuse("model.classes", "0 with shards in data.train, whose targets are ids", other,
+             "remove it");
+    }
+    if (!c_.data.val.empty()) {
+      refuse("data.val", "a task, or none, with model.classes", "shards, whose targets are ids",
+             "change it, or remove model.classes");
+    }
+    if (c_.model.tied) {
+      refuse("model.tied", "false with model.classes = " + other, "true",
+             "set it to false: a head of its own has a row for each class");
+    }
+    if (!c_.sample.prompts.empty()) {
+      refuse("sample.prompts", "none with model.classes = " + other,
+             text(std::ssize(c_.sample.prompts)) + " of them", "remove them");
+    }
   }
 
   /// Whether the model can do it at all.
   void task(const TaskInfo& info, const std::string& key) const {
     if (info.of_file) return;
-    if (!info.causal) {
+    if (!info.causal && c_.model.attention.causal) {
       refuse(key, "a task whose answers follow from what stands before them",
              "\"" + info.name + "\", whose positions read all others",
-             "choose another: attention reads backwards alone here");
+             "set model.attention.causal to false, or choose another");
     }
-    const int64_t rows = std::max(info.inputs, info.classes);
-    if (c_.model.vocab < rows) {
-      refuse("model.vocab", "at least the " + text(rows) + " ids of \"" + info.name + "\"",
+    if (info.causal && !c_.model.attention.causal) {
+      refuse("model.attention.causal",
+             "true with \"" + info.name + "\" in " + key +
+                 ": its inputs hold the answers of the positions before them",
+             "false", "set it to true, or choose another task");
+    }
+    if (c_.model.vocab < info.inputs) {
+      refuse("model.vocab", "at least the " + text(info.inputs) + " ids of \"" + info.name + "\"",
              text(c_.model.vocab), "raise it, or leave it out");
+    }
+    if (c_.model.outputs() < info.classes) {
+      refuse(c_.model.classes == 0 ? "model.vocab" : "model.classes",
+             "at least the " + text(info.classes) + " classes of \"" + info.name + "\"",
+             text(c_.model.outputs()), "raise it, or leave it out");
     }
   }
 
@@ -414,6 +459,12 @@ class Relations {
              text(e.tokens), "raise it: a pass needs one whole sequence");
     }
     if (use_ == ConfigUse::evaluation) return;  // which has lengths of its own
+    for (size_t i = 0; i < priors().size() && !e.lengths.empty(); ++i) {
+      if (!randomization(priors()[i]).in_evaluation) continue;
+      refuse(base_path(i) + ".eval_positions",
+             "\"counted\" with eval.lengths: perplexity is of positions that count", "\"drawn\"",
+             "change one of them");
+    }
     const PositionLimit limit = position_limit();
     for (const int64_t length : e.lengths) {
       if (limit.most != 0 && length > limit.most) {

@@ -97,7 +97,7 @@ int64_t Sequences::read(std::span<const int64_t> numbers, int64_t step, int32_t*
   const auto n = std::ssize(numbers);
   const int64_t T = sequence_length_;
   if (tasks_.empty()) {
-    *counts = {n * T, n * T};
+    *counts = {n * T, n * T, T};
     return read_windows(numbers[0], n, inputs, targets);
   }
   if (std::ssize(examples_) < n) examples_.resize(static_cast<size_t>(n));
@@ -122,6 +122,7 @@ int64_t Sequences::read(std::span<const int64_t> numbers, int64_t step, int32_t*
       read_windows(p.number, 1, in, out);
       counts->inputs += T;
       counts->targets += T;
+      counts->longest = T;
       continue;
     }
     const Example& e = examples_[static_cast<size_t>(b)];
@@ -131,6 +132,7 @@ int64_t Sequences::read(std::span<const int64_t> numbers, int64_t step, int32_t*
     std::fill_n(in + size, columns - size, task(p.source).info().padding);
     std::fill_n(out + size, columns - size, kNoTarget);
     counts->inputs += size;
+    counts->longest = std::max<int64_t>(counts->longest, size);
     counts->targets += size - std::count(e.targets.begin(), e.targets.end(), kNoTarget);
   }
   return columns;

@@ -19,9 +19,11 @@ struct TaskSource {
   double weight = 1;
 };
 
-/// Of some sequences: how many inputs they have, and how many targets count.
+/// Of some sequences: how many inputs they have, and the longest of them, and how many targets
+/// count.
 struct SequenceCounts {
   int64_t inputs = 0, targets = 0;
+  int64_t longest = 0;
 };
 
 /// The infinite sequence of what a run trains on, `per_step` in a step. Number k is a pure function

@@ -7,14 +7,40 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "data/sequences.h"
+#include "model/random_positions.h"
 #include "tasks/sequence_sums.h"
 
 namespace bamtrain {
 
 namespace {
 
-int64_t batch_of(const TaskRequest& request, int64_t T) {
-  return std::min(evaluation_batch(T), request.samples);
+/// As many sequences as the Chomsky benchmark's code evaluates at a time. They have random
+/// positions or distances in common where those are a step's; and where answers end at a
+/// terminator, accuracy is that of all their places, and its mean over such batches.
+constexpr int64_t kPublishedBatch = 64;
+
+std::string name_of(TaskSet set) { return set == TaskSet::test ? "test" : "select"; }
+
+/// `drawn`: positions are drawn; a power of two that divides kPublishedBatch.
+int64_t batch_of(const TaskRequest& request, int64_t T, bool drawn) {
+  const int64_t most = evaluation_batch(T);
+  if (!drawn) return std::min(most, request.samples);
+  int64_t B = kPublishedBatch;
+  while (B > most) B /= 2;
+  return B;
+}
+
+ClusteredMean batch_accuracy(std::span<const SequenceSums> sequences) {
+  std::vector<Cluster> batches;
+  for (size_t first = 0; first < sequences.size(); first += kPublishedBatch) {
+    double right = 0, compared = 0;
+    for (size_t i = first; i < std::min(first + kPublishedBatch, sequences.size()); ++i) {
+      right += sequences[i].right;
+      compared += sequences[i].compared;
+    }
+    batches.push_back({right / compared, 1});
+  }
+  return clustered_mean(batches);
 }
 
 void write(nlohmann::ordered_json& row, const std::string& name, const ClusteredMean& mean) {
@@ -27,7 +53,7 @@ void write(nlohmann::ordered_json& row, const std::string& name, const Clustered
 
 Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set) {
   return {*request.task.info, request.task.options, LengthRange{length, length}, request.seed,
-          set == TaskSet::test ? "test" : "select"};
+          name_of(set)};
 }
 
 void check_task_request(const TaskRequest& request, const ScoredModel& model) {
@@ -41,15 +67,24 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
                 std::to_string(shortest < info.least_length ? shortest : longest),
                 "leave the others out");
   }
-  const int64_t rows = std::max(info.inputs, info.classes);
-  if (!info.causal || model.config.vocab < rows) {
-    throw Error(ExitCode::usage, "--task",
-                info.causal
-                    ? "a task of at most the model's " + std::to_string(model.config.vocab) + " ids"
-                    : "a task whose answers follow from what stands before them",
-                info.causal ? "\"" + info.name + "\", of " + std::to_string(rows)
-                            : "\"" + info.name + "\", whose positions read all others",
+  const auto refuse = [&](const std::string& expected, const std::string& found) {
+    throw Error(ExitCode::usage, "--task", expected, "\"" + info.name + "\", " + found,
                 "name the task that the model was trained on");
+  };
+  const ModelConfig& config = model.config;
+  if (info.causal != config.attention.causal) {
+    refuse(info.causal ? "a task whose positions read all others, as this model's do"
+                       : "a task whose answers follow from what stands before them",
+           info.causal ? "whose inputs hold the answers of the positions before them"
+                       : "whose positions read all others");
+  }
+  if (config.vocab < info.inputs) {
+    refuse("a task of at most the model's " + std::to_string(config.vocab) + " ids",
+           "of " + std::to_string(info.inputs));
+  }
+  if (config.outputs() < info.classes) {
+    refuse("a task of at most the model's " + std::to_string(config.outputs()) + " classes",
+           "of " + std::to_string(info.classes));
   }
   Model(model.config, model.training_length, model.backend, model.activations)
       .check_length(info.most_inputs(longest));
@@ -59,8 +94,9 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
                                   const ScoredModel& of, const TaskShare& share,
                                   const TaskProgress& progress) {
   const auto task = std::make_shared<const Task>(sequences_of(request, length, set));
-  const int64_t T = task->most_inputs(), B = batch_of(request, T);
   Model model(of.config, of.training_length, of.backend, of.activations);
+  const bool drawn = model.randomization().in_evaluation;
+  const int64_t T = task->most_inputs(), B = batch_of(request, T, drawn);
   Arena arena;
   model.plan(arena, B, T, ModelUse::evaluation);
   arena.commit(of.backend.memory());
@@ -70,6 +106,8 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   const auto N = static_cast<size_t>(B * T);
   std::vector<int32_t> inputs(N), targets(N), answers(N);
   std::vector<double> losses(N);
+  const Rng position_rng(request.seed, "positions." + name_of(set) + "." + std::to_string(length));
+  std::vector<int32_t> positions(drawn ? static_cast<size_t>(model.draws()) * N : 0);
   // Slots per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
   std::vector<SequenceSums> slots(static_cast<size_t>(request.samples));
   const int64_t batches = ceil_div(request.samples, B);
@@ -79,8 +117,12 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
     std::iota(numbers.begin(), numbers.end(), first);
     SequenceCounts counts;
     const int64_t t = sequences.read(numbers, batch, inputs.data(), targets.data(), &counts);
+    if (drawn) {
+      draw_batch(position_rng, model.randomization(), model.draws(),
+                 {numbers, first / kPublishedBatch, counts.longest}, t, positions.data());
+    }
     model.evaluate(inputs.data(), targets.data(), rows, t, std::nullopt, losses.data(), nullptr,
-                   answers.data());
+                   answers.data(), drawn ? positions.data() : nullptr);
     for (int64_t b = 0; b < rows; ++b) {
       const auto row = [&]<class X>(const std::vector<X>& all) {
         return std::span<const X>(all).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));
@@ -96,7 +138,8 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   const TaskScores scores = task_scores(slots);
   nlohmann::ordered_json row;
   write(row, "loss", mean_loss(slots));
-  write(row, "accuracy", scores.accuracy);
+  const bool terminated = task->info().terminator != kNoTarget;
+  write(row, "accuracy", terminated ? batch_accuracy(slots) : scores.accuracy);
   write(row, "exact_match", scores.exact);
   row["targets"] = static_cast<int64_t>(counted);
   row["sequences"] = request.samples;
@@ -107,7 +150,8 @@ int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& of) {
   const int64_t T = sequences_of(request, request.lengths.back(), TaskSet::test).most_inputs();
   Model model(of.config, of.training_length, of.backend, of.activations);
   Arena arena;
-  model.plan(arena, batch_of(request, T), T, ModelUse::evaluation);
+  const bool drawn = model.randomization().in_evaluation;
+  model.plan(arena, batch_of(request, T, drawn), T, ModelUse::evaluation);
   return arena.total_bytes();
 }
 

@@ -40,7 +40,10 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model);
 
 /// Evaluates the model on `request.samples` sequences of one length, those of the set and the seed:
 /// the same for every model. Answers are the likeliest token at each place behind the right ones
-/// before it (tasks/score.h). Collective; the same bits for every number of processes.
+/// before it (tasks/score.h). The accuracy of a task with a terminator is the mean over batches of
+/// 64 sequences, as the Chomsky benchmark's is. Positions that the model draws in evaluation are
+/// functions of the seed, the set, the length and the sequence's number, or that of its batch
+/// of 64. Collective; the same bits for every number of processes.
 /// {"loss", "loss_error", "accuracy", "accuracy_error", "exact_match", "exact_match_error",
 ///  "targets", "sequences"}; errors as core/clustered_mean.h, by sequence, null where unknown.
 /// REQUIRES: check_task_request accepts the request, which has the length.

@@ -112,8 +112,7 @@ void Model::forward_block(int64_t l, double* attention_rows) {
 void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
   const Rotation r = mechanisms_.rotation(l);
   if (!r.cosine) return;
-  const Tensor& by = r.randomized && random_positions_ ? random_positions_ : positions_;
-  const Tensor positions(by.data, Dtype::i32, {B_, T_});
+  const Tensor positions = r.randomized && drawn_ ? random_positions(l) : this->positions();
   backend_.rotate(q, positions, r.cosine, r.sine, inverse);
   backend_.rotate(k, positions, r.cosine, r.sine, inverse);
 }

@@ -10,9 +10,10 @@ class EmbeddingPart final : public MechanismPart {
  public:
   explicit EmbeddingPart(const PartSource& from) : from_(from) {}
 
-  void plan(Arena& arena, int64_t, int64_t T, ModelUse) override {
+  void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
+    const Randomization r = from_.randomization(0);
     arena.add("mechanisms.positions", &table_, from_.backend.parameter_dtype(),
-              {T, from_.config.width});
+              {draws_in(r, use) ? r.range : T, from_.config.width});
   }
   void upload_constants() override {
     const PriorChoice& prior = from_.config.attention.prior.of(0);

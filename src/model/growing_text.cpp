@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "model/text_model.h"
+
 namespace bamtrain {
 
 void check_grows(const ModelConfig& config) {
+  check_text_model(config);
   const NormalizerChoice& choice = config.attention.normalizer;
   if (!choice) return;
   const NormalizerForm form = choice.info().form_of(choice.options);
@@ -26,7 +29,7 @@ GrowingText::GrowingText(const ModelConfig& config, int64_t training_length, Bac
   check_grows(config);
   model_.check_length(longest);
   model_.plan(arena_, 1, longest, ModelUse::generation);
-  arena_.add("head.logits", &logits_, backend.parameter_dtype(), {1, config.vocab});
+  arena_.add("head.logits", &logits_, backend.parameter_dtype(), {1, config.outputs()});
 }
 
 void GrowingText::commit(const Tensor& masters) {

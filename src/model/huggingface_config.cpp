@@ -52,7 +52,7 @@ Json with_parameters(Json j, const Choice<Info>& chosen, const ModelShape& shape
 /// Positions that the model is meant for: T, or as many as scaling or random positions make of it.
 int64_t rope_positions(const ModelConfig& c, int64_t T) {
   const PriorChoice& rope = c.attention.prior.of(0);
-  const int64_t randomized = rope.info().as<RotaryFamily>()->randomized_positions(rope.options, T);
+  const int64_t randomized = rope.info().randomization(rope.options, T).range;
   if (randomized > 0) return randomized;
   return static_cast<int64_t>(std::ceil(static_cast<double>(T) * rope.options.number("factor")));
 }
@@ -100,12 +100,13 @@ const char* gpt2_activation(MlpKind kind) {
 
 bool is_llama(const ModelConfig& c, int64_t T) {
   return is_plain(c, "rope", T) && c.norm.kind == NormKind::rmsnorm &&
-         c.mlp.kind == MlpKind::swiglu;
+         c.mlp.kind == MlpKind::swiglu && !c.bias.head;
 }
 
 bool is_gpt2(const ModelConfig& c, int64_t T) {
-  return is_plain(c, "learned", T) && c.norm.kind == NormKind::layernorm && c.bias &&
-         !is_gated(c.mlp.kind) && c.kv_heads == c.heads && c.heads * c.head_dim() == c.width;
+  return is_plain(c, "learned", T) && c.norm.kind == NormKind::layernorm &&
+         c.bias == BiasParts(true) && !is_gated(c.mlp.kind) && c.kv_heads == c.heads &&
+         c.heads * c.head_dim() == c.width;
 }
 
 Json huggingface_prior(const ModelConfig& c, int64_t layer, int64_t T) {
@@ -204,8 +205,8 @@ Json other_config(const ModelConfig& c, int64_t T, const SpecialTokens& tokens) 
   j["hidden_act"] = huggingface_activation(c.mlp.kind);
   if (llama) {
     j["rms_norm_eps"] = c.norm.eps;
-    j["attention_bias"] = c.bias;
-    j["mlp_bias"] = c.bias;
+    j["attention_bias"] = c.bias.attention;
+    j["mlp_bias"] = c.bias.mlp;
     j.update(huggingface_rope(c, 0, T));
     j["max_position_embeddings"] = rope_positions(c, T);
   } else {
@@ -214,7 +215,10 @@ Json other_config(const ModelConfig& c, int64_t T, const SpecialTokens& tokens) 
     j["norm_eps"] = c.norm.eps;
     j["norm_position"] = name_in(kNormPositionNames, c.norm_position);
     j["embed_scale"] = c.embed_scale;
-    j["bias"] = c.bias;
+    j["bias"] = Json::array();
+    for (const auto& [name, part] : kBiasPartNames) {
+      if (c.bias.*part) j["bias"].push_back(name);
+    }
     const ModelShape shape = c.shape(T);
     j["priors"] = Json::array();
     for (size_t l = 0; l < c.attention.prior.pattern.size(); ++l) {

@@ -23,12 +23,17 @@ struct PartSource {
   int64_t training_length;  // T of training
 
   ModelShape shape() const { return config.shape(training_length); }
+  /// Of the prior of a layer.
+  Randomization randomization(int64_t layer) const {
+    const PriorChoice& prior = config.attention.prior.of(layer);
+    return prior.info().randomization(prior.options, training_length);
+  }
 };
 
 /// What queries and keys are rotated by, (T, D/2) P; empty: they are not.
 struct Rotation {
   Tensor cosine, sine;
-  bool randomized = false;  // in training, by random positions
+  bool randomized = false;  // by random positions where the batch has them
 };
 
 /// Operands of attention's rows: of the batch at hand.
@@ -52,6 +57,9 @@ class MechanismPart {
   virtual void check_length(int64_t) const {}
   /// Uploads what depends on no parameter, once. Takes memory.
   virtual void upload_constants() {}
+  /// The random distances of the batch at hand: (layers, B, T), the same for all B sequences; null:
+  /// distances count. For priors that have such, in training and where evaluation draws too.
+  virtual void draw(const int32_t*, int64_t /*B*/, int64_t /*T*/) {}
   /// Forms what depends on the masters, after that.
   virtual void refresh(const Tensor&) {}
 
@@ -66,8 +74,6 @@ class MechanismPart {
 
   /// Of a layer whose prior rotates.
   virtual Rotation rotation(int64_t) const { return {}; }
-  /// RotaryFamily::randomized_positions of the layers that have any; 0: none has.
-  virtual int64_t randomized_positions() const { return 0; }
   /// Fixed position embedding (T, C), where the prior has one without parameters.
   virtual Tensor position_table() const { return {}; }
 };
@@ -135,6 +141,11 @@ std::unique_ptr<MechanismPart> make_scale_part(const PartSource& from);
 std::unique_ptr<MechanismPart> make_normalizer_part(const PartSource& from);
 /// Null: no layer mixes heads.
 std::unique_ptr<MechanismPart> make_mix_part(const PartSource& from);
+
+/// Whether a batch may have what is drawn by `r`.
+inline bool draws_in(const Randomization& r, ModelUse use) {
+  return r && (use == ModelUse::training || (use == ModelUse::evaluation && r.in_evaluation));
+}
 
 /// dst (rows, columns) P = f(row, column).
 void upload_table(Backend& backend, const Tensor& dst,

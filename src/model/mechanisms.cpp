@@ -42,6 +42,9 @@ Mechanisms::Mechanisms(const ModelConfig& config, int64_t training_length,
   add(make_mix_part(from));
   add(make_normalizer_part(from));
   add(make_scale_part(from));
+  for (int64_t l = 0; l < config.layers && !randomization_; ++l) {
+    randomization_ = from.randomization(l);
+  }
   for (int64_t l = 0; l < config.layers; ++l) {
     const int64_t window = layer_window(config, l, training_length);
     const auto at = std::find(windows_.begin(), windows_.end(), window);
@@ -67,11 +70,35 @@ int64_t Mechanisms::gates(int64_t layer) const {
 }
 
 void Mechanisms::plan(Arena& arena, int64_t B, int64_t T, ModelUse use) {
+  check_random_length(T);
   for (const auto& part : parts_) part->plan(arena, B, T, use);
 }
 
 void Mechanisms::check_length(int64_t T) const {
   for (const auto& part : parts_) part->check_length(T);
+  check_random_length(T);
+}
+
+void Mechanisms::check_random_length(int64_t T) const {
+  const Randomization& r = randomization_;
+  const bool limited = r && (r.what == Randomized::positions || r.in_evaluation);
+  if (!limited || T <= r.range) return;
+  const bool positions = r.what == Randomized::positions;
+  throw Error(ExitCode::config, "model.attention.prior.randomized_length",
+              "at most " + std::to_string(r.range) + (positions ? " positions" : " distances") +
+                  ", those that training draws from",
+              std::to_string(T),
+              std::string("evaluate at shorter lengths, or train with more ") +
+                  (positions ? "positions" : "distances"));
+}
+
+int64_t Mechanisms::draws() const {
+  if (!randomization_) return 0;
+  return randomization_.of_step && !has<EmbeddingFamily>() ? config_.layers : 1;
+}
+
+void Mechanisms::draw(const int32_t* distances, int64_t B, int64_t T) {
+  for (const auto& part : parts_) part->draw(distances, B, T);
 }
 
 void Mechanisms::refresh(const Tensor& masters) {
@@ -102,12 +129,6 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
                   columns > 0 ? dgates.slice(2, column, columns) : Tensor(), gradients);
     column += columns;
   });
-}
-
-int64_t Mechanisms::randomized_positions() const {
-  int64_t known = 0;
-  for (const auto& part : parts_) known = std::max(known, part->randomized_positions());
-  return known;
 }
 
 Rotation Mechanisms::rotation(int64_t layer) const {

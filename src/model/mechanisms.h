@@ -27,7 +27,8 @@ class Mechanisms {
 
   /// T: the longest sequence, with what ModelUse::generation remembers of it.
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use);
-  /// Error (ExitCode::config) where the scale knows no rows of as many keys as T tokens may see.
+  /// Error (ExitCode::config) where the scale knows no rows of as many keys as T tokens may see, or
+  /// random positions are fewer.
   void check_length(int64_t T) const;
 
   /// Forms tables from the masters: once whenever they change. REQUIRES: planned and committed.
@@ -67,8 +68,12 @@ class Mechanisms {
     const NormalizerChoice& chosen = config_.attention.normalizer;
     return chosen ? chosen.info().kind : NormalizerKind::softmax;
   }
-  /// RotaryFamily::randomized_positions of the layers that have any; 0: none has.
-  int64_t randomized_positions() const;
+  /// What is random in the layers where something is, which is the same; nothing: none: in none.
+  const Randomization& randomization() const { return randomization_; }
+  /// How many draws (B, T) a batch has: of each layer, or one for all; 0: nothing is random.
+  int64_t draws() const;
+  /// Of the batch at hand: (draws(), B, T), where the random ones are distances; null: they count.
+  void draw(const int32_t* distances, int64_t B, int64_t T);
   Rotation rotation(int64_t layer) const;
   /// Fixed position embedding (T, C), where the prior has one without parameters, or empty.
   Tensor position_table() const;
@@ -86,9 +91,12 @@ class Mechanisms {
     }
   }
 
+  void check_random_length(int64_t T) const;
+
   ModelConfig config_;
   /// Priors' first, then mixes': a scale may read the logits of the attention that they make.
   std::vector<std::unique_ptr<MechanismPart>> parts_;
+  Randomization randomization_;
   std::vector<int64_t> windows_, window_;  // the second: by layer, a number in the first
   bool constants_ready_ = false;
 };

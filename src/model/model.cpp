@@ -31,6 +31,7 @@ Model::Model(const ModelConfig& config, int64_t sequence_length, Backend& backen
       final_norm_(find_norm(post() ? layer_prefix(config.layers - 1) + "post_feedforward_layernorm"
                                    : "model.norm")),
       head_(config.tied ? embedding_ : layout_.find("lm_head.weight")),
+      head_bias_(layout_.find("lm_head.bias")),
       mechanisms_(config, sequence_length, layout_, backend) {
   for (int64_t l = 0; l < config.layers; ++l) blocks_.push_back(find_block(l));
 }
@@ -90,8 +91,10 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
   backend_.upload(first_key_.slice(0, 0, first_key - host_first_key_.data()),
                   host_first_key_.data());
   backend_.upload(batch(positions_), host_positions_.data());
-  if (random_positions_) {
-    backend_.upload(batch(random_positions_), positions ? positions : host_positions_.data());
+  drawn_ = positions != nullptr;
+  if (mechanisms_.randomization().what == Randomized::distances) mechanisms_.draw(positions, B, T);
+  if (drawn_ && random_positions_) {
+    backend_.upload(Tensor(random_positions_.data, Dtype::i32, {draws() * B * T}), positions);
   }
 }
 
@@ -106,6 +109,19 @@ AttentionSaved Model::saved_of(const LayerActivations& x) const {
 }
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
+
+/// Those that layer l turns by, or that the embedding adds.
+Tensor Model::random_positions(int64_t l) const {
+  const int64_t N = B_ * T_, draw = draws() > 1 ? l : 0;
+  return Tensor(random_positions_.data, Dtype::i32, {draws() * N})
+      .slice(0, draw * N, N)
+      .reshaped({B_, T_});
+}
+
+Tensor Model::embedding_positions() const {
+  const bool random = drawn_ && mechanisms_.has<EmbeddingFamily>();
+  return (random ? random_positions(0) : positions()).reshaped({B_ * T_});
+}
 
 Tensor Model::first_key(int64_t l) const {
   return first_key_.slice(0, mechanisms_.window(l) * B_ * T_, B_ * T_).reshaped({B_, T_});
@@ -147,7 +163,7 @@ void Model::embedding_forward() {
   Tensor table = view_of(masters_, position_embedding_);
   if (const Tensor fixed = mechanisms_.position_table()) table = fixed;
   backend_.embedding_forward(rows(layer(0).residual), rows(tokens_), view_of(weights(), embedding_),
-                             embed_scale(), positions().reshaped({B_ * T_}), table);
+                             embed_scale(), embedding_positions(), table);
 }
 
 void Model::forward(double* attention_rows) {
@@ -160,20 +176,21 @@ void Model::forward(double* attention_rows) {
 /// the final norm's output lands in dnorm_.
 void Model::head(double scale, const Tensor* gradients, bool likeliest) {
   const int64_t N = B_ * T_;
-  const Tensor w = view_of(weights(), head_);
+  const Tensor w = view_of(weights(), head_), bias = view_of(masters_, head_bias_);
   for (int64_t begin = 0; begin < N; begin += chunk_) {
     const int64_t R = std::min(chunk_, N - begin);
     const auto of_chunk = [&](const Tensor& t) {
-      return t.slice(0, 0, R).slice(1, 0, config_.vocab);
+      return t.slice(0, 0, R).slice(1, 0, config_.outputs());
     };
     const Tensor x = norm_.slice(0, begin, R), z = of_chunk(logits_);
     const Tensor dz = !gradients ? Tensor() : dlogits_ ? of_chunk(dlogits_) : z;
-    backend_.linear_forward(z, x, w, {});
+    backend_.linear_forward(z, x, w, bias);
     if (likeliest) backend_.argmax(likeliest_.slice(0, begin, R), z);
     backend_.cross_entropy(losses_.slice(0, begin, R), dz, z, targets_.slice(0, begin, R), scale);
     if (!gradients) continue;
     backend_.linear_backward_input(dnorm_.slice(0, begin, R), dz, w);
-    backend_.linear_backward_weight(view_of(*gradients, head_), {}, dz, x);
+    backend_.linear_backward_weight(view_of(*gradients, head_), view_of(*gradients, head_bias_), dz,
+                                    x);
   }
 }
 
@@ -182,14 +199,13 @@ void Model::head(double scale, const Tensor* gradients, bool likeliest) {
 void Model::embedding_backward(const Tensor& gradients) {
   backend_.embedding_backward(view_of(gradients, embedding_), embed_scale(),
                               view_of(gradients, position_embedding_), rows(dstream_),
-                              rows(tokens_), positions().reshaped({B_ * T_}));
+                              rows(tokens_), embedding_positions());
 }
 
 void Model::forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                              std::optional<int64_t> document_start, double scale, Tensor gradients,
                              Tensor loss, const int32_t* positions) {
-  require((positions != nullptr) == (randomized_positions() > 0),
-          "positions where the prior randomizes them");
+  require((positions != nullptr) == (draws() > 0), "positions where the prior randomizes them");
   load_batch(tokens, targets, max_B_, T, document_start, positions);
   // The same operations on the same memory for every micro-batch of T tokens of a lane's buffer.
   const auto work = [&] {
@@ -221,9 +237,11 @@ void Model::check_length(int64_t T) const {
 
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                      std::optional<int64_t> document_start, double* losses, double* attention_rows,
-                     int32_t* likeliest) {
+                     int32_t* likeliest, const int32_t* positions) {
   require(!attention_rows || entropy_, "sums of attention's rows that were planned");
-  load_batch(tokens, targets, b, t, document_start);
+  require((positions != nullptr) == randomization().in_evaluation,
+          "positions where evaluation draws them");
+  load_batch(tokens, targets, b, t, document_start, positions);
   forward(attention_rows);
   head(1, nullptr, likeliest != nullptr);
   if (likeliest) backend_.download(likeliest, rows(likeliest_));
@@ -236,7 +254,8 @@ void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
                    std::optional<int64_t> document_start, Tensor out) {
   load_batch(tokens, nullptr, b, t, document_start);
   forward();
-  backend_.linear_forward(out, rows(norm_), view_of(weights(), head_), {});
+  backend_.linear_forward(out, rows(norm_), view_of(weights(), head_),
+                          view_of(masters_, head_bias_));
 }
 
 void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start,
@@ -246,7 +265,8 @@ void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> docu
   forward();
   if (out) {
     const int64_t R = out.shape[0];
-    backend_.linear_forward(out, norm_.slice(0, n - R, R), view_of(weights(), head_), {});
+    backend_.linear_forward(out, norm_.slice(0, n - R, R), view_of(weights(), head_),
+                            view_of(masters_, head_bias_));
   }
   past_ += n;
   document_ = last_document_ - n;

@@ -83,8 +83,9 @@ class Model {
 
   const ModelConfig& config() const { return config_; }
   const ParameterLayout& parameters() const { return layout_; }
-  /// Positions that training draws from, at random; 0: they count tokens.
-  int64_t randomized_positions() const { return mechanisms_.randomized_positions(); }
+  /// What is random in training, and how many draws of it (B, T) a batch has; nothing: 0.
+  const Randomization& randomization() const { return mechanisms_.randomization(); }
+  int64_t draws() const { return mechanisms_.draws(); }
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
   /// ModelUse::generation, on a backend in host memory, for one text of up to T. attention_rows:
@@ -106,9 +107,9 @@ class Model {
   /// T) i32 in host memory, targets that count for nothing kNoTarget. Adds to `gradients` (flat, P)
   /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale
   /// and the place of `loss` must be the same at every call with the same gradients' memory.
-  /// `positions` (B, T) i32 where the prior randomizes them (draw_positions), null elsewhere. They
-  /// do not restart with documents: a rotation knows differences alone, and within a document those
-  /// are the subset's.
+  /// `positions` (draws(), B, T) i32 of draw_batch where the prior randomizes them, null elsewhere.
+  /// They do not restart with documents: a rotation knows differences alone, and within a document
+  /// those are the subset's.
   void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                         std::optional<int64_t> document_start, double scale, Tensor gradients,
                         Tensor loss, const int32_t* positions = nullptr);
@@ -119,16 +120,18 @@ class Model {
   /// Token losses (b * t), 0 where the target is kNoTarget, for b <= B sequences of t <= T tokens,
   /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
   /// as AttentionNumber says. likeliest, where given: (b * t), the token that greedy decoding would
-  /// take behind each.
+  /// take behind each. positions (draws(), b, t): as forward_backward's, where
+  /// randomization().in_evaluation.
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
-                double* attention_rows = nullptr, int32_t* likeliest = nullptr);
+                double* attention_rows = nullptr, int32_t* likeliest = nullptr,
+                const int32_t* positions = nullptr);
 
-  /// Logits (b * t, V) in P, for tests and small exports.
+  /// Logits (b * t, O) in P, at positions that count, for tests and small exports.
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out);
 
-  /// Appends n tokens, at most kMostAppended, to the text. Logits (R, V) in P after the last R of
+  /// Appends n tokens, at most kMostAppended, to the text. Logits (R, O) in P after the last R of
   /// them to `out`, which may be empty. Nothing is appended where it throws.
   /// REQUIRES: planned for generation; no more tokens in all than were planned for.
   void append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start, Tensor out);
@@ -183,6 +186,8 @@ class Model {
   // Parts of planned tensors that the batch at hand uses.
   AttentionSaved saved_of(const LayerActivations& x) const;
   Tensor positions() const;
+  Tensor random_positions(int64_t l) const;
+  Tensor embedding_positions() const;  // (N)
   Tensor first_key(int64_t l) const;
   /// q, k, v and gates of the batch; and of the text before it, too.
   Tensor qkv(int64_t l) const;
@@ -212,10 +217,11 @@ class Model {
   std::vector<BlockParameters> blocks_;
   const Parameter *embedding_, *position_embedding_;
   NormParameters final_norm_;  // before the head
-  const Parameter* head_;
+  const Parameter *head_, *head_bias_;
   Mechanisms mechanisms_;
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand
+  bool drawn_ = false;             // whether its positions, or distances, are random
   // Generation: tokens planned, and before the batch at hand. Then where documents begin, counted
   // from the batch: that of the token before it, and that of its last.
   int64_t longest_ = 0, past_ = 0, document_ = 0, last_document_ = 0;
@@ -233,15 +239,15 @@ class Model {
   Tensor targets_;                        // (N) i32
   Tensor first_key_;                      // (windows, B, T) i32, of the batch at hand
   Tensor positions_;                      // (B, T) i32
-  Tensor random_positions_;               // (B, T) i32, where training randomizes them
+  Tensor random_positions_;               // (draws, B, T) i32, where they are random
   std::vector<LayerActivations> layers_;  // L: what each layer keeps
   LayerActivations shared_;               // what it does not
   Tensor branch_;                         // (N, C) A: what a block adds to the stream
   Tensor final_;                          // (N, C) A: the stream before the final norm
   Tensor norm_;                           // (N, C) A: after it
   Tensor stats_;                          // (N, 2) P
-  Tensor logits_;                         // (chunk, V padded) P
-  Tensor dlogits_;            // (chunk, V padded) A; empty where A is P: the logits' memory serves
+  Tensor logits_;                         // (chunk, O padded) P
+  Tensor dlogits_;            // (chunk, O padded) A; empty where A is P: the logits' memory serves
   Tensor losses_;             // (N) P
   Tensor likeliest_;          // (N) i32
   Tensor entropy_, support_;  // (B, H, T) P: of the layer at hand, where evaluations look at them

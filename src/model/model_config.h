@@ -20,7 +20,11 @@ namespace bamtrain {
 ///   torch  PyTorch's defaults: linear layers U(+-1/sqrt(fan_in)), embeddings N(0, 1) (BAM)
 ///   neox   normal, std sqrt(2 / (5 C)); residual projections 2 / (L sqrt C) (DAPE)
 ///   plain  normal, std 0.02
-enum class InitKind { gpt2, torch, neox, plain };
+///   lecun  Haiku's defaults (Chomsky tasks): linear layers N(0, 1/fan_in), embeddings N(0,
+///   0.02^2),
+///          both cut off at two of these deviations and not widened for it, so that the deviation
+///          of what is drawn is 0.8796 times as large
+enum class InitKind { gpt2, torch, neox, plain, lecun };
 
 /// Where a block's norms stand. The stream x begins as the embedding; f is attention, then the mlp:
 ///   pre   x += f(norm(x)); a norm before the head
@@ -55,6 +59,23 @@ struct MlpConfig {
   MlpKind kind = MlpKind::swiglu;
   int64_t hidden = 0;  // F
 };
+
+/// Which parts of a model have biases: the linear layers of attention and of the mlp, layernorm,
+/// the head.
+struct BiasParts {
+  bool attention = false, mlp = false, norm = false, head = false;
+
+  BiasParts() = default;
+  BiasParts(bool all) : attention(all), mlp(all), norm(all) {}  // but the head
+  bool operator==(const BiasParts&) const = default;
+};
+
+/// Names in configs.
+inline const std::vector<std::pair<std::string, bool BiasParts::*>> kBiasPartNames = {
+    {"attention", &BiasParts::attention},
+    {"mlp", &BiasParts::mlp},
+    {"norm", &BiasParts::norm},
+    {"head", &BiasParts::head}};
 
 struct NormConfig {
   NormKind kind = NormKind::rmsnorm;
@@ -116,10 +137,14 @@ struct AttentionConfig {
   NormalizerChoice normalizer;  // default: softmax
   int64_t window = 0;          // keys visible iff i - j < window; 0: none. A prior may have another
   bool document_mask = false;  // attention, n_i and positions restart at document starts
+  // Whether rows see no keys behind their own; false: those of their whole document too, where a
+  // window is |i - j| < window
+  bool causal = true;
 };
 
 struct ModelConfig {
   int64_t vocab = 0;         // V
+  int64_t classes = 0;       // O, columns of the logits; 0: V
   int64_t width = 0;         // C
   int64_t layers = 0;        // L
   int64_t heads = 0;         // H
@@ -130,10 +155,11 @@ struct ModelConfig {
   NormPosition norm_position = NormPosition::pre;
   bool embed_scale = false;  // embeddings of tokens, not of positions, times sqrt(C)
   bool tied = false;
-  bool bias = false;
+  BiasParts bias;
   InitKind init = InitKind::gpt2;
   AttentionConfig attention;
 
+  int64_t outputs() const { return classes > 0 ? classes : vocab; }                     // O
   int64_t head_dim() const { return own_head_dim > 0 ? own_head_dim : width / heads; }  // D
   /// What its mechanisms may know of it.
   ModelShape shape(int64_t sequence_length) const {

@@ -29,11 +29,12 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   const Dtype A = dtype_, P = backend_.parameter_dtype();
   const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
   const int64_t C = config_.width, F = config_.mlp.hidden, W = qkv_width();
-  const int64_t H = config_.heads, Q = H * config_.head_dim(), V = config_.vocab;
+  const int64_t H = config_.heads, Q = H * config_.head_dim(), V = config_.vocab,
+                O = config_.outputs();
   max_B_ = B;
   max_T_ = T;
   const int64_t logit_bytes = backend_.memory().on_host() ? kHostLogitBytes : kDeviceLogitBytes;
-  chunk_ = std::min(N, std::max(kSmallestChunk, logit_bytes / (4 * V) / 64 * 64));
+  chunk_ = std::min(N, std::max(kSmallestChunk, logit_bytes / (4 * O) / 64 * 64));
 
   if (A != P) arena.add("weights.compute", &compute_, A, {layout_.elements()});
   arena.add("batch.tokens", &tokens_, Dtype::i32, {N});
@@ -41,8 +42,8 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   const auto windows = static_cast<int64_t>(mechanisms_.windows().size());
   arena.add("batch.first_key", &first_key_, Dtype::i32, {windows * N});
   arena.add("batch.positions", &positions_, Dtype::i32, {B, T});
-  if (training && randomized_positions() > 0) {
-    arena.add("batch.random_positions", &random_positions_, Dtype::i32, {B, T});
+  if (draws_in(randomization(), use) && randomization().what == Randomized::positions) {
+    arena.add("batch.random_positions", &random_positions_, Dtype::i32, {draws(), B, T});
   }
   recompute_ = recompute;
   plan_layers(arena, B, T, training);
@@ -80,6 +81,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .F = F,
       .hidden = hidden_width(),
       .V = std::max(V, position_embedding_ ? position_embedding_->shape[0] : 0),
+      .head_bias = head_bias_ ? O : 0,
       .mechanism_values = mechanisms_.largest_parameter(),
       .gates = layout_.gate_columns(),
       .fire = mechanisms_.has<FireFamily>(),
@@ -154,7 +156,7 @@ LayerActivations Model::layer(int64_t l) const {
 }
 
 int64_t Model::logits_stride() const {
-  return ceil_div(config_.vocab, kLogitAlignment) * kLogitAlignment;
+  return ceil_div(config_.outputs(), kLogitAlignment) * kLogitAlignment;
 }
 
 }  // namespace bamtrain

@@ -59,7 +59,7 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   const MechanismParameters normalizer_parameters =
       normalizer ? normalizer.parameters(shape) : MechanismParameters();
   const int64_t C = c.width, D = c.head_dim(), Q = c.heads * D, KV = c.kv_heads * D;
-  const bool norm_bias = c.bias && c.norm.kind == NormKind::layernorm;
+  const bool norm_bias = c.bias.norm && c.norm.kind == NormKind::layernorm;
 
   const auto norm = [&](const std::string& name) {
     add(name + ".weight", {C}, G::norm);
@@ -75,10 +75,12 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
   gates += gates_of(scale_parameters);
   gate_columns_ = ceil_div(gates, kGateColumns) * kGateColumns;
 
-  /// Matrices that share their input: neighbours in memory, then their biases likewise.
+  /// Matrices that share their input: neighbours in memory, then, where they are `biased`, their
+  /// biases likewise.
   /// `more_weights` adds such as have no bias, to fill up `more` rows.
   const auto linears = [&](const std::vector<std::pair<std::string, int64_t>>& outputs, int64_t I,
-                           int64_t more = 0, const std::function<void()>& more_weights = {}) {
+                           bool biased, int64_t more = 0,
+                           const std::function<void()>& more_weights = {}) {
     int64_t rows = more;
     for (size_t i = 0; i < outputs.size(); ++i) {
       add(outputs[i].first + ".weight", {outputs[i].second, I}, G::matrix, true, i > 0);
@@ -89,10 +91,10 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
       more_weights();
       elements_ = std::max(elements_, align(begin + rows * I));
     }
-    for (size_t i = 0; c.bias && i < outputs.size(); ++i) {
+    for (size_t i = 0; biased && i < outputs.size(); ++i) {
       add(outputs[i].first + ".bias", {outputs[i].second}, G::bias, true, i > 0);
     }
-    if (c.bias && more > 0) {
+    if (biased && more > 0) {
       elements_ = align(parameters_[parameters_.size() - outputs.size()].offset + rows);
     }
   };
@@ -132,21 +134,23 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
       mechanism(normalizer_parameters, "normalizer", G::normalizer, l, gates_only);
     };
     linears({{attention + "q_proj", Q}, {attention + "k_proj", KV}, {attention + "v_proj", KV}}, C,
-            gate_columns_, [&] { of_attention(true); });
-    linears({{attention + "o_proj", C}}, Q);
+            c.bias.attention, gate_columns_, [&] { of_attention(true); });
+    linears({{attention + "o_proj", C}}, Q, c.bias.attention);
     of_attention(false);
     norm(prefix + "post_attention_layernorm");
     if (c.norm_position == NormPosition::both) norm(prefix + "pre_feedforward_layernorm");
     if (is_gated(c.mlp.kind)) {
-      linears({{mlp + "gate_proj", c.mlp.hidden}, {mlp + "up_proj", c.mlp.hidden}}, C);
+      linears({{mlp + "gate_proj", c.mlp.hidden}, {mlp + "up_proj", c.mlp.hidden}}, C, c.bias.mlp);
     } else {
-      linears({{mlp + "up_proj", c.mlp.hidden}}, C);
+      linears({{mlp + "up_proj", c.mlp.hidden}}, C, c.bias.mlp);
     }
-    linears({{mlp + "down_proj", C}}, c.mlp.hidden);
+    linears({{mlp + "down_proj", C}}, c.mlp.hidden, c.bias.mlp);
     if (c.norm_position != NormPosition::pre) norm(prefix + "post_feedforward_layernorm");
   }
   if (c.norm_position != NormPosition::post) norm("model.norm");
-  if (!c.tied) add("lm_head.weight", {c.vocab, C}, G::matrix);
+  require(!c.tied || c.outputs() == c.vocab, "a head of its own where classes are no ids");
+  if (!c.tied) add("lm_head.weight", {c.outputs(), C}, G::matrix);
+  if (c.bias.head) add("lm_head.bias", {c.outputs()}, G::bias);
 }
 
 const Parameter* ParameterLayout::find(const std::string& name) const {
@@ -182,10 +186,12 @@ int64_t ParameterLayout::count(std::initializer_list<ParameterGroup> groups) con
 
 namespace {
 
-/// The rule for a matrix or an embedding: normal(0, std), or uniform(-bound, bound).
+/// The rule for a matrix or an embedding: normal(0, std), where it is cut off without what is
+/// further than two std from 0, or uniform(-bound, bound).
 struct MatrixInit {
   double std = 0;
   double bound = 0;
+  bool cut = false;
 };
 
 MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
@@ -198,11 +204,21 @@ MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
       return {residual ? 2 / (L * std::sqrt(C)) : std::sqrt(2 / (5 * C)), 0};
     case InitKind::plain:
       return {0.02, 0};
+    case InitKind::lecun:
+      if (p.group == ParameterGroup::embedding) return {0.02, 0, true};
+      return {1 / std::sqrt(static_cast<double>(p.shape[1])), 0, true};
     case InitKind::torch:
       break;
   }
   if (p.group == ParameterGroup::embedding) return {1, 0};
   return {0, 1 / std::sqrt(static_cast<double>(p.shape[1]))};
+}
+
+/// The first of element i's draws that is within two deviations; its next one is `size` further on.
+double cut_normal(const Rng& rng, uint64_t i, int64_t size) {
+  double z = rng.normal(i);
+  while (std::abs(z) > 2) z = rng.normal(i += static_cast<uint64_t>(size));
+  return z;
 }
 
 /// The input width of the matrix that a bias belongs to.
@@ -258,7 +274,7 @@ void initialize(const Parameter& p, const ModelConfig& c, int64_t sequence_lengt
     }
     const MatrixInit rule = matrix_init(p, c);
     if (rule.bound > 0) return rule.bound * (2 * rng.uniform(index) - 1);
-    return rule.std * rng.normal(index);
+    return rule.std * (rule.cut ? cut_normal(rng, index, p.size) : rng.normal(index));
   };
   parallel_ranges(p.size, 1 << 14, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -81,7 +81,7 @@ Tensor fused_view_of(const Tensor& flat, const Parameter* p, int64_t rows, int64
 
 /// Fills `out` (shaped as p, P) with the initial value of `p` by the rules of InitKind and of the
 /// mechanisms' registries; biases start at 0 (torch: as the matrix they belong to), norms at 1.
-/// Element i is a pure function of (seed, name, i).
+/// Element i is a pure function of (seed, name, i), where it is cut off of p.size too.
 void initialize(const Parameter& p, const ModelConfig& config, int64_t sequence_length,
                 uint64_t seed, Tensor out);
 

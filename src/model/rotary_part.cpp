@@ -1,6 +1,5 @@
 // Priors of family rotary: cosines and sines by position.
 
-#include <algorithm>
 #include <cmath>
 
 #include "model/mechanism_part.h"
@@ -14,20 +13,14 @@ class RotaryPart final : public MechanismPart {
   RotaryPart(const PartSource& from, LayersOfFamily layers)
       : from_(from), layers_(std::move(layers)) {
     for (int64_t l = 0; l < from.config.layers; ++l) {
-      const PriorChoice& p = prior(l);
-      const auto* const family = p.info().as<RotaryFamily>();
-      known_.push_back(family ? family->randomized_positions(p.options, from.training_length) : 0);
+      const Randomization own = layers_.has(l) ? from.randomization(l) : Randomization();
+      randomized_.push_back(own.range > 0);
+      if (own) randomization_ = own;
     }
   }
 
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
-    const int64_t known = randomized_positions();
-    if (known > 0 && T > known) {
-      throw Error(ExitCode::config, "model.attention.prior.randomized_length",
-                  "at most " + std::to_string(known) + " positions, those that training draws from",
-                  std::to_string(T), "evaluate at shorter lengths, or train with more positions");
-    }
-    const int64_t rows = use == ModelUse::training && known > 0 ? known : T;
+    const int64_t rows = draws_in(randomization_, use) ? randomization_.range : T;
     const int64_t half = from_.config.head_dim() / 2;
     for (auto [name, t] : {std::pair{"mechanisms.cosine", &cosine_}, {"mechanisms.sine", &sine_}}) {
       arena.add(name, t, from_.backend.parameter_dtype(), {layers_.parts(), rows, half});
@@ -53,16 +46,12 @@ class RotaryPart final : public MechanismPart {
     }
   }
 
-  int64_t randomized_positions() const override {
-    return *std::max_element(known_.begin(), known_.end());
-  }
-
   Rotation rotation(int64_t layer) const override {
     if (!layers_.has(layer)) return {};
     const auto own = [&](const Tensor& t) {
       return t.slice(0, layers_.part(layer), 1).reshaped({t.shape[1], t.shape[2]});
     };
-    return {own(cosine_), own(sine_), known_[static_cast<size_t>(layer)] > 0};
+    return {own(cosine_), own(sine_), randomized_[static_cast<size_t>(layer)]};
   }
 
  private:
@@ -70,8 +59,9 @@ class RotaryPart final : public MechanismPart {
 
   PartSource from_;
   LayersOfFamily layers_;
-  std::vector<int64_t> known_;  // by layer: RotaryFamily::randomized_positions
-  Tensor cosine_, sine_;        // (parts, T, D/2) P; in training with random positions as many rows
+  std::vector<bool> randomized_;  // by layer
+  Randomization randomization_;   // of those
+  Tensor cosine_, sine_;  // (parts, T, D/2) P; as many rows as positions where they are random
 };
 
 }  // namespace

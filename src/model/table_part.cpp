@@ -1,6 +1,7 @@
 // Priors of family table: a table over (head, distance) per part, formed whenever parameters
 // change.
 
+#include "core/element.h"
 #include "model/mechanism_part.h"
 
 namespace bamtrain {
@@ -23,6 +24,17 @@ class TablePart final : public MechanismPart {
     const Dtype P = from_.backend.parameter_dtype();
     const int64_t H = from_.config.heads;
     arena.add("mechanisms.tables", &tables_, P, {layers_.parts(), H, T});
+    random_of_.assign(static_cast<size_t>(from_.config.layers), -1);
+    int64_t random = 0;
+    for (int64_t l = 0; l < from_.config.layers; ++l) {
+      if (layers_.has(l) && draws_in(from_.randomization(l), use)) {
+        random_of_[static_cast<size_t>(l)] = random++;
+      }
+    }
+    if (random > 0) {
+      arena.add("mechanisms.random_tables", &random_tables_, P, {random, H, T});
+      host_table_.resize(static_cast<size_t>(H * T) * size_of(P));
+    }
     if (use == ModelUse::training) arena.add("mechanisms.dtable", &dtable_, P, {H, T});
   }
 
@@ -34,8 +46,27 @@ class TablePart final : public MechanismPart {
     }
   }
 
+  /// Tables of a prior without parameters (H, T), b at the distance that is drawn for each.
+  void draw(const int32_t* distances, int64_t B, int64_t T) override {
+    drawn_T_ = distances ? T : 0;
+    for (int64_t l = 0; distances && l < from_.config.layers; ++l) {
+      if (random_of_[static_cast<size_t>(l)] < 0) continue;
+      const TableFamily& family = *from_.config.attention.prior.of(l).info().as<TableFamily>();
+      const int32_t* const own = distances + l * B * T;
+      const Tensor table = random_table(l);
+      const Tensor host(host_table_.data(), table.dtype, {table.shape[0], T});
+      for (int64_t h = 0; h < table.shape[0]; ++h) {
+        for (int64_t d = 0; d < T; ++d) {
+          put(host, h * T + d, family.bias(nullptr, shapes_[static_cast<size_t>(l)], h, own[d]));
+        }
+      }
+      from_.backend.upload(table, host.data);
+    }
+  }
+
   void attach(int64_t layer, Attention& a, const PartRows&) override {
-    if (layers_.has(layer)) a.bias = TableBias{table(layer)};
+    if (layers_.has(layer))
+      a.bias = TableBias{is_drawn(layer) ? random_table(layer) : table(layer)};
   }
   /// Of the distances that T tokens have: attention writes no others.
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
@@ -59,10 +90,22 @@ class TablePart final : public MechanismPart {
     return tables_.slice(0, layers_.part(layer), 1).reshaped({tables_.shape[1], tables_.shape[2]});
   }
 
+  bool is_drawn(int64_t layer) const {
+    return drawn_T_ > 0 && random_of_[static_cast<size_t>(layer)] >= 0;
+  }
+  Tensor random_table(int64_t layer) const {
+    const Tensor own = random_tables_.slice(0, random_of_[static_cast<size_t>(layer)], 1);
+    return Tensor(own.data, own.dtype, {random_tables_.shape[1], drawn_T_});
+  }
+
   PartSource from_;
   LayersOfFamily layers_;
   LayerParameters parameters_;
   std::vector<TableShape> shapes_;  // by layer
+  std::vector<int64_t> random_of_;  // by layer, a number in random_tables_; -1: none
+  std::vector<char> host_table_;    // (H, T) P: of the layer at hand, on its way to the device
+  int64_t drawn_T_ = 0;             // distances of the batch at hand that are random; 0: they count
+  Tensor random_tables_;            // (those, H, T) P; of a shorter batch (H, its T) in the same
   Tensor masters_;                  // of the last refresh
   Tensor tables_;                   // (parts, H, T) P
   Tensor dtable_;                   // (H, T) P; of a shorter batch (H, its T) in the same memory

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/element.h"
 #include "model/mechanism_part.h"
 
 namespace bamtrain {
@@ -34,6 +35,17 @@ class TransformerXlPart final : public MechanismPart {
     const int64_t H = from_.config.heads, D = from_.config.head_dim();
     keeps_ = use == ModelUse::generation;
     arena.add("mechanisms.sinusoids", &sinusoids_, P, {T, from_.config.width});
+    random_of_.assign(static_cast<size_t>(from_.config.layers), -1);
+    int64_t random = 0;
+    for (int64_t l = 0; l < from_.config.layers; ++l) {
+      if (!layers_.has(l) || !draws_in(from_.randomization(l), use)) continue;
+      random_of_[static_cast<size_t>(l)] = random++;
+      range_ = from_.randomization(l).range;
+    }
+    if (random > 0) {
+      arena.add("mechanisms.random_sinusoids", &random_sinusoids_, P,
+                {random, T, from_.config.width});
+    }
     arena.add("mechanisms.r", &r_, P, {keeps_ ? layers_.parts() : 1, T, H * D});
     if (use != ModelUse::training) return;
     arena.add("mechanisms.dr", &gradients_.dr, P, {T, H, D});
@@ -44,6 +56,25 @@ class TransformerXlPart final : public MechanismPart {
   void upload_constants() override {
     upload_table(from_.backend, sinusoids_,
                  [&](int64_t d, int64_t c) { return sinusoid_(d, c, from_.config.width); });
+    if (!random_sinusoids_) return;
+    const int64_t C = from_.config.width;
+    const auto row = static_cast<size_t>(C) * size_of(sinusoids_.dtype);
+    known_rows_.resize(static_cast<size_t>(range_) * row);
+    drawn_rows_.resize(static_cast<size_t>(random_sinusoids_.shape[1]) * row);
+    const Tensor host(known_rows_.data(), sinusoids_.dtype, {range_, C});
+    for (int64_t i = 0; i < host.size(); ++i) put(host, i, sinusoid_(i / C, i % C, C));
+  }
+  void draw(const int32_t* distances, int64_t B, int64_t T) override {
+    drawn_T_ = distances ? T : 0;
+    const auto row = static_cast<int64_t>(known_rows_.size()) / std::max<int64_t>(range_, 1);
+    for (int64_t l = 0; distances && l < from_.config.layers; ++l) {
+      if (random_of_[static_cast<size_t>(l)] < 0) continue;
+      const int32_t* const own = distances + l * B * T;
+      for (int64_t d = 0; d < T; ++d) {
+        std::copy_n(known_rows_.data() + own[d] * row, row, drawn_rows_.data() + d * row);
+      }
+      from_.backend.upload(drawn_sinusoids(l), drawn_rows_.data());
+    }
   }
   void refresh(const Tensor& masters) override {
     masters_ = masters;
@@ -76,7 +107,7 @@ class TransformerXlPart final : public MechanismPart {
     const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
     const int64_t T = dr.shape[0];
     backend.linear_backward_weight(dtheta[0], {}, dr.reshaped({T, r_.shape[2]}),
-                                   sinusoids_.slice(0, 0, T));
+                                   sinusoids(layer).slice(0, 0, T));
     backend.add(dtheta[1], du);
     backend.add(dtheta[2], dw);
   }
@@ -92,8 +123,18 @@ class TransformerXlPart final : public MechanismPart {
   }
   void form(int64_t layer, int64_t begin, int64_t end) {
     from_.backend.linear_forward(r(layer, end).slice(0, begin, end - begin),
-                                 sinusoids_.slice(0, begin, end - begin),
+                                 sinusoids(layer).slice(0, begin, end - begin),
                                  parameters_.theta(layer, masters_)[0], {});
+  }
+
+  /// Of the distances of the batch at hand.
+  Tensor sinusoids(int64_t layer) const {
+    const bool drawn = drawn_T_ > 0 && random_of_[static_cast<size_t>(layer)] >= 0;
+    return drawn ? drawn_sinusoids(layer) : sinusoids_;
+  }
+  Tensor drawn_sinusoids(int64_t layer) const {
+    const Tensor own = random_sinusoids_.slice(0, random_of_[static_cast<size_t>(layer)], 1);
+    return Tensor(own.data, own.dtype, {drawn_T_, from_.config.width});
   }
 
   PartSource from_;
@@ -104,6 +145,11 @@ class TransformerXlPart final : public MechanismPart {
   Tensor masters_;                                           // of the last refresh
   std::vector<int64_t> formed_;                              // by part, distances since then
   Tensor sinusoids_;                                         // (T, C) P
+  std::vector<int64_t> random_of_;  // by layer, a number in random_sinusoids_; -1: none
+  int64_t range_ = 0;               // of random distances
+  int64_t drawn_T_ = 0;             // distances of the batch at hand that are random; 0: they count
+  std::vector<char> known_rows_, drawn_rows_;  // (range, C), (T, C) P: in host memory
+  Tensor random_sinusoids_;                    // (layers with such, T, C) P
   Tensor r_;                         // (1, T, H D) P: of the layer at hand; else (parts, T, H D)
   RelativeBiasGradients gradients_;  // of the layer at hand
 };

@@ -30,9 +30,10 @@ struct WorkspaceShape {
   int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
   int64_t past = 0;  // tokens of the past before T rows (Attention)
   bool backward = true;
-  int64_t F = 0;       // width of the mlp's activation
-  int64_t hidden = 0;  // columns of its input: F, or 2 F where it is gated
-  int64_t V = 0;       // rows of an embedding, the longer of the tables of tokens and positions
+  int64_t F = 0;          // width of the mlp's activation
+  int64_t hidden = 0;     // columns of its input: F, or 2 F where it is gated
+  int64_t V = 0;          // rows of an embedding, the longer of the tables of tokens and positions
+  int64_t head_bias = 0;  // elements of the head's; 0: it has none
   int64_t mechanism_values = 0;  // elements of the largest parameter of a mechanism
   int64_t gates = 0;             // columns of the product of q, k and v beside them
   bool fire = false;             // whether a layer's prior is of family fire
@@ -126,7 +127,7 @@ class Backend {
                              Tensor stats, Tensor weight, NormKind kind) = 0;
 
   // --- linear -----------------------------------------------------------------------------------
-  // y and dy without a bias may have strided rows.
+  // y and dy may have strided rows.
 
   /// y (N, O) = x (N, I) w^T + b. w (O, I) A, b (O) P or empty; y A, or f32 for logits.
   virtual void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) = 0;

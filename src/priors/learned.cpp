@@ -6,11 +6,26 @@ PriorInfo learned_prior() {
   PriorInfo p;
   p.name = "learned";
   p.formula = "embedding += P[position]";
-  p.options = {
-      {"positions", "length of the table; 0: the training length", 0.0, {}, 0.0, 1e9, true}};
+  p.options = {{"positions",
+                "length of the table; 0: the training length, or randomized_length",
+                0.0,
+                {},
+                0.0,
+                1e9,
+                true}};
+  p.randomized = Randomized::positions;
+  add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
+    check_randomized(o, s.sequence_length);
     const auto n = static_cast<int64_t>(o.number("positions"));
-    const int64_t positions = n ? n : s.sequence_length;
+    const int64_t range = randomization_of(o, s.sequence_length, Randomized::positions).range;
+    if (range > 0 && n != 0 && n != range) {
+      throw Error(ExitCode::config, "{positions}",
+                  "0 with {randomized}: the table has randomized_length = " +
+                      std::to_string(range) + " rows",
+                  std::to_string(n), "remove it");
+    }
+    const int64_t positions = range ? range : n ? n : s.sequence_length;
     if (positions < s.sequence_length) {
       throw Error(ExitCode::config, "{positions}",
                   "at least {model.sequence_length} = " + std::to_string(s.sequence_length),

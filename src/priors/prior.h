@@ -20,12 +20,14 @@
 // Families still to come join the list below; the priors here do not change.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "core/mechanism.h"
 #include "priors/formula.h"
+#include "priors/randomized.h"
 
 namespace bamtrain {
 
@@ -79,9 +81,6 @@ struct RotaryFamily {
   std::vector<double> (*inverse_frequencies)(const Options&, int64_t D, int64_t T) = nullptr;
   /// What rotated queries and keys are multiplied by.
   double (*amplitude)(const Options&) = nullptr;
-  /// L: a training sequence's positions are a random subset of [0, L), those of an evaluation stay
-  /// below L. 0: positions count tokens.
-  int64_t (*randomized_positions)(const Options&, int64_t T) = nullptr;
 };
 
 struct EmbeddingFamily {
@@ -125,6 +124,12 @@ struct PriorInfo : MechanismInfo {
   /// The window (key visible iff i - j < window) of layers with this prior where the model's config
   /// sets `all` for all layers, 0: none. Null: that one.
   int64_t (*window)(const Options&, int64_t T, int64_t all) = nullptr;
+
+  /// What of it can be random, by the options of randomized.h; none: nothing can.
+  std::optional<Randomized> randomized;
+  Randomization randomization(const Options& o, int64_t T) const {
+    return randomized ? randomization_of(o, T, *randomized) : Randomization();
+  }
 
   /// The hooks of this family; null: the prior is of another.
   template <class F>

@@ -14,25 +14,6 @@ RopeScaling rope_scaling(const Options& o) {
   return name == "llama3" ? RopeScaling::llama3 : RopeScaling::none;
 }
 
-int64_t randomized_length(const Options& o, int64_t T) {
-  if (!o.flag("randomized")) return 0;
-  const auto length = static_cast<int64_t>(o.number("randomized_length"));
-  return length > 0 ? length : 4 * T;
-}
-
-void check_randomized(const Options& o, int64_t T) {
-  const auto length = static_cast<int64_t>(o.number("randomized_length"));
-  if (length != 0 && !o.flag("randomized")) {
-    throw Error(ExitCode::config, "{randomized_length}", "0 unless positions are randomized",
-                std::to_string(length), "set {randomized}, or remove it");
-  }
-  if (length != 0 && length < T) {
-    throw Error(ExitCode::config, "{randomized_length}",
-                "0 or at least {model.sequence_length} = " + std::to_string(T),
-                std::to_string(length), "raise it, or set it to 0");
-  }
-}
-
 std::vector<double> inverse_frequencies(const Options& o, int64_t D, int64_t T) {
   std::vector<double> f;
   for (int64_t c = 0; c < D / 2; ++c) {
@@ -50,38 +31,27 @@ PriorInfo rope_prior() {
   PriorInfo p;
   p.name = "rope";
   p.formula = "q, k rotated by position * theta^(-2c/D), half-split pairs";
-  p.options = {
-      {"theta",
-       "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
-       10000.0,
-       {},
-       1.0,
-       1e12,
-       false,
-       500000.0},
-      {"scaling",
-       "of frequencies for lengths past {model.sequence_length}: linear (position "
-       "interpolation), ntk, yarn (with its attention temperature), llama3",
-       std::string("none"),
-       {"none", "linear", "ntk", "yarn", "llama3"}},
-      {"factor",
-       "by how much scaling stretches the length; above 1 with scaling",
-       1.0,
-       {},
-       1.0,
-       1e6},
-      {"randomized",
-       "training positions are a sorted random subset of the randomized_length first, anew "
-       "for every sequence",
-       false},
-      {"randomized_length",
-       "positions that training draws from and an evaluation may reach; 0: four times "
-       "{model.sequence_length}",
-       0.0,
-       {},
-       0.0,
-       1e9,
-       true}};
+  p.options = {{"theta",
+                "base of the frequencies: 500000 in BAM, 10000 in DAPE and ASEntmax",
+                10000.0,
+                {},
+                1.0,
+                1e12,
+                false,
+                500000.0},
+               {"scaling",
+                "of frequencies for lengths past {model.sequence_length}: linear (position "
+                "interpolation), ntk, yarn (with its attention temperature), llama3",
+                std::string("none"),
+                {"none", "linear", "ntk", "yarn", "llama3"}},
+               {"factor",
+                "by how much scaling stretches the length; above 1 with scaling",
+                1.0,
+                {},
+                1.0,
+                1e6}};
+  p.randomized = Randomized::positions;
+  add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
     check_randomized(o, s.sequence_length);
     if (s.head_dim % 2 != 0) {
@@ -110,7 +80,7 @@ PriorInfo rope_prior() {
     }
     return {};
   };
-  p.family = RotaryFamily{inverse_frequencies, amplitude, randomized_length};
+  p.family = RotaryFamily{inverse_frequencies, amplitude};
   return p;
 }
 

@@ -21,6 +21,12 @@ PriorInfo sinusoidal_prior() {
        "has 10000^(-c/C), as in BAM's code",
        std::string("pair"),
        {"pair", "bam"}}};
+  p.randomized = Randomized::positions;
+  add_randomized_options(&p.options, *p.randomized);
+  p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
+    check_randomized(o, s.sequence_length);
+    return {};
+  };
   p.family = EmbeddingFamily{[](const Options& o, int64_t position, int64_t c, int64_t C) {
     return sinusoidal_embedding(o.text("variant") == "pair", position, c, C);
   }};

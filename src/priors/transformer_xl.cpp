@@ -13,7 +13,10 @@ PriorInfo transformer_xl_prior() {
       "b = (<q_i + w, r_d> + <u, k_j>) / sqrt(D), d = i - j, r_d = w_r sinusoid(d): sines of even, "
       "cosines of odd channels, d / 10000^(2c/C) for both of a pair";
   p.options = {decay_option("w_r, u and w", true, true)};
+  p.randomized = Randomized::distances;
+  add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) {
+    check_randomized(o, s.sequence_length);
     MechanismParameters out = {
         {"w_r", {s.heads * s.head_dim, s.width}, true, false, "uniform, 1/sqrt(C)"},
         {"u", {s.heads, s.head_dim}, true, false, "normal, std 0.02"},

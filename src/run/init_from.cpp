@@ -39,7 +39,9 @@ std::string key_of_shape(const std::string& name, bool rows) {
   if (contains(name, ".scale.")) return "model.attention.scale";
   if (contains(name, ".normalizer.")) return "model.attention.normalizer";
   if (contains(name, "embed_tokens") || contains(name, "lm_head")) {
-    return rows ? "model.vocab" : "model.width";
+    return !rows                       ? "model.width"
+           : contains(name, "lm_head") ? "model.vocab or model.classes"
+                                       : "model.vocab";
   }
   if (rows ? contains(name, "q_proj") : contains(name, "o_proj")) return "model.head_dim";
   if (rows && (contains(name, "k_proj") || contains(name, "v_proj"))) return "model.kv_heads";
@@ -56,6 +58,7 @@ std::string key_of_presence(const std::string& name, int64_t layers_there) {
   }
   if (contains(name, ".scale.")) return "model.attention.scale";
   if (contains(name, ".normalizer.")) return "model.attention.normalizer";
+  if (name == "lm_head.bias") return "model.bias";
   if (contains(name, "lm_head")) return "model.tied";
   if (contains(name, "gate_proj")) return "model.mlp.kind";
   if (contains(name, "_feedforward_layernorm")) return "model.norm_position";

@@ -13,7 +13,6 @@
 #include "core/reduction_tree.h"
 #include "data/file_task.h"
 #include "dist/together.h"
-#include "model/random_positions.h"
 #include "ops/host_copy.h"
 #include "train/schedule.h"
 
@@ -120,7 +119,7 @@ std::unique_ptr<Task> open_task(const TaskChoice& choice, const RunConfig& c,
                                 const std::string& set) {
   if (choice.info->of_file) {
     return FileTask::open(choice.options.text("path"), choice.options.text("tokenizer"),
-                          c.model.vocab, c.model.vocab, c.seed, set);
+                          c.model.vocab, c.model.outputs(), c.seed, set);
   }
   return std::make_unique<Task>(*choice.info, choice.options, choice.lengths, c.seed, set);
 }
@@ -155,7 +154,8 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
       model_(config_.model, config_.data.sequence_length, backend,
              activation_dtype(config_.train.precision)),
       optimizer_(config_.optimizer, model_.parameters(), backend),
-      position_rng_(config_.seed, "positions") {
+      position_rng_(config_.seed, "positions"),
+      validation_position_rng_(config_.seed, "positions.val") {
   if (micro_batches_ % lanes_ != 0) {
     throw Error(ExitCode::config, "train.lanes",
                 fmt::format("a divisor of the {} micro-batches of a step", micro_batches_),
@@ -218,7 +218,7 @@ void Trainer::commit() {
   counts_.resize(kUnread);
   order_.resize(static_cast<size_t>(sequences_per_step()));
   results_.resize(kUnread);
-  if (model_.randomized_positions() > 0) positions_.resize(N);
+  positions_.resize(static_cast<size_t>(model_.draws()) * N);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
   if (training_) training_->reserve_ahead(own_sequences());
 }
@@ -234,13 +234,8 @@ void Trainer::initialize() {
   }
 }
 
-const int32_t* Trainer::positions_of(std::span<const int64_t> numbers, int64_t T) {
-  if (positions_.empty()) return nullptr;
-  const int64_t range = model_.randomized_positions();
-  parallel_for(std::ssize(numbers), [&](int64_t b) {
-    draw_positions(position_rng_, numbers[static_cast<size_t>(b)], range, T,
-                   positions_.data() + b * T);
-  });
+const int32_t* Trainer::positions_of(const Rng& rng, const BatchDraw& batch, int64_t T) {
+  draw_batch(rng, model_.randomization(), model_.draws(), batch, T, positions_.data());
   return positions_.data();
 }
 
@@ -261,8 +256,11 @@ void Trainer::lane(std::span<const int64_t> numbers, int64_t step, Tensor gradie
     waits_[slot] += in_seconds(Clock::now() - asked);
     counts_[slot].inputs += counts.inputs;
     counts_[slot].targets += counts.targets;
+    const int32_t* const positions =
+        model_.draws() > 0 ? positions_of(position_rng_, {batch, step, counts.longest}, T)
+                           : nullptr;
     model_.forward_backward(inputs_.data(), targets_.data(), T, document_start_, scale, gradients,
-                            loss, positions_of(batch, T));
+                            loss, positions);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "data/sequences.h"
 #include "dist/communicator.h"
 #include "model/model.h"
+#include "model/random_positions.h"
 #include "train/optimizer.h"
 #include "train/run_config.h"
 #include "train/step_result.h"
@@ -92,8 +93,8 @@ class Trainer {
   int64_t own_sequences() const;  // of a step
   void read_ahead(int64_t step);
   void lane(std::span<const int64_t> numbers, int64_t step, Tensor gradients, Tensor loss);
-  /// (B, T) of the sequences of these numbers; null where positions count tokens.
-  const int32_t* positions_of(std::span<const int64_t> numbers, int64_t T);
+  /// What the model draws for this batch of T columns; null where positions count tokens.
+  const int32_t* positions_of(const Rng& rng, const BatchDraw& batch, int64_t T);
   /// Makes the counts of this process's sequences, at the step at hand, those of all.
   void count_step(Communicator& comm);
   /// What the gradients that lanes add up are yet to be multiplied by to be those of the mean over
@@ -118,23 +119,24 @@ class Trainer {
   Arena arena_;
   Model model_;
   Optimizer optimizer_;
-  Tensor masters_;                                       // (elements) P
-  bool rounded_ = false;                                 // the model has them rounded
-  std::vector<Tensor> gradients_;                        // tree_.buffers() of (elements) P
-  Tensor sums_;                                          // (buffers, 2) f64, see loss_sum()
-  Tensor unread_sums_;                                   // (kUnread, 2) f64: row 0 of sums_ by step
-  std::vector<double> read_sums_;                        // (kUnread, 2), (kUnread, processes) waits
-  std::vector<double> waits_;                            // (kUnread) s, of this process for tokens
-  std::vector<SequenceCounts> counts_;                   // (kUnread) of all processes
-  std::vector<StepResult> results_;                      // kUnread
-  int64_t unread_ = 0, first_unread_ = 0;                // steps
-  bool connected_ = false;                               // or alone
-  std::unique_ptr<PeerLink> link_;                       // of devices; host memory: null
-  Tensor messages_;                                      // (2 pieces) P, of a link of devices
-  std::vector<int64_t> order_;                           // of a step's sequences, see Sequences
-  std::vector<int32_t> inputs_, targets_;                // (B, T)
-  Rng position_rng_;                                     // by the window's number in the run
-  std::vector<int32_t> positions_;                       // (B, T) where they are random
+  Tensor masters_;                         // (elements) P
+  bool rounded_ = false;                   // the model has them rounded
+  std::vector<Tensor> gradients_;          // tree_.buffers() of (elements) P
+  Tensor sums_;                            // (buffers, 2) f64, see loss_sum()
+  Tensor unread_sums_;                     // (kUnread, 2) f64: row 0 of sums_ by step
+  std::vector<double> read_sums_;          // (kUnread, 2), (kUnread, processes) waits
+  std::vector<double> waits_;              // (kUnread) s, of this process for tokens
+  std::vector<SequenceCounts> counts_;     // (kUnread) of all processes
+  std::vector<StepResult> results_;        // kUnread
+  int64_t unread_ = 0, first_unread_ = 0;  // steps
+  bool connected_ = false;                 // or alone
+  std::unique_ptr<PeerLink> link_;         // of devices; host memory: null
+  Tensor messages_;                        // (2 pieces) P, of a link of devices
+  std::vector<int64_t> order_;             // of a step's sequences, see Sequences
+  std::vector<int32_t> inputs_, targets_;  // (B, T)
+  // By the window's number in the run, or its step's; by that of a pass's batch
+  Rng position_rng_, validation_position_rng_;
+  std::vector<int32_t> positions_;                       // (draws, B, T) where they are random
   std::vector<std::vector<std::pair<int, int>>> joins_;  // LaneTree::joins_after, by lane
 };
 

@@ -10,7 +10,7 @@
 
 TEST_CASE("an unknown key is refused with the nearest name and its neighbours") {
   check_mentions(message(replaced("\"width\"", "\"widht\"")),
-                 {"run.json: model.widht:", "unknown key", "vocab, width, layers",
+                 {"run.json: model.widht:", "unknown key", "vocab, classes, width, layers",
                   "did you mean \"model.width\"?"});
   check_mentions(message(replaced("\"train\": {", "\"trian\": {")),
                  {"run.json: trian:", "did you mean \"train\"?"});

@@ -29,12 +29,13 @@ TEST_CASE("changed keys are named by their paths") {
 TEST_CASE("a change of prior shows its name and its options") {
   const json a = resolved_json(valid_with({}));
   const json b = resolved_json(valid_with({"model.attention.prior=rope"}));
-  CHECK(changed_keys(a, b) == Names{"model.attention.prior.decay", "model.attention.prior.factor",
-                                    "model.attention.prior.init", "model.attention.prior.name",
-                                    "model.attention.prior.randomized",
-                                    "model.attention.prior.randomized_length",
-                                    "model.attention.prior.scaling", "model.attention.prior.share",
-                                    "model.attention.prior.theta", "model.attention.prior.train"});
+  CHECK(changed_keys(a, b) ==
+        Names{"model.attention.prior.decay", "model.attention.prior.eval_positions",
+              "model.attention.prior.factor", "model.attention.prior.init",
+              "model.attention.prior.name", "model.attention.prior.randomized",
+              "model.attention.prior.randomized_draw", "model.attention.prior.randomized_length",
+              "model.attention.prior.scaling", "model.attention.prior.share",
+              "model.attention.prior.theta", "model.attention.prior.train"});
 }
 
 TEST_CASE("a resumed run may change paths, device, eval, samples, log, checkpoint and its end") {

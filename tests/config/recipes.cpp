@@ -253,7 +253,7 @@ void check(const RunConfig& c, const Recipe& r) {
   CHECK((m.kv_heads == m.heads && m.heads * m.head_dim() == m.width));
   CHECK((m.mlp.kind == p.mlp && m.mlp.hidden == r.size.F));
   CHECK((m.norm.kind == p.norm && m.norm.eps == 1e-5));
-  CHECK((m.tied == p.tied && m.bias == p.bias));
+  CHECK((m.tied == p.tied && m.bias == BiasParts(p.bias)));
   CHECK(m.init == p.init);
   CHECK_FALSE(m.embed_scale);
   CHECK(m.norm_position == NormPosition::pre);

@@ -173,9 +173,54 @@ TEST_CASE("random positions suffice for the sequence and for the evaluation") {
                  {"eval.lengths:", "up to the 64 positions of the \"rope\" prior", "found 65",
                   "raise model.attention.prior.randomized_length"});
   CHECK(message(kValid, {rope, length(65), "data.val=v", "eval.lengths=[65]"}).empty());
+  check_mentions(message(kValid, {"model.attention.prior={\"name\":\"bam\",\"randomized\":true}"}),
+                 {"model.attention.prior.randomized:", "(an option of alibi"});
+}
+
+TEST_CASE("what is random is drawn in one way, and says nothing where nothing is") {
+  const auto prior = [](const std::string& name, const std::string& options) {
+    return "model.attention.prior={\"name\":\"" + name + "\"" + options + "}";
+  };
+  const std::string random = ",\"randomized\":true";
+  for (const char* name :
+       {"rope", "rope_local", "learned", "sinusoidal", "alibi", "transformer_xl"}) {
+    INFO(name);
+    CHECK(message(kValid, {prior(name, random)}).empty());
+    CHECK(message(kValid, {prior(name, random + ",\"eval_positions\":\"drawn\"")}).empty());
+    check_mentions(message(kValid, {prior(name, ",\"eval_positions\":\"drawn\"")}),
+                   {"model.attention.prior.eval_positions:",
+                    "counted unless positions are randomized", "found drawn"});
+    check_mentions(message(kValid, {prior(name, random + ",\"randomized_length\":15")}),
+                   {"randomized_length:", "at least data.sequence_length = 16"});
+    check_mentions(message(kValid, {prior(name, random + ",\"eval_positions\":\"drawn\""),
+                                    "data.val=v", "eval.lengths=[16]"}),
+                   {"eval_positions", "\"counted\" with eval.lengths"});
+  }
+  const std::string step = ",\"randomized_draw\":\"step\"";
+  for (const char* name : {"rope", "learned", "sinusoidal"}) {
+    CHECK(message(kValid, {prior(name, random + step)}).empty());
+    check_mentions(message(kValid, {prior(name, step)}),
+                   {"randomized_draw:", "sequence unless positions are randomized"});
+  }
+  // A step has one for all of its sequences: there is no choice.
+  check_mentions(message(kValid, {prior("alibi", random + step)}), {"randomized_draw:"});
+  // The table has as many rows as there are positions.
+  check_mentions(message(kValid, {prior("learned", random + ",\"positions\":20")}),
+                 {"positions:", "randomized_length = 64 rows", "found 20"});
+  CHECK(message(kValid, {prior("learned", random + ",\"positions\":64")}).empty());
   check_mentions(
-      message(kValid, {"model.attention.prior={\"name\":\"alibi\",\"randomized\":true}"}),
-      {"model.attention.prior.randomized:", "(an option of rope"});
+      message(kValid, {prior("learned", random), "data.val=v", "eval.lengths=[65]"}),
+      {"eval.lengths:", "up to the 64 positions", "raise model.attention.prior.randomized_length"});
+  // Distances that count may be longer.
+  CHECK(message(kValid, {prior("alibi", random), "data.val=v", "eval.lengths=[65]"}).empty());
+  const auto two = [&](const std::string& a, const std::string& b) {
+    return message(kValid, {"model.attention.prior=[{\"name\":" + a + random + "},{\"name\":" + b +
+                            random + "}]"});
+  };
+  CHECK(two("\"rope\"", "\"rope\",\"theta\":7").empty());
+  CHECK(two("\"alibi\"", "\"transformer_xl\"").empty());
+  check_mentions(two("\"rope\"", "\"alibi\""), {"model.attention.prior[1]", "prior[0]"});
+  check_mentions(two("\"rope\"", "\"rope\"" + step), {"model.attention.prior[1]", "prior[0]"});
 }
 
 TEST_CASE("the token that begins a document is in the vocabulary") {

@@ -14,11 +14,12 @@ using nlohmann::json;
 
 namespace {
 
-/// Every key, each with a value of its own that is not the default.
+/// Every key, each with a value of its own that is not the default, but for model.classes, which
+/// shards leave at 0.
 const std::string kEverything = R"({
   "config_version": 2, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
   "model": {
-    "vocab": 101, "width": 120, "layers": 3, "heads": 12, "kv_heads": 6,
+    "vocab": 101, "classes": 0, "width": 120, "layers": 3, "heads": 12, "kv_heads": 6,
     "head_dim": 14, "norm_position": "both", "embed_scale": true,
     "mlp": {"kind": "geglu", "hidden": 77}, "norm": {"kind": "layernorm", "eps": 3e-6},
     "tied": true, "bias": true, "init": "neox",
@@ -88,7 +89,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.norm.kind == bamtrain::NormKind::layernorm);
   CHECK(m.norm.eps == 3e-6);
   CHECK(m.tied);
-  CHECK(m.bias);
+  CHECK(m.bias == bamtrain::BiasParts(true));
   CHECK(m.init == bamtrain::InitKind::neox);
   CHECK(m.attention.prior.names() == "bam");
   CHECK(m.attention.prior.of(0).options.text("init") == "linear");
@@ -185,6 +186,35 @@ TEST_CASE("values that are left open are filled in") {
   CHECK(r["data"]["document_start"].is_null());
   CHECK(resolved_json(valid_with({"model.attention={}"}))["model"]["attention"]["prior"]["name"] ==
         "nope");
+}
+
+TEST_CASE("biases are told by part, true and false as before there were parts") {
+  using bamtrain::BiasParts;
+  const auto read = [](const std::string& value) { return valid_with({"model.bias=" + value}); };
+  const auto written = [&](const std::string& value) {
+    return resolved_json(read(value))["model"]["bias"].dump();
+  };
+  CHECK(read("false").model.bias == BiasParts());
+  CHECK(read("[]").model.bias == BiasParts());
+  CHECK(read("true").model.bias == BiasParts(true));
+  CHECK_FALSE(read("true").model.bias.head);
+  BiasParts some;
+  some.mlp = some.head = true;
+  CHECK(read(R"(["head","mlp"])").model.bias == some);
+  CHECK(written("true") == "true");
+  CHECK(written("false") == "false");
+  CHECK(written("[]") == "false");
+  CHECK(written(R"(["norm","mlp","attention"])") == "true");
+  CHECK(written(R"(["head","mlp"])") == R"(["mlp","head"])");
+  CHECK(json(resolved_json(reread(read(R"(["head","mlp"])")))) ==
+        json(resolved_json(read(R"(["head","mlp"])"))));
+  const auto refused = [](const std::string& value) {
+    return message(kValid, {"model.bias=" + value});
+  };
+  check_mentions(refused(R"(["mlps"])"), {"model.bias[0]", "did you mean \"mlp\"?"});
+  check_mentions(refused(R"(["mlp","mlp"])"), {"model.bias", "twice"});
+  check_mentions(refused("1"), {"model.bias", "found the number 1"});
+  check_mentions(refused("null"), {"model.bias"});
 }
 
 TEST_CASE("each key can be set alone and changes nothing else") {

@@ -114,6 +114,30 @@ TEST_CASE("what a run on a task needs and has not is an error") {
                  {"data.sequence_length", "--set data.sequence_length=..."});
 }
 
+TEST_CASE("a head of classes is for tasks alone, and no more than they ask for") {
+  json c = task_config();
+  CHECK(read(c).model.classes == 0);
+  CHECK(read(c).model.outputs() == 37);
+  c["model"]["classes"] = 37;  // as many as ids
+  CHECK(read(c).model.classes == 0);
+  c["model"]["classes"] = 40;
+  CHECK(read(c).model.classes == 40);
+  CHECK(read(resolved_json(read(c))).model.classes == 40);
+  c["model"]["tied"] = true;
+  check_mentions(refusal(c), {"model.tied", "false with model.classes = 40"});
+  c["model"]["tied"] = false;
+  c["sample"]["prompts"] = {"a"};
+  check_mentions(refusal(c), {"sample.prompts", "none with model.classes = 40"});
+  c.erase("sample");
+  c["data"]["val"] = "tokens";
+  check_mentions(refusal(c), {"data.val", "shards, whose targets are ids"});
+  c["data"].erase("val");
+  c["model"]["classes"] = 36;
+  check_mentions(refusal(c), {"model.classes", "at least the 37 classes of \"copy\""});
+  check_mentions(message(kValid, {"model.classes=90"}),
+                 {"model.classes", "0 with shards in data.train"});
+}
+
 TEST_CASE("tasks whose positions read all others are refused, by name") {
   for (const TaskInfo& info : all_tasks()) {
     INFO(info.name);
@@ -121,7 +145,8 @@ TEST_CASE("tasks whose positions read all others are refused, by name") {
     if (info.causal) {
       CHECK(text.empty());
     } else {
-      check_mentions(text, {"data.train", info.name.c_str(), "read all others"});
+      check_mentions(text, {"data.train", info.name.c_str(), "read all others",
+                            "set model.attention.causal to false"});
     }
   }
 }
@@ -157,7 +182,7 @@ TEST_CASE("configurations of tasks have the paper's figures") {
     CHECK(c.model.norm.eps == 1e-6);
     CHECK(c.model.embed_scale);
     CHECK_FALSE(c.model.tied);
-    CHECK_FALSE(c.model.bias);
+    CHECK(c.model.bias == BiasParts());
     CHECK(c.model.init == InitKind::plain);
     CHECK(c.optimizer.beta1 == 0.9);
     CHECK(c.optimizer.beta2 == 0.99);

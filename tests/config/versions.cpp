@@ -73,7 +73,8 @@ TEST_CASE("a run of version 1 is resumed under version 1 though its program knew
     const std::string set = std::string("model.attention.prior=") + prior;
     const nlohmann::json now = resolved(version(1, {set}));
     nlohmann::json before = now;
-    for (const char* newer : {"decay", "gain", "init", "slope_heads", "variant"}) {
+    for (const char* newer : {"decay", "gain", "init", "slope_heads", "variant", "randomized",
+                              "randomized_length", "randomized_draw", "eval_positions"}) {
       before["model"]["attention"]["prior"].erase(newer);
     }
     before["model"]["attention"]["scale"].erase("delta");

@@ -23,8 +23,9 @@ void compare(const Operation& op, double tolerance, double more_in_bf16 = 0) {
 
 TEST_CASE("linear on CUDA agrees with the reference") {
   for (const LinearCase& c :
-       {LinearCase{1, 8, 16, true}, LinearCase{67, 40, 24, true}, LinearCase{130, 8, 72, false}}) {
-    INFO("N " << c.N << ", O " << c.O << ", I " << c.I);
+       {LinearCase{1, 8, 16, true}, LinearCase{67, 40, 24, true}, LinearCase{130, 8, 72, false},
+        LinearCase{67, 5, 24, true, 59}, LinearCase{40, 2, 16, true, 62}}) {
+    INFO("N " << c.N << ", O " << c.O << ", I " << c.I << ", gap " << c.gap);
     // In bf16 the product is rounded before the bias is added.
     compare(linear(c), sum_tolerance(std::max({c.N, c.O, c.I})), c.bias ? kBf16 : 0);
   }

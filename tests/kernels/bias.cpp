@@ -2,6 +2,8 @@
 
 #include "kernels/bias.h"
 
+#include <array>
+
 #include "values.h"
 
 using namespace bamtrain;
@@ -9,50 +11,55 @@ using namespace bamtrain::test;
 
 namespace {
 
+/// `row`: elements from a row to the next, those between being left as they are; 0: O.
 template <class A>
-void check_add(size_t N, size_t O) {
-  INFO("N " << N << " O " << O);
-  const Doubles y = normal<A>("y", N * O), b = normal<float>("bias", O);
+void check_add(size_t N, size_t O, size_t row = 0) {
+  INFO("N " << N << " O " << O << " row " << row);
+  const size_t stride = row > 0 ? row : O;
+  const Doubles y = normal<A>("y", N * stride), b = normal<float>("bias", O);
   GlobalArray<A> out(elements<A>(y));
   const GlobalArray<float> bias(elements<float>(b));
-  REQUIRE(kernels::add_bias<A>(
-              {out.data(), bias.data(), static_cast<int64_t>(N), static_cast<int64_t>(O)}, nullptr)
+  REQUIRE(kernels::add_bias<A>({out.data(), bias.data(), static_cast<int64_t>(N),
+                                static_cast<int64_t>(O), static_cast<int64_t>(row)},
+                               nullptr)
               .ok());
   for (size_t i = 0; i < y.size(); ++i) {
     // One sum in fp32, then one rounding to A.
-    if (value_of(out[i]) != as<A>(as<float>(y[i] + b[i % O]))) {
-      FAIL("element " << i << ": " << value_of(out[i]));
-    }
+    const double sum = i % stride < O ? as<A>(as<float>(y[i] + b[i % stride])) : y[i];
+    if (value_of(out[i]) != sum) FAIL("element " << i << ": " << value_of(out[i]));
   }
 }
 
 template <class A>
-Doubles sums_of(const Doubles& x, const Doubles& before, size_t N, size_t O) {
+Doubles sums_of(const Doubles& x, const Doubles& before, size_t N, size_t O, size_t row = 0) {
   const GlobalArray<A> in(elements<A>(x));
   GlobalArray<float> sums(elements<float>(before));
   const auto rows = static_cast<int64_t>(N), columns = static_cast<int64_t>(O);
   GlobalArray<float> partial(static_cast<size_t>(kernels::column_sums_partial(rows, columns)));
-  REQUIRE(kernels::column_sums<A>({sums.data(), in.data(), rows, columns, partial.data()}, nullptr)
+  REQUIRE(kernels::column_sums<A>(
+              {sums.data(), in.data(), rows, columns, partial.data(), static_cast<int64_t>(row)},
+              nullptr)
               .ok());
   return doubles(sums);
 }
 
 template <class A>
-void check_sums(size_t N, size_t O) {
-  INFO("N " << N << " O " << O);
-  const Doubles x = normal<A>("x", N * O, 1, 0.5), before = normal<float>("before", O);
+void check_sums(size_t N, size_t O, size_t row = 0) {
+  INFO("N " << N << " O " << O << " row " << row);
+  const size_t stride = row > 0 ? row : O;
+  const Doubles x = normal<A>("x", N * stride, 1, 0.5), before = normal<float>("before", O);
   Doubles truth = before, size(O);
   for (size_t c = 0; c < O; ++c) {
     size[c] = std::abs(before[c]);
     for (size_t r = 0; r < N; ++r) {
-      truth[c] += x[r * O + c];
-      size[c] += std::abs(x[r * O + c]);
+      truth[c] += x[r * stride + c];
+      size[c] += std::abs(x[r * stride + c]);
     }
   }
   // A term is rounded at most once per addition in fp32 that its sum passes through: fewer than N +
   // 40, in the block, among its warps and among the partial sums.
   const double roundings = static_cast<double>(N) + 40;
-  check_close(sums_of<A>(x, before, N, O), truth,
+  check_close(sums_of<A>(x, before, N, O, row), truth,
               [&](size_t c) { return roundings * 0x1p-24 * size[c]; });
 }
 
@@ -67,6 +74,19 @@ TEMPLATE_TEST_CASE("a bias is added to each row", "", float, DeviceBf16) {
 TEMPLATE_TEST_CASE("column sums agree with fp64", "", float, DeviceBf16) {
   for (const auto& [N, O] : {std::pair<size_t, size_t>{1, 8}, {65, 264}, {1100, 40}, {64, 512}}) {
     check_sums<TestType>(N, O);
+  }
+}
+
+TEMPLATE_TEST_CASE("rows that lie apart, of any number of columns, take a bias and are summed", "",
+                   float, DeviceBf16) {
+  for (const auto& [N, O, row] : {std::array<size_t, 3>{1, 1, 8},
+                                  {70, 2, 64},
+                                  {67, 5, 64},
+                                  {40, 37, 64},
+                                  {33, 300, 320},
+                                  {9, 64, 128}}) {
+    check_add<TestType>(N, O, row);
+    check_sums<TestType>(N, O, row);
   }
 }
 
@@ -105,4 +125,8 @@ TEST_CASE("bias kernels refuse what they do not take") {
   check_refused(kernels::add_bias<float>({x.data(), b.data(), 0, 8}, nullptr));
   check_refused(kernels::add_bias<float>({x.data() + 1, b.data(), 1, 8}, nullptr));
   check_refused(kernels::column_sums<float>({b.data(), x.data(), 4, 12, partial.data()}, nullptr));
+  check_refused(kernels::add_bias<float>({x.data(), b.data(), 4, 2, 12}, nullptr));
+  check_refused(kernels::add_bias<float>({x.data(), b.data(), 4, 16, 8}, nullptr));
+  check_refused(
+      kernels::column_sums<float>({b.data(), x.data(), 4, 2, partial.data(), 12}, nullptr));
 }

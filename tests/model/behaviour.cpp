@@ -174,7 +174,7 @@ TEST_CASE("padding that asks for nothing changes no loss and no gradient") {
     // The mean over all positions: the sum is that of fewer.
     const double share = 19.0 / 32;
     Run run(c, Dtype::f64, 2, 32);
-    if (run.model().randomized_positions() > 0) {
+    if (run.model().draws() > 0) {
       batch.positions.resize(batch.tokens.size());
       longer.positions.resize(longer.tokens.size());
       for (int64_t b = 0; b < 2; ++b) {
@@ -211,7 +211,7 @@ TEST_CASE("a short batch leaves no trace of a longer one before it") {
         return b;
       };
       Run fresh(c, t, 2, 70), used(c, t, 2, 70);
-      const int64_t range = fresh.model().randomized_positions();
+      const int64_t range = fresh.model().draws();
       const Batch batch = with_positions(random_batch(2, 40, c.vocab), range);
       used.differentiate(with_positions(random_batch(2, 70, c.vocab), range));
       CHECK(used.differentiate(batch) == fresh.differentiate(batch));

@@ -129,7 +129,10 @@ std::string describe(const ModelConfig& c) {
   if (c.embed_scale) s += ", scaled embeddings";
   if (c.attention.document_mask) s += ", documents";
   if (c.tied) s += ", tied";
-  if (c.bias) s += ", bias";
+  for (const auto& [name, part] : kBiasPartNames) {
+    if (c.bias.*part) s += ", bias of " + name;
+  }
+  if (c.classes > 0) s += ", " + std::to_string(c.classes) + " classes";
   return s;
 }
 
@@ -153,6 +156,11 @@ Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start) {
     }
   }
   return b;
+}
+
+Batch with_classes(Batch batch, int64_t O) {
+  for (int32_t& target : batch.targets) target = static_cast<int32_t>(target % O);
+  return batch;
 }
 
 Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
@@ -209,7 +217,9 @@ void Run::move(const Parameter& p, int64_t i, double by) {
 
 double Run::loss(const Batch& b) {
   std::vector<double> losses(b.tokens.size());
-  model_.evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data());
+  model_.evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data(),
+                  nullptr, nullptr,
+                  model_.randomization().in_evaluation ? b.positions.data() : nullptr);
   double sum = 0;
   for (double l : losses) sum += l;
   return sum / static_cast<double>(losses.size());
@@ -229,7 +239,7 @@ std::vector<double> Run::gradient(const std::string& name) const {
 }
 
 std::vector<double> Run::logits(const Batch& b) {
-  const int64_t V = model_.config().vocab;
+  const int64_t V = model_.config().outputs();
   const Memory out(device_.backend->parameter_dtype(), {b.B * b.T, V}, 0, *device_.source);
   model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor());
   return read(out.tensor(), Role::parameter).x;

@@ -43,10 +43,13 @@ struct Batch {
   int64_t B = 0, T = 0;
   std::vector<int32_t> tokens, targets;
   std::optional<int64_t> document_start;
-  std::vector<int32_t> positions = {};  // (B, T) in training, where the prior randomizes them
+  // (draws, B, T) in training, where the prior randomizes them, and in evaluation where it draws
+  std::vector<int32_t> positions = {};
 };
 /// Random tokens. Token 0 begins documents: about one in eight, now and then two in a row.
 Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start = true);
+/// Targets become classes below O.
+Batch with_classes(Batch batch, int64_t O);
 
 /// A model with masters, gradients and memory of its own.
 class Run {
@@ -81,7 +84,7 @@ class Run {
   const Tensor& masters() const { return masters_; }
   int64_t planned_bytes() const { return arena_.total_bytes(); }
 
-  /// (B T, V).
+  /// (B T, O).
   std::vector<double> logits(const Batch& b);
 
  private:

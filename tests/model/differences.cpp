@@ -104,6 +104,27 @@ TEST_CASE(
   for (const ModelConfig& c : other_blocks()) check_differences(c, random_batch(2, 19, c.vocab));
 }
 
+TEST_CASE("biases by part, a head of classes: gradients of whole models agree with differences") {
+  size_t n = 0;
+  for (const auto& [name, part] : kBiasPartNames) {
+    for (const int64_t classes : {0, 2, 9}) {
+      ModelConfig c = small_config();
+      vary(c, n++);
+      c.norm.kind = NormKind::layernorm;
+      c.norm_position = n % 2 ? NormPosition::post : NormPosition::pre;
+      if (n % 3 == 1) c.mlp.kind = MlpKind::relu;
+      c.bias = BiasParts();
+      c.bias.*part = true;
+      c.bias.head |= n % 2 == 0;
+      c.tied = c.tied && classes == 0;
+      c.classes = classes;
+      c.attention.prior = prior(n % 2 ? "cable" : "alibi");  // with gates beside q, k and v
+      const Batch batch = random_batch(2, 19, c.vocab);
+      check_differences(c, classes > 0 ? with_classes(batch, classes) : batch);
+    }
+  }
+}
+
 TEST_CASE("every prior with every scale: gradients of whole models agree with differences") {
   size_t n = 0;
   for (const PriorInfo& p : all_priors()) {

@@ -62,7 +62,14 @@ ModelConfig config_of(const Json& m) {
   c.norm.kind = norm_kind == "rmsnorm" ? NormKind::rmsnorm : NormKind::layernorm;
   c.norm.eps = m["norm"]["eps"];
   c.tied = m["tied"];
-  c.bias = m["bias"];
+  if (m["bias"].is_array()) {
+    for (const auto& [name, part] : kBiasPartNames) {
+      c.bias.*part = std::count(m["bias"].begin(), m["bias"].end(), name) > 0;
+    }
+  } else {
+    c.bias = m["bias"].get<bool>();
+  }
+  c.classes = m.value("classes", 0);
   const Json& priors = attention["prior"];
   for (const Json& p : priors.is_array() ? priors : Json::array({priors})) {
     const bool mixes = find_mix(p["name"]) != nullptr;
@@ -101,9 +108,11 @@ Golden open_golden(const std::filesystem::path& path) {
     g.batch.tokens.insert(g.batch.tokens.end(), row, row + g.batch.T);
     g.batch.targets.insert(g.batch.targets.end(), row + 1, row + g.batch.T + 1);
   }
+  if (g.config.classes > 0) g.batch = with_classes(g.batch, g.config.classes);
   if (const SafetensorsFile::Entry* positions = g.file.find("positions")) {
-    g.batch.positions.resize(g.batch.tokens.size());
-    REQUIRE(positions->bytes == static_cast<int64_t>(g.batch.tokens.size() * sizeof(int32_t)));
+    const size_t draws = positions->shape.size() > 2 ? positions->shape[0] : 1;
+    g.batch.positions.resize(draws * g.batch.tokens.size());
+    REQUIRE(positions->bytes == static_cast<int64_t>(g.batch.positions.size() * sizeof(int32_t)));
     g.file.read(*positions, g.batch.positions.data());
   }
   return g;

@@ -87,7 +87,7 @@ TEST_CASE("rope with RMSNorm and SwiGLU is a Llama; every other part makes it no
   const ModelConfig rope = model(prior("rope"));
   CHECK(is_llama(rope, kT));
   ModelConfig c = rope;
-  c.tied = c.bias = c.attention.document_mask = true;
+  c.bias = c.tied = c.attention.document_mask = true;
   c.kv_heads = 8;
   CHECK(is_llama(c, kT));
   CHECK(is_llama(model(PriorConfig({prior("rope"), prior("rope")})), kT));

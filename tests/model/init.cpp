@@ -69,6 +69,32 @@ void check_uniform(const std::vector<double>& x, double bound) {
   CHECK(*high > bound * (1 - 20 / n));
 }
 
+/// N(0, deviation^2) cut off at two deviations: moments and the share within one of them within
+/// five standard errors of those of the cut-off density, all of the interval filled and none left.
+void check_cut_normal(const std::vector<double>& x, double deviation) {
+  const double n = static_cast<double>(x.size()), kept = std::erf(std::sqrt(2.0));
+  const double density = std::exp(-2.0) / std::sqrt(2 * std::acos(-1.0));  // at two deviations
+  const double second = 1 - 4 * density / kept, fourth = 3 - 28 * density / kept;
+  double mean = 0, square = 0, within = 0;
+  for (double v : x) {
+    mean += v / deviation / n;
+    square += v * v / (deviation * deviation) / n;
+    within += std::abs(v) < deviation ? 1 / n : 0;
+  }
+  CHECK(second == Approx(0.87962566 * 0.87962566).epsilon(1e-7));
+  CHECK(std::abs(mean) < 5 * std::sqrt(second / n));
+  CHECK(std::abs(square - second) < 5 * std::sqrt((fourth - second * second) / n));
+  const double share = std::erf(std::sqrt(0.5)) / kept;
+  CHECK(std::abs(within - share) < 5 * std::sqrt(share * (1 - share) / n));
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  CHECK(*low >= -2 * deviation);
+  CHECK(*high <= 2 * deviation);
+  // A tail of 20 / n has no draw with probability e^-20.
+  const double tail = 20 / n * kept / density * deviation;
+  CHECK(*low < -2 * deviation + tail);
+  CHECK(*high > 2 * deviation - tail);
+}
+
 void check_all(const std::vector<double>& x, double value) {
   CHECK(std::count(x.begin(), x.end(), value) == static_cast<int64_t>(x.size()));
 }
@@ -125,6 +151,21 @@ TEST_CASE("plain: 0.02 everywhere, biases zero") {
   check_all(initial(c, "model.layers.1.self_attn.o_proj.bias"), 0);
 }
 
+TEST_CASE("lecun: normal within two deviations, those of the root of the inputs; biases zero") {
+  ModelConfig c = config(InitKind::lecun);
+  c.bias.head = true;
+  check_cut_normal(initial(c, "model.embed_tokens.weight"), 0.02);
+  for (const char* m : kInputMatrices) {
+    check_cut_normal(initial(c, std::string(kLayer) + m + ".weight"), 1 / std::sqrt(96.0));
+    check_all(initial(c, std::string(kLayer) + m + ".bias"), 0);
+  }
+  check_cut_normal(initial(c, "model.layers.1.mlp.down_proj.weight"), 1 / std::sqrt(160.0));
+  check_cut_normal(initial(c, "lm_head.weight"), 1 / std::sqrt(96.0));
+  check_all(initial(c, "lm_head.bias"), 0);
+  c.own_head_dim = 10;
+  check_cut_normal(initial(c, "model.layers.1.self_attn.o_proj.weight"), 1 / std::sqrt(40.0));
+}
+
 TEST_CASE("the output projection's inputs are those of the heads, whatever the width") {
   ModelConfig c = config(InitKind::torch);
   c.own_head_dim = 10;  // 40 of them, and a width of 96
@@ -137,7 +178,8 @@ TEST_CASE("the output projection's inputs are those of the heads, whatever the w
 }
 
 TEST_CASE("norms begin as the identity, mechanisms as their registries say, under every rule") {
-  for (InitKind init : {InitKind::gpt2, InitKind::torch, InitKind::neox, InitKind::plain}) {
+  for (InitKind init :
+       {InitKind::gpt2, InitKind::torch, InitKind::neox, InitKind::plain, InitKind::lecun}) {
     ModelConfig c = config(init);
     for (const char* n : {"model.norm", "model.layers.0.input_layernorm",
                           "model.layers.2.post_attention_layernorm"}) {
@@ -217,7 +259,7 @@ TEST_CASE("values depend on seed and name alone") {
 }
 
 TEST_CASE("fp32 values are the fp64 ones rounded, whatever the number of threads") {
-  for (InitKind init : {InitKind::gpt2, InitKind::torch}) {
+  for (InitKind init : {InitKind::gpt2, InitKind::torch, InitKind::lecun}) {
     const ModelConfig c = config(init);
     for (const char* name :
          {"model.embed_tokens.weight", "lm_head.weight", "model.embed_positions.weight"}) {

@@ -51,7 +51,7 @@ TEST_CASE("a list of one prior over and over has the names and the bits of the p
       ModelConfig c = small_config();
       c.attention.prior = prior(p.name);
       c.attention.scale = scale("ssmax");
-      c.attention.document_mask = c.bias = true;
+      c.bias = c.attention.document_mask = true;
       const Batch batch = random_batch(2, 19, c.vocab);
       Run alone(c, t, 2, 19);
       c.attention.prior = priors({p.name, p.name});

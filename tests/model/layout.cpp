@@ -54,7 +54,7 @@ TEST_CASE("a rope model has the names and shapes of a Llama checkpoint") {
 
 TEST_CASE("a tied, biased GELU model with LayerNorm has no gate, no head, and biases") {
   ModelConfig c = one_layer();
-  c.tied = c.bias = true;
+  c.bias = c.tied = true;
   c.mlp.kind = MlpKind::gelu;
   c.norm.kind = NormKind::layernorm;
   const std::string a = "model.layers.0.self_attn.", m = "model.layers.0.mlp.";
@@ -67,6 +67,42 @@ TEST_CASE("a tied, biased GELU model with LayerNorm has no gate, no head, and bi
           a + "o_proj.weight", a + "o_proj.bias", "model.layers.0.post_attention_layernorm.weight",
           "model.layers.0.post_attention_layernorm.bias", m + "up_proj.weight", m + "up_proj.bias",
           m + "down_proj.weight", m + "down_proj.bias", "model.norm.weight", "model.norm.bias"});
+}
+
+TEST_CASE("each part has its biases for itself, and a head of classes as many rows and biases") {
+  const auto biases_of = [](const std::vector<bool BiasParts::*>& parts) {
+    ModelConfig c = one_layer();
+    c.norm.kind = NormKind::layernorm;
+    for (const auto part : parts) c.bias.*part = true;
+    std::vector<std::string> names;
+    for (const std::string& name : names_of(ParameterLayout(c, 40))) {
+      if (name.ends_with(".bias")) names.push_back(name);
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const std::string a = "model.layers.0.self_attn.", m = "model.layers.0.mlp.";
+  CHECK(biases_of({}).empty());
+  CHECK(biases_of({&BiasParts::attention}) ==
+        Names{a + "q_proj.bias", a + "k_proj.bias", a + "v_proj.bias", a + "o_proj.bias"});
+  CHECK(biases_of({&BiasParts::mlp}) ==
+        Names{m + "gate_proj.bias", m + "up_proj.bias", m + "down_proj.bias"});
+  CHECK(biases_of({&BiasParts::norm}) == Names{"model.layers.0.input_layernorm.bias",
+                                               "model.layers.0.post_attention_layernorm.bias",
+                                               "model.norm.bias"});
+  CHECK(biases_of({&BiasParts::head}) == Names{"lm_head.bias"});
+  CHECK(biases_of({&BiasParts::mlp, &BiasParts::head}).size() == 4);
+
+  using Shape = std::vector<int64_t>;
+  ModelConfig c = one_layer();
+  c.classes = 3;
+  c.bias.head = true;
+  const ParameterLayout layout(c, 40);
+  CHECK(layout.find("lm_head.weight")->shape == Shape{3, 24});
+  CHECK(layout.find("lm_head.bias")->shape == Shape{3});
+  CHECK(layout.find("lm_head.bias")->group == ParameterGroup::bias);
+  CHECK_FALSE(layout.find("lm_head.bias")->decays());
+  CHECK(layout.find("model.embed_tokens.weight")->shape == Shape{29, 24});
 }
 
 TEST_CASE("norms behind branches have names of their own, and none stands before the head") {

@@ -28,13 +28,22 @@ TEST_CASE("the parts of a model have the parameters that one counts by hand") {
 TEST_CASE("biases count with their matrices, a tied head with the embedding, positions there too") {
   ModelConfig c = small_config();
   c.layers = 1;
-  c.tied = c.bias = true;
+  c.bias = c.tied = true;
   c.attention.prior = prior("learned");
   CHECK(parameter_parts(ParameterLayout(c, 40)) ==
         Parts{{"embedding", kEmbedding + 40 * 24},
               {"attention", kAttention + 2 * 24 + 2 * 12},
               {"mlp", kMlp + 2 * 20 + 24},
               {"norms", 3 * 24}});
+}
+
+TEST_CASE("a head of classes counts as many rows, with its bias") {
+  ModelConfig c = small_config();
+  c.layers = 1;
+  c.classes = 5;
+  c.bias.head = true;
+  CHECK(parameter_parts(ParameterLayout(c, 40)).back() ==
+        std::pair<std::string, int64_t>{"head", 5 * 24 + 5});
 }
 
 TEST_CASE("no parameter is counted in two parts or in none") {

@@ -48,6 +48,37 @@ Values index_values(int64_t n, int64_t below, const std::string& stream) {
 
 }  // namespace
 
+namespace {
+
+/// v (N, O) with `gap` columns of NaN behind: nothing may read them.
+Values with_gap(const Values& v, int64_t gap) {
+  const int64_t N = v.shape.at(0), O = v.shape.at(1);
+  Values out{v.role, {N, O + gap}, {}};
+  for (int64_t n = 0; n < N; ++n) {
+    out.x.insert(out.x.end(), v.x.begin() + n * O, v.x.begin() + (n + 1) * O);
+    out.x.insert(out.x.end(), static_cast<size_t>(gap), NAN);
+  }
+  return out;
+}
+
+/// The first O columns of t (N, O + gap), whose others are still those of with_gap.
+Values without_gap(const Tensor& t, Role role, int64_t O) {
+  const Values all = read(t, role);
+  const int64_t N = t.shape[0], row = t.shape[1];
+  Values out{role, {N, O}, {}};
+  for (int64_t i = 0; i < N * row; ++i) {
+    const double x = all.x[static_cast<size_t>(i)];
+    if (i % row < O) {
+      out.x.push_back(x);
+    } else {
+      require(std::isnan(x), "what lies between rows is as it was");
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 Operation linear(const LinearCase& c) {
   Operation op;
   op.inputs["x"] = random_values(A, {c.N, c.I}, "x");
@@ -64,19 +95,21 @@ Operation linear(const LinearCase& c) {
   op.forward = [c](Machine& m, const Arrays& in) {
     const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
     const auto bias = optional(m, in, "bias");
-    const Memory y = m.unwritten(A, {c.N, c.O});
-    m.backend().linear_forward(y.tensor(), x.tensor(), w.tensor(), tensor_or_none(bias));
-    return Arrays{{"y", read(y.tensor(), A)}};
+    const Memory y = m.unwritten(A, {c.N, c.O + c.gap});
+    m.backend().linear_forward(y.tensor().slice(1, 0, c.O), x.tensor(), w.tensor(),
+                               tensor_or_none(bias));
+    return Arrays{{"y", without_gap(y.tensor(), A, c.O)}};
   };
   op.adjoint = [c](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
                    double existing) {
     const Memory x = m.memory(in.at("x")), w = m.memory(in.at("weight"));
-    const Memory dy = m.memory(cotangents.at("y"));
+    const Memory rows = m.memory(with_gap(cotangents.at("y"), c.gap));
+    const Tensor dy = rows.tensor().slice(1, 0, c.O);
     const Memory dx = m.unwritten(A, {c.N, c.I});
     const Memory dw = m.memory(constant_values(P, {c.O, c.I}, existing));
     const auto db = optional_gradient(m, in, "bias", existing);
-    m.backend().linear_backward_input(dx.tensor(), dy.tensor(), w.tensor());
-    m.backend().linear_backward_weight(dw.tensor(), tensor_or_none(db), dy.tensor(), x.tensor());
+    m.backend().linear_backward_input(dx.tensor(), dy, w.tensor());
+    m.backend().linear_backward_weight(dw.tensor(), tensor_or_none(db), dy, x.tensor());
     Arrays out{{"x", read(dx.tensor(), A)}, {"weight", read(dw.tensor(), P)}};
     if (c.bias) out["bias"] = read(db.front().tensor(), P);
     return out;

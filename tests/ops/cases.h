@@ -9,6 +9,7 @@ namespace bamtrain::testing {
 struct LinearCase {
   int64_t N = 1, O = 1, I = 1;
   bool bias = false;
+  int64_t gap = 0;  // elements between rows of y and of its cotangents
 };
 Operation linear(const LinearCase& c);
 

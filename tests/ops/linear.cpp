@@ -40,6 +40,17 @@ TEST_CASE("linear on the CPU agrees with the reference at every edge of its tile
   }
 }
 
+TEST_CASE("rows of outputs may lie apart, with a bias too, and nothing between them is touched") {
+  for (const LinearCase& c : {LinearCase{70, 2, 24, true, 62}, LinearCase{300, 385, 33, true, 63},
+                              LinearCase{9, 5, 40, false, 3}}) {
+    INFO("N " << c.N << ", O " << c.O << ", gap " << c.gap);
+    CHECK(difference_error(linear({5, c.O % 7, 3, c.bias, c.gap})) < kDifferenceTolerance);
+    for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
+      compare_with_reference(linear(c), t, linear_tolerance(c));
+    }
+  }
+}
+
 TEST_CASE("logits are fp32 from bf16 operands") {
   if (with_products({Dtype::bf16}).empty()) return;
   const Values x = random_values(Role::activation, {65, 96}, "x");

@@ -50,9 +50,8 @@ Run train(const Workplace& w, json config, const std::string& out, int processes
 
 }  // namespace
 
-TEST_CASE("a task trains to the same bits by every way") {
-  const Workplace w;
-  const json c = task_run(w, copy());
+/// The run, on one process and on several, whole and resumed, gives the same.
+void check_same_by_every_way(const Workplace& w, const json& c) {
   const Run straight = train(w, c, "straight");
   REQUIRE(straight.metrics.size() == 8);
   const auto check = [&](const Run& other) {
@@ -73,6 +72,22 @@ TEST_CASE("a task trains to the same bits by every way") {
   if (!have_mpi()) return;
   check(train(w, c, "two", 2));
   check(train(w, c, "four", 4));
+}
+
+TEST_CASE("a task trains to the same bits by every way") {
+  const Workplace w;
+  check_same_by_every_way(w, task_run(w, copy()));
+}
+
+TEST_CASE("a run that draws positions or distances of a step has the same bits by every way") {
+  for (const char* prior : {R"({"name": "alibi", "randomized": true, "eval_positions": "drawn"})",
+                            R"({"name": "rope", "randomized": true, "randomized_draw": "step"})"}) {
+    INFO(prior);
+    const Workplace w;
+    json c = task_run(w, copy());
+    c["model"]["attention"]["prior"] = json::parse(prior);
+    check_same_by_every_way(w, c);
+  }
 }
 
 TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-batches") {
@@ -346,4 +361,41 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
   }
   checkpoint = w.path("out") + "/none";  // said first: work has not begun
   CHECK(eval("5", "40", "0", w.path("folder")).code == 6);
+}
+
+TEST_CASE("a task is evaluated at distances that are drawn by the seed, or that count") {
+  const Workplace w;
+  json c = task_run(w, copy());
+  c["model"]["attention"]["prior"] = {{"name", "alibi"},
+                                      {"randomized", true},
+                                      {"randomized_length", 210},
+                                      {"eval_positions", "drawn"}};
+  train(w, c, "out");
+  const auto eval = [&](const std::string& file, std::vector<std::string> options) {
+    std::vector<std::string> command = {bamtrain_program(), "eval",
+                                        "--checkpoint",     w.path("out") + "/checkpoint-00000008",
+                                        "--output",         w.path(file)};
+    command.insert(command.end(), options.begin(), options.end());
+    return run(command, threads(2));
+  };
+  const auto scores = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> options = {"--task", "copy", "--lengths", "20,100", "--samples", "70"};
+    options.insert(options.end(), more.begin(), more.end());
+    const Outcome o = eval("scores.json", options);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return json::parse(read_text(w.path("scores.json")))["scores"];
+  };
+  const json drawn = scores({});
+  CHECK(scores({}) == drawn);
+  CHECK(scores({"--seed", "1"}) != drawn);
+  CHECK(scores({"--set", "model.attention.prior.eval_positions=counted"}) != drawn);
+  const auto refused = [&](const std::vector<std::string>& options, const char* part) {
+    const Outcome o = eval("none.json", options);
+    INFO(o.output);
+    CHECK(o.code != 0);
+    CHECK(o.output.find(part) != std::string::npos);
+  };
+  refused({"--task", "copy", "--lengths", "105"}, "at most 210 distances");
+  refused({"--lengths", "30", "--data", w.path("val")}, "eval_positions=counted");
 }

@@ -18,6 +18,7 @@ class BamtrainConfig(PretrainedConfig):
     `norm`: "rmsnorm" or "layernorm". `norm_position`, f being attention, then the mlp: "pre",
     x += f(norm(x)); "post", x = norm(x + f(x)), and none before the head; "both",
     x += norm(f(norm(x))).
+    `bias`: the parts that have biases: "attention", "mlp", "norm" (layernorm), "head".
     `head_dim`: None for hidden_size // num_attention_heads. `embed_scale`: embeddings of tokens are
     multiplied by sqrt(hidden_size).
     """
@@ -28,7 +29,7 @@ class BamtrainConfig(PretrainedConfig):
     def __init__(self, vocab_size=32768, hidden_size=768, num_hidden_layers=12,
                  num_attention_heads=12, num_key_value_heads=12, intermediate_size=3072,
                  head_dim=None, mlp="swiglu", norm="rmsnorm", norm_eps=1e-5, norm_position="pre",
-                 embed_scale=False, bias=False,
+                 embed_scale=False, bias=(),
                  priors=({"name": "nope", "window": 0, "scale_bias": False},),
                  scale=None, normalizer=None, document_start=None, max_position_embeddings=512,
                  tie_word_embeddings=False, use_cache=True, **kwargs):
@@ -44,7 +45,7 @@ class BamtrainConfig(PretrainedConfig):
         self.norm_eps = norm_eps
         self.norm_position = norm_position
         self.embed_scale = embed_scale
-        self.bias = bias
+        self.bias = list(bias)
         self.priors = list(priors)
         self.scale = scale or {"name": "none"}
         self.normalizer = normalizer or {"name": "softmax"}

@@ -425,10 +425,11 @@ class Attention(nn.Module):
         H, K, C = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
         self.heads, self.kv_heads, self.head_dim = H, K, config.head_dim
         self.content_divisor = content_divisor(self.options, self.head_dim, C)
-        self.q_proj = nn.Linear(C, H * self.head_dim, bias=config.bias)
-        self.k_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
-        self.v_proj = nn.Linear(C, K * self.head_dim, bias=config.bias)
-        self.o_proj = nn.Linear(H * self.head_dim, C, bias=config.bias)
+        bias = "attention" in config.bias
+        self.q_proj = nn.Linear(C, H * self.head_dim, bias=bias)
+        self.k_proj = nn.Linear(C, K * self.head_dim, bias=bias)
+        self.v_proj = nn.Linear(C, K * self.head_dim, bias=bias)
+        self.o_proj = nn.Linear(H * self.head_dim, C, bias=bias)
         if not self.options.get("share"):
             self.prior = parameters_of(self.options)
         if "mix" in self.options:
@@ -501,10 +502,11 @@ class MLP(nn.Module):
         super().__init__()
         C, F_ = config.hidden_size, config.intermediate_size
         self.kind = config.mlp
+        bias = "mlp" in config.bias
         if self.kind in GATED:
-            self.gate_proj = nn.Linear(C, F_, bias=config.bias)
-        self.up_proj = nn.Linear(C, F_, bias=config.bias)
-        self.down_proj = nn.Linear(F_, C, bias=config.bias)
+            self.gate_proj = nn.Linear(C, F_, bias=bias)
+        self.up_proj = nn.Linear(C, F_, bias=bias)
+        self.down_proj = nn.Linear(F_, C, bias=bias)
 
     def forward(self, x):
         act = ACTIVATIONS[self.kind]
@@ -516,7 +518,8 @@ class MLP(nn.Module):
 def make_norm(config):
     if config.norm == "rmsnorm":
         return nn.RMSNorm(config.hidden_size, eps=config.norm_eps)
-    return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=config.bias)
+    return nn.LayerNorm(config.hidden_size, eps=config.norm_eps,
+                        bias="norm" in config.bias)
 
 
 class Block(nn.Module):
@@ -630,7 +633,8 @@ class BamtrainForCausalLM(BamtrainPreTrainedModel, GenerationMixin):
     def __init__(self, config):
         super().__init__(config)
         self.model = BamtrainModel(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size,
+                                 bias="head" in config.bias)
         self.post_init()
 
     def get_input_embeddings(self):

@@ -235,7 +235,8 @@ class CpuBackend final : public HostBackend {
       parallel_ranges(O, kColumns, [&](int64_t begin, int64_t end) {
         for_vectors(end - begin, [&](int64_t c, auto n) {
           Vec total{};
-          for (int64_t r = 0; r < N; ++r) total += load(dy.ptr<A>() + r * O + begin + c, n);
+          for (int64_t r = 0; r < N; ++r)
+            total += load(dy.ptr<A>() + r * dy.stride[0] + begin + c, n);
           float* out = dbias.ptr<float>() + begin + c;
           store(out, load(out, n) + total, n);
         });

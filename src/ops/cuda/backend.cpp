@@ -228,7 +228,7 @@ class CudaBackend final : public Backend {
     multiply(matrix(y), matrix(x), matrix_transposed(weight), false);
     if (!bias) return;
     dispatch(y.dtype, [&]<class A>() {
-      kernels::AddBias<A> a{pointer<A>(y), f32(bias), y.shape[0], y.shape[1]};
+      kernels::AddBias<A> a{pointer<A>(y), f32(bias), y.shape[0], y.shape[1], y.stride[0]};
       check(kernels::add_bias(a, stream()), "linear_forward");
     });
   }
@@ -240,8 +240,9 @@ class CudaBackend final : public Backend {
     if (!dbias) return;
     const int64_t N = dy.shape[0], O = dy.shape[1];
     dispatch(dy.dtype, [&]<class A>() {
-      kernels::ColumnSums<A> s{f32(dbias), pointer<A>(dy), N, O,
-                               scratch(kernels::column_sums_partial(N, O))};
+      kernels::ColumnSums<A> s{
+          f32(dbias),  pointer<A>(dy), N, O, scratch(kernels::column_sums_partial(N, O)),
+          dy.stride[0]};
       check(kernels::column_sums(s, stream()), "linear_backward_weight");
     });
   }
@@ -502,6 +503,7 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
     floats = std::max({kernels::norm_backward_partial(N, C), attention,
                        kernels::embedding_backward_scratch(N, C) / 4,
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
+                       kernels::column_sums_partial(N, std::max<int64_t>(8, w.head_bias)),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
   if (w.content_bias || w.mix_hidden > 0) {

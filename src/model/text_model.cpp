@@ -1,0 +1,21 @@
+#include "model/text_model.h"
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+void check_text_model(const ModelConfig& config) {
+  for (const PriorChoice& prior : config.attention.prior.pattern) {
+    if (!prior.info().randomization(prior.options, 1).in_evaluation) continue;
+    throw Error(ExitCode::config, "model.attention.prior.eval_positions",
+                "\"counted\": a text has no number to draw its positions by", "\"drawn\"",
+                "--set model.attention.prior.eval_positions=counted");
+  }
+  if (config.outputs() == config.vocab) return;
+  throw Error(ExitCode::config, "model.classes",
+              "0, a model that says which id follows: this asks for texts",
+              std::to_string(config.classes) + " classes of the answers of a task",
+              "use bamtrain eval --task, or another checkpoint");
+}
+
+}  // namespace bamtrain

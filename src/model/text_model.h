@@ -1,0 +1,12 @@
+#pragma once
+// Whether a model continues texts: what perplexity, generation and export ask of one.
+
+#include "model/model_config.h"
+
+namespace bamtrain {
+
+/// Error (ExitCode::config) for a model whose classes are no ids of its vocabulary, or whose
+/// positions are drawn in evaluation.
+void check_text_model(const ModelConfig& config);
+
+}  // namespace bamtrain

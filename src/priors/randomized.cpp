@@ -1,0 +1,72 @@
+#include "priors/randomized.h"
+
+#include <string>
+
+namespace bamtrain {
+
+void add_randomized_options(std::vector<OptionSpec>* options, Randomized what) {
+  const bool positions = what == Randomized::positions;
+  options->push_back(
+      {"randomized",
+       positions
+           ? "training positions are a sorted random subset of the randomized_length first"
+           : "training distances past 0 are a sorted random subset of those below "
+             "randomized_length, anew for every step and layer, the same for all its sequences",
+       false});
+  options->push_back({"randomized_length",
+                      std::string(positions ? "positions" : "distances") +
+                          " that training draws from" +
+                          (positions ? " and an evaluation may reach" : "") +
+                          "; 0: four times {model.sequence_length}",
+                      0.0,
+                      {},
+                      0.0,
+                      1e9,
+                      true});
+  if (positions) {
+    options->push_back({"randomized_draw",
+                        "sequence: anew for every sequence, the same in all layers; step: anew for "
+                        "every step and layer (learned, sinusoidal: step), the same for all its "
+                        "sequences, as in Ruoss et al.'s code",
+                        std::string("sequence"),
+                        {"sequence", "step"}});
+  }
+  options->push_back({"eval_positions",
+                      "of a randomized prior in evaluation; counted: 0, 1, 2, ...; drawn: as in "
+                      "training, by the seed and the sequence's number",
+                      std::string("counted"),
+                      {"counted", "drawn"}});
+}
+
+Randomization randomization_of(const Options& o, int64_t T, Randomized what) {
+  Randomization r;
+  if (!o.flag("randomized")) return r;
+  const auto length = static_cast<int64_t>(o.number("randomized_length"));
+  r.range = length > 0 ? length : 4 * T;
+  r.what = what;
+  r.of_step = what == Randomized::distances || o.text("randomized_draw") == "step";
+  r.in_evaluation = o.text("eval_positions") == "drawn";
+  return r;
+}
+
+void check_randomized(const Options& o, int64_t T) {
+  const auto length = static_cast<int64_t>(o.number("randomized_length"));
+  const auto unless_randomized = [&](const std::string& option, const std::string& idle,
+                                     const std::string& found) {
+    if (o.flag("randomized") || found == idle) return;
+    throw Error(ExitCode::config, "{" + option + "}", idle + " unless positions are randomized",
+                found, "set {randomized}, or remove it");
+  };
+  unless_randomized("randomized_length", "0", std::to_string(length));
+  if (o.has("randomized_draw")) {
+    unless_randomized("randomized_draw", "sequence", o.text("randomized_draw"));
+  }
+  unless_randomized("eval_positions", "counted", o.text("eval_positions"));
+  if (length != 0 && length < T) {
+    throw Error(ExitCode::config, "{randomized_length}",
+                "0 or at least {model.sequence_length} = " + std::to_string(T),
+                std::to_string(length), "raise it, or set it to 0");
+  }
+}
+
+}  // namespace bamtrain
