@@ -71,6 +71,8 @@ def read(out, extra=()):
     for name, form in (("metrics.jsonl", without_times), ("samples.jsonl", bytes)):
         if (out / name).exists():
             found[name] = form((out / name).read_bytes())
+    if (out / "results.json").exists():
+        found["results.json"] = (out / "results.json").read_bytes()
     if (out / "tensorboard").exists():
         found["tensorboard"] = repr(events.read(out / "tensorboard")).encode()
     report = out / "report.html"

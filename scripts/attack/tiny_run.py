@@ -52,7 +52,10 @@ def everything(out):
     config = plain(out)
     config["data"]["val"] = "val"
     config["checkpoint"]["keep_every"] = 4 * EVERY
-    config["eval"] = {"every": EVERY, "tokens": 1024, "lengths": FINAL_LENGTHS}
+    config["eval"] = {"every": EVERY, "tokens": 1024, "lengths": FINAL_LENGTHS,
+                      "tasks": [{"task": "copy", "lengths": [4, 8], "samples": 10, "every": EVERY},
+                                {"task": "flip_flop", "lengths": [9], "samples": 10}]}
+    config["checkpoint"]["best"] = {"metric": "copy@8/loss"}
     config["sample"] = {"every": 2 * EVERY, "prompts": ["", "the old"], "tokenizer": "tokenizer.model",
                         "max_tokens": 8}
     config["log"] = {"tensorboard": True}

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -192,11 +191,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   on_first_rank(comm, [&] {
     results.emplace(c.out_dir + "/" + kResultsFile);
     results->set_run(c.name, run.resolved);
-    // Of an evaluation that the configuration does not ask for any more none is left.
-    const std::vector<std::string> wanted = results_of(c);
-    results->keep([&wanted](const std::string& name) {
-      return std::find(wanted.begin(), wanted.end(), name) != wanted.end();
-    });
+    results->arrange(results_of(c));  // none of what the configuration asks for no more
   });
   if (!c.eval.tasks.empty()) {
     measure_tasks_at_end(c, *backend, comm, measured, first ? &*results : nullptr, tell);
@@ -208,6 +203,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run_eval(eval);
     add_perplexity(eval.output, &*results);
   }
+  results->arrange(results_of(c));  // whatever was measured first
   results->set_complete();
   results->write();
   bool drawn = true;

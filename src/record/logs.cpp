@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <deque>
 #include <numeric>
 #include <string>
 
@@ -67,14 +68,15 @@ void Logs::write(const nlohmann::ordered_json& line) {
   metrics_.write(line);
   if (!events_) return;
   std::vector<Scalar> scalars;
+  std::deque<std::string> tags;  // which these view
   for (auto it = line.begin(); it != line.end(); ++it) {
     if (it->is_number_float()) scalars.push_back({it.key(), it->get<float>()});
   }
   if (line.contains("tasks")) {
     for (const auto& [result, row] : line["tasks"].items()) {
       for (const char* number : {"loss", "accuracy", "exact_match"}) {
-        scalars.push_back(
-            {"tasks/" + std::string(result) + "/" + number, row[number].get<float>()});
+        tags.push_back("tasks/" + std::string(result) + "/" + number);
+        scalars.push_back({tags.back(), row[number].get<float>()});
       }
     }
   }

@@ -86,12 +86,12 @@ void Results::set(const std::string& result, ordered_json numbers) {
   results_[result] = std::move(numbers);
 }
 
-void Results::keep(const std::function<bool(const std::string&)>& wanted) {
-  ordered_json kept = ordered_json::object();
-  for (const auto& [name, numbers] : results_.items()) {
-    if (wanted(name)) kept[name] = numbers;
+void Results::arrange(const std::vector<std::string>& names) {
+  ordered_json arranged = ordered_json::object();
+  for (const std::string& name : names) {
+    if (results_.contains(name)) arranged[name] = std::move(results_[name]);
   }
-  results_ = std::move(kept);
+  results_ = std::move(arranged);
 }
 
 bool Results::has(const std::string& result, const ordered_json& of) const {

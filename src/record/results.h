@@ -16,7 +16,6 @@
 // A metric's name is that of a result and of a number in it: "copy@64/exact_match". "of" says what
 // a result was measured with: an evaluation that was interrupted goes on behind those that it has.
 
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -50,8 +49,8 @@ class Results {
   void set_complete() { complete_ = true; }
   /// In the place of one of that name.
   void set(const std::string& result, nlohmann::ordered_json numbers);
-  /// Drops those whose names `wanted` does not want.
-  void keep(const std::function<bool(const std::string& result)>& wanted);
+  /// Puts them in the order of these names, and drops others.
+  void arrange(const std::vector<std::string>& names);
   /// Whether there is one whose "of" is this.
   bool has(const std::string& result, const nlohmann::ordered_json& of) const;
   /// Puts the file on the disk. Error (ExitCode::io).
@@ -59,7 +58,7 @@ class Results {
 
   /// None where there is no such number, or where it is not finite.
   std::optional<Metric> metric(const std::string& name) const;
-  /// Of all finite numbers but errors, in the order in which they were set.
+  /// Of all finite numbers but errors, in the order of the results.
   std::vector<std::string> metrics() const;
 
  private:

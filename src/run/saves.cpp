@@ -39,6 +39,18 @@ nlohmann::json measured_on(const RunConfig& c) {
   return of;
 }
 
+/// Why the checkpoint of a step is none that results could be of; empty: it is one.
+std::string not_to_be_had(const std::string& out_dir, int64_t step) {
+  if (!has_checkpoint(out_dir, step)) return "is not in " + out_dir;
+  try {
+    open_checkpoint(out_dir + "/" + checkpoint_name(step));
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::checkpoint) throw;
+    return fmt::format("is damaged ({})", e.what());
+  }
+  return "";
+}
+
 }  // namespace
 
 Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn)
@@ -54,12 +66,14 @@ Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* 
   const auto step = best["step"].get<int64_t>();
   const bool same = best["metric"] == c.best_metric && best["mode"] == mode_of(c) &&
                     best["of"] == measured_on(run_.config);
-  if (same && has_checkpoint(run_.config.out_dir, step)) {
+  const std::string lost =
+      same ? not_to_be_had(run_.config.out_dir, step) : "was the best by another measure";
+  if (lost.empty()) {
     best_ = {step, best["value"].get<double>(), best["validation"]};
     return;
   }
   warn_(fmt::format("the best checkpoint so far, of step {}, {}: the best is sought anew", step,
-                    same ? "is not in " + run_.config.out_dir : "was the best by another measure"));
+                    lost));
 }
 
 std::optional<int64_t> Saves::best_step() const {

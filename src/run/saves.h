@@ -17,8 +17,9 @@ namespace bamtrain {
 /// stays.
 class Saves {
  public:
-  /// `run`, `beginning` and `lock`, which rank 0 has, must outlive it. Error (io): out_dir cannot
-  /// be read.
+  /// `run`, `beginning` and `lock`, which rank 0 has, must outlive it. A best checkpoint that
+  /// is not there any more, or damaged, is named in a call of `warn`. Error (io): what the system
+  /// cannot read now.
   Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn);
 
   /// `seen`: whether these parameters had a finite loss. Collective, as the others. Error (io,

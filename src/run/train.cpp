@@ -49,7 +49,6 @@ void check_last_result(const std::string& path) {
 
 /// Likewise of results.json, which what is there joins.
 void check_results(const RunConfig& c) {
-  if (!c.data.validates() && c.eval.tasks.empty()) return;
   const std::string path = c.out_dir + "/" + kResultsFile;
   check_last_result(path);
   const Results readable(path);
@@ -143,8 +142,13 @@ nlohmann::ordered_json validation_of(const nlohmann::ordered_json& line) {
 void write_validation(const TrainRun& run, nlohmann::ordered_json numbers) {
   Results results(run.config.out_dir + "/" + kResultsFile);
   results.set_run(run.config.name, run.resolved);
-  results.keep([](const std::string& name) { return name != kValidationResult; });
-  if (!numbers.is_null()) results.set(kValidationResult, std::move(numbers));
+  std::vector<std::string> names = results_of(run.config);
+  if (numbers.is_null()) {
+    std::erase(names, kValidationResult);
+  } else {
+    results.set(kValidationResult, std::move(numbers));
+  }
+  results.arrange(names);
   results.write();
 }
 

@@ -127,7 +127,10 @@ int64_t extreme(const Workplace& w, const std::string& out, const char* result, 
 /// All that a run leaves that says what it computed.
 json bits_of(const Workplace& w, const std::string& out) {
   json bits = {
-      {"results", results_of(w, out)}, {"lines", lines_of(w, out)}, {"best", best_of(w, out)}};
+      {"results",
+       nlohmann::ordered_json::parse(read_text(w.path(out) + "/results.json"))["results"].dump()},
+      {"lines", lines_of(w, out)},
+      {"best", best_of(w, out)}};
   for (const int64_t step : {2, 4, 6, 8}) {  // another is there where a signal stopped the run
     bits["checkpoints"].push_back(digest(checkpoint_of(w, out, step)));
   }
@@ -367,7 +370,7 @@ TEST_CASE("the best checkpoint stays beside the newest, and gives way to a bette
   CHECK(results_of(w, "least")["copy@4"]["step"] == least);
 }
 
-TEST_CASE("the best is sought anew where it is gone, or was the best by another measure") {
+TEST_CASE("the best is sought anew where it is gone or damaged, or was chosen by another measure") {
   const Workplace w;
   const json c = with_best(measured_run(w));
   train(w, c, "begun", 1, {"train.stop_at=4"});
@@ -386,6 +389,13 @@ TEST_CASE("the best is sought anew where it is gone, or was the best by another 
   CHECK(best_of(w, "same")["step"] == extreme(w, "same", "copy@100", true));
   resumed("gone", c, anew + ", is not in " + w.path("gone"));
   CHECK(best_of(w, "gone")["step"] == extreme(w, "gone", "copy@100", true, 4));
+
+  fs::copy(w.path("begun"), w.path("damaged"), fs::copy_options::recursive);
+  fs::resize_file(checkpoint_of(w, "damaged", first) + "/model.safetensors", 100);
+  const std::string output = train(w, c, "damaged");
+  CHECK(output.find(anew + ", is damaged (" + checkpoint_of(w, "damaged", first)) !=
+        std::string::npos);
+  CHECK(best_of(w, "damaged")["step"] == extreme(w, "damaged", "copy@100", true, 4));
 
   const std::string other = anew + ", was the best by another measure: the best is sought anew";
   resumed("metric", with_best(c, "copy@4/loss", "max"), other);

@@ -103,8 +103,8 @@ TEST_CASE("a result takes the place of one of its name, others follow in the ord
         Names{"validation/loss", "n/a@64/loss", "n/a@64/accuracy", "b@2/loss", "a@10/loss"});
   CHECK(again.metric("validation/loss")->value == 4);
   Results fewer(path);
-  fewer.keep([](const std::string& name) { return name.find('@') == 1; });
-  CHECK(fewer.metrics() == Names{"b@2/loss", "a@10/loss"});
+  fewer.arrange({"a@10", "other", "b@2"});
+  CHECK(fewer.metrics() == Names{"a@10/loss", "b@2/loss"});
 }
 
 TEST_CASE("a result is known by what it was measured with, in whatever order that is written") {
