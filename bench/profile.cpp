@@ -50,10 +50,13 @@ class Timed {
 double attention_flops(Backend& backend, const Attention& a) {
   std::vector<int32_t> first_key(static_cast<size_t>(a.first_key.size()));
   backend.download(first_key.data(), a.first_key);
+  std::vector<int32_t> last_key(static_cast<size_t>(a.last_key.size()));
+  if (a.last_key) backend.download(last_key.data(), a.last_key);
   const int64_t T = a.q.shape[1];
   int64_t pairs = 0;
   for (size_t n = 0; n < first_key.size(); ++n) {
-    pairs += static_cast<int64_t>(n) % T - first_key[n] + 1;
+    const int64_t last = a.causal() ? static_cast<int64_t>(n) % T : last_key[n];
+    pairs += last - first_key[n] + 1;
   }
   return 2 * static_cast<double>(a.q.shape[2] * a.q.shape[3]) * static_cast<double>(pairs);
 }

@@ -114,8 +114,9 @@ double AttentionWorkload::live_share() const {
   const int64_t T = shape_.T, words = live_groups(T) * live_words(T);
   TileCounts all;
   for (int64_t n = 0; n < shape_.B * shape_.H; ++n) {
-    const TileCounts of_head = count_tiles(live.tensor().ptr<int32_t>() + n * words,
-                                           first_key.tensor().ptr<int32_t>() + n / shape_.H * T, T);
+    const TileCounts of_head =
+        count_tiles(live.tensor().ptr<int32_t>() + n * words,
+                    first_key.tensor().ptr<int32_t>() + n / shape_.H * T, nullptr, T);
     all.live += of_head.live;
     all.visible += of_head.visible;
   }

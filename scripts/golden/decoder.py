@@ -18,26 +18,35 @@ def documents(tokens, config):
     """Which document each position is in, and its position in that document: two (B, T) tensors.
 
     A document begins at the window's start and at every `document_start` token; without a document
-    mask the window is one document.
+    mask the window is one document. Behind the length of its row, where the config has lengths,
+    every token is one.
     """
     B, T = tokens.shape
+    lengths = config["data"].get("lengths", [T] * B)
     document = torch.zeros(B, T, dtype=torch.long)
     position = torch.zeros(B, T, dtype=torch.long)
     for b in range(B):
         for i in range(1, T):
-            starts = (config["model"]["attention"]["document_mask"]
-                      and tokens[b, i] == config["data"]["document_start"])
+            starts = i >= lengths[b] or (config["model"]["attention"]["document_mask"]
+                                         and tokens[b, i] == config["data"]["document_start"])
             document[b, i] = document[b, i - 1] + (1 if starts else 0)
             position[b, i] = 0 if starts else position[b, i - 1] + 1
     return document, position
 
 
-def visible_keys(document, window):
-    """(B, T, T) bool: query i sees key j <= i of its own document with i - j < window (0: all)."""
+def is_causal(config):
+    return config["model"]["attention"].get("causal", True)
+
+
+def visible_keys(document, window, causal):
+    """(B, T, T) bool: query i sees key j of its own document with |i - j| < window (0: all), and
+    j <= i where attention is causal."""
     T = document.shape[1]
     i, j = torch.arange(T)[:, None], torch.arange(T)[None, :]
-    visible = (j <= i) & (document[:, :, None] == document[:, None, :])
-    return visible & (i - j < window) if window else visible
+    visible = document[:, :, None] == document[:, None, :]
+    if causal:
+        visible = visible & (j <= i)
+    return visible & ((i - j).abs() < window) if window else visible
 
 
 def chosen(config, layer):
@@ -166,7 +175,8 @@ def attention(p, config, layer, x, tokens, positions, watch):
     drawn = positions_of(positions, layer)
     distances = torch.arange(T) if drawn is None else drawn[0]
     local = trained_at + 1 if prior["name"] == "rope_local" else 0
-    visible = visible_keys(document, prior.get("window") or choice["window"] or local)
+    causal = is_causal(config)
+    visible = visible_keys(document, prior.get("window") or choice["window"] or local, causal)
     n = visible.sum(-1)  # (B, T) number of keys seen, self included
 
     q = linear(p, path + ".q_proj", x).view(B, T, H, D)
@@ -185,7 +195,7 @@ def attention(p, config, layer, x, tokens, positions, watch):
         query, key = q[:, :, h], k[:, :, h // (H // KV)]
         s = query @ key.transpose(1, 2) / content_divisor(prior, D, C)
         b = priors.bias(prior, theta, h, H, D, T, x, position, trained_at, query, key, s, visible,
-                        distances.double())
+                        distances.double(), causal)
         scores.append(s)
         biases.append(b.expand(B, T, T))
     if mix := mix_of(config, layer):
@@ -288,8 +298,12 @@ def mean_loss(p, config, tokens, positions=None):
 
     positions (B, T), or (layers, B, T): those of training where they are random, documents or not,
     or, of priors that know distances, what is random in place of 0, 1, 2, ..., the same for all B;
-    None: positions count from each document's start.
+    None: positions count from each document's start. Behind the length of its row a target counts as
+    0.
     """
     z = logits(p, config, tokens[:, :-1], positions)
     target = tokens[:, 1:, None] % z.shape[-1]
-    return (torch.logsumexp(z, -1) - z.gather(-1, target)[..., 0]).mean()
+    losses = torch.logsumexp(z, -1) - z.gather(-1, target)[..., 0]
+    B, T = losses.shape
+    lengths = torch.tensor(config["data"].get("lengths", [T] * B))
+    return (losses * (torch.arange(T) < lengths[:, None])).mean()

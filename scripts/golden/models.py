@@ -9,14 +9,15 @@ Run by hand, with Debian's torch and numpy:
 
 The models are those of decoder.py, in float64 with gradients from autograd. Before a file is
 written its values are checked: gradients against central differences, masked documents against the
-same documents run alone, every position against a run with another future. Models whose weights
-are 0 for some keys are drawn until no key is so near to that as to depend on rounding.
+same documents run alone, every position against a run with another future, where attention is
+bidirectional against one with other padding. Models whose weights are 0 for some keys are drawn until no key is so near to that as to depend on rounding.
 
 A file holds the parameters under their checkpoint names, `tokens` (B, T + 1) I32, `logits`
 (B, T, V), `loss` (1), `grad.<parameter>` for every trained parameter (none where the scale is for
 evaluation only), and the run config as JSON under the metadata key "config". Where positions are
 random in training, loss and gradients are those at `positions` (B, T) or (layers, B, T) I32, the
-logits those of an evaluation. Parameters are exact in fp32, for comparison with an fp32 model. normalizer_<name>, name a
+logits those of an evaluation. Where rows have lengths ("data"), what is behind is padding, whose
+targets do not count. Parameters are exact in fp32, for comparison with an fp32 model. normalizer_<name>, name a
 normalizer's, holds its golden rows too (normalizers.py): `rows.<what>`, and metadata "rows".
 """
 
@@ -121,11 +122,13 @@ STICK_BREAKING = {"name": "stick_breaking"}
 
 def config(prior, scale=NONE, *, normalizer=None, mask=False, window=0, heads=3, kv=None, head_dim=8,
            hidden=28, vocab=41, T=24, trained=None, layers=2, mlp=SWIGLU, norm="rmsnorm", eps=1e-5,
-           tied=False, bias=False, width=None, norm_position="pre", embed_scale=False, classes=0):
+           tied=False, bias=False, width=None, norm_position="pre", embed_scale=False, classes=0,
+           lengths=None, **attention):
     """T tokens a row; `trained`: the training length, where it is another. `width`: where it is not
     heads times head_dim. `bias`: a list of parts, or for all but the head. `classes`: where targets
-    are no ids."""
+    are no ids. lengths: of the rows, where they have padding."""
     length = {"length": T} if trained else {}
+    length |= {"lengths": lengths} if lengths else {}
     block = {"head_dim": head_dim} if width else {}
     block |= {"norm_position": norm_position} if norm_position != "pre" else {}
     block |= {"embed_scale": True} if embed_scale else {}
@@ -137,7 +140,7 @@ def config(prior, scale=NONE, *, normalizer=None, mask=False, window=0, heads=3,
             "kv_heads": kv or heads, "mlp": {"kind": mlp, "hidden": hidden},
             "norm": {"kind": norm, "eps": eps}, "tied": tied, "bias": bias, **block,
             "attention": {"prior": prior, "scale": scale, "window": window,
-                          "document_mask": mask, **own}},
+                          "document_mask": mask, **own, **attention}},
         "data": {"sequence_length": trained or T, "document_start": DOCUMENT_START, **length}}
 
 
@@ -272,6 +275,45 @@ CASES = {
                                      head_dim=4, hidden=24, vocab=31, embed_scale=True),
 }
 
+def both_sides(prior, *choices, **options):
+    return config(prior, *choices, causal=False, T=18, heads=4, kv=2, head_dim=4, hidden=12,
+                  vocab=19, **options)
+
+
+PADDED = {"lengths": [18, 11]}
+
+CASES |= {"bidirectional_" + name: c for name, c in {
+    "nope_ssmax": both_sides(NOPE, ssmax(offset=1), **PADDED),
+    "rope": both_sides(rope(100.0), mask=True),
+    "rope_randomized": both_sides(randomized(rope(50.0)), **PADDED),
+    "rope_local": both_sides(rope(100.0, name="rope_local"), window=5, mask=True),
+    "alibi": both_sides(ALIBI, **PADDED),
+    "alibi_randomized": both_sides(randomized(ALIBI), **PADDED),
+    "alibi_symmetric_entropy": both_sides({"name": "alibi", "asymmetry": 0.0}, ENTROPY, mask=True),
+    "nape_adaptive": both_sides(nape(), adaptive(True), **PADDED),
+    "bam_ssmax": both_sides(bam(), ssmax(), mask=True, **PADDED),
+    "kerple": both_sides(kerple(), **PADDED),
+    "kerple_power_sentmax": both_sides(kerple("power"), sentmax(), mask=True, window=7),
+    "t5": both_sides(t5(), by_length(18), mask=True),
+    "fire": both_sides(fire(7), mask=True),
+    "fire_window_ssmax": both_sides(fire(0), ssmax("true"), window=6, **PADDED),
+    "cable": both_sides({"name": "cable"}, mask=True),
+    "cable_ssmax_bias": both_sides({"name": "cable"}, ssmax("true"), **PADDED),
+    "kcable": both_sides({"name": "kcable"}, mask=True, **PADDED),
+    "transformer_xl": both_sides({"name": "transformer_xl"}, ssmax("true"), mask=True),
+    "transformer_xl_padded": both_sides({"name": "transformer_xl"}, window=9, **PADDED),
+    "transformer_xl_randomized": both_sides(
+        randomized({"name": "transformer_xl"}, 40), mask=True),
+    "dape_kerple": both_sides(dape(kerple()), ssmax(), **PADDED),
+    "dape_fire": both_sides(dape(fire(7), "add_residual"), mask=True),
+    "dape_alibi": both_sides(dape(ALIBI, "concat"), **PADDED),
+    "learned": both_sides(learned(20), mask=True, **PADDED),
+    "sinusoidal_post": both_sides(
+        SINUSOIDAL, mlp=GELU, norm="layernorm", bias=True, embed_scale=True, norm_position="post",
+        **PADDED),
+    "layers": both_sides([{"name": "cable"}, ALIBI], mask=True, **PADDED),
+}.items()}
+
 # Every prior has a case.
 ABOUT = {decoder.prior_of(c, layer)["name"] for c in CASES.values()
          for layer in range(c["model"]["layers"])}
@@ -322,6 +364,13 @@ NORMALIZED = {
     "bam_stick_breaking": config(bam(), normalizer=STICK_BREAKING, mask=True, window=9, **GROUPED),
 }
 
+NORMALIZED |= {"bidirectional_" + name: c for name, c in {
+    "bam_ssmax_entmax": both_sides(bam(), ssmax(), normalizer=entmax(1.5), mask=True),
+    "kcable_entmax_learned": both_sides({"name": "kcable"}, normalizer=entmax(1.5, True), **PADDED),
+    "alibi_topk_half": both_sides(ALIBI, normalizer=topk("n/2"), mask=True),
+    "nope_topk_sequence": both_sides(NOPE, normalizer=topk("n/2", "sequence"), window=8, **PADDED),
+}.items()}
+
 # Every normalizer has a small model beside its golden rows.
 NORMALIZED |= {name: config(ALIBI, normalizer={"name": name, **options}, mask=True, **TINY)
                for name, (options, _) in normalizers.GOLDEN.items()}
@@ -329,7 +378,7 @@ NORMALIZED |= {name: config(ALIBI, normalizer={"name": name, **options}, mask=Tr
 # What queries are multiplied by, where rows would keep one key or gradients jump.
 SHARPNESS = {"bam_entmax": 0.8, "bam_ssmax_entmax": 0.5, "nape_adaptive_entmax": 0.7,
              "nape_adaptive_entmax_learned": 0.4, "cable_entmax_1.7": 0.7, "fire_entmax_2": 0.6,
-             "t5_entmax_3": 0.25, "dape_alibi_entmax": 0.6}
+             "bidirectional_alibi_topk_half": 0.6, "t5_entmax_3": 0.25, "dape_alibi_entmax": 0.6}
 
 
 def has_bias(m, part):
@@ -499,6 +548,8 @@ def is_smooth(p, c, tokens):
     matrix = lambda name: p[name].dim() > 1 and ".prior." not in name and ".scale." not in name
     rounded = {name: x.bfloat16().double() if matrix(name) else x for name, x in p.items()}
     trained = [name for name in p if is_trained(c, name)]
+    if not trained:
+        return True
     gradients = []
     for q in (p, rounded):
         q = {name: x.clone().requires_grad_(name in trained) for name, x in q.items()}
@@ -527,20 +578,30 @@ def check_gradients(case, rng, p, c, tokens, positions, gradients, h=1e-6):
 
 
 def check_independence(case, rng, p, c, tokens, logits):
-    """No position sees its future, and under a document mask no document sees another."""
+    """No position sees its future, or where attention is bidirectional padding, and under a document
+    mask no document sees another."""
     T = tokens.shape[1]
-    for cut in (1, T // 2, T - 1):
+    lengths = c["data"].get("lengths", [T] * BATCH)
+    for b, length in enumerate(lengths):
+        other = tokens.clone()
+        other[b, length:] = torch.from_numpy(rng.integers(0, c["model"]["vocab"], T - length))
+        same = decoder.logits(p, c, other)[b, :length]
+        assert torch.equal(same, logits[b, :length]), f"{case}: padding is seen"
+    for cut in (1, T // 2, T - 1) if decoder.is_causal(c) else ():
         other = tokens.clone()
         other[:, cut:] = torch.from_numpy(rng.integers(0, c["model"]["vocab"], (BATCH, T - cut)))
         same = decoder.logits(p, c, other)[:, :cut]
         assert torch.allclose(same, logits[:, :cut], rtol=0, atol=1e-11), f"{case}: not causal"
     if not c["model"]["attention"]["document_mask"]:
         return
+    unpadded = {**c, "data": {name: x for name, x in c["data"].items() if name != "lengths"}}
     for b in range(BATCH):
-        starts = [0] + [i for i in range(1, T) if tokens[b, i] == DOCUMENT_START] + [T]
+        end_of_row = lengths[b]
+        starts = [0] + [i for i in range(1, end_of_row) if tokens[b, i] == DOCUMENT_START]
+        starts.append(end_of_row)
         assert len(starts) > 2, f"{case}: row {b} is one document"
         for begin, end in zip(starts, starts[1:]):
-            alone = decoder.logits(p, c, tokens[b:b + 1, begin:end])[0]
+            alone = decoder.logits(p, unpadded, tokens[b:b + 1, begin:end])[0]
             assert torch.allclose(alone, logits[b, begin:end], rtol=0, atol=1e-11), (
                 f"{case}: document {begin}..{end} of row {b} differs from the same one alone")
 
@@ -555,8 +616,9 @@ def random_model(case, c):
         tokens = random_tokens(rng, c)
         kinks = c["model"]["mlp"]["kind"] == RELU or any(
             decoder.mix_of(c, layer) for layer in range(c["model"]["layers"]))
-        if (normalizer_of(c) == normalizers.SOFTMAX and not kinks) or (
-                is_clear(p, c, tokens[:, :-1]) and is_smooth(p, c, tokens)):
+        plain = normalizer_of(c) == normalizers.SOFTMAX and not kinks
+        if (plain or is_clear(p, c, tokens[:, :-1])) and (
+                (plain and decoder.is_causal(c)) or is_smooth(p, c, tokens)):
             return rng, p, tokens
     raise AssertionError(f"{case}: 100 models, none of them clear")
 

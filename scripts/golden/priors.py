@@ -65,35 +65,38 @@ def t5_bucket(d):
     return min(31, 16 + int(math.log(d / 16) / math.log(128 / 16) * 16))
 
 
-def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible, distances):
-    """b_ij of head h, (T, T) or (B, T, T), meaningful for j <= i of one document. theta: the prior's
-    parameters; x (B, T, C): what q, k and v are made of; position (B, T): in the document; q, k
-    (B, T, D) and s (B, T, T): the head's queries, keys and scores; visible (B, T, T) bool: keys that
-    a query sees; distances (T): what stands for 0, 1, 2, ... where that is random."""
+def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible, distances, causal):
+    """b_ij of head h, (T, T) or (B, T, T), meaningful where visible. theta: the prior's parameters;
+    x (B, T, C): what q, k and v are made of; position (B, T): in the document; q, k (B, T, D) and
+    s (B, T, T): the head's queries, keys and scores; visible (B, T, T) bool: keys that a query sees,
+    j <= i where attention is causal; distances (T): what stands for 0, 1, 2, ... where that is
+    random."""
     i, j = torch.arange(T)[:, None].double(), torch.arange(T)[None, :].double()
+    distance = (i - j).abs()
     name = prior["name"]
     if name == "alibi":
-        return -alibi_slopes(H)[h] * distances[(i - j).abs().long()]
+        nearer = 0 if causal else prior.get("asymmetry", 0.5)
+        return -alibi_slopes(H)[h] * (distances[(i - j).abs().long()] - nearer * (j < i))
     if name == "nape" and h < H // 2:
         of_heads = alibi_slopes(H if prior.get("slope_heads") == "H" else H // 2)
         slope = {"harmonic": 1 / (h + 1), "halving": 1 / 2 ** h, "exponential": of_heads[h]}
-        return -slope[prior["slopes"]] * (i - j)
+        return -slope[prior["slopes"]] * distance
     if name == "kerple":
-        r1, r2, d = theta["r1"][h], theta["r2"][h], torch.clamp(i - j, min=0)
+        r1, r2, d = theta["r1"][h], theta["r2"][h], distance
         if prior["kernel"] == "logarithmic":
             return -r1 * torch.log(1 + r2 * d)
         # d = 0 apart: 0^r2 is 0, and so is its derivative, where autograd finds 0 log 0.
         return torch.where(d > 0, -r1 * torch.where(d > 0, d, 1.0) ** r2, 0.0)
     if name == "t5":
-        buckets = torch.tensor([[t5_bucket(max(0, a - b)) for b in range(T)] for a in range(T)])
+        buckets = torch.tensor([[t5_bucket(abs(a - b)) for b in range(T)] for a in range(T)])
         gain = math.sqrt(D) if prior.get("gain") == "sqrt(D)" else 1
         return gain * theta["bias"][h][buckets]
     if name == "fire":
         c, m = theta["c"].abs(), theta["m"].abs()
         psi = lambda y: torch.log(c * y + 1)
         threshold = m * (prior["threshold_length"] or trained_at)
-        row = psi(torch.maximum(position.double(), threshold)) + 1e-6  # (B, T)
-        u = psi((i - j).clamp(min=0)) / row[:, :, None]
+        later = position[:, torch.maximum(i, j).long()]  # (B, T, T), of the two tokens
+        u = psi(distance) / (psi(torch.maximum(later.double(), threshold)) + 1e-6)
         hidden = u[..., None] * theta["w1"] + theta["b1"]
         hidden = torch.where(hidden > 0, hidden, prior.get("negative_slope", 0) * hidden)
         return hidden @ theta["w2"][h] + theta["b2"][h]
@@ -107,14 +110,15 @@ def bias(prior, theta, h, H, D, T, x, position, trained_at, q, k, s, visible, di
     if name in ("cable", "kcable"):
         S = torch.cumsum(F.softplus(x @ theta["weight"][h] + theta["bias"][h]), -1)  # (B, T)
         rise = S[:, None, :] - S[:, :, None]  # S_j - S_i
-        return rise if name == "cable" else -torch.log(1 + rise ** 2)
+        return -rise.abs() if name == "cable" else -torch.log(1 + rise ** 2)
     if name == "transformer_xl":
-        d, c = distances[:, None], torch.arange(x.shape[-1])
+        behind = -distances[1:].flip(0)  # of keys behind the query
+        d, c = torch.cat([behind, distances])[:, None], torch.arange(x.shape[-1])
         angle = d * 10000.0 ** (-(c // 2 * 2).double() / len(c))
         r = torch.where(c % 2 == 0, angle.sin(), angle.cos()) @ theta["w_r"][h * D:(h + 1) * D].T
-        by_distance = (q + theta["w"][h]) @ r.T  # (B, T, T)
-        distance = (i - j).clamp(min=0).long().expand(by_distance.shape)
-        return (by_distance.gather(2, distance) + (k @ theta["u"][h])[:, None]) / math.sqrt(D)
+        by_distance = (q + theta["w"][h]) @ r.T  # (B, T, 2T - 1)
+        at = (i - j + T - 1).long().expand(x.shape[0], T, T)
+        return (by_distance.gather(2, at) + (k @ theta["u"][h])[:, None]) / math.sqrt(D)
     if name == "bam":
         alpha, beta, mu = (theta[f"theta_{x}"][h] for x in ("alpha", "beta", "mu"))
         shift = torch.exp(mu) - torch.exp(-mu)

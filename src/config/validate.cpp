@@ -73,6 +73,7 @@ class Relations {
   }
 
   ModelShape shape() const { return c_.model.shape(c_.data.sequence_length); }
+  bool causal() const { return c_.model.attention.causal; }
 
   const std::vector<PriorChoice>& priors() const { return c_.model.attention.prior.pattern; }
 
@@ -104,9 +105,6 @@ class Relations {
 
   /// The registries refuse what their mechanisms do not define for this shape.
   void mechanisms() const {
-    if (!c_.model.attention.causal) {
-      refuse("model.attention.causal", "true", "false", "leave it out");
-    }
     const ScaleChoice& scale = c_.model.attention.scale;
     if (use_ == ConfigUse::training && scale.info().evaluation_only) {
       refuse("model.attention.scale", "a scale that trains",
@@ -117,6 +115,12 @@ class Relations {
     }
     for (size_t i = 0; i < priors().size(); ++i) {
       const auto layer = static_cast<int64_t>(i);
+      if (!causal() && priors()[i].info().causal_only) {
+        refuse(
+            base_path(i), "a prior of keys on both sides with model.attention.causal false",
+            "\"" + priors()[i].name() + "\", which has a formula for those before the query alone",
+            "choose another, or remove model.attention.causal");
+      }
       accept(priors()[i], base_path(i), shape());
       if (const MixChoice& mix = c_.model.attention.prior.mix_of(layer)) {
         accept(mix, prior_path(i), c_.model.attention.prior.mix_shape(layer, shape()));
@@ -125,6 +129,12 @@ class Relations {
     accept(scale, "model.attention.scale", shape());
     const NormalizerChoice& normalizer = c_.model.attention.normalizer;
     accept(normalizer, "model.attention.normalizer", shape());
+    if (!causal() && traits_of(normalizer.info().kind).causal_only) {
+      refuse("model.attention.normalizer",
+             "a normalizer of keys on both sides with model.attention.causal false",
+             "\"" + normalizer.name() + "\", whose formula goes from the query's key back",
+             "choose another, or remove model.attention.causal");
+    }
     if (!traits_of(normalizer.info().kind).takes_scale && !scale.info().is<std::monostate>()) {
       throw Error(ExitCode::config,
                   origin_.at("model.attention.scale", "model.attention.normalizer.name"),
@@ -221,10 +231,28 @@ class Relations {
     if (c_.model.vocab == 0) open("model.vocab");
     if (c_.data.sequence_length == 0) open("data.sequence_length");
     for (const DataSource& s : c_.data.train.list) {
-      if (s.task) task(*s.task, "data.train");
+      if (s.task) {
+        task(*s.task, "data.train");
+      } else {
+        next_tokens(abbreviate(s.path), "data.train");
+      }
     }
-    if (c_.data.val_task) task(*c_.data.val_task, "data.val");
+    if (c_.data.val_task) {
+      task(*c_.data.val_task, "data.val");
+    } else if (c_.data.validates()) {
+      next_tokens("shards", "data.val");
+    }
     if (c_.model.classes != 0) classes();
+  }
+
+  /// Bidirectional attention would see them. What a configuration of an evaluation was trained on
+  /// is not its own.
+  void next_tokens(const std::string& found, const std::string& key) const {
+    if (causal() || use_ == ConfigUse::evaluation) return;
+    refuse(key,
+           "tasks whose answers are read at places of their own with model.attention.causal false",
+           found + ", whose next tokens a position would see",
+           "name such tasks, or remove model.attention.causal");
   }
 
   /// Of a head whose classes are no ids: nothing may take one for the other.
@@ -251,13 +279,13 @@ class Relations {
 
   /// Whether the model can do it at all.
   void task(const TaskInfo& info, const std::string& key) const {
-    if (info.of_file) return;
-    if (!info.causal && c_.model.attention.causal) {
+    if (info.of_file) return next_tokens("a file of examples", key);
+    if (!info.causal && causal()) {
       refuse(key, "a task whose answers follow from what stands before them",
              "\"" + info.name + "\", whose positions read all others",
              "set model.attention.causal to false, or choose another");
     }
-    if (info.causal && !c_.model.attention.causal) {
+    if (info.causal && !causal()) {
       refuse("model.attention.causal",
              "true with \"" + info.name + "\" in " + key +
                  ": its inputs hold the answers of the positions before them",
@@ -515,7 +543,7 @@ class Relations {
     for (const PriorChoice& prior : priors()) {
       const int64_t window =
           prior.info().window_of(prior.options, c_.data.sequence_length, c_.model.attention.window);
-      if (std::min(window > 0 ? window : length, length) <= longest) continue;
+      if (c_.model.attention.most_keys(length, window) <= longest) continue;
       refuse(key,
              "lengths whose rows see at most " + text(longest) + " keys, the entries of the \"" +
                  scale.name() + "\" scale",
@@ -525,6 +553,10 @@ class Relations {
 
   void samples() const {
     const SampleConfig& s = c_.sample;
+    if (!causal() && !s.prompts.empty()) {
+      refuse("sample.prompts", "none with model.attention.causal false, which writes no text",
+             text(std::ssize(s.prompts)) + " of them", "remove them");
+    }
     if (!s.prompts.empty() || (s.every == 0 && s.tokenizer.empty())) return;
     refuse("sample.prompts", "a prompt, which sample.every or sample.tokenizer ask for", "none",
            "set sample.prompts, [\"\"] for a document from its start, or remove the others");

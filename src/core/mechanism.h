@@ -22,6 +22,7 @@ struct ModelShape {
   int64_t sequence_length = 0;  // T in training
   // Of a mechanism beside a prior: whether that one adds a bias to the logits.
   bool biased = true;
+  bool causal = true;  // of attention: no query sees keys behind it
 };
 
 /// A parameter of a mechanism, one per layer, or one for the model where `shared`.

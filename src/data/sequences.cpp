@@ -93,9 +93,10 @@ int64_t Sequences::read_windows(int64_t first, int64_t count, int32_t* inputs, i
 }
 
 int64_t Sequences::read(std::span<const int64_t> numbers, int64_t step, int32_t* inputs,
-                        int32_t* targets, SequenceCounts* counts) {
+                        int32_t* targets, SequenceCounts* counts, int32_t* lengths) {
   const auto n = std::ssize(numbers);
   const int64_t T = sequence_length_;
+  if (lengths) std::fill_n(lengths, n, static_cast<int32_t>(T));
   if (tasks_.empty()) {
     *counts = {n * T, n * T, T};
     return read_windows(numbers[0], n, inputs, targets);
@@ -127,6 +128,7 @@ int64_t Sequences::read(std::span<const int64_t> numbers, int64_t step, int32_t*
     }
     const Example& e = examples_[static_cast<size_t>(b)];
     const auto size = std::ssize(e.inputs);
+    if (lengths) lengths[b] = static_cast<int32_t>(size);
     std::copy_n(e.inputs.data(), size, in);
     std::copy_n(e.targets.data(), size, out);
     std::fill_n(in + size, columns - size, task(p.source).info().padding);

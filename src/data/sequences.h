@@ -49,10 +49,10 @@ class Sequences {
 
   /// Inputs and targets (n, t) of the sequences of these numbers, which belong to `step`; t, their
   /// longest length, rounded up to a multiple of kColumns where tasks stand alone, is returned.
-  /// Rows that end before have their task's padding and no targets behind. REQUIRES: room for (n,
-  /// T). Errors: as Loader::read.
+  /// Rows that end before have their task's padding and no targets behind. lengths (n), where
+  /// given: of each without it. REQUIRES: room for (n, T). Errors: as Loader::read.
   int64_t read(std::span<const int64_t> numbers, int64_t step, int32_t* inputs, int32_t* targets,
-               SequenceCounts* counts);
+               SequenceCounts* counts, int32_t* lengths = nullptr);
   /// So few different lengths that a device may keep what it does for each.
   static constexpr int64_t kColumns = 16;
 

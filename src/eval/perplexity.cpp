@@ -5,6 +5,7 @@
 
 #include "core/checked.h"
 #include "core/clustered_mean.h"
+#include "model/text_model.h"
 
 namespace bamtrain {
 
@@ -69,6 +70,7 @@ class Evaluator {
         length_(length),
         batch_(evaluation_batch(length)),
         model_(config, training_length, backend, activations) {
+    check_text_model(config);
     model_.plan(arena_, batch_, length, ModelUse::evaluation);
     arena_.commit(backend.memory());
     model_.set_masters(masters);

@@ -104,7 +104,7 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   model.refresh();
   Sequences sequences(nullptr, {{task, 1}}, T, B);
   const auto N = static_cast<size_t>(B * T);
-  std::vector<int32_t> inputs(N), targets(N), answers(N);
+  std::vector<int32_t> inputs(N), targets(N), answers(N), lengths(static_cast<size_t>(B));
   std::vector<double> losses(N);
   const Rng position_rng(request.seed, "positions." + name_of(set) + "." + std::to_string(length));
   std::vector<int32_t> positions(drawn ? static_cast<size_t>(model.draws()) * N : 0);
@@ -116,13 +116,14 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
     std::vector<int64_t> numbers(static_cast<size_t>(rows));
     std::iota(numbers.begin(), numbers.end(), first);
     SequenceCounts counts;
-    const int64_t t = sequences.read(numbers, batch, inputs.data(), targets.data(), &counts);
+    const int64_t t =
+        sequences.read(numbers, batch, inputs.data(), targets.data(), &counts, lengths.data());
     if (drawn) {
       draw_batch(position_rng, model.randomization(), model.draws(),
                  {numbers, first / kPublishedBatch, counts.longest}, t, positions.data());
     }
     model.evaluate(inputs.data(), targets.data(), rows, t, std::nullopt, losses.data(), nullptr,
-                   answers.data(), drawn ? positions.data() : nullptr);
+                   answers.data(), drawn ? positions.data() : nullptr, lengths.data());
     for (int64_t b = 0; b < rows; ++b) {
       const auto row = [&]<class X>(const std::vector<X>& all) {
         return std::span<const X>(all).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));

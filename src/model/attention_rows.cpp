@@ -30,11 +30,13 @@ void Model::sum_attention_rows(int64_t l, const AttentionSaved& saved, const Att
   sum_rows(support, AttentionNumber::support);
   if (saved.live) backend_.download(host_rows_.data(), saved.live);
   const auto* words = reinterpret_cast<const int32_t*>(host_rows_.data());
-  const int32_t* first_key = host_first_key_.data() + mechanisms_.window(l) * B_ * T;
+  const int64_t of_window = mechanisms_.window(l) * B_ * T;
+  const int32_t* first_key = host_first_key_.data() + of_window;
+  const int32_t* last_key = causal() ? nullptr : host_last_key_.data() + of_window;
   for (int64_t n = 0; n < B_ * H; ++n) {
     const TileCounts tiles =
         count_tiles(saved.live ? words + n * live_groups(T) * live_words(T) : nullptr,
-                    first_key + n / H * T, T);
+                    first_key + n / H * T, last_key ? last_key + n / H * T : nullptr, T);
     at(AttentionNumber::live_tiles, n / H, n % H) = static_cast<double>(tiles.live);
     at(AttentionNumber::visible_tiles, n / H, n % H) = static_cast<double>(tiles.visible);
   }

@@ -40,6 +40,7 @@ void Model::set_masters(Tensor masters) {
   masters_ = masters;
   const auto N = static_cast<size_t>(max_B_ * max_T_);
   host_first_key_.resize(mechanisms_.windows().size() * N);
+  if (!causal()) host_last_key_.resize(host_first_key_.size());
   host_positions_.resize(N);
   host_losses_.resize(N * size_of(backend_.parameter_dtype()));
   const int64_t live = max_B_ * config_.heads * live_groups(max_T_) * live_words(max_T_) *
@@ -72,29 +73,46 @@ void Model::refresh_mechanisms() { mechanisms_.refresh(masters_); }
 Tensor Model::rows(const Tensor& t) const { return t.slice(0, 0, B_ * T_); }
 
 void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
-                       std::optional<int64_t> document_start, const int32_t* positions) {
+                       std::optional<int64_t> document_start, const int32_t* positions,
+                       const int32_t* lengths) {
   require(B <= max_B_ && T <= max_T_, "a batch within the planned size");
   check_length(past_ + T);
   if (!config_.attention.document_mask) document_start.reset();
   B_ = B;
   T_ = T;
-  int32_t* first_key = host_first_key_.data();
-  for (const int64_t window : mechanisms_.windows()) {
-    for (int64_t b = 0; b < B; ++b, first_key += T) {
-      last_document_ = lay_out_sequence(tokens + b * T, T, document_start, window, first_key,
-                                        host_positions_.data() + b * T, document_);
-    }
-  }
+  lay_out(tokens, document_start, lengths);
   const auto batch = [&](const Tensor& t) { return Tensor(t.data, t.dtype, {B * T}); };
   backend_.upload(batch(tokens_), tokens);
   if (targets) backend_.upload(batch(targets_), targets);
-  backend_.upload(first_key_.slice(0, 0, first_key - host_first_key_.data()),
-                  host_first_key_.data());
+  const int64_t keys = std::ssize(mechanisms_.windows()) * B * T;
+  backend_.upload(first_key_.slice(0, 0, keys), host_first_key_.data());
+  if (!causal()) backend_.upload(last_key_.slice(0, 0, keys), host_last_key_.data());
   backend_.upload(batch(positions_), host_positions_.data());
   drawn_ = positions != nullptr;
   if (mechanisms_.randomization().what == Randomized::distances) mechanisms_.draw(positions, B, T);
   if (drawn_ && random_positions_) {
     backend_.upload(Tensor(random_positions_.data, Dtype::i32, {draws() * B * T}), positions);
+  }
+}
+
+void Model::lay_out(const int32_t* tokens, std::optional<int64_t> document_start,
+                    const int32_t* lengths) {
+  require(causal() || lengths != nullptr, "the lengths of sequences that are seen as a whole");
+  int64_t row = 0;
+  for (const int64_t window : mechanisms_.windows()) {
+    for (int64_t b = 0; b < B_; ++b, ++row) {
+      const int32_t* const own = tokens + b * T_;
+      int32_t* const first_key = host_first_key_.data() + row * T_;
+      int32_t* const positions = host_positions_.data() + b * T_;
+      if (causal()) {
+        last_document_ =
+            lay_out_sequence(own, T_, document_start, window, first_key, positions, document_);
+      } else {
+        require(1 <= lengths[b] && lengths[b] <= T_, "a sequence of 1 to T tokens");
+        lay_out_both_sides(own, T_, lengths[b], document_start, window, first_key,
+                           host_last_key_.data() + row * T_, positions);
+      }
+    }
   }
 }
 
@@ -123,8 +141,8 @@ Tensor Model::embedding_positions() const {
   return (random ? random_positions(0) : positions()).reshaped({B_ * T_});
 }
 
-Tensor Model::first_key(int64_t l) const {
-  return first_key_.slice(0, mechanisms_.window(l) * B_ * T_, B_ * T_).reshaped({B_, T_});
+Tensor Model::of_window(const Tensor& keys, int64_t l) const {
+  return keys.slice(0, mechanisms_.window(l) * B_ * T_, B_ * T_).reshaped({B_, T_});
 }
 
 Tensor Model::qkv(int64_t l) const { return layer(l).qkv.slice(0, past_, B_ * T_); }
@@ -138,7 +156,8 @@ Attention Model::attention_of(int64_t l) {
   a.q = heads_of(now, 0, H);
   a.k = heads_of(all, H, K);
   a.v = heads_of(all, H + K, K);
-  a.first_key = first_key(l);
+  a.first_key = of_window(first_key_, l);
+  if (!causal()) a.last_key = of_window(last_key_, l);
   mechanisms_.attach(l, a, gates_of(now), positions());
   return a;
 }
@@ -204,9 +223,9 @@ void Model::embedding_backward(const Tensor& gradients) {
 
 void Model::forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                              std::optional<int64_t> document_start, double scale, Tensor gradients,
-                             Tensor loss, const int32_t* positions) {
+                             Tensor loss, const int32_t* positions, const int32_t* lengths) {
   require((positions != nullptr) == (draws() > 0), "positions where the prior randomizes them");
-  load_batch(tokens, targets, max_B_, T, document_start, positions);
+  load_batch(tokens, targets, max_B_, T, document_start, positions, lengths);
   // The same operations on the same memory for every micro-batch of T tokens of a lane's buffer.
   const auto work = [&] {
     forward();
@@ -237,11 +256,11 @@ void Model::check_length(int64_t T) const {
 
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                      std::optional<int64_t> document_start, double* losses, double* attention_rows,
-                     int32_t* likeliest, const int32_t* positions) {
+                     int32_t* likeliest, const int32_t* positions, const int32_t* lengths) {
   require(!attention_rows || entropy_, "sums of attention's rows that were planned");
   require((positions != nullptr) == randomization().in_evaluation,
           "positions where evaluation draws them");
-  load_batch(tokens, targets, b, t, document_start, positions);
+  load_batch(tokens, targets, b, t, document_start, positions, lengths);
   forward(attention_rows);
   head(1, nullptr, likeliest != nullptr);
   if (likeliest) backend_.download(likeliest, rows(likeliest_));
@@ -251,8 +270,8 @@ void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, i
 }
 
 void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
-                   std::optional<int64_t> document_start, Tensor out) {
-  load_batch(tokens, nullptr, b, t, document_start);
+                   std::optional<int64_t> document_start, Tensor out, const int32_t* lengths) {
+  load_batch(tokens, nullptr, b, t, document_start, nullptr, lengths);
   forward();
   backend_.linear_forward(out, rows(norm_), view_of(weights(), head_),
                           view_of(masters_, head_bias_));
@@ -261,7 +280,7 @@ void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
 void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start,
                    Tensor out) {
   require(longest_ > 0 && n >= 1 && past_ + n <= longest_, "a text within the planned length");
-  load_batch(tokens, nullptr, 1, n, document_start);
+  load_batch(tokens, nullptr, 1, n, document_start, nullptr, nullptr);
   forward();
   if (out) {
     const int64_t R = out.shape[0];

@@ -109,10 +109,12 @@ class Model {
   /// and the place of `loss` must be the same at every call with the same gradients' memory.
   /// `positions` (draws(), B, T) i32 of draw_batch where the prior randomizes them, null elsewhere.
   /// They do not restart with documents: a rotation knows differences alone, and within a document
-  /// those are the subset's.
+  /// those are the subset's. lengths (B), 1 to T, needed where attention is not causal: tokens of
+  /// each sequence, behind which no other row sees anything.
   void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                         std::optional<int64_t> document_start, double scale, Tensor gradients,
-                        Tensor loss, const int32_t* positions = nullptr);
+                        Tensor loss, const int32_t* positions = nullptr,
+                        const int32_t* lengths = nullptr);
 
   /// Error (ExitCode::config) where the prior or the scale knows no sequences of T tokens.
   void check_length(int64_t T) const;
@@ -121,15 +123,16 @@ class Model {
   /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
   /// as AttentionNumber says. likeliest, where given: (b * t), the token that greedy decoding would
   /// take behind each. positions (draws(), b, t): as forward_backward's, where
-  /// randomization().in_evaluation.
+  /// randomization().in_evaluation. lengths (b): as forward_backward's.
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
                 double* attention_rows = nullptr, int32_t* likeliest = nullptr,
-                const int32_t* positions = nullptr);
+                const int32_t* positions = nullptr, const int32_t* lengths = nullptr);
 
-  /// Logits (b * t, O) in P, at positions that count, for tests and small exports.
+  /// Logits (b * t, O) in P, at positions that count, for tests and small exports. lengths (b) as
+  /// above.
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
-              Tensor out);
+              Tensor out, const int32_t* lengths = nullptr);
 
   /// Appends n tokens, at most kMostAppended, to the text. Logits (R, O) in P after the last R of
   /// them to `out`, which may be empty. Nothing is appended where it throws.
@@ -142,7 +145,11 @@ class Model {
 
  private:
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
-                  std::optional<int64_t> document_start, const int32_t* positions = nullptr);
+                  std::optional<int64_t> document_start, const int32_t* positions,
+                  const int32_t* lengths);
+  /// first_key and positions of the batch, and last_key, in host memory.
+  void lay_out(const int32_t* tokens, std::optional<int64_t> document_start,
+               const int32_t* lengths);
   /// The stream after the last block and its norm: (N, C) A. attention_rows: as evaluate()'s.
   void forward(double* attention_rows = nullptr);
   void sum_attention_rows(int64_t l, const AttentionSaved& saved, const Attention& a, double* to);
@@ -157,6 +164,7 @@ class Model {
   void backward_block(int64_t l, const Tensor& gradients);
   BlockParameters find_block(int64_t l) const;
   NormParameters find_norm(const std::string& name) const;
+  bool causal() const { return config_.attention.causal; }
   bool post() const { return config_.norm_position == NormPosition::post; }
   /// What the next branch is added to: a sum, or its norm.
   const Tensor& stream(const Tensor& sum, const Tensor& norm) const { return post() ? norm : sum; }
@@ -188,7 +196,8 @@ class Model {
   Tensor positions() const;
   Tensor random_positions(int64_t l) const;
   Tensor embedding_positions() const;  // (N)
-  Tensor first_key(int64_t l) const;
+  /// Attention's first_key or last_key of a layer, from those of all windows.
+  Tensor of_window(const Tensor& keys, int64_t l) const;
   /// q, k, v and gates of the batch; and of the text before it, too.
   Tensor qkv(int64_t l) const;
   Tensor remembered_qkv(int64_t l) const;
@@ -229,15 +238,16 @@ class Model {
   Recompute recompute_ = Recompute::none;
 
   // The batch on its way to the device, token losses on their way back.
-  std::vector<int32_t> host_first_key_, host_positions_;  // as on the device
-  std::vector<char> host_losses_;                         // (N) P
-  std::vector<char> host_rows_;                           // (B, H, T) P, or live tiles: likewise
+  std::vector<int32_t> host_first_key_, host_last_key_, host_positions_;  // as on the device
+  std::vector<char> host_losses_;                                         // (N) P
+  std::vector<char> host_rows_;  // (B, H, T) P, or live tiles: likewise
 
   Tensor masters_;                        // (elements) P, the caller's
   Tensor compute_;                        // (elements) A: rounded weights; empty where A is P
   Tensor tokens_;                         // (N) i32
   Tensor targets_;                        // (N) i32
   Tensor first_key_;                      // (windows, B, T) i32, of the batch at hand
+  Tensor last_key_;                       // likewise; empty where attention is causal
   Tensor positions_;                      // (B, T) i32
   Tensor random_positions_;               // (draws, B, T) i32, where they are random
   std::vector<LayerActivations> layers_;  // L: what each layer keeps

@@ -1,6 +1,7 @@
 #pragma once
 // What a model is: plain structs, filled by src/config and by tests.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -140,6 +141,11 @@ struct AttentionConfig {
   // Whether rows see no keys behind their own; false: those of their whole document too, where a
   // window is |i - j| < window
   bool causal = true;
+
+  /// The most keys that a row of T tokens sees within `nearest`, a layer's window; 0: none.
+  int64_t most_keys(int64_t T, int64_t nearest) const {
+    return nearest > 0 ? std::min(causal ? nearest : 2 * nearest - 1, T) : T;
+  }
 };
 
 struct ModelConfig {
@@ -163,7 +169,9 @@ struct ModelConfig {
   int64_t head_dim() const { return own_head_dim > 0 ? own_head_dim : width / heads; }  // D
   /// What its mechanisms may know of it.
   ModelShape shape(int64_t sequence_length) const {
-    return {layers, heads, head_dim(), width, sequence_length};
+    ModelShape s = {layers, heads, head_dim(), width, sequence_length};
+    s.causal = attention.causal;
+    return s;
   }
 };
 

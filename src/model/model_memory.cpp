@@ -20,7 +20,7 @@ constexpr int64_t kLogitAlignment = 64;
 void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute,
                  bool attention_rows) {
   const bool training = use == ModelUse::training, generation = use == ModelUse::generation;
-  require(!generation || B == 1, "one text");
+  require(!generation || (B == 1 && causal()), "one text, of causal attention");
   const int64_t longest = T;
   if (generation) {
     longest_ = longest;
@@ -41,6 +41,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   arena.add("batch.targets", &targets_, Dtype::i32, {N});
   const auto windows = static_cast<int64_t>(mechanisms_.windows().size());
   arena.add("batch.first_key", &first_key_, Dtype::i32, {windows * N});
+  if (!causal()) arena.add("batch.last_key", &last_key_, Dtype::i32, {windows * N});
   arena.add("batch.positions", &positions_, Dtype::i32, {B, T});
   if (draws_in(randomization(), use) && randomization().what == Randomized::positions) {
     arena.add("batch.random_positions", &random_positions_, Dtype::i32, {draws(), B, T});
@@ -85,6 +86,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .mechanism_values = mechanisms_.largest_parameter(),
       .gates = layout_.gate_columns(),
       .fire = mechanisms_.has<FireFamily>(),
+      .bidirectional = !causal(),
       .general_attention = !traits_of(mechanisms_.normalizer()).fused,
       .stick_breaking = mechanisms_.normalizer() == NormalizerKind::stick_breaking,
       .attention_statistics = attention_rows,

@@ -45,7 +45,7 @@ class ScalePart final : public MechanismPart {
     const int64_t longest = length->longest(constants_);
     for (int64_t l = 0; l < from_.config.layers; ++l) {
       const int64_t window = layer_window(from_.config, l, from_.training_length);
-      const int64_t most = window > 0 ? std::min(window, T) : T;
+      const int64_t most = from_.config.attention.most_keys(T, window);
       if (most <= longest) continue;
       throw Error(ExitCode::config, "model.attention.scale.lengths",
                   "at most " + std::to_string(longest) + " visible keys, the learned table",
@@ -70,9 +70,10 @@ class ScalePart final : public MechanismPart {
     const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
     if (info_.is<AdaptiveKind>()) {
       backend.mechanisms().run(GatedRowsBackward{dgates, dtheta, g.dscale, rows.gates, a.first_key,
-                                                 gated(layer), theta});
+                                                 gated(layer), theta, a.last_key});
     } else {
-      backend.mechanisms().run(ScaleBackward{dtheta, g.dscale, a.first_key, use(layer), theta});
+      backend.mechanisms().run(
+          ScaleBackward{dtheta, g.dscale, a.first_key, use(layer), theta, a.last_key});
     }
   }
 
@@ -81,10 +82,10 @@ class ScalePart final : public MechanismPart {
     Backend& backend = from_.backend;
     if (info_.is<LengthKind>()) {
       backend.mechanisms().run(
-          ScaleForward{t, a.first_key, use(layer), parameters_.theta(layer, masters_)});
+          ScaleForward{t, a.first_key, use(layer), parameters_.theta(layer, masters_), a.last_key});
     } else if (info_.is<AdaptiveKind>()) {
       backend.mechanisms().run(GatedRowsForward{t, gates, a.first_key, gated(layer),
-                                                parameters_.theta(layer, masters_)});
+                                                parameters_.theta(layer, masters_), a.last_key});
     } else {
       backend.attention_entropy(t, a);
       backend.mechanisms().run(EntropyScale{t, t, use(layer).first_head});

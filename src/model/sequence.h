@@ -16,4 +16,11 @@ int64_t lay_out_sequence(const int32_t* tokens, int64_t T, std::optional<int64_t
                          int64_t window, int32_t* first_key, int32_t* positions,
                          int64_t document = 0);
 
+/// The same where rows see keys on both sides, to the document's end, within `window` on each side:
+/// last_key[i] too. The first `length` tokens, one at least, are the sequence; each of those
+/// behind, padding, is a document of its own.
+void lay_out_both_sides(const int32_t* tokens, int64_t T, int64_t length,
+                        std::optional<int64_t> document_start, int64_t window, int32_t* first_key,
+                        int32_t* last_key, int32_t* positions);
+
 }  // namespace bamtrain

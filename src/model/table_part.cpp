@@ -1,5 +1,5 @@
 // Priors of family table: a table over (head, distance) per part, formed whenever parameters
-// change.
+// change. Distances go from 0 or, where attention is not causal, from -(T - 1) on.
 
 #include "core/element.h"
 #include "model/mechanism_part.h"
@@ -23,7 +23,7 @@ class TablePart final : public MechanismPart {
   void plan(Arena& arena, int64_t, int64_t T, ModelUse use) override {
     const Dtype P = from_.backend.parameter_dtype();
     const int64_t H = from_.config.heads;
-    arena.add("mechanisms.tables", &tables_, P, {layers_.parts(), H, T});
+    arena.add("mechanisms.tables", &tables_, P, {layers_.parts(), H, distances(T)});
     random_of_.assign(static_cast<size_t>(from_.config.layers), -1);
     int64_t random = 0;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
@@ -32,10 +32,10 @@ class TablePart final : public MechanismPart {
       }
     }
     if (random > 0) {
-      arena.add("mechanisms.random_tables", &random_tables_, P, {random, H, T});
-      host_table_.resize(static_cast<size_t>(H * T) * size_of(P));
+      arena.add("mechanisms.random_tables", &random_tables_, P, {random, H, distances(T)});
+      host_table_.resize(static_cast<size_t>(H * distances(T)) * size_of(P));
     }
-    if (use == ModelUse::training) arena.add("mechanisms.dtable", &dtable_, P, {H, T});
+    if (use == ModelUse::training) arena.add("mechanisms.dtable", &dtable_, P, {H, distances(T)});
   }
 
   void refresh(const Tensor& masters) override {
@@ -46,18 +46,22 @@ class TablePart final : public MechanismPart {
     }
   }
 
-  /// Tables of a prior without parameters (H, T), b at the distance that is drawn for each.
-  void draw(const int32_t* distances, int64_t B, int64_t T) override {
-    drawn_T_ = distances ? T : 0;
-    for (int64_t l = 0; distances && l < from_.config.layers; ++l) {
+  /// Tables of a prior without parameters (H, distances), b at the distance that is drawn for each;
+  /// of keys behind the query at that less its sign.
+  void draw(const int32_t* random, int64_t B, int64_t T) override {
+    drawn_T_ = random ? T : 0;
+    for (int64_t l = 0; random && l < from_.config.layers; ++l) {
       if (random_of_[static_cast<size_t>(l)] < 0) continue;
       const TableFamily& family = *from_.config.attention.prior.of(l).info().as<TableFamily>();
-      const int32_t* const own = distances + l * B * T;
+      const int32_t* const own = random + l * B * T;
       const Tensor table = random_table(l);
-      const Tensor host(host_table_.data(), table.dtype, {table.shape[0], T});
+      const int64_t n = distances(T), behind = n - T;
+      const Tensor host(host_table_.data(), table.dtype, {table.shape[0], n});
       for (int64_t h = 0; h < table.shape[0]; ++h) {
-        for (int64_t d = 0; d < T; ++d) {
-          put(host, h * T + d, family.bias(nullptr, shapes_[static_cast<size_t>(l)], h, own[d]));
+        for (int64_t d = -behind; d < T; ++d) {
+          const int64_t drawn = d < 0 ? -own[-d] : own[d];
+          put(host, h * n + behind + d,
+              family.bias(nullptr, shapes_[static_cast<size_t>(l)], h, drawn));
         }
       }
       from_.backend.upload(table, host.data);
@@ -71,7 +75,8 @@ class TablePart final : public MechanismPart {
   /// Of the distances that T tokens have: attention writes no others.
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
     if (!layers_.has(layer)) return;
-    g.bias = TableBiasGradients{Tensor(dtable_.data, dtable_.dtype, {dtable_.shape[0], T})};
+    g.bias =
+        TableBiasGradients{Tensor(dtable_.data, dtable_.dtype, {dtable_.shape[0], distances(T)})};
   }
   void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
@@ -82,9 +87,11 @@ class TablePart final : public MechanismPart {
   }
 
  private:
+  int64_t distances(int64_t T) const { return from_.config.attention.causal ? T : 2 * T - 1; }
   PriorUse use(int64_t layer) const {
     const TableShape& shape = shapes_[static_cast<size_t>(layer)];
-    return {from_.config.attention.prior.of(layer).info(), shape.form, shape.gain};
+    return {from_.config.attention.prior.of(layer).info(), shape.form, shape.gain,
+            !from_.config.attention.causal, shape.asymmetry};
   }
   Tensor table(int64_t layer) const {
     return tables_.slice(0, layers_.part(layer), 1).reshaped({tables_.shape[1], tables_.shape[2]});
@@ -95,7 +102,7 @@ class TablePart final : public MechanismPart {
   }
   Tensor random_table(int64_t layer) const {
     const Tensor own = random_tables_.slice(0, random_of_[static_cast<size_t>(layer)], 1);
-    return Tensor(own.data, own.dtype, {random_tables_.shape[1], drawn_T_});
+    return Tensor(own.data, own.dtype, {random_tables_.shape[1], distances(drawn_T_)});
   }
 
   PartSource from_;
@@ -103,12 +110,12 @@ class TablePart final : public MechanismPart {
   LayerParameters parameters_;
   std::vector<TableShape> shapes_;  // by layer
   std::vector<int64_t> random_of_;  // by layer, a number in random_tables_; -1: none
-  std::vector<char> host_table_;    // (H, T) P: of the layer at hand, on its way to the device
+  std::vector<char> host_table_;    // (H, distances) P: of the layer at hand, on its way
   int64_t drawn_T_ = 0;             // distances of the batch at hand that are random; 0: they count
-  Tensor random_tables_;            // (those, H, T) P; of a shorter batch (H, its T) in the same
+  Tensor random_tables_;            // (those, H, distances) P; of a shorter batch its in the same
   Tensor masters_;                  // of the last refresh
-  Tensor tables_;                   // (parts, H, T) P
-  Tensor dtable_;                   // (H, T) P; of a shorter batch (H, its T) in the same memory
+  Tensor tables_;                   // (parts, H, distances) P
+  Tensor dtable_;  // (H, distances) P; of a shorter batch (H, its distances) in the same memory
 };
 
 }  // namespace

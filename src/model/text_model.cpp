@@ -5,6 +5,12 @@
 namespace bamtrain {
 
 void check_text_model(const ModelConfig& config) {
+  if (!config.attention.causal) {
+    throw Error(ExitCode::config, "model.attention.causal",
+                "true, a model whose tokens follow from those before them: this asks for texts",
+                "false: a position would see the token that it is to predict",
+                "use bamtrain eval --task, or another checkpoint");
+  }
   for (const PriorChoice& prior : config.attention.prior.pattern) {
     if (!prior.info().randomization(prior.options, 1).in_evaluation) continue;
     throw Error(ExitCode::config, "model.attention.prior.eval_positions",

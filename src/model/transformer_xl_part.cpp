@@ -34,7 +34,8 @@ class TransformerXlPart final : public MechanismPart {
     const Dtype P = from_.backend.parameter_dtype();
     const int64_t H = from_.config.heads, D = from_.config.head_dim();
     keeps_ = use == ModelUse::generation;
-    arena.add("mechanisms.sinusoids", &sinusoids_, P, {T, from_.config.width});
+    const int64_t n = distances(T);
+    arena.add("mechanisms.sinusoids", &sinusoids_, P, {n, from_.config.width});
     random_of_.assign(static_cast<size_t>(from_.config.layers), -1);
     int64_t random = 0;
     for (int64_t l = 0; l < from_.config.layers; ++l) {
@@ -44,34 +45,39 @@ class TransformerXlPart final : public MechanismPart {
     }
     if (random > 0) {
       arena.add("mechanisms.random_sinusoids", &random_sinusoids_, P,
-                {random, T, from_.config.width});
+                {random, n, from_.config.width});
     }
-    arena.add("mechanisms.r", &r_, P, {keeps_ ? layers_.parts() : 1, T, H * D});
+    arena.add("mechanisms.r", &r_, P, {keeps_ ? layers_.parts() : 1, n, H * D});
     if (use != ModelUse::training) return;
-    arena.add("mechanisms.dr", &gradients_.dr, P, {T, H, D});
+    arena.add("mechanisms.dr", &gradients_.dr, P, {n, H, D});
     arena.add("mechanisms.du", &gradients_.du, P, {H, D});
     arena.add("mechanisms.dw", &gradients_.dw, P, {H, D});
   }
 
   void upload_constants() override {
-    upload_table(from_.backend, sinusoids_,
-                 [&](int64_t d, int64_t c) { return sinusoid_(d, c, from_.config.width); });
+    upload_table(from_.backend, sinusoids_, [&](int64_t n, int64_t c) {
+      return sinusoid_(n - behind(), c, from_.config.width);
+    });
     if (!random_sinusoids_) return;
-    const int64_t C = from_.config.width;
+    const int64_t C = from_.config.width, n = known_rows();
     const auto row = static_cast<size_t>(C) * size_of(sinusoids_.dtype);
-    known_rows_.resize(static_cast<size_t>(range_) * row);
+    known_rows_.resize(static_cast<size_t>(n) * row);
     drawn_rows_.resize(static_cast<size_t>(random_sinusoids_.shape[1]) * row);
-    const Tensor host(known_rows_.data(), sinusoids_.dtype, {range_, C});
-    for (int64_t i = 0; i < host.size(); ++i) put(host, i, sinusoid_(i / C, i % C, C));
+    const Tensor host(known_rows_.data(), sinusoids_.dtype, {n, C});
+    for (int64_t i = 0; i < host.size(); ++i)
+      put(host, i, sinusoid_(i / C - known_behind(), i % C, C));
   }
-  void draw(const int32_t* distances, int64_t B, int64_t T) override {
-    drawn_T_ = distances ? T : 0;
-    const auto row = static_cast<int64_t>(known_rows_.size()) / std::max<int64_t>(range_, 1);
-    for (int64_t l = 0; distances && l < from_.config.layers; ++l) {
+  /// Of keys behind the query the distances that are drawn, less their sign.
+  void draw(const int32_t* random, int64_t B, int64_t T) override {
+    drawn_T_ = random ? T : 0;
+    const auto row = static_cast<int64_t>(known_rows_.size()) / std::max<int64_t>(known_rows(), 1);
+    const int64_t behind = distances(T) - T;
+    for (int64_t l = 0; random && l < from_.config.layers; ++l) {
       if (random_of_[static_cast<size_t>(l)] < 0) continue;
-      const int32_t* const own = distances + l * B * T;
-      for (int64_t d = 0; d < T; ++d) {
-        std::copy_n(known_rows_.data() + own[d] * row, row, drawn_rows_.data() + d * row);
+      const int32_t* const own = random + l * B * T;
+      for (int64_t d = -behind; d < T; ++d) {
+        const int64_t drawn = known_behind() + (d < 0 ? -own[-d] : own[d]);
+        std::copy_n(known_rows_.data() + drawn * row, row, drawn_rows_.data() + (behind + d) * row);
       }
       from_.backend.upload(drawn_sinusoids(l), drawn_rows_.data());
     }
@@ -83,59 +89,70 @@ class TransformerXlPart final : public MechanismPart {
 
   void attach(int64_t layer, Attention& a, const PartRows&) override {
     if (!layers_.has(layer)) return;
-    const int64_t distances = a.k.shape[1];
+    const int64_t T = a.k.shape[1], begin = first(T), end = begin + distances(T);
     int64_t& formed = formed_[static_cast<size_t>(layers_.part(layer))];
-    if (!keeps_) formed = 0;
-    if (formed < distances) {
+    if (!keeps_) formed = begin;
+    if (formed < end) {
       constexpr int64_t kFew = 64;
       const int64_t ahead = keeps_ ? std::min(std::max(2 * formed, kFew), sinusoids_.shape[0]) : 0;
-      form(layer, formed, std::max(distances, ahead));
-      formed = std::max(distances, ahead);
+      form(layer, formed, std::max(end, ahead));
+      formed = std::max(end, ahead);
     }
     const std::span<const Tensor> theta = parameters_.theta(layer, masters_);
-    a.bias = RelativeBias{by_head(r(layer, distances)), theta[1], theta[2]};
+    a.bias = RelativeBias{by_head(r(layer, begin, end)), theta[1], theta[2]};
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t, int64_t T) const override {
     if (!layers_.has(layer)) return;
-    g.bias = RelativeBiasGradients{gradients_.dr.slice(0, 0, T), gradients_.du, gradients_.dw};
+    g.bias = RelativeBiasGradients{gradients_.dr.slice(0, 0, distances(T)), gradients_.du,
+                                   gradients_.dw};
   }
-  void backward(int64_t layer, const AttentionGradients& g, const Attention&, const PartRows&,
+  void backward(int64_t layer, const AttentionGradients& g, const Attention& a, const PartRows&,
                 const Tensor&, const Tensor& gradients) override {
     if (!layers_.has(layer)) return;
     Backend& backend = from_.backend;
     const auto& [dr, du, dw] = std::get<RelativeBiasGradients>(g.bias);
     const std::span<const Tensor> dtheta = parameters_.dtheta(layer, gradients);
-    const int64_t T = dr.shape[0];
-    backend.linear_backward_weight(dtheta[0], {}, dr.reshaped({T, r_.shape[2]}),
-                                   sinusoids(layer).slice(0, 0, T));
+    const int64_t n = dr.shape[0], T = a.k.shape[1];
+    backend.linear_backward_weight(dtheta[0], {}, dr.reshaped({n, r_.shape[2]}),
+                                   sinusoids(layer, first(T), first(T) + n));
     backend.add(dtheta[1], du);
     backend.add(dtheta[2], dw);
   }
 
  private:
-  /// (distances, H D).
-  Tensor r(int64_t layer, int64_t distances) const {
+  // Rows of sinusoids_ and r_ are distances, from -behind() on: those that T tokens have are
+  // distances(T) from row first(T) on.
+  bool causal() const { return from_.config.attention.causal; }
+  int64_t distances(int64_t T) const { return causal() ? T : 2 * T - 1; }
+  int64_t behind() const { return causal() ? 0 : (sinusoids_.shape[0] - 1) / 2; }
+  int64_t first(int64_t T) const { return causal() ? 0 : behind() - (T - 1); }
+  /// Rows [begin, end), H D columns.
+  Tensor r(int64_t layer, int64_t begin, int64_t end) const {
     const Tensor own = r_.slice(0, keeps_ ? layers_.part(layer) : 0, 1);
-    return own.reshaped({r_.shape[1], r_.shape[2]}).slice(0, 0, distances);
+    return own.reshaped({r_.shape[1], r_.shape[2]}).slice(0, begin, end - begin);
   }
   Tensor by_head(const Tensor& rows) const {
     return rows.reshaped({rows.shape[0], from_.config.heads, from_.config.head_dim()});
   }
   void form(int64_t layer, int64_t begin, int64_t end) {
-    from_.backend.linear_forward(r(layer, end).slice(0, begin, end - begin),
-                                 sinusoids(layer).slice(0, begin, end - begin),
+    from_.backend.linear_forward(r(layer, begin, end), sinusoids(layer, begin, end),
                                  parameters_.theta(layer, masters_)[0], {});
   }
 
-  /// Of the distances of the batch at hand.
-  Tensor sinusoids(int64_t layer) const {
+  /// Rows [begin, end) of those of the plan, of the distances of the batch at hand where these are
+  /// drawn.
+  Tensor sinusoids(int64_t layer, int64_t begin, int64_t end) const {
     const bool drawn = drawn_T_ > 0 && random_of_[static_cast<size_t>(layer)] >= 0;
-    return drawn ? drawn_sinusoids(layer) : sinusoids_;
+    if (!drawn) return sinusoids_.slice(0, begin, end - begin);
+    return drawn_sinusoids(layer).slice(0, begin - first(drawn_T_), end - begin);
   }
   Tensor drawn_sinusoids(int64_t layer) const {
     const Tensor own = random_sinusoids_.slice(0, random_of_[static_cast<size_t>(layer)], 1);
-    return Tensor(own.data, own.dtype, {drawn_T_, from_.config.width});
+    return Tensor(own.data, own.dtype, {distances(drawn_T_), from_.config.width});
   }
+  /// Rows of every distance that may be drawn, and those of distances below 0 before them.
+  int64_t known_behind() const { return causal() ? 0 : std::max<int64_t>(range_ - 1, 0); }
+  int64_t known_rows() const { return range_ + known_behind(); }
 
   PartSource from_;
   LayersOfFamily layers_;
@@ -143,14 +160,14 @@ class TransformerXlPart final : public MechanismPart {
   double (*sinusoid_)(int64_t, int64_t, int64_t) = nullptr;  // TransformerXlFamily's
   bool keeps_ = false;                                       // r of every layer
   Tensor masters_;                                           // of the last refresh
-  std::vector<int64_t> formed_;                              // by part, distances since then
-  Tensor sinusoids_;                                         // (T, C) P
+  std::vector<int64_t> formed_;     // by part, the end of the rows of r_ since then
+  Tensor sinusoids_;                // (distances, C) P
   std::vector<int64_t> random_of_;  // by layer, a number in random_sinusoids_; -1: none
   int64_t range_ = 0;               // of random distances
   int64_t drawn_T_ = 0;             // distances of the batch at hand that are random; 0: they count
-  std::vector<char> known_rows_, drawn_rows_;  // (range, C), (T, C) P: in host memory
-  Tensor random_sinusoids_;                    // (layers with such, T, C) P
-  Tensor r_;                         // (1, T, H D) P: of the layer at hand; else (parts, T, H D)
+  std::vector<char> known_rows_, drawn_rows_;  // (known_rows(), C), (distances, C) P: on the host
+  Tensor random_sinusoids_;                    // (layers with such, distances, C) P
+  Tensor r_;  // (1, distances, H D) P: of the layer at hand; else (parts, distances, H D)
   RelativeBiasGradients gradients_;  // of the layer at hand
 };
 

@@ -12,7 +12,11 @@
 namespace bamtrain {
 
 BAMTRAIN_HD constexpr NormalizerTraits stick_breaking_traits() {
-  return {.level = false, .sums_to_one = false, .own_key = false, .takes_scale = false};
+  return {.level = false,
+          .sums_to_one = false,
+          .own_key = false,
+          .takes_scale = false,
+          .causal_only = true};
 }
 
 struct NormalizerInfo;

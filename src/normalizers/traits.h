@@ -14,7 +14,8 @@ struct NormalizerTraits {
   bool own_key = true;  // a row's own key may have weight
   // Every key but an own_key that may not has weight, however little.
   bool dense = true;
-  bool takes_scale = true;  // goes with a logit scale
+  bool takes_scale = true;   // goes with a logit scale
+  bool causal_only = false;  // keys behind the query have no weight by its formula
   // Every backend has fused paths for it. Without them it takes the general path, which saves
   // what of its tiles is live.
   bool fused = false;

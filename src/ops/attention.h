@@ -95,9 +95,13 @@ struct Normalizer {
 struct Attention {
   Tensor q;     // (B, T, H, D) A, innermost dimension contiguous
   Tensor k, v;  // (B, past + T, K, D) A, likewise
-  // (B, T) i32: row i sees keys first_key[i] .. i, counted from the first row's own: those of the
-  // past are negative. Non-decreasing, <= i
+  // (B, T) i32: row i sees keys first_key[i] .. last_key[i], counted from the first row's own:
+  // those of the past are negative. Non-decreasing, <= i
   Tensor first_key;
+  // (B, T) i32. Non-decreasing, >= i; a key's rows are one stretch too, as first_key and last_key
+  // of documents and windows have it. Empty: i, causal attention. Without a past; biases by
+  // distance then go from -(T - 1) on
+  Tensor last_key;
   Bias bias;
   HeadMix mix;  // empty: heads do not meet
   RowScale scale;
@@ -105,6 +109,7 @@ struct Attention {
   double content_scale = 0;  // 0: 1 / sqrt(D)
 
   int64_t past() const { return k.shape[1] - q.shape[1]; }
+  bool causal() const { return !last_key; }
   /// What <q_i, k_j> is divided by, formed in the backend's precision.
   template <class Real>
   Real content_divisor() const {
@@ -118,6 +123,7 @@ struct Attention {
     f("k", x.k);
     f("v", x.v);
     f("first_key", x.first_key);
+    f("last_key", x.last_key);
     std::visit([&f](auto& bias) { for_tensors(bias, f); }, x.bias);
     for_tensors(x.mix, f);
     f("scale", x.scale.t);

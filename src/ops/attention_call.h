@@ -57,13 +57,14 @@ struct AttentionCall {
 template <class Add>
 void form_call(AttentionCall& call, const AttentionForm& f, const AttentionShape& shape, Dtype A,
                Dtype P, Add&& add) {
-  const auto [B, T, H, K, D, past, positions] = shape;
+  const auto [B, T, H, K, D, past, positions, causal] = shape;
   require(past == 0, "a backward pass over all rows");
   Attention& a = call.a;
   AttentionGradients& g = call.g;
   add("out", &call.out, A, {B, T, H, D});
   add("dout", &call.dout, A, {B, T, H, D});
   add("first_key", &a.first_key, Dtype::i32, {B, T});
+  if (!causal) add("last_key", &a.last_key, Dtype::i32, {B, T});
   const NormalizerKind kind = f.normalizer.kind;
   a.normalizer.form = f.normalizer;
   if (saves_level(kind)) add("level", &call.saved.level, P, {B, H, T});

@@ -7,7 +7,7 @@
 namespace bamtrain {
 
 void HostScratch::plan(Arena& arena, const WorkspaceShape& w) {
-  arena.add("scratch.table", &table, Dtype::f64, {w.H, w.past + w.T});
+  arena.add("scratch.table", &table, Dtype::f64, {w.H, w.bidirectional ? 2 * w.T : w.past + w.T});
   arena.add("scratch.by_length", &by_length, Dtype::f64, {w.H, w.past + w.T + 1});
   arena.add("scratch.theta", &theta_, Dtype::f64, {TensorList::kMost, w.mechanism_values});
   arena.add("scratch.dtheta", &dtheta_, Dtype::f64, {TensorList::kMost, w.mechanism_values});

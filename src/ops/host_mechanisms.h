@@ -23,7 +23,7 @@ class HostScratch {
   Pointers zeros(size_t count) const;
   void add_to(std::span<const Tensor> dtheta, const Pointers& values) const;
 
-  Tensor table;      // (H, T) f64
+  Tensor table;      // (H, distances) f64
   Tensor by_length;  // (H, T + 1) f64: of n visible keys
 
  private:

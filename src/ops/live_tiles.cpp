@@ -6,12 +6,15 @@
 
 namespace bamtrain {
 
-TileCounts count_tiles(const int32_t* words, const int32_t* first_key, int64_t T) {
+TileCounts count_tiles(const int32_t* words, const int32_t* first_key, const int32_t* last_key,
+                       int64_t T) {
   TileCounts count;
   for (int64_t group = 0; group < live_groups(T); ++group) {
     const int64_t i0 = group * kLiveRows, i1 = std::min(i0 + kLiveRows, T);
-    // First keys do not decrease: the first row sees furthest back, the last one to the diagonal.
-    for (int64_t tile = first_key[i0] / kLiveKeys; tile <= (i1 - 1) / kLiveKeys; ++tile) {
+    // Neither decreases: the first row sees furthest back, the last one furthest ahead. Where rows
+    // see documents of their own what lies between is seen too.
+    const int64_t last = last_key ? last_key[i1 - 1] : i1 - 1;
+    for (int64_t tile = first_key[i0] / kLiveKeys; tile <= last / kLiveKeys; ++tile) {
       ++count.visible;
       const auto bits = words == nullptr
                             ? ~uint32_t{0}

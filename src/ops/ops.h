@@ -41,6 +41,7 @@ struct WorkspaceShape {
   int64_t content_columns = 0;   // as AttentionShape has them, the most of any layer
   int64_t mix_hidden = 0;        // HeadMix::hidden, the most of any layer; 0: none mixes heads
   bool all_mixed = false;        // whether every layer mixes heads
+  bool bidirectional = false;    // whether Attention has last keys
   // Whether attention takes the general path: with softmax by choice. REQUIRES: true with any other
   // normalizer.
   bool general_attention = false;

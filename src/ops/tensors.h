@@ -25,6 +25,10 @@ struct AttentionShape {
   int64_t B = 1, T = 1, H = 1, K = 1, D = 1;
   int64_t past = 0;
   int64_t content_columns = 64;  // of the matrix that a bias multiplies queries with
+  bool causal = true;            // no row sees keys behind its own
+
+  /// Of tables by distance i - j: from 0 on, or from -(T - 1).
+  int64_t distances() const { return causal ? past + T : 2 * T - 1; }
 };
 
 /// What an operation does with a tensor; updated: adds to it.

@@ -2,17 +2,35 @@
 
 namespace bamtrain {
 
+namespace {
+constexpr double kAsymmetry = 0.5;
+}
+
 PriorInfo alibi_prior() {
   PriorInfo p;
   p.name = "alibi";
   p.formula = "b = -m_h d, m_h = 2^(-8h/H)";
+  p.options = {{"asymmetry",
+                "by how much keys before the query are nearer in bidirectional attention, where "
+                "both sides are alike with 0",
+                kAsymmetry,
+                {},
+                0.0,
+                1.0}};
   p.randomized = Randomized::distances;
   add_randomized_options(&p.options, *p.randomized);
   p.parameters = [](const Options& o, const ModelShape& s) -> MechanismParameters {
     check_randomized(o, s.sequence_length);
+    if (s.causal && o.number("asymmetry") != kAsymmetry) {
+      throw Error(ExitCode::config, "{asymmetry}",
+                  "its default where attention is causal, which does not read it",
+                  std::to_string(o.number("asymmetry")), "remove it");
+    }
     return {};
   };
-  p.family = table_family<Alibi>();
+  TableFamily family = table_family<Alibi>();
+  family.asymmetry = [](const Options& o) { return o.number("asymmetry"); };
+  p.family = family;
   return p;
 }
 

@@ -1,5 +1,10 @@
 #pragma once
-// ALiBi: b(d) = -m_h d with fixed slopes (Press et al. 2022).
+// ALiBi: b(d) = -m_h d with fixed slopes (Press et al. 2022). In bidirectional attention
+//
+//   b(d) = -m_h (d - asymmetry)  for keys before the query, d = i - j > 0
+//   b(d) = -m_h |d|              for the others
+//
+// so that either side of a query is told from the other (Ruoss et al. 2023, whose code has 0.5).
 
 #include <cmath>
 
@@ -19,11 +24,15 @@ BAMTRAIN_HD inline double alibi_slope(int64_t h, int64_t H) {
 template <class Real>
 struct Alibi {
   static constexpr int kParameters = 0, kValues = 1;
-  Real slope;
+  static constexpr bool kSigned = true;
+  Real slope, asymmetry;
 
   BAMTRAIN_HD Alibi(const Real*, TableHead head)
-      : slope(static_cast<Real>(alibi_slope(head.h, head.H))) {}
-  BAMTRAIN_HD Real bias(int64_t d) const { return -slope * static_cast<Real>(d); }
+      : slope(static_cast<Real>(alibi_slope(head.h, head.H))),
+        asymmetry(static_cast<Real>(head.asymmetry)) {}
+  BAMTRAIN_HD Real bias(int64_t d) const {
+    return -slope * (d > 0 ? static_cast<Real>(d) - asymmetry : static_cast<Real>(-d));
+  }
   BAMTRAIN_HD void accumulate(Real, int64_t, Real*) const {}  // nothing is trained
 };
 

@@ -5,6 +5,7 @@ namespace bamtrain {
 PriorInfo cope_prior() {
   PriorInfo p;
   p.name = "cope";
+  p.causal_only = true;
   p.formula =
       "b = <q_i, E[p_ij]>, linear between the columns of E, p_ij = min(sum over k = j .. i of "
       "sigmoid(s_ik), positions - 1)";

@@ -6,7 +6,8 @@
 // A prior reaches the logits in one of these ways (its family):
 //   none       nothing to add
 //   table      b_ij = table[h][d], d = i - j: the prior gives bias(d) and accumulate(dz, d); the
-//              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals
+//              kernels see a (H, T) table and return its gradient, the sums of dz along diagonals.
+//              In bidirectional attention the table goes from d = -(T - 1) on
 //   sums       b_ij from S_j - S_i, S the running sum of a softplus of gates: products of the
 //              attention's input with a matrix of the prior; the kernels see S (B, H, T)
 //              (formula.h: any formula of a number per token is a family as this)
@@ -34,15 +35,17 @@ namespace bamtrain {
 /// What the hooks of a table prior fill or read.
 struct TableShape {
   int64_t H = 0, T = 0;
-  int form = 0;     // TableFamily::form
-  double gain = 1;  // TableFamily::gain
+  int form = 0;          // TableFamily::form
+  double gain = 1;       // TableFamily::gain
+  int64_t first = 0;     // of its T distances; below 0 they are those of keys behind the query
+  double asymmetry = 0;  // TableFamily::asymmetry, where attention is not causal
 };
 
 /// `theta` holds the prior's parameters in the order of `parameters()`, each a pointer to its
 /// elements as doubles (kernels work on rounded tables; formulas are evaluated in fp64 because a
 /// table is small and a distance is exact). priors/table_prior.h makes one from a formula.
 struct TableFamily {
-  /// table (H, T): table[h * T + d] = b at distance d.
+  /// table (H, T): table[h * T + n] = b at distance first + n.
   void (*table)(const double* const* theta, const TableShape&, double* table) = nullptr;
   /// Its adjoint: adds to dtheta[p][...] what dtable (H, T) gives to each parameter.
   void (*adjoint)(const double* const* theta, const TableShape&, const double* dtable,
@@ -51,6 +54,8 @@ struct TableFamily {
   int (*form)(const Options&) = nullptr;
   /// What the options multiply the formula by; null: 1.
   double (*gain)(const Options&, const ModelShape&) = nullptr;
+  /// What bidirectional attention takes off the distance of keys before the query; null: nothing.
+  double (*asymmetry)(const Options&) = nullptr;
   /// b of head h at distance d alone: what table has there, without the table.
   double (*bias)(const double* const* theta, const TableShape&, int64_t h, int64_t d) = nullptr;
 };
@@ -118,6 +123,7 @@ using Family = std::variant<std::monostate BAMTRAIN_FAMILIES(BAMTRAIN_ALTERNATIV
 /// One prior, type-erased.
 struct PriorInfo : MechanismInfo {
   Family family;
+  bool causal_only = false;  // it has no formula for keys behind the query
 
   /// Scales act on this head of H and those behind it; null: on all.
   int64_t (*first_scaled_head)(int64_t H) = nullptr;
@@ -156,6 +162,7 @@ inline TableShape table_shape(const PriorInfo& prior, const Options& options,
   const TableFamily* const family = prior.as<TableFamily>();
   if (family && family->form) out.form = family->form(options);
   if (family && family->gain) out.gain = family->gain(options, shape);
+  if (family && family->asymmetry && !shape.causal) out.asymmetry = family->asymmetry(options);
   return out;
 }
 

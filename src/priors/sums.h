@@ -1,26 +1,27 @@
 #pragma once
 // Formulas of family sums: n_i is S_i, the running sum of a softplus of gates, and x = S_j - S_i
-// <= 0.
+// <= 0; of keys behind the query, which causal attention has none of, x >= 0.
 
 #include "core/host_device.h"
 
 namespace bamtrain {
 
-/// b = x.
+/// b = -|x|.
 struct Difference {
   static constexpr bool kRelative = true, kFused = true;
 
   template <class Math, class Real>
   BAMTRAIN_EITHER static Real bias(Real row, Real key, Real) {
-    return key - row;
+    const Real x = key - row;
+    return x > 0.0f ? -x : x;
   }
   template <class Math, class Real>
-  BAMTRAIN_EITHER static Real of_row(Real, Real, Real) {
-    return Real{} - 1.0f;
+  BAMTRAIN_EITHER static Real of_row(Real row, Real key, Real d) {
+    return -of_key<Math>(row, key, d);
   }
   template <class Math, class Real>
-  BAMTRAIN_EITHER static Real of_key(Real, Real, Real) {
-    return Real{} + 1.0f;
+  BAMTRAIN_EITHER static Real of_key(Real row, Real key, Real) {
+    return key - row > 0.0f ? Real{} - 1.0f : Real{} + 1.0f;
   }
 };
 

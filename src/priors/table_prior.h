@@ -7,19 +7,30 @@
 //     P(const Real* theta, TableHead head);    // theta[p * kValues + k]
 //     Real bias(int64_t d) const;              // b at distance d
 //     void accumulate(Real dz, int64_t d, Real* dtheta) const;  // adds dz * db/dtheta[...]
-//   };
+//     static constexpr bool kSigned = true;    // optional: d is i - j, below 0 behind the query,
+//   };                                         // and not |i - j|
 
 #include "core/host_device.h"
 #include "priors/prior.h"
 
 namespace bamtrain {
 
-/// Head h of H, which of the prior's formulas, and what those with a gain are multiplied by.
+/// Head h of H, which of the prior's formulas, and their numbers: see TableShape.
 struct TableHead {
   int64_t h = 0, H = 1;
   int form = 0;
-  double gain = 1;
+  double gain = 1, asymmetry = 0;
 };
+
+/// The distance that the formula P is asked for where i - j is `d`.
+template <class P>
+BAMTRAIN_HD constexpr int64_t distance_of(int64_t d) {
+  if constexpr (requires { P::kSigned; }) {
+    return d;
+  } else {
+    return d < 0 ? -d : d;
+  }
+}
 
 /// Scalars per head of all parameters together, at most.
 constexpr int kMaxTableScalars = 32;
@@ -34,18 +45,20 @@ struct TableHooks {
     for (int p = 0; p < kParameters; ++p) {
       for (int k = 0; k < kValues; ++k) own[p * kValues + k] = theta[p][h * kValues + k];
     }
-    return P<double>(own, {h, s.H, s.form, s.gain});
+    return P<double>(own, {h, s.H, s.form, s.gain, s.asymmetry});
   }
 
   static void table(const double* const* theta, const TableShape& s, double* table) {
     for (int64_t h = 0; h < s.H; ++h) {
       const P<double> prior = head(theta, s, h);
-      for (int64_t d = 0; d < s.T; ++d) table[h * s.T + d] = prior.bias(d);
+      for (int64_t n = 0; n < s.T; ++n) {
+        table[h * s.T + n] = prior.bias(distance_of<P<double>>(s.first + n));
+      }
     }
   }
 
   static double bias(const double* const* theta, const TableShape& s, int64_t h, int64_t d) {
-    return head(theta, s, h).bias(d);
+    return head(theta, s, h).bias(distance_of<P<double>>(d));
   }
 
   static void adjoint(const double* const* theta, const TableShape& s, const double* dtable,
@@ -53,7 +66,9 @@ struct TableHooks {
     for (int64_t h = 0; h < s.H; ++h) {
       const P<double> prior = head(theta, s, h);
       double own[kMaxTableScalars] = {};
-      for (int64_t d = 0; d < s.T; ++d) prior.accumulate(dtable[h * s.T + d], d, own);
+      for (int64_t n = 0; n < s.T; ++n) {
+        prior.accumulate(dtable[h * s.T + n], distance_of<P<double>>(s.first + n), own);
+      }
       for (int p = 0; p < kParameters; ++p) {
         for (int k = 0; k < kValues; ++k) dtheta[p][h * kValues + k] += own[p * kValues + k];
       }
@@ -65,7 +80,7 @@ struct TableHooks {
 template <template <class> class P>
 TableFamily table_family(int (*form)(const Options&) = nullptr,
                          double (*gain)(const Options&, const ModelShape&) = nullptr) {
-  return {TableHooks<P>::table, TableHooks<P>::adjoint, form, gain, TableHooks<P>::bias};
+  return {TableHooks<P>::table, TableHooks<P>::adjoint, form, gain, nullptr, TableHooks<P>::bias};
 }
 
 }  // namespace bamtrain

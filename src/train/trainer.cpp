@@ -213,6 +213,7 @@ void Trainer::commit() {
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
   inputs_.resize(N);
   targets_.resize(N);
+  lengths_.resize(static_cast<size_t>(config_.train.micro_batch));
   read_sums_.resize(static_cast<size_t>(kUnread * (2 + processes_)));
   waits_.resize(kUnread);
   counts_.resize(kUnread);
@@ -252,7 +253,8 @@ void Trainer::lane(std::span<const int64_t> numbers, int64_t step, Tensor gradie
     const std::span<const int64_t> batch = numbers.subspan(begin, B);
     const Clock::time_point asked = Clock::now();
     SequenceCounts counts;
-    const int64_t T = training_->read(batch, step, inputs_.data(), targets_.data(), &counts);
+    const int64_t T =
+        training_->read(batch, step, inputs_.data(), targets_.data(), &counts, lengths_.data());
     waits_[slot] += in_seconds(Clock::now() - asked);
     counts_[slot].inputs += counts.inputs;
     counts_[slot].targets += counts.targets;
@@ -260,7 +262,7 @@ void Trainer::lane(std::span<const int64_t> numbers, int64_t step, Tensor gradie
         model_.draws() > 0 ? positions_of(position_rng_, {batch, step, counts.longest}, T)
                            : nullptr;
     model_.forward_backward(inputs_.data(), targets_.data(), T, document_start_, scale, gradients,
-                            loss, positions);
+                            loss, positions, lengths_.data());
   }
 }
 

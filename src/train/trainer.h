@@ -134,6 +134,7 @@ class Trainer {
   Tensor messages_;                        // (2 pieces) P, of a link of devices
   std::vector<int64_t> order_;             // of a step's sequences, see Sequences
   std::vector<int32_t> inputs_, targets_;  // (B, T)
+  std::vector<int32_t> lengths_;           // (B), of their rows without padding
   // By the window's number in the run, or its step's; by that of a pass's batch
   Rng position_rng_, validation_position_rng_;
   std::vector<int32_t> positions_;                       // (draws, B, T) where they are random

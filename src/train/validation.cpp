@@ -113,8 +113,8 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
     batch_numbers.resize(static_cast<size_t>(rows));
     std::iota(batch_numbers.begin(), batch_numbers.end(), first);
     SequenceCounts counts;
-    const int64_t t =
-        validation_->read(batch_numbers, batch, inputs_.data(), targets_.data(), &counts);
+    const int64_t t = validation_->read(batch_numbers, batch, inputs_.data(), targets_.data(),
+                                        &counts, lengths_.data());
     rows_of_heads.resize(static_cast<size_t>(looked_at_here > 0 ? rows * numbers : 0));
     const int32_t* const positions =
         model_.randomization().in_evaluation
@@ -122,7 +122,7 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
             : nullptr;
     model_.evaluate(inputs_.data(), targets_.data(), rows, t, document_start_, losses.data(),
                     looked_at_here > 0 ? rows_of_heads.data() : nullptr,
-                    task ? answers.data() : nullptr, positions);
+                    task ? answers.data() : nullptr, positions, lengths_.data());
     for (int64_t b = 0; b < rows; ++b) {
       const auto row = [&]<class X>(const std::vector<X>& of) {
         return std::span<const X>(of).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));

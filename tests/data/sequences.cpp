@@ -22,14 +22,15 @@ std::vector<TaskSource> copies() { return {{task("copy", {4, 20}), 1}}; }
 struct Batch {
   int64_t t = 0;
   SequenceCounts counts;
-  std::vector<int32_t> inputs, targets;
+  std::vector<int32_t> inputs, targets, lengths;
 };
 
 Batch read(Sequences& s, const std::vector<int64_t>& numbers, int64_t T, int64_t step = 0) {
   Batch b;
   b.inputs.assign(numbers.size() * static_cast<size_t>(T), -7);
   b.targets = b.inputs;
-  b.t = s.read(numbers, step, b.inputs.data(), b.targets.data(), &b.counts);
+  b.lengths.assign(numbers.size(), -7);
+  b.t = s.read(numbers, step, b.inputs.data(), b.targets.data(), &b.counts, b.lengths.data());
   return b;
 }
 
@@ -44,6 +45,7 @@ TEST_CASE("rows are a task's sequences, padded to the longest's multiple of colu
     Example e;
     t->draw(numbers[row], t->length(numbers[row]), &e);
     longest = std::max(longest, e.inputs.size());
+    CHECK(b.lengths[row] == std::ssize(e.inputs));
     for (int64_t i = 0; i < b.t; ++i) {
       const auto at = row * static_cast<size_t>(b.t) + static_cast<size_t>(i);
       const bool inside = i < std::ssize(e.inputs);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/no_target.h"
 #include "core/rng.h"
 #include "mixes/registry.h"
 #include "normalizers/registry.h"
@@ -128,6 +129,7 @@ std::string describe(const ModelConfig& c) {
   if (c.own_head_dim > 0) s += ", head_dim " + std::to_string(c.own_head_dim);
   if (c.embed_scale) s += ", scaled embeddings";
   if (c.attention.document_mask) s += ", documents";
+  if (!c.attention.causal) s += ", bidirectional";
   if (c.tied) s += ", tied";
   for (const auto& [name, part] : kBiasPartNames) {
     if (c.bias.*part) s += ", bias of " + name;
@@ -215,11 +217,19 @@ void Run::move(const Parameter& p, int64_t i, double by) {
   model_.refresh();
 }
 
+void Batch::set_lengths(const std::vector<int32_t>& of_rows) {
+  lengths = of_rows;
+  for (int64_t n = 0; n < B * T; ++n) {
+    if (n % T >= lengths[static_cast<size_t>(n / T)]) targets[static_cast<size_t>(n)] = kNoTarget;
+  }
+}
+
 double Run::loss(const Batch& b) {
   std::vector<double> losses(b.tokens.size());
   model_.evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data(),
                   nullptr, nullptr,
-                  model_.randomization().in_evaluation ? b.positions.data() : nullptr);
+                  model_.randomization().in_evaluation ? b.positions.data() : nullptr,
+                  b.lengths_or_all().data());
   double sum = 0;
   for (double l : losses) sum += l;
   return sum / static_cast<double>(losses.size());
@@ -230,7 +240,8 @@ double Run::differentiate(const Batch& b) {
   device_.backend->zero(gradients_);
   device_.backend->zero(loss_);
   model_.forward_backward(b.tokens.data(), b.targets.data(), b.T, b.document_start, 1 / count,
-                          gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data());
+                          gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data(),
+                          b.lengths_or_all().data());
   return read_all(loss_).at(0) / count;
 }
 
@@ -241,7 +252,8 @@ std::vector<double> Run::gradient(const std::string& name) const {
 std::vector<double> Run::logits(const Batch& b) {
   const int64_t V = model_.config().outputs();
   const Memory out(device_.backend->parameter_dtype(), {b.B * b.T, V}, 0, *device_.source);
-  model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor());
+  model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor(),
+                b.lengths_or_all().data());
   return read(out.tensor(), Role::parameter).x;
 }
 

@@ -45,6 +45,15 @@ struct Batch {
   std::optional<int64_t> document_start;
   // (draws, B, T) in training, where the prior randomizes them, and in evaluation where it draws
   std::vector<int32_t> positions = {};
+  std::vector<int32_t> lengths = {};  // (B), padding behind; empty: T
+
+  /// Behind them targets count for nothing.
+  void set_lengths(const std::vector<int32_t>& of_rows);
+  /// For models that see sequences as a whole.
+  std::vector<int32_t> lengths_or_all() const {
+    return lengths.empty() ? std::vector<int32_t>(static_cast<size_t>(B), static_cast<int32_t>(T))
+                           : lengths;
+  }
 };
 /// Random tokens. Token 0 begins documents: about one in eight, now and then two in a row.
 Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start = true);

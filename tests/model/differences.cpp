@@ -216,6 +216,39 @@ TEST_CASE("layers of different priors: gradients of whole models agree with diff
   }
 }
 
+TEST_CASE("keys on both sides, of every prior: gradients of whole models agree with differences") {
+  size_t n = 0;
+  for (const PriorInfo& p : all_priors()) {
+    if (p.causal_only) continue;
+    for (const char* name : {n % 3 == 0 ? "none" : "ssmax", "adaptive"}) {
+      ModelConfig c = small_config();
+      c.attention.prior = prior(p.name);
+      c.attention.scale = scale(name);
+      vary(c, n++);
+      c.attention.causal = false;
+      Batch batch = random_batch(2, 17, c.vocab);
+      if (n % 2 == 0) batch.set_lengths({17, 11});
+      check_differences(c, batch, 2);
+    }
+  }
+}
+
+TEST_CASE("keys on both sides, of every base of a mix: gradients agree with differences") {
+  size_t n = 0;
+  for (const MixInfo& mix : all_mixes()) {
+    for (const std::string& base : mix.bases) {
+      ModelConfig c = small_config();
+      c.attention.prior = mixed(mix.name, prior(base), {{"hidden", 4.0}});
+      c.attention.scale = scale(n % 2 == 0 ? "ssmax" : "none");
+      vary(c, n++);
+      c.attention.causal = false;
+      Batch batch = random_batch(2, 11, c.vocab);
+      if (n % 2 == 0) batch.set_lengths({11, 7});
+      check_differences(c, batch, 2, 0, 1e-6);
+    }
+  }
+}
+
 TEST_CASE("targets that count for nothing: gradients of whole models agree with differences") {
   for (const char* name : {"bam", "rope", "cable"}) {
     ModelConfig c = small_config();

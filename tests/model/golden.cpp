@@ -87,6 +87,7 @@ ModelConfig config_of(const Json& m) {
   }
   c.attention.window = attention["window"];
   c.attention.document_mask = attention["document_mask"];
+  c.attention.causal = attention.value("causal", true);
   return c;
 }
 
@@ -109,6 +110,7 @@ Golden open_golden(const std::filesystem::path& path) {
     g.batch.targets.insert(g.batch.targets.end(), row + 1, row + g.batch.T + 1);
   }
   if (g.config.classes > 0) g.batch = with_classes(g.batch, g.config.classes);
+  g.batch.set_lengths(config["data"].value("lengths", g.batch.lengths_or_all()));
   if (const SafetensorsFile::Entry* positions = g.file.find("positions")) {
     const size_t draws = positions->shape.size() > 2 ? positions->shape[0] : 1;
     g.batch.positions.resize(draws * g.batch.tokens.size());
@@ -189,6 +191,18 @@ TEST_CASE("there is a golden model for every prior, scale and normalizer") {
   for (const ScaleInfo& scale : all_scales()) {
     INFO(scale.name);
     CHECK(std::count(scales.begin(), scales.end(), scale.name) > 0);
+  }
+}
+
+TEST_CASE("there is a golden model of bidirectional attention for every prior that it has") {
+  std::vector<std::string> priors;
+  for (const Golden& g : all_goldens()) {
+    if (g.config.attention.causal) continue;
+    for (const PriorChoice& p : g.config.attention.prior.pattern) priors.push_back(p.name());
+  }
+  for (const PriorInfo& prior : all_priors()) {
+    INFO(prior.name);
+    CHECK((std::count(priors.begin(), priors.end(), prior.name) > 0) == !prior.causal_only);
   }
 }
 

@@ -78,7 +78,7 @@ AttentionForm form_of(const AttentionCase& c) {
 }
 
 AttentionShape shape_of(const AttentionCase& c) {
-  return {c.B, c.T, c.H, c.K, c.D, 0, c.positions};
+  return {c.B, c.T, c.H, c.K, c.D, 0, c.positions, c.causal};
 }
 
 Role role_of(Dtype t) {  // of what form_call asks for, with A bf16 and P f32
@@ -103,12 +103,14 @@ struct Loaded {
     x.g.dq = gradients.q;
     x.g.dk = gradients.k;
     x.g.dv = gradients.v;
-    const std::vector<int32_t> first = first_keys(c);
+    const std::vector<int32_t> first = first_keys(c), last = last_keys(c);
     const auto add = [&](const std::string& name, Tensor* t, Dtype dtype,
                          std::initializer_list<int64_t> dims) {
       const auto it = in.find(name);
       if (name == "first_key") {
         memory.push_back(m.memory({Role::index, dims, {first.begin(), first.end()}}));
+      } else if (name == "last_key") {
+        memory.push_back(m.memory({Role::index, dims, {last.begin(), last.end()}}));
       } else {
         memory.push_back(it != in.end() && name != "out" ? m.memory(it->second)
                                                          : m.unwritten(role_of(dtype), dims));
@@ -120,11 +122,13 @@ struct Loaded {
 };
 
 Values table_values(const AttentionCase& c) {
-  Values v = random_values(P, {c.H, c.T}, "table");
+  const int64_t distances = shape_of(c).distances(), centre = distances - c.T;
+  Values v = random_values(P, {c.H, distances}, "table");
   for (int64_t h = 0; h < c.H; ++h) {
-    for (int64_t d = 0; d < c.T; ++d) {
-      double& b = v.x[static_cast<size_t>(h * c.T + d)];
-      if (c.table == TableForm::falling) b = -static_cast<double>(d) / 8;
+    for (int64_t n = 0; n < distances; ++n) {
+      const int64_t d = std::abs(n - centre);
+      double& b = v.x[static_cast<size_t>(h * distances + n)];
+      if (c.table == TableForm::falling) b = -static_cast<double>(n > centre ? d : 2 * d) / 8;
       const bool bounded = c.table == TableForm::bounded || c.table == TableForm::self;
       if (bounded && d % 3 == 1) b = -1e4;
       if (c.table == TableForm::self && h == c.H - 1 && d == 0) b = -1e4;
@@ -210,20 +214,53 @@ void add_bias(Arrays& in, const AttentionCase& c) {
 
 }  // namespace
 
-std::vector<int32_t> first_keys(const AttentionCase& c) {
-  const Rng rng(31, describe(c));
-  std::vector<int32_t> first;
+namespace {
+/// (B, T): where the document of each token begins. Every token of padding is one.
+std::vector<int64_t> documents_of(const AttentionCase& c) {
+  const Rng rng(31, describe(c)), lengths(32, describe(c));
+  std::vector<int64_t> begins;
   for (int64_t b = 0; b < c.B; ++b) {
+    const auto draw_length = [&] {
+      return 1 + static_cast<int64_t>(
+                     lengths.below(static_cast<uint64_t>(b), static_cast<uint64_t>(c.T)));
+    };
+    const int64_t length = c.padding ? draw_length() : c.T;
     int64_t document = 0;
     for (int64_t i = 0; i < c.T; ++i) {
       // Documents of 16 tokens on average; now and then two of one token follow each other.
       const uint64_t draw = rng.below(static_cast<uint64_t>(b * c.T + i), 32);
       if (c.documents && (draw < 2 || (draw == 2 && i > 0 && document == i - 1))) document = i;
-      const int64_t nearest = c.window > 0 ? i - c.window + 1 : 0;
-      first.push_back(static_cast<int32_t>(std::max(document, nearest)));
+      begins.push_back(i < length ? document : i);
     }
   }
+  return begins;
+}
+}  // namespace
+
+std::vector<int32_t> first_keys(const AttentionCase& c) {
+  std::vector<int32_t> first;
+  for (const int64_t document : documents_of(c)) {
+    const int64_t i = std::ssize(first) % c.T;
+    const int64_t nearest = c.window > 0 ? i - c.window + 1 : 0;
+    first.push_back(static_cast<int32_t>(std::max(document, nearest)));
+  }
   return first;
+}
+
+std::vector<int32_t> last_keys(const AttentionCase& c) {
+  const std::vector<int64_t> documents = documents_of(c);
+  std::vector<int32_t> last;
+  for (size_t n = 0; n < documents.size(); ++n) {
+    const int64_t i = static_cast<int64_t>(n) % c.T;
+    int64_t end = i;  // the document's last token
+    const auto same = [&](int64_t j) {
+      return documents[n + static_cast<size_t>(j - i)] == documents[n];
+    };
+    while (end + 1 < c.T && same(end + 1)) ++end;
+    const int64_t farthest = c.window > 0 ? i + c.window - 1 : end;
+    last.push_back(static_cast<int32_t>(c.causal ? i : std::min(end, farthest)));
+  }
+  return last;
 }
 
 Values last_of(const Values& v, size_t dim, int64_t n) {
@@ -287,7 +324,8 @@ std::string describe(const AttentionCase& c) {
   s += ", " + table_text(c.table) + " table, scale " + scale_text(c.scale);
   if (c.table == TableForm::contextual) s += ", " + std::to_string(c.positions) + " positions";
   if (c.mix) s += ", mix " + std::to_string(static_cast<int>(*c.mix));
-  return s + normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
+  s += normalizer_text(c.normalizer) + (c.documents ? ", documents" : "");
+  return s + (c.causal ? "" : ", bidirectional") + (c.padding ? ", padding" : "");
 }
 
 void allow_for_logit_readers(Operation& op, const AttentionCase& c) {
@@ -356,7 +394,7 @@ std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
   std::vector<double> all, x, bias;
   for (int64_t n = 0; n < c.B * c.T * c.T; ++n) {
     const int64_t b = n / (c.T * c.T), i = n / c.T % c.T, j = n % c.T;
-    if (j > i) continue;
+    if (c.causal && j > i) continue;
     x.clear();
     bias.clear();
     for (int64_t h = 0; h < c.H; ++h) {
@@ -368,7 +406,9 @@ std::vector<double> network_inputs(const AttentionCase& c, const Arrays& in) {
       x.push_back(s / a.content_divisor<double>());
       bias.push_back(std::visit(
           [&](const auto& of) {
-            return of.in_reference({b, h, i, j, 0, c.H, c.T, c.D, q, k, 0, nullptr});
+            LogitPlace p = {b, h, i, j, 0, c.H, c.T, c.D, q, k, 0, nullptr};
+            p.causal = c.causal;
+            return of.in_reference(p);
           },
           a.bias));
     }

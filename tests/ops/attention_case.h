@@ -42,6 +42,8 @@ struct AttentionCase {
   TableForm table = TableForm::none;
   ScaleForm scale = ScaleForm::none;
   bool documents = false;  // of random length
+  bool causal = true;      // false: rows see their whole document, within the window on both sides
+  bool padding = false;    // not causal: sequences end before T, each row behind sees itself
   int64_t window = 0;
   double content = 1;       // standard deviation of q; k and v have 1
   bool zero_scale = false;  // t = 0 in every third row
@@ -84,8 +86,10 @@ Values last_of(const Values& v, size_t dim, int64_t n);
 /// times as large. REQUIRES: sqrt(D) is a power of two.
 void check_content_scale(Machine& m, AttentionCase c);
 
-/// (B, T): what `documents` and `window` leave visible. Seeded by the case's shape.
+/// (B, T): what `documents`, `window` and `padding` leave visible. Seeded by the case's shape.
 std::vector<int32_t> first_keys(const AttentionCase& c);
+/// The same, the last key of each row.
+std::vector<int32_t> last_keys(const AttentionCase& c);
 
 /// Whether the bias comes from sums.
 constexpr bool has_sums(const AttentionCase& c) {

@@ -110,7 +110,9 @@ WorkspaceShape mechanism_workspace(int64_t T) {
 }
 
 Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
-  const ModelShape shape = {1, kH, kD, kC, T};
+  ModelShape shape = {1, kH, kD, kC, T};
+  shape.causal = of.causal;
+  const int64_t distances = of.causal ? T : 2 * T - 1;
   Parameters prior(m, of.prior, of.prior_options, shape),
       scale(m, of.scale, of.scale_options, shape);
   Backend& backend = m.backend();
@@ -130,13 +132,22 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   a.v = of_tokens("v");
   for (Tensor* d : {&g.dq, &g.dk, &g.dv}) *d = keep(m.unwritten(A, {1, T, kH, kD}));
   a.first_key = keep(m.zeros(Role::index, {1, T}));
+  if (!of.causal) {  // all keys, but in a last third that sees itself alone
+    Values first{Role::index, {1, T}, {}}, last = first;
+    for (int64_t i = 0; i < T; ++i) {
+      first.x.push_back(i < T - T / 3 ? 0 : static_cast<double>(i));
+      last.x.push_back(static_cast<double>(std::max(i, T - T / 3 - 1)));
+    }
+    a.first_key = keep(m.memory(first));
+    a.last_key = keep(m.memory(last));
+  }
 
   const TableShape table = table_shape(of.prior, of.prior_options, shape, T);
-  const PriorUse use = {of.prior, table.form, table.gain};
+  const PriorUse use = {of.prior, table.form, table.gain, !of.causal, table.asymmetry};
   if (of.prior.is<TableFamily>()) {
-    const Tensor table = keep(m.unwritten(P, {kH, T}));
+    const Tensor table = keep(m.unwritten(P, {kH, distances}));
     a.bias = TableBias{table};
-    g.bias = TableBiasGradients{keep(m.unwritten(P, {kH, T}))};
+    g.bias = TableBiasGradients{keep(m.unwritten(P, {kH, distances}))};
     backend.mechanisms().run(TableForward{table, use, prior.theta});
   }
   if (const auto* const of_sums = of.prior.as<SumsFamily>()) {
@@ -163,16 +174,17 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   }
   Tensor sinusoids;
   if (const auto* const relative = of.prior.as<TransformerXlFamily>()) {
-    Values by_distance{P, {T, kC}, {}};
-    for (int64_t n = 0; n < T * kC; ++n) {
-      by_distance.x.push_back(relative->sinusoid(n / kC, n % kC, kC));
+    Values by_distance{P, {distances, kC}, {}};
+    for (int64_t n = 0; n < distances * kC; ++n) {
+      by_distance.x.push_back(relative->sinusoid(n / kC - (distances - T), n % kC, kC));
     }
     sinusoids = keep(m.memory(by_distance));
-    const Tensor r = keep(m.unwritten(P, {T, kH, kD})), dr = keep(m.unwritten(P, {T, kH, kD}));
+    const Tensor r = keep(m.unwritten(P, {distances, kH, kD})),
+                 dr = keep(m.unwritten(P, {distances, kH, kD}));
     const Tensor du = keep(m.unwritten(P, {kH, kD})), dw = keep(m.unwritten(P, {kH, kD}));
     a.bias = RelativeBias{r, prior.theta[1], prior.theta[2]};
     g.bias = RelativeBiasGradients{dr, du, dw};
-    backend.linear_forward(r.reshaped({T, kC}), sinusoids, prior.theta[0], {});
+    backend.linear_forward(r.reshaped({distances, kC}), sinusoids, prior.theta[0], {});
   }
   if (of.prior.is<ContextualFamily>()) {
     a.bias = ContextualBias{prior.theta.at(0)};
@@ -185,10 +197,10 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
   if (!of.scale.is<std::monostate>()) {
     a.scale = {of_rows(P), of.scale_bias};
     g.dscale = of_rows(P);
-    scale.gates
-        ? backend.mechanisms().run(
-              GatedRowsForward{a.scale.t, scale.gates, a.first_key, gated, scale.theta})
-        : backend.mechanisms().run(ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta});
+    scale.gates ? backend.mechanisms().run(GatedRowsForward{a.scale.t, scale.gates, a.first_key,
+                                                            gated, scale.theta, a.last_key})
+                : backend.mechanisms().run(
+                      ScaleForward{a.scale.t, a.first_key, scale_use, scale.theta, a.last_key});
   }
 
   const Tensor out = keep(m.unwritten(A, {1, T, kH, kD})), lse = of_rows(P);
@@ -207,17 +219,17 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
         prior.dtheta, *of_bias, std::get<FireBias>(a.bias).positions, prior.theta, L0, slope});
   }
   if (const auto* of_bias = std::get_if<RelativeBiasGradients>(&g.bias)) {
-    const Tensor dr = of_bias->dr.reshaped({T, kC});
+    const Tensor dr = of_bias->dr.reshaped({distances, kC});
     backend.linear_backward_weight(prior.dtheta[0], {}, dr, sinusoids);
     backend.add(prior.dtheta[1], of_bias->du);
     backend.add(prior.dtheta[2], of_bias->dw);
   }
   if (g.dscale && scale.gates) {
     backend.mechanisms().run(GatedRowsBackward{scale.dgates, scale.dtheta, g.dscale, scale.gates,
-                                               a.first_key, gated, scale.theta});
+                                               a.first_key, gated, scale.theta, a.last_key});
   } else if (g.dscale) {
     backend.mechanisms().run(
-        ScaleBackward{scale.dtheta, g.dscale, a.first_key, scale_use, scale.theta});
+        ScaleBackward{scale.dtheta, g.dscale, a.first_key, scale_use, scale.theta, a.last_key});
   }
   Arrays all{{"lse", read(lse, P)}};
   prior.take(all, of.prior.name + ".");
@@ -226,14 +238,16 @@ Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T) {
 }
 
 Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T) {
-  const ModelShape shape = {1, kH, kD, kC, T};
+  ModelShape shape = {1, kH, kD, kC, T};
+  shape.causal = of.causal;
+  const int64_t distances = of.causal ? T : 2 * T - 1;
   Arrays all;
   if (of.prior.is<TableFamily>()) {
     Parameters prior(m, of.prior, of.prior_options, shape);
     const TableShape form = table_shape(of.prior, of.prior_options, shape, T);
-    const PriorUse use = {of.prior, form.form, form.gain};
-    const Memory table = m.unwritten(P, {kH, T}),
-                 dtable = m.memory(random_values(P, {kH, T}, "dtable"));
+    const PriorUse use = {of.prior, form.form, form.gain, !of.causal, form.asymmetry};
+    const Memory table = m.unwritten(P, {kH, distances}),
+                 dtable = m.memory(random_values(P, {kH, distances}, "dtable"));
     m.backend().mechanisms().run(TableForward{table.tensor(), use, prior.theta});
     m.backend().mechanisms().run(TableBackward{prior.dtheta, dtable.tensor(), use, prior.theta});
     all["table"] = read(table.tensor(), P);
@@ -243,13 +257,18 @@ Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T)
     Parameters scale(m, of.scale, of.scale_options, shape);
     Values keys{Role::index, {B, T}, {}};
     for (int64_t i = 0; i < B * T; ++i) keys.x.push_back(static_cast<double>(i % T / 700 * 700));
-    const Memory first_key = m.memory(keys), rows = m.unwritten(P, {B, kH, T}),
+    Values ends = keys;
+    for (double& j : ends.x) j = std::min(j + 699, static_cast<double>(T - 1));
+    const Memory first_key = m.memory(keys), last = m.memory(ends),
+                 rows = m.unwritten(P, {B, kH, T}),
                  drows = m.memory(random_values(P, {B, kH, T}, "dscale"));
+    const Tensor last_key = of.causal ? Tensor() : last.tensor();
     const FormulaConstants constants = of.scale.constants_of(of.scale_options, shape);
     const ScaleUse use = {of.scale, constants, 1};
-    m.backend().mechanisms().run(ScaleForward{rows.tensor(), first_key.tensor(), use, scale.theta});
     m.backend().mechanisms().run(
-        ScaleBackward{scale.dtheta, drows.tensor(), first_key.tensor(), use, scale.theta});
+        ScaleForward{rows.tensor(), first_key.tensor(), use, scale.theta, last_key});
+    m.backend().mechanisms().run(ScaleBackward{scale.dtheta, drows.tensor(), first_key.tensor(),
+                                               use, scale.theta, last_key});
     all["scale"] = read(rows.tensor(), P);
     scale.take(all, of.scale.name + ".");
   }
@@ -273,6 +292,16 @@ std::vector<Mechanisms> all_mechanisms() {
   }
   for (const ScaleInfo& s : all_scales()) {
     if (!s.evaluation_only) add(nope, default_options(nope.options), s, false);
+  }
+  return all;
+}
+
+std::vector<Mechanisms> bidirectional_mechanisms() {
+  std::vector<Mechanisms> all;
+  for (Mechanisms of : all_mechanisms()) {
+    if (of.prior.causal_only) continue;
+    of.causal = false;
+    all.push_back(of);
   }
   return all;
 }

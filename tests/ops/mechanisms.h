@@ -16,11 +16,14 @@ struct Mechanisms {
   const ScaleInfo& scale;
   Options scale_options;
   bool scale_bias = false;
+  bool causal = true;  // of attention
 };
 
 /// Every prior in every form of its options without a scale, every scale without a prior, and
 /// scaled biases of bam and of what returns gradients of rows.
 std::vector<Mechanisms> all_mechanisms();
+/// Those that know keys behind the query, in bidirectional attention.
+std::vector<Mechanisms> bidirectional_mechanisms();
 
 /// Scratch that parameter_gradients takes, of a machine.
 WorkspaceShape mechanism_workspace(int64_t T);
@@ -29,8 +32,8 @@ WorkspaceShape mechanism_workspace(int64_t T);
 /// tokens; queries, keys, values and cotangents are normal numbers of variance 1 which bf16 holds.
 Arrays parameter_gradients(Machine& m, const Mechanisms& of, int64_t T);
 
-/// Without attention: "table" (H, T) of a prior of family table, "scale" (B, H, T) of a scale of
-/// kind length in documents of 700 tokens, and the gradients of their parameters at random
+/// Without attention: "table" (H, distances) of a prior of family table, "scale" (B, H, T) of a
+/// scale of kind length in documents of 700 tokens, and the gradients of their parameters at random
 /// cotangents.
 Arrays tables_and_scales(Machine& m, const Mechanisms& of, int64_t B, int64_t T);
 

@@ -10,12 +10,15 @@ namespace {
 
 TEST_CASE("gradients of every mechanism's parameters on the CPU agree with the reference") {
   constexpr int64_t kT = 200;
-  Machine reference(Dtype::f64, CpuIsa::avx512, mechanism_workspace(kT));
-  Machine cpu(Dtype::f32, CpuIsa::avx512, mechanism_workspace(kT));
-  for (const Mechanisms& of : all_mechanisms()) {
-    INFO(of.prior.name << " with " << of.scale.name);
-    // Attention is fp32. See tests/cuda/mechanisms.cpp.
-    check_near(parameter_gradients(cpu, of, kT), parameter_gradients(reference, of, kT), 1e-4);
+  WorkspaceShape shape = mechanism_workspace(kT);
+  shape.bidirectional = true;
+  Machine reference(Dtype::f64, CpuIsa::avx512, shape), cpu(Dtype::f32, CpuIsa::avx512, shape);
+  for (const std::vector<Mechanisms>& all : {all_mechanisms(), bidirectional_mechanisms()}) {
+    for (const Mechanisms& of : all) {
+      INFO(of.prior.name << " with " << of.scale.name << (of.causal ? "" : ", bidirectional"));
+      // Attention is fp32. See tests/cuda/mechanisms.cpp.
+      check_near(parameter_gradients(cpu, of, kT), parameter_gradients(reference, of, kT), 1e-4);
+    }
   }
 }
 
@@ -23,11 +26,15 @@ TEST_CASE("tables and scales of many rows on the CPU agree with the reference") 
   constexpr int64_t kB = 3, kT = 1500;
   WorkspaceShape shape = mechanism_workspace(kT);
   shape.B = kB;
+  shape.bidirectional = true;
   Machine reference(Dtype::f64, CpuIsa::avx512, shape), cpu(Dtype::f32, CpuIsa::avx512, shape);
-  for (const Mechanisms& of : all_mechanisms()) {
-    INFO(of.prior.name << " with " << of.scale.name);
-    // Parameters and results rounded to fp32, everything else in fp64.
-    check_near(tables_and_scales(cpu, of, kB, kT), tables_and_scales(reference, of, kB, kT), 1e-5);
+  for (const std::vector<Mechanisms>& all : {all_mechanisms(), bidirectional_mechanisms()}) {
+    for (const Mechanisms& of : all) {
+      INFO(of.prior.name << " with " << of.scale.name << (of.causal ? "" : ", bidirectional"));
+      // Parameters and results rounded to fp32, everything else in fp64.
+      check_near(tables_and_scales(cpu, of, kB, kT), tables_and_scales(reference, of, kB, kT),
+                 1e-5);
+    }
   }
 }
 

@@ -69,6 +69,12 @@ TEST_CASE("every prior's derivative agrees with finite differences, and 1 % more
         INFO("form " << shape.form << " gain " << shape.gain);
         const Theta theta = random_theta(prior.parameters(options, shape_of(kH)));
         CHECK(table_difference_error(prior, theta, shape) < kTableTolerance);
+        if (!prior.causal_only) {
+          TableShape both = shape;
+          both.T = 2 * kT - 1;
+          both.first = -(kT - 1);
+          CHECK(table_difference_error(prior, theta, both) < kTableTolerance);
+        }
         if (parameters.empty()) continue;
         CHECK(table_difference_error(with_wrong_accumulate(prior), theta, shape) > 1e-3);
       }

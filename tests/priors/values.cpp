@@ -47,6 +47,47 @@ TEST_CASE("alibi's slopes for 8, 16, 6 and 12 heads") {
   }
 }
 
+TEST_CASE("alibi on both sides: keys before the query are nearer by the asymmetry") {
+  const PriorInfo& alibi = *find_prior("alibi");
+  Options o = default_options(alibi.options);
+  CHECK(o.number("asymmetry") == 0.5);
+  ModelShape shape = shape_of(4);
+  CHECK(table_shape(alibi, o, shape, 5).asymmetry == 0);
+  shape.causal = false;
+  TableShape both = table_shape(alibi, o, shape, 9);
+  CHECK(both.asymmetry == 0.5);
+  both.first = -4;
+  std::vector<double> table(4 * 9);
+  alibi.as<TableFamily>()->table(nullptr, both, table.data());
+  for (int64_t h = 0; h < 4; ++h) {
+    const double slope = std::exp2(-2.0 * static_cast<double>(h + 1));
+    const double distances[] = {4, 3, 2, 1, 0, 0.5, 1.5, 2.5, 3.5};  // behind, own, before
+    for (size_t n = 0; n < 9; ++n) {
+      CHECK(table[static_cast<size_t>(h) * 9 + n] == Approx(-slope * distances[n]));
+    }
+  }
+  o.set("asymmetry", 0.0);
+  CHECK(table_shape(alibi, o, shape, 9).asymmetry == 0);
+}
+
+// The location is a key's, i - j = -(exp(mu) - exp(-mu)): behind the query where mu is above 0.
+TEST_CASE("bam on both sides is highest at its location, which keeps its sign, and others at 0") {
+  const double mu = std::asinh(1.5);  // exp(mu) - exp(-mu) = 3
+  const Theta theta{{{0.2}, {1.3}, {mu}}};
+  TableShape both{1, 9};
+  both.first = -4;
+  std::vector<double> table(9);
+  find_prior("bam")->as<TableFamily>()->table(theta.pointers().data(), both, table.data());
+  CHECK(std::max_element(table.begin(), table.end()) - table.begin() == 1);  // i - j = -3
+  CHECK(table[0] == Approx(table[2]));
+  const Theta of_kerple{{{0.7}, {0.4}}};
+  find_prior("kerple")->as<TableFamily>()->table(of_kerple.pointers().data(), both, table.data());
+  for (size_t n = 0; n < 9; ++n) {
+    const double d = std::abs(static_cast<double>(n) - 4);
+    CHECK(table[n] == Approx(-0.7 * std::log(1 + 0.4 * d)));
+  }
+}
+
 TEST_CASE("bam with exponent 1 and alibi's amplitudes is alibi up to its epsilon") {
   const int64_t H = 6, T = 50;
   Theta theta{{{}, std::vector<double>(6, 1.0), std::vector<double>(6, 0.0)}};

@@ -16,13 +16,14 @@ inline namespace BAMTRAIN_ISA {
 struct ContentShape {
   bool any = false;
   int64_t columns = 0;
+  bool causal = true;
 };
 
 /// Sized by plan for the longest sequence.
 struct AttentionScratch {
   Tensor packed;  // (slots, floats) f32: as many as tasks can run at once
-  // (B, H, parts of T, padded T) f32, reversed partial tables, or of sums the keys' part of their
-  // gradient; only with backward
+  // (B, H, parts of T, table_length) f32, reversed partial tables, or of numbers of tokens the
+  // keys' part of their gradient; only with backward
   Tensor dtable;
   Tensor dfire;  // (B, H, parts of T, 2 kFireSegments) f64, partial sums; only with backward
   // (B H, most of them) f32, partial sums of a bias that reads queries and keys; only with backward

@@ -21,7 +21,7 @@ namespace {
 template <ScaleMode kScale, class Stage>
 void softmax_adjoint(float* p, float* dz, float* to_scale, typename Stage::Adjoint& to_bias,
                      const Stage& biases, const float* t, const float* lse, const float* D_i,
-                     const int32_t* first, int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
+                     const Sight& sight, int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
   typename Stage::Adjoint::Tile tile;
   for (int64_t i = i0; i < i1; ++i) {
     float* p_row = p + (i - i0) * kStride + kMargin;
@@ -29,7 +29,7 @@ void softmax_adjoint(float* p, float* dz, float* to_scale, typename Stage::Adjoi
     const float* of_keys = biases.of_keys(i, j0);
     const auto of_row = biases.of_row(i - i0);
     const Vec scale = simd::splat(kScale == ScaleMode::none ? 1.0f : t[i]);
-    const bool one = first[i] == i;  // one visible key: p = 1 and dz = 0 exactly
+    const bool one = sight.alone(i);  // one visible key: p = 1 and dz = 0 exactly
     const float alone = one ? 0.0f : 1.0f;
     Vec dscale{};
     tile.begin_row();
@@ -41,7 +41,8 @@ void softmax_adjoint(float* p, float* dz, float* to_scale, typename Stage::Adjoi
       const Vec z = logits<kScale>(s, b, scale);
       Vec prob = of_bias.weighted(simd::exp(z - lse[i]));
       if (!all_visible) {
-        prob = visible(j0 + j, first[i], i) ? (one ? simd::splat(1.0f) : prob) : Vec{};
+        prob = visible(j0 + j, sight.first(i), sight.last(i)) ? (one ? simd::splat(1.0f) : prob)
+                                                              : Vec{};
       }
       Vec d = prob * (simd::load(dz_row + j) - D_i[i]) * alone;
       if constexpr (kScale == ScaleMode::content) dscale += d * s;
@@ -95,7 +96,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
   const auto [b, heads, queries, key_span, for_keys, for_queries] = part;
   if (queries.begin == queries.end || key_span.begin == key_span.end) return;
   const float root = 1 / a.content_divisor<float>();
-  const int32_t* first = first_keys(a, b);
+  const Sight sight(a, b);
   Pieces pieces(s.of_slot(slot));
   float* keys = pieces.take(Tp * Dp);      // rows
   float* keys_t = pieces.take(Tp * Dp);    // transposed tiles
@@ -114,8 +115,8 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
   float* dz = pieces.take(kTile);
   std::fill_n(dz, kTile, 0.0f);  // the margins stay zero
 
-  const int64_t j_begin = std::max(key_span.begin, first[queries.begin] / kK * kK);
-  const int64_t j_end = std::min(key_span.end, queries.end);
+  const int64_t j_begin = std::max(key_span.begin, sight.first_tile(queries.begin));
+  const int64_t j_end = std::max(j_begin, std::min(key_span.end, sight.end(queries.end)));
   const auto at = [Dp](float* rows, int64_t row) { return rows + row * Dp; };
   pack_rows<A>(at(keys, j_begin), a.v, b, kh, j_begin, j_end, Dp, 1);  // on the way to `values_t`
   transpose_tiles(values_t, keys, j_begin, j_end, D, Dp);
@@ -151,14 +152,16 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
         const int64_t i1 = std::min(i0 + kQ, T), rows = i1 - i0;
         const float* q = query + i0 * Dp;
         const float* go = d_o + i0 * Dp;
-        const int64_t j_first = std::max(key_span.begin, first[i0] / kK * kK);
-        biases.set_tile(i0, i1, std::min(j_first, i0));
-        for (int64_t j0 = j_first; j0 < std::min(i1, key_span.end); j0 += kK) {
+        const int64_t j_first = std::max(key_span.begin, sight.first_tile(i0));
+        const int64_t end = sight.end(i1);
+        if (j_first >= end) continue;
+        biases.set_tile(i0, i1, std::min(j_first, i0), end);
+        for (int64_t j0 = j_first; j0 < std::min(end, key_span.end); j0 += kK) {
           tile::product<false>(rows, kK, D, {q, Dp, 1}, keys_t + j0 * D, kK, p + kMargin, kStride);
           tile::product<false>(rows, kK, D, {go, Dp, 1}, values_t + j0 * D, kK, dz + kMargin,
                                kStride);
-          softmax_adjoint<kScale>(p, dz, to_scale, to_bias, biases, t, row_lse, D_i, first, i0, i1,
-                                  j0, whole(first, i0, i1, j0));
+          softmax_adjoint<kScale>(p, dz, to_scale, to_bias, biases, t, row_lse, D_i, sight, i0, i1,
+                                  j0, sight.whole(i0, i1, j0));
           if (for_queries) to_bias.add_tile(dz, rows, i0, j0);
           if constexpr (kScale == ScaleMode::content) {
             for (int64_t r = 0; r < rows; ++r) {
@@ -168,7 +171,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, Tensor out,
               }
             }
           }
-          const int64_t live = std::min(kK, i1 - j0);
+          const int64_t live = std::min(kK, end - j0);
           if (for_keys) {
             tile::product<true>(live, Dp, rows, {p + kMargin, 1, kStride}, go, Dp, at(dvalues, j0),
                                 Dp);
@@ -212,7 +215,8 @@ void cpu_attention_backward(const AttentionGradients& g, Tensor dout, Tensor out
         parallel_for_slots(key_tasks + B * H * parts, [&](int64_t n, int64_t slot) {
           if (n < key_tasks) {
             const Span keys = key_part(T, n % parts);
-            run(slot, {n / parts / K, readers(n / parts % K), {keys.begin, T}, keys, true, false});
+            const int64_t first_query = a.causal() ? keys.begin : 0;  // that sees any of them
+            run(slot, {n / parts / K, readers(n / parts % K), {first_query, T}, keys, true, false});
           } else {
             const int64_t head = (n - key_tasks) / parts, h = head % H;
             const Span queries = query_part(T, (n - key_tasks) % parts);

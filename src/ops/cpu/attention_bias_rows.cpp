@@ -31,8 +31,8 @@ class BiasRows final : public RowBias {
     h_ = h;
     stage_.emplace(a_, b, h, memory_);
   }
-  void set_tile(int64_t i0, int64_t i1, int64_t j_first) override {
-    stage_->set_tile(i0, i1, j_first);
+  void set_tile(int64_t i0, int64_t i1, int64_t j_first, int64_t j_end) override {
+    stage_->set_tile(i0, i1, j_first, j_end);
   }
   void clear_head() override {
     const Span all = {0, a_.q.shape[1]};
@@ -41,7 +41,7 @@ class BiasRows final : public RowBias {
   void set_part(int64_t part) override { to_->set_part(part, true); }
   void clear_part(int64_t part) override {
     const Span queries = query_part(a_.q.shape[1], part);
-    TaskHead head = {b_, h_, queries, {0, queries.end}};
+    TaskHead head = {b_, h_, queries, {0, keys_of_part(a_, part)}};
     head.for_keys = false;
     head.other_keys = partial_table(s_, a_, b_, h_, part);
     to_->set_head(head);

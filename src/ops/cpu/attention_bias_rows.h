@@ -20,9 +20,9 @@ class RowBias {
  public:
   virtual ~RowBias() = default;
   /// Of the rows to come: of a head of a sequence, of a tile of its queries [i0, i1), which see
-  /// keys from j_first on, and, for the way back, of a part of the queries (attention_tasks.h).
+  /// keys [j_first, j_end), and, for the way back, of a part of the queries (attention_tasks.h).
   virtual void set_head(int64_t, int64_t) {}
-  virtual void set_tile(int64_t, int64_t, int64_t) {}
+  virtual void set_tile(int64_t, int64_t, int64_t, int64_t) {}
   virtual void clear_head() {}       // gradients that are summed over the head begin at 0
   virtual void set_part(int64_t) {}  // likewise of the part
   /// Both, where each part is another task's: gradients that are summed over the head are then in

@@ -24,7 +24,7 @@ struct Running {
 
 /// Adds the keys of one tile, whose content scores it reads.
 template <class Stage>
-void add_tile(const float* tile, const Running& run, const Stage& biases, const int32_t* first,
+void add_tile(const float* tile, const Running& run, const Stage& biases, const Sight& sight,
               int64_t i0, int64_t i1, int64_t j0, bool all_visible) {
   // The bias itself, never as a factor of exp(z).
   using OfKeys = typename Stage::template OfKeys<ScaleMode::both>;
@@ -39,7 +39,7 @@ void add_tile(const float* tile, const Running& run, const Stage& biases, const 
       const int64_t j = v * simd::kWidth;
       z[v] = simd::load(row + j) + OfKeys(of_keys + j, of_row).bias();
       if (!all_visible) {
-        z[v] = visible(j0 + j, first[i], i) ? z[v] : simd::splat(kMinusInfinity);
+        z[v] = visible(j0 + j, sight.first(i), sight.last(i)) ? z[v] : simd::splat(kMinusInfinity);
       }
       highest = simd::max(highest, z[v]);
     }
@@ -70,7 +70,7 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t kh = heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
   const float root = 1 / a.content_divisor<float>();
-  const int32_t* first = first_keys(a, b);
+  const Sight sight(a, b);
   if (queries.begin == queries.end) return;
   Pieces pieces(scratch);
   float* keys = pieces.take(Tp * Dp);
@@ -80,7 +80,7 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
   const Running run{pieces.take(kQ), pieces.take(kQ), pieces.take(kQ)};
   float* tile = pieces.take(kTile);
 
-  const int64_t from = first[queries.begin] / kK * kK, to = queries.end;  // keys
+  const int64_t from = sight.first_tile(queries.begin), to = sight.end(queries.end);  // keys
   pack_rows<A>(packed + from * Dp, a.k, b, kh, from, to, Dp, 1);
   transpose_tiles(keys, packed, from, to, D, Dp);
 
@@ -92,11 +92,12 @@ void entropy_part(Tensor entropy, const Attention& a, float* scratch, int64_t b,
       std::fill_n(run.maximum, kQ, kMinusInfinity);
       std::fill_n(run.sum, kQ, 0.0f);
       std::fill_n(run.weighted, kQ, 0.0f);
-      biases.set_tile(i0, i1, first[i0] / kK * kK);
-      for (int64_t j0 = first[i0] / kK * kK; j0 < i1; j0 += kK) {
+      const int64_t j_first = sight.first_tile(i0), j_end = sight.end(i1);
+      biases.set_tile(i0, i1, j_first, j_end);
+      for (int64_t j0 = j_first; j0 < j_end; j0 += kK) {
         tile::product<false>(rows, kK, D, {query, Dp, 1}, keys + j0 * D, kK, tile + kMargin,
                              kStride);
-        add_tile(tile, run, biases, first, i0, i1, j0, whole(first, i0, i1, j0));
+        add_tile(tile, run, biases, sight, i0, i1, j0, sight.whole(i0, i1, j0));
       }
       float* const to_rows = entropy.ptr<float>() + (b * H + h) * T + i0;
       for (int64_t r = 0; r < rows; ++r) {

@@ -23,7 +23,7 @@ struct Running {
 /// rescales what the rows have gathered so far.
 template <ScaleMode kScale, class Stage>
 void online_softmax(float* tile, const Running& run, const Stage& biases, const float* t,
-                    const int32_t* first, int64_t i0, int64_t i1, int64_t j0, int64_t Dp,
+                    const Sight& sight, int64_t i0, int64_t i1, int64_t j0, int64_t Dp,
                     bool all_visible) {
   using OfKeys = typename Stage::template OfKeys<kScale>;
   for (int64_t i = i0; i < i1; ++i) {
@@ -39,7 +39,7 @@ void online_softmax(float* tile, const Running& run, const Stage& biases, const 
       const OfKeys b(of_keys + j, of_row);
       z[v] = logits<kScale>(simd::load(row + j), b.bias(), scale);
       if (!all_visible) {
-        z[v] = visible(j0 + j, first[i], i) ? z[v] : simd::splat(kMinusInfinity);
+        z[v] = visible(j0 + j, sight.first(i), sight.last(i)) ? z[v] : simd::splat(kMinusInfinity);
       }
       highest = simd::max(highest, z[v]);
     }
@@ -80,7 +80,7 @@ void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, 
   const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
   const int64_t kh = heads.begin / (H / a.k.shape[2]), Dp = padded(D), Tp = padded_keys(T);
   const float root = 1 / a.content_divisor<float>();
-  const int32_t* first = first_keys(a, b);
+  const Sight sight(a, b);
   if (queries.begin == queries.end) return;
   Pieces pieces(scratch);
   float* keys = pieces.take(Tp * Dp);
@@ -90,8 +90,8 @@ void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, 
   const Running run{pieces.take(kQ * Dp), pieces.take(kQ), pieces.take(kQ)};
   float* tile = pieces.take(kTile);
 
-  const int64_t from = first[queries.begin] / kK * kK, to = queries.end;  // keys
-  pack_rows<A>(values + from * Dp, a.k, b, kh, from, to, Dp, 1);          // on their way to `keys`
+  const int64_t from = sight.first_tile(queries.begin), to = sight.end(queries.end);  // keys
+  pack_rows<A>(values + from * Dp, a.k, b, kh, from, to, Dp, 1);  // on their way to `keys`
   transpose_tiles(keys, values, from, to, D, Dp);
   pack_rows<A>(values + from * Dp, a.v, b, kh, from, to, Dp, 1);
 
@@ -104,13 +104,14 @@ void forward_part(Tensor out, Tensor level, const Attention& a, float* scratch, 
       std::fill_n(run.out, kQ * Dp, 0.0f);
       std::fill_n(run.maximum, kQ, kMinusInfinity);
       std::fill_n(run.sum, kQ, 0.0f);
-      biases.set_tile(i0, i1, first[i0] / kK * kK);
-      for (int64_t j0 = first[i0] / kK * kK; j0 < i1; j0 += kK) {
+      const int64_t j_first = sight.first_tile(i0), j_end = sight.end(i1);
+      biases.set_tile(i0, i1, j_first, j_end);
+      for (int64_t j0 = j_first; j0 < j_end; j0 += kK) {
         tile::product<false>(rows, kK, D, {query, Dp, 1}, keys + j0 * D, kK, tile + kMargin,
                              kStride);
-        online_softmax<kScale>(tile, run, biases, t, first, i0, i1, j0, Dp,
-                               whole(first, i0, i1, j0));
-        const int64_t live = std::min(kK, i1 - j0);
+        online_softmax<kScale>(tile, run, biases, t, sight, i0, i1, j0, Dp,
+                               sight.whole(i0, i1, j0));
+        const int64_t live = std::min(kK, j_end - j0);
         tile::product<true>(rows, Dp, live, {tile + kMargin, kStride, 1}, values + j0 * Dp, Dp,
                             run.out, Dp);
       }

@@ -32,7 +32,8 @@ void forward_part(Tensor out, const AttentionSaved& saved, const Attention& a, f
   float* sum = pieces.take(kQ * Dp);
   float* z = pieces.take(strip_floats(T));
 
-  const int64_t from = first_keys(a, b)[queries.begin] / kK * kK, to = queries.end;
+  const Sight sight(a, b);
+  const int64_t from = sight.first_tile(queries.begin), to = sight.end(queries.end);
   pack_rows<A>(values + from * Dp, a.k, b, kh, from, to, Dp, 1);  // on their way to `keys`
   transpose_tiles(keys, values, from, to, D, Dp);
   pack_rows<A>(values + from * Dp, a.v, b, kh, from, to, Dp, 1);
@@ -45,7 +46,7 @@ void forward_part(Tensor out, const AttentionSaved& saved, const Attention& a, f
     for (int64_t i0 = queries.begin; i0 < queries.end; i0 += strip_rows(T)) {
       const Strip s(a, b, i0, std::min(i0 + strip_rows(T), queries.end));
       pack_rows<A>(query, a.q, b, h, s.i0, s.i1, Dp, root);
-      bias.set_tile(s.i0, s.i1, s.from);
+      bias.set_tile(s.i0, s.i1, s.from, s.end);
       live.clear(s.i0, s.i1);
       s.for_tiles([&](int64_t j0) {
         tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys + j0 * D, kK, s.at(z, s.i0, j0),
@@ -69,7 +70,7 @@ void forward_part(Tensor out, const AttentionSaved& saved, const Attention& a, f
       std::fill_n(sum, s.rows() * Dp, 0.0f);
       s.for_tiles([&](int64_t j0) {
         if (!live.any(s.i0, s.i1, j0)) return;
-        tile::product<true>(s.rows(), Dp, std::min(kK, s.i1 - j0),
+        tile::product<true>(s.rows(), Dp, std::min(kK, s.end - j0),
                             {s.at(z, s.i0, j0), strip_stride(T), 1}, values + j0 * Dp, Dp, sum, Dp);
       });
       unpack_rows<A>(out, b, h, s.i0, s.i1, sum, Dp, 1);
@@ -133,7 +134,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
         };
         pack_rows<A>(query, a.q, b, h, s.i0, s.i1, Dp, root);
         pack_rows<A>(d_o, dout, b, h, s.i0, s.i1, Dp, 1);
-        bias.set_tile(s.i0, s.i1, s.from);
+        bias.set_tile(s.i0, s.i1, s.from, s.end);
         for_scored([&](int64_t j0, bool has_weight) {
           tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys_t + j0 * D, kK,
                                s.at(p, s.i0, j0), S);
@@ -170,7 +171,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
         }
         std::fill_n(dquery, s.rows() * Dp, 0.0f);
         for_scored([&](int64_t j0, bool has_weight) {
-          const int64_t keys_here = std::min(kK, s.i1 - j0);
+          const int64_t keys_here = std::min(kK, s.end - j0);
           tile::product<true>(s.rows(), Dp, keys_here, {s.at(dz, s.i0, j0), S, 1}, keys + j0 * Dp,
                               Dp, dquery, Dp);
           if (!has_weight) return;
@@ -191,7 +192,7 @@ void backward_part(const AttentionGradients& g, Tensor dout, const AttentionSave
         }
         bias.end_tile(dquery, root);
         for_scored([&](int64_t j0, bool) {
-          tile::product<true>(std::min(kK, s.i1 - j0), Dp, s.rows(), {s.at(dz, s.i0, j0), 1, S},
+          tile::product<true>(std::min(kK, s.end - j0), Dp, s.rows(), {s.at(dz, s.i0, j0), 1, S},
                               query, Dp, dkeys + j0 * Dp, Dp);
         });
         unpack_rows<A>(g.dq, b, h, s.i0, s.i1, dquery, Dp, root);

@@ -144,7 +144,7 @@ void cpu_attention_mix_forward(Tensor out, const AttentionSaved& saved, const At
           std::fill_n(sum, strip.rows() * Dp, 0.0f);
           strip.for_tiles([&](int64_t j0) {
             if (!live.any(strip.i0, strip.i1, j0)) return;
-            tile::product<true>(strip.rows(), Dp, std::min(kK, strip.i1 - j0),
+            tile::product<true>(strip.rows(), Dp, std::min(kK, strip.end - j0),
                                 {strip.at(z, strip.i0, j0), strip_stride(T), 1}, values + j0 * Dp,
                                 Dp, sum, Dp);
           });

@@ -111,7 +111,7 @@ class MixStage {
         tile::product<false>(s.rows(), kK, D, {query_, Dp, 1}, of_head + j0 * D, kK,
                              s.at(x.of(h), s.i0, j0), strip_stride(T));
       });
-      bias(h).set_tile(s.i0, s.i1, s.from);
+      bias(h).set_tile(s.i0, s.i1, s.from, s.end);
     }
   }
 

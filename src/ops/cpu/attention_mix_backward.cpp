@@ -60,9 +60,10 @@ class BackwardPart {
 
   void run() {
     const Span queries = query_part(T_, part_);
+    const int64_t known = keys_of_part(a_, part_);
     for (int64_t kh = 0; kh < a_.k.shape[2]; ++kh) {
-      std::fill_n(dkeys(kh), queries.end * Dp_, 0.0f);
-      std::fill_n(dvalues(kh), queries.end * Dp_, 0.0f);
+      std::fill_n(dkeys(kh), known * Dp_, 0.0f);
+      std::fill_n(dvalues(kh), known * Dp_, 0.0f);
     }
     stage_.network().clear_gradients();
     for (int64_t h = 0; h < H_; ++h) stage_.bias(h).clear_part(part_);
@@ -128,7 +129,7 @@ class BackwardPart {
     };
     with_row_normalizer(a_.normalizer, T_, std::ref(work));
     for_tiles(true, [&](int64_t j0) {
-      tile::product<true>(std::min(kK, s.i1 - j0), Dp_, s.rows(), {s.at(p, s.i0, j0), 1, S}, d_o_,
+      tile::product<true>(std::min(kK, s.end - j0), Dp_, s.rows(), {s.at(p, s.i0, j0), 1, S}, d_o_,
                           Dp_, dvalues(key_head(h)) + j0 * Dp_, Dp_);
     });
   }
@@ -195,7 +196,7 @@ class BackwardPart {
     std::fill_n(dquery_, s.rows() * Dp_, 0.0f);
     s.for_tiles([&](int64_t j0) {
       if (!any_head(s, j0)) return;
-      const int64_t keys = std::min(kK, s.i1 - j0);
+      const int64_t keys = std::min(kK, s.end - j0);
       tile::product<true>(s.rows(), Dp_, keys, {s.at(ds, s.i0, j0), S, 1},
                           group_.keys.of(of_group_, kh) + j0 * Dp_, Dp_, dquery_, Dp_);
       tile::product<true>(keys, Dp_, s.rows(), {s.at(ds, s.i0, j0), 1, S}, query, Dp_,
@@ -231,11 +232,11 @@ template <class A>
 void join_keys(const Tensor& to, const Packed& parts, const Attention& a, int64_t of_group,
                int64_t b, int64_t kh) {
   const int64_t T = a.q.shape[1], Dp = padded(a.q.shape[3]), n = parts_of(T);
-  // A part knows the keys up to its last query: the last part's are all.
+  // A part knows what the next one does, or less: the last part's are all.
   for (int64_t part = 1; part < n; ++part) {
     const float* const before = parts.of(of_group * n + part - 1, kh);
     float* const sum = parts.of(of_group * n + part, kh);
-    row::for_vectors(query_part(T, part - 1).end * Dp, [&](int64_t c) {
+    row::for_vectors(keys_of_part(a, part - 1) * Dp, [&](int64_t c) {
       simd::store(sum + c, simd::load(before + c) + simd::load(sum + c));
     });
   }

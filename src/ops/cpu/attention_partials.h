@@ -14,6 +14,10 @@ float* partial_table(const AttentionScratch& s, const Attention& a, int64_t b, i
 /// The gradient of one head with respect to the numbers of its keys, (padded_keys(T)): where a
 /// table has the first part's.
 float* key_numbers(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h);
+/// Fire's dfire_u and dfire_psi of keys behind queries of one part, (2, T): where a table has its
+/// own.
+float* partial_behind(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
+                      int64_t part);
 /// Partial sums of fire of one head and one part of the queries: (kFireSegments, 2).
 double* partial_fire(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h,
                      int64_t part);

@@ -40,7 +40,8 @@ void statistics_part(const Numbers& out, const AttentionSaved& saved, const Atte
   float* u = pieces.take(strip_stride(T));
   float* z = pieces.take(strip_floats(T));
 
-  const int64_t from = first_keys(a, b)[queries.begin] / kK * kK, to = queries.end;
+  const Sight sight(a, b);
+  const int64_t from = sight.first_tile(queries.begin), to = sight.end(queries.end);
   pack_rows<A>(packed + from * Dp, a.k, b, kh, from, to, Dp, 1);
   transpose_tiles(keys, packed, from, to, D, Dp);
 
@@ -51,7 +52,7 @@ void statistics_part(const Numbers& out, const AttentionSaved& saved, const Atte
     for (int64_t i0 = queries.begin; i0 < queries.end; i0 += strip_rows(T)) {
       const Strip s(a, b, i0, std::min(i0 + strip_rows(T), queries.end));
       pack_rows<A>(query, a.q, b, h, s.i0, s.i1, Dp, root);
-      bias.set_tile(s.i0, s.i1, s.from);
+      bias.set_tile(s.i0, s.i1, s.from, s.end);
       s.for_tiles([&](int64_t j0) {
         tile::product<false>(s.rows(), kK, D, {query, Dp, 1}, keys + j0 * D, kK, s.at(z, s.i0, j0),
                              strip_stride(T));

@@ -66,26 +66,29 @@ class LiveTiles {
   int64_t per_group_ = 0;
 };
 
-/// The rows of queries [i0, i1) and the keys [from, to) of whole tiles that any of them sees:
-/// arrays of (rows, strip_stride) floats.
+/// The rows of queries [i0, i1) and the keys [from, to) of whole tiles that any of them sees, none
+/// from `end` on: arrays of (rows, strip_stride) floats.
 struct Strip {
   const Attention& a;
-  const int32_t* first;  // of the sequence
-  int64_t i0, i1, from, to;
+  const Sight sight;
+  int64_t i0, i1, from, end, to;
 
-  Strip(const Attention& of, int64_t b, int64_t begin, int64_t end)
+  Strip(const Attention& of, int64_t b, int64_t first_row, int64_t end_of_rows)
       : a(of),
-        first(first_keys(of, b)),
-        i0(begin),
-        i1(end),
-        from(first[begin] / kK * kK),
+        sight(of, b),
+        i0(first_row),
+        i1(end_of_rows),
+        from(sight.first_tile(i0)),
+        end(sight.end(i1)),
         to(padded_keys(end)) {}
 
   int64_t rows() const { return i1 - i0; }
   float* at(float* array, int64_t i, int64_t j) const {
     return array + (i - i0) * strip_stride(a.q.shape[1]) + (j - from);
   }
-  RowSpan row(int64_t i) const { return {i, i - i0, first[i], i - first[i] + 1}; }
+  RowSpan row(int64_t i) const {
+    return {i, i - i0, sight.first(i), sight.last(i) - sight.first(i) + 1};
+  }
 
   /// What lies beside a row's own keys becomes `x`.
   void fill_beside(float* array, const RowSpan& row, float x) const {

@@ -61,7 +61,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   int64_t floats = std::max(forward_floats(w.T, w.D), row_floats(w.past + w.T, w.D));
   if (w.backward) floats = std::max(floats, backward_floats(w.T, w.D));
   general = w.general_attention;
-  content = {w.content_bias, w.content_columns};
+  content = {w.content_bias, w.content_columns, !w.bidirectional};
   if (general || content.any) {
     floats = std::max(floats, general_forward_floats(w.T, w.D, content));
     if (w.backward) floats = std::max(floats, general_backward_floats(w.T, w.D, content));
@@ -76,7 +76,7 @@ void AttentionScratch::plan(Arena& arena, const WorkspaceShape& w) {
   if (w.mix_hidden > 0) plan_mix(arena, w);
   if (w.backward) {
     arena.add("scratch.attention_tables", &dtable, Dtype::f32,
-              {w.B, w.H, parts_of(w.T), table_length(w.T)});
+              {w.B, w.H, parts_of(w.T), table_length(w.T, !w.bidirectional)});
     if (content.any) {
       arena.add("scratch.attention_content", &of_content, Dtype::f32,
                 {w.B * w.H, content_partial_floats(w.T, w.D, content)});

@@ -24,6 +24,10 @@ int64_t parts_of(int64_t T);
 Span query_part(int64_t T, int64_t part);
 /// The same for keys.
 Span key_part(int64_t T, int64_t part);
+/// The end of the keys that queries of the parts up to this one may see.
+inline int64_t keys_of_part(const Attention& a, int64_t part) {
+  return a.causal() ? query_part(a.q.shape[1], part).end : a.q.shape[1];
+}
 
 /// Whether `tasks` leave so many threads idle that small ones end sooner, which together do `cost`
 /// times the work.

@@ -30,8 +30,10 @@ constexpr int64_t kTile = kQ * kStride;
 inline int64_t padded(int64_t n) { return ceil_div(n, simd::kWidth) * simd::kWidth; }
 inline int64_t padded_keys(int64_t T) { return ceil_div(T, kK) * kK; }
 /// A reversed table: entry (T - 1 - d), so that a row's biases ascend with the key; margins keep
-/// loads past either end inside.
-inline int64_t table_length(int64_t T) { return padded_keys(T) + 2 * kK; }
+/// loads past either end inside. Distances go from 0 or, not causal, from -(T - 1) on.
+inline int64_t table_length(int64_t T, bool causal) {
+  return padded_keys(causal ? T : 2 * T) + 2 * kK;
+}
 
 /// Hands out pieces of one task's scratch.
 class Pieces {
@@ -94,17 +96,18 @@ inline void transpose_tiles(float* out, const float* rows, int64_t begin, int64_
   }
 }
 
-/// The reversed, margined fp32 table of one head (see table_length).
-inline void reverse_table(float* out, const float* table, int64_t T) {
-  std::fill_n(out, table_length(T), 0.0f);
-  for (int64_t d = 0; d < T; ++d) out[kK + T - 1 - d] = table[d];
+/// The reversed, margined fp32 table of one head (see table_length), of at(d).
+template <class At>
+inline void reverse_table(float* out, int64_t T, bool causal, At&& at) {
+  std::fill_n(out, table_length(T, causal), 0.0f);
+  for (int64_t d = causal ? 0 : 1 - T; d < T; ++d) out[kK + T - 1 - d] = at(d);
 }
 /// Where the biases of row i begin for key j0.
 inline int64_t table_offset(int64_t T, int64_t i, int64_t j0) { return kK + T - 1 - i + j0; }
 
 /// Floats of BiasMemory.
 inline int64_t bias_floats(int64_t T) {
-  return 2 * table_length(T) + padded_keys(T) + std::max(kQ, kK);
+  return 2 * table_length(T, false) + padded_keys(T) + std::max(kQ, kK);
 }
 
 /// Logits from content scores and biases.
@@ -125,10 +128,28 @@ inline const int32_t* first_keys(const Attention& a, int64_t b) {
   return a.first_key.ptr<int32_t>() + b * a.q.shape[1];
 }
 
-/// Whether every key of the tile at j0 is visible to every row in [i0, i1). first_key never falls.
-inline bool whole(const int32_t* first, int64_t i0, int64_t i1, int64_t j0) {
-  return first[i1 - 1] <= j0 && j0 + kK - 1 <= i0;
-}
+/// Which keys the rows of a sequence see, without a past. First and last keys never fall.
+class Sight {
+ public:
+  Sight(const Attention& a, int64_t b)
+      : first_(first_keys(a, b)),
+        last_(a.last_key ? a.last_key.ptr<int32_t>() + b * a.q.shape[1] : nullptr) {}
+
+  int64_t first(int64_t i) const { return first_[i]; }
+  int64_t last(int64_t i) const { return last_ ? last_[i] : i; }
+  /// Whether row i sees a single key.
+  bool alone(int64_t i) const { return first(i) == last(i); }
+  /// The tile where the keys of rows from i0 on begin, and the end of those of rows before i1.
+  int64_t first_tile(int64_t i0) const { return first_[i0] / kK * kK; }
+  int64_t end(int64_t i1) const { return last(i1 - 1) + 1; }
+  /// Whether every key of the tile at j0 is visible to every row in [i0, i1).
+  bool whole(int64_t i0, int64_t i1, int64_t j0) const {
+    return first_[i1 - 1] <= j0 && j0 + kK - 1 <= last(i0);
+  }
+
+ private:
+  const int32_t *first_, *last_;  // null: a row's own
+};
 
 }  // namespace tiles
 }  // namespace BAMTRAIN_ISA

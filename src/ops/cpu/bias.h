@@ -4,7 +4,8 @@
 //   class Stage, what is read of one head of a sequence:
 //     Stage(a, b, h, memory);
 //     static constexpr bool kThere;                  whether b is anything
-//     void set_tile(i0, i1, j_first) const;          before the rows of a tile of queries
+//     void set_tile(i0, i1, j_first, j_end) const;   before the rows of a tile of queries, which
+//                                                    see no key from j_end on
 //     const float* of_keys(i, j0) const;             of row i and the keys from j0 on: entries of a
 //                                                    table, numbers of keys, or biases that the
 //                                                    next call overwrites
@@ -54,8 +55,8 @@ struct BiasMemory {
   float *table, *more_table, *columns, *rows;
 
   BiasMemory(Pieces& pieces, int64_t T)
-      : table(pieces.take(table_length(T))),
-        more_table(pieces.take(table_length(T))),
+      : table(pieces.take(table_length(T, false))),
+        more_table(pieces.take(table_length(T, false))),
         columns(pieces.take(padded_keys(T))),
         rows(pieces.take(std::max(kQ, kK))) {}
 };
@@ -94,7 +95,7 @@ struct AddedBias {
 /// A stage without numbers of rows.
 struct StageOfKeys {
   static constexpr bool kThere = true;
-  void set_tile(int64_t, int64_t, int64_t) const {}
+  void set_tile(int64_t, int64_t, int64_t, int64_t) const {}
   Vec of_row(int64_t) const { return Vec{}; }
   template <ScaleMode>
   struct OfKeys : AddedBias {
@@ -137,7 +138,7 @@ class NoBias {
  public:
   static constexpr bool kThere = false;
   NoBias(const Attention&, int64_t, int64_t, const BiasMemory&) {}
-  void set_tile(int64_t, int64_t, int64_t) const {}
+  void set_tile(int64_t, int64_t, int64_t, int64_t) const {}
   const float* of_keys(int64_t, int64_t) const { return nullptr; }
   Vec of_row(int64_t) const { return Vec{}; }
   template <ScaleMode>

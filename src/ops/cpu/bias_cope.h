@@ -31,7 +31,7 @@ class ContextualRows final : public RowBias {
         positions_(std::get<ContextualBias>(a.bias).positions),
         s_(s),
         backward_(g != nullptr) {
-    require(n_ <= s.content.columns, "as many positions as were planned");
+    require(n_ <= s.content.columns && a.causal(), "as many positions as were planned, causal");
     Pieces pieces(scratch);
     columns_ = pieces.take(D_ * np_);
     rows_ = pieces.take(n_ * Dp_);
@@ -58,7 +58,7 @@ class ContextualRows final : public RowBias {
   }
   void clear_head() override { std::fill_n(partial(s_, a_, b_, h_), D_ * np_, 0.0f); }
 
-  void set_tile(int64_t i0, int64_t i1, int64_t) override {
+  void set_tile(int64_t i0, int64_t i1, int64_t, int64_t) override {
     queries_ = i1 - i0;
     rows::dispatch_activation(
         a_.q.dtype, [&]<class A>() { pack_rows<A>(query_, a_.q, b_, h_, i0, i1, Dp_, 1); });

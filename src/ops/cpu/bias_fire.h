@@ -1,11 +1,13 @@
 #pragma once
 // The bias of family fire for the CPU attention, a row of a tile at a time. See FireTables in
-// ops/attention.h. Along a row the segments follow each other; far from the diagonal a tile's row
-// lies in one of them.
+// ops/attention.h. Along a row the segments follow each other up to the row's own key; far from the
+// diagonal a tile's row lies in one of them. Each key behind has segments of its own.
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
+#include "core/parallel.h"
 #include "ops/cpu/bias.h"
 #include "ops/cpu/simd.h"
 #include "priors/fire.h"
@@ -22,19 +24,36 @@ struct FireRows {
   const int32_t *ends = nullptr, *positions = nullptr;
   const float *slope = nullptr, *offset = nullptr;  // of the head
   float* row = nullptr;                             // (kKeys)
+  int64_t keys_behind = 0;  // keys of the sequence, where queries see such behind their own
 
-  /// f(segment, begin, end) for the lanes [begin, end) of keys from j0 on that lie in one segment
-  /// of query i, in the order of lanes.
+  /// Lanes of keys from j0 on that have segments of query i.
+  int64_t lanes_of_row(int64_t i, int64_t j0) const {
+    return keys_behind == 0 ? kKeys : std::clamp<int64_t>(i - j0 + 1, 0, kKeys);
+  }
+  /// f(segment, begin, end) for the lanes [begin, end) of them that lie in one segment, in the
+  /// order of lanes.
   template <class F>
   void for_segments(int64_t i, int64_t j0, F&& f) const {
+    const int64_t lanes = lanes_of_row(i, j0);
     const int32_t* of_row = ends + int64_t{positions[i]} * kFireHidden;
     const auto d = static_cast<int32_t>(i - j0);
     int64_t segment = std::upper_bound(of_row, of_row + kFireHidden, d) - of_row;
-    for (int64_t begin = 0; begin < kKeys; --segment) {
+    for (int64_t begin = 0; begin < lanes; --segment) {
       const int64_t end =
-          segment == 0 ? kKeys : std::min<int64_t>(kKeys, d - of_row[segment - 1] + 1);
+          segment == 0 ? lanes : std::min<int64_t>(lanes, d - of_row[segment - 1] + 1);
       if (end > begin) f(segment, begin, end);
       begin = std::max(begin, end);
+    }
+  }
+
+  /// f(segment, n, inverse) for the lanes n of keys behind query i.
+  template <class F>
+  void for_keys_behind(int64_t i, int64_t j0, F&& f) const {
+    for (int64_t n = lanes_of_row(i, j0); n < std::min(kKeys, keys_behind - j0); ++n) {
+      const int32_t position = positions[j0 + n];
+      const int32_t* of_key = ends + int64_t{position} * kFireHidden;
+      const auto d = static_cast<int32_t>(j0 + n - i);
+      f(std::upper_bound(of_key, of_key + kFireHidden, d) - of_key, n, inverse[position]);
     }
   }
 
@@ -59,13 +78,16 @@ struct FireRows {
         simd::store(row + n, inside ? b : simd::load(row + n));
       });
     });
+    for_keys_behind(i, j0, [&](int64_t segment, int64_t n, float of_key) {
+      row[n] = slope[segment] * of_key * psi[at + n] + offset[segment];
+    });
     return row;
   }
 
   /// Adds what db of query i and the keys from j0 on gives: to sums (kFireSegments, 2) of the head,
-  /// and to the query's of_u and of_psi.
+  /// to the query's of_u and of_psi, and to those of the keys behind it, by position.
   void add(const float* db, int64_t i, int64_t j0, int64_t at, double* sums, float* of_u,
-           float* of_psi) const {
+           float* of_psi, float* of_u_behind, float* of_psi_behind) const {
     const float of_row = inverse[positions[i]];
     for_segments(i, j0, [&](int64_t segment, int64_t begin, int64_t end) {
       simd::Vec one{}, with_psi{}, with_psi_dc{};
@@ -81,6 +103,13 @@ struct FireRows {
       *of_u += slope[segment] * u;
       *of_psi += slope[segment] * simd::sum(with_psi_dc);
     });
+    for_keys_behind(i, j0, [&](int64_t segment, int64_t n, float of_key) {
+      const float u = db[n] * psi[at + n] * of_key;
+      sums[2 * segment] += static_cast<double>(db[n]);
+      sums[2 * segment + 1] += static_cast<double>(u);
+      of_u_behind[j0 + n] += slope[segment] * u;
+      of_psi_behind[j0 + n] += slope[segment] * (db[n] * psi_dc[at + n]);
+    });
   }
 };
 
@@ -88,8 +117,10 @@ class FireStage : public StageOfKeys {
  public:
   FireStage(const Attention& a, int64_t b, int64_t h, const BiasMemory& memory) : T_(a.q.shape[1]) {
     const auto& [tables, positions] = std::get<FireBias>(a.bias);
-    reverse_table(memory.table, tables.psi.ptr<float>(), T_);
-    reverse_table(memory.more_table, tables.psi_dc.ptr<float>(), T_);
+    const float *const psi = tables.psi.ptr<float>(), *const psi_dc = tables.psi_dc.ptr<float>();
+    reverse_table(memory.table, T_, a.causal(), [psi](int64_t d) { return psi[std::abs(d)]; });
+    reverse_table(memory.more_table, T_, a.causal(),
+                  [psi_dc](int64_t d) { return psi_dc[std::abs(d)]; });
     rows_ = {memory.table,
              memory.more_table,
              tables.inverse.ptr<float>(),
@@ -97,7 +128,8 @@ class FireStage : public StageOfKeys {
              positions.ptr<int32_t>() + b * T_,
              tables.slope.ptr<float>() + h * kFireSegments,
              tables.offset.ptr<float>() + h * kFireSegments,
-             memory.rows};
+             memory.rows,
+             a.causal() ? 0 : T_};
   }
 
   const float* of_keys(int64_t i, int64_t j0) const {
@@ -128,7 +160,8 @@ class FireStage : public StageOfKeys {
   FireRows<kK> rows_;
 };
 
-/// What belongs to a query into its own gradients, the rest into partial sums: see partial_fire.
+/// What belongs to a query into its own gradients, the rest into partial sums: see partial_fire,
+/// and of keys behind queries partial_behind.
 class FireStage::Adjoint : public PlainAdjoint {
  public:
   Adjoint(const BiasGradients& g, const Attention& a, const AttentionScratch& s, float* row)
@@ -143,6 +176,10 @@ class FireStage::Adjoint : public PlainAdjoint {
   void set_part(int64_t part, bool mine) {
     sums_ = mine ? partial_fire(s_, a_, b_, h_, part) : nullptr;
     if (mine) std::fill_n(sums_, 2 * kFireSegments, 0.0);
+    if (a_.causal()) return;
+    u_behind_ = partial_behind(s_, a_, b_, h_, part);
+    psi_behind_ = u_behind_ + a_.q.shape[1];
+    if (mine) std::fill_n(u_behind_, 2 * a_.q.shape[1], 0.0f);
   }
 
   void end_row(const Tile&, const float* db, int64_t i, int64_t j0, const FireStage& stage) {
@@ -158,14 +195,15 @@ class FireStage::Adjoint : public PlainAdjoint {
 
  private:
   void add(const FireStage& stage, const float* db, int64_t i, int64_t j0) {
-    stage.rows_.add(db, i, j0, table_offset(stage.T_, i, j0), sums_, &u_[i], &psi_[i]);
+    stage.rows_.add(db, i, j0, table_offset(stage.T_, i, j0), sums_, &u_[i], &psi_[i], u_behind_,
+                    psi_behind_);
   }
 
   const BiasGradients& g_;
   const Attention& a_;
   const AttentionScratch& s_;
   int64_t b_ = 0, h_ = 0;
-  float *db_, *u_ = nullptr, *psi_ = nullptr;
+  float *db_, *u_ = nullptr, *psi_ = nullptr, *u_behind_ = nullptr, *psi_behind_ = nullptr;
   double* sums_ = nullptr;  // null: another task adds them
 };
 
@@ -183,6 +221,17 @@ inline void FireStage::join(const BiasGradients& g, const Attention& a, const At
       }
     }
   }
+  if (a.causal()) return;
+  const auto& [all, u, psi] = std::get<FireBiasGradients>(g);
+  parallel_for(B * H, [&, &to_u = u, &to_psi = psi](int64_t head) {
+    for (int64_t n = 0; n < parts_of(T); ++n) {
+      const float* const part = partial_behind(s, a, head / H, head % H, n);
+      for (int64_t t = 0; t < T; ++t) {
+        to_u.ptr<float>()[head * T + t] += part[t];
+        to_psi.ptr<float>()[head * T + t] += part[T + t];
+      }
+    }
+  });
 }
 
 template <class F>

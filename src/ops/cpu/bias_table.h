@@ -14,7 +14,9 @@ class TableStage : public StageOfKeys {
   TableStage(const Attention& a, int64_t, int64_t h, const BiasMemory& memory)
       : T_(a.q.shape[1]), table_(memory.table) {
     const Tensor& table = std::get<TableBias>(a.bias).table;
-    reverse_table(memory.table, table.ptr<float>() + h * table.stride[0], T_);
+    const float* const at_0 =
+        table.ptr<float>() + h * table.stride[0] + (a.causal() ? 0 : (table.shape[1] - 1) / 2);
+    reverse_table(memory.table, T_, a.causal(), [at_0](int64_t d) { return at_0[d]; });
   }
 
   const float* of_keys(int64_t i, int64_t j0) const { return table_ + table_offset(T_, i, j0); }
@@ -47,7 +49,7 @@ class TableStage::Adjoint : public PlainAdjoint {
   }
   void set_part(int64_t part, bool mine) {
     dtable_ = partial_table(s_, a_, b_, h_, part);
-    if (mine) std::fill_n(dtable_, table_length(T_), 0.0f);
+    if (mine) std::fill_n(dtable_, table_length(T_, a_.causal()), 0.0f);
   }
 
   /// Adds the diagonals of one tile to the reversed table: lane n of the tile's 2 kK - 1 distances
@@ -79,18 +81,19 @@ class TableStage::Adjoint : public PlainAdjoint {
   float* dtable_ = nullptr;
 };
 
-/// Sums the reversed partial tables over sequences and parts, in order, into dtable (H, T).
+/// Sums the reversed partial tables over sequences and parts, in order, into dtable.
 inline void TableStage::join(const BiasGradients& g, const Attention& a,
                              const AttentionScratch& s) {
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   const Tensor& dtable = std::get<TableBiasGradients>(g).dtable;
   parallel_for(H, [&](int64_t h) {
+    const int64_t behind = a.causal() ? 0 : T - 1;  // distances below 0
     float* total = dtable.ptr<float>() + h * dtable.stride[0];
-    std::fill_n(total, T, 0.0f);
+    std::fill_n(total, behind + T, 0.0f);
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t n = 0; n < parts_of(T); ++n) {
         const float* part = partial_table(s, a, b, h, n);
-        for (int64_t d = 0; d < T; ++d) total[d] += part[table_offset(T, d, 0)];
+        for (int64_t d = -behind; d < T; ++d) total[behind + d] += part[table_offset(T, d, 0)];
       }
     }
   });

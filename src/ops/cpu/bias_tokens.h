@@ -34,10 +34,12 @@ class TokenStage {
 
   /// Of a formula of differences relative to the first of the tile's queries, so that fp32 holds
   /// the differences near the diagonal: of keys from j_first <= i0 on, to the end of the last tile.
-  void set_tile(int64_t i0, int64_t i1, int64_t j_first) const {
+  void set_tile(int64_t i0, int64_t i1, int64_t j_first, int64_t j_end) const {
     const double origin = Of::kRelative ? numbers_[i0] : 0;
-    for (int64_t j = j_first; j < i1; ++j) columns_[j] = static_cast<float>(numbers_[j] - origin);
-    std::fill(columns_ + i1, columns_ + padded_keys(i1), 0.0f);
+    for (int64_t j = j_first; j < j_end; ++j) {
+      columns_[j] = static_cast<float>(numbers_[j] - origin);
+    }
+    std::fill(columns_ + j_end, columns_ + padded_keys(j_end), 0.0f);
     std::copy_n(columns_ + i0, i1 - i0, rows_);
     first_ = i0;
   }
@@ -77,10 +79,9 @@ class TokenStage {
     }
 
    private:
-    /// Of keys that the row does not see: 0 or some key's that it sees.
     Vec distance() const {
       const simd::IVec d = static_cast<int32_t>(ahead_) - simd::lanes();
-      return __builtin_convertvector(d > 0 ? d : simd::IVec{}, Vec);
+      return __builtin_convertvector(d > 0 ? d : -d, Vec);
     }
 
     Vec row_, key_;

@@ -16,40 +16,41 @@ namespace tiles {
 
 class RelativeRows final : public RowBias {
  public:
-  static int64_t floats(int64_t T, int64_t D, const ContentShape&) {
-    const int64_t Dp = padded(D);
-    return D * stride(T) + T * Dp + 2 * (padded_keys(T) + kK) + 2 * kQ * Dp +
-           2 * most_strip_floats(T) + 10 * simd::kWidth;
+  static int64_t floats(int64_t T, int64_t D, const ContentShape& content) {
+    const int64_t Dp = padded(D), n = distances(T, content.causal);
+    return D * stride(n) + n * Dp + 2 * (padded_keys(T) + kK) + 2 * kQ * Dp +
+           2 * (most_strip_floats(T) + kQ * kK) + 10 * simd::kWidth;
   }
-  static int64_t partial_floats(int64_t T, int64_t D, const ContentShape&) {
-    return (T + 2) * padded(D);
+  static int64_t partial_floats(int64_t T, int64_t D, const ContentShape& content) {
+    return (distances(T, content.causal) + 2) * padded(D);
   }
 
   RelativeRows(const Attention& a, const AttentionScratch& s, const BiasGradients*, float* scratch)
       : a_(a), bias_(std::get<RelativeBias>(a.bias)), s_(s) {
     const int64_t Tp = padded_keys(T_) + kK;
     Pieces pieces(scratch);
-    transposed_ = pieces.take(D_ * stride(T_));
-    reversed_ = pieces.take(T_ * Dp_);
+    transposed_ = pieces.take(D_ * stride(n_));
+    reversed_ = pieces.take(n_ * Dp_);
     of_keys_ = pieces.take(Tp);
     dkeys_ = pieces.take(Tp);
     query_ = pieces.take(kQ * Dp_);
     dquery_ = pieces.take(kQ * Dp_);
-    products_ = pieces.take(most_strip_floats(T_));
-    dproducts_ = pieces.take(most_strip_floats(T_));
+    products_ = pieces.take(most_strip_floats(T_) + kQ * kK);
+    dproducts_ = pieces.take(most_strip_floats(T_) + kQ * kK);
   }
 
   void set_head(int64_t b, int64_t h) override {
     b_ = b;
     h_ = h;
-    for (int64_t n = 0; n < T_; ++n) {
-      const float* const r = bias_.r.ptr<float>() + ((T_ - 1 - n) * H_ + h) * D_;
-      for (int64_t c = 0; c < D_; ++c) transposed_[c * stride(T_) + n] = r[c];
+    const int64_t at_0 = a_.causal() ? 0 : (bias_.r.shape[0] - 1) / 2;
+    for (int64_t n = 0; n < n_; ++n) {
+      const float* const r = bias_.r.ptr<float>() + ((at_0 + T_ - 1 - n) * H_ + h) * D_;
+      for (int64_t c = 0; c < D_; ++c) transposed_[c * stride(n_) + n] = r[c];
       std::copy_n(r, D_, reversed_ + n * Dp_);
       std::fill(reversed_ + n * Dp_ + D_, reversed_ + (n + 1) * Dp_, 0.0f);
     }
     for (int64_t c = 0; c < D_; ++c) {
-      std::fill(transposed_ + c * stride(T_) + T_, transposed_ + (c + 1) * stride(T_), 0.0f);
+      std::fill(transposed_ + c * stride(n_) + n_, transposed_ + (c + 1) * stride(n_), 0.0f);
     }
     rows::dispatch_activation(a_.k.dtype, [&]<class A>() {
       for (int64_t j = 0; j < T_; ++j) {
@@ -61,20 +62,21 @@ class RelativeRows final : public RowBias {
   }
   void clear_head() override {
     std::fill_n(dkeys_, padded_keys(T_) + kK, 0.0f);
-    std::fill_n(partial(s_, a_, b_, h_), (T_ + 2) * Dp_, 0.0f);
+    std::fill_n(partial(s_, a_, b_, h_), (n_ + 2) * Dp_, 0.0f);
   }
 
-  void set_tile(int64_t i0, int64_t i1, int64_t j_first) override {
+  void set_tile(int64_t i0, int64_t i1, int64_t j_first, int64_t j_end) override {
     from_ = j_first;
     count_ = i1 - i0;
-    length_ = i1 - j_first;
+    begin_ = T_ - (i1 - j_first);
+    length_ = a_.causal() ? i1 - j_first : count_ - 1 + j_end - j_first;
     rows::dispatch_activation(
         a_.q.dtype, [&]<class A>() { pack_rows<A>(query_, a_.q, b_, h_, i0, i1, Dp_, root_); });
     for (int64_t r = 0; r < count_; ++r) {
       for (int64_t c = 0; c < D_; ++c) query_[r * Dp_ + c] += root_ * of_head(bias_.w)[c];
     }
     tile::product<false>(count_, padded(length_) + simd::kWidth, D_, {query_, Dp_, 1},
-                         transposed_ + T_ - length_, stride(T_), products_, strip_stride(T_));
+                         transposed_ + begin_, stride(n_), products_, S_);
   }
 
   void add(float* z, const RowSpan& row, float t, float of_bias) override {
@@ -83,7 +85,7 @@ class RelativeRows final : public RowBias {
   }
 
   float adjoint(float* dz, const RowSpan& row, float, float of_bias, bool scaled) override {
-    float* const to = dproducts_ + row.r * strip_stride(T_);
+    float* const to = dproducts_ + row.r * S_;
     const int64_t at = place(row);
     std::fill_n(to, padded(length_), 0.0f);
     Vec dscale{};
@@ -101,10 +103,9 @@ class RelativeRows final : public RowBias {
   }
 
   void end_tile(float* dquery, float unit) override {
-    const int64_t S = strip_stride(T_), begin = T_ - length_;
     float* const dr = partial(s_, a_, b_, h_);
-    float* const dw = dr + (T_ + 1) * Dp_;
-    tile::product<false>(count_, Dp_, length_, {dproducts_, S, 1}, reversed_ + begin * Dp_, Dp_,
+    float* const dw = dr + (n_ + 1) * Dp_;
+    tile::product<false>(count_, Dp_, length_, {dproducts_, S_, 1}, reversed_ + begin_ * Dp_, Dp_,
                          dquery_, Dp_);
     for (int64_t r = 0; r < count_; ++r) {
       for (int64_t c = 0; c < Dp_; c += simd::kWidth) {
@@ -114,12 +115,12 @@ class RelativeRows final : public RowBias {
         simd::store(dw + c, simd::load(dw + c) + x);
       }
     }
-    tile::product<true>(length_, Dp_, count_, {dproducts_, 1, S}, query_, Dp_, dr + begin * Dp_,
+    tile::product<true>(length_, Dp_, count_, {dproducts_, 1, S_}, query_, Dp_, dr + begin_ * Dp_,
                         Dp_);
   }
 
   void end_head(const float* keys, float* dkeys) override {
-    float* const du = partial(s_, a_, b_, h_) + T_ * Dp_;
+    float* const du = partial(s_, a_, b_, h_) + n_ * Dp_;
     const float* const u = of_head(bias_.u);
     for (int64_t j = 0; j < T_; ++j) {
       const float of_key = root_ * dkeys_[j];
@@ -156,13 +157,13 @@ class RelativeRows final : public RowBias {
   /// The gradients from what tasks left of them: sums over sequences, in order.
   static void join(const BiasGradients& g, const Attention& a, const AttentionScratch& s) {
     const auto& [dr, du, dw] = std::get<RelativeBiasGradients>(g);
-    const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
-    const int64_t Dp = padded(D);
+    const int64_t B = a.q.shape[0], H = a.q.shape[2], D = a.q.shape[3], Dp = padded(D);
+    const int64_t n_all = distances(a.q.shape[1], a.causal());
     parallel_for(H, [&, &to_r = dr, &to_u = du, &to_w = dw](int64_t h) {
-      for (int64_t n = 0; n < T + 2; ++n) {
-        float* const to = n < T    ? to_r.ptr<float>() + ((T - 1 - n) * H + h) * D
-                          : n == T ? to_u.ptr<float>() + h * D
-                                   : to_w.ptr<float>() + h * D;
+      for (int64_t n = 0; n < n_all + 2; ++n) {
+        float* const to = n < n_all    ? to_r.ptr<float>() + ((n_all - 1 - n) * H + h) * D
+                          : n == n_all ? to_u.ptr<float>() + h * D
+                                       : to_w.ptr<float>() + h * D;
         std::fill_n(to, D, 0.0f);
         for (int64_t b = 0; b < B; ++b) {
           const float* const part = partial(s, a, b, h) + n * Dp;
@@ -173,8 +174,9 @@ class RelativeRows final : public RowBias {
   }
 
  private:
-  static int64_t stride(int64_t T) { return padded(T) + 2 * simd::kWidth; }
-  /// Of one head of a sequence: dr, reversed, then du and dw, (T + 2, padded(D)).
+  static int64_t distances(int64_t T, bool causal) { return causal ? T : 2 * T - 1; }
+  static int64_t stride(int64_t n) { return padded(n) + 2 * simd::kWidth; }
+  /// Of one head of a sequence: dr, reversed, then du and dw, (distances + 2, padded(D)).
   static float* partial(const AttentionScratch& s, const Attention& a, int64_t b, int64_t h) {
     return s.of_content.ptr<float>() + (b * a.q.shape[2] + h) * s.of_content.stride[0];
   }
@@ -197,7 +199,7 @@ class RelativeRows final : public RowBias {
   /// f(n, biases) for the vectors of a row.
   template <class F>
   void for_biases(const RowSpan& row, F&& f) const {
-    const float* const products = products_ + row.r * strip_stride(T_) + place(row);
+    const float* const products = products_ + row.r * S_ + place(row);
     for (int64_t n = 0; n < row.n; n += simd::kWidth) {
       f(n, simd::load(products + n) + simd::load(of_keys_ + row.first + n));
     }
@@ -207,13 +209,17 @@ class RelativeRows final : public RowBias {
   const RelativeBias& bias_;
   const AttentionScratch& s_;
   const int64_t T_ = a_.q.shape[1], H_ = a_.q.shape[2], D_ = a_.q.shape[3], Dp_ = padded(D_);
+  const int64_t n_ = distances(T_, a_.causal());
+  // Of a row of products: a strip's distances, of all its rows.
+  const int64_t S_ = strip_stride(T_) + (a_.causal() ? 0 : kK);
   const float root_ = 1 / std::sqrt(static_cast<float>(D_));
   int64_t b_ = 0, h_ = 0;
-  int64_t from_ = 0, count_ = 0, length_ = 0;  // of the strip: first key, rows, keys
-  float *transposed_, *reversed_;              // r from the farthest on: (D, stride), (T, padded D)
-  float *of_keys_, *dkeys_;                    // by key: <u, k> / sqrt(D), and sums of db
-  float *query_, *dquery_;                     // (q + w) / sqrt(D) of the strip
-  float *products_, *dproducts_;               // of a strip's rows with r
+  int64_t from_ = 0, count_ = 0;    // of the strip: first key, rows
+  int64_t begin_ = 0, length_ = 0;  // its distances, in r from the farthest on
+  float *transposed_, *reversed_;   // r from the farthest on: (D, stride), (distances, padded D)
+  float *of_keys_, *dkeys_;         // by key: <u, k> / sqrt(D), and sums of db
+  float *query_, *dquery_;          // (q + w) / sqrt(D) of the strip
+  float *products_, *dproducts_;    // of a strip's rows with r
 };
 
 template <class F>

@@ -457,6 +457,7 @@ class CudaBackend final : public Backend {
 /// What the launchers would refuse in the first step.
 void check_shape(const WorkspaceShape& w) {
   using cuda::require_on_cuda;
+  require_on_cuda(!w.bidirectional, "model.attention.causal", "true", 0);
   require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
                   "at most 160 with \"dape\"", w.H);
   require_on_cuda(w.mix_hidden == 0 || w.H * w.T <= kernels::kMostMixedRows,

@@ -7,8 +7,10 @@
 namespace bamtrain {
 
 struct FireBiasGradients {
-  Tensor dfire;               // (H, kFireSegments, 2) f64: the sums of db and of db u
-  Tensor dfire_u, dfire_psi;  // (B, H, T) P: a query's sums of db slope u and of db slope psi_dc
+  Tensor dfire;  // (H, kFireSegments, 2) f64: the sums of db and of db u
+  // (B, H, T) P: sums of db slope u and of db slope psi_dc, of the logits of which a token is the
+  // later: all of a query's where attention is causal
+  Tensor dfire_u, dfire_psi;
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -26,9 +28,10 @@ struct FireBiasGradients {
   static int64_t cuda_partial(const AttentionShape& s);
 };
 
-/// Family fire's functions in the form that attention reads (priors/fire.h). For a query at
-/// position p of its document, u = psi[i - j] inverse[p] and b = slope[h][s] u + offset[h][s],
-/// where segment s holds the distances from ends[p][s - 1] (s = 0: from 0) to ends[p][s] - 1.
+/// Family fire's functions in the form that attention reads (priors/fire.h). For a query and a key
+/// of which the later, the query where attention is causal, is at position p of its document,
+/// u = psi[|i - j|] inverse[p] and b = slope[h][s] u + offset[h][s], where segment s holds the
+/// distances from ends[p][s - 1] (s = 0: from 0) to ends[p][s] - 1.
 struct FireTables {
   Tensor psi, psi_dc;    // (>= T) P: psi by distance, and its derivative with respect to c
   Tensor inverse;        // (>= T) P: 1 / N, by position
@@ -48,7 +51,7 @@ struct FireTables {
 struct FireBias {
   using Gradients = FireBiasGradients;
   FireTables tables;
-  Tensor positions;  // (B, T) i32: of a query in its document
+  Tensor positions;  // (B, T) i32: of a token in its document
 
   template <class X, class F>
   static void each(X& x, F&& f) {

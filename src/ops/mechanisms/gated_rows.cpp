@@ -3,6 +3,7 @@
 #include "core/element.h"
 #include "core/parallel.h"
 #include "ops/gates.h"
+#include "ops/visible_keys.h"
 
 namespace bamtrain {
 
@@ -16,7 +17,7 @@ struct RowGates {
 
   template <class Operation>
   RowGates(const Operation& of, int64_t b, int64_t t, int64_t h, int64_t H)
-      : keys(t - of.first_key.template ptr<int32_t>()[b * of.first_key.shape[1] + t] + 1) {
+      : keys(visible_keys(of.first_key, of.last_key, b, t)) {
     for (int k = 0; k < Rule::kGates; ++k) {
       u[k] = get(of.gates, gate_at(of.gates, b, t, k * H + h));
       if (!of.bias.empty()) u[k] += get(of.bias[static_cast<size_t>(k)], h);

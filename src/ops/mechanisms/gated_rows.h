@@ -20,7 +20,8 @@ struct GatedRowsForward {
   Tensor gates;      // (B, T, kGates H) A: of the rule's first gate, then of the next
   Tensor first_key;  // (B, T) i32, negative where keys of the past are among them (Attention)
   GatedUse use;
-  TensorList bias;  // what is added to the gates, (H) P each, or nothing
+  TensorList bias;       // what is added to the gates, (H) P each, or nothing
+  Tensor last_key = {};  // Attention's
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -28,6 +29,7 @@ struct GatedRowsForward {
     f("gates", TensorUse::read, x.gates);
     f("first_key", TensorUse::read, x.first_key);
     each_of(x.bias, "bias", TensorUse::read, f);
+    f("last_key", TensorUse::read, x.last_key);
   }
   void on_host(const HostScratch& s) const;
   void in_reference() const;
@@ -42,6 +44,7 @@ struct GatedRowsBackward {
   Tensor gates, first_key;
   GatedUse use;
   TensorList bias;
+  Tensor last_key = {};
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -51,6 +54,7 @@ struct GatedRowsBackward {
     f("gates", TensorUse::read, x.gates);
     f("first_key", TensorUse::read, x.first_key);
     each_of(x.bias, "bias", TensorUse::read, f);
+    f("last_key", TensorUse::read, x.last_key);
   }
   void on_host(const HostScratch& s) const;
   void in_reference() const;

@@ -6,6 +6,7 @@
 #include "core/element.h"
 #include "core/parallel.h"
 #include "ops/host_mechanisms.h"
+#include "ops/visible_keys.h"
 #include "scales/entropy.h"
 
 namespace bamtrain {
@@ -25,10 +26,9 @@ void ScaleForward::on_host(const HostScratch& s) const {
   const int64_t B = scale.shape[0], H = scale.shape[1], T = scale.shape[2];
   const LengthKind& kind = kind_of(use);
   const HostScratch::Pointers p = s.theta_values(theta);
-  const int32_t* first = first_key.ptr<int32_t>();
   int64_t fewest = INT64_MAX, most = 0;
   for (int64_t r = 0; r < B * T; ++r) {
-    const int64_t n = r % T - first[r] + 1;
+    const int64_t n = visible_keys(first_key, last_key, r / T, r % T);
     fewest = std::min(fewest, n);
     most = std::max(most, n);
   }
@@ -41,7 +41,7 @@ void ScaleForward::on_host(const HostScratch& s) const {
     }
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t i = 0; i < T; ++i) {
-        put(scale, (b * H + h) * T + i, of_length[i - first[b * T + i] + 1]);
+        put(scale, (b * H + h) * T + i, of_length[visible_keys(first_key, last_key, b, i)]);
       }
     }
   });
@@ -53,14 +53,13 @@ void ScaleBackward::on_host(const HostScratch& s) const {
   require(s.by_length && H * (T + 1) <= s.by_length.size(), "a scale no larger than was planned");
   const LengthKind& kind = kind_of(use);
   const HostScratch::Pointers p = s.theta_values(theta), gradients = s.zeros(dtheta.size());
-  const int32_t* first = first_key.ptr<int32_t>();
   parallel_for(H - use.first_head, [&](int64_t scaled) {
     const int64_t h = use.first_head + scaled;
     double* of_length = s.by_length.ptr<double>() + h * (T + 1);
     std::fill_n(of_length, T + 1, 0.0);
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t i = 0; i < T; ++i) {
-        of_length[i - first[b * T + i] + 1] += get(dscale, (b * H + h) * T + i);
+        of_length[visible_keys(first_key, last_key, b, i)] += get(dscale, (b * H + h) * T + i);
       }
     }
     for (int64_t n = 1; n <= T; ++n) {

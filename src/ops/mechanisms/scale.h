@@ -15,16 +15,18 @@ struct ScaleUse {
 
 struct ScaleForward {
   static constexpr const char* kName = "scale_forward";
-  Tensor scale;      // (B, H, T) P: t of row i, which sees n = i - first_key + 1 keys
+  Tensor scale;      // (B, H, T) P: t of row i, by the number of keys that it sees
   Tensor first_key;  // (B, T) i32, negative where keys of the past are among them (Attention)
   ScaleUse use;
   TensorList theta;
+  Tensor last_key = {};  // Attention's
 
   template <class X, class F>
   static void each(X& x, F&& f) {
     f("scale", TensorUse::written, x.scale);
     f("first_key", TensorUse::read, x.first_key);
     each_of(x.theta, "theta", TensorUse::read, f);
+    f("last_key", TensorUse::read, x.last_key);
   }
   void on_host(const HostScratch& s) const;
   void in_reference() const;
@@ -37,6 +39,7 @@ struct ScaleBackward {
   Tensor dscale, first_key;  // as above
   ScaleUse use;
   TensorList theta;
+  Tensor last_key = {};
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -44,6 +47,7 @@ struct ScaleBackward {
     f("dscale", TensorUse::read, x.dscale);
     f("first_key", TensorUse::read, x.first_key);
     each_of(x.theta, "theta", TensorUse::read, f);
+    f("last_key", TensorUse::read, x.last_key);
   }
   void on_host(const HostScratch& s) const;
   void in_reference() const;

@@ -18,8 +18,7 @@ const TableFamily& family_of(const PriorUse& prior) {
 void TableForward::on_host(const HostScratch& s) const {
   const int64_t H = table.shape[0], T = table.shape[1];
   require(s.table && H * T <= s.table.size(), "a table no larger than was planned");
-  family_of(prior).table(s.theta_values(theta).of, {H, T, prior.form, prior.gain},
-                         s.table.ptr<double>());
+  family_of(prior).table(s.theta_values(theta).of, prior.shape(table), s.table.ptr<double>());
   for (int64_t i = 0; i < H * T; ++i) put(table, i, s.table.ptr<double>()[i]);
 }
 
@@ -28,8 +27,8 @@ void TableBackward::on_host(const HostScratch& s) const {
   require(s.table && H * T <= s.table.size(), "a table no larger than was planned");
   for (int64_t i = 0; i < H * T; ++i) s.table.ptr<double>()[i] = get(dtable, i);
   const HostScratch::Pointers gradients = s.zeros(dtheta.size());
-  family_of(prior).adjoint(s.theta_values(theta).of, {H, T, prior.form, prior.gain},
-                           s.table.ptr<double>(), gradients.of);
+  family_of(prior).adjoint(s.theta_values(theta).of, prior.shape(dtable), s.table.ptr<double>(),
+                           gradients.of);
   s.add_to(dtheta, gradients);
 }
 

@@ -7,7 +7,9 @@
 namespace bamtrain {
 
 struct TableBiasGradients {
-  Tensor dtable;  // (H, T) P: sums of db over the diagonals of all sequences
+  // (H, AttentionShape::distances()) P, by distance as TableBias: sums of db over the diagonals of
+  // all sequences
+  Tensor dtable;
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -15,15 +17,15 @@ struct TableBiasGradients {
   }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
-    add("dtable", &dtable, P, {s.H, s.T});
+    add("dtable", &dtable, P, {s.H, s.distances()});
   }
   void on_cuda(kernels::BiasOutputs& g) const;
   static int64_t cuda_partial(const AttentionShape& s);
 };
-/// b_ij = table[h][i - j].
+/// b_ij = table[h][i - j]; of attention that is not causal table[h][n - 1 + i - j].
 struct TableBias {
   using Gradients = TableBiasGradients;
-  Tensor table;  // (H, >= past + T) P
+  Tensor table;  // (H, >= past + T) P, its rows of one piece; not causal: (H, 2n - 1), n >= T
 
   template <class X, class F>
   static void each(X& x, F&& f) {
@@ -31,7 +33,7 @@ struct TableBias {
   }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
-    add("table", &table, P, {s.H, s.past + s.T});
+    add("table", &table, P, {s.H, s.distances()});
   }
   void on_cuda(kernels::BiasInputs& in) const;
   double in_reference(const LogitPlace& p) const;
@@ -41,13 +43,21 @@ struct TableBias {
 /// A prior of family table as a model uses it.
 struct PriorUse {
   const PriorInfo& info;
-  int form = 0;     // TableFamily::form
-  double gain = 1;  // TableFamily::gain
+  int form = 0;            // TableFamily::form
+  double gain = 1;         // TableFamily::gain
+  bool two_sided = false;  // a table's distances are -(T - 1) .. T - 1, and not 0 .. T - 1
+  double asymmetry = 0;    // TableFamily::asymmetry
+
+  /// Of a table (H, distances).
+  TableShape shape(const Tensor& table) const {
+    const int64_t n = table.shape[1];
+    return {table.shape[0], n, form, gain, two_sided ? -(n - 1) / 2 : 0, asymmetry};
+  }
 };
 
 struct TableForward {
   static constexpr const char* kName = "table_forward";
-  Tensor table;  // (H, T) P: b at (h, d)
+  Tensor table;  // (H, distances) P: b at (h, d)
   PriorUse prior;
   TensorList theta;
 

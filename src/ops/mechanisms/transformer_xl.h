@@ -12,7 +12,7 @@ namespace bamtrain {
 
 /// The bias adds its own to AttentionGradients::dq and dk too.
 struct RelativeBiasGradients {
-  Tensor dr;      // (T, H, D) P
+  Tensor dr;      // (AttentionShape::distances(), H, D) P, by distance as r
   Tensor du, dw;  // (H, D) P
 
   template <class X, class F>
@@ -23,7 +23,7 @@ struct RelativeBiasGradients {
   }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
-    add("dr", &dr, P, {s.T, s.H, s.D});
+    add("dr", &dr, P, {s.distances(), s.H, s.D});
     add("du", &du, P, {s.H, s.D});
     add("dw", &dw, P, {s.H, s.D});
   }
@@ -33,7 +33,9 @@ struct RelativeBiasGradients {
 struct RelativeBias {
   using Gradients = RelativeBiasGradients;
   static constexpr bool kReadsContent = true;
-  Tensor r;     // (>= past + T, H, D) P, contiguous: by distance
+  // (>= past + T, H, D) P, contiguous: by distance. Of attention that is not causal (2n - 1, H, D),
+  // n >= T: n - 1 + i - j
+  Tensor r;
   Tensor u, w;  // (H, D) P
 
   template <class X, class F>
@@ -44,7 +46,7 @@ struct RelativeBias {
   }
   template <class Add>
   void plan(const AttentionShape& s, Dtype P, Add&& add) {
-    add("r", &r, P, {s.past + s.T, s.H, s.D});
+    add("r", &r, P, {s.distances(), s.H, s.D});
     add("u", &u, P, {s.H, s.D});
     add("w", &w, P, {s.H, s.D});
   }

@@ -46,7 +46,7 @@ struct Row {
     const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
     const int64_t kh = h / (H / a.k.shape[2]);
     first = a.past() + a.first_key.ptr<int32_t>()[batch * T + i];
-    last = a.past() + i;
+    last = a.past() + (a.last_key ? a.last_key.ptr<int32_t>()[batch * T + i] : i);
     if (a.scale.t) t = a.scale.t.ptr<double>()[(batch * H + h) * T + i];
     const double* const q = row_of(a.q, batch, i, h);
     for (int64_t j = first; j <= last; ++j) {
@@ -54,7 +54,9 @@ struct Row {
     }
     for (int64_t j = first; j <= last; ++j) {
       const double* const k = row_of(a.k, batch, j, kh);
-      B.push_back(bias_of(a, {batch, h, i, j, a.past(), H, T, D, q, k, first, s.data()}));
+      LogitPlace p = {batch, h, i, j, a.past(), H, T, D, q, k, first, s.data()};
+      p.causal = a.causal();
+      B.push_back(bias_of(a, p));
     }
     b = B;
   }
@@ -174,9 +176,10 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         const Row& row = heads[static_cast<size_t>(h)];
         const double* d_o = row_of(dout, batch, i, h);
         const int64_t at = (batch * H + h) * T + i;
-        const bool constant = row.first == i && traits_of(a.normalizer.form.kind).constant_alone();
+        const bool constant =
+            row.first == row.last && traits_of(a.normalizer.form.kind).constant_alone();
         std::vector<double> dp;
-        for (int64_t j = row.first; j <= i; ++j) {
+        for (int64_t j = row.first; j <= row.last; ++j) {
           dp.push_back(dot(d_o, row_of(a.v, batch, j, h / group), D));
         }
         RowWeights w;
@@ -210,13 +213,14 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
         RowGradients& of_row = of_rows[static_cast<size_t>(h)];
         const double* q = row_of(a.q, batch, i, h);
         double* dq = row_of(g.dq, batch, i, h);
-        for (int64_t j = row.first; j <= i; ++j) {
-          bias_adjoint(g, a,
-                       {batch, h, i, j, 0, H, T, D, q, row_of(a.k, batch, j, h / group), row.first,
-                        row.s.data(), dq, row_of(g.dk, batch, j, h / group), of_row.ds.data()},
-                       of_row.db[static_cast<size_t>(j - row.first)]);
+        for (int64_t j = row.first; j <= row.last; ++j) {
+          bias_adjoint(
+              g, a,
+              {batch, h, i, j, 0, H, T, D, q, row_of(a.k, batch, j, h / group), row.first,
+               row.s.data(), dq, row_of(g.dk, batch, j, h / group), of_row.ds.data(), a.causal()},
+              of_row.db[static_cast<size_t>(j - row.first)]);
         }
-        for (int64_t j = row.first; j <= i; ++j) {
+        for (int64_t j = row.first; j <= row.last; ++j) {
           const double of_score = of_row.ds[static_cast<size_t>(j - row.first)] * root;
           const double* k = row_of(a.k, batch, j, h / group);
           double* dk = row_of(g.dk, batch, j, h / group);

@@ -21,7 +21,7 @@ struct Position {
 
   Position(const LogitPlace& p, int64_t n) {
     double sum = 0;
-    for (int64_t k = p.j; k <= p.last(); ++k) sum += gate(p, k);
+    for (int64_t k = p.j; k <= p.own(); ++k) sum += gate(p, k);
     counts = sum < static_cast<double>(n - 1);
     const double capped = counts ? sum : static_cast<double>(n - 1);
     low = static_cast<int64_t>(std::floor(capped));
@@ -57,7 +57,7 @@ void ContextualBias::adjoint_in_reference(const Gradients& g, const LogitPlace& 
     dE[at.high] += db * at.share * p.q[c];
   }
   if (!at.counts) return;
-  for (int64_t k = p.j; k <= p.last(); ++k) {
+  for (int64_t k = p.j; k <= p.own(); ++k) {
     p.ds[k - p.first] += db * slope * gate(p, k) * (1 - gate(p, k));
   }
 }

@@ -152,7 +152,7 @@ struct FireLogit {
 
   FireLogit(const FireBias& bias, const LogitPlace& p) {
     const FireTables& f = bias.tables;
-    const int32_t position = i32(bias.positions)[p.batch * p.T + p.i];
+    const int32_t position = i32(bias.positions)[p.batch * p.T + p.later()];
     const int32_t* ends = i32(f.ends) + position * kFireHidden;
     const int64_t d = p.distance();
     segment = p.h * kFireSegments +
@@ -172,8 +172,9 @@ void FireBias::adjoint_in_reference(const Gradients& g, const LogitPlace& p, dou
   const FireLogit logit(*this, p);
   f64(g.dfire)[2 * logit.segment] += db;
   f64(g.dfire)[2 * logit.segment + 1] += db * logit.u;
-  f64(g.dfire_u)[p.of_row()] += db * logit.slope * logit.u;
-  f64(g.dfire_psi)[p.of_row()] += db * logit.slope * logit.psi_dc;
+  const int64_t of_later = (p.batch * p.H + p.h) * p.T + p.later();
+  f64(g.dfire_u)[of_later] += db * logit.slope * logit.u;
+  f64(g.dfire_psi)[of_later] += db * logit.slope * logit.psi_dc;
 }
 
 }  // namespace bamtrain

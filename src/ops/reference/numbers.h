@@ -51,6 +51,13 @@ inline double& gate(const Tensor& gates, int64_t b, int64_t t, int64_t column) {
   return f64(gates)[b * gates.stride[0] + t * gates.stride[1] + column * gates.stride[2]];
 }
 
+/// n_i of row i of sequence b, whose keys are first_key .. last_key, or i where that is not there.
+inline int64_t number_of_keys(const Tensor& first_key, const Tensor& last_key, int64_t b,
+                              int64_t i) {
+  const int64_t at = b * first_key.shape[1] + i;
+  return (last_key ? i32(last_key)[at] : i) - i32(first_key)[at] + 1;
+}
+
 [[noreturn]] inline void unknown(const std::string& name, const char* file) {
   throw Error(ExitCode::internal, "the reference backend", "a formula for " + name, "none",
               std::string("add it to src/ops/reference/") + file);

@@ -24,11 +24,6 @@ Dual scale_of(const ScaleUse& use, const Numbers& theta, int64_t n) {
   unknown("scale " + name, "scale.cpp");
 }
 
-/// n_i of row i of sequence b.
-int64_t visible_keys(const Tensor& first_key, int64_t b, int64_t i) {
-  return i - i32(first_key)[b * first_key.shape[1] + i] + 1;
-}
-
 }  // namespace
 
 void ScaleForward::in_reference() const {
@@ -38,7 +33,8 @@ void ScaleForward::in_reference() const {
     for (int64_t b = 0; b < B; ++b) {
       for (int64_t i = 0; i < T; ++i) {
         f64(scale)[(b * H + h) * T + i] =
-            h < use.first_head ? 1 : scale_of(use, own, visible_keys(first_key, b, i)).x;
+            h < use.first_head ? 1
+                               : scale_of(use, own, number_of_keys(first_key, last_key, b, i)).x;
       }
     }
   }
@@ -52,7 +48,7 @@ void ScaleBackward::in_reference() const {
       for (int64_t b = 0; b < B; ++b) {
         for (int64_t i = 0; i < T; ++i) {
           sum = sum + f64(dscale)[(b * H + h) * T + i] *
-                          scale_of(use, own, visible_keys(first_key, b, i));
+                          scale_of(use, own, number_of_keys(first_key, last_key, b, i));
         }
       }
       return sum;

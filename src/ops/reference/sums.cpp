@@ -41,7 +41,7 @@ void SumsBackward::in_reference() const {
 
 // --- at one logit: n_j - n_i is S_j - S_i
 
-Dual reference::formula_of(Difference, Dual row, Dual key, double) { return key - row; }
+Dual reference::formula_of(Difference, Dual row, Dual key, double) { return -abs(key - row); }
 
 Dual reference::formula_of(LogSquare, Dual row, Dual key, double) {
   return -log1p((key - row) * (key - row));

@@ -1,6 +1,7 @@
 #include "ops/mechanisms/table.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -67,12 +68,13 @@ Dual bam(const Numbers& theta, double d) {
   return b.x > -1e4 ? b : Dual(-1e4);
 }
 
-Dual bias_of(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H, int64_t distance) {
+Dual bias_of(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H, int64_t i_less_j) {
   const std::string& name = prior.info.name;
+  const int64_t distance = std::abs(i_less_j);
   const auto d = static_cast<double>(distance);
-  if (name == "alibi") return -press_slope(h, H) * d;
+  if (name == "alibi") return -press_slope(h, H) * (i_less_j > 0 ? d - prior.asymmetry : d);
   if (name == "nape") return -nape_slope(prior.form, h, H) * d;
-  if (name == "bam") return bam(theta, d);
+  if (name == "bam") return bam(theta, static_cast<double>(i_less_j));
   if (name == "t5") return prior.gain * theta[t5_bucket(distance)];
   if (name == "kerple") {
     return prior.form == Kerple<double>::kPower ? -theta[0] * pow(d, theta[1])
@@ -81,13 +83,18 @@ Dual bias_of(const PriorUse& prior, const Numbers& theta, int64_t h, int64_t H, 
   unknown("prior " + name, "table.cpp");
 }
 
+/// Where distance 0 is in a table of n distances.
+int64_t centre(const PriorUse& prior, int64_t n) { return prior.two_sided ? (n - 1) / 2 : 0; }
+
 }  // namespace
 
 void TableForward::in_reference() const {
   const int64_t H = table.shape[0], T = table.shape[1];
   for (int64_t h = 0; h < H; ++h) {
     const Numbers own = of_head(theta, h, H);
-    for (int64_t d = 0; d < T; ++d) f64(table)[h * T + d] = bias_of(prior, own, h, H, d).x;
+    for (int64_t n = 0; n < T; ++n) {
+      f64(table)[h * T + n] = bias_of(prior, own, h, H, n - centre(prior, T)).x;
+    }
   }
 }
 
@@ -96,8 +103,8 @@ void TableBackward::in_reference() const {
   for (int64_t h = 0; h < H; ++h) {
     add_gradient(dtheta, theta, h, H, [&](const Numbers& own) {
       Dual sum;
-      for (int64_t d = 0; d < T; ++d) {
-        sum = sum + f64(dtable)[h * T + d] * bias_of(prior, own, h, H, d);
+      for (int64_t n = 0; n < T; ++n) {
+        sum = sum + f64(dtable)[h * T + n] * bias_of(prior, own, h, H, n - centre(prior, T));
       }
       return sum;
     });
@@ -107,11 +114,11 @@ void TableBackward::in_reference() const {
 // --- at one logit
 
 double TableBias::in_reference(const LogitPlace& p) const {
-  return f64(table)[p.h * table.stride[0] + p.distance()];
+  return f64(table)[p.h * table.stride[0] + p.by_distance(table.shape[1])];
 }
 
 void TableBias::adjoint_in_reference(const Gradients& g, const LogitPlace& p, double db) const {
-  f64(g.dtable)[p.h * g.dtable.stride[0] + p.distance()] += db;
+  f64(g.dtable)[p.h * g.dtable.stride[0] + p.by_distance(g.dtable.shape[1])] += db;
 }
 
 }  // namespace bamtrain
