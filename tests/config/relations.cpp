@@ -31,28 +31,28 @@ TEST_CASE("key and value heads divide the heads") {
 }
 
 TEST_CASE("bidirectional attention: what has no formula for it and next tokens are refused") {
-  using bamtrain::ConfigUse;
-  const std::string both = "model.attention.causal=false", prior = "model.attention.prior";
-  check_mentions(message(kValid, {both, prior + "=cope"}),
-                 {prior + ": expected a prior of keys on both sides", "found \"cope\"",
+  const std::string both = "model.attention.causal=false", prior = "model.attention.prior=";
+  check_mentions(message(kValid, {both, prior + "cope"}),
+                 {"model.attention.prior: expected a prior of keys on both sides", "found \"cope\"",
                   "choose another, or remove model.attention.causal"});
-  const std::string normalizer = "model.attention.normalizer";
-  check_mentions(
-      message(kValid, {both, "model.attention.scale=none", normalizer + "=stick_breaking"}),
-      {normalizer + ": expected a normalizer of keys on both sides", "found \"stick_breaking\"",
-       "remove model.attention.causal"});
+  check_mentions(message(kValid, {both, "model.attention.scale=none",
+                                  "model.attention.normalizer=stick_breaking"}),
+                 {"model.attention.normalizer: expected a normalizer of keys on both sides",
+                  "found \"stick_breaking\"", "remove model.attention.causal"});
   check_mentions(message(kValid, {both}),
                  {"data.train: expected tasks whose answers are read at places of their own",
                   "whose next tokens a position would see", "name such tasks"});
   // An evaluation reads the configuration of a training, not its data.
+  using bamtrain::ConfigUse;
   CHECK_FALSE(valid_with({both}, ConfigUse::evaluation).model.attention.causal);
-  check_mentions(message(kValid, {both, prior + "={\"name\":\"alibi\",\"asymmetry\":2}"}),
-                 {prior + ".asymmetry:", "found the number 2"});
+  const std::string alibi = prior + "{\"name\": \"alibi\", \"asymmetry\": ";
+  check_mentions(message(kValid, {both, alibi + "2}"}),
+                 {"model.attention.prior.asymmetry:", "found the number 2"});
   // Without it an option of it would do nothing.
-  check_mentions(message(kValid, {prior + "={\"name\":\"alibi\",\"asymmetry\":0}"}),
-                 {prior + ".asymmetry: expected its default where attention is causal"});
-  const auto c =
-      valid_with({both, prior + "={\"name\":\"alibi\",\"asymmetry\":0}"}, ConfigUse::evaluation);
+  check_mentions(
+      message(kValid, {alibi + "0}"}),
+      {"model.attention.prior.asymmetry: expected its default where attention is causal"});
+  const auto c = valid_with({both, alibi + "0}"}, ConfigUse::evaluation);
   CHECK(c.model.attention.prior.of(0).options.number("asymmetry") == 0);
 }
 
