@@ -83,6 +83,9 @@ struct AttentionInputs : BiasInputs {
   bool scale_bias = false;                // z = t (s + b) instead of t s + b
   const int32_t* first_key = nullptr;     // (B, T): row i sees keys first_key[i] .. i.
                                           // Non-decreasing, in [0, i]
+  // (B, T), where `causal` is false: it sees keys to last_key[i], and key j sees i. Non-decreasing,
+  // in [i, T)
+  const int32_t* last_key = nullptr;
   NormalizerInputs normalizer;
   ContentScratch content;  // where reads_content(*this)
   FormedBias formed;       // by launchers alone
@@ -91,6 +94,9 @@ struct AttentionInputs : BiasInputs {
   /// formed.first and end here.
   BAMTRAIN_HD int queries() const { return formed.b != nullptr ? formed.queries : T; }
   BAMTRAIN_HD int end_of_queries() const { return formed.first + queries(); }
+  /// Distances below 0, and all of them.
+  BAMTRAIN_HD int distances_behind() const { return causal ? 0 : T - 1; }
+  BAMTRAIN_HD int distances() const { return T + distances_behind(); }
 };
 
 template <class A>
@@ -116,7 +122,8 @@ struct AttentionBackward : BiasOutputs {
   float* carries = nullptr;  // attention_carries floats, where there are any
 };
 
-/// Enqueues the forward pass: one kernel, fused for softmax and general for the other normalizers;
+/// Enqueues the forward pass: one kernel, fused for softmax and general for the other normalizers,
+/// in plain loops where it is not causal (attention_reference.h), which leave `live` as it is;
 /// of a bias that reads queries and keys, or mixed heads, some more for each part
 /// (attention_content.h). Refuses a D that is not one of kHeadDims, sizes that are not positive or
 /// past a grid's limits, and strides or addresses that 16-byte accesses do not take.

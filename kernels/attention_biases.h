@@ -16,12 +16,14 @@ struct FireInputs {
   const float* inverse = nullptr;                   // (>= T), by position
   const int32_t* ends = nullptr;                    // (>= T, kFireHidden), by position
   const float *slope = nullptr, *offset = nullptr;  // (H, kFireSegments)
-  const int32_t* positions = nullptr;               // (B, T): of a query in its document
+  const int32_t* positions = nullptr;               // (B, T): of a token in its document
 };
 
 /// RelativeBias of ops/mechanisms/transformer_xl.h.
 struct RelativeInputs {
-  const float* r = nullptr;                // (>= T, H, D), by distance. Null: no such bias
+  // By distance, (H, D) each: at distance 0 of (>= T), or not causal between T - 1 on either side.
+  // Null: no such bias
+  const float* r = nullptr;
   const float *u = nullptr, *w = nullptr;  // (H, D)
 };
 
@@ -49,8 +51,11 @@ struct MixOutputs {
 
 /// What b is made of: one of these, or nothing; and a mix.
 struct BiasInputs {
-  const float* table = nullptr;  // (H, >= T): b at (h, i - j). Null: b = 0
-  int64_t table_head = 0;        // from one head of the table to the next
+  bool causal = true;  // i - j is never below 0
+  // b at (h, i - j): at distance 0 of (H, >= T), or not causal between T - 1 on either side. Null:
+  // b = 0
+  const float* table = nullptr;
+  int64_t table_head = 0;  // from one head of the table to the next
   // (B, H, T): b by a formula of the numbers of row and key. Not beside a table
   const double* numbers = nullptr;
   Formula formula = Formula::difference;
@@ -71,13 +76,14 @@ BAMTRAIN_HD inline bool reads_content(const BiasInputs& a) {
 
 /// Its gradients, each written where what it belongs to is there.
 struct BiasOutputs {
-  float* dtable = nullptr;    // (H, T)
+  bool causal = true;         // as BiasInputs
+  float* dtable = nullptr;    // by distance, as table
   int64_t dtable_head = 0;    // from one head of dtable to the next
   float* dnumbers = nullptr;  // (B, H, T)
   // Of fire: (H, kFireSegments, 2), and (B, H, T) each, as FireBiasGradients says.
   double* dfire = nullptr;
   float *dfire_u = nullptr, *dfire_psi = nullptr;
-  // Of a relative bias: (T, H, D), and (H, D) each.
+  // Of a relative bias: by distance, as r, and (H, D) each.
   float *dr = nullptr, *du = nullptr, *dw = nullptr;
   float* dpositions = nullptr;  // of a contextual one: (D, count)
   MixOutputs dmix;
@@ -85,8 +91,12 @@ struct BiasOutputs {
 
 /// Null: nothing is wrong.
 inline const char* bias_refusal(const BiasInputs& a, int T) {
-  if (a.table != nullptr && a.table_head < T) {
+  const int64_t distances = a.causal ? T : int64_t{2} * T - 1;
+  if (a.table != nullptr && a.table_head < distances) {
     return "attention: the table holds fewer than T distances";
+  }
+  if (!a.causal && a.contextual.positions != nullptr) {
+    return "attention: a bias of gates of keys before the query, and rows that see others";
   }
   const FireInputs& f = a.fire;
   if ((a.table != nullptr) + (a.numbers != nullptr) + (f.psi != nullptr) +
@@ -123,7 +133,8 @@ inline const char* bias_refusal(const BiasInputs& a, const BiasOutputs& g, int T
   if (a.numbers != nullptr && g.dnumbers == nullptr) {
     return "attention: numbers without dnumbers";
   }
-  if (a.table != nullptr && (g.dtable == nullptr || g.dtable_head < T)) {
+  const int64_t distances = a.causal ? T : int64_t{2} * T - 1;
+  if (a.table != nullptr && (g.dtable == nullptr || g.dtable_head < distances)) {
     return "attention: a table without dtable, or with one of fewer than T distances";
   }
   if (a.fire.psi != nullptr &&

@@ -15,6 +15,10 @@ const char* refusal(const AttentionInputs<A>& a) {
   if (a.q.data == nullptr || a.k.data == nullptr || a.v.data == nullptr || a.first_key == nullptr) {
     return "attention: q, k, v or first_key is missing";
   }
+  if (a.causal != (a.last_key == nullptr)) return "attention: last_key, unless it is causal";
+  if (!a.causal && traits_of(a.normalizer.kind).causal_only) {
+    return "attention: a normalizer of keys before the query, and rows that see others";
+  }
   if (const char* why = bias_refusal(a, a.T)) return why;
   if (!(a.content_divisor > 0)) return "attention: content_divisor is not positive";
   const NormalizerInputs& n = a.normalizer;

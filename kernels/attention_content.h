@@ -51,21 +51,22 @@ constexpr int64_t most_mix_share_rows(int T) { return int64_t{kMixSlots} * kTile
 constexpr int64_t content_sums(int B, int T, int H, int K, int D, int positions, int hidden,
                                bool backward) {
   const int64_t rows = int64_t{B} * H * T;
-  const int64_t forward = rows + int64_t{H} * T + int64_t{T} * hidden;
+  const int64_t distances = int64_t{2} * H * T;  // or half of them where attention is causal
+  const int64_t forward = rows + distances + int64_t{T} * hidden;
   if (!backward) return forward;
   const int64_t of_mix =
       most_mix_slots(T) * mix_elements(H, hidden) + most_mix_share_rows(T) * (hidden + H);
-  return forward + rows + int64_t{H} * T + int64_t{2} * T * K * D +
+  return forward + rows + distances + int64_t{2} * T * K * D +
          (rows + kPositionSlots * D) * positions + (hidden > 0 ? of_mix : 0);
 }
 
 /// The arrays in ContentScratch::sums; those from dk on in a backward pass alone.
 struct ContentSums {
-  // Of a relative bias: <u, k> / sqrt(D), (B, H, T), and <w, r> / sqrt(D), (H, T). Of a mix with
-  // biases of distance: what these add to the hidden layer, (T, hidden).
+  // Of a relative bias: <u, k> / sqrt(D), (B, H, T), and <w, r> / sqrt(D), (H, distances()). Of a
+  // mix with biases of distance: what these add to the hidden layer, (T, hidden).
   float *of_keys, *of_distances, *of_table;
   float *dk, *dv;  // (T, K, D): of the sequence of a part, where it is not whole
-  // Of a relative bias: the sums of db by key, (B, H, T), and by distance, (H, T).
+  // Of a relative bias: the sums of db by key, (B, H, T), and by distance, (H, distances()).
   float *db_of_keys, *db_of_distances;
   // Of a contextual bias: what belongs to <q, E>, (B, H, T, count); and partial sums of dpositions,
   // (kPositionSlots, D, count).
@@ -79,12 +80,12 @@ struct ContentSums {
     const int64_t keys = int64_t{a.T} * a.K * a.D, rows = int64_t{a.B} * a.H * a.T;
     of_keys = memory;
     of_distances = of_keys + rows;
-    of_table = of_distances + int64_t{a.H} * a.T;
+    of_table = of_distances + int64_t{a.H} * a.distances();
     dk = of_table + int64_t{a.T} * a.mix.hidden;
     dv = dk + keys;
     db_of_keys = dv + keys;
     db_of_distances = db_of_keys + rows;
-    of_positions = db_of_distances + int64_t{a.H} * a.T;
+    of_positions = db_of_distances + int64_t{a.H} * a.distances();
     partial = of_positions + rows * a.contextual.count;
     of_mix = partial + int64_t{kPositionSlots} * a.D * a.contextual.count;
     of_shares = of_mix + mix_slots(a.T) * mix_elements(a.H, a.mix.hidden);
@@ -102,7 +103,7 @@ struct ContentGradients {
   BiasOutputs bias;  // dnumbers, dfire_u and dfire_psi: likewise
   float* of_fire;    // (B, H, attention_tiles(T), kFirePartial): likewise
   // (B, H, T), of the part's sequences: in bf16 what the sums of rows of dz have in place of zero,
-  // for the rounding of out in D. Null in fp32.
+  // for the rounding of out in D. Null in fp32, and in plain loops.
   const float* rest_of_dz;
   bool first, last;  // part of its sequences
   bool first_of_all, last_of_all;
@@ -244,6 +245,7 @@ AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, f
   of.v = of_sequences(a.v, part.sequence);
   of.scale = of_rows(a.scale, int64_t{part.sequence} * a.H * a.T);
   of.first_key = a.first_key + int64_t{part.sequence} * a.T;
+  of.last_key = of_rows(a.last_key, int64_t{part.sequence} * a.T);
   of.numbers = of_rows(a.numbers, int64_t{part.sequence} * a.H * a.T);
   of.fire.positions = of_rows(a.fire.positions, int64_t{part.sequence} * a.T);
   of.formed = {b,
@@ -276,7 +278,9 @@ BiasOutputs of_part(const BiasOutputs& g, const QueryPart& part, const Attention
 /// What forms logits sees a bias that was formed, and no other.
 template <class A>
 AttentionInputs<A> formed_alone(AttentionInputs<A> a) {
+  const bool causal = a.causal;
   static_cast<BiasInputs&>(a) = {};
+  a.causal = causal;
   return a;
 }
 
@@ -334,7 +338,8 @@ device::LaunchStatus backward_with_content(const AttentionBackward<A>& g, device
     if (!done.ok()) return done;
     const int64_t of_fire = int64_t{part.sequence} * a.H * attention_tiles(a.T) * kFirePartial;
     float* const rest =  // GeneralSaved::factor
-        std::is_same_v<A, bf16> ? g.row_product + int64_t{part.sequences} * a.H * a.T : nullptr;
+        std::is_same_v<A, bf16> && a.causal ? g.row_product + int64_t{part.sequences} * a.H * a.T
+                                            : nullptr;
     return finish(ContentGradients<A>{in, of.dout, of.dq, of.dk, of.dv, own, of_part<A>(g, part, a),
                                       of_rows(g.partial, of_fire), rest, part.first == 0, last,
                                       part.sequence == 0 && part.first == 0,

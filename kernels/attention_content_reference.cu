@@ -25,6 +25,12 @@ BAMTRAIN_DEVICE int64_t formed_row(const AttentionInputs<A>& a, int b, int h, in
   return a.formed.row(static_cast<int64_t>(b) * a.H + h, i);
 }
 
+/// Where distance 0 of head h is, in an array of sums by distance.
+template <class A>
+BAMTRAIN_DEVICE float* by_distance(const AttentionInputs<A>& a, float* sums, int h) {
+  return sums + static_cast<int64_t>(h) * a.distances() + a.distances_behind();
+}
+
 /// Of kernels for all sequences.
 template <class A>
 struct ContentArguments {
@@ -50,20 +56,20 @@ BAMTRAIN_KERNEL relative_of_keys(ContentArguments<A> x) {
   }
 }
 
-/// <w, r> / sqrt(D) of every distance of every head.
+/// <w, r> / sqrt(D) of every distance of every head. Rows are distances.
 template <class A>
 BAMTRAIN_KERNEL relative_of_distances(ContentArguments<A> x) {
   const AttentionInputs<A>& a = x.in;
   const OwnRow own;
-  if (own.t >= a.T) return;
+  if (own.t >= a.distances()) return;
+  const int d = own.t - a.distances_behind();
   const float* const w = a.relative.w + own.h * a.D;
-  const float* const r = a.relative.r + (static_cast<int64_t>(own.t) * a.H + own.h) * a.D;
+  const float* const r = a.relative.r + (static_cast<int64_t>(d) * a.H + own.h) * a.D;
   float sum = 0;
   for (int c = own.lane; c < a.D; c += 32) sum += w[c] * r[c];
   sum = warp_sum(sum);
   if (own.lane == 0) {
-    x.sums.of_distances[static_cast<int64_t>(own.h) * a.T + own.t] =
-        sum / sqrtf(static_cast<float>(a.D));
+    by_distance(a, x.sums.of_distances, own.h)[d] = sum / sqrtf(static_cast<float>(a.D));
   }
 }
 
@@ -73,7 +79,7 @@ LaunchStatus content_begin(const AttentionInputs<A>& a, const ContentSums& sums,
   if (a.relative.r == nullptr) return {};
   const ContentArguments<A> x = {a, sums, {}};
   const LaunchStatus keys = launch_rows(relative_of_keys<A>, x, a.T, a.H, a.B, stream);
-  return keys.ok() ? launch_rows(relative_of_distances<A>, x, a.T, a.H, 1, stream) : keys;
+  return keys.ok() ? launch_rows(relative_of_distances<A>, x, a.distances(), a.H, 1, stream) : keys;
 }
 
 /// b of the part.
@@ -85,9 +91,10 @@ BAMTRAIN_KERNEL relative_biases_of_rows(ContentArguments<A> x) {
   if (i >= a.end_of_queries()) return;
   const A* const query = at(a.q, own.b, i, own.h);
   const float *const of_keys = x.sums.of_keys + row_of(a, own.b, own.h, 0),
-                     *const of_distances = x.sums.of_distances + static_cast<int64_t>(own.h) * a.T;
+                     *const of_distances = by_distance(a, x.sums.of_distances, own.h);
   float* const b = a.formed.b + formed_row(a, own.b, own.h, i);
-  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
+  const int last = last_of(a, own.b, i);
+  for (int j = first_of(a, own.b, i) + own.lane; j <= last; j += 32) {
     const float* const r = a.relative.r + (static_cast<int64_t>(i - j) * a.H + own.h) * a.D;
     float sum = 0;
     for (int c = 0; c < a.D; ++c) sum += load_one(query + c) * r[c];
@@ -102,7 +109,8 @@ BAMTRAIN_KERNEL scores_of_rows(AttentionInputs<A> a) {
   const int i = query_of(a, own);
   if (i >= a.end_of_queries()) return;
   float* const to = a.formed.s + formed_row(a, own.b, own.h, i);
-  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
+  const int last = last_of(a, own.b, i);
+  for (int j = first_of(a, own.b, i) + own.lane; j <= last; j += 32) {
     to[j] = dot(at(a.q, own.b, i, own.h), at(a.k, own.b, j, own.h / (a.H / a.K)), a.D) /
             a.content_divisor;
   }
@@ -134,7 +142,8 @@ BAMTRAIN_KERNEL content_queries_of_rows(ContentGradients<A> g) {
   const float t = scale_of(a, own.b, own.h, i, !reads_scores(a)) / a.content_divisor;
   const float u = scale_of(a, own.b, own.h, i, a.scale_bias) / sqrtf(static_cast<float>(a.D));
   float sum[kRowColumns] = {};
-  for (int j = first_of(a, own.b, i); j <= i; ++j) {
+  const int last = last_of(a, own.b, i);
+  for (int j = first_of(a, own.b, i); j <= last; ++j) {
     add_row(sum, t * dz[j], at(a.k, own.b, j, own.h / (a.H / a.K)), a.D, own.lane);
     if (a.relative.r == nullptr) continue;
     add_row(sum, u * dz[j], a.relative.r + (static_cast<int64_t>(i - j) * a.H + own.h) * a.D, a.D,
@@ -167,8 +176,8 @@ BAMTRAIN_KERNEL content_keys_of_rows(ContentGradients<A> g) {
   }
   for (int h = own.h * group; h < (own.h + 1) * group; ++h) {
     float of_key = 0;
-    for (int i = j > a.formed.first ? j : a.formed.first;
-         i < a.end_of_queries() && first_of(a, own.b, i) <= j; ++i) {
+    for (int i = first_query(a, own.b, j); i < a.end_of_queries() && first_of(a, own.b, i) <= j;
+         ++i) {
       const int64_t at_key = formed_row(a, own.b, h, i) + j;
       const float dz = a.formed.b[at_key];
       add_row(dk, scale_of(a, own.b, h, i, relative) / a.content_divisor * dz, at(a.q, own.b, i, h),
@@ -196,15 +205,15 @@ template <class A>
 BAMTRAIN_KERNEL relative_distances_of_rows(ContentGradients<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own;
-  if (own.t >= a.T) return;
-  const int d = own.t, h = own.h;
+  if (own.t >= a.distances()) return;
+  const int d = own.t - a.distances_behind(), h = own.h;
   const float root = 1.0f / sqrtf(static_cast<float>(a.D));
   float* const to = g.bias.dr + (static_cast<int64_t>(d) * a.H + h) * a.D;
   float sum[kRowColumns] = {}, of_distance = 0;
   if (!g.first_of_all) add_row(sum, 1.0f, to, a.D, own.lane);
   for (int b = 0; b < a.B; ++b) {
     for (int i = d > a.formed.first ? d : a.formed.first; i < a.end_of_queries(); ++i) {
-      if (first_of(a, b, i) > i - d) continue;
+      if (first_of(a, b, i) > i - d || i - d > last_of(a, b, i)) continue;
       const float db =
           scale_of(a, b, h, i, a.scale_bias) * a.formed.b[formed_row(a, b, h, i) + i - d];
       add_row(sum, root * db, at(a.q, b, i, h), a.D, own.lane);
@@ -214,16 +223,16 @@ BAMTRAIN_KERNEL relative_distances_of_rows(ContentGradients<A> g) {
   add_row(sum, root * of_distance, a.relative.w + h * a.D, a.D, own.lane);
   store_row(to, 1.0f, sum, a.D, own.lane);
   if (own.lane != 0) return;
-  float& all = g.sums.db_of_distances[static_cast<int64_t>(h) * a.T + d];
+  float& all = by_distance(a, g.sums.db_of_distances, h)[d];
   all = g.first_of_all ? of_distance : all + of_distance;
 }
 
 template <class A>
 LaunchStatus content_gradients_reference(const ContentGradients<A>& g, Stream stream) {
   const AttentionInputs<A>& a = g.in;
-  LaunchStatus status = a.relative.r != nullptr
-                            ? launch_rows(relative_distances_of_rows<A>, g, a.T, a.H, 1, stream)
-                            : gradients_of_scores(g, stream);
+  LaunchStatus status = a.relative.r != nullptr ? launch_rows(relative_distances_of_rows<A>, g,
+                                                              a.distances(), a.H, 1, stream)
+                                                : gradients_of_scores(g, stream);
   if (status.ok()) {
     status = launch_rows(content_queries_of_rows<A>, g, a.formed.queries, a.H, a.B, stream);
   }
@@ -244,8 +253,11 @@ BAMTRAIN_KERNEL relative_of_heads(ContentArguments<A> x) {
     for (int b = 0; b < a.B; ++b) {
       du += x.sums.db_of_keys[row_of(a, b, h, t)] * load_one(at(a.k, b, t, h / (a.H / a.K)) + c);
     }
-    dw += x.sums.db_of_distances[static_cast<int64_t>(h) * a.T + t] *
-          a.relative.r[(static_cast<int64_t>(t) * a.H + h) * a.D + c];
+  }
+  for (int n = warp; n < a.distances() && c < a.D; n += kRowWarps) {
+    const int d = n - a.distances_behind();
+    dw += by_distance(a, x.sums.db_of_distances, h)[d] *
+          a.relative.r[(static_cast<int64_t>(d) * a.H + h) * a.D + c];
   }
   sums[thread] = du;
   sums[32 * kRowWarps + thread] = dw;
@@ -279,5 +291,6 @@ BAMTRAIN_CONTENT(float)
 BAMTRAIN_CONTENT(bf16)
 #undef BAMTRAIN_CONTENT
 template LaunchStatus content_gradients_reference(const ContentGradients<float>&, Stream);
+template LaunchStatus content_gradients_reference(const ContentGradients<bf16>&, Stream);
 
 }  // namespace bamtrain::kernels

@@ -5,6 +5,7 @@
 #include "attention_checks.h"
 #include "attention_content.h"
 #include "attention_head_dim.h"
+#include "attention_reference.h"
 
 namespace bamtrain::kernels {
 
@@ -145,15 +146,19 @@ bool needs_general(const AttentionInputs<bf16>& a) {
 }  // namespace
 
 LaunchStatus attention_forward(const AttentionForward<bf16>& f, Stream stream) {
+  if (!f.in.causal) return attention_reference_forward(f, stream);
   return forward(f, needs_general(f.in), stream);
 }
 LaunchStatus attention_backward(const AttentionBackward<bf16>& g, Stream stream) {
+  if (!g.in.causal) return attention_reference_backward(g, stream);
   return backward(g, needs_general(g.in), stream);
 }
 LaunchStatus attention_general_forward(const AttentionForward<bf16>& f, Stream stream) {
+  if (!f.in.causal) return attention_reference_forward(f, stream);
   return forward(f, true, stream);
 }
 LaunchStatus attention_general_backward(const AttentionBackward<bf16>& g, Stream stream) {
+  if (!g.in.causal) return attention_reference_backward(g, stream);
   return backward(g, true, stream);
 }
 

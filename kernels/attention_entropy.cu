@@ -80,7 +80,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads, 8)
   const int32_t* const first_key = a.first_key + static_cast<int64_t>(b) * a.T;
   const float root = 1.0f / a.content_divisor;
   RunningEntropy rows[kRowsOfWarp];
-  for (int j0 = first_key[i0]; j0 <= last; j0 += 32) {  // first keys never fall
+  const int32_t* const last_key = a.causal ? nullptr : a.last_key + static_cast<int64_t>(b) * a.T;
+  const int last_seen = a.causal ? last : last_key[last];
+  for (int j0 = first_key[i0]; j0 <= last_seen; j0 += 32) {  // first and last keys never fall
     float s[kRowsOfWarp] = {};
     for (int c = 0; c < a.D; c += kPiece) {
       device::barrier();  // the piece before has been read
@@ -97,7 +99,7 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kEntropyThreads, 8)
     BAMTRAIN_UNROLL
     for (int r = 0; r < kRowsOfWarp; ++r) {
       const int i = i0 + own + r;
-      if (i > last || j > i || j < first_key[i]) continue;
+      if (i > last || j > (a.causal ? i : last_key[i]) || j < first_key[i]) continue;
       rows[r].add(s[r] * root + bias_of(a, b, h, i, j).b);
     }
   }

@@ -85,7 +85,7 @@ BAMTRAIN_KERNEL mix_rows(AttentionInputs<A> a) {
   const MixInputs& m = a.mix;
   const MixQuery own(a, static_cast<int>(device::block_index().z),
                      static_cast<int>(device::block_index().x));
-  for (int j0 = own.first; j0 <= own.i; j0 += kKeys) {
+  for (int j0 = own.first; j0 <= own.last; j0 += kKeys) {
     form_hidden(x, a, own, j0);
     for_numbers(a.H, [&](int h, int n) {
       if (!own.sees(j0 + n)) return;
@@ -114,7 +114,7 @@ LaunchStatus launch_mix(void (*kernel)(A), const A& arguments, const MixInputs& 
 enum class MixPath { plain, tiles, distances };
 template <class A>
 MixPath mix_path(const AttentionInputs<A>& a) {
-  if (!std::is_same_v<A, bf16> || a.H > kMostTiledHeads) return MixPath::plain;
+  if (!std::is_same_v<A, bf16> || a.H > kMostTiledHeads || !a.causal) return MixPath::plain;
   return a.numbers == nullptr && a.fire.psi == nullptr ? MixPath::distances : MixPath::tiles;
 }
 
@@ -194,7 +194,7 @@ BAMTRAIN_KERNEL mix_rows_gradients(ContentGradients<A> g) {
   for (int row = slot; row < a.B * a.formed.queries; row += kMixSlots) {
     const MixQuery own(a, row / a.formed.queries, row % a.formed.queries);
     float* const dz = a.formed.b + own.row;
-    for (int j0 = own.first; j0 <= own.i; j0 += kKeys) {
+    for (int j0 = own.first; j0 <= own.last; j0 += kKeys) {
       form_hidden(x, a, own, j0);
       for_numbers(a.H, [&](int h, int n) {
         const int j = j0 + n;

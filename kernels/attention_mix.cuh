@@ -38,7 +38,7 @@ struct MixElements {
 /// A query of the part, the n-th of sequence b, in an array of AttentionInputs::formed: of head h
 /// and key j it has h * head + j, from `row` on.
 struct MixQuery {
-  int b, i, first;
+  int b, i, first, last;
   int64_t row, head;
 
   template <class A>
@@ -46,10 +46,11 @@ struct MixQuery {
       : b(sequence),
         i(a.formed.first + n),
         first(a.first_key[static_cast<int64_t>(sequence) * a.T + i]),
+        last(a.causal ? i : a.last_key[static_cast<int64_t>(sequence) * a.T + i]),
         row(a.formed.row(static_cast<int64_t>(sequence) * a.H, i)),
         head(a.formed.rows * a.formed.stride) {}
 
-  BAMTRAIN_DEVICE bool sees(int j) const { return j >= first && j <= i; }
+  BAMTRAIN_DEVICE bool sees(int j) const { return j >= first && j <= last; }
   /// t, and u: the factors of the scores and biases of head h in its logits.
   template <class A>
   BAMTRAIN_DEVICE float of_scores(const AttentionInputs<A>& a, int h) const {

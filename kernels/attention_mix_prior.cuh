@@ -7,6 +7,15 @@
 
 namespace bamtrain::kernels {
 
+/// Where rows see keys behind them, which other parts' queries see too: what belongs to a token
+/// begins at 0, and all of it is added. A warp per row of the sequences.
+template <class A>
+BAMTRAIN_KERNEL mix_clear_tokens(ContentGradients<A> g) {
+  const OwnRow own;
+  if (own.t >= g.in.T || own.lane != 0) return;
+  QueryBias().store(g.in, g.bias, row_of(g.in, own.b, own.h, own.t), false);
+}
+
 /// Of the prior's bias: what belongs to a query, a warp per row.
 template <class A>
 BAMTRAIN_KERNEL mix_of_queries(ContentGradients<A> g) {
@@ -16,12 +25,22 @@ BAMTRAIN_KERNEL mix_of_queries(ContentGradients<A> g) {
   if (i >= a.end_of_queries()) return;
   const float* const dB = a.formed.s + a.formed.row(static_cast<int64_t>(own.b) * a.H + own.h, i);
   QueryBias sums;
-  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
+  const int last = last_of(a, own.b, i);
+  for (int j = first_of(a, own.b, i) + own.lane; j <= last; j += 32) {
     const Bias bias = prior_bias_of(a, own.b, own.h, i, j, FirePoint(a, own.b, i, j));
-    sums.add(a, BiasGradient(bias, dB[j]), i - j);
+    sums.add(a, BiasGradient(bias, dB[j]), i, j);
   }
   sums.join();
-  if (own.lane == 0) sums.store(a, g.bias, row_of(a, own.b, own.h, i), false);
+  if (own.lane != 0) return;
+  const int64_t row = row_of(a, own.b, own.h, i);
+  if (!a.causal) {
+    if (a.numbers != nullptr) g.bias.dnumbers[row] += sums.of_number;
+    if (a.fire.psi == nullptr) return;
+    g.bias.dfire_u[row] += sums.of_fire.of_u;
+    g.bias.dfire_psi[row] += sums.of_fire.of_psi;
+    return;
+  }
+  sums.store(a, g.bias, row, false);
 }
 
 /// Sums of a block that owns 32 of something, a lane each: the warps divide the rest. In the first
@@ -34,11 +53,19 @@ BAMTRAIN_DEVICE float join_warps(float (&sums)[32 * kRowWarps], float sum) {
   return sum;
 }
 
-/// What belongs to a key of a formula, added to dnumbers. Launch with grid (ceil(end of the part's
-/// queries / 32), H, B) and 32 kRowWarps threads.
+/// The keys that the part's queries see, of whichever.
+template <class A>
+BAMTRAIN_HD int end_of_keys(const AttentionInputs<A>& a) {
+  return a.causal ? a.end_of_queries() : a.T;
+}
+
+/// What belongs to a key of a formula, added to dnumbers; of fire, from queries before the key.
+/// Launch with grid (ceil(end_of_keys / 32), H, B) and 32 kRowWarps threads.
 template <class A>
 BAMTRAIN_KERNEL mix_of_keys(ContentGradients<A> g) {
   BAMTRAIN_SHARED(float, sums, 32 * kRowWarps);
+  BAMTRAIN_SHARED(float, sums_of_u, 32 * kRowWarps);
+  BAMTRAIN_SHARED(float, sums_of_psi, 32 * kRowWarps);
   const AttentionInputs<A>& a = g.in;
   const int thread = static_cast<int>(device::thread_index().x);
   const int b = static_cast<int>(device::block_index().z);
@@ -46,32 +73,45 @@ BAMTRAIN_KERNEL mix_of_keys(ContentGradients<A> g) {
   const int j0 = 32 * static_cast<int>(device::block_index().x), j = j0 + thread % 32;
   const int64_t head = static_cast<int64_t>(b) * a.H + h;
   float sum = 0;
-  for (int i = (j0 > a.formed.first ? j0 : a.formed.first) + thread / 32; i < a.end_of_queries();
-       i += kRowWarps) {
+  FireSums of_fire;
+  for (int i = first_query(a, b, j0) + thread / 32; i < a.end_of_queries(); i += kRowWarps) {
     if (first_of(a, b, i) > j0 + 31) break;  // nor does any query behind it see one of the keys
-    if (j > i || j < first_of(a, b, i)) continue;
+    if (j > last_of(a, b, i) || j < first_of(a, b, i)) continue;
     const float dB = a.formed.s[a.formed.row(head, i) + j];
-    sum += dB * prior_bias_of(a, b, h, i, j, FirePoint(a, b, i, j)).of_key;
+    const Bias bias = prior_bias_of(a, b, h, i, j, FirePoint(a, b, i, j));
+    sum += dB * bias.of_key;
+    if (i < j) of_fire.add(a, BiasGradient(bias, dB), j - i);
   }
   sum = join_warps(sums, sum);
-  if (thread < 32 && j < a.end_of_queries()) g.bias.dnumbers[head * a.T + j] += sum;
+  if (a.fire.psi != nullptr) {
+    of_fire.of_u = join_warps(sums_of_u, of_fire.of_u);
+    of_fire.of_psi = join_warps(sums_of_psi, of_fire.of_psi);
+  }
+  if (thread >= 32 || j >= end_of_keys(a)) return;
+  const int64_t row = head * a.T + j;
+  if (a.numbers != nullptr) g.bias.dnumbers[row] += sum;
+  if (a.fire.psi == nullptr) return;
+  g.bias.dfire_u[row] += of_fire.of_u;
+  g.bias.dfire_psi[row] += of_fire.of_psi;
 }
 
-/// dtable at a distance, added to that of the parts before. Launch with grid (ceil(T / 32), H) and
-/// 32 kRowWarps threads.
+/// dtable at a distance, added to that of the parts before. Launch with grid (ceil(distances / 32),
+/// H) and 32 kRowWarps threads.
 template <class A>
 BAMTRAIN_KERNEL mix_of_distances(ContentGradients<A> g) {
   BAMTRAIN_SHARED(float, sums, 32 * kRowWarps);
   const AttentionInputs<A>& a = g.in;
   const int thread = static_cast<int>(device::thread_index().x);
   const int h = static_cast<int>(device::block_index().y);
-  const int d0 = 32 * static_cast<int>(device::block_index().x), d = d0 + thread % 32;
+  const int d0 = 32 * static_cast<int>(device::block_index().x) - a.distances_behind();
+  const int d = d0 + thread % 32;
   float sum = 0;
   for (int b = 0; b < a.B; ++b) {
     const int64_t head = static_cast<int64_t>(b) * a.H + h;
     for (int i = (d0 > a.formed.first ? d0 : a.formed.first) + thread / 32; i < a.end_of_queries();
          i += kRowWarps) {
-      if (i - d >= first_of(a, b, i)) sum += a.formed.s[a.formed.row(head, i) + i - d];
+      const bool sees = i - d >= first_of(a, b, i) && i - d <= last_of(a, b, i);
+      if (sees) sum += a.formed.s[a.formed.row(head, i) + i - d];
     }
   }
   sum = join_warps(sums, sum);
@@ -118,6 +158,21 @@ BAMTRAIN_KERNEL mix_of_segments(ContentGradients<A> g) {
       }
       begin = last;
     }
+    // Keys behind have segments of their own: one after another.
+    for (int j0 = i + 1; j0 <= last_of(a, b, i); j0 += 32) {
+      const int j = j0 + lane;
+      const bool sees = j <= last_of(a, b, i);
+      const FirePoint at(a, b, i, sees ? j : i);
+      const float of_key = sees ? dB[j] : 0.0f;
+      for (int n = 0; n < 32; ++n) {
+        const int segment = device::shuffle(device::kWholeWarp, at.segment, n);
+        const float one = device::shuffle(device::kWholeWarp, of_key, n);
+        const float u = device::shuffle(device::kWholeWarp, of_key * at.u, n);
+        if (lane != 0) continue;
+        own[2 * segment] += one;
+        own[2 * segment + 1] += u;
+      }
+    }
   }
   device::barrier();
   if (thread >= kFirePartial) return;
@@ -132,14 +187,19 @@ device::LaunchStatus mix_gradients_of_prior(const ContentGradients<A>& g, device
   const AttentionInputs<A>& a = g.in;
   const bool fire = a.fire.psi != nullptr, numbers = a.numbers != nullptr;
   device::LaunchStatus status;
-  if (numbers || fire) {
+  if ((numbers || fire) && !a.causal && g.first) {
+    status = launch_rows(mix_clear_tokens<A>, g, a.T, a.H, a.B, stream);
+  }
+  if (status.ok() && (numbers || fire)) {
     status = launch_rows(mix_of_queries<A>, g, a.formed.queries, a.H, a.B, stream);
   }
   const auto launch = [&](void (*kernel)(ContentGradients<A>), const device::Dim3& grid) {
     if (status.ok()) status = device::launch(kernel, grid, {32 * kRowWarps, 1, 1}, 0, stream, g);
   };
-  if (numbers) launch(mix_of_keys<A>, grid_of_rows(a.end_of_queries(), 32, a.H, a.B));
-  if (a.table != nullptr) launch(mix_of_distances<A>, grid_of_rows(a.T, 32, a.H, 1));
+  if (numbers || (fire && !a.causal)) {
+    launch(mix_of_keys<A>, grid_of_rows(end_of_keys(a), 32, a.H, a.B));
+  }
+  if (a.table != nullptr) launch(mix_of_distances<A>, grid_of_rows(a.distances(), 32, a.H, 1));
   if (fire) launch(mix_of_segments<A>, grid_of_rows(a.formed.queries, kTile, a.H, a.B));
   return status;
 }

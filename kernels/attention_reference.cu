@@ -18,6 +18,13 @@ BAMTRAIN_DEVICE float* factors_of(const AttentionBackward<A>& g) {
   return g.row_product + static_cast<int64_t>(g.in.B) * g.in.H * g.in.T;
 }
 
+/// Whether D is that of sums over the row, and not <dO, out>: of normalizers with a threshold; and
+/// where out is rounded to bf16, which what is summed over rows of dz would keep.
+template <class A>
+BAMTRAIN_HD bool by_sums(const AttentionInputs<A>& a) {
+  return !traits_of(a.normalizer.kind).of_level() || !std::is_same_v<A, float>;
+}
+
 /// What the backward pass needs of a query and a key that it sees: p, the gradients with respect
 /// to z, s, b and t, and what that of b gives back.
 struct Gradient {
@@ -29,14 +36,14 @@ template <class A>
 BAMTRAIN_DEVICE Gradient gradient_of(const AttentionBackward<A>& g, int b, int h, int i, int j) {
   const AttentionInputs<A>& a = g.in;
   const NormalizerTraits traits = traits_of(a.normalizer.kind);
-  const bool alone = first_of(a, b, i) == i && traits.constant_alone();
+  const bool alone = first_of(a, b, i) == last_of(a, b, i) && traits.constant_alone();
   const int64_t row = row_of(a, b, h, i);
   const Logit l = logit_of(a, b, h, i, j);
   const float dp = dot(at(g.dout, b, i, h), at(a.v, b, j, h / (a.H / a.K)), a.D);
   const Weight w = weight_of(a.normalizer, RowWeights(a.normalizer, g.saved, h, row), h, l.z, j);
   Gradient x;
   x.p = alone ? 1.0f : w.p;
-  if (!alone && !traits.of_level()) x.p *= factors_of(g)[row];
+  if (!alone && by_sums(a)) x.p *= factors_of(g)[row];
   const float dz = alone ? 0.0f : w.u * (dp - g.row_product[row]);
   x.dz = dz;
   x.ds = l.t * dz;
@@ -64,18 +71,18 @@ BAMTRAIN_KERNEL attention_reference_rows(AttentionForward<A> f) {
   const AttentionInputs<A>& a = f.in;
   const OwnRow own(a.formed.first);
   if (own.t >= a.end_of_queries()) return;  // the whole warp
-  const int i = own.t, first = first_of(a, own.b, i);
+  const int i = own.t, first = first_of(a, own.b, i), last = last_of(a, own.b, i);
   float largest = -INFINITY;
-  for (int j = first + own.lane; j <= i; j += 32) {
+  for (int j = first + own.lane; j <= last; j += 32) {
     largest = fmaxf(largest, logit_of(a, own.b, own.h, i, j).z);
   }
   largest = warp_max(largest);
   float sum = 0, out[kRowColumns] = {};
-  for (int j0 = first; j0 <= i; j0 += 32) {
+  for (int j0 = first; j0 <= last; j0 += 32) {
     const int j = j0 + own.lane;
-    const float p = j <= i ? expf(logit_of(a, own.b, own.h, i, j).z - largest) : 0.0f;
+    const float p = j <= last ? expf(logit_of(a, own.b, own.h, i, j).z - largest) : 0.0f;
     sum += p;
-    for (int n = 0; n < 32 && j0 + n <= i; ++n) {
+    for (int n = 0; n < 32 && j0 + n <= last; ++n) {
       const float weight = device::shuffle(device::kWholeWarp, p, n);
       add_row(out, weight, at(a.v, own.b, j0 + n, own.h / (a.H / a.K)), a.D, own.lane);
     }
@@ -91,14 +98,14 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   const AttentionInputs<A>& a = f.in;
   const OwnRow own(a.formed.first);
   if (own.t >= a.end_of_queries()) return;
-  const int i = own.t, first = first_of(a, own.b, i);
+  const int i = own.t, first = first_of(a, own.b, i), last = last_of(a, own.b, i);
   const int64_t row = row_of(a, own.b, own.h, i);
   Selection selection;
-  RowSearch search(a.normalizer, weight_form(a.normalizer, own.h), own.h, i, i - first + 1, a.T,
-                   &selection);
+  RowSearch search(a.normalizer, weight_form(a.normalizer, own.h), own.h, last, last - first + 1,
+                   a.T, &selection);
   for (int passes = 1; !search.done(); ++passes) {
     pass_over(search, weight_form(a.normalizer, own.h), passes, [&](const auto& add) {
-      for (int j = first + own.lane; j <= i; j += 32) {
+      for (int j = first + own.lane; j <= last; j += 32) {
         add(logit_of(a, own.b, own.h, i, j).z, j);
       }
     });
@@ -107,16 +114,16 @@ BAMTRAIN_KERNEL attention_reference_searched(AttentionForward<A> f) {
   const NormalizerTraits traits = traits_of(a.normalizer.kind);
   float smallest = INFINITY;  // of the logits that topk keeps
   float sum = 0, out[kRowColumns] = {};
-  for (int j0 = first; j0 <= i; j0 += 32) {
+  for (int j0 = first; j0 <= last; j0 += 32) {
     const int j = j0 + own.lane;
     float p = 0;
-    if (j <= i) {
+    if (j <= last) {
       const float z = logit_of(a, own.b, own.h, i, j).z;
       p = weight_of(a.normalizer, weights, own.h, z, j).p;
       if (traits.last && !weights.drops(z, j)) smallest = fminf(smallest, z);
     }
     sum += p;
-    for (int n = 0; n < 32 && j0 + n <= i; ++n) {
+    for (int n = 0; n < 32 && j0 + n <= last; ++n) {
       const float weight = device::shuffle(device::kWholeWarp, p, n);
       add_row(out, weight, at(a.v, own.b, j0 + n, own.h / (a.H / a.K)), a.D, own.lane);
     }
@@ -182,11 +189,11 @@ BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own(a.formed.first);
   if (own.t >= a.end_of_queries()) return;
-  const int i = own.t, first = first_of(a, own.b, i);
+  const int i = own.t, first = first_of(a, own.b, i), last = last_of(a, own.b, i);
   const int64_t row = row_of(a, own.b, own.h, i);
   const RowWeights weights(a.normalizer, g.saved, own.h, row);
   RowSums sums;
-  for (int j = first + own.lane; j <= i; j += 32) {
+  for (int j = first + own.lane; j <= last; j += 32) {
     const float z = logit_of(a, own.b, own.h, i, j).z;
     const A* const value = at(a.v, own.b, j, own.h / (a.H / a.K));
     sums.add<true>(weight_of(a.normalizer, weights, own.h, z, j),
@@ -198,7 +205,7 @@ BAMTRAIN_KERNEL attention_reference_centres(AttentionBackward<A> g) {
   const float factor = sums.factor(weight_form(a.normalizer, own.h), weights.a);
   g.row_product[row] = sums.centre();
   factors_of(g)[row] = factor;
-  if (g.dalpha != nullptr) g.dalpha[row] = first == i ? 0.0f : sums.dalpha(weights.a, factor);
+  if (g.dalpha != nullptr) g.dalpha[row] = first == last ? 0.0f : sums.dalpha(weights.a, factor);
 }
 
 /// dq, dscale and what the bias gives to a query.
@@ -207,16 +214,16 @@ BAMTRAIN_KERNEL attention_reference_queries(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own(a.formed.first);
   if (own.t >= a.end_of_queries()) return;
-  const int i = own.t;
+  const int i = own.t, last = last_of(a, own.b, i);
   float dt = 0, dq[kRowColumns] = {};
   QueryBias bias;
-  for (int j0 = first_of(a, own.b, i); j0 <= i; j0 += 32) {
+  for (int j0 = first_of(a, own.b, i); j0 <= last; j0 += 32) {
     const int j = j0 + own.lane;
     Gradient x = {};
-    if (j <= i) x = gradient_of(g, own.b, own.h, i, j);
+    if (j <= last) x = gradient_of(g, own.b, own.h, i, j);
     dt += x.dt;
-    if (j <= i) bias.add(a, x.bias, i - j);
-    for (int n = 0; n < 32 && j0 + n <= i; ++n) {
+    if (j <= last) bias.add(a, x.bias, i, j);
+    for (int n = 0; n < 32 && j0 + n <= last; ++n) {
       const float weight = device::shuffle(device::kWholeWarp, x.ds, n);
       add_row(dq, weight, at(a.k, own.b, j0 + n, own.h / (a.H / a.K)), a.D, own.lane);
     }
@@ -235,9 +242,9 @@ BAMTRAIN_KERNEL attention_reference_formed(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own(a.formed.first);
   if (own.t >= a.end_of_queries()) return;
-  const int i = own.t;
+  const int i = own.t, last = last_of(a, own.b, i);
   const int64_t row = a.formed.row(static_cast<int64_t>(own.b) * a.H + own.h, i);
-  for (int j = first_of(a, own.b, i) + own.lane; j <= i; j += 32) {
+  for (int j = first_of(a, own.b, i) + own.lane; j <= last; j += 32) {
     const Gradient x = gradient_of(g, own.b, own.h, i, j);
     a.formed.p[row + j] = x.p;
     a.formed.b[row + j] = x.dz;
@@ -255,12 +262,14 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
   float dk[kRowColumns] = {}, dv[kRowColumns] = {};
   for (int h = own.h * group; h < (own.h + 1) * group; ++h) {
     float to_key = 0;
+    FireSums of_fire;  // of queries before the key
     // First keys never fall: the queries that see this key follow one another.
-    for (int i0 = j; i0 < a.T && first_of(a, own.b, i0) <= j; i0 += 32) {
+    for (int i0 = first_query(a, own.b, j); i0 < a.T && first_of(a, own.b, i0) <= j; i0 += 32) {
       const int i = i0 + own.lane;
       Gradient x = {};
       if (i < a.T && first_of(a, own.b, i) <= j) x = gradient_of(g, own.b, h, i, j);
       to_key += x.bias.to_key;
+      if (i < j) of_fire.add(a, x.bias, j - i);
       for (int n = 0; n < 32 && i0 + n < a.T; ++n) {
         const float to_k = device::shuffle(device::kWholeWarp, x.ds, n);
         const float to_v = device::shuffle(device::kWholeWarp, x.p, n);
@@ -269,30 +278,37 @@ BAMTRAIN_KERNEL attention_reference_keys(AttentionBackward<A> g) {
       }
     }
     to_key = warp_sum(to_key);
-    if (a.numbers != nullptr && own.lane == 0) g.dnumbers[row_of(a, own.b, h, j)] += to_key;
+    of_fire.join();
+    if (own.lane != 0) continue;
+    if (a.numbers != nullptr) g.dnumbers[row_of(a, own.b, h, j)] += to_key;
+    if (a.causal || a.fire.psi == nullptr) continue;
+    g.dfire_u[row_of(a, own.b, h, j)] += of_fire.of_u;
+    g.dfire_psi[row_of(a, own.b, h, j)] += of_fire.of_psi;
   }
   store_row(at(g.dk, own.b, j, own.h), 1.0f / a.content_divisor, dk, a.D, own.lane);
   store_row(at(g.dv, own.b, j, own.h), 1.0f, dv, a.D, own.lane);
 }
 
-/// dtable at distance t of a head: along the diagonals of all sequences. Launch with B = 1.
+/// dtable at a distance of a head: along the diagonals of all sequences. Launch with B = 1 and
+/// distances as rows.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_diagonals(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
   const OwnRow own;
-  if (own.t >= a.T) return;
-  const int d = own.t;
+  if (own.t >= a.distances()) return;
+  const int d = own.t - a.distances_behind();
   float sum = 0;
   for (int b = 0; b < a.B; ++b) {
-    for (int i = d + own.lane; i < a.T; i += 32) {
-      if (first_of(a, b, i) <= i - d) sum += gradient_of(g, b, own.h, i, i - d).db;
+    for (int i = (d > 0 ? d : 0) + own.lane; i < a.T; i += 32) {
+      const bool sees = first_of(a, b, i) <= i - d && i - d <= last_of(a, b, i);
+      if (sees) sum += gradient_of(g, b, own.h, i, i - d).db;
     }
   }
   sum = warp_sum(sum);
   if (own.lane == 0) g.dtable[own.h * g.dtable_head + d] = sum;
 }
 
-/// dfire of a head and a segment: over the distances of each query that lie in it.
+/// dfire of a head and a segment: over the distances of each query that lie in it, and of each key.
 template <class A>
 BAMTRAIN_KERNEL attention_reference_segments(AttentionBackward<A> g) {
   const AttentionInputs<A>& a = g.in;
@@ -307,9 +323,12 @@ BAMTRAIN_KERNEL attention_reference_segments(AttentionBackward<A> g) {
       const int visible = i - first_of(a, b, i) + 1;
       const int end = segment == kFireHidden || ends[segment] > visible ? visible : ends[segment];
       for (int d = (segment == 0 ? 0 : ends[segment - 1]) + own.lane; d < end; d += 32) {
-        const Gradient x = gradient_of(g, b, own.h, i, i - d);
-        of_one += static_cast<double>(x.db);
-        of_u += static_cast<double>(x.db * x.bias.u);
+        const auto add = [&](const Gradient& x) {
+          of_one += static_cast<double>(x.db);
+          of_u += static_cast<double>(x.db * x.bias.u);
+        };
+        add(gradient_of(g, b, own.h, i, i - d));
+        if (!a.causal && d > 0) add(gradient_of(g, b, own.h, i - d, i));  // which see each other
       }
     }
   }
@@ -331,19 +350,18 @@ LaunchStatus backward(const AttentionBackward<A>& g, Stream stream) {
     if constexpr (std::is_same_v<A, float>) return attention_reference_sticks_backward(g, stream);
     return device::refused(kNoSticks);
   }
-  const bool of_level = traits_of(a.normalizer.kind).of_level();
   const auto launch_queries = [&](void (*kernel)(AttentionBackward<A>)) {
     return launch_rows(kernel, g, a.queries(), a.H, a.B, stream);
   };
   LaunchStatus status =
-      launch_queries(of_level ? attention_reference_products<A> : attention_reference_centres<A>);
+      launch_queries(by_sums(a) ? attention_reference_centres<A> : attention_reference_products<A>);
   if (status.ok()) status = launch_queries(attention_reference_queries<A>);
   if (!status.ok() || a.formed.b != nullptr) {
     return status.ok() ? launch_queries(attention_reference_formed<A>) : status;
   }
   status = launch_rows(attention_reference_keys<A>, g, a.T, a.K, a.B, stream);
   if (status.ok() && a.table != nullptr) {
-    status = launch_rows(attention_reference_diagonals<A>, g, a.T, a.H, 1, stream);
+    status = launch_rows(attention_reference_diagonals<A>, g, a.distances(), a.H, 1, stream);
   }
   if (status.ok() && a.fire.psi != nullptr) {
     status = launch_rows(attention_reference_segments<A>, g, kFireSegments, a.H, 1, stream);
@@ -365,6 +383,8 @@ LaunchStatus attention_reference_backward(const AttentionBackward<A>& g, Stream 
 }
 
 template LaunchStatus attention_reference_forward(const AttentionForward<float>&, Stream);
+template LaunchStatus attention_reference_forward(const AttentionForward<bf16>&, Stream);
 template LaunchStatus attention_reference_backward(const AttentionBackward<float>&, Stream);
+template LaunchStatus attention_reference_backward(const AttentionBackward<bf16>&, Stream);
 
 }  // namespace bamtrain::kernels

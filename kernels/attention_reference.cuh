@@ -46,6 +46,18 @@ BAMTRAIN_DEVICE int first_of(const AttentionInputs<A>& a, int b, int i) {
 }
 
 template <class A>
+BAMTRAIN_DEVICE int last_of(const AttentionInputs<A>& a, int b, int i) {
+  return a.causal ? i : a.last_key[static_cast<int64_t>(b) * a.T + i];
+}
+/// Of the rows that see key j the first that is of `a`'s queries; the others follow it up to where
+/// first_of() is past j, or is none of them.
+template <class A>
+BAMTRAIN_DEVICE int first_query(const AttentionInputs<A>& a, int b, int j) {
+  const int first = a.causal ? j : first_of(a, b, j);
+  return first > a.formed.first ? first : a.formed.first;
+}
+
+template <class A>
 BAMTRAIN_DEVICE float dot(const A* x, const A* y, int D) {
   float sum = 0;
   for (int c = 0; c < D; ++c) sum += load_one(x + c) * load_one(y + c);

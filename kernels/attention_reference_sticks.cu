@@ -107,7 +107,7 @@ struct StickRow {
     if (thread != 0) return;
     QueryBias bias;
     for (int j = first; j < i; ++j) {
-      bias.add(a, BiasGradient(bias_of(a, b, h, i, j), dz[j]), i - j);
+      bias.add(a, BiasGradient(bias_of(a, b, h, i, j), dz[j]), i, j);
     }
     bias.store(a, g, row_of(a, b, h, i), true);
   }

@@ -32,16 +32,16 @@ struct Spread {
 /// forward pass's own logits, whose roundings are others.
 template <class A, class Logit>
 BAMTRAIN_DEVICE RowWeights weights_of(const StatisticsArguments<A>& s, const OwnRow& own, int first,
-                                      const Logit& logit) {
+                                      int last, const Logit& logit) {
   const NormalizerInputs& n = s.in.normalizer;
   if (n.kind != NormalizerKind::topk) {
     return RowWeights(n, s.saved, own.h, row_of(s.in, own.b, own.h, own.t));
   }
   Selection selection;
-  RowSearch search(n, WeightForm::topk, own.h, own.t, own.t - first + 1, s.in.T, &selection);
+  RowSearch search(n, WeightForm::topk, own.h, last, last - first + 1, s.in.T, &selection);
   for (int passes = 1; !search.done(); ++passes) {
     pass_over(search, WeightForm::topk, passes, [&](const auto& add) {
-      for (int j = first + own.lane; j <= own.t; j += 32) add(logit(j), j);
+      for (int j = first + own.lane; j <= last; j += 32) add(logit(j), j);
     });
   }
   return search.weights();
@@ -63,7 +63,7 @@ BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   const AttentionInputs<A>& a = s.in;
   const OwnRow own(a.formed.first);
   if (own.t >= a.end_of_queries()) return;
-  const int i = own.t, first = first_of(a, own.b, i);
+  const int i = own.t, first = first_of(a, own.b, i), last = last_of(a, own.b, i);
   const int64_t row = row_of(a, own.b, own.h, i);
   const auto logit = [&](int j) { return logit_of(a, own.b, own.h, i, j).z; };
   const bool stick = a.normalizer.kind == NormalizerKind::stick_breaking;
@@ -72,8 +72,8 @@ BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   if (stick) {
     break_stick(first, i, own.lane, logit, [&](int, int, float, float p) { spread.add(p); });
   } else {
-    const RowWeights weights = weights_of(s, own, first, logit);
-    for (int j = first + own.lane; j <= i; j += 32) {
+    const RowWeights weights = weights_of(s, own, first, last, logit);
+    for (int j = first + own.lane; j <= last; j += 32) {
       const Weight w = weight_of(a.normalizer, weights, own.h, logit(j), j);
       spread.add(w.p);
       if (w.u > 0) keys += 1;
@@ -85,9 +85,9 @@ BAMTRAIN_KERNEL attention_row_statistics(StatisticsArguments<A> s) {
   // Where weights sum to 1, save roundings: the entropy of p / sum p.
   const NormalizerTraits traits = traits_of(a.normalizer.kind);
   const float entropy = traits.sums_to_one ? h / p + logf(p) : h;
-  const bool none = entropy < 0 || (first == i && traits.constant_alone());  // NaN stays
+  const bool none = entropy < 0 || (first == last && traits.constant_alone());  // NaN stays
   s.entropy[row] = none ? 0.0f : entropy;
-  s.support[row] = support_of(a, i - first + 1, keys);
+  s.support[row] = support_of(a, last - first + 1, keys);
 }
 
 template <class A>

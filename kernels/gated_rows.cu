@@ -41,7 +41,8 @@ struct GatedRow {
   /// Keys that it sees.
   template <class A>
   BAMTRAIN_DEVICE int64_t keys(const GatedRows<A>& s) const {
-    return t - s.first_key[static_cast<int64_t>(b) * s.T + t] + 1;
+    const int64_t row = static_cast<int64_t>(b) * s.T + t;
+    return (s.last_key != nullptr ? s.last_key[row] : t) - s.first_key[row] + 1;
   }
 };
 

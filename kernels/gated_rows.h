@@ -12,7 +12,8 @@ namespace bamtrain::kernels {
 using device::bf16;
 
 /// Gates (B, T, kGates H), strides in elements, innermost contiguous: of the first gate, then of
-/// the next. Row i of sequence b sees n = i - first_key[b][i] + 1 keys.
+/// the next. Row i of sequence b sees n = i - first_key[b][i] + 1 keys, or to last_key[b][i] in
+/// place of i.
 template <class A>
 struct GatedRows {
   GatedRule rule = {};
@@ -20,6 +21,7 @@ struct GatedRows {
   int64_t batch = 0, row = 0;
   const float* bias[kMostGates] = {};  // (H): added to the gates. Null: nothing
   const int32_t* first_key = nullptr;  // (B, T), in [0, i]
+  const int32_t* last_key = nullptr;   // (B, T), in [i, T). Null: i
   FormulaConstants constants;
   int B = 0, H = 0, T = 0;
   int first_head = 0;  // in the heads before it the number is 1

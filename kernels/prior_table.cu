@@ -26,16 +26,17 @@ BAMTRAIN_DEVICE P<double> prior_of_head(const TablePrior& prior, int64_t h) {
       theta[p * kValues + k] = static_cast<double>(prior.theta[p][h * kValues + k]);
     }
   }
-  return P<double>(theta, {h, prior.H, prior.form, prior.gain});
+  return P<double>(theta, {h, prior.H, prior.form, prior.gain, prior.asymmetry});
 }
 
 template <template <class> class P>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kTableThreads)
     table_of_prior(float* table, const TablePrior prior) {
   const int64_t h = device::block_index().y;
-  const int64_t d = int64_t{device::block_index().x} * kTableThreads + device::thread_index().x;
-  if (d >= prior.T) return;
-  table[h * prior.T + d] = static_cast<float>(prior_of_head<P>(prior, h).bias(d));
+  const int64_t n = int64_t{device::block_index().x} * kTableThreads + device::thread_index().x;
+  if (n >= prior.T) return;
+  const int64_t d = distance_of<P<double>>(prior.first + n);
+  table[h * prior.T + n] = static_cast<float>(prior_of_head<P>(prior, h).bias(d));
 }
 
 template <template <class> class P>
@@ -46,8 +47,9 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kTableThreads)
   const int64_t h = device::block_index().x;
   const P<double> of_head = prior_of_head<P>(prior, h);
   double own[kParameters * kValues] = {};
-  for (int64_t d = device::thread_index().x; d < prior.T; d += kTableThreads) {
-    of_head.accumulate(static_cast<double>(g.dtable[h * prior.T + d]), d, own);
+  for (int64_t n = device::thread_index().x; n < prior.T; n += kTableThreads) {
+    const int64_t d = distance_of<P<double>>(prior.first + n);
+    of_head.accumulate(static_cast<double>(g.dtable[h * prior.T + n]), d, own);
   }
   BAMTRAIN_UNROLL
   for (int p = 0; p < kParameters; ++p) {

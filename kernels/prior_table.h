@@ -17,11 +17,13 @@ struct TablePrior {
   int64_t H = 0, T = 0;                          // H < 2^16
   int form = 0;                                  // TableFamily::form
   double gain = 1;                               // TableFamily::gain
+  int64_t first = 0;                             // TableShape::first
+  double asymmetry = 0;                          // TableShape::asymmetry
   const float* theta[kMaxPriorParameters] = {};  // (H, values) each, in the prior's order
 };
 
-/// table (H, T) = b at (h, d). Refuses a name without kernels, sizes that are not positive and a
-/// missing theta.
+/// table (H, T) = b at (h, first + n). Refuses a name without kernels, sizes that are not positive
+/// and a missing theta.
 device::LaunchStatus table_prior_forward(float* table, const TablePrior& prior,
                                          device::Stream stream);
 
@@ -30,7 +32,7 @@ struct TablePriorGradients {
   const float* dtable = nullptr;            // (H, T)
 };
 
-/// dtheta[p][h] += sum over d of dtable[h][d] db/dtheta[p][h], in fp64 and in a fixed order.
+/// dtheta[p][h] += sum over n of dtable[h][n] db/dtheta[p][h], in fp64 and in a fixed order.
 /// Nothing is launched where every dtheta of the prior is null. Refuses what the forward pass
 /// refuses.
 device::LaunchStatus table_prior_backward(const TablePriorGradients& g, const TablePrior& prior,

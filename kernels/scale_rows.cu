@@ -28,7 +28,7 @@ BAMTRAIN_DEVICE S<double> scale_of_head(const ScaleRows& rows, int64_t h) {
 
 /// Keys that row i of sequence b sees, where row = b T + i.
 BAMTRAIN_DEVICE int64_t keys_of(const ScaleRows& rows, int64_t row, int64_t i) {
-  return i - rows.first_key[row] + 1;
+  return (rows.last_key != nullptr ? rows.last_key[row] : i) - rows.first_key[row] + 1;
 }
 
 /// What the scaled heads have at n keys: value(h, n). A thread per row.
@@ -94,15 +94,17 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
   });
 }
 
-/// A thread per length n up to T: it looks for the rows that see n keys, which begin at n - 1.
+/// A thread per length n up to T: it looks for the rows that see n keys, which begin at n - 1 where
+/// no row sees a key behind it.
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kScaleThreads)
     gradient_by_length(float* dtheta, const float* dscale, const ScaleRows rows) {
   const int64_t h = rows.first_head + device::block_index().y;
   const int64_t n = int64_t{device::block_index().x} * kScaleThreads + device::thread_index().x + 1;
   if (n > rows.T) return;
+  const int64_t first = rows.last_key != nullptr ? 0 : n - 1;
   double sum = 0;
   for (int64_t b = 0; b < rows.B; ++b) {
-    for (int64_t i = n - 1; i < rows.T; ++i) {
+    for (int64_t i = first; i < rows.T; ++i) {
       if (keys_of(rows, b * rows.T + i, i) != n) continue;
       sum += static_cast<double>(dscale[(b * rows.H + h) * rows.T + i]);
     }

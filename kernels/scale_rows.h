@@ -10,13 +10,15 @@
 
 namespace bamtrain::kernels {
 
-/// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys.
+/// A scale and its rows: row i of sequence b sees n = i - first_key[b][i] + 1 keys, or to
+/// last_key[b][i] in place of i.
 struct ScaleRows {
   const char* name = "";  // as in scales/registry.h
   FormulaConstants constants;
   const float* theta[kMaxScaleScalars] = {};  // (H) each, in the scale's order; by_length's (H,
                                               // lengths)
   const int32_t* first_key = nullptr;         // (B, T), in [0, i]
+  const int32_t* last_key = nullptr;          // (B, T), in [i, T). Null: i
   int64_t B = 0, H = 0, T = 0;                // H < 2^16, B T < 2^31
   int64_t first_head = 0;                     // the heads before it are not scaled: t = 1
 };

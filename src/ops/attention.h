@@ -98,9 +98,9 @@ struct Attention {
   // (B, T) i32: row i sees keys first_key[i] .. last_key[i], counted from the first row's own:
   // those of the past are negative. Non-decreasing, <= i
   Tensor first_key;
-  // (B, T) i32. Non-decreasing, >= i; a key's rows are one stretch too, as first_key and last_key
-  // of documents and windows have it. Empty: i, causal attention. Without a past; biases by
-  // distance then go from -(T - 1) on
+  // (B, T) i32. Non-decreasing, >= i, and rows see each other or do not, as documents and windows
+  // have it. Empty: i, causal attention. Without a past; biases by distance then go from -(T - 1)
+  // on
   Tensor last_key;
   Bias bias;
   HeadMix mix;  // empty: heads do not meet

@@ -16,6 +16,7 @@ WorkspaceShape workspace_of(const AttentionCase& c) {
   shape.B = std::max(shape.B, c.B);
   shape.H = std::max(shape.H, c.H);
   shape.K = std::max(shape.K, c.K);
+  shape.bidirectional = !c.causal;
   return shape;
 }
 
@@ -156,6 +157,34 @@ TEST_CASE("attention over many heads on CUDA agrees with the reference") {
   }
 }
 
+// Several parts of a sequence's queries, too: those of content_logits.
+TEST_CASE("bidirectional attention on CUDA agrees with the reference in every form") {
+  size_t n = 0;
+  for (TableForm table : table_forms_of_priors()) {
+    if (table == TableForm::contextual) continue;
+    for (ScaleForm scale : kScales) {
+      AttentionCase c;
+      c.causal = false;
+      c.B = 2;
+      c.T = n % 2 == 0 ? 70 : 45;
+      c.H = 4;
+      c.K = 2;
+      c.D = n % 3 == 0 ? 32 : 16;
+      c.table = table;
+      c.scale = scale;
+      c.documents = n % 3 == 1;
+      c.padding = n % 3 == 2;
+      c.window = n % 4 == 3 ? 20 : 0;
+      ++n;
+      for (Dtype t : {Dtype::f32, Dtype::bf16}) check_attention(c, t);
+      if (reads_content(table)) continue;
+      c.mix = table == TableForm::none ? MixForm::add_residual : MixForm::concat_residual;
+      c.hidden = 20;
+      for (Dtype t : {Dtype::f32, Dtype::bf16}) check_mixed(c, t);
+    }
+  }
+}
+
 TEST_CASE("a content scale on CUDA is a factor of the queries, to the bit") {
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     Machine m(t, cuda_device());
@@ -186,6 +215,7 @@ TEST_CASE("entropies of attention on CUDA agree with the reference in every form
     c.table = table;
     c.documents = table != TableForm::none;
     c.window = table == TableForm::none ? 40 : 0;
+    c.causal = table != TableForm::falling && table != TableForm::fire;
     INFO(describe(c));
     Machine f32(Dtype::f32, cuda_device()), bf16(Dtype::bf16, cuda_device());
     // See tests/ops/attention_entropy.cpp.

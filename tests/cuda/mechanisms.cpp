@@ -13,10 +13,16 @@ namespace {
 // at T 1,024.
 TEST_CASE("gradients of every mechanism's parameters on CUDA agree with the reference") {
   for (const int64_t T : {64, 300}) {
-    const WorkspaceShape shape = mechanism_workspace(T);
+    WorkspaceShape shape = mechanism_workspace(T);
+    shape.bidirectional = true;
     Machine reference(Dtype::f64, CpuIsa::avx512, shape), f32(Dtype::f32, cuda_device(), shape);
-    for (const Mechanisms& of : all_mechanisms()) {
-      INFO(of.prior.name << " with " << of.scale.name << ", T " << T);
+    std::vector<Mechanisms> all = all_mechanisms();
+    if (T == 64) {
+      for (const Mechanisms& of : bidirectional_mechanisms()) all.push_back(of);
+    }
+    for (const Mechanisms& of : all) {
+      INFO(of.prior.name << " with " << of.scale.name << ", T " << T
+                         << (of.causal ? "" : ", bidirectional"));
       check_near(parameter_gradients(f32, of, T), parameter_gradients(reference, of, T), 1e-4);
     }
   }
@@ -27,11 +33,15 @@ TEST_CASE("tables and scales of many rows on CUDA agree with the reference") {
   constexpr int64_t kB = 3, kT = 1500;
   WorkspaceShape shape = mechanism_workspace(kT);
   shape.B = kB;
+  shape.bidirectional = true;
   Machine reference(Dtype::f64, CpuIsa::avx512, shape), f32(Dtype::f32, cuda_device(), shape);
-  for (const Mechanisms& of : all_mechanisms()) {
-    INFO(of.prior.name << " with " << of.scale.name);
-    // Parameters and results rounded to fp32, everything else in fp64.
-    check_near(tables_and_scales(f32, of, kB, kT), tables_and_scales(reference, of, kB, kT), 1e-5);
+  for (const std::vector<Mechanisms>& all : {all_mechanisms(), bidirectional_mechanisms()}) {
+    for (const Mechanisms& of : all) {
+      INFO(of.prior.name << " with " << of.scale.name << (of.causal ? "" : ", bidirectional"));
+      // Parameters and results rounded to fp32, everything else in fp64.
+      check_near(tables_and_scales(f32, of, kB, kT), tables_and_scales(reference, of, kB, kT),
+                 1e-5);
+    }
   }
 }
 

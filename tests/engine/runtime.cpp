@@ -63,14 +63,19 @@ void WorkStream::upload(void* to, const void* from, int64_t bytes) {
   std::memcpy(to, from, static_cast<size_t>(bytes));
 }
 
-void fill_zero(void* to, int64_t bytes, Stream) {
-  const auto work = [=] { std::memset(to, 0, static_cast<size_t>(bytes)); };
+namespace {
+void fill(void* to, int byte, int64_t bytes) {
+  const auto work = [=] { std::memset(to, byte, static_cast<size_t>(bytes)); };
   if (engine::recording()) {
     engine::record(work);
   } else {
     work();
   }
 }
+}  // namespace
+
+void fill_zero(void* to, int64_t bytes, Stream) { fill(to, 0, bytes); }
+void fill_ones(void* to, int64_t bytes, Stream) { fill(to, 0xff, bytes); }
 
 void download(void* to, const void* from, int64_t bytes, Stream) {
   require_no_recording();

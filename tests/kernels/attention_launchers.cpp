@@ -6,11 +6,3 @@
 #include "kernels/attention_reference.cu"
 #include "kernels/attention_reference_sticks.cu"
 #include "kernels/attention_statistics.cu"
-
-namespace bamtrain::kernels {
-
-// What the fused kernels are compared with; a device never launches it.
-template LaunchStatus attention_reference_forward(const AttentionForward<bf16>&, Stream);
-template LaunchStatus attention_reference_backward(const AttentionBackward<bf16>&, Stream);
-
-}  // namespace bamtrain::kernels

@@ -291,11 +291,14 @@ class CudaBackend final : public Backend {
   // --- attention
 
   bool rounds_mix(const Attention& a) const override {
-    return a.q.dtype == Dtype::bf16 && a.q.shape[2] <= kernels::kMostTiledHeads;
+    return a.q.dtype == Dtype::bf16 && a.causal() && a.q.shape[2] <= kernels::kMostTiledHeads;
   }
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     dispatch(out.dtype, [&]<class A>() {
       const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), rows_of(saved)};
+      // Plain loops do not say which tiles are dead.
+      const bool plain = std::is_same_v<A, float> || !a.causal();
+      if (plain && saved.live) cuda::fill_ones(saved.live.data, saved.live.bytes(), stream());
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_forward(f, stream()), "attention_forward");
       } else {
@@ -318,6 +321,7 @@ class CudaBackend final : public Backend {
       k.dv = rows<A>(g.dv);
       k.dscale = f32(g.dscale);
       k.dalpha = f32(g.dalpha);
+      k.causal = a.causal();
       const int64_t products = kernels::attention_row_products(k.in.B, k.in.T, k.in.H);
       const AttentionShape shape = {k.in.B, k.in.T, k.in.H, k.in.K};
       const int64_t partial = std::visit(
@@ -430,9 +434,11 @@ class CudaBackend final : public Backend {
     in.v = rows<const A>(a.v);
     in.scale = f32(a.scale.t);
     in.scale_bias = a.scale.on_bias;
+    in.causal = a.causal();
     std::visit([&in](const auto& bias) { bias.on_cuda(in); }, a.bias);
     a.mix.on_cuda(in);
     in.first_key = i32(a.first_key);
+    in.last_key = i32(a.last_key);
     const NormalizerForm& form = a.normalizer.form;
     in.normalizer = {form.kind, static_cast<float>(form.alpha), f32(a.normalizer.alphas),
                      form.keys};
@@ -457,7 +463,6 @@ class CudaBackend final : public Backend {
 /// What the launchers would refuse in the first step.
 void check_shape(const WorkspaceShape& w) {
   using cuda::require_on_cuda;
-  require_on_cuda(!w.bidirectional, "model.attention.causal", "true", 0);
   require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
                   "at most 160 with \"dape\"", w.H);
   require_on_cuda(w.mix_hidden == 0 || w.H * w.T <= kernels::kMostMixedRows,

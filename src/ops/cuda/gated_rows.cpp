@@ -19,6 +19,7 @@ kernels::GatedRows<A> rows_of(const Operation& of) {
   s.row = of.gates.stride[1];
   for (size_t k = 0; k < of.bias.size(); ++k) s.bias[k] = f32(of.bias[k]);
   s.first_key = i32(of.first_key);
+  s.last_key = i32(of.last_key);
   s.constants = of.use.constants;
   s.B = as_int(of.gates.shape[0]);
   s.T = as_int(of.gates.shape[1]);

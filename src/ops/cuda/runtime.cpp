@@ -142,6 +142,10 @@ void fill_zero(void* to, int64_t bytes, Stream stream) {
   check(cudaMemsetAsync(to, 0, static_cast<size_t>(bytes), stream), "a fill with zeros");
 }
 
+void fill_ones(void* to, int64_t bytes, Stream stream) {
+  check(cudaMemsetAsync(to, 0xff, static_cast<size_t>(bytes), stream), "a fill with ones");
+}
+
 void download(void* to, const void* from, int64_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, stream),
         "a copy from the device");

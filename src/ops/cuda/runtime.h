@@ -49,6 +49,8 @@ class WorkStream {
 };
 
 void fill_zero(void* to, int64_t bytes, Stream stream);
+/// Every bit is set.
+void fill_ones(void* to, int64_t bytes, Stream stream);
 /// Waits for the stream; `to` is host memory.
 void download(void* to, const void* from, int64_t bytes, Stream stream);
 /// Waits for the stream. An error of earlier work shows here at the latest.

@@ -12,7 +12,7 @@ using namespace cuda;
 namespace {
 
 kernels::ScaleRows scale_of(const ScaleUse& use, const Tensor& scale, const Tensor& first_key,
-                            std::span<const Tensor> theta) {
+                            const Tensor& last_key, std::span<const Tensor> theta) {
   require(theta.size() <= kMaxScaleScalars, "at most two parameters of a scale");
   kernels::ScaleRows r;
   r.name = use.info.name.c_str();
@@ -20,6 +20,7 @@ kernels::ScaleRows scale_of(const ScaleUse& use, const Tensor& scale, const Tens
   r.constants = use.constants;
   for (size_t n = 0; n < theta.size(); ++n) r.theta[n] = f32(theta[n]);
   r.first_key = i32(first_key);
+  r.last_key = i32(last_key);
   r.B = scale.shape[0];
   r.H = scale.shape[1];
   r.T = scale.shape[2];
@@ -29,7 +30,8 @@ kernels::ScaleRows scale_of(const ScaleUse& use, const Tensor& scale, const Tens
 }  // namespace
 
 void ScaleForward::on_cuda(const cuda::CudaWork& work) const {
-  check(kernels::scale_forward(f32(scale), scale_of(use, scale, first_key, theta), work.stream),
+  check(kernels::scale_forward(f32(scale), scale_of(use, scale, first_key, last_key, theta),
+                               work.stream),
         kName);
 }
 
@@ -38,7 +40,8 @@ void ScaleBackward::on_cuda(const cuda::CudaWork& work) const {
   for (size_t p = 0; p < dtheta.size(); ++p) g.dtheta[p] = f32(dtheta[p]);
   g.dscale = f32(dscale);
   g.scratch = work.partial.ptr<double>();
-  check(kernels::scale_backward(g, scale_of(use, dscale, first_key, theta), work.stream), kName);
+  check(kernels::scale_backward(g, scale_of(use, dscale, first_key, last_key, theta), work.stream),
+        kName);
 }
 
 int64_t ScaleBackward::cuda_scratch(const WorkspaceShape& w) {

@@ -18,8 +18,11 @@ kernels::TablePrior prior_of(const PriorUse& use, const Tensor& table,
   p.name = use.info.name.c_str();
   p.form = use.form;
   p.gain = use.gain;
-  p.H = table.shape[0];
-  p.T = table.shape[1];
+  const TableShape shape = use.shape(table);
+  p.H = shape.H;
+  p.T = shape.T;
+  p.first = shape.first;
+  p.asymmetry = shape.asymmetry;
   for (size_t n = 0; n < theta.size(); ++n) p.theta[n] = f32(theta[n]);
   return p;
 }
@@ -41,12 +44,12 @@ void TableBackward::on_cuda(const cuda::CudaWork& work) const {
 // --- in attention
 
 void TableBias::on_cuda(kernels::BiasInputs& in) const {
-  in.table = f32(table);
+  in.table = f32(table) + (in.causal ? 0 : (table.shape[1] - 1) / 2);
   in.table_head = table.stride[0];
 }
 
 void TableBiasGradients::on_cuda(kernels::BiasOutputs& g) const {
-  g.dtable = f32(dtable);
+  g.dtable = f32(dtable) + (g.causal ? 0 : (dtable.shape[1] - 1) / 2);
   g.dtable_head = dtable.stride[0];
 }
 
