@@ -304,6 +304,9 @@ CASES |= {"bidirectional_" + name: c for name, c in {
     "transformer_xl_padded": both_sides({"name": "transformer_xl"}, window=9, **PADDED),
     "transformer_xl_randomized": both_sides(
         randomized({"name": "transformer_xl"}, 40), mask=True),
+    "dape_alibi_randomized_classes": both_sides(
+        dape(randomized(ALIBI, 70)), mlp=RELU, norm="layernorm", norm_position="post",
+        embed_scale=True, bias=["mlp", "norm", "head"], classes=5, **PADDED),
     "dape_kerple": both_sides(dape(kerple()), ssmax(), **PADDED),
     "dape_fire": both_sides(dape(fire(7), "add_residual"), mask=True),
     "dape_alibi": both_sides(dape(ALIBI, "concat"), **PADDED),

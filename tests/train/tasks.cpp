@@ -90,6 +90,39 @@ TEST_CASE("a run that draws positions or distances of a step has the same bits b
   }
 }
 
+/// A model of the Chomsky benchmark, small.
+json chomsky_run(const Workplace& w, const char* prior) {
+  json c = task_run(w, {{"task", "reverse_string"}, {"length", {1, 12}}});
+  c["model"]["mlp"] = {{"kind", "relu"}, {"hidden", 128}};
+  c["model"]["norm"] = {{"kind", "layernorm"}};
+  c["model"]["norm_position"] = "post";
+  c["model"]["embed_scale"] = true;
+  c["model"]["bias"] = {"mlp", "norm", "head"};
+  c["model"]["init"] = "lecun";
+  c["model"]["attention"] = {{"prior", json::parse(prior)}, {"causal", false}};
+  return c;
+}
+
+TEST_CASE("a task of the Chomsky benchmark trains to the same bits by every way") {
+  for (const char* prior : {R"({"name": "alibi", "randomized": true, "eval_positions": "drawn"})",
+                            R"({"name": "transformer_xl", "randomized": true})",
+                            R"({"name": "learned", "randomized": true, "randomized_draw": "step"})",
+                            R"({"name": "dape", "base": "alibi", "hidden": 8})"}) {
+    INFO(prior);
+    const Workplace w;
+    const json c = chomsky_run(w, prior);
+    check_same_by_every_way(w, c);
+    // The head knows the task's classes, and a step's sequences share a length.
+    const json state =
+        json::parse(read_text(w.path("straight") + "/checkpoint-00000008/state.json"));
+    CHECK(state["config"]["model"]["vocab"] == 3);
+    CHECK(state["config"]["model"]["classes"] == 2);
+    for (const json& line : read_metrics(w.path("straight"))) {
+      CHECK(line["targets"].get<int>() % 16 == 0);
+    }
+  }
+}
+
 TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-batches") {
   const Workplace w;
   json c = task_run(w, copy());
