@@ -57,7 +57,8 @@ const std::map<std::string, NormalizerForm>& normalizer_forms() {
 AttentionWorkload::AttentionWorkload(Backend& backend, Dtype activations, const AttentionForm& f,
                                      const AttentionShape& shape, double content)
     : backend_(backend), shape_(shape) {
-  const auto [B, T, H, K, D, past, positions] = shape;
+  const auto [B, T, H, K, D, past, positions, causal] = shape;
+  require(causal, "causal attention, which these programs measure");
   const Dtype A = activations;
   arena_.add("q", &x_.a.q, A, {B, T, H, D});
   arena_.add("k", &x_.a.k, A, {B, T, K, D});
