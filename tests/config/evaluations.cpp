@@ -69,9 +69,9 @@ TEST_CASE("a run that is measured on tasks is resolved, and read again, the same
   const json resolved = resolved_json(read(given));
   CHECK(resolved["eval"]["tasks"] == json::parse(R"([
       {"task": "flip_flop", "ignore": "sparse", "lengths": [6, 9], "samples": 1000, "seed": 0,
-       "every": 5, "name": "flip_flop"},
+       "every": 5, "bleu": false, "name": "flip_flop"},
       {"task": "copy", "lengths": [64], "samples": 1000, "seed": 4, "every": 0,
-       "name": "copy"}])"));
+       "bleu": false, "name": "copy"}])"));
   CHECK(resolved["checkpoint"]["best"] ==
         json{{"metric", "flip_flop@6/exact_match"}, {"mode", "max"}});
   CHECK(json(resolved_json(read(resolved))) == resolved);
@@ -138,6 +138,13 @@ TEST_CASE("members of an evaluation have types and limits") {
                    {("eval.tasks[0]." + key).c_str()});
   }
   CHECK(refusal(R"({"task": "copy", "samples": 2147483648, "seed": 9223372036854775807})").empty());
+}
+
+TEST_CASE("BLEU is of tasks whose answers are continued, and files are no tasks to measure") {
+  CHECK(refusal(R"({"task": "sort", "bleu": true})").empty());
+  check_mentions(refusal(R"({"task": "two_back", "bleu": true})"),
+                 {"eval.tasks[0].bleu", "two_back"});
+  check_mentions(refusal(R"({"task": "file", "path": "x"})"), {"eval.tasks[0].task", "data.val"});
 }
 
 TEST_CASE("results of two entries have different names") {

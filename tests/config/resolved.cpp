@@ -47,7 +47,7 @@ const std::string kEverything = R"({
            "last_tokens": 30,
            "attention": 36,
            "tasks": [{"task": "copy", "lengths": [9], "samples": 37, "seed": 38, "every": 39,
-                      "name": "n"}]},
+                      "bleu": true, "name": "n"}]},
   "sample": {"every": 51, "prompts": ["p", ""], "tokenizer": "m", "max_tokens": 52,
              "temperature": 0.6, "top_k": 53, "top_p": 0.55, "min_p": 0.125},
   "log": {"every": 41, "tensorboard": true}

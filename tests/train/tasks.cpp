@@ -432,3 +432,28 @@ TEST_CASE("a task is evaluated at distances that are drawn by the seed, or that 
   refused({"--task", "copy", "--lengths", "105"}, "at most 210 distances");
   refused({"--lengths", "30", "--data", w.path("val")}, "eval_positions=counted");
 }
+
+TEST_CASE("BLEU of what a model writes is 1 where it writes all of it right") {
+  const Workplace w;
+  json c = task_run(w, {{"task", "flip_flop"}, {"length", {4, 8}}, {"ignore", "dense"}});
+  c["model"]["attention"] = {{"prior", {{"name", "alibi"}}}};
+  c["optimizer"] = {{"name", "adamw"}, {"lr", 1e-2}, {"weight_decay", 0}};
+  c["train"] = {{"steps", 300}, {"sequences_per_step", 32}, {"micro_batch", 32}};
+  c["schedule"]["warmup_steps"] = 20;
+  c["log"]["every"] = 300;
+  c["checkpoint"]["every"] = 0;
+  c["eval"]["tasks"] = json::array({{{"task", "flip_flop"},
+                                     {"ignore", "dense"},
+                                     {"lengths", {4, 8}},
+                                     {"samples", 40},
+                                     {"bleu", true}}});
+  train(w, c, "out");
+  const json results = json::parse(read_text(w.path("out") + "/results.json"))["results"];
+  for (const char* name : {"flip_flop@4", "flip_flop@8"}) {
+    const json& row = results[name];
+    INFO(row.dump());
+    // Answers have one word: BLEU is the share of sequences that are answered right.
+    CHECK(row["bleu"].get<double>() == Approx(row["exact_match"].get<double>()).margin(0.03));
+    CHECK(row["exact_match"].get<double>() > 0.5);
+  }
+}
