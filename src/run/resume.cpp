@@ -115,8 +115,11 @@ void check_length(const TrainRun& run, const Checkpoint& checkpoint, Progress& p
 }
 
 /// "a.b: 1 -> 2, c: 3 -> 4 and 5 more".
-std::string differences(const std::vector<std::string>& keys, const nlohmann::json& before,
+std::string differences(std::vector<std::string> keys, const nlohmann::json& before,
                         const nlohmann::json& now) {
+  // Of a mechanism that is another one its name says more than its options.
+  std::stable_partition(keys.begin(), keys.end(),
+                        [](const std::string& key) { return key.ends_with(".name"); });
   constexpr size_t kMost = 4;
   const size_t shown = std::min(keys.size(), kMost);
   std::vector<std::string> out;

@@ -109,9 +109,9 @@ TEST_CASE("a refused resume shows the first keys as they were and as they are") 
                 {"model.attention.prior.init: expected the values",
                  "(model.attention.prior.init: \"uniform\" -> \"laplace\")"});
   check_refused(train(w, c, constant, 8, {"model.attention.prior=rope"}),
-                {"model.attention.prior.factor: nothing -> 1.0, ",
-                 "model.attention.prior.init: \"uniform\" -> nothing, ",
-                 "model.attention.prior.name: \"bam\" -> \"rope\"", " more)"});
+                {"(model.attention.prior.name: \"bam\" -> \"rope\", ",
+                 "model.attention.prior.decay: false -> nothing, ",
+                 "model.attention.prior.factor: nothing -> 1.0", " more)"});
 }
 
 TEST_CASE("a run that has no step left to do says so") {
