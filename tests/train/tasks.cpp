@@ -265,9 +265,10 @@ TEST_CASE("a file of examples is trained on by every way to the same bits, and l
   const Workplace w;
   // The target of a prompt is its first id, and one more.
   std::ofstream train_file(w.path("train.jsonl")), val_file(w.path("val.jsonl"));
-  for (int i = 0; i < 40; ++i) {
-    const json line = {{"prompt", {i % 8, (i * 5 + 3) % 8, 9}}, {"target", {i % 8, i % 8 + 1}}};
-    (i % 4 == 3 ? val_file : train_file) << line.dump() << "\n";
+  for (int i = 0; i < 64; ++i) {
+    const int first = i % 8, second = i / 8;
+    const json line = {{"prompt", {first, second, 9}}, {"target", {first, first + 1}}};
+    ((first + second) % 5 == 4 ? val_file : train_file) << line.dump() << "\n";
   }
   train_file.close();
   val_file.close();
@@ -433,14 +434,14 @@ TEST_CASE("a task is evaluated at distances that are drawn by the seed, or that 
   refused({"--lengths", "30", "--data", w.path("val")}, "eval_positions=counted");
 }
 
-TEST_CASE("BLEU of what a model writes is 1 where it writes all of it right") {
+TEST_CASE("BLEU of answers of one word is the share that a model writes right") {
   const Workplace w;
   json c = task_run(w, {{"task", "flip_flop"}, {"length", {4, 8}}, {"ignore", "dense"}});
   c["model"]["attention"] = {{"prior", {{"name", "alibi"}}}};
   c["optimizer"] = {{"name", "adamw"}, {"lr", 1e-2}, {"weight_decay", 0}};
-  c["train"] = {{"steps", 300}, {"sequences_per_step", 32}, {"micro_batch", 32}};
+  c["train"] = {{"steps", 150}, {"sequences_per_step", 32}, {"micro_batch", 32}};
   c["schedule"]["warmup_steps"] = 20;
-  c["log"]["every"] = 300;
+  c["log"]["every"] = 150;
   c["checkpoint"]["every"] = 0;
   c["eval"]["tasks"] = json::array({{{"task", "flip_flop"},
                                      {"ignore", "dense"},
@@ -452,8 +453,8 @@ TEST_CASE("BLEU of what a model writes is 1 where it writes all of it right") {
   for (const char* name : {"flip_flop@4", "flip_flop@8"}) {
     const json& row = results[name];
     INFO(row.dump());
-    // Answers have one word: BLEU is the share of sequences that are answered right.
+    // Texts that are too long, or end early, are few and neither right.
     CHECK(row["bleu"].get<double>() == Approx(row["exact_match"].get<double>()).margin(0.03));
-    CHECK(row["exact_match"].get<double>() > 0.5);
+    CHECK(row["exact_match"].get<double>() > 0.2);
   }
 }
