@@ -38,7 +38,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
       "checkpoint", "train"}},
     {"run",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data", "tasks",
-      "checkpoint", "train", "record"}},
+      "checkpoint", "train", "record", "eval"}},
     {"eval",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data", "tasks",
       "checkpoint"}},
@@ -50,9 +50,11 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"config",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "tasks",
       "train"}},
+    // Each run is a process of its own: what it does is not this folder's business.
+    {"study", {"core", "checkpoint", "train", "record", "report", "config"}},
     {"commands",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data", "tasks",
-      "checkpoint", "train", "record", "run", "eval", "report", "export", "config"}},
+      "checkpoint", "train", "record", "run", "eval", "report", "export", "config", "study"}},
 };
 
 }  // namespace
