@@ -150,8 +150,18 @@ TEST_CASE("adaptive scales of sizes and arrays that they do not take are refused
   GlobalArray<float> out(32);
   GlobalArray<double> d(8);
   const auto refused = [&](auto change) {
-    kernels::GatedRows<float> in{
-        GatedRule::adaptive, f.data(), 8, 4, {f.data(), f.data()}, first.data(), {}, 1, 2, 2, 0};
+    kernels::GatedRows<float> in{GatedRule::adaptive,
+                                 f.data(),
+                                 8,
+                                 4,
+                                 {f.data(), f.data()},
+                                 first.data(),
+                                 nullptr,
+                                 {},
+                                 1,
+                                 2,
+                                 2,
+                                 0};
     kernels::GatedRowsGradients<float> g{
         out.data(), {out.data() + 8, out.data() + 10}, f.data(), d.data()};
     change(in, g);
@@ -179,7 +189,7 @@ TEST_CASE("adaptive scales of sizes and arrays that they do not take are refused
     g.scratch = nullptr;
   }));
   kernels::GatedRows<float> in{
-      GatedRule::adaptive, f.data(), 8, 4, {}, first.data(), {}, 1, 2, 2, 0};
+      GatedRule::adaptive, f.data(), 8, 4, {}, first.data(), nullptr, {}, 1, 2, 2, 0};
   check_refused(kernels::gated_rows_forward({}, in, nullptr));
   check_refused(kernels::gated_rows_forward({out.data(), d.data()}, in, nullptr));
   REQUIRE(kernels::gated_rows_forward({nullptr, d.data()}, in, nullptr).ok());
