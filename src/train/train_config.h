@@ -104,7 +104,7 @@ struct EvalConfig {
   /// Of that, targets per length and protocol; 0: all; none: `tokens`.
   std::optional<int64_t> length_tokens;
   int64_t last_tokens = 0;  // of its windows, for protocol last; 0: 256, or the shortest length
-  int64_t attention = 8;  // windows of a pass at whose attention it looks
+  int64_t attention = 8;    // windows of a pass at whose attention it looks
   std::vector<TaskEvaluation> tasks;
 };
 

@@ -178,7 +178,10 @@ TEST_CASE("what is no results.json is an error that names the file and what to d
   refused("{}", "nothing as its format");
   refused(R"({"format": 2, "config": {}, "results": {}})", "2 as its format");
   refused(R"({"format": "1", "config": {}, "results": {}})", "\"1\" as its format");
-  const json good = {{"format", 1}, {"complete", true}, {"name", ""}, {"config", json::object()},
+  const json good = {{"format", 1},
+                     {"complete", true},
+                     {"name", ""},
+                     {"config", json::object()},
                      {"results", json::object()}};
   for (const char* member : {"complete", "name", "config", "results"}) {
     json file = good;
