@@ -171,14 +171,13 @@ LaunchStatus attention_reference_forward(const AttentionForward<A>& f, Stream st
 // --- backward -----------------------------------------------------------------------------------
 
 /// row_product: <dO_i, O_i>.
-template <class A>
-BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<A> g) {
+BAMTRAIN_KERNEL attention_reference_products(AttentionBackward<float> g) {
   const OwnRow own(g.in.formed.first);
   if (own.t >= g.in.end_of_queries()) return;
-  const A* out = at(g.out, own.b, own.t, own.h);
-  const A* dout = at(g.dout, own.b, own.t, own.h);
+  const float* out = at(g.out, own.b, own.t, own.h);
+  const float* dout = at(g.dout, own.b, own.t, own.h);
   float sum = 0;
-  for (int c = own.lane; c < g.in.D; c += 32) sum += load_one(out + c) * load_one(dout + c);
+  for (int c = own.lane; c < g.in.D; c += 32) sum += out[c] * dout[c];
   sum = warp_sum(sum);
   if (own.lane == 0) g.row_product[row_of(g.in, own.b, own.h, own.t)] = sum;
 }
@@ -353,8 +352,11 @@ LaunchStatus backward(const AttentionBackward<A>& g, Stream stream) {
   const auto launch_queries = [&](void (*kernel)(AttentionBackward<A>)) {
     return launch_rows(kernel, g, a.queries(), a.H, a.B, stream);
   };
-  LaunchStatus status =
-      launch_queries(by_sums(a) ? attention_reference_centres<A> : attention_reference_products<A>);
+  void (*centres)(AttentionBackward<A>) = attention_reference_centres<A>;
+  if constexpr (std::is_same_v<A, float>) {
+    if (!by_sums(a)) centres = attention_reference_products;
+  }
+  LaunchStatus status = launch_queries(centres);
   if (status.ok()) status = launch_queries(attention_reference_queries<A>);
   if (!status.ok() || a.formed.b != nullptr) {
     return status.ok() ? launch_queries(attention_reference_formed<A>) : status;

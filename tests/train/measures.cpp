@@ -216,7 +216,8 @@ TEST_CASE(
       threads(2));
   INFO(o.output);
   REQUIRE(o.code == 0);
-  for (json row : json::parse(read_text(w.path("eval.json")))["scores"]) {
+  const json evaluated = json::parse(read_text(w.path("eval.json")));
+  for (json row : evaluated["scores"]) {
     const std::string name = "copy@" + row["length"].dump();
     row.erase("length");
     for (const auto& [key, value] : row.items()) CHECK(results[name][key] == value);
