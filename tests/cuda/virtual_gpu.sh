@@ -6,8 +6,8 @@
 #   virtual_gpu.sh MACHINE     the folder with its build.sh; BAMTRAIN_SOURCE and BAMTRAIN_BUILD as
 #                              the tests have them
 #
-# Runs twice: in the order of the calls with products in fp32, and in another order of operations,
-# blocks and warps with the rounding of Hopper's tensor cores.
+# Runs twice, at a time: in the order of the calls with products in fp32, and in another order of
+# operations, blocks and warps with the rounding of Hopper's tensor cores.
 set -euo pipefail
 machine=$(realpath -m "${1:?expected the folder of the machine}")
 build=${BAMTRAIN_BUILD:?}
@@ -25,23 +25,30 @@ export VGPU_CC=90
 # attention kernels find a predicate overwritten that is still read.
 export VGPU_SHARE_SLOTS=0
 
-never=0
-for order in "VGPU_SEED=0" "VGPU_SEED=7 VGPU_MMA=90"; do
-  echo "== $order"
-  rm -f "$build/virtual_gpu.kernels"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+orders=("VGPU_SEED=0" "VGPU_SEED=7 VGPU_MMA=90") running=()
+for i in "${!orders[@]}"; do
   # shellcheck disable=SC2086  # settings
-  env $order VGPU_STATS="$build/virtual_gpu.kernels" "$build/tests/cuda/test_cuda_gpu.vgpu"
-  launched=$(grep -cE '^ *[1-9]' "$build/virtual_gpu.kernels") || true
-  unused=$(grep -cE '^ *0 ' "$build/virtual_gpu.kernels") || true
-  echo "kernels that the tests launch: $launched; that they do not: $unused"
-  [ "$launched" -gt 0 ] || never=$((never + 1))
-  never=$((never + unused))
+  env ${orders[$i]} VGPU_THREADS=1 OMP_NUM_THREADS=1 VGPU_STATS="$work/kernels-$i" \
+    "$build/tests/cuda/test_cuda_gpu.vgpu" >"$work/order-$i" 2>&1 &
+  running+=($!)
 done
+never=0 ended=0
+for i in "${!orders[@]}"; do
+  wait "${running[$i]}" || ended=$?
+  echo "== ${orders[$i]}"
+  cat "$work/order-$i"
+  touch "$work/kernels-$i"
+  launched=$(grep -cE '^ *[1-9]' "$work/kernels-$i") || true
+  unused=$(grep -E '^ *0 ' "$work/kernels-$i") || true
+  echo "kernels that the tests launch: $launched; that they do not: ${unused:-none}"
+  if [ "$launched" -eq 0 ] || [ -n "$unused" ]; then never=1; fi
+done
+[ "$ended" -eq 0 ] || exit "$ended"
 # Device memory that the host cannot reach; it takes long.
 VGPU_PROTECT=1 "$build/tests/cuda/test_cuda_gpu.vgpu" "linear*,adaptive*,rotation*,models with the entropy*"
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 # What it computes for the wrappers of kernels/device.cuh, which the engine must compute too.
 mkdir -p "$work/tests/golden"
 "$build/tests/cuda/record_wrappers.vgpu" "$work/tests/golden/wrappers.txt"
@@ -57,7 +64,7 @@ for n in range(tokens):
 with open(sys.argv[1], "wb") as f:
     f.write(struct.pack("<256i", 20240520, 1, tokens, *[0] * 253) + ids)
 PY
-passed=0 failed=$((never > 0 ? 1 : 0))
+passed=0 failed=$never
 check() {  # what it was, and its output
   if grep -q "failures" "$2" && ! grep -qvE "^rank [0-9]+: 0 failures$|^step |^weights " "$2"; then
     passed=$((passed + 1))
