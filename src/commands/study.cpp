@@ -65,7 +65,8 @@ std::vector<int64_t> trained_lengths(const std::vector<StudyRun>& runs) {
   for (const StudyRun& run : runs) {
     int64_t T = 0;
     for (const DataSource& s : run.config.data.train.list) {
-      T = std::max(T, s.task ? s.task->lengths.longest : run.config.data.sequence_length);
+      const bool drawn = s.task && !s.task->info->of_file;
+      T = std::max(T, drawn ? s.task->lengths.longest : run.config.data.sequence_length);
     }
     if (std::find(lengths.begin(), lengths.end(), T) == lengths.end()) lengths.push_back(T);
   }
@@ -97,7 +98,7 @@ double seconds_of(const StudyRun& run) {
 /// How many runs there are, what is done, and how long the rest takes.
 void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) {
   double flops_done = 0, seconds_done = 0, flops_open = 0;
-  int to_do = 0, done = 0;
+  int to_do = 0, done = 0, diverged = 0, other = 0;
   for (const StudyRun& run : runs) {
     const RunState state = state_of(study, run);
     const double flops = flops_of(run);
@@ -111,12 +112,19 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
         text = "done";
         break;
       case RunState::Kind::diverged:
+        ++diverged;
         text = "diverged: " + state.message;
+        break;
+      case RunState::Kind::other:
+        ++other;
+        text = state.message;
         break;
       case RunState::Kind::begun:
         ++to_do;
         flops_open += flops * std::max(0.0, 1 - static_cast<double>(state.step) / steps);
-        text = fmt::format("at step {} of {}", state.step, last_step(run.config.train));
+        text = state.step < last_step(run.config.train)
+                   ? fmt::format("at step {} of {}", state.step, last_step(run.config.train))
+                   : "to be measured";
         break;
       case RunState::Kind::to_do:
         ++to_do;
@@ -126,10 +134,12 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
     }
     tell(fmt::format("  {:<48} {}\n", run.label, text));
   }
-  tell(fmt::format("{} runs: {} done, {} to do, {} at a time\n", runs.size(), done, to_do, jobs));
+  tell(fmt::format("{} runs: {} done, {} to do{}{}, {} at a time\n", runs.size(), done, to_do,
+                   diverged > 0 ? fmt::format(", {} diverged", diverged) : "",
+                   other > 0 ? fmt::format(", {} of another configuration", other) : "", jobs));
   if (to_do == 0) return;
   if (seconds_done > 0) {
-    tell(fmt::format("training takes about {:.2f} hours more, at the pace of those that are done\n",
+    tell(fmt::format("training takes about {:.2g} hours more, at the pace of those that are done\n",
                      flops_open * seconds_done / flops_done / 3600 / jobs));
     return;
   }
@@ -139,7 +149,7 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
   // Runs share the cores of one machine; GPUs they have to themselves.
   const double together = backend->memory().on_host() ? 1 : jobs;
   tell(
-      fmt::format("training takes {:.2f} hours at least, at the rate of matrix products ({:.4g} "
+      fmt::format("training takes {:.2g} hours at least, at the rate of matrix products ({:.4g} "
                   "FLOP/s)\n",
                   flops_open / rate / 3600 / together, rate));
 }
@@ -169,10 +179,12 @@ int run(const StudyArguments& arguments) {
   }
   make_folders(study.out_dir);
   const RunnerResult result = run_study(study, runs, settings, [&] { write_tables(study, runs); });
+  const int over = result.done + result.diverged + result.failed;
   tell(fmt::format(
-      "{} runs: {} done, {} diverged, {} failed\ntable {}/table.md\npage {}/study.html\n",
-      runs.size(), result.done, result.diverged, result.failed.size(), study.out_dir,
-      study.out_dir));
+      "{} runs: {} done, {} diverged, {} failed{}\ntable {}/table.md\npage {}/study.html\n",
+      runs.size(), result.done, result.diverged, result.failed,
+      result.interrupted ? fmt::format(", {} to go on with", std::ssize(runs) - over) : "",
+      study.out_dir, study.out_dir));
   if (result.interrupted) return static_cast<int>(ExitCode::interrupted);
   return result.exit_code;
 }

@@ -14,6 +14,7 @@
 #include "commands/report.h"
 #include "commands/samples.h"
 #include "config/changes.h"
+#include "config/names.h"
 #include "config/schema.h"
 #include "core/parallel.h"
 #include "core/standard_output.h"
@@ -26,6 +27,7 @@
 #include "record/progress.h"
 #include "record/results.h"
 #include "run/agreement.h"
+#include "run/saves.h"
 #include "run/signals.h"
 #include "run/task_measures.h"
 #include "run/train.h"
@@ -76,6 +78,21 @@ void add_perplexity(const std::string& file, Results* results) {
       results->set(result_at(protocol, row["length"].get<int64_t>()), std::move(numbers));
     }
   }
+}
+
+/// What only a run that has steps left can measure, and these results do not have, or have of other
+/// settings, which is removed; empty: nothing.
+std::string missing_results(const RunConfig& c, const TrainResult& result, Results* results) {
+  std::vector<std::string> names = results_of(c), missing;
+  if (!c.checkpoint.best_metric.empty() && result.best.empty()) {
+    missing.push_back("the best checkpoint by " + c.checkpoint.best_metric);
+  }
+  if (c.data.validates() && !results->has(kValidationResult, validation_values(c))) {
+    missing.emplace_back(kValidationResult);
+    std::erase(names, kValidationResult);
+  }
+  results->arrange(names);  // whatever was measured first
+  return join(missing, " and ");
 }
 
 }  // namespace
@@ -203,8 +220,14 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run_eval(eval);
     add_perplexity(eval.output, &*results);
   }
-  results->arrange(results_of(c));  // whatever was measured first
-  results->set_complete();
+  const std::string missing = missing_results(c, result, &*results);
+  if (missing.empty()) {
+    results->set_complete();
+  } else {
+    tell(fmt::format(
+        "warning: {} lacks {}, and no step is left to measure: train anew in another out_dir\n",
+        results->path(), missing));
+  }
   results->write();
   bool drawn = true;
   report->draw([&drawn](const std::string& text) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -23,46 +24,83 @@ int open_lock(const std::string& path) {
               "choose another folder, or change its permissions");
 }
 
-/// Takes the lock of an open file; false on a file system that has no locks.
-bool take_lock(int descriptor, const std::string& folder) {
-  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return true;
-  if (errno != EWOULDBLOCK) return false;
-  char holder[32] = {};
-  const ssize_t n = ::read(descriptor, holder, sizeof holder - 1);
-  ::close(descriptor);
-  throw Error(ExitCode::io, folder, "a folder that no other run is using",
-              n > 0 ? "the run of process " + std::string(holder, static_cast<size_t>(n))
-                    : std::string("another run"),
-              "wait for it to end, or choose another folder");
+enum class Taken { yes, held, no_locks };
+
+/// Takes the lock of an open file; no_locks: on a file system that has none.
+Taken take_lock(int descriptor) {
+  if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return Taken::yes;
+  return errno == EWOULDBLOCK ? Taken::held : Taken::no_locks;
+}
+
+/// The lock file that the parent has left open for this process; -1: it has not.
+int inherited(const std::string& path) {
+  const char* const text = std::getenv(FolderLock::kInherited);
+  if (text == nullptr) return -1;
+  const int descriptor = std::atoi(text);
+  if (descriptor <= STDERR_FILENO || !is_file_at(path, descriptor)) return -1;
+  ::unsetenv(FolderLock::kInherited);
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  return descriptor;
 }
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder) : path_(folder + "/" + kName) {
+FolderLock::FolderLock(const std::string& folder) {
+  std::string holder;
+  if (take(folder, &holder)) return;
+  throw Error(ExitCode::io, folder, "a folder that no other run is using",
+              holder.empty() ? "another run" : "the run of process " + holder,
+              "wait for it to end, or choose another folder");
+}
+
+std::unique_ptr<FolderLock> FolderLock::unless_held(const std::string& folder) {
+  std::unique_ptr<FolderLock> lock(new FolderLock());
+  std::string unused;
+  if (!lock->take(folder, &unused)) lock = nullptr;
+  return lock;
+}
+
+bool FolderLock::take(const std::string& folder, std::string* holder) {
+  path_ = folder + "/" + kName;
+  descriptor_ = inherited(path_);
   constexpr int kTries = 10;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; descriptor_ < 0 && i < kTries; ++i) {
     descriptor_ = open_lock(path_);
-    const bool locks = take_lock(descriptor_, folder);
-    if (locks && is_file_at(path_, descriptor_)) break;
+    const Taken taken = take_lock(descriptor_);
+    if (taken == Taken::held) {
+      char text[32] = {};
+      const ssize_t n = ::read(descriptor_, text, sizeof text - 1);
+      if (n > 0) holder->assign(text, static_cast<size_t>(n));
+      ::close(std::exchange(descriptor_, -1));
+      return false;
+    }
+    if (taken == Taken::yes && is_file_at(path_, descriptor_)) break;
     // Removed before it was locked it keeps nobody out: whoever comes makes another.
     ::close(std::exchange(descriptor_, -1));
-    if (!locks) return;
+    if (taken == Taken::no_locks) return true;
   }
   if (descriptor_ < 0) refuse();
   const std::string own = std::to_string(::getpid());
   struct stat info {};
   if (::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
-    ::close(descriptor_);
+    ::close(std::exchange(descriptor_, -1));
     throw Error(ExitCode::io, folder + "/.lock", "a regular file, which the run makes itself",
                 "something else", "remove it, or choose another folder");
   }
   if (::ftruncate(descriptor_, 0) != 0 ||
-      ::write(descriptor_, own.data(), own.size()) != static_cast<ssize_t>(own.size())) {
+      ::pwrite(descriptor_, own.data(), own.size(), 0) != static_cast<ssize_t>(own.size())) {
     const int reason = errno;
-    ::close(descriptor_);
+    ::close(std::exchange(descriptor_, -1));
     throw Error(ExitCode::io, path_, "room for the process id", std::strerror(reason),
                 "free some space");
   }
+  return true;
+}
+
+void FolderLock::leave_to_program() const {
+  if (descriptor_ < 0) return;
+  ::fcntl(descriptor_, F_SETFD, 0);
+  ::setenv(kInherited, std::to_string(descriptor_).c_str(), 1);
 }
 
 FolderLock::~FolderLock() {

@@ -6,7 +6,7 @@
 //     "complete": whether all that the config asks for is there,
 //     "name": ..., "config": the run's, resolved,
 //     "results": {
-//       "validation": {"loss": ..., "loss_error": ..., "step": ...},
+//       "validation": {"loss": ..., "loss_error": ..., "step": ..., "of": {...}},
 //       "copy@64": {"exact_match": ..., "exact_match_error": ..., ..., "step": ..., "of": {...}},
 //       "last@1024": {"perplexity": ..., ...},
 //       ...
@@ -51,6 +51,7 @@ class Results {
   void set(const std::string& result, nlohmann::ordered_json numbers);
   /// Puts them in the order of these names, and drops others.
   void arrange(const std::vector<std::string>& names);
+  bool has(const std::string& result) const { return results_.contains(result); }
   /// Whether there is one whose "of" is this.
   bool has(const std::string& result, const nlohmann::ordered_json& of) const;
   /// Puts the file on the disk. Error (ExitCode::io).

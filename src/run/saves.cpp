@@ -29,14 +29,7 @@ nlohmann::json measured_on(const RunConfig& c) {
       if (result == result_at(e.request.name, length)) return request_values(e.request);
     }
   }
-  nlohmann::json of = {{"tokens", c.eval.tokens}};
-  if (const auto& task = c.data.val_task) {
-    of["data"] = task_values(*task->info, task->options);
-    of["length"] = {task->lengths.shortest, task->lengths.longest};
-  } else {
-    of["data"] = c.data.val;
-  }
-  return of;
+  return validation_values(c);
 }
 
 /// Why the checkpoint of a step is none that results could be of; empty: it is one.
@@ -52,6 +45,17 @@ std::string not_to_be_had(const std::string& out_dir, int64_t step) {
 }
 
 }  // namespace
+
+nlohmann::json validation_values(const RunConfig& c) {
+  nlohmann::json of = {{"tokens", c.eval.tokens}};
+  if (const auto& task = c.data.val_task) {
+    of["data"] = task_values(*task->info, task->options);
+    of["length"] = {task->lengths.shortest, task->lengths.longest};
+  } else {
+    of["data"] = c.data.val;
+  }
+  return of;
+}
 
 Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* lock, Warn warn)
     : run_(run),

@@ -146,10 +146,17 @@ void write_validation(const TrainRun& run, nlohmann::ordered_json numbers) {
   if (numbers.is_null()) {
     std::erase(names, kValidationResult);
   } else {
+    numbers["of"] = validation_values(run.config);
     results.set(kValidationResult, std::move(numbers));
   }
   results.arrange(names);
   results.write();
+}
+
+/// Whether checkpoint.best names a number of eval.tasks.
+bool is_best_by_task(const RunConfig& c) {
+  const std::string& metric = c.checkpoint.best_metric;
+  return !metric.empty() && !metric.starts_with(std::string(kValidationResult) + "/");
 }
 
 }  // namespace
@@ -234,10 +241,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (check && !compared) compared = all_compared(*check, comm, progress);
     const int64_t done = step + 1;
     const bool last = done == end;
-    const bool evaluate = last || (c.eval.every > 0 && done % c.eval.every == 0);
+    const bool of_tasks = tasks_due(c, done);
+    // The results at the end are all of the best checkpoint: one that tasks choose is validated.
+    const bool evaluate =
+        last || (c.eval.every > 0 && done % c.eval.every == 0) || (of_tasks && is_best_by_task(c));
     const bool sample =
         !c.sample.prompts.empty() && (last || (c.sample.every > 0 && done % c.sample.every == 0));
-    const bool of_tasks = tasks_due(c, done);
     const bool logged = evaluate || of_tasks || done % c.log.every == 0;
     const bool due = c.checkpoint.every > 0 && done % c.checkpoint.every == 0;
     saved = false;

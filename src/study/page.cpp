@@ -45,6 +45,7 @@ std::string table_of(const StudyTable& t, size_t g) {
           text += " \u00b1 " + value_text(group.number, *cell->sample.deviation) + " (" +
                   value_text(group.number, cell->best) + ")";
         }
+        text += fewer_text(row, *cell);
         if (cell->p) text += fmt::format("<br>p {:.2g}", *cell->p);
       }
       cells.push_back(text);

@@ -1,9 +1,12 @@
 #include "study/plan.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <set>
+#include <optional>
+#include <utility>
 
 #include "checkpoint/checkpoint.h"
 #include "config/changes.h"
@@ -14,6 +17,7 @@
 #include "core/input_file.h"
 #include "core/json.h"
 #include "record/results.h"
+#include "train/metric_name.h"
 
 namespace bamtrain {
 
@@ -23,6 +27,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr int64_t kMostStateBytes = int64_t{100} << 20;
+constexpr size_t kLongestName = 200;  // bytes of a file's, with room for its ending
 
 /// Letters, digits, dots and dashes of a label.
 std::string slug_of(const std::string& text) {
@@ -62,6 +67,15 @@ std::vector<Combination> combinations(const Study& study) {
   return all;
 }
 
+/// The labels of a combination that make its row.
+std::vector<std::string> row_labels(const Study& study, const Combination& choice) {
+  std::vector<std::string> labels;
+  for (size_t a = 0; a < study.axes.size(); ++a) {
+    if (study.axes[a].use == AxisUse::rows) labels.push_back(choice[a]->label);
+  }
+  return labels;
+}
+
 std::string override_of(const std::string& key, const json& value) {
   return key + "=" + value.dump();
 }
@@ -75,7 +89,6 @@ StudyRun run_of(const Study& study, const std::string& base, const Combination& 
     const StudyAxis::Value& value = *choice[a];
     for (const auto& [key, v] : value.settings) overrides.push_back(override_of(key, v));
     if (axis.use == AxisUse::rows) {
-      run.row += (run.row.empty() ? "" : ", ") + value.label;
       parts.push_back(slug_of(value.label));
       continue;
     }
@@ -83,6 +96,7 @@ StudyRun run_of(const Study& study, const std::string& base, const Combination& 
     others.push_back(axis.name + " " + value.label);
     parts.push_back(slug_of(axis.name) + "-" + slug_of(value.label));
   }
+  run.row = join(row_labels(study, choice));
   if (run.row.empty()) run.row = study.name;
   run.slug = join(parts, "_");
   run.label = run.row + (others.empty() ? "" : ", " + join(others));
@@ -97,8 +111,20 @@ StudyRun run_of(const Study& study, const std::string& base, const Combination& 
   return run;
 }
 
-/// The configs of runs in the folders of take_over, by their folder: those of their newest
-/// checkpoints, whose digests are not verified here.
+/// The configuration of the newest checkpoint in a run's folder, whose digests are not verified
+/// here; null: there is none.
+json newest_config(const std::string& folder) {
+  const std::optional<int64_t> newest = newest_step(folder);
+  if (!newest) return nullptr;
+  const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
+  const JsonSource source = {path, ExitCode::checkpoint, "move the run elsewhere"};
+  const json state =
+      parse_json(InputFile(path, source.code, source.remedy).text(kMostStateBytes), source);
+  const json* const config = find_value(state, "config");
+  return config == nullptr ? json() : *config;
+}
+
+/// The configs of runs in the folders of take_over, by their folder.
 std::map<std::string, json> runs_to_take_over(const Study& study) {
   std::map<std::string, json> found;
   for (const std::string& parent : study.take_over) {
@@ -106,7 +132,8 @@ std::map<std::string, json> runs_to_take_over(const Study& study) {
     std::vector<std::string> folders;
     for (fs::directory_iterator it(parent, failure), end; !failure && it != end;
          it.increment(failure)) {
-      if (it->is_directory()) folders.push_back(it->path().string());
+      std::error_code ignored;
+      if (it->is_directory(ignored)) folders.push_back(it->path().string());
     }
     if (failure == std::errc::no_such_file_or_directory) continue;  // nothing to take over yet
     if (failure) {
@@ -114,20 +141,59 @@ std::map<std::string, json> runs_to_take_over(const Study& study) {
                   failure.message(), "check the path, or remove it from take_over");
     }
     for (const std::string& folder : folders) {
-      const std::optional<int64_t> newest = newest_step(folder);
-      if (!newest) continue;
-      const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
-      const JsonSource source = {path, ExitCode::checkpoint, "move the run elsewhere"};
-      const json state =
-          parse_json(InputFile(path, source.code, source.remedy).text(kMostStateBytes), source);
-      if (const json* const config = find_value(state, "config")) found[folder] = *config;
+      json config = newest_config(folder);
+      if (config.is_object()) found[folder] = std::move(config);
     }
   }
   return found;
 }
 
+/// The keys that make two runs train, or validate, differently: beside what no resumed run may
+/// change, what it begins with and reads.
+std::vector<std::string> differences(const json& before, const json& now) {
+  std::vector<std::string> keys = keys_refused_on_resume(before, now, {});
+  for (const std::string& path : changed_keys(before, now)) {
+    for (const char* const tree : {"data.train", "data.val", "init_from"}) {
+      const bool within = path == tree || path.starts_with(std::string(tree) + ".");
+      if (within && find_value(before, tree) != nullptr) keys.push_back(path);
+    }
+  }
+  return keys;
+}
+
 bool is_same_run(const json& before, const json& now) {
-  return before.is_object() && keys_refused_on_resume(before, now, {}).empty();
+  return before.is_object() && differences(before, now).empty();
+}
+
+/// Error unless every run is measured by what the study chooses by, and each of its measures is of
+/// some run.
+void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
+  const bool chooses = std::any_of(study.axes.begin(), study.axes.end(),
+                                   [](const StudyAxis& a) { return a.use == AxisUse::choose; });
+  std::vector<std::string> all;
+  for (const StudyRun& run : runs) {
+    const std::vector<std::string> own = metrics_at_end(run.config);
+    if (chooses && std::find(own.begin(), own.end(), study.choose_metric) == own.end()) {
+      const std::string near = nearest_name(study.choose_metric, own);
+      throw Error(ExitCode::config, study.file + ": choose.metric",
+                  "a metric of every run; " + run.label + " has " + join(own),
+                  "\"" + study.choose_metric + "\"",
+                  near.empty() ? "name one of them, or measure it by eval.tasks"
+                               : "did you mean \"" + near + "\"?");
+    }
+    for (const std::string& metric : own) {
+      if (std::find(all.begin(), all.end(), metric) == all.end()) all.push_back(metric);
+    }
+  }
+  for (const std::string& pattern : study.measures) {
+    const auto matches = [&](const std::string& metric) {
+      return fnmatch(pattern.c_str(), metric.c_str(), 0) == 0;
+    };
+    if (std::any_of(all.begin(), all.end(), matches)) continue;
+    throw Error(ExitCode::config, study.file + ": measures",
+                "patterns of what the runs are measured by: " + join(all), "\"" + pattern + "\"",
+                "correct it, or measure it by eval.tasks or eval.lengths");
+  }
 }
 
 std::string diverged_file(const Study& study, const StudyRun& run) {
@@ -142,8 +208,9 @@ std::vector<StudyRun> runs_of(const Study& study) {
           .text(kMostStateBytes);
   const std::map<std::string, json> others = runs_to_take_over(study);
   std::vector<StudyRun> runs;
-  std::map<std::string, std::string> labels;  // by slug
-  std::set<std::string> rows;
+  std::map<std::string, std::string> labels;             // by slug
+  std::map<json, std::string> configs;                   // what trains, of what run
+  std::map<std::string, std::vector<std::string>> rows;  // the labels that make each
   for (const Combination& choice : combinations(study)) {
     StudyRun run = run_of(study, base, choice);
     const auto [other, is_new] = labels.emplace(run.slug, run.label);
@@ -152,7 +219,21 @@ std::vector<StudyRun> runs_of(const Study& study) {
                   "labels whose letters and digits differ, which name folders",
                   "\"" + other->second + "\" and \"" + run.label + "\"", "change one of them");
     }
+    if (run.slug.size() > kLongestName || run.slug.find_first_not_of('.') == std::string::npos) {
+      throw Error(ExitCode::config, study.file + ": axes",
+                  "labels that name a folder, together of at most " + std::to_string(kLongestName) +
+                      " letters and digits",
+                  "\"" + run.label + "\"", "shorten them");
+    }
     run.resolved = resolved_json(run.config);
+    json anonymous = run.resolved;
+    anonymous.erase("name");
+    anonymous.erase("out_dir");
+    if (const auto [same, is_only] = configs.emplace(std::move(anonymous), run.label); !is_only) {
+      throw Error(ExitCode::config, study.file + ": axes", "values that make different runs",
+                  "\"" + same->second + "\" and \"" + run.label + "\" of one configuration",
+                  "remove one of them");
+    }
     if (state_of(study, run).kind == RunState::Kind::to_do) {
       for (const auto& [folder, config] : others) {
         if (!is_same_run(config, run.resolved)) continue;
@@ -162,16 +243,22 @@ std::vector<StudyRun> runs_of(const Study& study) {
         break;
       }
     }
-    rows.insert(run.row);
+    std::vector<std::string> parts = row_labels(study, choice);
+    if (const auto [row, is_new_row] = rows.emplace(run.row, parts); row->second != parts) {
+      throw Error(ExitCode::config, study.file + ": axes", "labels that make different rows",
+                  "two ways to make the row \"" + run.row + "\"", "change a label");
+    }
     runs.push_back(std::move(run));
   }
   if (!study.reference.empty() && rows.count(study.reference) == 0) {
-    const std::vector<std::string> known(rows.begin(), rows.end());
+    std::vector<std::string> known;
+    for (const auto& [row, unused] : rows) known.push_back(row);
     const std::string near = nearest_name(study.reference, known);
     throw Error(ExitCode::config, study.file + ": reference", "a row of the table: " + join(known),
                 "\"" + study.reference + "\"",
                 near.empty() ? "name one of them" : "did you mean \"" + near + "\"?");
   }
+  check_metrics(study, runs);
   return runs;
 }
 
@@ -189,7 +276,18 @@ RunState state_of(const Study& study, const StudyRun& run) {
     }
   }
   if (!fs::is_directory(run.folder, ignored)) return state;
-  if (const auto step = newest_step(run.folder)) state = {Kind::begun, *step, ""};
+  if (const auto step = newest_step(run.folder)) {
+    state = {Kind::begun, *step, ""};
+    const json config = newest_config(run.folder);
+    const std::vector<std::string> others =
+        config.is_object() ? differences(config, run.resolved) : std::vector<std::string>();
+    if (!others.empty()) {
+      state.kind = Kind::other;
+      state.message = run.folder + " has a run of another " + join(others) +
+                      ": remove it, or name another out_dir";
+      return state;
+    }
+  }
   const Results results(run.folder + "/" + kResultsFile);
   if (!results.complete()) return state;
   const json before = json::parse(results.config().dump());

@@ -12,7 +12,7 @@
 namespace bamtrain {
 
 struct StudyRun {
-  std::string row;                   // of the table, by its label
+  std::string row;                   // of the table, by its label, which no other row has
   std::vector<std::string> chosen;   // the values of the axes to choose
   std::vector<std::string> repeats;  // and to repeat
   std::string label;                 // of all
@@ -25,14 +25,16 @@ struct StudyRun {
 
 /// Every combination of the axes' values, rows before choices before repeats. A run that is in a
 /// folder of take_over with the same configuration stays there. Error (ExitCode::config) naming the
-/// study's file and the run where its configuration is none, where two labels make one name, and
-/// for a reference that is no row.
+/// study's file and the run where its configuration is none, where two labels make one name or two
+/// runs are the same, where it is not measured by what the study chooses by, for measures that no
+/// run has, and for a reference that is no row.
 std::vector<StudyRun> runs_of(const Study& study);
 
 struct RunState {
-  enum class Kind { to_do, begun, done, diverged } kind = Kind::to_do;
+  /// other: the folder has a run of another configuration.
+  enum class Kind { to_do, begun, done, diverged, other } kind = Kind::to_do;
   int64_t step = 0;     // of its newest checkpoint
-  std::string message;  // of one that diverged
+  std::string message;  // why it diverged, or what the other differs in
 };
 
 /// What the disk says. Done: it is measured as its configuration asks.

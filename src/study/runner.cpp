@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstring>
 #include <map>
+#include <memory>
 
 #include "core/durable_file.h"
 #include "core/error.h"
@@ -28,12 +29,20 @@ namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
-/// Those and SIGCHLD, which wait until they are asked for.
+/// Whether it is to do nothing, as nohup has it of SIGHUP.
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+/// Those that are not ignored, and SIGCHLD, which wait until they are asked for.
 class AwaitedSignals {
  public:
   AwaitedSignals() {
     sigemptyset(&set_);
-    for (const int s : kStopSignals) sigaddset(&set_, s);
+    for (const int s : kStopSignals) {
+      if (!is_ignored(s)) sigaddset(&set_, s);
+    }
     sigaddset(&set_, SIGCHLD);
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
   }
@@ -67,9 +76,15 @@ pid_t forked(const std::string& what) {
               "end other processes, and run the same command again");
 }
 
-/// A process of this program that trains the run; `gpu`: the only one that it sees, empty: all.
-pid_t start_training(const std::string& config, const std::string& log, const std::string& gpu,
-                     int threads, const sigset_t& mask) {
+/// Ends the child of a parent that ended before it could ask to be told.
+void end_without(pid_t parent) {
+  if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::interrupted));
+}
+
+/// A process of this program that trains the run, whose folder's lock it takes over; `gpu`: the
+/// only one that it sees, empty: all.
+pid_t start_training(const std::string& config, const std::string& log, const FolderLock& lock,
+                     const std::string& gpu, int threads, const sigset_t& mask) {
   const int output = open_log(log);
   const std::string thread_count = std::to_string(threads);
   const pid_t parent = ::getpid(), child = forked(config);
@@ -80,9 +95,10 @@ pid_t start_training(const std::string& config, const std::string& log, const st
   // The terminal's signals are for the study, which passes them on once.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::interrupted));
+  end_without(parent);
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
-  const int nothing = ::open("/dev/null", O_RDONLY);
+  lock.leave_to_program();
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
@@ -92,25 +108,15 @@ pid_t start_training(const std::string& config, const std::string& log, const st
   ::_exit(static_cast<int>(ExitCode::io));
 }
 
-/// Whether a process has the lock of the run's folder; the file open then, else -1.
-int open_held_lock(const std::string& folder) {
+/// A process that ends when nobody has the lock of the folder any more.
+pid_t start_waiting(const std::string& folder) {
   const std::string path = folder + "/" + FolderLock::kName;
-  const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return -1;
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return fd;
-  ::close(fd);
-  return -1;
-}
-
-/// A process that ends when nobody has that lock any more.
-pid_t start_waiting(int lock, const std::string& folder) {
-  const pid_t child = forked(folder);
-  if (child > 0) {
-    ::close(lock);
-    return child;
-  }
+  const pid_t parent = ::getpid(), child = forked(folder);
+  if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+  end_without(parent);
+  const int lock = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  while (lock >= 0 && ::flock(lock, LOCK_SH) != 0 && errno == EINTR) {
   }
   ::_exit(0);
 }
@@ -140,6 +146,7 @@ class Runner {
     while (true) {
       while (!stopping_ && !free_slots_.empty() && start_next()) {
       }
+      if (!stopping_ && waiting_.empty()) wait_for_others();
       if (children_.empty()) break;
       const int signal = signals_.wait();
       if (signal != SIGCHLD) stop();
@@ -151,10 +158,11 @@ class Runner {
   }
 
  private:
+  static constexpr int kNoSlot = -1;
   struct Child {
     const StudyRun* run;
-    int slot;
-    bool waits;  // for the run of another process
+    int slot;  // kNoSlot: it waits for the run of another process
+    bool waits() const { return slot == kNoSlot; }
   };
 
   static void say(const std::string& text) { tell(text + "\n"); }
@@ -164,22 +172,18 @@ class Runner {
     while (!waiting_.empty()) {
       const StudyRun& run = *waiting_.front();
       waiting_.erase(waiting_.begin());
-      const RunState state = state_of(study_, run);
-      if (state.kind == RunState::Kind::done) {
-        ++result_.done;
+      if (is_over(run, state_of(study_, run))) continue;
+      make_folders(run.folder);
+      const std::unique_ptr<FolderLock> lock = FolderLock::unless_held(run.folder);
+      if (!lock) {
+        say(run.label + ": another process trains it, which is waited for");
+        held_.push_back(&run);
         continue;
       }
-      if (state.kind == RunState::Kind::diverged) {
-        ++result_.diverged;
-        continue;
-      }
+      const RunState state = state_of(study_, run);  // which nobody changes any more
+      if (is_over(run, state)) continue;
       const int slot = free_slots_.back();
       free_slots_.pop_back();
-      if (const int lock = open_held_lock(run.folder); lock >= 0) {
-        say(run.label + ": another process trains it, which is waited for");
-        children_[start_waiting(lock, run.folder)] = {&run, slot, true};
-        return true;
-      }
       const std::string config = config_file(study_, run), log = log_file(study_, run);
       make_folders(parent_folder(config));
       make_folders(parent_folder(log));
@@ -192,10 +196,39 @@ class Runner {
       const auto place = static_cast<size_t>(slot);
       const std::string gpu = place < settings_.gpus.size() ? settings_.gpus[place] : "";
       const int threads = settings_.jobs > 1 ? std::max(1, max_threads() / settings_.jobs) : 0;
-      children_[start_training(config, log, gpu, threads, signals_.before())] = {&run, slot, false};
+      children_[start_training(config, log, *lock, gpu, threads, signals_.before())] = {&run, slot};
       return true;
     }
     return false;
+  }
+
+  /// Whether there is nothing to train, which is counted.
+  bool is_over(const StudyRun& run, const RunState& state) {
+    switch (state.kind) {
+      case RunState::Kind::done:
+        ++result_.done;
+        return true;
+      case RunState::Kind::diverged:
+        ++result_.diverged;
+        return true;
+      case RunState::Kind::other:
+        failed(run, static_cast<int>(ExitCode::config), state.message);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void failed(const StudyRun& run, int code, const std::string& why) {
+    if (result_.failed == 0) result_.exit_code = code;
+    ++result_.failed;
+    say(fmt::format("{}: failed ({}): {}", run.label, code, why));
+  }
+
+  /// For those that other processes train, when there is nothing else to do.
+  void wait_for_others() {
+    for (const StudyRun* const run : held_) children_[start_waiting(run->folder)] = {run, kNoSlot};
+    held_.clear();
   }
 
   void ended(pid_t pid, int status) {
@@ -203,13 +236,14 @@ class Runner {
     if (found == children_.end()) return;
     const Child child = found->second;
     children_.erase(found);
-    free_slots_.push_back(child.slot);
-    if (child.waits) {  // and perhaps it is done now
-      waiting_.insert(waiting_.begin(), child.run);
+    if (child.waits()) {  // and perhaps it is done now
+      waiting_.push_back(child.run);
       return;
     }
+    free_slots_.push_back(child.slot);
     const StudyRun& run = *child.run;
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int killed = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    const int code = killed != 0 ? static_cast<int>(ExitCode::internal) : WEXITSTATUS(status);
     if (code == 0 && state_of(study_, run).kind == RunState::Kind::done) {
       ++result_.done;
       say(run.label + ": done" + measured(run));
@@ -219,12 +253,14 @@ class Runner {
       ++result_.diverged;
       note_diverged(study_, run, last_line(log_file(study_, run)));
       say(run.label + ": diverged: " + last_line(log_file(study_, run)));
+    } else if (killed != 0) {
+      failed(run, code, fmt::format("killed by signal {}; run the same command again", killed));
+    } else if (code == 0) {
+      failed(run, static_cast<int>(ExitCode::internal),
+             "it ended without all that it is to be measured by: remove " + run.folder +
+                 " to train it anew (its log says more)");
     } else {
-      if (result_.failed.empty()) {
-        result_.exit_code = code == 0 ? static_cast<int>(ExitCode::internal) : code;
-      }
-      result_.failed.push_back(run.label);
-      say(fmt::format("{}: failed ({}): {}", run.label, code, last_line(log_file(study_, run))));
+      failed(run, code, last_line(log_file(study_, run)));
     }
     changed_();
   }
@@ -245,9 +281,12 @@ class Runner {
   }
 
   void stop() {
-    if (!stopping_) say("stopping: runs save and end");
+    say(stopping_ ? "ending: what runs have not saved is computed again"
+                  : "stopping: runs save and end");
+    for (const auto& [pid, child] : children_) {
+      ::kill(pid, stopping_ || child.waits() ? SIGKILL : SIGTERM);
+    }
     stopping_ = true;
-    for (const auto& [pid, child] : children_) ::kill(pid, child.waits ? SIGKILL : SIGTERM);
   }
 
   const Study& study_;
@@ -256,6 +295,7 @@ class Runner {
   const std::function<void()>& changed_;
   AwaitedSignals signals_;
   std::vector<const StudyRun*> waiting_;  // in their order
+  std::vector<const StudyRun*> held_;     // by other processes
   std::vector<int> free_slots_;
   std::map<pid_t, Child> children_;
   bool stopping_ = false;

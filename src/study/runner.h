@@ -15,16 +15,16 @@ struct RunnerSettings {
 };
 
 struct RunnerResult {
-  int done = 0, diverged = 0;
-  std::vector<std::string> failed;  // labels
-  int exit_code = 0;                // of the first that failed
+  int done = 0, diverged = 0, failed = 0;  // runs
+  int exit_code = 0;                       // of the first that failed
   bool interrupted = false;
 };
 
 /// Starts this program anew for every run that is neither done nor diverged, in their order, and
-/// waits for them. SIGINT, SIGTERM, SIGHUP and SIGUSR1 are passed on to them, which save and end,
-/// and end this. A run of another process that is alive is waited for. Where this process dies, its
-/// runs save and end. `changed` is called when a run has ended, and before the first. Error (io).
+/// waits for them. SIGINT, SIGTERM, SIGHUP and SIGUSR1, where they are not ignored, are passed on
+/// to them, which save and end, and end this; a second ends them at once. A run of another process
+/// that is alive is waited for when there is nothing else to do. Where this process dies, its runs
+/// save and end. `changed` is called when a run has ended, and before the first. Error (io).
 /// REQUIRES: no other thread waits for signals or children.
 RunnerResult run_study(const Study& study, const std::vector<StudyRun>& runs,
                        const RunnerSettings& settings, const std::function<void()>& changed);

@@ -47,8 +47,13 @@ SeedSample sample_of(std::span<const double> values) {
   require(!values.empty(), "a value");
   SeedSample s;
   s.count = static_cast<int>(values.size());
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  if (*least == *most) {  // a mean by summation would differ from them by a rounding
+    s.mean = *least;
+    if (s.count > 1) s.deviation = 0;
+    return s;
+  }
   for (const double v : values) s.mean += v / s.count;
-  if (s.count < 2) return s;
   double squares = 0;
   for (const double v : values) squares += (v - s.mean) * (v - s.mean);
   s.deviation = std::sqrt(squares / (s.count - 1));

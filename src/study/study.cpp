@@ -29,7 +29,7 @@ class Members {
   std::string at(const std::string& name) const { return where_ + ": " + path_ + name; }
 
   const ordered_json* find(const std::string& name) {
-    known_.push_back(name);
+    if (std::find(known_.begin(), known_.end(), name) == known_.end()) known_.push_back(name);
     const auto found = object_.find(name);
     return found == object_.end() ? nullptr : &*found;
   }
@@ -69,18 +69,30 @@ void require_object(const ordered_json& value, const std::string& where, const c
   throw Error(ExitCode::config, where, phrase, describe_value(json(value)), "write {...}");
 }
 
+/// Error for a key that the study sets itself.
+void check_key(const std::string& key, const std::string& where) {
+  if (key != "out_dir" && key != "name") return;
+  throw Error(ExitCode::config, where, "keys that a study does not set itself", "\"" + key + "\"",
+              "remove it");
+}
+
 StudySettings settings_of(const ordered_json& object, const std::string& where) {
   require_object(object, where, "an object of keys of a run's configuration and their values");
   StudySettings settings;
   for (const auto& [key, value] : object.items()) {
-    for (const char* own : {"out_dir", "name"}) {
-      if (key != own) continue;
-      throw Error(ExitCode::config, where, "keys that a study does not set itself",
-                  "\"" + key + "\"", "remove it");
-    }
+    check_key(key, where);
     settings.emplace_back(key, json(value));
   }
   return settings;
+}
+
+/// Error for a label that does not stay within a cell of a table.
+void check_label(const std::string& label, const std::string& where) {
+  const bool plain = std::none_of(label.begin(), label.end(), [](char c) {
+    return static_cast<unsigned char>(c) < ' ' || c == '\x7f';
+  });
+  if (plain && !label.empty()) return;
+  throw Error(ExitCode::config, where, "a label of one line", json(label).dump(), "change it");
 }
 
 std::string label_of(const ordered_json& value) {
@@ -102,6 +114,7 @@ StudyAxis axis_of(const ordered_json& value, const std::string& where, const std
   if (const ordered_json* const found = members.find("key")) {
     check_value(json(*found), nonempty_text(), members.at("key"));
     key = found->get<std::string>();
+    check_key(key, members.at("key"));
     axis.name = key.substr(key.rfind('.') + 1);
   }
   if (const ordered_json* const found = members.find("name")) {
@@ -128,6 +141,7 @@ StudyAxis axis_of(const ordered_json& value, const std::string& where, const std
   for (const auto& [label, v] : values->items()) {
     StudyAxis::Value one = {named ? std::string(label) : label_of(v), {}};
     const std::string entry = at + (named ? "." + label : "[" + label + "]");
+    check_label(one.label, entry);
     if (key.empty()) {
       one.settings = settings_of(v, entry);
     } else {

@@ -141,7 +141,7 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
       if (runs[i].row != label) continue;
       if (!row.chosen.empty() && runs[i].chosen != row.chosen) continue;
       row.diverged += kinds[i] == RunState::Kind::diverged;
-      row.open += kinds[i] == RunState::Kind::to_do || kinds[i] == RunState::Kind::begun;
+      row.open += kinds[i] != RunState::Kind::diverged && kinds[i] != RunState::Kind::done;
     }
     row.done = static_cast<int>(own.size());
     for (const TableGroup& g : table.groups) {

@@ -69,7 +69,9 @@ std::string runs_csv(const StudyTable& table);
 std::string value_text(const std::string& number, double value);
 /// "exact match (%)".
 std::string unit_text(const std::string& number);
-/// "rope softmax" as a cell: its label, the values chosen, and how many of its runs are there.
+/// How many of the row's runs are there: "3", "2 of 3, 1 diverged".
 std::string runs_text(const TableRow& row);
+/// Behind a cell of fewer of them, where a number was not finite: " [2]".
+std::string fewer_text(const TableRow& row, const TableCell& cell);
 
 }  // namespace bamtrain

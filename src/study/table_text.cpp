@@ -13,18 +13,18 @@ namespace {
 
 std::string joined_choice(const TableRow& row) { return join(row.chosen); }
 
-std::string p_text(const std::optional<double>& p) {
-  if (!p) return "-";
-  return *p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *p);
-}
-
 /// How files of a kind write what all of them say.
 struct Markup {
-  std::string plus_minus;
+  std::string plus_minus, less;
   std::string (*bold)(const std::string&);
   std::string (*text)(const std::string&);
   std::string (*row)(const std::vector<std::string>& cells, bool head);
 };
+
+std::string p_text(const std::optional<double>& p, const Markup& m) {
+  if (!p) return "-";
+  return *p < 0.0001 ? m.less + "0.0001" : fmt::format("{:.4f}", *p);
+}
 
 std::string cell_text(const TableGroup& g, const TableCell& c, const Markup& m, bool best) {
   std::string text = value_text(g.number, c.sample.mean);
@@ -83,7 +83,8 @@ std::string group_rows(const StudyTable& t, size_t g, const Markup& m) {
     cells.push_back(m.text(runs_text(t.rows[r])));
     for (size_t c = 0; c < t.groups[g].metrics.size(); ++c) {
       const auto& cell = t.rows[r].cells[g][c];
-      cells.push_back(cell ? cell_text(t.groups[g], *cell, m, best[r][c]) : "-");
+      cells.push_back(
+          cell ? cell_text(t.groups[g], *cell, m, best[r][c]) + fewer_text(t.rows[r], *cell) : "-");
     }
     out += m.row(cells, false);
   }
@@ -104,7 +105,7 @@ std::string p_rows(const StudyTable& t, size_t g, const Markup& m) {
   for (const TableRow& r : t.rows) {
     if (r.label == t.reference) continue;
     std::vector<std::string> cells = row_beginning(t, r, m);
-    for (const auto& cell : r.cells[g]) cells.push_back(cell ? p_text(cell->p) : "-");
+    for (const auto& cell : r.cells[g]) cells.push_back(cell ? p_text(cell->p, m) : "-");
     out += m.row(cells, false);
   }
   return out;
@@ -148,8 +149,12 @@ std::string runs_text(const TableRow& row) {
   return text;
 }
 
+std::string fewer_text(const TableRow& row, const TableCell& cell) {
+  return cell.sample.count == row.done ? "" : fmt::format(" [{}]", cell.sample.count);
+}
+
 std::string markdown(const StudyTable& t) {
-  const Markup m = {" ± ", [](const std::string& s) { return "**" + s + "**"; },
+  const Markup m = {" ± ", "<", [](const std::string& s) { return "**" + s + "**"; },
                     [](const std::string& s) {
                       std::string out;
                       for (const char c : s) out += c == '|' ? "\\|" : std::string(1, c);
@@ -174,14 +179,18 @@ std::string markdown(const StudyTable& t) {
 }
 
 std::string latex(const StudyTable& t) {
-  const Markup m = {" $\\pm$ ", [](const std::string& s) { return "\\textbf{" + s + "}"; },
+  const Markup m = {" $\\pm$ ", "$<$", [](const std::string& s) { return "\\textbf{" + s + "}"; },
                     [](const std::string& s) {
                       std::string out;
                       for (const char c : s) {
                         if (c == '\\') {
                           out += "\\textbackslash{}";
-                        } else if (c == '~' || c == '^') {
-                          out += std::string("\\") + c + "{}";
+                        } else if (c == '~') {
+                          out += "\\textasciitilde{}";
+                        } else if (c == '^') {
+                          out += "\\textasciicircum{}";
+                        } else if (c == '<' || c == '>' || c == '|') {
+                          out += std::string("$") + c + "$";
                         } else {
                           if (std::string("&%$#_{}").find(c) != std::string::npos) out += '\\';
                           out += c;

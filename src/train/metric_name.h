@@ -3,6 +3,7 @@
 // The same in configs, metrics.jsonl, results.json and studies.
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,31 @@ inline std::vector<std::string> results_of(const RunConfig& c) {
   }
   for (const std::string& protocol : kPerplexityResults) {
     for (const int64_t length : c.eval.lengths) names.push_back(result_at(protocol, length));
+  }
+  return names;
+}
+
+/// What results.json has of the run at its end.
+inline std::vector<std::string> metrics_at_end(const RunConfig& c) {
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& result, std::initializer_list<const char*> numbers) {
+    for (const char* const number : numbers) names.push_back(result + "/" + number);
+  };
+  if (c.data.validates()) {
+    add(kValidationResult, {"loss"});
+    if (c.data.val_task) add(kValidationResult, {"accuracy", "exact_match"});
+  }
+  for (const TaskEvaluation& e : c.eval.tasks) {
+    for (const int64_t length : e.request.lengths) {
+      const std::string result = result_at(e.request.name, length);
+      add(result, {"loss", "accuracy", "exact_match"});
+      if (e.request.bleu) add(result, {"bleu"});
+    }
+  }
+  for (const std::string& protocol : kPerplexityResults) {
+    for (const int64_t length : c.eval.lengths) {
+      add(result_at(protocol, length), {"loss", "perplexity", "bits_per_byte"});
+    }
   }
   return names;
 }

@@ -208,6 +208,7 @@ TEST_CASE("configurations of tasks have the paper's figures") {
     CHECK(c.optimizer.lr == row->lr);
     CHECK(c.train.precision == Precision::bf16);
     CHECK(c.model.attention.prior.names() == "nape");
+    CHECK(c.model.attention.prior.of(0).options.text("slopes") == "harmonic");
     CHECK(c.model.attention.scale.name() == "adaptive");
     CHECK(c.model.attention.normalizer.name() == "entmax");
     CHECK((task.info->name != "flip_flop" ||
