@@ -508,10 +508,18 @@ class Relations {
       const TaskRequest& r = e.tasks[i].request;
       const std::string entry = "eval.tasks[" + std::to_string(i) + "]";
       task(*r.task.info, entry);
-      if (contains(kPerplexityResults, r.name)) {
+      if (r.name == kValidationResult || contains(kPerplexityResults, r.name)) {
         refuse(entry + ".name",
-               "another name than those of perplexity at eval.lengths, " + join(kPerplexityResults),
+               "another name than " + std::string(kValidationResult) +
+                   " and those of perplexity at eval.lengths, " + join(kPerplexityResults),
                "\"" + r.name + "\"", "choose another");
+      }
+      const auto in_names = [](char ch) {
+        return static_cast<unsigned char>(ch) > ' ' && ch != '/' && ch != '@' && ch != '\x7f';
+      };
+      if (!std::all_of(r.name.begin(), r.name.end(), in_names)) {
+        refuse(entry + ".name", "a name without spaces, / and @, which metrics have",
+               "\"" + abbreviate(r.name) + "\"", "choose another");
       }
       for (const int64_t length : r.lengths) {
         const auto [owner, is_new] = owners.emplace(result_at(r.name, length), i);

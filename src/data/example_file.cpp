@@ -33,7 +33,8 @@ Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit
                const Line& line) {
   Symbols ids;
   for (const json& v : value) {
-    const bool whole = v.is_number_integer() && (v >= least) && (v < limit);
+    const bool whole = v.is_number_unsigned() ? v.get<uint64_t>() < static_cast<uint64_t>(limit)
+                                              : v.is_number_integer() && v >= least && v < limit;
     if (!whole) {
       line.refuse(fmt::format("ids from {} to {} in \"{}\"", least, limit - 1, name),
                   abbreviate(v.dump()), "correct it, or raise model.vocab");

@@ -72,9 +72,46 @@ TEST_CASE("what makes no run is refused with the run's label") {
   j["reference"] = "rope";
   refused(j, {"reference", "alibi"});
   j = small_study(w);
-  j["axes"][0]["values"]["rope. base 100"] = {{"seed", 1}};
-  j["axes"][0]["values"]["rope; base 100"] = {{"seed", 1}};
+  j["axes"][0]["values"]["rope. base 100"] = {{"model.attention.prior", "rope"}};
+  j["axes"][0]["values"]["rope; base 100"] = {{"model.attention.prior", "nope"}};
   refused(j, {"rope; base 100", "letters and digits"});
+  j = small_study(w);
+  j["axes"][0]["values"][std::string(201, 'a')] = {{"model.attention.prior", "nope"}};
+  refused(j, {"aaa", "at most 200"});
+  j = small_study(w);
+  j["axes"] = {{{"name", "x"}, {"values", {{"..", ordered_json::object()}}}}};
+  j.erase("reference");
+  refused(j, {"..", "name a folder"});
+  // The same run twice, and two that would be one row.
+  j = small_study(w);
+  j["axes"][1]["values"] = {{"a", 1}, {"b", 1}};
+  refused(j, {"alibi, seed a", "alibi, seed b", "one configuration"});
+  j = small_study(w);
+  j["axes"] = {
+      {{"name", "x"}, {"values", {{"a", {{"seed", 1}}}, {"a, b", {{"seed", 2}}}}}},
+      {{"name", "y"}, {"values", {{"b, c", {{"train.steps", 9}}}, {"c", {{"train.steps", 10}}}}}}};
+  j.erase("reference");
+  refused(j, {"the row \"a, b, c\""});
+}
+
+TEST_CASE("a study measures and chooses by what its runs have") {
+  const Workplace w;
+  write_base(w);
+  const auto refused = [&](const ordered_json& j, std::initializer_list<const char*> parts) {
+    const std::string text = config_error([&] { plan(w, j); });
+    INFO(text);
+    for (const char* const part : parts) CHECK(text.find(part) != std::string::npos);
+  };
+  ordered_json j = small_study(w);
+  j["measures"] = {"copy@*/loss", "copy@*/exact"};
+  refused(j, {"measures", "copy@*/exact", "copy@9/exact_match", "validation/accuracy"});
+  j["measures"] = {"copy@*/bleu"};
+  refused(j, {"copy@*/bleu"});
+  j = small_study(w);
+  j["choose"] = {{"metric", "validation/los"}, {"mode", "min"}};
+  CHECK(plan(w, j).size() == 6);  // of no axis to choose
+  j["axes"].push_back({{"key", "optimizer.lr"}, {"values", {1e-3, 2e-3}}, {"for", "choose"}});
+  refused(j, {"choose.metric", "did you mean \"validation/loss\"?"});
 }
 
 TEST_CASE("a run is done where its results are those of its configuration, all of them") {
@@ -93,8 +130,13 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   other["out_dir"] = "y";
   write_results(runs[0], other);
   CHECK(kind(0) == Kind::done);
-  for (const auto& [path, value] : std::map<std::string, nlohmann::json>{
-           {"/seed", 7}, {"/eval/tasks/0/samples", 21}, {"/checkpoint/best/mode", "max"}}) {
+  for (const auto& [path, value] :
+       std::map<std::string, nlohmann::json>{{"/seed", 7},
+                                             {"/eval/tasks/0/samples", 21},
+                                             {"/checkpoint/best/mode", "max"},
+                                             {"/data/train/length", {3, 8}},
+                                             {"/data/val/length", {3, 8}},
+                                             {"/init_from/folder", "x"}}) {
     INFO(path);
     other = runs[0].resolved;
     other[nlohmann::json::json_pointer(path)] = value;

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "core/folder_lock.h"
 #include "study/fixture.h"
@@ -116,6 +117,46 @@ TEST_CASE("a run that diverges is said to have, once; one that fails fails the s
   CHECK(refused.code == 3);
   CHECK(refused.output.find("alibi, seed 1: failed (3)") != std::string::npos);
   CHECK(refused.output.find("optimizer.eps") != std::string::npos);
+  // Other data, on which a run could go on.
+  j["set"] = {{"data.train.length", {4, 9}}};
+  const Outcome other = run(command(write_study(w, j)), threads(2));
+  INFO(other.output);
+  CHECK(other.code == 3);
+  CHECK(other.output.find("alibi_seed-1 has a run of another data.train.length") !=
+        std::string::npos);
+}
+
+TEST_CASE("two studies of one folder divide its runs") {
+  const Workplace w;
+  write_base(w);
+  const std::string study = write_study(w, small_study(w));
+  Outcome outcomes[2];
+  {
+    std::vector<std::jthread> both;
+    for (Outcome& o : outcomes) {
+      both.emplace_back([&o, &study] { o = run(command(study), threads(1)); });
+    }
+  }
+  int begun = 0;
+  for (const Outcome& o : outcomes) {
+    INFO(o.output);
+    CHECK(o.code == 0);
+    CHECK(o.output.find("6 runs: 6 done, 0 diverged, 0 failed") != std::string::npos);
+    const std::string begins = ": begins (";
+    for (size_t at = 0; (at = o.output.find(begins, at)) != std::string::npos; ++at) ++begun;
+  }
+  CHECK(begun == 6);
+}
+
+TEST_CASE("a study goes on after a signal that it was started to ignore") {
+  const Workplace w;
+  write_base(w);
+  const std::string study = write_study(w, small_study(w));
+  const Outcome o = run_and(
+      {"/bin/sh", "-c", "trap '' HUP; exec '" + bamtrain_program() + "' study '" + study + "'"},
+      "seed 1: begins", [](int process) { kill(process, SIGHUP); }, threads(1));
+  INFO(o.output);
+  CHECK(o.code == 0);
 }
 
 TEST_CASE("a run that another process has is waited for") {

@@ -14,10 +14,11 @@ using namespace bamtrain::testing;
 
 namespace {
 
-nlohmann::json golden() {
+const nlohmann::json& golden() {
   const char* const source = std::getenv("BAMTRAIN_SOURCE");
-  return nlohmann::json::parse(
+  static const nlohmann::json values = nlohmann::json::parse(
       read_text(std::string(source ? source : ".") + "/tests/golden/welch.json"));
+  return values;
 }
 
 SeedSample sample(const nlohmann::json& values) {
@@ -53,4 +54,16 @@ TEST_CASE("what has no spread has no p") {
   CHECK(welch_p(sample_of(equal), sample_of(some)));
   CHECK(*sample_of(some).deviation == Approx(std::sqrt(0.5)));
   CHECK(sample_of(some).mean == 1.5);
+}
+
+// Sums of such values, divided, are others by a rounding.
+TEST_CASE("equal values have no spread, whatever their sum is rounded to") {
+  for (const int count : {2, 3, 6, 7}) {
+    for (int n = 0; n <= 1000; ++n) {
+      const std::vector<double> values(static_cast<size_t>(count), n / 1000.0);
+      INFO(count << " times " << values[0]);
+      REQUIRE(*sample_of(values).deviation == 0);
+      REQUIRE(sample_of(values).mean == values[0]);
+    }
+  }
 }
