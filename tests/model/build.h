@@ -74,8 +74,10 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  Model& model() { return model_; }
-  const std::vector<Parameter>& parameters() const { return model_.parameters().all(); }
+  Network& network() { return *network_; }
+  /// REQUIRES: a decoder.
+  Model& model() { return dynamic_cast<Model&>(*network_); }
+  const std::vector<Parameter>& parameters() const { return network_->parameters().all(); }
 
   std::vector<double> parameter(const std::string& name) const;
   void set_parameter(const std::string& name, const std::vector<double>& values);
@@ -101,7 +103,7 @@ class Run {
       int64_t trained_T, Device device, Recompute recompute);
 
   Device device_;
-  Model model_;
+  std::unique_ptr<Network> network_;
   Arena arena_;
   Tensor masters_, gradients_, loss_;
 };
