@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/max_retrieval.h"
 #include "model/model.h"
 
 namespace bamtrain {
@@ -17,6 +18,9 @@ int64_t repetition(const void* memory, int64_t T) {
 
 std::unique_ptr<Network> make_network(const ModelConfig& config, int64_t training_length,
                                       Backend& backend, Dtype activations) {
+  if (config.kind == ModelKind::max_retrieval) {
+    return std::make_unique<MaxRetrieval>(config, training_length, backend, activations);
+  }
   return std::make_unique<Model>(config, training_length, backend, activations);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // What training, validation and the evaluation of tasks ask of a model, whatever reads the
-// sequences.
+// sequences: a decoder or what else ModelKind names.
 
 #include <cstdint>
 #include <memory>
@@ -36,7 +36,7 @@ class Network {
   virtual int64_t draws() const = 0;
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
-  /// ModelUse::generation, on a backend in host memory, for one text of up to T.
+  /// ModelUse::generation, of a decoder on a backend in host memory, for one text of up to T.
   /// attention_rows: evaluate() is asked for their sums.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
                     Recompute recompute = Recompute::none, bool attention_rows = false) = 0;
@@ -84,7 +84,7 @@ class Network {
                       const int32_t* lengths = nullptr) = 0;
 };
 
-/// `training_length` is T of training; A the dtype of activations.
+/// The network of config.kind. `training_length` is T of training; A the dtype of activations.
 /// Error (ExitCode::config) for what the mechanisms refuse.
 std::unique_ptr<Network> make_network(const ModelConfig& config, int64_t training_length,
                                       Backend& backend, Dtype activations);

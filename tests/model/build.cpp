@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/no_target.h"
+#include "core/retrieval_input.h"
 #include "core/rng.h"
 #include "mixes/registry.h"
 #include "normalizers/registry.h"
@@ -118,9 +119,24 @@ ModelConfig small_config() {
   return c;
 }
 
+ModelConfig retrieval_config() {
+  ModelConfig c = small_config();
+  c.kind = ModelKind::max_retrieval;
+  c.vocab = RetrievalInput::kInputs;
+  c.classes = RetrievalInput::kClasses;
+  c.layers = c.heads = c.kv_heads = 1;
+  c.mlp.kind = MlpKind::gelu_erf;
+  return c;
+}
+
 std::string describe(const ModelConfig& c) {
   constexpr const char* kMlps[] = {"swiglu", "geglu", "gelu", "gelu_erf", "relu"};
   constexpr const char* kPositions[] = {"", ", norms behind", ", norms on both sides"};
+  if (c.kind == ModelKind::max_retrieval) {
+    const NormalizerChoice& n = c.attention.normalizer;
+    return "max_retrieval, scale " + c.attention.scale.name() + ", " + (n ? n.name() : "softmax") +
+           ", " + kMlps[static_cast<int>(c.mlp.kind)];
+  }
   std::string s = c.attention.prior.names() + ", scale " + c.attention.scale.name() + ", heads " +
                   std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", window " +
                   std::to_string(c.attention.window) + ", " + kMlps[static_cast<int>(c.mlp.kind)];
@@ -158,6 +174,26 @@ Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start) {
     }
   }
   return b;
+}
+
+Batch item_batch(int64_t T, const std::vector<int32_t>& counts) {
+  const Rng rng(6, "items");
+  Batch batch{std::ssize(counts), T, {}, {}, {}};
+  for (int64_t b = 0; b < batch.B; ++b) {
+    RetrievalInput highest = {0, -1};
+    for (int64_t t = 0; t < T; ++t) {
+      const auto i = static_cast<uint64_t>(2 * (b * T + t));
+      RetrievalInput input = {
+          t == 0 ? RetrievalInput::kQuery : static_cast<int32_t>(rng.below(i, 10)),
+          static_cast<int32_t>(rng.below(i + 1, RetrievalInput::kNumbers))};
+      const int32_t count = counts[static_cast<size_t>(b)];
+      if (t > count) input = {};  // padding
+      if (t > 0 && t <= count && input.number > highest.number) highest = input;
+      batch.tokens.push_back(input.id());
+      batch.targets.push_back(t == count ? highest.of_class : kNoTarget);
+    }
+  }
+  return batch;
 }
 
 Batch with_classes(Batch batch, int64_t O) {

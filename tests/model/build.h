@@ -33,6 +33,9 @@ PriorConfig priors(const std::vector<std::string>& by_layer);
 /// vocabulary of 29; neither prior nor scale.
 ModelConfig small_config();
 
+/// Of ModelKind::max_retrieval, of width 24 and networks of 20; neither scale nor normalizer.
+ModelConfig retrieval_config();
+
 std::string describe(const ModelConfig& c);
 
 /// Evaluation where the scale has no backward pass.
@@ -59,6 +62,10 @@ struct Batch {
 Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start = true);
 /// Targets become classes below O.
 Batch with_classes(Batch batch, int64_t O);
+
+/// Queries and `counts` items for ModelKind::max_retrieval, T - 1 at most; the class of the item of
+/// highest priority behind them.
+Batch item_batch(int64_t T, const std::vector<int32_t>& counts);
 
 /// A model with masters, gradients and memory of its own.
 class Run {
