@@ -76,6 +76,11 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
                 "name the task that the model was trained on");
   };
   const ModelConfig& config = model.config;
+  const bool reads_items = config.kind == ModelKind::max_retrieval;
+  if (info.of_items != reads_items) {
+    refuse(reads_items ? "max_retrieval, whose items this model reads" : "a task of tokens",
+           reads_items ? "of tokens" : "of items, which models of model.kind max_retrieval read");
+  }
   if (info.causal != config.attention.causal) {
     refuse(info.causal ? "a task whose positions read all others, as this model's do"
                        : "a task whose answers follow from what stands before them",
