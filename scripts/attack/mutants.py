@@ -70,7 +70,7 @@ MUTANTS = {
         "{masters_, optimizer_.first_moments()};", "train",
         "neither parameters nor moments that are not finite are saved"),
     "weights_of_before_the_step_rounded": Mutant(
-        "train/trainer.cpp", "                  model_.rounded_weights(), total);",
+        "train/trainer.cpp", "                  model_->rounded_weights(), total);",
         "                  Tensor(), total);", "train", "bf16 training gives the same bits by every way"),
     "norms_decay_too": Mutant(
         "train/optimizer.cpp", "run.decays ? config_.weight_decay : 0", "config_.weight_decay",

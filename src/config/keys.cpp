@@ -255,6 +255,12 @@ std::vector<Key> make_keys() {
       required(resumable(key("out_dir", "folder for checkpoints and metrics.jsonl", nonempty_text(),
                              FIELD(out_dir)))),
 
+      choice<ModelKind>("model.kind",
+                        "decoder; or max_retrieval, the model of the task of that name, which is "
+                        "one attention between networks of one hidden layer: width is that of the "
+                        "attention, mlp theirs, layers and heads are 1, and keys that would do "
+                        "nothing are refused",
+                        kModelKindNames, FIELD(model.kind)),
       needed(trains_on_shards,
              key("model.vocab",
                  "vocabulary size V, at least the tokenizer's; needed with shards; 0: as many as "
@@ -557,7 +563,7 @@ const std::vector<Key>& all_keys() {
 
 const std::vector<KeyGroup>& all_groups() {
   static const std::vector<KeyGroup> groups = {
-      {"model", "the decoder"},
+      {"model", "the model"},
       {"model.mlp", "the feed-forward half of a block"},
       {"model.norm", "the norms"},
       {"model.attention", "prior x scale x normalizer x mask"},

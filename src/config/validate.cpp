@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "config/keys.h"
+#include "config/max_retrieval.h"
 #include "config/mechanism.h"
 #include "config/names.h"
 #include "core/abbreviate.h"
@@ -40,6 +41,7 @@ class Relations {
   std::vector<std::string> multiplier_names() const { return mechanism_names(Named::trained); }
 
   void check() const {
+    if (reads_items()) check_max_retrieval(c_, origin_);
     heads();
     mechanisms();
     data();
@@ -57,6 +59,8 @@ class Relations {
                            const std::string& found, const std::string& remedy) const {
     throw Error(ExitCode::config, origin_.at(key), expected, found, remedy);
   }
+
+  bool reads_items() const { return c_.model.kind == ModelKind::max_retrieval; }
 
   void heads() const {
     const ModelConfig& m = c_.model;
@@ -248,6 +252,10 @@ class Relations {
   /// Bidirectional attention would see them. What a configuration of an evaluation was trained on
   /// is not its own.
   void next_tokens(const std::string& found, const std::string& key) const {
+    if (reads_items() && use_ == ConfigUse::training) {
+      refuse(key, "the task max_retrieval with model.kind max_retrieval", found,
+             "name that task, or remove model.kind");
+    }
     if (causal() || use_ == ConfigUse::evaluation) return;
     refuse(key,
            "tasks whose answers are read at places of their own with model.attention.causal false",
@@ -280,6 +288,14 @@ class Relations {
   /// Whether the model can do it at all.
   void task(const TaskInfo& info, const std::string& key) const {
     if (info.of_file) return next_tokens("a file of examples", key);
+    if (info.of_items != reads_items()) {
+      refuse(key,
+             reads_items() ? "the task max_retrieval with model.kind max_retrieval"
+                           : "a task of tokens, which a decoder reads",
+             "\"" + info.name + "\"" + (reads_items() ? "" : ", whose inputs are items"),
+             reads_items() ? "name that task, or remove model.kind"
+                           : "set model.kind to max_retrieval, or choose another");
+    }
     if (!info.causal && causal()) {
       refuse(key, "a task whose answers follow from what stands before them",
              "\"" + info.name + "\", whose positions read all others",

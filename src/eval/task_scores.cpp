@@ -49,6 +49,10 @@ void write(nlohmann::ordered_json& row, const std::string& name, const Clustered
   if (mean.error) row[name + "_error"] = *mean.error;
 }
 
+std::unique_ptr<Network> network_of(const ScoredModel& of) {
+  return make_network(of.config, of.training_length, of.backend, of.activations);
+}
+
 }  // namespace
 
 Task sequences_of(const TaskRequest& request, int64_t length, TaskSet set) {
@@ -72,6 +76,11 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
                 "name the task that the model was trained on");
   };
   const ModelConfig& config = model.config;
+  const bool reads_items = config.kind == ModelKind::max_retrieval;
+  if (info.of_items != reads_items) {
+    refuse(reads_items ? "max_retrieval, whose items this model reads" : "a task of tokens",
+           reads_items ? "of tokens" : "of items, which models of model.kind max_retrieval read");
+  }
   if (info.causal != config.attention.causal) {
     refuse(info.causal ? "a task whose positions read all others, as this model's do"
                        : "a task whose answers follow from what stands before them",
@@ -86,28 +95,27 @@ void check_task_request(const TaskRequest& request, const ScoredModel& model) {
     refuse("a task of at most the model's " + std::to_string(config.outputs()) + " classes",
            "of " + std::to_string(info.classes));
   }
-  Model(model.config, model.training_length, model.backend, model.activations)
-      .check_length(info.most_inputs(longest));
+  network_of(model)->check_length(info.most_inputs(longest));
 }
 
 nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, TaskSet set,
                                   const ScoredModel& of, const TaskShare& share,
                                   const TaskProgress& progress) {
   const auto task = std::make_shared<const Task>(sequences_of(request, length, set));
-  Model model(of.config, of.training_length, of.backend, of.activations);
-  const bool drawn = model.randomization().in_evaluation;
+  const std::unique_ptr<Network> model = network_of(of);
+  const bool drawn = model->randomization().in_evaluation;
   const int64_t T = task->most_inputs(), B = batch_of(request, T, drawn);
   Arena arena;
-  model.plan(arena, B, T, ModelUse::evaluation);
+  model->plan(arena, B, T, ModelUse::evaluation);
   arena.commit(of.backend.memory());
-  model.set_masters(of.masters);
-  model.refresh();
+  model->set_masters(of.masters);
+  model->refresh();
   Sequences sequences(nullptr, {{task, 1}}, T, B);
   const auto N = static_cast<size_t>(B * T);
   std::vector<int32_t> inputs(N), targets(N), answers(N), lengths(static_cast<size_t>(B));
   std::vector<double> losses(N);
   const Rng position_rng(request.seed, "positions." + name_of(set) + "." + std::to_string(length));
-  std::vector<int32_t> positions(drawn ? static_cast<size_t>(model.draws()) * N : 0);
+  std::vector<int32_t> positions(drawn ? static_cast<size_t>(model->draws()) * N : 0);
   // Slots per sequence, filled by one process and zero elsewhere: the sum over processes is exact.
   std::vector<SequenceSums> slots(static_cast<size_t>(request.samples));
   const int64_t batches = ceil_div(request.samples, B);
@@ -119,11 +127,11 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
     const int64_t t =
         sequences.read(numbers, batch, inputs.data(), targets.data(), &counts, lengths.data());
     if (drawn) {
-      draw_batch(position_rng, model.randomization(), model.draws(),
+      draw_batch(position_rng, model->randomization(), model->draws(),
                  {numbers, first / kPublishedBatch, counts.longest}, t, positions.data());
     }
-    model.evaluate(inputs.data(), targets.data(), rows, t, std::nullopt, losses.data(), nullptr,
-                   answers.data(), drawn ? positions.data() : nullptr, lengths.data());
+    model->evaluate(inputs.data(), targets.data(), rows, t, std::nullopt, losses.data(), nullptr,
+                    answers.data(), drawn ? positions.data() : nullptr, lengths.data());
     for (int64_t b = 0; b < rows; ++b) {
       const auto row = [&]<class X>(const std::vector<X>& all) {
         return std::span<const X>(all).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));
@@ -149,10 +157,10 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
 
 int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& of) {
   const int64_t T = sequences_of(request, request.lengths.back(), TaskSet::test).most_inputs();
-  Model model(of.config, of.training_length, of.backend, of.activations);
+  const std::unique_ptr<Network> model = network_of(of);
   Arena arena;
-  const bool drawn = model.randomization().in_evaluation;
-  model.plan(arena, batch_of(request, T, drawn), T, ModelUse::evaluation);
+  const bool drawn = model->randomization().in_evaluation;
+  model->plan(arena, batch_of(request, T, drawn), T, ModelUse::evaluation);
   return arena.total_bytes();
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "data/data_config.h"
-#include "model/model.h"
+#include "model/network.h"
 
 namespace bamtrain {
 
@@ -35,7 +35,7 @@ struct ScoredModel {
 
 /// Everything that score_task would refuse of a request, before any time is spent. Error
 /// (ExitCode::usage) for lengths that the task has not, for a task whose ids the model has not or
-/// whose positions read all others, and as Model::check_length.
+/// whose positions read all others, and as Network::check_length.
 void check_task_request(const TaskRequest& request, const ScoredModel& model);
 
 /// Evaluates the model on `request.samples` sequences of one length, those of the set and the seed:

@@ -6,18 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "core/arena.h"
 #include "model/mechanisms.h"
-#include "model/model_config.h"
-#include "model/parameters.h"
-#include "ops/ops.h"
+#include "model/network.h"
 
 namespace bamtrain {
-
-/// What an evaluation says of a head's attention in a sequence: sums over its rows
-/// (Backend::attention_statistics), and counts of tiles (ops/live_tiles.h).
-enum class AttentionNumber { entropy, support, live_tiles, visible_tiles };
-constexpr int64_t kAttentionNumbers = 4;
 
 /// What the backward pass reads of one layer. N = B*T, Q = H*D, W = (H + 2 K) D. Some of it may lie
 /// in memory that all layers share, see Recompute. Attention reads norm1, the mlp norm2: norms of a
@@ -70,69 +62,35 @@ struct BlockParameters {
 /// Tokens that a growing text takes at a time, at most.
 inline constexpr int64_t kMostAppended = 256;
 
-/// How many sequences of `length` tokens an evaluation passes at a time: 8,192 tokens, one sequence
-/// at least.
-int64_t evaluation_batch(int64_t length);
-
-class Model {
+class Model final : public Network {
  public:
   /// `sequence_length` is T of training; A the dtype of activations.
   Model(const ModelConfig& config, int64_t sequence_length, Backend& backend, Dtype activations);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  const ModelConfig& config() const { return config_; }
-  const ParameterLayout& parameters() const { return layout_; }
-  /// What is random in training, and how many draws of it (B, T) a batch has; nothing: 0.
-  const Randomization& randomization() const { return mechanisms_.randomization(); }
-  int64_t draws() const { return mechanisms_.draws(); }
+  const ModelConfig& config() const override { return config_; }
+  const ParameterLayout& parameters() const override { return layout_; }
+  const Randomization& randomization() const override { return mechanisms_.randomization(); }
+  int64_t draws() const override { return mechanisms_.draws(); }
 
-  /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
-  /// ModelUse::generation, on a backend in host memory, for one text of up to T. attention_rows:
-  /// evaluate() is asked for their sums.
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute = Recompute::none,
-            bool attention_rows = false);
-
-  /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
-  /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
-  /// REQUIRES: planned and committed.
-  void set_masters(Tensor masters);
-  void refresh();
-  /// The copy of the masters that products read, (elements) A; empty where A is P. Who changes both
-  /// calls refresh_mechanisms() in place of refresh().
-  const Tensor& rounded_weights() const { return compute_; }
-  void refresh_mechanisms();
-
-  /// One micro-batch of B sequences of T tokens, B as planned and T at most: tokens and targets (B,
-  /// T) i32 in host memory, targets that count for nothing kNoTarget. Adds to `gradients` (flat, P)
-  /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale
-  /// and the place of `loss` must be the same at every call with the same gradients' memory.
-  /// `positions` (draws(), B, T) i32 of draw_batch where the prior randomizes them, null elsewhere.
-  /// They do not restart with documents: a rotation knows differences alone, and within a document
-  /// those are the subset's. lengths (B), 1 to T, needed where attention is not causal: tokens of
-  /// each sequence, behind which no other row sees anything.
+            bool attention_rows = false) override;
+  void set_masters(Tensor masters) override;
+  void refresh() override;
+  const Tensor& rounded_weights() const override { return compute_; }
+  void refresh_mechanisms() override;
   void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
                         std::optional<int64_t> document_start, double scale, Tensor gradients,
                         Tensor loss, const int32_t* positions = nullptr,
-                        const int32_t* lengths = nullptr);
-
-  /// Error (ExitCode::config) where the prior or the scale knows no sequences of T tokens.
-  void check_length(int64_t T) const;
-
-  /// Token losses (b * t), 0 where the target is kNoTarget, for b <= B sequences of t <= T tokens,
-  /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
-  /// as AttentionNumber says. likeliest, where given: (b * t), the token that greedy decoding would
-  /// take behind each. positions (draws(), b, t): as forward_backward's, where
-  /// randomization().in_evaluation. lengths (b): as forward_backward's.
+                        const int32_t* lengths = nullptr) override;
+  void check_length(int64_t T) const override;
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,
                 double* attention_rows = nullptr, int32_t* likeliest = nullptr,
-                const int32_t* positions = nullptr, const int32_t* lengths = nullptr);
-
-  /// Logits (b * t, O) in P, at positions that count, for tests and small exports. lengths (b) as
-  /// above.
+                const int32_t* positions = nullptr, const int32_t* lengths = nullptr) override;
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
-              Tensor out, const int32_t* lengths = nullptr);
+              Tensor out, const int32_t* lengths = nullptr) override;
 
   /// Appends n tokens, at most kMostAppended, to the text. Logits (R, O) in P after the last R of
   /// them to `out`, which may be empty. Nothing is appended where it throws.

@@ -16,6 +16,12 @@
 
 namespace bamtrain {
 
+/// What reads a sequence:
+///   decoder        tokens; blocks of attention and mlp (model.h)
+///   max_retrieval  the items of the task of that name; one attention between small networks
+///                  (max_retrieval.h)
+enum class ModelKind { decoder, max_retrieval };
+
 /// Initial values of matrices and embeddings, C the width, L the layers:
 ///   gpt2   normal, std 0.02; residual projections (o_proj, down_proj) (2 L)^-0.5 times that
 ///   torch  PyTorch's defaults: linear layers U(+-1/sqrt(fan_in)), embeddings N(0, 1) (BAM)
@@ -32,6 +38,10 @@ enum class InitKind { gpt2, torch, neox, plain, lecun };
 ///   post  x = norm(x + f(x)); none before the head (Chomsky tasks)
 ///   both  x += norm(f(norm(x))); a norm before the head (Gemma)
 enum class NormPosition { pre, post, both };
+
+/// Names in configs.
+inline const std::vector<std::pair<std::string, ModelKind>> kModelKindNames = {
+    {"decoder", ModelKind::decoder}, {"max_retrieval", ModelKind::max_retrieval}};
 
 /// Names in configs and in exported folders.
 inline const std::vector<std::pair<std::string, NormPosition>> kNormPositionNames = {
@@ -149,6 +159,7 @@ struct AttentionConfig {
 };
 
 struct ModelConfig {
+  ModelKind kind = ModelKind::decoder;
   int64_t vocab = 0;         // V
   int64_t classes = 0;       // O, columns of the logits; 0: V
   int64_t width = 0;         // C

@@ -6,6 +6,7 @@
 
 #include "core/checked.h"
 #include "core/parallel.h"
+#include "core/retrieval_input.h"
 #include "core/rng.h"
 
 namespace bamtrain {
@@ -112,6 +113,36 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     }
   };
 
+  const auto of_attention = [&](int64_t l, bool gates_only) {
+    if (!embedding) {
+      mechanism(prior_parameters[static_cast<size_t>(l) % priors.size()], "prior", G::prior, l,
+                gates_only);
+    }
+    const size_t before = parameters_.size();
+    mechanism(c.attention.prior.mix_parameters(l, shape), "mix", G::prior, l, gates_only);
+    for (size_t n = before; n < parameters_.size(); ++n) parameters_[n].of_mix = true;
+    mechanism(scale_parameters, "scale", G::scale, l, gates_only);
+    mechanism(normalizer_parameters, "normalizer", G::normalizer, l, gates_only);
+  };
+
+  if (c.kind == ModelKind::max_retrieval) {
+    require(c.layers == 1 && c.heads == 1, "one attention of one head");
+    const std::string attention = layer_prefix(0) + "self_attn.";
+    const auto network = [&](const std::string& name, int64_t I, int64_t O, int64_t features) {
+      linears({{name + ".hidden", c.mlp.hidden}}, I, true);
+      for (size_t n = parameters_.size() - 2; n < parameters_.size(); ++n) {
+        parameters_[n].features = features;
+      }
+      linears({{name + ".output", O}}, c.mlp.hidden, true);
+    };
+    network("model.items.mlp", kFeatureColumns, C, 1 + RetrievalInput::kClasses);
+    network("model.query.mlp", kFeatureColumns, C, 1);
+    linears({{attention + "q_proj", Q}}, C, true, gate_columns_, [&] { of_attention(0, true); });
+    linears({{attention + "k_proj", KV}, {attention + "v_proj", KV}}, C, true);
+    of_attention(0, false);
+    network("model.answer", C, c.outputs(), 0);
+    return;
+  }
   add("model.embed_tokens.weight", {c.vocab, C}, G::embedding);
   if (embedding) {
     for (const MechanismParameter& p : prior_parameters[0]) {
@@ -122,21 +153,10 @@ ParameterLayout::ParameterLayout(const ModelConfig& c, int64_t sequence_length) 
     const std::string prefix = layer_prefix(l);
     const std::string attention = prefix + "self_attn.", mlp = prefix + "mlp.";
     if (c.norm_position != NormPosition::post) norm(prefix + "input_layernorm");
-    const auto of_attention = [&](bool gates_only) {
-      if (!embedding) {
-        mechanism(prior_parameters[static_cast<size_t>(l) % priors.size()], "prior", G::prior, l,
-                  gates_only);
-      }
-      const size_t before = parameters_.size();
-      mechanism(c.attention.prior.mix_parameters(l, shape), "mix", G::prior, l, gates_only);
-      for (size_t n = before; n < parameters_.size(); ++n) parameters_[n].of_mix = true;
-      mechanism(scale_parameters, "scale", G::scale, l, gates_only);
-      mechanism(normalizer_parameters, "normalizer", G::normalizer, l, gates_only);
-    };
     linears({{attention + "q_proj", Q}, {attention + "k_proj", KV}, {attention + "v_proj", KV}}, C,
-            c.bias.attention, gate_columns_, [&] { of_attention(true); });
+            c.bias.attention, gate_columns_, [&] { of_attention(l, true); });
     linears({{attention + "o_proj", C}}, Q, c.bias.attention);
-    of_attention(false);
+    of_attention(l, false);
     norm(prefix + "post_attention_layernorm");
     if (c.norm_position == NormPosition::both) norm(prefix + "pre_feedforward_layernorm");
     if (is_gated(c.mlp.kind)) {
@@ -196,6 +216,7 @@ struct MatrixInit {
 
 MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
   const bool residual = ends_with(p.name, "o_proj.weight") || ends_with(p.name, "down_proj.weight");
+  const auto fan_in = static_cast<double>(p.features > 0 ? p.features : p.shape[1]);
   const double L = static_cast<double>(c.layers), C = static_cast<double>(c.width);
   switch (c.init) {
     case InitKind::gpt2:
@@ -206,12 +227,12 @@ MatrixInit matrix_init(const Parameter& p, const ModelConfig& c) {
       return {0.02, 0};
     case InitKind::lecun:
       if (p.group == ParameterGroup::embedding) return {0.02, 0, true};
-      return {1 / std::sqrt(static_cast<double>(p.shape[1])), 0, true};
+      return {1 / std::sqrt(fan_in), 0, true};
     case InitKind::torch:
       break;
   }
   if (p.group == ParameterGroup::embedding) return {1, 0};
-  return {0, 1 / std::sqrt(static_cast<double>(p.shape[1]))};
+  return {0, 1 / std::sqrt(fan_in)};
 }
 
 /// The first of element i's draws that is within two deviations; its next one is `size` further on.
@@ -223,7 +244,10 @@ double cut_normal(const Rng& rng, uint64_t i, int64_t size) {
 
 /// The input width of the matrix that a bias belongs to.
 int64_t fan_in_of_bias(const Parameter& p, const ModelConfig& c) {
-  if (ends_with(p.name, "down_proj.bias")) return c.mlp.hidden;
+  if (ends_with(p.name, "down_proj.bias") || ends_with(p.name, ".output.bias")) {
+    return c.mlp.hidden;
+  }
+  if (p.features > 0) return p.features;
   if (ends_with(p.name, "o_proj.bias")) return c.heads * c.head_dim();
   return c.width;
 }
@@ -272,6 +296,7 @@ void initialize(const Parameter& p, const ModelConfig& c, int64_t sequence_lengt
       const double bound = 1 / std::sqrt(static_cast<double>(fan_in_of_bias(p, c)));
       return bound * (2 * rng.uniform(index) - 1);
     }
+    if (p.features > 0 && i % p.shape[1] >= p.features) return 0;
     const MatrixInit rule = matrix_init(p, c);
     if (rule.bound > 0) return rule.bound * (2 * rng.uniform(index) - 1);
     return rule.std * (rule.cut ? cut_normal(rng, index, p.size) : rng.normal(index));

@@ -31,6 +31,7 @@ struct Parameter {
   bool gate = false, marked_to_decay = false;      // MechanismParameter::gate, ::decays
   bool of_mix = false;                             // in group prior: of what mixes heads beside one
   int64_t layer = 0;                               // of a mechanism's, the first that has it
+  int64_t features = 0;  // columns of its matrix that inputs fill, those behind are 0; 0: all
 
   bool decays() const {
     return group == ParameterGroup::matrix || group == ParameterGroup::embedding || marked_to_decay;
@@ -38,6 +39,10 @@ struct Parameter {
   /// The last part of the name: "theta_alpha".
   std::string leaf() const { return name.substr(name.rfind('.') + 1); }
 };
+
+/// Columns of the features of max_retrieval's items and queries, filled up with zeros to what
+/// products of every backend take.
+constexpr int64_t kFeatureColumns = 16;
 
 /// Rows of the product of q, k and v stay aligned to 16 bytes of bf16.
 constexpr int64_t kGateColumns = 8;

@@ -5,6 +5,10 @@
 namespace bamtrain {
 
 void check_text_model(const ModelConfig& config) {
+  if (config.kind != ModelKind::decoder) {
+    throw Error(ExitCode::config, "model.kind", "decoder: this asks for texts", "max_retrieval",
+                "use bamtrain eval --task, or another checkpoint");
+  }
   if (!config.attention.causal) {
     throw Error(ExitCode::config, "model.attention.causal",
                 "true, a model whose tokens follow from those before them: this asks for texts",

@@ -7,6 +7,7 @@
 
 #include "core/checked.h"
 #include "core/utf8.h"
+#include "model/model.h"
 #include "model/parameter_parts.h"
 #include "record/progress.h"
 #include "run/init_from.h"

@@ -13,6 +13,7 @@
   X(two_back)                  \
   X(local_count)               \
   X(flip_flop)                 \
+  X(max_retrieval)             \
   X(even_pairs)                \
   X(modular_arithmetic_simple) \
   X(parity_check)              \

@@ -42,8 +42,11 @@ struct TaskInfo {
   bool length_of_step = false;
   /// Whether a position reads those before it alone. False: it reads all.
   bool causal = true;
+  /// Whether its inputs are items (core/retrieval_input.h) and not ids of an embedding: for models
+  /// of ModelKind::max_retrieval, and for no other.
+  bool of_items = false;
 
-  int64_t inputs = 0;   // input ids are below it: rows of an embedding
+  int64_t inputs = 0;   // input ids are below it: rows of an embedding, unless of_items
   int64_t classes = 0;  // targets are: columns of the logits
   int32_t padding = 0;  // the id behind a sequence that is shorter than its neighbours
   /// The class behind which an answer has ended: its places beyond are not compared. None:

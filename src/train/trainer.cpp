@@ -151,9 +151,9 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
       micro_batches_(count_micro_batches(config_)),
       lanes_(config_.train.lanes > 0 ? config_.train.lanes : default_lanes(micro_batches_)),
       tree_((check_process_count(processes, lanes_), lanes_ / processes)),
-      model_(config_.model, config_.data.sequence_length, backend,
-             activation_dtype(config_.train.precision)),
-      optimizer_(config_.optimizer, model_.parameters(), backend),
+      model_(make_network(config_.model, config_.data.sequence_length, backend,
+                          activation_dtype(config_.train.precision))),
+      optimizer_(config_.optimizer, model_->parameters(), backend),
       position_rng_(config_.seed, "positions"),
       validation_position_rng_(config_.seed, "positions.val") {
   if (micro_batches_ % lanes_ != 0) {
@@ -173,8 +173,9 @@ Trainer::Trainer(const RunConfig& config, Backend& backend, int rank, int proces
   if (processes_ > 1 && !backend_.memory().on_host()) {
     arena_.add("gradients.messages", &messages_, P, {PeerLink::kSlots * kMessageElements});
   }
-  model_.plan(arena_, B, T, ModelUse::training, config_.train.recompute,
-              config_.eval.attention > 0 && config_.data.validates());
+  const bool looks_at_attention =
+      config_.eval.attention > 0 && config_.data.validates() && !config_.data.val_task;
+  model_->plan(arena_, B, T, ModelUse::training, config_.train.recompute, looks_at_attention);
 }
 
 void Trainer::open_data() {
@@ -209,7 +210,7 @@ void Trainer::commit() {
   require(processes_ == 1 || connected_, "a connection, whose buffers are taken before the plan");
   check_memory(0);
   with_table_keys(config_, [&] { arena_.commit(backend_.memory()); });
-  model_.set_masters(masters_);
+  model_->set_masters(masters_);
   const auto N = static_cast<size_t>(config_.train.micro_batch * config_.data.sequence_length);
   inputs_.resize(N);
   targets_.resize(N);
@@ -219,12 +220,12 @@ void Trainer::commit() {
   counts_.resize(kUnread);
   order_.resize(static_cast<size_t>(sequences_per_step()));
   results_.resize(kUnread);
-  positions_.resize(static_cast<size_t>(model_.draws()) * N);
+  positions_.resize(static_cast<size_t>(model_->draws()) * N);
   for (int64_t l = 0; l < tree_.lanes(); ++l) joins_.push_back(tree_.joins_after(l));
   if (training_) training_->reserve_ahead(own_sequences());
 }
 
-void Trainer::refresh() { rounded_ ? model_.refresh_mechanisms() : model_.refresh(); }
+void Trainer::refresh() { rounded_ ? model_->refresh_mechanisms() : model_->refresh(); }
 
 void Trainer::initialize() {
   for (const Parameter& p : layout().all()) {
@@ -236,7 +237,7 @@ void Trainer::initialize() {
 }
 
 const int32_t* Trainer::positions_of(const Rng& rng, const BatchDraw& batch, int64_t T) {
-  draw_batch(rng, model_.randomization(), model_.draws(), batch, T, positions_.data());
+  draw_batch(rng, model_->randomization(), model_->draws(), batch, T, positions_.data());
   return positions_.data();
 }
 
@@ -259,10 +260,10 @@ void Trainer::lane(std::span<const int64_t> numbers, int64_t step, Tensor gradie
     counts_[slot].inputs += counts.inputs;
     counts_[slot].targets += counts.targets;
     const int32_t* const positions =
-        model_.draws() > 0 ? positions_of(position_rng_, {batch, step, counts.longest}, T)
-                           : nullptr;
-    model_.forward_backward(inputs_.data(), targets_.data(), T, document_start_, scale, gradients,
-                            loss, positions, lengths_.data());
+        model_->draws() > 0 ? positions_of(position_rng_, {batch, step, counts.longest}, T)
+                            : nullptr;
+    model_->forward_backward(inputs_.data(), targets_.data(), T, document_start_, scale, gradients,
+                             loss, positions, lengths_.data());
   }
 }
 
@@ -348,7 +349,7 @@ void Trainer::start_step(int64_t step, Communicator& comm) {
   backend_.zero(slot);
   backend_.add(slot, sums_.slice(0, 0, 1));
   optimizer_.step(step + 1, learning_rate(step), squared_norm(), scale, masters_,
-                  model_.rounded_weights(), total);
+                  model_->rounded_weights(), total);
   rounded_ = true;
 }
 

@@ -10,7 +10,7 @@
 #include "core/rng.h"
 #include "data/sequences.h"
 #include "dist/communicator.h"
-#include "model/model.h"
+#include "model/network.h"
 #include "model/random_positions.h"
 #include "train/optimizer.h"
 #include "train/run_config.h"
@@ -64,8 +64,7 @@ class Trainer {
   std::optional<Validation> validate(Communicator& comm);
 
   Backend& backend() const { return backend_; }
-  Model& model() { return model_; }
-  const ParameterLayout& layout() const { return model_.parameters(); }
+  const ParameterLayout& layout() const { return model_->parameters(); }
   Optimizer& optimizer() { return optimizer_; }
   const Arena& arena() const { return arena_; }
   /// Error (ExitCode::device) unless its memory and `beside` bytes could be had; on a CPU that of
@@ -117,7 +116,7 @@ class Trainer {
   std::unique_ptr<Sequences> training_, validation_;
   std::optional<int64_t> document_start_;
   Arena arena_;
-  Model model_;
+  std::unique_ptr<Network> model_;
   Optimizer optimizer_;
   Tensor masters_;                         // (elements) P
   bool rounded_ = false;                   // the model has them rounded

@@ -13,7 +13,7 @@ namespace bamtrain {
 
 namespace {
 
-/// One number per head, and of what: as Model::evaluate gives those of a sequence.
+/// One number per head, and of what: as Network::evaluate gives those of a sequence.
 struct HeadSums {
   int64_t layers, heads;
 
@@ -117,12 +117,12 @@ std::optional<Validation> Trainer::validate(Communicator& comm) {
                                         &counts, lengths_.data());
     rows_of_heads.resize(static_cast<size_t>(looked_at_here > 0 ? rows * numbers : 0));
     const int32_t* const positions =
-        model_.randomization().in_evaluation
+        model_->randomization().in_evaluation
             ? positions_of(validation_position_rng_, {batch_numbers, batch, counts.longest}, t)
             : nullptr;
-    model_.evaluate(inputs_.data(), targets_.data(), rows, t, document_start_, losses.data(),
-                    looked_at_here > 0 ? rows_of_heads.data() : nullptr,
-                    task ? answers.data() : nullptr, positions, lengths_.data());
+    model_->evaluate(inputs_.data(), targets_.data(), rows, t, document_start_, losses.data(),
+                     looked_at_here > 0 ? rows_of_heads.data() : nullptr,
+                     task ? answers.data() : nullptr, positions, lengths_.data());
     for (int64_t b = 0; b < rows; ++b) {
       const auto row = [&]<class X>(const std::vector<X>& of) {
         return std::span<const X>(of).subspan(static_cast<size_t>(b * t), static_cast<size_t>(t));

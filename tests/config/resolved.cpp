@@ -14,11 +14,12 @@ using nlohmann::json;
 
 namespace {
 
-/// Every key, each with a value of its own that is not the default, but for model.classes, which
-/// shards leave at 0.
+/// Every key, each with a value of its own that is not the default, but for model.kind, since the
+/// other kind refuses most of them, and model.classes, which shards leave at 0.
 const std::string kEverything = R"({
   "config_version": 2, "name": "n", "seed": 9223372036854775807, "device": "cpu", "out_dir": "o",
   "model": {
+    "kind": "decoder",
     "vocab": 101, "classes": 0, "width": 120, "layers": 3, "heads": 12, "kv_heads": 6,
     "head_dim": 14, "norm_position": "both", "embed_scale": true,
     "mlp": {"kind": "geglu", "hidden": 77}, "norm": {"kind": "layernorm", "eps": 3e-6},
@@ -84,6 +85,7 @@ TEST_CASE("every key lands in its own member") {
   CHECK(m.kv_heads == 6);
   CHECK(m.head_dim() == 14);
   CHECK(m.norm_position == bamtrain::NormPosition::both);
+  CHECK(m.kind == bamtrain::ModelKind::decoder);
   CHECK(m.embed_scale);
   CHECK(m.mlp.kind == bamtrain::MlpKind::geglu);
   CHECK(m.mlp.hidden == 77);

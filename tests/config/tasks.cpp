@@ -1,5 +1,7 @@
 // Tasks as sources.
 
+#include <algorithm>
+
 #include "fixture.h"
 #include "tasks/registry.h"
 
@@ -142,7 +144,10 @@ TEST_CASE("tasks whose positions read all others are refused, by name") {
   for (const TaskInfo& info : all_tasks()) {
     INFO(info.name);
     const std::string text = refusal(task_config(R"({"task": ")" + info.name + R"("})"));
-    if (info.causal) {
+    if (info.of_items) {
+      check_mentions(text, {"data.train", info.name.c_str(), "a task of tokens",
+                            "set model.kind to max_retrieval"});
+    } else if (info.causal) {
       CHECK(text.empty());
     } else {
       check_mentions(text, {"data.train", info.name.c_str(), "read all others",
@@ -168,7 +173,7 @@ TEST_CASE("configurations of tasks have the paper's figures") {
   size_t reduced = 0, found = 0;
   for (const auto& file : shipped_configs("configs/tasks")) {
     const std::string name = file.stem().string();
-    if (name.starts_with("che-")) continue;  // below
+    if (name.starts_with("che-") || name.starts_with("max_")) continue;  // below
     INFO(file.string());
     const RunConfig c = read_run_config(file.string(), {});
     CHECK(c.name == name);
@@ -216,6 +221,99 @@ TEST_CASE("configurations of tasks have the paper's figures") {
   }
   CHECK(found == std::size(kRows));
   CHECK(reduced >= 7);
+}
+
+TEST_CASE("configurations of max retrieval have the paper's figures") {
+  int64_t found = 0;
+  for (const auto& file : shipped_configs("configs/tasks")) {
+    const std::string name = file.stem().string();
+    if (!name.starts_with("max_")) continue;
+    INFO(file.string());
+    const RunConfig c = read_run_config(file.string(), {});
+    CHECK(c.name == name);
+    CHECK(json(resolved_json(read(resolved_json(c)))) == json(resolved_json(c)));
+    CHECK(c.model.kind == ModelKind::max_retrieval);
+    CHECK(c.model.outputs() == 10);
+    CHECK(c.model.mlp.kind == MlpKind::gelu_erf);
+    CHECK(c.model.mlp.hidden == c.model.width);
+    CHECK(c.data.sequence_length == 17);
+    REQUIRE(c.data.val_task == c.data.train.list.at(0).task);
+    CHECK(c.data.val_task->lengths == LengthRange{5, 16});
+    CHECK(c.optimizer.name == OptimizerKind::adamw);
+    CHECK(c.optimizer.lr == 1e-3);
+    CHECK(c.optimizer.weight_decay == 1e-3);
+    CHECK(c.train.sequences_per_step == 128);
+    CHECK(c.model.attention.normalizer.options.number("alpha") == 1.5);
+    CHECK(c.model.attention.scale.options.number("delta") == 1);
+    CHECK_FALSE(c.model.attention.scale.options.flag("train_gamma"));
+    ++found;
+    if (name.ends_with("-reduced")) continue;
+    CHECK(c.model.width == 128);
+    CHECK(c.train.steps == 100'000);
+    CHECK(c.eval.tasks.at(0).request.lengths.front() == 16);
+    CHECK(c.eval.tasks.at(0).request.lengths.back() == 4096);
+  }
+  CHECK(found == 2);
+}
+
+TEST_CASE("the model of max_retrieval takes what it reads, and refuses the rest by name") {
+  json valid = task_config(R"({"task": "max_retrieval"})");
+  valid["model"] = {{"kind", "max_retrieval"},
+                    {"width", 32},
+                    {"layers", 1},
+                    {"heads", 1},
+                    {"mlp", {{"kind", "gelu_erf"}, {"hidden", 16}}}};
+  REQUIRE(refusal(valid).empty());
+  CHECK(read(valid).model.outputs() == 10);
+  const auto with = [&](const char* pointer, const json& value) {
+    json c = valid;
+    c[json::json_pointer(pointer)] = value;
+    return refusal(c);
+  };
+  const std::string kind = "with model.kind max_retrieval";
+  const std::pair<const char*, json> without_use[] = {{"/model/head_dim", 16},
+                                                      {"/model/norm/kind", "layernorm"},
+                                                      {"/model/norm/eps", 1e-6},
+                                                      {"/model/norm_position", "post"},
+                                                      {"/model/embed_scale", true},
+                                                      {"/model/tied", true},
+                                                      {"/model/bias", true},
+                                                      {"/model/attention/window", 4},
+                                                      {"/model/attention/document_mask", true},
+                                                      {"/model/attention/causal", false},
+                                                      {"/init_from/folder", "x"},
+                                                      {"/data/document_start", 3},
+                                                      {"/train/recompute", "mlp"},
+                                                      {"/sample/prompts", json::array({"a"})}};
+  for (const auto& [pointer, value] : without_use) {
+    std::string key = std::string(pointer).substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    INFO(key);
+    check_mentions(with(pointer, value), {key.c_str(), kind.c_str(), "remove it"});
+  }
+  check_mentions(with("/model/attention/prior", "alibi"),
+                 {"model.attention.prior", kind.c_str(), "items are a set"});
+  for (const char* precision : {"bf16", "tf32"}) {
+    check_mentions(with("/train/precision", precision), {"train.precision", "fp32", "24 bits"});
+  }
+  check_mentions(with("/model/layers", 2), {"model.layers", "one attention", "set it to 1"});
+  check_mentions(with("/model/heads", 4), {"model.heads", "set it to 1"});
+  check_mentions(with("/model/mlp/kind", "swiglu"), {"model.mlp.kind", "gelu_erf"});
+  check_mentions(with("/model/attention/normalizer", "stick_breaking"),
+                 {"model.attention.normalizer", "own key"});
+  check_mentions(
+      with("/model/attention/normalizer", {{"name", "topk"}, {"k", "n/2"}, {"of", "sequence"}}),
+      {"model.attention.normalizer.of", "padding"});
+  check_mentions(with("/data/train", {{"task", "copy"}}),
+                 {"data.train", "the task max_retrieval", "\"copy\""});
+  check_mentions(with("/data/train", {{"task", "file"}, {"path", "x"}}), {"data.train"});
+  check_mentions(with("/data/val", {{"task", "copy"}}), {"data.val", "the task max_retrieval"});
+  check_mentions(with("/eval/tasks", json::array({json{{"task", "copy"}}})),
+                 {"eval.tasks[0]", "max_retrieval"});
+  json shards = valid;
+  shards["data"] = {{"train", "tokens"}, {"sequence_length", 16}};
+  shards["model"]["vocab"] = 96;
+  check_mentions(refusal(shards), {"data.train", "the task max_retrieval"});
 }
 
 TEST_CASE("a file is a task whose path, and the model\'s sizes, are the user\'s to give") {

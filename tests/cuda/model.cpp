@@ -229,6 +229,28 @@ TEST_CASE("models on CUDA whose layers have different priors agree with the refe
   }
 }
 
+TEST_CASE("the model of max_retrieval on CUDA agrees with the reference, recorded and replayed") {
+  const std::pair<ScaleChoice, NormalizerChoice> models[] = {
+      {scale("none"), {}},
+      {scale("adaptive", {{"bias", true}}), normalizer("entmax")},
+      {scale("ssmax"), normalizer("topk", {{"k", 2.0}})}};
+  for (const auto& [of_scale, of_normalizer] : models) {
+    ModelConfig c = retrieval_config();
+    c.width = 64;
+    c.mlp.hidden = 40;
+    c.attention.scale = of_scale;
+    c.attention.normalizer = of_normalizer;
+    INFO(describe(c));
+    const Batch batch = item_batch(40, {39, 11}), other = item_batch(40, {7, 30});
+    Run truth(c, Dtype::f64, 2, 40), run(c, Dtype::f32, 2, 40, cuda_device());
+    for (const Batch* b : {&batch, &batch, &batch, &other}) {
+      const double loss = truth.differentiate(*b);
+      CHECK(std::abs(run.differentiate(*b) - loss) <= 100 * kF32);
+      check_gradients(run, truth, Dtype::f32, 100 * kF32);
+    }
+  }
+}
+
 TEST_CASE("a replayed pass reads the random positions of the moment") {
   ModelConfig c = device_config("rope", "none");
   c.attention.prior = prior("rope", {{"theta", 50.0}, {"randomized", true}});

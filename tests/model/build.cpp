@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/no_target.h"
+#include "core/retrieval_input.h"
 #include "core/rng.h"
 #include "mixes/registry.h"
 #include "normalizers/registry.h"
@@ -118,9 +119,24 @@ ModelConfig small_config() {
   return c;
 }
 
+ModelConfig retrieval_config() {
+  ModelConfig c = small_config();
+  c.kind = ModelKind::max_retrieval;
+  c.vocab = RetrievalInput::kInputs;
+  c.classes = RetrievalInput::kClasses;
+  c.layers = c.heads = c.kv_heads = 1;
+  c.mlp.kind = MlpKind::gelu_erf;
+  return c;
+}
+
 std::string describe(const ModelConfig& c) {
   constexpr const char* kMlps[] = {"swiglu", "geglu", "gelu", "gelu_erf", "relu"};
   constexpr const char* kPositions[] = {"", ", norms behind", ", norms on both sides"};
+  if (c.kind == ModelKind::max_retrieval) {
+    const NormalizerChoice& n = c.attention.normalizer;
+    return "max_retrieval, scale " + c.attention.scale.name() + ", " + (n ? n.name() : "softmax") +
+           ", " + kMlps[static_cast<int>(c.mlp.kind)];
+  }
   std::string s = c.attention.prior.names() + ", scale " + c.attention.scale.name() + ", heads " +
                   std::to_string(c.heads) + "/" + std::to_string(c.kv_heads) + ", window " +
                   std::to_string(c.attention.window) + ", " + kMlps[static_cast<int>(c.mlp.kind)];
@@ -160,6 +176,26 @@ Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start) {
   return b;
 }
 
+Batch item_batch(int64_t T, const std::vector<int32_t>& counts) {
+  const Rng rng(6, "items");
+  Batch batch{std::ssize(counts), T, {}, {}, {}};
+  for (int64_t b = 0; b < batch.B; ++b) {
+    RetrievalInput highest = {0, -1};
+    for (int64_t t = 0; t < T; ++t) {
+      const auto i = static_cast<uint64_t>(2 * (b * T + t));
+      RetrievalInput input = {
+          t == 0 ? RetrievalInput::kQuery : static_cast<int32_t>(rng.below(i, 10)),
+          static_cast<int32_t>(rng.below(i + 1, RetrievalInput::kNumbers))};
+      const int32_t count = counts[static_cast<size_t>(b)];
+      if (t > count) input = {};  // padding
+      if (t > 0 && t <= count && input.number > highest.number) highest = input;
+      batch.tokens.push_back(input.id());
+      batch.targets.push_back(t == count ? highest.of_class : kNoTarget);
+    }
+  }
+  return batch;
+}
+
 Batch with_classes(Batch batch, int64_t O) {
   for (int32_t& target : batch.targets) target = static_cast<int32_t>(target % O);
   return batch;
@@ -179,12 +215,12 @@ Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Dev
 Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, ModelUse use,
          int64_t trained_T, Device device, Recompute recompute)
     : device_(std::move(device)),
-      model_(config, trained_T ? trained_T : T, *device_.backend, activations) {
+      network_(make_network(config, trained_T ? trained_T : T, *device_.backend, activations)) {
   const Dtype P = device_.backend->parameter_dtype();
-  arena_.add("masters", &masters_, P, {model_.parameters().elements()});
-  arena_.add("gradients.parameters", &gradients_, P, {model_.parameters().elements()});
+  arena_.add("masters", &masters_, P, {network_->parameters().elements()});
+  arena_.add("gradients.parameters", &gradients_, P, {network_->parameters().elements()});
   arena_.add("loss", &loss_, Dtype::f64, {1});
-  model_.plan(arena_, B, T, use, recompute);
+  network_->plan(arena_, B, T, use, recompute);
   arena_.commit(*device_.source);
   const HostView host(masters_);
   for (const Parameter& p : parameters()) {
@@ -193,28 +229,28 @@ Run::Run(const ModelConfig& config, Dtype activations, int64_t B, int64_t T, Mod
     }
   }
   host.upload();
-  model_.set_masters(masters_);
-  model_.refresh();
+  network_->set_masters(masters_);
+  network_->refresh();
 }
 
 std::vector<double> Run::parameter(const std::string& name) const {
-  return read_all(model_.parameters().view(masters_, name));
+  return read_all(network_->parameters().view(masters_, name));
 }
 
 void Run::set_parameter(const std::string& name, const std::vector<double>& values) {
-  const Tensor t = model_.parameters().view(masters_, name);
+  const Tensor t = network_->parameters().view(masters_, name);
   require(static_cast<size_t>(t.size()) == values.size(), "as many values as the parameter has");
   const HostView host(t);
   for (int64_t i = 0; i < t.size(); ++i) put(host.tensor(), i, values[static_cast<size_t>(i)]);
   host.upload();
-  model_.refresh();
+  network_->refresh();
 }
 
 void Run::move(const Parameter& p, int64_t i, double by) {
   const HostView host(masters_);
   put(host.tensor(), p.offset + i, get(host.tensor(), p.offset + i) + by);
   host.upload();
-  model_.refresh();
+  network_->refresh();
 }
 
 void Batch::set_lengths(const std::vector<int32_t>& of_rows) {
@@ -226,10 +262,10 @@ void Batch::set_lengths(const std::vector<int32_t>& of_rows) {
 
 double Run::loss(const Batch& b) {
   std::vector<double> losses(b.tokens.size());
-  model_.evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data(),
-                  nullptr, nullptr,
-                  model_.randomization().in_evaluation ? b.positions.data() : nullptr,
-                  b.lengths_or_all().data());
+  network_->evaluate(b.tokens.data(), b.targets.data(), b.B, b.T, b.document_start, losses.data(),
+                     nullptr, nullptr,
+                     network_->randomization().in_evaluation ? b.positions.data() : nullptr,
+                     b.lengths_or_all().data());
   double sum = 0;
   for (double l : losses) sum += l;
   return sum / static_cast<double>(losses.size());
@@ -239,21 +275,21 @@ double Run::differentiate(const Batch& b) {
   const double count = static_cast<double>(b.tokens.size());
   device_.backend->zero(gradients_);
   device_.backend->zero(loss_);
-  model_.forward_backward(b.tokens.data(), b.targets.data(), b.T, b.document_start, 1 / count,
-                          gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data(),
-                          b.lengths_or_all().data());
+  network_->forward_backward(b.tokens.data(), b.targets.data(), b.T, b.document_start, 1 / count,
+                             gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data(),
+                             b.lengths_or_all().data());
   return read_all(loss_).at(0) / count;
 }
 
 std::vector<double> Run::gradient(const std::string& name) const {
-  return read_all(model_.parameters().view(gradients_, name));
+  return read_all(network_->parameters().view(gradients_, name));
 }
 
 std::vector<double> Run::logits(const Batch& b) {
-  const int64_t V = model_.config().outputs();
+  const int64_t V = network_->config().outputs();
   const Memory out(device_.backend->parameter_dtype(), {b.B * b.T, V}, 0, *device_.source);
-  model_.logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor(),
-                b.lengths_or_all().data());
+  network_->logits(b.tokens.data(), b.B, b.T, b.document_start, out.tensor(),
+                   b.lengths_or_all().data());
   return read(out.tensor(), Role::parameter).x;
 }
 

@@ -33,6 +33,9 @@ PriorConfig priors(const std::vector<std::string>& by_layer);
 /// vocabulary of 29; neither prior nor scale.
 ModelConfig small_config();
 
+/// Of ModelKind::max_retrieval, of width 24 and networks of 20; neither scale nor normalizer.
+ModelConfig retrieval_config();
+
 std::string describe(const ModelConfig& c);
 
 /// Evaluation where the scale has no backward pass.
@@ -60,6 +63,10 @@ Batch random_batch(int64_t B, int64_t T, int64_t vocab, bool document_start = tr
 /// Targets become classes below O.
 Batch with_classes(Batch batch, int64_t O);
 
+/// Queries and `counts` items for ModelKind::max_retrieval, T - 1 at most; the class of the item of
+/// highest priority behind them.
+Batch item_batch(int64_t T, const std::vector<int32_t>& counts);
+
 /// A model with masters, gradients and memory of its own.
 class Run {
  public:
@@ -74,8 +81,10 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  Model& model() { return model_; }
-  const std::vector<Parameter>& parameters() const { return model_.parameters().all(); }
+  Network& network() { return *network_; }
+  /// REQUIRES: a decoder.
+  Model& model() { return dynamic_cast<Model&>(*network_); }
+  const std::vector<Parameter>& parameters() const { return network_->parameters().all(); }
 
   std::vector<double> parameter(const std::string& name) const;
   void set_parameter(const std::string& name, const std::vector<double>& values);
@@ -101,7 +110,7 @@ class Run {
       int64_t trained_T, Device device, Recompute recompute);
 
   Device device_;
-  Model model_;
+  std::unique_ptr<Network> network_;
   Arena arena_;
   Tensor masters_, gradients_, loss_;
 };

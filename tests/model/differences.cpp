@@ -1,10 +1,11 @@
 // Whole models in fp64: the gradient of the loss against central differences, for every parameter
 // tensor, over the mechanisms and shapes that a config can choose.
 
+#include "differences.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "build.h"
 #include "catch.h"
 #include "core/no_target.h"
 #include "core/rng.h"
@@ -13,17 +14,9 @@
 #include "scales/registry.h"
 
 namespace bamtrain::testing {
-namespace {
 
-/// Checks up to `entries` elements of every parameter, all of a prior's and a scale's.
-///
-/// With h = 1e-5 the rounding of a loss of about 4 is u 4 / h = 5e-11 and the truncation
-/// h^2 f''' / 6 = 2e-11 f''': below 1e-6 of a tensor's largest gradient, or 2e-9 where the whole
-/// tensor has next to none (key biases under softmax).
-/// `trained_T` is the batch's length unless told. Networks over heads have kinks, which a smaller h
-/// is less often across: the rounding is then 4e-10.
-void check_differences(const ModelConfig& config, const Batch& batch, int64_t entries = 3,
-                       int64_t trained_T = 0, double h = 1e-5) {
+void check_differences(const ModelConfig& config, const Batch& batch, int64_t entries,
+                       int64_t trained_T, double h) {
   INFO(describe(config) << ", T " << batch.T);
   const Threads one(1);  // thousands of tiny passes
   Run run(config, Dtype::f64, batch.B, batch.T, ModelUse::training, trained_T);
@@ -62,6 +55,8 @@ void check_differences(const ModelConfig& config, const Batch& batch, int64_t en
     }
   }
 }
+
+namespace {
 
 /// What else a model may be, one variation after another.
 void vary(ModelConfig& c, size_t n) {

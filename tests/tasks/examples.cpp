@@ -30,6 +30,9 @@ constexpr Row kRows[] = {
     {"flip_flop", 30, 0, "<bos> 2 0 3 1 3 0 3 0 3 0 3 1 3 0 2 1 3 1 3 1 3 1 3 1 3 1 3 1 4 1",
      "1 <eos>"},
     {"flip_flop", 13, 0, "<bos> 2 0 2 1 2 0 2 0 2 0 4 0", "0 <eos>", "ignore=dense"},
+    {"max_retrieval", 5, 3, "?:0.338500 6:0.102886 8:0.710838 2:0.115370 6:0.008359 4:0.026225",
+     "8"},
+    {"max_retrieval", 1, 0, "?:0.512371 4:0.855151", "4"},
     {"even_pairs", 9, 0, "1 0 1 0 1 1 0 0 1 2", "0"},
     {"modular_arithmetic_simple", 9, 0, "2 - 4 - 0 + 4 + 3 _", "0"},
     {"modular_arithmetic_simple", 11, 4, "1 * 2 - 3 + 4 * 4 * 1 _", "0"},
@@ -107,6 +110,11 @@ TEST_CASE("targets stand where they are asked for") {
     CHECK(e.targets.front() == kNoTarget);
     CHECK(e.targets.back() == kNoTarget);
     for (size_t i = 1; i + 1 < e.inputs.size(); ++i) CHECK(e.targets[i] != kNoTarget);
+  }
+  // A set's: at its last item.
+  const Example set = drawn("max_retrieval");
+  for (size_t i = 0; i < set.inputs.size(); ++i) {
+    CHECK((set.targets[i] != kNoTarget) == (i + 1 == set.inputs.size()));
   }
   // Answers: at the placeholders, and there alone.
   for (const TaskInfo& info : all_tasks()) {

@@ -293,6 +293,42 @@ class FlipFlop(Task):
             'pairs since the write': len(bits) - last, 'second pair': tuple(src[2:4]) if between else None}
 
 
+class MaxRetrieval(Task):
+    name, top, mean, lengths, grain, classes = 'max_retrieval', (11 << 24) - 1, 5, (5, 16), 1, 10
+    least, echo, faults = 0, False, {
+        'priorities of 21 bits': {'grain': 8}, 'class 9 is lost': {'classes': 9},
+        'priorities from 0.02 on': {'least': 2 ** 24 // 50}, 'the query is a priority': {'echo': True}}
+
+    def size(self, L): return L + 1
+    def symbols(self, src): return [t >> 24 for t in src]
+    def frame(self, src, answer): return src, [None] * (len(src) - 1) + answer
+    def source(self, L, ids): return ids[:L + 1]
+    def order(self, src): return sorted(range(len(src) - 1), key=lambda i: src[i + 1] % 2 ** 24)
+    def shape(self, L, src): return L, *self.order(src), src[-1] >> 24
+
+    def make(self, rng, L):
+        while True:
+            items = [(rng.randrange(self.least, 2 ** 24, self.grain), rng.randrange(self.classes))
+                     for _ in range(L)]
+            numbers, best = [n for n, _ in items], max(items)
+            if numbers.count(best[0]) == 1:
+                break
+        query = numbers[0] if self.echo else rng.randrange(2 ** 24)
+        return [10 * 2 ** 24 + query] + [c * 2 ** 24 + n for n, c in items], [best[1]]
+
+    def solve(self, L, src):
+        need(src[0] >> 24 == 10 and max(src[1:]) >> 24 < 10, 'a query, then items of classes 0-9', src)
+        order, numbers = self.order(src), [t % 2 ** 24 for t in src]
+        best = order[-1]
+        need(L == 1 or numbers[order[-2] + 1] < numbers[best + 1], 'one item of the highest priority', src)
+        return [src[best + 1] >> 24], {
+            'class': src[best + 1] >> 24, 'place of the highest': share(L, best, L),
+            'highest priority': (L, numbers[best + 1] >> 20), 'lowest priority': (L, numbers[order[0] + 1] >> 20),
+            'query': numbers[0] >> 18, 'first priority': numbers[1] >> 18, 'low digits': numbers[-1] % 64,
+            'query and first priority': (numbers[0] >> 21, numbers[1] >> 21),
+            'query repeated': numbers[0] in numbers[1:]}
+
+
 class ModularSimple(Task):
     name, I, top = 'modular_arithmetic_simple', 9, 7
 
@@ -511,7 +547,7 @@ def halves(late): return lambda L, src: [src[i] for i in sorted(range(L), key=la
 TASKS = [
     Mqmtar(), Rule('copy', 31, list, lambda L, src: [src[i] for i in range(L)], M=31),
     Rule('reverse', 31, reversed, backwards, M=31), Rule('sort', 31, sorted, counted, M=31),
-    TwoBack(), LocalCount(), FlipFlop(), FlipFlop('ignore=dense'),
+    TwoBack(), LocalCount(), FlipFlop(), FlipFlop('ignore=dense'), MaxRetrieval(),
     Rule('even_pairs', 1, lambda s: [sum(a != b for a, b in zip(s, s[1:])) % 2],
          lambda L, src: [src[0] ^ src[-1]], I=2),
     ModularSimple(), Rule('parity_check', 1, lambda s: [sum(s) % 2], lambda L, src: [src.count(1) & 1], I=2),

@@ -123,6 +123,65 @@ TEST_CASE("a task of the Chomsky benchmark trains to the same bits by every way"
   }
 }
 
+/// A model of max_retrieval, small.
+json retrieval_run(const Workplace& w) {
+  json c = task_run(w, {{"task", "max_retrieval"}});
+  c["model"] = {{"kind", "max_retrieval"},
+                {"width", 32},
+                {"layers", 1},
+                {"heads", 1},
+                {"mlp", {{"kind", "gelu_erf"}, {"hidden", 32}}},
+                {"init", "torch"},
+                {"attention", {{"scale", "adaptive"}, {"normalizer", "entmax"}}}};
+  return c;
+}
+
+TEST_CASE("max_retrieval trains to the same bits by every way, a target a sequence") {
+  const Workplace w;
+  const json c = retrieval_run(w);
+  check_same_by_every_way(w, c);
+  for (const json& line : read_metrics(w.path("straight"))) CHECK(line["targets"] == 16);
+}
+
+TEST_CASE("max_retrieval is learned, and measured at more items") {
+  const Workplace w;
+  json c = retrieval_run(w);
+  c["optimizer"] = {{"name", "adamw"}, {"lr", 3e-3}, {"weight_decay", 1e-3}};
+  c["schedule"] = {{"name", "constant"}};
+  c["train"] = {{"steps", 500}, {"sequences_per_step", 128}, {"micro_batch", 128}};
+  c["eval"] = {
+      {"tokens", 17000},
+      {"tasks",
+       json::array({json{{"task", "max_retrieval"}, {"lengths", {16, 64}}, {"samples", 300}}})}};
+  c["log"]["every"] = 500;
+  c["checkpoint"]["every"] = 0;
+  const json last = train(w, c, "out").metrics.back();
+  CHECK(last["validation_accuracy"].get<double>() > 0.8);
+  CHECK(last["validation_accuracy"] == last["validation_exact_match"]);
+  const json results = json::parse(read_text(w.path("out") + "/results.json"));
+  CHECK(results["results"]["max_retrieval@16"]["accuracy"].get<double>() > 0.7);
+  CHECK(results["results"].contains("max_retrieval@64"));
+  // What asks for texts, or for another task, is told what the model is.
+  const std::string checkpoint = w.path("out") + "/checkpoint-00000500";
+  const auto refused = [&](const std::vector<std::string>& arguments, const char* with) {
+    std::vector<std::string> command = {bamtrain_program()};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Outcome o = run(command, threads(1));
+    INFO(o.output);
+    CHECK(o.code != 0);
+    CHECK(o.output.find(with) != std::string::npos);
+  };
+  refused({"generate", "--checkpoint", checkpoint, "--prompt", "a"}, "model.kind");
+  refused({"eval", "--checkpoint", checkpoint, "--lengths", "16", "--data", w.path("val")},
+          "model.kind");
+  refused({"export", "--checkpoint", checkpoint, "--output", w.path("x")}, "model.kind");
+  refused({"eval", "--checkpoint", checkpoint, "--task", "copy", "--lengths", "16"},
+          "whose items this model reads");
+  refused({"eval", "--checkpoint", checkpoint, "--task", "max_retrieval", "--lengths", "16",
+           "--precision", "bf16"},
+          "24 bits");
+}
+
 TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-batches") {
   const Workplace w;
   json c = task_run(w, copy());
@@ -189,11 +248,23 @@ TEST_CASE("every configuration of a task passes a dry run and takes steps") {
   CHECK(files.size() >= 15);
   for (const auto& file : files) {
     const std::string out = w.path(file.stem().string());
-    auto command = bamtrain_command(
-        file.string(),
-        {"out_dir=" + out, "device=cpu", "model.width=48", "model.heads=4", "model.head_dim=0",
-         "model.layers=2", "schedule.warmup_steps=1", "train.steps=3", "train.precision=fp32",
-         "train.sequences_per_step=16", "train.micro_batch=4", "eval.tokens=4000", "log.every=1"});
+    std::vector<std::string> settings = {"out_dir=" + out,
+                                         "device=cpu",
+                                         "model.width=48",
+                                         "model.head_dim=0",
+                                         "train.steps=3",
+                                         "train.precision=fp32",
+                                         "schedule.warmup_steps=1",
+                                         "train.sequences_per_step=16",
+                                         "train.micro_batch=4",
+                                         "eval.tokens=4000",
+                                         "log.every=1"};
+    if (file.stem().string().starts_with("max_")) {
+      settings.push_back("eval.tasks=[]");
+    } else {
+      settings.insert(settings.end(), {"model.heads=4", "model.layers=2"});
+    }
+    auto command = bamtrain_command(file.string(), settings);
     INFO(file.string());
     command.push_back("--dry-run");
     const Outcome dry = run(command, threads(1));

@@ -9,6 +9,7 @@
 
 #include "catch.h"
 #include "dist/backends.h"
+#include "model/model.h"
 #include "ops/cpu/cpu.h"
 #include "train/support.h"
 #include "train/trainer_run.h"

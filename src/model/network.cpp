@@ -1,0 +1,27 @@
+#include "model/network.h"
+
+#include <algorithm>
+
+#include "model/max_retrieval.h"
+#include "model/model.h"
+
+namespace bamtrain {
+
+int64_t evaluation_batch(int64_t length) { return std::max<int64_t>(1, 8192 / length); }
+
+/// Planned memory begins at multiples of 64 bytes, below 2^47.
+int64_t repetition(const void* memory, int64_t T) {
+  constexpr int kLengthBits = 22;
+  require(T < int64_t{1} << kLengthBits, "sequences of fewer than 2^22 tokens");
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory) >> 6 << kLengthBits) | T;
+}
+
+std::unique_ptr<Network> make_network(const ModelConfig& config, int64_t training_length,
+                                      Backend& backend, Dtype activations) {
+  if (config.kind == ModelKind::max_retrieval) {
+    return std::make_unique<MaxRetrieval>(config, training_length, backend, activations);
+  }
+  return std::make_unique<Model>(config, training_length, backend, activations);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,92 @@
+#pragma once
+// What training, validation and the evaluation of tasks ask of a model, whatever reads the
+// sequences: a decoder or what else ModelKind names.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "core/arena.h"
+#include "model/model_config.h"
+#include "model/parameters.h"
+#include "ops/ops.h"
+
+namespace bamtrain {
+
+/// What an evaluation says of a head's attention in a sequence: sums over its rows
+/// (Backend::attention_statistics), and counts of tiles (ops/live_tiles.h).
+enum class AttentionNumber { entropy, support, live_tiles, visible_tiles };
+constexpr int64_t kAttentionNumbers = 4;
+
+/// How many sequences of `length` tokens an evaluation passes at a time: 8,192 tokens, one sequence
+/// at least.
+int64_t evaluation_batch(int64_t length);
+
+/// A key of Backend::repeat, of the work on sequences of T tokens whose gradients lie in `memory`.
+int64_t repetition(const void* memory, int64_t T);
+
+class Network {
+ public:
+  virtual ~Network() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  virtual const ParameterLayout& parameters() const = 0;
+  /// What is random in training, and how many draws of it (B, T) a batch has; nothing: 0.
+  virtual const Randomization& randomization() const = 0;
+  virtual int64_t draws() const = 0;
+
+  /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
+  /// ModelUse::generation, of a decoder on a backend in host memory, for one text of up to T.
+  /// attention_rows: evaluate() is asked for their sums.
+  virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
+                    Recompute recompute = Recompute::none, bool attention_rows = false) = 0;
+
+  /// The weights to compute with: masters (flat, P), which the caller owns and may change; call
+  /// refresh() after every change. From the second refresh() on, no member but logits takes memory.
+  /// REQUIRES: planned and committed.
+  virtual void set_masters(Tensor masters) = 0;
+  virtual void refresh() = 0;
+  /// The copy of the masters that products read, (elements) A; empty where A is P. Who changes both
+  /// calls refresh_mechanisms() in place of refresh().
+  virtual const Tensor& rounded_weights() const = 0;
+  virtual void refresh_mechanisms() = 0;
+
+  /// One micro-batch of B sequences of T tokens, B as planned and T at most: tokens and targets (B,
+  /// T) i32 in host memory, targets that count for nothing kNoTarget. Adds to `gradients` (flat, P)
+  /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale
+  /// and the place of `loss` must be the same at every call with the same gradients' memory.
+  /// `positions` (draws(), B, T) i32 of draw_batch where the prior randomizes them, null elsewhere.
+  /// They do not restart with documents: a rotation knows differences alone, and within a document
+  /// those are the subset's. lengths (B), 1 to T, needed where attention is not causal: tokens of
+  /// each sequence, behind which no other row sees anything.
+  virtual void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
+                                std::optional<int64_t> document_start, double scale,
+                                Tensor gradients, Tensor loss, const int32_t* positions = nullptr,
+                                const int32_t* lengths = nullptr) = 0;
+
+  /// Error (ExitCode::config) where the prior or the scale knows no sequences of T tokens.
+  virtual void check_length(int64_t T) const = 0;
+
+  /// Token losses (b * t), 0 where the target is kNoTarget, for b <= B sequences of t <= T tokens,
+  /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
+  /// as AttentionNumber says. likeliest, where given: (b * t), the class that is likeliest at each
+  /// place. positions (draws(), b, t): as forward_backward's, where randomization().in_evaluation.
+  /// lengths (b): as forward_backward's.
+  virtual void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
+                        std::optional<int64_t> document_start, double* losses,
+                        double* attention_rows = nullptr, int32_t* likeliest = nullptr,
+                        const int32_t* positions = nullptr, const int32_t* lengths = nullptr) = 0;
+
+  /// Logits (b * t, O) in P, at positions that count, for tests and small exports. lengths (b) as
+  /// above.
+  virtual void logits(const int32_t* tokens, int64_t b, int64_t t,
+                      std::optional<int64_t> document_start, Tensor out,
+                      const int32_t* lengths = nullptr) = 0;
+};
+
+/// The network of config.kind. `training_length` is T of training; A the dtype of activations.
+/// Error (ExitCode::config) for what the mechanisms refuse.
+std::unique_ptr<Network> make_network(const ModelConfig& config, int64_t training_length,
+                                      Backend& backend, Dtype activations);
+
+}  // namespace bamtrain
