@@ -6,15 +6,9 @@
 #include "core/checked.h"
 #include "core/element.h"
 #include "core/retrieval_input.h"
+#include "model/product_views.h"
 
 namespace bamtrain {
-
-namespace {
-
-// Rows of logits begin at multiples of this many elements.
-constexpr int64_t kLogitAlignment = 64;
-
-}  // namespace
 
 MaxRetrieval::MaxRetrieval(const ModelConfig& config, int64_t training_length, Backend& backend,
                            Dtype activations)
@@ -58,7 +52,6 @@ void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recomp
   const Dtype P = backend_.parameter_dtype(), A = P;
   const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
   const int64_t C = config_.width, F = config_.mlp.hidden, O = config_.outputs();
-  const int64_t stride = ceil_div(O, kLogitAlignment) * kLogitAlignment;
   const NormalizerKind kind = mechanisms_.normalizer();
   max_B_ = B;
   max_T_ = T;
@@ -81,7 +74,7 @@ void MaxRetrieval::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recomp
   if (saves_live(kind)) {
     arena.add("activations.live", &live_, Dtype::i32, {B * live_groups(T), live_words(T)});
   }
-  arena.add("head.logits", &logits_, P, {N, stride});
+  arena.add("head.logits", &logits_, P, {N, logits_stride_of(O)});
   arena.add("head.losses", &losses_, P, {N});
   arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
   if (training) {
@@ -159,26 +152,15 @@ void MaxRetrieval::load_batch(const int32_t* tokens, const int32_t* targets, int
 }
 
 Tensor MaxRetrieval::head_of(const Tensor& product, int64_t begin) const {
-  const int64_t C = config_.width, W = product.shape[1];
-  Tensor head(product.slice(1, begin, C).data, product.dtype, {B_, T_, 1, C});
-  head.stride = {T_ * W, W, C, 1};
-  return head;
+  return heads_of(product, B_, begin, 1, config_.width);
 }
 
 Tensor MaxRetrieval::gates_of(const Tensor& product) const {
-  const int64_t G = layout_.gate_columns(), W = product.shape[1];
-  Tensor gates(product.slice(1, W - G, G).data, product.dtype, {B_, T_, G});
-  gates.stride = {T_ * W, W, 1};
-  return gates;
+  return bamtrain::gates_of(product, B_, layout_.gate_columns());
 }
 
 AttentionSaved MaxRetrieval::saved() const {
-  const auto of_rows = [&](const Tensor& t) {
-    return t ? Tensor(t.data, t.dtype, {B_, 1, T_}) : Tensor();
-  };
-  AttentionSaved s = {of_rows(level_), of_rows(threshold_), of_rows(last_), {}};
-  if (live_) s.live = Tensor(live_.data, live_.dtype, {B_, 1, live_groups(T_), live_words(T_)});
-  return s;
+  return saved_of({level_, threshold_, last_, live_}, B_, 1, T_);
 }
 
 Attention MaxRetrieval::attention() {

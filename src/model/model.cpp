@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/element.h"
+#include "model/product_views.h"
 #include "model/sequence.h"
 
 namespace bamtrain {
@@ -104,13 +105,7 @@ void Model::lay_out(const int32_t* tokens, std::optional<int64_t> document_start
 }
 
 AttentionSaved Model::saved_of(const LayerActivations& x) const {
-  const int64_t H = config_.heads;
-  const auto of_rows = [&](const Tensor& t) {
-    return t ? Tensor(t.data, t.dtype, {B_, H, T_}) : Tensor();
-  };
-  AttentionSaved s = {of_rows(x.level), of_rows(x.threshold), of_rows(x.last), {}};
-  if (x.live) s.live = Tensor(x.live.data, x.live.dtype, {B_, H, live_groups(T_), live_words(T_)});
-  return s;
+  return bamtrain::saved_of({x.level, x.threshold, x.last, x.live}, B_, config_.heads, T_);
 }
 
 Tensor Model::positions() const { return Tensor(positions_.data, Dtype::i32, {B_, T_}); }
@@ -150,17 +145,12 @@ Attention Model::attention_of(int64_t l) {
 }
 
 Tensor Model::heads_of(const Tensor& fused, int64_t begin, int64_t count) const {
-  const int64_t D = config_.head_dim(), W = fused.shape[1], T = fused.shape[0] / B_;
-  Tensor heads(fused.slice(1, begin * D, count * D).data, fused.dtype, {B_, T, count, D});
-  heads.stride = {T * W, W, D, 1};
-  return heads;
+  const int64_t D = config_.head_dim();
+  return bamtrain::heads_of(fused, B_, begin * D, count, D);
 }
 
 Tensor Model::gates_of(const Tensor& fused) const {
-  const int64_t G = layout_.gate_columns(), W = fused.shape[1];
-  Tensor gates(fused.slice(1, W - G, G).data, fused.dtype, {B_, T_, G});
-  gates.stride = {T_ * W, W, 1};
-  return gates;
+  return bamtrain::gates_of(fused, B_, layout_.gate_columns());
 }
 
 // --- forward ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 
 #include "core/checked.h"
 #include "model/model.h"
+#include "model/product_views.h"
 
 namespace bamtrain {
 
@@ -13,8 +14,6 @@ namespace {
 // a product of some thousand rows.
 constexpr int64_t kHostLogitBytes = int64_t{64} << 20, kDeviceLogitBytes = int64_t{512} << 20;
 constexpr int64_t kSmallestChunk = 64;
-// Rows of logits begin at multiples of this many elements, whatever the vocabulary.
-constexpr int64_t kLogitAlignment = 64;
 }  // namespace
 
 void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute,
@@ -157,8 +156,6 @@ LayerActivations Model::layer(int64_t l) const {
   return x;
 }
 
-int64_t Model::logits_stride() const {
-  return ceil_div(config_.outputs(), kLogitAlignment) * kLogitAlignment;
-}
+int64_t Model::logits_stride() const { return logits_stride_of(config_.outputs()); }
 
 }  // namespace bamtrain

@@ -17,6 +17,14 @@ std::vector<StudyRun> plan(const Workplace& w, const ordered_json& study) {
   return runs_of(read_study(write_study(w, study)));
 }
 
+/// The study is no plan, which its error says in these parts.
+void check_refused(const Workplace& w, const ordered_json& study,
+                   std::initializer_list<const char*> parts) {
+  const std::string text = config_error([&] { plan(w, study); });
+  INFO(text);
+  for (const char* const part : parts) CHECK(text.find(part) != std::string::npos);
+}
+
 /// Results as a run leaves them.
 void write_results(const StudyRun& run, const nlohmann::json& config) {
   std::filesystem::create_directories(run.folder);
@@ -57,61 +65,51 @@ TEST_CASE("every combination of values is a run: rows, then choices, then repeat
 TEST_CASE("what makes no run is refused with the run's label") {
   const Workplace w;
   write_base(w);
-  const auto refused = [&](const ordered_json& j, std::initializer_list<const char*> parts) {
-    const std::string text = config_error([&] { plan(w, j); });
-    INFO(text);
-    for (const char* const part : parts) CHECK(text.find(part) != std::string::npos);
-  };
   ordered_json j = small_study(w);
   j["axes"][1]["values"] = {1, -2};
-  refused(j, {"alibi, seed -2", "seed"});
+  check_refused(w, j, {"alibi, seed -2", "seed"});
   j = small_study(w);
   j["axes"][1]["key"] = "sede";
-  refused(j, {"sede", "did you mean \"seed\"?"});
+  check_refused(w, j, {"sede", "did you mean \"seed\"?"});
   j = small_study(w);
   j["reference"] = "rope";
-  refused(j, {"reference", "alibi"});
+  check_refused(w, j, {"reference", "alibi"});
   j = small_study(w);
   j["axes"][0]["values"]["rope. base 100"] = {{"model.attention.prior", "rope"}};
   j["axes"][0]["values"]["rope; base 100"] = {{"model.attention.prior", "nope"}};
-  refused(j, {"rope; base 100", "letters and digits"});
+  check_refused(w, j, {"rope; base 100", "letters and digits"});
   j = small_study(w);
   j["axes"][0]["values"][std::string(201, 'a')] = {{"model.attention.prior", "nope"}};
-  refused(j, {"aaa", "at most 200"});
+  check_refused(w, j, {"aaa", "at most 200"});
   j = small_study(w);
   j["axes"] = {{{"name", "x"}, {"values", {{"..", ordered_json::object()}}}}};
   j.erase("reference");
-  refused(j, {"..", "name a folder"});
+  check_refused(w, j, {"..", "name a folder"});
   // The same run twice, and two that would be one row.
   j = small_study(w);
   j["axes"][1]["values"] = {{"a", 1}, {"b", 1}};
-  refused(j, {"alibi, seed a", "alibi, seed b", "one configuration"});
+  check_refused(w, j, {"alibi, seed a", "alibi, seed b", "one configuration"});
   j = small_study(w);
   j["axes"] = {
       {{"name", "x"}, {"values", {{"a", {{"seed", 1}}}, {"a, b", {{"seed", 2}}}}}},
       {{"name", "y"}, {"values", {{"b, c", {{"train.steps", 9}}}, {"c", {{"train.steps", 10}}}}}}};
   j.erase("reference");
-  refused(j, {"the row \"a, b, c\""});
+  check_refused(w, j, {"the row \"a, b, c\""});
 }
 
 TEST_CASE("a study measures and chooses by what its runs have") {
   const Workplace w;
   write_base(w);
-  const auto refused = [&](const ordered_json& j, std::initializer_list<const char*> parts) {
-    const std::string text = config_error([&] { plan(w, j); });
-    INFO(text);
-    for (const char* const part : parts) CHECK(text.find(part) != std::string::npos);
-  };
   ordered_json j = small_study(w);
   j["measures"] = {"copy@*/loss", "copy@*/exact"};
-  refused(j, {"measures", "copy@*/exact", "copy@9/exact_match", "validation/accuracy"});
+  check_refused(w, j, {"measures", "copy@*/exact", "copy@9/exact_match", "validation/accuracy"});
   j["measures"] = {"copy@*/bleu"};
-  refused(j, {"copy@*/bleu"});
+  check_refused(w, j, {"copy@*/bleu"});
   j = small_study(w);
   j["choose"] = {{"metric", "validation/los"}, {"mode", "min"}};
   CHECK(plan(w, j).size() == 6);  // of no axis to choose
   j["axes"].push_back({{"key", "optimizer.lr"}, {"values", {1e-3, 2e-3}}, {"for", "choose"}});
-  refused(j, {"choose.metric", "did you mean \"validation/loss\"?"});
+  check_refused(w, j, {"choose.metric", "did you mean \"validation/loss\"?"});
 }
 
 TEST_CASE("a run is done where its results are those of its configuration, all of them") {
