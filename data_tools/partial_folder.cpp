@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "core/durable_file.h"
 #include "core/error.h"
@@ -11,8 +12,30 @@ namespace bamtrain {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+void remove_content(const std::string& folder) {
+  std::vector<std::string> entries;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.path().filename() != FolderLock::kName) entries.push_back(entry.path().string());
+  }
+  for (const std::string& entry : entries) remove_tree(entry);
+}
+
+}  // namespace
+
 std::string PartialFolder::place_of(const std::string& final_path) {
   return FolderPlace::named(final_path) + ".partial";
+}
+
+bool PartialFolder::is_one(const std::string& path) {
+  return fs::is_directory(path) &&
+         (fs::is_empty(path) || fs::exists(path + "/" + FolderLock::kName));
+}
+
+void PartialFolder::remove(const std::string& path) {
+  remove_content(path);
+  remove_tree(path);
 }
 
 PartialFolder::PartialFolder(const std::string& final_path, FolderPlace::MayReplace may_replace)
@@ -27,16 +50,12 @@ PartialFolder::~PartialFolder() {
 
 void PartialFolder::clear() {
   kept_ = false;
-  for (const auto& entry : fs::directory_iterator(path_)) {
-    if (entry.path().filename() != FolderLock::kName) remove_tree(entry.path().string());
-  }
+  remove_content(path_);
 }
 
-/// The lock goes last: whoever comes before finds it held.
 void PartialFolder::remove() {
   try {
-    clear();
-    remove_tree(path_);
+    remove(path_);
   } catch (const std::exception&) {
     // Of no consequence for what is complete; the next PartialFolder of this name clears it.
   }

@@ -16,6 +16,11 @@ class PartialFolder {
  public:
   /// Where work on `final_path` takes place; its symbolic links are followed.
   static std::string place_of(const std::string& final_path);
+  /// Whether the folder `path` was made by this class: it is empty or has the lock, which comes
+  /// first and goes last.
+  static bool is_one(const std::string& path);
+  /// Removes such a folder, the lock last: whoever comes before finds it held.
+  static void remove(const std::string& path);
 
   /// Goes into NAME.partial, which is made where it is absent. Errors: as FolderPlace; (io) where
   /// another process is in it.

@@ -60,10 +60,14 @@ TokenizeOutput::TokenizeOutput(const TokenizeOptions& options, const Tokenizer& 
 
 void TokenizeOutput::remove_leftover(const std::string& output) {
   const std::string folder = PartialFolder::place_of(output);
-  if (!fs::exists(journal_in(folder))) return;
+  if (!PartialFolder::is_one(folder)) return;
   const FolderLock lock(folder);
-  const TokenizeJournal journal = read_journal(journal_in(folder));
-  if (!journal.finished.empty() && !has_finished(folder, journal)) remove_tree(folder);
+  bool goes_on = false;
+  if (fs::exists(journal_in(folder))) {
+    const TokenizeJournal journal = read_journal(journal_in(folder));
+    goes_on = journal.finished.empty() || has_finished(folder, journal);
+  }
+  if (!goes_on) PartialFolder::remove(folder);
 }
 
 void TokenizeOutput::go_on_from_journal() {

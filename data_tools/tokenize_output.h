@@ -26,8 +26,8 @@ class TokenizeOutput {
   TokenizeOutput(const TokenizeOptions& options, const Tokenizer& tokenizer,
                  nlohmann::ordered_json settings, bool resumable, std::FILE* log);
 
-  /// Removes what a process has left that was killed when its output had taken the place `output`,
-  /// which then has content. Errors: as PartialFolder and read_journal.
+  /// Removes what no process can go on from: what one has left that was killed when its output had
+  /// taken the place `output`, or before it kept anything. Errors: as FolderLock and read_journal.
   static void remove_leftover(const std::string& output);
 
   /// How far it was in the beginning.

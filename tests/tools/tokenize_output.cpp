@@ -220,6 +220,39 @@ TEST_CASE("a process that is killed when the output has its place leaves nothing
   }
 }
 
+TEST_CASE("a process that is killed as it cleans up leaves nothing for long") {
+  static std::string partial;
+  static int before_it;  // removals that are done
+  int kills = 0;
+  for (bool killed = true; killed; ++kills) {
+    const TemporaryFolder folder;
+    TokenizeOptions o = small_steps(folder);
+    partial = folder.file("out.partial");
+    before_it = kills;
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      set_file_fault([](FileOp op, const std::string& path, const std::string&) {
+        const bool at_place = !fs::exists(partial + "/output") && fs::exists(partial + "/../out");
+        if (op == FileOp::remove && path.starts_with(partial) && at_place) {
+          if (before_it-- == 0) ::kill(::getpid(), SIGKILL);
+        }
+        return 0;
+      });
+      run(o);
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    killed = WIFSIGNALED(status);
+    INFO("killed before removal " << kills);
+    CHECK(fs::exists(partial) == killed);
+    CHECK(contains(error_of(ExitCode::io, [&] { run(o); }), "--overwrite"));
+    CHECK_FALSE(fs::exists(partial));
+  }
+  CHECK(kills > 3);  // the journal, the lock, the folder, and once to its end
+}
+
 TEST_CASE("of an input that nobody can read again nothing is kept") {
   const TemporaryFolder folder;
   TokenizeOptions o = small_steps(folder);
