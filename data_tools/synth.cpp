@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -34,13 +36,32 @@ const TaskInfo& task_named(const std::string& name) {
               did_you_mean(name, task_names(), "bamdata synth --help lists them"));
 }
 
-/// The value that a text stands for. Tasks have options of words alone.
-OptionValue value_of(const OptionSpec& option, const std::string& text) {
-  require(std::holds_alternative<std::string>(option.fallback), "an option of words");
+OptionValue word_of(const OptionSpec& option, const std::string& text) {
   const auto& words = option.choices;
   if (std::find(words.begin(), words.end(), text) != words.end()) return text;
   throw Error(ExitCode::usage, "--set " + option.name, "one of " + joined(words, ", "), text,
               did_you_mean(text, words, "use one of them"));
+}
+
+OptionValue number_of(const OptionSpec& option, const std::string& text) {
+  const char* end = text.data() + text.size();
+  int64_t number = 0;
+  const auto [read, failure] = std::from_chars(text.data(), end, number);
+  const auto value = static_cast<double>(number);
+  if (failure == std::errc() && read == end && value >= option.minimum && value <= option.maximum) {
+    return value;
+  }
+  throw Error(ExitCode::usage, "--set " + option.name,
+              fmt::format("an integer from {:.0f} to {:.0f}", option.minimum, option.maximum), text,
+              "give one of them");
+}
+
+/// The value that a text stands for. Tasks have options of words and of integers alone.
+OptionValue value_of(const OptionSpec& option, const std::string& text) {
+  if (std::holds_alternative<std::string>(option.fallback)) return word_of(option, text);
+  require(std::holds_alternative<double>(option.fallback) && option.integer,
+          "an option of words or of integers");
+  return number_of(option, text);
 }
 
 Options options_of(const TaskInfo& info, const std::vector<std::string>& settings) {

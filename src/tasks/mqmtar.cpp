@@ -10,8 +10,9 @@ namespace {
 
 constexpr int32_t M = 259;  // as published; ids up to 258 are used
 constexpr int32_t kSpace = 0, kPair = 1, kQuery = 2, kFirst = 3, kAlphabet = 256;
-constexpr int64_t kQueries = 4, kUnit = 6;  // key key 1 value value 0
-constexpr int64_t kPool = 10'000;           // keys, and values, of a set
+constexpr int64_t kQueries = 4;    // as published, and the most
+constexpr int64_t kUnit = 6;       // key key 1 value value 0
+constexpr int64_t kPool = 10'000;  // keys, and values, of a set
 
 /// Pairs n = floor(0.8 L / 6) of a source of L tokens.
 constexpr int64_t pairs_of(int64_t length) { return 8 * length / (10 * kUnit); }
@@ -59,7 +60,8 @@ void draw(const TaskContext& source, int64_t length, Draws* draws, Example* out)
     append(&src, values[value[static_cast<size_t>(i)]]);
     src.insert(src.end(), static_cast<size_t>(slot - before - kUnit + 1), kSpace);
   }
-  for (int64_t query = 0; query < kQueries; ++query) {
+  const auto queries = static_cast<int64_t>(source.options.number("queries"));
+  for (int64_t query = 0; query < queries; ++query) {
     const auto i = static_cast<size_t>(draws->below(pairs));
     src.push_back(kQuery);
     append(&src, keys[key[i]]);
@@ -75,7 +77,8 @@ TaskInfo mqmtar_task() {
   TaskInfo t = task_of_ids<M>();
   t.name = "mqmtar";
   t.end = DataIds<M>::eos;
-  t.description = "keys of two tokens and their values among spaces, then the values of four keys";
+  t.description = "keys of two tokens and their values among spaces, then the values of some keys";
+  t.options = {{"queries", "how many keys are asked for", double{kQueries}, {}, 1, kQueries, true}};
   t.least_length = 8;                      // of one pair
   t.most_length = kPool * 10 * kUnit / 8;  // of as many pairs as there are keys
   t.most_inputs = [](int64_t length) { return length + 2 + 2 * kQueries * 3; };

@@ -161,7 +161,7 @@ TEST_CASE("an undefined combination is refused by name") {
   check_mentions(message(kValid, {"schedule.decay_steps=3"}),
                  {"schedule.decay_steps:", "schedule.name is \"wsd\"", "found 3", "remove it"});
   check_mentions(message(kValid, {"eval.every=5"}),
-                 {"data.val:", "shards to validate on", "none", "set data.val"});
+                 {"data.val:", "shards or a task to validate on", "none", "set data.val"});
   check_mentions(message(kValid, {"eval.lengths=[16]"}), {"data.val:"});
   const std::vector<std::string> targets = {"data.val=v", "eval.length_tokens=100"};
   check_mentions(message(kValid, targets), {"eval.length_tokens:", "0 or null without eval.lengths",

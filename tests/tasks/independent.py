@@ -144,13 +144,16 @@ class Rule(Task):
 
 
 class Mqmtar(Task):
-    name, M, top, mean, short, anew, apart = 'mqmtar', 259, 258, 1.5, (8, 20), True, True
+    name, M, top, mean, short, anew, apart, default = 'mqmtar', 259, 258, 1.5, (8, 20), True, True, 'queries=4'
     leading = staticmethod(lambda rng, s: sum(p < s - 1 for p in rng.sample(range(2 * s - 4), s - 6)))
     faults = {'leading spaces uniform': {'leading': lambda rng, s: rng.randint(0, s - 6)},
               'pairs are fixed': {'anew': False}, 'one pool for all outputs': {'apart': False}}
 
+    def __init__(self, queries=4):
+        self.queries, self.setting = queries, '' if queries == 4 else f'queries={queries}'
+
     def slots(self, L): return 2 * L // 15, L // (2 * L // 15)
-    def size(self, L): return math.prod(self.slots(L)) + 12
+    def size(self, L): return math.prod(self.slots(L)) + 3 * self.queries
 
     def start(self, rng):
         rng = rng if self.apart else random.Random(1)
@@ -166,7 +169,7 @@ class Mqmtar(Task):
         for key, value in zip(keys, values):
             before = self.leading(rng, s)
             src += [0] * before + key + [1] + value + [0] * (s - 5 - before)
-        for i in [rng.randrange(n) for _ in range(4)]:
+        for i in [rng.randrange(n) for _ in range(self.queries)]:
             src, answer = src + [2] + keys[i], answer + [2] + values[i]
         return src, answer
 
@@ -183,13 +186,13 @@ class Mqmtar(Task):
     def solve(self, L, src):
         (n, s), (lead, keys, values) = self.slots(L), zip(*self.unpack(L, src))
         need(len(set(keys)) == len(set(values)) == n, 'distinct keys and values', (keys, values))
-        queries = [(src[i], tuple(src[i + 1:i + 3])) for i in range(n * s, n * s + 12, 3)]
-        need(all(q == 2 and key in keys for q, key in queries), '2 and a key, four times', src[n * s:])
+        queries = [(src[i], tuple(src[i + 1:i + 3])) for i in range(n * s, n * s + 3 * self.queries, 3)]
+        need(all(q == 2 and key in keys for q, key in queries), f'2 and a key, {self.queries} times', src[n * s:])
         asked = [keys.index(key) for _, key in queries]
         return [t for i in asked for t in (2, *values[i])], {
             'leading spaces, slot 1': (s, lead[0]), 'leading spaces, last slot': (s, lead[-1]),
             'leading spaces, slots 1 and 2': (s, *lead[:2]), 'slot of query 1': (n, asked[0]),
-            'slot of query 4': (n, asked[3]), 'slots of queries 2 and 3': (n, asked[1], asked[2]),
+            'slot of the last query': (n, asked[-1]), 'slots of queries 2 and 3': (n, *asked[1:3]),
             'distinct queries': (n, len(set(asked)))}
 
     # Words come from one pool, so tokens of an output's sequences depend on each other: only kinds of tokens
@@ -545,7 +548,7 @@ def halves(late): return lambda L, src: [src[i] for i in sorted(range(L), key=la
 
 
 TASKS = [
-    Mqmtar(), Rule('copy', 31, list, lambda L, src: [src[i] for i in range(L)], M=31),
+    Mqmtar(), Mqmtar(2), Rule('copy', 31, list, lambda L, src: [src[i] for i in range(L)], M=31),
     Rule('reverse', 31, reversed, backwards, M=31), Rule('sort', 31, sorted, counted, M=31),
     TwoBack(), LocalCount(), FlipFlop(), FlipFlop('ignore=dense'), MaxRetrieval(),
     Rule('even_pairs', 1, lambda s: [sum(a != b for a, b in zip(s, s[1:])) % 2],

@@ -1,0 +1,118 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "config/relations.h"
+#include "core/abbreviate.h"
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+class DataRelations : Relations {
+ public:
+  using Relations::Relations;
+
+  void check() const {
+    sizes();
+    sources();
+    document_start();
+  }
+
+ private:
+  /// What shards do not say must be given; the tasks of a run must fit its model.
+  void sizes() const {
+    const auto open = [this](const char* key) {
+      refuse(key, "an integer from 1 on with shards or a file in data.train, which do not say it",
+             "0", std::string("change it, or give --set ") + key + "=...");
+    };
+    if (c_.model.vocab == 0) open("model.vocab");
+    if (c_.data.sequence_length == 0) open("data.sequence_length");
+    for (const DataSource& s : c_.data.train.list) {
+      if (s.task) {
+        task(*s.task, "data.train");
+      } else {
+        next_tokens(abbreviate(s.path), "data.train");
+      }
+    }
+    if (c_.data.val_task) {
+      task(*c_.data.val_task, "data.val");
+    } else if (c_.data.validates()) {
+      next_tokens("shards", "data.val");
+    }
+    if (c_.model.classes != 0) classes();
+  }
+
+  /// Of a head whose classes are no ids: nothing may take one for the other.
+  void classes() const {
+    const std::string other = text(c_.model.classes) + ", and model.vocab is " +
+                              text(c_.model.vocab) + ": classes are no ids";
+    if (c_.data.train.has_shards()) {
+      refuse("model.classes", "0 with shards in data.train, whose targets are ids", other,
+             "remove it");
+    }
+    if (!c_.data.val.empty()) {
+      refuse("data.val", "a task, or none, with model.classes", "shards, whose targets are ids",
+             "change it, or remove model.classes");
+    }
+    if (c_.model.tied) {
+      refuse("model.tied", "false with model.classes = " + other, "true",
+             "set it to false: a head of its own has a row for each class");
+    }
+    if (!c_.sample.prompts.empty()) {
+      refuse("sample.prompts", "none with model.classes = " + other,
+             text(std::ssize(c_.sample.prompts)) + " of them", "remove them");
+    }
+  }
+
+  using Relations::task;
+
+  void task(const TaskChoice& choice, const std::string& key) const {
+    const TaskInfo& info = *choice.info;
+    task(info, key);
+    if (info.of_file) return;
+    const int64_t most = info.most_inputs(choice.lengths.longest);
+    if (c_.data.sequence_length < most) {
+      refuse("data.sequence_length",
+             "at least " + text(most) + ", the most inputs of \"" + info.name +
+                 "\" with sources of up to " + text(choice.lengths.longest),
+             text(c_.data.sequence_length), "raise it, or shorten the length of " + key);
+    }
+  }
+
+  void sources() const {
+    const std::vector<DataSource>& all = c_.data.train.list;
+    double largest = 0;
+    for (const DataSource& s : all) largest = std::max(largest, s.weight);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const std::string entry = "data.train[" + std::to_string(i) + "]";
+      if (all[i].weight / largest < kSmallestWeight) {
+        refuse(entry + ".weight", "at least 1e-12 of the largest weight",
+               nlohmann::json(all[i].weight).dump(), "raise it, or remove the source");
+      }
+      for (size_t j = 0; j < i; ++j) {
+        if (all[i].task || all[j].task || all[j].path != all[i].path) continue;
+        refuse(entry + ".path", "another source than data.train[" + std::to_string(j) + "]",
+               "\"" + abbreviate(all[i].path) + "\" again",
+               "give it once, with the sum of the weights");
+      }
+    }
+  }
+
+  void document_start() const {
+    const auto& start = c_.data.document_start;
+    if (start && *start >= c_.model.vocab) {
+      refuse("data.document_start",
+             "a token id below model.vocab = " + text(c_.model.vocab) + ", or null", text(*start),
+             "give the id that begins a document, or raise model.vocab");
+    }
+  }
+};
+
+}  // namespace
+
+void check_data(const RunConfig& config, const Origin& origin, ConfigUse use) {
+  DataRelations(config, origin, use).check();
+}
+
+}  // namespace bamtrain

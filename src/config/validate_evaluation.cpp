@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <map>
+
+#include "config/names.h"
+#include "config/relations.h"
+#include "core/abbreviate.h"
+#include "core/error.h"
+#include "train/metric_name.h"
+
+namespace bamtrain {
+
+namespace {
+
+class EvaluationRelations : Relations {
+ public:
+  using Relations::Relations;
+
+  void check() const {
+    validation();
+    if (use_ == ConfigUse::training) {  // an evaluation has lengths of its own
+      lengths();
+      tasks();
+    }
+    samples();
+  }
+
+ private:
+  /// Positions that a prior knows and the key that says so; 0: any number.
+  struct PositionLimit {
+    int64_t most = 0;
+    std::string prior, key;
+  };
+
+  /// The least of the model's priors.
+  PositionLimit position_limit() const {
+    PositionLimit limit;
+    for (size_t i = 0; i < priors().size(); ++i) {
+      const PriorChoice& prior = priors()[i];
+      PositionLimit own = {0, prior.name(), base_path(i)};
+      const auto* const embedding = prior.info().as<EmbeddingFamily>();
+      const Randomization random = randomization(prior);
+      if (random.what == Randomized::positions && random) {
+        own.most = random.range;
+        own.key += ".randomized_length";
+      } else if (embedding && !embedding->value) {
+        own.most = prior.parameters(shape()).at(0).shape.at(0);
+        own.key += ".positions";
+      }
+      if (own.most > 0 && (limit.most == 0 || own.most < limit.most)) limit = own;
+    }
+    return limit;
+  }
+
+  void validation() const {
+    const EvalConfig& e = c_.eval;
+    if (use_ == ConfigUse::training && e.lengths.empty() && e.length_tokens.value_or(0) != 0) {
+      refuse("eval.length_tokens", "0 or null without eval.lengths, which it is about",
+             text(*e.length_tokens), "set eval.lengths, or remove it");
+    }
+    if (use_ == ConfigUse::training && e.last_tokens != 0) {
+      const auto shortest = std::min_element(e.lengths.begin(), e.lengths.end());
+      if (shortest == e.lengths.end() || *shortest < e.last_tokens) {
+        refuse("eval.last_tokens",
+               shortest == e.lengths.end()
+                   ? "0 without eval.lengths, which it is about"
+                   : "at most the shortest of eval.lengths, " + text(*shortest),
+               text(e.last_tokens), "set eval.lengths, or lower it");
+      }
+    }
+    const bool wanted =
+        e.every != 0 || e.tokens != 0 || !e.lengths.empty() || e.length_tokens.value_or(0) != 0;
+    if (!c_.data.validates() && wanted) {
+      refuse("data.val", "shards or a task to validate on, which the keys of eval ask for", "none",
+             "set data.val, or remove eval.every, eval.tokens, eval.lengths and "
+             "eval.length_tokens");
+    }
+    if (use_ == ConfigUse::training && c_.data.val_task && !e.lengths.empty()) {
+      refuse("eval.lengths", "none with a task in data.val: documents of shards have lengths",
+             text(std::ssize(e.lengths)) + " of them", "remove it");
+    }
+    if (e.tokens != 0 && e.tokens < c_.data.sequence_length) {
+      refuse("eval.tokens", "0 or at least data.sequence_length = " + text(c_.data.sequence_length),
+             text(e.tokens), "raise it: a pass needs one whole sequence");
+    }
+  }
+
+  void lengths() const {
+    const EvalConfig& e = c_.eval;
+    for (size_t i = 0; i < priors().size() && !e.lengths.empty(); ++i) {
+      if (!randomization(priors()[i]).in_evaluation) continue;
+      refuse(base_path(i) + ".eval_positions",
+             "\"counted\" with eval.lengths: perplexity is of positions that count", "\"drawn\"",
+             "change one of them");
+    }
+    const PositionLimit limit = position_limit();
+    for (const int64_t length : e.lengths) {
+      if (limit.most != 0 && length > limit.most) {
+        refuse("eval.lengths",
+               "lengths up to the " + text(limit.most) + " positions of the \"" + limit.prior +
+                   "\" prior",
+               text(length), "remove the longer ones, or raise " + limit.key);
+      }
+      visible_keys("eval.lengths", length);
+    }
+  }
+
+  void tasks() const {
+    const EvalConfig& e = c_.eval;
+    const PositionLimit limit = position_limit();
+    std::map<std::string, size_t> owners;  // of results, by name
+    for (size_t i = 0; i < e.tasks.size(); ++i) {
+      const TaskRequest& r = e.tasks[i].request;
+      const std::string entry = "eval.tasks[" + std::to_string(i) + "]";
+      task(*r.task.info, entry);
+      if (r.name == kValidationResult || contains(kPerplexityResults, r.name)) {
+        refuse(entry + ".name",
+               "another name than " + std::string(kValidationResult) +
+                   " and those of perplexity at eval.lengths, " + join(kPerplexityResults),
+               "\"" + r.name + "\"", "choose another");
+      }
+      const auto in_names = [](char ch) {
+        return static_cast<unsigned char>(ch) > ' ' && ch != '/' && ch != '@' && ch != '\x7f';
+      };
+      if (!std::all_of(r.name.begin(), r.name.end(), in_names)) {
+        refuse(entry + ".name", "a name without spaces, / and @, which metrics have",
+               "\"" + abbreviate(r.name) + "\"", "choose another");
+      }
+      for (const int64_t length : r.lengths) {
+        const auto [owner, is_new] = owners.emplace(result_at(r.name, length), i);
+        if (!is_new) {
+          refuse(entry + ".name",
+                 "a name that eval.tasks[" + std::to_string(owner->second) +
+                     "] has not, at a length of both",
+                 "\"" + abbreviate(r.name) + "\"", "give one of them another name");
+        }
+      }
+      const int64_t most = r.task.info->most_inputs(r.lengths.back());
+      if (limit.most != 0 && most > limit.most) {
+        refuse(entry + ".lengths",
+               "sequences of up to the " + text(limit.most) + " positions of the \"" + limit.prior +
+                   "\" prior",
+               text(most) + " inputs at length " + text(r.lengths.back()),
+               "remove the longer ones, or raise " + limit.key);
+      }
+      visible_keys(entry + ".lengths", most);
+    }
+  }
+
+  /// A scale may know rows up to a number of visible keys; a window bounds what a row sees.
+  void visible_keys(const std::string& key, int64_t length) const {
+    const ScaleChoice& scale = c_.model.attention.scale;
+    const auto* const by_length = scale.info().as<LengthKind>();
+    if (!by_length || !by_length->longest) return;
+    const int64_t longest = by_length->longest(scale.info().constants_of(scale.options, shape()));
+    for (const PriorChoice& prior : priors()) {
+      const int64_t window =
+          prior.info().window_of(prior.options, c_.data.sequence_length, c_.model.attention.window);
+      if (c_.model.attention.most_keys(length, window) <= longest) continue;
+      refuse(key,
+             "lengths whose rows see at most " + text(longest) + " keys, the entries of the \"" +
+                 scale.name() + "\" scale",
+             text(length), "remove the longer ones, or raise model.attention.scale.lengths");
+    }
+  }
+
+  void samples() const {
+    const SampleConfig& s = c_.sample;
+    if (!causal() && !s.prompts.empty()) {
+      refuse("sample.prompts", "none with model.attention.causal false, which writes no text",
+             text(std::ssize(s.prompts)) + " of them", "remove them");
+    }
+    if (!s.prompts.empty() || (s.every == 0 && s.tokenizer.empty())) return;
+    refuse("sample.prompts", "a prompt, which sample.every or sample.tokenizer ask for", "none",
+           "set sample.prompts, [\"\"] for a document from its start, or remove the others");
+  }
+};
+
+}  // namespace
+
+void check_evaluation(const RunConfig& config, const Origin& origin, ConfigUse use) {
+  EvaluationRelations(config, origin, use).check();
+}
+
+}  // namespace bamtrain

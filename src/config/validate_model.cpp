@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "config/mechanism.h"
+#include "config/relations.h"
+#include "core/error.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// The divisors of n next to m, for a remedy: "8 or 12".
+std::string divisors_near(int64_t n, int64_t m) {
+  int64_t below = std::min(m, n), above = m;
+  while (below > 1 && n % below != 0) --below;
+  while (above <= n && n % above != 0) ++above;
+  return std::to_string(below) + (above <= n ? " or " + std::to_string(above) : "");
+}
+
+class ModelRelations : Relations {
+ public:
+  using Relations::Relations;
+
+  void check() const {
+    heads();
+    mechanisms();
+    pattern();
+  }
+
+ private:
+  void heads() const {
+    const ModelConfig& m = c_.model;
+    if (m.own_head_dim == 0 && m.width % m.heads != 0) {
+      refuse(
+          "model.heads", "a divisor of model.width = " + text(m.width) + " without model.head_dim",
+          text(m.heads),
+          "use " + divisors_near(m.width, m.heads) + ", change model.width, or set model.head_dim");
+    }
+    if (m.kv_heads != 0 && m.heads % m.kv_heads != 0) {
+      refuse("model.kv_heads", "a divisor of model.heads = " + text(m.heads), text(m.kv_heads),
+             "use " + divisors_near(m.heads, m.kv_heads) + ", or 0 for as many as heads");
+    }
+  }
+
+  /// The registries refuse what their mechanisms do not define for this shape.
+  void mechanisms() const {
+    const ScaleChoice& scale = c_.model.attention.scale;
+    if (use_ == ConfigUse::training && scale.info().evaluation_only) {
+      refuse("model.attention.scale", "a scale that trains",
+             "\"" + scale.name() + "\", for evaluation only",
+             "train with another scale, and evaluate with bamtrain eval --set "
+             "model.attention.scale=" +
+                 scale.name());
+    }
+    for (size_t i = 0; i < priors().size(); ++i) {
+      const auto layer = static_cast<int64_t>(i);
+      if (!causal() && priors()[i].info().causal_only) {
+        refuse(
+            base_path(i), "a prior of keys on both sides with model.attention.causal false",
+            "\"" + priors()[i].name() + "\", which has a formula for those before the query alone",
+            "choose another, or remove model.attention.causal");
+      }
+      accept(priors()[i], base_path(i), shape());
+      if (const MixChoice& mix = c_.model.attention.prior.mix_of(layer)) {
+        accept(mix, prior_path(i), c_.model.attention.prior.mix_shape(layer, shape()));
+      }
+    }
+    accept(scale, "model.attention.scale", shape());
+    const NormalizerChoice& normalizer = c_.model.attention.normalizer;
+    accept(normalizer, "model.attention.normalizer", shape());
+    if (!causal() && traits_of(normalizer.info().kind).causal_only) {
+      refuse("model.attention.normalizer",
+             "a normalizer of keys on both sides with model.attention.causal false",
+             "\"" + normalizer.name() + "\", whose formula goes from the query's key back",
+             "choose another, or remove model.attention.causal");
+    }
+    if (!traits_of(normalizer.info().kind).takes_scale && !scale.info().is<std::monostate>()) {
+      throw Error(ExitCode::config,
+                  origin_.at("model.attention.scale", "model.attention.normalizer.name"),
+                  "\"none\" with " + normalizer.name() + ", which has no temperature",
+                  "\"" + scale.name() + "\"",
+                  "set model.attention.scale to none, or choose another normalizer");
+    }
+    if (normalizer.info().kind != NormalizerKind::softmax && scale.info().is<EntropyKind>()) {
+      refuse("model.attention.scale",
+             "a scale for " + normalizer.name() + ": the polynomial of \"" + scale.name() +
+                 "\" is one of softmax's entropy",
+             "\"" + scale.name() + "\"", "choose another, or none");
+    }
+  }
+
+  /// `path`: the key of the choice.
+  template <class Info>
+  void accept(const Choice<Info>& choice, const std::string& path, const ModelShape& shape) const {
+    try {
+      choice.parameters(shape);
+    } catch (const Error& e) {
+      const auto word = [&path](const std::string& text) { return with_keys(text, path); };
+      throw e.reworded(word).at(origin_.at(word(e.where())));
+    }
+  }
+
+  /// How the priors of a list relate to the layers and to each other.
+  void pattern() const {
+    const int64_t layers = c_.model.layers, n = static_cast<int64_t>(priors().size());
+    if (layers % n != 0) {
+      refuse(kPrior, "a list whose length is a divisor of model.layers = " + text(layers), text(n),
+             "give " + divisors_near(layers, n) + " priors, or change model.layers");
+    }
+    same_randomization();
+    std::map<std::string, size_t> owners;  // of what layers share, by name
+    for (size_t i = 0; i < priors().size(); ++i) {
+      for (const MechanismParameter& p : priors()[i].parameters(shape())) {
+        if (!p.shared) continue;
+        const size_t owner = owners.emplace(p.name, i).first->second;
+        if (priors()[i] == priors()[owner]) continue;
+        refuse(base_path(i),
+               "no second prior whose layers share " + p.name + " as those of " + base_path(owner) +
+                   " do",
+               priors()[i].name(),
+               "set share to false in one of them, or give both the same options");
+      }
+    }
+  }
+
+  /// A batch has draws of one kind for all layers that are random.
+  void same_randomization() const {
+    std::optional<size_t> first;
+    for (size_t i = 0; i < priors().size(); ++i) {
+      const Randomization own = randomization(priors()[i]);
+      if (!own) continue;
+      if (!first) first = i;
+      const Randomization other = randomization(priors()[*first]);
+      if (own.range != other.range) {
+        refuse(base_path(i) + ".randomized_length",
+               text(other.range) + ", the positions that another layer draws from", text(own.range),
+               "give all randomized priors the same");
+      }
+      if (own == other) continue;
+      refuse(base_path(i),
+             "random positions, or distances, that are drawn and evaluated as those of " +
+                 base_path(*first),
+             priors()[i].name() + " and " + priors()[*first].name(),
+             "give both the same randomized_draw and eval_positions, and no alibi or "
+             "transformer_xl beside a rope");
+    }
+  }
+};
+
+}  // namespace
+
+void check_model(const RunConfig& config, const Origin& origin, ConfigUse use) {
+  ModelRelations(config, origin, use).check();
+}
+
+}  // namespace bamtrain

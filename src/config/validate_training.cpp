@@ -1,0 +1,142 @@
+#include <bit>
+
+#include "config/keys.h"
+#include "config/names.h"
+#include "config/relations.h"
+#include "core/abbreviate.h"
+#include "core/error.h"
+#include "train/metric_name.h"
+
+namespace bamtrain {
+
+namespace {
+
+class TrainingRelations : Relations {
+ public:
+  using Relations::Relations;
+
+  void check() const {
+    schedule();
+    batches();
+    checkpoints();
+  }
+
+ private:
+  void schedule() const {
+    const ScheduleConfig& s = c_.schedule;
+    const int64_t steps = c_.train.steps;
+    const bool wsd = s.name == ScheduleKind::wsd;
+    if (wsd && s.warmup_steps >= steps) {
+      refuse("schedule.warmup_steps",
+             "at most train.steps - 1 = " + text(steps - 1) +
+                 " with the wsd schedule, whose decay follows the warm-up",
+             text(s.warmup_steps), "shorten the warm-up or raise train.steps");
+    }
+    if (s.warmup_steps > steps) {
+      refuse("schedule.warmup_steps", "at most train.steps = " + text(steps), text(s.warmup_steps),
+             "shorten the warm-up or raise train.steps");
+    }
+    if (!wsd && s.decay_steps != 0) {
+      refuse("schedule.decay_steps", "0 unless schedule.name is \"wsd\"", text(s.decay_steps),
+             "remove it, or set schedule.name to \"wsd\"");
+    }
+    if (!wsd && s.decay_shape != DecayShape::linear) {
+      refuse("schedule.decay_shape", "\"linear\" unless schedule.name is \"wsd\"", "\"cosine\"",
+             "remove it, or set schedule.name to \"wsd\"");
+    }
+    if (wsd && (s.decay_steps < 1 || s.decay_steps > steps - s.warmup_steps)) {
+      refuse("schedule.decay_steps",
+             "from 1 to train.steps - schedule.warmup_steps = " + text(steps - s.warmup_steps) +
+                 " with the wsd schedule",
+             text(s.decay_steps), "say how many of the last steps decay");
+    }
+    if (c_.train.stop_at > steps) {
+      refuse("train.stop_at", "at most train.steps = " + text(steps), text(c_.train.stop_at),
+             "lower it, or raise train.steps");
+    }
+  }
+
+  void batches() const {
+    const TrainConfig& t = c_.train;
+    const int64_t tokens = t.micro_batch * c_.data.sequence_length;
+    const int64_t sequences = t.sequences_per_step;
+    if (t.tokens_per_step == 0) {
+      refuse("train.tokens_per_step",
+             "tokens per optimizer step, or train.sequences_per_step in its place", "0",
+             "add one of them");
+    }
+    if (sequences > 0 && sequences % t.micro_batch != 0) {
+      refuse("train.sequences_per_step", "a multiple of train.micro_batch = " + text(t.micro_batch),
+             text(sequences), "change one of them");
+    }
+    if (sequences > 0 && t.tokens_per_step != sequences * c_.data.sequence_length) {
+      refuse("train.tokens_per_step",
+             text(sequences * c_.data.sequence_length) +
+                 ", train.sequences_per_step * data.sequence_length",
+             text(t.tokens_per_step), "remove one of the two");
+    }
+    if (t.tokens_per_step % tokens != 0) {
+      const int64_t below = t.tokens_per_step / tokens * tokens;
+      refuse("train.tokens_per_step",
+             "a multiple of train.micro_batch * data.sequence_length = " + text(tokens),
+             text(t.tokens_per_step),
+             "use " + (below > 0 ? text(below) + " or " : "") + text(below + tokens) +
+                 ", or change train.micro_batch");
+    }
+    const int64_t micro_batches = t.tokens_per_step / tokens;
+    const bool power = t.lanes == 0 || std::has_single_bit(static_cast<uint64_t>(t.lanes));
+    if (!power || (t.lanes != 0 && micro_batches % t.lanes != 0)) {
+      const int64_t most = micro_batches & -micro_batches;
+      refuse("train.lanes",
+             "a power of two that divides the " + text(micro_batches) +
+                 " micro-batches of a step (train.tokens_per_step / (train.micro_batch * "
+                 "data.sequence_length))",
+             text(t.lanes),
+             "use " + (most > 1 ? "a power of two up to " + text(most) : "1") +
+                 ", or 0 for the largest up to 8");
+    }
+  }
+
+  void checkpoints() const {
+    const CheckpointConfig& k = c_.checkpoint;
+    if (k.keep_every != 0 && (k.every == 0 || k.keep_every % k.every != 0)) {
+      refuse("checkpoint.keep_every", "0 or a multiple of checkpoint.every = " + text(k.every),
+             text(k.keep_every),
+             k.every == 0 ? "set checkpoint.every too" : "choose such a multiple");
+    }
+    best_checkpoint();
+    for (const std::string& name : k.allow_change) {
+      const Key* owner = find_owner(name);
+      const bool inside = owner != nullptr && (owner->path == name || holds_members(*owner));
+      if (inside || is_group(name)) continue;
+      refuse("checkpoint.allow_change", "known keys or groups of keys",
+             "\"" + abbreviate(name) + "\"", unknown_key_remedy(name));
+    }
+  }
+
+  void best_checkpoint() const {
+    const std::string& metric = c_.checkpoint.best_metric;
+    if (metric.empty() || use_ == ConfigUse::evaluation) return;
+    const std::vector<std::string> known = metrics_while_training(c_);
+    if (contains(known, metric)) return;
+    const std::string near = nearest_name(metric, known);
+    refuse("checkpoint.best.metric",
+           known.empty() ? "a metric of a run with data.val, or with eval.tasks that say every"
+                         : "one of " + join(known),
+           "\"" + abbreviate(metric) + "\"",
+           near.empty() ? "choose one of them, or set every in the entry of eval.tasks"
+                        : "did you mean \"" + near + "\"?");
+  }
+
+  static bool holds_members(const Key& key) {
+    return key.names_mechanism || key.schema.contains("additionalProperties");
+  }
+};
+
+}  // namespace
+
+void check_training(const RunConfig& config, const Origin& origin, ConfigUse use) {
+  TrainingRelations(config, origin, use).check();
+}
+
+}  // namespace bamtrain
