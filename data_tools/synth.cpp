@@ -159,8 +159,10 @@ std::string list_of_tasks() {
   for (const TaskInfo& t : all_tasks()) {
     out += "  " + t.name + std::string(kColumn - t.name.size(), ' ') + t.description + "\n";
     for (const OptionSpec& o : t.options) {
-      out += std::string(kColumn + 2, ' ') + "--set " + o.name + "=" + joined(o.choices, "|") +
-             ": " + o.description + "\n";
+      const std::string values =
+          o.integer ? fmt::format("{:.0f}..{:.0f}", o.minimum, o.maximum) : joined(o.choices, "|");
+      out += std::string(kColumn + 2, ' ') + "--set " + o.name + "=" + values + ": " +
+             o.description + "\n";
     }
   }
   return out;

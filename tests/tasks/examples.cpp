@@ -22,6 +22,8 @@ constexpr Row kRows[] = {
      "<bos> 0 117 99 1 244 173 0 0 0 144 122 1 176 134 0 0 2 117 99 2 117 99 2 117 99 2 117 99 "
      "<sep> 2 244 173 2 244 173 2 244 173 2 244 173",
      "2 244 173 2 244 173 2 244 173 2 244 173 <eos>"},
+    {"mqmtar", 16, 1, "<bos> 0 53 53 1 150 27 0 0 0 0 123 98 1 176 246 0 2 53 53 <sep> 2 150 27",
+     "2 150 27 <eos>", "queries=1"},
     {"copy", 6, 0, "<bos> 23 25 11 21 17 19 <sep> 23 25 11 21 17 19", "23 25 11 21 17 19 <eos>"},
     {"reverse", 6, 0, "<bos> 3 14 29 24 12 24 <sep> 24 12 24 29 14 3", "24 12 24 29 14 3 <eos>"},
     {"sort", 6, 0, "<bos> 2 18 8 13 29 20 <sep> 2 8 13 18 20 29", "2 8 13 18 20 29 <eos>"},
@@ -73,7 +75,12 @@ TEST_CASE("sequences are those that were worked out by hand") {
     if (row.option) {
       const std::string text = row.option;
       const size_t equals = text.find('=');
-      options.set(text.substr(0, equals), text.substr(equals + 1));
+      const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+      if (std::holds_alternative<double>(options.values().at(name))) {
+        options.set(name, std::stod(value));
+      } else {
+        options.set(name, value);
+      }
     }
     const Task task(info, options, {row.length, row.length}, 0, "train");
     Example e;
