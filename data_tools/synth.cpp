@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/join.h"
 #include "core/nearest.h"
 #include "tasks/registry.h"
 
@@ -17,18 +18,6 @@ namespace bamtrain {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
-                         const std::string& otherwise) {
-  const std::string near = nearest_name(word, names);
-  return near.empty() ? otherwise : "did you mean \"" + near + "\"?";
-}
-
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : between) + word;
-  return out;
-}
 
 const TaskInfo& task_named(const std::string& name) {
   if (const TaskInfo* found = find_task(name)) return *found;
@@ -39,7 +28,7 @@ const TaskInfo& task_named(const std::string& name) {
 OptionValue word_of(const OptionSpec& option, const std::string& text) {
   const auto& words = option.choices;
   if (std::find(words.begin(), words.end(), text) != words.end()) return text;
-  throw Error(ExitCode::usage, "--set " + option.name, "one of " + joined(words, ", "), text,
+  throw Error(ExitCode::usage, "--set " + option.name, "one of " + join(words), text,
               did_you_mean(text, words, "use one of them"));
 }
 
@@ -76,9 +65,8 @@ Options options_of(const TaskInfo& info, const std::vector<std::string>& setting
       for (const OptionSpec& o : info.options) names.push_back(o.name);
       throw Error(
           ExitCode::usage, "--set",
-          names.empty()
-              ? fmt::format("nothing: {} has no options", info.name)
-              : fmt::format("KEY=VALUE, an option of {}: {}", info.name, joined(names, ", ")),
+          names.empty() ? fmt::format("nothing: {} has no options", info.name)
+                        : fmt::format("KEY=VALUE, an option of {}: {}", info.name, join(names)),
           setting, names.empty() ? "leave it out" : did_you_mean(name, names, "use one of them"));
     }
     options.set(name, value_of(*option, setting.substr(equals + 1)));
@@ -160,7 +148,7 @@ std::string list_of_tasks() {
     out += "  " + t.name + std::string(kColumn - t.name.size(), ' ') + t.description + "\n";
     for (const OptionSpec& o : t.options) {
       const std::string values =
-          o.integer ? fmt::format("{:.0f}..{:.0f}", o.minimum, o.maximum) : joined(o.choices, "|");
+          o.integer ? fmt::format("{:.0f}..{:.0f}", o.minimum, o.maximum) : join(o.choices, "|");
       out += std::string(kColumn + 2, ' ') + "--set " + o.name + "=" + values + ": " +
              o.description + "\n";
     }

@@ -34,10 +34,8 @@ using nlohmann::ordered_json;
 /// As the run has it where it has a task of that name, else with the defaults.
 TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
   if (find_task(arguments.task) == nullptr) {
-    const std::string near = nearest_name(arguments.task, task_names());
-    throw Error(
-        ExitCode::usage, "--task", "a task's name", arguments.task,
-        near.empty() ? "bamdata synth --help lists them" : "did you mean \"" + near + "\"?");
+    throw Error(ExitCode::usage, "--task", "a task's name", arguments.task,
+                did_you_mean(arguments.task, task_names(), "bamdata synth --help lists them"));
   }
   json value = {{"task", arguments.task}};
   for (const DataSource& s : c.data.train.list) {

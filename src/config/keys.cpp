@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "config/evaluations.h"
-#include "config/names.h"
 #include "config/sources.h"
 #include "config/task.h"
 #include "core/json.h"
+#include "core/nearest.h"
 #include "normalizers/registry.h"
 #include "priors/registry.h"
 #include "scales/registry.h"

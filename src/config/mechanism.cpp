@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <map>
 
-#include "config/names.h"
 #include "config/option.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/join.h"
+#include "core/nearest.h"
 #include "mixes/registry.h"
 #include "priors/registry.h"
 

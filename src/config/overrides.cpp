@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "config/keys.h"
-#include "config/names.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
 #include "core/json.h"

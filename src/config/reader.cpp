@@ -8,10 +8,10 @@
 
 #include "config/changes.h"
 #include "config/keys.h"
-#include "config/names.h"
 #include "config/overrides.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/join.h"
 #include "core/json.h"
 
 namespace bamtrain {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "core/join.h"
 
 namespace bamtrain {
 
@@ -17,21 +18,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kColumns = 100;
 
-std::string joined(const std::vector<std::string>& parts, const char* between) {
-  std::string all;
-  for (const std::string& part : parts) {
-    if (!all.empty()) all += between;
-    all += part;
-  }
-  return all;
-}
-
 std::string names(const Json& values) {
   std::vector<std::string> parts;
   for (const Json& v : values) {
     parts.push_back(v.is_string() ? v.get<std::string>() : v.dump());
   }
-  return joined(parts, ", ");
+  return join(parts, ", ");
 }
 
 std::string type_of(const Json& schema);
@@ -51,7 +43,7 @@ std::string types_of(const Json& alternatives) {
     }
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
   }
-  return joined(kinds, ", or ");
+  return join(kinds, ", or ");
 }
 
 std::string type_of(const Json& schema) {
@@ -66,7 +58,7 @@ std::string type_of(const Json& schema) {
   if (type.is_string()) return type.get<std::string>();
   std::vector<std::string> types;
   for (const Json& t : type) types.push_back(t.get<std::string>());
-  return joined(types, " or ");
+  return join(types, " or ");
 }
 
 /// "1 to 4,096", "above 0", "", ...: of numbers whose upper limit says something.
@@ -80,7 +72,7 @@ std::string limits_of(const Json& schema) {
   if (schema.contains("exclusiveMaximum")) {
     parts.push_back("below " + schema["exclusiveMaximum"].dump());
   }
-  return joined(parts, " ");
+  return join(parts, " ");
 }
 
 /// `text` in lines of at most kColumns, the first after `lead`, the others below its text.
@@ -110,7 +102,7 @@ void describe(std::string& out, const std::string& key, const Json& schema, bool
   if (schema.contains("$comment")) facts.push_back(schema["$comment"].get<std::string>());
   const std::string lead = std::string(2 * depth, ' ') + "- ";
   wrap(out, lead,
-       fmt::format("`{}` ({}): {}", key, joined(facts, "; "),
+       fmt::format("`{}` ({}): {}", key, join(facts, "; "),
                    schema.value("description", std::string("a value"))),
        lead.size());
 }

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "config/names.h"
 #include "config/option.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/join.h"
+#include "core/nearest.h"
 #include "tasks/file.h"
 #include "tasks/registry.h"
 
@@ -21,12 +22,6 @@ ValueSchema length_schema() {
   int64_t most = 1;
   for (const TaskInfo& t : all_tasks()) most = std::max(most, t.most_length);
   return tuple_of(integer_value(1, most), 2);
-}
-
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& names,
-                         const std::string& otherwise) {
-  const std::string near = nearest_name(word, names);
-  return near.empty() ? otherwise : "did you mean \"" + near + "\"?";
 }
 
 std::vector<std::string> known_names() {

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <map>
 
-#include "config/names.h"
 #include "config/relations.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/join.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {

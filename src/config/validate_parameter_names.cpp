@@ -1,9 +1,10 @@
 #include <algorithm>
 
-#include "config/names.h"
 #include "config/relations.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/join.h"
+#include "core/nearest.h"
 
 namespace bamtrain {
 
@@ -67,9 +68,8 @@ class ParameterNames : Relations {
   void require_known(const std::string& key, const std::string& name,
                      const std::vector<std::string>& known) const {
     if (contains(known, name)) return;
-    const std::string near = nearest_name(name, known);
     refuse(key, one_of_names(known), "an unknown group or parameter, " + abbreviate(name),
-           near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
+           did_you_mean(name, known, "remove it"));
   }
 
   /// An evaluation has no rates, and perhaps another prior than the training's multipliers are of.

@@ -1,10 +1,11 @@
 #include <bit>
 
 #include "config/keys.h"
-#include "config/names.h"
 #include "config/relations.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/join.h"
+#include "core/nearest.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {
@@ -119,13 +120,12 @@ class TrainingRelations : Relations {
     if (metric.empty() || use_ == ConfigUse::evaluation) return;
     const std::vector<std::string> known = metrics_while_training(c_);
     if (contains(known, metric)) return;
-    const std::string near = nearest_name(metric, known);
-    refuse("checkpoint.best.metric",
-           known.empty() ? "a metric of a run with data.val, or with eval.tasks that say every"
-                         : "one of " + join(known),
-           "\"" + abbreviate(metric) + "\"",
-           near.empty() ? "choose one of them, or set every in the entry of eval.tasks"
-                        : "did you mean \"" + near + "\"?");
+    refuse(
+        "checkpoint.best.metric",
+        known.empty() ? "a metric of a run with data.val, or with eval.tasks that say every"
+                      : "one of " + join(known),
+        "\"" + abbreviate(metric) + "\"",
+        did_you_mean(metric, known, "choose one of them, or set every in the entry of eval.tasks"));
   }
 
   static bool holds_members(const Key& key) {

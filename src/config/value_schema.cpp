@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <set>
 
-#include "config/names.h"
 #include "core/abbreviate.h"
 #include "core/error.h"
+#include "core/join.h"
+#include "core/nearest.h"
 
 namespace bamtrain {
 
@@ -151,8 +152,7 @@ void check_choice(const json& value, const ValueSchema& s, const std::string& wh
     if (choice.is_string()) names.push_back(choice.get<std::string>());
   }
   if (!value.is_string()) refuse(value, s, where, remedy_for_type(value, s, where));
-  const std::string near = nearest_name(value.get<std::string>(), names);
-  refuse(value, s, where, near.empty() ? "use one of them" : "did you mean \"" + near + "\"?");
+  refuse(value, s, where, did_you_mean(value.get<std::string>(), names, "use one of them"));
 }
 
 void check_number(const json& value, const ValueSchema& s, const std::string& where) {

@@ -14,6 +14,10 @@ namespace bamtrain {
 /// another name would mislead.
 std::string nearest_name(const std::string& word, const std::vector<std::string>& candidates);
 
+/// A remedy: that name as a question, or `otherwise` where there is none.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
+                         const std::string& otherwise);
+
 /// The edit distance that nearest_name minimises.
 size_t edit_distance(const std::string& a, const std::string& b);
 

@@ -10,12 +10,13 @@
 
 #include "checkpoint/checkpoint.h"
 #include "config/changes.h"
-#include "config/names.h"
 #include "config/reader.h"
 #include "core/durable_file.h"
 #include "core/error.h"
 #include "core/input_file.h"
+#include "core/join.h"
 #include "core/json.h"
+#include "core/nearest.h"
 #include "record/results.h"
 #include "train/metric_name.h"
 
@@ -174,12 +175,11 @@ void check_metrics(const Study& study, const std::vector<StudyRun>& runs) {
   for (const StudyRun& run : runs) {
     const std::vector<std::string> own = metrics_at_end(run.config);
     if (chooses && std::find(own.begin(), own.end(), study.choose_metric) == own.end()) {
-      const std::string near = nearest_name(study.choose_metric, own);
-      throw Error(ExitCode::config, study.file + ": choose.metric",
-                  "a metric of every run; " + run.label + " has " + join(own),
-                  "\"" + study.choose_metric + "\"",
-                  near.empty() ? "name one of them, or measure it by eval.tasks"
-                               : "did you mean \"" + near + "\"?");
+      throw Error(
+          ExitCode::config, study.file + ": choose.metric",
+          "a metric of every run; " + run.label + " has " + join(own),
+          "\"" + study.choose_metric + "\"",
+          did_you_mean(study.choose_metric, own, "name one of them, or measure it by eval.tasks"));
     }
     for (const std::string& metric : own) {
       if (std::find(all.begin(), all.end(), metric) == all.end()) all.push_back(metric);
@@ -253,10 +253,9 @@ std::vector<StudyRun> runs_of(const Study& study) {
   if (!study.reference.empty() && rows.count(study.reference) == 0) {
     std::vector<std::string> known;
     for (const auto& [row, unused] : rows) known.push_back(row);
-    const std::string near = nearest_name(study.reference, known);
     throw Error(ExitCode::config, study.file + ": reference", "a row of the table: " + join(known),
                 "\"" + study.reference + "\"",
-                near.empty() ? "name one of them" : "did you mean \"" + near + "\"?");
+                did_you_mean(study.reference, known, "name one of them"));
   }
   check_metrics(study, runs);
   return runs;

@@ -4,11 +4,12 @@
 #include <filesystem>
 #include <set>
 
-#include "config/names.h"
 #include "config/value_schema.h"
 #include "core/error.h"
 #include "core/input_file.h"
+#include "core/join.h"
 #include "core/json.h"
+#include "core/nearest.h"
 
 namespace bamtrain {
 
@@ -52,9 +53,8 @@ class Members {
   void end() const {
     for (const auto& [name, unused] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
-      const std::string near = nearest_name(name, known_);
       throw Error(ExitCode::config, at(name), "one of the keys " + join(known_), "an unknown key",
-                  near.empty() ? "remove it" : "did you mean \"" + near + "\"?");
+                  did_you_mean(name, known_, "remove it"));
     }
   }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "config/names.h"
+#include "core/join.h"
 #include "study/table.h"
 
 namespace bamtrain {

@@ -178,9 +178,18 @@ TEST_CASE("configurations of tasks have the paper's figures") {
     const RunConfig c = read_run_config(file.string(), {});
     CHECK(c.name == name);
     CHECK(read(resolved_json(c)).model.vocab == c.model.vocab);
-    REQUIRE(c.data.val_task == c.data.train.list.at(0).task);
+    REQUIRE(c.data.val_task.has_value());
     const TaskChoice& task = *c.data.val_task;
     CHECK(task.lengths == task.info->lengths);
+    if (task.options.has("queries")) CHECK(task.options.number("queries") == 4);
+    for (const DataSource& source : c.data.train.list) {
+      if (name == "mqmtar-reduced") {  // short sources and single queries too
+        CHECK(source.task->info == task.info);
+        CHECK(source.task->lengths == LengthRange{8, task.lengths.longest});
+      } else {
+        CHECK(source.task == task);
+      }
+    }
     CHECK(name.starts_with(task.info->name));
     // The block of Gemma 2, without its soft caps and window.
     CHECK(c.model.norm_position == NormPosition::both);

@@ -1,10 +1,8 @@
 #pragma once
-// Names in messages: the nearest known one (core/nearest.h), and lists.
+// Lists in messages.
 
 #include <string>
 #include <vector>
-
-#include "core/nearest.h"
 
 namespace bamtrain {
 

@@ -1,4 +1,4 @@
-#include "config/names.h"
+#include "core/join.h"
 
 namespace bamtrain {
 
