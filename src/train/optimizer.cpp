@@ -39,10 +39,11 @@ Optimizer::Optimizer(const OptimizerConfig& config, const ParameterLayout& layou
   }
   for (const Parameter& p : layout_.all()) {
     if (!p.trained) continue;
-    const Run next = {p.offset, p.size, multiplier(p), p.decays(), p.minimum, p.maximum};
+    const double decay = p.decays() ? config_.weight_decay : 0;
+    const Run next = {p.offset, p.size, multiplier(p), decay, p.minimum, p.maximum};
     Run* const last = runs_.empty() ? nullptr : &runs_.back();
     if (last && last->offset + last->size == next.offset && last->multiplier == next.multiplier &&
-        last->decays == next.decays && last->minimum == next.minimum &&
+        last->weight_decay == next.weight_decay && last->minimum == next.minimum &&
         last->maximum == next.maximum) {
       last->size += next.size;
     } else {
@@ -77,7 +78,7 @@ void Optimizer::step(int64_t step, double lr, Tensor squared_norm, double scale,
     s.beta1 = config_.beta1;
     s.beta2 = config_.beta2;
     s.eps = config_.eps;
-    s.weight_decay = run.decays ? config_.weight_decay : 0;
+    s.weight_decay = run.weight_decay;
     s.minimum = run.minimum;
     s.maximum = run.maximum;
     const auto part = [&](const Tensor& flat) {

@@ -38,7 +38,7 @@ class Optimizer {
   struct Run {
     int64_t offset = 0, size = 0;  // in the flat buffer
     double multiplier = 1;         // on the learning rate
-    bool decays = true;
+    double weight_decay = 0;
     double minimum = -INFINITY, maximum = INFINITY;  // of a weight
   };
 
