@@ -16,6 +16,7 @@
 #include "core/waiting.h"
 #include "median.h"
 #include "ops/cpu/cpu.h"
+#include "ops/optimizer_math.h"
 #include "options.h"
 #include "rates.h"
 
@@ -50,8 +51,11 @@ int main(int argc, char** argv) try {
   for (int64_t run = 0; run <= runs; ++run) {
     for (size_t k = 0; k < kKinds.size(); ++k) {
       const double bandwidth = copy.bandwidth(), start = now();
+      const OptimizerStep step = {kKinds[k], 100 + run, 1e-4, 0.1, {0.9, 0.95, 1e-8}};
+      std::array<double, kOptimizerFactors> factors;
+      write_factors(optimizer_factors(step), factors.data());
       backend->optimizer_step(weights, m, v, {}, gradients, {},
-                              {kKinds[k], 100 + run, 1e-4, 0.9, 0.95, 1e-8, 0.1});
+                              Tensor(factors.data(), Dtype::f64, {kOptimizerFactors}), step.rule);
       const double seconds = now() - start;
       if (run == 0) continue;
       times[k].push_back(seconds);

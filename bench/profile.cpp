@@ -186,15 +186,16 @@ void ProfiledBackend::argmax(Tensor places, Tensor x) {
   const Timed timed(costs_["argmax"], 0, bytes_of({places, x}));
   inner_->argmax(places, x);
 }
-void ProfiledBackend::clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) {
+void ProfiledBackend::clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) {
   const Timed timed(costs_["clip_factor"], 0, bytes_of({factor, squared_norm}));
   inner_->clip_factor(factor, squared_norm, clip, scale);
 }
 void ProfiledBackend::optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded,
-                                     Tensor gradients, Tensor factor, const OptimizerStep& s) {
+                                     Tensor gradients, Tensor factor, Tensor factors,
+                                     const OptimizerRule& rule) {
   const Timed timed(costs_["optimizer_step"], 0,
                     bytes_of({weights, weights, m, m, v, v, rounded, gradients}));
-  inner_->optimizer_step(weights, m, v, rounded, gradients, factor, s);
+  inner_->optimizer_step(weights, m, v, rounded, gradients, factor, factors, rule);
 }
 
 std::string ProfiledBackend::table(double seconds, int64_t steps, const Limits& limits) const {

@@ -74,9 +74,9 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   void cross_entropy(Tensor losses, Tensor dlogits, Tensor logits, Tensor targets,
                      double scale) override;
   void argmax(Tensor places, Tensor x) override;
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override;
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) override;
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, const OptimizerStep& s) override;
+                      Tensor factor, Tensor factors, const OptimizerRule& rule) override;
 
  private:
   std::unique_ptr<Backend> inner_;

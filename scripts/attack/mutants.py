@@ -43,26 +43,31 @@ MUTANTS = {
         "state.tensors()[i].bytes(), 0);",
         "train", "parameters and both moments of a checkpoint reach every process"),
     "positions_of_a_lanes_first_micro_batch": Mutant(
-        "train/trainer.cpp", "{batch, step, counts.longest}", "{numbers.first(B), step, counts.longest}",
-        "train",
+        "train/trainer.cpp", "{numbers, step, counts.longest}",
+        "{std::span<const int64_t>(order_).first(numbers.size()), step, counts.longest}", "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "windows_of_a_lanes_first_micro_batch": Mutant(
-        "train/trainer.cpp", "training_->read(batch, step,",
-        "training_->read(numbers.first(B), step,", "train",
+        "train/trainer.cpp", "load(numbers.subspan(begin, B), step)", "load(numbers.first(B), step)",
+        "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "lanes_losses_not_joined": Mutant(
         "train/trainer.cpp", "      backend_.add(loss_sum(to), loss_sum(of));\n", "", "train",
         "a step's loss and gradient do not depend on how its windows are cut in micro-batches"),
     "norm_before_the_sum_over_processes": Mutant(
         "train/trainer.cpp",
-        "  if (processes_ > 1) reduce(total, comm);\n"
-        "  backend_.squared_norm(squared_norm(), total);\n",
-        "  backend_.squared_norm(squared_norm(), total);\n"
-        "  if (processes_ > 1) reduce(total, comm);\n",
+        "  if (processes_ > 1) reduce(gradients_[0], comm);\n"
+        "  count_step(comm);\n"
+        "  prepare_update(step);\n"
+        "  update();\n",
+        "  count_step(comm);\n"
+        "  prepare_update(step);\n"
+        "  backend_.squared_norm(squared_norm(), gradients_[0]);\n"
+        "  if (processes_ > 1) reduce(gradients_[0], comm);\n"
+        "  optimizer_.step(squared_norm(), masters_, model_->rounded_weights(), gradients_[0]);\n",
         "train", "fp32 training gives the same bits by every way"),
     "learning_rate_of_the_next_step": Mutant(
-        "train/trainer.cpp", "optimizer_.step(step + 1, learning_rate(step),",
-        "optimizer_.step(step + 1, learning_rate(step + 1),", "train",
+        "train/trainer.cpp", "optimizer_.prepare(step + 1, learning_rate(step),",
+        "optimizer_.prepare(step + 1, learning_rate(step + 1),", "train",
         "a step moves parameters by its own learning rate"),
     "second_moments_not_checked": Mutant(
         "train/trainer.cpp",
@@ -70,10 +75,10 @@ MUTANTS = {
         "{masters_, optimizer_.first_moments()};", "train",
         "neither parameters nor moments that are not finite are saved"),
     "weights_of_before_the_step_rounded": Mutant(
-        "train/trainer.cpp", "                  model_->rounded_weights(), total);",
-        "                  Tensor(), total);", "train", "bf16 training gives the same bits by every way"),
+        "train/trainer.cpp", "masters_, model_->rounded_weights(), gradients_[0]);",
+        "masters_, Tensor(), gradients_[0]);", "train", "bf16 training gives the same bits by every way"),
     "norms_decay_too": Mutant(
-        "train/optimizer.cpp", "run.decays ? config_.weight_decay : 0", "config_.weight_decay",
+        "train/optimizer.cpp", "p.decays() ? config_.weight_decay : 0", "config_.weight_decay",
         "train", "matrices and embeddings decay; norms, biases, priors and scales do not"),
     "warmup_begins_at_zero": Mutant(
         "train/schedule.cpp", "return static_cast<double>(step + 1) / ",

@@ -242,17 +242,16 @@ void MaxRetrieval::backward(const Tensor& gradients) {
   run_backward(query_, {}, dstream, rows(query_features_), gradients);
 }
 
-void MaxRetrieval::forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
-                                    std::optional<int64_t>, double scale, Tensor gradients,
-                                    Tensor loss, const int32_t*, const int32_t*) {
+void MaxRetrieval::load(const int32_t* tokens, const int32_t* targets, int64_t T,
+                        std::optional<int64_t>, const int32_t*, const int32_t*) {
   load_batch(tokens, targets, max_B_, T);
-  const auto work = [&] {
-    forward();
-    backend_.cross_entropy(rows(losses_), answers(), answers(), rows(targets_), scale);
-    backend_.sum(loss, rows(losses_));
-    backward(gradients);
-  };
-  backend_.repeat(repetition(gradients.data, T), std::ref(work));  // takes no memory
+}
+
+void MaxRetrieval::forward_backward(double scale, Tensor gradients, Tensor loss) {
+  forward();
+  backend_.cross_entropy(rows(losses_), answers(), answers(), rows(targets_), scale);
+  backend_.sum(loss, rows(losses_));
+  backward(gradients);
 }
 
 // --- evaluation ---------------------------------------------------------------------------------

@@ -48,9 +48,10 @@ class MaxRetrieval final : public Network {
   void refresh() override { refresh_mechanisms(); }
   const Tensor& rounded_weights() const override { return rounded_; }
   void refresh_mechanisms() override { mechanisms_.refresh(masters_); }
-  void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
-                        std::optional<int64_t> document_start, double scale, Tensor gradients,
-                        Tensor loss, const int32_t* positions, const int32_t* lengths) override;
+  void load(const int32_t* tokens, const int32_t* targets, int64_t T,
+            std::optional<int64_t> document_start, const int32_t* positions,
+            const int32_t* lengths) override;
+  void forward_backward(double scale, Tensor gradients, Tensor loss) override;
   void check_length(int64_t T) const override { mechanisms_.check_length(T); }
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses, double* attention_rows,

@@ -198,25 +198,24 @@ void Model::embedding_backward(const Tensor& gradients) {
                               rows(tokens_), embedding_positions());
 }
 
-void Model::forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
-                             std::optional<int64_t> document_start, double scale, Tensor gradients,
-                             Tensor loss, const int32_t* positions, const int32_t* lengths) {
+void Model::load(const int32_t* tokens, const int32_t* targets, int64_t T,
+                 std::optional<int64_t> document_start, const int32_t* positions,
+                 const int32_t* lengths) {
   require((positions != nullptr) == (draws() > 0), "positions where the prior randomizes them");
   load_batch(tokens, targets, max_B_, T, document_start, positions, lengths);
-  // The same operations on the same memory for every micro-batch of T tokens of a lane's buffer.
-  const auto work = [&] {
-    forward();
-    head(scale, &gradients);
-    backend_.sum(loss, rows(losses_));
-    backend_.zero(rows(dstream_));
-    norm_backward(dstream_, dnorm_, final_, stats_, final_norm_, gradients);
-    for (int64_t l = config_.layers - 1; l >= 0; --l) {
-      recompute_block(l);
-      backward_block(l, gradients);
-    }
-    embedding_backward(gradients);
-  };
-  backend_.repeat(repetition(gradients.data, T), std::ref(work));  // takes no memory
+}
+
+void Model::forward_backward(double scale, Tensor gradients, Tensor loss) {
+  forward();
+  head(scale, &gradients);
+  backend_.sum(loss, rows(losses_));
+  backend_.zero(rows(dstream_));
+  norm_backward(dstream_, dnorm_, final_, stats_, final_norm_, gradients);
+  for (int64_t l = config_.layers - 1; l >= 0; --l) {
+    recompute_block(l);
+    backward_block(l, gradients);
+  }
+  embedding_backward(gradients);
 }
 
 // --- evaluation ---------------------------------------------------------------------------------

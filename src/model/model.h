@@ -80,10 +80,10 @@ class Model final : public Network {
   void refresh() override;
   const Tensor& rounded_weights() const override { return compute_; }
   void refresh_mechanisms() override;
-  void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
-                        std::optional<int64_t> document_start, double scale, Tensor gradients,
-                        Tensor loss, const int32_t* positions = nullptr,
-                        const int32_t* lengths = nullptr) override;
+  void load(const int32_t* tokens, const int32_t* targets, int64_t T,
+            std::optional<int64_t> document_start, const int32_t* positions = nullptr,
+            const int32_t* lengths = nullptr) override;
+  void forward_backward(double scale, Tensor gradients, Tensor loss) override;
   void check_length(int64_t T) const override;
   void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                 std::optional<int64_t> document_start, double* losses,

@@ -51,18 +51,19 @@ class Network {
   virtual const Tensor& rounded_weights() const = 0;
   virtual void refresh_mechanisms() = 0;
 
-  /// One micro-batch of B sequences of T tokens, B as planned and T at most: tokens and targets (B,
-  /// T) i32 in host memory, targets that count for nothing kNoTarget. Adds to `gradients` (flat, P)
-  /// those of scale * (sum of the token losses) and to `loss` (1) f64 that sum, unscaled. The scale
-  /// and the place of `loss` must be the same at every call with the same gradients' memory.
+  /// The micro-batch of the next forward_backward(): B sequences of T tokens, B as planned and T at
+  /// most, tokens and targets (B, T) i32 in host memory, targets that count for nothing kNoTarget.
   /// `positions` (draws(), B, T) i32 of draw_batch where the prior randomizes them, null elsewhere.
   /// They do not restart with documents: a rotation knows differences alone, and within a document
   /// those are the subset's. lengths (B), 1 to T, needed where attention is not causal: tokens of
   /// each sequence, behind which no other row sees anything.
-  virtual void forward_backward(const int32_t* tokens, const int32_t* targets, int64_t T,
-                                std::optional<int64_t> document_start, double scale,
-                                Tensor gradients, Tensor loss, const int32_t* positions = nullptr,
-                                const int32_t* lengths = nullptr) = 0;
+  virtual void load(const int32_t* tokens, const int32_t* targets, int64_t T,
+                    std::optional<int64_t> document_start, const int32_t* positions = nullptr,
+                    const int32_t* lengths = nullptr) = 0;
+  /// Adds to `gradients` (flat, P) those of scale * (sum of the token losses) of that micro-batch
+  /// and to `loss` (1) f64 that sum, unscaled. Operations of the backend alone, the same ones for
+  /// every micro-batch of T tokens: Backend::repeat may have them.
+  virtual void forward_backward(double scale, Tensor gradients, Tensor loss) = 0;
 
   /// Error (ExitCode::config) where the prior or the scale knows no sequences of T tokens.
   virtual void check_length(int64_t T) const = 0;
@@ -70,8 +71,8 @@ class Network {
   /// Token losses (b * t), 0 where the target is kNoTarget, for b <= B sequences of t <= T tokens,
   /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
   /// as AttentionNumber says. likeliest, where given: (b * t), the class that is likeliest at each
-  /// place. positions (draws(), b, t): as forward_backward's, where randomization().in_evaluation.
-  /// lengths (b): as forward_backward's.
+  /// place. positions (draws(), b, t): as load()'s, where randomization().in_evaluation.
+  /// lengths (b): as load()'s.
   virtual void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                         std::optional<int64_t> document_start, double* losses,
                         double* attention_rows = nullptr, int32_t* likeliest = nullptr,

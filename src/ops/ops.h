@@ -50,12 +50,10 @@ struct WorkspaceShape {
   Dtype activations = Dtype::f32;
 };
 
-/// One fused update over a flat range of parameters.
-struct OptimizerStep {
-  OptimizerKind kind = OptimizerKind::adamw;
-  int64_t step = 1;  // t, from 1
-  double lr = 0, beta1 = 0, beta2 = 0, eps = 0;
-  double weight_decay = 0;  // decoupled: w -= lr * weight_decay * w before the step
+/// What of a fused update over a flat range of parameters stays from step to step. The rest are
+/// the OptimizerFactors of ops/optimizer_math.h.
+struct OptimizerRule {
+  double beta1 = 0, beta2 = 0, eps = 0;
   double minimum = -INFINITY, maximum = INFINITY;  // of a weight
 };
 
@@ -195,14 +193,15 @@ class Backend {
 
   /// factor (1) f64 = scale * min(1, clip / (scale * sqrt(squared_norm))), or scale where clip is
   /// 0; squared_norm (1) f64 of gradients that are yet to be multiplied by scale. NaN where the
-  /// norm is not finite, and where factor was NaN: no step follows one that failed. REQUIRES: scale
-  /// > 0.
-  virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) = 0;
+  /// norm is not finite, and where factor was NaN: no step follows one that failed. scale (1) f64.
+  /// REQUIRES: scale > 0.
+  virtual void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) = 0;
   /// weights, m, v (n) P updated from factor * gradients (n) P; rounded (n) bf16 (on a host P too)
-  /// = the new weights, or empty. factor (1) f64; empty: 1; NaN: nothing is written. (RAdam: Liu et
-  /// al. 2020 with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
+  /// = the new weights, or empty. factor (1) f64; empty: 1; NaN: nothing is written. factors
+  /// (kOptimizerFactors) f64: those of the step, in this backend's memory. (RAdam: Liu et al. 2020
+  /// with decoupled decay, rectified where rho_t > 5; AdamW: Loshchilov and Hutter 2019.)
   virtual void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                              Tensor factor, const OptimizerStep& s) = 0;
+                              Tensor factor, Tensor factors, const OptimizerRule& rule) = 0;
 };
 
 }  // namespace bamtrain

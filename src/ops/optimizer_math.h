@@ -1,5 +1,5 @@
 #pragma once
-// The scalar factors of one optimizer step, shared by all backends.
+// The scalar factors of an optimizer step, shared by all backends.
 
 #include <cmath>
 
@@ -13,6 +13,13 @@ Real limited(Real w, Real minimum, Real maximum) {
   return w < minimum ? minimum : w > maximum ? maximum : w;
 }
 
+struct OptimizerStep {
+  OptimizerKind kind = OptimizerKind::adamw;
+  int64_t step = 1;                 // t, from 1
+  double lr = 0, weight_decay = 0;  // decoupled: w -= lr * weight_decay * w before the step
+  OptimizerRule rule;
+};
+
 /// w -= decay * w;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;
 /// w -= step_size * m / (sqrt(v) * v_scale + eps), or w -= step_size * m where !adaptive.
 struct OptimizerFactors {
@@ -22,10 +29,20 @@ struct OptimizerFactors {
   bool adaptive = true;
 };
 
+/// As Backend::optimizer_step reads them.
+constexpr int64_t kOptimizerFactors = 4;
+inline void write_factors(const OptimizerFactors& f, double* out) {
+  out[0] = f.decay;
+  out[1] = f.step_size;
+  out[2] = f.v_scale;
+  out[3] = f.adaptive ? 1 : 0;
+}
+inline OptimizerFactors read_factors(const double* in) { return {in[0], in[1], in[2], in[3] != 0}; }
+
 inline OptimizerFactors optimizer_factors(const OptimizerStep& s) {
   const double t = static_cast<double>(s.step);
-  const double correction1 = 1 - std::pow(s.beta1, t);
-  const double correction2 = 1 - std::pow(s.beta2, t);
+  const double correction1 = 1 - std::pow(s.rule.beta1, t);
+  const double correction2 = 1 - std::pow(s.rule.beta2, t);
   OptimizerFactors f;
   f.decay = s.lr * s.weight_decay;
   f.v_scale = 1 / std::sqrt(correction2);
@@ -33,8 +50,8 @@ inline OptimizerFactors optimizer_factors(const OptimizerStep& s) {
   if (s.kind == OptimizerKind::radam) {
     // Length of the approximated simple moving average (Liu et al. 2020, equation 5). Below 5 the
     // variance of the adaptive term is intractable: momentum without it (PyTorch's threshold).
-    const double rho_inf = 2 / (1 - s.beta2) - 1;
-    const double rho = rho_inf - 2 * t * std::pow(s.beta2, t) / correction2;
+    const double rho_inf = 2 / (1 - s.rule.beta2) - 1;
+    const double rho = rho_inf - 2 * t * std::pow(s.rule.beta2, t) / correction2;
     f.adaptive = rho > 5;
     if (f.adaptive) {
       // PyTorch's place of eps: beside sqrt(v), before the bias correction.

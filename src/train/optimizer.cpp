@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/optimizer_math.h"
+
 namespace bamtrain {
 
 std::string group_name(ParameterGroup g) {
@@ -57,6 +59,9 @@ void Optimizer::plan(Arena& arena) {
   arena.add("optimizer.first_moments", &m_, P, {layout_.elements()});
   arena.add("optimizer.second_moments", &v_, P, {layout_.elements()});
   arena.add("optimizer.clip_factor", &clip_factor_, Dtype::f64, {1});
+  const int64_t factors = 1 + std::ssize(runs_) * kOptimizerFactors;
+  arena.add("optimizer.factors", &factors_, Dtype::f64, {factors});
+  host_factors_.resize(static_cast<size_t>(factors));
 }
 
 double Optimizer::multiplier(const Parameter& p) const {
@@ -67,26 +72,37 @@ double Optimizer::multiplier(const Parameter& p) const {
   return 1;
 }
 
-void Optimizer::step(int64_t step, double lr, Tensor squared_norm, double scale, Tensor masters,
-                     Tensor rounded, Tensor gradients) {
-  backend_.clip_factor(clip_factor_, squared_norm, config_.clip, scale);
+void Optimizer::prepare(int64_t step, double lr, double scale) {
+  host_factors_[0] = scale;
+  double* next = host_factors_.data() + 1;
   for (const Run& run : runs_) {
     OptimizerStep s;
     s.kind = config_.name;
     s.step = step;
     s.lr = lr * run.multiplier;
-    s.beta1 = config_.beta1;
-    s.beta2 = config_.beta2;
-    s.eps = config_.eps;
     s.weight_decay = run.weight_decay;
-    s.minimum = run.minimum;
-    s.maximum = run.maximum;
+    s.rule = rule(run);
+    write_factors(optimizer_factors(s), next);
+    next += kOptimizerFactors;
+  }
+  backend_.upload(factors_, host_factors_.data());
+}
+
+void Optimizer::step(Tensor squared_norm, Tensor masters, Tensor rounded, Tensor gradients) {
+  backend_.clip_factor(clip_factor_, squared_norm, config_.clip, factors_.slice(0, 0, 1));
+  int64_t factors = 1;
+  for (const Run& run : runs_) {
     const auto part = [&](const Tensor& flat) {
       return flat ? flat.slice(0, run.offset, run.size) : flat;
     };
     backend_.optimizer_step(part(masters), part(m_), part(v_), part(rounded), part(gradients),
-                            clip_factor_, s);
+                            clip_factor_, factors_.slice(0, factors, kOptimizerFactors), rule(run));
+    factors += kOptimizerFactors;
   }
+}
+
+OptimizerRule Optimizer::rule(const Run& run) const {
+  return {config_.beta1, config_.beta2, config_.eps, run.minimum, run.maximum};
 }
 
 }  // namespace bamtrain

@@ -23,12 +23,13 @@ class Optimizer {
 
   void plan(Arena& arena);
 
-  /// One update of all trained parameters, and of their `rounded` copy, which may be empty. `step`
-  /// counts from 1; `lr` is the scheduled rate; squared_norm (1) f64 that of the gradients, for
-  /// clipping; the gradients, and with them their norm, are yet to be multiplied by `scale`. From
-  /// the first norm that is not finite on, no step changes anything.
-  void step(int64_t step, double lr, Tensor squared_norm, double scale, Tensor masters,
-            Tensor rounded, Tensor gradients);
+  /// What the next step() goes by. `step` counts from 1; `lr` is the scheduled rate; the gradients,
+  /// and with them their norm, are yet to be multiplied by `scale`.
+  void prepare(int64_t step, double lr, double scale);
+  /// One update of all trained parameters, and of their `rounded` copy, which may be empty.
+  /// squared_norm (1) f64: that of the gradients, for clipping. From the first norm that is not
+  /// finite on, no step changes anything. A backend may record it (Backend::repeat).
+  void step(Tensor squared_norm, Tensor masters, Tensor rounded, Tensor gradients);
 
   const Tensor& first_moments() const { return m_; }
   const Tensor& second_moments() const { return v_; }
@@ -43,6 +44,7 @@ class Optimizer {
   };
 
   double multiplier(const Parameter& p) const;
+  OptimizerRule rule(const Run& run) const;
 
   OptimizerConfig config_;
   const ParameterLayout& layout_;
@@ -50,6 +52,10 @@ class Optimizer {
   std::vector<Run> runs_;  // all trained parameters, in their order
   Tensor m_, v_;           // (elements) P
   Tensor clip_factor_;     // (1) f64
+  // (1 + runs * kOptimizerFactors) f64, of the next step: the gradients' scale, then the factors of
+  // each run
+  Tensor factors_;
+  std::vector<double> host_factors_;
 };
 
 }  // namespace bamtrain

@@ -241,30 +241,85 @@ const int32_t* Trainer::positions_of(const Rng& rng, const BatchDraw& batch, int
   return positions_.data();
 }
 
-/// Accumulates one lane's micro-batches in index order: their gradients and token losses. Gradients
-/// are those of the sum over tokens_per_step, as if every position were a target; see
-/// gradient_scale().
+/// The next micro-batch of a step, for the model's forward_backward(). Returns its T.
+int64_t Trainer::load(std::span<const int64_t> numbers, int64_t step) {
+  const auto slot = static_cast<size_t>(unread_);
+  const Clock::time_point asked = Clock::now();
+  SequenceCounts counts;
+  const int64_t T =
+      training_->read(numbers, step, inputs_.data(), targets_.data(), &counts, lengths_.data());
+  waits_[slot] += in_seconds(Clock::now() - asked);
+  counts_[slot].inputs += counts.inputs;
+  counts_[slot].targets += counts.targets;
+  const int32_t* const positions =
+      model_->draws() > 0 ? positions_of(position_rng_, {numbers, step, counts.longest}, T)
+                          : nullptr;
+  model_->load(inputs_.data(), targets_.data(), T, document_start_, positions, lengths_.data());
+  return T;
+}
+
+/// Gradients and token losses of the micro-batch that was loaded. Gradients are those of the sum
+/// over tokens_per_step, as if every position were a target; see gradient_scale().
+void Trainer::differentiate(const Tensor& gradients, const Tensor& loss) {
+  model_->forward_backward(1 / static_cast<double>(config_.train.tokens_per_step), gradients, loss);
+}
+
+/// Accumulates one lane's micro-batches in index order: what differentiate() gives.
 void Trainer::lane(std::span<const int64_t> numbers, int64_t step, Tensor gradients, Tensor loss) {
   const auto B = static_cast<size_t>(config_.train.micro_batch);
-  const double scale = 1 / static_cast<double>(config_.train.tokens_per_step);
-  const auto slot = static_cast<size_t>(unread_);
   backend_.zero(gradients);
   backend_.zero(loss);
+  const auto work = [&] { differentiate(gradients, loss); };
   for (size_t begin = 0; begin < numbers.size(); begin += B) {
-    const std::span<const int64_t> batch = numbers.subspan(begin, B);
-    const Clock::time_point asked = Clock::now();
-    SequenceCounts counts;
-    const int64_t T =
-        training_->read(batch, step, inputs_.data(), targets_.data(), &counts, lengths_.data());
-    waits_[slot] += in_seconds(Clock::now() - asked);
-    counts_[slot].inputs += counts.inputs;
-    counts_[slot].targets += counts.targets;
-    const int32_t* const positions =
-        model_->draws() > 0 ? positions_of(position_rng_, {batch, step, counts.longest}, T)
-                            : nullptr;
-    model_->forward_backward(inputs_.data(), targets_.data(), T, document_start_, scale, gradients,
-                             loss, positions, lengths_.data());
+    const int64_t T = load(numbers.subspan(begin, B), step);
+    backend_.repeat(repetition(gradients.data, T), std::ref(work));  // takes no memory
   }
+}
+
+/// A step of several micro-batches or processes.
+void Trainer::step_in_lanes(std::span<const int64_t> numbers, int64_t step, Communicator& comm) {
+  const int64_t per_lane = sequences_per_step() / lanes_;
+  refresh();
+  for (int64_t l = 0; l < tree_.lanes(); ++l) {
+    const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
+    lane(numbers.subspan(static_cast<size_t>(l * per_lane), static_cast<size_t>(per_lane)), step,
+         gradients_[buffer], loss_sum(buffer));
+    for (const auto& [into, from] : joins_[static_cast<size_t>(l)]) {
+      const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
+      backend_.add(gradients_[to], gradients_[of]);
+      backend_.add(loss_sum(to), loss_sum(of));
+    }
+  }
+  if (processes_ > 1) reduce(gradients_[0], comm);
+  count_step(comm);
+  prepare_update(step);
+  update();
+}
+
+/// A step of one micro-batch: one repetition for all that a device does.
+void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
+  if (!rounded_) model_->refresh();
+  const int64_t T = load(numbers, step);
+  prepare_update(step);
+  const auto work = [this] {
+    model_->refresh_mechanisms();
+    backend_.zero(gradients_[0]);
+    backend_.zero(loss_sum(0));
+    differentiate(gradients_[0], loss_sum(0));
+    update();
+  };
+  backend_.repeat(repetition(gradients_[0].data, T), std::ref(work));
+}
+
+/// REQUIRES: the targets of the step are counted.
+void Trainer::prepare_update(int64_t step) {
+  optimizer_.prepare(step + 1, learning_rate(step),
+                     gradient_scale(counts_[static_cast<size_t>(unread_)]));
+}
+
+void Trainer::update() {
+  backend_.squared_norm(squared_norm(), gradients_[0]);
+  optimizer_.step(squared_norm(), masters_, model_->rounded_weights(), gradients_[0]);
 }
 
 void Trainer::count_step(Communicator& comm) {
@@ -325,32 +380,18 @@ void Trainer::start_step(int64_t step, Communicator& comm) {
   read_ahead(step);
   waits_[static_cast<size_t>(unread_)] = 0;
   counts_[static_cast<size_t>(unread_)] = {};
-  const int64_t own_lanes = tree_.lanes(), per_lane = sequences_per_step() / lanes_;
   training_->order(step, config_.train.micro_batch, lanes_, &order_);
-  const std::span<const int64_t> own =
-      std::span<const int64_t>(order_).subspan(static_cast<size_t>(rank_ * own_sequences()));
-  refresh();
-  for (int64_t l = 0; l < own_lanes; ++l) {
-    const auto buffer = static_cast<size_t>(tree_.buffer_for(l));
-    lane(own.subspan(static_cast<size_t>(l * per_lane), static_cast<size_t>(per_lane)), step,
-         gradients_[buffer], loss_sum(buffer));
-    for (const auto& [into, from] : joins_[static_cast<size_t>(l)]) {
-      const auto to = static_cast<size_t>(into), of = static_cast<size_t>(from);
-      backend_.add(gradients_[to], gradients_[of]);
-      backend_.add(loss_sum(to), loss_sum(of));
-    }
+  const std::span<const int64_t> own = std::span<const int64_t>(order_).subspan(
+      static_cast<size_t>(rank_ * own_sequences()), static_cast<size_t>(own_sequences()));
+  if (micro_batches_ == 1) {
+    step_at_once(own, step);
+  } else {
+    step_in_lanes(own, step, comm);
   }
-  const Tensor& total = gradients_[0];
-  if (processes_ > 1) reduce(total, comm);
-  backend_.squared_norm(squared_norm(), total);
-  count_step(comm);
-  const double scale = gradient_scale(counts_[static_cast<size_t>(unread_)]);
+  rounded_ = true;
   const Tensor slot = unread_sums_.slice(0, unread_++, 1);
   backend_.zero(slot);
   backend_.add(slot, sums_.slice(0, 0, 1));
-  optimizer_.step(step + 1, learning_rate(step), squared_norm(), scale, masters_,
-                  model_->rounded_weights(), total);
-  rounded_ = true;
 }
 
 double Trainer::learning_rate(int64_t step) const {

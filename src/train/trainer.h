@@ -91,7 +91,13 @@ class Trainer {
   double learning_rate(int64_t step) const;
   int64_t own_sequences() const;  // of a step
   void read_ahead(int64_t step);
+  int64_t load(std::span<const int64_t> numbers, int64_t step);
+  void differentiate(const Tensor& gradients, const Tensor& loss);
   void lane(std::span<const int64_t> numbers, int64_t step, Tensor gradients, Tensor loss);
+  void step_in_lanes(std::span<const int64_t> numbers, int64_t step, Communicator& comm);
+  void step_at_once(std::span<const int64_t> numbers, int64_t step);
+  void prepare_update(int64_t step);
+  void update();
   /// What the model draws for this batch of T columns; null where positions count tokens.
   const int32_t* positions_of(const Rng& rng, const BatchDraw& batch, int64_t T);
   /// Makes the counts of this process's sequences, at the step at hand, those of all.

@@ -29,8 +29,8 @@ struct CheckedStep {
     arena.commit(source);
     run.differentiate(random_batch(2, 40, c.vocab));
     backend.squared_norm(squared_norm, run.gradients());
-    optimizer.step(1, 1e-3, squared_norm, 1, run.masters(), run.model().rounded_weights(),
-                   run.gradients());
+    optimizer.prepare(1, 1e-3, 1);
+    optimizer.step(squared_norm, run.masters(), run.model().rounded_weights(), run.gradients());
   }
 
   static Device checked() {

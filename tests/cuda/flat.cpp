@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "cuda/device.h"
+#include "ops/step_factors.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -64,6 +65,7 @@ TEST_CASE("sums and squared norms on CUDA agree with the reference") {
     op.forward = [](Machine& m, const Arrays& in) {
       const Memory x = m.memory(in.at("x")), total = m.memory(constant_values(W, {1}, 3)),
                    squares = m.unwritten(W, {1});
+      const Memory factor_of_gradients = m.unwritten(W, {1});
       m.backend().sum(total.tensor(), x.tensor());
       m.backend().squared_norm(squares.tensor(), x.tensor());
       return Arrays{{"total", read(total.tensor(), W)}, {"squares", read(squares.tensor(), W)}};
@@ -99,9 +101,9 @@ Operation step(const OptimizerStep& s, int64_t n, int64_t offset, double factor)
     };
     const bool half = machine.dtype_of(A) == Dtype::bf16;
     const Memory copy = machine.memory(moved(constant_values(A, {n}, 0)));
-    machine.backend().optimizer_step(part("w"), part("m"), part("v"),
-                                     half ? copy.tensor().slice(0, offset, n) : Tensor(), part("g"),
-                                     memory.at("factor").tensor(), s);
+    machine.backend().optimizer_step(
+        part("w"), part("m"), part("v"), half ? copy.tensor().slice(0, offset, n) : Tensor(),
+        part("g"), memory.at("factor").tensor(), step_factors(machine, s).tensor(), s.rule);
     Arrays out;
     for (const char* name : {"w", "m", "v"}) out[name] = read(memory.at(name).tensor(), P);
     out["copy"] = half ? read(copy.tensor(), A) : out.at("w");
@@ -118,12 +120,12 @@ TEST_CASE("steps of the optimizers on CUDA agree with the reference") {
       s.kind = kind;
       s.step = count;
       s.lr = 1e-2;
-      s.beta1 = 0.9;
-      s.beta2 = 0.95;
-      s.eps = 1e-8;
+      s.rule.beta1 = 0.9;
+      s.rule.beta2 = 0.95;
+      s.rule.eps = 1e-8;
       s.weight_decay = 0.1;
-      s.minimum = count == 60 ? -1 : -INFINITY;
-      s.maximum = count == 60 ? 1.5 : INFINITY;
+      s.rule.minimum = count == 60 ? -1 : -INFINITY;
+      s.rule.maximum = count == 60 ? 1.5 : INFINITY;
       for (int64_t n : {int64_t{1}, int64_t{1024}, kN}) {
         for (int64_t offset : {0, 1}) {
           INFO((kind == OptimizerKind::radam ? "radam" : "adamw")
@@ -149,9 +151,11 @@ TEST_CASE("steps of the optimizers on CUDA agree with the reference") {
 TEST_CASE("the clipping factor on CUDA is the host's") {
   Machine m(Dtype::f32, cuda_device());
   const Memory factor = m.memory(constant_values(W, {1}, 1)), squares = m.unwritten(W, {1});
+  const Memory factor_of_gradients = m.unwritten(W, {1});
   const auto next = [&](double squared_norm, double clip, double scale = 1) {
     fill(squares.tensor(), constant_values(W, {1}, squared_norm));
-    m.backend().clip_factor(factor.tensor(), squares.tensor(), clip, scale);
+    fill(factor_of_gradients.tensor(), constant_values(W, {1}, scale));
+    m.backend().clip_factor(factor.tensor(), squares.tensor(), clip, factor_of_gradients.tensor());
     return read(factor.tensor(), W).x.at(0);
   };
   CHECK(next(64, 2) == 0.25);

@@ -81,6 +81,17 @@ TEST_CASE("steps on CUDA in fp32 follow the CPU's loss curve") {
   check_near(trained(w, "cuda", "fp32", 4), trained(w, "cpu", "fp32", 4), 0x1p-24);
 }
 
+/// From the third on they are replayed, each with a rate and factors of its own.
+TEST_CASE("steps of one micro-batch, which are recorded as a whole, follow the CPU's loss curve") {
+  const Workplace w;
+  const std::vector<std::string> whole = {"train.micro_batch=16", "train.lanes=0",
+                                          "optimizer.name=adamw", "optimizer.clip=0.5",
+                                          "schedule.warmup_steps=4"};
+  const Curve cpu = trained(w, "cpu", "fp32", 5, 1, whole);
+  CHECK(std::abs(cpu.losses.back() - cpu.losses.front()) > 1e-4);  // of 1e-7 that may differ
+  check_near(trained(w, "cuda", "fp32", 5, 1, whole), cpu, 0x1p-24);
+}
+
 TEST_CASE("sums between devices have the bits of the communicator's on 2, 4 and 8 processes") {
   if (!have_mpi()) {
     WARN("built without MPI");

@@ -92,5 +92,11 @@ for n in 1 2 4; do
     echo "failed: $n processes train to other bits than one"
   fi
 done
+# Steps of one micro-batch, recorded whole; their sequences have several lengths.
+n=1
+on train configs/tasks/copy-reduced.json device=cuda 'data.train={"task":"copy","length":[1,20]}' \
+  data.val= eval.every=0 checkpoint.every=0 train.steps=5 schedule.warmup_steps=2 train.micro_batch=4 \
+  train.sequences_per_step=4 train.precision=bf16 >"$work/whole" 2>"$work/errors" || true
+check "a training with steps of one micro-batch" "$work/whole"
 echo "test cases: $((passed + failed)) | $passed passed | $failed failed"
 exit $((failed > 0))

@@ -13,6 +13,7 @@
 #include "kernels/device.cuh"
 #include "ops/cpu/cpu.h"
 #include "ops/cuda/optimizer_scalars.h"
+#include "ops/optimizer_math.h"
 
 using namespace bamtrain;
 using engine::GlobalArray;
@@ -28,13 +29,19 @@ OptimizerStep step_of(OptimizerKind kind, int64_t step) {
   s.kind = kind;
   s.step = step;
   s.lr = 3e-2;
-  s.beta1 = 0.9;
-  s.beta2 = 0.95;
-  s.eps = 1e-8;
+  s.rule.beta1 = 0.9;
+  s.rule.beta2 = 0.95;
+  s.rule.eps = 1e-8;
   s.weight_decay = 2;
-  s.minimum = -1.5;  // what some weights of state_of() pass
-  s.maximum = 1.25;
+  s.rule.minimum = -1.5;  // what some weights of state_of() pass
+  s.rule.maximum = 1.25;
   return s;
+}
+
+std::vector<double> factors_of(const OptimizerStep& step) {
+  std::vector<double> factors(kOptimizerFactors);
+  write_factors(optimizer_factors(step), factors.data());
+  return factors;
 }
 
 struct State {
@@ -75,11 +82,11 @@ Result on_engine(const State& s, const OptimizerStep& step, size_t offset, bool 
   constexpr uint16_t kNarrowMark = 0x1234;
   GlobalArray<device::bf16> narrow(
       std::vector<device::bf16>(end + copy_offset + 3, device::bf16{kNarrowMark}));
-  GlobalArray<double> of_clipping(std::vector<double>{factor});
+  GlobalArray<double> of_clipping(std::vector<double>{factor}), of_step(factors_of(step));
   REQUIRE(kernels::optimizer_step(w.data() + offset, m.data() + offset, v.data() + offset,
                                   copy ? narrow.data() + offset + copy_offset : nullptr,
                                   g.data() + offset, of_clipping.data(), static_cast<int64_t>(n),
-                                  cuda::optimizer_scalars(step), nullptr)
+                                  of_step.data(), cuda::optimizer_scalars(step.rule), nullptr)
               .ok());
   Result r;
   const auto taken = [&](const GlobalArray<float>& x) {
@@ -102,8 +109,10 @@ State on_cpu(State s, const OptimizerStep& step) {
   const auto n = static_cast<int64_t>(s.w.size());
   const auto tensor = [&](std::vector<float>& x) { return Tensor(x.data(), Dtype::f32, {n}); };
   double factor = kFactor;
-  make_cpu_backend()->optimizer_step(tensor(s.w), tensor(s.m), tensor(s.v), {}, tensor(s.g),
-                                     Tensor(&factor, Dtype::f64, {1}), step);
+  std::vector<double> of_step = factors_of(step);
+  make_cpu_backend()->optimizer_step(
+      tensor(s.w), tensor(s.m), tensor(s.v), {}, tensor(s.g), Tensor(&factor, Dtype::f64, {1}),
+      Tensor(of_step.data(), Dtype::f64, {kOptimizerFactors}), step.rule);
   return s;
 }
 
@@ -113,12 +122,12 @@ double worst_error(const State& before, const State& after, const OptimizerStep&
   double worst = 0;
   for (size_t i = 0; i < before.w.size(); ++i) {
     const double g = before.g[i] * kFactor;
-    const double m = step.beta1 * before.m[i] + (1 - step.beta1) * g;
-    const double v = step.beta2 * before.v[i] + (1 - step.beta2) * g * g;
+    const double m = step.rule.beta1 * before.m[i] + (1 - step.rule.beta1) * g;
+    const double v = step.rule.beta2 * before.v[i] + (1 - step.rule.beta2) * g * g;
     const double change =
-        f.step_size * (f.adaptive ? m / (std::sqrt(v) * f.v_scale + step.eps) : m);
-    const double w =
-        std::clamp(before.w[i] - f.decay * before.w[i] - change, step.minimum, step.maximum);
+        f.step_size * (f.adaptive ? m / (std::sqrt(v) * f.v_scale + step.rule.eps) : m);
+    const double w = std::clamp(before.w[i] - f.decay * before.w[i] - change, step.rule.minimum,
+                                step.rule.maximum);
     // Two roundings of w and its like; about eight of the step, of which those of m's terms are
     // relative to the larger.
     const double terms = std::abs(before.m[i]) + std::abs(g);
@@ -150,8 +159,8 @@ TEST_CASE("the optimizer's pass has the CPU backend's bits and follows fp64") {
 
 TEST_CASE("the first steps of RAdam are not adaptive, later ones are") {
   // beta2 = 0.95: rho passes 5 between steps 5 and 6 (Liu et al. 2020, equation 5).
-  CHECK_FALSE(cuda::optimizer_scalars(step_of(OptimizerKind::radam, 5)).adaptive);
-  CHECK(cuda::optimizer_scalars(step_of(OptimizerKind::radam, 6)).adaptive);
+  CHECK(factors_of(step_of(OptimizerKind::radam, 5))[3] == 0);
+  CHECK(factors_of(step_of(OptimizerKind::radam, 6))[3] == 1);
 }
 
 TEST_CASE("any size and any alignment give the same bits, and touch nothing beside the range") {
@@ -176,9 +185,12 @@ TEST_CASE("any size and any alignment give the same bits, and touch nothing besi
 
 TEST_CASE("the clipping factor follows the norm, and stays NaN once it is") {
   GlobalArray<double> factor(std::vector<double>{1}), squares(std::vector<double>{0});
+  GlobalArray<double> of_gradients(std::vector<double>{1});
   const auto next = [&](double squared_norm, double clip, double scale = 1) {
     squares[0] = squared_norm;
-    REQUIRE(kernels::clip_factor(factor.data(), squares.data(), clip, scale, nullptr).ok());
+    of_gradients[0] = scale;
+    REQUIRE(kernels::clip_factor(factor.data(), squares.data(), clip, of_gradients.data(), nullptr)
+                .ok());
     return factor[0];
   };
   CHECK(next(64, 2) == 0.25);
@@ -190,8 +202,10 @@ TEST_CASE("the clipping factor follows the norm, and stays NaN once it is") {
   CHECK(next(64, 0, 0.5) == 0.5);
   CHECK(std::isnan(next(INFINITY, 2)));
   CHECK(std::isnan(next(1, 2)));
-  for (const auto& status : {kernels::clip_factor(nullptr, squares.data(), 1, 1, nullptr),
-                             kernels::clip_factor(factor.data(), nullptr, 1, 1, nullptr)}) {
+  double *const f = factor.data(), *const n = squares.data(), *const k = of_gradients.data();
+  for (const auto& status : {kernels::clip_factor(nullptr, n, 1, k, nullptr),
+                             kernels::clip_factor(f, nullptr, 1, k, nullptr),
+                             kernels::clip_factor(f, n, 1, nullptr, nullptr)}) {
     CHECK(status.code == device::LaunchStatus::kRefused);
   }
 }
@@ -223,10 +237,14 @@ TEST_CASE("the optimizer's pass has the same bits in every order of threads, war
 TEST_CASE("the optimizer's pass refuses an empty range and null arrays") {
   GlobalArray<float> f(16);
   float* const x = f.data();
-  const OptimizerScalars s = cuda::optimizer_scalars(step_of(OptimizerKind::adamw, 1));
-  const auto refused = [&](float* w, float* m, float* v, const float* g, int64_t n) {
-    return kernels::optimizer_step(w, m, v, nullptr, g, nullptr, n, s, nullptr).code ==
-           device::LaunchStatus::kRefused;
+  const OptimizerStep step = step_of(OptimizerKind::adamw, 1);
+  const GlobalArray<double> factors(factors_of(step));
+  const OptimizerScalars s = cuda::optimizer_scalars(step.rule);
+  const auto refused = [&](float* w, float* m, float* v, const float* g, int64_t n,
+                           bool with_factors = true) {
+    return kernels::optimizer_step(w, m, v, nullptr, g, nullptr, n,
+                                   with_factors ? factors.data() : nullptr, s, nullptr)
+               .code == device::LaunchStatus::kRefused;
   };
   CHECK(refused(x, x + 4, x + 8, x + 12, 0));
   CHECK(refused(x, x + 4, x + 8, x + 12, -3));
@@ -234,4 +252,5 @@ TEST_CASE("the optimizer's pass refuses an empty range and null arrays") {
   CHECK(refused(x, nullptr, x + 8, x + 12, 4));
   CHECK(refused(x, x + 4, nullptr, x + 12, 4));
   CHECK(refused(x, x + 4, x + 8, nullptr, 4));
+  CHECK(refused(x, x + 4, x + 8, x + 12, 4, false));
 }

@@ -37,8 +37,8 @@ int64_t allocations_of_later_passes(const ModelConfig& config, Dtype activations
     if (pass == 3) before = allocations();
     model.refresh();
     if (use == ModelUse::training) {
-      model.forward_backward(batch.tokens.data(), batch.targets.data(), T, batch.document_start, 1,
-                             gradients, Tensor(&loss, Dtype::f64, {1}));
+      model.load(batch.tokens.data(), batch.targets.data(), T, batch.document_start);
+      model.forward_backward(1, gradients, Tensor(&loss, Dtype::f64, {1}));
     }
     model.evaluate(batch.tokens.data(), batch.targets.data(), B, T, batch.document_start,
                    losses.data(), attention.data());

@@ -233,9 +233,8 @@ TEST_CASE("gradients are added to what is there, scaled") {
     const std::vector<double> once = read(run.gradients(), Role::parameter).x;
     // 1 / 38 there already, 2 / 38 more: three times as much.
     double sum = 1;
-    run.model().forward_backward(batch.tokens.data(), batch.targets.data(), batch.T,
-                                 batch.document_start, 2.0 / 38, run.gradients(),
-                                 Tensor(&sum, Dtype::f64, {1}));
+    run.model().load(batch.tokens.data(), batch.targets.data(), batch.T, batch.document_start);
+    run.model().forward_backward(2.0 / 38, run.gradients(), Tensor(&sum, Dtype::f64, {1}));
     CHECK(sum == Approx(1 + 38 * run.loss(batch)));
     std::vector<double> thrice = once;
     for (double& x : thrice) x *= 3;

@@ -275,9 +275,10 @@ double Run::differentiate(const Batch& b) {
   const double count = static_cast<double>(b.tokens.size());
   device_.backend->zero(gradients_);
   device_.backend->zero(loss_);
-  network_->forward_backward(b.tokens.data(), b.targets.data(), b.T, b.document_start, 1 / count,
-                             gradients_, loss_, b.positions.empty() ? nullptr : b.positions.data(),
-                             b.lengths_or_all().data());
+  network_->load(b.tokens.data(), b.targets.data(), b.T, b.document_start,
+                 b.positions.empty() ? nullptr : b.positions.data(), b.lengths_or_all().data());
+  device_.backend->repeat(repetition(gradients_.data, b.T),
+                          [&] { network_->forward_backward(1 / count, gradients_, loss_); });
   return read_all(loss_).at(0) / count;
 }
 

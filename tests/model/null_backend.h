@@ -32,9 +32,9 @@ class NullBackend : public HostBackend {
   void attention_statistics(Tensor, Tensor, const AttentionSaved&, const Attention&) override {}
   void cross_entropy(Tensor, Tensor, Tensor, Tensor, double) override {}
   void argmax(Tensor, Tensor) override {}
-  void clip_factor(Tensor, Tensor, double, double) override {}
-  void optimizer_step(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
-                      const OptimizerStep&) override {}
+  void clip_factor(Tensor, Tensor, double, Tensor) override {}
+  void optimizer_step(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
+                      const OptimizerRule&) override {}
 };
 
 }  // namespace bamtrain::testing

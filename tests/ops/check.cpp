@@ -9,6 +9,7 @@
 #include "catch.h"
 #include "ops/check/call.h"
 #include "ops/reference/reference.h"
+#include "step_factors.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -222,12 +223,12 @@ TEST_CASE("weights and moments keep the limit of fp32 where the step rounds the 
   const Memory rounded = machine.unwritten(Role::activation, {n});
   OptimizerStep s;
   s.lr = 0.01;
-  s.beta1 = 0.9;
-  s.beta2 = 0.95;
-  s.eps = 1e-8;
+  s.rule.beta1 = 0.9;
+  s.rule.beta2 = 0.95;
+  s.rule.eps = 1e-8;
   try {
     machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(), rounded.tensor(),
-                                     g.tensor(), {}, s);
+                                     g.tensor(), {}, step_factors(machine, s).tensor(), s.rule);
     FAIL("no error");
   } catch (const Error& e) {
     INFO(e.what());
@@ -247,7 +248,8 @@ TEST_CASE("a step that a NaN factor stops passes, though it leaves the rounded w
   OptimizerStep s;
   s.lr = 0.01;
   CHECK_NOTHROW(machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(),
-                                                 rounded.tensor(), g.tensor(), factor.tensor(), s));
+                                                 rounded.tensor(), g.tensor(), factor.tensor(),
+                                                 step_factors(machine, s).tensor(), s.rule));
   check_equal(read(w.tensor(), Role::parameter).x,
               read(machine.memory(before).tensor(), Role::parameter).x);
 }

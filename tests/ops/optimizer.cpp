@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "checkpoint/safetensors.h"
 #include "compare.h"
+#include "step_factors.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -48,7 +49,8 @@ struct Trained {
   void step(const OptimizerStep& s, const std::vector<double>& gradient, Tensor factor = {}) {
     fill(gradients.tensor(), values(gradient));
     machine.backend().optimizer_step(weights.tensor(), m.tensor(), v.tensor(), {},
-                                     gradients.tensor(), factor, s);
+                                     gradients.tensor(), factor, step_factors(machine, s).tensor(),
+                                     s.rule);
   }
   std::vector<double> read_weights() const { return read(weights.tensor(), Role::parameter).x; }
 };
@@ -87,9 +89,9 @@ TEST_CASE("ten steps of RAdam and of AdamW agree with the golden values") {
         s.kind = kind;
         s.step = static_cast<int64_t>(k + 1);
         s.lr = lr;
-        s.beta1 = config["betas"][0];
-        s.beta2 = config["betas"][1];
-        s.eps = config["eps"];
+        s.rule.beta1 = config["betas"][0];
+        s.rule.beta2 = config["betas"][1];
+        s.rule.eps = config["eps"];
         s.weight_decay = config["weight_decay"];
         p.step(s, {gradients.begin() + static_cast<int64_t>(k * n),
                    gradients.begin() + static_cast<int64_t>((k + 1) * n)});
@@ -122,9 +124,9 @@ TEST_CASE("the clipping factor scales the gradient before the moments see it") {
       s.kind = kind;
       s.step = 9;
       s.lr = 0.1;
-      s.beta1 = 0.9;
-      s.beta2 = 0.95;
-      s.eps = 1e-8;
+      s.rule.beta1 = 0.9;
+      s.rule.beta2 = 0.95;
+      s.rule.eps = 1e-8;
       Trained scaled(t, {1, -2, 3}), clipped(t, {1, -2, 3});
       scaled.step(s, {0.25, -0.5, 4});
       double quarter = 0.25;
@@ -141,7 +143,8 @@ TEST_CASE("the clipping factor brings a larger norm to the limit and leaves a sm
     const auto factor = [&](double squared_norm, double clip, double scale = 1) {
       squares = squared_norm;
       machine.backend().clip_factor(Tensor(&before, Dtype::f64, {1}),
-                                    Tensor(&squares, Dtype::f64, {1}), clip, scale);
+                                    Tensor(&squares, Dtype::f64, {1}), clip,
+                                    Tensor(&scale, Dtype::f64, {1}));
       return before;
     };
     CHECK(factor(64, 2) == 0.25);
@@ -182,9 +185,9 @@ TEST_CASE("without a gradient only the decay moves a weight") {
       s.kind = kind;
       s.step = 100;
       s.lr = 0.5;
-      s.beta1 = 0.9;
-      s.beta2 = 0.95;
-      s.eps = 1e-8;
+      s.rule.beta1 = 0.9;
+      s.rule.beta2 = 0.95;
+      s.rule.eps = 1e-8;
       s.weight_decay = 0.25;
       Trained p(t, {8, -16, 0});
       p.step(s, {0, 0, 0});
@@ -204,11 +207,12 @@ TEST_CASE("the rounded copy is the new weights, rounded, and nothing beside it")
   const Memory expected = machine.unwritten(Role::activation, {n});
   OptimizerStep s;
   s.lr = 0.01;
-  s.beta1 = 0.9;
-  s.beta2 = 0.95;
-  s.eps = 1e-8;
+  s.rule.beta1 = 0.9;
+  s.rule.beta2 = 0.95;
+  s.rule.eps = 1e-8;
   machine.backend().optimizer_step(w.tensor(), m.tensor(), v.tensor(),
-                                   rounded.tensor().slice(0, 1, n), g.tensor(), {}, s);
+                                   rounded.tensor().slice(0, 1, n), g.tensor(), {},
+                                   step_factors(machine, s).tensor(), s.rule);
   machine.backend().convert(expected.tensor(), w.tensor());
   std::vector<double> all = read(expected.tensor(), Role::activation).x;
   all.insert(all.begin(), 7);
@@ -220,10 +224,10 @@ TEST_CASE("a weight that a step takes past its limits stays on them, its moments
   for (Dtype t : {Dtype::f64, Dtype::f32}) {
     OptimizerStep s;
     s.lr = 0.125;  // AdamW's first step
-    s.beta1 = 0.5;
-    s.beta2 = 0.5;
-    s.minimum = -0.25;
-    s.maximum = 0.75;
+    s.rule.beta1 = 0.5;
+    s.rule.beta2 = 0.5;
+    s.rule.minimum = -0.25;
+    s.rule.maximum = 0.75;
     // On both sides, and as many as a vector has lanes.
     std::vector<double> before, gradients, after, m;
     for (int i = 0; i < 40; ++i) {
@@ -251,8 +255,8 @@ TEST_CASE("AdamW's first step is lr times the gradient's sign") {
   for (Dtype t : {Dtype::f64, Dtype::f32}) {
     OptimizerStep s;
     s.lr = 0.125;
-    s.beta1 = 0.9;
-    s.beta2 = 0.999;
+    s.rule.beta1 = 0.9;
+    s.rule.beta2 = 0.999;
     Trained p(t, {1, 1, 1});
     p.step(s, {3, -0.001, 1e5});
     const std::vector<double> w = p.read_weights();

@@ -7,6 +7,7 @@
 #include "cases.h"
 #include "catch.h"
 #include "ops/cpu/matmul.h"
+#include "step_factors.h"
 
 namespace bamtrain::testing {
 namespace {
@@ -59,12 +60,13 @@ TEST_CASE("flat passes give the same bits with 1, 2, 3 and 4 threads") {
     const Memory narrow = m.unwritten(Role::activation, {n});
     OptimizerStep s;
     s.lr = 0.01;
-    s.beta1 = 0.9;
-    s.beta2 = 0.95;
-    s.eps = 1e-8;
+    s.rule.beta1 = 0.9;
+    s.rule.beta2 = 0.95;
+    s.rule.eps = 1e-8;
     double factor = 1 / std::sqrt(m.squared_norm(gradient.tensor()));
     m.backend().optimizer_step(w.tensor(), m1.tensor(), m2.tensor(), {}, gradient.tensor(),
-                               Tensor(&factor, Dtype::f64, {1}), s);
+                               Tensor(&factor, Dtype::f64, {1}), step_factors(m, s).tensor(),
+                               s.rule);
     m.backend().add(w.tensor(), gradient.tensor());
     m.backend().convert(narrow.tensor(), w.tensor());
     std::vector<double> found = read(narrow.tensor(), Role::activation).x;

@@ -51,7 +51,8 @@ struct Fixture {
     for (int64_t i = 0; i < masters.size(); ++i) masters.ptr<double>()[i] = 1;
     for (int64_t i = 0; i < gradients.size(); ++i) gradients.ptr<double>()[i] = gradient;
     double squared_norm = gradient * gradient * static_cast<double>(gradients.size());
-    optimizer.step(1, o.lr, Tensor(&squared_norm, Dtype::f64, {1}), 1, masters, {}, gradients);
+    optimizer.prepare(1, o.lr, 1);
+    optimizer.step(Tensor(&squared_norm, Dtype::f64, {1}), masters, {}, gradients);
   }
   double value(const std::string& name) const {
     return layout.view(masters, name).ptr<double>()[0];

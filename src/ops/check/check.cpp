@@ -240,21 +240,22 @@ class CheckBackend final : public Backend {
     c.run([&](Backend& b, bool own) { own ? b.argmax(places, x) : b.argmax(p, of); });
   }
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) override {
     CheckedCall c = call("clip_factor");
-    const Tensor f = c.updated("factor", factor), n = c.read(squared_norm);
+    const Tensor f = c.updated("factor", factor), n = c.read(squared_norm), k = c.read(scale);
     c.run([&](Backend& b, bool own) {
-      own ? b.clip_factor(factor, squared_norm, clip, scale) : b.clip_factor(f, n, clip, scale);
+      own ? b.clip_factor(factor, squared_norm, clip, scale) : b.clip_factor(f, n, clip, k);
     });
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, const OptimizerStep& s) override {
+                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
     CheckedCall c = call("optimizer_step");
     const Tensor w = c.updated("weights", weights), f = c.updated("m", m), e = c.updated("v", v),
-                 r = c.replaced("rounded", rounded), g = c.read(gradients), x = c.read(factor);
+                 r = c.replaced("rounded", rounded), g = c.read(gradients), x = c.read(factor),
+                 k = c.read(factors);
     c.run([&](Backend& b, bool own) {
-      own ? b.optimizer_step(weights, m, v, rounded, gradients, factor, s)
-          : b.optimizer_step(w, f, e, r, g, x, s);
+      own ? b.optimizer_step(weights, m, v, rounded, gradients, factor, factors, s)
+          : b.optimizer_step(w, f, e, r, g, x, k, s);
     });
   }
 

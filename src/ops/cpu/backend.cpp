@@ -402,15 +402,15 @@ class CpuBackend final : public HostBackend {
     });
   }
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) override {
     double& f = *factor.ptr<double>();
-    f = next_clip_factor(f, *squared_norm.ptr<double>(), clip, scale);
+    f = next_clip_factor(f, *squared_norm.ptr<double>(), clip, *scale.ptr<double>());
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, const OptimizerStep& s) override {
+                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
     const auto g_scale = factor ? static_cast<float>(*factor.ptr<double>()) : 1;
     if (std::isnan(g_scale)) return;
-    const OptimizerFactors f = optimizer_factors(s);
+    const OptimizerFactors f = read_factors(factors.ptr<double>());
     const auto decay = static_cast<float>(f.decay), step_size = static_cast<float>(f.step_size);
     const auto v_scale = static_cast<float>(f.v_scale), eps = static_cast<float>(s.eps);
     const auto b1 = static_cast<float>(s.beta1), b2 = static_cast<float>(s.beta2);

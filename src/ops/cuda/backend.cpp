@@ -389,16 +389,17 @@ class CudaBackend final : public Backend {
 
   // --- optimizer
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
-    check(kernels::clip_factor(factor.ptr<double>(), squared_norm.ptr<double>(), clip, scale,
-                               stream()),
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) override {
+    check(kernels::clip_factor(factor.ptr<double>(), squared_norm.ptr<double>(), clip,
+                               scale.ptr<double>(), stream()),
           "clip_factor");
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, const OptimizerStep& s) override {
+                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
     check(kernels::optimizer_step(f32(weights), f32(m), f32(v), pointer<device::bf16>(rounded),
                                   f32(gradients), factor ? factor.ptr<double>() : nullptr,
-                                  weights.size(), cuda::optimizer_scalars(s), stream()),
+                                  weights.size(), factors.ptr<double>(), cuda::optimizer_scalars(s),
+                                  stream()),
           "optimizer_step");
   }
 

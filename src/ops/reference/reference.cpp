@@ -302,14 +302,14 @@ class ReferenceBackend final : public HostBackend {
     }
   }
 
-  void clip_factor(Tensor factor, Tensor squared_norm, double clip, double scale) override {
-    *f64(factor) = next_clip_factor(*f64(factor), *f64(squared_norm), clip, scale);
+  void clip_factor(Tensor factor, Tensor squared_norm, double clip, Tensor scale) override {
+    *f64(factor) = next_clip_factor(*f64(factor), *f64(squared_norm), clip, *f64(scale));
   }
   void optimizer_step(Tensor weights, Tensor m, Tensor v, Tensor rounded, Tensor gradients,
-                      Tensor factor, const OptimizerStep& s) override {
+                      Tensor factor, Tensor factors, const OptimizerRule& s) override {
     const double g_scale = factor ? *f64(factor) : 1;
     if (std::isnan(g_scale)) return;
-    const OptimizerFactors f = optimizer_factors(s);
+    const OptimizerFactors f = read_factors(f64(factors));
     for (int64_t i = 0; i < weights.size(); ++i) {
       const double g = f64(gradients)[i] * g_scale;
       double& w = f64(weights)[i];
