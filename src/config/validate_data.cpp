@@ -3,7 +3,6 @@
 
 #include "config/relations.h"
 #include "core/abbreviate.h"
-#include "core/error.h"
 
 namespace bamtrain {
 

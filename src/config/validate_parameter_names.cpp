@@ -2,7 +2,6 @@
 
 #include "config/relations.h"
 #include "core/abbreviate.h"
-#include "core/error.h"
 #include "core/join.h"
 #include "core/nearest.h"
 

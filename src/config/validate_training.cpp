@@ -3,7 +3,6 @@
 #include "config/keys.h"
 #include "config/relations.h"
 #include "core/abbreviate.h"
-#include "core/error.h"
 #include "core/join.h"
 #include "core/nearest.h"
 #include "train/metric_name.h"

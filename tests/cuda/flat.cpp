@@ -65,7 +65,6 @@ TEST_CASE("sums and squared norms on CUDA agree with the reference") {
     op.forward = [](Machine& m, const Arrays& in) {
       const Memory x = m.memory(in.at("x")), total = m.memory(constant_values(W, {1}, 3)),
                    squares = m.unwritten(W, {1});
-      const Memory factor_of_gradients = m.unwritten(W, {1});
       m.backend().sum(total.tensor(), x.tensor());
       m.backend().squared_norm(squares.tensor(), x.tensor());
       return Arrays{{"total", read(total.tensor(), W)}, {"squares", read(squares.tensor(), W)}};
