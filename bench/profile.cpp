@@ -92,6 +92,11 @@ void ProfiledBackend::add(Tensor dst, Tensor src) {
   const Timed timed(costs_["add"], 0, bytes_of({dst, dst, src}));
   inner_->add(dst, src);
 }
+void ProfiledBackend::copy(Tensor dst, Tensor src) {
+  const Timed timed(costs_["copy"], 0, bytes_of({dst, src}));
+  inner_->copy(dst, src);
+}
+
 void ProfiledBackend::convert(Tensor dst, Tensor src) {
   const Timed timed(costs_["convert"], 0, bytes_of({dst, src}));
   inner_->convert(dst, src);

@@ -47,6 +47,7 @@ class ProfiledBackend final : public Backend, private MechanismOps {
   void zero(Tensor x) override;
   void add(Tensor dst, Tensor src) override;
   void convert(Tensor dst, Tensor src) override;
+  void copy(Tensor dst, Tensor src) override;
   void sum(Tensor total, Tensor x) override;
   void squared_norm(Tensor result, Tensor x) override;
   void embedding_forward(Tensor out, Tensor tokens, Tensor table, double scale, Tensor positions,

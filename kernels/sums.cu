@@ -45,11 +45,13 @@ BAMTRAIN_DEVICE double inclusive_sum(double x, int lane) {
 
 template <class A>
 BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(32 * kSumsWarps)
-    sum_gates(double* sums, const Gates<A> gates) {
+    sum_gates(const RunningSums sums, const Gates<A> gates) {
   const OwnSums own;
   if (own.h >= gates.H) return;  // the whole warp
-  double* const to = sums + (static_cast<int64_t>(own.b) * gates.H + own.h) * gates.T;
-  double before = 0;
+  double* const to = sums.data + own.b * sums.batch + own.h * sums.head;
+  double before = sums.before == nullptr
+                      ? 0
+                      : sums.before[own.b * sums.before_batch + own.h * sums.before_head];
   for (int t0 = 0; t0 < gates.T; t0 += 32) {
     const int t = t0 + own.lane;
     const double u = t < gates.T ? softplus(gate_of(gates, own, t)) : 0;
@@ -109,10 +111,10 @@ device::Dim3 grid_of_heads(const Gates<A>& g) {
 }  // namespace
 
 template <class A>
-device::LaunchStatus running_sums_forward(double* sums, const Gates<A>& gates,
+device::LaunchStatus running_sums_forward(const RunningSums& sums, const Gates<A>& gates,
                                           device::Stream stream) {
   if (const char* why = refusal(gates)) return device::refused(why);
-  if (sums == nullptr) return device::refused("running sums: sums are missing");
+  if (sums.data == nullptr) return device::refused("running sums: sums are missing");
   return device::launch(sum_gates<A>, grid_of_heads(gates), {32 * kSumsWarps, 1, 1}, 0, stream,
                         sums, gates);
 }
@@ -131,8 +133,10 @@ device::LaunchStatus running_sums_backward(const GateGradients<A>& g, const Gate
                         g.dbias, g.scratch, gates.B, gates.H);
 }
 
-template device::LaunchStatus running_sums_forward(double*, const Gates<float>&, device::Stream);
-template device::LaunchStatus running_sums_forward(double*, const Gates<bf16>&, device::Stream);
+template device::LaunchStatus running_sums_forward(const RunningSums&, const Gates<float>&,
+                                                   device::Stream);
+template device::LaunchStatus running_sums_forward(const RunningSums&, const Gates<bf16>&,
+                                                   device::Stream);
 template device::LaunchStatus running_sums_backward(const GateGradients<float>&,
                                                     const Gates<float>&, device::Stream);
 template device::LaunchStatus running_sums_backward(const GateGradients<bf16>&, const Gates<bf16>&,

@@ -19,11 +19,20 @@ struct Gates {
   int B = 0, H = 0, T = 0;
 };
 
-/// sums (B, H, T) = u_0 + ... + u_t, in fp64: one kernel, a warp per sequence and head, whose order
+/// (B, H, T), strides in elements, tokens contiguous, and (B, H) where what came before them ends;
+/// null: 0.
+struct RunningSums {
+  double* data = nullptr;
+  int64_t batch = 0, head = 0;
+  const double* before = nullptr;
+  int64_t before_batch = 0, before_head = 0;
+};
+
+/// sums = before + u_0 + ... + u_t, in fp64: one kernel, a warp per sequence and head, whose order
 /// of additions depends on T alone. Refuses sizes that are not positive, over 65,535 sequences and
 /// missing arrays.
 template <class A>
-device::LaunchStatus running_sums_forward(double* sums, const Gates<A>& gates,
+device::LaunchStatus running_sums_forward(const RunningSums& sums, const Gates<A>& gates,
                                           device::Stream stream);
 
 template <class A>

@@ -117,6 +117,16 @@ void Model::rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse) {
   backend_.rotate(k, positions, r.cosine, r.sine, inverse);
 }
 
+/// Keys and values of the batch, to those of its texts.
+void Model::remember(int64_t l) {
+  const int64_t H = config_.heads, K = config_.kv_heads;
+  const auto put = [&](const Tensor& all, int64_t first_head) {
+    backend_.copy(all.slice(1, all.shape[1] - T_, T_), heads_of(qkv(l), first_head, K));
+  };
+  put(memory_.keys(l, B_, T_), H);
+  put(memory_.values(l, B_, T_), H + K);
+}
+
 /// From norm1 to norm2: attention, and the stream behind it.
 void Model::attend(int64_t l, double* attention_rows) {
   const LayerActivations x = layer(l);
@@ -127,6 +137,7 @@ void Model::attend(int64_t l, double* attention_rows) {
                           fused_view_of(masters_, p.qkv_bias, W, 1));
   const int64_t H = config_.heads, K = config_.kv_heads;
   rotate(l, heads_of(qkv(l), 0, H), heads_of(qkv(l), H, K), false);
+  if (memory_) remember(l);
   const Attention a = attention_of(l);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, saved_of(x), a);

@@ -36,6 +36,12 @@ void GrowingText::commit(const Tensor& masters) {
   arena_.commit(backend_.memory());
   model_.set_masters(masters);
   model_.refresh();
+  clear();
+}
+
+void GrowingText::clear() {
+  constexpr int64_t kNoPadding[] = {0};
+  model_.begin_texts(kNoPadding);
 }
 
 Tensor GrowingText::append(std::span<const int32_t> tokens) {

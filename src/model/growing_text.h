@@ -29,7 +29,7 @@ class GrowingText {
   /// REQUIRES: at least one; no more in all than `longest`.
   Tensor append(std::span<const int32_t> tokens);
   /// Begins another text.
-  void clear() { model_.forget(); }
+  void clear();
 
   int64_t longest() const { return longest_; }
   int64_t vocab() const { return model_.config().vocab; }

@@ -51,7 +51,7 @@ class MechanismPart {
   virtual int64_t largest_parameter() const { return 0; }
   /// What attention asks of the backend's scratch for it.
   virtual void add_workspace(WorkspaceShape&) const {}
-  /// For B sequences of T tokens; of a text that grows T is the longest.
+  /// For B sequences of T tokens; of texts that grow T is the longest.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) = 0;
   /// Error (ExitCode::config) where it knows no rows of as many keys as T tokens may see.
   virtual void check_length(int64_t) const {}
@@ -71,6 +71,10 @@ class MechanismPart {
   /// Adds what `g` gives to its parameters, and writes `dgates`, shaped as gates.
   virtual void backward(int64_t, const AttentionGradients&, const Attention&, const PartRows&,
                         const Tensor& /*dgates*/, const Tensor& /*gradients*/) {}
+
+  /// Of texts that grow: of the tokens that a layer remembers the `count` from `from` on are the
+  /// first from now on, and the only ones.
+  virtual void move_tokens(int64_t, int64_t /*from*/, int64_t /*count*/) {}
 
   /// Of a layer whose prior rotates.
   virtual Rotation rotation(int64_t) const { return {}; }

@@ -131,6 +131,10 @@ void Mechanisms::backward(int64_t layer, const AttentionGradients& g, const Atte
   });
 }
 
+void Mechanisms::move_tokens(int64_t layer, int64_t from, int64_t count) {
+  for (const auto& part : parts_) part->move_tokens(layer, from, count);
+}
+
 Rotation Mechanisms::rotation(int64_t layer) const {
   for (const auto& part : parts_) {
     if (const Rotation r = part->rotation(layer); r.cosine) return r;

@@ -74,6 +74,8 @@ class Mechanisms {
   int64_t draws() const;
   /// Of the batch at hand: (draws(), B, T), where the random ones are distances; null: they count.
   void draw(const int32_t* distances, int64_t B, int64_t T);
+  /// As MechanismPart's.
+  void move_tokens(int64_t layer, int64_t from, int64_t count);
   Rotation rotation(int64_t layer) const;
   /// Fixed position embedding (T, C), where the prior has one without parameters, or empty.
   Tensor position_table() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/element.h"
+#include "core/no_target.h"
 #include "model/product_views.h"
 #include "model/sequence.h"
 
@@ -30,6 +31,11 @@ void Model::set_masters(Tensor masters) {
   host_first_key_.resize(mechanisms_.windows().size() * N);
   if (!causal()) host_last_key_.resize(host_first_key_.size());
   host_positions_.resize(N);
+  documents_.assign(static_cast<size_t>(max_B_), 0);
+  last_documents_ = documents_;
+  for (auto* const of_rows : {&scored_rows_, &scored_targets_, &scored_likeliest_}) {
+    of_rows->reserve(likeliest_ ? N : 0);
+  }
   host_losses_.resize(N * size_of(backend_.parameter_dtype()));
   const int64_t live = max_B_ * config_.heads * live_groups(max_T_) * live_words(max_T_) *
                        static_cast<int64_t>(sizeof(int32_t));
@@ -64,7 +70,7 @@ void Model::load_batch(const int32_t* tokens, const int32_t* targets, int64_t B,
                        std::optional<int64_t> document_start, const int32_t* positions,
                        const int32_t* lengths) {
   require(B <= max_B_ && T <= max_T_, "a batch within the planned size");
-  check_length(past_ + T);
+  check_length(memory_.tokens() + T);
   if (!config_.attention.document_mask) document_start.reset();
   B_ = B;
   T_ = T;
@@ -93,8 +99,9 @@ void Model::lay_out(const int32_t* tokens, std::optional<int64_t> document_start
       int32_t* const first_key = host_first_key_.data() + row * T_;
       int32_t* const positions = host_positions_.data() + b * T_;
       if (causal()) {
-        last_document_ =
-            lay_out_sequence(own, T_, document_start, window, first_key, positions, document_);
+        const auto n = static_cast<size_t>(b);
+        last_documents_[n] =
+            lay_out_sequence(own, T_, document_start, window, first_key, positions, documents_[n]);
       } else {
         require(1 <= lengths[b] && lengths[b] <= T_, "a sequence of 1 to T tokens");
         lay_out_both_sides(own, T_, lengths[b], document_start, window, first_key,
@@ -127,17 +134,13 @@ Tensor Model::of_window(const Tensor& keys, int64_t l) const {
   return keys.slice(0, mechanisms_.window(l) * B_ * T_, B_ * T_).reshaped({B_, T_});
 }
 
-Tensor Model::qkv(int64_t l) const { return layer(l).qkv.slice(0, past_, B_ * T_); }
-
-Tensor Model::remembered_qkv(int64_t l) const { return layer(l).qkv.slice(0, 0, past_ + B_ * T_); }
-
 Attention Model::attention_of(int64_t l) {
   const int64_t H = config_.heads, K = config_.kv_heads;
-  const Tensor now = qkv(l), all = remembered_qkv(l);
+  const Tensor now = qkv(l);
   Attention a;
   a.q = heads_of(now, 0, H);
-  a.k = heads_of(all, H, K);
-  a.v = heads_of(all, H + K, K);
+  a.k = memory_ ? memory_.keys(l, B_, T_) : heads_of(now, H, K);
+  a.v = memory_ ? memory_.values(l, B_, T_) : heads_of(now, H + K, K);
   a.first_key = of_window(first_key_, l);
   if (!causal()) a.last_key = of_window(last_key_, l);
   mechanisms_.attach(l, a, gates_of(now), positions());
@@ -170,15 +173,15 @@ void Model::forward(double* attention_rows) {
 
 /// Forward and backward at once, so that logits exist for one chunk of rows only. The adjoint of
 /// the final norm's output lands in dnorm_.
-void Model::head(double scale, const Tensor* gradients, bool likeliest) {
-  const int64_t N = B_ * T_;
+void Model::head(const Tensor& norm, double scale, const Tensor* gradients, bool likeliest) {
+  const int64_t N = norm.shape[0];
   const Tensor w = view_of(weights(), head_), bias = view_of(masters_, head_bias_);
   for (int64_t begin = 0; begin < N; begin += chunk_) {
     const int64_t R = std::min(chunk_, N - begin);
     const auto of_chunk = [&](const Tensor& t) {
       return t.slice(0, 0, R).slice(1, 0, config_.outputs());
     };
-    const Tensor x = norm_.slice(0, begin, R), z = of_chunk(logits_);
+    const Tensor x = norm.slice(0, begin, R), z = of_chunk(logits_);
     const Tensor dz = !gradients ? Tensor() : dlogits_ ? of_chunk(dlogits_) : z;
     backend_.linear_forward(z, x, w, bias);
     if (likeliest) backend_.argmax(likeliest_.slice(0, begin, R), z);
@@ -188,6 +191,13 @@ void Model::head(double scale, const Tensor* gradients, bool likeliest) {
     backend_.linear_backward_weight(view_of(*gradients, head_), view_of(*gradients, head_bias_), dz,
                                     x);
   }
+}
+
+void Model::gather_norm(const Tensor& dst, const std::vector<int32_t>& rows) {
+  const auto R = static_cast<int64_t>(rows.size());
+  const Tensor places = tokens_.slice(0, 0, R);
+  backend_.upload(places, rows.data());
+  backend_.embedding_forward(dst, places, norm_, 1, places, {});
 }
 
 // --- backward -----------------------------------------------------------------------------------
@@ -207,7 +217,7 @@ void Model::load(const int32_t* tokens, const int32_t* targets, int64_t T,
 
 void Model::forward_backward(double scale, Tensor gradients, Tensor loss) {
   forward();
-  head(scale, &gradients);
+  head(rows(norm_), scale, &gradients);
   backend_.sum(loss, rows(losses_));
   backend_.zero(rows(dstream_));
   norm_backward(dstream_, dnorm_, final_, stats_, final_norm_, gradients);
@@ -230,19 +240,48 @@ void Model::check_length(int64_t T) const {
   mechanisms_.check_length(T);
 }
 
+void Model::score(const int32_t* targets, double* losses, int32_t* likeliest) {
+  const int64_t N = B_ * T_;
+  scored_rows_.clear();
+  scored_targets_.clear();
+  for (int64_t n = 0; n < N; ++n) {
+    if (targets[n] == kNoTarget) continue;
+    scored_rows_.push_back(static_cast<int32_t>(n));
+    scored_targets_.push_back(targets[n]);
+  }
+  std::fill_n(losses, N, 0.0);
+  if (likeliest) std::fill_n(likeliest, N, kNoTarget);
+  const auto R = static_cast<int64_t>(scored_rows_.size());
+  if (R == 0) return;
+  Tensor norm = rows(norm_);
+  if (R < N) {
+    norm = branch_.slice(0, 0, R);
+    gather_norm(norm, scored_rows_);
+  }
+  backend_.upload(targets_.slice(0, 0, R), scored_targets_.data());
+  head(norm, 1, nullptr, likeliest != nullptr);
+  const auto put_each = [&](auto* to, auto&& of) {
+    for (int64_t r = 0; r < R; ++r) to[scored_rows_[static_cast<size_t>(r)]] = of(r);
+  };
+  if (likeliest) {
+    scored_likeliest_.resize(scored_rows_.size());
+    backend_.download(scored_likeliest_.data(), likeliest_.slice(0, 0, R));
+    put_each(likeliest, [&](int64_t r) { return scored_likeliest_[static_cast<size_t>(r)]; });
+  }
+  backend_.download(host_losses_.data(), losses_.slice(0, 0, R));
+  const Tensor host(host_losses_.data(), losses_.dtype, {R});
+  put_each(losses, [&](int64_t r) { return get(host, r); });
+}
+
 void Model::evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                      std::optional<int64_t> document_start, double* losses, double* attention_rows,
                      int32_t* likeliest, const int32_t* positions, const int32_t* lengths) {
   require(!attention_rows || entropy_, "sums of attention's rows that were planned");
   require((positions != nullptr) == randomization().in_evaluation,
           "positions where evaluation draws them");
-  load_batch(tokens, targets, b, t, document_start, positions, lengths);
+  load_batch(tokens, nullptr, b, t, document_start, positions, lengths);
   forward(attention_rows);
-  head(1, nullptr, likeliest != nullptr);
-  if (likeliest) backend_.download(likeliest, rows(likeliest_));
-  backend_.download(host_losses_.data(), rows(losses_));
-  const Tensor host(host_losses_.data(), losses_.dtype, {b * t});
-  for (int64_t n = 0; n < b * t; ++n) losses[n] = get(host, n);
+  score(targets, losses, likeliest);
 }
 
 void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
@@ -253,18 +292,56 @@ void Model::logits(const int32_t* tokens, int64_t b, int64_t t,
                           view_of(masters_, head_bias_));
 }
 
+// --- texts that grow ----------------------------------------------------------------------------
+
+void Model::begin_texts(std::span<const int64_t> padding) {
+  require(memory_ && std::ssize(padding) >= 1 && std::ssize(padding) <= max_B_,
+          "as many texts as were planned");
+  memory_.clear();
+  texts_ = std::ssize(padding);
+  std::copy(padding.begin(), padding.end(), documents_.begin());
+}
+
+void Model::append_piece(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start) {
+  require(texts_ >= 1, "texts that have begun");
+  load_batch(tokens, nullptr, texts_, n, document_start, nullptr, nullptr);
+  memory_.make_room(backend_, n);
+  forward();
+  memory_.append(n);
+  for (size_t b = 0; b < static_cast<size_t>(texts_); ++b) documents_[b] = last_documents_[b] - n;
+}
+
 void Model::append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start,
                    Tensor out) {
-  require(longest_ > 0 && n >= 1 && past_ + n <= longest_, "a text within the planned length");
-  load_batch(tokens, nullptr, 1, n, document_start, nullptr, nullptr);
-  forward();
-  if (out) {
-    const int64_t R = out.shape[0];
-    backend_.linear_forward(out, norm_.slice(0, n - R, R), view_of(weights(), head_),
-                            view_of(masters_, head_bias_));
+  append_piece(tokens, n, document_start);
+  if (!out) return;
+  Tensor norm = rows(norm_);
+  if (const int64_t R = out.shape[0]; R < texts_ * n) {
+    require(R == texts_, "a row for each text, or for each token");
+    scored_rows_.clear();
+    for (int64_t b = 0; b < R; ++b) scored_rows_.push_back(static_cast<int32_t>((b + 1) * n - 1));
+    norm = branch_.slice(0, 0, R);
+    gather_norm(norm, scored_rows_);
   }
-  past_ += n;
-  document_ = last_document_ - n;
+  backend_.linear_forward(out, norm, view_of(weights(), head_), view_of(masters_, head_bias_));
+}
+
+void Model::append(const int32_t* tokens, const int32_t* targets, int64_t n,
+                   std::optional<int64_t> document_start, double* losses, int32_t* likeliest) {
+  append_piece(tokens, n, document_start);
+  score(targets, losses, likeliest);
+}
+
+TextMark Model::mark() {
+  const int64_t to_come = std::min(kMostAppended, memory_.longest() - memory_.tokens());
+  if (to_come > 0) memory_.make_room(backend_, to_come);
+  return {memory_.tokens(), {documents_.begin(), documents_.begin() + texts_}};
+}
+
+void Model::go_back(const TextMark& mark) {
+  require(std::ssize(mark.documents) == texts_, "a mark of these texts");
+  memory_.forget(memory_.tokens() - mark.tokens);
+  std::copy(mark.documents.begin(), mark.documents.end(), documents_.begin());
 }
 
 }  // namespace bamtrain

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "model/mechanisms.h"
 #include "model/network.h"
+#include "model/text_memory.h"
 
 namespace bamtrain {
 
@@ -19,8 +21,7 @@ struct LayerActivations {
                     // first block the embedding, which attention reads as it is
   Tensor norm1;     // (N, C) A
   Tensor stats1;    // (N, 2) P
-  Tensor qkv;       // (N, W) A: q, k (rotated where the prior rotates), v, gates; generation:
-                    // (longest text, W), of all tokens
+  Tensor qkv;       // (N, W) A: q, k (rotated where the prior rotates), v, gates
   Tensor attention;  // (N, Q) A
   // Of AttentionSaved, where the normalizer has it
   Tensor level, threshold;  // (B * H, T) P
@@ -59,8 +60,11 @@ struct BlockParameters {
   BranchEnd down;                         // down_proj
 };
 
-/// Tokens that a growing text takes at a time, at most.
-inline constexpr int64_t kMostAppended = 256;
+/// A place in texts that grow, to which they can go back.
+struct TextMark {
+  int64_t tokens = 0;
+  std::vector<int64_t> documents;  // by text, where that of its last token begins, from here
+};
 
 class Model final : public Network {
  public:
@@ -92,14 +96,25 @@ class Model final : public Network {
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out, const int32_t* lengths = nullptr) override;
 
-  /// Appends n tokens, at most kMostAppended, to the text. Logits (R, O) in P after the last R of
-  /// them to `out`, which may be empty. Nothing is appended where it throws.
-  /// REQUIRES: planned for generation; no more tokens in all than were planned for.
+  // Texts that grow side by side. REQUIRES: planned for generation.
+
+  /// Begins others, as many as `padding` has, at most the B that were planned: of text b the first
+  /// padding[b] tokens are none of it, so that texts of several lengths end together. No text that
+  /// has begun sees them, whatever they are.
+  void begin_texts(std::span<const int64_t> padding);
+  /// Appends n tokens, at most kMostAppended, to each of them: tokens (texts, n). Logits in P to
+  /// `out`: (texts, O) after the last token of each, or (texts n, O) after all; it may be empty.
+  /// Nothing is appended where it throws.
+  /// REQUIRES: no more tokens in all than were planned for.
   void append(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start, Tensor out);
-  /// Tokens of the text so far.
-  int64_t appended() const { return past_; }
-  /// Begins another text.
-  void forget() { past_ = document_ = 0; }
+  /// The same with the losses of targets (texts, n): as evaluate().
+  void append(const int32_t* tokens, const int32_t* targets, int64_t n,
+              std::optional<int64_t> document_start, double* losses, int32_t* likeliest = nullptr);
+  /// Tokens of each text so far, with what pads it.
+  int64_t appended() const { return memory_.tokens(); }
+  /// To go back here after at most kMostAppended tokens more.
+  TextMark mark();
+  void go_back(const TextMark& mark);
 
  private:
   void load_batch(const int32_t* tokens, const int32_t* targets, int64_t B, int64_t T,
@@ -110,12 +125,17 @@ class Model final : public Network {
                const int32_t* lengths);
   /// The stream after the last block and its norm: (N, C) A. attention_rows: as evaluate()'s.
   void forward(double* attention_rows = nullptr);
+  /// Of the batch at hand, whose forward pass has run, losses and likeliest as evaluate()'s.
+  void score(const int32_t* targets, double* losses, int32_t* likeliest);
+  /// Of a piece of texts, which they then have.
+  void append_piece(const int32_t* tokens, int64_t n, std::optional<int64_t> document_start);
   void sum_attention_rows(int64_t l, const AttentionSaved& saved, const Attention& a, double* to);
 
   // --- block.cpp
   void forward_block(int64_t l, double* attention_rows);
   void attend(int64_t l, double* attention_rows = nullptr);
   void rotate(int64_t l, const Tensor& q, const Tensor& k, bool inverse);
+  void remember(int64_t l);
   void expand(int64_t l);
   void contract(int64_t l);
   void recompute_block(int64_t l);
@@ -141,9 +161,11 @@ class Model final : public Network {
 
   void embedding_forward();
   void embedding_backward(const Tensor& gradients);
-  /// Final norm's output to losses, chunk by chunk; with gradients also dnorm and the head's
-  /// weight. likeliest: to likeliest_ as well, without gradients.
-  void head(double scale, const Tensor* gradients, bool likeliest = false);
+  /// Rows of the final norm's output (R, C) to the first R losses, chunk by chunk; with gradients
+  /// also dnorm and the head's weight. likeliest: to likeliest_ as well, without gradients.
+  void head(const Tensor& norm, double scale, const Tensor* gradients, bool likeliest = false);
+  /// dst (R, C) = these rows of the final norm's output. Overwrites the batch's tokens.
+  void gather_norm(const Tensor& dst, const std::vector<int32_t>& rows);
 
   void clear_beside_gates(int64_t l, const Tensor& flat);
   void plan_layers(Arena& arena, int64_t B, int64_t T, bool training);
@@ -156,9 +178,8 @@ class Model final : public Network {
   Tensor embedding_positions() const;  // (N)
   /// Attention's first_key or last_key of a layer, from those of all windows.
   Tensor of_window(const Tensor& keys, int64_t l) const;
-  /// q, k, v and gates of the batch; and of the text before it, too.
-  Tensor qkv(int64_t l) const;
-  Tensor remembered_qkv(int64_t l) const;
+  /// q, k, v and gates of the batch.
+  Tensor qkv(int64_t l) const { return rows(layer(l).qkv); }
   const BlockParameters& block(int64_t l) const { return blocks_[static_cast<size_t>(l)]; }
   /// Where products read their weights.
   const Tensor& weights() const { return compute_ ? compute_ : masters_; }
@@ -172,8 +193,7 @@ class Model final : public Network {
   int64_t qkv_width() const {
     return (config_.heads + 2 * config_.kv_heads) * config_.head_dim() + layout_.gate_columns();
   }
-  /// Parts of it (N, W), or of that of a text (past + T, W): heads (B, T, count, D) from head
-  /// `begin` of q, k, v on; gates (B, T, G).
+  /// Parts of it (N, W): heads (B, T, count, D) from head `begin` of q, k, v on; gates (B, T, G).
   Tensor heads_of(const Tensor& fused, int64_t begin, int64_t count) const;
   Tensor gates_of(const Tensor& fused) const;
 
@@ -189,9 +209,11 @@ class Model final : public Network {
   int64_t max_B_ = 0, max_T_ = 0;  // planned
   int64_t B_ = 0, T_ = 0;          // of the batch at hand
   bool drawn_ = false;             // whether its positions, or distances, are random
-  // Generation: tokens planned, and before the batch at hand. Then where documents begin, counted
-  // from the batch: that of the token before it, and that of its last.
-  int64_t longest_ = 0, past_ = 0, document_ = 0, last_document_ = 0;
+  TextMemory memory_;              // where texts grow
+  int64_t texts_ = 0;              // of those at hand
+  // By sequence, where the document of the token before the batch begins, counted from the batch,
+  // and that of its last; where that is past 0 the tokens before it are padding.
+  std::vector<int64_t> documents_, last_documents_;
   int64_t chunk_ = 0;  // rows per chunk of the head
   Recompute recompute_ = Recompute::none;
 
@@ -199,6 +221,8 @@ class Model final : public Network {
   std::vector<int32_t> host_first_key_, host_last_key_, host_positions_;  // as on the device
   std::vector<char> host_losses_;                                         // (N) P
   std::vector<char> host_rows_;  // (B, H, T) P, or live tiles: likewise
+  // Of the rows with a target, where not all have one: which, and what they give.
+  std::vector<int32_t> scored_rows_, scored_targets_, scored_likeliest_;
 
   Tensor masters_;                        // (elements) P, the caller's
   Tensor compute_;                        // (elements) A: rounded weights; empty where A is P

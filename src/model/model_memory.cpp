@@ -19,12 +19,9 @@ constexpr int64_t kSmallestChunk = 64;
 void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute recompute,
                  bool attention_rows) {
   const bool training = use == ModelUse::training, generation = use == ModelUse::generation;
-  require(!generation || (B == 1 && causal()), "one text, of causal attention");
+  require(!generation || causal(), "texts of causal attention");
   const int64_t longest = T;
-  if (generation) {
-    longest_ = longest;
-    T = std::min(longest, kMostAppended);
-  }
+  if (generation) T = std::min(longest, kMostAppended);
   const Dtype A = dtype_, P = backend_.parameter_dtype();
   const int64_t N = checked_mul(B, T, "train.micro_batch * data.sequence_length");
   const int64_t C = config_.width, F = config_.mlp.hidden, W = qkv_width();
@@ -51,11 +48,10 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   arena.add("activations.final", &final_, A, {N, C});
   arena.add("activations.norm", &norm_, A, {N, C});
   arena.add("activations.stats", &stats_, P, {N, 2});
-  if (!generation) {
-    arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
-    arena.add("head.losses", &losses_, P, {N});
-    arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
-  }
+  arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
+  arena.add("head.losses", &losses_, P, {N});
+  if (!training) arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
+  if (generation) memory_.plan(arena, config_, mechanisms_, B, longest, A);
   if (attention_rows) {
     arena.add("activations.entropy", &entropy_, P, {B, H, T});
     arena.add("activations.support", &support_, P, {B, H, T});
@@ -111,8 +107,7 @@ void Model::plan_layers(Arena& arena, int64_t B, int64_t T, bool training) {
       {"residual", &LayerActivations::residual, A, N, C, training},
       {"norm1", &LayerActivations::norm1, A, N, C, block},
       {"stats1", &LayerActivations::stats1, P, N, 2, block},
-      {"qkv", &LayerActivations::qkv, A, longest_ > 0 ? longest_ : N, qkv_width(),
-       block || longest_ > 0},
+      {"qkv", &LayerActivations::qkv, A, N, qkv_width(), block},
       {"attention", &LayerActivations::attention, A, N, H * config_.head_dim(), block},
       {"level", &LayerActivations::level, P, B * H, saves_level(kind) ? T : 0, block},
       {"threshold", &LayerActivations::threshold, P, B * H, saves_threshold(kind) ? T : 0, block},

@@ -36,7 +36,7 @@ class Network {
   virtual int64_t draws() const = 0;
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
-  /// ModelUse::generation, of a decoder on a backend in host memory, for one text of up to T.
+  /// ModelUse::generation, of a decoder on a backend in host memory, for B texts of up to T.
   /// attention_rows: evaluate() is asked for their sums.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
                     Recompute recompute = Recompute::none, bool attention_rows = false) = 0;
@@ -71,8 +71,8 @@ class Network {
   /// Token losses (b * t), 0 where the target is kNoTarget, for b <= B sequences of t <= T tokens,
   /// written to losses[b * t]. attention_rows, where given: (b, layers, kAttentionNumbers, heads),
   /// as AttentionNumber says. likeliest, where given: (b * t), the class that is likeliest at each
-  /// place. positions (draws(), b, t): as load()'s, where randomization().in_evaluation.
-  /// lengths (b): as load()'s.
+  /// place with a target, kNoTarget elsewhere. positions (draws(), b, t): as load()'s, where
+  /// randomization().in_evaluation. lengths (b): as load()'s.
   virtual void evaluate(const int32_t* tokens, const int32_t* targets, int64_t b, int64_t t,
                         std::optional<int64_t> document_start, double* losses,
                         double* attention_rows = nullptr, int32_t* likeliest = nullptr,

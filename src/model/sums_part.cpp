@@ -1,6 +1,9 @@
-// Priors of family sums: running sums of gates. A text that grows keeps those of its tokens.
+// Priors of family sums: running sums of gates. Texts that grow keep those of the tokens whose keys
+// they keep.
 
 #include "model/mechanism_part.h"
+#include "model/mechanisms.h"
+#include "model/remembered.h"
 
 namespace bamtrain {
 
@@ -26,29 +29,36 @@ class SumsPart final : public MechanismPart {
   void plan(Arena& arena, int64_t B, int64_t T, ModelUse use) override {
     const int64_t H = from_.config.heads;
     remembers_ = use == ModelUse::generation;
-    arena.add("mechanisms.sums", &sums_, Dtype::f64, {remembers_ ? from_.config.layers : B, H, T});
+    sums_.resize(static_cast<size_t>(remembers_ ? from_.config.layers : 1));
+    for (size_t l = 0; l < sums_.size(); ++l) {
+      const auto layer = static_cast<int64_t>(l);
+      if (remembers_ && !layers_.has(layer)) continue;
+      const int64_t window = layer_window(from_.config, layer, from_.training_length);
+      arena.add("mechanisms.sums", &sums_[l], Dtype::f64,
+                {B, H, remembers_ ? remembered_tokens(window, T) : T});
+    }
     if (use == ModelUse::training) {
       arena.add("mechanisms.dsums", &dsums_, from_.backend.parameter_dtype(), {B, H, T});
     }
   }
 
   void refresh(const Tensor& masters) override { masters_ = masters; }
+  void move_tokens(int64_t layer, int64_t from, int64_t count) override {
+    if (layers_.has(layer)) move_to_front(from_.backend, sums_of(layer), 2, from, count);
+  }
 
   void attach(int64_t layer, Attention& a, const PartRows& rows) override {
     if (!layers_.has(layer)) return;
     const auto l = static_cast<size_t>(layer);
     const int64_t B = a.q.shape[0], T = a.q.shape[1], H = from_.config.heads, past = a.past();
     a.content_scale = content_scales_[l];
-    Tensor sums(sums_.data, sums_.dtype, {B, H, T});
-    if (remembers_) sums = sums_.slice(0, layer, B).slice(2, 0, past + T);
-    from_.backend.mechanisms().run(
-        SumsForward{sums.slice(2, past, T), rows.gates, bias(layer, masters_)});
+    const Tensor& of_layer = sums_of(layer);
+    const Tensor sums = remembers_ ? of_layer.slice(0, 0, B).slice(2, 0, past + T)
+                                   : Tensor(of_layer.data, of_layer.dtype, {B, H, T});
+    from_.backend.mechanisms().run(SumsForward{sums.slice(2, past, T), rows.gates,
+                                               bias(layer, masters_),
+                                               past > 0 ? sums.slice(2, past - 1, 1) : Tensor()});
     a.bias = TokenBias{sums, biases_[l]};
-    if (past == 0) return;
-    for (int64_t h = 0; h < H; ++h) {
-      double* S = sums.ptr<double>() + h * sums.stride[1] + past;
-      for (int64_t t = 0; t < T; ++t) S[t] += S[-1];
-    }
   }
   void attach_gradients(int64_t layer, AttentionGradients& g, int64_t B, int64_t T) const override {
     if (layers_.has(layer)) {
@@ -64,6 +74,9 @@ class SumsPart final : public MechanismPart {
   }
 
  private:
+  const Tensor& sums_of(int64_t layer) const {
+    return sums_[remembers_ ? static_cast<size_t>(layer) : 0];
+  }
   /// The bias of the gates in a layer, or its part of the gradients.
   Tensor bias(int64_t layer, const Tensor& flat) { return parameters_.theta(layer, flat)[0]; }
 
@@ -73,9 +86,9 @@ class SumsPart final : public MechanismPart {
   std::vector<Formula> biases_;         // by layer
   std::vector<double> content_scales_;  // likewise
   bool remembers_ = false;
-  Tensor masters_;  // of the last refresh
-  Tensor sums_;     // (B, H, T) f64: S of the layer at hand; generation: (layers, H, T)
-  Tensor dsums_;    // (B, H, T) P
+  Tensor masters_;            // of the last refresh
+  std::vector<Tensor> sums_;  // (B, H, T) f64: S of the layer at hand; generation: of each layer
+  Tensor dsums_;              // (B, H, T) P
 };
 
 }  // namespace

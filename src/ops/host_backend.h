@@ -19,6 +19,7 @@ class HostBackend : public Backend {
   void synchronize() override;
   void repeat(int64_t key, const std::function<void()>& work) override;
   std::unique_ptr<PeerLink> connect(const Peers& peers) override;
+  void copy(Tensor dst, Tensor src) override;
   /// In index order.
   void sum(Tensor total, Tensor x) override;
 

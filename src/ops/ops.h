@@ -97,6 +97,8 @@ class Backend {
   virtual void add(Tensor dst, Tensor src) = 0;
   /// dst = src rounded to dst's dtype.
   virtual void convert(Tensor dst, Tensor src) = 0;
+  /// dst = src, of one dtype and shape; both may be strided but for their innermost dimension.
+  virtual void copy(Tensor dst, Tensor src) = 0;
   /// total (1) f64 += the sum of x (n) P, accumulated in fp64 in a fixed order.
   virtual void sum(Tensor total, Tensor x) = 0;
   /// result (1) f64 = the sum of the squares of x (P), accumulated in fp64 in a fixed order.

@@ -111,8 +111,18 @@ TEST_CASE("cross entropy on CUDA agrees with the reference") {
   }
 }
 
+TEST_CASE("a copy between rows that lie apart on CUDA moves them, and nothing beside them") {
+  for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
+    Machine m(t, cuda_device());
+    for (const Role role : {Role::activation, Role::parameter, Role::wide}) {
+      for (const CopyCase& c : kCopies) check_copy(c, role, m);
+    }
+  }
+}
+
 TEST_CASE("running sums on CUDA agree with the reference") {
-  for (const SumsCase& c : {SumsCase{2, 40, 3}, SumsCase{3, 70, 5}, SumsCase{1, 1100, 2}}) {
+  for (const SumsCase& c : {SumsCase{2, 40, 3}, SumsCase{3, 70, 5}, SumsCase{1, 1100, 2},
+                            SumsCase{2, 40, 3, 1}, SumsCase{1, 70, 2, 9}}) {
     for (Dtype t : {Dtype::f32, Dtype::bf16}) {
       Machine m(t, cuda_device());
       compare_with_reference(running_sums(c), t, 2 * kF32, {&m});

@@ -42,7 +42,10 @@ struct Run {
     in.B = static_cast<int>(c.B);
     in.H = static_cast<int>(c.H);
     in.T = static_cast<int>(c.T);
-    REQUIRE(kernels::running_sums_forward(on_sums.data(), in, nullptr).ok());
+    REQUIRE(kernels::running_sums_forward(
+                {on_sums.data(), static_cast<int64_t>(c.H * c.T), static_cast<int64_t>(c.T)}, in,
+                nullptr)
+                .ok());
     kernels::GateGradients<A> g;
     g.dgates = on_dgates.data() + c.before;
     g.dbias = on_dbias.data();
@@ -128,5 +131,5 @@ TEST_CASE("running sums of sizes and arrays that they do not take are refused") 
   CHECK(refused([](auto&, auto& g) { g.dsums = nullptr; }));
   CHECK(refused([](auto&, auto& g) { g.scratch = nullptr; }));
   check_refused(kernels::running_sums_forward(
-      nullptr, kernels::Gates<float>{f.data(), 4, 2, f.data(), 1, 2, 2}, nullptr));
+      {}, kernels::Gates<float>{f.data(), 4, 2, f.data(), 1, 2, 2}, nullptr));
 }

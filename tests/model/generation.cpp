@@ -1,11 +1,13 @@
 // A text that grows: the logits after every token are those of the whole text at once.
 
 #include <algorithm>
-#include <span>
+#include <cmath>
+#include <vector>
 
 #include "build.h"
 #include "catch.h"
 #include "core/error.h"
+#include "core/no_target.h"
 #include "normalizers/registry.h"
 #include "ops/check/check.h"
 #include "ops/cpu/cpu.h"
@@ -17,10 +19,13 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
+void begin_text(Run& run) { run.model().begin_texts(std::vector<int64_t>{0}); }
+
 /// Logits (T, V) after every token of a text that grows by pieces of these sizes, over and over.
 std::vector<double> grown(Run& run, const Batch& text, const Sizes& sizes) {
   const int64_t V = run.model().config().vocab, T = text.T;
   const Memory out(run.masters().dtype, {T, V}, 0);
+  begin_text(run);
   int64_t at = 0;
   for (size_t piece = 0; at < T; ++piece) {
     const int64_t n = std::min(sizes[piece % sizes.size()], T - at);
@@ -55,7 +60,6 @@ void check_grown(const ModelConfig& c, const Batch& text, const std::vector<Size
     }
     const std::vector<double> truth = whole.logits(text);
     for (const Sizes& sizes : all_sizes) {
-      run.model().forget();
       const std::vector<double> found = grown(run, text, sizes);
       INFO(describe(c) << " in " << name_of(t) << ", first piece " << sizes[0]);
       if (t == Dtype::f64) {
@@ -193,7 +197,6 @@ void check_threads_of_growing(const ModelConfig& c) {
       Batch other = text;
       std::reverse(other.tokens.begin(), other.tokens.end());
       grown(run, other, {31});
-      run.model().forget();
     }
     const std::vector<double> found = grown(run, text, kOdd);
     if (alone.empty()) alone = found;
@@ -223,6 +226,245 @@ TEST_CASE("a short text of many heads, mixed, has the logits of the whole text")
   check_grown(c, random_batch(1, 90, c.vocab), {{1}, kOdd}, {Dtype::f64, Dtype::f32});
 }
 
+// --- windows ------------------------------------------------------------------------------------
+
+TEST_CASE("a growing text whose rows see a window keeps no more, and has its logits") {
+  for (const std::vector<std::string>& list : {std::vector<std::string>{"bam"},
+                                               {"cable", "rope"},
+                                               {"kcable", "rope_local"},
+                                               {"fire", "t5"},
+                                               {"transformer_xl"},
+                                               {"cope"},
+                                               {"dape over alibi"}}) {
+    for (const int64_t window : {1, 70, 300}) {
+      ModelConfig c = small_config();
+      c.attention.prior = priors(list);
+      c.attention.scale = scale("ssmax");
+      c.attention.window = window;
+      c.attention.document_mask = window == 300;
+      const Batch text = random_batch(1, 3 * kMostAppended + 41, c.vocab);
+      const std::vector<Sizes> sizes = {{kMostAppended}, {67, 1, 200}};
+      check_grown(c, text, window == 70 ? sizes : std::vector<Sizes>{{67, 1, 200}}, {Dtype::f32});
+    }
+  }
+}
+
+TEST_CASE("a text whose rows see a window takes the memory of what they see") {
+  ModelConfig c = small_config();
+  c.attention.prior = priors({"bam", "cable"});
+  const auto bytes = [&](int64_t window, int64_t length) {
+    c.attention.window = window;
+    return Run(c, Dtype::f32, 1, length, ModelUse::generation, 40).planned_bytes();
+  };
+  const int64_t keys = 2 * c.kv_heads * c.head_dim() * int64_t{sizeof(float)};
+  const int64_t sums = c.heads * int64_t{sizeof(double)};
+  for (const int64_t window : {1, 70, 300}) {
+    const int64_t kept = window - 1 + kMostAppended;
+    // Of the arena's alignment.
+    CHECK(std::abs(bytes(0, 4000) - bytes(window, 4000) - (4000 - kept) * (2 * keys + sums)) < 512);
+  }
+}
+
+// --- several texts ------------------------------------------------------------------------------
+
+/// Of each text, by texts of `padding` that grow together by pieces of these sizes: the logits
+/// (T - padding, V) after its own tokens. Padding begins documents, now and then.
+std::vector<std::vector<double>> grown_together(Run& run, const Batch& texts,
+                                                const std::vector<int64_t>& padding,
+                                                const Sizes& sizes) {
+  const int64_t V = run.model().config().vocab, B = texts.B, T = texts.T;
+  std::vector<std::vector<double>> logits(static_cast<size_t>(B));
+  run.model().begin_texts(padding);
+  int64_t at = 0;
+  for (size_t piece = 0; at < T; ++piece) {
+    const int64_t n = std::min(sizes[piece % sizes.size()], T - at);
+    std::vector<int32_t> tokens;
+    for (int64_t b = 0; b < B; ++b) {
+      const auto row = texts.tokens.begin() + b * T + at;
+      tokens.insert(tokens.end(), row, row + n);
+    }
+    const Memory out(run.masters().dtype, {B * n, V}, 0);
+    run.model().append(tokens.data(), n, texts.document_start, out.tensor());
+    const std::vector<double> rows = read(out.tensor(), Role::parameter).x;
+    for (int64_t b = 0; b < B; ++b) {
+      const int64_t first = std::clamp<int64_t>(padding[static_cast<size_t>(b)] - at, 0, n);
+      std::vector<double>& to = logits[static_cast<size_t>(b)];
+      to.insert(to.end(), rows.begin() + (b * n + first) * V, rows.begin() + (b + 1) * n * V);
+    }
+    at += n;
+  }
+  return logits;
+}
+
+void check_grown_together(const ModelConfig& c, const std::vector<int64_t>& padding, int64_t T,
+                          const Sizes& sizes, const std::vector<Dtype>& dtypes) {
+  const auto B = static_cast<int64_t>(padding.size());
+  const Batch texts = random_batch(B, T, c.vocab);
+  for (const Dtype t : dtypes) {
+    Run run(c, t, B, T, ModelUse::generation, trained_length(c, T));
+    if (t == Dtype::bf16) round_weights(run);
+    const std::vector<std::vector<double>> found = grown_together(run, texts, padding, sizes);
+    for (int64_t b = 0; b < B; ++b) {
+      const int64_t own = T - padding[static_cast<size_t>(b)];
+      const auto end = texts.tokens.begin() + (b + 1) * T;
+      const Batch alone = {1, own, {end - own, end}, {}, texts.document_start};
+      Run whole(c, Dtype::f64, 1, own, ModelUse::evaluation, trained_length(c, T));
+      if (t == Dtype::bf16) round_weights(whole);
+      const std::vector<double> truth = whole.logits(alone);
+      const std::vector<double>& logits = found[static_cast<size_t>(b)];
+      INFO(describe(c) << " in " << name_of(t) << ", text " << b << " of " << own << " tokens");
+      REQUIRE(logits.size() == truth.size());
+      const double allowed = t == Dtype::f64 ? 1e-12 : tolerance(t);
+      CHECK(distance(logits, truth) <= allowed * norm(truth));
+    }
+  }
+}
+
+TEST_CASE("texts of several lengths that grow together have each its own logits") {
+  const Threads one(1);  // many tiny passes
+  for (const PriorConfig& p : every_prior()) {
+    ModelConfig c = small_config();
+    c.attention.prior = p;
+    c.attention.scale = scale("ssmax");
+    c.attention.document_mask = true;
+    check_grown_together(c, {0, 29, 83}, 90, kOdd, with_products({Dtype::f64, Dtype::f32}));
+    c.attention.document_mask = false;
+    c.attention.window = 11;
+    c.attention.scale = scale("adaptive");
+    check_grown_together(c, {70, 1}, 90, {90}, with_products({Dtype::f64, Dtype::bf16}));
+  }
+}
+
+TEST_CASE("texts of several lengths that grow past the largest piece have each its own logits") {
+  for (const char* name : {"bam", "cable", "rope"}) {
+    for (const int64_t window : {0, 70}) {
+      ModelConfig c = small_config();
+      c.attention.prior = prior(name);
+      c.attention.window = window;
+      check_grown_together(c, {0, kMostAppended + 30}, 2 * kMostAppended + 41,
+                           {kMostAppended, 3, 1}, {Dtype::f32});
+    }
+  }
+}
+
+TEST_CASE("the last logits of texts that grow are the last of all their logits") {
+  ModelConfig c = small_config();
+  c.attention.prior = prior("alibi");
+  const Batch texts = random_batch(3, 20, c.vocab);
+  for (const Dtype t : with_products({Dtype::f64, Dtype::f32, Dtype::bf16})) {
+    Run run(c, t, 3, 20, ModelUse::generation);
+    const Memory all(run.masters().dtype, {3 * 20, c.vocab}, 0);
+    const Memory last(run.masters().dtype, {3, c.vocab}, 0);
+    run.model().begin_texts(std::vector<int64_t>(3));
+    run.model().append(texts.tokens.data(), 20, {}, all.tensor());
+    run.model().begin_texts(std::vector<int64_t>(3));
+    run.model().append(texts.tokens.data(), 20, {}, last.tensor());
+    const std::vector<double> truth = read(all.tensor(), Role::parameter).x;
+    const std::vector<double> found = read(last.tensor(), Role::parameter).x;
+    for (int64_t b = 0; b < 3; ++b) {
+      const auto row = [&](const std::vector<double>& of, int64_t n) {
+        return std::vector<double>(of.begin() + n * c.vocab, of.begin() + (n + 1) * c.vocab);
+      };
+      // The same sums in another order, where a product of few rows has one.
+      const double allowed = t == Dtype::f64 ? 1e-15 : 4 * kF32;
+      CHECK(distance(row(found, b), row(truth, 20 * b + 19)) <=
+            allowed * norm(row(truth, 20 * b + 19)));
+    }
+  }
+}
+
+// --- going back ---------------------------------------------------------------------------------
+
+TEST_CASE("texts that go back to a mark go on as if nothing had been behind it, to the bit") {
+  for (const char* name : {"bam", "cable", "fire"}) {
+    for (const int64_t window : {0, 70}) {
+      ModelConfig c = small_config();
+      c.attention.prior = prior(name);
+      c.attention.window = window;
+      c.attention.document_mask = true;
+      const int64_t kShared = 2 * kMostAppended + 11, kEnding = 40, T = kShared + kMostAppended;
+      const Batch texts = random_batch(1, T, c.vocab), endings = random_batch(1, T, c.vocab);
+      Run run(c, Dtype::f32, 1, T, ModelUse::generation, 40);
+      const auto read_shared = [&] {
+        begin_text(run);
+        for (int64_t at = 0; at < kShared;) {
+          const int64_t n = std::min<int64_t>(100, kShared - at);
+          run.model().append(texts.tokens.data() + at, n, texts.document_start, {});
+          at += n;
+        }
+        return run.model().mark();
+      };
+      const auto ending = [&](int64_t n) {
+        std::vector<double> logits;
+        for (int64_t at = 0; at < kEnding; at += 8) {
+          const Memory out(run.masters().dtype, {8, c.vocab}, 0);
+          run.model().append(endings.tokens.data() + n * kEnding + at, 8, texts.document_start,
+                             out.tensor());
+          const std::vector<double> rows = read(out.tensor(), Role::parameter).x;
+          logits.insert(logits.end(), rows.begin(), rows.end());
+        }
+        return logits;
+      };
+      std::vector<std::vector<double>> truth;
+      for (int64_t n = 0; n < 3; ++n) {
+        read_shared();
+        truth.push_back(ending(n));
+      }
+      const TextMark mark = read_shared();
+      for (int64_t n = 0; n < 3; ++n) {
+        INFO(describe(c) << ", ending " << n);
+        check_equal(ending(n), truth[static_cast<size_t>(n)]);
+        run.model().go_back(mark);
+        CHECK(run.model().appended() == kShared);
+      }
+    }
+  }
+}
+
+TEST_CASE("the losses of targets of a piece are those of the whole text") {
+  ModelConfig c = small_config();
+  c.attention.prior = prior("rope");
+  Batch texts = random_batch(2, 50, c.vocab);
+  for (size_t i = 0; i < texts.targets.size(); ++i) {
+    if (i % 3 != 0) texts.targets[i] = kNoTarget;
+  }
+  Run whole(c, Dtype::f32, 2, 50, ModelUse::evaluation, 40);
+  std::vector<double> truth(100), found(100);
+  std::vector<int32_t> likeliest(100), likeliest_found(100);
+  whole.model().evaluate(texts.tokens.data(), texts.targets.data(), 2, 50, {}, truth.data(),
+                         nullptr, likeliest.data());
+  Run run(c, Dtype::f32, 2, 50, ModelUse::generation, 40);
+  run.model().begin_texts(std::vector<int64_t>(2));
+  run.model().append(texts.tokens.data(), texts.targets.data(), 50, {}, found.data(),
+                     likeliest_found.data());
+  CHECK(distance(found, truth) <= tolerance(Dtype::f32) * norm(truth));
+  CHECK(likeliest_found == likeliest);
+  for (size_t i = 0; i < truth.size(); ++i) {
+    if (texts.targets[i] != kNoTarget) continue;
+    CHECK((truth[i] == 0 && likeliest[i] == kNoTarget));
+  }
+}
+
+TEST_CASE("losses of a few targets are those that they have among all") {
+  ModelConfig c = small_config();
+  const Batch all = random_batch(2, 50, c.vocab);
+  Batch few = all;
+  for (size_t i = 0; i < few.targets.size(); ++i) {
+    if (i % 7 != 2) few.targets[i] = kNoTarget;
+  }
+  for (const Dtype t : with_products({Dtype::f64, Dtype::f32, Dtype::bf16})) {
+    Run run(c, t, 2, 50, ModelUse::evaluation);
+    std::vector<double> truth(100), found(100);
+    run.model().evaluate(all.tokens.data(), all.targets.data(), 2, 50, {}, truth.data());
+    run.model().evaluate(few.tokens.data(), few.targets.data(), 2, 50, {}, found.data());
+    for (size_t i = 0; i < truth.size(); ++i) {
+      const bool counts = few.targets[i] != kNoTarget;
+      CHECK(std::abs(found[i] - (counts ? truth[i] : 0)) <=
+            (t == Dtype::f64 ? 1e-14 : 16 * kF32) * truth[i]);
+    }
+  }
+}
+
 TEST_CASE("tables refuse a text that would grow past their end, and leave it as it was") {
   ModelConfig c = small_config();
   c.attention.prior = prior("learned");
@@ -230,6 +472,7 @@ TEST_CASE("tables refuse a text that would grow past their end, and leave it as 
   Run run(c, Dtype::f32, 1, 20, ModelUse::generation, 19);
   CHECK_NOTHROW(run.model().check_length(19));
   CHECK_THROWS_AS(run.model().check_length(20), Error);
+  begin_text(run);
   run.model().append(text.tokens.data(), 19, {}, {});
   CHECK_THROWS_AS(run.model().append(text.tokens.data() + 19, 1, {}, {}), Error);
   CHECK(run.model().appended() == 19);

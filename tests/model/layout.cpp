@@ -321,6 +321,30 @@ TEST_CASE("documents restart keys and positions at their first token and at the 
   CHECK(starts.positions == Row{0, 1, 2});
 }
 
+TEST_CASE("tokens that go on from others keep their document, and padding has none") {
+  const std::vector<int32_t> tokens = {7, 7, 1, 7};
+  const auto laid_out = [&](int64_t document, int64_t window) {
+    Layout x(tokens, 1, window);
+    const int64_t last =
+        lay_out_sequence(tokens.data(), 4, 1, window, x.first.data(), x.positions.data(), document);
+    return std::pair(x, last);
+  };
+  const auto [past, of_past] = laid_out(-3, 0);
+  CHECK(past.first == Row{-3, -3, 2, 2});
+  CHECK(past.positions == Row{3, 4, 0, 1});
+  CHECK(of_past == 2);
+  CHECK(laid_out(-3, 2).first.first == Row{-1, 0, 2, 2});
+  // A document that begins at token 3, behind padding with what begins documents elsewhere.
+  const auto [padded, of_padded] = laid_out(3, 0);
+  CHECK(padded.first == Row{0, 1, 2, 3});
+  CHECK(padded.positions == Row{0, 0, 0, 0});
+  CHECK(of_padded == 3);
+  CHECK(laid_out(1, 0).first.first == Row{0, 1, 2, 2});
+  // All padding: the document begins later.
+  CHECK(laid_out(9, 0).second == 9);
+  CHECK(laid_out(9, 2).first.first == Row{0, 1, 2, 3});
+}
+
 TEST_CASE("a window limits the keys and leaves the positions") {
   const Layout x({7, 7, 7, 7, 7}, {}, 2);
   CHECK(x.first == Row{0, 0, 1, 2, 3});

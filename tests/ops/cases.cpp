@@ -227,6 +227,23 @@ Operation rotate(const RotateCase& c) {
   return op;
 }
 
+void check_copy(const CopyCase& c, Role role, Machine& m) {
+  const int64_t wide = c.d + 2 * c.beside;
+  const Memory src = m.unwritten(role, {c.a, c.c, c.b + 1, wide}),
+               dst = m.memory(constant_values(role, {c.a, c.b + 2, c.c, wide}, 7));
+  Tensor from = src.tensor().slice(3, c.beside, c.d);
+  from.shape = {c.a, c.b, c.c, c.d};
+  std::swap(from.stride[1], from.stride[2]);
+  const Tensor to = dst.tensor().slice(3, c.beside, c.d).slice(1, 1, c.b);
+  const Values x = random_values(role, {c.a, c.b, c.c, c.d}, "copied");
+  fill(from, x);
+  m.backend().copy(to, from);
+  m.backend().synchronize();
+  check_equal(read(to, role).x, read(from, role).x);
+  fill(to, constant_values(role, {c.a, c.b, c.c, c.d}, 7));
+  check_equal(read(dst.tensor(), role).x, constant_values(role, {c.a, c.b + 2, c.c, wide}, 7).x);
+}
+
 Operation running_sums(const SumsCase& c) {
   Operation op;
   op.inputs["gates"] = random_values(A, {c.B, c.T, c.H}, "gates", 2);
@@ -237,10 +254,21 @@ Operation running_sums(const SumsCase& c) {
     const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));
     const Tensor gates = wide.tensor().slice(2, 0, c.H);
     fill(gates, in.at("gates"));
-    const Memory sums = m.unwritten(Role::wide, {c.B, c.H, c.T});
-    m.backend().mechanisms().run(SumsForward{sums.tensor(), gates, bias.tensor()});
-    return Arrays{{"sums", read(sums.tensor(), Role::wide)}};
+    // Behind those of tokens before, where there are such.
+    const Memory all = m.unwritten(Role::wide, {c.B, c.H, c.past + c.T});
+    const Tensor sums = all.tensor().slice(2, c.past, c.T);
+    Tensor before;
+    if (c.past > 0) {
+      before = all.tensor().slice(2, c.past - 1, 1);
+      fill(before, in.at("before"));
+    }
+    m.backend().mechanisms().run(SumsForward{sums, gates, bias.tensor(), before});
+    return Arrays{{"sums", read(sums, Role::wide)}};
   };
+  if (c.past > 0) {
+    op.inputs["before"] = random_values(Role::wide, {c.B, c.H, 1}, "before", 100);
+    return op;
+  }
   op.adjoint = [=](Machine& m, const Arrays& in, const Arrays&, const Arrays& cotangents,
                    double existing) {
     const Memory wide = m.unwritten(A, {c.B, c.T, c.H + 3}), bias = m.memory(in.at("bias"));

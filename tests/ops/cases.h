@@ -32,9 +32,18 @@ struct RotateCase {
 };
 Operation rotate(const RotateCase& c);
 
+/// A copy of an (a, b, c, d) that lies as (a, c, b, d) in wider memory to one that lies as it is.
+struct CopyCase {
+  int64_t a = 1, b = 1, c = 1, d = 1;
+  int64_t beside = 0;  // elements before and behind each row
+};
+constexpr CopyCase kCopies[] = {{2, 5, 3, 8, 8}, {2, 5, 3, 4, 4}, {1, 2, 7, 6, 1}, {3, 1, 1, 1, 2}};
+void check_copy(const CopyCase& c, Role role, Machine& m);
+
 /// gates (B, T, H) as the first columns of a wider (B, T, H + 3), as they lie in qkv; bias (H).
 struct SumsCase {
   int64_t B = 1, T = 1, H = 1;
+  int64_t past = 0;  // tokens whose sums lie before, none of whose are formed
 };
 Operation running_sums(const SumsCase& c);
 

@@ -11,6 +11,15 @@ namespace {
 constexpr MlpKind kMlps[] = {MlpKind::swiglu, MlpKind::geglu, MlpKind::gelu, MlpKind::gelu_erf,
                              MlpKind::relu};
 
+TEST_CASE("a copy between rows that lie apart moves them, and nothing beside them") {
+  for (const Dtype t : {Dtype::f64, Dtype::f32, Dtype::bf16}) {
+    Machine m(t);
+    for (const Role role : {Role::activation, Role::parameter, Role::wide}) {
+      for (const CopyCase& c : kCopies) check_copy(c, role, m);
+    }
+  }
+}
+
 TEST_CASE("the adjoint of every activation agrees with finite differences") {
   for (MlpKind kind : kMlps) {
     CHECK(difference_error(activation(kind, 3, 7), 60) < kDifferenceTolerance);

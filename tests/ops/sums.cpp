@@ -17,7 +17,8 @@ TEST_CASE("the adjoint of running sums agrees with finite differences") {
 
 TEST_CASE("running sums on the CPU agree with the reference") {
   // Everything is summed in fp64: one rounding of what is stored in fp32.
-  for (const SumsCase& c : {SumsCase{1, 1, 1}, {2, 40, 3}, {3, 300, 5}}) {
+  for (const SumsCase& c :
+       {SumsCase{1, 1, 1}, {2, 40, 3}, {3, 300, 5}, {2, 40, 3, 1}, {1, 30, 2, 9}}) {
     compare_with_reference(running_sums(c), Dtype::f32, 2 * kF32);
     compare_with_reference(running_sums(c), Dtype::bf16, 2 * kF32);
   }

@@ -57,6 +57,11 @@ class CheckBackend final : public Backend {
     const Tensor d = c.written("dst", dst), s = c.read(src);
     c.run([&](Backend& b, bool own) { own ? b.convert(dst, src) : b.convert(d, s); });
   }
+  void copy(Tensor dst, Tensor src) override {
+    CheckedCall c = call("copy");
+    const Tensor d = c.written("dst", dst), s = c.read(src);
+    c.run([&](Backend& b, bool own) { own ? b.copy(dst, src) : b.copy(d, s); });
+  }
   void sum(Tensor total, Tensor x) override {
     CheckedCall c = call("sum");
     const Tensor t = c.updated("total", total), s = c.read(x);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "kernels/attention.h"
+#include "kernels/copy.h"
 
 namespace bamtrain::cuda {
 
@@ -36,6 +37,18 @@ template <class A>
 kernels::Rows<A> rows(const Tensor& t) {
   require(t.rank == 4 && t.stride[3] == 1, "heads with contiguous channels");
   return {pointer<A>(t), t.stride[0], t.stride[1], t.stride[2]};
+}
+
+/// Of any dtype and strides.
+inline kernels::Strided strided(const Tensor& t) {
+  require(t.rank >= 1 && t.stride[t.rank - 1] == 1, "rows without gaps");
+  kernels::Strided s;
+  s.data = t.data;
+  s.element = static_cast<int>(size_of(t.dtype));
+  const int leading = 4 - t.rank;
+  for (int d = 0; d < t.rank; ++d) s.shape[leading + d] = t.shape[d];
+  for (int d = 0; d + 1 < t.rank; ++d) s.stride[leading + d] = t.stride[d];
+  return s;
 }
 
 inline int as_int(int64_t n) {

@@ -13,6 +13,7 @@
 #include "kernels/attention_reference.h"
 #include "kernels/attention_statistics.h"
 #include "kernels/bias.h"
+#include "kernels/copy.h"
 #include "kernels/embedding.h"
 #include "kernels/flat.h"
 #include "kernels/loss.h"
@@ -38,6 +39,7 @@ using cuda::f32;
 using cuda::i32;
 using cuda::pointer;
 using cuda::rows;
+using cuda::strided;
 
 /// Device memory of one process. Failures are the runtime's.
 class DeviceMemory final : public MemorySource {
@@ -135,6 +137,11 @@ class CudaBackend final : public Backend {
     dispatch(dst.dtype, [&]<class A>() {
       check(kernels::convert<A>(pointer<A>(dst), f32(src), dst.size(), stream()), "convert");
     });
+  }
+  void copy(Tensor dst, Tensor src) override {
+    require(dst.dtype == src.dtype && dst.rank == src.rank && dst.shape == src.shape,
+            "tensors of one type and shape");
+    check(kernels::copy_rows(strided(dst), strided(src), stream()), "copy");
   }
   void sum(Tensor total, Tensor x) override {
     check(kernels::sum_losses(total.ptr<double>(), f32(x), x.size(), stream()), "sum");

@@ -19,9 +19,14 @@ kernels::Gates<A> gates_of(const Tensor& gates, const Tensor& bias) {
 }  // namespace
 
 void SumsForward::on_cuda(const cuda::CudaWork& work) const {
+  kernels::RunningSums to = {sums.ptr<double>(), sums.stride[0], sums.stride[1]};
+  if (before) {
+    to.before = before.ptr<double>();
+    to.before_batch = before.stride[0];
+    to.before_head = before.stride[1];
+  }
   dispatch(gates.dtype, [&]<class A>() {
-    check(kernels::running_sums_forward(sums.ptr<double>(), gates_of<A>(gates, bias), work.stream),
-          kName);
+    check(kernels::running_sums_forward(to, gates_of<A>(gates, bias), work.stream), kName);
   });
 }
 

@@ -12,7 +12,7 @@ void SumsForward::on_host(const HostScratch&) const {
   parallel_for(sums.shape[0] * H, [&](int64_t n) {
     const int64_t b = n / H, h = n % H;
     double* S = sums.ptr<double>() + b * sums.stride[0] + h * sums.stride[1];
-    double total = 0;
+    double total = start(b, h);
     for (int64_t t = 0; t < T; ++t) {
       total += softplus(get(gates, gate_at(gates, b, t, h)) + get(bias, h));
       S[t] = total;

@@ -5,18 +5,24 @@
 
 namespace bamtrain {
 
-/// S_t = u_0 + ... + u_t, u = softplus(gates + bias).
+/// S_t = before + u_0 + ... + u_t, u = softplus(gates + bias).
 struct SumsForward {
   static constexpr const char* kName = "sums_forward";
-  Tensor sums;   // (B, H, T) f64; its rows may be strided in host memory, those of gates anywhere
-  Tensor gates;  // (B, T, H) A
-  Tensor bias;   // (H) P
+  Tensor sums;         // (B, H, T) f64; rows may be strided, here and of gates
+  Tensor gates;        // (B, T, H) A
+  Tensor bias;         // (H) P
+  Tensor before = {};  // (B, H, 1) f64, which may be strided. Empty: 0
 
   template <class X, class F>
   static void each(X& x, F&& f) {
     f("sums", TensorUse::written, x.sums);
     f("gates", TensorUse::read, x.gates);
     f("bias", TensorUse::read, x.bias);
+    f("before", TensorUse::read, x.before);
+  }
+  /// S before the first token.
+  double start(int64_t b, int64_t h) const {
+    return before ? before.ptr<double>()[b * before.stride[0] + h * before.stride[1]] : 0;
   }
   void on_host(const HostScratch& s) const;
   void in_reference() const;

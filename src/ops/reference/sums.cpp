@@ -16,7 +16,7 @@ void SumsForward::in_reference() const {
       std::vector<double> u;
       for (int64_t t = 0; t < T; ++t) {
         u.push_back(softplus(Dual(gate(gates, b, t, h) + f64(bias)[h])).x);
-        double S = 0;
+        double S = start(b, h);
         for (double x : u) S += x;
         f64(sums)[b * sums.stride[0] + h * sums.stride[1] + t] = S;
       }
