@@ -69,6 +69,30 @@ TEST_CASE("the last rows alone on the CPU agree with the reference") {
   }
 }
 
+TEST_CASE("pieces of several tiles, past several blocks of keys, agree with the reference") {
+  size_t n = 0;
+  for (const auto& [T, rows] : {std::pair<int64_t, int64_t>{1100, 64}, {1400, 130}, {2200, 97}}) {
+    for (const TableForm form :
+         {TableForm::none, TableForm::table, TableForm::difference, TableForm::log_square}) {
+      AttentionCase c;
+      c.T = T;
+      c.B = 1 + static_cast<int64_t>(n % 2);
+      c.H = 4;
+      c.K = 2;
+      c.D = 24;
+      c.table = form;
+      c.scale = kScales[n % 3];
+      c.documents = n % 4 == 3;
+      c.window = n % 5 == 2 ? 300 : 0;
+      ++n;
+      INFO(describe(c) << ", the last " << rows << " rows");
+      for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
+        compare_with_reference(attention_of_last_rows(c, rows), t, fp32_tolerance(c));
+      }
+    }
+  }
+}
+
 TEST_CASE("the last rows alone have the same bits on any number of threads") {
   AttentionCase c;
   c.T = 130;
@@ -76,15 +100,17 @@ TEST_CASE("the last rows alone have the same bits on any number of threads") {
   c.K = 3;
   c.D = 48;
   c.table = TableForm::falling;
-  const Operation op = attention_of_last_rows(c, 7);
-  for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
-    std::vector<double> out;
-    for (const int threads : {1, 2, 3, 4}) {
-      const Threads limit(threads);
-      Machine cpu(t);
-      const Values found = op.forward(cpu, op.inputs).at("out");
-      if (out.empty()) out = found.x;
-      check_equal(found.x, out);
+  for (const int64_t rows : {7, 100}) {
+    const Operation op = attention_of_last_rows(c, rows);
+    for (const Dtype t : {Dtype::f32, Dtype::bf16}) {
+      std::vector<double> out;
+      for (const int threads : {1, 2, 3, 4}) {
+        const Threads limit(threads);
+        Machine cpu(t);
+        const Values found = op.forward(cpu, op.inputs).at("out");
+        if (out.empty()) out = found.x;
+        check_equal(found.x, out);
+      }
     }
   }
 }
@@ -96,15 +122,18 @@ TEST_CASE("a logit that is no number reaches its row of the last rows, and no ot
     c.H = 2;
     c.K = 1;
     c.table = form;
-    const Operation op = attention_of_last_rows(c, 3);
-    Arrays in = op.inputs;
-    in.at("q").x[static_cast<size_t>(38 * c.H * c.D)] = NAN;  // the second row of head 0
-    Machine cpu(Dtype::f32);
-    const Values out = op.forward(cpu, in).at("out");
-    for (size_t i = 0; i < out.x.size(); ++i) {
-      const int64_t row = static_cast<int64_t>(i) / c.D;  // (row, head)
-      INFO("element " << i);
-      CHECK(std::isnan(out.x[i]) == (row == 1 * c.H));
+    for (const int64_t rows : {3, 20}) {
+      const Operation op = attention_of_last_rows(c, rows);
+      Arrays in = op.inputs;
+      // The second row of head 0.
+      in.at("q").x[static_cast<size_t>((c.T - rows + 1) * c.H * c.D)] = NAN;
+      Machine cpu(Dtype::f32);
+      const Values out = op.forward(cpu, in).at("out");
+      for (size_t i = 0; i < out.x.size(); ++i) {
+        const int64_t row = static_cast<int64_t>(i) / c.D;  // (row, head)
+        INFO("element " << i << " of " << rows << " rows");
+        CHECK(std::isnan(out.x[i]) == (row == 1 * c.H));
+      }
     }
   }
 }

@@ -77,6 +77,14 @@ void cpu_attention_statistics(Tensor entropy, Tensor support, const AttentionSav
 /// Scratch of its tasks, in floats.
 int64_t statistics_floats(int64_t T, int64_t D, const ContentShape& content);
 
+/// cpu_attention_forward where keys come from the past: a piece of a text of kPieceRows or more.
+void cpu_attention_of_piece(Tensor out, const AttentionSaved& saved, const Attention& a,
+                            const AttentionScratch& s);
+/// Below it packing keys into tiles costs more than it saves.
+constexpr int64_t kPieceRows = 8;
+/// Scratch of its tasks, in floats, of so many rows that see so many keys.
+int64_t piece_floats(int64_t keys, int64_t rows, int64_t D);
+
 /// cpu_attention_forward and cpu_attention_entropy where keys come from the past, few queries to
 /// many keys. out and saved, or entropy, may be empty; entropy is with another normalizer.
 void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entropy,

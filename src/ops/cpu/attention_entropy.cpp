@@ -15,8 +15,6 @@ using rows::dispatch_activation;
 
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
 /// Of one tile of queries, (kQ) each.
 struct Running {
   float *maximum, *sum, *weighted;

@@ -18,8 +18,6 @@ using rows::for_vectors;
 
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
 /// One query and the keys that it sees.
 struct Row {
   const Attention& a;

@@ -101,18 +101,6 @@ struct Strip {
   }
 };
 
-/// t and what the bias is multiplied by, of a row.
-struct Factors {
-  const float* t;  // of the head; null: 1
-  bool on_bias;
-
-  Factors(const Attention& a, int64_t b, int64_t h)
-      : t(a.scale.t ? a.scale.t.ptr<float>() + (b * a.q.shape[2] + h) * a.q.shape[1] : nullptr),
-        on_bias(a.scale.on_bias) {}
-  float of_content(int64_t i) const { return t ? t[i] : 1; }
-  float of_bias(int64_t i) const { return on_bias ? of_content(i) : 1; }
-};
-
 /// A row's numbers of AttentionSaved.
 inline SavedRow saved_row(const AttentionSaved& s, int64_t at) {
   SavedRow row;

@@ -49,6 +49,8 @@ class Pieces {
   float* next_;
 };
 
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
 enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
 /// Rows of x (T, D) at (b, h), converted to fp32, times `factor`; columns past D are zero.
 template <class A>
@@ -128,27 +130,45 @@ inline const int32_t* first_keys(const Attention& a, int64_t b) {
   return a.first_key.ptr<int32_t>() + b * a.q.shape[1];
 }
 
-/// Which keys the rows of a sequence see, without a past. First and last keys never fall.
+// Rows are numbered by their own keys everywhere: those of a text's piece begin at past().
+
+/// Which keys the rows of a sequence see. First and last keys never fall.
 class Sight {
  public:
   Sight(const Attention& a, int64_t b)
       : first_(first_keys(a, b)),
-        last_(a.last_key ? a.last_key.ptr<int32_t>() + b * a.q.shape[1] : nullptr) {}
+        last_(a.last_key ? a.last_key.ptr<int32_t>() + b * a.q.shape[1] : nullptr),
+        past_(a.past()) {}
 
-  int64_t first(int64_t i) const { return first_[i]; }
+  int64_t first(int64_t i) const { return past_ + first_[i - past_]; }
   int64_t last(int64_t i) const { return last_ ? last_[i] : i; }
   /// Whether row i sees a single key.
   bool alone(int64_t i) const { return first(i) == last(i); }
   /// The tile where the keys of rows from i0 on begin, and the end of those of rows before i1.
-  int64_t first_tile(int64_t i0) const { return first_[i0] / kK * kK; }
+  int64_t first_tile(int64_t i0) const { return first(i0) / kK * kK; }
   int64_t end(int64_t i1) const { return last(i1 - 1) + 1; }
   /// Whether every key of the tile at j0 is visible to every row in [i0, i1).
   bool whole(int64_t i0, int64_t i1, int64_t j0) const {
-    return first_[i1 - 1] <= j0 && j0 + kK - 1 <= last(i0);
+    return first(i1 - 1) <= j0 && j0 + kK - 1 <= last(i0);
   }
 
  private:
-  const int32_t *first_, *last_;  // null: a row's own
+  const int32_t *first_, *last_;  // by query; null: a row's own
+  int64_t past_;
+};
+
+/// t and what the bias is multiplied by, of a row of a head.
+struct Factors {
+  const float* t;  // by query; null: 1
+  int64_t past;
+  bool on_bias;
+
+  Factors(const Attention& a, int64_t b, int64_t h)
+      : t(a.scale.t ? a.scale.t.ptr<float>() + (b * a.q.shape[2] + h) * a.q.shape[1] : nullptr),
+        past(a.past()),
+        on_bias(a.scale.on_bias) {}
+  float of_content(int64_t i) const { return t ? t[i - past] : 1; }
+  float of_bias(int64_t i) const { return on_bias ? of_content(i) : 1; }
 };
 
 }  // namespace tiles

@@ -313,10 +313,15 @@ class CpuBackend final : public HostBackend {
   // --- attention
 
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
-    if (a.past() > 0) return cpu_attention_of_rows(out, saved, {}, a, attention_);
+    const bool by_strips = a.mix || attention_.general || reads_content(a.bias);
+    if (a.past() > 0) {
+      if (by_strips || a.q.shape[1] < kPieceRows) {
+        return cpu_attention_of_rows(out, saved, {}, a, attention_);
+      }
+      return cpu_attention_of_piece(out, saved, a, attention_);
+    }
     if (a.mix) return cpu_attention_mix_forward(out, saved, a, attention_);
-    if (attention_.general || reads_content(a.bias))
-      return cpu_attention_general_forward(out, saved, a, attention_);
+    if (by_strips) return cpu_attention_general_forward(out, saved, a, attention_);
     require(traits_of(a.normalizer.form.kind).fused, "a normalizer that was planned");
     cpu_attention_forward(out, saved, a, attention_);
   }

@@ -4,8 +4,8 @@
 //   class Stage, what is read of one head of a sequence:
 //     Stage(a, b, h, memory);
 //     static constexpr bool kThere;                  whether b is anything
-//     void set_tile(i0, i1, j_first, j_end) const;   before the rows of a tile of queries, which
-//                                                    see no key from j_end on
+//     void set_tile(i0, i1, j_first, j_end) const;   before the rows of a tile of queries are asked
+//                                                    for keys [j_first, j_end), where a tile begins
 //     const float* of_keys(i, j0) const;             of row i and the keys from j0 on: entries of a
 //                                                    table, numbers of keys, or biases that the
 //                                                    next call overwrites

@@ -19,13 +19,15 @@ namespace tiles {
 /// What one head and sequence reads, and where a row's biases go.
 template <int64_t kKeys>
 struct FireRows {
-  const float *psi = nullptr, *psi_dc = nullptr;  // reversed, see reverse_table
-  const float* inverse = nullptr;                 // by position
-  const int32_t *ends = nullptr, *positions = nullptr;
-  const float *slope = nullptr, *offset = nullptr;  // of the head
-  float* row = nullptr;                             // (kKeys)
+  const float *psi = nullptr, *psi_dc = nullptr;        // reversed, see reverse_table
+  const float* inverse = nullptr;                       // by position
+  const int32_t *ends = nullptr, *positions = nullptr;  // positions: by query
+  int64_t past = 0;                                     // tokens before the first query
+  const float *slope = nullptr, *offset = nullptr;      // of the head
+  float* row = nullptr;                                 // (kKeys)
   int64_t keys_behind = 0;  // keys of the sequence, where queries see such behind their own
 
+  int32_t position_of(int64_t i) const { return positions[i - past]; }
   /// Lanes of keys from j0 on that have segments of query i.
   int64_t lanes_of_row(int64_t i, int64_t j0) const {
     return keys_behind == 0 ? kKeys : std::clamp<int64_t>(i - j0 + 1, 0, kKeys);
@@ -35,7 +37,7 @@ struct FireRows {
   template <class F>
   void for_segments(int64_t i, int64_t j0, F&& f) const {
     const int64_t lanes = lanes_of_row(i, j0);
-    const int32_t* of_row = ends + int64_t{positions[i]} * kFireHidden;
+    const int32_t* of_row = ends + int64_t{position_of(i)} * kFireHidden;
     const auto d = static_cast<int32_t>(i - j0);
     int64_t segment = std::upper_bound(of_row, of_row + kFireHidden, d) - of_row;
     for (int64_t begin = 0; begin < lanes; --segment) {
@@ -50,7 +52,7 @@ struct FireRows {
   template <class F>
   void for_keys_behind(int64_t i, int64_t j0, F&& f) const {
     for (int64_t n = lanes_of_row(i, j0); n < std::min(kKeys, keys_behind - j0); ++n) {
-      const int32_t position = positions[j0 + n];
+      const int32_t position = position_of(j0 + n);
       const int32_t* of_key = ends + int64_t{position} * kFireHidden;
       const auto d = static_cast<int32_t>(j0 + n - i);
       f(std::upper_bound(of_key, of_key + kFireHidden, d) - of_key, n, inverse[position]);
@@ -69,7 +71,7 @@ struct FireRows {
 
   /// The biases of query i and the keys from j0 on; `at` is where their entries of psi begin.
   const float* biases(int64_t i, int64_t j0, int64_t at) const {
-    const float of_row = inverse[positions[i]];
+    const float of_row = inverse[position_of(i)];
     for_segments(i, j0, [&](int64_t segment, int64_t begin, int64_t end) {
       const simd::Vec factor = simd::splat(slope[segment] * of_row);
       const simd::Vec constant = simd::splat(offset[segment]);
@@ -88,7 +90,7 @@ struct FireRows {
   /// to the query's of_u and of_psi, and to those of the keys behind it, by position.
   void add(const float* db, int64_t i, int64_t j0, int64_t at, double* sums, float* of_u,
            float* of_psi, float* of_u_behind, float* of_psi_behind) const {
-    const float of_row = inverse[positions[i]];
+    const float of_row = inverse[position_of(i)];
     for_segments(i, j0, [&](int64_t segment, int64_t begin, int64_t end) {
       simd::Vec one{}, with_psi{}, with_psi_dc{};
       for_vectors(begin, end, [&](int64_t n, simd::IVec inside) {
@@ -115,7 +117,7 @@ struct FireRows {
 
 class FireStage : public StageOfKeys {
  public:
-  FireStage(const Attention& a, int64_t b, int64_t h, const BiasMemory& memory) : T_(a.q.shape[1]) {
+  FireStage(const Attention& a, int64_t b, int64_t h, const BiasMemory& memory) : T_(a.k.shape[1]) {
     const auto& [tables, positions] = std::get<FireBias>(a.bias);
     const float *const psi = tables.psi.ptr<float>(), *const psi_dc = tables.psi_dc.ptr<float>();
     reverse_table(memory.table, T_, a.causal(), [psi](int64_t d) { return psi[std::abs(d)]; });
@@ -125,7 +127,8 @@ class FireStage : public StageOfKeys {
              memory.more_table,
              tables.inverse.ptr<float>(),
              tables.ends.ptr<int32_t>(),
-             positions.ptr<int32_t>() + b * T_,
+             positions.ptr<int32_t>() + b * a.q.shape[1],
+             a.past(),
              tables.slope.ptr<float>() + h * kFireSegments,
              tables.offset.ptr<float>() + h * kFireSegments,
              memory.rows,

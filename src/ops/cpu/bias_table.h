@@ -12,7 +12,7 @@ namespace tiles {
 class TableStage : public StageOfKeys {
  public:
   TableStage(const Attention& a, int64_t, int64_t h, const BiasMemory& memory)
-      : T_(a.q.shape[1]), table_(memory.table) {
+      : T_(a.k.shape[1]), table_(memory.table) {
     const Tensor& table = std::get<TableBias>(a.bias).table;
     const float* const at_0 =
         table.ptr<float>() + h * table.stride[0] + (a.causal() ? 0 : (table.shape[1] - 1) / 2);

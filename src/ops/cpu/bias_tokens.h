@@ -33,14 +33,14 @@ class TokenStage {
       : numbers_(numbers_of(a, b, h)), columns_(memory.columns), rows_(memory.rows) {}
 
   /// Of a formula of differences relative to the first of the tile's queries, so that fp32 holds
-  /// the differences near the diagonal: of keys from j_first <= i0 on, to the end of the last tile.
+  /// the differences near the diagonal: of keys from j_first on, to the end of the last tile.
   void set_tile(int64_t i0, int64_t i1, int64_t j_first, int64_t j_end) const {
     const double origin = Of::kRelative ? numbers_[i0] : 0;
     for (int64_t j = j_first; j < j_end; ++j) {
       columns_[j] = static_cast<float>(numbers_[j] - origin);
     }
     std::fill(columns_ + j_end, columns_ + padded_keys(j_end), 0.0f);
-    std::copy_n(columns_ + i0, i1 - i0, rows_);
+    for (int64_t i = i0; i < i1; ++i) rows_[i - i0] = static_cast<float>(numbers_[i] - origin);
     first_ = i0;
   }
   const float* of_keys(int64_t, int64_t j0) const { return columns_ + j0; }
