@@ -25,7 +25,7 @@ TEST_CASE("linear's adjoint agrees with finite differences") {
 
 TEST_CASE("linear on the CPU agrees with the reference at every edge of its tiles") {
   int64_t n = 0;
-  for (int64_t N : {1, 63, 256, 257, 600}) {
+  for (int64_t N : {1, 2, 3, 4, 5, 63, 256, 257, 600}) {
     for (int64_t O : {1, 383, 385, 800}) {
       // Inner sizes alternate, so that every outer pair meets a small and a large one.
       for (int64_t I : {n % 2 ? 1 : 7, n % 2 ? 129 : 64}) {

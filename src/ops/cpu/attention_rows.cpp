@@ -56,13 +56,16 @@ void form_scores(const Row& row, float* s, float* query) {
   const int64_t D = a.q.shape[3];
   pack_rows<A>(query, a.q, row.b, row.h, row.i, row.i + 1, padded(D),
                1 / a.content_divisor<float>());
-  for (int64_t j = 0; j < row.keys(); ++j) {
-    const A* key = row.of_key<A>(a.k, row.first + j);
-    Vec sum{};
-    for_vectors(D, [&](int64_t c, auto lanes) {
-      sum += simd::load(query + c) * rows::load(key + c, lanes);
-    });
-    s[j] = simd::sum(sum);
+  for (int64_t j = 0; j < row.keys(); j += simd::kWidth) {
+    Vec sums[simd::kWidth] = {};
+    const int64_t n = std::min<int64_t>(simd::kWidth, row.keys() - j);
+    for (int64_t l = 0; l < n; ++l) {
+      const A* const key = row.of_key<A>(a.k, row.first + j + l);
+      for_vectors(D, [&](int64_t c, auto lanes) {
+        sums[l] += simd::load(query + c) * rows::load(key + c, lanes);
+      });
+    }
+    simd::store(s + j, simd::sums_of(sums));
   }
 }
 
@@ -110,16 +113,44 @@ struct Softmax {
   }
 };
 
+/// to (padded(D)) = p v, kept in kVectors registers, or with 0 in memory.
+template <class A, int kVectors>
+void weigh_values(const Row& row, const float* p, float* to) {
+  const int64_t D = row.a.q.shape[3];
+  Vec sums[std::max(kVectors, 1)] = {};
+  if (kVectors == 0) std::fill_n(to, padded(D), 0.0f);
+  for (int64_t j = 0; j < row.keys(); ++j) {
+    const A* const value = row.of_key<A>(row.a.v, row.first + j);
+    if constexpr (kVectors == 0) {
+      for_vectors(D, [&](int64_t c, auto lanes) {
+        simd::store(to + c, simd::load(to + c) + p[j] * rows::load(value + c, lanes));
+      });
+    } else {
+      for (int n = 0; n < kVectors; ++n) sums[n] += p[j] * simd::load(value + n * simd::kWidth);
+    }
+  }
+  for (int n = 0; n < kVectors; ++n) simd::store(to + n * simd::kWidth, sums[n]);
+}
+
 /// out = p v / sum; `to` (padded(D)) is scratch.
 template <class A>
 void form_output(const Tensor& out, const Row& row, const float* p, float sum, float* to) {
   const int64_t D = row.a.q.shape[3], Dp = padded(D);
-  std::fill_n(to, Dp, 0.0f);
-  for (int64_t j = 0; j < row.keys(); ++j) {
-    const A* value = row.of_key<A>(row.a.v, row.first + j);
-    for_vectors(D, [&](int64_t c, auto lanes) {
-      simd::store(to + c, simd::load(to + c) + p[j] * rows::load(value + c, lanes));
-    });
+  switch (D % simd::kWidth == 0 ? D / simd::kWidth : 0) {
+    case 2:
+      weigh_values<A, 2>(row, p, to);
+      break;
+    case 4:
+      weigh_values<A, 4>(row, p, to);
+      break;
+    case 6:
+      weigh_values<A, 6>(row, p, to);
+      break;
+    case 8:
+      weigh_values<A, 8>(row, p, to);
+      break;
+    default:
+      weigh_values<A, 0>(row, p, to);
   }
   unpack_rows<A>(out, row.b, row.h, row.i, row.i + 1, to, Dp, 1 / sum);
 }

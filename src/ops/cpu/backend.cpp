@@ -10,6 +10,7 @@
 #include "core/no_target.h"
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
+#include "ops/cpu/few_rows.h"
 #include "ops/cpu/matmul.h"
 #include "ops/cpu/norm.h"
 #include "ops/cpu/rows.h"
@@ -221,6 +222,8 @@ class CpuBackend final : public HostBackend {
   // --- linear
 
   void linear_forward(Tensor y, Tensor x, Tensor weight, Tensor bias) override {
+    if (x.shape[0] >= 1 && x.shape[0] <= kFewRows)
+      return cpu_linear_of_few_rows(y, x, weight, bias);
     matmul_.run(matrix(y), matrix(x), matrix_transposed(weight), bias ? bias.ptr<float>() : nullptr,
                 false);
   }

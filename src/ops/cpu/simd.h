@@ -83,6 +83,18 @@ inline float sum(Vec v) {
   }
   return x[0];
 }
+/// Lane l of the result is the sum of all lanes of v[l], in a fixed order (neighbours, pairs, ...).
+/// Overwrites v.
+inline Vec sums_of(Vec (&v)[kWidth]) {
+  const IVec even = 2 * lanes();
+  for (int n = kWidth; n > 1; n /= 2) {
+    for (int i = 0; i < n / 2; ++i) {
+      const Vec a = v[2 * i], b = v[2 * i + 1];
+      v[i] = __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, even + 1);
+    }
+  }
+  return v[0];
+}
 /// The largest lane of those that are not NaN, or NaN.
 inline float maximum(Vec v) {
   float x[kWidth];

@@ -1,0 +1,171 @@
+// Texts that grow: time of reading a long one in pieces, and of the tokens that follow one by one.
+//
+//   build/bench/generation --config configs/bam-120m.json --length 16384 --precision bf16
+//   build/bench/generation --config configs/quickstart.json --length 4096 --texts 16
+//
+// Prints tokens per second of both. Reading is compared with the rate of matrix products: two
+// operations for each parameter of matrices but the head's, and two products of every pair of a
+// query and a key that it sees. A token that follows is compared with the rate of a copy: of the
+// weights, and of the keys and values that it sees, each byte is read once. With --profile where
+// both times go.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "config/reader.h"
+#include "core/parallel.h"
+#include "core/waiting.h"
+#include "isa.h"
+#include "median.h"
+#include "model/growing_text.h"
+#include "options.h"
+#include "profile.h"
+#include "rates.h"
+#include "run/train.h"
+
+using namespace bamtrain;
+using namespace bamtrain::bench;
+
+namespace {
+
+/// A model with initial values and texts of random tokens.
+class Texts {
+ public:
+  Texts(const RunConfig& c, Backend& backend, Dtype A, int64_t B, int64_t longest)
+      : model_(c.model, c.data.sequence_length, backend, A), B_(B) {
+    const Dtype P = backend.parameter_dtype();
+    arena_.add("masters", &masters_, P, {model_.parameters().elements()});
+    arena_.add("logits", &logits_, P, {B, c.model.outputs()});
+    model_.plan(arena_, B, longest, ModelUse::generation);
+    arena_.commit(backend.memory());
+    for (const Parameter& p : model_.parameters().all()) {
+      initialize(p, c.model, c.data.sequence_length, c.seed, masters_.slice(0, p.offset, p.size));
+    }
+    model_.set_masters(masters_);
+    model_.refresh();
+    tokens_.resize(static_cast<size_t>(B * kMostAppended));
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      tokens_[i] = static_cast<int32_t>(i * 7919 % static_cast<size_t>(c.model.vocab));
+    }
+  }
+
+  void begin() { model_.begin_texts(std::vector<int64_t>(static_cast<size_t>(B_))); }
+  /// n tokens more, and what follows them.
+  void append(int64_t n) {
+    while (n > 0) {
+      const int64_t piece = std::min(n, kMostAppended);
+      n -= piece;
+      model_.append(tokens_.data(), piece, {}, n == 0 ? logits_ : Tensor());
+    }
+  }
+  const ParameterLayout& parameters() const { return model_.parameters(); }
+  int64_t planned_bytes() const { return arena_.total_bytes(); }
+
+ private:
+  Arena arena_;
+  Model model_;
+  Tensor masters_, logits_;
+  int64_t B_;
+  std::vector<int32_t> tokens_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  bound_spinning(argv);
+  CLI::App app{"time of texts that grow"};
+  std::string config_path, precision = "bf16", isa = "newest";
+  std::vector<std::string> overrides;
+  int64_t B = 1, T = 16384, tokens = 32;
+  bool profile = false;
+  app.set_version_flag("--version", matrix_library());
+  app.add_option("--config", config_path, "run configuration")->required();
+  app.add_option("--set", overrides, "override a config key");
+  app.add_option("--texts", B, "texts that grow together")->check(positive());
+  app.add_option("--length", T, "tokens that are read")->check(positive());
+  app.add_option("--tokens", tokens, "tokens that follow")->check(positive());
+  app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
+  app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
+      ->check(CLI::IsMember({"newest", "avx2"}));
+  app.add_flag("--profile", profile, "time per operation");
+  CLI11_PARSE(app, argc, argv);
+
+  overrides.push_back("train.precision=" + precision);
+  const RunConfig c = read_run_config(config_path, overrides);
+  check_grows(c.model);
+  const Dtype A = activation_dtype(c.train.precision);
+  std::unique_ptr<Backend> backend = make_backend_for(isa, A);
+  ProfiledBackend* profiled = nullptr;
+  if (profile) {
+    auto timed = std::make_unique<ProfiledBackend>(std::move(backend));
+    profiled = timed.get();
+    backend = std::move(timed);
+  }
+  Texts texts(c, *backend, A, B, T + tokens + 1);
+
+  // Once before, for what the first products of a shape take.
+  texts.begin();
+  texts.append(std::min(T, 2 * kMostAppended));
+  const double rate_before = matrix_rate(A);
+  if (profiled) profiled->reset();
+  texts.begin();
+  double start = now();
+  texts.append(T);
+  const double reading = now() - start;
+  const double rate = std::max(rate_before, matrix_rate(A));
+  const double bandwidth_before = copy_bandwidth();
+  const auto print_profile = [&](double seconds, int64_t steps) {
+    if (!profiled) return;
+    const double fp32 = A == Dtype::f32 ? rate : matrix_rate(Dtype::f32);
+    fmt::print("{}\n", profiled->table(seconds, steps, {rate, fp32, bandwidth_before}));
+  };
+  print_profile(reading, 1);
+  std::vector<double> times;
+  for (int64_t n = 0; n <= tokens; ++n) {
+    if (profiled && n == 1) profiled->reset();
+    start = now();
+    texts.append(1);
+    if (n > 0) times.push_back(now() - start);
+  }
+  print_profile(std::accumulate(times.begin(), times.end(), 0.0), tokens);
+  const double bandwidth = std::max(bandwidth_before, copy_bandwidth());
+
+  // A third of what training takes, which counts the head.
+  const double attention = attention_flops_per_token(c.model, T) / 3;
+  const double head = 2 * static_cast<double>(c.model.width * c.model.outputs());
+  const double matrices = flops_per_token(c.model, texts.parameters(), T) / 3 - attention - head;
+  const auto N = static_cast<double>(B * T);
+  const auto element = static_cast<double>(size_of(A));
+  const double weights = element * (matrices + head) / 2;
+  double keys = 0;
+  for (int64_t l = 0; l < c.model.layers; ++l) {
+    const int64_t seen =
+        c.model.attention.most_keys(T, layer_window(c.model, l, c.data.sequence_length));
+    keys += element * static_cast<double>(2 * B * seen * c.model.kv_heads * c.model.head_dim());
+  }
+  const double following = median(times);
+  fmt::print("{} {} {} texts {} of {} tokens, threads {}\n", c.name, backend->name(), name_of(A), B,
+             T, max_threads());
+  fmt::print(
+      "reading      {:.2f} s, {:.0f} tokens/s, {:.0f} flops/token in matrices, {:.0f} in "
+      "attention\n",
+      reading, N / reading, matrices, attention);
+  fmt::print("             {:.1f} % of {:.1f} GFLOP/s ({}, same run)\n",
+             100 * (matrices + attention) * N / reading / rate, rate * 1e-9, matrix_library());
+  fmt::print(
+      "following    {:.2f} ms median, {:.1f} tokens/s, {:.1f} MB of weights, {:.1f} MB of keys and "
+      "values\n",
+      1e3 * following, static_cast<double>(B) / following, weights * 1e-6, keys * 1e-6);
+  fmt::print("             {:.1f} % of {:.1f} GB/s (a copy, same run)\n",
+             100 * (weights + keys) / following / bandwidth, bandwidth * 1e-9);
+  fmt::print("memory       {:.1f} MiB planned\n",
+             static_cast<double>(texts.planned_bytes()) / (1 << 20));
+  return 0;
+} catch (const std::exception& e) {
+  return bamtrain::bench::report("generation", e);
+}
