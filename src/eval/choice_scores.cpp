@@ -18,12 +18,13 @@ size_t first_highest(const std::vector<double>& scores) {
 
 bool is_right(const ChoiceAnswer& a) { return first_highest(a.logprobs) == a.gold; }
 
-bool is_right_by_character(const ChoiceAnswer& a) {
-  require(a.characters.size() == a.logprobs.size(), "as many choices as scores");
+/// Each score divided by the choice's size, in characters or tokens.
+bool is_right(const ChoiceAnswer& a, const std::vector<int64_t>& sizes) {
+  require(sizes.size() == a.logprobs.size(), "as many sizes as choices");
   std::vector<double> scores = a.logprobs;
   for (size_t i = 0; i < scores.size(); ++i) {
-    require(a.characters[i] >= 1, "a character in each choice");
-    scores[i] /= static_cast<double>(a.characters[i]);
+    require(sizes[i] >= 1, "a choice that is not empty");
+    scores[i] /= static_cast<double>(sizes[i]);
   }
   return first_highest(scores) == a.gold;
 }
@@ -33,12 +34,13 @@ Cluster one(double value) { return {value, 1}; }
 }  // namespace
 
 ChoiceScores choice_scores(std::span<const ChoiceAnswer> answers) {
-  std::vector<Cluster> right, normalized;
+  std::vector<Cluster> right, by_character, by_token;
   for (const ChoiceAnswer& a : answers) {
     right.push_back(one(is_right(a)));
-    normalized.push_back(one(is_right_by_character(a)));
+    by_character.push_back(one(is_right(a, a.characters)));
+    by_token.push_back(one(is_right(a, a.tokens)));
   }
-  return {clustered_mean(right), clustered_mean(normalized)};
+  return {clustered_mean(right), clustered_mean(by_character), clustered_mean(by_token)};
 }
 
 std::map<std::string, ChoiceScores> scores_by_group(std::span<const ChoiceAnswer> answers) {

@@ -15,15 +15,16 @@ namespace bamtrain {
 
 /// How a model answered a question.
 struct ChoiceAnswer {
-  std::vector<double> logprobs;     // of the choices
-  std::vector<int64_t> characters;  // likewise: code points, 1 at least
+  std::vector<double> logprobs;             // of the choices
+  std::vector<int64_t> characters, tokens;  // likewise: code points, and ids; 1 at least
   size_t gold = 0;
   std::string group;  // empty: none
 };
 
 struct ChoiceScores {
-  ClusteredMean accuracy;    // share of the questions whose likeliest choice is the right one
-  ClusteredMean normalized;  // the same of the choice of the highest logprob / characters
+  ClusteredMean accuracy;      // share of the questions whose likeliest choice is the right one
+  ClusteredMean by_character;  // the same of the choice of the highest logprob / characters
+  ClusteredMean by_token;      // and of logprob / tokens: the lowest mean loss
 };
 
 /// Of equal choices the first is taken, as numpy.argmax does. Means over questions, whose standard

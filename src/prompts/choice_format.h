@@ -15,7 +15,7 @@ struct ChoiceFormat {
   std::string name;
   std::vector<std::string> fields;  // that its records have, and by which it is known
   std::string group;                // what its scores are told by: "subject"; empty: nothing
-  bool normalized;                  // acc_norm is one of its metrics
+  bool normalized;                  // scores are also taken by the choices' sizes
   /// Error (ExitCode::data) naming file and line for fields that are not there or of another type,
   /// and for an answer that is none of the choices.
   ChoiceExample (*read)(const JsonObject& record);

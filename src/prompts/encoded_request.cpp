@@ -8,7 +8,9 @@ namespace bamtrain {
 
 std::vector<int32_t> RequestEncoder::ids_of(const std::string& text) {
   std::vector<int32_t> ids;
-  if (document_start_ && *document_start_ == tokenizer_.bos()) ids.push_back(tokenizer_.bos());
+  if (bos_ && document_start_ && *document_start_ == tokenizer_.bos()) {
+    ids.push_back(tokenizer_.bos());
+  }
   tokenizer_.encode(text, &cache_, &ids);
   return ids;
 }

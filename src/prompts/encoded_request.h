@@ -24,9 +24,10 @@ struct EncodedRequest {
 /// it before an empty context alone, as that harness puts it there.
 class RequestEncoder {
  public:
-  /// `document_start`: the id that begins a document, if any. `tokenizer` must outlive it.
-  RequestEncoder(const Tokenizer& tokenizer, std::optional<int64_t> document_start)
-      : tokenizer_(tokenizer), document_start_(document_start) {
+  /// `document_start`: the id that begins a document, if any. `bos`: false for texts without BOS.
+  /// `tokenizer` must outlive it.
+  RequestEncoder(const Tokenizer& tokenizer, std::optional<int64_t> document_start, bool bos = true)
+      : tokenizer_(tokenizer), document_start_(document_start), bos_(bos) {
     context_ids_ = std::ssize(ids_of(context_));
   }
 
@@ -40,6 +41,7 @@ class RequestEncoder {
 
   const Tokenizer& tokenizer_;
   std::optional<int64_t> document_start_;
+  bool bos_;
   Tokenizer::Cache cache_;
   std::string context_;  // encoded last: choices share it
   int64_t context_ids_ = 0;

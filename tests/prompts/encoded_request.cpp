@@ -40,6 +40,9 @@ TEST_CASE("a continuation is what the whole text has beyond the ids of its conte
   r = f.encode(context, continuation, f.bos);
   CHECK(r.ids == f.ids(context + continuation, {f.bos}));
   CHECK(r.begin == size + 1);
+  r = RequestEncoder(f.tokenizer, f.bos, false).encode(context, continuation, "file:3");
+  CHECK(r.ids == f.ids(context + continuation));
+  CHECK(r.begin == size);
   r = f.encode(context, continuation, f.tokenizer.eos());
   CHECK(r.ids == f.ids(context + continuation));
   CHECK(r.begin == size);
