@@ -2,8 +2,9 @@
 """Compares multiple choice and cloze with lm-evaluation-harness, on an export of the same checkpoint.
 
 Run by hand. Needs lm_eval 0.4.13, torch and transformers of the Python that runs it, the files of
---data (JSON lines: arc_easy.test, hellaswag_val.converted, piqa.validation, lambada_test) and a
-checkpoint whose folder for Hugging Face needs no code of ours, or --trust:
+--data (JSON lines: arc_easy.test, hellaswag_val.converted, piqa.validation, openbookqa.test,
+winogrande.validation, lambada_test) and a checkpoint whose folder for Hugging Face needs no code of
+ours, or --trust:
 
     venv/bin/python scripts/compare_lm_eval.py --checkpoint out/quickstart/rope/checkpoint-00000400 \\
         --data DIR
@@ -29,6 +30,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import lm_eval  # noqa: E402
 from lm_eval.api.task import ConfigurableTask  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.tasks.winogrande import preprocess_winogrande  # noqa: E402
 
 TOLERANCE = 1e-5
 
@@ -39,12 +41,10 @@ CLOZE = {"output_type": "loglikelihood",
          "metric_list": [{"metric": "acc", "aggregation": "mean", "higher_is_better": True},
                          {"metric": "perplexity", "aggregation": "perplexity",
                           "higher_is_better": False}]}
+READY = CHOICE | {"doc_to_text": "{{query}}", "doc_to_choice": "choices", "doc_to_target": "gold"}
 # Of each task: its file, the harness's reading of it, and ours.
 TASKS = {
-    "arc_easy": ("arc_easy.test.jsonl",
-                 CHOICE | {"doc_to_text": "{{query}}", "doc_to_choice": "choices",
-                           "doc_to_target": "gold"},
-                 ["choice"]),
+    "arc_easy": ("arc_easy.test.jsonl", READY, ["choice"]),
     "hellaswag": ("hellaswag_val.converted.jsonl",
                   CHOICE | {"doc_to_text": "{{ctx}}", "doc_to_choice": "endings",
                             "doc_to_target": "label"},
@@ -54,6 +54,13 @@ TASKS = {
              CHOICE | {"doc_to_text": "Question: {{goal}}\nAnswer:",
                        "doc_to_choice": "{{[sol1, sol2]}}", "doc_to_target": "label"},
              ["choice", "format=piqa"]),
+    "openbookqa": ("openbookqa.test.jsonl", READY, ["choice"]),
+    # As its winogrande.
+    "winogrande": ("winogrande.validation.jsonl",
+                   CHOICE | {"doc_to_text": preprocess_winogrande.doc_to_text,
+                             "doc_to_choice": preprocess_winogrande.doc_to_choice,
+                             "doc_to_target": preprocess_winogrande.doc_to_target},
+                   ["choice"]),
     # As its lambada_openai.yaml.
     "lambada": ("lambada_test.jsonl",
                 CLOZE | {"doc_to_text": "{{text.split(' ')[:-1]|join(' ')}}",
@@ -98,15 +105,16 @@ def compare(lm, arguments, name, work):
     answers = [json.loads(line) for line in answered.read_text().splitlines()]
     assert len(answers) == len(requests), f"{name}: {len(answers)} of {len(requests)} requests"
     worst = max(abs(a["logprob"] - r[2]) / abs(r[2]) for a, r in zip(answers, requests))
-    greedy = sum(a["is_greedy"] != r[3] for a, r in zip(answers, requests))
+    greedy = sum(r[3] for r in requests)
+    differ = sum(a["is_greedy"] != r[3] for a, r in zip(answers, requests))
 
     output = work / f"{name}.json"
     bamtrain(arguments, task, [f"file={path}", *settings], output, "--samples",
              str(arguments.limit))
     scores = json.loads(output.read_text())["scores"]
-    ok = worst <= TOLERANCE and greedy == 0
+    ok = worst <= TOLERANCE and differ == 0
     line = f"{name}: {len(requests)} log-likelihoods, largest difference {worst:.1e}, " \
-           f"{greedy} greedy differ"
+           f"{greedy} greedy, {differ} differ in that"
     for metric in ("acc", "acc_norm", "perplexity"):
         if metric not in scores:
             continue
