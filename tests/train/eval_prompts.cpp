@@ -266,6 +266,7 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
           "--task-set shots: expected an integer from 0 to 1000, found -1");
   refused(t.eval("choice", file, with("bos=no")), ExitCode::usage, "expected auto or never");
   refused(t.eval("choice", file, with("file")), ExitCode::usage, "expected KEY=VALUE, found file");
+  refused(t.eval("choice", file, with("file=\xff")), ExitCode::usage, "KEY=VALUE in UTF-8");
   refused(t.eval("choice", file, with("format=arc")), ExitCode::data, file + ":1: ");
   refused(t.eval("cloze", file, output), ExitCode::data, file + ":1: text: expected a string");
   refused(t.eval("choice", file, with("tokenizer=" + t.path("text.txt"))), ExitCode::data,
