@@ -21,9 +21,10 @@ size_t longest_request(std::span<const EncodedRequest> requests);
 
 /// Log-probabilities of the continuations, in the order of the requests. Each sequence is as long
 /// as its request, since what some mechanisms do depends on that: batches hold requests of one
-/// length, padded by nothing, and equal requests are computed once. Memory is planned once, for the
-/// longest. `document_start`: as Network::evaluate's.
-/// REQUIRES: the model is a decoder that knows the longest request's length, less its last token
+/// length, padded by nothing, and equal requests are computed once. What else is asked changes the
+/// last bits at most, where the backend's products round by how many rows they have; not in fp64.
+/// Memory is planned once, for the longest. `document_start`: as Network::evaluate's. REQUIRES: the
+/// model is a decoder that knows the longest request's length, less its last token
 /// (check_text_model, Network::check_length).
 std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
                                     const ScoredModel& model, std::optional<int64_t> document_start,
