@@ -233,8 +233,19 @@ nlohmann::ordered_json evaluate(const EvalArguments& arguments) {
 
 }  // namespace
 
+void require_lengths(const EvalArguments& arguments) {
+  if (!arguments.lengths.empty()) return;
+  throw Error(ExitCode::usage, "eval", "--lengths", "none",
+              "bamtrain eval --help lists what it takes");
+}
+
 int run_eval(const EvalArguments& arguments) {
+  const auto end = kPromptTasks.end();
+  if (std::find(kPromptTasks.begin(), end, arguments.task) != end) {
+    return run_eval_prompts(arguments);
+  }
   if (!arguments.task.empty()) return run_eval_task(arguments);
+  require_lengths(arguments);
   // Opened first: a path that cannot be written is found before the work, not after it.
   std::optional<AtomicFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output);
@@ -255,26 +266,32 @@ int run_eval(const EvalArguments& arguments) {
 Command eval_command(CLI::App& app) {
   const auto eval = std::make_shared<EvalArguments>();
   CLI::App* options =
-      app.add_subcommand("eval", "perplexity, or the scores of a task, against length");
+      app.add_subcommand("eval",
+                         "perplexity, or the scores of a task, against length; multiple choice, "
+                         "cloze and requests of a file");
   options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")->required();
   take_integers(options->add_option("--lengths", eval->lengths,
                                     "sequence lengths, e.g. 512,1024,2048; of a task its sources'"),
                 1, PerplexityRequest::kMostLength)
-      ->required()
       ->delimiter(',');
   add_overrides(*options, eval->overrides);
   CLI::Option* task = options->add_option(
-      "--task", eval->task, "accuracy and exact match of this task, in place of perplexity");
+      "--task", eval->task,
+      "in place of perplexity, accuracy and exact match of this task; or choice, cloze, requests: "
+      "of the texts of a file (bamtrain help downstream)");
   options
-      ->add_option("--task-set", eval->task_settings,
-                   "an option of the task, KEY=VALUE (default: as in training)")
+      ->add_option(
+          "--task-set", eval->task_settings,
+          "an option of the task, KEY=VALUE (default: as in training); of choice, cloze and "
+          "requests file=FILE and more")
       ->allow_extra_args(false)
       ->needs(task);
-  take_integers(options->add_option("--samples", eval->samples, "sequences at each length"), 1,
-                kMostTargets)
-      ->capture_default_str()
+  take_integers(options->add_option("--samples", eval->samples,
+                                    "sequences at each length (1000); of a file the first so many "
+                                    "examples (all)"),
+                1, kMostTargets)
       ->needs(task);
-  take_integers(options->add_option("--seed", eval->seed, "of these sequences"), 0, INT64_MAX)
+  take_integers(options->add_option("--seed", eval->seed, "of these sequences (0)"), 0, INT64_MAX)
       ->needs(task);
   options->add_option("--data", eval->data, "folder or glob of shards (default: data.val)")
       ->excludes(task);

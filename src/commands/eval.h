@@ -1,5 +1,6 @@
 #pragma once
-// bamtrain eval: perplexity, or the scores of a task, against length, of a checkpoint.
+// bamtrain eval, of a checkpoint: perplexity, or the scores of a task, against length; or the
+// likelihoods that it gives to texts.
 
 #include <cstdint>
 #include <memory>
@@ -25,9 +26,13 @@ struct EvalArguments {
   std::optional<int64_t> document_start;
   std::string task;                        // its name; empty: perplexity
   std::vector<std::string> task_settings;  // of its options, KEY=VALUE
-  int64_t samples = 1000;                  // sequences of the task at each length
-  uint64_t seed = 0;                       // of these
+  // Sequences of the task at each length (1,000), or the first examples of a file (all).
+  std::optional<int64_t> samples;
+  std::optional<uint64_t> seed;  // of these sequences (0)
 };
+
+/// Tasks whose examples are texts of a file, which are of no length of their own.
+inline const std::vector<std::string> kPromptTasks = {"choice", "cloze", "requests"};
 
 PerplexityRequest request_of(const EvalArguments& arguments, const RunConfig& c,
                              const ShardSet& shards);
@@ -40,6 +45,12 @@ int run_eval(const EvalArguments& arguments);
 
 /// The same of a task, in eval_task.cpp. REQUIRES: one is named.
 int run_eval_task(const EvalArguments& arguments);
+
+/// The same of one of kPromptTasks, in eval_prompts.cpp. REQUIRES: one is named.
+int run_eval_prompts(const EvalArguments& arguments);
+
+/// Error (ExitCode::usage): no lengths.
+void require_lengths(const EvalArguments& arguments);
 
 /// The backend that `arguments` ask for, or else the run. Errors as make_backend.
 std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunConfig& c);

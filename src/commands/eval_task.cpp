@@ -12,12 +12,14 @@
 
 #include "checkpoint/manifest.h"
 #include "commands/eval.h"
+#include "commands/task_settings.h"
 #include "commands/trained.h"
 #include "config/reader.h"
 #include "config/task.h"
 #include "core/clustered_mean.h"
 #include "core/durable_file.h"
 #include "core/input_file.h"
+#include "core/join.h"
 #include "core/json.h"
 #include "core/nearest.h"
 #include "core/terminal.h"
@@ -31,27 +33,27 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+void require_known(const std::string& task) {
+  if (find_task(task) != nullptr) return;
+  std::vector<std::string> names = task_names();
+  names.insert(names.end(), kPromptTasks.begin(), kPromptTasks.end());
+  throw Error(
+      ExitCode::usage, "--task", "a task's name", task,
+      did_you_mean(task, names, join(kPromptTasks) + ", or what bamdata synth --help lists"));
+}
+
 /// As the run has it where it has a task of that name, else with the defaults.
 TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
-  if (find_task(arguments.task) == nullptr) {
-    throw Error(ExitCode::usage, "--task", "a task's name", arguments.task,
-                did_you_mean(arguments.task, task_names(), "bamdata synth --help lists them"));
-  }
   json value = {{"task", arguments.task}};
   for (const DataSource& s : c.data.train.list) {
     if (s.task && s.task->info->name == arguments.task) value = task_json(*s.task);
   }
-  for (const std::string& setting : arguments.task_settings) {
-    const size_t equals = setting.find('=');
-    if (equals == std::string::npos) {
-      throw Error(ExitCode::usage, "--task-set", "KEY=VALUE", setting, "give a value behind =");
-    }
-    const std::string key = setting.substr(0, equals);
+  for (const auto& [key, text] : task_settings(arguments.task_settings)) {
     if (key == "task" || key == "length") {
-      throw Error(ExitCode::usage, "--task-set", "an option of the task", setting,
+      throw Error(ExitCode::usage, "--task-set", "an option of the task", key + "=" + text,
                   "give --task or --lengths");
     }
-    value[key] = setting.substr(equals + 1);
+    value[key] = text;
   }
   try {
     return read_task(value, "--task", Origin{}, c.config_version);
@@ -62,7 +64,7 @@ TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
 
 TaskRequest request_of(const EvalArguments& arguments, const RunConfig& c) {
   TaskRequest request = {arguments.task, task_of(arguments, c), arguments.lengths,
-                         arguments.samples, arguments.seed};
+                         arguments.samples.value_or(1000), arguments.seed.value_or(0)};
   std::vector<int64_t>& lengths = request.lengths;
   std::sort(lengths.begin(), lengths.end());
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
@@ -143,6 +145,8 @@ Rows scores_before(const std::string& path, const ordered_json& result,
 }  // namespace
 
 int run_eval_task(const EvalArguments& arguments) {
+  require_known(arguments.task);
+  require_lengths(arguments);
   // A path that cannot be written is found before the work, not after it.
   if (!arguments.output.empty()) const AtomicFile tried(arguments.output);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);

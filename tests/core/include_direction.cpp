@@ -29,6 +29,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"dist", {"core"}},
     {"data", {"core", "tasks"}},
     {"tasks", {"core"}},
+    {"prompts", {"core", "data"}},
     {"checkpoint", {"core"}},
     {"train",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data", "tasks",
@@ -41,7 +42,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
       "checkpoint", "train", "record", "eval"}},
     {"eval",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data", "tasks",
-      "checkpoint"}},
+      "prompts", "checkpoint"}},
     {"export",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "tasks",
       "checkpoint", "train", "record"}},
@@ -54,7 +55,8 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"study", {"core", "checkpoint", "train", "record", "report", "config"}},
     {"commands",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data", "tasks",
-      "checkpoint", "train", "record", "run", "eval", "report", "export", "config", "study"}},
+      "prompts", "checkpoint", "train", "record", "run", "eval", "report", "export", "config",
+      "study"}},
 };
 
 }  // namespace

@@ -177,10 +177,27 @@ def tokenizers(bamdata: list) -> None:
             write("tokenizer", "good-model", "m", model.read_bytes())
 
 
+def prompts() -> None:
+    golden = pathlib.Path(__file__).parents[1] / "prompts" / "golden.json"
+    for n, case in enumerate(json.loads(golden.read_text())["cases"]):
+        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n"
+                        for record in case["records"] + case["shot_records"])
+        cloze = case["format"] == "cloze"
+        write("prompts", f"good-{case['format']}-{n}", "z" if cloze else "c", lines)
+    write("prompts", "good-query", "c", json.dumps(
+        {"query": "Is it?", "choices": ["yes", "no"], "gold": 1}))
+    write("prompts", "good-endings", "c", json.dumps(
+        {"ctx": "he", "endings": ["sits", "runs"], "label": "0"}))
+    write("prompts", "good-requests", "r", json.dumps({"context": "a ", "continuation": "b"}))
+    write("prompts", "bad-gold", "c", json.dumps(
+        {"query": "Is it?", "choices": ["yes", "no"], "gold": 2}))
+
+
 configs()
 checkpoints()
 safetensors()
 shards()
 metrics()
+prompts()
 texts()
 tokenizers(sys.argv[1:])

@@ -2,7 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -12,8 +11,8 @@
 #include <vector>
 
 #include "catch.h"
-#include "checkpoint/checkpoint.h"
 #include "core/error.h"
+#include "train/changed_checkpoint.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -64,27 +63,7 @@ struct Trained {
 
 /// The checkpoint's copy in which every element of `tensor` is `value`.
 std::string with_constant(const Trained& t, const std::string& tensor, float value) {
-  const Checkpoint original = open_checkpoint(t.checkpoint);
-  CheckpointContents contents;
-  contents.state = original.state;
-  std::vector<std::vector<char>> memory;
-  const auto copy = [&](const std::string& path, std::vector<NamedTensor>* to) {
-    const SafetensorsFile file = SafetensorsFile::open(path);
-    for (const SafetensorsFile::Entry& e : file.tensors()) {
-      memory.emplace_back(static_cast<size_t>(e.bytes));
-      file.read(e, memory.back().data());
-      if (e.name == tensor) {
-        float* const values = reinterpret_cast<float*>(memory.back().data());
-        std::fill_n(values, memory.back().size() / sizeof(float), value);
-      }
-      to->push_back({e.name, e.dtype, e.shape, memory.back().data()});
-    }
-  };
-  copy(original.model_file(), &contents.model);
-  copy(original.optimizer_file(), &contents.optimizer);
-  fs::create_directory(t.w.path("changed"));
-  save_checkpoint(t.w.path("changed"), original.step, contents, [](const std::string&) {});
-  return t.w.path("changed/checkpoint-00000001");
+  return testing::with_constant(t.checkpoint, t.w.path("changed"), tensor, value);
 }
 
 }  // namespace

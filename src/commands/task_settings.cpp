@@ -1,0 +1,24 @@
+#include "commands/task_settings.h"
+
+#include "core/error.h"
+#include "core/utf8.h"
+
+namespace bamtrain {
+
+std::map<std::string, std::string> task_settings(const std::vector<std::string>& settings) {
+  std::map<std::string, std::string> values;
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Error(ExitCode::usage, "--task-set", "KEY=VALUE", setting, "give a value behind =");
+    }
+    if (first_invalid_utf8(setting) != std::string::npos) {  // results in JSON name it
+      throw Error(ExitCode::usage, "--task-set", "KEY=VALUE in UTF-8", setting,
+                  "rename the file, or link to it by another name");
+    }
+    values[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  return values;
+}
+
+}  // namespace bamtrain

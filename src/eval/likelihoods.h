@@ -1,0 +1,33 @@
+#pragma once
+// The log-probabilities that a model gives to texts behind their contexts.
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "eval/task_scores.h"
+#include "prompts/encoded_request.h"
+
+namespace bamtrain {
+
+struct Likelihood {
+  double logprob = 0;   // sum over the continuation's tokens, nats
+  bool greedy = false;  // each of them is the likeliest behind those before it
+};
+
+/// The request of the most ids. REQUIRES: one at least.
+size_t longest_request(std::span<const EncodedRequest> requests);
+
+/// Log-probabilities of the continuations, in the order of the requests. Each sequence is as long
+/// as its request, since what some mechanisms do depends on that: batches hold requests of one
+/// length, padded by nothing, and equal requests are computed once. What else is asked changes the
+/// last bits at most, where the backend's products round by how many rows they have; not in fp64.
+/// Memory is planned once, for the longest. `document_start`: as Network::evaluate's. REQUIRES: the
+/// model is a decoder that knows the longest request's length, less its last token
+/// (check_text_model, Network::check_length).
+std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
+                                    const ScoredModel& model, std::optional<int64_t> document_start,
+                                    const TaskProgress& progress);
+
+}  // namespace bamtrain

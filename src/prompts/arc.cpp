@@ -1,0 +1,20 @@
+// ARC, easy and challenge (allenai/ai2_arc).
+
+#include "prompts/choice_format.h"
+#include "prompts/labelled_choices.h"
+
+namespace bamtrain {
+
+namespace {
+
+ChoiceExample read(const JsonObject& record) {
+  const LabelledChoices choices(record);
+  return asked("Question: " + record.text("question") + "\nAnswer:", choices.texts,
+               choices.labelled(record.text("answerKey")));
+}
+
+}  // namespace
+
+ChoiceFormat arc_format() { return {"arc", {"question", "choices", "answerKey"}, "", true, read}; }
+
+}  // namespace bamtrain

@@ -1,0 +1,24 @@
+// OpenBookQA (allenai/openbookqa, main): the stem alone, without the facts of the book.
+
+#include "prompts/choice_format.h"
+#include "prompts/labelled_choices.h"
+#include "prompts/python_text.h"
+
+namespace bamtrain {
+
+namespace {
+
+ChoiceExample read(const JsonObject& record) {
+  const LabelledChoices choices(record);
+  const std::string answer = record.text("answerKey");
+  return asked(record.text("question_stem"), choices.texts,
+               choices.labelled(without_space_around(answer)));
+}
+
+}  // namespace
+
+ChoiceFormat openbookqa_format() {
+  return {"openbookqa", {"question_stem", "choices", "answerKey"}, "", true, read};
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,39 @@
+#include "prompts/request_file.h"
+
+#include "catch.h"
+#include "data/files.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+TEST_CASE("requests stand as they are") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_bytes(path,
+              "{\"context\": \"\", \"continuation\": \" x\\n\"}\n\n"
+              "{\"context\": \"a  \", \"continuation\": \" \", \"more\": 1}\n");
+  const RequestFile file = read_request_file(path, INT64_MAX);
+  REQUIRE(file.requests.size() == 2);
+  CHECK(file.requests[0].context.empty());
+  CHECK(file.requests[0].continuation == " x\n");
+  CHECK(file.requests[1].context == "a  ");
+  CHECK(file.requests[1].continuation == " ");
+  CHECK(file.requests[1].line == 3);
+  CHECK(read_request_file(path, 1).requests.size() == 1);
+}
+
+TEST_CASE("requests without a continuation, and texts without a last word, are refused by line") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a");
+  write_bytes(path, "{\"context\": \"a\", \"continuation\": \"\"}");
+  CHECK(contains(error_of(ExitCode::data, [&] { read_request_file(path, INT64_MAX); }),
+                 path + ":1: continuation: expected some text, found none"));
+  write_bytes(path, "{\"continuation\": \"a\"}");
+  CHECK(contains(error_of(ExitCode::data, [&] { read_request_file(path, INT64_MAX); }),
+                 path + ":1: context: expected a string, found no such member"));
+  for (const char* text : {"", " ", "two words ", "a \\u00a0"}) {
+    write_bytes(path, "{\"text\": \"a b\"}\n{\"text\": \"" + std::string(text) + "\"}");
+    CHECK(contains(error_of(ExitCode::data, [&] { read_cloze_file(path, INT64_MAX); }),
+                   path + ":2: text: expected a word behind the last space"));
+  }
+}
