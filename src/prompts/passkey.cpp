@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/join.h"
+#include "prompts/filler.h"
 
 namespace bamtrain {
 
@@ -14,8 +15,6 @@ namespace {
 constexpr const char* kTask =
     "There is an important info hidden inside a lot of irrelevant text. Find it and memorize them. "
     "I will quiz you about the important information there.";
-constexpr const char* kFiller =
-    "The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.";
 
 const char* text_of(PasskeyQuestion question) {
   switch (question) {
@@ -37,12 +36,12 @@ Passkey::Passkey(const Tokenizer& tokenizer, const PasskeyOptions& options)
       task_(tokenizer.encode(kTask)),
       filler_(tokenizer.encode(kFiller)),
       question_(tokenizer.encode(text_of(options.question))) {
-  require(options.digits >= 1 && options.digits <= kMostDigits && options.prefix_digits >= 0 &&
-              options.prefix_digits < options.digits,
+  require(options.digits >= 1 && options.digits <= kMostPasskeyDigits &&
+              options.prefix_digits >= 0 && options.prefix_digits < options.digits,
           "a key with digits that are asked for");
   if (options.bos) {
     if (tokenizer.bos() < 0) {
-      throw Error(ExitCode::config, "tokenizer", "one with a BOS", "none",
+      throw Error(ExitCode::config, "{tokenizer}", "one with a BOS", "none",
                   "set bos to false, or name another");
     }
     task_.insert(task_.begin(), tokenizer.bos());
@@ -118,7 +117,7 @@ Symbols Passkey::needle_of(const std::string& key) const {
 void Passkey::refuse(const std::string& text, const Symbols& ids) const {
   std::vector<std::string> pieces;
   for (const int32_t id : ids) pieces.push_back("\"" + tokenizer_.piece(id) + "\"");
-  throw Error(ExitCode::config, "tokenizer",
+  throw Error(ExitCode::config, "{tokenizer}",
               "one with an id for a space and an id for each digit, in any number",
               fmt::format("\"{}\" as {}", text, join(pieces)),
               "name one that splits numbers into digits, such as Mistral's SentencePiece models");

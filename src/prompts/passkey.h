@@ -15,6 +15,7 @@
 
 #include "data/tokenizer.h"
 #include "tasks/draws.h"
+#include "tasks/passkey.h"
 
 namespace bamtrain {
 
@@ -44,11 +45,9 @@ struct PasskeyPrompt {
 /// The prompts of a tokenizer.
 class Passkey {
  public:
-  static constexpr int64_t kMostDigits = 9;
-
-  /// REQUIRES: 1 <= digits <= kMostDigits, 0 <= prefix_digits < digits; the tokenizer outlives it.
-  /// Error (ExitCode::config) at "tokenizer" for one that does not make one id of each digit, or
-  /// has no BOS where one is wanted.
+  /// REQUIRES: 1 <= digits <= kMostPasskeyDigits, 0 <= prefix_digits < digits; the tokenizer
+  /// outlives it. Error (ExitCode::config) at "{tokenizer}" for one that does not make one id of
+  /// each digit, or has no BOS where one is wanted.
   Passkey(const Tokenizer& tokenizer, const PasskeyOptions& options);
 
   const PasskeyOptions& options() const { return options_; }
