@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/join.h"
+#include "prompts/drawn_text.h"
 #include "prompts/filler.h"
 
 namespace bamtrain {
@@ -89,11 +90,7 @@ PasskeyPrompt Passkey::prompt(const std::string& key, int64_t fillers, int64_t b
   return p;
 }
 
-std::string Passkey::draw_key(Draws* draws) const {
-  int64_t most = 9;  // of keys with as many digits as have been seen
-  for (int64_t digit = 1; digit < options_.digits; ++digit) most = 10 * most + 9;
-  return std::to_string(draws->between(most / 10 + 1, most));
-}
+std::string Passkey::draw_key(Draws* draws) const { return draw_number(options_.digits, draws); }
 
 PasskeyPrompt Passkey::draw(int64_t fillers, Draws* draws) const {
   const std::string key = draw_key(draws);
