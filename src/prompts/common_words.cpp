@@ -54,7 +54,7 @@ WordList draw_list(const Repeats& repeats, Draws* draws) {
 
 }  // namespace
 
-PromptSet common_words_prompts(int64_t length, uint64_t seed, TokenCount count) {
+PromptSet common_words_prompts(int64_t length, uint64_t seed, const TokenCount& count) {
   const bool is_long = length >= kLong;
   const auto make = [is_long](int64_t size, Draws* draws) {
     const WordList example = draw_list(is_long ? Repeats{40, 10, 3} : Repeats{20, 3, 1}, draws);
@@ -66,7 +66,7 @@ PromptSet common_words_prompts(int64_t length, uint64_t seed, TokenCount count) 
     return p;
   };
   return PromptSet("common_words", {.least = 1, .most = std::ssize(words()) - kCommon}, length,
-                   seed, std::move(count), make);
+                   seed, count, make);
 }
 
 }  // namespace bamtrain

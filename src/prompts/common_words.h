@@ -14,8 +14,8 @@
 namespace bamtrain {
 
 /// Another word is a unit of the haystack's size; 120 tokens are generated; references are the ten
-/// words. No `needles`. Errors as PromptSet: the words of words.h fill no more than some 30,000
-/// tokens.
-PromptSet common_words_prompts(int64_t length, uint64_t seed, TokenCount count);
+/// words. No `needles`. Errors as PromptSet: the words of words.h fill some 40,000 tokens of
+/// Mistral's, and no more.
+PromptSet common_words_prompts(int64_t length, uint64_t seed, const TokenCount& count);
 
 }  // namespace bamtrain

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numbers>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "prompts/drawn_text.h"
@@ -52,11 +51,11 @@ TextPrompt make(int64_t ranks, int64_t N, Draws* draws) {
 
 }  // namespace
 
-PromptSet frequent_words_prompts(int64_t length, uint64_t seed, TokenCount count) {
+PromptSet frequent_words_prompts(int64_t length, uint64_t seed, const TokenCount& count) {
   constexpr int64_t kPerWord = 50;
   // One more than are asked for, and the dots: there is a word that is none of the answer.
   const int64_t ranks = std::max<int64_t>(kAsked + 2, (length - kTokensToGenerate) / kPerWord);
-  return PromptSet("frequent_words", {.least = kLeast}, length, seed, std::move(count),
+  return PromptSet("frequent_words", {.least = kLeast}, length, seed, count,
                    [ranks](int64_t N, Draws* draws) { return make(ranks, N, draws); });
 }
 

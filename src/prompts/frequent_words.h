@@ -15,6 +15,6 @@ namespace bamtrain {
 
 /// N is the haystack's size; 50 tokens are generated; references are the words of ranks 2 to 4, the
 /// most frequent first. No `needles`. Errors as PromptSet.
-PromptSet frequent_words_prompts(int64_t length, uint64_t seed, TokenCount count);
+PromptSet frequent_words_prompts(int64_t length, uint64_t seed, const TokenCount& count);
 
 }  // namespace bamtrain

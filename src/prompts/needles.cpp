@@ -161,12 +161,12 @@ const NeedleTask* find_needle_task(const std::string& name) {
 }
 
 PromptSet needle_prompts(const NeedleTask& task, const NeedleOptions& options, int64_t length,
-                         uint64_t seed, TokenCount count) {
+                         uint64_t seed, const TokenCount& count) {
   check(task, options);
   // Lines that needles are put before are different ones.
   const int64_t least = task.haystack == HaystackKind::text ? 1 : task.keys * task.values;
   return PromptSet(
-      task.name, {.least = least}, length, seed, std::move(count),
+      task.name, {.least = least}, length, seed, count,
       [task, options](int64_t size, Draws* draws) { return make(task, options, size, draws); });
 }
 

@@ -52,6 +52,6 @@ struct NeedleOptions {
 /// the haystack's size. Errors as PromptSet; (ExitCode::config) at "{depth}" for a depth outside
 /// [0, 1], or with several needles; at "{haystack}" for HaystackKind::text without a text.
 PromptSet needle_prompts(const NeedleTask& task, const NeedleOptions& options, int64_t length,
-                         uint64_t seed, TokenCount count);
+                         uint64_t seed, const TokenCount& count);
 
 }  // namespace bamtrain

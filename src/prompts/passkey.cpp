@@ -55,7 +55,12 @@ Passkey::Passkey(const Tokenizer& tokenizer, const PasskeyOptions& options)
     ids_[digit] = ids[1];
   }
   // Merges join neighbours: among keys of three digits each digit meets every other and both ends.
-  for (int key = 100; key < 1000; ++key) answer(std::to_string(key));
+  needle_ = std::ssize(needle_of("100"));
+  for (int number = 100; number < 1000; ++number) {
+    const std::string key = std::to_string(number);
+    answer(key);
+    check_needle(key, needle_of(key));
+  }
   needle_ = std::ssize(needle_of(std::string(static_cast<size_t>(options.digits), '1')));
 }
 
@@ -80,7 +85,7 @@ PasskeyPrompt Passkey::prompt(const std::string& key, int64_t fillers, int64_t b
   p.answer = answer(key);
   p.given = 1 + options_.prefix_digits;
   const Symbols needle = needle_of(key);
-  if (std::ssize(needle) != needle_) refuse(key, needle);
+  check_needle(key, needle);
   p.prompt.reserve(static_cast<size_t>(fixed() + fillers * filler()));
   append(task_, &p.prompt);
   for (int64_t i = 0; i < before; ++i) append(filler_, &p.prompt);
@@ -109,6 +114,11 @@ Symbols Passkey::answer(const std::string& key) const {
 Symbols Passkey::needle_of(const std::string& key) const {
   return tokenizer_.encode(
       fmt::format("The pass key is {}. Remember it. {} is the pass key.", key, key));
+}
+
+/// All have one length, or fixed() would not be.
+void Passkey::check_needle(const std::string& key, const Symbols& ids) const {
+  if (std::ssize(ids) != needle_) refuse(key + ".", ids);
 }
 
 void Passkey::refuse(const std::string& text, const Symbols& ids) const {

@@ -70,6 +70,7 @@ class Passkey {
  private:
   Symbols answer(const std::string& key) const;
   Symbols needle_of(const std::string& key) const;
+  void check_needle(const std::string& key, const Symbols& ids) const;
   [[noreturn]] void refuse(const std::string& text, const Symbols& ids) const;
 
   const Tokenizer& tokenizer_;

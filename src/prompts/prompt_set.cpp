@@ -11,6 +11,9 @@ namespace bamtrain {
 
 namespace {
 
+/// The longest size of a few: one whose words have many tokens would leave all prompts short.
+constexpr int64_t kMeasured = 8;
+
 std::string stream_of(const std::string& task, int64_t length, const char* what) {
   return fmt::format("prompts.{}.{}.{}", task, length, what);
 }
@@ -26,23 +29,24 @@ PromptSet::PromptSet(const std::string& task, HaystackSizes sizes, int64_t lengt
       count_(std::move(count)),
       make_(std::move(make)) {
   const Rng measured(seed, stream_of(task, length, "measured"));
-  const auto tokens_of = [&](int64_t size) { return tokens(made(measured, 0, size)); };
-  if (const int64_t least = tokens_of(sizes_.least); least > length) too_short(least);
-  int64_t fits = sizes_.least, step = 1;
-  const auto reaches = [&](int64_t more) {
-    return more <= sizes_.most - fits && tokens_of(fits + more) <= length;
-  };
-  for (; reaches(step); step *= 2) fits += step;
-  for (; step > 0; step /= 2) {
-    if (reaches(step)) fits += step;
-  }
-  if (fits == sizes_.most) {
+  size_ = sizes_.least;
+  for (int64_t sample = 0; sample < kMeasured; ++sample) {
+    const auto tokens_of = [&](int64_t size) { return tokens(made(measured, sample, size)); };
+    if (const int64_t least = tokens_of(sizes_.least); least > length) too_short(least);
+    const auto reaches = [&](int64_t more) {
+      return more <= sizes_.most - size_ && tokens_of(size_ + more) <= length;
+    };
+    int64_t step = 1;
+    for (; reaches(step); step *= 2) size_ += step;
+    for (step /= 2; step > 0; step /= 2) {
+      if (reaches(step)) size_ += step;
+    }
+    if (size_ < sizes_.most) continue;
     throw Error(ExitCode::config, "{length}",
                 fmt::format("at most some {} tokens, which is all that {} has words for",
-                            tokens_of(fits), task),
+                            tokens_of(size_), task),
                 std::to_string(length), "lower it");
   }
-  size_ = fits;
 }
 
 TextPrompt PromptSet::prompt(int64_t index) const {

@@ -23,14 +23,14 @@ using PromptMaker = std::function<TextPrompt(int64_t size, Draws* draws)>;
 /// The prompts of a task at one length: each a pure function of (seed, task, length, index).
 class PromptSet {
  public:
-  /// The largest size is sought, once, at which a prompt has at most `length` tokens with those
-  /// that are to be generated. Error (ExitCode::config) at "{length}" where the smallest has more,
-  /// or the largest fewer: no text would fill that length.
+  /// The largest size is sought, once, at which one of a few prompts of its own has at most
+  /// `length` tokens with those that are to be generated. Error (ExitCode::config) at "{length}"
+  /// where the smallest has more, or the largest fewer: no text would fill that length.
   PromptSet(const std::string& task, HaystackSizes sizes, int64_t length, uint64_t seed,
             TokenCount count, PromptMaker make);
 
   /// Prompt number `index`, of that size, or of a smaller one where it comes out longer than the
-  /// one that was measured. Thread-safe where count is. REQUIRES: 0 <= index < Draws::kMaxIndex.
+  /// length. Thread-safe where the count is. REQUIRES: 0 <= index < Draws::kMaxIndex.
   /// Error as above where the smallest is too long.
   TextPrompt prompt(int64_t index) const;
 

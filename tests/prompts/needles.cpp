@@ -150,12 +150,12 @@ TEST_CASE("needle prompts are RULER's, byte for byte") {
   CHECK(values.text ==
         "Some special magic numbers are hidden within the following text. Make sure to memorize "
         "it. I will quiz you about the numbers afterwards.\n"
-        "Here stands number 0 of all. Here stands number 1 of all. One of the special magic "
-        "numbers for tawny-beetle is: 4113339. Here stands number 2 of all. One of the special "
-        "magic numbers for tawny-beetle is: 5878599. Here stands number 3 of all. One of the "
-        "special magic numbers for tawny-beetle is: 9734095. Here stands number 4 of all. One of "
-        "the special magic numbers for tawny-beetle is: 5584634. Here stands number 5 of all. Here "
-        "stands number 6 of\n"
+        "Here stands number 0 of all. Here stands number 1 of all. Here stands number 2 of all. "
+        "One of the special magic numbers for tawny-beetle is: 4113339. Here stands number 3 of "
+        "all. One of the special magic numbers for tawny-beetle is: 5878599. One of the special "
+        "magic numbers for tawny-beetle is: 9734095. Here stands number 4 of all. Here stands "
+        "number 5 of all. One of the special magic numbers for tawny-beetle is: 5584634. Here "
+        "stands number 6 of all. Here stands\n"
         "What are all the special magic numbers for tawny-beetle mentioned in the provided text? "
         "The special magic numbers for tawny-beetle mentioned in the provided text are");
   CHECK(sorted(values.outputs) ==

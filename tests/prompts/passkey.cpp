@@ -4,6 +4,7 @@
 #include "prompts/passkey.h"
 
 #include <algorithm>
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -77,7 +78,8 @@ TEST_CASE("BAM's figure has 841 tokens with the answer, in its own tokenizer and
   CHECK(first - begin == 5);    // _The _pass _key _is _
   CHECK(second - begin == 15);  // . _Remember _it . _
   // As published, without BOS, one less.
-  CHECK(Passkey(mistral, {}).fixed() == passkey.fixed() - 1);
+  CHECK(Passkey(mistral, {}).fixed() == 66);
+  CHECK(Passkey(mistral, {5, 0, PasskeyQuestion::paper}).fixed() == 61);
 }
 
 TEST_CASE("as many fillers as a length holds") {
@@ -154,6 +156,31 @@ TEST_CASE("keys of few digits are all of theirs") {
     keys.insert(passkey.draw_key(&draws));
   }
   CHECK(keys == std::set<std::string>{"1", "2", "3", "4", "5", "6", "7", "8", "9"});
+}
+
+TEST_CASE("of every tokenizer that is taken, a key's digits are pieces of their own") {
+  int taken = 0;
+  for (const char* name :
+       {"digits.json", "gpt2.json", "neox.json", "prefix_space.json", "qwen.json", "tekken.json"}) {
+    INFO(name);
+    const Tokenizer t = Tokenizer::open(golden_path(name));
+    std::optional<Passkey> passkey;
+    try {
+      passkey.emplace(t, PasskeyOptions{});
+    } catch (const Error&) {
+      continue;
+    }
+    ++taken;
+    const Symbols answer = passkey->prompt("90217", 1, 0).answer;
+    REQUIRE(answer.size() == 6);
+    std::string digits;
+    for (size_t i = 1; i < 6; ++i) {
+      CHECK(t.bytes(answer[i], false).size() == 1);
+      digits += t.bytes(answer[i], false);
+    }
+    CHECK(digits == "90217");
+  }
+  CHECK(taken >= 2);
 }
 
 TEST_CASE("a tokenizer that joins digits is refused") {
