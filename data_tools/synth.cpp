@@ -122,7 +122,7 @@ std::unique_ptr<Task> task_of(const SynthOptions& options) {
                  "give another; bamdata synth --help lists the options");
     }
     throw e.as(ExitCode::usage, "--length",
-               info.of_tokenizer ? "raise it"
+               info.of_tokenizer ? "give other lengths"
                                  : fmt::format("give a range such as {},{}", info.lengths.shortest,
                                                info.lengths.longest));
   }
