@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -11,6 +13,8 @@
 #include "core/error.h"
 #include "core/join.h"
 #include "core/nearest.h"
+#include "prompts/passkey_task.h"
+#include "tasks/passkey.h"
 #include "tasks/registry.h"
 
 namespace bamtrain {
@@ -19,15 +23,28 @@ namespace {
 
 using nlohmann::ordered_json;
 
-const TaskInfo& task_named(const std::string& name) {
-  if (const TaskInfo* found = find_task(name)) return *found;
-  throw Error(ExitCode::usage, "synth", "a task's name", name,
-              did_you_mean(name, task_names(), "bamdata synth --help lists them"));
+/// Those that have sequences to show without a file of sequences.
+std::vector<const TaskInfo*> shown_tasks() {
+  std::vector<const TaskInfo*> tasks;
+  for (const TaskInfo& t : all_tasks()) tasks.push_back(&t);
+  tasks.push_back(&passkey_task());
+  return tasks;
 }
 
+const TaskInfo& task_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const TaskInfo* t : shown_tasks()) {
+    if (t->name == name) return *t;
+    names.push_back(t->name);
+  }
+  throw Error(ExitCode::usage, "synth", "a task's name", name,
+              did_you_mean(name, names, "bamdata synth --help lists them"));
+}
+
+/// Of an option without choices, any.
 OptionValue word_of(const OptionSpec& option, const std::string& text) {
   const auto& words = option.choices;
-  if (std::find(words.begin(), words.end(), text) != words.end()) return text;
+  if (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) return text;
   throw Error(ExitCode::usage, "--set " + option.name, "one of " + join(words), text,
               did_you_mean(text, words, "use one of them"));
 }
@@ -45,11 +62,18 @@ OptionValue number_of(const OptionSpec& option, const std::string& text) {
               "give one of them");
 }
 
-/// The value that a text stands for. Tasks have options of words and of integers alone.
+OptionValue truth_of(const OptionSpec& option, const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  throw Error(ExitCode::usage, "--set " + option.name, "true or false", text, "give one of them");
+}
+
+/// The value that a text stands for. Tasks have options of words, of integers and of true and
+/// false alone.
 OptionValue value_of(const OptionSpec& option, const std::string& text) {
   if (std::holds_alternative<std::string>(option.fallback)) return word_of(option, text);
+  if (std::holds_alternative<bool>(option.fallback)) return truth_of(option, text);
   require(std::holds_alternative<double>(option.fallback) && option.integer,
-          "an option of words or of integers");
+          "an option of words, of integers or of true and false");
   return number_of(option, text);
 }
 
@@ -74,17 +98,33 @@ Options options_of(const TaskInfo& info, const std::vector<std::string>& setting
   return options;
 }
 
-Task task_of(const SynthOptions& options) {
+/// The tokenizer is any: the ids of no model bound it.
+std::unique_ptr<Task> open(const TaskInfo& info, const Options& settings, LengthRange lengths,
+                           uint64_t seed) {
+  if (!info.of_tokenizer) return std::make_unique<Task>(info, settings, lengths, seed, "train");
+  if (settings.text("tokenizer").empty()) {
+    throw Error(ExitCode::usage, "--set", "tokenizer=FILE, whose ids the sequences have", "none",
+                "give it");
+  }
+  return PasskeyTask::open(settings, lengths, std::numeric_limits<int32_t>::max(), seed, "train");
+}
+
+std::unique_ptr<Task> task_of(const SynthOptions& options) {
   const TaskInfo& info = task_named(options.task);
   const LengthRange lengths =
       options.lengths.empty() ? info.lengths : LengthRange{options.lengths[0], options.lengths[1]};
   try {
-    return Task(info, options_of(info, options.settings), lengths, options.seed, "train");
+    return open(info, options_of(info, options.settings), lengths, options.seed);
   } catch (const Error& e) {
     if (e.code() != ExitCode::config) throw;
-    throw e.as(
-        ExitCode::usage, "--length",
-        fmt::format("give a range such as {},{}", info.lengths.shortest, info.lengths.longest));
+    if (e.where() != "{length}") {
+      throw e.as(ExitCode::usage, "--set " + e.where().substr(1, e.where().size() - 2),
+                 "give another; bamdata synth --help lists the options");
+    }
+    throw e.as(ExitCode::usage, "--length",
+               info.of_tokenizer ? "give other lengths"
+                                 : fmt::format("give a range such as {},{}", info.lengths.shortest,
+                                               info.lengths.longest));
   }
 }
 
@@ -96,25 +136,34 @@ ordered_json json_of(const Example& example, int64_t length) {
   return {{"length", length}, {"input", example.inputs}, {"targets", std::move(targets)}};
 }
 
+size_t characters(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
 /// Inputs with their targets below them, in as many lines as they fill.
-std::string text_of(const TaskInfo& info, const Example& example) {
+std::string text_of(const Task& task, const Example& example) {
   constexpr size_t kColumns = 96;
   std::string out, inputs, targets;
+  size_t columns = 0;
   const auto flush = [&] {
     while (!targets.empty() && targets.back() == ' ') targets.pop_back();
     out += "  input  " + inputs + "\n";
     out += "  target " + targets + "\n";
     inputs.clear();
     targets.clear();
+    columns = 0;
   };
   for (size_t i = 0; i < example.inputs.size(); ++i) {
-    const std::string input = info.symbol(example.inputs[i]);
+    const std::string input = task.symbol(example.inputs[i]);
     const int32_t target = example.targets[i];
-    const std::string answer = target == kNoTarget ? "" : info.label(target);
-    const size_t width = std::max(input.size(), answer.size());
-    if (inputs.size() + 1 + width > kColumns) flush();
-    inputs += ' ' + input + std::string(width - input.size(), ' ');
-    targets += ' ' + answer + std::string(width - answer.size(), ' ');
+    const std::string answer = target == kNoTarget ? "" : task.label(target);
+    const size_t of_input = characters(input), of_answer = characters(answer);
+    const size_t width = std::max(of_input, of_answer);
+    if (columns + 1 + width > kColumns) flush();
+    columns += 1 + width;
+    inputs += ' ' + input + std::string(width - of_input, ' ');
+    targets += ' ' + answer + std::string(width - of_answer, ' ');
   }
   flush();
   return out;
@@ -129,14 +178,15 @@ void synth(const SynthOptions& options, std::FILE* out) {
                             options.first),
                 std::to_string(options.count), "lower one of them");
   }
-  const Task task = task_of(options);
+  const std::unique_ptr<Task> opened = task_of(options);
+  const Task& task = *opened;
   Example example;
   for (int64_t n = options.first; n < options.first + options.count; ++n) {
     const int64_t length = task.length(n);
     task.draw(n, length, &example);
     const std::string text = options.json ? json_of(example, length).dump() + "\n"
                                           : fmt::format("{} {}, length {}\n{}", task.info().name, n,
-                                                        length, text_of(task.info(), example));
+                                                        length, text_of(task, example));
     fmt::print(out, "{}", text);
   }
 }
@@ -144,11 +194,13 @@ void synth(const SynthOptions& options, std::FILE* out) {
 std::string list_of_tasks() {
   constexpr size_t kColumn = 26;
   std::string out = "\nTasks:\n";
-  for (const TaskInfo& t : all_tasks()) {
-    out += "  " + t.name + std::string(kColumn - t.name.size(), ' ') + t.description + "\n";
-    for (const OptionSpec& o : t.options) {
-      const std::string values =
-          o.integer ? fmt::format("{:.0f}..{:.0f}", o.minimum, o.maximum) : join(o.choices, "|");
+  for (const TaskInfo* t : shown_tasks()) {
+    out += "  " + t->name + std::string(kColumn - t->name.size(), ' ') + t->description + "\n";
+    for (const OptionSpec& o : t->options) {
+      std::string values = join(o.choices, "|");
+      if (o.integer) values = fmt::format("{:.0f}..{:.0f}", o.minimum, o.maximum);
+      if (std::holds_alternative<bool>(o.fallback)) values = "true|false";
+      if (values.empty()) values = "TEXT";
       out += std::string(kColumn + 2, ' ') + "--set " + o.name + "=" + values + ": " +
              o.description + "\n";
     }

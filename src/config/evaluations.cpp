@@ -71,9 +71,10 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
     TaskEvaluation e;
     TaskRequest& r = e.request;
     r.task = read_task(v[i], entry, origin, version, beside);
-    if (r.task.info->of_file) {
-      throw Error(ExitCode::config, origin.at(entry + ".task"), "a task that draws its sequences",
-                  "\"file\"", "name it in data.val, whose results are those of validation");
+    if (r.task.info->of_file || r.task.info->of_tokenizer) {
+      throw Error(ExitCode::config, origin.at(entry + ".task"), "a task that reads no file",
+                  "\"" + r.task.info->name + "\"",
+                  "name it in data.val, whose results are those of validation");
     }
     r.name = r.task.info->name;
     r.lengths = {r.task.lengths.longest};

@@ -24,6 +24,7 @@ std::string Relations::base_path(size_t i) const {
 
 void Relations::task(const TaskInfo& info, const std::string& key) const {
   if (info.of_file) return next_tokens("a file of examples", key);
+  if (info.of_tokenizer) return next_tokens("\"" + info.name + "\", whose answers are text", key);
   if (info.of_items != reads_items()) {
     refuse(key,
            reads_items() ? "the task max_retrieval with model.kind max_retrieval"

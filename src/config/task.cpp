@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/join.h"
 #include "core/nearest.h"
-#include "tasks/file.h"
 #include "tasks/registry.h"
 
 namespace bamtrain {
@@ -17,16 +16,24 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+/// What a configuration may name.
+std::vector<const TaskInfo*> known_tasks() {
+  std::vector<const TaskInfo*> tasks;
+  for (const TaskInfo& t : all_tasks()) tasks.push_back(&t);
+  tasks.insert(tasks.end(), tasks_of_files().begin(), tasks_of_files().end());
+  return tasks;
+}
+
 /// Of any task: each has its own limits within these.
 ValueSchema length_schema() {
   int64_t most = 1;
-  for (const TaskInfo& t : all_tasks()) most = std::max(most, t.most_length);
+  for (const TaskInfo* t : known_tasks()) most = std::max(most, t->most_length);
   return tuple_of(integer_value(1, most), 2);
 }
 
 std::vector<std::string> known_names() {
-  std::vector<std::string> names = task_names();
-  names.push_back(file_task().name);
+  std::vector<std::string> names;
+  for (const TaskInfo* t : known_tasks()) names.push_back(t->name);
   return names;
 }
 
@@ -34,8 +41,9 @@ const TaskInfo& named_task(const json& value, const std::string& path, const Ori
   const json& name = value["task"];
   const std::string where = origin.at(path + ".task");
   check_value(name, nonempty_text(), where);
-  if (name == file_task().name) return file_task();
-  if (const TaskInfo* found = find_task(name)) return *found;
+  for (const TaskInfo* t : known_tasks()) {
+    if (name == t->name) return *t;
+  }
   throw Error(ExitCode::config, where, "one of " + join(known_names()), describe_value(name),
               did_you_mean(name, known_names(), "use one of them"));
 }
@@ -63,6 +71,10 @@ TaskChoice read_task(const json& value, const std::string& path, const Origin& o
     throw Error(ExitCode::config, origin.at(path + ".path"), "the path of a file of JSON lines",
                 "none", "add \"path\"; see bamtrain help tasks");
   }
+  if (info.of_tokenizer && choice.options.text("tokenizer").empty()) {
+    throw Error(ExitCode::config, origin.at(path + ".tokenizer"), "the path of a tokenizer's file",
+                "none", "add \"tokenizer\"; see bamtrain help tasks");
+  }
   if (value.contains("length")) {
     const std::string where = origin.at(path + ".length");
     const json& length = value["length"];
@@ -85,14 +97,17 @@ ValueSchema task_schema(const ValueSchema& beside, const std::vector<std::string
   name["description"] = "its name; bamdata synth shows its sequences";
   length["description"] = "shortest and longest source, in tokens; default: the task's own";
   ValueSchema properties = {{"task", name}, {"length", length}}, all = {"task"};
-  const auto add = [&properties](const TaskInfo& t) {
-    for (const OptionSpec& o : t.options) {
+  for (const TaskInfo* t : known_tasks()) {
+    for (const OptionSpec& o : t->options) {
+      std::string description = "of " + t->name + ": " + o.description;
+      if (properties.contains(o.name)) {  // of another task too, and of the same type
+        description =
+            properties[o.name]["description"].get<std::string>() + "; " + std::move(description);
+      }
       properties[o.name] = option_schema(o);
-      properties[o.name]["description"] = "of " + t.name + ": " + o.description;
+      properties[o.name]["description"] = description;
     }
-  };
-  for (const TaskInfo& t : all_tasks()) add(t);
-  add(file_task());
+  }
   properties.update(beside);
   for (const std::string& more : required) all.push_back(more);
   return {{"type", "object"},

@@ -22,7 +22,9 @@ class DataRelations : Relations {
   /// What shards do not say must be given; the tasks of a run must fit its model.
   void sizes() const {
     const auto open = [this](const char* key) {
-      refuse(key, "an integer from 1 on with shards or a file in data.train, which do not say it",
+      refuse(key,
+             "an integer from 1 on with shards or a file, of examples or of a tokenizer, in "
+             "data.train, which do not say it",
              "0", std::string("change it, or give --set ") + key + "=...");
     };
     if (c_.model.vocab == 0) open("model.vocab");

@@ -1,6 +1,8 @@
 #include "tasks/registry.h"
 
+#include "tasks/file.h"
 #include "tasks/list.h"
+#include "tasks/passkey.h"
 
 namespace bamtrain {
 
@@ -19,6 +21,11 @@ std::vector<std::string> task_names() {
   std::vector<std::string> names;
   for (const TaskInfo& t : all_tasks()) names.push_back(t.name);
   return names;
+}
+
+const std::vector<const TaskInfo*>& tasks_of_files() {
+  static const std::vector<const TaskInfo*> tasks = {&file_task(), &passkey_task()};
+  return tasks;
 }
 
 const TaskInfo* find_task(const std::string& name) {

@@ -38,6 +38,9 @@ struct TaskInfo {
   int64_t most_length = int64_t{1} << 20;  // above it a sequence would draw too many numbers
   /// Its sequences are those of a user's file, and so are their lengths and ids.
   bool of_file = false;
+  /// Its ids are those of a tokenizer whose file its option `tokenizer` names: inputs, classes,
+  /// symbol and label are not known here.
+  bool of_tokenizer = false;
   /// Whether a step's sequences share one length, that of their step.
   bool length_of_step = false;
   /// Whether a position reads those before it alone. False: it reads all.
@@ -93,6 +96,9 @@ class Task {
   /// Sequence number `index`, of that source length. Thread-safe.
   /// REQUIRES: 0 <= index < Draws::kMaxIndex; the length is in the range.
   virtual void draw(int64_t index, int64_t length, Example* out) const;
+  /// What a person reads for an input id, and for a class. REQUIRES: no task of a file.
+  virtual std::string symbol(int32_t input) const { return info_.symbol(input); }
+  virtual std::string label(int32_t target) const { return info_.label(target); }
 
  private:
   const TaskInfo& info_;

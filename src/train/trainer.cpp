@@ -14,6 +14,7 @@
 #include "data/file_task.h"
 #include "dist/together.h"
 #include "ops/host_copy.h"
+#include "prompts/passkey_task.h"
 #include "train/schedule.h"
 
 namespace bamtrain {
@@ -115,19 +116,31 @@ std::unique_ptr<Loader> open_loader(const DataSources& data, const RunConfig& c,
   return std::make_unique<Loader>(std::move(sources), c.data.sequence_length, c.seed, shuffle);
 }
 
+/// `where`: the key that names it.
 std::unique_ptr<Task> open_task(const TaskChoice& choice, const RunConfig& c,
-                                const std::string& set) {
+                                const std::string& set, const std::string& where) {
   if (choice.info->of_file) {
     return FileTask::open(choice.options.text("path"), choice.options.text("tokenizer"),
                           c.model.vocab, c.model.outputs(), c.seed, set);
+  }
+  if (choice.info->of_tokenizer) {
+    try {
+      return PasskeyTask::open(choice.options, choice.lengths, c.model.vocab, c.seed, set);
+    } catch (const Error& e) {
+      const std::string& key = e.where();
+      if (!key.starts_with("{")) throw;
+      throw e.at(where + "." + key.substr(1, key.size() - 2));
+    }
   }
   return std::make_unique<Task>(*choice.info, choice.options, choice.lengths, c.seed, set);
 }
 
 std::vector<TaskSource> open_tasks(const RunConfig& c) {
   std::vector<TaskSource> tasks;
-  for (const DataSource& s : c.data.train.list) {
-    if (s.task) tasks.push_back({open_task(*s.task, c, "train"), s.weight});
+  const std::vector<DataSource>& all = c.data.train.list;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const std::string where = all.size() == 1 ? "data.train" : fmt::format("data.train[{}]", i);
+    if (all[i].task) tasks.push_back({open_task(*all[i].task, c, "train", where), all[i].weight});
   }
   return tasks;
 }
@@ -186,7 +199,7 @@ void Trainer::open_data() {
   if (!config_.data.validates()) return;
   const std::optional<TaskChoice>& task = config_.data.val_task;
   std::vector<TaskSource> tasks;
-  if (task) tasks.push_back({open_task(*task, config_, "val"), 1});
+  if (task) tasks.push_back({open_task(*task, config_, "val", "data.val"), 1});
   validation_ = std::make_unique<Sequences>(
       task ? nullptr : open_loader(config_.data.val, config_, false), std::move(tasks),
       config_.data.sequence_length, config_.train.micro_batch);

@@ -145,6 +145,8 @@ TEST_CASE("BLEU is of tasks whose answers are continued, and files are no tasks 
   check_mentions(refusal(R"({"task": "two_back", "bleu": true})"),
                  {"eval.tasks[0].bleu", "two_back"});
   check_mentions(refusal(R"({"task": "file", "path": "x"})"), {"eval.tasks[0].task", "data.val"});
+  check_mentions(refusal(R"({"task": "passkey", "tokenizer": "x"})"),
+                 {"eval.tasks[0].task", "\"passkey\"", "data.val"});
 }
 
 TEST_CASE("results of two entries have different names") {

@@ -333,6 +333,35 @@ TEST_CASE("a file is a task whose path, and the model\'s sizes, are the user\'s 
                  {"data.train.length", "unknown key"});
 }
 
+TEST_CASE("a passkey has ids of a tokenizer, whose number is the user's to give") {
+  const auto task = [](const std::string& more) {
+    return R"({"task": "passkey", "tokenizer": "t.model")" + more + "}";
+  };
+  check_mentions(refusal(task_config(task(""))), {"model.vocab", "of a tokenizer"});
+  json c = task_config(task(R"(, "digits": 6, "prefix_digits": 1, "length": [100, 300])"));
+  c["model"]["vocab"] = 400;
+  c["data"]["val"] = c["data"]["train"];
+  const RunConfig read_once = read(c);
+  CHECK(read_once.data.sequence_length == 300 + 9);
+  CHECK(read_once.data.train.list[0].task->lengths == LengthRange{100, 300});
+  CHECK(read_once.data.train.list[0].task->options.text("question") == "published");
+  const json resolved = resolved_json(read_once);
+  CHECK(json(resolved_json(read(resolved))) == resolved);
+  check_mentions(refusal(task_config(R"({"task": "passkey"})")),
+                 {"data.train.tokenizer", "the path of a tokenizer's file"});
+  check_mentions(refusal(task_config(task(R"(, "digits": 10)"))), {"data.train.digits"});
+  check_mentions(refusal(task_config(task(R"(, "path": "x")"))),
+                 {"data.train.path", "unknown key"});
+  c["data"]["sequence_length"] = 308;
+  check_mentions(refusal(c), {"data.sequence_length", "at least 309"});
+  // Beside shards, whose ids they are.
+  json mixed =
+      task_config("[" + task(R"(, "weight": 1)") + R"(, {"path": "tokens", "weight": 2}])");
+  mixed["model"]["vocab"] = 400;
+  mixed["data"]["sequence_length"] = 600;
+  CHECK(read(mixed).data.train.has_shards());
+}
+
 TEST_CASE("configurations of the Chomsky benchmark have the paper's figures, whatever the task") {
   // Prior, what its heads are mixed with, whether it is randomized, and the option that says how.
   struct Row {

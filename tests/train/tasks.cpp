@@ -377,6 +377,30 @@ TEST_CASE("a file of examples is trained on by every way to the same bits, and l
   CHECK(o.output.find("data.train") != std::string::npos);
 }
 
+TEST_CASE("passkeys train to the same bits by every way, and beside shards") {
+  const Workplace w;
+  const std::string tokenizer =
+      std::string(std::getenv("BAMTRAIN_SOURCE")) + "/tests/data/tokenizers/digits.json";
+  const json passkey = {{"task", "passkey"}, {"tokenizer", tokenizer}, {"length", {150, 400}}};
+  json c = task_run(w, passkey);
+  c["model"]["vocab"] = 560;
+  check_same_by_every_way(w, c);
+  // Five digits a sequence are asked for.
+  CHECK(read_metrics(w.path("straight")).back()["targets"] == 16 * 5);
+  json mixed = c;
+  json shards = small_run(w)["data"]["train"];
+  mixed["data"]["train"] = {{{"path", shards}, {"weight", 1}}, passkey};
+  mixed["data"]["train"][1]["weight"] = 1;
+  mixed["data"]["sequence_length"] = 409;
+  train(w, mixed, "mixed");
+  c["data"]["train"]["length"] = {100, 400};
+  c["out_dir"] = w.path("short");
+  const Outcome o = run(bamtrain_command(write_config(w, "short.json", c)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == 3);
+  CHECK(o.output.find("data.train.length: expected at least the 147 tokens") != std::string::npos);
+}
+
 TEST_CASE("eval --task goes on with a file that has some lengths, and replaces any other") {
   const Workplace w;
   train(w, task_run(w, copy()), "out");

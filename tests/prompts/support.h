@@ -1,0 +1,62 @@
+#pragma once
+// What the tests of prompts share.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "prompts/prompt_set.h"
+
+namespace bamtrain::testing {
+
+/// A token for each byte: what a prompt's length is can be seen.
+inline int64_t bytes(const std::string& text) { return std::ssize(text); }
+
+/// Whether as many of each as there are would come of equal chances: chi-squared within 4.5
+/// deviations of its mean.
+inline bool is_uniform(const std::vector<int64_t>& counts) {
+  double total = 0, x = 0;
+  for (const int64_t n : counts) total += static_cast<double>(n);
+  const double expected = total / static_cast<double>(counts.size());
+  for (const int64_t n : counts) {
+    const double apart = static_cast<double>(n) - expected;
+    x += apart * apart / expected;
+  }
+  const double freedom = static_cast<double>(counts.size()) - 1;
+  return x < freedom + 4.5 * std::sqrt(2 * freedom);
+}
+
+inline std::vector<std::string> split(const std::string& text, const std::string& separator) {
+  std::vector<std::string> parts;
+  size_t at = 0;
+  for (size_t end; (end = text.find(separator, at)) != std::string::npos;
+       at = end + separator.size()) {
+    parts.push_back(text.substr(at, end - at));
+  }
+  parts.push_back(text.substr(at));
+  return parts;
+}
+
+/// What stands in `text` between the two, which it has once each.
+inline std::string between(const std::string& text, const std::string& before,
+                           const std::string& after) {
+  const size_t begin = text.find(before);
+  REQUIRE(begin != std::string::npos);
+  const size_t end = text.find(after, begin + before.size());
+  REQUIRE(end != std::string::npos);
+  return text.substr(begin + before.size(), end - begin - before.size());
+}
+
+inline std::string at(const TextPrompt& p, const TextPrompt::Place& place) {
+  return p.text.substr(place.at, place.size);
+}
+
+inline std::vector<std::string> sorted(std::vector<std::string> all) {
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace bamtrain::testing
