@@ -132,11 +132,11 @@ MUTANTS = {
         "eval/task_scores.cpp", "batch = share.rank;", "batch = 0;", "eval",
         "what several processes score adds up to the bits of one"),
     "bins_begin_a_position_early": Mutant(
-        "eval/perplexity.cpp", "bins[static_cast<size_t>(position / kBin)]",
-        "bins[std::min(bins.size() - 1, static_cast<size_t>((position + 1) / kBin))]", "eval",
+        "eval/perplexity.cpp", "bins[static_cast<size_t>(position / r.bin)]",
+        "bins[std::min(sums->bins.size() - 1, static_cast<size_t>((position + 1) / r.bin))]", "eval",
         "protocol (c): each position of a long pass is in its bin"),
     "a_bin_more_than_there_are": Mutant(
-        "eval/perplexity.cpp", "ceil_div(longest, kBin)", "longest / kBin + 1", "eval",
+        "eval/perplexity.cpp", "from < length; from += r.bin", "from <= length; from += r.bin", "eval",
         "protocol (c): each position of a long pass is in its bin"),
     "nucleus_goes_on_past_its_share": Mutant(
         "eval/sampling.cpp", "sum < sampling_.top_p * total", "sum <= sampling_.top_p * total",

@@ -1,5 +1,7 @@
 #include "record/perplexity_result.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/input_file.h"
@@ -46,6 +48,31 @@ std::vector<LengthPerplexity> by_length(const JsonObject& result, const char* pr
   return out;
 }
 
+/// Exp of the mean losses by position.
+std::vector<LengthPerplexity> by_position(const JsonObject& result) {
+  std::vector<LengthPerplexity> out;
+  if (!result.has("positions")) return out;
+  const JsonObject positions = result.object("positions");
+  const int64_t to = positions.count("to"), step = positions.count("step");
+  const json& losses = positions.list("loss");
+  if (to < 1 || step < 1 || losses.empty() || losses.size() > kMostPositionMeans ||
+      (to - 1) / step + 1 != std::ssize(losses)) {
+    positions.where().refuse("a loss for each step of positions, 4096 at most",
+                             std::to_string(losses.size()) + " losses");
+  }
+  for (const json& loss : losses) {
+    LengthPerplexity at;
+    at.from = std::ssize(out) * step;
+    at.length = std::min(to, at.from + step);
+    if (!loss.is_null() && !loss.is_number()) positions.where().refuse("losses", loss.dump());
+    at.loss = loss.is_null() ? NAN : loss.get<double>();
+    at.perplexity = loss.is_null() ? INFINITY : std::exp(at.loss);
+    if (!(at.perplexity > 0)) positions.where().refuse("losses", loss.dump());
+    out.push_back(at);
+  }
+  return out;
+}
+
 }  // namespace
 
 json perplexity_json(const std::string& path) {
@@ -55,6 +82,9 @@ json perplexity_json(const std::string& path) {
 
 PerplexityResult read_perplexity(const json& value, const std::string& where) {
   const JsonObject result(value, {where, ExitCode::io, kOfResult});
+  if (result.has("sets")) {
+    result.where().refuse("the result of one data set", "those of several, under \"sets\"");
+  }
   PerplexityResult out;
   out.step = step_of(result);
   out.training_length = result.count("training_length");
@@ -62,6 +92,9 @@ PerplexityResult read_perplexity(const json& value, const std::string& where) {
   out.windows = by_length(result, "windows", "length");
   out.last = by_length(result, "last", "length");
   out.bins = by_length(result, "bins", "to");
+  out.short_documents = by_length(result, "short", "length");
+  out.positions = by_position(result);
+  out.packed = result.has("text") && result.text("text") == "packed";
   if (!out.last.empty()) out.last_tokens = result.count("last_tokens");
   return out;
 }

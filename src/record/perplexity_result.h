@@ -13,7 +13,8 @@
 
 namespace bamtrain {
 
-/// A protocol's result at one length, or in the bin of positions from `from` up to `length`.
+/// A protocol's result at one length, or in the bin of positions from `from` up to `length`; of
+/// short documents, those of `from` to `length` tokens.
 struct LengthPerplexity {
   int64_t length = 0;
   double perplexity = 0;
@@ -28,16 +29,22 @@ struct LengthPerplexity {
 struct PerplexityResult {
   int64_t step = 0, training_length = 0, last_tokens = 0;
   std::string data_fingerprint;
-  std::vector<LengthPerplexity> windows, last, bins;  // ascending
+  // Ascending. `positions` are bins too, without errors.
+  std::vector<LengthPerplexity> windows, last, bins, short_documents = {}, positions = {};
+  bool packed = false;  // errors are by stretch of the text, not by document
 };
 
 /// Columns or rows of a table of lengths: no more than these.
 inline constexpr size_t kMostLengthTicks = 12;
 
+/// The most means by position.
+inline constexpr size_t kMostPositionMeans = 4096;
+
 /// The value in the file at `path`. Error (ExitCode::io), see parse_json; for more than 64 MiB too.
 nlohmann::json perplexity_json(const std::string& path);
 
-/// What it says, as `bamtrain eval --output` writes it. Error (ExitCode::io).
+/// What it says, as `bamtrain eval --output` writes it. Error (ExitCode::io), for the results of
+/// several data sets too.
 PerplexityResult read_perplexity(const nlohmann::json& json, const std::string& where);
 
 }  // namespace bamtrain

@@ -19,6 +19,8 @@ constexpr const char* kEvaluate =
     "or eval.lengths in the config of the next run";
 constexpr const char* kBins =
     "bamtrain eval with a length of --lengths above 1,024, --output RUN/perplexity.json";
+constexpr const char* kPositions = "bamtrain eval --positions ... --output RUN/perplexity.json";
+constexpr const char* kShort = "bamtrain eval --text short --output RUN/perplexity.json";
 constexpr const char* kTrain = "let the run log its first step, or name other runs";
 constexpr const char* kValidate = "data.val and eval.every in the config of the next run";
 constexpr const char* kTask = "a task in data.val, and eval.every, in the config of the next run";
@@ -34,6 +36,8 @@ constexpr FixedChart kFixed[] = {
     {"perplexity", "perplexity of windows", kEvaluate},
     {"perplexity-last", "perplexity of last tokens", kEvaluate},
     {"perplexity-bins", "perplexity by position, in two bins or more", kBins},
+    {"perplexity-positions", "perplexity of each position", kPositions},
+    {"perplexity-short", "perplexity of whole documents", kShort},
     {"loss", "logged losses", kTrain},
     {"validation-loss", "validation losses", kValidate},
     {"accuracy", "validation passes of a task", kTask},

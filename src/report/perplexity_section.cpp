@@ -19,10 +19,17 @@ using Rows = std::vector<LengthPerplexity>;
 struct Protocol {
   Rows PerplexityResult::*rows;
   const char *name, *x_title;
+  bool ranges = false;       // rows are of lengths or positions from one to another
+  bool by_position = false;  // of which one alone is the whole of the windows
 };
 constexpr Protocol kWindows = {&PerplexityResult::windows, "perplexity", "length"};
 constexpr Protocol kLast = {&PerplexityResult::last, "perplexity-last", "length"};
-constexpr Protocol kBins = {&PerplexityResult::bins, "perplexity-bins", "position"};
+constexpr Protocol kBins = {&PerplexityResult::bins, "perplexity-bins", "position", true, true};
+constexpr Protocol kPositions = {&PerplexityResult::positions, "perplexity-positions", "position",
+                                 true, true};
+constexpr Protocol kShort = {&PerplexityResult::short_documents, "perplexity-short",
+                             "tokens of a document", true};
+constexpr Protocol kProtocols[] = {kWindows, kLast, kBins, kPositions, kShort};
 
 /// The rows of a run; null where it has none.
 const Rows* rows_of(const ReportedRun& run, const Protocol& protocol) {
@@ -47,6 +54,8 @@ std::string last_tokens_text(const Runs& runs) {
 std::string title_of(const Runs& runs, const Protocol& protocol) {
   if (protocol.rows == kWindows.rows) return "perplexity of windows of each length";
   if (protocol.rows == kBins.rows) return "perplexity by position in one long pass";
+  if (protocol.rows == kPositions.rows) return "perplexity of each position";
+  if (protocol.rows == kShort.rows) return "perplexity of whole documents";
   return "perplexity of each window's last " + last_tokens_text(runs) + " tokens";
 }
 
@@ -56,11 +65,11 @@ std::string y_title_of(const Runs& runs, const Protocol& protocol) {
   return "perplexity, last " + last_tokens_text(runs) + " tokens";
 }
 
-/// Whether there is a chart of it. One bin is the whole of the windows of the longest length.
+/// Whether there is a chart of it.
 bool is_shown(const Runs& runs, const Protocol& protocol) {
   return std::any_of(runs.begin(), runs.end(), [&](const ReportedRun& run) {
     const Rows* rows = rows_of(run, protocol);
-    return rows != nullptr && (protocol.rows != kBins.rows || rows->size() > 1);
+    return rows != nullptr && (!protocol.by_position || rows->size() > 1);
   });
 }
 
@@ -73,17 +82,17 @@ std::string perplexity_text(const LengthPerplexity& p) {
   return perplexity_text(p.perplexity) + error_text(p.error, p.perplexity < 1000 ? 2 : 0);
 }
 
-/// "1,024", or "1,024 to 2,048" of a bin.
+/// "1,024", or "1,024 to 2,048" of a range.
 std::string length_text(const LengthPerplexity& p, const Protocol& protocol) {
   const std::string length = number_text(static_cast<double>(p.length), 15);
-  if (protocol.rows != kBins.rows) return length;
+  if (!protocol.ranges) return length;
   return number_text(static_cast<double>(p.from), 15) + " to " + length;
 }
 
-/// Where a row is drawn: a bin at its middle.
+/// Where a row is drawn: a range at its middle.
 double place_of(const LengthPerplexity& p, const Protocol& protocol) {
   const auto length = static_cast<double>(p.length);
-  return protocol.rows == kBins.rows ? (static_cast<double>(p.from) + length) / 2 : length;
+  return protocol.ranges ? (static_cast<double>(p.from) + length) / 2 : length;
 }
 
 Series series_of(const ReportedRun& run, int style, const Rows& rows, const Protocol& protocol) {
@@ -107,7 +116,7 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
   chart.of_losses = true;
   chart.y = Spacing::logarithmic;
   // Bins are equally wide.
-  chart.x = protocol.rows == kBins.rows ? Spacing::linear : Spacing::logarithmic;
+  chart.x = protocol.by_position ? Spacing::linear : Spacing::logarithmic;
   chart.labels = runs.size() > 1;
   std::set<double> lengths, trained;
   for (size_t n = 0; n < runs.size(); ++n) {
@@ -120,7 +129,7 @@ Chart perplexity_chart(const Runs& runs, const Protocol& protocol) {
     if (T > 0) trained.insert(static_cast<double>(T));
     chart.series.push_back(std::move(s));
   }
-  if (protocol.rows != kBins.rows && lengths.size() <= kMostLengthTicks) {
+  if (!protocol.ranges && lengths.size() <= kMostLengthTicks) {
     chart.x_ticks.assign(lengths.begin(), lengths.end());
   }
   for (const double T : trained) chart.marks.push_back({T, "trained at " + number_text(T)});
@@ -183,7 +192,7 @@ std::string last_title(int64_t tokens) {
 
 std::vector<NamedChart> perplexity_charts(const Runs& runs) {
   std::vector<NamedChart> out;
-  for (const Protocol& protocol : {kWindows, kLast, kBins}) {
+  for (const Protocol& protocol : kProtocols) {
     if (is_shown(runs, protocol)) out.push_back({protocol.name, perplexity_chart(runs, protocol)});
   }
   return out;
@@ -191,14 +200,15 @@ std::vector<NamedChart> perplexity_charts(const Runs& runs) {
 
 std::string perplexity_section(const Runs& runs) {
   std::string protocols, notes;
-  bool errors = false;
-  for (const Protocol& protocol : {kWindows, kLast, kBins}) {
+  bool errors = false, packed = false;
+  for (const Protocol& protocol : kProtocols) {
     const auto rows = [&](const ReportedRun& run) { return rows_of(run, protocol); };
     if (!is_shown(runs, protocol)) continue;
     protocols +=
         beside(figure_of(perplexity_chart(runs, protocol)), perplexity_tables(runs, protocol));
     for (const ReportedRun& run : runs) {
       if (rows(run) == nullptr) continue;
+      packed |= run.record->perplexity->packed;
       errors |= std::any_of(rows(run)->begin(), rows(run)->end(),
                             [](const LengthPerplexity& p) { return p.error.has_value(); });
     }
@@ -217,7 +227,8 @@ std::string perplexity_section(const Runs& runs) {
     notes +=
         "<p>These runs were evaluated on different data: their perplexities do not compare.</p>\n";
   }
-  if (errors) protocols += errors_note("documents");
+  if (errors)
+    protocols += errors_note(packed ? "documents, or stretches of packed text" : "documents");
   return section("Perplexity against length", notes + protocols);
 }
 

@@ -69,6 +69,21 @@ TEST_CASE("charts have names, those of one prior's curves their own") {
   }
 }
 
+TEST_CASE("ranges of positions and of documents are drawn at their middles") {
+  RunRecord record = evaluated(1);
+  record.perplexity->positions = {{1, 9, std::nullopt, 0}, {2, 8, std::nullopt, 1}};
+  record.perplexity->short_documents = {{64, 7, 0.5, 2}};
+  const Runs runs = {{"a", "a", &record, std::nullopt, 0}};
+  const Chart positions = chart_of(runs, "perplexity-positions");
+  CHECK(positions.x == Spacing::linear);
+  REQUIRE(positions.series.size() == 1);
+  CHECK(positions.series[0].points[1].x == 1.5);
+  CHECK(positions.series[0].points[1].y == 8);
+  const Chart whole = chart_of(runs, "perplexity-short");
+  CHECK(whole.series[0].points[0].x == 33);
+  CHECK(whole.series[0].errors[0] == 0.5);
+}
+
 TEST_CASE("a chart that is not there is an error that says which are") {
   RunRecord record = evaluated(1), none;
   const Runs runs = {{"a", "a", &record, std::nullopt, 0}};

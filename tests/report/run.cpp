@@ -98,6 +98,30 @@ TEST_CASE("a run's numbers are those of its files") {
   CHECK(r.samples[1].text == "f");
 }
 
+TEST_CASE("losses by position and whole documents are read as ranges") {
+  const Workplace w;
+  append(w.path("metrics.jsonl"), line(1));
+  append(w.path("perplexity.json"),
+         R"({"step": 2, "training_length": 64, "data_fingerprint": "f", "text": "packed",
+             "short": [{"from": 2, "length": 64, "perplexity": 9},
+                       {"from": 65, "length": 128, "perplexity": 8}],
+             "positions": {"to": 5, "step": 2, "windows": 3, "loss": [0, 2.5, null]}})");
+  RunReader reader(w.path("."));
+  const PerplexityResult& p = *reader.update().perplexity;
+  CHECK(p.packed);
+  REQUIRE(p.short_documents.size() == 2);
+  CHECK(p.short_documents[1].from == 65);
+  CHECK(p.short_documents[1].length == 128);
+  CHECK(p.short_documents[1].perplexity == 8);
+  REQUIRE(p.positions.size() == 3);
+  CHECK(p.positions[0].perplexity == 1);
+  CHECK(p.positions[1].from == 2);
+  CHECK(p.positions[1].length == 4);
+  CHECK(p.positions[1].perplexity == std::exp(2.5));
+  CHECK(p.positions[2].length == 5);
+  CHECK(std::isinf(p.positions[2].perplexity));
+}
+
 TEST_CASE("errors are read where the files have them") {
   const Workplace w;
   append(w.path("metrics.jsonl"),
@@ -206,6 +230,12 @@ TEST_CASE("a damaged result is named") {
       {head + R"(, "windows": [{"length": 8, "perplexity": 2, "perplexity_error": "x"}]})",
        "perplexity_error: expected a number"},
       {head + R"(, "last": [{"length": 8, "perplexity": 2}]})", "last_tokens: expected"},
+      {head + R"(, "positions": {"to": 5, "step": 2, "loss": [1, 1]}})", "found 2 losses"},
+      {head + R"(, "positions": {"to": 2, "step": 0, "loss": [1, 1]}})", "found 2 losses"},
+      {head + R"(, "positions": {"to": 4097, "step": 1, "loss": []}})", "found 0 losses"},
+      {head + R"(, "positions": {"to": 1, "step": 1, "loss": ["x"]}})", "expected losses"},
+      {head + R"(, "positions": {"to": 1, "step": 1, "loss": [-1e300]}})", "expected losses"},
+      {head + R"(, "sets": {}})", "expected the result of one data set"},
   };
   for (const auto& [text, part] : damages) {
     const Workplace w;

@@ -1,0 +1,218 @@
+// bamtrain eval: perplexity against length, on one data set or on several.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "commands/eval.h"
+#include "commands/perplexity_print.h"
+#include "commands/trained.h"
+#include "config/schema.h"
+#include "core/durable_file.h"
+#include "core/terminal.h"
+#include "model/text_model.h"
+#include "record/event_file.h"
+#include "record/run_files.h"
+#include "record/run_text.h"
+#include "report/report.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A data set to evaluate on. `name`: "" where it is the only one and has none.
+struct EvaluatedSet {
+  std::string name, source;
+  std::optional<ShardSet> shards = std::nullopt;
+  PerplexityRequest request = {};
+};
+
+/// NAME and PATH of "NAME=PATH"; NAME is "" where the text before the first = is no name.
+EvaluatedSet set_of(const std::string& text) {
+  const size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const bool named = equals != std::string::npos && !name.empty() &&
+                     std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+                     });
+  return named ? EvaluatedSet{name, text.substr(equals + 1)} : EvaluatedSet{"", text};
+}
+
+std::vector<EvaluatedSet> sets_of(const EvalArguments& arguments, const RunConfig& c) {
+  std::vector<EvaluatedSet> out;
+  for (const std::string& text : arguments.data) out.push_back(set_of(text));
+  if (out.empty()) out.push_back({"", c.data.val});
+  if (out[0].source.empty()) {
+    throw Error(ExitCode::usage, "--data", "a folder or glob of shards",
+                "neither this option nor data.val in the checkpoint's config",
+                c.data.train.has_tasks() ? "give --data, or --task" : "give --data");
+  }
+  for (size_t i = 0; out.size() > 1 && i < out.size(); ++i) {
+    const auto same = std::find_if(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(i),
+                                   [&](const EvaluatedSet& s) { return s.name == out[i].name; });
+    if (!out[i].name.empty() && same == out.begin() + static_cast<std::ptrdiff_t>(i)) continue;
+    throw Error(ExitCode::usage, "--data", "NAME=PATH with a name of its own for each of several",
+                arguments.data[i], "name each, with letters, digits, -, _ and .");
+  }
+  return out;
+}
+
+/// Error (ExitCode::nonfinite) where a loss is no number, naming the first.
+void require_finite(const std::string& checkpoint, const ordered_json& result) {
+  for (const char* protocol : {"windows", "last", "bins", "short"}) {
+    if (!result.contains(protocol)) continue;
+    for (const auto& row : result[protocol]) {
+      const auto loss = row["loss"].get<double>();
+      if (std::isfinite(loss)) continue;
+      const bool bin = !row.contains("length");
+      throw Error(ExitCode::nonfinite, checkpoint, "finite losses",
+                  fmt::format("{} {} {} ({})", std::isnan(loss) ? "NaN" : "infinity",
+                              bin ? "from position" : "at length",
+                              row[bin ? "from" : "length"].get<int64_t>(), protocol),
+                  "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+    }
+  }
+}
+
+/// How many bytes of text each id is, by the tokenizer that made `shards`; empty where it is not
+/// known or not found near them.
+std::vector<int64_t> token_bytes(const ShardSet& shards, const RunConfig& config) {
+  if (!shards.manifest()) return {};
+  RunConfig near = config;
+  near.data.val = shards.source();
+  std::vector<int64_t> out;
+  try {
+    const Tokenizer tokenizer =
+        open_tokenizer({"tokenizer", "", shards.manifest()->tokenizer_sha256}, near);
+    for (int32_t id = 0; id < tokenizer.vocab(); ++id) {
+      out.push_back(static_cast<int64_t>(tokenizer.bytes(id, false).size()));
+    }
+  } catch (const Error& e) {
+    if (e.code() != ExitCode::data) throw;
+  }
+  return out;
+}
+
+/// A run of TensorBoard whose steps are lengths, in the place of what the folder held.
+void write_events(const std::string& folder, const ordered_json& result) {
+  EventFile events(folder, 0);
+  for (const char* protocol : {"windows", "last"}) {
+    const std::string tag = std::string("perplexity/") + protocol;
+    for (const auto& row : result[protocol]) {
+      const Scalar scalar = {tag, row["perplexity"].get<float>()};
+      events.write_scalars(row["length"].get<int64_t>(), {&scalar, 1});
+    }
+  }
+  events.sync();
+}
+
+/// What a set's result says, as a line of its own would: on the terminal.
+void print_result(const ordered_json& result, const std::string& set) {
+  if (!set.empty()) fmt::print("{}: {}\n", set, result["data"].get<std::string>());
+  print_perplexities(result);
+  const auto written = nlohmann::json::parse(result.dump());
+  fmt::print("{}", perplexity_plot(read_perplexity(written, "the result")));
+}
+
+/// Opens the sets and lays their texts out: all that can be refused is refused before any is read
+/// by the model.
+void open_sets(const EvalArguments& arguments, const Checkpoint& checkpoint, const RunConfig& c,
+               std::vector<EvaluatedSet>* sets) {
+  for (EvaluatedSet& set : *sets) {
+    set.shards = ShardSet::open(set.source, c.model.vocab);
+    require_same_data(checkpoint.state.value("data", nlohmann::json()), describe_data(*set.shards),
+                      set.shards->source(), true, checkpoint.folder);
+    set.request = request_of(arguments, c, *set.shards);
+    check_perplexity_request(*set.shards, set.request);
+    set.request.token_bytes = token_bytes(*set.shards, c);
+  }
+}
+
+/// The result, printed set by set: numbers that took hours are not lost where no file takes them.
+ordered_json evaluate(const EvalArguments& arguments) {
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  check_text_model(c.model);
+  const Precision precision = arguments.precision.value_or(c.train.precision);
+  const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
+  std::vector<EvaluatedSet> sets = sets_of(arguments, c);
+  const bool named = !sets[0].name.empty();
+  open_sets(arguments, checkpoint, c, &sets);
+  const ordered_json protocol = protocol_settings(arguments, c);
+  if (!protocol.is_null()) print_protocol(protocol);
+
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  Arena arena;
+  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+
+  const Dtype activations = activation_dtype(precision);
+  const Terminal terminal(STDERR_FILENO);
+  const ordered_json attention = resolved_json(c)["model"]["attention"];
+  const auto head = [&](const EvaluatedSet* set) {
+    ordered_json out = {
+        {"checkpoint", checkpoint.folder}, {"name", c.name}, {"step", checkpoint.step}};
+    if (set != nullptr) {
+      out["data"] = set->source;
+      out["data_fingerprint"] = set->shards->fingerprint();
+    }
+    out.update({{"prior", attention["prior"]},
+                {"scale", attention["scale"]},
+                {"normalizer", attention["normalizer"]},
+                {"precision", name_of(activations)},
+                {"training_length", c.data.sequence_length}});
+    if (!protocol.is_null()) out["protocol"] = protocol;
+    return out;
+  };
+  ordered_json all = head(nullptr);
+  for (const EvaluatedSet& set : sets) {
+    const ordered_json of_set = perplexity_against_length(
+        c.model, c.data.sequence_length, *backend, activations, masters, *set.shards, set.request,
+        [&](const std::string& pass, int64_t length, double share) {
+          if (!terminal.live()) return;
+          std::fputs(fmt::format("\r\033[K{}{}{} at {}: {:.0f}%", set.name, named ? ": " : "", pass,
+                                 length, 100 * share)
+                         .c_str(),
+                     stderr);
+        });
+    if (terminal.live()) std::fputs("\r\033[K", stderr);
+    ordered_json result = head(&set);
+    result.update(of_set);
+    print_result(result, set.name);
+    if (!named) return result;
+    ordered_json& entry = all["sets"][set.name];
+    entry = {{"data", set.source}, {"data_fingerprint", set.shards->fingerprint()}};
+    entry.update(of_set);
+  }
+  return all;
+}
+
+}  // namespace
+
+int run_eval_perplexity(const EvalArguments& arguments) {
+  if (arguments.protocol.empty()) require_lengths(arguments);
+  // Opened first: a path that cannot be written is found before the work, not after it.
+  std::optional<AtomicFile> output;
+  if (!arguments.output.empty()) output.emplace(arguments.output);
+  const ordered_json result = evaluate(arguments);
+  if (output) {
+    output->write(result.dump(2) + "\n");
+    output->commit();
+  }
+  if (!arguments.events.empty()) write_events(arguments.events, result);
+  if (result.contains("sets")) {
+    for (const auto& set : result["sets"].items()) {
+      require_finite(arguments.checkpoint, set.value());
+    }
+  } else {
+    require_finite(arguments.checkpoint, result);
+  }
+  return 0;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,119 @@
+#include "commands/perplexity_print.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/clustered_mean.h"
+#include "core/join.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/// " +- 0.0123" of the error under `key`; "" where it is unknown.
+std::string error_text(const ordered_json& row, const char* key, int decimals) {
+  if (row[key].is_null()) return "";
+  return plus_minus(row[key].get<double>(), decimals);
+}
+
+bool is_packed(const ordered_json& result) { return result["text"] == "packed"; }
+
+/// What the errors beside the figures are, and are not.
+void explain_errors(bool known, bool unknown, bool packed) {
+  const char* const cluster = packed ? "stretch" : "document";
+  if (known) {
+    fmt::print(
+        "+-: the standard error of sampling the text, by {}; models of other seeds differ "
+        "besides\n",
+        cluster);
+  }
+  if (unknown) fmt::print("without +-: one {}, whose standard error is unknown\n", cluster);
+}
+
+std::string heading(const ordered_json& result, const std::string& protocol) {
+  if (protocol == "windows") return "perplexity, windows of each length, all positions";
+  if (protocol == "short") return "perplexity of whole documents, by how long they are";
+  return fmt::format("perplexity of the last {} tokens of each window",
+                     result["last_tokens"].get<int64_t>());
+}
+
+/// "12 documents".
+std::string clusters_text(const ordered_json& row) {
+  const bool stretches = row.contains("stretches");
+  const auto n = row[stretches ? "stretches" : "documents"].get<int64_t>();
+  if (stretches) return fmt::format("{} {}", n, n == 1 ? "stretch" : "stretches");
+  return fmt::format("{} {}", n, n == 1 ? "document" : "documents");
+}
+
+void print_row(const ordered_json& row, const std::string& place) {
+  const std::string bits =
+      row.contains("bits_per_byte")
+          ? fmt::format(", {:.4f} bits per byte", row["bits_per_byte"].get<double>())
+          : "";
+  fmt::print("  {}  perplexity {:>9.3f}{}  loss {:.4f}{}  ({} tokens, {}{})\n", place,
+             row["perplexity"].get<double>(), error_text(row, "perplexity_error", 3),
+             row["loss"].get<double>(), error_text(row, "loss_error", 4),
+             row["tokens"].get<int64_t>(), clusters_text(row), bits);
+}
+
+/// "a, b" of a list, the text of what is none.
+std::string value_text(const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> words;
+  for (const auto& v : value) words.push_back(value_text(v));
+  return join(words, ",");
+}
+
+}  // namespace
+
+void print_perplexities(const ordered_json& result) {
+  bool known = false, unknown = false;
+  const auto note = [&](const ordered_json& row) {
+    (row["loss_error"].is_null() ? unknown : known) = true;
+  };
+  if (is_packed(result)) {
+    fmt::print("packed text of {} tokens\n", result["tokens"].get<int64_t>());
+  }
+  for (const char* protocol : {"windows", "last", "short"}) {
+    if (!result.contains(protocol)) continue;
+    fmt::print("{}\n", heading(result, protocol));
+    for (const auto& row : result[protocol]) {
+      print_row(row, row.contains("from")
+                         ? fmt::format("{:>7} to {:>7} tokens", row["from"].get<int64_t>(),
+                                       row["length"].get<int64_t>())
+                         : fmt::format("length {:>7}", row["length"].get<int64_t>()));
+      note(row);
+    }
+  }
+  if (result.contains("bins")) {
+    fmt::print("perplexity by position in one long pass\n");
+    for (const auto& row : result["bins"]) {
+      fmt::print("  {:>7} to {:>7}  perplexity {:>9.3f}{}\n", row["from"].get<int64_t>(),
+                 row["to"].get<int64_t>(), row["perplexity"].get<double>(),
+                 error_text(row, "perplexity_error", 3));
+      note(row);
+    }
+  }
+  explain_errors(known, unknown, is_packed(result));
+}
+
+void print_protocol(const ordered_json& settings) {
+  std::string text;
+  for (const auto& [key, value] : settings.items()) {
+    if (key == "name" || key == "apart") continue;
+    std::string option = key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    text += fmt::format(" --{} {}", option, value_text(value));
+  }
+  fmt::print("protocol {}:{}{}\n", settings["name"].get<std::string>(), text,
+             settings.value("apart", false) ? ", windows that share no token" : "");
+}
+
+}  // namespace bamtrain

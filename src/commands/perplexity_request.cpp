@@ -1,0 +1,141 @@
+// What bamtrain eval, and the end of a run, ask of perplexity against length.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "commands/eval.h"
+#include "core/join.h"
+#include "eval/paper_protocols.h"
+#include "record/run_files.h"
+
+namespace bamtrain {
+
+namespace {
+
+std::vector<int64_t> ascending(std::vector<int64_t> lengths) {
+  std::sort(lengths.begin(), lengths.end());
+  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+  return lengths;
+}
+
+/// What the paper's protocol sets, or where none is named the defaults.
+PaperProtocol protocol_of(const EvalArguments& a, const RunConfig& c) {
+  if (a.protocol.empty()) return {};
+  return paper_protocol(a.protocol, c.data.sequence_length, ascending(a.lengths),
+                        !a.counts.empty());
+}
+
+[[noreturn]] void refuse_option(const std::string& option, const std::string& use,
+                                PerplexityText text) {
+  throw Error(ExitCode::usage, option, use, "--text " + name_of(text), "remove one of the two");
+}
+
+/// Error for options that the text has no use for.
+void check_use(const EvalArguments& a, PerplexityText text, DocumentMarks marks) {
+  if (text != PerplexityText::packed && a.document_marks) {
+    refuse_option("--document-marks", "packed text", text);
+  }
+  if (text == PerplexityText::short_documents) {
+    const char* const windows = "texts that are cut into windows";
+    if (!a.protocols.empty()) refuse_option("--protocols", windows, text);
+    if (a.last_tokens > 0) refuse_option("--last-tokens", windows, text);
+    if (a.bin > 0) refuse_option("--bin", windows, text);
+    if (a.positions > 0) refuse_option("--positions", windows, text);
+  }
+  if (a.document_end && marks == DocumentMarks::keep) {
+    throw Error(ExitCode::usage, "--document-end", "packed text without the ids of documents",
+                "text that keeps them", "remove it, or add --document-marks drop");
+  }
+}
+
+int64_t document_start(const EvalArguments& a, const RunConfig& c, const ShardSet& shards) {
+  std::optional<int64_t> start = a.document_start;
+  if (!start) start = shards.document_start(c.data.document_start);
+  if (start) return *start;
+  throw Error(ExitCode::config, "data.document_start",
+              "the id that begins a document, which evaluation at lengths needs",
+              "neither the key nor a manifest beside " + shards.source(),
+              shards.document_start_remedy() +
+                  "; eval takes --document-start too; or evaluate shards with a manifest");
+}
+
+/// The ids that begin and end documents. A manifest may say that nothing ends them.
+std::vector<int64_t> document_marks(const EvalArguments& a, const RunConfig& c,
+                                    const ShardSet& shards) {
+  std::vector<int64_t> out = {document_start(a, c, shards)};
+  std::optional<int64_t> end = a.document_end;
+  if (!end && !shards.manifest()) {
+    throw Error(ExitCode::usage, "--document-end",
+                "the id that ends a document, which the text is to be without",
+                "neither this option nor a manifest beside " + shards.source(),
+                "give it; where documents have no end of their own, the id that begins them");
+  }
+  if (!end) end = shards.manifest()->eos;
+  if (end && *end != out[0]) out.push_back(*end);
+  for (const int64_t id : out) {
+    if (id < shards.vocab()) continue;
+    throw Error(ExitCode::usage, id == out[0] ? "--document-start" : "--document-end",
+                "an id from 0 to " + std::to_string(shards.vocab() - 1), std::to_string(id),
+                "give one of the model's vocabulary");
+  }
+  return out;
+}
+
+}  // namespace
+
+PerplexityRequest request_of(const EvalArguments& a, const RunConfig& c, const ShardSet& shards) {
+  auto [request, drops_marks] = protocol_of(a, c);
+  if (a.text) request.text = *a.text;
+  if (!a.lengths.empty()) request.lengths = ascending(a.lengths);
+  if (!a.protocols.empty()) request.protocols = a.protocols;
+  if (a.last_tokens > 0) request.last_tokens = a.last_tokens;
+  if (a.bin > 0) request.bin = a.bin;
+  if (!a.counts.empty()) request.counts = a.counts;
+  request.max_tokens = a.max_tokens;
+  request.positions = a.positions;
+  const DocumentMarks marks =
+      a.document_marks.value_or(drops_marks ? DocumentMarks::drop : DocumentMarks::keep);
+  check_use(a, request.text, marks);
+  if (request.text != PerplexityText::packed) {
+    request.document_start = document_start(a, c, shards);
+  } else if (marks == DocumentMarks::drop) {
+    request.dropped = document_marks(a, c, shards);
+  }
+  return request;
+}
+
+nlohmann::ordered_json protocol_settings(const EvalArguments& a, const RunConfig& c) {
+  if (a.protocol.empty()) return nullptr;
+  const auto [request, drops_marks] = protocol_of(a, c);
+  nlohmann::ordered_json out = {{"name", a.protocol}};
+  if (!a.text) out["text"] = name_of(request.text);
+  if (a.text.value_or(request.text) == PerplexityText::packed) {
+    if (!a.document_marks) out["document_marks"] = drops_marks ? "drop" : "keep";
+    out["apart"] = request.apart;
+  }
+  if (a.lengths.empty()) out["lengths"] = request.lengths;
+  if (a.protocols.empty()) out["protocols"] = request.protocols;
+  if (a.bin == 0 && request.asks_for("bins")) out["bin"] = request.bin;
+  if (a.last_tokens == 0 && request.asks_for("last")) {
+    out["last_tokens"] = PerplexityRequest::kLastTokens;
+  }
+  if (a.counts.empty() && !request.counts.empty()) out["count"] = request.counts;
+  return out;
+}
+
+std::optional<EvalArguments> final_evaluation(const RunConfig& c) {
+  if (c.eval.lengths.empty() || c.data.val.empty()) return std::nullopt;
+  EvalArguments eval;
+  eval.lengths = c.eval.lengths;
+  eval.protocols = {"windows", "last"};
+  const int64_t longest = *std::max_element(eval.lengths.begin(), eval.lengths.end());
+  if (longest > PerplexityRequest::kBin) eval.protocols.push_back("bins");
+  eval.last_tokens = c.eval.last_tokens;
+  eval.max_tokens = c.eval.length_tokens.value_or(c.eval.tokens);
+  eval.output = c.out_dir + "/perplexity.json";
+  if (c.log.tensorboard) eval.events = c.out_dir + "/tensorboard/perplexity";
+  eval.device = c.device;
+  return eval;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,121 @@
+#include "eval/window_reader.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "model/growing_text.h"
+#include "model/text_model.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// Whether the model knows texts that grow.
+bool grows(const ModelConfig& config) {
+  try {
+    check_grows(config);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+struct WindowReader::Planned {
+  explicit Planned(const ScoredModel& of)
+      : model(of.config, of.training_length, of.backend, of.activations) {}
+
+  Arena arena;
+  Model model;
+};
+
+WindowReader::WindowReader(const ScoredModel& model, const TokenStream& stream, int64_t longest,
+                           Passage passage)
+    : model_(model), stream_(stream), longest_(longest), batch_(evaluation_batch(longest)) {
+  check_text_model(model.config);
+  pieces_ = passage == Passage::pieces;
+  const bool may_choose = passage == Passage::automatic && longest > kWholeUpTo &&
+                          model.backend.memory().on_host() && grows(model.config);
+  if (pieces_) check_grows(model.config);
+  planned_ = plan();
+  if (may_choose) {
+    pieces_ = true;
+    std::unique_ptr<Planned> grown = plan();
+    pieces_ = grown->arena.total_bytes() < planned_->arena.total_bytes();
+    if (pieces_) planned_ = std::move(grown);
+  }
+  planned_->arena.commit(model.backend.memory());
+  planned_->model.set_masters(model.masters);
+  planned_->model.refresh();
+  row_.resize(static_cast<size_t>(longest + 1));
+  inputs_.resize(static_cast<size_t>(batch_ * longest));
+  targets_.resize(inputs_.size());
+  losses_.resize(inputs_.size());
+}
+
+WindowReader::~WindowReader() = default;
+
+int64_t WindowReader::planned_bytes() const { return planned_->arena.total_bytes(); }
+
+std::unique_ptr<WindowReader::Planned> WindowReader::plan() const {
+  auto out = std::make_unique<Planned>(model_);
+  out->model.check_length(longest_);
+  if (pieces_) {
+    out->model.plan(out->arena, 1, longest_, ModelUse::generation);
+  } else {
+    out->model.plan(out->arena, batch_, longest_, ModelUse::evaluation);
+  }
+  return out;
+}
+
+void WindowReader::read(const std::vector<Window>& windows,
+                        const std::function<void(double)>& progress, const Take& f) {
+  int64_t positions = 0, read = 0;
+  for (const Window& w : windows) positions += w.length;
+  const auto share = [&](int64_t done) {
+    progress(static_cast<double>(done) / static_cast<double>(positions));
+  };
+  for (size_t first = 0; first < windows.size();) {
+    const int64_t length = windows[first].length;
+    require(length >= 1 && length <= longest_, "windows that memory was taken for");
+    int64_t rows = 0;
+    for (size_t n = first; n < windows.size() && rows < batch_; ++n, ++rows) {
+      if (windows[n].length != length) break;
+      stream_.read(windows[n].begin, length + 1, row_.data());
+      std::copy_n(row_.data(), length, inputs_.data() + rows * length);
+      std::copy_n(row_.data() + 1, length, targets_.data() + rows * length);
+    }
+    if (pieces_) {
+      read_pieces(rows, length, [&](int64_t done) { share(read + done); });
+    } else {
+      planned_->model.evaluate(inputs_.data(), targets_.data(), rows, length, std::nullopt,
+                               losses_.data());
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < length; ++i) {
+        const auto at = static_cast<size_t>(r * length + i);
+        f(first + static_cast<size_t>(r), i, targets_[at], losses_[at]);
+      }
+    }
+    first += static_cast<size_t>(rows);
+    read += rows * length;
+    share(read);
+  }
+}
+
+void WindowReader::read_pieces(int64_t rows, int64_t length,
+                               const std::function<void(int64_t)>& progress) {
+  constexpr int64_t kNoPadding[] = {0};
+  for (int64_t r = 0; r < rows; ++r) {
+    planned_->model.begin_texts(kNoPadding);
+    for (int64_t begin = 0; begin < length; begin += kMostAppended) {
+      const int64_t n = std::min(kMostAppended, length - begin), at = r * length + begin;
+      planned_->model.append(inputs_.data() + at, targets_.data() + at, n, std::nullopt,
+                             losses_.data() + at);
+      progress(at + n);
+    }
+  }
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,74 @@
+// Protocols of papers against the figures of those papers, each given once here.
+
+#include "eval/paper_protocols.h"
+
+#include "catch.h"
+#include "core/error.h"
+
+using namespace bamtrain;
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+using Words = std::vector<std::string>;
+
+std::string refusal(const std::string& name, int64_t training_length, const Numbers& lengths) {
+  try {
+    paper_protocol(name, training_length, lengths, false);
+  } catch (const Error& e) {
+    CHECK(e.code() == ExitCode::usage);
+    return e.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("BAM: chunks of 32,769 tokens without BOS and EOS, bins of 1,024") {
+  const PaperProtocol p = paper_protocol("bam", 512, {}, false);
+  CHECK(p.request.text == PerplexityText::packed);
+  CHECK(p.drops_marks);
+  CHECK(p.request.apart);
+  CHECK(p.request.lengths == Numbers{32768});
+  CHECK(p.request.protocols == Words{"bins"});
+  CHECK(p.request.bin == 1024);
+  CHECK(p.request.counts.empty());
+  CHECK(paper_protocol("bam", 512, {102400}, false).request.lengths == Numbers{102400});
+}
+
+TEST_CASE("Cable: packed windows of each length to 16,384, all positions") {
+  const PaperProtocol p = paper_protocol("cable", 1024, {}, false);
+  CHECK(p.request.text == PerplexityText::packed);
+  CHECK_FALSE(p.drops_marks);
+  CHECK_FALSE(p.request.apart);
+  CHECK(p.request.lengths == Numbers{512, 1024, 2048, 4096, 8192, 16384});
+  CHECK(p.request.protocols == Words{"windows"});
+}
+
+TEST_CASE("DAPE: the last min(256, length) tokens of 20 batches") {
+  const PaperProtocol p = paper_protocol("dape", 128, {}, false);
+  CHECK(p.request.text == PerplexityText::packed);
+  CHECK_FALSE(p.drops_marks);
+  CHECK(p.request.lengths == Numbers{128, 256, 512, 1024, 2048, 4096, 8192});
+  CHECK(p.request.counts == Numbers{20480, 10240, 5120, 2560, 1280, 160, 160});
+  CHECK(p.request.protocols == Words{"last"});
+  CHECK(p.request.last_tokens_at(128) == 128);
+  CHECK(p.request.last_tokens_at(256) == 256);
+  CHECK(p.request.last_tokens_at(8192) == 256);
+  CHECK(paper_protocol("dape", 512, {}, false).request.lengths ==
+        Numbers{512, 1024, 2048, 4096, 8192});
+  CHECK(paper_protocol("dape", 512, {1024, 8192}, false).request.counts == Numbers{2560, 160});
+  CHECK(paper_protocol("dape", 512, {16384}, true).request.counts.empty());
+  CHECK(
+      refusal("dape", 512, {1024, 16384}).find("--protocol dape: expected lengths whose number ") !=
+      std::string::npos);
+  CHECK(refusal("dape", 16384, {}).find("give --lengths") != std::string::npos);
+}
+
+TEST_CASE("ASEntmax: 500 documents, 1K to 16K, all targets") {
+  const PaperProtocol p = paper_protocol("asentmax", 2048, {}, false);
+  CHECK(p.request.text == PerplexityText::beginnings);
+  CHECK(p.request.lengths == Numbers{1024, 2048, 4096, 8192, 16384});
+  CHECK(p.request.counts == Numbers{500});
+  CHECK(p.request.protocols == Words{"windows"});
+}

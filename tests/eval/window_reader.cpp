@@ -1,0 +1,134 @@
+// Windows piece by piece have the losses that they have whole, in less memory.
+
+#include "eval/window_reader.h"
+
+#include "catch.h"
+#include "core/error.h"
+#include "eval/perplexity_fixture.h"
+#include "normalizers/registry.h"
+#include "ops/cpu/cpu.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+struct Reading {
+  std::vector<double> losses;
+  std::vector<int32_t> targets;
+  bool in_order = true;
+};
+
+Reading read(WindowReader& reader, const std::vector<Window>& windows) {
+  Reading out;
+  size_t last = 0;
+  int64_t next = 0;
+  double share = 0;
+  reader.read(
+      windows,
+      [&](double now) {
+        out.in_order &= now >= share && now <= 1;
+        share = now;
+      },
+      [&](size_t n, int64_t position, int32_t target, double loss) {
+        if (n != last) next = 0;
+        out.in_order &= position == next++ && n >= last;
+        last = n;
+        out.losses.push_back(loss);
+        out.targets.push_back(target);
+      });
+  CHECK(share == 1);
+  return out;
+}
+
+/// Two windows of 700, which are three pieces each, and a shorter one.
+const std::vector<Window> kWindows = {{0, 700}, {300, 700}, {40, 31}};
+
+struct ReaderFixture : PerplexityFixture {
+  ShardSet shards;
+  TokenStream stream;
+  explicit ReaderFixture(const std::string& prior)
+      : PerplexityFixture({1100}),
+        shards(ShardSet::open(w.path("val"), kVocab)),
+        stream(shards, shards.documents(1)) {
+    config = tiny_model(prior);
+    layout = ParameterLayout(config, 8);
+  }
+
+  Tensor masters_of(Arena& of, Dtype dtype) {
+    Tensor out;
+    of.add("masters", &out, dtype, {layout.elements()});
+    of.commit();
+    for (const Parameter& p : layout.all()) {
+      initialize(p, config, 8, 5, out.slice(0, p.offset, p.size));
+    }
+    return out;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("pieces of a window have the losses of the whole") {
+  for (const char* prior : {"alibi", "bam", "rope", "cable"}) {
+    INFO(prior);
+    ReaderFixture f(prior);
+    // In fp64 some rounding of sums of a thousand terms; in fp32 likewise, at losses of some 3.
+    struct Case {
+      std::unique_ptr<Backend> backend;
+      Dtype dtype;
+      double margin;
+    } cases[] = {{make_reference_backend(), Dtype::f64, 1e-12},
+                 {make_cpu_backend(), Dtype::f32, 1e-5}};
+    for (const Case& c : cases) {
+      Arena arena;
+      const Tensor masters = f.masters_of(arena, c.dtype);
+      const ScoredModel model = {f.config, 8, *c.backend, c.dtype, masters};
+      WindowReader whole(model, f.stream, 700), pieces(model, f.stream, 700, Passage::pieces);
+      CHECK_FALSE(whole.reads_pieces());
+      REQUIRE(pieces.reads_pieces());
+      CHECK(pieces.planned_bytes() < whole.planned_bytes());
+      const Reading a = read(whole, kWindows), b = read(pieces, kWindows);
+      CHECK(a.in_order);
+      CHECK(b.in_order);
+      REQUIRE(a.losses.size() == 1431);
+      REQUIRE(b.losses.size() == 1431);
+      CHECK(a.targets == b.targets);
+      double most = 0;
+      for (size_t i = 0; i < a.losses.size(); ++i) {
+        most = std::max(most, std::fabs(a.losses[i] - b.losses[i]));
+      }
+      CHECK(most < c.margin);
+    }
+  }
+}
+
+TEST_CASE("long windows are read in pieces where that takes less memory") {
+  ReaderFixture f("alibi");
+  const auto backend = make_cpu_backend();
+  Arena arena;
+  const Tensor masters = f.masters_of(arena, Dtype::f32);
+  const ScoredModel model = {f.config, 8, *backend, Dtype::f32, masters};
+  constexpr int64_t kLong = WindowReader::kWholeUpTo + 1;
+  CHECK_FALSE(WindowReader(model, f.stream, kLong - 1).reads_pieces());
+  const WindowReader chosen(model, f.stream, kLong);
+  const WindowReader whole(model, f.stream, kLong, Passage::whole);
+  CHECK(chosen.reads_pieces());
+  CHECK_FALSE(whole.reads_pieces());
+  // Keys and values of 2 layers are 32 floats a token; the whole pass has the activations too.
+  CHECK(chosen.planned_bytes() < whole.planned_bytes() / 2);
+}
+
+TEST_CASE("a model that knows no texts that grow is read whole") {
+  ReaderFixture f("alibi");
+  const NormalizerInfo* topk = find_normalizer("topk");
+  REQUIRE(topk != nullptr);
+  f.config.attention.normalizer = NormalizerChoice(*topk);
+  f.config.attention.normalizer.options.set("k", 0.0);  // n/2
+  f.config.attention.normalizer.options.set("of", std::string("sequence"));
+  const auto backend = make_cpu_backend();
+  Arena arena;
+  const Tensor masters = f.masters_of(arena, Dtype::f32);
+  const ScoredModel model = {f.config, 8, *backend, Dtype::f32, masters};
+  CHECK_FALSE(WindowReader(model, f.stream, WindowReader::kWholeUpTo + 1).reads_pieces());
+  REQUIRE_THROWS_AS(WindowReader(model, f.stream, 100, Passage::pieces), Error);
+}
