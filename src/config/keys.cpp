@@ -349,6 +349,11 @@ std::vector<Key> make_keys() {
               "(of prior, what mixes heads beside its base), scale, normalizer, or names of "
               "parameters of those chosen (theta_alpha)",
               set_of(nonempty_text()), FIELD(init_from.absent))),
+      resumable(key("init_from.optimizer",
+                    "whether the folder is a checkpoint whose moments, and number of steps, the "
+                    "optimizer goes on with: of the same name and betas, on the same trained "
+                    "parameters",
+                    boolean_value(), FIELD(init_from.optimizer))),
 
       required(resumable(training_sources())),
       resumable(validation_source()),

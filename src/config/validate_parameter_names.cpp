@@ -101,6 +101,14 @@ class ParameterNames : Relations {
       refuse("init_from.new", "no names without init_from.folder", join(from.absent),
              "set init_from.folder, or remove them: all parameters are new without it");
     }
+    if (from.optimizer && (from.folder.empty() || !from.absent.empty())) {
+      refuse("init_from.optimizer",
+             from.folder.empty() ? "false without init_from.folder"
+                                 : "false with init_from.new, whose parameters have no moments",
+             "true",
+             "set it to false, or " + std::string(from.folder.empty() ? "name a checkpoint there"
+                                                                      : "remove these names"));
+    }
     if (use_ == ConfigUse::evaluation) return;  // perhaps with another prior than they are of
     for (const std::string& name : from.absent) {
       require_known("init_from.new", name, mechanism_names(Named::all));

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "record/run_files.h"
+#include "run/init_from_optimizer.h"
 #include "run/init_from_settings.h"
 #include "run/init_from_state.h"
 #include "run/init_from_tensors.h"
@@ -183,6 +184,7 @@ Fit checked_fit(const TrainRun& run, const ParameterLayout& layout, const Warn& 
   fit.check();
   check_init_from_settings(run.config, fit.new_parts(), warn);
   check_init_from_state(run, fit.new_parts(), warn);
+  if (run.config.init_from.optimizer) check_init_from_optimizer(run, layout);
   return fit;
 }
 

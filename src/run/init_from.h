@@ -10,13 +10,15 @@
 
 namespace bamtrain {
 
-/// In state.json of a run that started so: {"folder", "files": {name: SHA-256}}.
+/// In state.json of a run that started so: {"folder", "files": {name: SHA-256}}, with
+/// init_from.optimizer also kOptimizerSteps (init_from_optimizer.h).
 inline constexpr const char* kInitializedFrom = "initialized_from";
 
 /// Whether the folder that init_from names has the model's tensors, shape by shape, and none
 /// besides; what init_from.new names it must not have. What no shape shows is compared as
-/// check_init_from_settings and check_init_from_state have it. Error (ExitCode::checkpoint) naming
-/// the tensor, what the model needs, what the folder has, and the key to change.
+/// check_init_from_settings and check_init_from_state have it, moments as
+/// check_init_from_optimizer. Error (ExitCode::checkpoint) naming the tensor, what the model needs,
+/// what the folder has, and the key to change.
 void check_init_from(const TrainRun& run, const ParameterLayout& layout, const Warn& warn);
 
 /// The same, and then reads: the parameters in `masters`, (elements) f32 in host memory, become the

@@ -13,6 +13,7 @@
 #include "record/run_files.h"
 #include "run/host_state.h"
 #include "run/init_from.h"
+#include "run/init_from_optimizer.h"
 #include "train/schedule.h"
 
 namespace bamtrain {
@@ -196,7 +197,7 @@ void check_fits(const TrainRun& run, const Checkpoint& checkpoint, const Trainer
   require_count(data, "windows", "data.windows", trainer.sequences_per_step());
 }
 
-/// Parameters to their initial values, or to those that init_from names.
+/// Parameters, and moments, to their initial values, or to those that init_from names.
 nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progress) {
   trainer.initialize();
   const std::string& folder = run.config.init_from.folder;
@@ -207,6 +208,17 @@ nlohmann::json initialize(const TrainRun& run, Trainer& trainer, Progress& progr
                      [&](const std::string& text) { progress.note("warning: " + text); });
   masters.upload();
   progress.note("starting from the weights in " + folder);
+  if (!run.config.init_from.optimizer) return read;
+  HostCopy first(trainer.backend(), trainer.optimizer().first_moments(),
+                 HostCopy::Contents::downloaded);
+  HostCopy second(trainer.backend(), trainer.optimizer().second_moments(),
+                  HostCopy::Contents::downloaded);
+  const int64_t steps =
+      read_init_from_optimizer(run, trainer.layout(), first.tensor(), second.tensor());
+  first.upload();
+  second.upload();
+  read[kOptimizerSteps] = steps;
+  progress.note(fmt::format("and from its moments, of {} steps", steps));
   return read;
 }
 
@@ -273,6 +285,7 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
         run.config, [&](const std::string& text) { progress.note("warning: " + text); });
     if (!checkpoint) {
       beginning.initialized_from = initialize(run, trainer, progress);
+      beginning.optimizer_steps = optimizer_steps(beginning.initialized_from, "");
       return;
     }
     check_fits(run, *checkpoint, trainer, progress);
@@ -280,6 +293,8 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
     beginning.checkpoint = checkpoint->folder;
     beginning.started_from = started_from(run.config, *checkpoint);
     beginning.initialized_from = checkpoint->state.value(kInitializedFrom, nlohmann::json());
+    beginning.optimizer_steps =
+        optimizer_steps(beginning.initialized_from, checkpoint->folder + "/state.json");
     beginning.best = checkpoint->state.value("best", nlohmann::json());
     HostState state(trainer, HostCopy::Contents::undefined);
     const SafetensorsFile weights = SafetensorsFile::open(checkpoint->model_file());
@@ -300,10 +315,12 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
   });
   if (comm.size() > 1) {
     comm.broadcast(&step, sizeof step, 0);
+    comm.broadcast(&beginning.optimizer_steps, sizeof beginning.optimizer_steps, 0);
     HostState state(trainer, HostCopy::Contents::downloaded);
     for (const Tensor& t : state.tensors()) comm.broadcast(t.data, t.bytes(), 0);
     state.upload();
   }
+  trainer.count_earlier_steps(beginning.optimizer_steps);
   return beginning;
 }
 

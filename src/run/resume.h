@@ -26,6 +26,7 @@ std::optional<Checkpoint> find_checkpoint(const RunConfig& c, const Warn& warn);
 
 struct Beginning {
   int64_t step = 0;
+  int64_t optimizer_steps = 0;  // before the run's first, of moments that init_from has taken
   // Known to rank 0:
   std::string checkpoint;           // its folder; empty: the run starts afresh
   std::string started_from;         // the folder outside out_dir from which it once started, or ""

@@ -114,6 +114,7 @@ struct InitFromConfig {
   /// Parameters of mechanisms that the folder has not: "prior" (with "mix"), "mix", "scale",
   /// "normalizer" or the last part of a name ("theta_alpha"). They keep their initial values.
   std::vector<std::string> absent;
+  bool optimizer = false;  // whether the folder is a checkpoint, whose moments are taken too
 };
 
 /// Texts that the model writes while it is trained; see eval/sampling.h.

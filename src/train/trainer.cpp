@@ -326,7 +326,7 @@ void Trainer::step_at_once(std::span<const int64_t> numbers, int64_t step) {
 
 /// REQUIRES: the targets of the step are counted.
 void Trainer::prepare_update(int64_t step) {
-  optimizer_.prepare(step + 1, learning_rate(step),
+  optimizer_.prepare(earlier_steps_ + step + 1, learning_rate(step),
                      gradient_scale(counts_[static_cast<size_t>(unread_)]));
 }
 

@@ -66,6 +66,8 @@ class Trainer {
   Backend& backend() const { return backend_; }
   const ParameterLayout& layout() const { return model_->parameters(); }
   Optimizer& optimizer() { return optimizer_; }
+  /// How many steps of another run the moments have seen, by which the optimizer counts its own.
+  void count_earlier_steps(int64_t steps) { earlier_steps_ = steps; }
   const Arena& arena() const { return arena_; }
   /// Error (ExitCode::device) unless its memory and `beside` bytes could be had; on a CPU that of
   /// what is read ahead too, which is the host's.
@@ -124,6 +126,7 @@ class Trainer {
   Arena arena_;
   std::unique_ptr<Network> model_;
   Optimizer optimizer_;
+  int64_t earlier_steps_ = 0;              // that the moments have seen before step 0
   Tensor masters_;                         // (elements) P
   bool rounded_ = false;                   // the model has them rounded
   std::vector<Tensor> gradients_;          // tree_.buffers() of (elements) P

@@ -40,6 +40,17 @@ constexpr Paper kBam = {32768,
                         OptimizerKind::radam,
                         ScheduleKind::cosine,
                         0};
+// Its context extension: the optimizer goes on from a checkpoint, at the rate that this ended with.
+constexpr Paper kBamExtension = {32768,
+                                 false,
+                                 false,
+                                 true,
+                                 MlpKind::swiglu,
+                                 NormKind::rmsnorm,
+                                 InitKind::torch,
+                                 OptimizerKind::radam,
+                                 ScheduleKind::constant,
+                                 0};
 constexpr Paper kCable = {50304,
                           true,
                           true,
@@ -161,6 +172,8 @@ std::map<std::string, Recipe> recipes() {
       kDape, {2560, 32, 32, 10240}, 512, kDapeTokens, 50000, 1.6e-4, "kerple", kerple};
   return {
       {"bam-120m", of_bam(kBam120, 1e-3, "bam", bam, ssmax)},
+      {"bam-extension-120m",
+       {kBamExtension, kBam120, 1024, kBamTokens, 256, 1e-4, "bam", bam, ssmax}},
       {"bam-432m", of_bam({1536, 14, 24, 3072}, 5e-4, "bam", bam, ssmax)},
       {"bam-1.1b", of_bam({2048, 15, 32, 8192}, 3e-4, "bam", bam, ssmax)},
       {"bam-nope-120m", of_bam(kBam120, 1e-3, "nope", {}, {"none"})},
@@ -245,6 +258,8 @@ void check_mechanism(const Choice<Info>& found, const Mechanism& expected) {
   }
 }
 
+bool is_of_bam(const Paper& p) { return &p == &kBam || &p == &kBamExtension; }
+
 void check(const RunConfig& c, const Recipe& r) {
   const Paper& p = r.paper;
   const ModelConfig& m = c.model;
@@ -265,9 +280,11 @@ void check(const RunConfig& c, const Recipe& r) {
   CHECK(c.train.steps == r.steps);
   CHECK(c.train.precision == Precision::bf16);
   if (r.micro_batch > 0) CHECK(c.train.micro_batch == r.micro_batch);
-  if (&p == &kBam) CHECK(c.seed == 42);
+  if (is_of_bam(p)) CHECK(c.seed == 42);
+  CHECK(c.init_from.optimizer == (&p == &kBamExtension));
+  CHECK(c.init_from.folder.empty() == (&p != &kBamExtension));
   // One pass in file order, where the paper says so.
-  if (&p == &kBam || &p == &kCable) CHECK_FALSE(c.data.shuffle);
+  if (is_of_bam(p) || &p == &kCable) CHECK_FALSE(c.data.shuffle);
 
   const OptimizerConfig& o = c.optimizer;
   CHECK(o.name == p.optimizer);
@@ -320,7 +337,7 @@ int64_t longest(const Recipe& r) {
   if (r.options.contains("randomized")) return 2048;
   if (&r.paper == &kDape) return 8192;
   if (&r.paper == &kScales) return 1024;  // the learned table's end
-  return &r.paper == &kBam ? 32768 : 16384;
+  return is_of_bam(r.paper) ? 32768 : 16384;
 }
 
 TEST_CASE("configurations of papers have their papers' figures") {

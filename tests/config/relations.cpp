@@ -478,3 +478,12 @@ TEST_CASE("what a folder to start from has not is named by parameters of the pri
   check_mentions(message(kValid, {"init_from.new=[\"prior\"]"}),
                  {"init_from.new", "no names without init_from.folder", "prior"});
 }
+
+TEST_CASE("moments to start from are of a folder, and of parameters that it has") {
+  const std::string optimizer = "init_from.optimizer=true", folder = "init_from.folder=x";
+  CHECK(message(kValid, {folder, optimizer}).empty());
+  check_mentions(message(kValid, {optimizer}),
+                 {"init_from.optimizer", "false without init_from.folder"});
+  check_mentions(message(kValid, {folder, optimizer, "init_from.new=[\"prior\"]"}),
+                 {"init_from.optimizer", "false with init_from.new", "remove these names"});
+}

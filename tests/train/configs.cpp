@@ -52,6 +52,13 @@ TEST_CASE("every configuration that comes with the program passes a dry run and 
     if (schedule["name"] == "wsd") {
       command.insert(command.end(), {"--set", "schedule.decay_steps=6"});
     }
+    const auto read = nlohmann::json::parse(read_text(file.string()));
+    if (read.contains("init_from")) {  // a run before it, at this size too
+      const auto folder = std::filesystem::path(read["init_from"]["folder"].get<std::string>());
+      const std::string before = folder.parent_path().filename().string();
+      command.insert(command.end(),
+                     {"--set", "init_from.folder=" + w.path(before) + "/checkpoint-00000020"});
+    }
     INFO(file.string());
     command.push_back("--dry-run");
     const Outcome dry = run(command, threads(1));
