@@ -66,8 +66,8 @@ MUTANTS = {
         "  optimizer_.step(squared_norm(), masters_, model_->rounded_weights(), gradients_[0]);\n",
         "train", "fp32 training gives the same bits by every way"),
     "learning_rate_of_the_next_step": Mutant(
-        "train/trainer.cpp", "optimizer_.prepare(step + 1, learning_rate(step),",
-        "optimizer_.prepare(step + 1, learning_rate(step + 1),", "train",
+        "train/trainer.cpp", "prepare(earlier_steps_ + step + 1, learning_rate(step),",
+        "prepare(earlier_steps_ + step + 1, learning_rate(step + 1),", "train",
         "a step moves parameters by its own learning rate"),
     "second_moments_not_checked": Mutant(
         "train/trainer.cpp",
@@ -138,6 +138,16 @@ MUTANTS = {
     "a_bin_more_than_there_are": Mutant(
         "eval/perplexity.cpp", "from < length; from += r.bin", "from <= length; from += r.bin", "eval",
         "protocol (c): each position of a long pass is in its bin"),
+    "packed_windows_share_a_token_too_many": Mutant(
+        "eval/perplexity_text.cpp", "static_cast<int64_t>(w) * stride(length)",
+        "static_cast<int64_t>(w) * length", "eval",
+        "packed text may be without ids, and its windows share no token"),
+    "losses_of_pieces_in_one_place": Mutant(
+        "eval/window_reader.cpp", "losses_.data() + at", "losses_.data() + r * length", "eval",
+        "pieces of a window have the losses of the whole"),
+    "moments_counted_anew": Mutant(
+        "train/trainer.cpp", "prepare(earlier_steps_ + step + 1,", "prepare(step + 1,", "train",
+        "the first steps with another run's moments are that run's next steps, to the bit"),
     "nucleus_goes_on_past_its_share": Mutant(
         "eval/sampling.cpp", "sum < sampling_.top_p * total", "sum <= sampling_.top_p * total",
         "eval", "a share that is met exactly is met: no further token is kept"),

@@ -112,7 +112,7 @@ void write_events(const std::string& folder, const ordered_json& result) {
   events.sync();
 }
 
-/// What a set's result says, as a line of its own would: on the terminal.
+/// `set`: its name, where it has one.
 void print_result(const ordered_json& result, const std::string& set) {
   if (!set.empty()) fmt::print("{}: {}\n", set, result["data"].get<std::string>());
   print_perplexities(result);

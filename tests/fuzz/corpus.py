@@ -122,6 +122,10 @@ def metrics() -> None:
     write("metrics", "good-perplexity", "p", json.dumps(
         {"step": 2, "training_length": 8, "data_fingerprint": "f", "documents": 2,
          "last_tokens": 4, "windows": rows, "last": rows[:1], "bins": bins}))
+    write("metrics", "perplexity-of-ranges", "p", json.dumps(
+        {"step": 2, "training_length": 8, "data_fingerprint": "f", "text": "packed", "tokens": 64,
+         "short": [dict(rows[0], **{"from": 2})],
+         "positions": {"to": 5, "step": 2, "windows": 3, "loss": [2.5, 2.0, None]}}))
     start = {"version": "0.1.0", "commit": "abc", "compiler": "GCC 12", "libraries": {"fmt": "9.1.0"},
              "host": "h", "processor": "p", "gpu": None, "processes": 1, "threads": 2,
              "started": "2026-11-25T00:00:00Z", "precision": "fp32", "device": "cpu", "parameters": 123}
