@@ -72,6 +72,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .K = config_.kv_heads,
       .D = config_.head_dim(),
       .C = C,
+      .grows = generation,
       .past = longest - T,
       .backward = training,
       .F = F,
