@@ -22,10 +22,16 @@ bool has_number(const ordered_json& object, const std::string& name) {
   return at != object.end() && at->is_number();
 }
 
+bool has_share(const ordered_json& object, const std::string& name) {
+  if (!has_number(object, name)) return false;
+  const auto share = object[name].get<double>();
+  return share >= 0 && share <= 1;
+}
+
 bool is_cell(const ordered_json& cell, const std::vector<std::string>& names, double depth) {
   if (!cell.is_object() || !has_number(cell, "depth") || cell["depth"] != depth) return false;
   for (const std::string& name : names) {
-    if (!has_number(cell, name)) return false;
+    if (!has_share(cell, name)) return false;
   }
   return true;
 }
@@ -69,7 +75,7 @@ bool is_retrieval_row(const ordered_json& row, const std::vector<std::string>& n
   if (!row.is_object() || !has_number(row, "prompts")) return false;
   for (const std::string& name : names) {
     const auto error = row.find(name + "_error");
-    if (!has_number(row, name) || error == row.end()) return false;
+    if (!has_share(row, name) || error == row.end()) return false;
     if (!error->is_number() && !error->is_null()) return false;
   }
   const auto cells = row.find("cells");

@@ -9,7 +9,7 @@
 
 namespace bamtrain {
 
-/// A number of each prompt, those of one depth after those of the depth before.
+/// A share, from 0 to 1, of each prompt, those of one depth after those of the depth before.
 struct PromptScores {
   std::string name;
   std::vector<double> of_prompts;

@@ -62,11 +62,13 @@ TEST_CASE("a row out of a file is one with its numbers and depths, or none") {
     return !is_retrieval_row(other, kNames, 3);
   };
   CHECK(refused("/exact_match", nullptr));
+  CHECK(refused("/exact_match", 1.5));
   CHECK(refused("/accuracy_error", "x"));
   CHECK(refused("/prompts", "6"));
   CHECK(refused("/cells", 1));
   CHECK(refused("/cells/1", 1));
   CHECK(refused("/cells/1/depth", 0.25));
   CHECK(refused("/cells/2/accuracy", nullptr));
+  CHECK(refused("/cells/2/accuracy", -1));
   CHECK_FALSE(is_retrieval_row(ordered_json(3), kNames, 3));
 }
