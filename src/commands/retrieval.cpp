@@ -38,17 +38,14 @@ std::string tokenizer_of(const std::string& given, const std::string& sha256, co
   return "";
 }
 
-std::unique_ptr<Backend> backend_of(EvalArguments arguments, const RunConfig& c, bool writes) {
-  if (!writes) return eval_backend(arguments, c);
+/// Where and how accurately, said in `arguments` for one that continues texts: on the CPU, where a
+/// run's fp32 whose products a GPU rounded is fp32, unless they ask for something else.
+EvalArguments on_host(EvalArguments arguments, const RunConfig& c) {
   const DeviceKind device = arguments.device.value_or(DeviceKind::automatic);
   if (device == DeviceKind::automatic) arguments.device = DeviceKind::cpu;
-  // fp32 whose products a GPU rounded is fp32 here, unless it is asked for.
   const bool rounded = c.train.precision == Precision::tf32;
   if (!arguments.precision && rounded) arguments.precision = Precision::f32;
-  std::unique_ptr<Backend> backend = eval_backend(arguments, c);
-  if (backend->memory().on_host()) return backend;
-  throw Error(ExitCode::usage, "--device", "cpu: texts are continued in the host's memory",
-              "another device", "leave it out");
+  return arguments;
 }
 
 /// "exact match" of "exact_match".
@@ -84,10 +81,12 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
   tokenizer_ = std::make_unique<Tokenizer>(open_tokenizer(
       {"--task-set tokenizer", tokenizer_of(tokenizer, sha256, config_), sha256}, config_));
   document_start_ = bamtrain::document_start(config_, *tokenizer_);
-  backend_ = backend_of(arguments, config_, writes);
-  Precision precision = arguments.precision.value_or(config_.train.precision);
-  if (writes && !arguments.precision && precision == Precision::tf32) precision = Precision::f32;
-  activations_ = activation_dtype(precision);
+  const EvalArguments as = writes ? on_host(arguments, config_) : arguments;
+  backend_ = eval_backend(as, config_);
+  activations_ = activation_dtype(as.precision.value_or(config_.train.precision));
+  if (!writes || backend_->memory().on_host()) return;
+  throw Error(ExitCode::usage, "--device", "cpu: texts are continued in the host's memory",
+              "another device", "leave it out");
 }
 
 void RetrievalModel::check_text(int64_t tokens, const std::string& what) const {
