@@ -81,7 +81,7 @@ BAMTRAIN_DEVICE void copy_tile(SharedAddress to, const Rows<const bf16>& x, int 
   for (int n = static_cast<int>(device::thread_index().x); n < kRows * kChunks; n += kThreads) {
     const int r = n / kChunks, c = n % kChunks, t = t0 + r;
     device::copy_async_16(to + static_cast<uint32_t>(r) * kRowBytes<D> + 16u * c,
-                          row_of(x, b, t < T ? t : 0, h) + 8 * c, t < T);
+                          row_of(x, b, t < T ? t : T - 1, h) + 8 * c, t < T);
   }
 }
 
@@ -211,8 +211,7 @@ struct QueryBlock {
 
   BAMTRAIN_DEVICE QueryBlock(const FusedInputs& a, const Lane& l) : score_factor(a.score_factor) {
     const int tiles = static_cast<int>(device::grid_size().x);
-    i0 = kQueryTile<D> * (tiles - 1 - static_cast<int>(device::block_index().x));
-    if (kBias == BiasMode::formed) i0 += a.formed.first;
+    i0 = a.formed.first + kQueryTile<D> * (tiles - 1 - static_cast<int>(device::block_index().x));
     h = static_cast<int>(device::block_index().y);
     b = static_cast<int>(device::block_index().z);
     end = a.T;
@@ -234,10 +233,11 @@ struct QueryBlock {
       u[r] = a.scale_bias ? t[r] : 1.0f;
     }
     if constexpr (kSums<kBias>) {
-      first_sum = a.numbers[(static_cast<int64_t>(b) * a.H + h) * a.T + i0];
+      const double* const S = a.numbers_of(b, h);
+      first_sum = S[i0];
       BAMTRAIN_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        sum[r] = inside(r) ? static_cast<float>(a.numbers[of_row(a, r)] - first_sum) : 0.0f;
+        sum[r] = inside(r) ? static_cast<float>(S[rows[r]] - first_sum) : 0.0f;
       }
     }
   }
@@ -271,7 +271,7 @@ struct QueryBlock {
                                    int thread) const {
     if constexpr (kSums<kBias>) {
       const int j = j0 + thread;
-      const double* const S = a.numbers + (static_cast<int64_t>(b) * a.H + h) * a.T;
+      const double* const S = a.numbers_of(b, h);
       to[0] = thread < kKeys && j < a.T ? static_cast<float>(S[j] - first_sum) : 0.0f;
     } else {
       BAMTRAIN_UNROLL

@@ -52,8 +52,9 @@ struct SavedRows {
   int32_t* live = nullptr;                       // (B, H, live_groups(T), live_words(T))
 };
 
-/// b of every logit of queries [first, first + queries), where kernels of the bias have formed it
-/// before: of query first + n and key j at (n, j) of a (B, H, rows, stride). Null: it is not.
+/// The queries [first, first + queries) that a launch is about, 0: all; and b of every logit of
+/// theirs, where kernels of the bias have formed it before: of query first + n and key j at (n, j)
+/// of a (B, H, rows, stride). Null: it is not.
 struct FormedBias {
   float* b = nullptr;  // the backward pass leaves dz in its place
   float* p = nullptr;  // and the weights here
@@ -88,11 +89,17 @@ struct AttentionInputs : BiasInputs {
   const int32_t* last_key = nullptr;
   NormalizerInputs normalizer;
   ContentScratch content;  // where reads_content(*this)
-  FormedBias formed;       // by launchers alone
+  // Of a forward pass `first` and `queries` may be the caller's, where the queries before them were
+  // asked before: the last ones of T. Arrays by query are addressed as if those were there. The
+  // rest is set by launchers alone.
+  FormedBias formed;
 
-  /// The queries that a launch is about: those whose bias was formed, or all. They begin at
-  /// formed.first and end here.
-  BAMTRAIN_HD int queries() const { return formed.b != nullptr ? formed.queries : T; }
+  /// The numbers of a head.
+  BAMTRAIN_HD const double* numbers_of(int b, int h) const {
+    return numbers + (static_cast<int64_t>(b) * H + h) * (numbers_head > 0 ? numbers_head : T);
+  }
+  /// How many queries a launch is about. They begin at formed.first and end here.
+  BAMTRAIN_HD int queries() const { return formed.queries > 0 ? formed.queries : T; }
   BAMTRAIN_HD int end_of_queries() const { return formed.first + queries(); }
   /// Distances below 0, and all of them.
   BAMTRAIN_HD int distances_behind() const { return causal ? 0 : T - 1; }

@@ -50,7 +50,7 @@ BAMTRAIN_DEVICE Bias prior_bias_of(const AttentionInputs<A>& a, int b, int h, in
   Bias x;
   if (a.table != nullptr) x.b = a.table[h * a.table_head + i - j];
   if (a.numbers != nullptr) {
-    const double* const n = a.numbers + (static_cast<int64_t>(b) * a.H + h) * a.T;
+    const double* const n = a.numbers_of(b, h);
     with_formula(a.formula, [&]<class Of>() {
       const float row = Of::kRelative ? 0.0f : static_cast<float>(n[i]);
       const auto key = static_cast<float>(Of::kRelative ? n[j] - n[i] : n[j]);

@@ -58,6 +58,7 @@ struct BiasInputs {
   int64_t table_head = 0;  // from one head of the table to the next
   // (B, H, T): b by a formula of the numbers of row and key. Not beside a table
   const double* numbers = nullptr;
+  int64_t numbers_head = 0;  // from one head of them to the next; 0: T
   Formula formula = Formula::difference;
   FireInputs fire;
   RelativeInputs relative;

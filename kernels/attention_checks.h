@@ -19,6 +19,14 @@ const char* refusal(const AttentionInputs<A>& a) {
   if (!a.causal && traits_of(a.normalizer.kind).causal_only) {
     return "attention: a normalizer of keys before the query, and rows that see others";
   }
+  const FormedBias& range = a.formed;
+  if (range.first < 0 || range.queries < 0 || (range.queries == 0 && range.first > 0) ||
+      range.first + int64_t{range.queries} > a.T) {
+    return "attention: queries that are not among T";
+  }
+  if (range.queries > 0 && range.b == nullptr && !a.causal) {
+    return "attention: the last queries alone where rows see others";
+  }
   if (const char* why = bias_refusal(a, a.T)) return why;
   if (!(a.content_divisor > 0)) return "attention: content_divisor is not positive";
   const NormalizerInputs& n = a.normalizer;
@@ -50,6 +58,12 @@ const char* refusal(const AttentionForward<A>& f) {
 template <class A>
 const char* refusal(const AttentionBackward<A>& g) {
   if (const char* why = refusal(g.in)) return why;
+  if (g.in.formed.queries > 0 && g.in.formed.b == nullptr) {
+    return "attention: a backward pass of some queries";
+  }
+  if (g.in.numbers_head > 0 && g.in.numbers_head != g.in.T) {
+    return "attention: a backward pass with numbers of heads that lie apart";
+  }
   if (g.out.data == nullptr || g.dout.data == nullptr) return "attention: out or dout is missing";
   if (const char* why = refusal(g.in.normalizer, g.saved)) return why;
   if (g.dq.data == nullptr || g.dk.data == nullptr || g.dv.data == nullptr) {

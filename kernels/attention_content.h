@@ -220,14 +220,15 @@ struct QueryPart {
 /// f(part) of each in turn, while they succeed. `count`: logits that a part may have.
 template <class A, class F>
 device::LaunchStatus for_query_parts(const AttentionInputs<A>& a, int64_t count, const F& f) {
-  const int64_t row = a.H * content_stride(a.T), whole = content_rows(a.T) * row;
+  const int all = a.queries(), end = a.end_of_queries();
+  const int64_t row = a.H * content_stride(a.T), whole = content_rows(all) * row;
   const auto sequences = static_cast<int>(std::clamp<int64_t>(count / whole, 1, a.B));
   const auto queries = static_cast<int>(
-      std::min<int64_t>(a.T, count >= whole ? a.T : count / row / kPartRows * kPartRows));
+      std::min<int64_t>(all, count >= whole ? all : count / row / kPartRows * kPartRows));
   for (int b = 0; b < a.B; b += sequences) {
-    for (int i = 0; i < a.T; i += queries) {
+    for (int i = a.formed.first; i < end; i += queries) {
       const device::LaunchStatus status =
-          f(QueryPart{b, std::min(sequences, a.B - b), i, std::min(queries, a.T - i)});
+          f(QueryPart{b, std::min(sequences, a.B - b), i, std::min(queries, end - i)});
       if (!status.ok()) return status;
     }
   }
@@ -246,7 +247,7 @@ AttentionInputs<A> of_part(const AttentionInputs<A>& a, const QueryPart& part, f
   of.scale = of_rows(a.scale, int64_t{part.sequence} * a.H * a.T);
   of.first_key = a.first_key + int64_t{part.sequence} * a.T;
   of.last_key = of_rows(a.last_key, int64_t{part.sequence} * a.T);
-  of.numbers = of_rows(a.numbers, int64_t{part.sequence} * a.H * a.T);
+  if (a.numbers != nullptr) of.numbers = a.numbers_of(part.sequence, 0);
   of.fire.positions = of_rows(a.fire.positions, int64_t{part.sequence} * a.T);
   of.formed = {b,
                p,

@@ -74,13 +74,16 @@ LaunchStatus join_fire(double* dfire, const float* partial, int B, int H, int ti
 namespace {
 
 /// What may take the fused kernels takes all tiles for live where it has no bits to skip them by.
-const char* live_refusal(const NormalizerInputs& n, const SavedRows& saved) {
-  return !traits_of(n.kind).fused && saved.live == nullptr ? "attention: live is missing" : nullptr;
+/// Of the last queries alone nothing goes back.
+const char* live_refusal(const AttentionInputs<bf16>& a, const SavedRows& saved) {
+  return !traits_of(a.normalizer.kind).fused && saved.live == nullptr && a.formed.queries == 0
+             ? "attention: live is missing"
+             : nullptr;
 }
 
 LaunchStatus forward(const AttentionForward<bf16>& f, bool general, Stream stream) {
   if (const char* why = refusal(f)) return refused(why);
-  if (const char* why = live_refusal(f.in.normalizer, f.saved)) return refused(why);
+  if (const char* why = live_refusal(f.in, f.saved)) return refused(why);
   if (const char* why = fused_refusal(f.in)) return refused(why);
   if (!takes_vectors(f.out)) return refused(kNoVectors);
   return of_head_dim(f.in.D, [&]<int D>() {
@@ -100,7 +103,7 @@ LaunchStatus forward(const AttentionForward<bf16>& f, bool general, Stream strea
 LaunchStatus backward(const AttentionBackward<bf16>& g, bool general, Stream stream) {
   const AttentionInputs<bf16>& a = g.in;
   if (const char* why = refusal(g)) return refused(why);
-  if (const char* why = live_refusal(a.normalizer, g.saved)) return refused(why);
+  if (const char* why = live_refusal(a, g.saved)) return refused(why);
   if (const char* why = fused_refusal(a)) return refused(why);
   if (!takes_vectors(g.out) || !takes_vectors(g.dout) || !takes_vectors(g.dq) ||
       !takes_vectors(g.dk) || !takes_vectors(g.dv)) {

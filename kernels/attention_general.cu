@@ -34,7 +34,7 @@ template <int D>
 LaunchStatus attention_general_forward_of(const AttentionForward<bf16>& f, Stream stream) {
   const bool formed = f.in.formed.b != nullptr;
   const int tiles =
-      formed ? attention_tiles(f.in.formed.queries) : attention_query_tiles(f.in.T, D);
+      formed ? attention_tiles(f.in.queries()) : attention_query_tiles(f.in.queries(), D);
   const Dim3 grid = {count_of(tiles), count_of(f.in.H), count_of(f.in.B)};
   return device::launch(formed ? attention_general_queries_forward<D, true>
                                : attention_general_queries_forward<D, false>,

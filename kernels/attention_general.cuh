@@ -147,7 +147,7 @@ struct GeneralRows {
       factor[r] = root * scale(a, r);
       if (!kFormed && a.numbers != nullptr && l.pair == 0) {
         numbers[rows[r] - i0] =
-            inside(r) ? static_cast<float>(a.numbers[of_row(a, r)] - origin(a)) : 0.0f;
+            inside(r) ? static_cast<float>(a.numbers_of(b, h)[rows[r]] - origin(a)) : 0.0f;
       }
     }
     device::sync_warp();
@@ -163,7 +163,7 @@ struct GeneralRows {
   /// What numbers are less, where a formula is of differences: that of the first query of a tile of
   /// the kernels that own queries.
   BAMTRAIN_DEVICE double origin(const AttentionInputs<bf16>& a) const {
-    return is_relative(a.formula) ? a.numbers[of_head(a) + numbers_from] : 0.0;
+    return is_relative(a.formula) ? a.numbers_of(b, h)[numbers_from] : 0.0;
   }
   /// Where row r is in a (B, H, T) array.
   BAMTRAIN_DEVICE int64_t of_row(const AttentionInputs<bf16>& a, int r) const {
@@ -202,7 +202,7 @@ struct GeneralRows {
     if (a.numbers != nullptr) {
       const int j = j0 + thread;
       if (thread >= kTile) return;
-      slice[thread] = j < a.T ? static_cast<float>(a.numbers[of_head(a) + j] - origin(a)) : 0.0f;
+      slice[thread] = j < a.T ? static_cast<float>(a.numbers_of(b, h)[j] - origin(a)) : 0.0f;
     } else if (a.table != nullptr) {
       fill_by_distance(slice, a.table + h * a.table_head, j0, thread);
     } else if (a.fire.psi != nullptr) {
@@ -222,7 +222,7 @@ struct GeneralRows {
   }
   /// The first query of the n-th block.
   BAMTRAIN_DEVICE static int block_begin(const AttentionInputs<bf16>& a, int n) {
-    return (kFormed ? a.formed.first : 0) + kQueries * n;
+    return a.formed.first + kQueries * n;
   }
   /// What was formed of the head, and where of it row r and the keys from j0 on are: in 32 bits,
   /// for the registers.

@@ -39,6 +39,15 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kCopyThreads)
       src[first * s.src[0] + second * s.src[1] + third * s.src[2] + column];
 }
 
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kCopyThreads)
+    shift_elements(int32_t* dst, int64_t dst_row, const int32_t* src, int64_t src_row,
+                   int64_t elements, int64_t columns, int32_t by) {
+  const int64_t n = static_cast<int64_t>(device::block_index().x) * kCopyThreads +
+                    static_cast<int64_t>(device::thread_index().x);
+  if (n >= elements) return;
+  dst[n / columns * dst_row + n % columns] = src[n / columns * src_row + n % columns] + by;
+}
+
 /// Whether words of so many bytes fit the array.
 bool takes_words(const Strided& x, int64_t bytes) {
   bool fits = reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(bytes) == 0 &&
@@ -87,6 +96,18 @@ LaunchStatus copy_rows(const Strided& dst, const Strided& src, Stream stream) {
   if (fits(8)) return copy_by<8>(dst, src, stream);
   if (fits(4)) return copy_by<4>(dst, src, stream);
   return copy_by<2>(dst, src, stream);
+}
+
+LaunchStatus copy_shifted(int32_t* dst, int64_t dst_row, const int32_t* src, int64_t src_row,
+                          int64_t rows, int64_t columns, int32_t by, Stream stream) {
+  if (rows < 1 || columns < 1 || rows > INT32_MAX / columns) {
+    return device::refused("copy: 1 to 2^31 - 1 elements");
+  }
+  if (dst_row < columns || src_row < columns) return device::refused("copy: rows that overlap");
+  if (dst == nullptr || src == nullptr) return device::refused("copy: dst and src");
+  return device::launch(shift_elements, grid_of(blocks_of(rows * columns, kCopyThreads)),
+                        {kCopyThreads, 1, 1}, 0, stream, dst, dst_row, src, src_row, rows * columns,
+                        columns, by);
 }
 
 }  // namespace bamtrain::kernels

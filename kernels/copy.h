@@ -21,4 +21,10 @@ struct Strided {
 /// or 8 bytes, sizes below 0, null pointers and more than 2^31 - 1 blocks of accesses.
 device::LaunchStatus copy_rows(const Strided& dst, const Strided& src, device::Stream stream);
 
+/// dst (rows, columns) = src + by, rows so many elements apart. One kernel. Refuses sizes that are
+/// not positive, over 2^31 - 1 elements, rows shorter than their elements and null pointers.
+device::LaunchStatus copy_shifted(int32_t* dst, int64_t dst_row, const int32_t* src,
+                                  int64_t src_row, int64_t rows, int64_t columns, int32_t by,
+                                  device::Stream stream);
+
 }  // namespace bamtrain::kernels

@@ -112,7 +112,8 @@ MUTANTS = {
         "model/parameters.cpp", "const Rng rng(seed, p.name);", "const Rng rng(seed, p.leaf());",
         "model", "values depend on seed and name alone"),
     "appended_text_forgets_its_document": Mutant(
-        "model/model.cpp", "  document_ = last_document_ - n;\n", "", "model",
+        "model/model.cpp", "  for (size_t b = 0; b < static_cast<size_t>(texts_); ++b) documents_[b] = last_documents_[b] - n;\n",
+        "", "model",
         "a growing text has the logits of the whole text, for every prior and scale"),
     # --- evaluation
     "best_checkpoint_is_the_last_measured": Mutant(

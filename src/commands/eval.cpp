@@ -80,7 +80,13 @@ std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunC
 }
 
 void require_lengths(const EvalArguments& arguments) {
-  if (!arguments.lengths.empty()) return;
+  const auto& lengths = arguments.lengths;
+  if (std::find(lengths.begin(), lengths.end(), 0) != lengths.end()) {
+    throw Error(ExitCode::usage, "--lengths",
+                fmt::format("an integer from 1 to {}", PerplexityRequest::kMostLength), "0",
+                "choose one within these limits");
+  }
+  if (!lengths.empty()) return;
   throw Error(ExitCode::usage, "eval", "--lengths", "none",
               "bamtrain eval --help lists what it takes");
 }
@@ -90,6 +96,8 @@ int run_eval(const EvalArguments& arguments) {
   if (std::find(kPromptTasks.begin(), end, arguments.task) != end) {
     return run_eval_prompts(arguments);
   }
+  if (arguments.task == "passkey") return run_eval_passkey(arguments);
+  if (arguments.task == "niah") return run_eval_niah(arguments);
   if (!arguments.task.empty()) return run_eval_task(arguments);
   return run_eval_perplexity(arguments);
 }
@@ -103,24 +111,28 @@ Command eval_command(CLI::App& app) {
   options->add_option("--checkpoint", eval->checkpoint, "checkpoint folder")->required();
   take_integers(options->add_option("--lengths", eval->lengths,
                                     "sequence lengths, e.g. 512,1024,2048; of a task its sources'"),
-                1, PerplexityRequest::kMostLength)
+                0, PerplexityRequest::kMostLength)
       ->delimiter(',');
   add_overrides(*options, eval->overrides);
   CLI::Option* task = options->add_option(
       "--task", eval->task,
       "in place of perplexity, accuracy and exact match of this task; or choice, cloze, requests: "
-      "of the texts of a file (bamtrain help downstream)");
+      "of the texts of a file (bamtrain help downstream); or passkey, niah: what the model finds "
+      "in "
+      "long texts (bamtrain help retrieval)");
   options
       ->add_option(
           "--task-set", eval->task_settings,
-          "an option of the task, KEY=VALUE (default: as in training); of choice, cloze and "
-          "requests file=FILE and more")
+          "an option of the task, KEY=VALUE (default: as in training); of choice, cloze, requests, "
+          "passkey and niah what their pages say")
       ->allow_extra_args(false)
       ->needs(task);
-  take_integers(options->add_option("--samples", eval->samples,
-                                    "sequences at each length (1000); of a file the first so many "
-                                    "examples (all)"),
-                1, kMostTargets)
+  take_integers(
+      options->add_option("--samples", eval->samples,
+                          "sequences at each length (1000), prompts of passkey and niah at "
+                          "each length and depth; of a file the first so many examples "
+                          "(all)"),
+      1, kMostTargets)
       ->needs(task);
   take_integers(options->add_option("--seed", eval->seed, "of these sequences (0)"), 0, INT64_MAX)
       ->needs(task);

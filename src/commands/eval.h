@@ -38,13 +38,17 @@ struct EvalArguments {
   std::optional<int64_t> document_start, document_end;
   std::string task;                        // its name; empty: perplexity
   std::vector<std::string> task_settings;  // of its options, KEY=VALUE
-  // Sequences of the task at each length (1,000), or the first examples of a file (all).
+  // Sequences of the task at each length (1,000), prompts of passkey and niah, or the first
+  // examples of a file (all).
   std::optional<int64_t> samples;
   std::optional<uint64_t> seed;  // of these sequences (0)
 };
 
 /// Tasks whose examples are texts of a file, which are of no length of their own.
 inline const std::vector<std::string> kPromptTasks = {"choice", "cloze", "requests"};
+
+/// Tasks whose prompts ask for what stands somewhere in a text, in ids of the model's tokenizer.
+inline const std::vector<std::string> kRetrievalTasks = {"passkey", "niah"};
 
 /// What `arguments` ask of `shards`, in perplexity_request.cpp. Error (ExitCode::usage) for options
 /// that the text has no use for, and as paper_protocol; (ExitCode::config) where the text needs an
@@ -71,7 +75,11 @@ int run_eval_task(const EvalArguments& arguments);
 /// The same of one of kPromptTasks, in eval_prompts.cpp. REQUIRES: one is named.
 int run_eval_prompts(const EvalArguments& arguments);
 
-/// Error (ExitCode::usage): no lengths.
+/// The same of passkey, in eval_passkey.cpp, and of niah, in eval_niah.cpp.
+int run_eval_passkey(const EvalArguments& arguments);
+int run_eval_niah(const EvalArguments& arguments);
+
+/// Error (ExitCode::usage): no lengths, or one of 0.
 void require_lengths(const EvalArguments& arguments);
 
 /// The backend that `arguments` ask for, or else the run. Errors as make_backend.

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -22,8 +20,6 @@
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
-#include "core/join.h"
-#include "core/nearest.h"
 #include "core/standard_output.h"
 #include "core/terminal.h"
 #include "core/utf8.h"
@@ -48,21 +44,6 @@ struct Settings {
   bool bos = true;
 };
 
-int64_t shots_of(const std::string& text) {
-  int64_t shots = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), shots);
-  if (error != std::errc() || end != text.data() + text.size() || shots < 0 || shots > kMostShots) {
-    throw Error(ExitCode::usage, "--task-set shots",
-                fmt::format("an integer from 0 to {}", kMostShots), text, "change it");
-  }
-  return shots;
-}
-
-bool bos_of(const std::string& text) {
-  if (text == "auto" || text == "never") return text == "auto";
-  throw Error(ExitCode::usage, "--task-set bos", "auto or never", text, "change it");
-}
-
 void check_shots(const Settings& s) {
   if ((s.shots > 0) != !s.shots_file.empty()) {
     throw Error(ExitCode::usage, "--task-set", "shots=K with shots_file=FILE, or neither",
@@ -79,16 +60,13 @@ Settings settings_of(const EvalArguments& arguments) {
   std::vector<std::string> known = {"file", "bos", "tokenizer"};
   if (arguments.task == "choice") known.insert(known.end(), {"format", "shots", "shots_file"});
   Settings s;
-  for (const auto& [key, value] : task_settings(arguments.task_settings)) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      throw Error(ExitCode::usage, "--task-set", "one of " + join(known) + ", of " + arguments.task,
-                  key, did_you_mean(key, known, "see bamtrain help downstream"));
-    }
+  for (const auto& [key, value] :
+       task_settings(arguments.task_settings, arguments.task, known, "downstream")) {
     if (key == "file") s.file = value;
     if (key == "format") s.format = value;
-    if (key == "shots") s.shots = shots_of(value);
+    if (key == "shots") s.shots = integer_setting(key, value, 0, kMostShots);
     if (key == "shots_file") s.shots_file = value;
-    if (key == "bos") s.bos = bos_of(value);
+    if (key == "bos") s.bos = word_setting(key, value, "auto", "never");
     if (key == "tokenizer") s.tokenizer = value;
   }
   if (s.file.empty()) {

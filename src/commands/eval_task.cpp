@@ -6,21 +6,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/manifest.h"
 #include "commands/eval.h"
+#include "commands/rows_before.h"
 #include "commands/task_settings.h"
 #include "commands/trained.h"
 #include "config/reader.h"
 #include "config/task.h"
 #include "core/clustered_mean.h"
 #include "core/durable_file.h"
-#include "core/input_file.h"
 #include "core/join.h"
-#include "core/json.h"
 #include "core/nearest.h"
 #include "core/terminal.h"
 #include "eval/task_scores.h"
@@ -36,10 +34,11 @@ using nlohmann::ordered_json;
 void require_known(const std::string& task) {
   if (find_task(task) != nullptr) return;
   std::vector<std::string> names = task_names();
-  names.insert(names.end(), kPromptTasks.begin(), kPromptTasks.end());
-  throw Error(
-      ExitCode::usage, "--task", "a task's name", task,
-      did_you_mean(task, names, join(kPromptTasks) + ", or what bamdata synth --help lists"));
+  std::vector<std::string> others = kPromptTasks;
+  others.insert(others.end(), kRetrievalTasks.begin(), kRetrievalTasks.end());
+  names.insert(names.end(), others.begin(), others.end());
+  throw Error(ExitCode::usage, "--task", "a task's name", task,
+              did_you_mean(task, names, join(others) + ", or what bamdata synth --help lists"));
 }
 
 /// As the run has it where it has a task of that name, else with the defaults.
@@ -116,28 +115,16 @@ bool is_row(const ordered_json& row) {
 /// By length.
 using Rows = std::map<int64_t, ordered_json>;
 
-/// The scores at these lengths in the file at `path` where all else there is as in `result`: an
-/// evaluation that was interrupted goes on with the others. Whatever else is there is replaced.
+/// The scores at these lengths that the file at `path` has.
 Rows scores_before(const std::string& path, const ordered_json& result,
                    const std::vector<int64_t>& lengths) {
   Rows rows;
-  std::error_code ignored;
-  if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return rows;
-  constexpr int64_t kMostBytes = int64_t{16} << 20;
-  try {
-    const std::string text = InputFile(path, ExitCode::io, "").text(kMostBytes);
-    json before = parse_json(text, {path, ExitCode::io});
-    if (!before.is_object() || !before.contains("scores")) return rows;
-    before.erase("scores");
-    if (before != json::parse(result.dump())) return rows;
-    // In the order of the file, which the first reader does not keep.
-    const ordered_json file = ordered_json::parse(text);
-    for (const ordered_json& row : file["scores"]) {
-      if (!is_row(row)) continue;
-      const auto length = row["length"].get<int64_t>();
-      if (std::find(lengths.begin(), lengths.end(), length) != lengths.end()) rows[length] = row;
+  for (ordered_json& row : rows_before(path, result, {"scores"})) {
+    if (!is_row(row)) continue;
+    const auto length = row["length"].get<int64_t>();
+    if (std::find(lengths.begin(), lengths.end(), length) != lengths.end()) {
+      rows[length] = std::move(row);
     }
-  } catch (const Error&) {
   }
   return rows;
 }

@@ -60,6 +60,23 @@ std::pair<std::string, std::string> read_prompt(const GenerateArguments& argumen
   return {InputFile(path, ExitCode::io, "check the path").text(kMostPromptBytes), path};
 }
 
+/// A model and its text, of so many bytes.
+void check_fits(Backend& backend, int64_t planned) {
+  if (!backend.memory().on_host()) {
+    try {
+      return backend.memory().check_fits(planned);
+    } catch (const Error& e) {
+      throw e.as(ExitCode::device, "--max-tokens", kShorter);
+    }
+  }
+  const MemoryLimit memory = memory_limit();
+  if (planned <= memory.bytes) return;
+  throw Error(ExitCode::device, "--max-tokens",
+              fmt::format("a model and a text that take at most {} MiB, {}", memory.bytes >> 20,
+                          memory.source),
+              fmt::format("{} MiB", planned >> 20), kShorter);
+}
+
 void print_now(const std::string& text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
@@ -84,7 +101,7 @@ int run_generate(const GenerateArguments& arguments) {
   Precision precision = arguments.precision.value_or(c.train.precision);
   // fp32 whose products a GPU rounded is fp32 here, unless it is asked for.
   if (!arguments.precision && precision == Precision::tf32) precision = Precision::f32;
-  const std::unique_ptr<Backend> backend = make_backend(DeviceKind::cpu, precision, 0);
+  const std::unique_ptr<Backend> backend = make_backend(arguments.device, precision, 0);
   std::optional<GrowingText> model;
   try {
     model.emplace(c.model, c.data.sequence_length, *backend, activation_dtype(precision), start,
@@ -93,15 +110,8 @@ int run_generate(const GenerateArguments& arguments) {
     throw e.as(ExitCode::usage, "--max-tokens", kShorter);
   }
   const ParameterLayout layout(c.model, c.data.sequence_length);
-  const MemoryLimit memory = memory_limit();
   const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
-  const int64_t planned = checked_add(model->planned_bytes(), weights, "--max-tokens");
-  if (planned > memory.bytes) {
-    throw Error(ExitCode::device, "--max-tokens",
-                fmt::format("a model and a text that take at most {} MiB, {}", memory.bytes >> 20,
-                            memory.source),
-                fmt::format("{} MiB", planned >> 20), kShorter);
-  }
+  check_fits(*backend, checked_add(model->planned_bytes(), weights, "--max-tokens"));
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
   model->commit(masters);
@@ -117,7 +127,7 @@ Command generate_command(CLI::App& app) {
   const auto arguments = std::make_shared<GenerateArguments>();
   CLI::App* options = app.add_subcommand(
       "generate",
-      "text after a prompt, on the CPU. Prints what follows the prompt, not the prompt, in UTF-8. "
+      "text after a prompt. Prints what follows the prompt, not the prompt, in UTF-8. "
       "It ends after --max-tokens, before --stop, or where the model ends the document");
   options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
   options->add_option("--tokenizer", arguments->tokenizer,
@@ -162,6 +172,10 @@ Command generate_command(CLI::App& app) {
       options->add_option("--precision", arguments->precision,
                           "fp32 or bf16 (default: as trained; fp32 where that was tf32)"),
       {{"fp32", Precision::f32}, {"bf16", Precision::bf16}});
+  take_names(
+      options->add_option("--device", arguments->device,
+                          "auto, cpu, cuda or check (default: auto, a GPU where there is one)"),
+      kDeviceNames);
   return {options, [arguments] { return run_generate(*arguments); }};
 }
 

@@ -17,6 +17,7 @@ struct GenerateArguments {
   std::string prompt_file = "-";       // "-": standard input
   std::vector<std::string> overrides;  // of the prior and the scale
   std::optional<Precision> precision;  // none: as the checkpoint's run
+  DeviceKind device = DeviceKind::automatic;
   uint64_t seed = 0;
   GenerationLimits limits;
 };

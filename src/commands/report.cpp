@@ -25,9 +25,11 @@
 #include "record/logs.h"
 #include "report/charts.h"
 #include "report/figure.h"
+#include "report/heat_map.h"
 #include "report/mechanism_curves.h"
 #include "report/page.h"
 #include "report/report.h"
+#include "report/retrieval_maps.h"
 
 namespace bamtrain {
 
@@ -36,6 +38,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr const char* kRetrieval = "retrieval";  // the figure that is of no run
 constexpr int64_t kMostStateBytes = int64_t{100} << 20;
 
 /// From the root, without a slash at the end.
@@ -192,8 +195,23 @@ bool on_different_data(const Runs& runs) {
   return data.size() > 1;
 }
 
+/// A map of a file that an evaluation has written: not of a run.
+int report_retrieval(const ReportArguments& arguments) {
+  if (arguments.runs.size() != 1) {
+    throw Error(ExitCode::usage, "RUN",
+                "one file of bamtrain eval --task passkey or niah, --output",
+                fmt::format("{} of them", arguments.runs.size()), "draw each by itself");
+  }
+  AtomicFile output(arguments.output);
+  output.write(heat_map_svg(read_retrieval_maps(arguments.runs[0]), arguments.width));
+  output.commit();
+  fmt::print("figure {}\n", printable(arguments.output));
+  return 0;
+}
+
 int run_report(const ReportArguments& arguments) {
   require_replaceable(arguments);
+  if (arguments.figure == kRetrieval) return report_retrieval(arguments);
   refuse_repeated(arguments.runs);
   AtomicFile output(arguments.output);  // a path that cannot be written is found before the work
   std::list<NamedRun> runs;             // readers stay where they are
@@ -264,13 +282,17 @@ Command report_command(CLI::App& app) {
   const auto arguments = std::make_shared<ReportArguments>();
   CLI::App* options =
       app.add_subcommand("report", "one HTML page that compares runs, and a plot of perplexity");
-  options->add_option("RUN", arguments->runs, "folders of runs (out_dir)")->required();
+  options
+      ->add_option("RUN", arguments->runs,
+                   "folders of runs (out_dir); of --figure retrieval what "
+                   "bamtrain eval --task passkey or niah wrote")
+      ->required();
   options
       ->add_option("-o,--output", arguments->output,
                    "the page, one HTML file; with --figure an SVG file")
       ->required();
-  std::string names;
-  for (const std::string& name : fixed_chart_names()) names += (names.empty() ? "" : "|") + name;
+  std::string names = kRetrieval;
+  for (const std::string& name : fixed_chart_names()) names += "|" + name;
   CLI::Option* figure =
       options
           ->add_option(

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/no_target.h"
+#include "model/growing_text.h"
 
 namespace bamtrain {
 
@@ -42,20 +43,43 @@ int64_t most_of_a_length(std::span<const EncodedRequest> requests, std::span<con
   return most;
 }
 
-/// A model planned for batches of B sequences of up to T tokens.
+/// Whether requests of T inputs are read in pieces. A model whose rows depend on how long the text
+/// becomes reads it as a whole.
+bool in_pieces(const ScoredModel& model, int64_t T) {
+  if (T <= kLongestWhole || !model.backend.memory().on_host()) return false;
+  try {
+    check_grows(model.config);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+/// Targets of a request's inputs, to the T places from `to` on.
+void put_targets(const EncodedRequest& request, int32_t* to) {
+  std::fill_n(to, request.begin - 1, kNoTarget);
+  std::copy(request.ids.begin() + request.begin, request.ids.end(), to + request.begin - 1);
+}
+
+/// A model with room for requests of up to T inputs, B of one length at a time.
 class Reader {
  public:
   Reader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
-      : model_(make_network(of.config, of.training_length, of.backend, of.activations)),
+      : of_(of),
         document_start_(document_start),
+        batch_(B),
         inputs_(static_cast<size_t>(B * T)),
         targets_(inputs_.size()),
         likeliest_(inputs_.size()),
-        losses_(inputs_.size()) {
-    model_->plan(arena_, B, T, ModelUse::evaluation);
-    arena_.commit(of.backend.memory());
-    model_->set_masters(of.masters);
-    model_->refresh();
+        losses_(inputs_.size()) {}
+  virtual ~Reader() = default;
+
+  int64_t batch() const { return batch_; }
+  int64_t planned_bytes() const { return arena_.total_bytes(); }
+  void commit() {
+    arena_.commit(of_.backend.memory());
+    network().set_masters(of_.masters);
+    network().refresh();
   }
 
   /// Of requests of one length.
@@ -63,30 +87,83 @@ class Reader {
     const int64_t b = std::ssize(batch), t = inputs_of(*batch[0]);
     for (int64_t row = 0; row < b; ++row) {
       const EncodedRequest& request = *batch[static_cast<size_t>(row)];
-      const auto at = inputs_.begin() + row * t, to = targets_.begin() + row * t;
-      std::copy(request.ids.begin(), request.ids.end() - 1, at);
-      std::fill_n(to, request.begin - 1, kNoTarget);
-      std::copy(request.ids.begin() + request.begin, request.ids.end(), to + request.begin - 1);
+      std::copy(request.ids.begin(), request.ids.end() - 1, inputs_.begin() + row * t);
+      put_targets(request, targets_.data() + row * t);
     }
-    model_->evaluate(inputs_.data(), targets_.data(), b, t, document_start_, losses_.data(),
-                     nullptr, likeliest_.data());
+    evaluate(b, t);
     for (int64_t row = 0; row < b; ++row) {
-      Likelihood& sum = out[static_cast<size_t>(row)] = {0, true};
-      const auto first = static_cast<size_t>(row * t + batch[static_cast<size_t>(row)]->begin - 1);
+      Likelihood& sum = out[static_cast<size_t>(row)] = {};
+      const int64_t begin = batch[static_cast<size_t>(row)]->begin;
+      const auto first = static_cast<size_t>(row * t + begin - 1);
       for (size_t i = first; i < static_cast<size_t>((row + 1) * t); ++i) {
         sum.logprob -= losses_[i];
-        sum.greedy = sum.greedy && likeliest_[i] == targets_[i];
+        if (likeliest_[i] == targets_[i]) ++sum.right;
       }
+      sum.greedy = sum.right == t + 1 - begin;
     }
   }
 
- private:
-  std::unique_ptr<Network> model_;
+ protected:
+  virtual Network& network() = 0;
+  /// losses_ and likeliest_ of inputs_ and targets_ (b, t).
+  virtual void evaluate(int64_t b, int64_t t) = 0;
+
+  const ScoredModel& of_;
   std::optional<int64_t> document_start_;
+  int64_t batch_;
   Arena arena_;
   std::vector<int32_t> inputs_, targets_, likeliest_;
   std::vector<double> losses_;
 };
+
+class WholeReader final : public Reader {
+ public:
+  WholeReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
+      : Reader(of, document_start, B, T),
+        model_(make_network(of.config, of.training_length, of.backend, of.activations)) {
+    model_->plan(arena_, B, T, ModelUse::evaluation);
+  }
+
+ private:
+  Network& network() override { return *model_; }
+  void evaluate(int64_t b, int64_t t) override {
+    model_->evaluate(inputs_.data(), targets_.data(), b, t, document_start_, losses_.data(),
+                     nullptr, likeliest_.data());
+  }
+
+  std::unique_ptr<Network> model_;
+};
+
+/// One request at a time.
+class PieceReader final : public Reader {
+ public:
+  PieceReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t T)
+      : Reader(of, document_start, 1, T),
+        model_(of.config, of.training_length, of.backend, of.activations) {
+    model_.plan(arena_, 1, T, ModelUse::generation);
+  }
+
+ private:
+  Network& network() override { return model_; }
+  void evaluate(int64_t, int64_t t) override {
+    constexpr int64_t kNoPadding[] = {0};
+    model_.begin_texts(kNoPadding);
+    for (int64_t at = 0; at < t; at += kMostAppended) {
+      model_.append(inputs_.data() + at, targets_.data() + at, std::min(kMostAppended, t - at),
+                    document_start_, losses_.data() + at, likeliest_.data() + at);
+    }
+  }
+
+  Model model_;
+};
+
+/// For `requests` different ones of T inputs, and others that are no longer.
+std::unique_ptr<Reader> make_reader(const ScoredModel& model, std::optional<int64_t> document_start,
+                                    int64_t requests, int64_t T) {
+  if (in_pieces(model, T)) return std::make_unique<PieceReader>(model, document_start, T);
+  const int64_t B = std::min(evaluation_batch(T), requests);
+  return std::make_unique<WholeReader>(model, document_start, B, T);
+}
 
 }  // namespace
 
@@ -111,21 +188,26 @@ std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
   for (const size_t i : order) {
     if (unique.empty() || !same(requests[unique.back()], requests[i])) unique.push_back(i);
   }
-  const int64_t T = inputs_of(requests[order[0]]);
-  const int64_t B = std::min(evaluation_batch(T), most_of_a_length(requests, unique));
-  Reader reader(model, document_start, B, T);
-
+  const int64_t most = most_of_a_length(requests, unique);
+  std::unique_ptr<Reader> reader;
+  bool pieces = false;
   std::vector<Likelihood> of_unique(unique.size());
   int64_t tokens = 0, read = 0;
   for (const size_t i : unique) tokens += inputs_of(requests[i]);
   for (size_t first = 0; first < unique.size();) {
     const int64_t t = inputs_of(requests[unique[first]]);
+    if (!reader || in_pieces(model, t) != pieces) {
+      reader.reset();  // its memory, before another's
+      pieces = in_pieces(model, t);
+      reader = make_reader(model, document_start, most, t);
+      reader->commit();
+    }
     std::vector<const EncodedRequest*> batch;
-    for (size_t i = first; i < unique.size() && std::ssize(batch) < B; ++i) {
+    for (size_t i = first; i < unique.size() && std::ssize(batch) < reader->batch(); ++i) {
       if (inputs_of(requests[unique[i]]) != t) break;
       batch.push_back(&requests[unique[i]]);
     }
-    reader.read(batch, std::span(of_unique).subspan(first, batch.size()));
+    reader->read(batch, std::span(of_unique).subspan(first, batch.size()));
     first += batch.size();
     read += t * std::ssize(batch);
     progress(static_cast<double>(read) / static_cast<double>(tokens));
@@ -138,6 +220,10 @@ std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
     out[i] = of_unique[u];
   }
   return out;
+}
+
+int64_t likelihoods_bytes(int64_t ids, int64_t requests, const ScoredModel& model) {
+  return make_reader(model, std::nullopt, requests, ids - 1)->planned_bytes();
 }
 
 }  // namespace bamtrain

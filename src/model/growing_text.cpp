@@ -34,6 +34,7 @@ GrowingText::GrowingText(const ModelConfig& config, int64_t training_length, Bac
 
 void GrowingText::commit(const Tensor& masters) {
   arena_.commit(backend_.memory());
+  if (!backend_.memory().on_host()) host_logits_.resize(static_cast<size_t>(logits_.bytes()));
   model_.set_masters(masters);
   model_.refresh();
   clear();
@@ -53,7 +54,11 @@ Tensor GrowingText::append(std::span<const int32_t> tokens) {
                   last ? logits_ : Tensor());
     tokens = tokens.subspan(n);
   }
-  return logits_;
+  if (backend_.memory().on_host()) return logits_;
+  backend_.download(host_logits_.data(), logits_);
+  Tensor host = logits_;
+  host.data = host_logits_.data();
+  return host;
 }
 
 }  // namespace bamtrain

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/arena.h"
 #include "model/model.h"
@@ -15,9 +16,9 @@ void check_grows(const ModelConfig& config);
 
 class GrowingText {
  public:
-  /// A text of up to `longest` tokens. Takes no memory yet. `backend`, in host memory, is this
-  /// text's alone; masters, config and lengths as for Model. Error (ExitCode::config) where prior
-  /// or scale know no texts of that length, and that of check_grows().
+  /// A text of up to `longest` tokens. Takes no memory yet. `backend` is this text's alone;
+  /// masters, config and lengths as for Model. Error (ExitCode::config) where prior or scale know
+  /// no texts of that length, and that of check_grows().
   GrowingText(const ModelConfig& config, int64_t training_length, Backend& backend,
               Dtype activations, std::optional<int64_t> document_start, int64_t longest);
 
@@ -25,7 +26,7 @@ class GrowingText {
   /// Takes the memory and begins. The masters are read in every append.
   void commit(const Tensor& masters);
 
-  /// Logits (1, V) P after the last of these tokens, valid until the next call.
+  /// Logits (1, V) P after the last of these tokens, in host memory, valid until the next call.
   /// REQUIRES: at least one; no more in all than `longest`.
   Tensor append(std::span<const int32_t> tokens);
   /// Begins another text.
@@ -40,7 +41,8 @@ class GrowingText {
   int64_t longest_;
   Arena arena_;
   Model model_;
-  Tensor logits_;  // (1, V) P
+  Tensor logits_;                  // (1, V) P
+  std::vector<char> host_logits_;  // likewise, of a backend whose memory is not the host's
 };
 
 }  // namespace bamtrain

@@ -34,7 +34,7 @@ void Model::set_masters(Tensor masters) {
   documents_.assign(static_cast<size_t>(max_B_), 0);
   last_documents_ = documents_;
   for (auto* const of_rows : {&scored_rows_, &scored_targets_, &scored_likeliest_}) {
-    of_rows->reserve(likeliest_ ? N : 0);
+    of_rows->reserve(N);
   }
   host_losses_.resize(N * size_of(backend_.parameter_dtype()));
   const int64_t live = max_B_ * config_.heads * live_groups(max_T_) * live_words(max_T_) *

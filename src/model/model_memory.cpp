@@ -50,7 +50,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
   arena.add("activations.stats", &stats_, P, {N, 2});
   arena.add("head.logits", &logits_, P, {chunk_, logits_stride()});
   arena.add("head.losses", &losses_, P, {N});
-  if (!training) arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
+  arena.add("head.likeliest", &likeliest_, Dtype::i32, {N});
   if (generation) memory_.plan(arena, config_, mechanisms_, B, longest, A);
   if (attention_rows) {
     arena.add("activations.entropy", &entropy_, P, {B, H, T});
@@ -72,6 +72,7 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
       .K = config_.kv_heads,
       .D = config_.head_dim(),
       .C = C,
+      .grows = generation,
       .past = longest - T,
       .backward = training,
       .F = F,

@@ -36,7 +36,7 @@ class Network {
   virtual int64_t draws() const = 0;
 
   /// Registers activations, tables and scratch for batches of B sequences of T tokens; for
-  /// ModelUse::generation, of a decoder on a backend in host memory, for B texts of up to T.
+  /// ModelUse::generation, of a decoder, for B texts of up to T.
   /// attention_rows: evaluate() is asked for their sums.
   virtual void plan(Arena& arena, int64_t B, int64_t T, ModelUse use,
                     Recompute recompute = Recompute::none, bool attention_rows = false) = 0;

@@ -90,8 +90,8 @@ struct Normalizer {
 
 /// What attention reads. Keys and values may begin with those of past tokens, whose queries were
 /// asked before: then q, and with it first_key, fire's positions, the scale and what attention
-/// writes, have fewer rows than k. Row i is token past() + i. Forward passes alone, of backends in
-/// host memory, take that.
+/// writes, have fewer rows than k. Row i is token past() + i. Forward passes alone take that, and
+/// write of what is saved `level` at least: nothing goes back.
 struct Attention {
   Tensor q;     // (B, T, H, D) A, innermost dimension contiguous
   Tensor k, v;  // (B, past + T, K, D) A, likewise

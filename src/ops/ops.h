@@ -28,7 +28,8 @@ namespace bamtrain {
 /// The largest shapes that a backend's scratch must serve.
 struct WorkspaceShape {
   int64_t B = 0, T = 0, H = 0, K = 0, D = 0, C = 0;
-  int64_t past = 0;  // tokens of the past before T rows (Attention)
+  bool grows = false;  // whether Attention has keys of a past, past + T with its rows at most
+  int64_t past = 0;
   bool backward = true;
   int64_t F = 0;          // width of the mlp's activation
   int64_t hidden = 0;     // columns of its input: F, or 2 F where it is gated

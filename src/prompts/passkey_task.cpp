@@ -11,16 +11,6 @@ namespace bamtrain {
 
 namespace {
 
-PasskeyOptions asked_of(const Options& options) {
-  PasskeyOptions o;
-  o.digits = static_cast<int64_t>(options.number("digits"));
-  o.prefix_digits = static_cast<int64_t>(options.number("prefix_digits"));
-  o.question =
-      options.text("question") == "paper" ? PasskeyQuestion::paper : PasskeyQuestion::published;
-  o.bos = options.flag("bos");
-  return o;
-}
-
 /// What identifies its sequences, wherever the tokenizer's file lies.
 Options identity_of(Options options, const Tokenizer& tokenizer) {
   options.set("tokenizer", tokenizer.sha256());
@@ -29,16 +19,24 @@ Options identity_of(Options options, const Tokenizer& tokenizer) {
 
 }  // namespace
 
+PasskeyOptions passkey_options(const Options& options) {
+  PasskeyOptions o;
+  o.digits = static_cast<int64_t>(options.number("digits"));
+  o.prefix_digits = static_cast<int64_t>(options.number("prefix_digits"));
+  o.question =
+      options.text("question") == "paper" ? PasskeyQuestion::paper : PasskeyQuestion::published;
+  o.bos = options.flag("bos");
+  if (o.prefix_digits < o.digits) return o;
+  throw Error(ExitCode::config, "{prefix_digits}",
+              fmt::format("fewer than the {} digits of a key", o.digits),
+              std::to_string(o.prefix_digits), "lower it, or raise digits");
+}
+
 std::unique_ptr<PasskeyTask> PasskeyTask::open(const Options& options, LengthRange lengths,
                                                int64_t inputs, uint64_t seed,
                                                const std::string& set) {
   const std::string& path = options.text("tokenizer");
-  const PasskeyOptions asked = asked_of(options);
-  if (asked.prefix_digits >= asked.digits) {
-    throw Error(ExitCode::config, "{prefix_digits}",
-                fmt::format("fewer than the {} digits of a key", asked.digits),
-                std::to_string(asked.prefix_digits), "lower it, or raise digits");
-  }
+  const PasskeyOptions asked = passkey_options(options);
   auto tokenizer = std::make_unique<const Tokenizer>(Tokenizer::open(path));
   if (tokenizer->vocab() > inputs) {
     throw Error(ExitCode::config, "model.vocab",

@@ -10,6 +10,10 @@
 
 namespace bamtrain {
 
+/// What `options`, as passkey_task() declares them, ask of prompts. Error (ExitCode::config) at
+/// "{prefix_digits}" where no digit is asked for.
+PasskeyOptions passkey_options(const Options& options);
+
 class PasskeyTask final : public Task {
  public:
   /// `options` and `lengths` as passkey_task() declares them, `set` as Task's. Errors as

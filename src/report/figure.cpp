@@ -283,20 +283,24 @@ std::string figure_svg(const Chart& chart, double millimetres) {
   look.lower(legend.height);
   const double height = rounded(look.x_title + 2.5);
   const std::string& y_title = chart.y_title.empty() ? chart.title : chart.y_title;
+  std::string elements = legend.elements + plot(chart, look);
+  const double middle = rounded((look.top + look.bottom) / 2), x = kEdge + kText * 0.8;
+  elements += fmt::format("<text{} transform=\"translate({} {}) rotate(-90)\">{}</text>\n",
+                          text_attributes("ink", kLight.ink, kText, "middle"), x, middle,
+                          escaped(fitting(y_title, kText, height)));
+  return figure_file(chart.title, millimetres, width, height, elements);
+}
+
+std::string figure_file(const std::string& label, double millimetres, double width, double height,
+                        const std::string& elements) {
   std::string out = fmt::format(
       "{} width=\"{}mm\" height=\"{}mm\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\" "
       "font-family=\"Helvetica, Arial, sans-serif\">\n",
-      kBeginning, rounded(millimetres), rounded(height / 72 * 25.4), width, height,
-      escaped(chart.title));
+      kBeginning, rounded(millimetres), rounded(height / 72 * 25.4), width, height, escaped(label));
   out += dark_rules();
   out += fmt::format("<rect class=\"paper\" fill=\"{}\" width=\"{}\" height=\"{}\"/>\n",
                      kLight.paper, width, height);
-  out += legend.elements + plot(chart, look);
-  const double middle = rounded((look.top + look.bottom) / 2), x = kEdge + kText * 0.8;
-  out += fmt::format("<text{} transform=\"translate({} {}) rotate(-90)\">{}</text>\n",
-                     text_attributes("ink", kLight.ink, kText, "middle"), x, middle,
-                     escaped(fitting(y_title, kText, height)));
-  return out + "</svg>\n";
+  return out + elements + "</svg>\n";
 }
 
 bool is_figure_svg(std::string_view text) { return text.starts_with(kBeginning); }

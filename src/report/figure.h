@@ -18,6 +18,12 @@ inline constexpr double kFigureWidth = 84, kLeastFigureWidth = 40, kMostFigureWi
 /// queries. The same bytes for the same chart. REQUIRES: within the limits.
 std::string figure_svg(const Chart& chart, double millimetres = kFigureWidth);
 
+/// Such a file around `elements`, in points: the same paper, font and rules for dark viewers, whose
+/// classes are paper, ink, soft, rule, axis, s0 and f0 to s6 and f6 (palette.h). `label`: for
+/// readers who do not see it.
+std::string figure_file(const std::string& label, double millimetres, double width, double height,
+                        const std::string& elements);
+
 /// Whether `text` begins as such figures do.
 bool is_figure_svg(std::string_view text);
 

@@ -7,47 +7,18 @@
 
 #include "catch.h"
 #include "core/element.h"
+#include "eval/small_model.h"
 #include "model/model.h"
 #include "ops/cpu/cpu.h"
-#include "ops/reference/reference.h"
-#include "priors/registry.h"
-#include "scales/registry.h"
 
 using namespace bamtrain;
 
 namespace {
 
-constexpr int64_t kTrained = 12;
 constexpr int32_t kStart = 1;
 
-struct Fixture {
-  ModelConfig config;
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<ParameterLayout> layout;
-  Arena arena;
-  Tensor masters;
-
-  explicit Fixture(const std::string& prior, bool document_mask = false,
-                   std::unique_ptr<Backend> of = make_reference_backend(), Dtype dtype = Dtype::f64)
-      : backend(std::move(of)) {
-    config.vocab = 40;
-    config.width = 16;
-    config.layers = 2;
-    config.heads = config.kv_heads = 2;
-    config.mlp.hidden = 16;
-    config.init = InitKind::torch;
-    config.attention.prior = PriorChoice(*find_prior(prior));
-    config.attention.scale = ScaleChoice(*find_scale("ssmax"));
-    config.attention.document_mask = document_mask;
-    layout = std::make_unique<ParameterLayout>(config, kTrained);
-    arena.add("masters", &masters, dtype, {layout->elements()});
-    arena.commit();
-    for (const Parameter& p : layout->all()) {
-      initialize(p, config, kTrained, 7, masters.slice(0, p.offset, p.size));
-    }
-  }
-
-  ScoredModel model() const { return {config, kTrained, *backend, masters.dtype, masters}; }
+struct Fixture : testing::SmallModel {
+  using SmallModel::SmallModel;
 
   std::vector<Likelihood> scores(const std::vector<EncodedRequest>& requests) const {
     return likelihoods(requests, model(), kStart, [](double) {});
@@ -65,7 +36,7 @@ struct Fixture {
     network.set_masters(masters);
     network.refresh();
     network.logits(r.ids.data(), 1, T, kStart, logits);
-    Likelihood out = {0, true};
+    Likelihood out = {0, true, 0};
     for (int64_t n = r.begin; n < T; ++n) {
       const auto logit = [&](int64_t id) { return get(logits, (n - 1) * config.vocab + id); };
       double sum = 0;
@@ -77,6 +48,7 @@ struct Fixture {
       const int32_t token = r.ids[static_cast<size_t>(n)];
       out.logprob += logit(token) - std::log(sum);
       out.greedy = out.greedy && best == token;
+      out.right += best == token;
     }
     return out;
   }
@@ -126,6 +98,7 @@ TEST_CASE("a log-likelihood is the sum of log softmax over the continuation") {
         const Likelihood truth = f.truth(requests[n]);
         CHECK(got[n].logprob == Approx(truth.logprob).epsilon(1e-12));
         CHECK(got[n].greedy == truth.greedy);
+        CHECK(got[n].right == truth.right);
       }
     }
   }
@@ -139,9 +112,18 @@ TEST_CASE("what the model would write itself is greedy, and one other token is n
     requests.push_back(f.greedily(std::move(r)));
   }
   REQUIRE(requests.size() > 5);
-  for (const Likelihood& l : f.scores(requests)) CHECK(l.greedy);
+  const auto continued = [&](size_t n) { return std::ssize(requests[n].ids) - requests[n].begin; };
+  std::vector<Likelihood> got = f.scores(requests);
+  for (size_t n = 0; n < got.size(); ++n) {
+    CHECK(got[n].greedy);
+    CHECK(got[n].right == continued(n));
+  }
   for (EncodedRequest& r : requests) r.ids.back() = (r.ids.back() + 1) % 40;
-  for (const Likelihood& l : f.scores(requests)) CHECK_FALSE(l.greedy);
+  got = f.scores(requests);
+  for (size_t n = 0; n < got.size(); ++n) {
+    CHECK_FALSE(got[n].greedy);
+    CHECK(got[n].right == continued(n) - 1);
+  }
 }
 
 TEST_CASE("a request has the same bits in any company, and equal ones have one") {
@@ -193,6 +175,31 @@ TEST_CASE("the CPU's fp32 gives what its logits give") {
     // Sums of up to 29 losses, each within some roundings of fp32.
     CHECK(got[n].logprob == Approx(f.truth(requests[n]).logprob).epsilon(1e-5));
   }
+}
+
+TEST_CASE("requests that are read in pieces have what a whole pass gives, beside shorter ones") {
+  const Fixture f("bam", true, make_cpu_backend(), Dtype::f32);
+  std::vector<EncodedRequest> requests;
+  for (const int32_t inputs : {40, 8192, 8193, 8500}) {
+    EncodedRequest r;
+    for (int32_t i = 0; i <= inputs; ++i) r.ids.push_back(i % 3000 == 5 ? kStart : 2 + i * i % 37);
+    r.begin = inputs - 300;  // over the ends of pieces
+    if (r.begin < 1) r.begin = 20;
+    requests.push_back(r);
+  }
+  const std::vector<Likelihood> got = f.scores(requests);
+  for (size_t n = 0; n < requests.size(); ++n) {
+    const Likelihood truth = f.truth(requests[n]);
+    CHECK(got[n].logprob == Approx(truth.logprob).epsilon(1e-5));
+    CHECK(got[n].right == truth.right);
+  }
+  // Each token more takes its key and value in 2 layers of 2 heads of 8 numbers; less than as much
+  // again is tables and rows of logits. A whole pass has 2 x 16 of the stream alone.
+  const auto bytes = [&](int64_t ids) { return likelihoods_bytes(ids, 1, f.model()); };
+  constexpr int64_t kOfAToken = 2 * 2 * 2 * 8 * 4;
+  CHECK(bytes(20001) - bytes(10001) >= 10000 * kOfAToken);
+  CHECK(bytes(20001) - bytes(10001) < 2 * 10000 * kOfAToken);
+  CHECK(bytes(8193) > bytes(10001));
 }
 
 TEST_CASE("the longest request is found, and none are no work") {

@@ -131,6 +131,12 @@ def metrics() -> None:
              "started": "2026-11-25T00:00:00Z", "precision": "fp32", "device": "cpu", "parameters": 123}
     write("metrics", "good-starts", "r", json.dumps([dict(start, gpu="g"), start], indent=2), "\n")
     write("metrics", "starts-of-a-config", "r", json.dumps(run_config()))
+    found = [{"task": "passkey", "length": n, "exact_match": 0.5,
+              "cells": [{"depth": d, "exact_match": e} for d, e in ((0.0, 1.0), (1.0, 0.0))]}
+             for n in (0, 128)]
+    write("metrics", "good-retrieval", "h", json.dumps({"scores": found}))
+    found[1]["cells"][1]["depth"] = 0.5
+    write("metrics", "retrieval-at-other-depths", "h", json.dumps({"scores": found}))
 
 
 def texts() -> None:

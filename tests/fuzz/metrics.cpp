@@ -1,12 +1,14 @@
 // What a run leaves: metrics.jsonl ("m"), samples.jsonl ("s"), perplexity.json ("p") or starts.json
-// ("r"), read for the report and, but for the third, by a run that goes on. What was read can be
-// drawn.
+// ("r"), read for the report and, but for the third, by a run that goes on; and what an evaluation
+// of retrieval does ("h"). What was read can be drawn.
 
 #include "config/reader.h"
 #include "record/logs.h"
 #include "record/provenance.h"
 #include "record/step_lines.h"
+#include "report/figure.h"
 #include "report/report.h"
+#include "report/retrieval_maps.h"
 #include "target.h"
 
 using namespace bamtrain;
@@ -30,6 +32,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const Folder folder;
   static const RunConfig config = read_run_config_text(kConfig, "config", {});
   const Input in(data, size);
+  if (in.kind == 'h') {
+    const std::string result = folder.write("retrieval.json", in.rest);
+    accepts([&] {
+      const std::vector<HeatMap> maps = read_retrieval_maps(result);
+      for (const HeatMap& map : maps) terminal_heat_map(map);
+      heat_map_svg(maps, kFigureWidth);
+    });
+    return 0;
+  }
   const char* name = in.kind == 's'   ? "samples.jsonl"
                      : in.kind == 'p' ? "perplexity.json"
                      : in.kind == 'r' ? "starts.json"

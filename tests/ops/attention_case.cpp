@@ -608,7 +608,8 @@ std::map<std::string, size_t> dimensions_of_rows(const AttentionCase& c, int64_t
 Operation attention_of_last_rows(const AttentionCase& c, int64_t n) {
   Operation op;
   op.inputs = attention(c).inputs;
-  op.cancelling = {{"entropy", 1}};
+  op.cancelling = {{"entropy", 1}, {"lse", 1}};
+  op.tolerances = {{"lse", fp32_tolerance(c)}};
   op.forward = [c, n](Machine& m, const Arrays& in) {
     const Loaded call(m, c, in);
     Attention a = call.x.a;

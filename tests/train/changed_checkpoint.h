@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,11 @@
 
 namespace bamtrain::testing {
 
-/// The checkpoint's copy, in a new folder, in which every element of `tensor` is `value`.
-inline std::string with_constant(const std::string& checkpoint, const std::string& folder,
-                                 const std::string& tensor, float value) {
+/// The checkpoint's copy, in a new folder, after `change(name, values, count)` of each tensor,
+/// those of the optimizer too.
+inline std::string with_changes(
+    const std::string& checkpoint, const std::string& folder,
+    const std::function<void(const std::string&, float*, size_t)>& change) {
   const Checkpoint original = open_checkpoint(checkpoint);
   CheckpointContents contents;
   contents.state = original.state;
@@ -22,10 +25,8 @@ inline std::string with_constant(const std::string& checkpoint, const std::strin
     for (const SafetensorsFile::Entry& e : file.tensors()) {
       memory.emplace_back(static_cast<size_t>(e.bytes));
       file.read(e, memory.back().data());
-      if (e.name == tensor) {
-        float* const values = reinterpret_cast<float*>(memory.back().data());
-        std::fill_n(values, memory.back().size() / sizeof(float), value);
-      }
+      change(e.name, reinterpret_cast<float*>(memory.back().data()),
+             memory.back().size() / sizeof(float));
       to->push_back({e.name, e.dtype, e.shape, memory.back().data()});
     }
   };
@@ -34,6 +35,15 @@ inline std::string with_constant(const std::string& checkpoint, const std::strin
   std::filesystem::create_directory(folder);
   save_checkpoint(folder, original.step, contents, [](const std::string&) {});
   return folder + "/" + checkpoint_name(original.step);
+}
+
+/// The same, in which every element of `tensor` is `value`.
+inline std::string with_constant(const std::string& checkpoint, const std::string& folder,
+                                 const std::string& tensor, float value) {
+  return with_changes(checkpoint, folder,
+                      [&](const std::string& name, float* values, size_t count) {
+                        if (name == tensor) std::fill_n(values, count, value);
+                      });
 }
 
 }  // namespace bamtrain::testing

@@ -95,6 +95,8 @@ void cpu_attention_of_piece(Tensor out, const AttentionSaved& saved, const Atten
   constexpr double kPackedAgain = 1.3;
   const int64_t parts = worth_splitting(B * H, kPackedAgain) ? ceil_div(T, kQ) : 1;
   const int64_t rows = ceil_div(ceil_div(T, kQ), parts) * kQ;
+  require(piece_floats(a.k.shape[1], T, a.q.shape[3]) <= s.packed.shape[1],
+          "texts that were planned for");
   dispatch_activation(a.q.dtype, [&]<class A>() {
     dispatch_form(a, [&]<class Stage, ScaleMode kScale>() {
       parallel_for_slots(B * H * parts, [&](int64_t n, int64_t slot) {

@@ -235,6 +235,8 @@ void cpu_attention_of_rows(Tensor out, const AttentionSaved& saved, Tensor entro
   const int64_t B = a.q.shape[0], T = a.q.shape[1], H = a.q.shape[2];
   require(!entropy || !a.scale.t, "logits without a scale");
   require(!entropy || a.normalizer.form.kind == NormalizerKind::softmax, "softmax's entropy");
+  require(a.mix || row_floats(a.k.shape[1], a.q.shape[3]) <= s.packed.shape[1],
+          "texts that were planned for");
   const RowResults results = {out, saved, entropy};
   dispatch_activation(a.q.dtype, [&]<class A>() {
     if (a.mix) return for_mixed_rows<A>(results, a, s);

@@ -23,6 +23,7 @@
 #include "ops/cuda/arguments.h"
 #include "ops/cuda/cuda.h"
 #include "ops/cuda/device_link.h"
+#include "ops/cuda/last_queries.h"
 #include "ops/cuda/mechanisms.h"
 #include "ops/cuda/optimizer_scalars.h"
 #include "ops/cuda/products.h"
@@ -302,7 +303,11 @@ class CudaBackend final : public Backend {
   }
   void attention_forward(Tensor out, const AttentionSaved& saved, const Attention& a) override {
     dispatch(out.dtype, [&]<class A>() {
-      const kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), rows_of(saved)};
+      kernels::AttentionForward<A> f{inputs_of<A>(a), rows<A>(out), rows_of(saved)};
+      if (a.past() > 0) {
+        f.out = cuda::LastQueries::from_first(f.out, a);
+        f.saved = last_queries_.saved(a);
+      }
       // Plain loops do not say which tiles are dead.
       const bool plain = std::is_same_v<A, float> || !a.causal();
       if (plain && saved.live) cuda::fill_ones(saved.live.data, saved.live.bytes(), stream());
@@ -313,10 +318,12 @@ class CudaBackend final : public Backend {
                        : kernels::attention_forward(f, stream()),
               "attention_forward");
       }
+      if (a.past() > 0 && saved.level) last_queries_.collect(saved.level, a, stream());
     });
   }
   void attention_backward(const AttentionGradients& g, Tensor dout, Tensor out,
                           const AttentionSaved& saved, const Attention& a) override {
+    require(a.past() == 0, "a backward pass over all rows");
     dispatch(out.dtype, [&]<class A>() {
       kernels::AttentionBackward<A> k;
       k.in = inputs_of<A>(a);
@@ -355,13 +362,16 @@ class CudaBackend final : public Backend {
   }
 
   void attention_entropy(Tensor entropy, const Attention& a) override {
+    const bool last = a.past() > 0;
+    float* const to = last ? last_queries_.entropy(a) : f32(entropy);
     dispatch(a.q.dtype, [&]<class A>() {
-      check(kernels::attention_entropy(f32(entropy), inputs_of<A>(a), stream()),
-            "attention_entropy");
+      check(kernels::attention_entropy(to, inputs_of<A>(a), stream()), "attention_entropy");
     });
+    if (last) last_queries_.collect(entropy, a, stream());
   }
   void attention_statistics(Tensor entropy, Tensor support, const AttentionSaved& saved,
                             const Attention& a) override {
+    require(a.past() == 0, "all rows");
     dispatch(a.q.dtype, [&]<class A>() {
       check(kernels::attention_statistics(f32(entropy), f32(support), rows_of(saved),
                                           inputs_of<A>(a), stream()),
@@ -429,7 +439,6 @@ class CudaBackend final : public Backend {
 
   template <class A>
   kernels::AttentionInputs<A> inputs_of(const Attention& a) const {
-    require(a.past() == 0, "no keys of the past: texts are continued on the CPU backend");
     kernels::AttentionInputs<A> in;
     in.B = as_int(a.q.shape[0]);
     in.T = as_int(a.q.shape[1]);
@@ -452,6 +461,7 @@ class CudaBackend final : public Backend {
                      form.keys};
     in.content = {f32(content_logits_), content_logits_.size(), f32(content_sums_),
                   content_sums_.size()};
+    if (a.past() > 0) last_queries_.attach(in, a, stream());
     return in;
   }
 
@@ -461,6 +471,7 @@ class CudaBackend final : public Backend {
   cuda::Products products_;
   cuda::CudaMechanisms mechanisms_{stream_};
   std::map<int64_t, Repeated> repeated_;
+  cuda::LastQueries last_queries_;
   bool general_ = false;  // WorkspaceShape::general_attention
   Tensor scratch_;        // f32: of one operation
   Tensor squares_;        // f64: a squared norm's
@@ -473,9 +484,12 @@ void check_shape(const WorkspaceShape& w) {
   using cuda::require_on_cuda;
   require_on_cuda(w.mix_hidden == 0 || w.H <= kernels::kMostMixedHeads, "model.heads",
                   "at most 160 with \"dape\"", w.H);
-  require_on_cuda(w.mix_hidden == 0 || w.H * w.T <= kernels::kMostMixedRows,
+  const int64_t keys = w.past + w.T;
+  require_on_cuda(keys <= kernels::kLongest, "the length of a sequence", "at most 2^30 tokens",
+                  keys);
+  require_on_cuda(w.mix_hidden == 0 || w.H * keys <= kernels::kMostMixedRows,
                   "the length of a sequence", "at most 33,544,192 heads times tokens with \"dape\"",
-                  w.H * w.T);
+                  w.H * keys);
   require_on_cuda(w.C % 8 == 0 && w.C <= kernels::kNormMaxC, "model.width",
                   "a multiple of 8, at most 8,192,", w.C);
   require_on_cuda(w.F % 8 == 0 && w.hidden % 8 == 0, "model.mlp.hidden", "a multiple of 8", w.F);
@@ -522,13 +536,15 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
   }
   if (w.content_bias || w.mix_hidden > 0) {
     const int columns = as_int(w.content_columns), hidden = as_int(w.mix_hidden);
-    const int64_t logits = kernels::content_logits(B, T, H) *
+    const int keys = as_int(w.past + w.T);
+    const int64_t logits = kernels::content_logits(B, keys, H) *
                            kernels::content_arrays(columns > 0 || hidden > 0, w.backward);
     arena.add("scratch.attention_logits", &content_logits_, Dtype::f32, {logits});
     arena.add("scratch.attention_content", &content_sums_, Dtype::f32,
-              {kernels::content_sums(B, T, H, K, as_int(w.D), columns, hidden, w.backward)});
+              {kernels::content_sums(B, keys, H, K, as_int(w.D), columns, hidden, w.backward)});
   }
   mechanisms_.plan(arena, w);
+  last_queries_.plan(arena, w);
   arena.add("scratch.operation", &scratch_, Dtype::f32, {std::max<int64_t>(1, floats)});
   arena.add("scratch.squares", &squares_, Dtype::f64, {kernels::kSquaredNormScratch});
 }

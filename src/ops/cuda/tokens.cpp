@@ -7,7 +7,11 @@ namespace bamtrain {
 using namespace cuda;
 
 void TokenBias::on_cuda(kernels::BiasInputs& in) const {
+  require(numbers.stride[2] == 1 &&
+              (numbers.shape[0] == 1 || numbers.stride[0] == numbers.shape[1] * numbers.stride[1]),
+          "numbers whose heads follow each other");
   in.numbers = numbers.ptr<double>();
+  in.numbers_head = numbers.stride[1];
   in.formula = formula;
 }
 

@@ -1,0 +1,270 @@
+#include "commands/retrieval.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "checkpoint/manifest.h"
+#include "commands/rows_before.h"
+#include "commands/trained.h"
+#include "config/schema.h"
+#include "core/checked.h"
+#include "core/clustered_mean.h"
+#include "core/durable_file.h"
+#include "core/memory_limit.h"
+#include "core/utf8.h"
+#include "eval/retrieval_scores.h"
+#include "model/growing_text.h"
+#include "model/text_model.h"
+#include "record/run_files.h"
+#include "record/run_text.h"
+#include "report/heat_map.h"
+#include "report/retrieval_maps.h"
+#include "tasks/passkey.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string tokenizer_of(const std::string& given, const std::string& sha256, const RunConfig& c) {
+  if (!given.empty() || !sha256.empty()) return given;
+  for (const DataSource& s : c.data.train.list) {
+    if (s.task && s.task->info == &passkey_task()) return s.task->options.text("tokenizer");
+  }
+  return "";
+}
+
+/// Where and how accurately, said in `arguments` for one that continues texts: on the CPU, where a
+/// run's fp32 whose products a GPU rounded is fp32, unless they ask for something else.
+EvalArguments on_host(EvalArguments arguments, const RunConfig& c) {
+  const DeviceKind device = arguments.device.value_or(DeviceKind::automatic);
+  if (device == DeviceKind::automatic) arguments.device = DeviceKind::cpu;
+  const bool rounded = c.train.precision == Precision::tf32;
+  if (!arguments.precision && rounded) arguments.precision = Precision::f32;
+  return arguments;
+}
+
+/// "exact match" of "exact_match".
+std::string in_words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+void print_row(const ordered_json& row, const std::vector<std::string>& names) {
+  const ordered_json& tokens = row["tokens"];
+  std::string line =
+      row.contains("length") ? fmt::format("length {:>7} ", row["length"].get<int64_t>()) : "";
+  line += fmt::format("{:>9.{}f} tokens", tokens.get<double>(), tokens.is_number_integer() ? 0 : 1);
+  for (const std::string& name : names) {
+    const ordered_json& error = row[name + "_error"];
+    line += fmt::format("  {} {:.4f}{}", in_words(name), row[name].get<double>(),
+                        error.is_null() ? "" : plus_minus(error.get<double>(), 4));
+  }
+  fmt::print("  {}\n", line);
+}
+
+}  // namespace
+
+// --- the model ----------------------------------------------------------------------------------
+
+RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string& tokenizer,
+                               bool writes)
+    : checkpoint_(open_checkpoint(arguments.checkpoint)),
+      config_(trained_config(checkpoint_, arguments.overrides)) {
+  check_text_model(config_.model);
+  if (writes) check_grows(config_.model);
+  const std::string sha256 = tokenizer_sha256(checkpoint_);
+  tokenizer_ = std::make_unique<Tokenizer>(open_tokenizer(
+      {"--task-set tokenizer", tokenizer_of(tokenizer, sha256, config_), sha256}, config_));
+  document_start_ = bamtrain::document_start(config_, *tokenizer_);
+  const EvalArguments as = writes ? on_host(arguments, config_) : arguments;
+  backend_ = eval_backend(as, config_);
+  activations_ = activation_dtype(as.precision.value_or(config_.train.precision));
+  if (!writes || backend_->memory().on_host()) return;
+  throw Error(ExitCode::usage, "--device", "cpu: texts are continued in the host's memory",
+              "another device", "leave it out");
+}
+
+void RetrievalModel::check_text(int64_t tokens, const std::string& what) const {
+  try {
+    make_network(config_.model, config_.data.sequence_length, *backend_, activations_)
+        ->check_length(tokens);
+  } catch (const Error& e) {
+    throw e.with(fmt::format("the longest text of {} has {} tokens with its answer", what, tokens));
+  }
+}
+
+void RetrievalModel::check_memory(int64_t bytes) const {
+  const ParameterLayout layout(config_.model, config_.data.sequence_length);
+  const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
+  const int64_t planned = checked_add(bytes, weights, "--lengths");
+  const MemoryLimit memory = memory_limit();
+  if (!backend_->memory().on_host() || planned <= memory.bytes) return;
+  throw Error(ExitCode::device, "--lengths",
+              fmt::format("a model and texts that take at most {} MiB, {}", memory.bytes >> 20,
+                          memory.source),
+              fmt::format("{} MiB", planned >> 20), "leave the longest out");
+}
+
+void RetrievalModel::load() {
+  const ParameterLayout layout(config_.model, config_.data.sequence_length);
+  masters_ = load_masters(checkpoint_, layout, *backend_, arena_);
+}
+
+ordered_json RetrievalModel::facts(const ordered_json& task, int64_t samples, uint64_t seed) const {
+  return {
+      {"checkpoint", checkpoint_.folder},
+      {"name", config_.name},
+      {"step", checkpoint_.step},
+      {"weights",
+       checkpoint_files::verify_manifest(checkpoint_.folder).at(checkpoint_files::kModel).sha256},
+      {"attention", resolved_json(config_)["model"]["attention"]},
+      {"tokenizer", tokenizer_->sha256()},
+      {"task", task},
+      {"samples", samples},
+      {"seed", seed},
+      {"precision", name_of(activations_)},
+      {"training_length", config_.data.sequence_length}};
+}
+
+// --- the result ---------------------------------------------------------------------------------
+
+RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
+                                 std::vector<RetrievalPart> parts, std::vector<std::string> names,
+                                 int64_t depths)
+    : output_(output),
+      facts_(std::move(facts)),
+      parts_(std::move(parts)),
+      names_(std::move(names)),
+      depths_(depths),
+      rows_(parts_.size()),
+      terminal_(STDERR_FILENO) {
+  if (output_.empty()) return;
+  // A path that cannot be written is found before the work, not after it.
+  const AtomicFile tried(output_);
+  for (ordered_json& row : rows_before(output_, facts_, {"scores", "depths"})) {
+    if (!is_retrieval_row(row, names_, depths_) ||
+        !row.value("tokens", ordered_json()).is_number()) {
+      continue;
+    }
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const RetrievalPart& p = parts_[i];
+      const ordered_json length = p.length ? ordered_json(*p.length) : ordered_json();
+      if (row.value("task", ordered_json()) == p.name &&
+          row.value("length", ordered_json()) == length) {
+        rows_[i] = std::move(row);
+        break;
+      }
+    }
+  }
+}
+
+void RetrievalResult::put(size_t part, const ordered_json& scores) {
+  const RetrievalPart& p = parts_[part];
+  ordered_json row = {{"task", p.name}};
+  if (p.length) row["length"] = *p.length;
+  row.update(scores);
+  rows_[part] = std::move(row);
+  write();
+}
+
+ordered_json RetrievalResult::whole() const {
+  ordered_json result = facts_;
+  result["scores"] = ordered_json::array();
+  for (const auto& row : rows_) {
+    if (row) result["scores"].push_back(*row);
+  }
+  if (depths_ == 0) return result;
+  result["depths"] = ordered_json::array();
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (i > 0 && parts_[i].name == parts_[i - 1].name) continue;
+    std::vector<ordered_json> of_task;
+    for (size_t j = i; j < parts_.size() && parts_[j].name == parts_[i].name; ++j) {
+      if (rows_[j]) of_task.push_back(*rows_[j]);
+    }
+    if (of_task.empty()) continue;
+    for (const ordered_json& cell : depth_means(of_task, names_)) {
+      ordered_json mean = {{"task", parts_[i].name}};
+      mean.update(cell);
+      result["depths"].push_back(std::move(mean));
+    }
+  }
+  return result;
+}
+
+void RetrievalResult::write() const {
+  if (output_.empty()) return;
+  AtomicFile output(output_);
+  output.write(whole().dump(2) + "\n");
+  output.commit();
+}
+
+TaskProgress RetrievalResult::progress(size_t part) const {
+  const RetrievalPart& p = parts_[part];
+  const std::string what =
+      printable(p.name) + (p.length ? fmt::format(" at {}", *p.length) : std::string());
+  return [this, what](double share) {
+    if (!terminal_.live()) return;
+    std::fputs(fmt::format("\r\033[K{}: {:.0f}%", what, 100 * share).c_str(), stderr);
+  };
+}
+
+void RetrievalResult::finish() {
+  write();
+  if (terminal_.live()) std::fputs("\r\033[K", stderr);
+  print();
+}
+
+void RetrievalResult::print() const {
+  const auto samples = facts_["samples"].get<int64_t>();
+  const std::string prompts =
+      fmt::format("{} {}{}", samples, samples == 1 ? "prompt" : "prompts",
+                  depths_ > 0 ? fmt::format(" at each of {} depths", depths_) : "");
+  const std::vector<HeatMap> maps =
+      retrieval_maps(nlohmann::json::parse(whole().dump()), "the result");
+  for (size_t i = 0, map = 0; i < parts_.size(); ++i) {
+    const bool first = i == 0 || parts_[i].name != parts_[i - 1].name;
+    const bool last = i + 1 == parts_.size() || parts_[i].name != parts_[i + 1].name;
+    if (first) fmt::print("{}, {}\n", printable(parts_[i].name), prompts);
+    print_row(*rows_[i], names_);
+    if (last && depths_ > 0) fmt::print("{}", terminal_heat_map(maps[map++]));
+  }
+  fmt::print(
+      "+-: the standard error of sampling the prompts; models of other seeds differ besides\n");
+}
+
+// --- options ------------------------------------------------------------------------------------
+
+std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths) {
+  if (lengths.empty()) {
+    throw Error(ExitCode::usage, "eval", "--lengths", "none",
+                "bamtrain eval --help lists what it takes");
+  }
+  std::vector<int64_t> out = lengths;
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+Error as_option(const Error& e) {
+  const struct {
+    const char *place, *option, *remedy;
+    ExitCode code;
+  } options[] = {
+      {"{length}", "--lengths", "choose others", ExitCode::usage},
+      {"{depth}", "--task-set depths", "leave it out, or name another task", ExitCode::usage},
+      {"{haystack}", "--task-set haystack", "give haystack=FILE, or name another task",
+       ExitCode::usage},
+      {"{tokenizer}", "the model's tokenizer",
+       "this task is for models whose tokenizer does, as Mistral's", ExitCode::data}};
+  for (const auto& o : options) {
+    if (e.where() == o.place) return e.as(o.code, o.option, o.remedy);
+  }
+  return e;
+}
+
+}  // namespace bamtrain

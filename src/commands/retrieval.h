@@ -1,0 +1,103 @@
+#pragma once
+// What bamtrain eval --task passkey and --task niah share: a model that reads prompts in ids of its
+// tokenizer, and a result that grows by rows.
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "commands/eval.h"
+#include "core/arena.h"
+#include "core/terminal.h"
+#include "data/tokenizer.h"
+#include "eval/task_scores.h"
+
+namespace bamtrain {
+
+/// The checkpoint that `arguments` name.
+class RetrievalModel {
+ public:
+  /// Takes no memory for weights yet. `tokenizer`: its path; empty: it is looked for, and where the
+  /// run's data do not say which it was, that of a passkey task which the run was trained on.
+  /// `writes`: it is asked to continue texts, which it does on the CPU. Errors as open_checkpoint,
+  /// trained_config, check_text_model, open_tokenizer, eval_backend, and where it writes as
+  /// check_grows; (ExitCode::usage) where it writes and --device asks for memory of another device.
+  RetrievalModel(const EvalArguments& arguments, const std::string& tokenizer, bool writes);
+
+  const RunConfig& config() const { return config_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  std::optional<int64_t> document_start() const { return document_start_; }
+
+  /// Error (ExitCode::config) where it knows no text of `tokens`, which prompts of `what` are.
+  void check_text(int64_t tokens, const std::string& what) const;
+  /// Error (ExitCode::device) where `bytes` and its weights are more than there is.
+  void check_memory(int64_t bytes) const;
+  /// Reads the weights. Errors as load_masters.
+  void load();
+  /// Before load() for sizes alone.
+  ScoredModel scored() const {
+    return {config_.model, config_.data.sequence_length, *backend_, activations_, masters_};
+  }
+  /// The head of a result: all but its scores.
+  nlohmann::ordered_json facts(const nlohmann::ordered_json& task, int64_t samples,
+                               uint64_t seed) const;
+
+ private:
+  Checkpoint checkpoint_;
+  RunConfig config_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::optional<int64_t> document_start_;
+  std::unique_ptr<Backend> backend_;
+  Dtype activations_;
+  Arena arena_;
+  Tensor masters_;
+};
+
+/// A row of a result, before its scores are there.
+struct RetrievalPart {
+  std::string name;               // of the task
+  std::optional<int64_t> length;  // none: of a file, whose texts have their own
+};
+
+/// Rows as retrieval_row() gives them, behind their "task" and "length", under "scores", and where
+/// they have depths "depths": of each task depth_means(). Written to --output after every row, each
+/// time as a whole. What a file there has of the same result is not asked for again.
+class RetrievalResult {
+ public:
+  /// `names` of the scores, the first that of the map. Error (ExitCode::io) for an --output that
+  /// cannot be written.
+  RetrievalResult(const std::string& output, nlohmann::ordered_json facts,
+                  std::vector<RetrievalPart> parts, std::vector<std::string> names, int64_t depths);
+
+  const std::vector<RetrievalPart>& parts() const { return parts_; }
+  bool has(size_t part) const { return rows_[part].has_value(); }
+  void put(size_t part, const nlohmann::ordered_json& scores);
+  /// Writes the file once more and prints a line for each row, and maps by depth.
+  void finish();
+  /// Of a part that is being computed, for a terminal on standard error; no longer than this.
+  TaskProgress progress(size_t part) const;
+
+ private:
+  nlohmann::ordered_json whole() const;
+  void write() const;
+  void print() const;
+
+  std::string output_;
+  nlohmann::ordered_json facts_;
+  std::vector<RetrievalPart> parts_;
+  std::vector<std::string> names_;
+  int64_t depths_;
+  std::vector<std::optional<nlohmann::ordered_json>> rows_;
+  Terminal terminal_;
+};
+
+/// Ascending, each once. Error (ExitCode::usage) where there are none.
+std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths);
+
+/// What a prompt refuses, said of the option that asked for it: its places are in braces.
+Error as_option(const Error& error);
+
+}  // namespace bamtrain

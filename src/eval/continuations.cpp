@@ -1,0 +1,143 @@
+#include "eval/continuations.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/element.h"
+#include "core/error.h"
+#include "eval/sampling.h"
+#include "model/model.h"
+
+namespace bamtrain {
+
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+/// The longest first: what takes the most memory and time shows at once.
+std::vector<size_t> by_length(std::span<const Ids> prompts) {
+  std::vector<size_t> order(prompts.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t i, size_t j) { return prompts[i].size() > prompts[j].size(); });
+  return order;
+}
+
+/// Texts of up to `longest` tokens, B side by side.
+class Writer {
+ public:
+  Writer(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t longest)
+      : of_(of),
+        document_start_(document_start),
+        model_(of.config, of.training_length, of.backend, of.activations) {
+    model_.plan(arena_, B, longest, ModelUse::generation);
+    arena_.add("head.logits", &logits_, of.backend.parameter_dtype(), {B, of.config.outputs()});
+  }
+
+  int64_t planned_bytes() const { return arena_.total_bytes(); }
+  void commit() {
+    arena_.commit(of_.backend.memory());
+    model_.set_masters(of_.masters);
+    model_.refresh();
+  }
+
+  /// Of prompts of which the first is the longest.
+  std::vector<Ids> write(std::span<const Ids* const> prompts, const ContinuationLimits& limits) {
+    read(prompts);
+    std::vector<Ids> written(prompts.size());
+    std::vector<bool> ended(prompts.size());
+    Ids next(prompts.size());
+    for (int64_t n = 1;; ++n) {
+      for (size_t b = 0; b < prompts.size(); ++b) {
+        if (ended[b]) continue;  // what its row reads on is of no text
+        next[b] = likeliest(static_cast<int64_t>(b), limits.ids);
+        ended[b] = std::find(limits.ends.begin(), limits.ends.end(), next[b]) != limits.ends.end();
+        if (!ended[b]) written[b].push_back(next[b]);
+      }
+      if (n == limits.most || std::find(ended.begin(), ended.end(), false) == ended.end()) break;
+      model_.append(next.data(), 1, document_start_, logits(prompts));
+    }
+    return written;
+  }
+
+ private:
+  void read(std::span<const Ids* const> prompts) {
+    const int64_t longest = std::ssize(*prompts[0]);
+    std::vector<int64_t> padding;
+    for (const Ids* p : prompts) padding.push_back(longest - std::ssize(*p));
+    model_.begin_texts(padding);
+    Ids piece;
+    for (int64_t at = 0; at < longest;) {
+      const int64_t end = std::min(at + kMostAppended, longest);
+      piece.clear();
+      for (size_t b = 0; b < prompts.size(); ++b) {
+        for (int64_t i = at - padding[b]; i < end - padding[b]; ++i) {
+          piece.push_back(i < 0 ? 0 : (*prompts[b])[static_cast<size_t>(i)]);
+        }
+      }
+      const bool last = end == longest;
+      model_.append(piece.data(), end - at, document_start_, last ? logits(prompts) : Tensor());
+      at = end;
+    }
+  }
+
+  Tensor logits(std::span<const Ids* const> prompts) const {
+    return logits_.slice(0, 0, std::ssize(prompts));
+  }
+
+  int32_t likeliest(int64_t text, int64_t ids) {
+    row_.resize(static_cast<size_t>(ids));
+    const int64_t first = text * of_.config.outputs();
+    for (int64_t id = 0; id < ids; ++id) row_[static_cast<size_t>(id)] = get(logits_, first + id);
+    return sampler_.draw(row_, 0);
+  }
+
+  const ScoredModel& of_;
+  std::optional<int64_t> document_start_;
+  Arena arena_;
+  Model model_;
+  Tensor logits_;  // (B, O) P
+  std::vector<double> row_;
+  Sampler sampler_{{.temperature = 0}, Rng(0, "")};
+};
+
+/// Of prompts and what is read behind them.
+int64_t longest_text(int64_t longest_prompt, int64_t most) { return longest_prompt + most - 1; }
+
+int64_t batch_of(int64_t prompts, int64_t longest) {
+  return std::min(prompts, evaluation_batch(longest));
+}
+
+}  // namespace
+
+std::vector<Ids> continuations(std::span<const Ids> prompts, const ContinuationLimits& limits,
+                               const ScoredModel& model, std::optional<int64_t> document_start,
+                               const TaskProgress& progress) {
+  require(limits.most >= 1 && limits.ids >= 1 && limits.ids <= model.config.outputs(),
+          "tokens to write, of the model's");
+  if (prompts.empty()) return {};
+  const std::vector<size_t> order = by_length(prompts);
+  require(!prompts[order.back()].empty(), "prompts with a token at least");
+  const int64_t longest = longest_text(std::ssize(prompts[order[0]]), limits.most);
+  const auto B = static_cast<size_t>(batch_of(std::ssize(prompts), longest));
+  Writer writer(model, document_start, static_cast<int64_t>(B), longest);
+  writer.commit();
+  std::vector<Ids> out(prompts.size());
+  for (size_t first = 0; first < order.size(); first += B) {
+    const size_t end = std::min(first + B, order.size());
+    std::vector<const Ids*> batch;
+    for (size_t i = first; i < end; ++i) batch.push_back(&prompts[order[i]]);
+    std::vector<Ids> written = writer.write(batch, limits);
+    for (size_t i = first; i < end; ++i) out[order[i]] = std::move(written[i - first]);
+    progress(static_cast<double>(end) / static_cast<double>(order.size()));
+  }
+  return out;
+}
+
+int64_t continuations_bytes(int64_t longest, int64_t prompts, int64_t most,
+                            const ScoredModel& model) {
+  const int64_t text = longest_text(longest, most);
+  return Writer(model, std::nullopt, batch_of(prompts, text), text).planned_bytes();
+}
+
+}  // namespace bamtrain

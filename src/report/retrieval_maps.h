@@ -1,0 +1,20 @@
+#pragma once
+// What bamtrain eval --task passkey or niah wrote, as maps by length and depth.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "report/heat_map.h"
+
+namespace bamtrain {
+
+/// A map of each task whose rows have depths, in the file's order: of exact matches, or of recall.
+/// None where no row has. Error (ExitCode::data) at `where` for what is no such result.
+std::vector<HeatMap> retrieval_maps(const nlohmann::json& result, const std::string& where);
+
+/// Of the file at `path`. Error (ExitCode::io) where it cannot be read, (ExitCode::data) as above
+/// and for one without depths.
+std::vector<HeatMap> read_retrieval_maps(const std::string& path);
+
+}  // namespace bamtrain

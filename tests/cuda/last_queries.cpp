@@ -1,0 +1,209 @@
+// Attention of the last queries of texts on CUDA against the fp64 reference, and models whose texts
+// grow there.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "catch.h"
+#include "cuda/device.h"
+#include "model/build.h"
+#include "normalizers/registry.h"
+#include "ops/attention_case.h"
+#include "ops/normalizer_forms.h"
+#include "scales/registry.h"
+
+namespace bamtrain::testing {
+namespace {
+
+constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
+
+WorkspaceShape workspace_of(const AttentionCase& c) {
+  WorkspaceShape shape = Machine::kShape;
+  shape.B = std::max(shape.B, c.B);
+  shape.H = std::max(shape.H, c.H);
+  shape.K = std::max(shape.K, c.K);
+  shape.general_attention = c.normalizer.kind != NormalizerKind::softmax;
+  shape.stick_breaking = c.normalizer.kind == NormalizerKind::stick_breaking;
+  return shape;
+}
+
+/// As for all rows: cuda/attention.cpp and cuda/normalizers.cpp.
+double tolerance(const AttentionCase& c, Dtype t) {
+  const bool entmax = c.normalizer.kind == NormalizerKind::entmax;
+  const bool few =
+      c.normalizer.kind == NormalizerKind::topk || !traits_of(c.normalizer.kind).constant_alone();
+  if (t == Dtype::bf16) return (entmax ? 6 : few ? 5 : 3) * kBf16;
+  if (c.normalizer.kind == NormalizerKind::softmax) {
+    return 4 * kF32 * 24 + (c.mix && has_sums(c) ? 32 * 27 * kF32 : 0);
+  }
+  return (entmax ? 8 : 2) * fp32_tolerance(c);
+}
+
+void check_last(const AttentionCase& c, int64_t rows, Dtype t) {
+  INFO(describe(c) << " in " << name_of(t) << ", the last " << rows << " rows");
+  Machine machine(t, cuda_device(), workspace_of(c));
+  Operation op = attention_of_last_rows(c, rows);
+  if (t == Dtype::bf16) allow_for_logit_readers(op, c);
+  compare_with_reference(op, t, tolerance(c, t), {&machine});
+}
+
+/// Rows that begin within a tile, at one and behind one, and fill none, one or more.
+constexpr int64_t kRows[] = {1, 70, 64, 7, 130, 33};
+
+TEST_CASE("the last queries on CUDA agree with the reference in every form") {
+  size_t n = 0;
+  for (TableForm table : table_forms_of_priors()) {
+    for (ScaleForm scale : kScales) {
+      for (const int64_t D : {16, 64, 128}) {
+        AttentionCase c;
+        c.B = 1 + static_cast<int64_t>(n % 2);
+        c.T = 200;
+        c.H = 4;
+        c.K = 2;
+        c.D = D;
+        c.table = table;
+        c.scale = scale;
+        c.documents = n % 3 == 1;
+        c.window = n % 4 == 2 ? 50 : 0;
+        const int64_t rows = kRows[n++ % std::size(kRows)];
+        check_last(c, rows, Dtype::bf16);
+        if (D == 16) check_last(c, rows, Dtype::f32);
+      }
+    }
+  }
+}
+
+TEST_CASE("the last queries on CUDA agree with the reference for every normalizer") {
+  size_t n = 0;
+  for (const NormalizerForm& form : every_normalizer()) {
+    if (form.kind == NormalizerKind::entmax && form.alpha > 2) continue;
+    for (TableForm table : table_forms_of_priors()) {
+      AttentionCase c;
+      c.B = 1 + static_cast<int64_t>(n % 2);
+      c.T = 150;
+      c.H = 2;
+      c.K = 1;
+      c.D = 32;
+      c.table = table;
+      c.normalizer = form;
+      if (traits_of(form.kind).takes_scale) c.scale = kScales[n % 3];
+      c.documents = n % 3 == 1;
+      const int64_t rows = kRows[n++ % std::size(kRows)];
+      check_last(c, rows, Dtype::bf16);
+      check_last(c, rows, Dtype::f32);
+    }
+  }
+}
+
+TEST_CASE("the last queries on CUDA agree with the reference where heads are mixed") {
+  size_t n = 0;
+  for (TableForm table : table_forms_of_priors()) {
+    if (reads_content(table)) continue;
+    for (const int64_t H : {4, 33}) {
+      AttentionCase c;
+      c.B = 2;
+      c.T = 150;
+      c.H = H;
+      c.K = H == 33 ? 33 : 2;
+      c.D = 16;
+      c.table = table;
+      c.scale = kScales[n % 3];
+      c.mix = table == TableForm::none ? MixForm::add_residual : MixForm::concat_residual;
+      c.hidden = 20;
+      const int64_t rows = kRows[n++ % std::size(kRows)];
+      check_last(c, rows, Dtype::f32);
+      c.rounded_weights = true;
+      check_last(c, rows, Dtype::bf16);
+    }
+  }
+}
+
+// --- models -------------------------------------------------------------------------------------
+
+using Sizes = std::vector<int64_t>;
+const Sizes kPieces = {1, 7, 64, 3, 13};
+
+/// Texts of these lengths that grow together by kPieces, against each alone in the reference.
+void check_grown(const ModelConfig& c, const Sizes& padding, int64_t T, Dtype t) {
+  const auto B = static_cast<int64_t>(padding.size());
+  const int64_t V = c.vocab;
+  const Batch texts = random_batch(B, T, V);
+  INFO(describe(c) << " in " << name_of(t));
+  Device device = cuda_device();
+  MemorySource& memory = *device.source;
+  Run run(c, t, B, T, std::move(device), Recompute::none, ModelUse::generation);
+  round_weights(run);
+  std::vector<std::vector<double>> logits(padding.size());
+  run.model().begin_texts(padding);
+  for (int64_t at = 0, piece = 0; at < T; ++piece) {
+    const int64_t n = std::min(kPieces[static_cast<size_t>(piece) % kPieces.size()], T - at);
+    std::vector<int32_t> tokens;
+    for (int64_t b = 0; b < B; ++b) {
+      const auto row = texts.tokens.begin() + b * T + at;
+      tokens.insert(tokens.end(), row, row + n);
+    }
+    const Memory out(Dtype::f32, {B * n, V}, 0, memory);
+    run.model().append(tokens.data(), n, texts.document_start, out.tensor());
+    const std::vector<double> rows = read(out.tensor(), Role::parameter).x;
+    for (int64_t b = 0; b < B; ++b) {
+      const int64_t first = std::clamp<int64_t>(padding[static_cast<size_t>(b)] - at, 0, n);
+      std::vector<double>& to = logits[static_cast<size_t>(b)];
+      to.insert(to.end(), rows.begin() + (b * n + first) * V, rows.begin() + (b + 1) * n * V);
+    }
+    at += n;
+  }
+  for (int64_t b = 0; b < B; ++b) {
+    const int64_t own = T - padding[static_cast<size_t>(b)];
+    const auto end = texts.tokens.begin() + (b + 1) * T;
+    Run whole(c, Dtype::f64, 1, own, ModelUse::evaluation, T);
+    round_weights(whole);
+    const std::vector<double> truth =
+        whole.logits({1, own, {end - own, end}, {}, texts.document_start});
+    REQUIRE(logits[static_cast<size_t>(b)].size() == truth.size());
+    // As tests/model/generation.cpp.
+    const double allowed = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
+    CHECK(distance(logits[static_cast<size_t>(b)], truth) <= allowed * norm(truth));
+  }
+}
+
+ModelConfig device_config(const PriorConfig& prior) {
+  ModelConfig c = small_config();
+  c.width = 64;
+  c.heads = 4;
+  c.kv_heads = 2;
+  c.mlp.hidden = 40;
+  c.vocab = 67;
+  c.attention.prior = prior;
+  c.attention.document_mask = true;
+  return c;
+}
+
+TEST_CASE("texts that grow on CUDA have the logits of whole texts, for every prior") {
+  for (const PriorConfig& p : every_prior()) {
+    ModelConfig c = device_config(p);
+    c.attention.scale = scale("ssmax");
+    for (const Dtype t : {Dtype::f32, Dtype::bf16}) check_grown(c, {0, 29}, 90, t);
+  }
+}
+
+TEST_CASE("texts that grow on CUDA have the logits of whole texts, for every scale") {
+  for (const ScaleInfo& s : all_scales()) {
+    ModelConfig c = device_config(prior("cable"));
+    c.attention.scale = scale(s.name);
+    c.attention.window = 40;
+    for (const Dtype t : {Dtype::f32, Dtype::bf16}) check_grown(c, {5, 0}, 90, t);
+  }
+}
+
+TEST_CASE("texts that grow on CUDA past a piece and a window have the logits of whole texts") {
+  for (const char* name : {"bam", "cable"}) {
+    ModelConfig c = device_config(prior(name));
+    c.attention.window = 40;
+    check_grown(c, {0, 11}, kMostAppended + 90, Dtype::bf16);
+  }
+}
+
+}  // namespace
+}  // namespace bamtrain::testing

@@ -1,0 +1,66 @@
+// Recall of what a model is known to write.
+
+#include "eval/recall.h"
+
+#include <algorithm>
+
+#include "catch.h"
+#include "core/element.h"
+#include "data/tokenizers.h"
+#include "eval/small_model.h"
+#include "model/growing_text.h"
+
+using namespace bamtrain;
+using bamtrain::testing::SmallModel;
+
+namespace {
+
+constexpr int32_t kStart = 1;
+
+const Tokenizer& tokenizer() {
+  static const Tokenizer t = Tokenizer::open(bamtrain::testing::golden_path("digits.json"));
+  return t;
+}
+
+/// What follows the prompt, before an id that ends a text.
+std::string written(const SmallModel& m, std::vector<int32_t> ids, int64_t most) {
+  GrowingText text(m.config, SmallModel::kTrained, *m.backend, m.masters.dtype, kStart,
+                   std::ssize(ids) + most);
+  text.commit(m.masters);
+  std::string out;
+  Tensor logits = text.append(ids);
+  for (int64_t n = 0; n < most; ++n) {
+    int32_t best = 0;
+    for (int32_t id = 1; id < tokenizer().vocab(); ++id) {
+      if (get(logits, id) > get(logits, best)) best = id;
+    }
+    if (best == kStart || best == tokenizer().eos()) break;
+    out += tokenizer().bytes(best, false);
+    logits = text.append({&best, 1});
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("recall is the share of references in what is written") {
+  // More ids than the tokenizer's, which are not written.
+  const SmallModel m("bam", false, make_reference_backend(), Dtype::f64, tokenizer().vocab() + 90);
+  RecallPrompts prompts;
+  prompts.most = 9;
+  std::vector<std::string> texts;
+  for (const char* prompt : {"The grass is green.", "Here we go.", "What is it?"}) {
+    const TextPrompt p = {prompt, {"?"}, 9};
+    prompts.add(p, tokenizer(), kStart, "test");
+    CHECK(prompts.ids.back()[0] == kStart);
+    texts.push_back(written(m, prompts.ids.back(), prompts.most));
+    REQUIRE(texts.back().size() > 2);
+  }
+  CHECK(prompts.longest() == 1 + std::ssize(tokenizer().encode("The grass is green.")));
+  prompts.references = {
+      {texts[0]}, {"\x01no", texts[1].substr(1)}, {"\x01no", "\x02no", texts[2], texts[2]}};
+  const auto got = recalls(prompts, tokenizer(), m.model(), kStart, [](double) {});
+  CHECK(got == std::vector<double>{1, 0.5, 0.5});
+  prompts.most = 1;
+  CHECK(recalls(prompts, tokenizer(), m.model(), kStart, [](double) {})[0] == 0);
+}

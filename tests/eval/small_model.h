@@ -1,0 +1,49 @@
+#pragma once
+// A model with random weights, as those who score it take it.
+
+#include <memory>
+#include <string>
+
+#include "core/arena.h"
+#include "eval/task_scores.h"
+#include "model/parameters.h"
+#include "ops/reference/reference.h"
+#include "priors/registry.h"
+#include "scales/registry.h"
+
+namespace bamtrain::testing {
+
+struct SmallModel {
+  static constexpr int64_t kTrained = 12;
+
+  ModelConfig config;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<ParameterLayout> layout;
+  Arena arena;
+  Tensor masters;
+
+  explicit SmallModel(const std::string& prior, bool document_mask = false,
+                      std::unique_ptr<Backend> of = make_reference_backend(),
+                      Dtype dtype = Dtype::f64, int64_t vocab = 40)
+      : backend(std::move(of)) {
+    config.vocab = vocab;
+    config.width = 16;
+    config.layers = 2;
+    config.heads = config.kv_heads = 2;
+    config.mlp.hidden = 16;
+    config.init = InitKind::torch;
+    config.attention.prior = PriorChoice(*find_prior(prior));
+    config.attention.scale = ScaleChoice(*find_scale("ssmax"));
+    config.attention.document_mask = document_mask;
+    layout = std::make_unique<ParameterLayout>(config, kTrained);
+    arena.add("masters", &masters, dtype, {layout->elements()});
+    arena.commit();
+    for (const Parameter& p : layout->all()) {
+      initialize(p, config, kTrained, 7, masters.slice(0, p.offset, p.size));
+    }
+  }
+
+  ScoredModel model() const { return {config, kTrained, *backend, masters.dtype, masters}; }
+};
+
+}  // namespace bamtrain::testing

@@ -1,0 +1,316 @@
+// `bamtrain eval --task passkey` and `niah` as a user calls them, of a model whose answer is known:
+// its head says the digit 1 whatever it reads.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/error.h"
+#include "core/sha256.h"
+#include "data/tokenizers.h"
+#include "eval/passkey_scores.h"
+#include "tools/support.h"
+#include "train/changed_checkpoint.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+const Tokenizer& tokenizer() {
+  static const Tokenizer t = Tokenizer::open(golden_path("digits.json"));
+  return t;
+}
+
+struct Trained {
+  Workplace w;
+  std::string checkpoint;
+
+  explicit Trained(const char* prior = "bam") {
+    json c = small_run(w);
+    c["model"].erase("vocab");
+    c["model"]["bias"] = {"head"};
+    c["model"]["attention"] = {{"prior", {{"name", prior}}}};
+    c["data"] = {{"train",
+                  {{"task", "passkey"},
+                   {"tokenizer", golden_path("digits.json")},
+                   {"length", {150, 200}},
+                   {"digits", 1}}}};
+    c["train"] = {{"steps", 1}, {"sequences_per_step", 2}, {"micro_batch", 2}};
+    c["checkpoint"] = {{"every", 1}};
+    c["model"]["vocab"] = tokenizer().vocab();
+    const Outcome o = run(bamtrain_command(write_config(w, "run.json", c)), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    const auto one = static_cast<size_t>(tokenizer().encode(" 1")[1]);
+    checkpoint = with_changes(w.path("out/checkpoint-00000001"), w.path("changed"),
+                              [&](const std::string& name, float* values, size_t count) {
+                                if (name == "lm_head.weight") std::fill_n(values, count, 0.0f);
+                                if (name != "lm_head.bias") return;
+                                std::fill_n(values, count, 0.0f);
+                                values[one] = 1;
+                              });
+  }
+
+  std::string path(const std::string& name) const { return w.path(name); }
+  Outcome eval(const std::string& task, const Words& settings, const Words& more = {}) const {
+    Words all = {bamtrain_program(), "eval", "--checkpoint", checkpoint, "--task", task};
+    for (const std::string& s : settings) all.insert(all.end(), {"--task-set", s});
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all, threads(1));
+  }
+  std::string printed(const std::string& task, const Words& settings, const Words& more) const {
+    const Outcome o = eval(task, settings, more);
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    return o.output;
+  }
+  /// The text of the result.
+  std::string written(const std::string& task, const Words& settings, Words more) const {
+    more.insert(more.end(), {"--output", path("result.json")});
+    printed(task, settings, more);
+    return read_text(path("result.json"));
+  }
+  void refused(const std::string& task, const Words& settings, const Words& more, ExitCode code,
+               const std::string& message) const {
+    Words all = more;
+    all.insert(all.end(), {"--output", path("none.json")});
+    const Outcome o = eval(task, settings, all);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(code));
+    CHECK(contains(o.output, message));
+    CHECK_FALSE(std::filesystem::exists(path("none.json")));
+  }
+};
+
+/// Of the prompts at each depth, those whose key is 1, or ends with it.
+std::vector<double> ones(const PasskeyOptions& options, const PasskeyRequest& request,
+                         int64_t length) {
+  std::vector<double> shares(static_cast<size_t>(request.depths));
+  const auto prompts = passkey_prompts(Passkey(tokenizer(), options), request, length);
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto of_depth = static_cast<size_t>(request.samples);
+    if (prompts[i].key.back() == '1') shares[i / of_depth] += 1.0 / static_cast<double>(of_depth);
+  }
+  return shares;
+}
+
+std::string prompt_line(const std::string& input, const Words& outputs) {
+  return json{{"input", input}, {"outputs", outputs}}.dump() + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("passkeys of a model that always says 1 are right where the key is 1") {
+  const Trained t;
+  const Words samples = {"--lengths", "300,0", "--samples", "20", "--seed", "3"};
+  const std::string whole = t.written("passkey", {"depths=3"}, samples);
+  const json result = json::parse(whole);
+  const Passkey passkey(tokenizer(), {1, 0});
+  const std::vector<int64_t> lengths = {0, 300};
+  REQUIRE(result["scores"].size() == 2);
+  std::vector<double> at_depth(3);
+  double all = 0;
+  for (size_t l = 0; l < 2; ++l) {
+    const json& row = result["scores"][l];
+    const std::vector<double> truth = ones({1, 0}, {3, 20, 3}, lengths[l]);
+    CHECK(row["length"] == lengths[l]);
+    CHECK(row["tokens"] == passkey.fixed() + passkey.fillers(lengths[l]) * passkey.filler());
+    CHECK(row["prompts"] == 60);
+    double mean = 0;
+    for (size_t d = 0; d < 3; ++d) {
+      CHECK(row["cells"][d]["exact_match"].get<double>() == Approx(truth[d]).margin(1e-12));
+      at_depth[d] += truth[d] / 2;
+      mean += truth[d] / 3;
+    }
+    CHECK(row["exact_match"].get<double>() == Approx(mean));
+    CHECK(row["accuracy"] == row["exact_match"]);
+    all += mean;
+  }
+  CHECK(all > 0);
+  for (size_t d = 0; d < 3; ++d) {
+    CHECK(result["depths"][d]["depth"] == static_cast<double>(d) / 2);
+    CHECK(result["depths"][d]["exact_match"].get<double>() == Approx(at_depth[d]).margin(1e-12));
+  }
+  // One digit, as the training had it; what else was chosen is there.
+  CHECK(result["task"] == json({{"task", "passkey"},
+                                {"digits", 1},
+                                {"prefix_digits", 0},
+                                {"question", "published"},
+                                {"bos", false},
+                                {"depths", 3},
+                                {"generate", false}}));
+  CHECK(result["checkpoint"] == t.checkpoint);
+  CHECK(result["weights"] == sha256_file(t.checkpoint + "/model.safetensors"));
+  CHECK(result["tokenizer"] == tokenizer().sha256());
+  CHECK(result["samples"] == 20);
+  CHECK(result["seed"] == 3);
+  CHECK(result["step"] == 1);
+
+  // Written, it is the same; of two digits, one of which is given, the other is asked for.
+  json written = json::parse(t.written("passkey", {"depths=3", "generate=true"}, samples));
+  CHECK(written["scores"] == result["scores"]);
+  written = json::parse(t.written("passkey", {"depths=3", "digits=2", "prefix_digits=1"}, samples));
+  CHECK(written["task"]["prefix_digits"] == 1);
+  for (size_t d = 0; d < 3; ++d) {
+    CHECK(written["scores"][1]["cells"][d]["exact_match"].get<double>() ==
+          Approx(ones({2, 1}, {3, 20, 3}, 300)[d]).margin(1e-12));
+  }
+
+  const std::string printed = t.printed("passkey", {"depths=3"}, samples);
+  CHECK(contains(printed, "passkey, 20 prompts at each of 3 depths\n"));
+  CHECK(contains(printed, "\n  exact match (%) by depth (%, down) and length\n   depth      0"));
+  t.written("passkey", {"depths=3"}, samples);
+  const Outcome o = run({bamtrain_program(), "report", t.path("result.json"), "--figure",
+                         "retrieval", "-o", t.path("map.svg")});
+  INFO(o.output);
+  CHECK(o.code == 0);
+  CHECK(contains(read_text(t.path("map.svg")), "passkey, exact match (%)"));
+}
+
+TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
+  const Trained t;
+  const Words settings = {"depths=2"};
+  const auto evaluated = [&](const std::string& lengths, const std::string& seed = "0") {
+    return t.written("passkey", settings, {"--lengths", lengths, "--samples", "3", "--seed", seed});
+  };
+  const std::string whole = evaluated("0,200,300");
+  const auto altered = [&](const std::function<void(ordered_json&)>& change) {
+    ordered_json file = ordered_json::parse(whole);
+    change(file);
+    std::ofstream(t.path("result.json")) << file.dump(2) + "\n";
+  };
+  altered([](auto& file) {
+    file["scores"].erase(2);
+    file["scores"].erase(0);
+    file["depths"].clear();
+    file["scores"][0]["exact_match"] = 0.123;
+  });
+  const json known = json::parse(evaluated("300,0,200"));
+  REQUIRE(known["scores"].size() == 3);
+  CHECK(known["scores"][1]["exact_match"] == 0.123);
+  altered([](auto& file) { file["scores"].erase(1); });
+  CHECK(evaluated("0,200,300") == whole);
+  // Another seed, another checkpoint, other depths: nothing of the file.
+  altered([](auto& file) { file["scores"][0]["exact_match"] = 0.123; });
+  CHECK_FALSE(contains(evaluated("0,200,300", "1"), "0.123"));
+  for (const char* key : {"weights", "task", "tokenizer", "precision"}) {
+    altered([&](auto& file) {
+      file["scores"][0]["exact_match"] = 0.123;
+      file[key] = "other";
+    });
+    CHECK(evaluated("0,200,300") == whole);
+  }
+  for (const json& row : {json(3), json(), json{{"length", 200}, {"task", "passkey"}}}) {
+    altered([&](auto& file) { file["scores"][1] = row; });
+    CHECK(evaluated("0,200,300") == whole);
+  }
+}
+
+TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its lines ask") {
+  const Trained t;
+  const json result =
+      json::parse(t.written("niah", {"name=niah_single_1,niah_multikey_3", "depths=2", "tokens=3"},
+                            {"--lengths", "600,700", "--samples", "2"}));
+  REQUIRE(result["scores"].size() == 4);
+  CHECK(result["scores"][0]["task"] == "niah_single_1");
+  CHECK(result["scores"][3]["task"] == "niah_multikey_3");
+  CHECK(result["scores"][3]["length"] == 700);
+  for (const json& row : result["scores"]) {
+    CHECK(row["recall"] == 0.0);  // numbers of 7 digits, and uuids
+    CHECK(row["cells"].size() == 2);
+    CHECK(row["prompts"] == 4);
+    // With RULER's 128 to come a prompt fills the length but for less than two units.
+    CHECK(row["tokens"].get<double>() <= row["length"].get<double>() - 128);
+    CHECK(row["tokens"].get<double>() > row["length"].get<double>() - 128 - 200);
+  }
+  CHECK(result["depths"].size() == 4);
+  CHECK(result["task"]["tokens"] == 3);
+
+  // What is written is "111": lines whose references have it.
+  write_bytes(t.path("file"), prompt_line("The old", {"111"}) + prompt_line("A", {"1", "2"}) +
+                                  prompt_line("Every", {"1111"}) + prompt_line("x", {"11"}));
+  const json of_file = json::parse(t.written("niah", {"file=" + t.path("file"), "tokens=3"}, {}));
+  CHECK(of_file["samples"] == 4);
+  REQUIRE(of_file["scores"].size() == 1);
+  CHECK(of_file["scores"][0]["recall"] == 0.625);
+  CHECK(of_file["scores"][0]["prompts"] == 4);
+  CHECK_FALSE(of_file["scores"][0].contains("length"));
+  CHECK(of_file["task"]["sha256"] == sha256_file(t.path("file")));
+  CHECK(json::parse(t.written("niah", {"file=" + t.path("file"), "tokens=3"},
+                              {"--samples", "1"}))["scores"][0]["recall"] == 1.0);
+
+  // RULER's own depths; another task in the same file leaves what is there.
+  const Words few = {"--lengths", "600", "--samples", "2"};
+  const std::string one = t.written("niah", {"name=niah_single_1", "tokens=3"}, few);
+  CHECK_FALSE(json::parse(one)["scores"][0].contains("cells"));
+  ordered_json marked = ordered_json::parse(one);
+  marked["scores"][0]["recall"] = 0.123;
+  write_bytes(t.path("result.json"), marked.dump(2));
+  const json two =
+      json::parse(t.written("niah", {"name=niah_multikey_2,niah_single_1", "tokens=3"}, few));
+  CHECK(two["scores"][0]["task"] == "niah_multikey_2");
+  CHECK(two["scores"][1]["recall"] == 0.123);
+  CHECK(contains(t.printed("niah", {"name=niah_single_1", "tokens=3"}, few),
+                 "niah_single_1, 2 prompts\n  length     600 "));
+}
+
+TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
+  const Trained t;
+  const Words lengths = {"--lengths", "600"};
+  t.refused("passkey", {"depth=3"}, {}, ExitCode::usage, "did you mean \"depths\"?");
+  t.refused("passkey", {"depths=1"}, {}, ExitCode::usage,
+            "--task-set depths: expected an integer from 2 to 1000, found 1");
+  t.refused("passkey", {"digits=10"}, lengths, ExitCode::usage, "--task-set digits: expected");
+  t.refused("passkey", {"prefix_digits=1"}, lengths, ExitCode::usage,
+            "--task-set prefix_digits: expected fewer than the 1 digits");
+  t.refused("passkey", {"question=mine"}, lengths, ExitCode::usage,
+            "--task-set question: expected");
+  t.refused("passkey", {"generate=yes"}, lengths, ExitCode::usage, "expected true or false");
+  t.refused("passkey", {}, {"--lengths", "300,20"}, ExitCode::usage,
+            "--lengths: expected 0, for a prompt without filler, or at least its");
+  t.refused("passkey", {"tokenizer=" + golden_path("gpt2.json")}, lengths, ExitCode::data,
+            "an id for each digit");
+  t.refused("passkee", {}, lengths, ExitCode::usage, "did you mean \"passkey\"?");
+
+  t.refused("niah", {}, lengths, ExitCode::usage, "name=TASK, or file=FILE");
+  t.refused("niah", {"name=niah_singel_1"}, lengths, ExitCode::usage,
+            "did you mean \"niah_single_1\"?");
+  t.refused("niah", {"name=niah_single_1"}, {}, ExitCode::usage, "expected --lengths, found none");
+  t.refused("niah", {"name=niah_single_1"}, {"--lengths", "600,100"}, ExitCode::usage,
+            "--lengths: expected at least the");
+  t.refused("niah", {"name=niah_single_2"}, lengths, ExitCode::usage, "give haystack=FILE");
+  t.refused("niah", {"name=niah_multikey_1", "depths=2", "haystack=" + t.path("run.json")}, lengths,
+            ExitCode::usage, "--task-set depths: expected a task of one needle");
+  t.refused("niah", {"name=niah_single_2", "haystack=" + t.path("no")}, lengths, ExitCode::io,
+            t.path("no"));
+  t.refused("niah", {"file=" + t.path("run.json")}, {}, ExitCode::data, "run.json:1");
+  write_bytes(t.path("file"), prompt_line("a", {"1"}));
+  t.refused("niah", {"file=" + t.path("file")}, lengths, ExitCode::usage,
+            "--lengths: expected nothing: the prompts are those of the file");
+  t.refused("niah", {"file=" + t.path("file"), "depths=3"}, {}, ExitCode::usage,
+            "--task-set depths: expected nothing");
+  const Outcome o = run({bamtrain_program(), "report", t.path("run.json"), "--figure", "retrieval",
+                         "-o", t.path("map.svg")});
+  CHECK(o.code == static_cast<int>(ExitCode::data));
+  CHECK_FALSE(std::filesystem::exists(t.path("map.svg")));
+}
+
+TEST_CASE("lengths past a learned table are refused, with the length that has them") {
+  const Trained t("learned");
+  t.refused("passkey", {"depths=2"}, {"--lengths", "160,400"}, ExitCode::config,
+            "of length 400 has");
+  t.refused("niah", {"name=niah_single_1"}, {"--lengths", "600"}, ExitCode::config,
+            "niah_single_1 at 600");
+  CHECK(t.eval("passkey", {"depths=2"}, {"--lengths", "160"}).code == 0);
+}
