@@ -1,5 +1,7 @@
 #include "commands/eval.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "commands/backend.h"

@@ -13,6 +13,8 @@ namespace {
 // a GPU each chunk reads and writes the gradient of the head's weight, and takes that much time of
 // a product of some thousand rows.
 constexpr int64_t kHostLogitBytes = int64_t{64} << 20, kDeviceLogitBytes = int64_t{512} << 20;
+// Of texts that grow, most of which ask for a few rows.
+constexpr int64_t kTextLogitBytes = int64_t{16} << 20;
 constexpr int64_t kSmallestChunk = 64;
 }  // namespace
 
@@ -29,7 +31,9 @@ void Model::plan(Arena& arena, int64_t B, int64_t T, ModelUse use, Recompute rec
                 O = config_.outputs();
   max_B_ = B;
   max_T_ = T;
-  const int64_t logit_bytes = backend_.memory().on_host() ? kHostLogitBytes : kDeviceLogitBytes;
+  const int64_t logit_bytes = generation                    ? kTextLogitBytes
+                              : backend_.memory().on_host() ? kHostLogitBytes
+                                                            : kDeviceLogitBytes;
   chunk_ = std::min(N, std::max(kSmallestChunk, logit_bytes / (4 * O) / 64 * 64));
 
   if (A != P) arena.add("weights.compute", &compute_, A, {layout_.elements()});
