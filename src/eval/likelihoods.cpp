@@ -43,18 +43,6 @@ int64_t most_of_a_length(std::span<const EncodedRequest> requests, std::span<con
   return most;
 }
 
-/// Whether requests of T inputs are read in pieces. A model whose rows depend on how long the text
-/// becomes reads it as a whole.
-bool in_pieces(const ScoredModel& model, int64_t T) {
-  if (T <= kLongestWhole || !model.backend.memory().on_host()) return false;
-  try {
-    check_grows(model.config);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
-}
-
 /// Targets of a request's inputs, to the T places from `to` on.
 void put_targets(const EncodedRequest& request, int32_t* to) {
   std::fill_n(to, request.begin - 1, kNoTarget);
@@ -160,7 +148,8 @@ class PieceReader final : public Reader {
 /// For `requests` different ones of T inputs, and others that are no longer.
 std::unique_ptr<Reader> make_reader(const ScoredModel& model, std::optional<int64_t> document_start,
                                     int64_t requests, int64_t T) {
-  if (in_pieces(model, T)) return std::make_unique<PieceReader>(model, document_start, T);
+  if (reads_in_pieces(model.config, model.backend, T))
+    return std::make_unique<PieceReader>(model, document_start, T);
   const int64_t B = std::min(evaluation_batch(T), requests);
   return std::make_unique<WholeReader>(model, document_start, B, T);
 }
@@ -196,9 +185,9 @@ std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
   for (const size_t i : unique) tokens += inputs_of(requests[i]);
   for (size_t first = 0; first < unique.size();) {
     const int64_t t = inputs_of(requests[unique[first]]);
-    if (!reader || in_pieces(model, t) != pieces) {
+    if (!reader || reads_in_pieces(model.config, model.backend, t) != pieces) {
       reader.reset();  // its memory, before another's
-      pieces = in_pieces(model, t);
+      pieces = reads_in_pieces(model.config, model.backend, t);
       reader = make_reader(model, document_start, most, t);
       reader->commit();
     }

@@ -17,10 +17,6 @@ struct Likelihood {
   int64_t right = 0;    // how many are
 };
 
-/// Longer texts are read in pieces where the backend is in host memory: of a whole pass some
-/// numbers of each layer are there for every token, of pieces keys and values alone.
-inline constexpr int64_t kLongestWhole = 8192;
-
 /// The request of the most ids. REQUIRES: one at least.
 size_t longest_request(std::span<const EncodedRequest> requests);
 
@@ -28,10 +24,11 @@ size_t longest_request(std::span<const EncodedRequest> requests);
 /// as its request, since what some mechanisms do depends on that: batches hold requests of one
 /// length, padded by nothing, and equal requests are computed once. What else is asked changes the
 /// last bits at most, where the backend's products round by how many rows they have; not in fp64.
-/// Memory is planned once, for the longest; once more for those up to kLongestWhole tokens, where
-/// there are both. `document_start`: as Network::evaluate's. REQUIRES: the model is a decoder that
-/// knows the longest request's length, less its last token (check_text_model,
-/// Network::check_length).
+/// Long texts are read in pieces (reads_in_pieces): of a whole pass some numbers of each layer are
+/// there for every token, of pieces keys and values alone. Memory is planned once, for the longest;
+/// once more for those that are read as a whole, where there are both. `document_start`: as
+/// Network::evaluate's. REQUIRES: the model is a decoder that knows the longest request's length,
+/// less its last token (check_text_model, Network::check_length).
 std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
                                     const ScoredModel& model, std::optional<int64_t> document_start,
                                     const TaskProgress& progress);

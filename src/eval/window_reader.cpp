@@ -8,20 +8,6 @@
 
 namespace bamtrain {
 
-namespace {
-
-/// Whether the model knows texts that grow.
-bool grows(const ModelConfig& config) {
-  try {
-    check_grows(config);
-  } catch (const Error&) {
-    return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 struct WindowReader::Planned {
   explicit Planned(const ScoredModel& of)
       : model(of.config, of.training_length, of.backend, of.activations) {}
@@ -35,8 +21,8 @@ WindowReader::WindowReader(const ScoredModel& model, const TokenStream& stream, 
     : model_(model), stream_(stream), longest_(longest), batch_(evaluation_batch(longest)) {
   check_text_model(model.config);
   pieces_ = passage == Passage::pieces;
-  const bool may_choose = passage == Passage::automatic && longest > kWholeUpTo &&
-                          model.backend.memory().on_host() && grows(model.config);
+  const bool may_choose =
+      passage == Passage::automatic && reads_in_pieces(model.config, model.backend, longest);
   if (pieces_) check_grows(model.config);
   planned_ = plan();
   if (may_choose) {

@@ -12,15 +12,13 @@
 namespace bamtrain {
 
 /// How a window passes through the model: as one sequence, whose activations all lie in memory; or
-/// piece by piece as a text that grows, of which keys and values do, on backends in host memory.
-/// Losses are the same but for rounding. automatic: whole up to WindowReader::kWholeUpTo positions,
-/// beyond them whichever takes less memory, where the model knows texts that grow.
+/// piece by piece as a text that grows, of which keys and values do. Losses are the same but for
+/// rounding. automatic: in pieces where they are the better way (reads_in_pieces) and take less
+/// memory.
 enum class Passage { automatic, whole, pieces };
 
 class WindowReader {
  public:
-  static constexpr int64_t kWholeUpTo = 8192;
-
   /// Takes memory for windows of up to `longest` positions. What `model` and `stream` refer to
   /// outlives this. Error (ExitCode::config) for a model that is no decoder (check_text_model) or
   /// knows no such length, and for pieces as check_grows; (ExitCode::device) without that memory.

@@ -19,6 +19,26 @@ void check_grows(const ModelConfig& config) {
   }
 }
 
+bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T) {
+  constexpr int64_t kReadWholeOnDevice = 8 * kReadWhole;
+  const bool host = backend.memory().on_host();
+  if (T <= (host ? kReadWhole : kReadWholeOnDevice)) return false;
+  try {
+    check_grows(config);
+  } catch (const Error&) {
+    return false;
+  }
+  if (!host) return true;
+  const NormalizerChoice& normalizer = config.attention.normalizer;
+  if (normalizer && !traits_of(normalizer.info().kind).fused) return false;
+  for (int64_t l = 0; l < config.layers; ++l) {
+    const PriorInfo& prior = config.attention.prior.of(l).info();
+    const bool of_rows = prior.is<ContextualFamily>() || prior.is<TransformerXlFamily>();
+    if (of_rows || config.attention.prior.mix_of(l)) return false;
+  }
+  return true;
+}
+
 GrowingText::GrowingText(const ModelConfig& config, int64_t training_length, Backend& backend,
                          Dtype activations, std::optional<int64_t> document_start, int64_t longest)
     : backend_(backend),

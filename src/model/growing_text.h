@@ -14,6 +14,14 @@ namespace bamtrain {
 /// Error (ExitCode::config) where the model knows no text that grows, of any length.
 void check_grows(const ModelConfig& config);
 
+/// Tokens of a text up to which it is read as a whole on a host.
+inline constexpr int64_t kReadWhole = 8192;
+
+/// Whether a text of T tokens is better read in pieces than as a whole: long ones, of models whose
+/// attention takes pieces as fast. Others' rows go one by one on a host, or know no texts that
+/// grow.
+bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T);
+
 class GrowingText {
  public:
   /// A text of up to `longest` tokens. Takes no memory yet. `backend` is this text's alone;

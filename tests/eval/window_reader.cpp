@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "core/error.h"
 #include "eval/perplexity_fixture.h"
+#include "model/growing_text.h"
 #include "normalizers/registry.h"
 #include "ops/cpu/cpu.h"
 
@@ -108,7 +109,7 @@ TEST_CASE("long windows are read in pieces where that takes less memory") {
   Arena arena;
   const Tensor masters = f.masters_of(arena, Dtype::f32);
   const ScoredModel model = {f.config, 8, *backend, Dtype::f32, masters};
-  constexpr int64_t kLong = WindowReader::kWholeUpTo + 1;
+  constexpr int64_t kLong = kReadWhole + 1;
   CHECK_FALSE(WindowReader(model, f.stream, kLong - 1).reads_pieces());
   const WindowReader chosen(model, f.stream, kLong);
   const WindowReader whole(model, f.stream, kLong, Passage::whole);
@@ -129,6 +130,21 @@ TEST_CASE("a model that knows no texts that grow is read whole") {
   Arena arena;
   const Tensor masters = f.masters_of(arena, Dtype::f32);
   const ScoredModel model = {f.config, 8, *backend, Dtype::f32, masters};
-  CHECK_FALSE(WindowReader(model, f.stream, WindowReader::kWholeUpTo + 1).reads_pieces());
+  CHECK_FALSE(WindowReader(model, f.stream, kReadWhole + 1).reads_pieces());
   REQUIRE_THROWS_AS(WindowReader(model, f.stream, 100, Passage::pieces), Error);
+}
+
+TEST_CASE("a model whose rows would go one by one is read whole") {
+  const auto backend = make_cpu_backend();
+  const auto reads_pieces = [&](const char* prior, const char* normalizer) {
+    ReaderFixture f(prior);
+    const NormalizerInfo* of = find_normalizer(normalizer);
+    if (of != nullptr) f.config.attention.normalizer = NormalizerChoice(*of);
+    return reads_in_pieces(f.config, *backend, kReadWhole + 1);
+  };
+  CHECK(reads_pieces("alibi", ""));
+  CHECK(reads_pieces("cable", ""));
+  CHECK_FALSE(reads_pieces("alibi", "entmax"));
+  CHECK_FALSE(reads_pieces("cope", ""));
+  CHECK_FALSE(reads_pieces("transformer_xl", ""));
 }
