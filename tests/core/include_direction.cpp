@@ -53,10 +53,9 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
       "train"}},
     // Each run is a process of its own: what it does is not this folder's business.
     {"study", {"core", "checkpoint", "train", "record", "report", "config"}},
-    {"commands",
-     {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "dist", "data", "tasks",
-      "prompts", "checkpoint", "train", "record", "run", "eval", "report", "export", "config",
-      "study"}},
+    {"commands", {"core", "priors", "scales", "normalizers", "mixes",      "ops",   "model",
+                  "dist", "data",   "tasks",  "prompts",     "checkpoint", "train", "record",
+                  "run",  "eval",   "report", "export",      "config",     "study"}},
 };
 
 }  // namespace
