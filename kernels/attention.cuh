@@ -81,7 +81,7 @@ BAMTRAIN_DEVICE void copy_tile(SharedAddress to, const Rows<const bf16>& x, int 
   for (int n = static_cast<int>(device::thread_index().x); n < kRows * kChunks; n += kThreads) {
     const int r = n / kChunks, c = n % kChunks, t = t0 + r;
     device::copy_async_16(to + static_cast<uint32_t>(r) * kRowBytes<D> + 16u * c,
-                          row_of(x, b, t < T ? t : T - 1, h) + 8 * c, t < T);
+                          row_of(x, b, t < T ? t : 0, h) + 8 * c, t < T);
   }
 }
 
