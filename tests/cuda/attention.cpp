@@ -3,22 +3,11 @@
 #include <vector>
 
 #include "catch.h"
+#include "cuda/attention_shapes.h"
 #include "cuda/device.h"
-#include "ops/attention_case.h"
 
 namespace bamtrain::testing {
 namespace {
-
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-
-WorkspaceShape workspace_of(const AttentionCase& c) {
-  WorkspaceShape shape = Machine::kShape;
-  shape.B = std::max(shape.B, c.B);
-  shape.H = std::max(shape.H, c.H);
-  shape.K = std::max(shape.K, c.K);
-  shape.bidirectional = !c.causal;
-  return shape;
-}
 
 void check_attention(const AttentionCase& c, Dtype t) {
   INFO(describe(c) << " in " << name_of(t));

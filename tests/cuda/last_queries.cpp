@@ -7,38 +7,21 @@
 #include <vector>
 
 #include "catch.h"
+#include "cuda/attention_shapes.h"
 #include "cuda/device.h"
-#include "model/build.h"
 #include "normalizers/registry.h"
-#include "ops/attention_case.h"
 #include "ops/normalizer_forms.h"
 #include "scales/registry.h"
 
 namespace bamtrain::testing {
 namespace {
 
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
-
-WorkspaceShape workspace_of(const AttentionCase& c) {
-  WorkspaceShape shape = Machine::kShape;
-  shape.B = std::max(shape.B, c.B);
-  shape.H = std::max(shape.H, c.H);
-  shape.K = std::max(shape.K, c.K);
-  shape.general_attention = c.normalizer.kind != NormalizerKind::softmax;
-  shape.stick_breaking = c.normalizer.kind == NormalizerKind::stick_breaking;
-  return shape;
-}
-
 /// As for all rows: cuda/attention.cpp and cuda/normalizers.cpp.
 double tolerance(const AttentionCase& c, Dtype t) {
-  const bool entmax = c.normalizer.kind == NormalizerKind::entmax;
-  const bool few =
-      c.normalizer.kind == NormalizerKind::topk || !traits_of(c.normalizer.kind).constant_alone();
-  if (t == Dtype::bf16) return (entmax ? 6 : few ? 5 : 3) * kBf16;
-  if (c.normalizer.kind == NormalizerKind::softmax) {
-    return 4 * kF32 * 24 + (c.mix && has_sums(c) ? 32 * 27 * kF32 : 0);
+  if (c.normalizer.kind != NormalizerKind::softmax || t == Dtype::bf16) {
+    return general_tolerance(c, t);
   }
-  return (entmax ? 8 : 2) * fp32_tolerance(c);
+  return 4 * kF32 * 24 + (c.mix && has_sums(c) ? 32 * 27 * kF32 : 0);
 }
 
 void check_last(const AttentionCase& c, int64_t rows, Dtype t) {
@@ -166,18 +149,6 @@ void check_grown(const ModelConfig& c, const Sizes& padding, int64_t T, Dtype t)
     const double allowed = t == Dtype::f32 ? 100 * kF32 : 5 * kBf16;
     CHECK(distance(logits[static_cast<size_t>(b)], truth) <= allowed * norm(truth));
   }
-}
-
-ModelConfig device_config(const PriorConfig& prior) {
-  ModelConfig c = small_config();
-  c.width = 64;
-  c.heads = 4;
-  c.kv_heads = 2;
-  c.mlp.hidden = 40;
-  c.vocab = 67;
-  c.attention.prior = prior;
-  c.attention.document_mask = true;
-  return c;
 }
 
 TEST_CASE("texts that grow on CUDA have the logits of whole texts, for every prior") {

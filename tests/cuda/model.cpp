@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/no_target.h"
+#include "cuda/attention_shapes.h"
 #include "cuda/device.h"
 #include "mixes/registry.h"
 #include "model/build.h"
@@ -17,17 +18,9 @@
 namespace bamtrain::testing {
 namespace {
 
-/// small_config with sizes that the device takes.
 ModelConfig device_config(const PriorChoice& prior, const ScaleChoice& scale) {
-  ModelConfig c = small_config();
-  c.width = 64;
-  c.heads = 4;
-  c.kv_heads = 2;
-  c.mlp.hidden = 40;
-  c.vocab = 67;
-  c.attention.prior = prior;
+  ModelConfig c = bamtrain::testing::device_config(prior);
   c.attention.scale = scale;
-  c.attention.document_mask = true;
   return c;
 }
 ModelConfig device_config(const std::string& prior_name, const std::string& scale_name) {

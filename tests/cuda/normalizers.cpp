@@ -5,15 +5,14 @@
 #include <cmath>
 
 #include "catch.h"
+#include "cuda/attention_shapes.h"
 #include "cuda/device.h"
-#include "ops/attention_case.h"
 #include "ops/normalizer_forms.h"
 
 namespace bamtrain::testing {
 namespace {
 
 const std::vector<TableForm> kTables = table_forms_of_priors();
-constexpr ScaleForm kScales[] = {ScaleForm::none, ScaleForm::content, ScaleForm::both};
 
 /// Softmax, in bf16 on the general path; steep forms of entmax only where they are named.
 std::vector<NormalizerForm> forms() {
@@ -24,34 +23,12 @@ std::vector<NormalizerForm> forms() {
   return all;
 }
 
-WorkspaceShape workspace_of(const AttentionCase& c) {
-  WorkspaceShape shape = Machine::kShape;
-  shape.B = std::max(shape.B, c.B);
-  shape.H = std::max(shape.H, c.H);
-  shape.K = std::max(shape.K, c.K);
-  shape.general_attention = true;
-  shape.stick_breaking = c.normalizer.kind == NormalizerKind::stick_breaking;
-  shape.bidirectional = !c.causal;
-  return shape;
-}
-
-/// Of fp32 see tests/ops/normalizers.cpp. Of bf16 p and dz are rounded on their way into products,
-/// u of dz = u (dP - D) may exceed p, and D of topk is of the rounded `out`, whose rounding few
-/// keys do not average out, nor one key, where its weight is no constant.
-double tolerance(const AttentionCase& c, Dtype t) {
-  const bool entmax = c.normalizer.kind == NormalizerKind::entmax;
-  const bool few =
-      c.normalizer.kind == NormalizerKind::topk || !traits_of(c.normalizer.kind).constant_alone();
-  if (t == Dtype::bf16) return (entmax ? 6 : few ? 5 : 3) * kBf16;
-  return (entmax ? 8 : 2) * fp32_tolerance(c);
-}
-
 void check_attention(const AttentionCase& c, Dtype t) {
   INFO(describe(c) << " in " << name_of(t));
-  Machine machine(t, cuda_device(), workspace_of(c));
+  Machine machine(t, cuda_device(), workspace_of(c, true));
   Operation op = attention(c);
   if (t == Dtype::bf16) allow_for_logit_readers(op, c);
-  compare_with_reference(op, t, tolerance(c, t), {&machine});
+  compare_with_reference(op, t, general_tolerance(c, t), {&machine});
 }
 
 bool allowed(const AttentionCase& c) {
@@ -142,7 +119,7 @@ TEST_CASE("the gradient of an alpha near 1 on CUDA agrees with the reference") {
       c.D = 16;
       c.normalizer = entmax(alpha, true);
       INFO(describe(c) << " in " << name_of(t));
-      Machine machine(t, cuda_device(), workspace_of(c));
+      Machine machine(t, cuda_device(), workspace_of(c, true));
       const double rounded = t == Dtype::bf16 ? 6 * kBf16 : 0;
       compare_with_reference(attention(c), t, rounded + 2 * fp32_tolerance(c) / (alpha - 1),
                              {&machine});
@@ -214,7 +191,7 @@ TEST_CASE("statistics of attention on CUDA agree with the reference, with every 
       ++n;
       if (!allowed(c)) c.scale = ScaleForm::none;
       INFO(describe(c) << " in " << name_of(t));
-      Machine machine(t, cuda_device(), workspace_of(c));
+      Machine machine(t, cuda_device(), workspace_of(c, true));
       // As in tests/ops/attention_statistics.cpp; weights follow from logits in fp32 with either.
       const double a = form.alpha - 1, rounding = 8 * fp32_tolerance(c);
       compare_with_reference(attention_statistics(c), t,
@@ -236,7 +213,7 @@ TEST_CASE("rows at the edges of what numbers hold sum to one on CUDA, without Na
       c.D = 16;
       c.documents = true;
       c.normalizer = form;
-      Machine m(t, cuda_device(), workspace_of(c));
+      Machine m(t, cuda_device(), workspace_of(c, true));
       // Logits that are all equal, of size 1 and 1e4, and bam's floor.
       for (double factor : {0.0, 1.0, 1e4}) {
         for (TableForm table : {TableForm::none, TableForm::self}) {
