@@ -16,6 +16,12 @@ namespace {
 
 constexpr int64_t kMostTargets = int64_t{1} << 40;  // as eval.tokens
 
+void require_some(const std::vector<int64_t>& lengths) {
+  if (!lengths.empty()) return;
+  throw Error(ExitCode::usage, "eval", "--lengths", "none",
+              "bamtrain eval --help lists what it takes");
+}
+
 /// Options of perplexity alone.
 void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option& task,
                             CLI::Option& output) {
@@ -81,6 +87,12 @@ std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunC
   }
 }
 
+std::vector<int64_t> ascending(std::vector<int64_t> lengths) {
+  std::sort(lengths.begin(), lengths.end());
+  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+  return lengths;
+}
+
 void require_lengths(const EvalArguments& arguments) {
   const auto& lengths = arguments.lengths;
   if (std::find(lengths.begin(), lengths.end(), 0) != lengths.end()) {
@@ -88,9 +100,12 @@ void require_lengths(const EvalArguments& arguments) {
                 fmt::format("an integer from 1 to {}", PerplexityRequest::kMostLength), "0",
                 "choose one within these limits");
   }
-  if (!lengths.empty()) return;
-  throw Error(ExitCode::usage, "eval", "--lengths", "none",
-              "bamtrain eval --help lists what it takes");
+  require_some(lengths);
+}
+
+std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths) {
+  require_some(lengths);
+  return ascending(lengths);
 }
 
 int run_eval(const EvalArguments& arguments) {

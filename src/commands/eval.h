@@ -81,6 +81,10 @@ int run_eval_niah(const EvalArguments& arguments);
 
 /// Error (ExitCode::usage): no lengths, or one of 0.
 void require_lengths(const EvalArguments& arguments);
+/// Ascending, each once.
+std::vector<int64_t> ascending(std::vector<int64_t> lengths);
+/// The same. Error (ExitCode::usage) where there are none.
+std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths);
 
 /// The backend that `arguments` ask for, or else the run. Errors as make_backend.
 std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunConfig& c);

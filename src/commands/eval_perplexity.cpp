@@ -1,7 +1,6 @@
 // bamtrain eval: perplexity against length, on one data set or on several.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/eval.h"
+#include "commands/eval_result.h"
 #include "commands/perplexity_print.h"
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
-#include "core/terminal.h"
 #include "model/text_model.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
@@ -152,7 +151,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
 
   const Dtype activations = activation_dtype(precision);
-  const Terminal terminal(STDERR_FILENO);
+  const ProgressLine line;
   const ordered_json attention = resolved_json(c)["model"]["attention"];
   const auto head = [&](const EvaluatedSet* set) {
     ordered_json out = {
@@ -174,13 +173,9 @@ ordered_json evaluate(const EvalArguments& arguments) {
     const ordered_json of_set = perplexity_against_length(
         c.model, c.data.sequence_length, *backend, activations, masters, *set.shards, set.request,
         [&](const std::string& pass, int64_t length, double share) {
-          if (!terminal.live()) return;
-          std::fputs(fmt::format("\r\033[K{}{}{} at {}: {:.0f}%", set.name, named ? ": " : "", pass,
-                                 length, 100 * share)
-                         .c_str(),
-                     stderr);
+          line.show(fmt::format("{}{}{} at {}", set.name, named ? ": " : "", pass, length), share);
         });
-    if (terminal.live()) std::fputs("\r\033[K", stderr);
+    line.clear();
     ordered_json result = head(&set);
     result.update(of_set);
     print_result(result, set.name);

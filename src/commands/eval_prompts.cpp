@@ -2,7 +2,6 @@
 // contexts.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
@@ -14,14 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/manifest.h"
 #include "commands/eval.h"
+#include "commands/eval_result.h"
 #include "commands/task_settings.h"
 #include "commands/trained.h"
-#include "config/schema.h"
-#include "core/durable_file.h"
 #include "core/standard_output.h"
-#include "core/terminal.h"
 #include "core/utf8.h"
 #include "eval/choice_scores.h"
 #include "model/text_model.h"
@@ -231,19 +227,11 @@ std::string lines_of(const Prompts& p, std::span<const Likelihood> found) {
   return lines;
 }
 
-void write_output(const std::string& path, const std::string& text) {
-  if (path.empty()) return;
-  AtomicFile output(path);
-  output.write(text);
-  output.commit();
-}
-
 }  // namespace
 
 int run_eval_prompts(const EvalArguments& arguments) {
   const Settings settings = settings_of(arguments);
-  // A path that cannot be written is found before the work, not after it.
-  if (!arguments.output.empty()) const AtomicFile tried(arguments.output);
+  check_output(arguments.output);
   Prompts prompts = read_prompts(arguments, settings);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
@@ -260,14 +248,11 @@ int run_eval_prompts(const EvalArguments& arguments) {
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
-  const Terminal terminal(STDERR_FILENO);
+  const ProgressLine line;
   const std::vector<Likelihood> found = likelihoods(
       prompts.requests, {c.model, c.data.sequence_length, *backend, activations, masters}, start,
-      [&](double share) {
-        if (!terminal.live()) return;
-        std::fputs(fmt::format("\r\033[K{}: {:.0f}%", arguments.task, 100 * share).c_str(), stderr);
-      });
-  if (terminal.live()) std::fputs("\r\033[K", stderr);
+      [&](double share) { line.show(arguments.task, share); });
+  line.clear();
   require_finite(prompts, found, checkpoint.folder);
 
   if (arguments.task == "requests") {
@@ -279,17 +264,11 @@ int run_eval_prompts(const EvalArguments& arguments) {
     write_output(arguments.output, lines);
     return 0;
   }
-  ordered_json result = {
-      {"checkpoint", checkpoint.folder},
-      {"name", c.name},
-      {"step", checkpoint.step},
-      {"weights",
-       checkpoint_files::verify_manifest(checkpoint.folder).at(checkpoint_files::kModel).sha256},
-      {"attention", resolved_json(c)["model"]["attention"]},
-      {"tokenizer", tokenizer.sha256()},
-      {"task", prompts.task},
-      {"precision", name_of(activations)},
-      {"training_length", c.data.sequence_length}};
+  ordered_json result = checkpoint_facts(checkpoint, c);
+  result.update({{"tokenizer", tokenizer.sha256()},
+                 {"task", prompts.task},
+                 {"precision", name_of(activations)},
+                 {"training_length", c.data.sequence_length}});
   if (arguments.task == "cloze") {
     result["scores"] = row_of(cloze_scores(found));
   } else {

@@ -1,7 +1,6 @@
 // bamtrain eval --task: how a model does on a task at lengths past those that it was trained at.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,18 +8,15 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/manifest.h"
 #include "commands/eval.h"
-#include "commands/rows_before.h"
+#include "commands/eval_result.h"
 #include "commands/task_settings.h"
 #include "commands/trained.h"
 #include "config/reader.h"
 #include "config/task.h"
 #include "core/clustered_mean.h"
-#include "core/durable_file.h"
 #include "core/join.h"
 #include "core/nearest.h"
-#include "core/terminal.h"
 #include "eval/task_scores.h"
 #include "tasks/registry.h"
 
@@ -62,12 +58,8 @@ TaskChoice task_of(const EvalArguments& arguments, const RunConfig& c) {
 }
 
 TaskRequest request_of(const EvalArguments& arguments, const RunConfig& c) {
-  TaskRequest request = {arguments.task, task_of(arguments, c), arguments.lengths,
-                         arguments.samples.value_or(1000), arguments.seed.value_or(0)};
-  std::vector<int64_t>& lengths = request.lengths;
-  std::sort(lengths.begin(), lengths.end());
-  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-  return request;
+  return {arguments.task, task_of(arguments, c), sorted_lengths(arguments.lengths),
+          arguments.samples.value_or(1000), arguments.seed.value_or(0)};
 }
 
 std::string with_error(const ordered_json& row, const std::string& name) {
@@ -134,8 +126,7 @@ Rows scores_before(const std::string& path, const ordered_json& result,
 int run_eval_task(const EvalArguments& arguments) {
   require_known(arguments.task);
   require_lengths(arguments);
-  // A path that cannot be written is found before the work, not after it.
-  if (!arguments.output.empty()) const AtomicFile tried(arguments.output);
+  check_output(arguments.output);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   const TaskRequest request = request_of(arguments, c);
@@ -148,42 +139,30 @@ int run_eval_task(const EvalArguments& arguments) {
   check_task_request(request, model);
   ordered_json task = task_json(request.task);
   task.erase("length");
-  ordered_json result = {
-      {"checkpoint", checkpoint.folder},
-      {"name", c.name},
-      {"step", checkpoint.step},
-      {"weights",
-       checkpoint_files::verify_manifest(checkpoint.folder).at(checkpoint_files::kModel).sha256},
-      {"attention", resolved_json(c)["model"]["attention"]},
-      {"task", task},
-      {"samples", request.samples},
-      {"seed", request.seed},
-      {"precision", name_of(activations)},
-      {"training_length", c.data.sequence_length}};
+  ordered_json result = checkpoint_facts(checkpoint, c);
+  result.update({{"task", task},
+                 {"samples", request.samples},
+                 {"seed", request.seed},
+                 {"precision", name_of(activations)},
+                 {"training_length", c.data.sequence_length}});
   Rows rows = scores_before(arguments.output, result, request.lengths);
   const auto put = [&] {
     result["scores"] = ordered_json::array();
     for (const auto& [length, row] : rows) result["scores"].push_back(row);
-    if (arguments.output.empty()) return;
-    AtomicFile output(arguments.output);
-    output.write(result.dump(2) + "\n");
-    output.commit();
+    write_output(arguments.output, result.dump(2) + "\n");
   };
-  const Terminal terminal(STDERR_FILENO);
+  const ProgressLine line;
   for (const int64_t length : request.lengths) {
     if (rows.contains(length)) continue;
     ordered_json row = {{"length", length}};
     row.update(score_task(request, length, TaskSet::test, model, TaskShare{}, [&](double share) {
-      if (!terminal.live()) return;
-      std::fputs(
-          fmt::format("\r\033[K{} at {}: {:.0f}%", arguments.task, length, 100 * share).c_str(),
-          stderr);
+      line.show(fmt::format("{} at {}", arguments.task, length), share);
     }));
     rows[length] = std::move(row);
     put();
   }
   put();
-  if (terminal.live()) std::fputs("\r\033[K", stderr);
+  line.clear();
   print_scores(result);
   require_finite(result);
   return 0;

@@ -14,7 +14,6 @@
 #include "commands/trained.h"
 #include "core/checked.h"
 #include "core/input_file.h"
-#include "core/memory_limit.h"
 #include "core/option_value.h"
 #include "core/standard_output.h"
 #include "core/utf8.h"
@@ -69,12 +68,7 @@ void check_fits(Backend& backend, int64_t planned) {
       throw e.as(ExitCode::device, "--max-tokens", kShorter);
     }
   }
-  const MemoryLimit memory = memory_limit();
-  if (planned <= memory.bytes) return;
-  throw Error(ExitCode::device, "--max-tokens",
-              fmt::format("a model and a text that take at most {} MiB, {}", memory.bytes >> 20,
-                          memory.source),
-              fmt::format("{} MiB", planned >> 20), kShorter);
+  check_host_memory(planned, "--max-tokens", "a model and a text that take", kShorter);
 }
 
 void print_now(const std::string& text) {

@@ -12,12 +12,6 @@ namespace bamtrain {
 
 namespace {
 
-std::vector<int64_t> ascending(std::vector<int64_t> lengths) {
-  std::sort(lengths.begin(), lengths.end());
-  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-  return lengths;
-}
-
 /// What the paper's protocol sets, or where none is named the defaults.
 PaperProtocol protocol_of(const EvalArguments& a, const RunConfig& c) {
   if (a.protocol.empty()) return {};

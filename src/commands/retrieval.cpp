@@ -1,19 +1,13 @@
 #include "commands/retrieval.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
-#include "checkpoint/manifest.h"
-#include "commands/rows_before.h"
+#include "commands/eval_result.h"
 #include "commands/trained.h"
-#include "config/schema.h"
 #include "core/checked.h"
 #include "core/clustered_mean.h"
-#include "core/durable_file.h"
-#include "core/memory_limit.h"
 #include "core/utf8.h"
 #include "eval/retrieval_scores.h"
 #include "model/growing_text.h"
@@ -102,12 +96,8 @@ void RetrievalModel::check_memory(int64_t bytes) const {
   const ParameterLayout layout(config_.model, config_.data.sequence_length);
   const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
   const int64_t planned = checked_add(bytes, weights, "--lengths");
-  const MemoryLimit memory = memory_limit();
-  if (!backend_->memory().on_host() || planned <= memory.bytes) return;
-  throw Error(ExitCode::device, "--lengths",
-              fmt::format("a model and texts that take at most {} MiB, {}", memory.bytes >> 20,
-                          memory.source),
-              fmt::format("{} MiB", planned >> 20), "leave the longest out");
+  if (!backend_->memory().on_host()) return;
+  check_host_memory(planned, "--lengths", "a model and texts that take", "leave the longest out");
 }
 
 void RetrievalModel::load() {
@@ -116,19 +106,14 @@ void RetrievalModel::load() {
 }
 
 ordered_json RetrievalModel::facts(const ordered_json& task, int64_t samples, uint64_t seed) const {
-  return {
-      {"checkpoint", checkpoint_.folder},
-      {"name", config_.name},
-      {"step", checkpoint_.step},
-      {"weights",
-       checkpoint_files::verify_manifest(checkpoint_.folder).at(checkpoint_files::kModel).sha256},
-      {"attention", resolved_json(config_)["model"]["attention"]},
-      {"tokenizer", tokenizer_->sha256()},
-      {"task", task},
-      {"samples", samples},
-      {"seed", seed},
-      {"precision", name_of(activations_)},
-      {"training_length", config_.data.sequence_length}};
+  ordered_json facts = checkpoint_facts(checkpoint_, config_);
+  facts.update({{"tokenizer", tokenizer_->sha256()},
+                {"task", task},
+                {"samples", samples},
+                {"seed", seed},
+                {"precision", name_of(activations_)},
+                {"training_length", config_.data.sequence_length}});
+  return facts;
 }
 
 // --- the result ---------------------------------------------------------------------------------
@@ -141,11 +126,8 @@ RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
       parts_(std::move(parts)),
       names_(std::move(names)),
       depths_(depths),
-      rows_(parts_.size()),
-      terminal_(STDERR_FILENO) {
-  if (output_.empty()) return;
-  // A path that cannot be written is found before the work, not after it.
-  const AtomicFile tried(output_);
+      rows_(parts_.size()) {
+  check_output(output_);
   for (ordered_json& row : rows_before(output_, facts_, {"scores", "depths"})) {
     if (!is_retrieval_row(row, names_, depths_) ||
         !row.value("tokens", ordered_json()).is_number()) {
@@ -197,25 +179,19 @@ ordered_json RetrievalResult::whole() const {
 }
 
 void RetrievalResult::write() const {
-  if (output_.empty()) return;
-  AtomicFile output(output_);
-  output.write(whole().dump(2) + "\n");
-  output.commit();
+  if (!output_.empty()) write_output(output_, whole().dump(2) + "\n");
 }
 
 TaskProgress RetrievalResult::progress(size_t part) const {
   const RetrievalPart& p = parts_[part];
   const std::string what =
       printable(p.name) + (p.length ? fmt::format(" at {}", *p.length) : std::string());
-  return [this, what](double share) {
-    if (!terminal_.live()) return;
-    std::fputs(fmt::format("\r\033[K{}: {:.0f}%", what, 100 * share).c_str(), stderr);
-  };
+  return [this, what](double share) { line_.show(what, share); };
 }
 
 void RetrievalResult::finish() {
   write();
-  if (terminal_.live()) std::fputs("\r\033[K", stderr);
+  line_.clear();
   print();
 }
 
@@ -238,17 +214,6 @@ void RetrievalResult::print() const {
 }
 
 // --- options ------------------------------------------------------------------------------------
-
-std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths) {
-  if (lengths.empty()) {
-    throw Error(ExitCode::usage, "eval", "--lengths", "none",
-                "bamtrain eval --help lists what it takes");
-  }
-  std::vector<int64_t> out = lengths;
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
-}
 
 Error as_option(const Error& e) {
   const struct {

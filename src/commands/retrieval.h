@@ -10,8 +10,8 @@
 
 #include "checkpoint/checkpoint.h"
 #include "commands/eval.h"
+#include "commands/eval_result.h"
 #include "core/arena.h"
-#include "core/terminal.h"
 #include "data/tokenizer.h"
 #include "eval/task_scores.h"
 
@@ -91,11 +91,8 @@ class RetrievalResult {
   std::vector<std::string> names_;
   int64_t depths_;
   std::vector<std::optional<nlohmann::ordered_json>> rows_;
-  Terminal terminal_;
+  ProgressLine line_;
 };
-
-/// Ascending, each once. Error (ExitCode::usage) where there are none.
-std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths);
 
 /// What a prompt refuses, said of the option that asked for it: its places are in braces.
 Error as_option(const Error& error);

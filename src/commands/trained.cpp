@@ -7,6 +7,7 @@
 #include "config/changes.h"
 #include "config/schema.h"
 #include "core/json.h"
+#include "core/memory_limit.h"
 #include "core/note.h"
 #include "ops/host_copy.h"
 #include "record/run_data.h"
@@ -118,6 +119,15 @@ void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
                   "model.attention.scale...=value, model.attention.normalizer...=value")
       ->take_all()
       ->allow_extra_args(false);  // [a,b] is one value
+}
+
+void check_host_memory(int64_t bytes, const std::string& option, const std::string& what,
+                       const std::string& remedy) {
+  const MemoryLimit memory = memory_limit();
+  if (bytes <= memory.bytes) return;
+  throw Error(ExitCode::device, option,
+              fmt::format("{} at most {} MiB, {}", what, memory.bytes >> 20, memory.source),
+              fmt::format("{} MiB", bytes >> 20), remedy);
 }
 
 Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,

@@ -134,12 +134,8 @@ class PieceReader final : public Reader {
  private:
   Network& network() override { return model_; }
   void evaluate(int64_t, int64_t t) override {
-    constexpr int64_t kNoPadding[] = {0};
-    model_.begin_texts(kNoPadding);
-    for (int64_t at = 0; at < t; at += kMostAppended) {
-      model_.append(inputs_.data() + at, targets_.data() + at, std::min(kMostAppended, t - at),
-                    document_start_, losses_.data() + at, likeliest_.data() + at);
-    }
+    evaluate_in_pieces(model_, inputs_.data(), targets_.data(), t, document_start_, losses_.data(),
+                       likeliest_.data());
   }
 
   Model model_;

@@ -92,15 +92,10 @@ void WindowReader::read(const std::vector<Window>& windows,
 
 void WindowReader::read_pieces(int64_t rows, int64_t length,
                                const std::function<void(int64_t)>& progress) {
-  constexpr int64_t kNoPadding[] = {0};
-  for (int64_t r = 0; r < rows; ++r) {
-    planned_->model.begin_texts(kNoPadding);
-    for (int64_t begin = 0; begin < length; begin += kMostAppended) {
-      const int64_t n = std::min(kMostAppended, length - begin), at = r * length + begin;
-      planned_->model.append(inputs_.data() + at, targets_.data() + at, n, std::nullopt,
-                             losses_.data() + at);
-      progress(at + n);
-    }
+  for (int64_t at = 0; at < rows * length; at += length) {
+    evaluate_in_pieces(planned_->model, inputs_.data() + at, targets_.data() + at, length,
+                       std::nullopt, losses_.data() + at, nullptr,
+                       [&](int64_t done) { progress(at + done); });
   }
 }
 

@@ -6,6 +6,10 @@
 
 namespace bamtrain {
 
+namespace {
+constexpr int64_t kOneText[] = {0};  // the padding of begin_texts()
+}
+
 void check_grows(const ModelConfig& config) {
   check_text_model(config);
   const NormalizerChoice& choice = config.attention.normalizer;
@@ -39,6 +43,19 @@ bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T) {
   return true;
 }
 
+void evaluate_in_pieces(Model& model, const int32_t* tokens, const int32_t* targets, int64_t T,
+                        std::optional<int64_t> document_start, double* losses, int32_t* likeliest,
+                        const std::function<void(int64_t)>& progress) {
+  model.begin_texts(kOneText);
+  for (int64_t at = 0; at < T;) {
+    const int64_t n = std::min(kMostAppended, T - at);
+    model.append(tokens + at, targets + at, n, document_start, losses + at,
+                 likeliest ? likeliest + at : nullptr);
+    at += n;
+    if (progress) progress(at);
+  }
+}
+
 GrowingText::GrowingText(const ModelConfig& config, int64_t training_length, Backend& backend,
                          Dtype activations, std::optional<int64_t> document_start, int64_t longest)
     : backend_(backend),
@@ -60,10 +77,7 @@ void GrowingText::commit(const Tensor& masters) {
   clear();
 }
 
-void GrowingText::clear() {
-  constexpr int64_t kNoPadding[] = {0};
-  model_.begin_texts(kNoPadding);
-}
+void GrowingText::clear() { model_.begin_texts(kOneText); }
 
 Tensor GrowingText::append(std::span<const int32_t> tokens) {
   require(!tokens.empty(), "a token to append");

@@ -2,6 +2,7 @@
 // A text that a model reads token by token, or many at a time, and what it expects next: keys and
 // values of what was read stay in memory.
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,6 +22,14 @@ inline constexpr int64_t kReadWhole = 8192;
 /// attention takes pieces as fast. Others' rows go one by one on a host, or know no texts that
 /// grow.
 bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T);
+
+/// Of one text of T tokens that `model` reads in pieces, planned for generation: as
+/// Network::evaluate's, losses (T) and, where given, likeliest (T). progress(tokens that are read),
+/// where given.
+void evaluate_in_pieces(Model& model, const int32_t* tokens, const int32_t* targets, int64_t T,
+                        std::optional<int64_t> document_start, double* losses,
+                        int32_t* likeliest = nullptr,
+                        const std::function<void(int64_t)>& progress = {});
 
 class GrowingText {
  public:

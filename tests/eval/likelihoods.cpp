@@ -28,17 +28,10 @@ struct Fixture : testing::SmallModel {
   Likelihood truth(const EncodedRequest& r) const {
     const auto T = static_cast<int64_t>(r.ids.size());
     Arena memory;
-    Model network(config, kTrained, *backend, masters.dtype);
-    Tensor logits;
-    memory.add("logits", &logits, masters.dtype, {T, config.vocab});
-    network.plan(memory, 1, T, ModelUse::evaluation);
-    memory.commit();
-    network.set_masters(masters);
-    network.refresh();
-    network.logits(r.ids.data(), 1, T, kStart, logits);
+    const Tensor all = logits(r.ids, kStart, memory);
     Likelihood out = {0, true, 0};
     for (int64_t n = r.begin; n < T; ++n) {
-      const auto logit = [&](int64_t id) { return get(logits, (n - 1) * config.vocab + id); };
+      const auto logit = [&](int64_t id) { return get(all, (n - 1) * config.vocab + id); };
       double sum = 0;
       int32_t best = 0;
       for (int32_t id = 0; id < config.vocab; ++id) {

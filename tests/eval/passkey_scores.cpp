@@ -43,18 +43,11 @@ struct Guesser : SmallModel {
   int32_t next(const Symbols& ids) const {
     const auto T = std::ssize(ids);
     Arena memory;
-    Model network(config, kTrained, *backend, masters.dtype);
-    Tensor logits;
-    memory.add("logits", &logits, masters.dtype, {T, config.vocab});
-    network.plan(memory, 1, T, ModelUse::evaluation);
-    memory.commit();
-    network.set_masters(masters);
-    network.refresh();
-    network.logits(ids.data(), 1, T, std::nullopt, logits);
+    const Tensor all = logits(ids, std::nullopt, memory);
     int32_t best = 0;
     for (int32_t id = 1; id < config.vocab; ++id) {
       const int64_t last = (T - 1) * config.vocab;
-      if (get(logits, last + id) > get(logits, last + best)) best = id;
+      if (get(all, last + id) > get(all, last + best)) best = id;
     }
     return best;
   }

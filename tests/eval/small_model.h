@@ -2,10 +2,13 @@
 // A model with random weights, as those who score it take it.
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/arena.h"
 #include "eval/task_scores.h"
+#include "model/model.h"
 #include "model/parameters.h"
 #include "ops/reference/reference.h"
 #include "priors/registry.h"
@@ -43,6 +46,20 @@ struct SmallModel {
     }
   }
 
+  /// (T, vocab) after every token of a text, in `memory`.
+  Tensor logits(const std::vector<int32_t>& ids, std::optional<int64_t> document_start,
+                Arena& memory) const {
+    const auto T = std::ssize(ids);
+    Model network(config, kTrained, *backend, masters.dtype);
+    Tensor logits;
+    memory.add("logits", &logits, masters.dtype, {T, config.vocab});
+    network.plan(memory, 1, T, ModelUse::evaluation);
+    memory.commit();
+    network.set_masters(masters);
+    network.refresh();
+    network.logits(ids.data(), 1, T, document_start, logits);
+    return logits;
+  }
   ScoredModel model() const { return {config, kTrained, *backend, masters.dtype, masters}; }
 };
 

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/checked.h"
+#include "ops/cpu/attention_row_sums.h"
 #include "ops/cpu/simd.h"
 #include "ops/cpu/tile_product.h"
 #include "ops/ops.h"
@@ -49,7 +50,7 @@ class Pieces {
   float* next_;
 };
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+using row::kMinusInfinity;
 
 enum class ScaleMode { none, content, both };  // z = s + b;  t s + b;  t (s + b)
 /// Rows of x (T, D) at (b, h), converted to fp32, times `factor`; columns past D are zero.

@@ -1,0 +1,72 @@
+#include "commands/eval_result.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "checkpoint/manifest.h"
+#include "config/schema.h"
+#include "core/durable_file.h"
+#include "core/error.h"
+#include "core/input_file.h"
+#include "core/json.h"
+
+namespace bamtrain {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& config) {
+  return {
+      {"checkpoint", checkpoint.folder},
+      {"name", config.name},
+      {"step", checkpoint.step},
+      {"weights",
+       checkpoint_files::verify_manifest(checkpoint.folder).at(checkpoint_files::kModel).sha256},
+      {"attention", resolved_json(config)["model"]["attention"]}};
+}
+
+void check_output(const std::string& path) {
+  if (!path.empty()) const AtomicFile tried(path);  // and never committed
+}
+
+void write_output(const std::string& path, const std::string& text) {
+  if (path.empty()) return;
+  AtomicFile output(path);
+  output.write(text);
+  output.commit();
+}
+
+std::vector<ordered_json> rows_before(const std::string& path, const ordered_json& result,
+                                      const std::vector<std::string>& derived) {
+  std::error_code ignored;
+  if (path.empty() || !std::filesystem::is_regular_file(path, ignored)) return {};
+  constexpr int64_t kMostBytes = int64_t{16} << 20;
+  try {
+    const std::string text = InputFile(path, ExitCode::io, "").text(kMostBytes);
+    json before = parse_json(text, {path, ExitCode::io});
+    if (!before.is_object() || !before.contains("scores")) return {};
+    for (const std::string& key : derived) before.erase(key);
+    if (before != json::parse(result.dump())) return {};
+    // In the order of the file, which the first reader does not keep.
+    const ordered_json file = ordered_json::parse(text);
+    return std::vector<ordered_json>(file["scores"].begin(), file["scores"].end());
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+ProgressLine::ProgressLine() : terminal_(STDERR_FILENO) {}
+
+void ProgressLine::show(const std::string& what, double share) const {
+  if (!terminal_.live()) return;
+  std::fputs(fmt::format("\r\033[K{}: {:.0f}%", what, 100 * share).c_str(), stderr);
+}
+
+void ProgressLine::clear() const {
+  if (terminal_.live()) std::fputs("\r\033[K", stderr);
+}
+
+}  // namespace bamtrain

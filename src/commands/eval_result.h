@@ -1,0 +1,44 @@
+#pragma once
+// What the evaluations of a checkpoint share: the head of a result, its file and the line that
+// says how far one is.
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "config/reader.h"
+#include "core/terminal.h"
+
+namespace bamtrain {
+
+/// {"checkpoint", "name", "step", "weights", "attention"}, with which results begin.
+nlohmann::ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& config);
+
+/// Error (ExitCode::io) for a path that cannot be written, so that it is found before the work and
+/// not after it. Empty: no file is wanted, here and below.
+void check_output(const std::string& path);
+/// The file appears as a whole or stays as it was.
+void write_output(const std::string& path, const std::string& text);
+
+/// "scores" of the result in the file at `path`, whatever they are, where all else there but what
+/// comes of them, the keys `derived` ("scores" among them), is as in `result`: an evaluation that
+/// was interrupted goes on with what it has not written yet. None of any other file: it will be
+/// replaced.
+std::vector<nlohmann::ordered_json> rows_before(const std::string& path,
+                                                const nlohmann::ordered_json& result,
+                                                const std::vector<std::string>& derived);
+
+/// A line on standard error, where that is a terminal.
+class ProgressLine {
+ public:
+  ProgressLine();
+  /// "what: 40%".
+  void show(const std::string& what, double share) const;
+  void clear() const;
+
+ private:
+  Terminal terminal_;
+};
+
+}  // namespace bamtrain
