@@ -14,9 +14,10 @@ meson test -C "$BUILD" --no-rebuild --print-errorlogs || status=$?
 
 # Catch2 closes with "All tests passed (A assertions in N test cases)" or with
 # "test cases: N | P passed | F failed". A program that ends otherwise (a crash, a time limit)
-# counts as one failure.
+# counts as one failure, by its name.
 awk -v status="$status" '
-  /^=+ [0-9]+\/[0-9]+ =+$/ { close_program(); open = 1; counted = 0 }
+  /^=+ [0-9]+\/[0-9]+ =+$/ { close_program(); open = 1; counted = 0; name = "" }
+  /^test: / { if (open && name == "") name = $0 }
   /^All tests passed \(/ { passed += $(NF - 2); counted = 1 }
   /^test cases: / {
     counted = 1
@@ -25,7 +26,11 @@ awk -v status="$status" '
       if ($i == "failed") failed += $(i - 1)
     }
   }
-  function close_program() { if (open && !counted) ++failed }
+  function close_program() {
+    if (!open || counted) return
+    ++failed
+    printf "%s: it closed without a count of its test cases\n", name
+  }
   END {
     close_program()
     if (status != 0 && failed == 0) failed = 1

