@@ -196,7 +196,7 @@ ordered_json score(const RecallPrompts& prompts, int64_t depths, const Retrieval
   for (const auto& ids : prompts.ids) tokens += static_cast<double>(ids.size());
   ordered_json row = {{"tokens", tokens / static_cast<double>(prompts.ids.size())}};
   row.update(retrieval_row({{"recall", recalls(prompts, model.tokenizer(), model.scored(),
-                                               model.document_start(), progress)}},
+                                               model.document_start(), TaskShare{}, progress)}},
                            depths));
   return row;
 }

@@ -9,6 +9,7 @@
 #include "commands/retrieval.h"
 #include "commands/task_settings.h"
 #include "config/option.h"
+#include "core/options_json.h"
 #include "eval/passkey_scores.h"
 #include "prompts/passkey_task.h"
 #include "tasks/passkey.h"
@@ -138,7 +139,7 @@ int run_eval_passkey(const EvalArguments& arguments) {
   for (size_t i = 0; i < parts.size(); ++i) {
     if (result.has(i)) continue;
     result.put(i, score_passkey(*passkey, request, lengths[i], model.scored(),
-                                model.document_start(), result.progress(i)));
+                                model.document_start(), TaskShare{}, result.progress(i)));
   }
   result.finish();
   return 0;

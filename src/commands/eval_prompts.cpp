@@ -251,7 +251,7 @@ int run_eval_prompts(const EvalArguments& arguments) {
   const ProgressLine line;
   const std::vector<Likelihood> found = likelihoods(
       prompts.requests, {c.model, c.data.sequence_length, *backend, activations, masters}, start,
-      [&](double share) { line.show(arguments.task, share); });
+      TaskShare{}, [&](double share) { line.show(arguments.task, share); });
   line.clear();
   require_finite(prompts, found, checkpoint.folder);
 

@@ -1,9 +1,7 @@
 #include "commands/eval_result.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 
 #include "checkpoint/manifest.h"
@@ -56,17 +54,6 @@ std::vector<ordered_json> rows_before(const std::string& path, const ordered_jso
   } catch (const Error&) {
     return {};
   }
-}
-
-ProgressLine::ProgressLine() : terminal_(STDERR_FILENO) {}
-
-void ProgressLine::show(const std::string& what, double share) const {
-  if (!terminal_.live()) return;
-  std::fputs(fmt::format("\r\033[K{}: {:.0f}%", what, 100 * share).c_str(), stderr);
-}
-
-void ProgressLine::clear() const {
-  if (terminal_.live()) std::fputs("\r\033[K", stderr);
 }
 
 }  // namespace bamtrain

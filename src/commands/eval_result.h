@@ -8,7 +8,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "config/reader.h"
-#include "core/terminal.h"
+#include "record/progress_line.h"
 
 namespace bamtrain {
 
@@ -28,17 +28,5 @@ void write_output(const std::string& path, const std::string& text);
 std::vector<nlohmann::ordered_json> rows_before(const std::string& path,
                                                 const nlohmann::ordered_json& result,
                                                 const std::vector<std::string>& derived);
-
-/// A line on standard error, where that is a terminal.
-class ProgressLine {
- public:
-  ProgressLine();
-  /// "what: 40%".
-  void show(const std::string& what, double share) const;
-  void clear() const;
-
- private:
-  Terminal terminal_;
-};
 
 }  // namespace bamtrain

@@ -24,14 +24,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string tokenizer_of(const std::string& given, const std::string& sha256, const RunConfig& c) {
-  if (!given.empty() || !sha256.empty()) return given;
-  for (const DataSource& s : c.data.train.list) {
-    if (s.task && s.task->info == &passkey_task()) return s.task->options.text("tokenizer");
-  }
-  return "";
-}
-
 /// Where and how accurately, said in `arguments` for one that continues texts: on the CPU, where a
 /// run's fp32 whose products a GPU rounded is fp32, unless they ask for something else.
 EvalArguments on_host(EvalArguments arguments, const RunConfig& c) {
@@ -73,7 +65,7 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
   if (writes) check_grows(config_.model);
   const std::string sha256 = tokenizer_sha256(checkpoint_);
   tokenizer_ = std::make_unique<Tokenizer>(open_tokenizer(
-      {"--task-set tokenizer", tokenizer_of(tokenizer, sha256, config_), sha256}, config_));
+      {"--task-set tokenizer", training_tokenizer(config_, tokenizer, sha256), sha256}, config_));
   document_start_ = bamtrain::document_start(config_, *tokenizer_);
   const EvalArguments as = writes ? on_host(arguments, config_) : arguments;
   backend_ = eval_backend(as, config_);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "data/shard_set.h"
 #include "ops/cpu/cpu.h"
 #include "record/run_text.h"
 
@@ -13,13 +12,8 @@ namespace bamtrain {
 namespace {
 
 TokenizerSource tokenizer_source(const RunConfig& c) {
-  TokenizerSource source = {"sample.tokenizer", c.sample.tokenizer, "", "", ExitCode::config};
-  for (const DataSource& s : c.data.train.list) {
-    if (s.task) continue;
-    const ShardSet shards = ShardSet::open(s.path, c.model.vocab);
-    if (shards.manifest()) source.sha256 = shards.manifest()->tokenizer_sha256;
-  }
-  return source;
+  return {"sample.tokenizer", c.sample.tokenizer, training_tokenizer_sha256(c), "",
+          ExitCode::config};
 }
 
 /// A text of the run's model, with its backend.

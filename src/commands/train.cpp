@@ -103,6 +103,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
   std::unique_ptr<Backend> backend;
   std::optional<EvalArguments> last;
   std::optional<Samples> samples;
+  std::optional<TaskMeasures> tasks;
   std::string parameters, left_out;  // what they are; a warning
   Machinery machinery;
   // A dry run says what it can without data before it ends with what is wrong with them.
@@ -134,7 +135,8 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     run.gpu = machinery.gpu;
     run.libraries = machinery.libraries;
     if (first) run.report_bytes = LiveReport::bytes(run.config);
-    check_tasks(run.config, *backend);
+    with_data([&] { tasks.emplace(run.config, *backend); });
+    if (tasks) run.tasks = &*tasks;
     last = final_evaluation(run.config);
     if (!first) return;
     with_data([&] {
@@ -211,7 +213,7 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     results->arrange(results_of(c));  // none of what the configuration asks for no more
   });
   if (!c.eval.tasks.empty()) {
-    measure_tasks_at_end(c, *backend, comm, measured, first ? &*results : nullptr, tell);
+    tasks->measure_at_end(*backend, comm, measured, first ? &*results : nullptr, tell);
   }
   if (!first) return 0;
   if (last) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "config/option.h"
 #include "config/task.h"
 #include "core/error.h"
 
@@ -38,11 +39,114 @@ ValueSchema members_schema() {
   return schema;
 }
 
+/// An entry of the list.
+struct Entry {
+  const json& value;
+  const std::string& path;
+  const Origin& origin;
+  int64_t version;
+
+  std::string at(const std::string& member) const { return origin.at(path + "." + member); }
+  template <class T>
+  void take(const char* name, T* into) const {
+    if (!value.contains(name)) return;
+    check_value(value[name], members_schema()[name], at(name));
+    *into = value[name].get<T>();
+  }
+};
+
+std::vector<std::string> member_names() {
+  const ValueSchema members = members_schema();
+  std::vector<std::string> names;
+  for (const auto& [name, unused] : members.items()) names.push_back(name);
+  return names;
+}
+
+TaskRequest read_trained_task(const Entry& e) {
+  TaskRequest r;
+  r.task = read_task(e.value, e.path, e.origin, e.version, member_names(), text_task_names());
+  if (r.task.info->of_file) {
+    throw Error(ExitCode::config, e.at("task"), "a task that reads no file",
+                "\"" + r.task.info->name + "\"",
+                "name it in data.val, whose results are those of validation");
+  }
+  r.name = r.task.info->name;
+  r.lengths = {r.task.lengths.longest};
+  e.take("lengths", &r.lengths);
+  e.take("samples", &r.samples);
+  e.take("seed", &r.seed);
+  e.take("bleu", &r.bleu);
+  e.take("name", &r.name);
+  if (r.bleu && r.task.info->end == kNoTarget) {
+    throw Error(ExitCode::config, e.at("bleu"),
+                "false where answers are no text that a decoder continues",
+                "true with \"" + r.task.info->name + "\"", "remove it");
+  }
+  if (r.lengths.empty()) {
+    throw Error(ExitCode::config, e.at("lengths"), "at least one length", "none",
+                "give one, or leave lengths out");
+  }
+  std::sort(r.lengths.begin(), r.lengths.end());
+  for (const int64_t length : {r.lengths.front(), r.lengths.back()}) {
+    check_lengths(*r.task.info, {length, length}, e.at("lengths"));
+  }
+  return r;
+}
+
+TextTaskRequest read_text_task(const Entry& e, const TextTaskInfo& info) {
+  std::vector<std::string> known = {"task", "samples", "seed", "every", "name"};
+  if (info.of_lengths) known.emplace_back("lengths");
+  for (const OptionSpec& o : info.options) known.push_back(o.name);
+  require_known_keys(e.value, known, info.name, e.path, e.origin);
+  TextTaskRequest r = {&info, info.name,
+                       read_options(e.value, info.options, e.path, e.origin, e.version)};
+  if (e.value.contains("lengths")) {
+    const ValueSchema schema = set_of(integer_value(0, std::numeric_limits<int32_t>::max()));
+    check_value(e.value["lengths"], schema, e.at("lengths"));
+    r.lengths = e.value["lengths"].get<std::vector<int64_t>>();
+    std::sort(r.lengths.begin(), r.lengths.end());
+  } else {
+    r.lengths = info.lengths;
+  }
+  int64_t samples = 0;
+  e.take("samples", &samples);
+  if (samples > 0) r.samples = samples;
+  e.take("seed", &r.seed);
+  e.take("name", &r.name);
+  try {
+    check_text_options(r);
+  } catch (const Error& error) {
+    throw error.at(e.at(key_in_braces(error.where())));
+  }
+  return r;
+}
+
+ordered_json entry_json(const TaskRequest& r) {
+  ordered_json entry = task_json(r.task);
+  entry.erase("length");
+  entry.update({{"lengths", r.lengths},
+                {"samples", r.samples},
+                {"seed", r.seed},
+                {"bleu", r.bleu},
+                {"name", r.name}});
+  return entry;
+}
+
+ordered_json entry_json(const TextTaskRequest& r) {
+  ordered_json entry = {{"task", r.info->name}};
+  entry.update(options_json(r.info->options, r.options));
+  if (!r.lengths.empty()) entry["lengths"] = r.lengths;
+  if (r.samples) entry["samples"] = *r.samples;
+  entry.update({{"seed", r.seed}, {"name", r.name}});
+  return entry;
+}
+
 }  // namespace
 
 ValueSchema evaluations_schema() {
   ValueSchema entry = task_schema(members_schema());
   entry["properties"].erase("length");
+  for (const TextTaskInfo& t : text_tasks()) add_options(t.name, t.options, &entry);
   return list_of(entry);
 }
 
@@ -52,9 +156,6 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
     throw Error(ExitCode::config, origin.at(path), "an array of tasks", describe_value(v),
                 "write [{\"task\": NAME, \"lengths\": [...]}]");
   }
-  const ValueSchema members = members_schema();
-  std::vector<std::string> beside;
-  for (const auto& [name, unused] : members.items()) beside.push_back(name);
   std::vector<TaskEvaluation> out;
   for (size_t i = 0; i < v.size(); ++i) {
     const std::string entry = path + "[" + std::to_string(i) + "]";
@@ -68,40 +169,16 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
                   "lengths, each of which is measured", "length, a range that is drawn from",
                   "write \"lengths\": [...]");
     }
+    const Entry of = {v[i], entry, origin, version};
+    const json& name = v[i]["task"];
+    const TextTaskInfo* texts = name.is_string() ? find_text_task(name) : nullptr;
     TaskEvaluation e;
-    TaskRequest& r = e.request;
-    r.task = read_task(v[i], entry, origin, version, beside);
-    if (r.task.info->of_file || r.task.info->of_tokenizer) {
-      throw Error(ExitCode::config, origin.at(entry + ".task"), "a task that reads no file",
-                  "\"" + r.task.info->name + "\"",
-                  "name it in data.val, whose results are those of validation");
+    if (texts != nullptr) {
+      e.request = read_text_task(of, *texts);
+    } else {
+      e.request = read_trained_task(of);
     }
-    r.name = r.task.info->name;
-    r.lengths = {r.task.lengths.longest};
-    const auto take = [&](const char* name, auto* into) {
-      if (!v[i].contains(name)) return;
-      check_value(v[i][name], members[name], origin.at(entry + "." + name));
-      *into = v[i][name].get<std::decay_t<decltype(*into)>>();
-    };
-    take("lengths", &r.lengths);
-    take("samples", &r.samples);
-    take("seed", &r.seed);
-    take("every", &e.every);
-    take("bleu", &r.bleu);
-    take("name", &r.name);
-    if (r.bleu && r.task.info->end == kNoTarget) {
-      throw Error(ExitCode::config, origin.at(entry + ".bleu"),
-                  "false where answers are no text that a decoder continues",
-                  "true with \"" + r.task.info->name + "\"", "remove it");
-    }
-    if (r.lengths.empty()) {
-      throw Error(ExitCode::config, origin.at(entry + ".lengths"), "at least one length", "none",
-                  "give one, or leave lengths out");
-    }
-    std::sort(r.lengths.begin(), r.lengths.end());
-    for (const int64_t length : {r.lengths.front(), r.lengths.back()}) {
-      check_lengths(*r.task.info, {length, length}, origin.at(entry + ".lengths"));
-    }
+    of.take("every", &e.every);
     out.push_back(std::move(e));
   }
   return out;
@@ -110,15 +187,8 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
 ordered_json evaluations_json(const std::vector<TaskEvaluation>& evaluations) {
   ordered_json out = ordered_json::array();
   for (const TaskEvaluation& e : evaluations) {
-    const TaskRequest& r = e.request;
-    ordered_json entry = task_json(r.task);
-    entry.erase("length");
-    entry.update({{"lengths", r.lengths},
-                  {"samples", r.samples},
-                  {"seed", r.seed},
-                  {"every", e.every},
-                  {"bleu", r.bleu},
-                  {"name", r.name}});
+    ordered_json entry = std::visit([](const auto& r) { return entry_json(r); }, e.request);
+    entry["every"] = e.every;
     out.push_back(std::move(entry));
   }
   return out;

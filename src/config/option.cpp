@@ -26,14 +26,6 @@ ValueSchema number_schema(const OptionSpec& o) {
   return s;
 }
 
-ordered_json option_json(const OptionSpec& o, const OptionValue& value) {
-  if (const auto* number = std::get_if<double>(&value); number && o.integer) {
-    if (!o.word.empty() && *number == 0) return o.word;
-    return static_cast<int64_t>(*number);
-  }
-  return std::visit([](const auto& v) { return ordered_json(v); }, value);
-}
-
 OptionValue option_value(const OptionSpec& o, const json& value) {
   if (!o.word.empty() && value == o.word) return 0.0;
   return std::visit(
@@ -89,16 +81,6 @@ Options read_options(const json& value, const std::vector<OptionSpec>& specs,
     if (!value.contains(o.name)) continue;
     check_option(value[o.name], o, origin.at(path + "." + o.name));
     out.set(o.name, option_value(o, value[o.name]));
-  }
-  return out;
-}
-
-ordered_json options_json(const std::vector<OptionSpec>& specs, const Options& options) {
-  ordered_json out = ordered_json::object();
-  for (const OptionSpec& o : specs) {
-    const auto it = options.values().find(o.name);
-    require(it != options.values().end(), "a value for every option");
-    out[o.name] = option_json(o, it->second);
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Options that mechanisms and tasks declare (core/options.h), between JSON and Options.
+// Options that mechanisms and tasks declare (core/options.h), from JSON to Options; the way back is
+// core/options_json.h.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,6 +9,7 @@
 #include "config/origin.h"
 #include "config/value_schema.h"
 #include "core/options.h"
+#include "core/options_json.h"
 
 namespace bamtrain {
 
@@ -16,9 +18,6 @@ namespace bamtrain {
 /// holds besides is for others.
 Options read_options(const nlohmann::json& value, const std::vector<OptionSpec>& specs,
                      const std::string& path, const Origin& origin, int64_t version);
-
-/// Its inverse: every option in the declared order.
-nlohmann::ordered_json options_json(const std::vector<OptionSpec>& specs, const Options& options);
 
 /// With its description and default.
 ValueSchema option_schema(const OptionSpec& o);

@@ -37,15 +37,20 @@ std::vector<std::string> known_names() {
   return names;
 }
 
-const TaskInfo& named_task(const json& value, const std::string& path, const Origin& origin) {
+const TaskInfo& named_task(const json& value, const std::string& path, const Origin& origin,
+                           const std::vector<std::string>& others) {
   const json& name = value["task"];
   const std::string where = origin.at(path + ".task");
   check_value(name, nonempty_text(), where);
   for (const TaskInfo* t : known_tasks()) {
     if (name == t->name) return *t;
   }
-  throw Error(ExitCode::config, where, "one of " + join(known_names()), describe_value(name),
-              did_you_mean(name, known_names(), "use one of them"));
+  std::vector<std::string> names = known_names();
+  for (const std::string& other : others) {
+    if (std::find(names.begin(), names.end(), other) == names.end()) names.push_back(other);
+  }
+  throw Error(ExitCode::config, where, "one of " + join(names), describe_value(name),
+              did_you_mean(name, names, "use one of them"));
 }
 
 }  // namespace
@@ -53,18 +58,14 @@ const TaskInfo& named_task(const json& value, const std::string& path, const Ori
 bool is_task(const json& value) { return value.is_object() && value.contains("task"); }
 
 TaskChoice read_task(const json& value, const std::string& path, const Origin& origin,
-                     int64_t version, const std::vector<std::string>& beside) {
-  const TaskInfo& info = named_task(value, path, origin);
+                     int64_t version, const std::vector<std::string>& beside,
+                     const std::vector<std::string>& others) {
+  const TaskInfo& info = named_task(value, path, origin, others);
   std::vector<std::string> known = {"task"};
   if (!info.of_file) known.emplace_back("length");
   for (const OptionSpec& o : info.options) known.push_back(o.name);
   known.insert(known.end(), beside.begin(), beside.end());
-  for (const auto& [name, unused] : value.items()) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw Error(ExitCode::config, origin.at(path + "." + abbreviate(name)),
-                "one of the keys of \"" + info.name + "\": " + join(known), "an unknown key",
-                did_you_mean(name, known, "remove it"));
-  }
+  require_known_keys(value, known, info.name, path, origin);
   TaskChoice choice = {&info, read_options(value, info.options, path, origin, version),
                        info.lengths};
   if (info.of_file && choice.options.text("path").empty()) {
@@ -85,6 +86,16 @@ TaskChoice read_task(const json& value, const std::string& path, const Origin& o
   return choice;
 }
 
+void require_known_keys(const json& value, const std::vector<std::string>& known,
+                        const std::string& task, const std::string& path, const Origin& origin) {
+  for (const auto& [name, unused] : value.items()) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw Error(ExitCode::config, origin.at(path + "." + abbreviate(name)),
+                "one of the keys of \"" + task + "\": " + join(known), "an unknown key",
+                did_you_mean(name, known, "remove it"));
+  }
+}
+
 ordered_json task_json(const TaskChoice& choice) {
   ordered_json out = {{"task", choice.info->name}};
   if (!choice.info->of_file) out["length"] = {choice.lengths.shortest, choice.lengths.longest};
@@ -96,25 +107,32 @@ ValueSchema task_schema(const ValueSchema& beside, const std::vector<std::string
   ValueSchema name = one_of(known_names()), length = length_schema();
   name["description"] = "its name; bamdata synth shows its sequences";
   length["description"] = "shortest and longest source, in tokens; default: the task's own";
-  ValueSchema properties = {{"task", name}, {"length", length}}, all = {"task"};
-  for (const TaskInfo* t : known_tasks()) {
-    for (const OptionSpec& o : t->options) {
-      std::string description = "of " + t->name + ": " + o.description;
-      if (properties.contains(o.name)) {  // of another task too, and of the same type
-        description =
-            properties[o.name]["description"].get<std::string>() + "; " + std::move(description);
-      }
-      properties[o.name] = option_schema(o);
-      properties[o.name]["description"] = description;
-    }
-  }
-  properties.update(beside);
+  ValueSchema all = {"task"};
   for (const std::string& more : required) all.push_back(more);
-  return {{"type", "object"},
-          {"description", "a task"},
-          {"properties", properties},
-          {"required", all},
-          {"additionalProperties", false}};
+  ValueSchema schema = {{"type", "object"},
+                        {"description", "a task"},
+                        {"properties", {{"task", name}, {"length", length}}},
+                        {"required", all},
+                        {"additionalProperties", false}};
+  for (const TaskInfo* t : known_tasks()) add_options(t->name, t->options, &schema);
+  schema["properties"].update(beside);
+  return schema;
+}
+
+void add_options(const std::string& task, const std::vector<OptionSpec>& options,
+                 ValueSchema* schema) {
+  ValueSchema& properties = (*schema)["properties"];
+  for (const OptionSpec& o : options) {
+    std::string description = "of " + task + ": " + o.description;
+    if (properties.contains(o.name)) {  // of another task too, and of the same type
+      const auto& before = properties[o.name]["description"].get_ref<const std::string&>();
+      description = before.find(description) == std::string::npos
+                        ? before + "; " + std::move(description)
+                        : before;
+    }
+    properties[o.name] = option_schema(o);
+    properties[o.name]["description"] = description;
+  }
 }
 
 }  // namespace bamtrain

@@ -108,31 +108,25 @@ class EvaluationRelations : Relations {
     const PositionLimit limit = position_limit();
     std::map<std::string, size_t> owners;  // of results, by name
     for (size_t i = 0; i < e.tasks.size(); ++i) {
-      const TaskRequest& r = e.tasks[i].request;
       const std::string entry = "eval.tasks[" + std::to_string(i) + "]";
-      task(*r.task.info, entry);
-      if (r.name == kValidationResult || contains(kPerplexityResults, r.name)) {
-        refuse(entry + ".name",
-               "another name than " + std::string(kValidationResult) +
-                   " and those of perplexity at eval.lengths, " + join(kPerplexityResults),
-               "\"" + r.name + "\"", "choose another");
-      }
-      const auto in_names = [](char ch) {
-        return static_cast<unsigned char>(ch) > ' ' && ch != '/' && ch != '@' && ch != '\x7f';
-      };
-      if (!std::all_of(r.name.begin(), r.name.end(), in_names)) {
-        refuse(entry + ".name", "a name without spaces, / and @, which metrics have",
-               "\"" + abbreviate(r.name) + "\"", "choose another");
-      }
-      for (const int64_t length : r.lengths) {
-        const auto [owner, is_new] = owners.emplace(result_at(r.name, length), i);
+      const std::string& name = std::visit(
+          [](const auto& r) -> const std::string& { return r.name; }, e.tasks[i].request);
+      result_name(name, entry);
+      for (const std::string& result : results_of(e.tasks[i])) {
+        const auto [owner, is_new] = owners.emplace(result, i);
         if (!is_new) {
           refuse(entry + ".name",
                  "a name that eval.tasks[" + std::to_string(owner->second) +
                      "] has not, at a length of both",
-                 "\"" + abbreviate(r.name) + "\"", "give one of them another name");
+                 "\"" + abbreviate(name) + "\"", "give one of them another name");
         }
       }
+      if (std::holds_alternative<TextTaskRequest>(e.tasks[i].request)) {
+        of_texts(entry);
+        continue;
+      }
+      const auto& r = std::get<TaskRequest>(e.tasks[i].request);
+      task(*r.task.info, entry);
       const int64_t most = r.task.info->most_inputs(r.lengths.back());
       if (limit.most != 0 && most > limit.most) {
         refuse(entry + ".lengths",
@@ -142,6 +136,31 @@ class EvaluationRelations : Relations {
                "remove the longer ones, or raise " + limit.key);
       }
       visible_keys(entry + ".lengths", most);
+    }
+  }
+
+  void result_name(const std::string& name, const std::string& entry) const {
+    if (name == kValidationResult || contains(kPerplexityResults, name)) {
+      refuse(entry + ".name",
+             "another name than " + std::string(kValidationResult) +
+                 " and those of perplexity at eval.lengths, " + join(kPerplexityResults),
+             "\"" + name + "\"", "choose another");
+    }
+    const auto in_names = [](char ch) {
+      return static_cast<unsigned char>(ch) > ' ' && ch != '/' && ch != '@' && ch != '\x7f';
+    };
+    if (!std::all_of(name.begin(), name.end(), in_names)) {
+      refuse(entry + ".name", "a name without spaces, / and @, which metrics have",
+             "\"" + abbreviate(name) + "\"", "choose another");
+    }
+  }
+
+  /// Texts are read in the order of their tokens, and counted by positions. How long they are,
+  /// files and tokenizers tell (eval/text_evaluation.h).
+  void of_texts(const std::string& entry) const {
+    if (!causal() || c_.model.kind != ModelKind::decoder) {
+      refuse(entry + ".task", "a task that the model is trained on, which reads no text",
+             "one of texts", "name another");
     }
   }
 

@@ -108,11 +108,48 @@ int64_t batch_of(int64_t prompts, int64_t longest) {
   return std::min(prompts, evaluation_batch(longest));
 }
 
+/// What the processes have written. One has the ids of a text, the others zeros: their sum is
+/// exact.
+class Shared {
+ public:
+  Shared(size_t texts, int64_t most)
+      : stride_(static_cast<size_t>(most) + 1), slots_(texts * stride_) {}
+
+  void put(size_t text, const Ids& written) {
+    double* const slot = &slots_[text * stride_];
+    *slot = static_cast<double>(written.size());
+    std::copy(written.begin(), written.end(), slot + 1);
+  }
+  void put_nonfinite(size_t text) { slots_[text * stride_] = kNonfinite; }
+
+  /// Error (ExitCode::nonfinite) on all processes where one has met it.
+  std::vector<Ids> sum(const TaskShare& share) {
+    share.sum(slots_.data(), std::ssize(slots_));
+    std::vector<Ids> out(slots_.size() / stride_);
+    for (size_t text = 0; text < out.size(); ++text) {
+      const double* const slot = &slots_[text * stride_];
+      if (*slot == kNonfinite) {
+        throw Error(ExitCode::nonfinite, "logits of the next token", "numbers", "NaN or infinity",
+                    "the model has diverged: use an earlier checkpoint");
+      }
+      for (int64_t n = 1; n <= static_cast<int64_t>(*slot); ++n) {
+        out[text].push_back(static_cast<int32_t>(slot[n]));
+      }
+    }
+    return out;
+  }
+
+ private:
+  static constexpr double kNonfinite = -1;
+  size_t stride_;
+  std::vector<double> slots_;  // of each text how many ids, then these
+};
+
 }  // namespace
 
 std::vector<Ids> continuations(std::span<const Ids> prompts, const ContinuationLimits& limits,
                                const ScoredModel& model, std::optional<int64_t> document_start,
-                               const TaskProgress& progress) {
+                               const TaskShare& share, const TaskProgress& progress) {
   require(limits.most >= 1 && limits.ids >= 1 && limits.ids <= model.config.outputs(),
           "tokens to write, of the model's");
   if (prompts.empty()) return {};
@@ -122,16 +159,24 @@ std::vector<Ids> continuations(std::span<const Ids> prompts, const ContinuationL
   const auto B = static_cast<size_t>(batch_of(std::ssize(prompts), longest));
   Writer writer(model, document_start, static_cast<int64_t>(B), longest);
   writer.commit();
-  std::vector<Ids> out(prompts.size());
+  Shared out(prompts.size(), limits.most);
+  int64_t batches = 0;
   for (size_t first = 0; first < order.size(); first += B) {
     const size_t end = std::min(first + B, order.size());
-    std::vector<const Ids*> batch;
-    for (size_t i = first; i < end; ++i) batch.push_back(&prompts[order[i]]);
-    std::vector<Ids> written = writer.write(batch, limits);
-    for (size_t i = first; i < end; ++i) out[order[i]] = std::move(written[i - first]);
+    if (batches++ % share.processes == share.rank) {
+      std::vector<const Ids*> batch;
+      for (size_t i = first; i < end; ++i) batch.push_back(&prompts[order[i]]);
+      try {
+        const std::vector<Ids> written = writer.write(batch, limits);
+        for (size_t i = first; i < end; ++i) out.put(order[i], written[i - first]);
+      } catch (const Error& e) {
+        if (e.code() != ExitCode::nonfinite) throw;
+        out.put_nonfinite(order[first]);  // all processes meet it below
+      }
+    }
     progress(static_cast<double>(end) / static_cast<double>(order.size()));
   }
-  return out;
+  return out.sum(share);
 }
 
 int64_t continuations_bytes(int64_t longest, int64_t prompts, int64_t most,

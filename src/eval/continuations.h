@@ -20,7 +20,8 @@ struct ContinuationLimits {
 /// continued side by side, padded from the left, which none of them sees: what else is asked
 /// changes the last bits of logits at most, where the backend's products round by how many rows
 /// they have; not in fp64. Of equally likely tokens the smallest id is written. Memory is planned
-/// once, for the longest. `document_start`: as Model::append's. Error (ExitCode::nonfinite) as
+/// once, for the longest. Processes share the batches: collective, the same for every number of
+/// them. `document_start`: as Model::append's. Error (ExitCode::nonfinite) as
 /// Sampler::draw. REQUIRES: prompts that are not empty; a backend in host memory; a model that
 /// knows texts that grow (check_grows), as long as the longest prompt and most - 1
 /// (Network::check_length).
@@ -28,6 +29,7 @@ std::vector<std::vector<int32_t>> continuations(std::span<const std::vector<int3
                                                 const ContinuationLimits& limits,
                                                 const ScoredModel& model,
                                                 std::optional<int64_t> document_start,
+                                                const TaskShare& share,
                                                 const TaskProgress& progress);
 
 /// Memory that it takes beside the masters for `prompts` of them, the longest of `longest` ids, and

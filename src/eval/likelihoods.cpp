@@ -150,6 +150,24 @@ std::unique_ptr<Reader> make_reader(const ScoredModel& model, std::optional<int6
   return std::make_unique<WholeReader>(model, document_start, B, T);
 }
 
+/// Of each unique request one process has the sums, the others zeros: their sum is exact.
+void add_shares(std::span<const EncodedRequest> requests, std::span<const size_t> unique,
+                const TaskShare& share, std::span<Likelihood> of_unique) {
+  std::vector<double> sums;
+  for (const Likelihood& l : of_unique) {
+    sums.push_back(l.logprob);
+    sums.push_back(static_cast<double>(l.right));
+  }
+  share.sum(sums.data(), std::ssize(sums));
+  for (size_t u = 0; u < unique.size(); ++u) {
+    const EncodedRequest& request = requests[unique[u]];
+    Likelihood& l = of_unique[u];
+    l.logprob = sums[2 * u];
+    l.right = static_cast<int64_t>(sums[2 * u + 1]);
+    l.greedy = l.right == std::ssize(request.ids) - request.begin;
+  }
+}
+
 }  // namespace
 
 size_t longest_request(std::span<const EncodedRequest> requests) {
@@ -162,7 +180,7 @@ size_t longest_request(std::span<const EncodedRequest> requests) {
 
 std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
                                     const ScoredModel& model, std::optional<int64_t> document_start,
-                                    const TaskProgress& progress) {
+                                    const TaskShare& share, const TaskProgress& progress) {
   for (const EncodedRequest& request : requests) {
     require(request.begin >= 1 && request.begin < std::ssize(request.ids),
             "a context and a continuation");
@@ -177,7 +195,7 @@ std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
   std::unique_ptr<Reader> reader;
   bool pieces = false;
   std::vector<Likelihood> of_unique(unique.size());
-  int64_t tokens = 0, read = 0;
+  int64_t tokens = 0, read = 0, batches = 0;
   for (const size_t i : unique) tokens += inputs_of(requests[i]);
   for (size_t first = 0; first < unique.size();) {
     const int64_t t = inputs_of(requests[unique[first]]);
@@ -192,11 +210,14 @@ std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
       if (inputs_of(requests[unique[i]]) != t) break;
       batch.push_back(&requests[unique[i]]);
     }
-    reader->read(batch, std::span(of_unique).subspan(first, batch.size()));
+    if (batches++ % share.processes == share.rank) {
+      reader->read(batch, std::span(of_unique).subspan(first, batch.size()));
+    }
     first += batch.size();
     read += t * std::ssize(batch);
     progress(static_cast<double>(read) / static_cast<double>(tokens));
   }
+  add_shares(requests, unique, share, of_unique);
 
   std::vector<Likelihood> out(requests.size());
   size_t u = 0;

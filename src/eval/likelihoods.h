@@ -24,6 +24,7 @@ size_t longest_request(std::span<const EncodedRequest> requests);
 /// as its request, since what some mechanisms do depends on that: batches hold requests of one
 /// length, padded by nothing, and equal requests are computed once. What else is asked changes the
 /// last bits at most, where the backend's products round by how many rows they have; not in fp64.
+/// Processes share the batches: collective, the same bits for every number of them.
 /// Long texts are read in pieces (reads_in_pieces): of a whole pass some numbers of each layer are
 /// there for every token, of pieces keys and values alone. Memory is planned once, for the longest;
 /// once more for those that are read as a whole, where there are both. `document_start`: as
@@ -31,7 +32,7 @@ size_t longest_request(std::span<const EncodedRequest> requests);
 /// less its last token (check_text_model, Network::check_length).
 std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
                                     const ScoredModel& model, std::optional<int64_t> document_start,
-                                    const TaskProgress& progress);
+                                    const TaskShare& share, const TaskProgress& progress);
 
 /// Memory that it takes beside the masters for `requests` different ones of `ids` ids each.
 int64_t likelihoods_bytes(int64_t ids, int64_t requests, const ScoredModel& model);

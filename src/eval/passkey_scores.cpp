@@ -27,7 +27,7 @@ Symbols with_given(const PasskeyPrompt& p) {
 std::vector<int64_t> right_behind_right_ones(const std::vector<PasskeyPrompt>& prompts,
                                              int64_t length, const ScoredModel& model,
                                              std::optional<int64_t> document_start,
-                                             const TaskProgress& progress) {
+                                             const TaskShare& share, const TaskProgress& progress) {
   std::vector<EncodedRequest> requests;
   for (const PasskeyPrompt& p : prompts) {
     EncodedRequest& r = requests.emplace_back(EncodedRequest{with_given(p), 0});
@@ -35,7 +35,7 @@ std::vector<int64_t> right_behind_right_ones(const std::vector<PasskeyPrompt>& p
     r.ids.insert(r.ids.end(), p.answer.begin() + p.given, p.answer.end());
   }
   std::vector<int64_t> right;
-  for (const Likelihood& l : likelihoods(requests, model, document_start, progress)) {
+  for (const Likelihood& l : likelihoods(requests, model, document_start, share, progress)) {
     if (!std::isfinite(l.logprob)) {
       throw Error(ExitCode::nonfinite, fmt::format("passkey at length {}", length),
                   "finite log-likelihoods of its digits",
@@ -49,11 +49,12 @@ std::vector<int64_t> right_behind_right_ones(const std::vector<PasskeyPrompt>& p
 
 std::vector<int64_t> right_written(const std::vector<PasskeyPrompt>& prompts, int64_t asked,
                                    const ScoredModel& model, std::optional<int64_t> document_start,
-                                   const TaskProgress& progress) {
+                                   const TaskShare& share, const TaskProgress& progress) {
   std::vector<Symbols> read;
   for (const PasskeyPrompt& p : prompts) read.push_back(with_given(p));
   const ContinuationLimits limits = {asked, model.config.outputs(), {}};
-  const std::vector<Symbols> written = continuations(read, limits, model, document_start, progress);
+  const std::vector<Symbols> written =
+      continuations(read, limits, model, document_start, share, progress);
   std::vector<int64_t> right;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto digits = prompts[i].answer.end() - asked;
@@ -69,7 +70,8 @@ std::vector<int64_t> right_written(const std::vector<PasskeyPrompt>& prompts, in
 std::vector<PasskeyPrompt> passkey_prompts(const Passkey& passkey, const PasskeyRequest& request,
                                            int64_t length) {
   const int64_t fillers = passkey.fillers(length);
-  const Rng stream(request.seed, fmt::format("eval.passkey.{}", length));
+  const char* const set = request.set == TaskSet::test ? "eval" : "select";
+  const Rng stream(request.seed, fmt::format("{}.passkey.{}", set, length));
   std::vector<PasskeyPrompt> prompts;
   for (int64_t i = 0; i < request.depths * request.samples; ++i) {
     Draws draws(stream, i);
@@ -85,21 +87,22 @@ int64_t passkey_text(const Passkey& passkey, int64_t length) {
 
 nlohmann::ordered_json score_passkey(const Passkey& passkey, const PasskeyRequest& request,
                                      int64_t length, const ScoredModel& model,
-                                     std::optional<int64_t> document_start,
+                                     std::optional<int64_t> document_start, const TaskShare& share,
                                      const TaskProgress& progress) {
   require(request.samples >= 1, "prompts");
   const std::vector<PasskeyPrompt> prompts = passkey_prompts(passkey, request, length);
   const int64_t asked = asked_of(passkey);
   const std::vector<int64_t> right =
-      request.generate ? right_written(prompts, asked, model, document_start, progress)
-                       : right_behind_right_ones(prompts, length, model, document_start, progress);
-  PromptScores exact = {"exact_match", {}}, share = {"accuracy", {}};
+      request.generate
+          ? right_written(prompts, asked, model, document_start, share, progress)
+          : right_behind_right_ones(prompts, length, model, document_start, share, progress);
+  PromptScores exact = {"exact_match", {}}, digits = {"accuracy", {}};
   for (const int64_t n : right) {
     exact.of_prompts.push_back(n == asked ? 1 : 0);
-    share.of_prompts.push_back(static_cast<double>(n) / static_cast<double>(asked));
+    digits.of_prompts.push_back(static_cast<double>(n) / static_cast<double>(asked));
   }
   nlohmann::ordered_json row = {{"tokens", std::ssize(prompts[0].prompt)}};
-  row.update(retrieval_row({exact, share}, request.depths));
+  row.update(retrieval_row({exact, digits}, request.depths));
   return row;
 }
 

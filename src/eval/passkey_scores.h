@@ -15,10 +15,11 @@ struct PasskeyRequest {
   int64_t samples = 1;    // prompts at each, a key of its own in every one
   uint64_t seed = 0;      // of the keys
   bool generate = false;  // the model writes the digits, each behind its own before it
+  TaskSet set = TaskSet::test;
 };
 
 /// The prompts at one length, those of a depth one behind the other: functions of the seed, the
-/// length and their number. Errors as Passkey::fillers.
+/// set, the length and their number. Errors as Passkey::fillers.
 std::vector<PasskeyPrompt> passkey_prompts(const Passkey& passkey, const PasskeyRequest& request,
                                            int64_t length);
 
@@ -34,7 +35,7 @@ int64_t passkey_text(const Passkey& passkey, int64_t length);
 /// continuations(); of the prompts' longest text.
 nlohmann::ordered_json score_passkey(const Passkey& passkey, const PasskeyRequest& request,
                                      int64_t length, const ScoredModel& model,
-                                     std::optional<int64_t> document_start,
+                                     std::optional<int64_t> document_start, const TaskShare& share,
                                      const TaskProgress& progress);
 
 /// Memory that it takes beside the masters.

@@ -23,12 +23,12 @@ int64_t RecallPrompts::longest() const {
 
 std::vector<double> recalls(const RecallPrompts& prompts, const Tokenizer& tokenizer,
                             const ScoredModel& model, std::optional<int64_t> document_start,
-                            const TaskProgress& progress) {
+                            const TaskShare& share, const TaskProgress& progress) {
   require(prompts.ids.size() == prompts.references.size(), "references of each prompt");
   ContinuationLimits limits = {
       prompts.most, std::min(model.config.outputs(), tokenizer.vocab()), {tokenizer.eos()}};
   if (document_start) limits.ends.push_back(static_cast<int32_t>(*document_start));
-  const auto written = continuations(prompts.ids, limits, model, document_start, progress);
+  const auto written = continuations(prompts.ids, limits, model, document_start, share, progress);
   std::vector<double> out;
   for (size_t i = 0; i < written.size(); ++i) {
     std::string text;

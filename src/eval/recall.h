@@ -30,6 +30,6 @@ struct RecallPrompts {
 /// written. Errors and what is required as continuations().
 std::vector<double> recalls(const RecallPrompts& prompts, const Tokenizer& tokenizer,
                             const ScoredModel& model, std::optional<int64_t> document_start,
-                            const TaskProgress& progress);
+                            const TaskShare& share, const TaskProgress& progress);
 
 }  // namespace bamtrain

@@ -74,9 +74,10 @@ void Logs::write(const nlohmann::ordered_json& line) {
   }
   if (line.contains("tasks")) {
     for (const auto& [result, row] : line["tasks"].items()) {
-      for (const char* number : {"loss", "accuracy", "exact_match"}) {
+      for (const auto& [number, value] : row.items()) {  // each has its error beside it
+        if (!row.contains(number + "_error") || !value.is_number()) continue;
         tags.push_back("tasks/" + std::string(result) + "/" + number);
-        scalars.push_back({tags.back(), row[number].get<float>()});
+        scalars.push_back({tags.back(), value.get<float>()});
       }
     }
   }

@@ -7,6 +7,8 @@
 #include "core/error.h"
 #include "core/sha256.h"
 #include "data/manifest.h"
+#include "data/shard_set.h"
+#include "tasks/passkey.h"
 
 namespace bamtrain {
 
@@ -73,6 +75,25 @@ std::string find_tokenizer(const TokenizerSource& source, const RunConfig& c) {
 }
 
 }  // namespace
+
+std::string training_tokenizer_sha256(const RunConfig& c) {
+  std::string sha256;
+  for (const DataSource& s : c.data.train.list) {
+    if (s.task) continue;
+    const ShardSet shards = ShardSet::open(s.path, c.model.vocab);
+    if (shards.manifest()) sha256 = shards.manifest()->tokenizer_sha256;
+  }
+  return sha256;
+}
+
+std::string training_tokenizer(const RunConfig& c, const std::string& given,
+                               const std::string& sha256) {
+  if (!given.empty() || !sha256.empty()) return given;
+  for (const DataSource& s : c.data.train.list) {
+    if (s.task && s.task->info == &passkey_task()) return s.task->options.text("tokenizer");
+  }
+  return "";
+}
 
 std::string tokenizer_path(const TokenizerSource& source, const RunConfig& c) {
   return source.path.empty() ? find_tokenizer(source, c) : source.path;

@@ -20,6 +20,14 @@ struct TokenizerSource {
   ExitCode unknown = ExitCode::usage;  // code where neither is known
 };
 
+/// SHA-256 of the tokenizer that made the run's training shards, as their manifests say; empty:
+/// none does. Error as ShardSet::open.
+std::string training_tokenizer_sha256(const RunConfig& c);
+/// `given`; where that is empty and no SHA-256 is known, the file of a passkey task that the run
+/// trains on; else empty.
+std::string training_tokenizer(const RunConfig& c, const std::string& given,
+                               const std::string& sha256);
+
 /// source.path. Without one, the file with that SHA-256, whatever its name, in the folder of the
 /// run's shards or in one of the two folders around it. Error (data): there is none;
 /// (source.unknown) where neither path nor SHA-256 is known; (io).

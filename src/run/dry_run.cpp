@@ -13,7 +13,6 @@
 #include "run/init_from.h"
 #include "run/matrix_rate.h"
 #include "run/resume.h"
-#include "run/task_measures.h"
 #include "run/train.h"
 #include "train/trainer.h"
 
@@ -42,7 +41,7 @@ namespace {
 
 /// Memory of the evaluation at eval.lengths and of eval.tasks, which follows when that of the steps
 /// is given back; 0 where there is none.
-int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
+int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
   int64_t most = 0;
   for (const int64_t length : c.eval.lengths) {
     Model model(c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision));
@@ -52,7 +51,7 @@ int64_t evaluation_bytes(const RunConfig& c, Backend& backend) {
     model.plan(arena, evaluation_batch(length), length, ModelUse::evaluation);
     most = std::max(most, arena.total_bytes());
   }
-  return std::max(most, task_memory(c, backend).after);
+  return std::max(most, tasks);
 }
 
 /// A line per source: what it holds and, of a mixture, how much of it `windows` windows are.
@@ -118,8 +117,9 @@ void dry_run(const TrainRun& run, Backend& backend, int processes) {
   const int64_t end = last_step(c.train);
   const double tokens = static_cast<double>(c.train.tokens_per_step) * static_cast<double>(end);
   const int64_t messages = communicator_bytes(processes);
-  const int64_t evaluation = evaluation_bytes(c, backend);
-  const int64_t beside = task_memory(c, backend).beside;
+  const TaskMeasures::Memory tasks =
+      run.tasks != nullptr ? run.tasks->memory(backend) : TaskMeasures::Memory{};
+  const int64_t evaluation = evaluation_bytes(c, tasks.after, backend), beside = tasks.beside;
   // Who is told to lower sizes wants to see them: what does not fit is said at the end.
   const std::optional<Error> of_memory = error_of(ExitCode::device, [&] {
     trainer.check_memory(messages + beside);

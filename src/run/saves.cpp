@@ -25,8 +25,9 @@ nlohmann::json measured_on(const RunConfig& c) {
   const std::string& metric = c.checkpoint.best_metric;
   const std::string result = metric.substr(0, metric.rfind('/'));
   for (const TaskEvaluation& e : c.eval.tasks) {
-    for (const int64_t length : e.request.lengths) {
-      if (result == result_at(e.request.name, length)) return request_values(e.request);
+    for (const std::string& name : results_of(e)) {
+      if (name != result) continue;
+      return std::visit([](const auto& request) { return request_values(request); }, e.request);
     }
   }
   return validation_values(c);

@@ -9,10 +9,14 @@
 #include "checkpoint/manifest.h"
 #include "data/task_values.h"
 #include "dist/together.h"
+#include "eval/mean_json.h"
 #include "eval/task_bleu.h"
 #include "eval/task_scores.h"
+#include "model/text_model.h"
 #include "ops/host_copy.h"
+#include "record/progress_line.h"
 #include "record/run_files.h"
+#include "record/run_text.h"
 #include "train/metric_name.h"
 
 namespace bamtrain {
@@ -35,42 +39,115 @@ TaskShare share_of(Communicator& comm) {
 
 const Tensor kNoMasters;
 
-/// To plan with.
-ScoredModel model_of(const RunConfig& c, Backend& backend, const Tensor& masters = kNoMasters) {
-  return {c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision), masters};
-}
-
-std::string with_error(const ordered_json& row, const char* name) {
-  if (row[name].is_null() || !std::isfinite(row[name].get<double>())) return "not finite";
-  const ordered_json& error = row[std::string(name) + "_error"];
-  return fmt::format("{:.4f}{}", row[name].get<double>(),
-                     error.is_null() ? "" : plus_minus(error.get<double>(), 4));
+/// What a task of texts refuses, said of the key that asked for it.
+Error at_entry(const Error& e, const std::string& entry) {
+  const std::string key = key_in_braces(e.where());
+  return key.empty() ? e.with("which " + entry + " asks for") : e.at(entry + "." + key);
 }
 
 }  // namespace
 
-bool tasks_due(const RunConfig& c, int64_t step) {
-  return std::any_of(c.eval.tasks.begin(), c.eval.tasks.end(),
-                     [&](const TaskEvaluation& e) { return is_due(e, c, step); });
+/// A result of an entry.
+struct TaskMeasures::Part {
+  std::string result;
+  std::function<ordered_json(const ScoredModel&, TaskSet, const TaskShare&, const TaskProgress&)>
+      score;
+  int64_t length = 0;  // of a task that is trained
+};
+
+TaskMeasures::TaskMeasures(const RunConfig& config, Backend& backend) : config_(config) {
+  const ScoredModel model = this->model(backend, kNoMasters);
+  texts_.resize(config.eval.tasks.size());
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    const std::string entry = fmt::format("eval.tasks[{}]", i);
+    const auto* const of_texts = std::get_if<TextTaskRequest>(&config.eval.tasks[i].request);
+    if (of_texts == nullptr) {
+      try {
+        check_task_request(std::get<TaskRequest>(config.eval.tasks[i].request), model);
+      } catch (const Error& e) {
+        throw e.as(ExitCode::config, entry, "change the entry");
+      }
+      continue;
+    }
+    check_text_model(config.model);
+    const Tokenizer& tokenizer = this->tokenizer(i, of_texts->options.text("tokenizer"));
+    try {
+      texts_[i] = open_text_evaluation(*of_texts, {tokenizer, document_start(config, tokenizer)});
+      for (size_t part = 0; part < texts_[i]->parts().size(); ++part) {
+        texts_[i]->check(part, model);
+      }
+    } catch (const Error& e) {
+      throw at_entry(e, entry);
+    }
+  }
 }
 
-ordered_json measure_tasks(const Trainer& trainer, Backend& beside, const RunConfig& c,
-                           Communicator& comm, int64_t step) {
+const Tokenizer& TaskMeasures::tokenizer(size_t entry, const std::string& path) {
+  std::unique_ptr<Tokenizer>& t = tokenizers_[path];
+  if (!t) {
+    const std::string sha256 = training_tokenizer_sha256(config_);
+    const TokenizerSource source = {fmt::format("eval.tasks[{}].tokenizer", entry),
+                                    training_tokenizer(config_, path, sha256), sha256, "",
+                                    ExitCode::config};
+    t = std::make_unique<Tokenizer>(open_tokenizer(source, config_));
+  }
+  return *t;
+}
+
+ScoredModel TaskMeasures::model(Backend& backend, const Tensor& masters) const {
+  return {config_.model, config_.data.sequence_length, backend,
+          activation_dtype(config_.train.precision), masters};
+}
+
+std::vector<TaskMeasures::Part> TaskMeasures::parts_of_entry(size_t entry) const {
+  std::vector<Part> parts;
+  if (const TextEvaluation* texts = texts_[entry].get()) {
+    for (size_t i = 0; i < texts->parts().size(); ++i) {
+      parts.push_back({texts->parts()[i].result,
+                       [texts, i](const ScoredModel& model, TaskSet set, const TaskShare& share,
+                                  const TaskProgress& progress) {
+                         return texts->score(i, set, model, share, progress);
+                       }});
+    }
+    return parts;
+  }
+  const auto& r = std::get<TaskRequest>(config_.eval.tasks[entry].request);
+  for (const int64_t length : r.lengths) {
+    parts.push_back({result_at(r.name, length),
+                     [&r, length](const ScoredModel& model, TaskSet set, const TaskShare& share,
+                                  const TaskProgress& progress) {
+                       return score_task(r, length, set, model, share, progress);
+                     },
+                     length});
+  }
+  return parts;
+}
+
+bool TaskMeasures::due(int64_t step) const {
+  const auto& tasks = config_.eval.tasks;
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [&](const TaskEvaluation& e) { return is_due(e, config_, step); });
+}
+
+ordered_json TaskMeasures::measure(const Trainer& trainer, Backend& beside, Communicator& comm,
+                                   int64_t step) const {
   ordered_json out = ordered_json::object();
-  const ScoredModel model = model_of(c, beside, trainer.masters());
-  for (const TaskEvaluation& e : c.eval.tasks) {
-    if (!is_due(e, c, step)) continue;
-    for (const int64_t length : e.request.lengths) {
-      out[result_at(e.request.name, length)] =
-          score_task(e.request, length, TaskSet::select, model, share_of(comm), [](double) {});
+  const ScoredModel model = this->model(beside, trainer.masters());
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    if (!is_due(config_.eval.tasks[i], config_, step)) continue;
+    for (const Part& part : parts_of_entry(i)) {
+      ordered_json row = part.score(model, TaskSet::select, share_of(comm), [](double) {});
+      row.erase("answers");  // of single lines of a file: results.json has them
+      out[part.result] = std::move(row);
     }
   }
   return out;
 }
 
-void measure_tasks_at_end(const RunConfig& c, Backend& backend, Communicator& comm,
-                          const std::string& folder, Results* results,
-                          const std::function<void(const std::string&)>& tell) {
+void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const std::string& folder,
+                                  Results* results,
+                                  const std::function<void(const std::string&)>& tell) const {
+  const RunConfig& c = config_;
   const bool first = comm.rank() == 0;
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
@@ -91,58 +168,81 @@ void measure_tasks_at_end(const RunConfig& c, Backend& backend, Communicator& co
     if (comm.size() > 1) comm.broadcast(host.tensor().data, host.tensor().bytes(), 0);
     host.upload();
   }
-  const ScoredModel model = model_of(c, backend, masters);
-  for (const TaskEvaluation& e : c.eval.tasks) {
-    const TaskRequest& r = e.request;
-    ordered_json of = request_values(r);
+  const ScoredModel model = this->model(backend, masters);
+  const ProgressLine line(first);
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    ordered_json of = std::visit([](const auto& r) { return ordered_json(request_values(r)); },
+                                 c.eval.tasks[i].request);
+    if (texts_[i]) {
+      of = texts_[i]->facts();
+      of.update({{"samples", texts_[i]->samples()},
+                 {"seed", texts_[i]->request().seed},
+                 {"tokenizer", texts_[i]->ids().tokenizer.sha256()}});
+    }
     of.update({{"precision", name_of(model.activations)}, {"weights", weights}});
-    for (const int64_t length : r.lengths) {
-      const std::string name = result_at(r.name, length);
-      const bool known = comm.any(first && results->has(name, of));
+    for (const Part& part : parts_of_entry(i)) {
+      const bool known = comm.any(first && results->has(part.result, of));
       if (known) continue;
-      ordered_json row = score_task(r, length, TaskSet::test, model, share_of(comm), [](double) {});
-      std::string bleu;
-      if (r.bleu) {
+      ordered_json row =
+          part.score(model, TaskSet::test, share_of(comm), line.progress(part.result));
+      const auto* const trained = std::get_if<TaskRequest>(&c.eval.tasks[i].request);
+      if (trained != nullptr && trained->bleu) {
         const HostCopy host(backend, masters, HostCopy::Contents::downloaded);
-        row["bleu"] =
-            task_bleu(r, length, c.model, c.data.sequence_length, host.tensor(), share_of(comm));
-        bleu = fmt::format(" bleu {:.4f}", row["bleu"].get<double>());
+        put_number(&row, "bleu",
+                   task_bleu(*trained, part.length, c.model, c.data.sequence_length, host.tensor(),
+                             share_of(comm)),
+                   std::nullopt);
       }
       on_first_rank(comm, [&] {
-        tell(fmt::format("{} of step {}: exact match {} accuracy {} loss {}{}\n", name, step,
-                         with_error(row, "exact_match"), with_error(row, "accuracy"),
-                         with_error(row, "loss"), bleu));
+        line.clear();
+        tell(fmt::format("{} of step {}:{}\n", part.result, step, numbers_line(row)));
         row["step"] = step;
         row["of"] = of;
-        results->set(name, std::move(row));
+        results->set(part.result, std::move(row));
         results->write();
       });
     }
   }
 }
 
-TaskMemory task_memory(const RunConfig& c, Backend& backend) {
-  TaskMemory m;
-  for (const TaskEvaluation& e : c.eval.tasks) {
-    const int64_t bytes = task_scores_bytes(e.request, model_of(c, backend));
+TaskMeasures::Memory TaskMeasures::memory(Backend& backend) const {
+  Memory m;
+  const ScoredModel model = this->model(backend, kNoMasters);
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    const TaskEvaluation& e = config_.eval.tasks[i];
+    int64_t bytes = 0;
+    if (const TextEvaluation* texts = texts_[i].get()) {
+      for (size_t part = 0; part < texts->parts().size(); ++part) {
+        bytes = std::max(bytes, texts->bytes(part, model));
+      }
+    } else {
+      bytes = task_scores_bytes(std::get<TaskRequest>(e.request), model);
+    }
     if (e.every > 0) m.beside = std::max(m.beside, bytes);
     m.after = std::max(m.after, bytes);
   }
   if (m.after > 0) {
-    m.after += ParameterLayout(c.model, c.data.sequence_length).elements() *
+    m.after += ParameterLayout(config_.model, config_.data.sequence_length).elements() *
                static_cast<int64_t>(size_of(backend.parameter_dtype()));
   }
   return m;
 }
 
-void check_tasks(const RunConfig& c, Backend& backend) {
-  for (size_t i = 0; i < c.eval.tasks.size(); ++i) {
-    try {
-      check_task_request(c.eval.tasks[i].request, model_of(c, backend));
-    } catch (const Error& e) {
-      throw e.as(ExitCode::config, fmt::format("eval.tasks[{}]", i), "change the entry");
+std::string numbers_line(const ordered_json& row) {
+  std::string line;
+  for (const auto& [name, value] : row.items()) {
+    if (!row.contains(name + "_error")) continue;
+    std::string words = name;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    if (!value.is_number() || !std::isfinite(value.get<double>())) {
+      line += fmt::format(" {} not finite", words);
+      continue;
     }
+    const ordered_json& error = row[name + "_error"];
+    line += fmt::format(" {} {:.4f}{}", words, value.get<double>(),
+                        error.is_null() ? "" : plus_minus(error.get<double>(), 4));
   }
+  return line;
 }
 
 }  // namespace bamtrain

@@ -21,7 +21,6 @@
 #include "run/resume.h"
 #include "run/saves.h"
 #include "run/signals.h"
-#include "run/task_measures.h"
 #include "train/metric_name.h"
 #include "train/trainer.h"
 
@@ -121,9 +120,7 @@ std::optional<double> metric_of(const nlohmann::ordered_json& line, const std::s
 
 void tell_tasks(const nlohmann::ordered_json& tasks, int64_t step, Progress& progress) {
   for (const auto& [name, row] : tasks.items()) {
-    progress.note(fmt::format("step {} {} exact match {:.4f} accuracy {:.4f} loss {:.4f}", step,
-                              name, row["exact_match"].get<double>(), row["accuracy"].get<double>(),
-                              row["loss"].get<double>()));
+    progress.note(fmt::format("step {} {}{}", step, name, numbers_line(row)));
   }
 }
 
@@ -171,7 +168,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   double rate = 0;
   int64_t tasks = 0;  // bytes
   together(comm, [&] {
-    tasks = task_memory(c, backend).beside;  // a plan, before the one that the backend works by
+    if (run.tasks != nullptr)
+      tasks =
+          run.tasks->memory(backend).beside;  // a plan, before the one that the backend works by
     made.emplace(run.config, backend, comm.rank(), comm.size());
   });
   Trainer& trainer = *made;
@@ -241,7 +240,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (check && !compared) compared = all_compared(*check, comm, progress);
     const int64_t done = step + 1;
     const bool last = done == end;
-    const bool of_tasks = tasks_due(c, done);
+    const bool of_tasks = run.tasks != nullptr && run.tasks->due(done);
     // The results at the end are all of the best checkpoint: one that tasks choose is validated.
     const bool evaluate =
         last || (c.eval.every > 0 && done % c.eval.every == 0) || (of_tasks && is_best_by_task(c));
@@ -313,7 +312,7 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (of_tasks) {
       std::unique_ptr<Backend> beside;
       together(comm, [&] { beside = run.beside(); });
-      line["tasks"] = measure_tasks(trainer, *beside, c, comm, done);
+      line["tasks"] = run.tasks->measure(trainer, *beside, comm, done);
       tell_tasks(line["tasks"], done, progress);
     }
     if (const auto value = metric_of(line, c.checkpoint.best_metric)) {

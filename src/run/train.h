@@ -13,6 +13,7 @@
 #include "core/folder_lock.h"
 #include "dist/communicator.h"
 #include "model/model.h"
+#include "run/task_measures.h"
 #include "train/run_config.h"
 
 namespace bamtrain {
@@ -27,6 +28,8 @@ struct TrainRun {
   /// The lines of samples.jsonl for a step, from masters in host memory, which it leaves as they
   /// are; on rank 0, where config.sample has prompts.
   std::function<std::vector<nlohmann::ordered_json>(int64_t step, const Tensor& masters)> samples;
+  /// What config.eval.tasks asks for, if anything; outlives the run.
+  const TaskMeasures* tasks = nullptr;
   /// Another backend on the same device: the steps' has its scratch in their memory. Where
   /// config.eval.tasks has an entry that is measured while the run trains.
   std::function<std::unique_ptr<Backend>()> beside = {};

@@ -3,8 +3,9 @@
 // The same in configs, metrics.jsonl, results.json and studies.
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "train/run_config.h"
@@ -20,14 +21,32 @@ inline std::string result_at(const std::string& name, int64_t length) {
   return name + "@" + std::to_string(length);
 }
 
+inline std::vector<std::string> results_of(const TaskEvaluation& e) {
+  std::vector<std::string> names;
+  if (const auto* of_texts = std::get_if<TextTaskRequest>(&e.request)) {
+    for (TextTaskPart& part : parts_of(*of_texts)) names.push_back(std::move(part.result));
+    return names;
+  }
+  const auto& r = std::get<TaskRequest>(e.request);
+  for (const int64_t length : r.lengths) names.push_back(result_at(r.name, length));
+  return names;
+}
+
+/// That each of these results has; `at_end`, or while the run trains.
+inline std::vector<std::string> numbers_of(const TaskEvaluation& e, bool at_end) {
+  if (const auto* of_texts = std::get_if<TextTaskRequest>(&e.request))
+    return of_texts->info->numbers;
+  std::vector<std::string> numbers = {"loss", "accuracy", "exact_match"};
+  if (at_end && std::get<TaskRequest>(e.request).bleu) numbers.emplace_back("bleu");
+  return numbers;
+}
+
 /// Of all results that the run has at its end.
 inline std::vector<std::string> results_of(const RunConfig& c) {
   std::vector<std::string> names;
   if (c.data.validates()) names.emplace_back(kValidationResult);
   for (const TaskEvaluation& e : c.eval.tasks) {
-    for (const int64_t length : e.request.lengths) {
-      names.push_back(result_at(e.request.name, length));
-    }
+    for (std::string& name : results_of(e)) names.push_back(std::move(name));
   }
   for (const std::string& protocol : kPerplexityResults) {
     for (const int64_t length : c.eval.lengths) names.push_back(result_at(protocol, length));
@@ -38,19 +57,15 @@ inline std::vector<std::string> results_of(const RunConfig& c) {
 /// What results.json has of the run at its end.
 inline std::vector<std::string> metrics_at_end(const RunConfig& c) {
   std::vector<std::string> names;
-  const auto add = [&names](const std::string& result, std::initializer_list<const char*> numbers) {
-    for (const char* const number : numbers) names.push_back(result + "/" + number);
+  const auto add = [&names](const std::string& result, const std::vector<std::string>& numbers) {
+    for (const std::string& number : numbers) names.push_back(result + "/" + number);
   };
   if (c.data.validates()) {
     add(kValidationResult, {"loss"});
     if (c.data.val_task) add(kValidationResult, {"accuracy", "exact_match"});
   }
   for (const TaskEvaluation& e : c.eval.tasks) {
-    for (const int64_t length : e.request.lengths) {
-      const std::string result = result_at(e.request.name, length);
-      add(result, {"loss", "accuracy", "exact_match"});
-      if (e.request.bleu) add(result, {"bleu"});
-    }
+    for (const std::string& result : results_of(e)) add(result, numbers_of(e, true));
   }
   for (const std::string& protocol : kPerplexityResults) {
     for (const int64_t length : c.eval.lengths) {
@@ -63,16 +78,14 @@ inline std::vector<std::string> metrics_at_end(const RunConfig& c) {
 /// What a step of the run may be measured by, of which checkpoint.best names one.
 inline std::vector<std::string> metrics_while_training(const RunConfig& c) {
   std::vector<std::string> names;
-  const auto add = [&names](const std::string& result, bool answers) {
-    names.push_back(result + "/loss");
-    if (!answers) return;
-    names.push_back(result + "/accuracy");
-    names.push_back(result + "/exact_match");
+  const auto add = [&names](const std::string& result, const std::vector<std::string>& numbers) {
+    for (const std::string& number : numbers) names.push_back(result + "/" + number);
   };
-  if (c.data.validates()) add(kValidationResult, c.data.val_task.has_value());
+  if (c.data.validates()) add(kValidationResult, {"loss"});
+  if (c.data.val_task) add(kValidationResult, {"accuracy", "exact_match"});
   for (const TaskEvaluation& e : c.eval.tasks) {
     if (e.every == 0) continue;
-    for (const int64_t length : e.request.lengths) add(result_at(e.request.name, length), true);
+    for (const std::string& result : results_of(e)) add(result, numbers_of(e, false));
   }
   return names;
 }

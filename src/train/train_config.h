@@ -6,12 +6,14 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/dtype.h"
 #include "core/kinds.h"
 #include "data/data_config.h"
 #include "model/model_config.h"
+#include "tasks/text_task.h"
 
 namespace bamtrain {
 
@@ -91,9 +93,13 @@ struct CheckpointConfig {
 
 /// A task that a run is measured on.
 struct TaskEvaluation {
-  TaskRequest request;
-  int64_t every =
-      0;  // steps between, on other sequences than those of the end; 0: at the end alone
+  std::variant<TaskRequest, TextTaskRequest> request;
+  /// Steps between, on other sequences than those of the end where they are drawn; 0: at the end
+  /// alone.
+  int64_t every = 0;
+
+  /// REQUIRES: no task of texts.
+  const TaskRequest& trained() const { return std::get<TaskRequest>(request); }
 };
 
 struct EvalConfig {

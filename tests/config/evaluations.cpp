@@ -47,17 +47,17 @@ TEST_CASE("an entry says what is measured, lengths in order, and leaves the rest
       {"task": "copy"}])")));
   REQUIRE(c.eval.tasks.size() == 2);
   const TaskEvaluation &full = c.eval.tasks[0], &bare = c.eval.tasks[1];
-  CHECK(full.request.name == "n");
-  CHECK(full.request.task.info->name == "flip_flop");
-  CHECK(full.request.task.options.text("ignore") == "dense");
-  CHECK(full.request.lengths == std::vector<int64_t>{9, 64});
-  CHECK(full.request.samples == 7);
-  CHECK(full.request.seed == 3);
+  CHECK(full.trained().name == "n");
+  CHECK(full.trained().task.info->name == "flip_flop");
+  CHECK(full.trained().task.options.text("ignore") == "dense");
+  CHECK(full.trained().lengths == std::vector<int64_t>{9, 64});
+  CHECK(full.trained().samples == 7);
+  CHECK(full.trained().seed == 3);
   CHECK(full.every == 5);
-  CHECK(bare.request.name == "copy");
-  CHECK(bare.request.lengths == std::vector<int64_t>{64});  // the longest that copy has by itself
-  CHECK(bare.request.samples == 1000);
-  CHECK(bare.request.seed == 0);
+  CHECK(bare.trained().name == "copy");
+  CHECK(bare.trained().lengths == std::vector<int64_t>{64});  // the longest that copy has by itself
+  CHECK(bare.trained().samples == 1000);
+  CHECK(bare.trained().seed == 0);
   CHECK(bare.every == 0);
   CHECK(read(json::parse(kValid)).eval.tasks.empty());
 }
@@ -85,7 +85,7 @@ TEST_CASE("--set gives the list of tasks, and replaces it") {
                   R"(eval.tasks=[{"task": "copy", "lengths": [5], "every": 2}])",
                   "checkpoint.best.metric=copy@5/accuracy", "checkpoint.best.mode=max"});
   REQUIRE(c.eval.tasks.size() == 1);
-  CHECK(c.eval.tasks[0].request.lengths == std::vector<int64_t>{5});
+  CHECK(c.eval.tasks[0].trained().lengths == std::vector<int64_t>{5});
   CHECK(c.checkpoint.best_metric == "copy@5/accuracy");
   CHECK(c.checkpoint.best_is_highest);
   CHECK(valid_with({R"(eval.tasks=[{"task": "copy"}])", "eval.tasks=[]"}).eval.tasks.empty());
@@ -145,8 +145,53 @@ TEST_CASE("BLEU is of tasks whose answers are continued, and files are no tasks 
   check_mentions(refusal(R"({"task": "two_back", "bleu": true})"),
                  {"eval.tasks[0].bleu", "two_back"});
   check_mentions(refusal(R"({"task": "file", "path": "x"})"), {"eval.tasks[0].task", "data.val"});
-  check_mentions(refusal(R"({"task": "passkey", "tokenizer": "x"})"),
-                 {"eval.tasks[0].task", "\"passkey\"", "data.val"});
+}
+
+TEST_CASE("an entry of texts has its task's options, and results of its parts") {
+  const RunConfig c = read(config_with(json::parse(R"([
+      {"task": "passkey", "lengths": [512, 0], "digits": 6, "prefix_digits": 1, "every": 3},
+      {"task": "niah", "tasks": ["vt", "niah_single_1"], "lengths": [1024], "seed": 2,
+       "name": "ruler"},
+      {"task": "niah", "tasks": ["cwe"], "lengths": [2048], "samples": 7},
+      {"task": "choice", "file": "x.jsonl", "name": "hellaswag"}])")));
+  REQUIRE(c.eval.tasks.size() == 4);
+  const auto& passkey = std::get<TextTaskRequest>(c.eval.tasks[0].request);
+  CHECK(passkey.lengths == std::vector<int64_t>{0, 512});
+  CHECK(passkey.options.number("digits") == 6);
+  CHECK(passkey.options.number("depths") == 20);
+  CHECK_FALSE(passkey.samples);
+  CHECK(c.eval.tasks[0].every == 3);
+  CHECK(std::get<TextTaskRequest>(c.eval.tasks[2].request).samples == 7);
+  std::vector<std::string> results;
+  for (const TaskEvaluation& e : c.eval.tasks) {
+    for (const std::string& name : results_of(e)) results.push_back(name);
+  }
+  CHECK(results == std::vector<std::string>{"passkey@0", "passkey@512", "ruler.vt@1024",
+                                            "ruler.niah_single_1@1024", "cwe@2048", "hellaswag"});
+  const json resolved = resolved_json(c);
+  CHECK(json(resolved_json(read(resolved))) == resolved);
+}
+
+TEST_CASE("an entry of texts names what it cannot be asked") {
+  const auto mentions = [](const char* entry, const char* key) {
+    INFO(entry);
+    check_mentions(refusal(entry), {key});
+  };
+  mentions(R"({"task": "passkey", "lengths": []})", "eval.tasks[0].lengths");
+  mentions(R"({"task": "passkey", "lengths": [-1]})", "eval.tasks[0].lengths");
+  mentions(R"({"task": "passkey", "depths": 1})", "eval.tasks[0].depths");
+  mentions(R"({"task": "passkey", "bleu": true})", "eval.tasks[0].bleu");
+  mentions(R"({"task": "passkey", "tasks": ["vt"]})", "eval.tasks[0].tasks");
+  mentions(R"({"task": "niah", "tasks": ["vt"]})", "eval.tasks[0].lengths");
+  mentions(R"({"task": "niah", "tasks": ["vt"], "lengths": [9], "depths": 1})",
+           "eval.tasks[0].depths");
+  mentions(R"({"task": "niah", "file": "x", "lengths": [9]})", "eval.tasks[0].lengths");
+  mentions(R"({"task": "niah", "file": "x", "tasks": ["vt"]})", "eval.tasks[0].tasks");
+  mentions(R"({"task": "cloze"})", "eval.tasks[0].file");
+  mentions(R"({"task": "cloze", "file": "x", "seed": 3})", "eval.tasks[0].seed");
+  mentions(R"({"task": "choice", "file": "x", "shots_file": "y"})", "eval.tasks[0].shots");
+  mentions(R"({"task": "choice", "file": "x", "format": "hellswag"})", "eval.tasks[0].format");
+  mentions(R"({"task": "requests", "file": "x", "name": "a b"})", "eval.tasks[0].name");
 }
 
 TEST_CASE("results of two entries have different names") {
@@ -184,7 +229,8 @@ TEST_CASE("what the model could not be measured on is refused") {
   c = with_attention(R"({"prior": {"name": "learned", "positions": 17}})");
   const int64_t most = read(config_with(json::array({entry_of("")})))
                            .eval.tasks[0]
-                           .request.task.info->most_inputs(8);
+                           .trained()
+                           .task.info->most_inputs(8);
   CHECK(most == 18);
   check_mentions(message(c.dump()),
                  {"eval.tasks[0].lengths:", "the 17 positions of the \"learned\" prior",

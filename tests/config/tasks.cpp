@@ -259,8 +259,8 @@ TEST_CASE("configurations of max retrieval have the paper's figures") {
     if (name.ends_with("-reduced")) continue;
     CHECK(c.model.width == 128);
     CHECK(c.train.steps == 100'000);
-    CHECK(c.eval.tasks.at(0).request.lengths.front() == 16);
-    CHECK(c.eval.tasks.at(0).request.lengths.back() == 4096);
+    CHECK(c.eval.tasks.at(0).trained().lengths.front() == 16);
+    CHECK(c.eval.tasks.at(0).trained().lengths.back() == 4096);
   }
   CHECK(found == 2);
 }

@@ -22,7 +22,7 @@ constexpr int32_t kStart = 1;
 
 std::vector<Ids> written(const SmallModel& m, const std::vector<Ids>& prompts,
                          const ContinuationLimits& limits) {
-  return continuations(prompts, limits, m.model(), kStart, [](double) {});
+  return continuations(prompts, limits, m.model(), kStart, TaskShare{}, [](double) {});
 }
 
 /// The first of the likeliest ids, again and again.
@@ -91,7 +91,7 @@ TEST_CASE("prompts past the largest piece, in more batches than one") {
   const std::vector<Ids> prompts = some_prompts(lengths);
   const ContinuationLimits limits = {4, 40, {}};
   std::vector<double> shares;
-  const std::vector<Ids> got = continuations(prompts, limits, m.model(), kStart,
+  const std::vector<Ids> got = continuations(prompts, limits, m.model(), kStart, TaskShare{},
                                              [&](double share) { shares.push_back(share); });
   CHECK(shares == std::vector<double>{13.0 / 16, 1});
   for (size_t n = 0; n < prompts.size(); ++n) CHECK(got[n] == truth(m, prompts[n], limits));

@@ -21,7 +21,7 @@ struct Fixture : testing::SmallModel {
   using SmallModel::SmallModel;
 
   std::vector<Likelihood> scores(const std::vector<EncodedRequest>& requests) const {
-    return likelihoods(requests, model(), kStart, [](double) {});
+    return likelihoods(requests, model(), kStart, TaskShare{}, [](double) {});
   }
 
   /// By log softmax of the logits of a text that holds the request alone.
@@ -150,10 +150,11 @@ TEST_CASE("more requests of one length than a batch has room for are read in sev
   }
   REQUIRE(evaluation_batch(2048) == 4);
   double last = 0;
-  const std::vector<Likelihood> got = likelihoods(requests, f.model(), kStart, [&](double share) {
-    CHECK(share > last);
-    last = share;
-  });
+  const std::vector<Likelihood> got =
+      likelihoods(requests, f.model(), kStart, TaskShare{}, [&](double share) {
+        CHECK(share > last);
+        last = share;
+      });
   CHECK(last == 1);
   for (const size_t n : {size_t{0}, size_t{5}}) {
     CHECK(got[n].logprob == Approx(f.truth(requests[n]).logprob).epsilon(1e-11));

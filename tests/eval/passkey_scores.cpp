@@ -54,7 +54,8 @@ struct Guesser : SmallModel {
 
   nlohmann::ordered_json scores(const Passkey& passkey, const PasskeyRequest& request,
                                 int64_t length) const {
-    return score_passkey(passkey, request, length, model(), std::nullopt, [](double) {});
+    return score_passkey(passkey, request, length, model(), std::nullopt, TaskShare{},
+                         [](double) {});
   }
 };
 

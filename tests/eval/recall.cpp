@@ -59,8 +59,8 @@ TEST_CASE("recall is the share of references in what is written") {
   CHECK(prompts.longest() == 1 + std::ssize(tokenizer().encode("The grass is green.")));
   prompts.references = {
       {texts[0]}, {"\x01no", texts[1].substr(1)}, {"\x01no", "\x02no", texts[2], texts[2]}};
-  const auto got = recalls(prompts, tokenizer(), m.model(), kStart, [](double) {});
+  const auto got = recalls(prompts, tokenizer(), m.model(), kStart, TaskShare{}, [](double) {});
   CHECK(got == std::vector<double>{1, 0.5, 0.5});
   prompts.most = 1;
-  CHECK(recalls(prompts, tokenizer(), m.model(), kStart, [](double) {})[0] == 0);
+  CHECK(recalls(prompts, tokenizer(), m.model(), kStart, TaskShare{}, [](double) {})[0] == 0);
 }

@@ -432,8 +432,8 @@ TEST_CASE("ASEntmax's table 11: llama3's factors on Flip-Flop, the best at four 
     CHECK(prior.at("factor").get<double>() == std::stod(factor));
     CHECK(c.checkpoint.best_metric == "select@256/exact_match");
     REQUIRE(c.eval.tasks.size() == 2);
-    CHECK(c.eval.tasks[0].request.lengths == doubled(64, 4096));
-    CHECK(c.eval.tasks[0].request.samples == 1000);
+    CHECK(c.eval.tasks[0].trained().lengths == doubled(64, 4096));
+    CHECK(c.eval.tasks[0].trained().samples == 1000);
   }
 }
 

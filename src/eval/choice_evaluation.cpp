@@ -1,0 +1,81 @@
+// Multiple choice: which continuation of a question is the likeliest.
+
+#include "core/sha256.h"
+#include "eval/choice_scores.h"
+#include "eval/likelihood_evaluation.h"
+#include "eval/mean_json.h"
+#include "prompts/choice_file.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json row_of(const ChoiceScores& s, const ChoiceFormat& format) {
+  ordered_json row = {{"examples", s.accuracy.count}};
+  put_mean(&row, "acc", s.accuracy);
+  if (!format.normalized) return row;
+  put_mean(&row, "acc_norm", s.by_character);
+  put_mean(&row, "acc_token", s.by_token);
+  return row;
+}
+
+class ChoiceEvaluation final : public LikelihoodEvaluation {
+ public:
+  ChoiceEvaluation(const TextTaskRequest& r, const TextIds& ids) : LikelihoodEvaluation(r, ids) {
+    const std::string& format = r.options.text("format");
+    questions_ = read_choice_file(
+        file(), format == "auto" ? nullptr : &choice_format(format, "{format}"), most());
+    lead_in(&questions_, r.options.text("shots_file"), integer("shots"));
+    for (const ChoiceExample& e : questions_.examples) {
+      for (size_t i = 0; i < e.choices(); ++i) add(e.context(i), e.continuation(i), e.line);
+    }
+  }
+
+  ordered_json facts() const override {
+    ordered_json task = {{"task", "choice"},
+                         {"file", file()},
+                         {"bos", request_.options.flag("bos")},
+                         {"sha256", questions_.sha256},
+                         {"format", questions_.format->name},
+                         {"shots", integer("shots")}};
+    if (integer("shots") > 0) {
+      task.update({{"shots_file", request_.options.text("shots_file")},
+                   {"shots_sha256", sha256_file(request_.options.text("shots_file"))}});
+    }
+    return task;
+  }
+  int64_t samples() const override { return std::ssize(questions_.examples); }
+
+ private:
+  ordered_json row(std::span<const Likelihood> found) const override {
+    std::vector<ChoiceAnswer> answers;
+    size_t request = 0;
+    for (const ChoiceExample& e : questions_.examples) {
+      ChoiceAnswer answer = {{}, e.characters, {}, e.gold, e.group};
+      for (size_t i = 0; i < e.choices(); ++i, ++request) {
+        answer.logprobs.push_back(found[request].logprob);
+        answer.tokens.push_back(tokens(request));
+      }
+      answers.push_back(std::move(answer));
+    }
+    ordered_json row = row_of(choice_scores(answers), *questions_.format);
+    for (const auto& [group, scores] : scores_by_group(answers)) {
+      ordered_json of_group = {{"group", group}};
+      of_group.update(row_of(scores, *questions_.format));
+      row["groups"].push_back(std::move(of_group));
+    }
+    return row;
+  }
+
+  ChoiceFile questions_;
+};
+
+}  // namespace
+
+std::unique_ptr<TextEvaluation> choice_evaluation(const TextTaskRequest& r, const TextIds& ids) {
+  return std::make_unique<ChoiceEvaluation>(r, ids);
+}
+
+}  // namespace bamtrain

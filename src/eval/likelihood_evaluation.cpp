@@ -1,0 +1,53 @@
+#include "eval/likelihood_evaluation.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+void LikelihoodEvaluation::add(const std::string& context, const std::string& continuation,
+                               int64_t line) {
+  places_.push_back(fmt::format("{}:{}", file(), line));
+  requests_.push_back(encoder_.encode(context, continuation, places_.back()));
+}
+
+void LikelihoodEvaluation::check(size_t, const ScoredModel& model) const {
+  const size_t longest = longest_request(requests_);
+  const int64_t tokens = std::ssize(requests_[longest].ids);
+  try {
+    make_network(model.config, model.training_length, model.backend, model.activations)
+        ->check_length(tokens - 1);
+  } catch (const Error& e) {
+    throw e.with(
+        fmt::format("the longest text, {} tokens, is that of {}", tokens, places_[longest]));
+  }
+}
+
+int64_t LikelihoodEvaluation::bytes(size_t, const ScoredModel& model) const {
+  const size_t longest = longest_request(requests_);
+  return likelihoods_bytes(std::ssize(requests_[longest].ids), std::ssize(requests_), model);
+}
+
+nlohmann::ordered_json LikelihoodEvaluation::score(size_t, TaskSet, const ScoredModel& model,
+                                                   const TaskShare& share,
+                                                   const TaskProgress& progress) const {
+  const std::vector<Likelihood> found =
+      likelihoods(requests_, model, ids_.document_start, share, progress);
+  require_finite(found);
+  return row(found);
+}
+
+void LikelihoodEvaluation::require_finite(std::span<const Likelihood> found) const {
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double x = found[i].logprob;
+    if (std::isfinite(x)) continue;
+    throw Error(ExitCode::nonfinite, places_[i], "a finite log-likelihood",
+                std::isnan(x) ? "NaN" : "infinity",
+                "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
+  }
+}
+
+}  // namespace bamtrain

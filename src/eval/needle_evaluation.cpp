@@ -1,0 +1,207 @@
+// RULER's tasks, against length and depth; or prompts of a file.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/sha256.h"
+#include "eval/continuations.h"
+#include "eval/recall.h"
+#include "eval/retrieval_scores.h"
+#include "eval/text_evaluation.h"
+#include "model/growing_text.h"
+#include "prompts/prompt_file.h"
+#include "prompts/ruler.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kSamples = 500;        // RULER's, at each length
+constexpr int64_t kSamplesOfDepth = 25;  // where there are depths
+constexpr int64_t kTokensOfFile = 128;
+
+/// The prompts of one part.
+class Prompts {
+ public:
+  virtual ~Prompts() = default;
+  /// Ids of the longest and how many there are, at the most; tokens of an answer.
+  struct Size {
+    int64_t longest = 0, prompts = 0, most = 1;
+  };
+  virtual Size size() const = 0;
+  virtual RecallPrompts read() const = 0;
+};
+
+/// What all prompts of a request have in common.
+struct RulerRequest {
+  const HaystackText* haystack = nullptr;
+  int64_t depths = 0;   // 0: RULER's own
+  int64_t samples = 0;  // at each length, or at each depth there
+  int64_t tokens = 0;   // of an answer; 0: RULER's
+  TextIds ids;
+};
+
+class RulerPrompts final : public Prompts {
+ public:
+  /// Errors as ruler_prompts.
+  RulerPrompts(const TextTaskPart& part, const RulerRequest& request, uint64_t seed)
+      : part_(part), request_(request) {
+    const auto cache = std::make_shared<Tokenizer::Cache>();
+    const TokenCount count = [ids = request.ids, cache](const std::string& text) {
+      std::vector<int32_t> read;
+      ids.tokenizer.encode(text, cache.get(), &read);
+      return std::ssize(read) + (ids.document_start ? 1 : 0);
+    };
+    for (int64_t i = 0; i < std::max<int64_t>(1, request.depths); ++i) {
+      NeedleOptions needles = {.text = request.haystack};
+      if (request.depths > 0) needles.depth = depth_of(i, request.depths);
+      sets_.push_back(ruler_prompts(part.task, needles, *part.length, seed, count));
+    }
+    own_tokens_ = prompt(0).tokens_to_generate;
+  }
+
+  Size size() const override {
+    return {*part_.length - own_tokens_, std::ssize(sets_) * request_.samples, most()};
+  }
+  RecallPrompts read() const override {
+    RecallPrompts out;
+    out.most = most();
+    for (int64_t i = 0; i < std::ssize(sets_) * request_.samples; ++i) {
+      out.add(prompt(i), request_.ids.tokenizer, request_.ids.document_start,
+              fmt::format("{} at {}", part_.task, *part_.length));
+    }
+    return out;
+  }
+
+ private:
+  int64_t most() const { return request_.tokens > 0 ? request_.tokens : own_tokens_; }
+  /// Numbered through all depths, so that no two have the same needle.
+  TextPrompt prompt(int64_t i) const {
+    return sets_[static_cast<size_t>(i / request_.samples)].prompt(i);
+  }
+
+  TextTaskPart part_;
+  RulerRequest request_;
+  std::vector<PromptSet> sets_;  // of each depth
+  int64_t own_tokens_ = 0;
+};
+
+class FilePrompts final : public Prompts {
+ public:
+  FilePrompts(const std::vector<TextPrompt>& prompts, const std::string& file, const TextIds& ids) {
+    prompts_.most = prompts[0].tokens_to_generate;
+    for (const TextPrompt& p : prompts) {
+      prompts_.add(p, ids.tokenizer, ids.document_start, file);
+    }
+  }
+  Size size() const override {
+    return {prompts_.longest(), std::ssize(prompts_.ids), prompts_.most};
+  }
+  RecallPrompts read() const override { return prompts_; }
+
+ private:
+  RecallPrompts prompts_;
+};
+
+class NeedleEvaluation final : public TextEvaluation {
+ public:
+  NeedleEvaluation(const TextTaskRequest& r, const TextIds& ids)
+      : TextEvaluation(r, ids), file_(r.options.text("file")), prompts_(parts_.size()) {
+    const std::string& haystack = r.options.text("haystack");
+    if (!haystack.empty()) haystack_ = HaystackText::read(haystack);
+    if (!file_.empty()) {
+      read_file();
+      return;
+    }
+    depths_ = integer("depths");
+    samples_ = r.samples.value_or(depths_ > 0 ? kSamplesOfDepth : kSamples);
+  }
+
+  ordered_json facts() const override {
+    ordered_json task = {{"task", "niah"}};
+    if (file_.empty()) {
+      task["depths"] = depths_ > 0 ? ordered_json(depths_) : ordered_json("ruler");
+    } else {
+      task.update({{"file", file_}, {"sha256", sha256_file(file_)}});
+    }
+    const std::string& haystack = request_.options.text("haystack");
+    if (!haystack.empty()) {
+      task.update({{"haystack", haystack}, {"haystack_sha256", sha256_file(haystack)}});
+    }
+    const int64_t tokens = integer("tokens");
+    task["tokens"] = tokens > 0 ? ordered_json(tokens) : ordered_json();
+    if (!file_.empty() && tokens == 0) task["tokens"] = kTokensOfFile;
+    return task;
+  }
+  int64_t samples() const override { return samples_; }
+  int64_t depths() const override { return depths_; }
+
+  void check(size_t part, const ScoredModel& model) const override {
+    check_grows(model.config);
+    const TextTaskPart& p = parts_[part];
+    const Prompts::Size size = prompts(part).size();
+    check_text_length(size.longest + size.most - 1,
+                      p.task + (p.length ? fmt::format(" at {}", *p.length) : ""), model);
+  }
+  int64_t bytes(size_t part, const ScoredModel& model) const override {
+    const Prompts::Size size = prompts(part).size();
+    return continuations_bytes(size.longest, size.prompts, size.most, model);
+  }
+  ordered_json score(size_t part, TaskSet set, const ScoredModel& model, const TaskShare& share,
+                     const TaskProgress& progress) const override {
+    const RecallPrompts read = set == TaskSet::test || !file_.empty()
+                                   ? prompts(part).read()
+                                   : RulerPrompts(parts_[part], ruler_request(), seed(set)).read();
+    double tokens = 0;
+    for (const auto& ids : read.ids) tokens += static_cast<double>(ids.size());
+    ordered_json row = {{"tokens", tokens / static_cast<double>(read.ids.size())}};
+    const std::vector<double> found =
+        recalls(read, ids_.tokenizer, model, ids_.document_start, share, progress);
+    row.update(retrieval_row({{"recall", found}}, depths_));
+    return row;
+  }
+
+ private:
+  void read_file() {
+    const int64_t tokens = integer("tokens");
+    of_file_ = read_prompts(file_, tokens > 0 ? tokens : kTokensOfFile);
+    if (request_.samples && *request_.samples < std::ssize(of_file_)) {
+      of_file_.resize(static_cast<size_t>(*request_.samples));
+    }
+    samples_ = std::ssize(of_file_);
+  }
+  RulerRequest ruler_request() const {
+    return {haystack_ ? &*haystack_ : nullptr, depths_, samples_, integer("tokens"), ids_};
+  }
+  uint64_t seed(TaskSet set) const {
+    return set == TaskSet::test ? request_.seed : Rng(request_.seed, "eval.niah.select").bits(0);
+  }
+  /// Made when they are first asked for: how many words fit takes a search.
+  const Prompts& prompts(size_t part) const {
+    std::unique_ptr<Prompts>& p = prompts_[part];
+    if (!p && file_.empty()) {
+      p = std::make_unique<RulerPrompts>(parts_[part], ruler_request(), seed(TaskSet::test));
+    } else if (!p) {
+      p = std::make_unique<FilePrompts>(of_file_, file_, ids_);
+    }
+    return *p;
+  }
+
+  std::string file_;
+  std::optional<HaystackText> haystack_;
+  std::vector<TextPrompt> of_file_;
+  int64_t depths_ = 0, samples_ = 0;
+  mutable std::vector<std::unique_ptr<Prompts>> prompts_;  // of each part
+};
+
+}  // namespace
+
+std::unique_ptr<TextEvaluation> needle_evaluation(const TextTaskRequest& r, const TextIds& ids) {
+  return std::make_unique<NeedleEvaluation>(r, ids);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,64 @@
+// BAM's number in the midst of filler, against length and depth.
+
+#include <fmt/format.h>
+
+#include "core/options_json.h"
+#include "eval/passkey_scores.h"
+#include "eval/text_evaluation.h"
+#include "model/growing_text.h"
+#include "prompts/passkey_task.h"
+#include "tasks/passkey.h"
+
+namespace bamtrain {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+class PasskeyEvaluation final : public TextEvaluation {
+ public:
+  PasskeyEvaluation(const TextTaskRequest& r, const TextIds& ids)
+      : TextEvaluation(r, ids), passkey_(ids.tokenizer, passkey_options(r.options)) {
+    prompts_.depths = integer("depths");
+    prompts_.samples = r.samples.value_or(1);
+    prompts_.seed = r.seed;
+    prompts_.generate = r.options.flag("generate");
+  }
+
+  ordered_json facts() const override {
+    ordered_json task = {{"task", "passkey"}};
+    task.update(options_json(request_.info->options, request_.options));
+    task.erase("tokenizer");
+    return task;
+  }
+  int64_t samples() const override { return prompts_.samples; }
+  int64_t depths() const override { return prompts_.depths; }
+
+  void check(size_t part, const ScoredModel& model) const override {
+    if (prompts_.generate) check_grows(model.config);
+    const int64_t length = *parts_[part].length;
+    check_text_length(passkey_text(passkey_, length), fmt::format("length {}", length), model);
+  }
+  int64_t bytes(size_t part, const ScoredModel& model) const override {
+    return passkey_scores_bytes(passkey_, prompts_, *parts_[part].length, model);
+  }
+  ordered_json score(size_t part, TaskSet set, const ScoredModel& model, const TaskShare& share,
+                     const TaskProgress& progress) const override {
+    PasskeyRequest request = prompts_;
+    request.set = set;
+    return score_passkey(passkey_, request, *parts_[part].length, model, ids_.document_start, share,
+                         progress);
+  }
+
+ private:
+  Passkey passkey_;
+  PasskeyRequest prompts_;
+};
+
+}  // namespace
+
+std::unique_ptr<TextEvaluation> passkey_evaluation(const TextTaskRequest& r, const TextIds& ids) {
+  return std::make_unique<PasskeyEvaluation>(r, ids);
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,29 @@
+#include "eval/text_evaluation.h"
+
+#include <fmt/format.h>
+
+#include "core/error.h"
+
+namespace bamtrain {
+
+std::unique_ptr<TextEvaluation> open_text_evaluation(const TextTaskRequest& request,
+                                                     const TextIds& ids) {
+  const std::string& task = request.info->name;
+  if (task == "passkey") return passkey_evaluation(request, ids);
+  if (task == "niah") return needle_evaluation(request, ids);
+  if (task == "choice") return choice_evaluation(request, ids);
+  if (task == "cloze") return cloze_evaluation(request, ids);
+  require(task == "requests", "a task of text_tasks()");
+  return requests_evaluation(request, ids);
+}
+
+void check_text_length(int64_t tokens, const std::string& what, const ScoredModel& model) {
+  try {
+    make_network(model.config, model.training_length, model.backend, model.activations)
+        ->check_length(tokens);
+  } catch (const Error& e) {
+    throw e.with(fmt::format("the longest text of {} has {} tokens with its answer", what, tokens));
+  }
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,218 @@
+#include "tasks/text_task.h"
+
+#include "core/error.h"
+#include "tasks/passkey.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr double kMostDepths = 1000, kMostTokens = 4096, kMostShots = 1000;
+
+OptionSpec tokenizer_option() {
+  return {"tokenizer", "a file, where the tokenizer is not found near the shards", ""};
+}
+
+OptionSpec file_option(const std::string& what) { return {"file", what, ""}; }
+
+OptionSpec bos_option() {
+  return {"bos", "whether BOS stands before texts where documents of the training had it", true};
+}
+
+TextTaskInfo passkey_text_task() {
+  TextTaskInfo t{"passkey", "BAM's number in the midst of filler, against length and depth"};
+  for (OptionSpec o : passkey_task().options) {
+    t.options.push_back(o.name == "tokenizer" ? tokenizer_option() : std::move(o));
+  }
+  t.options.push_back({.name = "depths",
+                       .description = "places of the number, equally spaced",
+                       .fallback = 20.0,
+                       .minimum = 2,
+                       .maximum = kMostDepths,
+                       .integer = true});
+  t.options.push_back({"generate", "whether the model writes the digits itself", false});
+  t.of_lengths = true;
+  // Published: no filler, then from 128 to 32,768.
+  t.lengths = {0, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+  t.numbers = {"exact_match", "accuracy"};
+  t.page = "retrieval";
+  return t;
+}
+
+TextTaskInfo niah() {
+  TextTaskInfo t{"niah", "RULER's tasks, against length, and depth where they have one needle"};
+  t.options = {
+      {"tasks",
+       "of RULER, by its names",
+       StringList(),
+       {"niah_single_1", "niah_single_2", "niah_single_3", "niah_multikey_1", "niah_multikey_2",
+        "niah_multikey_3", "niah_multivalue", "niah_multiquery", "vt", "cwe", "fwe"}},
+      file_option("in place of tasks: prompts that RULER's own generator wrote"),
+      {"haystack", "a text in which needles are hidden, of the tasks that ask for one", ""},
+      {.name = "depths",
+       .description = "of the needle, equally spaced, 2 at least; 0: RULER's own",
+       .fallback = 0.0,
+       .minimum = 0,
+       .maximum = kMostDepths,
+       .integer = true},
+      {.name = "tokens",
+       .description = "of an answer; 0: RULER's own, of a file 128",
+       .fallback = 0.0,
+       .minimum = 0,
+       .maximum = kMostTokens,
+       .integer = true},
+      tokenizer_option()};
+  t.of_lengths = true;
+  t.numbers = {"recall"};
+  t.page = "retrieval";
+  return t;
+}
+
+TextTaskInfo choice() {
+  TextTaskInfo t{"choice", "which of some continuations is the likeliest"};
+  t.options = {file_option("the questions, a data set's records"),
+               {"format",
+                "of the records; auto: their fields tell it",
+                "auto",
+                {"auto", "arc", "hellaswag", "longbench_v2", "mmlu", "openbookqa", "piqa",
+                 "winogrande", "query", "endings"}},
+               {.name = "shots",
+                .description = "solved examples before each, the first of shots_file",
+                .fallback = 0.0,
+                .minimum = 0,
+                .maximum = kMostShots,
+                .integer = true},
+               {"shots_file", "has them, in the format of file", ""},
+               bos_option(),
+               tokenizer_option()};
+  t.numbers = {"acc", "acc_norm", "acc_token"};
+  t.page = "downstream";
+  return t;
+}
+
+TextTaskInfo cloze() {
+  TextTaskInfo t{"cloze", "how likely the last words of texts are"};
+  t.options = {file_option("the texts, {\"text\"} a line"), bos_option(), tokenizer_option()};
+  t.numbers = {"acc", "perplexity", "loss"};
+  t.page = "downstream";
+  return t;
+}
+
+TextTaskInfo requests() {
+  TextTaskInfo t{"requests", "how likely texts are behind their contexts, one by one"};
+  t.options = {file_option("{\"context\", \"continuation\"} a line"), bos_option(),
+               tokenizer_option()};
+  t.numbers = {"greedy", "loss"};
+  t.page = "downstream";
+  return t;
+}
+
+std::vector<TextTaskInfo> make() {
+  return {passkey_text_task(), niah(), choice(), cloze(), requests()};
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& expected,
+                         const std::string& found, const std::string& remedy) {
+  throw Error(ExitCode::config, "{" + option + "}", expected, found, remedy);
+}
+
+void check_niah(const TextTaskRequest& r) {
+  const bool of_file = !r.options.text("file").empty(), of_tasks = !r.options.list("tasks").empty();
+  if (of_file == of_tasks) {
+    refuse("tasks", "tasks of RULER, or a file of its prompts", of_file ? "both" : "neither",
+           "give one of them");
+  }
+  if (r.options.number("depths") == 1) {
+    refuse("depths", "0, or at least 2 of them", "1", "raise it");
+  }
+  if (!of_file) return;
+  const char* const other = !r.lengths.empty()                    ? "lengths"
+                            : r.seed != 0                         ? "seed"
+                            : r.options.number("depths") != 0     ? "depths"
+                            : !r.options.text("haystack").empty() ? "haystack"
+                                                                  : nullptr;
+  if (other != nullptr) {
+    refuse(other, "nothing: the prompts are those of the file", "a value", "remove it");
+  }
+}
+
+void check_shots(const Options& o) {
+  const bool shots = o.number("shots") > 0, file = !o.text("shots_file").empty();
+  if (shots != file) {
+    refuse("shots", "a number with shots_file, or neither",
+           shots ? "shots alone" : "shots_file without shots", "give both");
+  }
+}
+
+}  // namespace
+
+const std::vector<TextTaskInfo>& text_tasks() {
+  static const std::vector<TextTaskInfo> tasks = make();
+  return tasks;
+}
+
+const TextTaskInfo* find_text_task(const std::string& name) {
+  for (const TextTaskInfo& t : text_tasks()) {
+    if (t.name == name) return &t;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> text_task_names() {
+  std::vector<std::string> names;
+  for (const TextTaskInfo& t : text_tasks()) names.push_back(t.name);
+  return names;
+}
+
+std::vector<TextTaskPart> parts_of(const TextTaskRequest& r) {
+  if (!r.info->of_lengths) return {{r.name, r.name, std::nullopt}};
+  std::vector<std::string> tasks = {r.name};
+  std::string before;
+  if (r.info->name == "niah") {
+    if (!r.options.text("file").empty()) return {{r.name, r.options.text("file"), std::nullopt}};
+    tasks = r.options.list("tasks");
+    if (r.name != r.info->name) before = r.name + ".";
+  }
+  std::vector<TextTaskPart> parts;
+  for (const std::string& task : tasks) {
+    for (const int64_t length : r.lengths) {
+      parts.push_back({before + task + "@" + std::to_string(length), task, length});
+    }
+  }
+  return parts;
+}
+
+void check_text_options(const TextTaskRequest& r) {
+  if (r.info->name == "niah") check_niah(r);
+  if (r.info->name == "choice") check_shots(r.options);
+  if (r.info->name == "passkey" &&
+      r.options.number("prefix_digits") >= r.options.number("digits")) {
+    refuse("prefix_digits", "fewer than digits, so that one is asked for",
+           std::to_string(static_cast<int64_t>(r.options.number("prefix_digits"))) + " of " +
+               std::to_string(static_cast<int64_t>(r.options.number("digits"))),
+           "lower it, or raise digits");
+  }
+  const bool takes_lengths =
+      r.info->of_lengths && (r.info->name != "niah" || r.options.text("file").empty());
+  if (takes_lengths && r.lengths.empty()) {
+    refuse("lengths", "at least one length", "none", "give some");
+  }
+  if (r.info->of_lengths) return;
+  if (r.options.text("file").empty()) {
+    refuse("file", "a file with the examples", "none", "give it");
+  }
+  if (!r.lengths.empty() || r.seed != 0) {
+    refuse(r.lengths.empty() ? "seed" : "lengths",
+           "nothing: the examples of " + r.info->name + " are those of the file", "a value",
+           "remove it");
+  }
+}
+
+std::string key_in_braces(const std::string& where) {
+  if (where.size() < 3 || where.front() != '{' || where.back() != '}') return "";
+  const std::string key = where.substr(1, where.size() - 2);
+  // Of one prompt; a request has several.
+  return key == "length" || key == "depth" || key == "task" ? key + "s" : key;
+}
+
+}  // namespace bamtrain
