@@ -104,6 +104,7 @@ void Model::forward_block(int64_t l, double* attention_rows) {
   } else if (norm1.weight) {
     norm_forward(x.residual, x.norm1, x.stats1, x.residual, {}, norm1);
   }
+  if (observer_) observer_->stream(l, rows(x.residual));
   attend(l, attention_rows);
   expand(l);
   contract(l);
@@ -141,6 +142,7 @@ void Model::attend(int64_t l, double* attention_rows) {
   const Attention a = attention_of(l);
   const Tensor out = rows(x.attention).reshaped({B_, T_, config_.heads, config_.head_dim()});
   backend_.attention_forward(out, saved_of(x), a);
+  if (observer_) observer_->attention(l, a, gates_of(qkv(l)), out);
   if (attention_rows) sum_attention_rows(l, saved_of(x), a, attention_rows);
   branch_forward(p.out, x.attention, x.branch1, x.branch_stats1);
   norm_forward(x.residual2, x.norm2, x.stats2, stream(x.residual, attention_input(x, l)), branch_,
@@ -214,6 +216,7 @@ void Model::backward_block(int64_t l, const Tensor& gradients) {
   clear_beside_gates(l, gradients);
   backend_.linear_backward_input(dnorm, dqkv, fused_view_of(weights(), p.qkv, W, C));
   stream_backward(x.residual, x.stats1, p.norm1, gradients);
+  if (observer_) observer_->stream_gradient(l, rows(dstream_));
 }
 
 }  // namespace bamtrain

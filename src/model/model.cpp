@@ -169,6 +169,7 @@ void Model::forward(double* attention_rows) {
   embedding_forward();
   for (int64_t l = 0; l < config_.layers; ++l) forward_block(l, attention_rows);
   norm_forward(final_, norm_, stats_, stream_behind(config_.layers - 1), branch_, final_norm_);
+  if (observer_) observer_->stream(config_.layers, rows(final_));
 }
 
 /// Forward and backward at once, so that logits exist for one chunk of rows only. The adjoint of
@@ -221,6 +222,7 @@ void Model::forward_backward(double scale, Tensor gradients, Tensor loss) {
   backend_.sum(loss, rows(losses_));
   backend_.zero(rows(dstream_));
   norm_backward(dstream_, dnorm_, final_, stats_, final_norm_, gradients);
+  if (observer_) observer_->stream_gradient(config_.layers, rows(dstream_));
   for (int64_t l = config_.layers - 1; l >= 0; --l) {
     recompute_block(l);
     backward_block(l, gradients);

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "model/layer_observer.h"
 #include "model/mechanisms.h"
 #include "model/network.h"
 #include "model/text_memory.h"
@@ -95,6 +96,9 @@ class Model final : public Network {
                 const int32_t* positions = nullptr, const int32_t* lengths = nullptr) override;
   void logits(const int32_t* tokens, int64_t b, int64_t t, std::optional<int64_t> document_start,
               Tensor out, const int32_t* lengths = nullptr) override;
+
+  /// Who sees the passes from now on; null: nobody. It outlives them.
+  void observe(LayerObserver* observer) { observer_ = observer; }
 
   // Texts that grow side by side. REQUIRES: planned for generation.
 
@@ -216,6 +220,7 @@ class Model final : public Network {
   std::vector<int64_t> documents_, last_documents_;
   int64_t chunk_ = 0;  // rows per chunk of the head
   Recompute recompute_ = Recompute::none;
+  LayerObserver* observer_ = nullptr;
 
   // The batch on its way to the device, token losses on their way back.
   std::vector<int32_t> host_first_key_, host_last_key_, host_positions_;  // as on the device

@@ -4,28 +4,13 @@
 #include <cmath>
 #include <vector>
 
-#include "ops/reference/mix.h"
+#include "ops/reference/attention_row.h"
 #include "ops/reference/normalizers.h"
 #include "ops/reference/place.h"
 
 namespace bamtrain {
 
 namespace {
-
-double* row_of(const Tensor& x, int64_t b, int64_t t, int64_t h) {
-  return x.ptr<double>() + b * x.stride[0] + t * x.stride[1] + h * x.stride[2];
-}
-
-double dot(const double* x, const double* y, int64_t n) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += x[i] * y[i];
-  return sum;
-}
-
-/// b of a row and a key of whichever kind `a` has.
-double bias_of(const Attention& a, const LogitPlace& p) {
-  return std::visit([&p](const auto& bias) { return bias.in_reference(p); }, a.bias);
-}
 
 void bias_adjoint(const AttentionGradients& g, const Attention& a, const LogitPlace& p, double db) {
   std::visit(
@@ -35,71 +20,19 @@ void bias_adjoint(const AttentionGradients& g, const Attention& a, const LogitPl
       a.bias);
 }
 
-/// One row of logits: s, b and z over the visible keys first .. last. b is what the mix of heads
-/// makes of B, the bias itself, where there is one.
-struct Row {
-  int64_t first = 0, last = 0;
-  double t = 1;
-  std::vector<double> s, B, b, z;
-
-  Row(const Attention& a, int64_t batch, int64_t h, int64_t i) {
-    const int64_t T = a.q.shape[1], H = a.q.shape[2], D = a.q.shape[3];
-    const int64_t kh = h / (H / a.k.shape[2]);
-    first = a.past() + a.first_key.ptr<int32_t>()[batch * T + i];
-    last = a.past() + (a.last_key ? a.last_key.ptr<int32_t>()[batch * T + i] : i);
-    if (a.scale.t) t = a.scale.t.ptr<double>()[(batch * H + h) * T + i];
-    const double* const q = row_of(a.q, batch, i, h);
-    for (int64_t j = first; j <= last; ++j) {
-      s.push_back(dot(q, row_of(a.k, batch, j, kh), D) / a.content_divisor<double>());
-    }
-    for (int64_t j = first; j <= last; ++j) {
-      const double* const k = row_of(a.k, batch, j, kh);
-      LogitPlace p = {batch, h, i, j, a.past(), H, T, D, q, k, first, s.data()};
-      p.causal = a.causal();
-      B.push_back(bias_of(a, p));
-    }
-    b = B;
-  }
-  void form_logits(const Attention& a) {
-    for (size_t n = 0; n < s.size(); ++n) {
-      z.push_back(a.scale.on_bias ? t * (s[n] + b[n]) : t * s[n] + b[n]);
-    }
-  }
-};
-
-/// Element n of a member of every head's row.
-OfHeads of_heads(const std::vector<Row>& heads, std::vector<double> Row::*member, size_t n) {
-  OfHeads out;
-  for (const Row& row : heads) out.push_back((row.*member)[n]);
-  return out;
-}
-
-/// Row i of every head.
-std::vector<Row> rows_of(const Attention& a, int64_t batch, int64_t i) {
-  std::vector<Row> heads;
-  for (int64_t h = 0; h < a.q.shape[2]; ++h) heads.emplace_back(a, batch, h, i);
-  for (size_t n = 0; a.mix && n < heads[0].s.size(); ++n) {
-    const OfHeads b =
-        reference_mix(a.mix, of_heads(heads, &Row::s, n), of_heads(heads, &Row::B, n));
-    for (size_t h = 0; h < heads.size(); ++h) heads[h].b[n] = b[h];
-  }
-  for (Row& row : heads) row.form_logits(a);
-  return heads;
-}
-
 /// What a row's logits give to its scores and to its bias. Adjoints of mix and bias add to ds.
 struct RowGradients {
   std::vector<double> ds, db;
 };
 
 /// Where heads are mixed db becomes the gradient of the bias itself, and ds that of all it reaches.
-void mix_adjoint(const AttentionGradients& g, const Attention& a, const std::vector<Row>& heads,
-                 std::vector<RowGradients>& of) {
+void mix_adjoint(const AttentionGradients& g, const Attention& a,
+                 const std::vector<AttentionRow>& heads, std::vector<RowGradients>& of) {
   for (size_t n = 0; a.mix && n < heads[0].s.size(); ++n) {
     OfHeads db;
     for (const RowGradients& row : of) db.push_back(row.db[n]);
-    const MixAdjoint to = reference_mix_adjoint(g.mix, a.mix, of_heads(heads, &Row::s, n),
-                                                of_heads(heads, &Row::B, n), db);
+    const MixAdjoint to = reference_mix_adjoint(g.mix, a.mix, of_heads(heads, &AttentionRow::s, n),
+                                                of_heads(heads, &AttentionRow::B, n), db);
     for (size_t h = 0; h < heads.size(); ++h) {
       of[h].ds[n] += to.dx[h];
       of[h].db[n] = to.dB[h];
@@ -115,15 +48,15 @@ void reference_attention_forward(Tensor out, const AttentionSaved& saved, const 
   if (saved.live) std::fill_n(saved.live.ptr<int32_t>(), saved.live.size(), 0);
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
-      const std::vector<Row> heads = rows_of(a, batch, i);
+      const std::vector<AttentionRow> heads = reference_rows(a, batch, i);
       for (int64_t h = 0; h < H; ++h) {
-        const Row& row = heads[static_cast<size_t>(h)];
+        const AttentionRow& row = heads[static_cast<size_t>(h)];
         const RowWeights w = reference_weights(a, h, row.z);
-        double* o = row_of(out, batch, i, h);
+        double* o = channels_of(out, batch, i, h);
         std::fill_n(o, D, 0.0);
         for (int64_t j = row.first; j <= row.last; ++j) {
           const double p = w.p[static_cast<size_t>(j - row.first)];
-          const double* v = row_of(a.v, batch, j, h / group);
+          const double* v = channels_of(a.v, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) o[c] += p * v[c];
         }
         const int64_t at = (batch * H + h) * T + i;
@@ -158,9 +91,9 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
       a.normalizer.form.kind == NormalizerKind::softmax && !a.mix && !reads_content(a.bias);
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
-      for (int64_t h = 0; h < H; ++h) std::fill_n(row_of(g.dq, batch, i, h), D, 0.0);
-      for (int64_t h = 0; h < K; ++h) std::fill_n(row_of(g.dk, batch, i, h), D, 0.0);
-      for (int64_t h = 0; h < K; ++h) std::fill_n(row_of(g.dv, batch, i, h), D, 0.0);
+      for (int64_t h = 0; h < H; ++h) std::fill_n(channels_of(g.dq, batch, i, h), D, 0.0);
+      for (int64_t h = 0; h < K; ++h) std::fill_n(channels_of(g.dk, batch, i, h), D, 0.0);
+      for (int64_t h = 0; h < K; ++h) std::fill_n(channels_of(g.dv, batch, i, h), D, 0.0);
     }
   }
   const auto clear = [](const char*, const Tensor& x) {
@@ -170,22 +103,22 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
   if (a.mix) for_tensors(g.mix, clear);
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
-      const std::vector<Row> heads = rows_of(a, batch, i);
+      const std::vector<AttentionRow> heads = reference_rows(a, batch, i);
       std::vector<RowGradients> of_rows;
       for (int64_t h = 0; h < H; ++h) {
-        const Row& row = heads[static_cast<size_t>(h)];
-        const double* d_o = row_of(dout, batch, i, h);
+        const AttentionRow& row = heads[static_cast<size_t>(h)];
+        const double* d_o = channels_of(dout, batch, i, h);
         const int64_t at = (batch * H + h) * T + i;
         const bool constant =
             row.first == row.last && traits_of(a.normalizer.form.kind).constant_alone();
         std::vector<double> dp;
         for (int64_t j = row.first; j <= row.last; ++j) {
-          dp.push_back(dot(d_o, row_of(a.v, batch, j, h / group), D));
+          dp.push_back(dot(d_o, channels_of(a.v, batch, j, h / group), D));
         }
         RowWeights w;
         RowAdjoint adjoint;
         if (by_out) {
-          const double D_i = dot(d_o, row_of(out, batch, i, h), D);
+          const double D_i = dot(d_o, channels_of(out, batch, i, h), D);
           for (size_t j = 0; j < dp.size(); ++j) {
             w.p.push_back(std::exp(row.z[j] - saved.level.ptr<double>()[at]));
             adjoint.dz.push_back(w.p[j] * (dp[j] - D_i));
@@ -202,28 +135,28 @@ void reference_attention_backward(const AttentionGradients& g, Tensor dout, Tens
           dt += dz * (a.scale.on_bias ? row.s[n] + row.b[n] : row.s[n]);
           of_row.ds.push_back(dz * row.t);
           of_row.db.push_back(a.scale.on_bias ? dz * row.t : dz);
-          double* dv = row_of(g.dv, batch, row.first + static_cast<int64_t>(n), h / group);
+          double* dv = channels_of(g.dv, batch, row.first + static_cast<int64_t>(n), h / group);
           for (int64_t c = 0; c < D; ++c) dv[c] += w.p[n] * d_o[c];
         }
         if (a.scale.t) g.dscale.ptr<double>()[at] = dt;
       }
       mix_adjoint(g, a, heads, of_rows);
       for (int64_t h = 0; h < H; ++h) {
-        const Row& row = heads[static_cast<size_t>(h)];
+        const AttentionRow& row = heads[static_cast<size_t>(h)];
         RowGradients& of_row = of_rows[static_cast<size_t>(h)];
-        const double* q = row_of(a.q, batch, i, h);
-        double* dq = row_of(g.dq, batch, i, h);
+        const double* q = channels_of(a.q, batch, i, h);
+        double* dq = channels_of(g.dq, batch, i, h);
         for (int64_t j = row.first; j <= row.last; ++j) {
-          bias_adjoint(
-              g, a,
-              {batch, h, i, j, 0, H, T, D, q, row_of(a.k, batch, j, h / group), row.first,
-               row.s.data(), dq, row_of(g.dk, batch, j, h / group), of_row.ds.data(), a.causal()},
-              of_row.db[static_cast<size_t>(j - row.first)]);
+          bias_adjoint(g, a,
+                       {batch, h, i, j, 0, H, T, D, q, channels_of(a.k, batch, j, h / group),
+                        row.first, row.s.data(), dq, channels_of(g.dk, batch, j, h / group),
+                        of_row.ds.data(), a.causal()},
+                       of_row.db[static_cast<size_t>(j - row.first)]);
         }
         for (int64_t j = row.first; j <= row.last; ++j) {
           const double of_score = of_row.ds[static_cast<size_t>(j - row.first)] * root;
-          const double* k = row_of(a.k, batch, j, h / group);
-          double* dk = row_of(g.dk, batch, j, h / group);
+          const double* k = channels_of(a.k, batch, j, h / group);
+          double* dk = channels_of(g.dk, batch, j, h / group);
           for (int64_t c = 0; c < D; ++c) {
             dq[c] += of_score * k[c];
             dk[c] += of_score * q[c];
@@ -239,9 +172,9 @@ void reference_attention_entropy(Tensor entropy, const Attention& a) {
   require(!a.scale.t, "logits without a scale");
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
-      const std::vector<Row> heads = rows_of(a, batch, i);
+      const std::vector<AttentionRow> heads = reference_rows(a, batch, i);
       for (int64_t h = 0; h < H; ++h) {
-        const Row& row = heads[static_cast<size_t>(h)];
+        const AttentionRow& row = heads[static_cast<size_t>(h)];
         const double m = *std::max_element(row.z.begin(), row.z.end());
         double sum = 0, H_i = 0;
         for (double z : row.z) sum += std::exp(z - m);
@@ -260,7 +193,7 @@ void reference_attention_statistics(Tensor entropy, Tensor support, const Attent
   require(a.past() == 0, "all rows");
   for (int64_t batch = 0; batch < B; ++batch) {
     for (int64_t i = 0; i < T; ++i) {
-      const std::vector<Row> heads = rows_of(a, batch, i);
+      const std::vector<AttentionRow> heads = reference_rows(a, batch, i);
       for (int64_t h = 0; h < H; ++h) {
         const RowWeights w = reference_weights(a, h, heads[static_cast<size_t>(h)].z);
         const int64_t at = (batch * H + h) * T + i;

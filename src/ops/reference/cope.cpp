@@ -20,8 +20,8 @@ struct Position {
   double share;  // of the second
 
   Position(const LogitPlace& p, int64_t n) {
-    double sum = 0;
-    for (int64_t k = p.j; k <= p.own(); ++k) sum += gate(p, k);
+    double sum = 0;  // gates are positive: at the cap it is known
+    for (int64_t k = p.own(); k >= p.j && sum < static_cast<double>(n - 1); --k) sum += gate(p, k);
     counts = sum < static_cast<double>(n - 1);
     const double capped = counts ? sum : static_cast<double>(n - 1);
     low = static_cast<int64_t>(std::floor(capped));

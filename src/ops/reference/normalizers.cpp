@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 
 namespace bamtrain {
@@ -84,9 +85,12 @@ RowWeights entmax_weights(const Logits& l) {
   RowWeights w;
   w.level = *std::max_element(l.z.begin(), l.z.end());
   double low = 1 / static_cast<double>(l.z.size()), high = 1;
+  Doubles near;  // the others have no weight whatever the largest is, at most 1
+  std::copy_if(l.z.begin(), l.z.end(), std::back_inserter(near),
+               [&](double x) { return !(entmax_root(w.level, x, 1, a) <= 0); });
   const auto sum_at = [&](double weight) {
     double sum = 0;
-    for (double x : l.z) sum += entmax_weight(w.level, x, weight, a);
+    for (double x : near) sum += entmax_weight(w.level, x, weight, a);
     return sum;
   };
   for (int n = 0; n < 200; ++n) {
