@@ -70,9 +70,9 @@ int parse_and_run(int argc, char** argv) {
                "check config, data and memory, print what the run needs, train nothing");
   app.add_flag("--print-schema", print_schema, "print the config's JSON Schema");
 
-  const std::vector<Command> commands = {eval_command(app),     export_command(app),
-                                         generate_command(app), help_command(app),
-                                         report_command(app),   study_command(app)};
+  const std::vector<Command> commands = {
+      eval_command(app),    export_command(app), generate_command(app), help_command(app),
+      inspect_command(app), report_command(app), study_command(app)};
 
   try {
     app.parse(argc, argv);

@@ -15,6 +15,7 @@ Command eval_command(CLI::App& app);
 Command export_command(CLI::App& app);
 Command generate_command(CLI::App& app);
 Command help_command(CLI::App& app);
+Command inspect_command(CLI::App& app);
 Command report_command(CLI::App& app);
 Command study_command(CLI::App& app);
 

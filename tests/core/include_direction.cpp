@@ -47,6 +47,8 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "tasks",
       "checkpoint", "train", "record"}},
     {"report", {"core", "priors", "scales", "normalizers", "mixes", "model", "record"}},
+    {"inspect",
+     {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "checkpoint", "report"}},
     // Structs and registries only, but it may name all that a config can say.
     {"config",
      {"core", "priors", "scales", "normalizers", "mixes", "ops", "model", "data", "tasks",
@@ -55,7 +57,7 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"study", {"core", "checkpoint", "train", "record", "report", "config"}},
     {"commands", {"core", "priors", "scales", "normalizers", "mixes",      "ops",   "model",
                   "dist", "data",   "tasks",  "prompts",     "checkpoint", "train", "record",
-                  "run",  "eval",   "report", "export",      "config",     "study"}},
+                  "run",  "eval",   "report", "export",      "config",     "study", "inspect"}},
 };
 
 }  // namespace

@@ -1,0 +1,263 @@
+// bamtrain inspect: what a checkpoint's attention makes of a prompt, as a page and as tensors.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "commands/command.h"
+#include "commands/trained.h"
+#include "core/checked.h"
+#include "core/durable_file.h"
+#include "core/input_file.h"
+#include "core/option_value.h"
+#include "core/utf8.h"
+#include "eval/generate.h"
+#include "inspect/inspection.h"
+#include "inspect/inspection_file.h"
+#include "inspect/page.h"
+#include "ops/cpu/cpu.h"
+#include "record/logs.h"
+#include "record/run_files.h"
+#include "record/run_text.h"
+#include "report/axis.h"
+#include "report/page.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr int64_t kMostPromptBytes = int64_t{1} << 20;
+constexpr const char* kShorter = "shorten the prompt, or name fewer --layers";
+
+struct InspectArguments {
+  std::string checkpoint, tokenizer, prompt_file;
+  std::optional<std::string> prompt, ids, layers;
+  std::string output = "inspect";
+  std::vector<std::string> overrides;
+};
+
+/// "1,2,3": integers from 0 to below `end`, which `what` has. Error (ExitCode::usage) at `option`.
+std::vector<int64_t> read_integers(const std::string& text, const std::string& option, int64_t end,
+                                   const std::string& what) {
+  std::vector<int64_t> out;
+  size_t begin = 0;
+  while (begin <= text.size()) {
+    const size_t comma = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, comma - begin);
+    int64_t x = -1;
+    const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), x);
+    if (error != std::errc() || rest != word.data() + word.size() || x < 0 || x >= end) {
+      throw Error(ExitCode::usage, option,
+                  fmt::format("integers from 0 to {} with commas between them: {}", end - 1, what),
+                  word.empty() ? "none" : word, "change it");
+    }
+    out.push_back(x);
+    begin = comma + 1;
+  }
+  return out;
+}
+
+void require_prompt(const InspectArguments& arguments) {
+  const int given = (arguments.prompt ? 1 : 0) + (arguments.prompt_file.empty() ? 0 : 1) +
+                    (arguments.ids ? 1 : 0);
+  if (given == 1) return;
+  throw Error(ExitCode::usage, "bamtrain inspect", "one of --prompt, --prompt-file and --ids",
+              given == 0 ? "none" : "several", "give one");
+}
+
+/// A slip in the name would replace a model, or anything else.
+void require_replaceable(const std::string& page, const std::string& tensors) {
+  constexpr int64_t kBeginning = 1024;
+  const auto refuse = [](const std::string& path) {
+    throw Error(ExitCode::usage, "--output", "a new file, or one of bamtrain inspect to replace",
+                path + ", which is none", "choose another name, or remove the file");
+  };
+  std::error_code error;
+  if (std::filesystem::exists(tensors, error) && !is_inspection_file(tensors)) refuse(tensors);
+  if (!std::filesystem::is_regular_file(page, error)) return;
+  const InputFile file(page, ExitCode::io, "check its permissions, or choose another name");
+  std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
+  file.read(0, text.data(), std::ssize(text));
+  if (!text.empty() && !is_html_page(text)) refuse(page);
+}
+
+/// The prompt's ids, what each is called, and where documents begin.
+struct Tokens {
+  std::vector<int32_t> ids;
+  std::vector<std::string> names;
+  std::optional<int64_t> document_start;
+};
+
+Tokens ids_of(const InspectArguments& arguments, const RunConfig& c, const Checkpoint& checkpoint) {
+  Tokens t;
+  const std::string what = "ids of the model's vocabulary";
+  for (const int64_t id : read_integers(*arguments.ids, "--ids", c.model.vocab, what)) {
+    t.ids.push_back(static_cast<int32_t>(id));
+    t.names.push_back((t.names.empty() ? "" : " ") + std::to_string(id));
+  }
+  if (c.model.attention.document_mask) {
+    t.document_start = document_start(c, tokenizer_sha256(checkpoint));
+  }
+  return t;
+}
+
+Tokens text_of(const InspectArguments& arguments, const RunConfig& c,
+               const Checkpoint& checkpoint) {
+  const bool given = arguments.prompt.has_value();
+  const std::string where = given ? "--prompt" : arguments.prompt_file;
+  const std::string text =
+      given ? *arguments.prompt
+            : InputFile(where, ExitCode::io, "check the path").text(kMostPromptBytes);
+  if (text.empty()) {
+    throw Error(ExitCode::usage, where, "some text", "none", "give some, or --ids");
+  }
+  const Tokenizer tokenizer = open_tokenizer(
+      {"--tokenizer", arguments.tokenizer, tokenizer_sha256(checkpoint), ", or give --ids"}, c);
+  Tokens t;
+  t.document_start = document_start(c, tokenizer);
+  t.ids = Prompt(tokenizer, t.document_start, text, where).ids;
+  bool first = true;
+  for (const int32_t id : t.ids) {
+    const std::string bytes = replace_invalid_utf8(tokenizer.bytes(id, first));
+    // A control piece adds nothing to a text; it has a name.
+    t.names.push_back(bytes.empty() ? tokenizer.piece(id) : bytes);
+    first = bytes.empty() && first;
+  }
+  return t;
+}
+
+std::vector<int64_t> layers_of(const InspectArguments& arguments, const ModelConfig& model) {
+  std::vector<int64_t> layers;
+  if (arguments.layers) {
+    layers = read_integers(*arguments.layers, "--layers", model.layers, "layers of the model");
+    const std::set<int64_t> each(layers.begin(), layers.end());
+    return {each.begin(), each.end()};
+  }
+  for (int64_t l = 0; l < model.layers; ++l) layers.push_back(l);
+  return layers;
+}
+
+/// As a run's lines have them.
+MechanismValues mechanism_values(const ParameterLayout& layout, const Tensor& masters) {
+  MechanismValues out;
+  for (const Parameter& p : layout.all()) {
+    if (!is_mechanism(p.group) || p.size > static_cast<int64_t>(kMostOfALine)) continue;
+    const float* const values = masters.ptr<float>() + p.offset;
+    out[p.name].assign(values, values + p.size);
+  }
+  return out;
+}
+
+void print_heads(const Inspection& found) {
+  fmt::print("{:>5}{:>6}{:>10}{:>10}{:>10}{:>10}\n", "layer", "head", "entropy", "support",
+             "centroid", "largest");
+  for (const LayerView& view : found.layers) {
+    for (int64_t h = 0; h < view.H; ++h) {
+      const HeadSummary s = summary_of(view, h);
+      fmt::print("{:>5}{:>6}{:>10.3f}{:>10.1f}{:>10.1f}{:>10.3f}\n", view.layer, h, s.entropy,
+                 s.support, s.distance, s.largest);
+    }
+  }
+}
+
+int run_inspect(const InspectArguments& arguments) {
+  require_prompt(arguments);
+  if (arguments.output.empty()) {
+    throw Error(ExitCode::usage, "--output", "what the files' names begin with", "none",
+                "give some");
+  }
+  const std::string page_path = arguments.output + ".html";
+  const std::string tensors_path = arguments.output + ".safetensors";
+  require_replaceable(page_path, tensors_path);
+  const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
+  const RunConfig c = trained_config(checkpoint, arguments.overrides);
+  check_inspectable(c.model);
+  InspectionRequest request = {
+      c.model, c.data.sequence_length, {}, {}, layers_of(arguments, c.model)};
+  Tokens tokens =
+      arguments.ids ? ids_of(arguments, c, checkpoint) : text_of(arguments, c, checkpoint);
+  const auto T = std::ssize(tokens.ids);
+  const std::string option = arguments.ids      ? "--ids"
+                             : arguments.prompt ? "--prompt"
+                                                : "--prompt-file";
+  if (T > kMostInspected) {
+    throw Error(ExitCode::usage, option, fmt::format("at most {} tokens", kMostInspected),
+                std::to_string(T), "shorten it");
+  }
+  request.ids = std::move(tokens.ids);
+  request.document_start = tokens.document_start;
+
+  const ParameterLayout layout(c.model, c.data.sequence_length);
+  int64_t bytes = 0;
+  try {
+    bytes = inspection_bytes(request);
+  } catch (const Error& e) {  // of a mechanism that knows no text of that length
+    throw e.as(ExitCode::usage, option, "shorten it");
+  }
+  const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
+  check_host_memory(checked_add(checked_add(bytes, weights, option), 4 * kMostMapBytes, option),
+                    option, "a model, its attention and a page that take", kShorter);
+  AtomicFile page(page_path);  // a path that cannot be written is found before the work
+  const std::unique_ptr<Backend> backend = make_cpu_backend();
+  Arena arena;
+  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
+  const Inspection found = inspect(request, masters);
+
+  const NormalizerChoice& normalizer = c.model.attention.normalizer;
+  InspectedModel model = {
+      arguments.checkpoint,
+      {{"prior", c.model.attention.prior.names()},
+       {"scale", c.model.attention.scale ? c.model.attention.scale.name() : "none"},
+       {"normalizer", normalizer ? normalizer.name() : "softmax"},
+       {"layers, heads, width",
+        fmt::format("{}, {}, {}", c.model.layers, c.model.heads, c.model.width)},
+       {"tokens of the prompt", std::to_string(T)},
+       {"training length", std::to_string(c.data.sequence_length)},
+       {"step", std::to_string(checkpoint.step)}},
+      std::move(tokens.names),
+      mechanism_values(layout, masters)};
+  std::map<std::string, std::string> facts;
+  for (const auto& [name, value] : model.facts) facts[name] = value;
+  facts["checkpoint"] = replace_invalid_utf8(arguments.checkpoint);
+  write_inspection(tensors_path, request, found, facts);
+  page.write(inspection_html(model, request, found));
+  page.commit();
+  print_heads(found);
+  fmt::print("page {}\ntensors {}\n", printable(page_path), printable(tensors_path));
+  return 0;
+}
+
+}  // namespace
+
+Command inspect_command(CLI::App& app) {
+  const auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* options = app.add_subcommand(
+      "inspect",
+      "attention to a prompt, layer by layer and head by head, on the CPU in fp32: a page to read, "
+      "OUTPUT.html, and its numbers, OUTPUT.safetensors");
+  options->add_option("--checkpoint", arguments->checkpoint, "checkpoint folder")->required();
+  // By functions: an empty text is one, too.
+  options->add_option_function<std::string>(
+      "--prompt", [arguments](const std::string& text) { arguments->prompt = text; },
+      fmt::format("text to read, {} tokens at most", kMostInspected));
+  options->add_option("--prompt-file", arguments->prompt_file, "the same from a file, as it is");
+  options->add_option_function<std::string>(
+      "--ids", [arguments](const std::string& text) { arguments->ids = text; },
+      "the ids themselves, 1,2,3, for models without a tokenizer");
+  options->add_option_function<std::string>(
+      "--layers", [arguments](const std::string& text) { arguments->layers = text; },
+      "layers to look into, 0,3 (default: all)");
+  options->add_option("--output", arguments->output, "what the files' names begin with (inspect)");
+  options->add_option("--tokenizer", arguments->tokenizer,
+                      "a tokenizer's file (default: the one that made the shards, looked for as "
+                      "a file of its SHA-256 in their folder and the two around it)");
+  add_overrides(*options, arguments->overrides);
+  return {options, [arguments] { return run_inspect(*arguments); }};
+}
+
+}  // namespace bamtrain

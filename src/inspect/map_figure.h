@@ -1,0 +1,50 @@
+#pragma once
+// Matrices as pictures of a page: an image whose colours a page's script reads back as numbers.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bamtrain {
+
+/// Colours of values: from nothing to the largest by the square root, so that small weights show;
+/// or from blue below zero to orange above it, evenly.
+enum class MapColours { weights, signs };
+
+struct MapFigure {
+  std::string title;  // "head 3"
+  std::string note;   // behind the title; may be empty
+  int64_t rows = 0, columns = 0;
+  std::vector<float> values;  // (rows, columns); NaN: not visible
+  MapColours colours = MapColours::weights;
+  double most = 1;  // the value, or size, of full colour; what is beyond has it too
+  std::string unit = "weight";
+  std::string row_names = {};  // "0 3 5": rows are layers, columns heads; empty: tokens, or blocks
+};
+
+/// The largest finite size of the values; 0 of none.
+double largest_size(const std::vector<float>& values);
+
+/// Means over blocks of `by` rows and columns, of those that are no NaN; NaN where all are.
+std::vector<float> averaged(const std::vector<float>& values, int64_t side, int64_t by);
+
+/// <figure class="map">. REQUIRES: rows and columns from 1 to 512.
+std::string map_figure(const MapFigure& map);
+
+/// Bytes of such a figure, about.
+inline int64_t map_figure_bytes(int64_t rows, int64_t columns) {
+  return (rows * (columns + 1) * 4) / 3 + 2048;
+}
+
+/// Style and script of a page with such figures, to stand behind them. `tokens`: what each of the
+/// prompt's is called.
+std::string map_page_parts(const std::vector<std::string>& tokens);
+
+/// A PNG of indexed colours. REQUIRES: as map_figure; pixels (height, width).
+std::string indexed_png(int64_t width, int64_t height, const std::vector<uint8_t>& pixels,
+                        const std::vector<uint32_t>& rgba);
+
+/// Base 64 (RFC 4648), padded.
+std::string base64(const std::string& bytes);
+
+}  // namespace bamtrain

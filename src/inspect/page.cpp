@@ -1,0 +1,503 @@
+#include "inspect/page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "inspect/map_figure.h"
+#include "inspect/scale_fit.h"
+#include "report/axis.h"
+#include "report/markup.h"
+#include "report/page.h"
+#include "report/report.h"
+#include "report/section.h"
+
+namespace bamtrain {
+
+namespace {
+
+constexpr double kLowestBias = -20;  // exp(-20): less than anyone sees
+constexpr int64_t kLeastMapSide = 64;
+
+using Member = std::vector<float> AttentionValues::*;
+
+std::string paragraph(const std::string& text) { return "<p>" + text + "</p>\n"; }
+
+std::string layer_heading(const LayerView& view) {
+  return fmt::format("<h3>layer {}</h3>\n", view.layer);
+}
+
+/// The values of head h of (H, size).
+template <class T>
+std::vector<T> of_head(const std::vector<T>& all, int64_t h, int64_t size) {
+  return {all.begin() + h * size, all.begin() + (h + 1) * size};
+}
+
+/// How many blocks of the maps the page draws as one, so that all together are no more than
+/// kMostMapBytes.
+int64_t page_block(const Inspection& found) {
+  int64_t maps = 0, side = 0;
+  for (const LayerView& view : found.layers) {
+    maps += view.H * (view.has_bias() ? 2 : 1);
+    side = view.map.side;
+  }
+  int64_t by = 1;
+  const auto bytes = [&](int64_t block) {
+    const int64_t fewer = (side + block - 1) / block;
+    return maps * map_figure_bytes(fewer, fewer);
+  };
+  while (bytes(by) > kMostMapBytes && side / by > kLeastMapSide) ++by;
+  return by;
+}
+
+std::string maps_of(const LayerView& view, Member member, MapColours colours, int64_t by,
+                    const std::string& unit) {
+  const int64_t side = view.map.side, fewer = (side + by - 1) / by;
+  std::string out = fmt::format("<div class=\"maps{}\">\n", view.H <= 2 ? " few" : "");
+  for (int64_t h = 0; h < view.H; ++h) {
+    MapFigure map;
+    map.title = fmt::format("head {}", h);
+    map.rows = map.columns = fewer;
+    map.values = averaged(of_head(view.maps.*member, h, side * side), side, by);
+    map.colours = colours;
+    map.unit = unit;
+    map.most = largest_size(map.values);
+    if (colours == MapColours::signs) {
+      float least = 0;
+      for (const float x : map.values) {
+        if (std::isfinite(x)) least = std::min(least, x);
+      }
+      map.most = std::min(map.most, -kLowestBias);
+      map.note = fmt::format("from {}", number_text(least, 3));
+    } else {
+      const HeadSummary s = summary_of(view, h);
+      map.note =
+          fmt::format("entropy {}, {} keys", number_text(s.entropy, 3), number_text(s.support, 3));
+    }
+    out += map_figure(map);
+  }
+  return out + "</div>\n";
+}
+
+std::string weight_section(const Inspection& found, int64_t by) {
+  std::string out;
+  for (const LayerView& view : found.layers) {
+    out += layer_heading(view) +
+           maps_of(view, &AttentionValues::weights, MapColours::weights, by, "weight");
+  }
+  const int64_t block = found.layers[0].map.block * by;
+  const std::string blocks =
+      block == 1 ? "A field is a pair of query and key"
+                 : fmt::format(
+                       "A field is the mean over {} queries and {} keys, of those that see "
+                       "each other",
+                       block, block);
+  return section(
+      "Weights",
+      paragraph("Queries from top to bottom, keys from left to right. " + blocks +
+                "; full colour is the largest of each map, and colour goes by the square root of "
+                "the weight. The pointer, or the arrow keys, read a field; a click enlarges a "
+                "map.") +
+          out);
+}
+
+std::string bias_section(const Inspection& found, int64_t by) {
+  std::string out;
+  for (const LayerView& view : found.layers) {
+    if (!view.has_bias()) continue;
+    out +=
+        layer_heading(view) + maps_of(view, &AttentionValues::bias, MapColours::signs, by, "bias");
+  }
+  if (out.empty()) return "";
+  return section("Biases of this prompt",
+                 paragraph("What is added to each score: of a mix of heads, what it makes of them "
+                           "and of the prior. Blue is below zero, orange above; full colour is the "
+                           "largest size of each map, 20 at most. Grey: not seen.") +
+                     out);
+}
+
+/// A line per head.
+Chart head_chart(const std::string& title, const std::string& x_title) {
+  Chart chart;
+  chart.title = title;
+  chart.x_title = x_title;
+  return chart;
+}
+
+std::string head_legend(int64_t H) {
+  std::string out = "<p class=\"legend\">";
+  for (int64_t h = 0; h < H; ++h) {
+    out += fmt::format("<span><span class=\"key {}\"></span>head {}</span>\n",
+                       style_class(static_cast<int>(h)), h);
+  }
+  return out + "</p>\n";
+}
+
+/// Over the distance from the last query.
+void add_last(Chart& chart, const LayerView& view, Member member) {
+  for (int64_t h = 0; h < view.H; ++h) {
+    Series s = {fmt::format("head {}", h), static_cast<int>(h), true, false, 0.8, {}, {}};
+    for (int64_t j = view.T - 1; j >= 0; --j) {
+      const float x = (view.last.*member)[static_cast<size_t>(h * view.T + j)];
+      if (std::isnan(x) || (member == &AttentionValues::weights && j < view.T - view.keys.back())) {
+        continue;
+      }
+      s.points.push_back({static_cast<double>(view.T - 1 - j), x});
+    }
+    chart.series.push_back(std::move(s));
+  }
+}
+
+std::string last_section(const Inspection& found) {
+  std::string out;
+  for (const LayerView& view : found.layers) {
+    const struct {
+      const char* title;
+      Member member;
+    } charts[] = {{"scores", &AttentionValues::scores},
+                  {"prior's bias, which the mix reads", &AttentionValues::prior},
+                  {"bias", &AttentionValues::bias},
+                  {"logits", &AttentionValues::logits},
+                  {"weights", &AttentionValues::weights}};
+    std::string figures;
+    for (const auto& c : charts) {
+      if ((view.last.*c.member).empty()) continue;
+      Chart chart = head_chart(fmt::format("layer {}: {}", view.layer, c.title), "distance");
+      const bool bias = c.member == &AttentionValues::bias || c.member == &AttentionValues::prior ||
+                        c.member == &AttentionValues::logits;
+      if (bias) chart.y_floor = -1e3;
+      add_last(chart, view, c.member);
+      figures += figure_of(chart);
+    }
+    out += grid_of(figures);
+  }
+  return section("The last query",
+                 paragraph("By distance from the key to the prompt's last token. Scores are the "
+                           "products of query and key as attention divides them, before scale and "
+                           "bias; logits are what the normalizer reads.") +
+                     head_legend(found.layers[0].H) + out);
+}
+
+/// A point per head at its layer.
+template <class F>
+Chart layer_chart(const Inspection& found, const std::string& title, F&& value) {
+  Chart chart = head_chart(title, "layer");
+  chart.from_zero = true;
+  Series heads = {title, 0, false, true, 1, {}, {}}, means = {title, 0, true, false, 0.6, {}, {}};
+  for (const LayerView& view : found.layers) {
+    double sum = 0;
+    int64_t count = 0;
+    for (int64_t h = 0; h < view.H; ++h) {
+      const double y = value(view, h);
+      if (!std::isfinite(y)) continue;
+      const auto x = static_cast<double>(view.layer);
+      heads.points.push_back({x, y});
+      heads.notes.push_back(fmt::format("layer {}, head {}: {}", view.layer, h, number_text(y, 4)));
+      sum += y;
+      ++count;
+    }
+    if (count > 0) {
+      means.points.push_back({static_cast<double>(view.layer), sum / static_cast<double>(count)});
+    }
+    chart.x_ticks.push_back(static_cast<double>(view.layer));
+  }
+  if (chart.x_ticks.size() > 12) chart.x_ticks.clear();
+  if (means.points.size() > 1) chart.series.push_back(std::move(means));
+  chart.series.push_back(std::move(heads));
+  return chart;
+}
+
+std::string head_section(const Inspection& found) {
+  const auto chart = [&](const std::string& title, double HeadSummary::*member) {
+    return figure_of(layer_chart(found, title, [member](const LayerView& view, int64_t h) {
+      return summary_of(view, h).*member;
+    }));
+  };
+  std::string centroids;
+  for (const LayerView& view : found.layers) {
+    Chart c =
+        head_chart(fmt::format("layer {}: centroid of each query's weights", view.layer), "query");
+    Series self = {"the query itself", 6 + 7, true, false, 0.7, {}, {}};
+    for (int64_t i : {int64_t{0}, view.T - 1}) {
+      self.points.push_back({static_cast<double>(i), static_cast<double>(i)});
+    }
+    c.series.push_back(std::move(self));
+    for (int64_t h = 0; h < view.H; ++h) {
+      Series s = {fmt::format("head {}", h), static_cast<int>(h), true, false, 0.8, {}, {}};
+      for (int64_t i = 0; i < view.T; ++i) {
+        const double y = view.centroid[static_cast<size_t>(h * view.T + i)];
+        if (std::isfinite(y)) s.points.push_back({static_cast<double>(i), y});
+      }
+      c.series.push_back(std::move(s));
+    }
+    centroids += figure_of(c);
+  }
+  return section("Heads",
+                 paragraph("Means over the prompt's queries, a point per head, a line the mean of "
+                           "a layer's: how far a row's weights are spread, how many keys have any, "
+                           "how far from the query their centroid is, and the largest of them.") +
+                     grid_of(chart("entropy, nats", &HeadSummary::entropy) +
+                             chart("support, keys", &HeadSummary::support) +
+                             chart("distance to the centroid, tokens", &HeadSummary::distance) +
+                             chart("largest weight", &HeadSummary::largest))) +
+         section("Centroids",
+                 paragraph("The mean position of the keys that a query looks at, by their weights; "
+                           "grey and dashed: the query itself.") +
+                     head_legend(found.layers[0].H) + grid_of(centroids));
+}
+
+/// Means over the prompt's tokens of what heads have, layers down, heads across.
+std::string layer_map(const Inspection& found, const std::string& name) {
+  MapFigure map;
+  map.title = name;
+  map.unit = name;
+  map.colours = MapColours::signs;
+  for (const LayerView& view : found.layers) {
+    for (const GateRows& gate : view.gates) {
+      if (gate.name != name) continue;
+      map.columns = view.H;
+      map.rows += 1;
+      map.row_names += (map.row_names.empty() ? "" : " ") + std::to_string(view.layer);
+      for (int64_t h = 0; h < view.H; ++h) {
+        double sum = 0;
+        for (const double x : of_head(gate.values, h, view.T)) sum += x;
+        map.values.push_back(static_cast<float>(sum / static_cast<double>(view.T)));
+      }
+    }
+  }
+  if (map.rows == 0) return "";
+  map.most = largest_size(map.values);
+  map.note = fmt::format("full colour {}", number_text(map.most, 3));
+  return map_figure(map);
+}
+
+/// Shares of a layer's numbers in each of some bins, a line per layer.
+Chart distribution(const Inspection& found, const std::string& title,
+                   const std::vector<double>* (*of)(const LayerView&, const std::string&),
+                   const std::string& name) {
+  constexpr int kBins = 40;
+  Chart chart = head_chart(title, name);
+  chart.from_zero = true;
+  double low = INFINITY, high = -INFINITY;
+  for (const LayerView& view : found.layers) {
+    const std::vector<double>* const values = of(view, name);
+    if (!values) continue;
+    for (const double x : *values) {
+      if (!std::isfinite(x)) continue;
+      low = std::min(low, x);
+      high = std::max(high, x);
+    }
+  }
+  if (!(low < high)) return chart;
+  for (const LayerView& view : found.layers) {
+    const std::vector<double>* const values = of(view, name);
+    if (!values) continue;
+    std::vector<double> counts(kBins, 0);
+    for (const double x : *values) {
+      if (!std::isfinite(x)) continue;
+      const auto bin = static_cast<int>((x - low) / (high - low) * kBins);
+      counts[static_cast<size_t>(std::min(bin, kBins - 1))] += 1;
+    }
+    Series s = {fmt::format("layer {}", view.layer),
+                static_cast<int>(view.layer),
+                true,
+                false,
+                0.9,
+                {},
+                {}};
+    for (int n = 0; n < kBins; ++n) {
+      s.points.push_back(
+          {low + (high - low) * (n + 0.5) / kBins,
+           100 * counts[static_cast<size_t>(n)] / static_cast<double>(values->size())});
+    }
+    chart.series.push_back(std::move(s));
+  }
+  return chart;
+}
+
+const std::vector<double>* scale_of(const LayerView& view, const std::string&) {
+  return view.scale.empty() ? nullptr : &view.scale;
+}
+const std::vector<double>* scores_of_gate(const LayerView& view, const std::string& name) {
+  for (const GateRows& gate : view.gates) {
+    if (gate.name == name) return &gate.values;
+  }
+  return nullptr;
+}
+
+std::string scale_section(const Inspection& found) {
+  std::string distributions =
+      figure_of(distribution(found, "scale t of all heads and queries, % of them", scale_of, "t"));
+  std::string maps;
+  for (const char* name : {"beta", "gamma", "u"}) {
+    distributions += figure_of(
+        distribution(found, fmt::format("gates {}, % of them", name), scores_of_gate, name));
+    maps += layer_map(found, name);
+  }
+  std::string rows, fits;
+  std::vector<std::vector<std::string>> cells;
+  for (const LayerView& view : found.layers) {
+    if (view.scale.empty()) continue;
+    Chart chart =
+        head_chart(fmt::format("layer {}: scale t by visible keys", view.layer), "visible keys");
+    chart.x = Spacing::logarithmic;
+    for (int64_t h = 0; h < view.H; ++h) {
+      const std::vector<double> t = of_head(view.scale, h, view.T);
+      std::vector<std::pair<int64_t, double>> sorted;
+      for (int64_t i = 0; i < view.T; ++i) {
+        sorted.emplace_back(view.keys[static_cast<size_t>(i)], t[static_cast<size_t>(i)]);
+      }
+      std::sort(sorted.begin(), sorted.end());
+      Series s = {fmt::format("head {}", h), static_cast<int>(h), true, false, 0.8, {}, {}};
+      for (const auto& [n, y] : sorted) s.points.push_back({static_cast<double>(n), y});
+      chart.series.push_back(std::move(s));
+      const std::optional<ScaleFits> fit = fit_scale(view.keys, t);
+      if (!fit) continue;
+      const auto n = [](double x) { return number_text(x, 3); };
+      cells.push_back({fmt::format("{}, {}", view.layer, h), n(fit->power.delta),
+                       n(fit->power.beta), n(fit->power.gamma), n(fit->power.r2), n(fit->log.delta),
+                       n(fit->log.beta), n(fit->log.r2), n(fit->linear.r2)});
+    }
+    rows += figure_of(chart);
+  }
+  if (!cells.empty()) {
+    fits = paragraph(
+               "Least squares over the queries that see two keys or more: delta + beta "
+               "(log n)^gamma, delta + beta log n, and delta + beta n. R\u00b2 is 1 for a "
+               "fit through every point, 0 for one no better than the mean. Heads whose "
+               "scale is the same everywhere have none.") +
+           table({"layer, head", "delta", "beta", "gamma", "R\u00b2", "delta, log", "beta, log",
+                  "R\u00b2, log", "R\u00b2, linear"},
+                 cells);
+  }
+  std::string out;
+  if (!distributions.empty()) {
+    out += section("Scales and gates",
+                   paragraph("Distributions over the prompt's tokens and all heads, a line per "
+                             "layer.") +
+                       grid_of(distributions) +
+                       (maps.empty() ? ""
+                                     : paragraph("Means over the prompt's tokens, layers from top "
+                                                 "to bottom, heads from left to right.") +
+                                           "<div class=\"maps\">\n" + maps + "</div>\n"));
+  }
+  if (!rows.empty()) {
+    out += section("Scales by the number of keys",
+                   head_legend(found.layers[0].H) + grid_of(rows) + fits);
+  }
+  return out;
+}
+
+Chart depth_chart(const std::string& title, const std::vector<double>& values) {
+  Chart chart = head_chart(title, "layers before");
+  chart.y = Spacing::logarithmic;
+  Series s = {title, 0, true, true, 1, {}, {}};
+  for (size_t l = 0; l < values.size(); ++l) {
+    if (!std::isfinite(values[l]) || values[l] <= 0) continue;
+    s.points.push_back({static_cast<double>(l), values[l]});
+    s.notes.push_back(fmt::format("after {} layers: {}", l, number_text(values[l], 4)));
+  }
+  chart.series.push_back(std::move(s));
+  return chart;
+}
+
+std::string depth_section(const Inspection& found) {
+  std::string notes, figures = figure_of(depth_chart("gradient norm", found.gradient.values));
+  Chart reached = head_chart("tokens that a query leads to, mean", "layer");
+  Chart paths = head_chart("log10 of the paths to the last token", "layer");
+  reached.from_zero = paths.from_zero = true;
+  Series edges = {"tokens", 0, true, true, 1, {}, {}},
+         all = {"log10 of paths", 0, true, true, 1, {}, {}};
+  for (const LayerView& view : found.layers) {
+    const auto x = static_cast<double>(view.layer);
+    edges.points.push_back({x, view.reached});
+    edges.notes.push_back(fmt::format("layer {}: {}", view.layer, number_text(view.reached, 4)));
+    all.points.push_back({x, view.log10_paths});
+    all.notes.push_back(
+        fmt::format("layer {}: 10^{}", view.layer, number_text(view.log10_paths, 4)));
+  }
+  reached.series.push_back(std::move(edges));
+  paths.series.push_back(std::move(all));
+  figures += figure_of(reached) + figure_of(paths);
+  figures +=
+      figure_of(depth_chart("last token repeated: relative distance", found.repeated.values));
+  Chart collapse = head_chart("collapse probe: distance of last states", "length");
+  collapse.x = collapse.y = Spacing::logarithmic;
+  for (size_t n = 0; n < found.collapse.size(); ++n) {
+    const CollapseCurve& curve = found.collapse[n];
+    const bool constant = curve.prefix == CollapsePrefix::constant;
+    Series s = {curve.normalizer + (constant ? ", constant prefix" : ", random prefix"),
+                static_cast<int>(n),
+                true,
+                true,
+                1,
+                {},
+                {}};
+    for (const CollapseGap& at : curve.gaps) {
+      if (!(at.gap > 0)) continue;
+      s.points.push_back({static_cast<double>(at.n), at.gap});
+      s.notes.push_back(fmt::format("{}, {} tokens: {}", s.name, at.n, number_text(at.gap, 4)));
+    }
+    collapse.series.push_back(std::move(s));
+  }
+  figures += figure_of(collapse);
+  std::string legend = "<p class=\"legend\">";
+  for (size_t n = 0; n < found.collapse.size(); ++n) {
+    const CollapseCurve& curve = found.collapse[n];
+    legend += fmt::format("<span><span class=\"key {}\"></span>{}, {} prefix</span>\n",
+                          style_class(static_cast<int>(n)), escaped(curve.normalizer),
+                          curve.prefix == CollapsePrefix::constant ? "constant" : "random");
+  }
+  legend += "</p>\n";
+  for (const auto& [what, depth] :
+       {std::pair{"No gradient: ", &found.gradient}, {"No repeated token: ", &found.repeated}}) {
+    if (!depth->missing.empty()) notes += paragraph(what + depth->missing + ".");
+  }
+  return section(
+      "Depth",
+      paragraph("The norm of the gradient of the prompt's mean loss with respect to the stream "
+                "that enters each layer, and the final norm. The tokens of a layer's input that a "
+                "query gets something from, by any head's weights or by the stream itself, and how "
+                "many ways lead so from the last token to the input of the first layer shown. How "
+                "far the last token's stream is from that of its repetition, over its own size. "
+                "And the probe of ASEntmax, appendix D.2, of the normalizer alone: 0 is not "
+                "drawn.") +
+          notes + legend + grid_of(figures));
+}
+
+std::string facts_table(const InspectedModel& model, const Inspection& found) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [name, value] : model.facts) rows.push_back({escaped(name), escaped(value)});
+  double error = 0;
+  for (const LayerView& view : found.layers) error = std::max(error, view.error);
+  rows.push_back(
+      {"weights times values against the layers' own output",
+       fmt::format("differ by {} of its largest number at most", number_text(error, 2))});
+  return "<div class=\"facts\">" + table({"", ""}, rows) + "</div>\n";
+}
+
+std::string prompt_text(const InspectedModel& model) {
+  std::string text;
+  for (const std::string& token : model.tokens) text += token;
+  constexpr size_t kMostShown = 2000;
+  if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "\u2026";
+  return "<blockquote>" + escaped(text) + "</blockquote>\n";
+}
+
+}  // namespace
+
+std::string inspection_html(const InspectedModel& model, const InspectionRequest& request,
+                            const Inspection& found) {
+  const int64_t by = page_block(found);
+  RunRecord record;
+  record.parameters = model.parameters;
+  const Runs runs = {{model.name, model.name, &record, request.config, request.training_length}};
+  return html_page(model.name,
+                   "<h1>" + escaped(model.name) + "</h1>\n" + facts_table(model, found) +
+                       prompt_text(model) + weight_section(found, by) + head_section(found) +
+                       last_section(found) + bias_section(found, by) + mechanism_sections(runs) +
+                       scale_section(found) + depth_section(found) + map_page_parts(model.tokens));
+}
+
+}  // namespace bamtrain
