@@ -19,7 +19,7 @@ namespace {
 // Indices of colours: 0 where nothing is visible, then kLevels steps of opacity. On either side of
 // zero half of them.
 constexpr int kLevels = 255, kZero = 128;
-constexpr uint32_t kBlue = 0x1b86cc, kOrange = 0xe07010, kUnseen = 0x80808030;
+constexpr uint32_t kBlue = 0x2e97de, kOrange = 0xe07010, kUnseen = 0x80808030;
 
 std::vector<uint32_t> palette(MapColours colours) {
   std::vector<uint32_t> rgba(256, kUnseen);
@@ -91,11 +91,11 @@ std::string stored(const std::string& bytes) {
 // --- the page -----------------------------------------------------------------------------------
 
 constexpr const char* kStyle = R"css(<style>
-.maps { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(46%, 9.5rem), 1fr));
+.maps { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(46%, 9.5rem), 1fr));
   gap: 0.8rem 1rem; margin: 0.5rem 0 1rem; }
-.maps.few { grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 26rem)); }
-.map.large { grid-column: 1 / -1; }
-.map img { display: block; width: 100%; image-rendering: pixelated; cursor: zoom-in;
+.map { max-width: 24rem; }
+.map.large { grid-column: 1 / -1; max-width: none; }
+.map img { display: block; width: 100%; height: auto; image-rendering: pixelated; cursor: zoom-in;
   border: 1px solid var(--rule); touch-action: pan-y; }
 .map.large img { max-width: min(100%, 90vh); cursor: zoom-out; }
 .map figcaption { font-size: 0.82rem; }
@@ -104,8 +104,6 @@ constexpr const char* kStyle = R"css(<style>
 .map output { position: static; display: block; border: 0; padding: 0; max-width: none;
   font-size: 0.75rem; color: var(--ink); min-height: 2.9em; overflow-wrap: anywhere; }
 .map output:empty { display: none; }
-.ramp { display: inline-block; width: 5rem; height: 0.7rem; margin: 0 0.4rem; vertical-align: middle;
-  border: 1px solid var(--rule); }
 </style>
 )css";
 

@@ -54,7 +54,7 @@ int64_t page_block(const Inspection& found) {
 std::string maps_of(const LayerView& view, Member member, MapColours colours, int64_t by,
                     const std::string& unit) {
   const int64_t side = view.map.side, fewer = (side + by - 1) / by;
-  std::string out = fmt::format("<div class=\"maps{}\">\n", view.H <= 2 ? " few" : "");
+  std::string out = "<div class=\"maps\">\n";
   for (int64_t h = 0; h < view.H; ++h) {
     MapFigure map;
     map.title = fmt::format("head {}", h);
@@ -123,6 +123,16 @@ Chart head_chart(const std::string& title, const std::string& x_title) {
   chart.title = title;
   chart.x_title = x_title;
   return chart;
+}
+
+/// The colours of layers' lines.
+std::string layer_legend(const Inspection& found) {
+  std::string out = "<p class=\"legend\">";
+  for (const LayerView& view : found.layers) {
+    out += fmt::format("<span><span class=\"key {}\"></span>layer {}</span>\n",
+                       style_class(static_cast<int>(view.layer)), view.layer);
+  }
+  return out + "</p>\n";
 }
 
 std::string head_legend(int64_t H) {
@@ -354,6 +364,19 @@ std::string scale_section(const Inspection& found) {
       chart.series.push_back(std::move(s));
       const std::optional<ScaleFits> fit = fit_scale(view.keys, t);
       if (!fit) continue;
+      Series line = {fmt::format("fit of head {}", h),
+                     static_cast<int>(h % kChartColours) + kChartColours,
+                     true,
+                     false,
+                     1,
+                     {},
+                     {}};
+      for (const auto& [keys, y] : sorted) {
+        if (keys < 2) continue;
+        const auto x = static_cast<double>(keys);
+        line.points.push_back({x, fit->power.power(x)});
+      }
+      chart.series.push_back(std::move(line));
       const auto n = [](double x) { return number_text(x, 3); };
       cells.push_back({fmt::format("{}, {}", view.layer, h), n(fit->power.delta),
                        n(fit->power.beta), n(fit->power.gamma), n(fit->power.r2), n(fit->log.delta),
@@ -376,7 +399,7 @@ std::string scale_section(const Inspection& found) {
     out += section("Scales and gates",
                    paragraph("Distributions over the prompt's tokens and all heads, a line per "
                              "layer.") +
-                       grid_of(distributions) +
+                       layer_legend(found) + grid_of(distributions) +
                        (maps.empty() ? ""
                                      : paragraph("Means over the prompt's tokens, layers from top "
                                                  "to bottom, heads from left to right.") +
@@ -384,7 +407,8 @@ std::string scale_section(const Inspection& found) {
   }
   if (!rows.empty()) {
     out += section("Scales by the number of keys",
-                   head_legend(found.layers[0].H) + grid_of(rows) + fits);
+                   paragraph("Of each query, and dashed the fit delta + beta (log n)^gamma.") +
+                       head_legend(found.layers[0].H) + grid_of(rows) + fits);
   }
   return out;
 }
@@ -471,9 +495,9 @@ std::string facts_table(const InspectedModel& model, const Inspection& found) {
   for (const auto& [name, value] : model.facts) rows.push_back({escaped(name), escaped(value)});
   double error = 0;
   for (const LayerView& view : found.layers) error = std::max(error, view.error);
-  rows.push_back(
-      {"weights times values against the layers' own output",
-       fmt::format("differ by {} of its largest number at most", number_text(error, 2))});
+  rows.push_back({"check", fmt::format("weights times values are the layers' own output but for "
+                                       "{} of its largest number",
+                                       number_text(error, 2))});
   return "<div class=\"facts\">" + table({"", ""}, rows) + "</div>\n";
 }
 

@@ -1,0 +1,140 @@
+// `bamtrain inspect` as a user calls it: what it writes and what it refuses.
+
+#include <filesystem>
+
+#include "catch.h"
+#include "checkpoint/safetensors.h"
+#include "core/error.h"
+#include "train/support.h"
+
+using namespace bamtrain;
+using namespace bamtrain::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+/// A checkpoint of a bam + ssmax model on shards without a tokenizer.
+struct Trained {
+  Workplace w;
+  nlohmann::json config = small_run(w);
+  std::string checkpoint;
+
+  Trained() {
+    config["train"]["stop_at"] = 2;
+    config["out_dir"] = w.path("out");
+    const Outcome o = run(bamtrain_command(write_config(w, "run.json", config)), threads(1));
+    INFO(o.output);
+    REQUIRE(o.code == 0);
+    checkpoint = w.path("out/checkpoint-00000002");
+  }
+  Outcome inspect(const Words& more) const {
+    Words all = {bamtrain_program(), "inspect", "--checkpoint", checkpoint};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all, threads(1));
+  }
+  void check_refused(const Words& more, ExitCode code, const std::string& message) const {
+    Words with = more;
+    with.insert(with.end(), {"--output", w.path("refused")});
+    const Outcome o = inspect(with);
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(code));
+    CHECK(o.output.find(message) != std::string::npos);
+    CHECK_FALSE(fs::exists(w.path("refused.html")));
+    CHECK_FALSE(fs::exists(w.path("refused.safetensors")));
+  }
+};
+
+std::string ids(int count) {
+  std::string out = "1";
+  for (int i = 1; i < count; ++i) out += "," + std::to_string(2 + i * 5 % 20);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("inspect writes a page and its numbers, the same ones each time") {
+  const Trained t;
+  const std::string output = t.w.path("found");
+  const Outcome o = t.inspect({"--ids", ids(40), "--output", output});
+  INFO(o.output);
+  REQUIRE(o.code == 0);
+  const int64_t layers = t.config["model"]["layers"], heads = t.config["model"]["heads"];
+  CHECK(o.output.find("layer  head   entropy   support  centroid   largest") != std::string::npos);
+  CHECK(o.output.find("page " + output + ".html") != std::string::npos);
+  const std::string page = read_text(output + ".html");
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  size_t maps = 0;
+  for (size_t at = 0; (at = page.find("<figure class=\"map\">", at)) != std::string::npos; ++at)
+    ++maps;
+  CHECK(maps == static_cast<size_t>(2 * layers * heads));  // weights and biases
+  for (const char* heading :
+       {"Weights", "Centroids", "The last query", "Biases of this prompt",
+        "Scales by the number of keys", "Depth", "bam: theta_alpha against theta_beta"}) {
+    INFO(heading);
+    CHECK(page.find(heading) != std::string::npos);
+  }
+  CHECK(page.find("http://") == page.find("http://www.w3.org"));  // nothing from anywhere else
+  const SafetensorsFile file = SafetensorsFile::open(output + ".safetensors");
+  const SafetensorsFile::Entry* const weights = file.find("layers.0.weights");
+  REQUIRE(weights);
+  CHECK(weights->shape == std::vector<int64_t>{heads, 40, 40});
+  for (const char* name :
+       {"ids", "losses", "layers.1.logits", "layers.1.scores", "layers.1.bias",
+        "layers.1.last.logits", "layers.1.entropy", "layers.1.scale", "layers.1.fit.power",
+        "depth.gradient", "depth.token_gradient", "depth.repeated", "collapse.softmax.constant",
+        "layers.1.centroid", "layers.1.reached", "layers.1.log10_paths"}) {
+    INFO(name);
+    CHECK(file.find(name) != nullptr);
+  }
+  CHECK(file.metadata().at("block") == "1");
+  const std::string tensors = read_text(output + ".safetensors");
+  REQUIRE(t.inspect({"--ids", ids(40), "--output", output}).code == 0);
+  CHECK(read_text(output + ".safetensors") == tensors);
+  CHECK(read_text(output + ".html") == page);
+  REQUIRE(t.inspect({"--ids", ids(40), "--layers", "1", "--output", output}).code == 0);
+  CHECK(SafetensorsFile::open(output + ".safetensors").find("layers.0.weights") == nullptr);
+}
+
+TEST_CASE("inspect refuses prompts, layers and files before it computes anything") {
+  const Trained t;
+  t.check_refused({}, ExitCode::usage, "one of --prompt, --prompt-file and --ids");
+  t.check_refused({"--ids", "1", "--prompt", "x"}, ExitCode::usage, "found several");
+  t.check_refused({"--prompt", "some text"}, ExitCode::usage, "--tokenizer");
+  t.check_refused({"--prompt", ""}, ExitCode::usage, "expected some text");
+  t.check_refused({"--prompt-file", t.w.path("none")}, ExitCode::io, "none");
+  t.check_refused({"--ids", ""}, ExitCode::usage, "--ids");
+  t.check_refused({"--ids", "1,,2"}, ExitCode::usage, "--ids");
+  t.check_refused({"--ids", "1,100000"}, ExitCode::usage, "found 100000");
+  t.check_refused({"--ids", "1,2", "--layers", "7"}, ExitCode::usage, "layers of the model");
+  t.check_refused({"--ids", ids(4097)}, ExitCode::usage, "at most 4096 tokens");
+  // A model is no file to replace.
+  const std::string model = t.checkpoint + "/model";
+  const std::string before = read_text(model + ".safetensors");
+  const Outcome o = t.inspect({"--ids", "1,2", "--output", model});
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::usage));
+  CHECK(read_text(model + ".safetensors") == before);
+}
+
+TEST_CASE("inspect refuses what would not fit into memory") {
+  const Trained t;
+  Words command = {"sh",
+                   "-c",
+                   "ulimit -v 200000; exec \"$@\"",
+                   "sh",
+                   bamtrain_program(),
+                   "inspect",
+                   "--checkpoint",
+                   t.checkpoint,
+                   "--ids",
+                   ids(4096),
+                   "--output",
+                   t.w.path("large")};
+  const Outcome o = run(command, threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::device));
+  CHECK(o.output.find("a model, its attention and a page that take") != std::string::npos);
+  CHECK_FALSE(fs::exists(t.w.path("large.safetensors")));
+}
