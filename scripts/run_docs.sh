@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 pages=("$@")
-[ ${#pages[@]} -gt 0 ] || pages=(docs/{build,data,training,resume,processes,compare,tasks,generate,downstream,retrieval,export,prior}.md)
+[ ${#pages[@]} -gt 0 ] || pages=(docs/{build,data,training,resume,processes,compare,tasks,generate,inspect,downstream,retrieval,export,prior}.md)
 for page in "${pages[@]}"; do
   # Blocks of JSON and lists of files are indented too: a command begins with a word that it knows.
   commands=$(awk '
