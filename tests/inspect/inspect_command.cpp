@@ -122,7 +122,7 @@ TEST_CASE("inspect refuses what would not fit into memory") {
   const Trained t;
   Words command = {"sh",
                    "-c",
-                   "ulimit -v 150000; exec \"$@\"",
+                   "ulimit -v 115000; exec \"$@\"",
                    "sh",
                    bamtrain_program(),
                    "inspect",
