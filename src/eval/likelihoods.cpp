@@ -6,21 +6,21 @@
 
 #include "core/error.h"
 #include "core/no_target.h"
+#include "eval/shared_contexts.h"
 #include "model/growing_text.h"
 
 namespace bamtrain {
 
 namespace {
 
-/// Tokens that the model reads: the last is only asked for.
-int64_t inputs_of(const EncodedRequest& request) { return std::ssize(request.ids) - 1; }
+using Requests = std::span<const EncodedRequest>;
 
 bool same(const EncodedRequest& a, const EncodedRequest& b) {
   return a.begin == b.begin && a.ids == b.ids;
 }
 
 /// The longest first: what takes the most memory and time shows at once. Equal ones side by side.
-std::vector<size_t> by_length(std::span<const EncodedRequest> requests) {
+std::vector<size_t> by_length(Requests requests) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t i, size_t j) {
@@ -31,140 +31,275 @@ std::vector<size_t> by_length(std::span<const EncodedRequest> requests) {
   return order;
 }
 
-/// The most different requests of one length, which follow each other.
-int64_t most_of_a_length(std::span<const EncodedRequest> requests, std::span<const size_t> unique) {
+/// The most requests of one length, which follow each other.
+int64_t most_of_a_length(Requests requests, std::span<const size_t> order) {
   int64_t most = 0, count = 0;
-  for (size_t i = 0; i < unique.size(); ++i) {
+  for (size_t i = 0; i < order.size(); ++i) {
     const bool another =
-        i > 0 && inputs_of(requests[unique[i]]) != inputs_of(requests[unique[i - 1]]);
+        i > 0 && inputs_of(requests[order[i]]) != inputs_of(requests[order[i - 1]]);
     count = another ? 1 : count + 1;
     most = std::max(most, count);
   }
   return most;
 }
 
-/// Targets of a request's inputs, to the T places from `to` on.
-void put_targets(const EncodedRequest& request, int32_t* to) {
-  std::fill_n(to, request.begin - 1, kNoTarget);
-  std::copy(request.ids.begin() + request.begin, request.ids.end(), to + request.begin - 1);
-}
+/// Rows of what a model reads, what it is to predict and what it gives.
+struct Rows {
+  explicit Rows(int64_t count) : inputs(static_cast<size_t>(count)), targets(inputs.size()) {
+    likeliest.resize(inputs.size());
+    losses.resize(inputs.size());
+  }
 
-/// A model with room for requests of up to T inputs, B of one length at a time.
-class Reader {
+  /// `count` ids of a request from `first` on, to rows from `row` on. Its continuation is asked
+  /// for.
+  void put(const EncodedRequest& request, int64_t first, int64_t count, int64_t row) {
+    for (int64_t n = first; n < first + count; ++n, ++row) {
+      const auto at = static_cast<size_t>(row), id = static_cast<size_t>(n);
+      inputs[at] = request.ids[id];
+      targets[at] = n + 1 < request.begin ? kNoTarget : request.ids[id + 1];
+    }
+  }
+  /// Rows that no result is of.
+  void pad(int64_t row, int64_t count) {
+    std::fill_n(inputs.begin() + row, count, 0);
+    std::fill_n(targets.begin() + row, count, kNoTarget);
+  }
+  /// Adds what they give.
+  void add_to(Likelihood* sum, int64_t row, int64_t count) const {
+    for (auto i = static_cast<size_t>(row); i < static_cast<size_t>(row + count); ++i) {
+      if (targets[i] == kNoTarget) continue;
+      sum->logprob -= losses[i];
+      sum->right += likeliest[i] == targets[i];
+    }
+  }
+
+  std::vector<int32_t> inputs, targets, likeliest;
+  std::vector<double> losses;
+};
+
+/// Requests of up to T inputs, B of one length at a time, each as a whole.
+class WholeReader {
  public:
-  Reader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
+  WholeReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
       : of_(of),
         document_start_(document_start),
         batch_(B),
-        inputs_(static_cast<size_t>(B * T)),
-        targets_(inputs_.size()),
-        likeliest_(inputs_.size()),
-        losses_(inputs_.size()) {}
-  virtual ~Reader() = default;
+        model_(make_network(of.config, of.training_length, of.backend, of.activations)),
+        rows_(B * T) {
+    model_->plan(arena_, B, T, ModelUse::evaluation);
+  }
 
   int64_t batch() const { return batch_; }
   int64_t planned_bytes() const { return arena_.total_bytes(); }
   void commit() {
     arena_.commit(of_.backend.memory());
-    network().set_masters(of_.masters);
-    network().refresh();
+    model_->set_masters(of_.masters);
+    model_->refresh();
   }
 
-  /// Of requests of one length.
-  void read(std::span<const EncodedRequest* const> batch, std::span<Likelihood> out) {
-    const int64_t b = std::ssize(batch), t = inputs_of(*batch[0]);
+  /// Of requests of one length, to what there is of each of all.
+  void read(Requests requests, std::span<const size_t> batch, std::span<Likelihood> out) {
+    const int64_t b = std::ssize(batch), t = inputs_of(requests[batch[0]]);
     for (int64_t row = 0; row < b; ++row) {
-      const EncodedRequest& request = *batch[static_cast<size_t>(row)];
-      std::copy(request.ids.begin(), request.ids.end() - 1, inputs_.begin() + row * t);
-      put_targets(request, targets_.data() + row * t);
+      rows_.put(requests[batch[static_cast<size_t>(row)]], 0, t, row * t);
     }
-    evaluate(b, t);
+    model_->evaluate(rows_.inputs.data(), rows_.targets.data(), b, t, document_start_,
+                     rows_.losses.data(), nullptr, rows_.likeliest.data());
     for (int64_t row = 0; row < b; ++row) {
-      Likelihood& sum = out[static_cast<size_t>(row)] = {};
-      const int64_t begin = batch[static_cast<size_t>(row)]->begin;
-      const auto first = static_cast<size_t>(row * t + begin - 1);
-      for (size_t i = first; i < static_cast<size_t>((row + 1) * t); ++i) {
-        sum.logprob -= losses_[i];
-        if (likeliest_[i] == targets_[i]) ++sum.right;
-      }
-      sum.greedy = sum.right == t + 1 - begin;
+      rows_.add_to(&out[batch[static_cast<size_t>(row)]], row * t, t);
     }
   }
 
- protected:
-  virtual Network& network() = 0;
-  /// losses_ and likeliest_ of inputs_ and targets_ (b, t).
-  virtual void evaluate(int64_t b, int64_t t) = 0;
-
+ private:
   const ScoredModel& of_;
   std::optional<int64_t> document_start_;
   int64_t batch_;
   Arena arena_;
-  std::vector<int32_t> inputs_, targets_, likeliest_;
-  std::vector<double> losses_;
-};
-
-class WholeReader final : public Reader {
- public:
-  WholeReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
-      : Reader(of, document_start, B, T),
-        model_(make_network(of.config, of.training_length, of.backend, of.activations)) {
-    model_->plan(arena_, B, T, ModelUse::evaluation);
-  }
-
- private:
-  Network& network() override { return *model_; }
-  void evaluate(int64_t b, int64_t t) override {
-    model_->evaluate(inputs_.data(), targets_.data(), b, t, document_start_, losses_.data(),
-                     nullptr, likeliest_.data());
-  }
-
   std::unique_ptr<Network> model_;
+  Rows rows_;
 };
 
-/// One request at a time.
-class PieceReader final : public Reader {
+/// Contexts side by side, B at most, texts of up to T inputs: each is read once, in pieces, then
+/// what is behind it of one request after the other.
+class ContextReader {
  public:
-  PieceReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t T)
-      : Reader(of, document_start, 1, T),
-        model_(of.config, of.training_length, of.backend, of.activations) {
-    model_.plan(arena_, 1, T, ModelUse::generation);
+  ContextReader(const ScoredModel& of, std::optional<int64_t> document_start, int64_t B, int64_t T)
+      : of_(of),
+        document_start_(document_start),
+        model_(of.config, of.training_length, of.backend, of.activations),
+        rows_(B * std::min(T, kMostAppended)) {
+    model_.plan(arena_, B, T, ModelUse::generation);
+  }
+
+  int64_t planned_bytes() const { return arena_.total_bytes(); }
+  void commit() {
+    arena_.commit(of_.backend.memory());
+    model_.set_masters(of_.masters);
+    model_.refresh();
+  }
+
+  /// To what there is of each of all requests. REQUIRES: the first context has the most requests.
+  void read(Requests requests, std::span<const SharedContext> batch, std::span<Likelihood> out) {
+    read_beginnings(requests, batch);
+    const size_t rounds = batch[0].requests.size();
+    const std::optional<TextMark> mark = rounds > 1 ? std::optional(model_.mark()) : std::nullopt;
+    for (size_t n = 0; n < rounds; ++n) {
+      if (n > 0) model_.go_back(*mark);
+      read_rests(requests, batch, n, out);
+    }
   }
 
  private:
-  Network& network() override { return model_; }
-  void evaluate(int64_t, int64_t t) override {
-    evaluate_in_pieces(model_, inputs_.data(), targets_.data(), t, document_start_, losses_.data(),
-                       likeliest_.data());
+  /// Padded in front.
+  void read_beginnings(Requests requests, std::span<const SharedContext> batch) {
+    int64_t longest = 0;
+    for (const SharedContext& c : batch) longest = std::max(longest, c.tokens);
+    std::vector<int64_t> padding;
+    for (const SharedContext& c : batch) padding.push_back(longest - c.tokens);
+    model_.begin_texts(padding);
+    for_pieces(longest, [&](int64_t at, int64_t n) {
+      for (size_t b = 0; b < batch.size(); ++b) {
+        const int64_t row = static_cast<int64_t>(b) * n;
+        const int64_t none = std::clamp<int64_t>(padding[b] - at, 0, n);
+        rows_.pad(row, none);
+        rows_.put(requests[batch[b].requests[0]], at + none - padding[b], n - none, row + none);
+      }
+      model_.append(rows_.inputs.data(), n, document_start_, {});
+    });
   }
 
+  /// Of each context's request `number`, where there is one, padded behind.
+  void read_rests(Requests requests, std::span<const SharedContext> batch, size_t number,
+                  std::span<Likelihood> out) {
+    const auto rest_of = [&](const SharedContext& c) {
+      return number < c.requests.size() ? inputs_of(requests[c.requests[number]]) - c.tokens : 0;
+    };
+    int64_t longest = 0;
+    for (const SharedContext& c : batch) longest = std::max(longest, rest_of(c));
+    for_pieces(longest, [&](int64_t at, int64_t n) {
+      /// f(the request, its first row and how many it has) of those that are not at their end.
+      const auto for_rests = [&](auto&& f) {
+        for (size_t b = 0; b < batch.size(); ++b) {
+          const int64_t count = std::clamp<int64_t>(rest_of(batch[b]) - at, 0, n);
+          if (count > 0) f(batch[b], static_cast<int64_t>(b) * n, count);
+        }
+      };
+      rows_.pad(0, std::ssize(batch) * n);
+      for_rests([&](const SharedContext& c, int64_t row, int64_t count) {
+        rows_.put(requests[c.requests[number]], c.tokens + at, count, row);
+      });
+      model_.append(rows_.inputs.data(), rows_.targets.data(), n, document_start_,
+                    rows_.losses.data(), rows_.likeliest.data());
+      for_rests([&](const SharedContext& c, int64_t row, int64_t count) {
+        rows_.add_to(&out[c.requests[number]], row, count);
+      });
+    });
+  }
+
+  /// f(first, count) of the pieces of so many tokens.
+  template <class F>
+  static void for_pieces(int64_t tokens, F&& f) {
+    for (int64_t at = 0; at < tokens; at += kMostAppended) {
+      f(at, std::min(kMostAppended, tokens - at));
+    }
+  }
+
+  const ScoredModel& of_;
+  std::optional<int64_t> document_start_;
+  Arena arena_;
   Model model_;
+  Rows rows_;
 };
 
-/// For `requests` different ones of T inputs, and others that are no longer.
-std::unique_ptr<Reader> make_reader(const ScoredModel& model, std::optional<int64_t> document_start,
-                                    int64_t requests, int64_t T) {
-  if (reads_in_pieces(model.config, model.backend, T))
-    return std::make_unique<PieceReader>(model, document_start, T);
-  const int64_t B = std::min(evaluation_batch(T), requests);
-  return std::make_unique<WholeReader>(model, document_start, B, T);
-}
+/// Different requests by how they are read.
+struct Plan {
+  std::vector<SharedContext> long_ones;  // longer than is read as a whole
+  std::vector<SharedContext> shared;     // contexts of several that are not
+  std::vector<size_t> whole;             // the others, the longest first
 
-/// Of each unique request one process has the sums, the others zeros: their sum is exact.
-void add_shares(std::span<const EncodedRequest> requests, std::span<const size_t> unique,
-                const TaskShare& share, std::span<Likelihood> of_unique) {
+  Plan(Requests requests, const ScoredModel& model) {
+    std::vector<SharedContext> contexts;
+    if (takes_pieces(model.config, model.backend)) {
+      contexts = shared_contexts(requests, kMostAppended);
+    } else {
+      for (const size_t n : by_length(requests)) contexts.push_back({0, {n}});
+    }
+    for (SharedContext& c : contexts) {
+      const int64_t T = inputs_of(requests[c.requests[0]]);
+      if (reads_in_pieces(model.config, model.backend, T)) {
+        long_ones.push_back(std::move(c));
+      } else if (c.requests.size() > 1) {
+        shared.push_back(std::move(c));
+      } else {
+        whole.push_back(c.requests[0]);
+      }
+    }
+    std::stable_sort(whole.begin(), whole.end(), [&](size_t i, size_t j) {
+      return inputs_of(requests[i]) > inputs_of(requests[j]);
+    });
+  }
+};
+
+/// What is common to all readings of one call.
+struct Reading {
+  const ScoredModel& model;
+  std::optional<int64_t> document_start;
+  Requests requests;
+  const TaskShare& share;
+  std::span<Likelihood> out;  // of each request, of those that this process reads
+  std::function<void(int64_t)> read;
+  int64_t batches = 0;  // so far, of all processes
+
+  void contexts(std::vector<SharedContext> contexts) {
+    if (contexts.empty()) return;
+    int64_t T = 0;
+    for (const SharedContext& c : contexts) T = std::max(T, inputs_of(requests[c.requests[0]]));
+    const int64_t B = std::min(evaluation_batch(T), std::ssize(contexts));
+    ContextReader reader(model, document_start, B, T);
+    reader.commit();
+    for (const auto& batch : side_by_side(std::move(contexts), requests, B)) {
+      if (mine()) reader.read(requests, batch, out);
+      int64_t tokens = 0;
+      for (const SharedContext& c : batch) tokens += inputs_of(c, requests);
+      read(tokens);
+    }
+  }
+
+  void wholes(std::span<const size_t> order) {
+    if (order.empty()) return;
+    const int64_t T = inputs_of(requests[order[0]]);
+    const int64_t B = std::min(evaluation_batch(T), most_of_a_length(requests, order));
+    WholeReader reader(model, document_start, B, T);
+    reader.commit();
+    for (size_t first = 0; first < order.size();) {
+      const int64_t t = inputs_of(requests[order[first]]);
+      size_t end = first;
+      while (end < order.size() && inputs_of(requests[order[end]]) == t &&
+             static_cast<int64_t>(end - first) < reader.batch()) {
+        ++end;
+      }
+      if (mine()) reader.read(requests, order.subspan(first, end - first), out);
+      read(t * static_cast<int64_t>(end - first));
+      first = end;
+    }
+  }
+
+ private:
+  /// Whether this process reads the next batch.
+  bool mine() { return batches++ % share.processes == share.rank; }
+};
+
+/// Of each request one process has the sums, the others zeros: what they add up to is exact.
+void add_shares(const TaskShare& share, std::span<Likelihood> of_requests) {
   std::vector<double> sums;
-  for (const Likelihood& l : of_unique) {
+  for (const Likelihood& l : of_requests) {
     sums.push_back(l.logprob);
     sums.push_back(static_cast<double>(l.right));
   }
   share.sum(sums.data(), std::ssize(sums));
-  for (size_t u = 0; u < unique.size(); ++u) {
-    const EncodedRequest& request = requests[unique[u]];
-    Likelihood& l = of_unique[u];
-    l.logprob = sums[2 * u];
-    l.right = static_cast<int64_t>(sums[2 * u + 1]);
-    l.greedy = l.right == std::ssize(request.ids) - request.begin;
+  for (size_t i = 0; i < of_requests.size(); ++i) {
+    of_requests[i].logprob = sums[2 * i];
+    of_requests[i].right = static_cast<int64_t>(sums[2 * i + 1]);
   }
 }
 
@@ -178,58 +313,55 @@ size_t longest_request(std::span<const EncodedRequest> requests) {
   return static_cast<size_t>(longest - requests.begin());
 }
 
-std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
-                                    const ScoredModel& model, std::optional<int64_t> document_start,
-                                    const TaskShare& share, const TaskProgress& progress) {
+std::vector<Likelihood> likelihoods(Requests requests, const ScoredModel& model,
+                                    std::optional<int64_t> document_start, const TaskShare& share,
+                                    const TaskProgress& progress) {
   for (const EncodedRequest& request : requests) {
     require(request.begin >= 1 && request.begin < std::ssize(request.ids),
             "a context and a continuation");
   }
   if (requests.empty()) return {};
   const std::vector<size_t> order = by_length(requests);
-  std::vector<size_t> unique;
+  std::vector<EncodedRequest> different;
+  std::vector<size_t> number(requests.size());  // of each request in them
   for (const size_t i : order) {
-    if (unique.empty() || !same(requests[unique.back()], requests[i])) unique.push_back(i);
+    if (different.empty() || !same(different.back(), requests[i])) different.push_back(requests[i]);
+    number[i] = different.size() - 1;
   }
-  const int64_t most = most_of_a_length(requests, unique);
-  std::unique_ptr<Reader> reader;
-  bool pieces = false;
-  std::vector<Likelihood> of_unique(unique.size());
-  int64_t tokens = 0, read = 0, batches = 0;
-  for (const size_t i : unique) tokens += inputs_of(requests[i]);
-  for (size_t first = 0; first < unique.size();) {
-    const int64_t t = inputs_of(requests[unique[first]]);
-    if (!reader || reads_in_pieces(model.config, model.backend, t) != pieces) {
-      reader.reset();  // its memory, before another's
-      pieces = reads_in_pieces(model.config, model.backend, t);
-      reader = make_reader(model, document_start, most, t);
-      reader->commit();
-    }
-    std::vector<const EncodedRequest*> batch;
-    for (size_t i = first; i < unique.size() && std::ssize(batch) < reader->batch(); ++i) {
-      if (inputs_of(requests[unique[i]]) != t) break;
-      batch.push_back(&requests[unique[i]]);
-    }
-    if (batches++ % share.processes == share.rank) {
-      reader->read(batch, std::span(of_unique).subspan(first, batch.size()));
-    }
-    first += batch.size();
-    read += t * std::ssize(batch);
-    progress(static_cast<double>(read) / static_cast<double>(tokens));
+  const Plan plan(different, model);
+  int64_t tokens = 0, read = 0;
+  for (const auto* of : {&plan.long_ones, &plan.shared}) {
+    for (const SharedContext& c : *of) tokens += inputs_of(c, different);
   }
-  add_shares(requests, unique, share, of_unique);
+  for (const size_t n : plan.whole) tokens += inputs_of(different[n]);
+  std::vector<Likelihood> of_different(different.size());
+  Reading reading = {model, document_start, different, share, of_different, [&](int64_t more) {
+                       read += more;
+                       progress(static_cast<double>(read) / static_cast<double>(tokens));
+                     }};
+  reading.contexts(plan.long_ones);
+  reading.contexts(plan.shared);
+  reading.wholes(plan.whole);
+  add_shares(share, of_different);
 
-  std::vector<Likelihood> out(requests.size());
-  size_t u = 0;
-  for (const size_t i : order) {
-    if (!same(requests[unique[u]], requests[i])) ++u;
-    out[i] = of_unique[u];
+  std::vector<Likelihood> out;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Likelihood& l = out.emplace_back(of_different[number[i]]);
+    l.greedy = l.right == std::ssize(requests[i].ids) - requests[i].begin;
   }
   return out;
 }
 
 int64_t likelihoods_bytes(int64_t ids, int64_t requests, const ScoredModel& model) {
-  return make_reader(model, std::nullopt, requests, ids - 1)->planned_bytes();
+  const int64_t T = ids - 1, most = evaluation_batch(T);
+  const auto contexts = [&](int64_t B) {
+    return ContextReader(model, std::nullopt, B, T).planned_bytes();
+  };
+  if (reads_in_pieces(model.config, model.backend, T)) return contexts(1);
+  const int64_t whole =
+      WholeReader(model, std::nullopt, std::min(most, requests), T).planned_bytes();
+  if (requests == 1 || !takes_pieces(model.config, model.backend)) return whole;
+  return std::max(whole, contexts(std::min(most, requests / 2)));
 }
 
 }  // namespace bamtrain

@@ -20,21 +20,23 @@ struct Likelihood {
 /// The request of the most ids. REQUIRES: one at least.
 size_t longest_request(std::span<const EncodedRequest> requests);
 
-/// Log-probabilities of the continuations, in the order of the requests. Each sequence is as long
-/// as its request, since what some mechanisms do depends on that: batches hold requests of one
-/// length, padded by nothing, and equal requests are computed once. What else is asked changes the
-/// last bits at most, where the backend's products round by how many rows they have; not in fp64.
-/// Processes share the batches: collective, the same bits for every number of them.
-/// Long texts are read in pieces (reads_in_pieces): of a whole pass some numbers of each layer are
-/// there for every token, of pieces keys and values alone. Memory is planned once, for the longest;
-/// once more for those that are read as a whole, where there are both. `document_start`: as
-/// Network::evaluate's. REQUIRES: the model is a decoder that knows the longest request's length,
+/// Log-probabilities of the continuations, in the order of the requests; equal ones are computed
+/// once. A request's own tokens alone are seen and counted, in a sequence as long as it is by
+/// itself, whatever else is asked, which changes the last bits at most: where the backend's
+/// products round by how many rows they have, and where running sums begin in padding.
+/// Requests of one context read it once where the model's attention takes texts in pieces
+/// (takes_pieces): as a text that grows, back to the context's end after each, many contexts side
+/// by side (eval/shared_contexts.h). The others are read as a whole, in batches of one length,
+/// padded by nothing; long ones in pieces (reads_in_pieces): of a whole pass some numbers of each
+/// layer are there for every token, of pieces keys and values alone. Memory is planned for the
+/// longest, once for each of these ways, one after the other. Processes share the batches: collective,
+/// the same bits for every number of them. `document_start`: as Network::evaluate's. REQUIRES: the model is a decoder that knows the longest request's length,
 /// less its last token (check_text_model, Network::check_length).
 std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
                                     const ScoredModel& model, std::optional<int64_t> document_start,
                                     const TaskShare& share, const TaskProgress& progress);
 
-/// Memory that it takes beside the masters for `requests` different ones of `ids` ids each.
+/// Memory that it takes at most beside the masters for `requests` different ones of `ids` ids each.
 int64_t likelihoods_bytes(int64_t ids, int64_t requests, const ScoredModel& model);
 
 }  // namespace bamtrain

@@ -23,16 +23,13 @@ void check_grows(const ModelConfig& config) {
   }
 }
 
-bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T) {
-  constexpr int64_t kReadWholeOnDevice = 8 * kReadWhole;
-  const bool host = backend.memory().on_host();
-  if (T <= (host ? kReadWhole : kReadWholeOnDevice)) return false;
+bool takes_pieces(const ModelConfig& config, Backend& backend) {
   try {
     check_grows(config);
   } catch (const Error&) {
     return false;
   }
-  if (!host) return true;
+  if (!backend.memory().on_host()) return true;
   const NormalizerChoice& normalizer = config.attention.normalizer;
   if (normalizer && !traits_of(normalizer.info().kind).fused) return false;
   for (int64_t l = 0; l < config.layers; ++l) {
@@ -41,6 +38,12 @@ bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T) {
     if (of_rows || config.attention.prior.mix_of(l)) return false;
   }
   return true;
+}
+
+bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T) {
+  constexpr int64_t kReadWholeOnDevice = 8 * kReadWhole;
+  const int64_t whole = backend.memory().on_host() ? kReadWhole : kReadWholeOnDevice;
+  return T > whole && takes_pieces(config, backend);
 }
 
 void evaluate_in_pieces(Model& model, const int32_t* tokens, const int32_t* targets, int64_t T,

@@ -18,9 +18,12 @@ void check_grows(const ModelConfig& config);
 /// Tokens of a text up to which it is read as a whole on a host.
 inline constexpr int64_t kReadWhole = 8192;
 
-/// Whether a text of T tokens is better read in pieces than as a whole: long ones, of models whose
-/// attention takes pieces as fast. Others' rows go one by one on a host, or know no texts that
-/// grow.
+/// Whether the model's attention takes pieces of a text as fast as the whole. Others' rows go one
+/// by one on a host, or know no texts that grow.
+bool takes_pieces(const ModelConfig& config, Backend& backend);
+
+/// Whether a text of T tokens is better read in pieces than as a whole: long ones, of models that
+/// take them.
 bool reads_in_pieces(const ModelConfig& config, Backend& backend, int64_t T);
 
 /// Of one text of T tokens that `model` reads in pieces, planned for generation: as

@@ -9,6 +9,7 @@
 #include "core/element.h"
 #include "eval/small_model.h"
 #include "model/model.h"
+#include "model/null_backend.h"
 #include "ops/cpu/cpu.h"
 
 using namespace bamtrain;
@@ -161,6 +162,125 @@ TEST_CASE("more requests of one length than a batch has room for are read in sev
   }
 }
 
+/// Of groups with a common beginning: a request alone, one twice, contexts with endings of several
+/// lengths and of one token, contexts that begin as others, another of a text with two documents,
+/// and one whose endings are too long to be shared. 12 ids at least, `longest` at most.
+std::vector<EncodedRequest> grouped_requests(int32_t longest) {
+  uint32_t state = 9;
+  const auto draw = [&](uint32_t below) {
+    state = state * 1664525 + 1013904223;
+    return static_cast<int32_t>((state >> 8) % below);
+  };
+  const auto drawn = [&](int32_t count) {
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < count; ++i) ids.push_back(2 + draw(38));
+    return ids;
+  };
+  std::vector<EncodedRequest> out;
+  const auto add = [&](std::vector<int32_t> ids, const std::vector<int32_t>& ending) {
+    const auto begin = std::ssize(ids);
+    ids.insert(ids.end(), ending.begin(), ending.end());
+    out.push_back({std::move(ids), begin});
+  };
+  const int32_t most = std::min(longest / 3, 20);  // of an ending
+  for (int n = 0; n < 12; ++n) {
+    std::vector<int32_t> context = drawn(8 + draw(static_cast<uint32_t>(longest - most - 8)));
+    if (n % 2 == 0) context[0] = kStart;
+    if (n % 3 == 0) context[context.size() / 2] = kStart;
+    for (int i = 0; i < 4; ++i)
+      add(context, drawn(i == 2 ? 1 : 1 + draw(static_cast<uint32_t>(most))));
+    if (n % 4 != 0) continue;
+    out.push_back(out.back());
+    std::vector<int32_t> part(context.begin(), context.end() - 2);  // goes on elsewhere
+    add(part, {7, kStart, 9});
+    add(part, {context.end() - 2, context.end()});
+  }
+  add(drawn(longest - 3), {1, 2, 3});
+  add({kStart}, {2});
+  return out;
+}
+
+TEST_CASE("requests that share a context have the bits that each has alone, in fp64") {
+  // Running sums begin with what pads a text, which rounds.
+  for (const char* prior :
+       {"bam", "rope", "t5", "alibi", "fire", "rope_local", "learned", "cable"}) {
+    for (const bool mask : {false, true}) {
+      INFO(prior << ", document mask " << mask);
+      const Fixture f(prior, mask);
+      const bool table = prior == std::string("learned");
+      const std::vector<EncodedRequest> requests =
+          grouped_requests(static_cast<int32_t>(table ? Fixture::kTrained + 1 : 60));
+      const std::vector<Likelihood> got = f.scores(requests);
+      REQUIRE(got.size() == requests.size());
+      for (size_t n = 0; n < requests.size(); ++n) {
+        const Likelihood alone = f.scores({requests[n]})[0];
+        if (prior == std::string("cable")) {
+          CHECK(got[n].logprob == Approx(alone.logprob).epsilon(1e-12));
+        } else {
+          CHECK(got[n].logprob == alone.logprob);
+        }
+        CHECK(got[n].right == alone.right);
+        CHECK(got[n].greedy == alone.greedy);
+      }
+    }
+  }
+}
+
+TEST_CASE("the CPU gives shared contexts what it gives each request alone") {
+  for (const char* prior : {"bam", "rope", "cable", "cope"}) {  // the last one takes no pieces
+    INFO(prior);
+    const Fixture f(prior, true, make_cpu_backend(), Dtype::f32);
+    const std::vector<EncodedRequest> requests = grouped_requests(400);
+    const std::vector<Likelihood> got = f.scores(requests);
+    for (size_t n = 0; n < requests.size(); ++n) {
+      // Sums of up to 20 losses, each within some roundings of fp32.
+      CHECK(got[n].logprob == Approx(f.scores({requests[n]})[0].logprob).epsilon(1e-5));
+    }
+  }
+}
+
+namespace {
+
+/// Counts the rows of attention.
+struct CountingBackend : bamtrain::testing::NullBackend {
+  explicit CountingBackend(int64_t* to) : rows(to) {}
+  void attention_forward(Tensor, const AttentionSaved&, const Attention& a) override {
+    *rows += a.q.shape[0] * a.q.shape[1];
+  }
+  int64_t* rows;
+};
+
+}  // namespace
+
+TEST_CASE("a shared context is read once") {
+  int64_t rows = 0;
+  const auto tokens_read = [&](const Fixture& f, const std::vector<EncodedRequest>& requests) {
+    rows = 0;
+    f.scores(requests);
+    return rows / f.config.layers;
+  };
+  /// `count` contexts of so many ids, each with endings of 1 to 4.
+  const auto contexts = [](int32_t count, int32_t ids) {
+    std::vector<EncodedRequest> requests;
+    for (int32_t c = 0; c < count; ++c) {
+      for (int32_t n = 1; n <= 4; ++n) {
+        EncodedRequest r = {{}, ids};
+        for (int32_t i = 0; i < ids; ++i) r.ids.push_back(2 + (i * i + c) % 37);
+        for (int32_t i = 0; i < n; ++i) r.ids.push_back(3 + n);
+        requests.push_back(r);
+      }
+    }
+    return requests;
+  };
+  const Fixture bam("bam", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
+  // All but the last id of a context, then that and all but the last of an ending.
+  constexpr int64_t kEndings = 1 + 2 + 3 + 4;
+  CHECK(tokens_read(bam, contexts(5, 30)) == 5 * (29 + kEndings));
+  CHECK(tokens_read(bam, contexts(1, 9000)) == 8999 + kEndings);  // read in pieces
+  const Fixture cope("cope", false, std::make_unique<CountingBackend>(&rows), Dtype::f32);
+  CHECK(tokens_read(cope, contexts(5, 30)) == 5 * (4 * 29 + kEndings));
+}
+
 TEST_CASE("the CPU's fp32 gives what its logits give") {
   const Fixture f("bam", false, make_cpu_backend(), Dtype::f32);
   const std::vector<EncodedRequest> requests = some_requests();
@@ -181,6 +301,9 @@ TEST_CASE("requests that are read in pieces have what a whole pass gives, beside
     if (r.begin < 1) r.begin = 20;
     requests.push_back(r);
   }
+  requests.push_back({requests[3].ids, 8480});  // the same text, and another end of it
+  requests.push_back({requests[3].ids, 8490});
+  requests.back().ids[8495] = 3;
   const std::vector<Likelihood> got = f.scores(requests);
   for (size_t n = 0; n < requests.size(); ++n) {
     const Likelihood truth = f.truth(requests[n]);
