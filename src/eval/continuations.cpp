@@ -1,12 +1,13 @@
 #include "eval/continuations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/element.h"
 #include "core/error.h"
-#include "eval/sampling.h"
 #include "model/model.h"
+#include "model/product_views.h"
 
 namespace bamtrain {
 
@@ -31,7 +32,11 @@ class Writer {
         document_start_(document_start),
         model_(of.config, of.training_length, of.backend, of.activations) {
     model_.plan(arena_, B, longest, ModelUse::generation);
-    arena_.add("head.logits", &logits_, of.backend.parameter_dtype(), {B, of.config.outputs()});
+    const Dtype P = of.backend.parameter_dtype();
+    arena_.add("head.logits", &logits_, P, {B, logits_stride_of(of.config.outputs())});
+    arena_.add("head.likeliest", &likeliest_, Dtype::i32, {B});
+    arena_.add("head.losses", &losses_, P, {B});
+    host_losses_.resize(static_cast<size_t>(losses_.bytes()));
   }
 
   int64_t planned_bytes() const { return arena_.total_bytes(); }
@@ -46,11 +51,10 @@ class Writer {
     read(prompts);
     std::vector<Ids> written(prompts.size());
     std::vector<bool> ended(prompts.size());
-    Ids next(prompts.size());
     for (int64_t n = 1;; ++n) {
+      const Ids next = likeliest(prompts.size(), limits.ids, ended);
       for (size_t b = 0; b < prompts.size(); ++b) {
-        if (ended[b]) continue;  // what its row reads on is of no text
-        next[b] = likeliest(static_cast<int64_t>(b), limits.ids);
+        if (ended[b]) continue;
         ended[b] = std::find(limits.ends.begin(), limits.ends.end(), next[b]) != limits.ends.end();
         if (!ended[b]) written[b].push_back(next[b]);
       }
@@ -82,23 +86,41 @@ class Writer {
   }
 
   Tensor logits(std::span<const Ids* const> prompts) const {
-    return logits_.slice(0, 0, std::ssize(prompts));
+    return logits_.slice(0, 0, std::ssize(prompts)).slice(1, 0, of_.config.outputs());
   }
 
-  int32_t likeliest(int64_t text, int64_t ids) {
-    row_.resize(static_cast<size_t>(ids));
-    const int64_t first = text * of_.config.outputs();
-    for (int64_t id = 0; id < ids; ++id) row_[static_cast<size_t>(id)] = get(logits_, first + id);
-    return sampler_.draw(row_, 0);
+  /// Of each text, of those that have ended too: what their rows read on is of no text. The loss of
+  /// the likeliest is a finite number where all logits are numbers and one is finite, and nowhere
+  /// else.
+  Ids likeliest(size_t texts, int64_t ids, const std::vector<bool>& ended) {
+    const auto of_texts = [&](const Tensor& t) {
+      return t.slice(0, 0, static_cast<int64_t>(texts));
+    };
+    const Tensor z = of_texts(logits_).slice(1, 0, ids), place = of_texts(likeliest_),
+                 loss = of_texts(losses_);
+    Backend& backend = of_.backend;
+    backend.argmax(place, z);
+    backend.cross_entropy(loss, {}, z, place, 1);
+    Ids next(texts);
+    backend.download(next.data(), place);
+    backend.download(host_losses_.data(), loss);
+    const Tensor host(host_losses_.data(), losses_.dtype, {losses_.size()});
+    for (size_t b = 0; b < texts; ++b) {
+      if (ended[b] || std::isfinite(get(host, static_cast<int64_t>(b)))) continue;
+      throw Error(ExitCode::nonfinite, "logits of the next token", "numbers", "NaN or infinity",
+                  "the model has diverged: use an earlier checkpoint");
+    }
+    return next;
   }
 
   const ScoredModel& of_;
   std::optional<int64_t> document_start_;
   Arena arena_;
   Model model_;
-  Tensor logits_;  // (B, O) P
-  std::vector<double> row_;
-  Sampler sampler_{{.temperature = 0}, Rng(0, "")};
+  Tensor logits_;     // (B, O padded) P
+  Tensor likeliest_;  // (B) i32
+  Tensor losses_;     // (B) P, of the likeliest
+  std::vector<char> host_losses_;
 };
 
 /// Of prompts and what is read behind them.

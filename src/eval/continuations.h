@@ -21,8 +21,8 @@ struct ContinuationLimits {
 /// changes the last bits of logits at most, where the backend's products round by how many rows
 /// they have; not in fp64. Of equally likely tokens the smallest id is written. Memory is planned
 /// once, for the longest. Processes share the batches: collective, the same for every number of
-/// them. `document_start`: as Model::append's. Error (ExitCode::nonfinite) as
-/// Sampler::draw. REQUIRES: prompts that are not empty; a backend in host memory; a model that
+/// them. `document_start`: as Model::append's. Error (ExitCode::nonfinite) where a logit of an id
+/// that may be written is NaN or none is finite. REQUIRES: prompts that are not empty; a model that
 /// knows texts that grow (check_grows), as long as the longest prompt and most - 1
 /// (Network::check_length).
 std::vector<std::vector<int32_t>> continuations(std::span<const std::vector<int32_t>> prompts,

@@ -3,6 +3,7 @@
 #include "eval/continuations.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "catch.h"
 #include "core/element.h"
@@ -117,6 +118,46 @@ TEST_CASE("a text ends before an id that ends it, and none past those to write i
   for (size_t n = 0; n < prompts.size(); ++n) {
     CHECK(*std::max_element(got[n].begin(), got[n].end()) < 7);
     CHECK(got[n] == truth(m, prompts[n], few));
+  }
+}
+
+TEST_CASE("of equally likely ids the smallest is written") {
+  for (const bool host : {false, true}) {
+    SmallModel m("bam", false, host ? make_cpu_backend() : make_reference_backend(),
+                 host ? Dtype::f32 : Dtype::f64);
+    const Parameter& head = *m.layout->find("lm_head.weight");
+    for (int64_t i = 0; i < head.size; ++i) put(m.masters, head.offset + i, 0);
+    CHECK(written(m, {{2, 3}, {4}}, {2, 40, {}}) == std::vector<Ids>{{0, 0}, {0, 0}});
+    for (const int64_t row : {5, 9, 30}) {
+      for (int64_t i = 0; i < 16; ++i) {
+        // Of both signs, so that one of the two pairs is above 0.
+        put(m.masters, head.offset + row * 16 + i, i + 1);
+        put(m.masters, head.offset + (row + 1) * 16 + i, -i - 1);
+      }
+    }
+    for (const Ids& text : written(m, {{2, 3}, {4}}, {2, 40, {}})) {
+      for (const int32_t id : text) CHECK((id == 5 || id == 6));
+    }
+  }
+}
+
+TEST_CASE("logits that are no numbers are an error where their ids may be written") {
+  for (const double bad : {std::nan(""), HUGE_VAL}) {
+    for (const bool host : {false, true}) {
+      SmallModel m("bam", false, host ? make_cpu_backend() : make_reference_backend(),
+                   host ? Dtype::f32 : Dtype::f64);
+      const Parameter& head = *m.layout->find("lm_head.weight");
+      put(m.masters, head.offset + 20 * 16, bad);
+      CHECK(written(m, {{2, 3}}, {3, 20, {}})[0].size() == 3);
+      // +-infinity times a channel: one of these texts ends in a channel above 0.
+      const std::vector<Ids> prompts = {{2, 3}, {3}, {4, 5}, {5, 7}, {6}, {8, 9}};
+      try {
+        written(m, prompts, {3, 21, {}});
+        FAIL("expected an error");
+      } catch (const Error& e) {
+        CHECK(e.code() == ExitCode::nonfinite);
+      }
+    }
   }
 }
 
