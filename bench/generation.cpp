@@ -17,7 +17,6 @@
 #include <numeric>
 #include <vector>
 
-#include "config/reader.h"
 #include "core/parallel.h"
 #include "core/waiting.h"
 #include "isa.h"
@@ -79,27 +78,21 @@ class Texts {
 int main(int argc, char** argv) try {
   bound_spinning(argv);
   CLI::App app{"time of texts that grow"};
-  std::string config_path, precision = "bf16", isa = "newest";
-  std::vector<std::string> overrides;
+  ModelOptions options;
   int64_t B = 1, T = 16384, tokens = 32;
   bool profile = false;
   app.set_version_flag("--version", matrix_library());
-  app.add_option("--config", config_path, "run configuration")->required();
-  app.add_option("--set", overrides, "override a config key");
+  options.add_to(app);
   app.add_option("--texts", B, "texts that grow together")->check(positive());
   app.add_option("--length", T, "tokens that are read")->check(positive());
   app.add_option("--tokens", tokens, "tokens that follow")->check(positive());
-  app.add_option("--precision", precision)->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
-      ->check(CLI::IsMember({"newest", "avx2"}));
   app.add_flag("--profile", profile, "time per operation");
   CLI11_PARSE(app, argc, argv);
 
-  overrides.push_back("train.precision=" + precision);
-  const RunConfig c = read_run_config(config_path, overrides);
+  const RunConfig c = options.read();
   check_grows(c.model);
   const Dtype A = activation_dtype(c.train.precision);
-  std::unique_ptr<Backend> backend = make_backend_for(isa, A);
+  std::unique_ptr<Backend> backend = make_backend_for(options.isa(), A);
   ProfiledBackend* profiled = nullptr;
   if (profile) {
     auto timed = std::make_unique<ProfiledBackend>(std::move(backend));

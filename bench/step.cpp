@@ -19,7 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "config/reader.h"
 #include "core/parallel.h"
 #include "core/waiting.h"
 #include "isa.h"
@@ -36,26 +35,19 @@ using namespace bamtrain::bench;
 int main(int argc, char** argv) try {
   bound_spinning(argv);
   CLI::App app{"time and memory of a training step"};
-  std::string config_path, precision, isa = "newest";
-  std::vector<std::string> overrides;
+  ModelOptions options;
   int64_t B = 4, T = 256, steps = 5;
   bool profile = false;
   app.set_version_flag("--version", matrix_library());
-  app.add_option("--config", config_path, "run configuration")->required();
-  app.add_option("--set", overrides, "override a config key");
+  options.add_to(app);
   app.add_option("--batch", B, "sequences")->check(positive());
   app.add_option("--length", T, "tokens per sequence")->check(positive());
   app.add_option("--steps", steps, "measured steps, after one warm-up step")->check(positive());
-  app.add_option("--precision", precision, "default: the config's train.precision")
-      ->check(CLI::IsMember({"fp32", "bf16"}));
-  app.add_option("--isa", isa, "newest, or avx2: as on a processor without AVX-512, fp32 only")
-      ->check(CLI::IsMember({"newest", "avx2"}));
   app.add_flag("--profile", profile,
                "time per operation, beside the rate of products or of a copy");
   CLI11_PARSE(app, argc, argv);
 
-  if (!precision.empty()) overrides.push_back("train.precision=" + precision);
-  const RunConfig c = read_run_config(config_path, overrides);
+  const RunConfig c = options.read();
   if (c.device != DeviceKind::automatic && c.device != DeviceKind::cpu) {
     throw Error(ExitCode::usage, "device", "auto or cpu", "another",
                 "bench/cuda measures a GPU; remove the key");
@@ -65,7 +57,7 @@ int main(int argc, char** argv) try {
                 "choose one with --precision");
   }
   const Dtype A = activation_dtype(c.train.precision);
-  std::unique_ptr<Backend> backend = make_backend_for(isa, A);
+  std::unique_ptr<Backend> backend = make_backend_for(options.isa(), A);
   ProfiledBackend* profiled = nullptr;
   if (profile) {
     auto timed = std::make_unique<ProfiledBackend>(std::move(backend));

@@ -24,16 +24,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Where and how accurately, said in `arguments` for one that continues texts: on the CPU, where a
-/// run's fp32 whose products a GPU rounded is fp32, unless they ask for something else.
-EvalArguments on_host(EvalArguments arguments, const RunConfig& c) {
-  const DeviceKind device = arguments.device.value_or(DeviceKind::automatic);
-  if (device == DeviceKind::automatic) arguments.device = DeviceKind::cpu;
-  const bool rounded = c.train.precision == Precision::tf32;
-  if (!arguments.precision && rounded) arguments.precision = Precision::f32;
-  return arguments;
-}
-
 /// "exact match" of "exact_match".
 std::string in_words(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
@@ -67,12 +57,8 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
   tokenizer_ = std::make_unique<Tokenizer>(open_tokenizer(
       {"--task-set tokenizer", training_tokenizer(config_, tokenizer, sha256), sha256}, config_));
   document_start_ = bamtrain::document_start(config_, *tokenizer_);
-  const EvalArguments as = writes ? on_host(arguments, config_) : arguments;
-  backend_ = eval_backend(as, config_);
-  activations_ = activation_dtype(as.precision.value_or(config_.train.precision));
-  if (!writes || backend_->memory().on_host()) return;
-  throw Error(ExitCode::usage, "--device", "cpu: texts are continued in the host's memory",
-              "another device", "leave it out");
+  backend_ = eval_backend(arguments, config_);
+  activations_ = activation_dtype(arguments.precision.value_or(config_.train.precision));
 }
 
 void RetrievalModel::check_text(int64_t tokens, const std::string& what) const {

@@ -22,9 +22,8 @@ class RetrievalModel {
  public:
   /// Takes no memory for weights yet. `tokenizer`: its path; empty: it is looked for, and where the
   /// run's data do not say which it was, that of a passkey task which the run was trained on.
-  /// `writes`: it is asked to continue texts, which it does on the CPU. Errors as open_checkpoint,
-  /// trained_config, check_text_model, open_tokenizer, eval_backend, and where it writes as
-  /// check_grows; (ExitCode::usage) where it writes and --device asks for memory of another device.
+  /// `writes`: it is asked to continue texts. Errors as open_checkpoint, trained_config,
+  /// check_text_model, open_tokenizer, eval_backend, and where it writes as check_grows.
   RetrievalModel(const EvalArguments& arguments, const std::string& tokenizer, bool writes);
 
   const RunConfig& config() const { return config_; }

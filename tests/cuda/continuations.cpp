@@ -35,7 +35,7 @@ struct Writer {
   }
   std::vector<Ids> written(const std::vector<Ids>& prompts, const ContinuationLimits& limits) {
     return continuations(prompts, limits, {config, kLongest, backend, Dtype::f32, run.masters()}, 0,
-                         [](double) {});
+                         TaskShare{}, [](double) {});
   }
 };
 
