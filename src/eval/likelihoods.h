@@ -29,9 +29,10 @@ size_t longest_request(std::span<const EncodedRequest> requests);
 /// by side (eval/shared_contexts.h). The others are read as a whole, in batches of one length,
 /// padded by nothing; long ones in pieces (reads_in_pieces): of a whole pass some numbers of each
 /// layer are there for every token, of pieces keys and values alone. Memory is planned for the
-/// longest, once for each of these ways, one after the other. Processes share the batches: collective,
-/// the same bits for every number of them. `document_start`: as Network::evaluate's. REQUIRES: the model is a decoder that knows the longest request's length,
-/// less its last token (check_text_model, Network::check_length).
+/// longest, once for each of these ways, one after the other. Processes share the batches:
+/// collective, the same bits for every number of them. `document_start`: as Network::evaluate's.
+/// REQUIRES: the model is a decoder that knows the longest request's length, less its last token
+/// (check_text_model, Network::check_length).
 std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
                                     const ScoredModel& model, std::optional<int64_t> document_start,
                                     const TaskShare& share, const TaskProgress& progress);
