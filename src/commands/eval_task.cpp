@@ -155,9 +155,8 @@ int run_eval_task(const EvalArguments& arguments) {
   for (const int64_t length : request.lengths) {
     if (rows.contains(length)) continue;
     ordered_json row = {{"length", length}};
-    row.update(score_task(request, length, TaskSet::test, model, TaskShare{}, [&](double share) {
-      line.show(fmt::format("{} at {}", arguments.task, length), share);
-    }));
+    row.update(score_task(request, length, TaskSet::test, model, TaskShare{},
+                          line.progress(fmt::format("{} at {}", arguments.task, length))));
     rows[length] = std::move(row);
     put();
   }

@@ -61,15 +61,6 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
   activations_ = activation_dtype(arguments.precision.value_or(config_.train.precision));
 }
 
-void RetrievalModel::check_text(int64_t tokens, const std::string& what) const {
-  try {
-    make_network(config_.model, config_.data.sequence_length, *backend_, activations_)
-        ->check_length(tokens);
-  } catch (const Error& e) {
-    throw e.with(fmt::format("the longest text of {} has {} tokens with its answer", what, tokens));
-  }
-}
-
 void RetrievalModel::check_memory(int64_t bytes) const {
   const ParameterLayout layout(config_.model, config_.data.sequence_length);
   const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
@@ -97,7 +88,7 @@ ordered_json RetrievalModel::facts(const ordered_json& task, int64_t samples, ui
 // --- the result ---------------------------------------------------------------------------------
 
 RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
-                                 std::vector<RetrievalPart> parts, std::vector<std::string> names,
+                                 std::vector<TextTaskPart> parts, std::vector<std::string> names,
                                  int64_t depths)
     : output_(output),
       facts_(std::move(facts)),
@@ -112,9 +103,9 @@ RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
       continue;
     }
     for (size_t i = 0; i < parts_.size(); ++i) {
-      const RetrievalPart& p = parts_[i];
+      const TextTaskPart& p = parts_[i];
       const ordered_json length = p.length ? ordered_json(*p.length) : ordered_json();
-      if (row.value("task", ordered_json()) == p.name &&
+      if (row.value("task", ordered_json()) == p.task &&
           row.value("length", ordered_json()) == length) {
         rows_[i] = std::move(row);
         break;
@@ -124,8 +115,8 @@ RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
 }
 
 void RetrievalResult::put(size_t part, const ordered_json& scores) {
-  const RetrievalPart& p = parts_[part];
-  ordered_json row = {{"task", p.name}};
+  const TextTaskPart& p = parts_[part];
+  ordered_json row = {{"task", p.task}};
   if (p.length) row["length"] = *p.length;
   row.update(scores);
   rows_[part] = std::move(row);
@@ -141,14 +132,14 @@ ordered_json RetrievalResult::whole() const {
   if (depths_ == 0) return result;
   result["depths"] = ordered_json::array();
   for (size_t i = 0; i < parts_.size(); ++i) {
-    if (i > 0 && parts_[i].name == parts_[i - 1].name) continue;
+    if (i > 0 && parts_[i].task == parts_[i - 1].task) continue;
     std::vector<ordered_json> of_task;
-    for (size_t j = i; j < parts_.size() && parts_[j].name == parts_[i].name; ++j) {
+    for (size_t j = i; j < parts_.size() && parts_[j].task == parts_[i].task; ++j) {
       if (rows_[j]) of_task.push_back(*rows_[j]);
     }
     if (of_task.empty()) continue;
     for (const ordered_json& cell : depth_means(of_task, names_)) {
-      ordered_json mean = {{"task", parts_[i].name}};
+      ordered_json mean = {{"task", parts_[i].task}};
       mean.update(cell);
       result["depths"].push_back(std::move(mean));
     }
@@ -161,10 +152,10 @@ void RetrievalResult::write() const {
 }
 
 TaskProgress RetrievalResult::progress(size_t part) const {
-  const RetrievalPart& p = parts_[part];
+  const TextTaskPart& p = parts_[part];
   const std::string what =
-      printable(p.name) + (p.length ? fmt::format(" at {}", *p.length) : std::string());
-  return [this, what](double share) { line_.show(what, share); };
+      printable(p.task) + (p.length ? fmt::format(" at {}", *p.length) : std::string());
+  return line_.progress(what);
 }
 
 void RetrievalResult::finish() {
@@ -181,9 +172,9 @@ void RetrievalResult::print() const {
   const std::vector<HeatMap> maps =
       retrieval_maps(nlohmann::json::parse(whole().dump()), "the result");
   for (size_t i = 0, map = 0; i < parts_.size(); ++i) {
-    const bool first = i == 0 || parts_[i].name != parts_[i - 1].name;
-    const bool last = i + 1 == parts_.size() || parts_[i].name != parts_[i + 1].name;
-    if (first) fmt::print("{}, {}\n", printable(parts_[i].name), prompts);
+    const bool first = i == 0 || parts_[i].task != parts_[i - 1].task;
+    const bool last = i + 1 == parts_.size() || parts_[i].task != parts_[i + 1].task;
+    if (first) fmt::print("{}, {}\n", printable(parts_[i].task), prompts);
     print_row(*rows_[i], names_);
     if (last && depths_ > 0) fmt::print("{}", terminal_heat_map(maps[map++]));
   }
@@ -191,8 +182,11 @@ void RetrievalResult::print() const {
       "+-: the standard error of sampling the prompts; models of other seeds differ besides\n");
 }
 
-// --- options ------------------------------------------------------------------------------------
+// --- what the two tasks do ----------------------------------------------------------------------
 
+namespace {
+
+/// What a prompt refuses, said of the option that asked for it: its places are in braces.
 Error as_option(const Error& e) {
   const struct {
     const char *place, *option, *remedy;
@@ -200,6 +194,7 @@ Error as_option(const Error& e) {
   } options[] = {
       {"{length}", "--lengths", "choose others", ExitCode::usage},
       {"{depth}", "--task-set depths", "leave it out, or name another task", ExitCode::usage},
+      {"{prefix_digits}", "--task-set prefix_digits", "lower it, or raise digits", ExitCode::usage},
       {"{haystack}", "--task-set haystack", "give haystack=FILE, or name another task",
        ExitCode::usage},
       {"{tokenizer}", "the model's tokenizer",
@@ -208,6 +203,37 @@ Error as_option(const Error& e) {
     if (e.where() == o.place) return e.as(o.code, o.option, o.remedy);
   }
   return e;
+}
+
+}  // namespace
+
+void run_retrieval(const EvalArguments& arguments, const TextTaskRequest& request,
+                   RetrievalModel& model) {
+  try {
+    const std::unique_ptr<TextEvaluation> texts = open_text_evaluation(request, model.ids());
+    const std::vector<TextTaskPart>& parts = texts->parts();
+    RetrievalResult result(arguments.output,
+                           model.facts(texts->facts(), texts->samples(), request.seed), parts,
+                           request.info->numbers, texts->depths());
+    int64_t bytes = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (result.has(i)) continue;
+      texts->check(i, model.scored());
+      bytes = std::max(bytes, texts->bytes(i, model.scored()));
+    }
+    if (bytes > 0) {
+      model.check_memory(bytes);
+      model.load();
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (result.has(i)) continue;
+      result.put(i,
+                 texts->score(i, TaskSet::test, model.scored(), TaskShare{}, result.progress(i)));
+    }
+    result.finish();
+  } catch (const Error& e) {
+    throw as_option(e);
+  }
 }
 
 }  // namespace bamtrain

@@ -14,6 +14,7 @@
 #include "core/arena.h"
 #include "data/tokenizer.h"
 #include "eval/task_scores.h"
+#include "eval/text_evaluation.h"
 
 namespace bamtrain {
 
@@ -27,11 +28,8 @@ class RetrievalModel {
   RetrievalModel(const EvalArguments& arguments, const std::string& tokenizer, bool writes);
 
   const RunConfig& config() const { return config_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
-  std::optional<int64_t> document_start() const { return document_start_; }
+  TextIds ids() const { return {*tokenizer_, document_start_}; }
 
-  /// Error (ExitCode::config) where it knows no text of `tokens`, which prompts of `what` are.
-  void check_text(int64_t tokens, const std::string& what) const;
   /// Error (ExitCode::device) where `bytes` and its weights are more than there is.
   void check_memory(int64_t bytes) const;
   /// Reads the weights. Errors as load_masters.
@@ -55,12 +53,6 @@ class RetrievalModel {
   Tensor masters_;
 };
 
-/// A row of a result, before its scores are there.
-struct RetrievalPart {
-  std::string name;               // of the task
-  std::optional<int64_t> length;  // none: of a file, whose texts have their own
-};
-
 /// Rows as retrieval_row() gives them, behind their "task" and "length", under "scores", and where
 /// they have depths "depths": of each task depth_means(). Written to --output after every row, each
 /// time as a whole. What a file there has of the same result is not asked for again.
@@ -69,9 +61,8 @@ class RetrievalResult {
   /// `names` of the scores, the first that of the map. Error (ExitCode::io) for an --output that
   /// cannot be written.
   RetrievalResult(const std::string& output, nlohmann::ordered_json facts,
-                  std::vector<RetrievalPart> parts, std::vector<std::string> names, int64_t depths);
+                  std::vector<TextTaskPart> parts, std::vector<std::string> names, int64_t depths);
 
-  const std::vector<RetrievalPart>& parts() const { return parts_; }
   bool has(size_t part) const { return rows_[part].has_value(); }
   void put(size_t part, const nlohmann::ordered_json& scores);
   /// Writes the file once more and prints a line for each row, and maps by depth.
@@ -86,14 +77,16 @@ class RetrievalResult {
 
   std::string output_;
   nlohmann::ordered_json facts_;
-  std::vector<RetrievalPart> parts_;
+  std::vector<TextTaskPart> parts_;
   std::vector<std::string> names_;
   int64_t depths_;
   std::vector<std::optional<nlohmann::ordered_json>> rows_;
   ProgressLine line_;
 };
 
-/// What a prompt refuses, said of the option that asked for it: its places are in braces.
-Error as_option(const Error& error);
+/// Measures what the result in --output has not, and prints it. Before any weights are read, Error
+/// for what cannot be asked, said of the option that asked for it.
+void run_retrieval(const EvalArguments& arguments, const TextTaskRequest& request,
+                   RetrievalModel& model);
 
 }  // namespace bamtrain

@@ -36,7 +36,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
   ordered_json facts() const override {
     ordered_json task = {{"task", "choice"},
                          {"file", file()},
-                         {"bos", request_.options.flag("bos")},
+                         {"bos", request_.options.flag("bos") ? "auto" : "never"},
                          {"sha256", questions_.sha256},
                          {"format", questions_.format->name},
                          {"shots", integer("shots")}};

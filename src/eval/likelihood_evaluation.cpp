@@ -44,8 +44,8 @@ void LikelihoodEvaluation::require_finite(std::span<const Likelihood> found) con
   for (size_t i = 0; i < found.size(); ++i) {
     const double x = found[i].logprob;
     if (std::isfinite(x)) continue;
-    throw Error(ExitCode::nonfinite, places_[i], "a finite log-likelihood",
-                std::isnan(x) ? "NaN" : "infinity",
+    throw Error(ExitCode::nonfinite, "the weights", "finite log-likelihoods",
+                fmt::format("{} at {}", std::isnan(x) ? "NaN" : "infinity", places_[i]),
                 "see whether --precision fp32 gives numbers; if not, an earlier checkpoint");
   }
 }
