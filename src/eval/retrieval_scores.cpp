@@ -6,6 +6,7 @@
 
 #include "core/clustered_mean.h"
 #include "core/error.h"
+#include "eval/mean_json.h"
 
 namespace bamtrain {
 
@@ -54,9 +55,7 @@ ordered_json retrieval_row(const std::vector<PromptScores>& scores, int64_t dept
     require(s.of_prompts.size() == prompts, "as many prompts of every score");
     std::vector<Cluster> each;
     for (const double x : s.of_prompts) each.push_back({x, 1});
-    const ClusteredMean mean = clustered_mean(each);
-    row[s.name] = mean.mean;
-    row[s.name + "_error"] = mean.error ? ordered_json(*mean.error) : ordered_json();
+    put_mean(&row, s.name, clustered_mean(each));
   }
   row["prompts"] = prompts;
   for (int64_t i = 0; i < depths; ++i) {

@@ -7,6 +7,7 @@
 #include "core/checked.h"
 #include "core/error.h"
 #include "data/sequences.h"
+#include "eval/mean_json.h"
 #include "model/random_positions.h"
 #include "tasks/sequence_sums.h"
 
@@ -41,12 +42,6 @@ ClusteredMean batch_accuracy(std::span<const SequenceSums> sequences) {
     batches.push_back({right / compared, 1});
   }
   return clustered_mean(batches);
-}
-
-void write(nlohmann::ordered_json& row, const std::string& name, const ClusteredMean& mean) {
-  row[name] = mean.mean;
-  row[name + "_error"] = nullptr;
-  if (mean.error) row[name + "_error"] = *mean.error;
 }
 
 std::unique_ptr<Network> network_of(const ScoredModel& of) {
@@ -146,10 +141,10 @@ nlohmann::ordered_json score_task(const TaskRequest& request, int64_t length, Ta
   for (const SequenceSums& s : slots) counted += s.targets;
   const TaskScores scores = task_scores(slots);
   nlohmann::ordered_json row;
-  write(row, "loss", mean_loss(slots));
+  put_mean(&row, "loss", mean_loss(slots));
   const bool terminated = task->info().terminator != kNoTarget;
-  write(row, "accuracy", terminated ? batch_accuracy(slots) : scores.accuracy);
-  write(row, "exact_match", scores.exact);
+  put_mean(&row, "accuracy", terminated ? batch_accuracy(slots) : scores.accuracy);
+  put_mean(&row, "exact_match", scores.exact);
   row["targets"] = static_cast<int64_t>(counted);
   row["sequences"] = request.samples;
   return row;

@@ -20,16 +20,14 @@ Options identity_of(Options options, const Tokenizer& tokenizer) {
 }  // namespace
 
 PasskeyOptions passkey_options(const Options& options) {
+  check_passkey_digits(options);
   PasskeyOptions o;
   o.digits = static_cast<int64_t>(options.number("digits"));
   o.prefix_digits = static_cast<int64_t>(options.number("prefix_digits"));
   o.question =
       options.text("question") == "paper" ? PasskeyQuestion::paper : PasskeyQuestion::published;
   o.bos = options.flag("bos");
-  if (o.prefix_digits < o.digits) return o;
-  throw Error(ExitCode::config, "{prefix_digits}",
-              fmt::format("fewer than the {} digits of a key", o.digits),
-              std::to_string(o.prefix_digits), "lower it, or raise digits");
+  return o;
 }
 
 std::unique_ptr<PasskeyTask> PasskeyTask::open(const Options& options, LengthRange lengths,

@@ -10,8 +10,8 @@
 
 namespace bamtrain {
 
-/// What `options`, as passkey_task() declares them, ask of prompts. Error (ExitCode::config) at
-/// "{prefix_digits}" where no digit is asked for.
+/// What `options`, as passkey_task() declares them, ask of prompts. Error as
+/// check_passkey_digits.
 PasskeyOptions passkey_options(const Options& options);
 
 class PasskeyTask final : public Task {

@@ -171,15 +171,18 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
   const ScoredModel model = this->model(backend, masters);
   const ProgressLine line(first);
   for (size_t i = 0; i < texts_.size(); ++i) {
-    ordered_json of = std::visit([](const auto& r) { return ordered_json(request_values(r)); },
-                                 c.eval.tasks[i].request);
-    if (texts_[i]) {
-      of = texts_[i]->facts();
-      of.update({{"samples", texts_[i]->samples()},
-                 {"seed", texts_[i]->request().seed},
-                 {"tokenizer", texts_[i]->ids().tokenizer.sha256()}});
-    }
-    of.update({{"precision", name_of(model.activations)}, {"weights", weights}});
+    ordered_json of;  // what results are of, which rank 0 compares and writes
+    on_first_rank(comm, [&] {
+      if (const TextEvaluation* texts = texts_[i].get()) {
+        of = texts->facts();  // reads files
+        of.update({{"samples", texts->samples()},
+                   {"seed", texts->request().seed},
+                   {"tokenizer", texts->ids().tokenizer.sha256()}});
+      } else {
+        of = request_values(c.eval.tasks[i].trained());
+      }
+      of.update({{"precision", name_of(model.activations)}, {"weights", weights}});
+    });
     for (const Part& part : parts_of_entry(i)) {
       const bool known = comm.any(first && results->has(part.result, of));
       if (known) continue;

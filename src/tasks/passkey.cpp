@@ -1,5 +1,7 @@
 #include "tasks/passkey.h"
 
+#include "core/error.h"
+
 namespace bamtrain {
 
 namespace {
@@ -39,6 +41,15 @@ TaskInfo make() {
 const TaskInfo& passkey_task() {
   static const TaskInfo info = make();
   return info;
+}
+
+void check_passkey_digits(const Options& options) {
+  const auto digits = static_cast<int64_t>(options.number("digits")),
+             given = static_cast<int64_t>(options.number("prefix_digits"));
+  if (given < digits) return;
+  throw Error(ExitCode::config, "{prefix_digits}",
+              "fewer than the " + std::to_string(digits) + " digits of a key",
+              std::to_string(given), "lower it, or raise digits");
 }
 
 }  // namespace bamtrain

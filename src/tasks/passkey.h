@@ -11,4 +11,8 @@ inline constexpr int64_t kMostPasskeyDigits = 9;
 /// A source of length n is a prompt of at most n tokens, without the answer.
 const TaskInfo& passkey_task();
 
+/// Error (ExitCode::config) at "{prefix_digits}" where `options`, with those of the task, ask for
+/// no digit.
+void check_passkey_digits(const Options& options);
+
 }  // namespace bamtrain

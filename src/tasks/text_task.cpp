@@ -35,7 +35,6 @@ TextTaskInfo passkey_text_task() {
   // Published: no filler, then from 128 to 32,768.
   t.lengths = {0, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
   t.numbers = {"exact_match", "accuracy"};
-  t.page = "retrieval";
   return t;
 }
 
@@ -64,7 +63,6 @@ TextTaskInfo niah() {
       tokenizer_option()};
   t.of_lengths = true;
   t.numbers = {"recall"};
-  t.page = "retrieval";
   return t;
 }
 
@@ -86,7 +84,6 @@ TextTaskInfo choice() {
                bos_option(),
                tokenizer_option()};
   t.numbers = {"acc", "acc_norm", "acc_token"};
-  t.page = "downstream";
   return t;
 }
 
@@ -94,7 +91,6 @@ TextTaskInfo cloze() {
   TextTaskInfo t{"cloze", "how likely the last words of texts are"};
   t.options = {file_option("the texts, {\"text\"} a line"), bos_option(), tokenizer_option()};
   t.numbers = {"acc", "perplexity", "loss"};
-  t.page = "downstream";
   return t;
 }
 
@@ -103,7 +99,6 @@ TextTaskInfo requests() {
   t.options = {file_option("{\"context\", \"continuation\"} a line"), bos_option(),
                tokenizer_option()};
   t.numbers = {"greedy", "loss"};
-  t.page = "downstream";
   return t;
 }
 
@@ -185,13 +180,7 @@ std::vector<TextTaskPart> parts_of(const TextTaskRequest& r) {
 void check_text_options(const TextTaskRequest& r) {
   if (r.info->name == "niah") check_niah(r);
   if (r.info->name == "choice") check_shots(r.options);
-  if (r.info->name == "passkey" &&
-      r.options.number("prefix_digits") >= r.options.number("digits")) {
-    refuse("prefix_digits", "fewer than digits, so that one is asked for",
-           std::to_string(static_cast<int64_t>(r.options.number("prefix_digits"))) + " of " +
-               std::to_string(static_cast<int64_t>(r.options.number("digits"))),
-           "lower it, or raise digits");
-  }
+  if (r.info->name == "passkey") check_passkey_digits(r.options);
   const bool takes_lengths =
       r.info->of_lengths && (r.info->name != "niah" || r.options.text("file").empty());
   if (takes_lengths && r.lengths.empty()) {

@@ -15,10 +15,9 @@ namespace bamtrain {
 struct TextTaskInfo {
   std::string name, description;
   std::vector<OptionSpec> options = {};
-  bool of_lengths = false;            // prompts are made for each length; else a file has them
-  std::vector<int64_t> lengths = {};  // where none are asked for; empty: some must be
+  bool of_lengths = false;                // prompts are made for each length; else a file has them
+  std::vector<int64_t> lengths = {};      // where none are asked for; empty: some must be
   std::vector<std::string> numbers = {};  // of its results, the first the score
-  std::string page = {};  // of bamtrain help
 };
 
 /// passkey, niah, choice, cloze, requests.
