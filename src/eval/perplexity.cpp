@@ -98,7 +98,7 @@ void read(const Pass& pass, const PerplexityRequest& r, WindowReader& reader,
           const std::function<void(double)>& progress, Sums* sums) {
   reader.read(pass.windows, progress, [&](size_t n, int64_t position, int32_t target, double loss) {
     const Window& w = pass.windows[n];
-    if (n < pass.all && position >= w.from) {
+    if (n < pass.all) {
       sums->all.add(w, target, loss);
       if (!sums->bins.empty()) {
         sums->bins[static_cast<size_t>(position / r.bin)].add(w, target, loss);

@@ -197,7 +197,8 @@ std::vector<Pass> EvaluatedText::passes(size_t n) const {
 std::vector<Pass> EvaluatedText::passes_of_stretches(size_t n) const {
   const int64_t length = request_.lengths[n], longest = request_.lengths.back();
   const size_t most = most_windows(request_.max_tokens, longest);
-  const size_t most_last = most_windows(request_.max_tokens, request_.last_tokens_at(length));
+  const int64_t last_tokens = request_.last_tokens_at(length);
+  const size_t most_last = most_windows(request_.max_tokens, last_tokens);
   Pass all, last;
   size_t stretches = 0;
   for (size_t d = 0; d < documents_.size(); ++d) {
@@ -210,7 +211,7 @@ std::vector<Pass> EvaluatedText::passes_of_stretches(size_t n) const {
         }
       }
       if (stretches < most_last) {
-        last.windows.push_back({stretch + longest - length, length, 0, d});
+        last.windows.push_back({stretch + longest - length, length, length - last_tokens, d});
       }
       ++stretches;
     }
@@ -246,14 +247,16 @@ Pass EvaluatedText::pass_of_windows(size_t n) const {
   };
   Pass out;
   out.all = limit(request_.asks_for("windows") || by_position, length);
-  out.last = limit(request_.asks_for("last"), request_.last_tokens_at(length));
+  const int64_t last_tokens = request_.last_tokens_at(length);
+  out.last = limit(request_.asks_for("last"), last_tokens);
   out.name = request_.asks_for("windows") ? "windows" : out.last > 0 ? "last" : "bins";
   for (size_t w = 0; w < std::max(out.all, out.last); ++w) {
+    const int64_t from = w < out.all ? 0 : length - last_tokens;
     if (packed) {
       const int64_t begin = static_cast<int64_t>(w) * stride(length);
-      out.windows.push_back({begin, length, 0, static_cast<size_t>(begin / stride(longest))});
+      out.windows.push_back({begin, length, from, static_cast<size_t>(begin / stride(longest))});
     } else {
-      out.windows.push_back({documents_[w].begin, length, 0, w});
+      out.windows.push_back({documents_[w].begin, length, from, w});
     }
   }
   return out;

@@ -69,7 +69,7 @@ struct PerplexityRequest {
 /// Tokens [begin, begin + length] of the text, the last of them a target alone.
 struct Window {
   int64_t begin = 0, length = 0;
-  int64_t from = 0;    // the first position whose target counts where all do
+  int64_t from = 0;    // the first position whose target counts; those before it are context
   size_t cluster = 0;  // whose targets depend on each other: its document, or stretch
 };
 
@@ -77,8 +77,8 @@ struct Window {
 struct Pass {
   std::string name;  // the protocol that it is for, or the first of several
   std::vector<Window> windows;
-  size_t all = 0;   // of the first so many all targets count, from Window::from on
-  size_t last = 0;  // of the first so many the last K
+  size_t all = 0;   // of the first so many all targets from Window::from on count for all
+  size_t last = 0;  // of the first so many the last K do for last
 };
 
 class EvaluatedText {

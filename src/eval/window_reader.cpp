@@ -70,7 +70,10 @@ void WindowReader::read(const std::vector<Window>& windows,
       if (windows[n].length != length) break;
       stream_.read(windows[n].begin, length + 1, row_.data());
       std::copy_n(row_.data(), length, inputs_.data() + rows * length);
-      std::copy_n(row_.data() + 1, length, targets_.data() + rows * length);
+      int32_t* const targets = targets_.data() + rows * length;
+      std::fill_n(targets, windows[n].from, kNoTarget);
+      std::copy(row_.data() + 1 + windows[n].from, row_.data() + 1 + length,
+                targets + windows[n].from);
     }
     if (pieces_) {
       read_pieces(rows, length, [&](int64_t done) { share(read + done); });
@@ -79,9 +82,10 @@ void WindowReader::read(const std::vector<Window>& windows,
                                losses_.data());
     }
     for (int64_t r = 0; r < rows; ++r) {
-      for (int64_t i = 0; i < length; ++i) {
+      const size_t n = first + static_cast<size_t>(r);
+      for (int64_t i = windows[n].from; i < length; ++i) {
         const auto at = static_cast<size_t>(r * length + i);
-        f(first + static_cast<size_t>(r), i, targets_[at], losses_[at]);
+        f(n, i, targets_[at], losses_[at]);
       }
     }
     first += static_cast<size_t>(rows);

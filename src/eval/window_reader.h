@@ -22,7 +22,6 @@ class WindowReader {
   /// Takes memory for windows of up to `longest` positions. What `model` and `stream` refer to
   /// outlives this. Error (ExitCode::config) for a model that is no decoder (check_text_model) or
   /// knows no such length, and for pieces as check_grows; (ExitCode::device) without that memory.
-  /// REQUIRES: for pieces a backend in host memory.
   WindowReader(const ScoredModel& model, const TokenStream& stream, int64_t longest,
                Passage passage = Passage::automatic);
   ~WindowReader();
@@ -30,8 +29,9 @@ class WindowReader {
   bool reads_pieces() const { return pieces_; }
   int64_t planned_bytes() const;
 
-  /// Calls f(n, position, target, loss) for every target of the n-th window, in order, and
-  /// progress(share) now and then. Windows of one length that follow each other are read together.
+  /// Calls f(n, position, target, loss) for the targets of the n-th window from Window::from on, in
+  /// order, and progress(share) now and then. Windows of one length that follow each other are read
+  /// together; of what is context alone there are no logits.
   /// REQUIRES: none is longer than `longest`.
   using Take = std::function<void(size_t n, int64_t position, int32_t target, double loss)>;
   void read(const std::vector<Window>& windows, const std::function<void(double)>& progress,

@@ -32,7 +32,7 @@ Reading read(WindowReader& reader, const std::vector<Window>& windows) {
         share = now;
       },
       [&](size_t n, int64_t position, int32_t target, double loss) {
-        if (n != last) next = 0;
+        if (n != last || out.losses.empty()) next = windows[n].from;
         out.in_order &= position == next++ && n >= last;
         last = n;
         out.losses.push_back(loss);
@@ -99,6 +99,37 @@ TEST_CASE("pieces of a window have the losses of the whole") {
         most = std::max(most, std::fabs(a.losses[i] - b.losses[i]));
       }
       CHECK(most < c.margin);
+    }
+  }
+}
+
+TEST_CASE("context alone changes no loss behind it") {
+  ReaderFixture f("bam");
+  // kWindows with 600, 699 and 0 positions of context: 100, 1 and 31 targets are left.
+  std::vector<Window> windows = kWindows;
+  windows[0].from = 600;
+  windows[1].from = 699;
+  struct Case {
+    std::unique_ptr<Backend> backend;
+    Dtype dtype;
+    double margin;  // rounding of another shape of the head's product; fp64's sums are one by one
+  } cases[] = {{make_reference_backend(), Dtype::f64, 0}, {make_cpu_backend(), Dtype::f32, 1e-5}};
+  for (const Case& c : cases) {
+    Arena arena;
+    const Tensor masters = f.masters_of(arena, c.dtype);
+    const ScoredModel model = {f.config, 8, *c.backend, c.dtype, masters};
+    for (const Passage passage : {Passage::whole, Passage::pieces}) {
+      WindowReader reader(model, f.stream, 700, passage);
+      const Reading all = read(reader, kWindows), some = read(reader, windows);
+      CHECK(some.in_order);
+      REQUIRE(some.losses.size() == 132);
+      std::vector<size_t> of_all;  // where each of them stands among all
+      for (size_t i = 600; i < 700; ++i) of_all.push_back(i);
+      for (size_t i = 1399; i < 1431; ++i) of_all.push_back(i);
+      for (size_t i = 0; i < of_all.size(); ++i) {
+        CHECK(some.targets[i] == all.targets[of_all[i]]);
+        CHECK(std::fabs(some.losses[i] - all.losses[of_all[i]]) <= c.margin);
+      }
     }
   }
 }
