@@ -170,7 +170,7 @@ void RetrievalResult::print() const {
       fmt::format("{} {}{}", samples, samples == 1 ? "prompt" : "prompts",
                   depths_ > 0 ? fmt::format(" at each of {} depths", depths_) : "");
   const std::vector<HeatMap> maps =
-      retrieval_maps(nlohmann::json::parse(whole().dump()), "the result");
+      retrieval_maps(nlohmann::json::parse(whole().dump()), {"the result", ExitCode::internal, ""});
   for (size_t i = 0, map = 0; i < parts_.size(); ++i) {
     const bool first = i == 0 || parts_[i].task != parts_[i - 1].task;
     const bool last = i + 1 == parts_.size() || parts_[i].task != parts_[i + 1].task;

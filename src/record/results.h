@@ -52,6 +52,8 @@ class Results {
   /// Puts them in the order of these names, and drops others.
   void arrange(const std::vector<std::string>& names);
   bool has(const std::string& result) const { return results_.contains(result); }
+  /// By name, each an object.
+  const nlohmann::ordered_json& all() const { return results_; }
   /// Whether there is one whose "of" is this.
   bool has(const std::string& result, const nlohmann::ordered_json& of) const;
   /// Puts the file on the disk. Error (ExitCode::io).

@@ -66,7 +66,8 @@ std::string list_of(const std::vector<NamedChart>& charts) {
 std::vector<NamedChart> charts_of(const Runs& runs) {
   std::vector<NamedChart> out;
   std::set<std::string> names;
-  for (const auto& of : {perplexity_charts, training_charts, attention_charts, mechanism_charts}) {
+  for (const auto& of :
+       {perplexity_charts, task_charts, training_charts, attention_charts, mechanism_charts}) {
     for (NamedChart& c : of(runs)) {
       if (!has_points(c.chart)) continue;
       const std::string name = c.name;

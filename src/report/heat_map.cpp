@@ -26,7 +26,7 @@ std::string percent(double share) {
 // Points of 1/72 inch.
 constexpr double kText = 8, kSmallText = 7, kEdge = 2;
 constexpr double kLeft = 42, kRight = 6;        // of the fields, from the picture's edges
-constexpr double kTitle = 14, kBelow = 28;      // above and below each map's fields
+constexpr double kTitle = 14, kBelow = 28;      // of the title, and below each map's fields
 constexpr double kMostRow = 12, kLeastRow = 3;  // a field's height
 constexpr double kMostHeight = 240;             // of a map's fields, where rows are many
 constexpr double kTickRoomX = 30;               // for a length's text
@@ -56,15 +56,17 @@ double row_height(const HeatMap& map) {
 }
 
 double height_of(const HeatMap& map) {
-  return kTitle + row_height(map) * static_cast<double>(map.depths.size()) + kBelow;
+  return row_height(map) * static_cast<double>(map.depths.size()) + kBelow;
 }
 
-/// The map's elements, from `top` on.
+/// The map's elements, from `top` on, without the title.
 std::string elements(const HeatMap& map, double width, double top) {
+  require(!map.depths.empty() && !map.lengths.empty() &&
+              map.shares.size() == map.depths.size() * map.lengths.size(),
+          "a share for each depth and length");
   const double wide = (width - kLeft - kRight) / static_cast<double>(map.lengths.size());
-  const double high = row_height(map), first = top + kTitle;
-  std::string out = text("ink", kLight.ink, kText, "start", kLeft, top + kText + 1,
-                         map.title + ", " + map.value + " (%)");
+  const double high = row_height(map), first = top;
+  std::string out;
   const bool numbers = wide >= 3 * kDigit + 2 && high >= kSmallText + 1;
   const size_t rows = every(map.depths.size(), high, kSmallText + 2);
   for (size_t d = 0; d < map.depths.size(); ++d) {
@@ -108,6 +110,10 @@ std::string elements(const HeatMap& map, double width, double top) {
   return out;
 }
 
+std::string label_of(const HeatMap& map) {
+  return map.title + ", " + map.value + " by length and depth";
+}
+
 }  // namespace
 
 double HeatMap::mean(size_t depth) const {
@@ -146,6 +152,13 @@ std::string terminal_heat_map(const HeatMap& map) {
   return out;
 }
 
+std::string heat_map_element(const HeatMap& map) {
+  constexpr double kWidth = 252;  // so that its texts are as large as those of charts beside it
+  return fmt::format("<svg class=\"map\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n",
+                     kWidth, rounded(kEdge + height_of(map)), escaped(label_of(map))) +
+         elements(map, kWidth, kEdge) + "</svg>\n";
+}
+
 std::string heat_map_svg(const std::vector<HeatMap>& maps, double millimetres) {
   require(!maps.empty() && millimetres >= kLeastFigureWidth && millimetres <= kMostFigureWidth,
           "maps, and a figure's width");
@@ -153,12 +166,11 @@ std::string heat_map_svg(const std::vector<HeatMap>& maps, double millimetres) {
   std::string inside, label;
   double height = kEdge;
   for (const HeatMap& map : maps) {
-    require(!map.depths.empty() && !map.lengths.empty() &&
-                map.shares.size() == map.depths.size() * map.lengths.size(),
-            "a share for each depth and length");
-    inside += elements(map, width, height);
-    height += height_of(map);
-    label += (label.empty() ? "" : "; ") + map.title + ", " + map.value + " by length and depth";
+    inside += text("ink", kLight.ink, kText, "start", kLeft, height + kText + 1,
+                   map.title + ", " + map.value + " (%)");
+    inside += elements(map, width, height + kTitle);
+    height += kTitle + height_of(map);
+    label += (label.empty() ? "" : "; ") + label_of(map);
   }
   return figure_file(label, millimetres, width, rounded(height), inside);
 }

@@ -24,6 +24,10 @@ struct HeatMap {
 /// beyond 80 stands below, in blocks. REQUIRES: a depth and a length at least.
 std::string terminal_heat_map(const HeatMap& map);
 
+/// An <svg> element of a page (page.h), without the title; the darker a field the higher its share.
+/// REQUIRES: as below.
+std::string heat_map_element(const HeatMap& map);
+
 /// An SVG file `millimetres` wide, as figure_svg() (figure.h): maps one below the other, the darker
 /// a field the higher its share, with the percents where they fit. REQUIRES: one at least, none
 /// empty; the width within the limits there.

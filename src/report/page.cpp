@@ -57,6 +57,8 @@ polyline { fill: none; stroke-width: 1.7; stroke-linejoin: round; stroke-linecap
 polyline.thin { stroke-width: 1; }
 polyline { stroke: var(--k); } circle { fill: var(--k); }
 svg text.label { fill: var(--k); font-weight: 600; }
+.map text { font-size: 8px; } .map .ink { fill: var(--ink); } .map .paper { fill: var(--paper); }
+.map .f0 { fill: var(--k0); } .map .axis { stroke: var(--soft); }
 polyline.d1 { stroke-dasharray: 6 4; } polyline.d2 { stroke-dasharray: 1.5 4; }
 output { position: absolute; right: 0; top: 1.6rem; padding: 0.15rem 0.4rem; font-size: 0.78rem;
   background: var(--paper); border: 1px solid var(--rule); pointer-events: none;

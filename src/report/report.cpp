@@ -216,7 +216,7 @@ std::string report_html(const std::vector<ReportedRun>& runs,
   std::string names;
   for (const ReportedRun& run : runs) names += (names.empty() ? "" : ", ") + run.name;
   const std::string body = "<h1>" + escaped(names) + "</h1>\n" + facts_table(runs) + summary(runs) +
-                           perplexity_section(runs) + training_section(runs) +
+                           perplexity_section(runs) + task_section(runs) + training_section(runs) +
                            attention_section(runs) + mechanism_sections(runs) +
                            differences_section(runs, differences) + samples_section(runs);
   return html_page(names + " - bamtrain report", body);

@@ -7,7 +7,6 @@
 
 #include "core/input_file.h"
 #include "core/json.h"
-#include "core/json_object.h"
 
 namespace bamtrain {
 
@@ -63,8 +62,7 @@ HeatMap map_of(const std::vector<Row>& rows) {
 
 }  // namespace
 
-std::vector<HeatMap> retrieval_maps(const json& result, const std::string& where) {
-  const JsonPlace place = {where, ExitCode::data, kRemedy};
+std::vector<HeatMap> retrieval_maps(const json& result, const JsonPlace& place) {
   std::vector<std::vector<Row>> tasks;
   for (const json& value : JsonObject(result, place).list("scores")) {
     const JsonObject object(value, place / "scores");
@@ -89,7 +87,7 @@ std::vector<HeatMap> retrieval_maps(const json& result, const std::string& where
 std::vector<HeatMap> read_retrieval_maps(const std::string& path) {
   const InputFile file(path, ExitCode::io, kRemedy);
   const json result = parse_json(file.text(kMostBytes), {path, ExitCode::data, kRemedy});
-  std::vector<HeatMap> maps = retrieval_maps(result, path);
+  std::vector<HeatMap> maps = retrieval_maps(result, {path, ExitCode::data, kRemedy});
   if (maps.empty()) {
     throw Error(ExitCode::data, path, "scores at depths", "none",
                 "evaluate niah with --task-set depths=20");

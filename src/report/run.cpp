@@ -111,6 +111,7 @@ const RunRecord& RunReader::update() {
   record_.perplexity.reset();
   const std::string result = folder_ + "/perplexity.json", starts = folder_ + "/starts.json";
   if (present(result)) record_.perplexity = read_perplexity(perplexity_json(result), result);
+  record_.tasks = measured_tasks(Results(folder_ + "/" + kResultsFile));
   record_.start.reset();
   if (const auto value = value_in(starts, kMostStartBytes, kOfStarts)) {
     record_.start = read_start(*value, starts);

@@ -1,6 +1,7 @@
 #pragma once
 // What a training run has left in its folder, as the files say it: metrics.jsonl, perplexity.json,
-// samples.jsonl, starts.json. (A checkpoint's config is for the caller, who knows configs.)
+// samples.jsonl, starts.json, results.json. (A checkpoint's config is for the caller, who knows
+// configs.)
 
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,7 @@
 
 #include "record/perplexity_result.h"
 #include "record/run_lines.h"
+#include "report/measured_tasks.h"
 #include "report/metrics_history.h"
 
 namespace bamtrain {
@@ -46,6 +48,7 @@ struct RunRecord {
   int64_t parameters_step = 0;
   std::optional<AttentionRecord> attention;  // of the last line that has it
   std::optional<PerplexityResult> perplexity;
+  MeasuredTasks tasks;
   std::vector<Sample> samples;  // those of the last step that has any
   std::optional<StartFacts> start;
 };

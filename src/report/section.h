@@ -43,6 +43,7 @@ std::string errors_note(const char* clusters);
 
 // The charts of each section; some may be without points.
 std::vector<NamedChart> perplexity_charts(const Runs& runs);
+std::vector<NamedChart> task_charts(const Runs& runs);
 std::vector<NamedChart> training_charts(const Runs& runs);
 std::vector<NamedChart> attention_charts(const Runs& runs);
 /// Of priors, then of parameters. Error (ExitCode::io) where a run's parameters do not fit its
@@ -51,6 +52,8 @@ std::vector<NamedChart> mechanism_charts(const Runs& runs);
 
 /// Charts and tables of perplexity against length.
 std::string perplexity_section(const Runs& runs);
+/// Charts, tables and maps of what tasks measured at the end of the runs.
+std::string task_section(const Runs& runs);
 /// Charts of attention's entropy and support by layer.
 std::string attention_section(const Runs& runs);
 /// What the priors add to a logit, and the parameters of mechanisms.

@@ -34,7 +34,7 @@ json result() {
 
 /// As out of a file.
 std::vector<HeatMap> maps_of(const json& value) {
-  return retrieval_maps(json::parse(value.dump()), "file");
+  return retrieval_maps(json::parse(value.dump()), {"file", ExitCode::data, "another"});
 }
 
 }  // namespace
