@@ -1,5 +1,7 @@
 #include "inspect/inspection.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -221,11 +223,11 @@ std::vector<CollapseCurve> probe(const ModelConfig& config, const std::vector<do
     }
   };
   add(name, own);
-  // For comparison, the paper's: what the model has not.
-  if (own.kind != NormalizerKind::softmax) {
-    add("softmax", {});
-  } else {
-    add("entmax 1.5", {.kind = NormalizerKind::entmax, .alpha = 1.5});
+  // For comparison, the paper's, but for what the model has.
+  if (own.kind != NormalizerKind::softmax) add("softmax", {});
+  for (const double alpha : {1.5, 1.75, 2.0}) {
+    if (own.kind == NormalizerKind::entmax && own.alpha == alpha) continue;
+    add(fmt::format("entmax {}", alpha), {.kind = NormalizerKind::entmax, .alpha = alpha});
   }
   return curves;
 }

@@ -1,0 +1,30 @@
+#pragma once
+// What the sections of an inspection's page share, and those that are files of their own.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "inspect/inspection.h"
+#include "report/chart.h"
+
+namespace bamtrain {
+
+std::string paragraph(const std::string& text);
+
+/// The values of head h of (H, size).
+template <class T>
+std::vector<T> of_head(const std::vector<T>& all, int64_t h, int64_t size) {
+  return {all.begin() + h * size, all.begin() + (h + 1) * size};
+}
+
+/// Without lines: those of heads, or of layers.
+Chart head_chart(const std::string& title, const std::string& x_title);
+/// The colours of lines, of layers and of heads.
+std::string layer_legend(const Inspection& found);
+std::string head_legend(int64_t H);
+
+/// Scales and gates: distributions, maps of their means, scales against visible keys with fits.
+std::string scale_section(const Inspection& found);
+
+}  // namespace bamtrain
