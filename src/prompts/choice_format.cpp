@@ -76,7 +76,7 @@ const ChoiceFormat& recognised_format(const JsonObject& record) {
                             : "the fields of one format, not of " + join(known, " and "),
               "{" + join(fields) + "}",
               found.empty() ? "convert the file, see bamtrain help downstream"
-                            : "say which with --task-set format=NAME");
+                            : "say which by the option format");
 }
 
 }  // namespace bamtrain

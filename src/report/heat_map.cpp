@@ -29,7 +29,7 @@ constexpr double kLeft = 42, kRight = 6;        // of the fields, from the pictu
 constexpr double kTitle = 14, kBelow = 28;      // of the title, and below each map's fields
 constexpr double kMostRow = 12, kLeastRow = 3;  // a field's height
 constexpr double kMostHeight = 240;             // of a map's fields, where rows are many
-constexpr double kTickRoomX = 30;               // for a length's text
+constexpr double kTickGapX = 3;                 // between lengths' texts
 constexpr double kDigit = 0.58 * kSmallText;    // the width of one
 constexpr double kLightTextFrom = 0.75;         // share from which text on a field is light
 
@@ -95,7 +95,12 @@ std::string elements(const HeatMap& map, double width, double top) {
       "width=\"{}\" height=\"{}\"/>\n",
       kLight.soft, kLeft, rounded(first), rounded(wide * static_cast<double>(map.lengths.size())),
       rounded(bottom - first));
-  const size_t columns = every(map.lengths.size(), wide, kTickRoomX);
+  size_t characters = 0;
+  for (const int64_t length : map.lengths) {
+    characters = std::max(characters, number_text(static_cast<double>(length), 9).size());
+  }
+  const size_t columns =
+      every(map.lengths.size(), wide, static_cast<double>(characters) * kDigit + kTickGapX);
   for (size_t l = 0; l < map.lengths.size(); l += columns) {
     out += text("soft", kLight.soft, kSmallText, "middle",
                 kLeft + wide * (static_cast<double>(l) + 0.5), bottom + 9,

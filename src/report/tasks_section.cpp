@@ -153,11 +153,10 @@ std::string maps(const Runs& runs) {
   for (const ReportedRun& run : runs) {
     for (const HeatMap& map : run.record->tasks.maps) {
       const std::string of = runs.size() > 1 ? run.name + ", " : "";
-      out += figure(of + map.title + ": " + map.value + ", %, by depth and length",
-                    heat_map_element(map));
+      out += figure(of + map.title + ": " + map.value + ", %", heat_map_element(map));
     }
   }
-  return grid_of(out);
+  return out.empty() ? "" : "<h3>by depth and length</h3>\n" + grid_of(out);
 }
 
 }  // namespace

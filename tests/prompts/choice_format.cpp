@@ -134,7 +134,7 @@ TEST_CASE("a format is known by its fields, and by more of them rather than fewe
   CHECK(contains(ambiguous,
                  "file:1: expected the fields of one format, not of piqa {goal, sol1, sol2, label} "
                  "and query {query, choices, gold}, found {choices, goal, gold, label, query, "
-                 "sol1, sol2}; remedy: say which with --task-set format=NAME"));
+                 "sol1, sol2}; remedy: say which by the option format"));
   const std::string unknown = error_of(ExitCode::data, [] {
     recognised({{"prompt", "x"}, {"answer", "y"}});
   });
