@@ -109,12 +109,11 @@ std::vector<int64_t> sorted_lengths(const std::vector<int64_t>& lengths) {
 }
 
 int run_eval(const EvalArguments& arguments) {
-  const auto end = kPromptTasks.end();
-  if (std::find(kPromptTasks.begin(), end, arguments.task) != end) {
-    return run_eval_prompts(arguments);
-  }
-  if (arguments.task == "passkey") return run_eval_passkey(arguments);
-  if (arguments.task == "niah") return run_eval_niah(arguments);
+  const auto is_one_of = [&](const std::vector<std::string>& tasks) {
+    return std::find(tasks.begin(), tasks.end(), arguments.task) != tasks.end();
+  };
+  if (is_one_of(kPromptTasks)) return run_eval_prompts(arguments);
+  if (is_one_of(kRetrievalTasks)) return run_eval_retrieval(arguments);
   if (!arguments.task.empty()) return run_eval_task(arguments);
   return run_eval_perplexity(arguments);
 }

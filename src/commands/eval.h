@@ -75,9 +75,9 @@ int run_eval_task(const EvalArguments& arguments);
 /// The same of one of kPromptTasks, in eval_prompts.cpp. REQUIRES: one is named.
 int run_eval_prompts(const EvalArguments& arguments);
 
-/// The same of passkey, in eval_passkey.cpp, and of niah, in eval_niah.cpp.
-int run_eval_passkey(const EvalArguments& arguments);
-int run_eval_niah(const EvalArguments& arguments);
+/// The same of one of kRetrievalTasks, in eval_retrieval.cpp: what the result in --output has not
+/// is measured. REQUIRES: one is named.
+int run_eval_retrieval(const EvalArguments& arguments);
 
 /// Error (ExitCode::usage): no lengths, or one of 0.
 void require_lengths(const EvalArguments& arguments);

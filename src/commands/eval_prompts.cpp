@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,14 +10,13 @@
 
 #include "commands/eval.h"
 #include "commands/eval_result.h"
-#include "commands/task_settings.h"
+#include "commands/text_request.h"
 #include "commands/trained.h"
 #include "core/clustered_mean.h"
 #include "core/standard_output.h"
 #include "core/utf8.h"
 #include "eval/text_evaluation.h"
 #include "model/text_model.h"
-#include "prompts/choice_format.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 
@@ -27,66 +25,6 @@ namespace bamtrain {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int64_t kMostShots = 1000;
-
-struct Settings {
-  std::string file, format, shots_file, tokenizer;
-  int64_t shots = 0;
-  bool bos = true;
-};
-
-void check_shots(const Settings& s) {
-  if ((s.shots > 0) != !s.shots_file.empty()) {
-    throw Error(ExitCode::usage, "--task-set", "shots=K with shots_file=FILE, or neither",
-                s.shots > 0 ? "shots alone" : "shots_file without shots", "give both");
-  }
-  std::error_code ignored;
-  if (s.shots > 0 && std::filesystem::equivalent(s.file, s.shots_file, ignored)) {
-    throw Error(ExitCode::usage, "--task-set shots_file", "another file than that of the examples",
-                s.shots_file, "an example would be asked behind its own answer: name another file");
-  }
-}
-
-Settings settings_of(const EvalArguments& arguments) {
-  std::vector<std::string> known = {"file", "bos", "tokenizer"};
-  if (arguments.task == "choice") known.insert(known.end(), {"format", "shots", "shots_file"});
-  Settings s;
-  for (const auto& [key, value] :
-       task_settings(arguments.task_settings, arguments.task, known, "downstream")) {
-    if (key == "file") s.file = value;
-    if (key == "format") s.format = value;
-    if (key == "shots") s.shots = integer_setting(key, value, 0, kMostShots);
-    if (key == "shots_file") s.shots_file = value;
-    if (key == "bos") s.bos = word_setting(key, value, "auto", "never");
-    if (key == "tokenizer") s.tokenizer = value;
-  }
-  if (s.file.empty()) {
-    throw Error(ExitCode::usage, "--task-set", "file=FILE, with the examples", "none", "give it");
-  }
-  check_shots(s);
-  if (!arguments.lengths.empty() || arguments.seed) {
-    throw Error(ExitCode::usage, arguments.seed ? "--seed" : "--lengths",
-                "nothing: the examples of " + arguments.task + " are those of the file", "a value",
-                "remove it");
-  }
-  return s;
-}
-
-TextTaskRequest request_of(const EvalArguments& arguments, const Settings& s) {
-  const TextTaskInfo& info = *find_text_task(arguments.task);
-  TextTaskRequest r = {&info, info.name, default_options(info.options)};
-  r.options.set("file", s.file);
-  r.options.set("bos", s.bos);
-  if (arguments.task == "choice") {
-    if (!s.format.empty())
-      r.options.set("format", choice_format(s.format, "--task-set format").name);
-    r.options.set("shots", static_cast<double>(s.shots));
-    r.options.set("shots_file", s.shots_file);
-  }
-  r.samples = arguments.samples;
-  return r;
-}
 
 /// "  acc 0.2500 +- 0.0125  acc_norm 0.3000 +- 0.0132".
 std::string text_of(const ordered_json& row) {
@@ -128,16 +66,21 @@ std::string lines_of(const ordered_json& answers) {
 }  // namespace
 
 int run_eval_prompts(const EvalArguments& arguments) {
-  const Settings settings = settings_of(arguments);
-  const TextTaskRequest request = request_of(arguments, settings);
+  const TextTaskInfo& info = *find_text_task(arguments.task);
+  const TextTaskRequest request =
+      text_request(arguments, text_settings(arguments), default_options(info.options));
   check_output(arguments.output);
   const Checkpoint checkpoint = open_checkpoint(arguments.checkpoint);
   const RunConfig c = trained_config(checkpoint, arguments.overrides);
   check_text_model(c.model);
-  const Tokenizer tokenizer =
-      open_tokenizer({"--task-set tokenizer", settings.tokenizer, tokenizer_sha256(checkpoint)}, c);
-  const std::unique_ptr<TextEvaluation> texts =
-      open_text_evaluation(request, {tokenizer, document_start(c, tokenizer)});
+  const Tokenizer tokenizer = open_tokenizer(
+      {"--task-set tokenizer", request.options.text("tokenizer"), tokenizer_sha256(checkpoint)}, c);
+  std::unique_ptr<TextEvaluation> texts;
+  try {
+    texts = open_text_evaluation(request, {tokenizer, document_start(c, tokenizer)});
+  } catch (const Error& e) {
+    throw at_option(e);
+  }
 
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
   const Dtype activations = activation_dtype(arguments.precision.value_or(c.train.precision));

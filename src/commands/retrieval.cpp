@@ -16,7 +16,6 @@
 #include "record/run_text.h"
 #include "report/heat_map.h"
 #include "report/retrieval_maps.h"
-#include "tasks/passkey.h"
 
 namespace bamtrain {
 
@@ -180,60 +179,6 @@ void RetrievalResult::print() const {
   }
   fmt::print(
       "+-: the standard error of sampling the prompts; models of other seeds differ besides\n");
-}
-
-// --- what the two tasks do ----------------------------------------------------------------------
-
-namespace {
-
-/// What a prompt refuses, said of the option that asked for it: its places are in braces.
-Error as_option(const Error& e) {
-  const struct {
-    const char *place, *option, *remedy;
-    ExitCode code;
-  } options[] = {
-      {"{length}", "--lengths", "choose others", ExitCode::usage},
-      {"{depth}", "--task-set depths", "leave it out, or name another task", ExitCode::usage},
-      {"{prefix_digits}", "--task-set prefix_digits", "lower it, or raise digits", ExitCode::usage},
-      {"{haystack}", "--task-set haystack", "give haystack=FILE, or name another task",
-       ExitCode::usage},
-      {"{tokenizer}", "the model's tokenizer",
-       "this task is for models whose tokenizer does, as Mistral's", ExitCode::data}};
-  for (const auto& o : options) {
-    if (e.where() == o.place) return e.as(o.code, o.option, o.remedy);
-  }
-  return e;
-}
-
-}  // namespace
-
-void run_retrieval(const EvalArguments& arguments, const TextTaskRequest& request,
-                   RetrievalModel& model) {
-  try {
-    const std::unique_ptr<TextEvaluation> texts = open_text_evaluation(request, model.ids());
-    const std::vector<TextTaskPart>& parts = texts->parts();
-    RetrievalResult result(arguments.output,
-                           model.facts(texts->facts(), texts->samples(), request.seed), parts,
-                           request.info->numbers, texts->depths());
-    int64_t bytes = 0;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (result.has(i)) continue;
-      texts->check(i, model.scored());
-      bytes = std::max(bytes, texts->bytes(i, model.scored()));
-    }
-    if (bytes > 0) {
-      model.check_memory(bytes);
-      model.load();
-    }
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (result.has(i)) continue;
-      result.put(i,
-                 texts->score(i, TaskSet::test, model.scored(), TaskShare{}, result.progress(i)));
-    }
-    result.finish();
-  } catch (const Error& e) {
-    throw as_option(e);
-  }
 }
 
 }  // namespace bamtrain

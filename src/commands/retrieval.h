@@ -84,9 +84,4 @@ class RetrievalResult {
   ProgressLine line_;
 };
 
-/// Measures what the result in --output has not, and prints it. Before any weights are read, Error
-/// for what cannot be asked, said of the option that asked for it.
-void run_retrieval(const EvalArguments& arguments, const TextTaskRequest& request,
-                   RetrievalModel& model);
-
 }  // namespace bamtrain

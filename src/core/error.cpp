@@ -23,6 +23,9 @@ Error Error::or_else(const std::string& remedy) const {
 Error Error::as(ExitCode code, const std::string& where, const std::string& remedy) const {
   return {code, where, facts_, "; remedy: " + remedy};
 }
+Error Error::as(ExitCode code, const std::string& where) const {
+  return {code, where, facts_, remedy_};
+}
 Error Error::with(const std::string& line) const {
   return {code_, where_, facts_, remedy_ + "\n" + line};
 }

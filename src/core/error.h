@@ -38,6 +38,8 @@ class Error : public std::runtime_error {
   Error or_else(const std::string& remedy) const;
   /// What was expected and found, as a fault of `where`: by a caller that knows what asked for it.
   Error as(ExitCode code, const std::string& where, const std::string& remedy) const;
+  /// The same with its own remedy.
+  Error as(ExitCode code, const std::string& where) const;
   /// The same error with `word` of each of its parts: by a caller that has other names for what it
   /// is about.
   template <class F>

@@ -1,5 +1,8 @@
 // Multiple choice: which continuation of a question is the likeliest.
 
+#include <filesystem>
+
+#include "core/error.h"
 #include "core/sha256.h"
 #include "eval/choice_scores.h"
 #include "eval/likelihood_evaluation.h"
@@ -27,6 +30,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
     const std::string& format = r.options.text("format");
     questions_ = read_choice_file(
         file(), format == "auto" ? nullptr : &choice_format(format, "{format}"), most());
+    check_shots_file();
     lead_in(&questions_, r.options.text("shots_file"), integer("shots"));
     for (const ChoiceExample& e : questions_.examples) {
       for (size_t i = 0; i < e.choices(); ++i) add(e.context(i), e.continuation(i), e.line);
@@ -36,7 +40,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
   ordered_json facts() const override {
     ordered_json task = {{"task", "choice"},
                          {"file", file()},
-                         {"bos", request_.options.flag("bos") ? "auto" : "never"},
+                         {"bos", request_.options.flag("bos")},
                          {"sha256", questions_.sha256},
                          {"format", questions_.format->name},
                          {"shots", integer("shots")}};
@@ -49,6 +53,14 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
   int64_t samples() const override { return std::ssize(questions_.examples); }
 
  private:
+  void check_shots_file() const {
+    const std::string& shots = request_.options.text("shots_file");
+    std::error_code ignored;
+    if (shots.empty() || !std::filesystem::equivalent(file(), shots, ignored)) return;
+    throw Error(ExitCode::config, "{shots_file}", "another file than that of the examples", shots,
+                "an example would be asked behind its own answer: name another file");
+  }
+
   ordered_json row(std::span<const Likelihood> found) const override {
     std::vector<ChoiceAnswer> answers;
     size_t request = 0;

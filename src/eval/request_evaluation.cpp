@@ -18,7 +18,7 @@ class RequestEvaluation : public LikelihoodEvaluation {
   ordered_json facts() const override {
     return {{"task", request_.info->name},
             {"file", file()},
-            {"bos", request_.options.flag("bos") ? "auto" : "never"},
+            {"bos", request_.options.flag("bos")},
             {"sha256", texts_.sha256}};
   }
   int64_t samples() const override { return std::ssize(texts_.requests); }

@@ -1,5 +1,6 @@
 #include "record/results.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/json.h"
+#include "train/metric_name.h"
 
 namespace bamtrain {
 
@@ -46,6 +48,11 @@ bool of_one_model(const ordered_json& a, const ordered_json& b) {
 }
 
 }  // namespace
+
+bool is_task(const std::string& name) {
+  const auto& others = kPerplexityResults;
+  return name != kValidationResult && std::find(others.begin(), others.end(), name) == others.end();
+}
 
 Results::Results(std::string path) : path_(std::move(path)) {
   std::error_code ignored;

@@ -31,6 +31,9 @@ struct Metric {
   std::optional<double> error;
 };
 
+/// Whether "NAME" or "NAME@512" is of a task: not of validation, nor of perplexity against length.
+bool is_task(const std::string& name);
+
 class Results {
  public:
   /// What the file at `path` says; none where it is not there. Error (ExitCode::io): it cannot be

@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/json_object.h"
 #include "report/retrieval_maps.h"
-#include "train/metric_name.h"
 
 namespace bamtrain {
 
@@ -32,12 +31,6 @@ ResultName parsed(const std::string& result) {
   return {result.substr(0, at), length};
 }
 
-bool is_of_task(const std::string& name) {
-  return name != kValidationResult &&
-         std::find(kPerplexityResults.begin(), kPerplexityResults.end(), name) ==
-             kPerplexityResults.end();
-}
-
 }  // namespace
 
 MeasuredTasks measured_tasks(const Results& results) {
@@ -47,7 +40,7 @@ MeasuredTasks measured_tasks(const Results& results) {
   json rows = json::array();  // as an evaluation writes them
   for (const auto& [result, numbers] : results.all().items()) {
     const ResultName name = parsed(result);
-    if (!is_of_task(name.task)) continue;
+    if (!is_task(name.task)) continue;
     json row = numbers;
     const JsonObject object(row, place / result);
     for (const auto& [number, value] : numbers.items()) {

@@ -138,7 +138,7 @@ TEST_CASE("choices are scored by the log-probabilities that requests have") {
   CHECK(result["training_length"] == 64);
   CHECK(result["task"] == json({{"task", "choice"},
                                 {"file", file},
-                                {"bos", "auto"},
+                                {"bos", true},
                                 {"sha256", sha256_file(file)},
                                 {"format", "query"},
                                 {"shots", 0}}));
@@ -153,7 +153,7 @@ TEST_CASE("choices are scored by the log-probabilities that requests have") {
         Approx(answers[4]["logprob"].get<double>()).epsilon(1e-6));
   CHECK(alone["tokens"] == answers[4]["tokens"]);
   // BOS, with which the documents began, is read unless it is refused.
-  CHECK(lines_of(t.printed("requests", asked, {"--task-set", "bos=never"}))[0] != answers[0]);
+  CHECK(lines_of(t.printed("requests", asked, {"--task-set", "bos=false"}))[0] != answers[0]);
 }
 
 TEST_CASE("shots stand before the question, and are of another file") {
@@ -168,8 +168,9 @@ TEST_CASE("shots stand before the question, and are of another file") {
   CHECK(shown["task"]["shots_file"] == shots);
   const std::string whole = t.write("c", {query(context, {"nothing at all.", "qqqq"}, 0)});
   CHECK(shown["scores"] == t.result("choice", whole)["scores"]);
-  t.check_refused(t.eval("choice", file, {"--task-set", "shots=2"}), ExitCode::usage,
-                  "--task-set: expected shots=K with shots_file=FILE, or neither");
+  t.check_refused(
+      t.eval("choice", file, {"--task-set", "shots=2"}), ExitCode::usage,
+      "--task-set shots: expected a number with shots_file, or neither, found shots alone");
   t.check_refused(
       t.eval("choice", file, {"--task-set", "shots=1", "--task-set", "shots_file=" + file}),
       ExitCode::usage, "expected another file than that of the examples");
@@ -261,13 +262,14 @@ TEST_CASE("what cannot be asked is refused before a token is computed, and nothi
   refused(t.eval("choices", file, output), ExitCode::usage, "did you mean \"choice\"?");
   refused(t.eval("choice", t.path("none"), output), ExitCode::io, t.path("none"));
   refused(t.eval("choice", file, with("form=query")), ExitCode::usage,
-          "--task-set: expected one of file, bos, tokenizer, format, shots, shots_file, of choice, "
+          "--task-set: expected one of file, format, shots, shots_file, bos, tokenizer, of choice, "
           "found form; remedy: did you mean \"format\"?");
   refused(t.eval("cloze", file, with("shots=1")), ExitCode::usage, "of cloze, found shots");
   refused(t.eval("choice", file, with("format=qeury")), ExitCode::usage, "did you mean \"query\"?");
   refused(t.eval("choice", file, with("shots=-1")), ExitCode::usage,
           "--task-set shots: expected an integer from 0 to 1000, found -1");
-  refused(t.eval("choice", file, with("bos=no")), ExitCode::usage, "expected auto or never");
+  refused(t.eval("choice", file, with("bos=no")), ExitCode::usage,
+          "--task-set bos: expected true or false");
   refused(t.eval("choice", file, with("file")), ExitCode::usage, "expected KEY=VALUE, found file");
   refused(t.eval("choice", file, with("file=\xff")), ExitCode::usage, "KEY=VALUE in UTF-8");
   refused(t.eval("choice", file, with("format=arc")), ExitCode::data, file + ":1: ");

@@ -220,7 +220,7 @@ TEST_CASE("an evaluation of passkeys goes on behind the lengths of its file") {
 TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its lines ask") {
   const Trained t;
   const json result =
-      json::parse(t.written("niah", {"name=niah_single_1,niah_multikey_3", "depths=2", "tokens=3"},
+      json::parse(t.written("niah", {"tasks=niah_single_1,niah_multikey_3", "depths=2", "tokens=3"},
                             {"--lengths", "600,700", "--samples", "2"}));
   REQUIRE(result["scores"].size() == 4);
   CHECK(result["scores"][0]["task"] == "niah_single_1");
@@ -252,16 +252,16 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
 
   // RULER's own depths; another task in the same file leaves what is there.
   const Words few = {"--lengths", "600", "--samples", "2"};
-  const std::string one = t.written("niah", {"name=niah_single_1", "tokens=3"}, few);
+  const std::string one = t.written("niah", {"tasks=niah_single_1", "tokens=3"}, few);
   CHECK_FALSE(json::parse(one)["scores"][0].contains("cells"));
   ordered_json marked = ordered_json::parse(one);
   marked["scores"][0]["recall"] = 0.123;
   write_bytes(t.path("result.json"), marked.dump(2));
   const json two =
-      json::parse(t.written("niah", {"name=niah_multikey_2,niah_single_1", "tokens=3"}, few));
+      json::parse(t.written("niah", {"tasks=niah_multikey_2,niah_single_1", "tokens=3"}, few));
   CHECK(two["scores"][0]["task"] == "niah_multikey_2");
   CHECK(two["scores"][1]["recall"] == 0.123);
-  CHECK(contains(t.printed("niah", {"name=niah_single_1", "tokens=3"}, few),
+  CHECK(contains(t.printed("niah", {"tasks=niah_single_1", "tokens=3"}, few),
                  "niah_single_1, 2 prompts\n  length     600 "));
 }
 
@@ -283,16 +283,19 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
             "an id for each digit");
   t.refused("passkee", {}, lengths, ExitCode::usage, "did you mean \"passkey\"?");
 
-  t.refused("niah", {}, lengths, ExitCode::usage, "name=TASK, or file=FILE");
-  t.refused("niah", {"name=niah_singel_1"}, lengths, ExitCode::usage,
+  t.refused("niah", {}, lengths, ExitCode::usage,
+            "--task-set tasks: expected tasks of RULER, or a file of its prompts, found neither");
+  t.refused("niah", {"tasks=niah_singel_1"}, lengths, ExitCode::usage,
             "did you mean \"niah_single_1\"?");
-  t.refused("niah", {"name=niah_single_1"}, {}, ExitCode::usage, "expected --lengths, found none");
-  t.refused("niah", {"name=niah_single_1"}, {"--lengths", "600,100"}, ExitCode::usage,
+  t.refused("niah", {"tasks=niah_single_1"}, {}, ExitCode::usage,
+            "--lengths: expected at least one");
+  t.refused("niah", {"tasks=niah_single_1"}, {"--lengths", "600,100"}, ExitCode::usage,
             "--lengths: expected at least the");
-  t.refused("niah", {"name=niah_single_2"}, lengths, ExitCode::usage, "give haystack=FILE");
-  t.refused("niah", {"name=niah_multikey_1", "depths=2", "haystack=" + t.path("run.json")}, lengths,
-            ExitCode::usage, "--task-set depths: expected a task of one needle");
-  t.refused("niah", {"name=niah_single_2", "haystack=" + t.path("no")}, lengths, ExitCode::io,
+  t.refused("niah", {"tasks=niah_single_2"}, lengths, ExitCode::usage,
+            "--task-set haystack: expected a text that niah_single_2");
+  t.refused("niah", {"tasks=niah_multikey_1", "depths=2", "haystack=" + t.path("run.json")},
+            lengths, ExitCode::usage, "--task-set depths: expected a task of one needle");
+  t.refused("niah", {"tasks=niah_single_2", "haystack=" + t.path("no")}, lengths, ExitCode::io,
             t.path("no"));
   t.refused("niah", {"file=" + t.path("run.json")}, {}, ExitCode::data, "run.json:1");
   write_bytes(t.path("file"), prompt_line("a", {"1"}));
@@ -310,7 +313,7 @@ TEST_CASE("lengths past a learned table are refused, with the length that has th
   const Trained t("learned");
   t.refused("passkey", {"depths=2"}, {"--lengths", "160,400"}, ExitCode::config,
             "of length 400 has");
-  t.refused("niah", {"name=niah_single_1"}, {"--lengths", "600"}, ExitCode::config,
+  t.refused("niah", {"tasks=niah_single_1"}, {"--lengths", "600"}, ExitCode::config,
             "niah_single_1 at 600");
   CHECK(t.eval("passkey", {"depths=2"}, {"--lengths", "160"}).code == 0);
 }

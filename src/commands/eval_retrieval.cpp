@@ -1,0 +1,66 @@
+// bamtrain eval --task passkey: BAM's number in the midst of filler; --task niah: RULER's tasks, or
+// prompts of a file. Against length and depth.
+
+#include <algorithm>
+
+#include "commands/retrieval.h"
+#include "commands/text_request.h"
+#include "tasks/passkey.h"
+
+namespace bamtrain {
+
+namespace {
+
+/// The declared ones; of passkey as the run has them where it was trained on passkeys.
+Options defaults_of(const TextTaskInfo& info, const RunConfig& c) {
+  Options defaults = default_options(info.options);
+  if (info.name != passkey_task().name) return defaults;
+  for (const DataSource& s : c.data.train.list) {
+    if (!s.task || s.task->info != &passkey_task()) continue;
+    for (const auto& [name, value] : s.task->options.values()) {
+      if (name != "tokenizer") defaults.set(name, value);
+    }
+  }
+  return defaults;
+}
+
+}  // namespace
+
+int run_eval_retrieval(const EvalArguments& arguments) {
+  const TextTaskInfo& info = *find_text_task(arguments.task);
+  const Options settings = text_settings(arguments);
+  const bool writes =
+      info.name == "niah" || (settings.has("generate") && settings.flag("generate"));
+  const std::string tokenizer = settings.has("tokenizer") ? settings.text("tokenizer") : "";
+  RetrievalModel model(arguments, tokenizer, writes);
+  const TextTaskRequest request =
+      text_request(arguments, settings, defaults_of(info, model.config()));
+  try {
+    const std::unique_ptr<TextEvaluation> texts = open_text_evaluation(request, model.ids());
+    const std::vector<TextTaskPart>& parts = texts->parts();
+    RetrievalResult result(arguments.output,
+                           model.facts(texts->facts(), texts->samples(), request.seed), parts,
+                           info.numbers, texts->depths());
+    int64_t bytes = 0;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (result.has(i)) continue;
+      texts->check(i, model.scored());
+      bytes = std::max(bytes, texts->bytes(i, model.scored()));
+    }
+    if (bytes > 0) {
+      model.check_memory(bytes);
+      model.load();
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (result.has(i)) continue;
+      result.put(i,
+                 texts->score(i, TaskSet::test, model.scored(), TaskShare{}, result.progress(i)));
+    }
+    result.finish();
+  } catch (const Error& e) {
+    throw at_option(e);
+  }
+  return 0;
+}
+
+}  // namespace bamtrain

@@ -1,0 +1,120 @@
+#include "commands/text_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <variant>
+
+#include "commands/task_settings.h"
+#include "core/join.h"
+#include "core/nearest.h"
+
+namespace bamtrain {
+
+namespace {
+
+std::string option_at(const OptionSpec& spec) { return "--task-set " + spec.name; }
+
+bool flag_of(const OptionSpec& spec, const std::string& text) {
+  if (text == "true" || text == "false") return text == "true";
+  throw Error(ExitCode::usage, option_at(spec), "true or false", text, "change it");
+}
+
+double integer_of(const OptionSpec& spec, const std::string& text) {
+  require(spec.integer, "numbers of these tasks are integers");
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto number = static_cast<double>(value);
+  if (error == std::errc() && end == text.data() + text.size() && number >= spec.minimum &&
+      number <= spec.maximum) {
+    return number;
+  }
+  throw Error(ExitCode::usage, option_at(spec),
+              fmt::format("an integer from {} to {}", spec.minimum, spec.maximum), text,
+              "change it");
+}
+
+const std::string& word_of(const OptionSpec& spec, const std::string& text,
+                           const std::string& expected) {
+  const StringList& known = spec.choices;
+  if (known.empty() || std::find(known.begin(), known.end(), text) != known.end()) return text;
+  throw Error(ExitCode::usage, option_at(spec), expected + join(known), text,
+              did_you_mean(text, known, "use one of them"));
+}
+
+/// Those of "a,b"; all of "all".
+StringList list_of(const OptionSpec& spec, const std::string& text) {
+  if (text == "all") return spec.choices;
+  StringList words;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const std::string word = word_of(spec, text.substr(at, end - at), "all, or of ");
+    at = end + 1;
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  }
+  return words;
+}
+
+OptionValue value_of(const OptionSpec& spec, const std::string& text) {
+  if (std::holds_alternative<bool>(spec.fallback)) return flag_of(spec, text);
+  if (std::holds_alternative<double>(spec.fallback)) return integer_of(spec, text);
+  if (std::holds_alternative<StringList>(spec.fallback)) return list_of(spec, text);
+  return word_of(spec, text, "one of ");
+}
+
+const TextTaskInfo& info_of(const EvalArguments& arguments) {
+  const TextTaskInfo* const info = find_text_task(arguments.task);
+  require(info != nullptr, "a task of texts");
+  return *info;
+}
+
+}  // namespace
+
+Options text_settings(const EvalArguments& arguments) {
+  const TextTaskInfo& info = info_of(arguments);
+  std::vector<std::string> names;
+  for (const OptionSpec& spec : info.options) names.push_back(spec.name);
+  Options settings;
+  for (const auto& [key, text] : task_settings(arguments.task_settings)) {
+    const auto spec = std::find_if(info.options.begin(), info.options.end(),
+                                   [&, name = key](const auto& s) { return s.name == name; });
+    if (spec == info.options.end()) {
+      throw Error(ExitCode::usage, "--task-set", "one of " + join(names) + ", of " + info.name, key,
+                  did_you_mean(key, names,
+                               std::string("see bamtrain help ") +
+                                   (info.of_lengths ? "retrieval" : "downstream")));
+    }
+    settings.set(key, value_of(*spec, text));
+  }
+  return settings;
+}
+
+TextTaskRequest text_request(const EvalArguments& arguments, const Options& settings,
+                             const Options& defaults) {
+  const TextTaskInfo& info = info_of(arguments);
+  TextTaskRequest r = {&info, info.name, defaults};
+  for (const auto& [name, value] : settings.values()) r.options.set(name, value);
+  r.lengths = ascending(arguments.lengths.empty() ? info.lengths : arguments.lengths);
+  r.samples = arguments.samples;
+  r.seed = arguments.seed.value_or(0);
+  try {
+    check_text_options(r);
+  } catch (const Error& e) {
+    throw at_option(e);
+  }
+  return r;
+}
+
+Error at_option(const Error& e) {
+  const std::string key = key_in_braces(e.where());
+  if (key.empty()) return e;
+  if (key == "tokenizer") {
+    return e.as(ExitCode::data, "the model's tokenizer",
+                "this task is for models whose tokenizer does, as Mistral's");
+  }
+  const bool of_its_own = key == "lengths" || key == "seed";
+  return e.as(ExitCode::usage, (of_its_own ? "--" : "--task-set ") + key);
+}
+
+}  // namespace bamtrain
