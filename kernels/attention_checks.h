@@ -1,6 +1,7 @@
 #pragma once
 // What the launchers of attention ask of their arguments, fused or not. Null: nothing is wrong.
 
+#include "arguments.h"
 #include "attention.h"
 
 namespace bamtrain::kernels {
@@ -75,6 +76,28 @@ const char* refusal(const AttentionBackward<A>& g) {
     return "attention: alphas without dalpha";
   }
   return bias_refusal(g.in, g, g.in.T);
+}
+
+inline constexpr const char* kNoVectors =
+    "attention: a tensor is not aligned to 16 bytes, or a stride is no multiple of 8";
+
+template <class Element>
+bool takes_vectors(const Rows<Element>& x) {
+  return aligned(x.data) && x.batch % 8 == 0 && x.row % 8 == 0 && x.head % 8 == 0;
+}
+
+/// What the kernels of bf16 ask beyond that.
+inline const char* fused_refusal(const AttentionInputs<bf16>& a) {
+  if (!has_head_dim(a.D)) {
+    return "attention: the head dimension is none of 16, 32, 48, 64, 80, 96, 128";
+  }
+  if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
+    return kNoVectors;
+  }
+  if (int64_t{a.B} * a.H > INT32_MAX) return "attention: over 2^31 heads of all sequences";
+  if (!aligned(a.relative.r)) return "attention: r is not aligned to 16 bytes";
+  if (!aligned(a.fire.ends)) return "attention: fire's ends are not aligned to 16 bytes";
+  return nullptr;
 }
 
 }  // namespace bamtrain::kernels

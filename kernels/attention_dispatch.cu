@@ -16,51 +16,8 @@ using device::LaunchStatus;
 using device::refused;
 using device::Stream;
 
-constexpr const char* kNoVectors =
-    "attention: a tensor is not aligned to 16 bytes, or a stride is no multiple of 8";
-
-template <class Element>
-bool takes_vectors(const Rows<Element>& x) {
-  return aligned(x.data) && x.batch % 8 == 0 && x.row % 8 == 0 && x.head % 8 == 0;
-}
-
-/// What the fused and the general kernels ask beyond attention_checks.h.
-const char* fused_refusal(const AttentionInputs<bf16>& a) {
-  if (!has_head_dim(a.D)) {
-    return "attention: the head dimension is none of 16, 32, 48, 64, 80, 96, 128";
-  }
-  if (!takes_vectors(a.q) || !takes_vectors(a.k) || !takes_vectors(a.v)) {
-    return kNoVectors;
-  }
-  if (int64_t{a.B} * a.H > INT32_MAX) return "attention: over 2^31 heads of all sequences";
-  if (!aligned(a.relative.r)) return "attention: r is not aligned to 16 bytes";
-  if (!aligned(a.fire.ends)) return "attention: fire's ends are not aligned to 16 bytes";
-  return nullptr;
-}
-
 Dim3 grid_of_joins(int values, int H) {
   return {static_cast<uint32_t>(blocks_of(values, kJoinedValues)), static_cast<uint32_t>(H), 1};
-}
-
-/// run.operator()<D>() for a D of kHeadDims.
-template <class Run>
-LaunchStatus of_head_dim(int D, const Run& run) {
-  switch (D) {
-    case 16:
-      return run.template operator()<16>();
-    case 32:
-      return run.template operator()<32>();
-    case 48:
-      return run.template operator()<48>();
-    case 64:
-      return run.template operator()<64>();
-    case 80:
-      return run.template operator()<80>();
-    case 96:
-      return run.template operator()<96>();
-    default:
-      return run.template operator()<128>();
-  }
 }
 
 }  // namespace

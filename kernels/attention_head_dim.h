@@ -1,6 +1,6 @@
 #pragma once
 // What attention.cu and attention_general.cu define for the head dimension that they are compiled
-// for. The arguments have been checked.
+// for, and the choice among these. The arguments have been checked.
 
 #include "attention.h"
 
@@ -20,5 +20,26 @@ device::LaunchStatus attention_backward_of(const AttentionBackward<bf16>& g, dev
 template <int D>
 device::LaunchStatus attention_general_backward_of(const AttentionBackward<bf16>& g,
                                                    device::Stream stream);
+
+/// run.operator()<D>() for a D of kHeadDims.
+template <class Run>
+device::LaunchStatus of_head_dim(int D, const Run& run) {
+  switch (D) {
+    case 16:
+      return run.template operator()<16>();
+    case 32:
+      return run.template operator()<32>();
+    case 48:
+      return run.template operator()<48>();
+    case 64:
+      return run.template operator()<64>();
+    case 80:
+      return run.template operator()<80>();
+    case 96:
+      return run.template operator()<96>();
+    default:
+      return run.template operator()<128>();
+  }
+}
 
 }  // namespace bamtrain::kernels

@@ -9,6 +9,7 @@
 #include "kernels/argmax.h"
 #include "kernels/attention.h"
 #include "kernels/attention_content.h"
+#include "kernels/attention_decode.h"
 #include "kernels/attention_entropy.h"
 #include "kernels/attention_reference.h"
 #include "kernels/attention_statistics.h"
@@ -314,8 +315,10 @@ class CudaBackend final : public Backend {
       if constexpr (std::is_same_v<A, float>) {
         check(kernels::attention_reference_forward(f, stream()), "attention_forward");
       } else {
-        check(general_ ? kernels::attention_general_forward(f, stream())
-                       : kernels::attention_forward(f, stream()),
+        check(kernels::decodes(f.in)
+                  ? kernels::attention_decode(f, scratch_to_decode(f.in), stream())
+              : general_ ? kernels::attention_general_forward(f, stream())
+                         : kernels::attention_forward(f, stream()),
               "attention_forward");
       }
       if (a.past() > 0 && saved.level) last_queries_.collect(saved.level, a, stream());
@@ -429,6 +432,10 @@ class CudaBackend final : public Backend {
     return scratch_.ptr<float>();
   }
 
+  float* scratch_to_decode(const kernels::AttentionInputs<device::bf16>& in) const {
+    return scratch(kernels::attention_decode_floats(in.B, in.T, in.H, in.D));
+  }
+
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate) {
     products_.multiply(c, a, b, accumulate, stream());
   }
@@ -533,6 +540,10 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, C), kernels::column_sums_partial(N, W),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.head_bias)),
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
+  }
+  if (w.grows && w.activations == Dtype::bf16) {
+    floats =
+        std::max(floats, kernels::attention_decode_floats(B, as_int(w.past + w.T), H, as_int(w.D)));
   }
   if (w.content_bias || w.mix_hidden > 0) {
     const int columns = as_int(w.content_columns), hidden = as_int(w.mix_hidden);
