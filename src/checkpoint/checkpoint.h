@@ -82,6 +82,15 @@ std::optional<Checkpoint> newest_checkpoint(const std::string& out_dir, const Wa
 /// none where there is none. Error (ExitCode::io) where the folder cannot be read.
 std::optional<int64_t> newest_step(const std::string& folder);
 
+/// state.json of that checkpoint, by its path: for a picture or a plan, which are not worth reading
+/// a model of gigabytes for, so that no digest is verified. Error (ExitCode::checkpoint), with
+/// `remedy`, where it is missing or no JSON.
+struct UnverifiedState {
+  std::string path;
+  nlohmann::json state;
+};
+std::optional<UnverifiedState> newest_state(const std::string& folder, const std::string& remedy);
+
 /// Whether `out_dir` has a folder named as the checkpoint of `step`, good or damaged. Error
 /// (ExitCode::io) where that cannot be read.
 bool has_checkpoint(const std::string& out_dir, int64_t step);

@@ -8,6 +8,8 @@
 #include "checkpoint/leftovers.h"
 #include "core/durable_file.h"
 #include "core/error.h"
+#include "core/input_file.h"
+#include "core/json.h"
 
 namespace bamtrain {
 namespace {
@@ -73,6 +75,16 @@ std::optional<int64_t> newest_step(const std::string& folder) {
     if (step && (!newest || *step > *newest)) newest = step;
   }
   return newest;
+}
+
+std::optional<UnverifiedState> newest_state(const std::string& folder, const std::string& remedy) {
+  constexpr int64_t kMostBytes = int64_t{100} << 20;
+  const std::optional<int64_t> newest = newest_step(folder);
+  if (!newest) return std::nullopt;
+  const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
+  const InputFile file(path, ExitCode::checkpoint, remedy);
+  return UnverifiedState{path,
+                         parse_json(file.text(kMostBytes), {path, ExitCode::checkpoint, remedy})};
 }
 
 bool has_checkpoint(const std::string& out_dir, int64_t step) {

@@ -78,6 +78,12 @@ void add_perplexity_options(CLI::App& options, EvalArguments& eval, CLI::Option&
 }  // namespace
 
 std::unique_ptr<Backend> eval_backend(const EvalArguments& arguments, const RunConfig& c) {
+  // bf16 is the model's own to refuse; of TF32 it does not hear.
+  if (c.model.kind == ModelKind::max_retrieval && arguments.precision == Precision::tf32) {
+    throw Error(ExitCode::usage, "--precision",
+                "fp32 with model.kind max_retrieval, whose priorities have 24 bits",
+                "tf32, which keeps 11 of them", "choose fp32");
+  }
   try {
     return make_backend(arguments.device.value_or(c.device),
                         arguments.precision.value_or(c.train.precision), 0);

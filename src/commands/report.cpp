@@ -39,7 +39,6 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kRetrieval = "retrieval";  // the figure that is of no run
-constexpr int64_t kMostStateBytes = int64_t{100} << 20;
 
 /// From the root, without a slash at the end.
 fs::path whole_path(const std::string& folder) {
@@ -47,16 +46,12 @@ fs::path whole_path(const std::string& folder) {
   return fs::absolute(folder + "/", ignored).lexically_normal().parent_path();
 }
 
-/// The config of a run's newest checkpoint; none where there is no checkpoint. Its digests are not
-/// verified: a picture is not worth reading a model of gigabytes for.
+/// The config of a run's newest checkpoint; none where there is no checkpoint.
 std::optional<RunConfig> newest_config(const std::string& folder) {
-  const std::optional<int64_t> newest = newest_step(folder);
-  if (!newest) return std::nullopt;
-  const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
   const std::string remedy = "restore the checkpoint from a copy, or remove it";
-  const InputFile file(path, ExitCode::checkpoint, remedy);
-  const json state = parse_json(file.text(kMostStateBytes), {path, ExitCode::checkpoint, remedy});
-  return stored_config(state, path, remedy);
+  const std::optional<UnverifiedState> newest = newest_state(folder, remedy);
+  if (!newest) return std::nullopt;
+  return stored_config(newest->state, newest->path, remedy);
 }
 
 /// A run as the command line names it.

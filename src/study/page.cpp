@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/join.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"
@@ -102,12 +103,11 @@ std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained)
     body += " p: Welch's, against " + escaped(t.reference) + ".";
   }
   body += "</p>\n";
-  if (!t.diverged.empty()) {
-    body += "<p>Diverged:";
-    for (const std::string& label : t.diverged) body += " " + escaped(label) + ";";
-    body.back() = '.';
-    body += "</p>\n";
-  }
+  const auto list = [&body](const std::string& what, const std::vector<std::string>& labels) {
+    if (!labels.empty()) body += "<p>" + what + ": " + escaped(join(labels, "; ")) + ".</p>\n";
+  };
+  list("Diverged", t.diverged);
+  list(kAtEnds, t.at_ends);
   for (size_t g = 0; g < t.groups.size(); ++g) {
     const bool curve = t.groups[g].lengths.size() > 1;
     const std::string picture = curve ? figure_of(study_chart(t, g, trained)) : "";

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int64_t kMostStateBytes = int64_t{100} << 20;
+constexpr int64_t kMostTextBytes = int64_t{100} << 20;
 constexpr size_t kLongestName = 200;  // bytes of a file's, with room for its ending
 
 /// Letters, digits, dots and dashes of a label.
@@ -112,16 +112,10 @@ StudyRun run_of(const Study& study, const std::string& base, const Combination& 
   return run;
 }
 
-/// The configuration of the newest checkpoint in a run's folder, whose digests are not verified
-/// here; null: there is none.
+/// The configuration of the newest checkpoint in a run's folder; null: there is none.
 json newest_config(const std::string& folder) {
-  const std::optional<int64_t> newest = newest_step(folder);
-  if (!newest) return nullptr;
-  const std::string path = folder + "/" + checkpoint_name(*newest) + "/state.json";
-  const JsonSource source = {path, ExitCode::checkpoint, "move the run elsewhere"};
-  const json state =
-      parse_json(InputFile(path, source.code, source.remedy).text(kMostStateBytes), source);
-  const json* const config = find_value(state, "config");
+  const std::optional<UnverifiedState> newest = newest_state(folder, "move the run elsewhere");
+  const json* const config = newest ? find_value(newest->state, "config") : nullptr;
   return config == nullptr ? json() : *config;
 }
 
@@ -205,7 +199,7 @@ std::string diverged_file(const Study& study, const StudyRun& run) {
 std::vector<StudyRun> runs_of(const Study& study) {
   const std::string base =
       InputFile(study.config, ExitCode::io, "correct \"config\" of " + study.file)
-          .text(kMostStateBytes);
+          .text(kMostTextBytes);
   const std::map<std::string, json> others = runs_to_take_over(study);
   std::vector<StudyRun> runs;
   std::map<std::string, std::string> labels;             // by slug
@@ -269,7 +263,7 @@ RunState state_of(const Study& study, const StudyRun& run) {
   if (fs::exists(diverged, ignored)) {
     const JsonSource source = {diverged, ExitCode::io, "remove it"};
     const json note =
-        parse_json(InputFile(diverged, source.code, source.remedy).text(kMostStateBytes), source);
+        parse_json(InputFile(diverged, source.code, source.remedy).text(kMostTextBytes), source);
     if (note.is_object() && is_same_run(note.value("config", json()), run.resolved)) {
       return {Kind::diverged, 0, note.value("message", "")};
     }

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 namespace bamtrain {
@@ -88,6 +89,35 @@ std::vector<std::string> choose(const Study& study, const std::vector<const Done
   return best;
 }
 
+std::optional<double> number_of(const std::string& label) {
+  double value = 0;
+  const char* const end = label.data() + label.size();
+  const auto [rest, failure] = std::from_chars(label.data(), end, value);
+  return failure == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+}
+
+/// "lr 0.001" of each axis of numbers of which `chosen`, a value of each axis to choose, has the
+/// least or the most.
+std::vector<std::string> at_ends(const Study& study, const std::vector<std::string>& chosen) {
+  std::vector<std::string> ends;
+  auto value = chosen.begin();
+  for (const StudyAxis& axis : study.axes) {
+    if (axis.use != AxisUse::choose || value == chosen.end()) continue;
+    const std::optional<double> own = number_of(*value);
+    bool numbers = own.has_value(), least = true, most = true;
+    for (const StudyAxis::Value& other : axis.values) {
+      const std::optional<double> x = number_of(other.label);
+      numbers = numbers && x;
+      if (!numbers) break;
+      least = least && *own <= *x;
+      most = most && *own >= *x;
+    }
+    if (numbers && least != most) ends.push_back(axis.name + " " + *value);
+    ++value;
+  }
+  return ends;
+}
+
 }  // namespace
 
 bool is_better_high(const std::string& number) {
@@ -136,6 +166,9 @@ StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
     if (!table.choices.empty()) {
       row.chosen = choose(study, own);
       std::erase_if(own, [&](const DoneRun* d) { return d->run->chosen != row.chosen; });
+      for (const std::string& end : at_ends(study, row.chosen)) {
+        table.at_ends.push_back(label + ": " + end);
+      }
     }
     for (size_t i = 0; i < runs.size(); ++i) {
       if (runs[i].row != label) continue;

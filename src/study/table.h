@@ -45,6 +45,7 @@ struct StudyTable {
   std::vector<TableRow> rows;
   std::vector<TableRun> runs;         // those that are done
   std::vector<std::string> diverged;  // labels
+  std::vector<std::string> at_ends;   // "ROW: AXIS VALUE": the least or most of numbers to choose
 };
 
 /// What is there of the study now.
@@ -67,6 +68,9 @@ std::string runs_csv(const StudyTable& table);
 
 /// "99.8 ± 0.1" and its parts, in the units in which people read the number: percent of shares.
 std::string value_text(const std::string& number, double value);
+/// Of at_ends, without them; what they mean.
+inline constexpr const char* kAtEnds =
+    "Chosen at an end of the values, so that a better one may lie beyond";
 /// "exact match (%)".
 std::string unit_text(const std::string& number);
 /// How many of the row's runs are there: "3", "2 of 3, 1 diverged".

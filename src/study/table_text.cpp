@@ -175,6 +175,7 @@ std::string markdown(const StudyTable& t) {
     }
   }
   if (!t.diverged.empty()) out += "\nDiverged: " + join(t.diverged, "; ") + ".\n";
+  if (!t.at_ends.empty()) out += fmt::format("\n{}: {}.\n", kAtEnds, join(t.at_ends, "; "));
   return out;
 }
 

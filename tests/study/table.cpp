@@ -93,6 +93,9 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   CHECK(t.rows[1].chosen == std::vector<std::string>{"2"});
   CHECK(t.rows[0].done == 3);
   CHECK(markdown(t).find("| attention | lr | n | 9 | 18 |") != std::string::npos);
+  CHECK(t.at_ends == std::vector<std::string>{"alibi: lr 1", "rope, base 100: lr 2"});
+  CHECK(markdown(t).find("may lie beyond: alibi: lr 1; rope, base 100: lr 2.") !=
+        std::string::npos);
   study.choose_highest = true;
   t = table_of(study, runs);
   CHECK(t.rows[0].chosen == std::vector<std::string>{"2"});
@@ -105,6 +108,26 @@ TEST_CASE("the best of the values to choose is taken for each row, by validation
   CHECK(t.rows[1].chosen == std::vector<std::string>{"1"});
   REQUIRE(t.diverged.size() == 1);
   CHECK(markdown(t).find("Diverged: " + runs[11].label) != std::string::npos);
+}
+
+TEST_CASE("values that are chosen within their axis, or are no numbers, are at no end") {
+  const Workplace w;
+  ordered_json j = study_of(w);
+  j["axes"][1]["values"] = {1};
+  j["axes"].push_back({{"key", "optimizer.lr"}, {"values", {2, 10, 1}}, {"for", "choose"}});
+  j["axes"].push_back(
+      {{"key", "schedule.name"}, {"values", {"cosine", "constant"}}, {"for", "choose"}});
+  const Study study = read_study(write_study(w, j));
+  const std::vector<StudyRun> runs = runs_of(study);
+  REQUIRE(runs.size() == 12);
+  for (const StudyRun& run : runs) {
+    const bool alibi = run.row == "alibi";
+    const bool best = run.chosen[0] == (alibi ? "2" : "10");
+    finish(run, 0.5, 0, best ? 1 : 2);
+  }
+  const StudyTable t = table_of(study, runs);
+  CHECK(t.rows[0].chosen[0] == "2");
+  CHECK(t.at_ends == std::vector<std::string>{"rope, base 100: lr 10"});
 }
 
 TEST_CASE("a study of which nothing is done has an empty table") {
