@@ -1,18 +1,11 @@
-// A block takes a piece of the keys that one query sees, for up to four of the query heads that
-// share them; its warps take turns at them, a few keys at a time. A key and its value are read once
-// each, 16 bytes a lane, and nothing waits for shared memory: the kernel is as fast as memory is.
-// Another kernel joins the pieces of a head.
+// One query of each text by softmax: a block keeps the sums of its piece relative to the largest
+// logit that it has met; another kernel joins the pieces of a head.
 
-#include <bit>
-
-#include "attention.cuh"
-#include "attention_bias.cuh"
 #include "attention_checks.h"
 #include "attention_content.h"
-#include "attention_decode.h"
+#include "attention_decode.cuh"
 #include "attention_head_dim.h"
 #include "reductions.cuh"
-#include "vectors.cuh"
 
 namespace bamtrain::kernels {
 
@@ -21,13 +14,6 @@ namespace {
 using device::Dim3;
 using device::LaunchStatus;
 using device::Stream;
-
-constexpr int kDecodeWarps = kThreads / 32;
-
-/// Lanes that share a key, a chunk of 16 bytes each: a power of two, so that some of the last have
-/// none where D / 8 is no such.
-template <int D>
-constexpr int kKeyLanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(D / 8)));
 
 /// The sums of weighted values and of weights, relative to the largest logit in base 2.
 template <int N>
@@ -62,120 +48,64 @@ struct DecodedSums {
   }
 };
 
-/// partial (B, H, pieces, D + 2). Launch with grid (pieces, K times groups of R query heads, B) and
-/// kThreads threads.
+/// partial (B, H, pieces, D + 2). Launch as KeyPiece says.
 template <int D, int R>
-BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
-    attention_decode_piece(FusedInputs a, float* partial) {
-  constexpr int kLanes = kKeyLanes<D>, kKeys = 32 / kLanes;  // of a warp at a time
-  constexpr int kAhead = R == 4 ? 2 : 4;                     // of a lane at a time
-  constexpr int kRow = D + 2;
+BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads, kPieceBlocks<R>)
+    attention_decode_piece(AttentionInputs<bf16> a, float* partial) {
+  using Piece = KeyPiece<D, R>;
+  constexpr int kLanes = Piece::kLanes, kAhead = Piece::kAhead, kRow = D + 2;
   BAMTRAIN_SHARED(float, sums_of_warps, kDecodeWarps* R* kRow);
-  const Lane l;
-  const int pieces = static_cast<int>(device::grid_size().x);
-  const int piece = static_cast<int>(device::block_index().x);
-  const int b = static_cast<int>(device::block_index().z);
-  const int group = a.H / a.K, groups = (group + R - 1) / R;
-  const int kh = static_cast<int>(device::block_index().y) / groups;
-  const int h0 = kh * group + static_cast<int>(device::block_index().y) % groups * R;
-  const int heads = (kh + 1) * group - h0;  // R or fewer are its own
-  const int chunk = l.lane % kLanes;
-  const bool has_chunk = 8 * chunk < D;
-  const int column = has_chunk ? 8 * chunk : 0;
-
-  const int i = a.formed.first;
-  const int first = a.first_key[static_cast<int64_t>(b) * a.T + i], seen = i - first + 1;
-  const int of_piece = (seen + pieces - 1) / pieces;
-  const int length = of_piece > kDecodeKeys ? of_piece : kDecodeKeys;
-  const int64_t begin = first + int64_t{piece} * length;  // of T or more keys, past 2^31
-  const auto end = static_cast<int>(begin + length <= i ? begin + length : i + 1);
-
-  float q[R][8], t[R];
-  BAMTRAIN_UNROLL
-  for (int r = 0; r < R; ++r) {
-    const int h = h0 + (r < heads ? r : 0);
-    load_vector(q[r], row_of(a.q, b, i, h) + column);
-    BAMTRAIN_UNROLL
-    for (int c = 0; c < 8; ++c) q[r][c] = has_chunk ? q[r][c] * a.score_factor : 0.0f;
-    t[r] = a.scale != nullptr ? a.scale[(static_cast<int64_t>(b) * a.H + h) * a.T + i] : 1.0f;
-  }
-
+  const Piece own(a);
+  const Lane& l = own.l;
+  const DecodedQueries<D, R> queries(a, own, kLog2e);
   DecodedSums<8> sums[R];
-  for (int64_t j0 = begin + l.warp * kKeys * kAhead; j0 < end;
-       j0 += kDecodeWarps * kKeys * kAhead) {
-    int keys[kAhead];
-    bool inside[kAhead];
+  own.for_keys([&](const int(&keys)[kAhead], const bool(&inside)[kAhead]) {
     Words k[kAhead], v[kAhead];
     BAMTRAIN_UNROLL
     for (int n = 0; n < kAhead; ++n) {
-      const int64_t j = j0 + n * kKeys + l.lane / kLanes;
-      inside[n] = j < end;
-      keys[n] = inside[n] ? static_cast<int>(j) : end - 1;
-      k[n] = *reinterpret_cast<const Words*>(row_of(a.k, b, keys[n], kh) + column);
-      v[n] = *reinterpret_cast<const Words*>(row_of(a.v, b, keys[n], kh) + column);
+      k[n] = own.chunk_of(a.k, keys[n]);
+      v[n] = own.chunk_of(a.v, keys[n]);
     }
-    float z[R][kAhead];
+    float z[kAhead][R];
     BAMTRAIN_UNROLL
-    for (int n = 0; n < kAhead; ++n) {
-      const FirePoint of_fire(a, b, i, keys[n]);
-      BAMTRAIN_UNROLL
-      for (int r = 0; r < R; ++r) {
-        float product = 0;
-        BAMTRAIN_UNROLL
-        for (int w = 0; w < 4; ++w) {
-          product += q[r][2 * w] * device::low_bf16(k[n].w[w]);
-          product += q[r][2 * w + 1] * device::high_bf16(k[n].w[w]);
-        }
-        BAMTRAIN_UNROLL
-        for (int distance = 1; distance < kLanes; distance *= 2) {
-          product += device::shuffle_xor(device::kWholeWarp, product, distance);
-        }
-        const int h = h0 + (r < heads ? r : 0);
-        const float bias =
-            kLog2e * (a.formed.b != nullptr ? bias_of(a, b, h, i, keys[n]).b
-                                            : prior_bias_of(a, b, h, i, keys[n], of_fire).b);
-        const float u = a.scale_bias ? t[r] : 1.0f;
-        z[r][n] = inside[n] ? t[r] * product + u * bias : kMinusInfinity;
-      }
-    }
+    for (int n = 0; n < kAhead; ++n) queries.logits(z[n], a, own, keys[n], k[n]);
     BAMTRAIN_UNROLL
     for (int r = 0; r < R; ++r) {
       float highest = sums[r].largest;
       BAMTRAIN_UNROLL
-      for (int n = 0; n < kAhead; ++n) highest = fmaxf(highest, z[r][n]);
+      for (int n = 0; n < kAhead; ++n) {
+        if (!inside[n]) z[n][r] = kMinusInfinity;
+        highest = fmaxf(highest, z[n][r]);
+      }
       sums[r].raise(highest);
       BAMTRAIN_UNROLL
       for (int n = 0; n < kAhead; ++n) {
-        const float p = sums[r].factor(z[r][n], highest);
+        const float p = sums[r].factor(z[n][r], highest);
         sums[r].weights += p;
-        BAMTRAIN_UNROLL
-        for (int w = 0; w < 4; ++w) {
-          sums[r].values[2 * w] += p * device::low_bf16(v[n].w[w]);
-          sums[r].values[2 * w + 1] += p * device::high_bf16(v[n].w[w]);
-        }
+        add_weighted(sums[r].values, p, v[n]);
       }
     }
-  }
+  });
 
   BAMTRAIN_UNROLL
   for (int r = 0; r < R; ++r) {
     BAMTRAIN_UNROLL
     for (int distance = kLanes; distance < 32; distance *= 2) sums[r].join(distance);
-    float* const own = sums_of_warps + (l.warp * R + r) * kRow;
-    if (l.lane < kLanes && has_chunk) {
+    float* const to = sums_of_warps + (l.warp * R + r) * kRow;
+    if (l.lane < kLanes && own.has_chunk) {
       BAMTRAIN_UNROLL
-      for (int c = 0; c < 8; ++c) own[column + c] = sums[r].values[c];
+      for (int c = 0; c < 8; ++c) to[own.column + c] = sums[r].values[c];
     }
     if (l.lane == 0) {
-      own[D] = sums[r].weights;
-      own[D + 1] = sums[r].largest;
+      to[D] = sums[r].weights;
+      to[D + 1] = sums[r].largest;
     }
   }
   device::barrier();
   const int thread = 32 * l.warp + l.lane;
   for (int n = thread; n < R * kRow; n += kThreads) {
     const int r = n / kRow, c = n % kRow;
-    if (r >= heads) break;
+    if (r >= own.heads) break;
     const float* const of_row = sums_of_warps + r * kRow;
     float largest = kMinusInfinity, sum = 0;
     for (int w = 0; w < kDecodeWarps; ++w) {
@@ -185,8 +115,8 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
       const float* const of_warp = of_row + w * R * kRow;
       if (c <= D) sum += of_warp[c] * DecodedSums<8>::factor(of_warp[D + 1], largest);
     }
-    const int64_t head = static_cast<int64_t>(b) * a.H + h0 + r;
-    partial[(head * pieces + piece) * kRow + c] = c <= D ? sum : largest;
+    const int64_t head = static_cast<int64_t>(own.b) * a.H + own.h0 + r;
+    partial[(head * own.pieces + own.piece) * kRow + c] = c <= D ? sum : largest;
   }
 }
 
@@ -240,22 +170,13 @@ BAMTRAIN_KERNEL BAMTRAIN_LAUNCH_BOUNDS(kThreads)
   if (thread == 0) level[head * T + i] = (largest + device::log2_approx(weights)) * kLn2;
 }
 
-template <int D, int R>
-LaunchStatus launch_pieces(const AttentionInputs<bf16>& a, float* partial, Stream stream) {
-  const int groups = (a.H / a.K + R - 1) / R;
-  const Dim3 grid = {static_cast<uint32_t>(attention_decode_pieces(a.T)),
-                     static_cast<uint32_t>(a.K * groups), static_cast<uint32_t>(a.B)};
-  return device::launch(attention_decode_piece<D, R>, grid, {kThreads, 1, 1}, 0, stream,
-                        FusedInputs(a), partial);
-}
-
 template <int D>
-LaunchStatus decode(const AttentionForward<bf16>& f, float* partial, Stream stream) {
+LaunchStatus decode_softmax(const AttentionForward<bf16>& f, float* partial, Stream stream) {
   const AttentionInputs<bf16>& a = f.in;
-  const int group = a.H / a.K;
-  const LaunchStatus status = group == 1   ? launch_pieces<D, 1>(a, partial, stream)
-                              : group == 2 ? launch_pieces<D, 2>(a, partial, stream)
-                                           : launch_pieces<D, 4>(a, partial, stream);
+  const LaunchStatus status = of_pieces(a, [&]<int R>(Dim3 grid) {
+    return device::launch(attention_decode_piece<D, R>, grid, {kThreads, 1, 1}, 0, stream, a,
+                          partial);
+  });
   if (!status.ok()) return status;
   return device::launch(attention_decode_joined<D>,
                         Dim3{static_cast<uint32_t>(a.H), static_cast<uint32_t>(a.B), 1},
@@ -263,18 +184,26 @@ LaunchStatus decode(const AttentionForward<bf16>& f, float* partial, Stream stre
                         attention_decode_pieces(a.T), a.formed.first, a.T);
 }
 
+template <int D>
+LaunchStatus decode(const AttentionForward<bf16>& f, float* scratch, Stream stream) {
+  const AttentionInputs<bf16>& a = f.in;
+  if (traits_of(a.normalizer.kind).fused) return decode_softmax<D>(f, scratch, stream);
+  float* const logits = scratch + attention_decode_sums(a.B, a.T, a.H, a.D);
+  return attention_decode_searched<D>(f, scratch, logits, stream);
+}
+
 }  // namespace
 
-LaunchStatus attention_decode(const AttentionForward<bf16>& f, float* partial, Stream stream) {
+LaunchStatus attention_decode(const AttentionForward<bf16>& f, float* scratch, Stream stream) {
   if (const char* why = refusal(f)) return device::refused(why);
   if (const char* why = fused_refusal(f.in)) return device::refused(why);
-  if (!decodes(f.in)) return device::refused("attention: to decode, one query by softmax");
-  if (partial == nullptr) return device::refused("attention: to decode, partial is missing");
+  if (!decodes(f.in)) return device::refused("attention: to decode, one query");
+  if (scratch == nullptr) return device::refused("attention: to decode, scratch is missing");
   return of_head_dim(f.in.D, [&]<int D>() {
-    if (!reads_content(f.in)) return decode<D>(f, partial, stream);
+    if (!reads_content(f.in)) return decode<D>(f, scratch, stream);
     return with_content(f.in, stream, content_biases_of<D>,
                         [&](const AttentionInputs<bf16>& in, const QueryPart& part) {
-                          return decode<D>(of_part(f, in, part), partial, stream);
+                          return decode<D>(of_part(f, in, part), scratch, stream);
                         });
   });
 }

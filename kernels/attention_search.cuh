@@ -195,10 +195,26 @@ class RowSearch {
       BAMTRAIN_UNROLL
       for (int n = 0; n < 3; ++n) {
         const float other = device::shuffle_xor(device::kWholeWarp, sums_[n], distance);
-        const bool largest = phase == SearchPhase::extremes && n != 1;
-        sums_[n] = largest ? fmaxf(sums_[n], other) : sums_[n] + other;
+        sums_[n] = add_or_largest(n, sums_[n], other);
       }
     }
+  }
+
+  /// Over the warps of a block, whose lanes have been joined. All of its threads call.
+  struct Sums {
+    float of[3];
+  };
+  template <int kWarps>
+  BAMTRAIN_DEVICE void join_warps(Sums (&shared)[kWarps], int thread) {
+    if (thread % 32 == 0) shared[thread / 32] = {{sums_[0], sums_[1], sums_[2]}};
+    device::barrier();
+    BAMTRAIN_UNROLL
+    for (int n = 0; n < 3; ++n) {
+      float joined = shared[0].of[n];
+      for (int w = 1; w < kWarps; ++w) joined = add_or_largest(n, joined, shared[w].of[n]);
+      sums_[n] = joined;
+    }
+    device::barrier();
   }
 
   /// After a pass; `passes`: how many there have been.
@@ -233,6 +249,10 @@ class RowSearch {
   }
 
  private:
+  /// Of the n-th of sums_.
+  BAMTRAIN_DEVICE float add_or_largest(int n, float x, float y) const {
+    return phase == SearchPhase::extremes && n != 1 ? fmaxf(x, y) : x + y;
+  }
   BAMTRAIN_DEVICE void clear() {
     const float none = phase == SearchPhase::extremes ? kMinusInfinity : 0.0f;
     BAMTRAIN_UNROLL

@@ -24,9 +24,10 @@ AttentionCase case_of(size_t n) {
 }
 
 device::LaunchStatus decode(const kernels::AttentionForward<DeviceBf16>& f, device::Stream stream) {
-  const int64_t floats = kernels::attention_decode_floats(f.in.B, f.in.T, f.in.H, f.in.D);
-  GlobalArray<float> partial(std::vector<float>(static_cast<size_t>(floats), NAN));
-  return kernels::attention_decode(f, partial.data(), stream);
+  const bool searched = !traits_of(f.in.normalizer.kind).fused;
+  const int64_t floats = kernels::attention_decode_floats(f.in.B, f.in.T, f.in.H, f.in.D, searched);
+  GlobalArray<float> scratch(std::vector<float>(static_cast<size_t>(floats), NAN));
+  return kernels::attention_decode(f, scratch.data(), stream);
 }
 
 }  // namespace
@@ -41,6 +42,20 @@ TEST_CASE("keys of one query in pieces, joined, agree with the reference in ever
     c.H = 4;
     c.K = 2;
     compare<DeviceBf16>(decode, c, 16, form, 1);
+  }
+}
+
+TEST_CASE("keys of one query in pieces agree with the reference for every normalizer") {
+  size_t n = 0;
+  for (const NormalizerForm& normalizer : every_normalizer()) {
+    if (normalizer.kind == NormalizerKind::stick_breaking) continue;
+    const bool scale = traits_of(normalizer.kind).takes_scale;
+    for (AttentionForm form :
+         {AttentionForm{BiasForm::table, scale, false}, AttentionForm{BiasForm::fire, scale, scale},
+          AttentionForm{BiasForm::relative}}) {
+      form.normalizer = normalizer;
+      for (const int D : {16, 80}) compare<DeviceBf16>(decode, case_of(n++), D, form, 1);
+    }
   }
 }
 
@@ -100,7 +115,6 @@ TEST_CASE("what cannot be decoded is refused") {
   CHECK_FALSE(decode(two.forward(), nullptr).ok());
   CHECK_FALSE(kernels::attention_decode(one.forward(), nullptr, nullptr).ok());
   kernels::AttentionForward<DeviceBf16> f = one.forward();
-  f.in.normalizer.kind = NormalizerKind::entmax;
-  f.in.normalizer.alpha = 1.5f;
+  f.in.normalizer.kind = NormalizerKind::stick_breaking;
   CHECK_FALSE(decode(f, nullptr).ok());
 }

@@ -433,7 +433,7 @@ class CudaBackend final : public Backend {
   }
 
   float* scratch_to_decode(const kernels::AttentionInputs<device::bf16>& in) const {
-    return scratch(kernels::attention_decode_floats(in.B, in.T, in.H, in.D));
+    return scratch(kernels::attention_decode_floats(in.B, in.T, in.H, in.D, general_));
   }
 
   void multiply(const Matrix& c, const Matrix& a, const Matrix& b, bool accumulate) {
@@ -542,8 +542,9 @@ void CudaBackend::plan(Arena& arena, const WorkspaceShape& w) {
                        kernels::column_sums_partial(N, std::max<int64_t>(8, w.hidden))});
   }
   if (w.grows && w.activations == Dtype::bf16) {
-    floats =
-        std::max(floats, kernels::attention_decode_floats(B, as_int(w.past + w.T), H, as_int(w.D)));
+    const int64_t decoding = kernels::attention_decode_floats(B, as_int(w.past + w.T), H,
+                                                              as_int(w.D), w.general_attention);
+    floats = std::max(floats, decoding);
   }
   if (w.content_bias || w.mix_hidden > 0) {
     const int columns = as_int(w.content_columns), hidden = as_int(w.mix_hidden);
