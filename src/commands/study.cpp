@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <sstream>
 
@@ -140,14 +141,14 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
   if (to_do == 0) return;
   if (seconds_done > 0) {
     tell(fmt::format("training takes about {:.2g} hours more, at the pace of those that are done\n",
-                     flops_open * seconds_done / flops_done / 3600 / jobs));
+                     flops_open * seconds_done / flops_done / 3600 / std::min(jobs, to_do)));
     return;
   }
   const StudyRun& first = runs.front();
   const auto backend = make_backend(first.config.device, first.config.train.precision, 0);
   const double rate = measure_matrix_rate(*backend, activation_dtype(first.config.train.precision));
   // Runs share the cores of one machine; GPUs they have to themselves.
-  const double together = backend->memory().on_host() ? 1 : jobs;
+  const double together = backend->memory().on_host() ? 1 : std::min(jobs, to_do);
   tell(
       fmt::format("training takes {:.2g} hours at least, at the rate of matrix products ({:.4g} "
                   "FLOP/s)\n",
@@ -155,6 +156,7 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
 }
 
 int run(const StudyArguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // runs go on where nobody reads what is told of them
   const Study study = read_study(arguments.file);
   const std::vector<StudyRun> runs = runs_of(study);
   RunnerSettings settings;

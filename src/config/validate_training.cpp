@@ -4,6 +4,7 @@
 #include "config/relations.h"
 #include "core/abbreviate.h"
 #include "core/join.h"
+#include "core/measured_number.h"
 #include "core/nearest.h"
 #include "train/metric_name.h"
 
@@ -118,7 +119,13 @@ class TrainingRelations : Relations {
     const std::string& metric = c_.checkpoint.best_metric;
     if (metric.empty() || use_ == ConfigUse::evaluation) return;
     const std::vector<std::string> known = metrics_while_training(c_);
-    if (contains(known, metric)) return;
+    if (contains(known, metric)) {
+      if (c_.checkpoint.best_is_highest || !is_better_high(metric.substr(metric.rfind('/') + 1))) {
+        return;
+      }
+      refuse("checkpoint.best.mode", "max with " + metric + ", of which more is better", "min",
+             "set it to max");
+    }
     refuse(
         "checkpoint.best.metric",
         known.empty() ? "a metric of a run with data.val, or with eval.tasks that say every"

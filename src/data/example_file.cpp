@@ -108,6 +108,10 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
       out.targets_.insert(out.targets_.end(), wanted.begin(), wanted.end());
     } else if (has_only(object, "prompt", "target") && object["prompt"].is_array() &&
                object["target"].is_array()) {
+      if (object["prompt"].empty()) {
+        line.refuse("an id at least in \"prompt\", behind which the target is asked for", "none",
+                    "begin it with the id that begins a text");
+      }
       continued(ids_of(object["prompt"], "prompt", 0, inputs, line),
                 ids_of(object["target"], "target", 0, std::min(inputs, classes), line),
                 &out.inputs_, &out.targets_);

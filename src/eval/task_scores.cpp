@@ -156,7 +156,7 @@ int64_t task_scores_bytes(const TaskRequest& request, const ScoredModel& of) {
   Arena arena;
   const bool drawn = model->randomization().in_evaluation;
   model->plan(arena, batch_of(request, T, drawn), T, ModelUse::evaluation);
-  return arena.total_bytes();
+  return arena.total_bytes() + request.samples * static_cast<int64_t>(sizeof(SequenceSums));
 }
 
 }  // namespace bamtrain

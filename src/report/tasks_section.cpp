@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "core/measured_number.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"
@@ -13,11 +14,6 @@
 namespace bamtrain {
 
 namespace {
-
-/// Of the numbers of tasks, those that are no shares.
-bool is_share(const std::string& number) {
-  return number != "loss" && number != "perplexity" && number != "bleu";
-}
 
 /// "passkey: exact match, %".
 std::string title_of(const TaskNumbers& n) {

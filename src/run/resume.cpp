@@ -324,4 +324,15 @@ Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Pro
   return beginning;
 }
 
+void read_masters(const std::string& folder, Communicator& comm, Trainer& trainer) {
+  HostCopy masters(trainer.backend(), trainer.masters(), HostCopy::Contents::downloaded);
+  on_first_rank(comm, [&] {
+    const Checkpoint checkpoint = open_checkpoint(folder);
+    read_tensors(SafetensorsFile::open(checkpoint.model_file()),
+                 model_tensors(trainer.layout(), masters.tensor()));
+  });
+  if (comm.size() > 1) comm.broadcast(masters.tensor().data, masters.tensor().bytes(), 0);
+  masters.upload();
+}
+
 }  // namespace bamtrain

@@ -40,4 +40,8 @@ struct Beginning {
 /// read_init_from.
 Beginning restore(const TrainRun& run, Communicator& comm, Trainer& trainer, Progress& progress);
 
+/// In place of the masters those of the checkpoint in `folder`, which rank 0 reads, on all
+/// processes. Collective. Error (checkpoint, io).
+void read_masters(const std::string& folder, Communicator& comm, Trainer& trainer);
+
 }  // namespace bamtrain

@@ -124,6 +124,25 @@ void tell_tasks(const nlohmann::ordered_json& tasks, int64_t step, Progress& pro
   }
 }
 
+/// Ends the run together: on all processes the loss is the same.
+void require_finite(const ClusteredMean& loss, int64_t step, Communicator& comm) {
+  if (std::isfinite(loss.mean)) return;
+  fail_together(comm, std::make_exception_ptr(
+                          Error(ExitCode::nonfinite, fmt::format("step {}", step),
+                                "a finite validation loss", fmt::format("{}", loss.mean),
+                                "lower optimizer.lr and resume from the last checkpoint")));
+}
+
+void put_validation(nlohmann::ordered_json* line, const Validation& pass) {
+  (*line)["validation_loss"] = pass.loss.mean;
+  (*line)["validation_loss_error"] = nullptr;
+  if (pass.loss.error) (*line)["validation_loss_error"] = *pass.loss.error;
+  if (pass.attention) (*line)["attention"] = attention_json(*pass.attention);
+  if (!pass.scores) return;
+  (*line)["validation_accuracy"] = pass.scores->accuracy.mean;
+  (*line)["validation_exact_match"] = pass.scores->exact.mean;
+}
+
 /// The validation pass of a line of metrics.jsonl, as a result; null where it has none.
 nlohmann::ordered_json validation_of(const nlohmann::ordered_json& line) {
   nlohmann::ordered_json numbers;
@@ -148,6 +167,34 @@ void write_validation(const TrainRun& run, nlohmann::ordered_json numbers) {
   }
   results.arrange(names);
   results.write();
+}
+
+/// Of a run that had ended before: the validation that results.json does not have, or has of other
+/// settings, by the checkpoint that the results are of. The trainer has its parameters then.
+void validate_ended(const TrainRun& run, Communicator& comm, Trainer& trainer, const Saves& saves,
+                    int64_t end, Progress& progress) {
+  int64_t step = end;
+  bool wanted = false;  // both known to rank 0
+  on_first_rank(comm, [&] {
+    const Results results(run.config.out_dir + "/" + kResultsFile);
+    wanted = !results.has(kValidationResult, validation_values(run.config));
+    step = saves.best_step().value_or(end);
+  });
+  if (!comm.any(wanted)) return;
+  if (comm.size() > 1) comm.broadcast(&step, sizeof step, 0);
+  if (step != end) {
+    read_masters(run.config.out_dir + "/" + checkpoint_name(step), comm, trainer);
+  }
+  const std::optional<Validation> pass = trainer.validate(comm);
+  if (!pass) return;
+  require_finite(pass->loss, step, comm);
+  nlohmann::ordered_json line = {{"step", step}};
+  put_validation(&line, *pass);
+  on_first_rank(comm, [&] {
+    progress.note(
+        fmt::format("step {} validation loss {:.4f}, measured anew", step, pass->loss.mean));
+    write_validation(run, validation_of(line));
+  });
 }
 
 /// Whether checkpoint.best names a number of eval.tasks.
@@ -282,22 +329,12 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     if (evaluate) {
       if (const auto pass = trainer.validate(comm)) {
         const ClusteredMean& loss = pass->loss;
-        if (!std::isfinite(loss.mean)) {
-          fail_together(comm, std::make_exception_ptr(
-                                  Error(ExitCode::nonfinite, fmt::format("step {}", done),
-                                        "a finite validation loss", fmt::format("{}", loss.mean),
-                                        "lower optimizer.lr and resume from the last checkpoint")));
-        }
+        require_finite(loss, done, comm);
         seen = true;
-        line["validation_loss"] = loss.mean;
-        line["validation_loss_error"] = nullptr;
-        if (loss.error) line["validation_loss_error"] = *loss.error;
-        if (pass->attention) line["attention"] = attention_json(*pass->attention);
+        put_validation(&line, *pass);
         std::string scores;
         if (pass->scores) {
           const auto& [accuracy, exact] = *pass->scores;
-          line["validation_accuracy"] = accuracy.mean;
-          line["validation_exact_match"] = exact.mean;
           scores =
               fmt::format(" accuracy {:.4f}{} exact match {:.4f}{}", accuracy.mean,
                           plus_minus(accuracy.error, 4), exact.mean, plus_minus(exact.error, 4));
@@ -352,6 +389,9 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
     result.best = c.out_dir + "/" + checkpoint_name(*best);
   }
   if (!saved && result.step > 0) saves.write(trainer, comm, result.step, false);
+  if (resumed == end && end > 0 && trainer.validates()) {
+    validate_ended(run, comm, trainer, saves, end, notes);
+  }
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/join.h"
+#include "core/measured_number.h"
 #include "report/markup.h"
 #include "report/page.h"
 #include "report/section.h"

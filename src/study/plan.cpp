@@ -255,7 +255,9 @@ std::vector<StudyRun> runs_of(const Study& study) {
   return runs;
 }
 
-RunState state_of(const Study& study, const StudyRun& run) {
+namespace {
+
+RunState state_in_files(const Study& study, const StudyRun& run) {
   using Kind = RunState::Kind;
   RunState state;
   std::error_code ignored;
@@ -264,14 +266,25 @@ RunState state_of(const Study& study, const StudyRun& run) {
     const JsonSource source = {diverged, ExitCode::io, "remove it"};
     const json note =
         parse_json(InputFile(diverged, source.code, source.remedy).text(kMostTextBytes), source);
-    if (note.is_object() && is_same_run(note.value("config", json()), run.resolved)) {
-      return {Kind::diverged, 0, note.value("message", "")};
+    const json* const message = find_value(note, "message");
+    if (message == nullptr || !message->is_string()) {
+      throw Error(ExitCode::io, diverged, "the note of a run that has diverged", "another file",
+                  "remove it: the run is trained again");
+    }
+    if (is_same_run(note.value("config", json()), run.resolved)) {
+      return {Kind::diverged, 0, message->get<std::string>()};
     }
   }
   if (!fs::is_directory(run.folder, ignored)) return state;
   if (const auto step = newest_step(run.folder)) {
     state = {Kind::begun, *step, ""};
-    const json config = newest_config(run.folder);
+    json config;
+    try {
+      config = newest_config(run.folder);
+    } catch (const Error& e) {
+      // Damaged: the run itself goes on from one before it, or says why not.
+      if (e.code() != ExitCode::checkpoint) throw;
+    }
     const std::vector<std::string> others =
         config.is_object() ? differences(config, run.resolved) : std::vector<std::string>();
     if (!others.empty()) {
@@ -293,6 +306,16 @@ RunState state_of(const Study& study, const StudyRun& run) {
     state.kind = Kind::done;
   }
   return state;
+}
+
+}  // namespace
+
+RunState state_of(const Study& study, const StudyRun& run) {
+  try {
+    return state_in_files(study, run);
+  } catch (const Error& e) {  // which is of this run alone
+    return {RunState::Kind::other, 0, e.what()};
+  }
 }
 
 void note_diverged(const Study& study, const StudyRun& run, const std::string& message) {

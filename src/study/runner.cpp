@@ -97,12 +97,13 @@ pid_t start_training(const std::string& config, const std::string& log, const Fo
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   end_without(parent);
   pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  std::signal(SIGPIPE, SIG_DFL);
   lock.leave_to_program();
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
-  if (threads > 0) ::setenv("OMP_NUM_THREADS", thread_count.c_str(), 0);
+  if (threads > 0) ::setenv("OMP_NUM_THREADS", thread_count.c_str(), 1);
   if (!gpu.empty()) ::setenv("CUDA_VISIBLE_DEVICES", gpu.c_str(), 1);
   ::execl("/proc/self/exe", "bamtrain", "--config", config.c_str(), static_cast<char*>(nullptr));
   ::_exit(static_cast<int>(ExitCode::io));
@@ -121,8 +122,8 @@ pid_t start_waiting(const std::string& folder) {
   ::_exit(0);
 }
 
-/// The last line that is not empty.
-std::string last_line(const std::string& path) {
+/// The last line that is not empty, or why there is none.
+std::string last_line(const std::string& path) try {
   constexpr int64_t kEnd = 4096;
   const InputFile file(path, ExitCode::io, "restore it");
   const int64_t bytes = std::min(kEnd, file.bytes());
@@ -130,6 +131,8 @@ std::string last_line(const std::string& path) {
   file.read(file.bytes() - bytes, text.data(), bytes);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text.substr(text.find_last_of("\n\r") + 1);
+} catch (const Error& e) {
+  return e.what();
 }
 
 class Runner {

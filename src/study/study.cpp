@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "config/value_schema.h"
@@ -71,6 +72,10 @@ void require_object(const ordered_json& value, const std::string& where, const c
 
 /// Error for a key that the study sets itself.
 void check_key(const std::string& key, const std::string& where) {
+  if (key.empty() || key.ends_with('.') || key.find('=') != std::string::npos) {
+    throw Error(ExitCode::config, where, "a key of a run's configuration", "\"" + key + "\"",
+                "correct it: a key and its value stand apart");
+  }
   if (key != "out_dir" && key != "name") return;
   throw Error(ExitCode::config, where, "keys that a study does not set itself", "\"" + key + "\"",
               "remove it");
@@ -173,6 +178,7 @@ Study read_study(const std::string& path) {
   study.file = path;
   members.need("study_version", integer_value(1, kStudyVersion));
   study.name = members.text("name");
+  check_label(study.name, members.at("name"));
   study.out_dir = members.text("out_dir");
   study.config = members.text("config");
   if (!std::filesystem::path(study.config).is_absolute()) {
@@ -194,6 +200,18 @@ Study read_study(const std::string& path) {
     if (names.insert(study.axes.back().name).second) continue;
     throw Error(ExitCode::config, members.at(entry), "names that differ",
                 "\"" + study.axes.back().name + "\" again", "give it another name");
+  }
+  std::map<std::string, std::string> axis_of_key;
+  for (const StudyAxis& axis : study.axes) {
+    for (const StudyAxis::Value& value : axis.values) {
+      for (const auto& [key, unused] : value.settings) {
+        const std::string& first = axis_of_key.emplace(key, axis.name).first->second;
+        if (first == axis.name) continue;
+        throw Error(ExitCode::config, members.at("axes"), "axes that vary keys of their own",
+                    key + " in \"" + first + "\" and in \"" + axis.name + "\"",
+                    "leave it to one of them");
+      }
+    }
   }
   if (const ordered_json* const choose = members.find("choose")) {
     require_object(*choose, members.at("choose"), "an object with the keys metric and mode");

@@ -6,6 +6,9 @@
 #include <charconv>
 #include <map>
 
+#include "core/measured_number.h"
+#include "train/metric_name.h"
+
 namespace bamtrain {
 
 namespace {
@@ -38,8 +41,9 @@ std::vector<TableGroup> groups_of(const Study& study, const std::vector<DoneRun>
   std::map<std::string, std::map<int64_t, std::string>> metrics;  // by group and length
   for (const std::string& pattern : study.measures) {
     for (const DoneRun& d : done) {
-      for (const std::string& metric : d.results.metrics()) {
+      for (const std::string& metric : metrics_at_end(d.run->config)) {
         if (fnmatch(pattern.c_str(), metric.c_str(), 0) != 0) continue;
+        if (!d.results.metric(metric)) continue;
         const MetricParts parts = parts_of(metric);
         if (metrics.count(parts.group) == 0) groups.push_back({parts.group, parts.number, {}, {}});
         metrics[parts.group].emplace(parts.length, metric);
@@ -119,17 +123,6 @@ std::vector<std::string> at_ends(const Study& study, const std::vector<std::stri
 }
 
 }  // namespace
-
-bool is_better_high(const std::string& number) {
-  for (const char* low : {"loss", "perplexity", "bits_per_byte"}) {
-    if (number == low) return false;
-  }
-  return true;
-}
-
-bool is_share(const std::string& number) {
-  return number == "accuracy" || number == "exact_match" || number == "bleu";
-}
 
 StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs) {
   StudyTable table;

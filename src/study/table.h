@@ -51,12 +51,6 @@ struct StudyTable {
 /// What is there of the study now.
 StudyTable table_of(const Study& study, const std::vector<StudyRun>& runs);
 
-/// Whether a greater value of the number is better: of all but losses, perplexities and bits.
-bool is_better_high(const std::string& number);
-
-/// Whether people read the number in percent.
-bool is_share(const std::string& number);
-
 /// Each a whole file. The same bytes for the same results. Markdown and LaTeX: a table per group,
 /// mean, standard deviation and best of the repeats, the best mean of a column in bold; then p.
 std::string markdown(const StudyTable& table);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/join.h"
+#include "core/measured_number.h"
 #include "study/table.h"
 
 namespace bamtrain {

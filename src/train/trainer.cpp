@@ -139,8 +139,14 @@ std::vector<TaskSource> open_tasks(const RunConfig& c) {
   std::vector<TaskSource> tasks;
   const std::vector<DataSource>& all = c.data.train.list;
   for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].task) continue;
     const std::string where = all.size() == 1 ? "data.train" : fmt::format("data.train[{}]", i);
-    if (all[i].task) tasks.push_back({open_task(*all[i].task, c, "train", where), all[i].weight});
+    // Sources of one task draw sequences of their own.
+    const auto before = std::count_if(
+        all.begin(), all.begin() + static_cast<int64_t>(i),
+        [&](const DataSource& s) { return s.task && s.task->info == all[i].task->info; });
+    const std::string set = before == 0 ? "train" : fmt::format("train.{}", before);
+    tasks.push_back({open_task(*all[i].task, c, set, where), all[i].weight});
   }
   return tasks;
 }

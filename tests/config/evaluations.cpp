@@ -255,12 +255,17 @@ TEST_CASE("the best checkpoint is chosen by what is measured while the run train
   CHECK(metrics_while_training(read(measured())) == known);
   for (const std::string& metric : known) {
     json c = measured();
-    c["checkpoint"]["best"]["metric"] = metric;
+    c["checkpoint"]["best"] = {{"metric", metric}, {"mode", "max"}};
     CHECK(message(c.dump()).empty());
+    c["checkpoint"]["best"].erase("mode");  // of a loss the least
+    CHECK(message(c.dump()).empty() == metric.ends_with("/loss"));
   }
+  json least = measured();
+  least["checkpoint"]["best"]["metric"] = "flip@9/accuracy";
+  check_mentions(message(least.dump()), {"checkpoint.best.mode", "max with flip@9/accuracy"});
   const auto refused = [](const json& base, const std::string& metric) {
     json c = base;
-    c["checkpoint"]["best"]["metric"] = metric;
+    c["checkpoint"]["best"] = {{"metric", metric}, {"mode", "max"}};
     return message(c.dump());
   };
   check_mentions(refused(measured(), "flip@9/exact_matches"),

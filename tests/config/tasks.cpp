@@ -174,7 +174,7 @@ TEST_CASE("configurations of tasks have the paper's figures") {
   for (const auto& file : shipped_configs("configs/tasks")) {
     const std::string name = file.stem().string();
     if (name.starts_with("che-") || name.starts_with("max_")) continue;  // below
-    if (name.starts_with("passkey")) continue;  // whose tokenizer is yours
+    if (name.starts_with("passkey")) continue;                           // whose tokenizer is yours
     INFO(file.string());
     const RunConfig c = read_run_config(file.string(), {});
     CHECK(c.name == name);

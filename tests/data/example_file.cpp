@@ -61,6 +61,7 @@ TEST_CASE("what is no example is refused by its line") {
   mentions("{\"prompt\": [10], \"target\": [2]}", "ids from 0 to 9");
   mentions("{\"prompt\": [1.5], \"target\": [2]}", "1.5");
   mentions("{\"prompt\": [1], \"target\": []}", "a target at least");
+  mentions("{\"prompt\": [], \"target\": [1, 2]}", "an id at least in \"prompt\"");
   mentions("{\"input\": [1], \"targets\": [-1]}", "a target at least");
   mentions("{\"input\": [1, 2], \"targets\": [1]}", "1 and 2");
   mentions("{\"input\": [1], \"targets\": [-2]}", "ids from -1 to 7");

@@ -83,8 +83,9 @@ TEST_CASE("inspect writes a page and its numbers, the same ones each time") {
   for (const char* name :
        {"ids", "losses", "layers.1.logits", "layers.1.scores", "layers.1.bias",
         "layers.1.last.logits", "layers.1.entropy", "layers.1.scale", "layers.1.fit.power",
-        "depth.gradient", "depth.token_gradient", "depth.repeated", "collapse.softmax.constant", "collapse.entmax 1.75.random",
-        "layers.1.centroid", "layers.1.reached", "layers.1.log10_paths"}) {
+        "depth.gradient", "depth.token_gradient", "depth.repeated", "collapse.softmax.constant",
+        "collapse.entmax 1.75.random", "layers.1.centroid", "layers.1.reached",
+        "layers.1.log10_paths"}) {
     INFO(name);
     CHECK(file.find(name) != nullptr);
   }

@@ -3,6 +3,7 @@
 #include "study/plan.h"
 
 #include <filesystem>
+#include <fstream>
 
 #include "record/results.h"
 #include "study/fixture.h"
@@ -146,6 +147,13 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   incomplete.set_run("", runs[1].resolved);
   incomplete.write();
   CHECK(kind(1) == Kind::to_do);
+  // What is damaged is of one run alone: by another checkpoint it may go on.
+  std::filesystem::create_directories(runs[1].folder + "/checkpoint-00000002");
+  std::ofstream(runs[1].folder + "/checkpoint-00000002/state.json") << "{";
+  CHECK(kind(1) == Kind::begun);
+  std::ofstream(incomplete.path()) << "{";
+  CHECK(kind(1) == Kind::other);
+  CHECK(state_of(study, runs[1]).message.find(incomplete.path()) != std::string::npos);
   note_diverged(study, runs[2], "step 3: expected a finite loss");
   CHECK(kind(2) == Kind::diverged);
   CHECK(state_of(study, runs[2]).message == "step 3: expected a finite loss");

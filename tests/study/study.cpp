@@ -74,6 +74,10 @@ TEST_CASE("what is no study is refused by the key that is none") {
   check_mentions(with("measures", ordered_json::array()), {"measures", "at least one"});
   check_mentions(with("set", {{"out_dir", "x"}}), {"set", "out_dir"});
   check_mentions(with("set", 1), {"set", "object"});
+  check_mentions(with("name", "a\nb"), {"name", "a label of one line"});
+  for (const char* key : {"", "train.", "seed=1"}) {
+    check_mentions(with("set", {{key, 1}}), {"set", "a key of a run's configuration"});
+  }
   check_mentions(with("choose", {{"metric", "a/b"}, {"mode", "most"}}), {"choose.mode", "most"});
   check_mentions(with("axes", ordered_json::array()), {"axes"});
   const auto axis = [&](const ordered_json& a) { return with("axes", ordered_json::array({a})); };
@@ -87,6 +91,9 @@ TEST_CASE("what is no study is refused by the key that is none") {
   check_mentions(with("axes", {{{"key", "seed"}, {"values", {1}}},
                                {{"name", "seed"}, {"values", {{"a", {{"seed", 1}}}}}}}),
                  {"axes[1]", "\"seed\" again"});
+  check_mentions(with("axes", {{{"key", "seed"}, {"values", {1}}},
+                               {{"name", "b"}, {"values", {{"a", {{"seed", 1}}}}}}}),
+                 {"axes", "seed in \"seed\" and in \"b\""});
   std::ofstream(w.path("broken.json")) << "{\"name\": 1,}";
   check_mentions(config_error([&] { read_study(w.path("broken.json")); }), {"broken.json"});
 }

@@ -314,8 +314,30 @@ TEST_CASE("what results.json has of the same weights is not measured again") {
   // A file that is not there any more.
   fs::remove(w.path("out/results.json"));
   train(w, c, "out");
-  results = results_of(w, "out");
-  for (const char* name : {"copy@4", "copy@100", "flips@9"}) CHECK(results[name] == whole[name]);
+  CHECK(results_of(w, "out") == whole);
+}
+
+TEST_CASE("a run that has ended is validated anew where its results lack that, or have another") {
+  const Workplace w;
+  for (const bool best : {false, true}) {
+    INFO(best);
+    const std::string out = best ? "best" : "out";
+    const json c = best ? with_best(measured_run(w)) : measured_run(w);
+    train(w, c, out);
+    const json whole = results_of(w, out);
+    CHECK((whole["validation"]["step"] == 8) == !best);
+    fs::remove(w.path(out) + "/results.json");
+    train(w, c, out);
+    CHECK(results_of(w, out) == whole);
+    json fewer = c;
+    fewer["eval"]["tokens"] = 100;
+    train(w, fewer, out, best ? 2 : 1);
+    const json other = results_of(w, out);
+    CHECK(other["validation"]["step"] == whole["validation"]["step"]);
+    CHECK(other["validation"]["loss"] != whole["validation"]["loss"]);
+    train(w, c, out);
+    CHECK(results_of(w, out) == whole);
+  }
 }
 
 TEST_CASE("a results.json that cannot be continued ends the run before its first step") {

@@ -184,6 +184,20 @@ TEST_CASE("max_retrieval is learned, and measured at more items") {
   }
 }
 
+TEST_CASE("sources of one task draw sequences of their own") {
+  const Workplace w;
+  json c = task_run(w, copy());
+  c["train"] = {{"steps", 8}, {"stop_at", 1}, {"sequences_per_step", 16}, {"micro_batch", 16}};
+  const double once = train(w, c, "once").metrics.at(0)["loss"];
+  json half = copy();
+  half["weight"] = 1;
+  c["data"]["train"] = {half, half};
+  c["train"]["sequences_per_step"] = 32;
+  // Of the same sequences twice the loss would be the same but for roundings.
+  const double twice = train(w, c, "twice").metrics.at(0)["loss"];
+  CHECK(std::abs(once - twice) > 1e-4);
+}
+
 TEST_CASE("the loss of a step is the mean over its targets, in whatever micro-batches") {
   const Workplace w;
   json c = task_run(w, copy());
