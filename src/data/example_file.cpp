@@ -33,6 +33,10 @@ Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit
                const Line& line) {
   Symbols ids;
   for (const json& v : value) {
+    if (v.is_null() && least == kNoTarget) {  // as bamdata synth writes it
+      ids.push_back(kNoTarget);
+      continue;
+    }
     const bool whole = v.is_number_unsigned() ? v.get<uint64_t>() < static_cast<uint64_t>(limit)
                                               : v.is_number_integer() && v >= least && v < limit;
     if (!whole) {
@@ -93,8 +97,9 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
   const auto take = [&] {
     ++line.number;
     if (text.find_first_not_of(" \t\r") == std::string_view::npos) return;
-    const json object = parse_json_line(
+    json object = parse_json_line(
         text, {path, ExitCode::data, "correct the line, or remove it", line.number});
+    if (object.is_object() && object.contains("input")) object.erase("length");  // bamdata synth's
     if (has_only(object, "input", "targets") && object["input"].is_array() &&
         object["targets"].is_array()) {
       const Symbols in = ids_of(object["input"], "input", 0, inputs, line);

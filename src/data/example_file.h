@@ -3,7 +3,8 @@
 //
 //   {"prompt": "2 + 2 =", "target": " 4"}            text, by a tokenizer
 //   {"prompt": [5, 9, 2], "target": [7, 7]}          the same in ids
-//   {"input": [5, 9, 2], "targets": [-1, -1, 7]}     a target for each place; -1: none
+//   {"input": [5, 9, 2], "targets": [-1, -1, 7]}     a target for each place; -1 or null: none; as
+//                                                    bamdata synth writes them, with a "length"
 //
 // A prompt is continued by its target: the loss is on that alone. Of text both stand as the ids of
 // prompt and target together, behind the tokenizer's BOS where it has one and before its EOS (its

@@ -40,11 +40,13 @@ TEST_CASE("a prompt is continued by its target, which alone is asked for") {
   const ExampleFile f = read(R"({"prompt": [5, 9, 2], "target": [7, 1]}
 {"target": [3], "prompt": [4]}
 
-{"input": [9, 8, 7], "targets": [-1, 0, 7]})");
-  REQUIRE(f.size() == 3);
+{"input": [9, 8, 7], "targets": [-1, 0, 7]}
+{"length":2,"input":[9,8,7],"targets":[null,0,7]})");
+  REQUIRE(f.size() == 4);
   CHECK(example(f, 0) == Example{{5, 9, 2, 7}, {-1, -1, 7, 1}});
   CHECK(example(f, 1) == Example{{4}, {3}});
   CHECK(example(f, 2) == Example{{9, 8, 7}, {-1, 0, 7}});
+  CHECK(example(f, 3) == example(f, 2));
   CHECK(f.longest() == 4);
   CHECK(f.length(1) == 1);
 }
