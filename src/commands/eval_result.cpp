@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <string_view>
 
 #include "checkpoint/manifest.h"
 #include "config/schema.h"
@@ -26,8 +28,30 @@ ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& con
       {"attention", resolved_json(config)["model"]["attention"]}};
 }
 
+namespace {
+
+/// From the beginning of a file: that of a result, or of what requests are answered by.
+bool is_result(std::string_view beginning) {
+  const size_t first = beginning.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return true;  // an empty file
+  return beginning[first] == '{' && (beginning.find("\"checkpoint\":") != std::string_view::npos ||
+                                     beginning.find("\"logprob\":") != std::string_view::npos);
+}
+
+}  // namespace
+
 void check_output(const std::string& path) {
-  if (!path.empty()) const AtomicFile tried(path);  // and never committed
+  if (path.empty()) return;
+  const AtomicFile tried(path);  // and never committed
+  constexpr int64_t kBeginning = 4096;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return;
+  const InputFile file(path, ExitCode::io, "check its permissions, or choose another name");
+  std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
+  file.read(0, text.data(), std::ssize(text));
+  if (is_result(text)) return;
+  throw Error(ExitCode::usage, "--output", "a new file, or a result of bamtrain eval to replace",
+              path + ", which is none", "choose another name, or remove the file");
 }
 
 void write_output(const std::string& path, const std::string& text) {
@@ -46,8 +70,10 @@ std::vector<ordered_json> rows_before(const std::string& path, const ordered_jso
     const std::string text = InputFile(path, ExitCode::io, "").text(kMostBytes);
     json before = parse_json(text, {path, ExitCode::io});
     if (!before.is_object() || !before.contains("scores")) return {};
+    json now = json::parse(result.dump());
     for (const std::string& key : derived) before.erase(key);
-    if (before != json::parse(result.dump())) return {};
+    for (json* const all : {&before, &now}) all->erase("checkpoint");  // its weights say which
+    if (before != now) return {};
     // In the order of the file, which the first reader does not keep.
     const ordered_json file = ordered_json::parse(text);
     return std::vector<ordered_json>(file["scores"].begin(), file["scores"].end());

@@ -16,7 +16,10 @@ std::map<std::string, std::string> task_settings(const std::vector<std::string>&
       throw Error(ExitCode::usage, "--task-set", "KEY=VALUE in UTF-8", setting,
                   "rename the file, or link to it by another name");
     }
-    values[setting.substr(0, equals)] = setting.substr(equals + 1);
+    const std::string key = setting.substr(0, equals);
+    if (!values.emplace(key, setting.substr(equals + 1)).second) {
+      throw Error(ExitCode::usage, "--task-set", "each key once", key + " again", "remove one");
+    }
   }
   return values;
 }

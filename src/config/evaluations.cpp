@@ -26,11 +26,14 @@ ValueSchema members_schema() {
                         {"name", nonempty_text()}};
   schema["lengths"]["description"] =
       "of sources, in tokens; default: the longest of the task's own";
-  schema["samples"]["description"] = "sequences at each length; default 1000";
+  schema["samples"]["description"] =
+      "sequences at each length, by default 1000; prompts of passkey at each depth, by default 1, "
+      "and "
+      "of niah, by default 500, at each depth 25; of a file by default all";
   schema["seed"]["description"] = "of these; default 0";
   schema["every"]["description"] =
-      "steps between passes while the run trains, on other sequences than those at the end; "
-      "default 0: at the end alone";
+      "steps between passes while the run trains, on other sequences than those at the end but "
+      "where they are a file's; default 0: at the end alone";
   schema["bleu"]["description"] =
       "whether corpus BLEU of what greedy decoding writes is measured at the end too, token by "
       "token on the CPU; default false";
@@ -146,6 +149,11 @@ ordered_json entry_json(const TextTaskRequest& r) {
 ValueSchema evaluations_schema() {
   ValueSchema entry = task_schema(members_schema());
   entry["properties"].erase("length");
+  entry["properties"]["lengths"]["items"]["minimum"] = 0;  // of passkey: no filler
+  ValueSchema& names = entry["properties"]["task"]["enum"];
+  for (const std::string& name : text_task_names()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
   for (const TextTaskInfo& t : text_tasks()) add_options(t.name, t.options, &entry);
   return list_of(entry);
 }

@@ -120,17 +120,23 @@ ValueSchema task_schema(const ValueSchema& beside, const std::vector<std::string
 }
 
 void add_options(const std::string& task, const std::vector<OptionSpec>& options,
-                 ValueSchema* schema) {
-  ValueSchema& properties = (*schema)["properties"];
+                 ValueSchema* entry) {
+  ValueSchema& properties = (*entry)["properties"];
   for (const OptionSpec& o : options) {
+    ValueSchema schema = option_schema(o);
     std::string description = "of " + task + ": " + o.description;
     if (properties.contains(o.name)) {  // of another task too, and of the same type
-      const auto& before = properties[o.name]["description"].get_ref<const std::string&>();
-      description = before.find(description) == std::string::npos
-                        ? before + "; " + std::move(description)
-                        : before;
+      const ValueSchema& other = properties[o.name];
+      std::string before = other["description"];
+      if (before.find(description) != std::string::npos) continue;
+      if (other.value("default", ValueSchema()) != schema["default"]) {  // each has its own
+        if (other.contains("default")) before += ", by default " + other["default"].dump();
+        description += ", by default " + schema["default"].dump();
+        schema.erase("default");
+      }
+      description = before + "; " + description;
     }
-    properties[o.name] = option_schema(o);
+    properties[o.name] = std::move(schema);
     properties[o.name]["description"] = description;
   }
 }

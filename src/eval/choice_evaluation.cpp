@@ -32,6 +32,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
         file(), format == "auto" ? nullptr : &choice_format(format, "{format}"), most());
     check_shots_file();
     lead_in(&questions_, r.options.text("shots_file"), integer("shots"));
+    if (integer("shots") > 0) shots_sha256_ = sha256_file(r.options.text("shots_file"));
     for (const ChoiceExample& e : questions_.examples) {
       for (size_t i = 0; i < e.choices(); ++i) add(e.context(i), e.continuation(i), e.line);
     }
@@ -45,8 +46,8 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
                          {"format", questions_.format->name},
                          {"shots", integer("shots")}};
     if (integer("shots") > 0) {
-      task.update({{"shots_file", request_.options.text("shots_file")},
-                   {"shots_sha256", sha256_file(request_.options.text("shots_file"))}});
+      task.update(
+          {{"shots_file", request_.options.text("shots_file")}, {"shots_sha256", shots_sha256_}});
     }
     return task;
   }
@@ -82,6 +83,7 @@ class ChoiceEvaluation final : public LikelihoodEvaluation {
   }
 
   ChoiceFile questions_;
+  std::string shots_sha256_;
 };
 
 }  // namespace

@@ -60,6 +60,7 @@ class RulerPrompts final : public Prompts {
       NeedleOptions needles = {.text = request.haystack};
       if (request.depths > 0) needles.depth = depth_of(i, request.depths);
       sets_.push_back(ruler_prompts(part.task, needles, *part.length, seed, count));
+      sets_.back().require_room(i * request.samples, request.samples);
     }
     own_tokens_ = prompt(0).tokens_to_generate;
   }
@@ -92,7 +93,9 @@ class RulerPrompts final : public Prompts {
 
 class FilePrompts final : public Prompts {
  public:
-  FilePrompts(const std::vector<TextPrompt>& prompts, const std::string& file, const TextIds& ids) {
+  FilePrompts(const std::vector<TextPrompt>& prompts, const std::string& file, bool any,
+              const TextIds& ids) {
+    prompts_.any = any;
     prompts_.most = prompts[0].tokens_to_generate;
     for (const TextPrompt& p : prompts) {
       prompts_.add(p, ids.tokenizer, ids.document_start, file);
@@ -112,7 +115,10 @@ class NeedleEvaluation final : public TextEvaluation {
   NeedleEvaluation(const TextTaskRequest& r, const TextIds& ids)
       : TextEvaluation(r, ids), file_(r.options.text("file")), prompts_(parts_.size()) {
     const std::string& haystack = r.options.text("haystack");
-    if (!haystack.empty()) haystack_ = HaystackText::read(haystack);
+    if (!haystack.empty()) {
+      haystack_ = HaystackText::read(haystack);
+      haystack_sha256_ = sha256_file(haystack);
+    }
     if (!file_.empty()) {
       read_file();
       return;
@@ -126,11 +132,12 @@ class NeedleEvaluation final : public TextEvaluation {
     if (file_.empty()) {
       task["depths"] = depths_ > 0 ? ordered_json(depths_) : ordered_json("ruler");
     } else {
-      task.update({{"file", file_}, {"sha256", sha256_file(file_)}});
+      task.update({{"file", file_}, {"sha256", file_sha256_}});
+      if (matches_any()) task["match"] = "any";
     }
     const std::string& haystack = request_.options.text("haystack");
     if (!haystack.empty()) {
-      task.update({{"haystack", haystack}, {"haystack_sha256", sha256_file(haystack)}});
+      task.update({{"haystack", haystack}, {"haystack_sha256", haystack_sha256_}});
     }
     const int64_t tokens = integer("tokens");
     task["tokens"] = tokens > 0 ? ordered_json(tokens) : ordered_json();
@@ -144,6 +151,10 @@ class NeedleEvaluation final : public TextEvaluation {
     check_grows(model.config);
     const TextTaskPart& p = parts_[part];
     const Prompts::Size size = prompts(part).size();
+    // While a run trains there are others, which may not fit where these barely do. No smallest
+    // prompt has half as many tokens.
+    constexpr int64_t kTight = 4096;
+    if (p.length && *p.length < kTight) RulerPrompts(p, ruler_request(), seed(TaskSet::select));
     check_text_length(size.longest + size.most - 1,
                       p.task + (p.length ? fmt::format(" at {}", *p.length) : ""), model);
   }
@@ -169,11 +180,13 @@ class NeedleEvaluation final : public TextEvaluation {
   void read_file() {
     const int64_t tokens = integer("tokens");
     of_file_ = read_prompts(file_, tokens > 0 ? tokens : kTokensOfFile);
+    file_sha256_ = sha256_file(file_);
     if (request_.samples && *request_.samples < std::ssize(of_file_)) {
       of_file_.resize(static_cast<size_t>(*request_.samples));
     }
     samples_ = std::ssize(of_file_);
   }
+  bool matches_any() const { return request_.options.text("match") == "any"; }
   RulerRequest ruler_request() const {
     return {haystack_ ? &*haystack_ : nullptr, depths_, samples_, integer("tokens"), ids_};
   }
@@ -186,12 +199,12 @@ class NeedleEvaluation final : public TextEvaluation {
     if (!p && file_.empty()) {
       p = std::make_unique<RulerPrompts>(parts_[part], ruler_request(), seed(TaskSet::test));
     } else if (!p) {
-      p = std::make_unique<FilePrompts>(of_file_, file_, ids_);
+      p = std::make_unique<FilePrompts>(of_file_, file_, matches_any(), ids_);
     }
     return *p;
   }
 
-  std::string file_;
+  std::string file_, file_sha256_, haystack_sha256_;
   std::optional<HaystackText> haystack_;
   std::vector<TextPrompt> of_file_;
   int64_t depths_ = 0, samples_ = 0;

@@ -33,7 +33,8 @@ std::vector<double> recalls(const RecallPrompts& prompts, const Tokenizer& token
   for (size_t i = 0; i < written.size(); ++i) {
     std::string text;
     for (const int32_t id : written[i]) text += tokenizer.bytes(id, false);
-    out.push_back(string_match(text, prompts.references[i]));
+    out.push_back(prompts.any ? string_match_any(text, prompts.references[i])
+                              : string_match(text, prompts.references[i]));
   }
   return out;
 }

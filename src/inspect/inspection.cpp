@@ -49,6 +49,8 @@ class ForwardObserver final : public LayerObserver {
     const std::vector<int64_t>& layers = request_.layers;
     if (!views_ || !std::binary_search(layers.begin(), layers.end(), l)) return;
     const AttentionCopy copy(a);
+    // Through a layer that is not looked into no path is known.
+    if (!views_->empty() && views_->back().layer != l - 1) paths_ = Paths(std::ssize(request_.ids));
     views_->push_back(view_of_layer(l, copy.attention(), out, paths_));
     views_->back().gates =
         gate_rows(request_.config, request_.training_length, l, a, gates, masters_);

@@ -20,11 +20,15 @@ using nlohmann::json;
 constexpr int64_t kMostBytes = int64_t{4} << 30;
 
 bool is_text(const json& v) { return v.is_string(); }
+/// The empty text is in every answer.
+bool is_reference(const json& v) {
+  return v.is_string() && !v.get_ref<const std::string&>().empty();
+}
 
 bool is_prompt(const json& v) {
   return v.is_object() && v.contains("input") && is_text(v["input"]) && v.contains("outputs") &&
          v["outputs"].is_array() && !v["outputs"].empty() &&
-         std::all_of(v["outputs"].begin(), v["outputs"].end(), is_text) &&
+         std::all_of(v["outputs"].begin(), v["outputs"].end(), is_reference) &&
          (!v.contains("answer_prefix") || is_text(v["answer_prefix"]));
 }
 
@@ -45,8 +49,8 @@ std::vector<TextPrompt> read_prompts(const std::string& path, int64_t tokens_to_
         parse_json_line(line, {path, ExitCode::data, "correct the line, or remove it", number});
     if (!is_prompt(v)) {
       throw Error(ExitCode::data, fmt::format("{}:{}", path, number),
-                  "{\"input\": TEXT, \"outputs\": [TEXT, ...]}", abbreviate(v.dump()),
-                  "write it with RULER's prepare.py, or remove the line");
+                  "{\"input\": TEXT, \"outputs\": [TEXT, ...]}, none of them empty",
+                  abbreviate(v.dump()), "write it with RULER's prepare.py, or remove the line");
     }
     TextPrompt p;
     p.text = v["input"].get<std::string>() + v.value("answer_prefix", "");

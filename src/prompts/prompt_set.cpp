@@ -60,6 +60,15 @@ TextPrompt PromptSet::prompt(int64_t index) const {
   }
 }
 
+void PromptSet::require_room(int64_t first, int64_t count) const {
+  int64_t longest = 0;
+  for (int64_t index = first; index < first + count; ++index) {
+    longest = std::max(longest, tokens(made(stream_, index, sizes_.least)));
+    if (2 * longest <= length_) return;
+  }
+  if (longest > length_) too_short(longest);
+}
+
 TextPrompt PromptSet::made(const Rng& stream, int64_t index, int64_t size) const {
   Draws draws(stream, index);
   return make_(size, &draws);
@@ -71,7 +80,7 @@ int64_t PromptSet::tokens(const TextPrompt& p) const {
 
 void PromptSet::too_short(int64_t tokens) const {
   throw Error(ExitCode::config, "{length}",
-              fmt::format("at least the {} tokens of the shortest prompt of {} and its answer",
+              fmt::format("at least the {} tokens of a shortest prompt of {} and its answer",
                           tokens, task_),
               std::to_string(length_), "raise it");
 }

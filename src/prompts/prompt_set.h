@@ -34,6 +34,10 @@ class PromptSet {
   /// Error as above where the smallest is too long.
   TextPrompt prompt(int64_t index) const;
 
+  /// Error as above where the smallest of any of the prompts [first, first + count) is too long.
+  /// Where one takes less than half of the length none is, and no more are made.
+  void require_room(int64_t first, int64_t count) const;
+
   int64_t size() const { return size_; }
 
  private:

@@ -26,4 +26,8 @@ double string_match(const std::string& output, const std::vector<std::string>& r
   return static_cast<double>(found) / static_cast<double>(references.size());
 }
 
+double string_match_any(const std::string& output, const std::vector<std::string>& references) {
+  return string_match(output, references) > 0 ? 1.0 : 0.0;
+}
+
 }  // namespace bamtrain

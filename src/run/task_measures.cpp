@@ -104,9 +104,13 @@ std::vector<TaskMeasures::Part> TaskMeasures::parts_of_entry(size_t entry) const
   if (const TextEvaluation* texts = texts_[entry].get()) {
     for (size_t i = 0; i < texts->parts().size(); ++i) {
       parts.push_back({texts->parts()[i].result,
-                       [texts, i](const ScoredModel& model, TaskSet set, const TaskShare& share,
-                                  const TaskProgress& progress) {
-                         return texts->score(i, set, model, share, progress);
+                       [texts, i, entry](const ScoredModel& model, TaskSet set,
+                                         const TaskShare& share, const TaskProgress& progress) {
+                         try {
+                           return texts->score(i, set, model, share, progress);
+                         } catch (const Error& e) {
+                           throw at_entry(e, fmt::format("eval.tasks[{}]", entry));
+                         }
                        }});
     }
     return parts;

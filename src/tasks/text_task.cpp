@@ -47,6 +47,12 @@ TextTaskInfo niah() {
        {"niah_single_1", "niah_single_2", "niah_single_3", "niah_multikey_1", "niah_multikey_2",
         "niah_multikey_3", "niah_multivalue", "niah_multiquery", "vt", "cwe", "fwe"}},
       file_option("in place of tasks: prompts that RULER's own generator wrote"),
+      {"match",
+       "of a file: the share of an answer's outputs that are found (all), or whether any is (any), "
+       "as "
+       "RULER scores qa",
+       "all",
+       {"all", "any"}},
       {"haystack", "a text in which needles are hidden, of the tasks that ask for one", ""},
       {.name = "depths",
        .description = "of the needle, equally spaced, 2 at least; 0: RULER's own",
@@ -119,6 +125,10 @@ void check_niah(const TextTaskRequest& r) {
   }
   if (r.options.number("depths") == 1) {
     refuse("depths", "0, or at least 2 of them", "1", "raise it");
+  }
+  if (!of_file && r.options.text("match") != "all") {
+    refuse("match", "nothing: RULER's tasks ask for all of their needles",
+           "\"" + r.options.text("match") + "\"", "remove it");
   }
   if (!of_file) return;
   const char* const other = !r.lengths.empty()                    ? "lengths"

@@ -21,7 +21,8 @@ struct Trained {
   nlohmann::json config = small_run(w);
   std::string checkpoint;
 
-  Trained() {
+  explicit Trained(int layers = 2) {
+    config["model"]["layers"] = layers;
     config["train"]["stop_at"] = 2;
     config["out_dir"] = w.path("out");
     const Outcome o = run(bamtrain_command(write_config(w, "run.json", config)), threads(1));
@@ -96,6 +97,23 @@ TEST_CASE("inspect writes a page and its numbers, the same ones each time") {
   CHECK(read_text(output + ".html") == page);
   REQUIRE(t.inspect({"--ids", ids(40), "--layers", "1", "--output", output}).code == 0);
   CHECK(SafetensorsFile::open(output + ".safetensors").find("layers.0.weights") == nullptr);
+}
+
+TEST_CASE("paths are counted through layers that follow each other alone") {
+  const Trained t(3);
+  const auto paths = [&](const std::string& layers, const char* layer) {
+    const std::string output = t.w.path("look");
+    REQUIRE(t.inspect({"--ids", ids(9), "--layers", layers, "--output", output}).code == 0);
+    const SafetensorsFile file = SafetensorsFile::open(output + ".safetensors");
+    const auto* const entry = file.find("layers." + std::string(layer) + ".log10_paths");
+    REQUIRE(entry != nullptr);
+    float x = 0;
+    file.read(*entry, &x);
+    return x;
+  };
+  CHECK(paths("0,2", "2") == paths("2", "2"));
+  CHECK(paths("0,1,2", "2") > paths("2", "2"));
+  CHECK(paths("1,2", "2") > paths("2", "2"));
 }
 
 TEST_CASE("inspect refuses prompts, layers and files before it computes anything") {

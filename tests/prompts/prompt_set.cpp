@@ -58,6 +58,15 @@ TEST_CASE("a prompt that comes out longer has a smaller haystack, and still fill
   CHECK(smaller < 200);
 }
 
+TEST_CASE("a length that some of the prompts do not fit in is refused before they are asked for") {
+  // The smallest have 11 to 71 tokens, the eight by which a size is sought up to 67.
+  const PromptSet tight = set(67, {.least = 2}, 60), roomy = set(71, {.least = 2}, 60);
+  CHECK(contains(error_of(ExitCode::config, [&] { tight.require_room(0, 100); }),
+                 "{length}: expected at least the"));
+  roomy.require_room(0, 100);
+  for (int64_t i = 0; i < 100; ++i) CHECK(bytes(roomy.prompt(i).text) + 5 <= 71);
+}
+
 TEST_CASE("lengths that no prompt has are refused") {
   CHECK(
       contains(error_of(ExitCode::config, [] { set(10); }), "{length}: expected at least the 11"));

@@ -13,6 +13,8 @@ TEST_CASE("the share of references that an output holds, whatever their case") {
   CHECK(string_match("", {"x", "y"}) == 0.0);
   CHECK(string_match("twice", {"twice", "twice"}) == 1.0);
   CHECK(string_match("\u00c4", {"\u00e4"}) == 0.0);  // ASCII alone
+  CHECK(string_match_any("abc and DEF", {"xyz", "def"}) == 1.0);
+  CHECK(string_match_any("abc", {"xyz", "def"}) == 0.0);
 }
 
 }  // namespace

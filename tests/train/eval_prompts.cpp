@@ -92,6 +92,28 @@ size_t first_best(const std::vector<double>& scores) {
 
 }  // namespace
 
+TEST_CASE("a result takes the place of a result alone") {
+  const Trained t;
+  const std::string asked = t.write("requests", {{{"context", "The old"}, {"continuation", " a"}}});
+  const std::string before = read_text(asked), model = t.checkpoint + "/model.safetensors";
+  const std::string weights = read_text(model);
+  const auto refused = [&](const std::string& output) {
+    t.check_refused(t.eval("requests", asked, {"--output", output}), ExitCode::usage,
+                    "a result of bamtrain eval to replace");
+  };
+  refused(asked);
+  refused(model);
+  CHECK(read_text(asked) == before);
+  CHECK(read_text(model) == weights);
+  t.printed("requests", asked, {"--output", t.path("answers.jsonl")});
+  t.printed("requests", asked, {"--output", t.path("answers.jsonl")});
+  const std::string questions = t.write("questions", kQuestions);
+  t.result("choice", questions);
+  t.result("choice", questions, {"--samples", "2"});
+  t.check_refused(t.eval("choice", questions, {"--task-set", "file=x"}), ExitCode::usage,
+                  "each key once, found file again");
+}
+
 TEST_CASE("choices are scored by the log-probabilities that requests have") {
   const Trained t;
   std::vector<json> requests;
