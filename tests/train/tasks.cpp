@@ -276,9 +276,7 @@ TEST_CASE("every configuration of a task passes a dry run and takes steps") {
                                          "train.micro_batch=4",
                                          "eval.tokens=4000",
                                          "log.every=1"};
-    if (file.stem().string().starts_with("max_")) {
-      settings.push_back("eval.tasks=[]");
-    } else {
+    if (!file.stem().string().starts_with("max_")) {
       settings.insert(settings.end(), {"model.heads=4", "model.layers=2"});
     }
     auto command = bamtrain_command(file.string(), settings);
@@ -287,8 +285,9 @@ TEST_CASE("every configuration of a task passes a dry run and takes steps") {
     const Outcome dry = run(command, threads(1));
     INFO(dry.output);
     CHECK(dry.code == 0);
-    command.pop_back();
-    const Outcome trained = run(command, threads(1));
+    // What takes hours is measured by none of the steps here.
+    settings.insert(settings.end(), {"eval.tasks=[]", "checkpoint.best.metric=\"\""});
+    const Outcome trained = run(bamtrain_command(file.string(), settings), threads(1));
     INFO(trained.output);
     REQUIRE(trained.code == 0);
     const auto lines = read_metrics(out);
