@@ -493,10 +493,14 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
     altered([&](auto& file) { file["scores"] = json::parse(scores); });
     CHECK(evaluated("5,9,20") == whole);
   }
-  for (const char* text : {"", "{", "[]", "no JSON"}) {
+  std::ofstream(output) << "";
+  CHECK(evaluated("5,9,20") == whole);
+  for (const char* text : {"{", "[]", "no JSON"}) {  // nothing of ours
     std::ofstream(output) << text;
-    CHECK(evaluated("5,9,20") == whole);
+    CHECK(eval("5,9,20").code == static_cast<int>(ExitCode::usage));
+    CHECK(read_text(output) == text);
   }
+  std::filesystem::remove(output);
   std::filesystem::create_directory(w.path("folder"));
   for (const std::string& to : {w.path("folder"), w.path("none/result.json")}) {
     const Outcome o = eval("5,9,20", "40", "0", to);
