@@ -417,7 +417,7 @@ TEST_CASE("passkeys train to the same bits by every way, and beside shards") {
   CHECK(o.output.find("data.train.length: expected at least the 147 tokens") != std::string::npos);
 }
 
-TEST_CASE("eval --task goes on with a file that has some lengths, and replaces any other") {
+TEST_CASE("eval --task goes on with a file that has some lengths, and replaces any other result") {
   const Workplace w;
   train(w, task_run(w, copy()), "out");
   const std::string output = w.path("result.json");
