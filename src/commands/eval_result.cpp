@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string_view>
 
 #include "checkpoint/manifest.h"
+#include "commands/beginning.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
 #include "core/error.h"
@@ -44,12 +44,7 @@ void check_output(const std::string& path) {
   if (path.empty()) return;
   const AtomicFile tried(path);  // and never committed
   constexpr int64_t kBeginning = 4096;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return;
-  const InputFile file(path, ExitCode::io, "check its permissions, or choose another name");
-  std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
-  file.read(0, text.data(), std::ssize(text));
-  if (is_result(text)) return;
+  if (is_result(beginning_of(path, kBeginning))) return;
   throw Error(ExitCode::usage, "--output", "a new file, or a result of bamtrain eval to replace",
               path + ", which is none", "choose another name, or remove the file");
 }

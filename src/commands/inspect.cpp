@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "commands/beginning.h"
 #include "commands/command.h"
 #include "commands/trained.h"
 #include "core/checked.h"
@@ -79,10 +80,7 @@ void require_replaceable(const std::string& page, const std::string& tensors) {
   };
   std::error_code error;
   if (std::filesystem::exists(tensors, error) && !is_inspection_file(tensors)) refuse(tensors);
-  if (!std::filesystem::is_regular_file(page, error)) return;
-  const InputFile file(page, ExitCode::io, "check its permissions, or choose another name");
-  std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
-  file.read(0, text.data(), std::ssize(text));
+  const std::string text = beginning_of(page, kBeginning);
   if (!text.empty() && !is_html_page(text)) refuse(page);
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "commands/beginning.h"
 #include "commands/command.h"
 #include "commands/run_facts.h"
 #include "commands/trained.h"
@@ -16,7 +17,6 @@
 #include "config/reader.h"
 #include "core/checked.h"
 #include "core/durable_file.h"
-#include "core/input_file.h"
 #include "core/json.h"
 #include "core/note.h"
 #include "core/option_value.h"
@@ -138,11 +138,7 @@ void require_replaceable(const ReportArguments& arguments) {
   const std::string& path = arguments.output;
   if (path.empty())
     throw Error(ExitCode::usage, "--output", "the name of a file", "none", "give one");
-  std::error_code error;
-  if (!fs::is_regular_file(path, error)) return;
-  const InputFile file(path, ExitCode::io, "check its permissions, or choose another name");
-  std::string text(static_cast<size_t>(std::min(file.bytes(), kBeginning)), '\0');
-  file.read(0, text.data(), static_cast<int64_t>(text.size()));
+  const std::string text = beginning_of(path, kBeginning);
   const bool figure = arguments.figure.has_value();
   if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text))) return;
   throw Error(ExitCode::usage, "--output",

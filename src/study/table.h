@@ -62,7 +62,7 @@ std::string runs_csv(const StudyTable& table);
 
 /// "99.8 ± 0.1" and its parts, in the units in which people read the number: percent of shares.
 std::string value_text(const std::string& number, double value);
-/// Of at_ends, without them; what they mean.
+/// What at_ends are, before their list.
 inline constexpr const char* kAtEnds =
     "Chosen at an end of the values, so that a better one may lie beyond";
 /// "exact match (%)".

@@ -49,8 +49,7 @@ TextTaskInfo niah() {
       file_option("in place of tasks: prompts that RULER's own generator wrote"),
       {"match",
        "of a file: the share of an answer's outputs that are found (all), or whether any is (any), "
-       "as "
-       "RULER scores qa",
+       "as RULER scores qa",
        "all",
        {"all", "any"}},
       {"haystack", "a text in which needles are hidden, of the tasks that ask for one", ""},
