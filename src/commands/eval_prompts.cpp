@@ -91,6 +91,8 @@ int run_eval_prompts(const EvalArguments& arguments) {
     return {c.model, c.data.sequence_length, *backend, activations, masters};
   };
   texts->check(0, scored());
+  check_memory(backend->memory(), layout, texts->bytes(0, scored()),
+               "memory of a model and texts (--task-set file)", "leave the longest example out");
   masters = load_masters(checkpoint, layout, *backend, arena);
   const ProgressLine line;
   ordered_json row;

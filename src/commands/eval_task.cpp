@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -107,16 +106,13 @@ bool is_row(const ordered_json& row) {
 /// By length.
 using Rows = std::map<int64_t, ordered_json>;
 
-/// The scores at these lengths that the file at `path` has.
-Rows scores_before(const std::string& path, const ordered_json& result,
-                   const std::vector<int64_t>& lengths) {
+/// The scores that the file at `path` has.
+Rows scores_before(const std::string& path, const ordered_json& result) {
   Rows rows;
   for (ordered_json& row : rows_before(path, result, {"scores"})) {
     if (!is_row(row)) continue;
     const auto length = row["length"].get<int64_t>();
-    if (std::find(lengths.begin(), lengths.end(), length) != lengths.end()) {
-      rows[length] = std::move(row);
-    }
+    rows[length] = std::move(row);
   }
   return rows;
 }
@@ -145,7 +141,7 @@ int run_eval_task(const EvalArguments& arguments) {
                  {"seed", request.seed},
                  {"precision", name_of(activations)},
                  {"training_length", c.data.sequence_length}});
-  Rows rows = scores_before(arguments.output, result, request.lengths);
+  Rows rows = scores_before(arguments.output, result);
   const auto put = [&] {
     result["scores"] = ordered_json::array();
     for (const auto& [length, row] : rows) result["scores"].push_back(row);

@@ -12,7 +12,6 @@
 #include "commands/backend.h"
 #include "commands/command.h"
 #include "commands/trained.h"
-#include "core/checked.h"
 #include "core/input_file.h"
 #include "core/option_value.h"
 #include "core/standard_output.h"
@@ -59,18 +58,6 @@ std::pair<std::string, std::string> read_prompt(const GenerateArguments& argumen
   return {InputFile(path, ExitCode::io, "check the path").text(kMostPromptBytes), path};
 }
 
-/// A model and its text, of so many bytes.
-void check_fits(Backend& backend, int64_t planned) {
-  if (!backend.memory().on_host()) {
-    try {
-      return backend.memory().check_fits(planned);
-    } catch (const Error& e) {
-      throw e.as(ExitCode::device, "--max-tokens", kShorter);
-    }
-  }
-  check_host_memory(planned, "--max-tokens", "a model and a text that take", kShorter);
-}
-
 void print_now(const std::string& text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
@@ -104,8 +91,8 @@ int run_generate(const GenerateArguments& arguments) {
     throw e.as(ExitCode::usage, "--max-tokens", kShorter);
   }
   const ParameterLayout layout(c.model, c.data.sequence_length);
-  const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
-  check_fits(*backend, checked_add(model->planned_bytes(), weights, "--max-tokens"));
+  check_memory(backend->memory(), layout, model->planned_bytes(),
+               "memory of a model and a text (--max-tokens)", kShorter);
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
   model->commit(masters);

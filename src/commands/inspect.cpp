@@ -197,11 +197,10 @@ int run_inspect(const InspectArguments& arguments) {
   } catch (const Error& e) {  // of a mechanism that knows no text of that length
     throw e.as(ExitCode::usage, option, "shorten it");
   }
-  const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
-  check_host_memory(checked_add(checked_add(bytes, weights, option), 4 * kMostMapBytes, option),
-                    option, "a model, its attention and a page that take", kShorter);
-  AtomicFile page(page_path);  // a path that cannot be written is found before the work
   const std::unique_ptr<Backend> backend = make_cpu_backend();
+  check_memory(backend->memory(), layout, checked_add(bytes, 4 * kMostMapBytes, option),
+               "memory of a model, its attention and a page (" + option + ")", kShorter);
+  AtomicFile page(page_path);  // a path that cannot be written is found before the work
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
   const Inspection found = inspect(request, masters);

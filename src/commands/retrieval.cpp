@@ -6,7 +6,6 @@
 
 #include "commands/eval_result.h"
 #include "commands/trained.h"
-#include "core/checked.h"
 #include "core/clustered_mean.h"
 #include "core/utf8.h"
 #include "eval/retrieval_scores.h"
@@ -61,11 +60,8 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
 }
 
 void RetrievalModel::check_memory(int64_t bytes) const {
-  const ParameterLayout layout(config_.model, config_.data.sequence_length);
-  const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
-  const int64_t planned = checked_add(bytes, weights, "--lengths");
-  if (!backend_->memory().on_host()) return;
-  check_host_memory(planned, "--lengths", "a model and texts that take", "leave the longest out");
+  bamtrain::check_memory(backend_->memory(), {config_.model, config_.data.sequence_length}, bytes,
+                         "memory of a model and texts (--lengths)", "leave the longest out");
 }
 
 void RetrievalModel::load() {
@@ -93,24 +89,29 @@ RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
       facts_(std::move(facts)),
       parts_(std::move(parts)),
       names_(std::move(names)),
-      depths_(depths),
-      rows_(parts_.size()) {
+      depths_(depths) {
   check_output(output_);
+  for (const TextTaskPart& p : parts_) {
+    if (std::find(tasks_.begin(), tasks_.end(), p.task) == tasks_.end()) tasks_.push_back(p.task);
+  }
   for (ordered_json& row : rows_before(output_, facts_, {"scores", "depths"})) {
-    if (!is_retrieval_row(row, names_, depths_) ||
+    if (!is_retrieval_row(row, names_, depths_) || !row.value("task", ordered_json()).is_string() ||
         !row.value("tokens", ordered_json()).is_number()) {
       continue;
     }
-    for (size_t i = 0; i < parts_.size(); ++i) {
-      const TextTaskPart& p = parts_[i];
-      const ordered_json length = p.length ? ordered_json(*p.length) : ordered_json();
-      if (row.value("task", ordered_json()) == p.task &&
-          row.value("length", ordered_json()) == length) {
-        rows_[i] = std::move(row);
-        break;
-      }
-    }
+    const auto length = row.find("length");
+    if (length != row.end() && !length->is_number_integer()) continue;
+    const Place place =
+        place_of(row["task"].get<std::string>(),
+                 length == row.end() ? std::nullopt : std::optional(length->get<int64_t>()));
+    if (place.first < tasks_.size()) rows_[place] = std::move(row);
   }
+}
+
+RetrievalResult::Place RetrievalResult::place_of(const std::string& task,
+                                                 std::optional<int64_t> length) const {
+  const auto found = std::find(tasks_.begin(), tasks_.end(), task);
+  return {static_cast<size_t>(found - tasks_.begin()), length};
 }
 
 void RetrievalResult::put(size_t part, const ordered_json& scores) {
@@ -118,27 +119,24 @@ void RetrievalResult::put(size_t part, const ordered_json& scores) {
   ordered_json row = {{"task", p.task}};
   if (p.length) row["length"] = *p.length;
   row.update(scores);
-  rows_[part] = std::move(row);
+  rows_[place_of(part)] = std::move(row);
   write();
 }
 
 ordered_json RetrievalResult::whole() const {
   ordered_json result = facts_;
+  std::vector<std::vector<ordered_json>> of_tasks(tasks_.size());
   result["scores"] = ordered_json::array();
-  for (const auto& row : rows_) {
-    if (row) result["scores"].push_back(*row);
+  for (const auto& [place, row] : rows_) {
+    result["scores"].push_back(row);
+    of_tasks[place.first].push_back(row);
   }
   if (depths_ == 0) return result;
   result["depths"] = ordered_json::array();
-  for (size_t i = 0; i < parts_.size(); ++i) {
-    if (i > 0 && parts_[i].task == parts_[i - 1].task) continue;
-    std::vector<ordered_json> of_task;
-    for (size_t j = i; j < parts_.size() && parts_[j].task == parts_[i].task; ++j) {
-      if (rows_[j]) of_task.push_back(*rows_[j]);
-    }
-    if (of_task.empty()) continue;
-    for (const ordered_json& cell : depth_means(of_task, names_)) {
-      ordered_json mean = {{"task", parts_[i].task}};
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    if (of_tasks[task].empty()) continue;
+    for (const ordered_json& cell : depth_means(of_tasks[task], names_)) {
+      ordered_json mean = {{"task", tasks_[task]}};
       mean.update(cell);
       result["depths"].push_back(std::move(mean));
     }
@@ -170,12 +168,12 @@ void RetrievalResult::print() const {
                   depths_ > 0 ? fmt::format(" at each of {} depths", depths_) : "");
   const std::vector<HeatMap> maps =
       retrieval_maps(nlohmann::json::parse(whole().dump()), {"the result", ExitCode::internal, ""});
-  for (size_t i = 0, map = 0; i < parts_.size(); ++i) {
-    const bool first = i == 0 || parts_[i].task != parts_[i - 1].task;
-    const bool last = i + 1 == parts_.size() || parts_[i].task != parts_[i + 1].task;
-    if (first) fmt::print("{}, {}\n", printable(parts_[i].task), prompts);
-    print_row(*rows_[i], names_);
-    if (last && depths_ > 0) fmt::print("{}", terminal_heat_map(maps[map++]));
+  for (size_t task = 0; task < tasks_.size(); ++task) {
+    fmt::print("{}, {}\n", printable(tasks_[task]), prompts);
+    for (const auto& [place, row] : rows_) {
+      if (place.first == task) print_row(row, names_);
+    }
+    if (depths_ > 0) fmt::print("{}", terminal_heat_map(maps[task]));
   }
   fmt::print(
       "+-: the standard error of sampling the prompts; models of other seeds differ besides\n");

@@ -2,10 +2,12 @@
 // What bamtrain eval --task passkey and --task niah share: a model that reads prompts in ids of its
 // tokenizer, and a result that grows by rows.
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
@@ -55,7 +57,7 @@ class RetrievalModel {
 
 /// Rows as retrieval_row() gives them, behind their "task" and "length", under "scores", and where
 /// they have depths "depths": of each task depth_means(). Written to --output after every row, each
-/// time as a whole. What a file there has of the same result is not asked for again.
+/// time as a whole. What a file there has of the same result is not asked for again, and stays.
 class RetrievalResult {
  public:
   /// `names` of the scores, the first that of the map. Error (ExitCode::io) for an --output that
@@ -63,7 +65,7 @@ class RetrievalResult {
   RetrievalResult(const std::string& output, nlohmann::ordered_json facts,
                   std::vector<TextTaskPart> parts, std::vector<std::string> names, int64_t depths);
 
-  bool has(size_t part) const { return rows_[part].has_value(); }
+  bool has(size_t part) const { return rows_.contains(place_of(part)); }
   void put(size_t part, const nlohmann::ordered_json& scores);
   /// Writes the file once more and prints a line for each row, and maps by depth.
   void finish();
@@ -71,16 +73,22 @@ class RetrievalResult {
   TaskProgress progress(size_t part) const;
 
  private:
+  /// Of a row in the result: its task's among all, its length.
+  using Place = std::pair<size_t, std::optional<int64_t>>;
+
+  Place place_of(const std::string& task, std::optional<int64_t> length) const;
+  Place place_of(size_t part) const { return place_of(parts_[part].task, parts_[part].length); }
   nlohmann::ordered_json whole() const;
   void write() const;
   void print() const;
 
   std::string output_;
   nlohmann::ordered_json facts_;
-  std::vector<TextTaskPart> parts_;
+  std::vector<TextTaskPart> parts_;  // those that are asked for
+  std::vector<std::string> tasks_;   // of them, in their order
   std::vector<std::string> names_;
   int64_t depths_;
-  std::vector<std::optional<nlohmann::ordered_json>> rows_;
+  std::map<Place, nlohmann::ordered_json> rows_;
   ProgressLine line_;
 };
 

@@ -6,8 +6,8 @@
 
 #include "config/changes.h"
 #include "config/schema.h"
+#include "core/checked.h"
 #include "core/json.h"
-#include "core/memory_limit.h"
 #include "core/note.h"
 #include "ops/host_copy.h"
 #include "record/run_data.h"
@@ -121,13 +121,15 @@ void add_overrides(CLI::App& command, std::vector<std::string>& overrides) {
       ->allow_extra_args(false);  // [a,b] is one value
 }
 
-void check_host_memory(int64_t bytes, const std::string& option, const std::string& what,
-                       const std::string& remedy) {
-  const MemoryLimit memory = memory_limit();
-  if (bytes <= memory.bytes) return;
-  throw Error(ExitCode::device, option,
-              fmt::format("{} at most {} MiB, {}", what, memory.bytes >> 20, memory.source),
-              fmt::format("{} MiB", bytes >> 20), remedy);
+void check_memory(const MemorySource& memory, const ParameterLayout& layout, int64_t beside,
+                  const std::string& where, const std::string& remedy) {
+  const int64_t weights = layout.elements() * static_cast<int64_t>(size_of(Dtype::f32));
+  const int64_t planned = checked_add(beside, weights, where);
+  try {
+    memory.check_fits(planned);
+  } catch (const Error& e) {
+    throw e.as(ExitCode::device, where, remedy);
+  }
 }
 
 Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,

@@ -29,10 +29,10 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
 /// --set of a command: the overrides that trained_config takes.
 void add_overrides(CLI::App& command, std::vector<std::string>& overrides);
 
-/// Error (ExitCode::device) at `option` where this process may not have as many bytes of the host's
-/// memory for `what`, "a model and a text that take".
-void check_host_memory(int64_t bytes, const std::string& option, const std::string& what,
-                       const std::string& remedy);
+/// Error (ExitCode::device) at `where`, "memory of a model and a text (--max-tokens)", unless
+/// `memory` has as many bytes as the weights of `layout` and `beside` them.
+void check_memory(const MemorySource& memory, const ParameterLayout& layout, int64_t beside,
+                  const std::string& where, const std::string& remedy);
 
 /// The masters of `layout` from the checkpoint, in memory of the backend that lives as long as
 /// `arena`. Error (checkpoint): values that the prior in use does not allow, see check_values.

@@ -154,6 +154,7 @@ TEST_CASE("inspect refuses what would not fit into memory") {
   const Outcome o = run(command, threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::device));
-  CHECK(o.output.find("a model, its attention and a page that take") != std::string::npos);
+  CHECK(o.output.find("memory of a model, its attention and a page (--ids): ") !=
+        std::string::npos);
   CHECK_FALSE(fs::exists(t.w.path("large.safetensors")));
 }

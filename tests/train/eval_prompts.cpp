@@ -114,6 +114,20 @@ TEST_CASE("a result takes the place of a result alone") {
                   "each key once, found file again");
 }
 
+TEST_CASE("texts that would not fit into memory are refused before the weights are read") {
+  const Trained t;
+  std::string context;
+  for (int n = 0; n < 120'000; ++n) context += "The old ";
+  const std::string asked = t.write("requests", {{{"context", context}, {"continuation", " a"}}});
+  const Outcome o =
+      run({"sh", "-c", "ulimit -v 115000; exec \"$@\"", "sh", bamtrain_program(), "eval",
+           "--checkpoint", t.checkpoint, "--task", "requests", "--task-set", "file=" + asked},
+          threads(1));
+  t.check_refused(o, ExitCode::device,
+                  "memory of a model and texts (--task-set file): expected at most");
+  CHECK(contains(o.output, "leave the longest example out"));
+}
+
 TEST_CASE("choices are scored by the log-probabilities that requests have") {
   const Trained t;
   std::vector<json> requests;
