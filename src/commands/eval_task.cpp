@@ -17,6 +17,7 @@
 #include "core/join.h"
 #include "core/nearest.h"
 #include "eval/task_scores.h"
+#include "tasks/file.h"
 #include "tasks/registry.h"
 
 namespace bamtrain {
@@ -28,6 +29,10 @@ using nlohmann::ordered_json;
 
 void require_known(const std::string& task) {
   if (find_task(task) != nullptr) return;
+  if (task == file_task().name) {
+    throw Error(ExitCode::usage, "--task", "a task that is drawn", task,
+                "name the file in the run's data.val, whose results are those of validation");
+  }
   std::vector<std::string> names = task_names();
   std::vector<std::string> others = kPromptTasks;
   others.insert(others.end(), kRetrievalTasks.begin(), kRetrievalTasks.end());

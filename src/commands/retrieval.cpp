@@ -61,7 +61,8 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
 
 void RetrievalModel::check_memory(int64_t bytes) const {
   bamtrain::check_memory(backend_->memory(), {config_.model, config_.data.sequence_length}, bytes,
-                         "memory of a model and texts (--lengths)", "leave the longest out");
+                         "memory of a model and texts (--lengths)",
+                         "lower --samples, or leave the longest out");
 }
 
 void RetrievalModel::load() {

@@ -46,12 +46,12 @@ void Relations::task(const TaskInfo& info, const std::string& key) const {
   }
   if (c_.model.vocab < info.inputs) {
     refuse("model.vocab", "at least the " + text(info.inputs) + " ids of \"" + info.name + "\"",
-           text(c_.model.vocab), "raise it, or leave it out");
+           text(c_.model.vocab), "raise it");
   }
   if (c_.model.outputs() < info.classes) {
     refuse(c_.model.classes == 0 ? "model.vocab" : "model.classes",
            "at least the " + text(info.classes) + " classes of \"" + info.name + "\"",
-           text(c_.model.outputs()), "raise it, or leave it out");
+           text(c_.model.outputs()), "raise it");
   }
 }
 

@@ -92,7 +92,10 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
       line.refuse("a target at least, behind a place that is read", "none", "remove the line");
     }
     out.ends_.push_back(std::ssize(out.inputs_));
-    out.longest_ = std::max(out.longest_, out.length(out.size() - 1));
+    if (const int64_t length = out.length(out.size() - 1); length > out.longest_) {
+      out.longest_ = length;
+      out.longest_line_ = line.number;
+    }
   };
   const auto take = [&] {
     ++line.number;

@@ -24,8 +24,8 @@ Options identity(const ExampleFile& file, const std::string& tokenizer_sha256) {
 }  // namespace
 
 std::unique_ptr<FileTask> FileTask::open(const std::string& path, const std::string& tokenizer,
-                                         int64_t inputs, int64_t classes, uint64_t seed,
-                                         const std::string& set) {
+                                         int64_t inputs, int64_t classes, int64_t sequence_length,
+                                         uint64_t seed, const std::string& set) {
   std::optional<Tokenizer> t;
   if (!tokenizer.empty()) t = Tokenizer::open(tokenizer);
   if (t && t->vocab() > inputs) {
@@ -34,6 +34,12 @@ std::unique_ptr<FileTask> FileTask::open(const std::string& path, const std::str
                 std::to_string(inputs), "raise it, or name another tokenizer");
   }
   ExampleFile file = ExampleFile::read(path, t ? &*t : nullptr, inputs, classes);
+  if (file.longest() > sequence_length) {
+    throw Error(ExitCode::config, "data.sequence_length",
+                fmt::format("at least {}, the inputs of the longest example, {}:{}", file.longest(),
+                            path, file.longest_line()),
+                std::to_string(sequence_length), "raise it, or shorten the example");
+  }
   return std::unique_ptr<FileTask>(new FileTask(std::move(file), t ? t->sha256() : "", seed, set));
 }
 

@@ -14,10 +14,10 @@ class FileTask final : public Task {
   /// Set "train" has every example once an epoch, permuted anew for each; others are in the file's
   /// order, over and over. `tokenizer`: file of that of its texts; empty: it has ids. Errors as
   /// ExampleFile::read and Tokenizer::open; (ExitCode::config) for a tokenizer with ids past
-  /// `inputs`.
+  /// `inputs`, and for examples longer than `sequence_length`.
   static std::unique_ptr<FileTask> open(const std::string& path, const std::string& tokenizer,
-                                        int64_t inputs, int64_t classes, uint64_t seed,
-                                        const std::string& set);
+                                        int64_t inputs, int64_t classes, int64_t sequence_length,
+                                        uint64_t seed, const std::string& set);
 
   int64_t count() const override { return file_.size(); }
   int64_t length(int64_t n) const override { return file_.length(place(n)); }

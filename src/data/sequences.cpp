@@ -36,11 +36,6 @@ Sequences::Sequences(std::unique_ptr<Loader> shards, std::vector<TaskSource> tas
   for (const TaskSource& t : tasks_) {
     const int64_t most = t.task->most_inputs();
     if (most <= sequence_length) continue;
-    if (t.task->info().of_file) {
-      throw Error(ExitCode::config, "data.sequence_length",
-                  fmt::format("at least {}, the inputs of the file's longest example", most),
-                  std::to_string(sequence_length), "raise it, or shorten the example");
-    }
     throw Error(ExitCode::config, "data.sequence_length",
                 fmt::format("at least {}, the most inputs of a sequence of \"{}\" with sources of "
                             "up to {}",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "core/sha256.h"
 #include "eval/continuations.h"
@@ -160,7 +161,8 @@ class NeedleEvaluation final : public TextEvaluation {
   }
   int64_t bytes(size_t part, const ScoredModel& model) const override {
     const Prompts::Size size = prompts(part).size();
-    return continuations_bytes(size.longest, size.prompts, size.most, model);
+    return checked_add(continuations_bytes(size.longest, size.prompts, size.most, model),
+                       texts_bytes(size.prompts, size.longest), "samples");
   }
   ordered_json score(size_t part, TaskSet set, const ScoredModel& model, const TaskShare& share,
                      const TaskProgress& progress) const override {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/checked.h"
 #include "core/error.h"
 #include "eval/continuations.h"
 #include "eval/likelihoods.h"
@@ -109,9 +110,11 @@ nlohmann::ordered_json score_passkey(const Passkey& passkey, const PasskeyReques
 int64_t passkey_scores_bytes(const Passkey& passkey, const PasskeyRequest& request, int64_t length,
                              const ScoredModel& model) {
   const int64_t prompts = request.depths * request.samples, text = passkey_text(passkey, length);
-  if (!request.generate) return likelihoods_bytes(text + 1, prompts, model);
   const int64_t asked = asked_of(passkey);
-  return continuations_bytes(text + 1 - asked, prompts, asked, model);
+  const int64_t reading = request.generate
+                              ? continuations_bytes(text + 1 - asked, prompts, asked, model)
+                              : likelihoods_bytes(text + 1, prompts, model);
+  return checked_add(reading, texts_bytes(2 * prompts, text), "samples");
 }
 
 }  // namespace bamtrain

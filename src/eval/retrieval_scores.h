@@ -7,7 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "core/checked.h"
+
 namespace bamtrain {
+
+/// Memory of so many texts of up to `longest` ids: all prompts of a length are drawn at once.
+inline int64_t texts_bytes(int64_t texts, int64_t longest) {
+  return checked_mul(texts, longest * static_cast<int64_t>(sizeof(int32_t)), "samples");
+}
 
 /// A share, from 0 to 1, of each prompt, those of one depth after those of the depth before.
 struct PromptScores {

@@ -121,7 +121,7 @@ std::unique_ptr<Task> open_task(const TaskChoice& choice, const RunConfig& c,
                                 const std::string& set, const std::string& where) {
   if (choice.info->of_file) {
     return FileTask::open(choice.options.text("path"), choice.options.text("tokenizer"),
-                          c.model.vocab, c.model.outputs(), c.seed, set);
+                          c.model.vocab, c.model.outputs(), c.data.sequence_length, c.seed, set);
   }
   if (choice.info->of_tokenizer) {
     try {

@@ -281,6 +281,9 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
             "--lengths: expected 0, for a prompt without filler, or at least its");
   t.refused("passkey", {"tokenizer=" + golden_path("gpt2.json")}, lengths, ExitCode::data,
             "an id for each digit");
+  t.refused("passkey", {}, {"--lengths", "600", "--samples", "100000000"}, ExitCode::device,
+            "memory of a model and texts (--lengths): expected at most");
+  t.refused("file", {}, {}, ExitCode::usage, "name the file in the run's data.val");
   t.refused("passkee", {}, lengths, ExitCode::usage, "did you mean \"passkey\"?");
 
   t.refused("niah", {}, lengths, ExitCode::usage,

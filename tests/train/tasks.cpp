@@ -393,6 +393,24 @@ TEST_CASE("a file of examples is trained on by every way to the same bits, and l
   CHECK(o.output.find("data.train") != std::string::npos);
 }
 
+TEST_CASE("an example longer than a sequence is refused by its line") {
+  const Workplace w;
+  std::ofstream(w.path("train.jsonl")) << R"({"prompt": [1], "target": [2]})"
+                                       << "\n\n"
+                                       << R"({"prompt": [1, 2, 3, 4, 5, 6, 7, 8], "target": [2]})";
+  json c = task_run(w, {{"task", "file"}, {"path", w.path("train.jsonl")}});
+  c["data"].erase("val");
+  c["eval"] = json::object();
+  c["data"]["sequence_length"] = 7;
+  c["model"]["vocab"] = 10;
+  const Outcome o = run(bamtrain_command(write_config(w, "long.json", c)), threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::config));
+  CHECK(o.output.find("data.sequence_length: expected at least 8, the inputs of the longest "
+                      "example, " +
+                      w.path("train.jsonl") + ":3, found 7") != std::string::npos);
+}
+
 TEST_CASE("passkeys train to the same bits by every way, and beside shards") {
   const Workplace w;
   const std::string tokenizer =
