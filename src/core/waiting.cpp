@@ -3,7 +3,9 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,11 +17,38 @@ namespace bamtrain {
 
 namespace {
 
-/// Rounds that a thread spins before it sleeps: tens of microseconds, about what it takes to be
-/// woken, so that waiting costs little more than the better of the two. GCC's runtime takes 300,000
-/// by itself, longer than a piece of work of a small model: idle, both are as fast; beside busy
-/// programs any number up to 1,000 is the fastest (bench/results/cpu-threads.md).
-constexpr const char* kSpins = "1000";
+/// How long a thread spins before it sleeps: about as long as other threads are left alone between
+/// two pieces of parallel work, where being woken takes a thread several times that. GCC's runtime
+/// takes 300,000 rounds by itself, longer than a piece of work of a small model: idle, both are as
+/// fast; beside busy programs any number up to 1,000, 20 microseconds there, is the fastest
+/// (bench/results/cpu-threads.md).
+constexpr double kSpinSeconds = 20e-6;
+
+/// A round of the runtime's: an instruction whose time differs by processor, 10 to 50 ns.
+double seconds_of_round() {
+#if defined(__x86_64__)
+  constexpr int kRounds = 256, kTimes = 4;
+  double shortest = 1;
+  for (int n = 0; n < kTimes; ++n) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kRounds; ++i) __builtin_ia32_pause();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    shortest = std::min(shortest, taken.count() / kRounds);
+  }
+  return shortest;
+#else
+  return kSpinSeconds / 1000;
+#endif
+}
+
+/// A power of two, so that it is the same in every start.
+std::string spins() {
+  constexpr int kFewest = 128, kMost = 8192;
+  const double seconds = seconds_of_round();
+  int rounds = kFewest;
+  while (rounds < kMost && 1.4 * rounds * seconds < kSpinSeconds) rounds *= 2;
+  return std::to_string(rounds);
+}
 
 constexpr const char* kVariables[] = {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"};
 
@@ -42,13 +71,14 @@ std::string start_anew(char** argv) {
 void bound_spinning(char** argv) {
   if (!waiting_setting().empty() || max_threads() == 1) return;
   if (omp_get_proc_bind() != omp_proc_bind_false) return;
-  setenv(kVariables[0], kSpins, 1);
+  const std::string rounds = spins();
+  setenv(kVariables[0], rounds.c_str(), 1);
   const std::string reason = start_anew(argv);
   unsetenv(kVariables[0]);  // nobody has read it
   std::fprintf(stderr,
                "warning: the threads spin long where they wait, which is slow beside other "
                "programs: not started anew with %s=%s (%s); remedy: set it yourself\n",
-               kVariables[0], kSpins, reason.c_str());
+               kVariables[0], rounds.c_str(), reason.c_str());
 }
 
 std::string waiting_setting() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "catch.h"
@@ -45,4 +46,29 @@ TEST_CASE("slots are few, and no two pieces share one at once") {
     CHECK(pieces == n);
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("of stretches every piece runs once, those of a thread that waits by the others") {
+  const int before = max_threads();
+  for (const int threads : {1, 2, 3, 7, 70}) {
+    omp_set_num_threads(threads);
+    for (const int64_t n : {0, 1, 2, 5, 64, 1003}) {
+      INFO(n << " pieces, " << threads << " threads");
+      std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
+      std::atomic<int64_t> others{0};
+      parallel_stretches(n, [&](int64_t i) {
+        ++seen[static_cast<size_t>(i)];
+        if (i > 0) ++others;
+        while (threads > 1 && i == 0 && others < n - 1) std::this_thread::yield();
+      });
+      CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& times) { return times == 1; }));
+    }
+  }
+  omp_set_num_threads(2);
+  CHECK_THROWS_AS(parallel_stretches(8,
+                                     [](int64_t i) {
+                                       if (i == 5) throw std::runtime_error("piece 5");
+                                     }),
+                  std::runtime_error);
+  omp_set_num_threads(before);
 }

@@ -18,6 +18,9 @@ using rows::for_vectors;
 
 namespace {
 
+/// Bytes of keys or values that are asked for before they are read.
+constexpr int64_t kAhead = 2048;
+
 /// One query and the keys that it sees.
 struct Row {
   const Attention& a;
@@ -38,6 +41,15 @@ struct Row {
   const A* of_key(const Tensor& x, int64_t j) const {
     const int64_t kh = h / (a.q.shape[2] / a.k.shape[2]);
     return static_cast<const A*>(x.data) + b * x.stride[0] + j * x.stride[1] + kh * x.stride[2];
+  }
+  /// Asks for the key or value some places behind the one at p.
+  template <class A>
+  void ask_behind(const Tensor& x, const A* p) const {
+    const int64_t bytes = x.shape[3] * static_cast<int64_t>(sizeof(A));
+    const int64_t places = ceil_div(kAhead, bytes);
+    simd::prefetch(
+        reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(places * x.stride[1]) * sizeof(A),
+        bytes);
   }
   /// Where a row's number lies in a (B, H, T).
   int64_t at() const { return (b * a.q.shape[2] + h) * a.q.shape[1] + i; }
@@ -61,9 +73,12 @@ void form_scores(const Row& row, float* s, float* query) {
     const int64_t n = std::min<int64_t>(simd::kWidth, row.keys() - j);
     for (int64_t l = 0; l < n; ++l) {
       const A* const key = row.of_key<A>(a.k, row.first + j + l);
+      row.ask_behind(a.k, key);
+      Vec sum{};
       for_vectors(D, [&](int64_t c, auto lanes) {
-        sums[l] += simd::load(query + c) * rows::load(key + c, lanes);
+        sum += simd::load(query + c) * rows::load(key + c, lanes);
       });
+      sums[l] = sum;
     }
     simd::store(s + j, simd::sums_of(sums));
   }
@@ -121,6 +136,7 @@ void weigh_values(const Row& row, const float* p, float* to) {
   if (kVectors == 0) std::fill_n(to, padded(D), 0.0f);
   for (int64_t j = 0; j < row.keys(); ++j) {
     const A* const value = row.of_key<A>(row.a.v, row.first + j);
+    row.ask_behind(row.a.v, value);
     if constexpr (kVectors == 0) {
       for_vectors(D, [&](int64_t c, auto lanes) {
         simd::store(to + c, simd::load(to + c) + p[j] * rows::load(value + c, lanes));

@@ -1,5 +1,7 @@
 #include "ops/cpu/few_rows.h"
 
+#include <array>
+
 #include "core/checked.h"
 #include "core/parallel.h"
 #include "ops/cpu/rows.h"
@@ -13,14 +15,16 @@ using simd::Vec;
 
 namespace {
 
-constexpr int64_t kGroups = 4;  // of kWidth outputs, that a thread takes at a time
+constexpr uintptr_t kAhead = 512;  // bytes of the weight, whose rows follow each other
 
 /// Sums of products of a row of the weight with kRows rows of x, which lie `stride` apart.
 template <class A, int kRows>
-void multiply(Vec (&sums)[kRows], const A* weight, const A* x, int64_t stride, int64_t I) {
-  Vec other[kRows] = {};  // every second vector's, so that additions do not wait for each other
+std::array<Vec, kRows> multiply(const A* weight, const A* x, int64_t stride, int64_t I) {
+  std::array<Vec, kRows> sums{};
+  std::array<Vec, kRows> other{};  // every second vector's: additions do not wait for each other
   int64_t c = 0;
   for (; c + 2 * kWidth <= I; c += 2 * kWidth) {
+    simd::prefetch(reinterpret_cast<uintptr_t>(weight + c) + kAhead, 2 * kWidth * sizeof(A));
     const Vec w0 = simd::load(weight + c), w1 = simd::load(weight + c + kWidth);
     for (int n = 0; n < kRows; ++n) {
       sums[n] += w0 * simd::load(x + n * stride + c);
@@ -32,6 +36,7 @@ void multiply(Vec (&sums)[kRows], const A* weight, const A* x, int64_t stride, i
     for (int n = 0; n < kRows; ++n) sums[n] += w * rows::load(x + n * stride + c + d, lanes);
   });
   for (int n = 0; n < kRows; ++n) sums[n] += other[n];
+  return sums;
 }
 
 /// The outputs [begin, begin + count) of all rows, at most kWidth of them.
@@ -41,9 +46,8 @@ void multiply_group(const Tensor& y, const Tensor& x, const Tensor& weight, cons
   const int64_t I = x.shape[1];
   Vec sums[kRows][kWidth] = {};
   for (int64_t o = 0; o < count; ++o) {
-    Vec of_output[kRows] = {};
-    multiply<A, kRows>(of_output, weight.ptr<A>() + (begin + o) * weight.stride[0], x.ptr<A>(),
-                       x.stride[0], I);
+    const auto of_output = multiply<A, kRows>(weight.ptr<A>() + (begin + o) * weight.stride[0],
+                                              x.ptr<A>(), x.stride[0], I);
     for (int n = 0; n < kRows; ++n) sums[n][o] = of_output[n];
   }
   for (int n = 0; n < kRows; ++n) {
@@ -60,11 +64,9 @@ void multiply_group(const Tensor& y, const Tensor& x, const Tensor& weight, cons
 template <class A, class Y, int kRows>
 void multiply_all(const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const int64_t O = y.shape[1];
-  parallel_for(ceil_div(O, kGroups * kWidth), [&](int64_t piece) {
-    const int64_t first = piece * kGroups * kWidth, end = std::min(O, first + kGroups * kWidth);
-    for (int64_t o = first; o < end; o += kWidth) {
-      multiply_group<A, Y, kRows>(y, x, weight, bias, o, std::min<int64_t>(kWidth, end - o));
-    }
+  parallel_stretches(ceil_div(O, kWidth), [&](int64_t group) {
+    const int64_t o = group * kWidth;
+    multiply_group<A, Y, kRows>(y, x, weight, bias, o, std::min<int64_t>(kWidth, O - o));
   });
 }
 

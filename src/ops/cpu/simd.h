@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <cstring>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "core/dtype.h"
 #include "ops/cpu/isa.h"
@@ -35,10 +38,21 @@ inline Vec load(const float* p) {
 }
 inline void store(float* p, Vec v) { std::memcpy(p, &v, sizeof v); }
 
+/// __builtin_convertvector, which g++ 12 takes apart into halves.
+inline UVec widen(HVec h) {
+#if defined(__AVX512F__)
+  constexpr __mmask16 kAll = 0xFFFF;  // of the form without a mask g++ 12 warns
+  return reinterpret_cast<UVec>(_mm512_maskz_cvtepu16_epi32(kAll, reinterpret_cast<__m256i>(h)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<UVec>(_mm256_cvtepu16_epi32(reinterpret_cast<__m128i>(h)));
+#else
+  return __builtin_convertvector(h, UVec);
+#endif
+}
 inline Vec load(const bf16* p) {
   HVec h;
   std::memcpy(&h, p, sizeof h);
-  return reinterpret_cast<Vec>(__builtin_convertvector(h, UVec) << 16);
+  return reinterpret_cast<Vec>(widen(h) << 16);
 }
 /// Rounds to nearest even, as bf16(float) does; NaN stays NaN.
 inline void store(bf16* p, Vec v) {
@@ -47,6 +61,15 @@ inline void store(bf16* p, Vec v) {
   const UVec quiet = (u >> 16) | 0x40u;
   const HVec h = __builtin_convertvector((v == v) ? rounded : quiet, HVec);
   std::memcpy(static_cast<void*>(p), &h, sizeof h);
+}
+
+/// Asks for the cache lines of `bytes` at p, which may lie anywhere: the hardware's own guesses keep
+/// fewer of them under way than memory could give.
+inline void prefetch(uintptr_t p, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t b = 0; b < bytes; b += kLine) {
+    __builtin_prefetch(reinterpret_cast<const void*>(p + static_cast<uintptr_t>(b)));
+  }
 }
 
 /// The first n < kWidth elements, the rest zero.
