@@ -36,21 +36,6 @@ struct Row {
         last(of.past() + row) {}
 
   int64_t keys() const { return last - first + 1; }
-  /// Key or value j of the head.
-  template <class A>
-  const A* of_key(const Tensor& x, int64_t j) const {
-    const int64_t kh = h / (a.q.shape[2] / a.k.shape[2]);
-    return static_cast<const A*>(x.data) + b * x.stride[0] + j * x.stride[1] + kh * x.stride[2];
-  }
-  /// Asks for the key or value some places behind the one at p.
-  template <class A>
-  void ask_behind(const Tensor& x, const A* p) const {
-    const int64_t bytes = x.shape[3] * static_cast<int64_t>(sizeof(A));
-    const int64_t places = ceil_div(kAhead, bytes);
-    simd::prefetch(
-        reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(places * x.stride[1]) * sizeof(A),
-        bytes);
-  }
   /// Where a row's number lies in a (B, H, T).
   int64_t at() const { return (b * a.q.shape[2] + h) * a.q.shape[1] + i; }
 
@@ -61,6 +46,32 @@ struct Row {
   }
 };
 
+/// The keys, or values, that a row sees, of its head.
+template <class A>
+class Seen {
+ public:
+  Seen(const Row& row, const Tensor& x) : stride_(x.stride[1]), bytes_(x.shape[3] * kSize) {
+    const int64_t kh = row.h / (row.a.q.shape[2] / x.shape[2]);
+    first_ = static_cast<const A*>(x.data) + row.b * x.stride[0] + row.first * stride_ +
+             kh * x.stride[2];
+    ahead_ = static_cast<uintptr_t>(ceil_div(kAhead, bytes_) * stride_ * kSize);
+  }
+
+  /// The n-th, to be read now; asks for one behind it.
+  const A* take(int64_t n) const {
+    const A* const p = first_ + n * stride_;
+    simd::prefetch(reinterpret_cast<uintptr_t>(p) + ahead_, bytes_);
+    return p;
+  }
+
+ private:
+  static constexpr int64_t kSize = sizeof(A);
+
+  int64_t stride_, bytes_;
+  const A* first_;
+  uintptr_t ahead_;
+};
+
 /// Scores (padded(keys)) of the row. `query` (padded(D)) is scratch.
 template <class A>
 void form_scores(const Row& row, float* s, float* query) {
@@ -68,12 +79,12 @@ void form_scores(const Row& row, float* s, float* query) {
   const int64_t D = a.q.shape[3];
   pack_rows<A>(query, a.q, row.b, row.h, row.i, row.i + 1, padded(D),
                1 / a.content_divisor<float>());
+  const Seen<A> keys(row, a.k);
   for (int64_t j = 0; j < row.keys(); j += simd::kWidth) {
     Vec sums[simd::kWidth] = {};
     const int64_t n = std::min<int64_t>(simd::kWidth, row.keys() - j);
     for (int64_t l = 0; l < n; ++l) {
-      const A* const key = row.of_key<A>(a.k, row.first + j + l);
-      row.ask_behind(a.k, key);
+      const A* const key = keys.take(j + l);
       Vec sum{};
       for_vectors(D, [&](int64_t c, auto lanes) {
         sum += simd::load(query + c) * rows::load(key + c, lanes);
@@ -134,9 +145,9 @@ void weigh_values(const Row& row, const float* p, float* to) {
   const int64_t D = row.a.q.shape[3];
   Vec sums[std::max(kVectors, 1)] = {};
   if (kVectors == 0) std::fill_n(to, padded(D), 0.0f);
+  const Seen<A> values(row, row.a.v);
   for (int64_t j = 0; j < row.keys(); ++j) {
-    const A* const value = row.of_key<A>(row.a.v, row.first + j);
-    row.ask_behind(row.a.v, value);
+    const A* const value = values.take(j);
     if constexpr (kVectors == 0) {
       for_vectors(D, [&](int64_t c, auto lanes) {
         simd::store(to + c, simd::load(to + c) + p[j] * rows::load(value + c, lanes));
