@@ -13,6 +13,7 @@
 #include "commands/trained.h"
 #include "config/schema.h"
 #include "core/durable_file.h"
+#include "eval/perplexity.h"
 #include "model/text_model.h"
 #include "record/event_file.h"
 #include "record/run_files.h"
@@ -147,10 +148,15 @@ ordered_json evaluate(const EvalArguments& arguments) {
   if (!protocol.is_null()) print_protocol(protocol);
 
   const ParameterLayout layout(c.model, c.data.sequence_length);
+  const Dtype activations = activation_dtype(precision);
+  for (const EvaluatedSet& set : sets) {
+    const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations, {}};
+    check_memory(backend->memory(), layout, perplexity_bytes(model, set.request.lengths),
+                 "memory of a model and texts (--lengths)", "leave the longest out");
+  }
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
 
-  const Dtype activations = activation_dtype(precision);
   const ProgressLine line;
   const ordered_json attention = resolved_json(c)["model"]["attention"];
   const auto head = [&](const EvaluatedSet* set) {
@@ -163,7 +169,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
     out.update({{"prior", attention["prior"]},
                 {"scale", attention["scale"]},
                 {"normalizer", attention["normalizer"]},
-                {"precision", name_of(activations)},
+                {"precision", computed_in(precision)},
                 {"training_length", c.data.sequence_length}});
     if (!protocol.is_null()) out["protocol"] = protocol;
     return out;
@@ -191,6 +197,7 @@ ordered_json evaluate(const EvalArguments& arguments) {
 
 int run_eval_perplexity(const EvalArguments& arguments) {
   if (arguments.protocol.empty()) require_lengths(arguments);
+  check_output(arguments.output);
   // Opened first: a path that cannot be written is found before the work, not after it.
   std::optional<AtomicFile> output;
   if (!arguments.output.empty()) output.emplace(arguments.output);

@@ -83,7 +83,8 @@ int run_eval_prompts(const EvalArguments& arguments) {
   }
 
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
-  const Dtype activations = activation_dtype(arguments.precision.value_or(c.train.precision));
+  const Precision precision = arguments.precision.value_or(c.train.precision);
+  const Dtype activations = activation_dtype(precision);
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
   Tensor masters;
@@ -116,7 +117,7 @@ int run_eval_prompts(const EvalArguments& arguments) {
   ordered_json result = checkpoint_facts(checkpoint, c);
   result.update({{"tokenizer", tokenizer.sha256()},
                  {"task", texts->facts()},
-                 {"precision", name_of(activations)},
+                 {"precision", computed_in(precision)},
                  {"training_length", c.data.sequence_length},
                  {"scores", row}});
   result["scores"].erase("groups");

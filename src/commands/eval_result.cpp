@@ -30,12 +30,15 @@ ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& con
 
 namespace {
 
-/// From the beginning of a file: that of a result, or of what requests are answered by.
+/// From the beginning of a file: that of a result, whose first member is the checkpoint's path, or
+/// of what requests are answered by. Configurations and states have a section of the first name.
 bool is_result(std::string_view beginning) {
-  const size_t first = beginning.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return true;  // an empty file
-  return beginning[first] == '{' && (beginning.find("\"checkpoint\":") != std::string_view::npos ||
-                                     beginning.find("\"logprob\":") != std::string_view::npos);
+  std::string text;  // without white space
+  for (const char c : beginning) {
+    if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) text += c;
+  }
+  return text.empty() || text.starts_with(R"({"checkpoint":")") ||
+         text.starts_with(R"({"logprob":)");
 }
 
 }  // namespace

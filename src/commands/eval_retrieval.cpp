@@ -5,26 +5,9 @@
 
 #include "commands/retrieval.h"
 #include "commands/text_request.h"
-#include "tasks/passkey.h"
+#include "config/evaluations.h"
 
 namespace bamtrain {
-
-namespace {
-
-/// The declared ones; of passkey as the run has them where it was trained on passkeys.
-Options defaults_of(const TextTaskInfo& info, const RunConfig& c) {
-  Options defaults = default_options(info.options);
-  if (info.name != passkey_task().name) return defaults;
-  for (const DataSource& s : c.data.train.list) {
-    if (!s.task || s.task->info != &passkey_task()) continue;
-    for (const auto& [name, value] : s.task->options.values()) {
-      if (name != "tokenizer") defaults.set(name, value);
-    }
-  }
-  return defaults;
-}
-
-}  // namespace
 
 int run_eval_retrieval(const EvalArguments& arguments) {
   const TextTaskInfo& info = *find_text_task(arguments.task);
@@ -34,7 +17,7 @@ int run_eval_retrieval(const EvalArguments& arguments) {
   const std::string tokenizer = settings.has("tokenizer") ? settings.text("tokenizer") : "";
   RetrievalModel model(arguments, tokenizer, writes);
   const TextTaskRequest request =
-      text_request(arguments, settings, defaults_of(info, model.config()));
+      text_request(arguments, settings, measured_options(info, model.config().data.train.list));
   try {
     const std::unique_ptr<TextEvaluation> texts = open_text_evaluation(request, model.ids());
     const std::vector<TextTaskPart>& parts = texts->parts();

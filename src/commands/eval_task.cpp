@@ -135,7 +135,8 @@ int run_eval_task(const EvalArguments& arguments) {
   const ParameterLayout layout(c.model, c.data.sequence_length);
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
-  const Dtype activations = activation_dtype(arguments.precision.value_or(c.train.precision));
+  const Precision precision = arguments.precision.value_or(c.train.precision);
+  const Dtype activations = activation_dtype(precision);
   const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations, masters};
   check_task_request(request, model);
   ordered_json task = task_json(request.task);
@@ -144,7 +145,7 @@ int run_eval_task(const EvalArguments& arguments) {
   result.update({{"task", task},
                  {"samples", request.samples},
                  {"seed", request.seed},
-                 {"precision", name_of(activations)},
+                 {"precision", computed_in(precision)},
                  {"training_length", c.data.sequence_length}});
   Rows rows = scores_before(arguments.output, result);
   const auto put = [&] {

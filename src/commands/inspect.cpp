@@ -81,7 +81,7 @@ void require_replaceable(const std::string& page, const std::string& tensors) {
   std::error_code error;
   if (std::filesystem::exists(tensors, error) && !is_inspection_file(tensors)) refuse(tensors);
   const std::string text = beginning_of(page, kBeginning);
-  if (!text.empty() && !is_html_page(text)) refuse(page);
+  if (!text.empty() && !is_html_page(text, "inspect")) refuse(page);
 }
 
 /// The prompt's ids, what each is called, and where documents begin.

@@ -140,10 +140,11 @@ void require_replaceable(const ReportArguments& arguments) {
     throw Error(ExitCode::usage, "--output", "the name of a file", "none", "give one");
   const std::string text = beginning_of(path, kBeginning);
   const bool figure = arguments.figure.has_value();
-  if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text))) return;
-  throw Error(ExitCode::usage, "--output",
-              fmt::format("a new file, or a {} of bamtrain to replace", figure ? "figure" : "page"),
-              path + ", which is none", "choose another name, or remove the file");
+  if (text.empty() || (figure ? is_figure_svg(text) : is_html_page(text, "report"))) return;
+  throw Error(
+      ExitCode::usage, "--output",
+      fmt::format("a new file, or a {} of bamtrain report to replace", figure ? "figure" : "page"),
+      path + ", which is none", "choose another name, or remove the file");
 }
 
 /// The folders without those around them that all have in common.

@@ -11,6 +11,7 @@
 #include "eval/retrieval_scores.h"
 #include "model/growing_text.h"
 #include "model/text_model.h"
+#include "prompts/ruler.h"
 #include "record/run_files.h"
 #include "record/run_text.h"
 #include "report/heat_map.h"
@@ -56,7 +57,7 @@ RetrievalModel::RetrievalModel(const EvalArguments& arguments, const std::string
       {"--task-set tokenizer", training_tokenizer(config_, tokenizer, sha256), sha256}, config_));
   document_start_ = bamtrain::document_start(config_, *tokenizer_);
   backend_ = eval_backend(arguments, config_);
-  activations_ = activation_dtype(arguments.precision.value_or(config_.train.precision));
+  precision_ = arguments.precision.value_or(config_.train.precision);
 }
 
 void RetrievalModel::check_memory(int64_t bytes) const {
@@ -76,7 +77,7 @@ ordered_json RetrievalModel::facts(const ordered_json& task, int64_t samples, ui
                 {"task", task},
                 {"samples", samples},
                 {"seed", seed},
-                {"precision", name_of(activations_)},
+                {"precision", computed_in(precision_)},
                 {"training_length", config_.data.sequence_length}});
   return facts;
 }
@@ -102,10 +103,14 @@ RetrievalResult::RetrievalResult(const std::string& output, ordered_json facts,
     }
     const auto length = row.find("length");
     if (length != row.end() && !length->is_number_integer()) continue;
+    const auto task = row["task"].get<std::string>();
+    if (std::find(tasks_.begin(), tasks_.end(), task) == tasks_.end()) {
+      if (!is_ruler_task(task)) continue;
+      tasks_.push_back(task);  // of an earlier call that asked for others
+    }
     const Place place =
-        place_of(row["task"].get<std::string>(),
-                 length == row.end() ? std::nullopt : std::optional(length->get<int64_t>()));
-    if (place.first < tasks_.size()) rows_[place] = std::move(row);
+        place_of(task, length == row.end() ? std::nullopt : std::optional(length->get<int64_t>()));
+    rows_[place] = std::move(row);
   }
 }
 

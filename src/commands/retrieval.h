@@ -38,7 +38,8 @@ class RetrievalModel {
   void load();
   /// Before load() for sizes alone.
   ScoredModel scored() const {
-    return {config_.model, config_.data.sequence_length, *backend_, activations_, masters_};
+    return {config_.model, config_.data.sequence_length, *backend_, activation_dtype(precision_),
+            masters_};
   }
   /// The head of a result: all but its scores.
   nlohmann::ordered_json facts(const nlohmann::ordered_json& task, int64_t samples,
@@ -50,7 +51,7 @@ class RetrievalModel {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::optional<int64_t> document_start_;
   std::unique_ptr<Backend> backend_;
-  Dtype activations_;
+  Precision precision_;
   Arena arena_;
   Tensor masters_;
 };
@@ -85,7 +86,7 @@ class RetrievalResult {
   std::string output_;
   nlohmann::ordered_json facts_;
   std::vector<TextTaskPart> parts_;  // those that are asked for
-  std::vector<std::string> tasks_;   // of them, in their order
+  std::vector<std::string> tasks_;   // of them, in their order; then those that the file has too
   std::vector<std::string> names_;
   int64_t depths_;
   std::map<Place, nlohmann::ordered_json> rows_;

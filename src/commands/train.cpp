@@ -13,6 +13,7 @@
 #include "commands/failure.h"
 #include "commands/report.h"
 #include "commands/samples.h"
+#include "commands/trained.h"
 #include "config/changes.h"
 #include "config/schema.h"
 #include "core/join.h"
@@ -22,6 +23,7 @@
 #include "core/waiting.h"
 #include "dist/agreement.h"
 #include "dist/together.h"
+#include "eval/perplexity.h"
 #include "model/parameter_parts.h"
 #include "record/perplexity_result.h"
 #include "record/progress.h"
@@ -64,6 +66,15 @@ std::string leave_out_lengths(RunConfig* c, std::optional<EvalArguments>* last) 
       "eval.lengths {} left out: the longest document of {} has {} tokens "
       "(eval.insist makes that an error)",
       left_out, c->data.val, longest);
+}
+
+/// Of the evaluation at the run's end, which has the device to itself.
+void check_final_memory(const RunConfig& c, Backend& backend) {
+  const ScoredModel model = {
+      c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision), {}};
+  check_memory(backend.memory(), {c.model, c.data.sequence_length},
+               perplexity_bytes(model, c.eval.lengths),
+               "memory of the evaluation at the end (eval.lengths)", "leave the longest out");
 }
 
 /// The results of perplexity against length join those of the run.
@@ -141,7 +152,9 @@ int run_train(const TrainArguments& arguments, Communicator& comm) {
     if (!first) return;
     with_data([&] {
       // Rank 0 alone evaluates at the end; what it would refuse then shows now, hours earlier.
-      if (last) left_out = leave_out_lengths(&run.config, &last);
+      if (!last) return;
+      left_out = leave_out_lengths(&run.config, &last);
+      if (last) check_final_memory(run.config, *backend);
     });
     with_data([&] {
       if (run.config.sample.prompts.empty()) return;

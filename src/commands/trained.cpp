@@ -130,6 +130,8 @@ void check_memory(const MemorySource& memory, const ParameterLayout& layout, int
   } catch (const Error& e) {
     throw e.as(ExitCode::device, where, remedy);
   }
+  constexpr int64_t kMuch = int64_t{256} << 20;
+  if (planned >= kMuch) note(stderr, fmt::format("{}: {} MiB", where, planned >> 20));
 }
 
 Tensor load_masters(const Checkpoint& checkpoint, const ParameterLayout& layout, Backend& backend,

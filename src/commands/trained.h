@@ -30,7 +30,8 @@ RunConfig trained_config(const Checkpoint& checkpoint, const std::vector<std::st
 void add_overrides(CLI::App& command, std::vector<std::string>& overrides);
 
 /// Error (ExitCode::device) at `where`, "memory of a model and a text (--max-tokens)", unless
-/// `memory` has as many bytes as the weights of `layout` and `beside` them.
+/// `memory` has as many bytes as the weights of `layout` and `beside` them. Much of it is told on
+/// standard error.
 void check_memory(const MemorySource& memory, const ParameterLayout& layout, int64_t beside,
                   const std::string& where, const std::string& remedy);
 

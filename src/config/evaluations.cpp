@@ -6,6 +6,7 @@
 #include "config/option.h"
 #include "config/task.h"
 #include "core/error.h"
+#include "tasks/passkey.h"
 
 namespace bamtrain {
 
@@ -25,7 +26,8 @@ ValueSchema members_schema() {
                         {"bleu", boolean_value()},
                         {"name", nonempty_text()}};
   schema["lengths"]["description"] =
-      "of sources, in tokens; default: the longest of the task's own";
+      "of sources, in tokens; default: the longest of the task's own; of passkey 0 and 128 to 32768, "
+      "doubled; of niah none";
   schema["samples"]["description"] =
       "sequences at each length, by default 1000; prompts of passkey at each depth, by default 1, "
       "and "
@@ -103,6 +105,9 @@ TextTaskRequest read_text_task(const Entry& e, const TextTaskInfo& info) {
   require_known_keys(e.value, known, info.name, e.path, e.origin);
   TextTaskRequest r = {&info, info.name,
                        read_options(e.value, info.options, e.path, e.origin, e.version)};
+  for (const OptionSpec& o : info.options) {
+    if (e.value.contains(o.name)) r.given.push_back(o.name);
+  }
   if (e.value.contains("lengths")) {
     const ValueSchema schema = set_of(integer_value(0, std::numeric_limits<int32_t>::max()));
     check_value(e.value["lengths"], schema, e.at("lengths"));
@@ -190,6 +195,36 @@ std::vector<TaskEvaluation> read_evaluations(const json& v, const std::string& p
     out.push_back(std::move(e));
   }
   return out;
+}
+
+Options measured_options(const TextTaskInfo& info, const std::vector<DataSource>& train) {
+  Options options = default_options(info.options);
+  if (info.name != passkey_task().name) return options;
+  for (const DataSource& s : train) {
+    if (!s.task || s.task->info != &passkey_task()) continue;
+    for (const auto& [name, value] : s.task->options.values()) {
+      if (name != "tokenizer") options.set(name, value);
+    }
+  }
+  return options;
+}
+
+void derive_evaluations(const std::vector<DataSource>& train,
+                        std::vector<TaskEvaluation>* evaluations) {
+  for (size_t i = 0; i < evaluations->size(); ++i) {
+    auto* const r = std::get_if<TextTaskRequest>(&(*evaluations)[i].request);
+    if (r == nullptr) continue;
+    const Options open = measured_options(*r->info, train);
+    for (const auto& [name, value] : open.values()) {
+      const bool given = std::find(r->given.begin(), r->given.end(), name) != r->given.end();
+      if (!given) r->options.set(name, value);
+    }
+    try {
+      check_text_options(*r);
+    } catch (const Error& e) {
+      throw e.at("eval.tasks[" + std::to_string(i) + "]." + key_in_braces(e.where()));
+    }
+  }
 }
 
 ordered_json evaluations_json(const std::vector<TaskEvaluation>& evaluations) {

@@ -16,6 +16,12 @@ namespace bamtrain {
 /// none.
 std::vector<TaskEvaluation> read_evaluations(const nlohmann::json& value, const std::string& path,
                                              const Origin& origin, int64_t version);
+/// The declared options; of passkey as a run has them that is trained on passkeys, but for the
+/// tokenizer, which its data name.
+Options measured_options(const TextTaskInfo& info, const std::vector<DataSource>& train);
+/// What entries that read_evaluations() gave leave open becomes that.
+void derive_evaluations(const std::vector<DataSource>& train,
+                        std::vector<TaskEvaluation>* evaluations);
 /// Its inverse, with every member.
 nlohmann::ordered_json evaluations_json(const std::vector<TaskEvaluation>& evaluations);
 

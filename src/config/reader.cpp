@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "config/changes.h"
+#include "config/evaluations.h"
 #include "config/keys.h"
 #include "config/overrides.h"
 #include "core/abbreviate.h"
@@ -165,6 +166,7 @@ void derive(RunConfig& c) {
   const int64_t micro_batches = sequences / c.train.micro_batch;
   if (c.train.lanes == 0 && micro_batches > 0) c.train.lanes = default_lanes(micro_batches);
   c.schedule.reaches_minimum = c.config_version > 1;
+  derive_evaluations(c.data.train.list, &c.eval.tasks);
 }
 
 }  // namespace

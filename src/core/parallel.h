@@ -43,7 +43,8 @@ void parallel_for(int64_t n, F&& f) {
 }
 
 /// f(i) for i in [0, n): each thread takes a stretch of its own from its beginning to its end, then
-/// what is left of the others'. Of memory that is read once, whose pieces taken by turns are slower.
+/// what is left of the others'. Of memory that is read once, whose pieces taken by turns are
+/// slower.
 template <class F>
 void parallel_stretches(int64_t n, F&& f) {
   constexpr int64_t kMost = 64;

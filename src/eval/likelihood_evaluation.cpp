@@ -27,8 +27,9 @@ void LikelihoodEvaluation::check(size_t, const ScoredModel& model) const {
 }
 
 int64_t LikelihoodEvaluation::bytes(size_t, const ScoredModel& model) const {
-  const size_t longest = longest_request(requests_);
-  return likelihoods_bytes(std::ssize(requests_[longest].ids), std::ssize(requests_), model);
+  int64_t ids = 0;
+  for (const EncodedRequest& r : requests_) ids += std::ssize(r.ids);
+  return likelihoods_bytes(requests_, model) + ids * static_cast<int64_t>(sizeof(int32_t));
 }
 
 nlohmann::ordered_json LikelihoodEvaluation::score(size_t, TaskSet, const ScoredModel& model,

@@ -240,6 +240,23 @@ struct Plan {
   }
 };
 
+/// Texts side by side, and inputs of the longest of them.
+struct ReaderSize {
+  int64_t B = 0, T = 0;
+};
+ReaderSize size_of(std::span<const SharedContext> contexts, Requests requests) {
+  ReaderSize s;
+  for (const SharedContext& c : contexts) s.T = std::max(s.T, inputs_of(requests[c.requests[0]]));
+  if (s.T > 0) s.B = std::min(evaluation_batch(s.T), std::ssize(contexts));
+  return s;
+}
+/// Of what is read as a whole, the longest first.
+ReaderSize size_of(std::span<const size_t> order, Requests requests) {
+  if (order.empty()) return {};
+  const int64_t T = inputs_of(requests[order[0]]);
+  return {std::min(evaluation_batch(T), most_of_a_length(requests, order)), T};
+}
+
 /// What is common to all readings of one call.
 struct Reading {
   const ScoredModel& model;
@@ -252,9 +269,7 @@ struct Reading {
 
   void contexts(std::vector<SharedContext> contexts) {
     if (contexts.empty()) return;
-    int64_t T = 0;
-    for (const SharedContext& c : contexts) T = std::max(T, inputs_of(requests[c.requests[0]]));
-    const int64_t B = std::min(evaluation_batch(T), std::ssize(contexts));
+    const auto [B, T] = size_of(contexts, requests);
     ContextReader reader(model, document_start, B, T);
     reader.commit();
     for (const auto& batch : side_by_side(std::move(contexts), requests, B)) {
@@ -267,8 +282,7 @@ struct Reading {
 
   void wholes(std::span<const size_t> order) {
     if (order.empty()) return;
-    const int64_t T = inputs_of(requests[order[0]]);
-    const int64_t B = std::min(evaluation_batch(T), most_of_a_length(requests, order));
+    const auto [B, T] = size_of(order, requests);
     WholeReader reader(model, document_start, B, T);
     reader.commit();
     for (size_t first = 0; first < order.size();) {
@@ -289,6 +303,23 @@ struct Reading {
   bool mine() { return batches++ % share.processes == share.rank; }
 };
 
+/// Requests without repetitions, and of each request its number among them.
+struct Different {
+  std::vector<EncodedRequest> requests;
+  std::vector<size_t> number;
+};
+Different different_of(Requests requests) {
+  Different d;
+  d.number.resize(requests.size());
+  for (const size_t i : by_length(requests)) {
+    if (d.requests.empty() || !same(d.requests.back(), requests[i])) {
+      d.requests.push_back(requests[i]);
+    }
+    d.number[i] = d.requests.size() - 1;
+  }
+  return d;
+}
+
 /// Of each request one process has the sums, the others zeros: what they add up to is exact.
 void add_shares(const TaskShare& share, std::span<Likelihood> of_requests) {
   std::vector<double> sums;
@@ -304,6 +335,20 @@ void add_shares(const TaskShare& share, std::span<Likelihood> of_requests) {
 }
 
 }  // namespace
+
+int64_t likelihoods_bytes(Requests requests, const ScoredModel& model) {
+  const auto [different, number] = different_of(requests);
+  const Plan plan(different, model);
+  int64_t most = 0, ids = 0;
+  for (const auto* of : {&plan.long_ones, &plan.shared}) {
+    const auto [B, T] = size_of(*of, different);
+    if (B > 0) most = std::max(most, ContextReader(model, std::nullopt, B, T).planned_bytes());
+  }
+  const auto [B, T] = size_of(plan.whole, different);
+  if (B > 0) most = std::max(most, WholeReader(model, std::nullopt, B, T).planned_bytes());
+  for (const EncodedRequest& r : different) ids += std::ssize(r.ids);
+  return most + ids * static_cast<int64_t>(sizeof(int32_t));
+}
 
 size_t longest_request(std::span<const EncodedRequest> requests) {
   require(!requests.empty(), "requests");
@@ -321,13 +366,7 @@ std::vector<Likelihood> likelihoods(Requests requests, const ScoredModel& model,
             "a context and a continuation");
   }
   if (requests.empty()) return {};
-  const std::vector<size_t> order = by_length(requests);
-  std::vector<EncodedRequest> different;
-  std::vector<size_t> number(requests.size());  // of each request in them
-  for (const size_t i : order) {
-    if (different.empty() || !same(different.back(), requests[i])) different.push_back(requests[i]);
-    number[i] = different.size() - 1;
-  }
+  const auto [different, number] = different_of(requests);
   const Plan plan(different, model);
   int64_t tokens = 0, read = 0;
   for (const auto* of : {&plan.long_ones, &plan.shared}) {

@@ -37,7 +37,9 @@ std::vector<Likelihood> likelihoods(std::span<const EncodedRequest> requests,
                                     const ScoredModel& model, std::optional<int64_t> document_start,
                                     const TaskShare& share, const TaskProgress& progress);
 
-/// Memory that it takes at most beside the masters for `requests` different ones of `ids` ids each.
+/// Memory that it takes beside the masters and the requests.
+int64_t likelihoods_bytes(std::span<const EncodedRequest> requests, const ScoredModel& model);
+/// At most, for `requests` different ones of `ids` ids each.
 int64_t likelihoods_bytes(int64_t ids, int64_t requests, const ScoredModel& model);
 
 }  // namespace bamtrain

@@ -124,6 +124,7 @@ class NeedleEvaluation final : public TextEvaluation {
       read_file();
       return;
     }
+    if (haystack_) require_text_task();
     depths_ = integer("depths");
     samples_ = r.samples.value_or(depths_ > 0 ? kSamplesOfDepth : kSamples);
   }
@@ -152,10 +153,8 @@ class NeedleEvaluation final : public TextEvaluation {
     check_grows(model.config);
     const TextTaskPart& p = parts_[part];
     const Prompts::Size size = prompts(part).size();
-    // While a run trains there are others, which may not fit where these barely do. No smallest
-    // prompt has half as many tokens.
-    constexpr int64_t kTight = 4096;
-    if (p.length && *p.length < kTight) RulerPrompts(p, ruler_request(), seed(TaskSet::select));
+    // While a run trains there are others, which may not fit where these barely do.
+    if (p.length) RulerPrompts(p, ruler_request(), seed(TaskSet::select));
     check_text_length(size.longest + size.most - 1,
                       p.task + (p.length ? fmt::format(" at {}", *p.length) : ""), model);
   }
@@ -187,6 +186,14 @@ class NeedleEvaluation final : public TextEvaluation {
       of_file_.resize(static_cast<size_t>(*request_.samples));
     }
     samples_ = std::ssize(of_file_);
+  }
+  void require_text_task() const {
+    for (const TextTaskPart& p : parts_) {
+      const NeedleTask* const task = find_needle_task(p.task);
+      if (task != nullptr && task->haystack == HaystackKind::text) return;
+    }
+    throw Error(ExitCode::config, "{haystack}", "nothing where no task hides needles in a text",
+                request_.options.text("haystack"), "leave it out");
   }
   bool matches_any() const { return request_.options.text("match") == "any"; }
   RulerRequest ruler_request() const {

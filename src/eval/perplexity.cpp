@@ -137,6 +137,10 @@ void check_perplexity_request(const ShardSet& shards, const PerplexityRequest& r
   const EvaluatedText accepted(shards, request);
 }
 
+int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& lengths) {
+  return WindowReader::bytes(model, *std::max_element(lengths.begin(), lengths.end()));
+}
+
 int64_t longest_document(const ShardSet& shards, int64_t document_start) {
   int64_t longest = 0;
   for (const DocumentSpan& d : shards.documents(document_start)) {

@@ -2,8 +2,7 @@
 // Perplexity against length, by three protocols, on a text that perplexity_text.h lays out.
 //
 //   windows  (a) non-overlapping windows of each length, all positions (Cable)
-//   last     (b) the last K tokens of windows of each length (DAPE); of `documents` windows that
-//   end
+//   last     (b) the last K tokens of windows of each length (DAPE); of `documents` windows end
 //                at the same places, so the same K tokens at every length
 //   bins     (c) one pass at the longest length, mean loss per bin of positions (BAM)
 //
@@ -16,6 +15,7 @@
 
 #include "data/shard_set.h"
 #include "eval/perplexity_text.h"
+#include "eval/task_scores.h"
 #include "model/model.h"
 
 namespace bamtrain {
@@ -26,6 +26,9 @@ using PerplexityProgress = std::function<void(const std::string&, int64_t, doubl
 /// Everything that perplexity_against_length would refuse of text and request, before any time is
 /// spent. Errors as EvaluatedText.
 void check_perplexity_request(const ShardSet& shards, const PerplexityRequest& request);
+
+/// Memory that the longest of `lengths` takes beside the masters. Errors as WindowReader.
+int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& lengths);
 
 /// Tokens of the longest document; 0 where there is none.
 int64_t longest_document(const ShardSet& shards, int64_t document_start);

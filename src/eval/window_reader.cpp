@@ -19,18 +19,7 @@ struct WindowReader::Planned {
 WindowReader::WindowReader(const ScoredModel& model, const TokenStream& stream, int64_t longest,
                            Passage passage)
     : model_(model), stream_(stream), longest_(longest), batch_(evaluation_batch(longest)) {
-  check_text_model(model.config);
-  pieces_ = passage == Passage::pieces;
-  const bool may_choose =
-      passage == Passage::automatic && reads_in_pieces(model.config, model.backend, longest);
-  if (pieces_) check_grows(model.config);
-  planned_ = plan();
-  if (may_choose) {
-    pieces_ = true;
-    std::unique_ptr<Planned> grown = plan();
-    pieces_ = grown->arena.total_bytes() < planned_->arena.total_bytes();
-    if (pieces_) planned_ = std::move(grown);
-  }
+  planned_ = plan(model, longest, passage, &pieces_);
   planned_->arena.commit(model.backend.memory());
   planned_->model.set_masters(model.masters);
   planned_->model.refresh();
@@ -44,15 +33,31 @@ WindowReader::~WindowReader() = default;
 
 int64_t WindowReader::planned_bytes() const { return planned_->arena.total_bytes(); }
 
-std::unique_ptr<WindowReader::Planned> WindowReader::plan() const {
-  auto out = std::make_unique<Planned>(model_);
-  out->model.check_length(longest_);
-  if (pieces_) {
-    out->model.plan(out->arena, 1, longest_, ModelUse::generation);
-  } else {
-    out->model.plan(out->arena, batch_, longest_, ModelUse::evaluation);
+int64_t WindowReader::bytes(const ScoredModel& model, int64_t longest) {
+  bool pieces = false;
+  return plan(model, longest, Passage::automatic, &pieces)->arena.total_bytes();
+}
+
+std::unique_ptr<WindowReader::Planned> WindowReader::plan(const ScoredModel& model, int64_t longest,
+                                                          Passage passage, bool* pieces) {
+  check_text_model(model.config);
+  const auto as = [&](bool in_pieces) {
+    auto out = std::make_unique<Planned>(model);
+    out->model.check_length(longest);
+    const int64_t B = in_pieces ? 1 : evaluation_batch(longest);
+    out->model.plan(out->arena, B, longest,
+                    in_pieces ? ModelUse::generation : ModelUse::evaluation);
+    return out;
+  };
+  *pieces = passage == Passage::pieces;
+  if (*pieces) check_grows(model.config);
+  std::unique_ptr<Planned> planned = as(*pieces);
+  if (passage != Passage::automatic || !reads_in_pieces(model.config, model.backend, longest)) {
+    return planned;
   }
-  return out;
+  std::unique_ptr<Planned> grown = as(true);
+  *pieces = grown->arena.total_bytes() < planned->arena.total_bytes();
+  return *pieces ? std::move(grown) : std::move(planned);
 }
 
 void WindowReader::read(const std::vector<Window>& windows,

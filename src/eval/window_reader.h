@@ -28,6 +28,8 @@ class WindowReader {
 
   bool reads_pieces() const { return pieces_; }
   int64_t planned_bytes() const;
+  /// Those of a reader that chooses its passage, which takes none yet. Errors as its own.
+  static int64_t bytes(const ScoredModel& model, int64_t longest);
 
   /// Calls f(n, position, target, loss) for the targets of the n-th window from Window::from on, in
   /// order, and progress(share) now and then. Windows of one length that follow each other are read
@@ -39,7 +41,9 @@ class WindowReader {
 
  private:
   struct Planned;
-  std::unique_ptr<Planned> plan() const;
+  /// And whether it reads in pieces.
+  static std::unique_ptr<Planned> plan(const ScoredModel& model, int64_t longest, Passage passage,
+                                       bool* pieces);
   void read_pieces(int64_t rows, int64_t length, const std::function<void(int64_t)>& progress);
 
   const ScoredModel& model_;

@@ -326,7 +326,7 @@ std::string inspection_html(const InspectedModel& model, const InspectionRequest
   RunRecord record;
   record.parameters = model.parameters;
   const Runs runs = {{model.name, model.name, &record, request.config, request.training_length}};
-  return html_page(model.name,
+  return html_page("inspect", model.name,
                    "<h1>" + escaped(model.name) + "</h1>\n" + facts_table(model, found) +
                        prompt_text(model) + weight_section(found, by) + head_section(found) +
                        last_section(found) + bias_section(found, by) + mechanism_sections(runs) +

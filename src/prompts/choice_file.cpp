@@ -37,6 +37,7 @@ ChoiceFile read_choice_file(const std::string& path, const ChoiceFormat* format,
     if (file.format == nullptr) file.format = &recognised_format(record);
     ChoiceExample e = file.format->read(record);
     e.line = line;
+    if (e.choices() < 2) record.where().refuse("two choices at least", "one");
     for (size_t i = 0; i < e.choices(); ++i) {
       if (e.characters[i] > 0 && !without_space_around(e.continuation(i)).empty()) continue;
       record.where().refuse("choices and continuations with more than white space",

@@ -1,5 +1,7 @@
 #include "prompts/ruler.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/join.h"
 #include "core/nearest.h"
@@ -27,6 +29,11 @@ std::vector<std::string> ruler_tasks() {
   for (const NeedleTask& t : needle_tasks()) names.push_back(t.name);
   for (const OtherTask& t : kOthers) names.emplace_back(t.name);
   return names;
+}
+
+bool is_ruler_task(const std::string& name) {
+  const std::vector<std::string> all = ruler_tasks();
+  return std::find(all.begin(), all.end(), name) != all.end();
 }
 
 PromptSet ruler_prompts(const std::string& task, const NeedleOptions& needles, int64_t length,

@@ -13,6 +13,7 @@ namespace bamtrain {
 /// (frequent_words.h). Its two of question answering need data that is not here: read_prompts
 /// (prompt_file.h) reads what RULER's own generator writes of them.
 std::vector<std::string> ruler_tasks();
+bool is_ruler_task(const std::string& name);
 
 /// The prompts of at most `length` tokens with those of an answer. `needles` is for the eight; a
 /// depth with another is an error as with several needles. Errors as the tasks' own;

@@ -19,7 +19,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
-constexpr int64_t kMostBytes = int64_t{64} << 20;
+constexpr int64_t kMostBytes = int64_t{1} << 30;  // answers to requests are a line each
 
 [[noreturn]] void refuse(const std::string& path, const std::string& expected,
                          const std::string& found) {

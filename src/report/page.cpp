@@ -13,6 +13,10 @@ constexpr const char* kBeginning =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
 
+std::string beginning_of_page(const std::string& of) {
+  return kBeginning + ("<meta name=\"generator\" content=\"bamtrain " + of) + "\">\n";
+}
+
 /// The variables of a style sheet.
 std::string variables(const Palette& p) {
   std::string out = fmt::format("--paper: {}; --ink: {}; --soft: {}; --rule: {};", p.paper, p.ink,
@@ -258,13 +262,15 @@ for (const svg of document.querySelectorAll('svg[data-plot]')) {
 
 }  // namespace
 
-std::string html_page(const std::string& title, const std::string& body) {
-  return kBeginning + ("<title>" + escaped(title)) + "</title>\n<style>" + themes() + kStyle +
-         "</style>\n</head>\n<body>\n" + body + "<script>" + kScript +
+std::string html_page(const std::string& of, const std::string& title, const std::string& body) {
+  return beginning_of_page(of) + "<title>" + escaped(title) + "</title>\n<style>" + themes() +
+         kStyle + "</style>\n</head>\n<body>\n" + body + "<script>" + kScript +
          "</script>\n</body>\n</html>\n";
 }
 
-bool is_html_page(std::string_view text) { return text.starts_with(kBeginning); }
+bool is_html_page(std::string_view text, const std::string& of) {
+  return text.starts_with(beginning_of_page(of));
+}
 
 std::string figure(const std::string& title, const std::string& svg) {
   return "<figure>\n<figcaption>" + escaped(title) + "</figcaption>\n" + svg +

@@ -9,11 +9,11 @@
 
 namespace bamtrain {
 
-/// The whole page. `body` is HTML.
-std::string html_page(const std::string& title, const std::string& body);
+/// The whole page of the command `of`, "report". `body` is HTML.
+std::string html_page(const std::string& of, const std::string& title, const std::string& body);
 
-/// Whether `text` begins as such pages do.
-bool is_html_page(std::string_view text);
+/// Whether `text` begins as the pages of that command do.
+bool is_html_page(std::string_view text, const std::string& of);
 
 /// <figure> of an <svg>, its title above.
 std::string figure(const std::string& title, const std::string& svg);

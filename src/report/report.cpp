@@ -219,7 +219,7 @@ std::string report_html(const std::vector<ReportedRun>& runs,
                            perplexity_section(runs) + task_section(runs) + training_section(runs) +
                            attention_section(runs) + mechanism_sections(runs) +
                            differences_section(runs, differences) + samples_section(runs);
-  return html_page(names + " - bamtrain report", body);
+  return html_page("report", names + " - bamtrain report", body);
 }
 
 }  // namespace bamtrain

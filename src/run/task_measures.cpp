@@ -7,6 +7,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
+#include "core/checked.h"
 #include "data/task_values.h"
 #include "dist/together.h"
 #include "eval/mean_json.h"
@@ -185,7 +186,7 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
       } else {
         of = request_values(c.eval.tasks[i].trained());
       }
-      of.update({{"precision", name_of(model.activations)}, {"weights", weights}});
+      of.update({{"precision", computed_in(c.train.precision)}, {"weights", weights}});
     });
     for (const Part& part : parts_of_entry(i)) {
       const bool known = comm.any(first && results->has(part.result, of));
@@ -212,27 +213,56 @@ void TaskMeasures::measure_at_end(Backend& backend, Communicator& comm, const st
   }
 }
 
+int64_t TaskMeasures::bytes(size_t entry, const ScoredModel& model) const {
+  const TextEvaluation* const texts = texts_[entry].get();
+  if (texts == nullptr) return task_scores_bytes(config_.eval.tasks[entry].trained(), model);
+  int64_t most = 0;
+  for (size_t part = 0; part < texts->parts().size(); ++part) {
+    most = std::max(most, texts->bytes(part, model));
+  }
+  return most;
+}
+
+int64_t TaskMeasures::masters_bytes(const Backend& backend) const {
+  return ParameterLayout(config_.model, config_.data.sequence_length).elements() *
+         static_cast<int64_t>(size_of(backend.parameter_dtype()));
+}
+
 TaskMeasures::Memory TaskMeasures::memory(Backend& backend) const {
   Memory m;
   const ScoredModel model = this->model(backend, kNoMasters);
   for (size_t i = 0; i < texts_.size(); ++i) {
-    const TaskEvaluation& e = config_.eval.tasks[i];
-    int64_t bytes = 0;
-    if (const TextEvaluation* texts = texts_[i].get()) {
-      for (size_t part = 0; part < texts->parts().size(); ++part) {
-        bytes = std::max(bytes, texts->bytes(part, model));
-      }
-    } else {
-      bytes = task_scores_bytes(std::get<TaskRequest>(e.request), model);
-    }
-    if (e.every > 0) m.beside = std::max(m.beside, bytes);
+    const int64_t bytes = this->bytes(i, model);
+    if (config_.eval.tasks[i].every > 0) m.beside = std::max(m.beside, bytes);
     m.after = std::max(m.after, bytes);
   }
-  if (m.after > 0) {
-    m.after += ParameterLayout(config_.model, config_.data.sequence_length).elements() *
-               static_cast<int64_t>(size_of(backend.parameter_dtype()));
-  }
+  if (m.after > 0) m.after += masters_bytes(backend);
   return m;
+}
+
+void TaskMeasures::check_memory(Backend& backend) const {
+  const ScoredModel model = this->model(backend, kNoMasters);
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    const std::string entry = fmt::format("eval.tasks[{}]", i);
+    try {
+      backend.memory().check_fits(checked_add(bytes(i, model), masters_bytes(backend), entry));
+    } catch (const Error& e) {
+      throw e.as(ExitCode::device, "memory of " + entry,
+                 "leave its longest texts out, or lower its samples");
+    }
+  }
+}
+
+std::vector<Fact> TaskMeasures::facts() const {
+  std::vector<Fact> facts;
+  for (size_t i = 0; i < texts_.size(); ++i) {
+    if (!texts_[i]) continue;
+    ordered_json of = texts_[i]->facts();
+    of["tokenizer"] = texts_[i]->ids().tokenizer.sha256();
+    facts.push_back({fmt::format("eval.tasks[{}]", i), of.dump(), ExitCode::data,
+                     "give every process the same files"});
+  }
+  return facts;
 }
 
 std::string numbers_line(const ordered_json& row) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "dist/agreement.h"
 #include "dist/communicator.h"
 #include "eval/text_evaluation.h"
 #include "record/results.h"
@@ -43,8 +44,16 @@ class TaskMeasures {
     int64_t beside = 0, after = 0;
   };
   Memory memory(Backend& backend) const;
+  /// Error (ExitCode::device) at the entry that asks for more memory at the run's end than there
+  /// is.
+  void check_memory(Backend& backend) const;
+
+  /// What the entries' files are, which all processes must have alike.
+  std::vector<Fact> facts() const;
 
  private:
+  int64_t bytes(size_t entry, const ScoredModel& model) const;
+  int64_t masters_bytes(const Backend& backend) const;
   struct Part;
   std::vector<Part> parts_of_entry(size_t entry) const;
   const Tokenizer& tokenizer(size_t entry, const std::string& path);

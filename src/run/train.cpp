@@ -215,13 +215,15 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   double rate = 0;
   int64_t tasks = 0;  // bytes
   together(comm, [&] {
-    if (run.tasks != nullptr)
-      tasks =
-          run.tasks->memory(backend).beside;  // a plan, before the one that the backend works by
+    if (run.tasks != nullptr) {
+      run.tasks->check_memory(backend);
+      tasks = run.tasks->memory(backend).beside;  // plans, before the one that the backend works by
+    }
     made.emplace(run.config, backend, comm.rank(), comm.size());
   });
   Trainer& trainer = *made;
   compare_data(comm, trainer);
+  if (run.tasks != nullptr && comm.size() > 1) require_agreement(comm, run.tasks->facts());
   trainer.connect(comm);
   together(comm, [&] {
     rate = measure();

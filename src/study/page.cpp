@@ -114,7 +114,7 @@ std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained)
     const std::string picture = curve ? figure_of(study_chart(t, g, trained)) : "";
     body += section(escaped(t.groups[g].name), beside(picture, table_of(t, g)));
   }
-  return html_page(t.name, body);
+  return html_page("study", t.name, body);
 }
 
 }  // namespace bamtrain

@@ -34,6 +34,7 @@ struct TextTaskRequest {
   std::vector<int64_t> lengths = {};              // ascending, unique; none of a file
   std::optional<int64_t> samples = std::nullopt;  // none: as many as the task has for that
   uint64_t seed = 0;                              // of what is drawn
+  std::vector<std::string> given = {};            // options that were asked for, of a configuration
 };
 
 /// A result of it: RULER's tasks are several of one request.

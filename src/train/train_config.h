@@ -43,6 +43,11 @@ constexpr Dtype activation_dtype(Precision p) {
   return p == Precision::bf16 ? Dtype::bf16 : p == Precision::f64 ? Dtype::f64 : Dtype::f32;
 }
 
+/// What results say that they were computed in: "f32", "tf32", "bf16".
+inline std::string computed_in(Precision p) {
+  return p == Precision::tf32 ? "tf32" : name_of(activation_dtype(p));
+}
+
 struct OptimizerConfig {
   OptimizerKind name = OptimizerKind::adamw;
   double lr = 1e-3;  // peak

@@ -172,6 +172,26 @@ TEST_CASE("an entry of texts has its task's options, and results of its parts") 
   CHECK(json(resolved_json(read(resolved))) == resolved);
 }
 
+TEST_CASE("passkeys are measured as the run is trained on them, where an entry leaves it open") {
+  json c = config_with({{{"task", "passkey"}, {"lengths", {240}}},
+                        {{"task", "passkey"}, {"lengths", {240}}, {"digits", 2}, {"name", "two"}}});
+  c["data"] = {
+      {"train", {{"task", "passkey"}, {"tokenizer", "t.model"}, {"digits", 3}, {"bos", true}}}};
+  c["train"].erase("tokens_per_step");
+  c["train"]["sequences_per_step"] = 8;
+  const auto digits = [&](size_t entry) {
+    const RunConfig config = read(c);
+    const Options& o = std::get<TextTaskRequest>(config.eval.tasks[entry].request).options;
+    CHECK(o.flag("bos"));
+    CHECK(o.text("tokenizer").empty());
+    return o.number("digits");
+  };
+  CHECK(digits(0) == 3);
+  CHECK(digits(1) == 2);
+  c["eval"]["tasks"][0]["prefix_digits"] = 3;
+  CHECK(message(c.dump()).find("eval.tasks[0].prefix_digits") != std::string::npos);
+}
+
 TEST_CASE("an entry of texts names what it cannot be asked") {
   const auto mentions = [](const char* entry, const char* key) {
     INFO(entry);

@@ -317,6 +317,12 @@ TEST_CASE("requests that are read in pieces have what a whole pass gives, beside
   CHECK(bytes(20001) - bytes(10001) >= 10000 * kOfAToken);
   CHECK(bytes(20001) - bytes(10001) < 2 * 10000 * kOfAToken);
   CHECK(bytes(8193) > bytes(10001));
+  // Of long texts and others what takes the most of both ways to read them.
+  const auto of = [](int64_t ids) {
+    return EncodedRequest{Symbols(static_cast<size_t>(ids), 1), ids - 1};
+  };
+  const std::vector<EncodedRequest> both = {of(10001), of(8193)};
+  CHECK(likelihoods_bytes(both, f.model()) >= bytes(8193));
 }
 
 TEST_CASE("the longest request is found, and none are no work") {

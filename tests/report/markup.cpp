@@ -21,7 +21,7 @@ TEST_CASE("text cannot leave its place in markup") {
 }
 
 TEST_CASE("a page is one file that needs nothing else") {
-  const std::string html = html_page("<a>", "<p>b</p>\n");
+  const std::string html = html_page("report", "<a>", "<p>b</p>\n");
   CHECK(html.find("<title>&lt;a&gt;</title>") != std::string::npos);
   CHECK(references_in(html).empty());
   const std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\"/>";

@@ -91,10 +91,11 @@ for (const action of actions) {
 }  // namespace
 
 TEST_CASE("a page knows its kind") {
-  CHECK(is_html_page(html_page("a", "<p>b</p>\n")));
-  CHECK_FALSE(is_html_page("{\"step\": 1}\n"));
-  CHECK_FALSE(is_html_page("<!DOCTYPE html>\n<p>of another program"));
-  CHECK_FALSE(is_html_page(""));
+  CHECK(is_html_page(html_page("report", "a", "<p>b</p>\n"), "report"));
+  CHECK_FALSE(is_html_page(html_page("inspect", "a", ""), "report"));
+  CHECK_FALSE(is_html_page("{\"step\": 1}\n", "report"));
+  CHECK_FALSE(is_html_page("<!DOCTYPE html>\n<p>of another program", "report"));
+  CHECK_FALSE(is_html_page("", "report"));
 }
 
 namespace {
@@ -108,7 +109,7 @@ bool have_node() {
 /// What the page with this chart prints.
 std::string browse(const Chart& chart, std::vector<std::string> actions) {
   const Workplace w;
-  std::ofstream(w.path("page.html")) << html_page("a", figure(chart.title, svg(chart)));
+  std::ofstream(w.path("page.html")) << html_page("report", "a", figure(chart.title, svg(chart)));
   std::ofstream(w.path("browser.js")) << kBrowser;
   actions.insert(actions.begin(), {"node", w.path("browser.js"), w.path("page.html")});
   return run(actions).output;

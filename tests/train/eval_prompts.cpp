@@ -103,6 +103,13 @@ TEST_CASE("a result takes the place of a result alone") {
   };
   refused(asked);
   refused(model);
+  refused(t.checkpoint + "/state.json");  // has a section of the name that results begin with
+  const std::string config = t.write("config", {{{"checkpoint", {{"every", 2}}}}});
+  refused(config);
+  t.check_refused(run({bamtrain_program(), "eval", "--checkpoint", t.checkpoint, "--lengths", "16",
+                       "--output", config},
+                      threads(1)),
+                  ExitCode::usage, "a result of bamtrain eval to replace");
   CHECK(read_text(asked) == before);
   CHECK(read_text(model) == weights);
   t.printed("requests", asked, {"--output", t.path("answers.jsonl")});
@@ -112,6 +119,13 @@ TEST_CASE("a result takes the place of a result alone") {
   t.result("choice", questions, {"--samples", "2"});
   t.check_refused(t.eval("choice", questions, {"--task-set", "file=x"}), ExitCode::usage,
                   "each key once, found file again");
+}
+
+TEST_CASE("one choice is no question") {
+  const Trained t;
+  const std::string file =
+      t.write("questions", {query("The old", {"sailor", "x"}, 0), query("The old", {"sailor"}, 0)});
+  t.check_refused(t.eval("choice", file), ExitCode::data, "questions:2: expected two choices");
 }
 
 TEST_CASE("texts that would not fit into memory are refused before the weights are read") {

@@ -263,6 +263,13 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
   CHECK(two["scores"][1]["recall"] == 0.123);
   CHECK(contains(t.printed("niah", {"tasks=niah_single_1", "tokens=3"}, few),
                  "niah_single_1, 2 prompts\n  length     600 "));
+  // And a call with fewer tasks those of the others.
+  const json less = json::parse(t.written("niah", {"tasks=niah_single_1", "tokens=3"},
+                                          {"--lengths", "650", "--samples", "2"}));
+  REQUIRE(less["scores"].size() == 3);
+  CHECK(less["scores"][0]["recall"] == 0.123);
+  CHECK(less["scores"][1]["length"] == 650);
+  CHECK(less["scores"][2] == two["scores"][0]);
 }
 
 TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
@@ -296,6 +303,8 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
             "--lengths: expected at least the");
   t.refused("niah", {"tasks=niah_single_2"}, lengths, ExitCode::usage,
             "--task-set haystack: expected a text that niah_single_2");
+  t.refused("niah", {"tasks=vt", "haystack=" + t.path("run.json")}, lengths, ExitCode::usage,
+            "--task-set haystack: expected nothing where no task hides needles in a text");
   t.refused("niah", {"tasks=niah_multikey_1", "depths=2", "haystack=" + t.path("run.json")},
             lengths, ExitCode::usage, "--task-set depths: expected a task of one needle");
   t.refused("niah", {"tasks=niah_single_2", "haystack=" + t.path("no")}, lengths, ExitCode::io,

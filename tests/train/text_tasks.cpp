@@ -2,6 +2,7 @@
 // bamtrain eval.
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +17,7 @@ using namespace bamtrain::testing;
 namespace {
 
 using nlohmann::json;
+using Words = std::vector<std::string>;
 
 void write_lines(const std::string& path, const std::vector<json>& lines) {
   std::ofstream out(path);
@@ -188,4 +190,42 @@ TEST_CASE("what a task of texts cannot be asked ends a run before its first step
   twice["eval"]["tasks"] = {{{"task", "cloze"}, {"file", w.path("cloze.jsonl")}},
                             {{"task", "cloze"}, {"file", w.path("cloze.jsonl")}}};
   mentions(refused(w, twice), "eval.tasks[1].name");
+}
+
+TEST_CASE("memory that a task of the run's end has not is missed before its first step") {
+  const Workplace w;
+  json c = measured_run(w);
+  const auto limited = [&](const json& entry) {
+    c["eval"]["tasks"] = {entry};
+    Words all = {"sh", "-c", "ulimit -v 400000; exec \"$@\"", "sh"};
+    for (const std::string& word : command(w, c, "limited")) all.push_back(word);
+    const Outcome o = run(all, threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::device));
+    CHECK(o.output.find("memory of eval.tasks[0]") != std::string::npos);
+    CHECK(o.output.find("lower its samples") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(w.path("limited")));
+  };
+  limited({{"task", "passkey"}, {"lengths", {2'000'000}}, {"depths", 2}});
+  limited({{"task", "passkey"}, {"lengths", {200}}, {"samples", 100'000'000}});
+}
+
+TEST_CASE("processes that have other files under one name are told apart") {
+  if (!have_mpi()) return;
+  const Workplace w;
+  json c = measured_run(w);
+  c["eval"]["tasks"] = {{{"task", "requests"}, {"file", "asked.jsonl"}}};
+  Words all = {"mpirun", "--allow-run-as-root", "--oversubscribe"};
+  for (const char* folder : {"here", "there"}) {
+    std::filesystem::create_directory(w.path(folder));
+    write_lines(w.path(folder) + "/asked.jsonl", {{{"context", "go"}, {"continuation", folder}}});
+    if (all.back() != "--oversubscribe") all.emplace_back(":");
+    for (const std::string& word : Words{"-np", "1", "-wdir", w.path(folder)}) all.push_back(word);
+    for (const std::string& word : command(w, c, "apart")) all.push_back(word);
+  }
+  const Outcome o = run(all, threads(1));
+  INFO(o.output);
+  CHECK(o.code == static_cast<int>(ExitCode::data));
+  CHECK(o.output.find("eval.tasks[0]") != std::string::npos);
+  CHECK(o.output.find("give every process the same files") != std::string::npos);
 }
