@@ -357,11 +357,12 @@ TEST_CASE("an eval that fails leaves the former result and nothing beside it") {
   const Trained t;
   fs::create_directory(t.w.path("results"));
   const std::string output = t.w.path("results/result.json");
-  std::ofstream(output) << "former";
+  const std::string former = R"({"checkpoint": "former"})";
+  std::ofstream(output) << former;
   Outcome o = run(t.command({"--lengths", "4096", "--output", output}), threads(1));
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::data));
-  CHECK(read_text(output) == "former");
+  CHECK(read_text(output) == former);
   CHECK(std::distance(fs::directory_iterator(t.w.path("results")), {}) == 1);
 
   // A place that cannot be written to shows before the checkpoint is opened.
