@@ -87,6 +87,7 @@ void require_replaceable(const std::string& page, const std::string& tensors) {
 /// The prompt's ids, what each is called, and where documents begin.
 struct Tokens {
   std::vector<int32_t> ids;
+  std::string text;  // as it is shown
   std::vector<std::string> names;
   std::optional<int64_t> document_start;
 };
@@ -97,6 +98,7 @@ Tokens ids_of(const InspectArguments& arguments, const RunConfig& c, const Check
   for (const int64_t id : read_integers(*arguments.ids, "--ids", c.model.vocab, what)) {
     t.ids.push_back(static_cast<int32_t>(id));
     t.names.push_back((t.names.empty() ? "" : " ") + std::to_string(id));
+    t.text += t.names.back();
   }
   if (c.model.attention.document_mask) {
     t.document_start = document_start(c, tokenizer_sha256(checkpoint));
@@ -119,6 +121,8 @@ Tokens text_of(const InspectArguments& arguments, const RunConfig& c,
   Tokens t;
   t.document_start = document_start(c, tokenizer);
   t.ids = Prompt(tokenizer, t.document_start, text, where).ids;
+  const bool begins = t.document_start && t.ids[0] == *t.document_start;
+  t.text = (begins ? tokenizer.piece(t.ids[0]) : "") + replace_invalid_utf8(text);
   bool first = true;
   for (const int32_t id : t.ids) {
     const std::string bytes = replace_invalid_utf8(tokenizer.bytes(id, first));
@@ -216,6 +220,7 @@ int run_inspect(const InspectArguments& arguments) {
        {"tokens of the prompt", std::to_string(T)},
        {"training length", std::to_string(c.data.sequence_length)},
        {"step", std::to_string(checkpoint.step)}},
+      std::move(tokens.text),
       std::move(tokens.names),
       mechanism_values(layout, masters)};
   std::map<std::string, std::string> facts;

@@ -26,8 +26,8 @@ ValueSchema members_schema() {
                         {"bleu", boolean_value()},
                         {"name", nonempty_text()}};
   schema["lengths"]["description"] =
-      "of sources, in tokens; default: the longest of the task's own; of passkey 0 and 128 to 32768, "
-      "doubled; of niah none";
+      "of sources, in tokens; default: the longest of the task's own; of passkey 0 and 128 to "
+      "32768, doubled; of niah none";
   schema["samples"]["description"] =
       "sequences at each length, by default 1000; prompts of passkey at each depth, by default 1, "
       "and "

@@ -311,10 +311,13 @@ std::string facts_table(const InspectedModel& model, const Inspection& found) {
 }
 
 std::string prompt_text(const InspectedModel& model) {
-  std::string text;
-  for (const std::string& token : model.tokens) text += token;
   constexpr size_t kMostShown = 2000;
-  if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "\u2026";
+  std::string text = model.prompt;
+  if (text.size() > kMostShown) {
+    size_t end = kMostShown;
+    while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // within a character
+    text = text.substr(0, end) + "\u2026";
+  }
   return "<blockquote>" + escaped(text) + "</blockquote>\n";
 }
 

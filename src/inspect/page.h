@@ -13,7 +13,8 @@ namespace bamtrain {
 struct InspectedModel {
   std::string name;  // of the checkpoint
   std::vector<std::pair<std::string, std::string>> facts;
-  std::vector<std::string> tokens;  // what each of the prompt's is called
+  std::string prompt;               // as it is shown, in UTF-8
+  std::vector<std::string> tokens;  // what each of its own is called
   MechanismValues parameters;       // of the model's mechanisms, by name
 };
 

@@ -1,10 +1,12 @@
 // `bamtrain inspect` as a user calls it: what it writes and what it refuses.
 
 #include <filesystem>
+#include <fstream>
 
 #include "catch.h"
 #include "checkpoint/safetensors.h"
 #include "core/error.h"
+#include "report/page.h"
 #include "train/support.h"
 
 using namespace bamtrain;
@@ -135,6 +137,11 @@ TEST_CASE("inspect refuses prompts, layers and files before it computes anything
   INFO(o.output);
   CHECK(o.code == static_cast<int>(ExitCode::usage));
   CHECK(read_text(model + ".safetensors") == before);
+  // Nor is the page of a run.
+  std::ofstream(t.w.path("run.html")) << html_page("report", "a run", "");
+  t.check_refused({"--ids", "1,2", "--output", t.w.path("run")}, ExitCode::usage,
+                  "one of bamtrain inspect to replace");
+  CHECK_FALSE(fs::exists(t.w.path("run.safetensors")));
 }
 
 TEST_CASE("inspect refuses what would not fit into memory") {

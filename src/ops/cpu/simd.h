@@ -63,8 +63,8 @@ inline void store(bf16* p, Vec v) {
   std::memcpy(static_cast<void*>(p), &h, sizeof h);
 }
 
-/// Asks for the cache lines of `bytes` at p, which may lie anywhere: the hardware's own guesses keep
-/// fewer of them under way than memory could give.
+/// Asks for the cache lines of `bytes` at p, which may lie anywhere. The hardware's own guesses
+/// keep fewer of them under way than memory could give.
 inline void prefetch(uintptr_t p, int64_t bytes) {
   constexpr int64_t kLine = 64;
   for (int64_t b = 0; b < bytes; b += kLine) {
