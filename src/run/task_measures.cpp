@@ -138,14 +138,17 @@ ordered_json TaskMeasures::measure(const Trainer& trainer, Backend& beside, Comm
                                    int64_t step) const {
   ordered_json out = ordered_json::object();
   const ScoredModel model = this->model(beside, trainer.masters());
+  const ProgressLine line(comm.rank() == 0);
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (!is_due(config_.eval.tasks[i], config_, step)) continue;
     for (const Part& part : parts_of_entry(i)) {
-      ordered_json row = part.score(model, TaskSet::select, share_of(comm), [](double) {});
+      ordered_json row =
+          part.score(model, TaskSet::select, share_of(comm), line.progress(part.result));
       row.erase("answers");  // of single lines of a file: results.json has them
       out[part.result] = std::move(row);
     }
   }
+  line.clear();
   return out;
 }
 
