@@ -59,7 +59,7 @@ TEST_CASE("of stretches every piece runs once, those of a thread that waits by t
       parallel_stretches(n, [&](int64_t i) {
         ++seen[static_cast<size_t>(i)];
         if (i > 0) ++others;
-        while (threads > 1 && i == 0 && others < n - 1) std::this_thread::yield();
+        while (omp_get_num_threads() > 1 && i == 0 && others < n - 1) std::this_thread::yield();
       });
       CHECK(std::all_of(seen.begin(), seen.end(), [](const auto& times) { return times == 1; }));
     }
