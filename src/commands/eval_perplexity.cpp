@@ -149,11 +149,13 @@ ordered_json evaluate(const EvalArguments& arguments) {
 
   const ParameterLayout layout(c.model, c.data.sequence_length);
   const Dtype activations = activation_dtype(precision);
+  int64_t bytes = 0;
   for (const EvaluatedSet& set : sets) {
     const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations, {}};
-    check_memory(backend->memory(), layout, perplexity_bytes(model, set.request.lengths),
-                 "memory of a model and texts (--lengths)", "leave the longest out");
+    bytes = std::max(bytes, perplexity_bytes(model, set.request.lengths));
   }
+  check_memory(backend->memory(), layout, bytes, "memory of a model and texts (--lengths)",
+               "leave the longest out");
   Arena arena;
   const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
 

@@ -117,6 +117,7 @@ class NeedleEvaluation final : public TextEvaluation {
       : TextEvaluation(r, ids), file_(r.options.text("file")), prompts_(parts_.size()) {
     const std::string& haystack = r.options.text("haystack");
     if (!haystack.empty()) {
+      require_text_task();
       haystack_ = HaystackText::read(haystack);
       haystack_sha256_ = sha256_file(haystack);
     }
@@ -124,7 +125,6 @@ class NeedleEvaluation final : public TextEvaluation {
       read_file();
       return;
     }
-    if (haystack_) require_text_task();
     depths_ = integer("depths");
     samples_ = r.samples.value_or(depths_ > 0 ? kSamplesOfDepth : kSamples);
   }

@@ -138,7 +138,9 @@ void check_perplexity_request(const ShardSet& shards, const PerplexityRequest& r
 }
 
 int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& lengths) {
-  return WindowReader::bytes(model, *std::max_element(lengths.begin(), lengths.end()));
+  int64_t most = 0;
+  for (const int64_t length : lengths) most = std::max(most, WindowReader::bytes(model, length));
+  return most;
 }
 
 int64_t longest_document(const ShardSet& shards, int64_t document_start) {

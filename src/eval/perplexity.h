@@ -27,7 +27,8 @@ using PerplexityProgress = std::function<void(const std::string&, int64_t, doubl
 /// spent. Errors as EvaluatedText.
 void check_perplexity_request(const ShardSet& shards, const PerplexityRequest& request);
 
-/// Memory that the longest of `lengths` takes beside the masters. Errors as WindowReader.
+/// Memory that these lengths take at most beside the masters; not always the longest, which may be
+/// read in pieces. Errors as WindowReader.
 int64_t perplexity_bytes(const ScoredModel& model, const std::vector<int64_t>& lengths);
 
 /// Tokens of the longest document; 0 where there is none.

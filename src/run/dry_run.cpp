@@ -7,7 +7,7 @@
 
 #include "core/checked.h"
 #include "core/utf8.h"
-#include "model/model.h"
+#include "eval/perplexity.h"
 #include "model/parameter_parts.h"
 #include "record/progress.h"
 #include "run/init_from.h"
@@ -42,16 +42,12 @@ namespace {
 /// Memory of the evaluation at eval.lengths and of eval.tasks, which follows when that of the steps
 /// is given back; 0 where there is none.
 int64_t evaluation_bytes(const RunConfig& c, int64_t tasks, Backend& backend) {
-  int64_t most = 0;
-  for (const int64_t length : c.eval.lengths) {
-    Model model(c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision));
-    Arena arena;
-    Tensor masters;
-    arena.add("weights.masters", &masters, Dtype::f32, {model.parameters().elements()});
-    model.plan(arena, evaluation_batch(length), length, ModelUse::evaluation);
-    most = std::max(most, arena.total_bytes());
-  }
-  return std::max(most, tasks);
+  if (c.eval.lengths.empty()) return tasks;
+  const ScoredModel model = {
+      c.model, c.data.sequence_length, backend, activation_dtype(c.train.precision), {}};
+  const int64_t masters = ParameterLayout(c.model, c.data.sequence_length).elements() *
+                          static_cast<int64_t>(size_of(Dtype::f32));
+  return std::max(tasks, masters + perplexity_bytes(model, c.eval.lengths));
 }
 
 /// A line per source: what it holds and, of a mixture, how much of it `windows` windows are.

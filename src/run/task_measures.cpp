@@ -226,33 +226,40 @@ int64_t TaskMeasures::bytes(size_t entry, const ScoredModel& model) const {
   return most;
 }
 
-int64_t TaskMeasures::masters_bytes(const Backend& backend) const {
-  return ParameterLayout(config_.model, config_.data.sequence_length).elements() *
-         static_cast<int64_t>(size_of(backend.parameter_dtype()));
+namespace {
+
+/// Runs f, whose errors are of the memory that an entry takes.
+template <class F>
+void of_entry(size_t entry, F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    throw e.as(ExitCode::device, fmt::format("memory of eval.tasks[{}]", entry),
+               "leave its longest texts out, or lower its samples");
+  }
 }
+
+}  // namespace
 
 TaskMeasures::Memory TaskMeasures::memory(Backend& backend) const {
   Memory m;
   const ScoredModel model = this->model(backend, kNoMasters);
+  const int64_t masters = ParameterLayout(config_.model, config_.data.sequence_length).elements() *
+                          static_cast<int64_t>(size_of(backend.parameter_dtype()));
   for (size_t i = 0; i < texts_.size(); ++i) {
-    const int64_t bytes = this->bytes(i, model);
-    if (config_.eval.tasks[i].every > 0) m.beside = std::max(m.beside, bytes);
-    m.after = std::max(m.after, bytes);
+    of_entry(i, [&] {
+      const int64_t bytes = this->bytes(i, model);
+      if (config_.eval.tasks[i].every > 0) m.beside = std::max(m.beside, bytes);
+      m.of_entries.push_back(checked_add(bytes, masters, "memory"));
+      m.after = std::max(m.after, m.of_entries.back());
+    });
   }
-  if (m.after > 0) m.after += masters_bytes(backend);
   return m;
 }
 
-void TaskMeasures::check_memory(Backend& backend) const {
-  const ScoredModel model = this->model(backend, kNoMasters);
-  for (size_t i = 0; i < texts_.size(); ++i) {
-    const std::string entry = fmt::format("eval.tasks[{}]", i);
-    try {
-      backend.memory().check_fits(checked_add(bytes(i, model), masters_bytes(backend), entry));
-    } catch (const Error& e) {
-      throw e.as(ExitCode::device, "memory of " + entry,
-                 "leave its longest texts out, or lower its samples");
-    }
+void TaskMeasures::check_fits(const Memory& memory, Backend& backend) {
+  for (size_t i = 0; i < memory.of_entries.size(); ++i) {
+    of_entry(i, [&] { backend.memory().check_fits(memory.of_entries[i]); });
   }
 }
 

@@ -42,18 +42,19 @@ class TaskMeasures {
   /// after it, with the masters (at its end).
   struct Memory {
     int64_t beside = 0, after = 0;
+    std::vector<int64_t> of_entries = {};  // after it; `after` is the most of them
   };
+  /// Error (ExitCode::device) at an entry whose sizes overflow.
   Memory memory(Backend& backend) const;
-  /// Error (ExitCode::device) at the entry that asks for more memory at the run's end than there
-  /// is.
-  void check_memory(Backend& backend) const;
+  /// Error (ExitCode::device) at the entry that asks for more at the run's end than the backend
+  /// has.
+  static void check_fits(const Memory& memory, Backend& backend);
 
   /// What the entries' files are, which all processes must have alike.
   std::vector<Fact> facts() const;
 
  private:
   int64_t bytes(size_t entry, const ScoredModel& model) const;
-  int64_t masters_bytes(const Backend& backend) const;
   struct Part;
   std::vector<Part> parts_of_entry(size_t entry) const;
   const Tokenizer& tokenizer(size_t entry, const std::string& path);

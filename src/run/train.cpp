@@ -216,8 +216,10 @@ TrainResult train(const TrainRun& run, Communicator& comm, Backend& backend) {
   int64_t tasks = 0;  // bytes
   together(comm, [&] {
     if (run.tasks != nullptr) {
-      run.tasks->check_memory(backend);
-      tasks = run.tasks->memory(backend).beside;  // plans, before the one that the backend works by
+      // Plans, before the one that the backend works by.
+      const TaskMeasures::Memory memory = run.tasks->memory(backend);
+      TaskMeasures::check_fits(memory, backend);
+      tasks = memory.beside;
     }
     made.emplace(run.config, backend, comm.rank(), comm.size());
   });
