@@ -10,7 +10,7 @@
 namespace bamtrain {
 
 /// Tokens that texts which grow take at a time, at most.
-inline constexpr int64_t kMostAppended = 256;
+inline constexpr int64_t kMostAppended = 512;
 
 /// Of a text of up to `longest` tokens, those that a layer has room for whose rows see the nearest
 /// `window` keys, 0: all: what a row to come sees, and a piece.

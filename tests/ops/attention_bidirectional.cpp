@@ -64,7 +64,7 @@ WorkspaceShape workspace_of(NormalizerKind kind) {
 struct Machines {
   Machine newest, older;
   Machines(Dtype t, NormalizerKind kind)
-      : newest(t, CpuIsa::avx512, workspace_of(kind)), older(t, CpuIsa::avx2, workspace_of(kind)) {}
+      : newest(t, kNewestIsa, workspace_of(kind)), older(t, CpuIsa::avx2, workspace_of(kind)) {}
 
   void compare(const Operation& op, Dtype t, double tolerance) {
     compare_with_reference(op, t, tolerance, {&newest, &older});
@@ -268,7 +268,7 @@ TEST_CASE("reversed queries, keys and values give reversed outputs and gradients
       c.own_rows = true;
       INFO(describe(c));
       const Operation op = attention(c);
-      Machine m(Dtype::f64, CpuIsa::avx512, workspace_of(form.kind));
+      Machine m(Dtype::f64, kNewestIsa, workspace_of(form.kind));
       const auto around = [](Arrays in) {
         for (const char* name : {"q", "k", "v", "out"}) {
           if (in.count(name)) in.at(name) = reversed(in.at(name), 1);
@@ -300,7 +300,7 @@ TEST_CASE("padding gives nothing to any row, and nothing goes back to it") {
       const auto n = static_cast<size_t>(row);
       return first[n] == last[n] && first[n] == row % c.T && row % c.T > 0;
     };
-    Machine m(Dtype::f32, CpuIsa::avx512, workspace_of(NormalizerKind::softmax));
+    Machine m(Dtype::f32, kNewestIsa, workspace_of(NormalizerKind::softmax));
     Operation op = attention(c);
     Arrays cotangents = {{"out", random_values(Role::activation, {c.B, c.T, c.H, c.D}, "dout")}};
     const auto for_padding = [&](Values& v, auto&& f) {

@@ -22,7 +22,7 @@ WorkspaceShape shape_of(const NormalizerForm& form) {
 }
 
 Arrays statistics_on(Dtype t, const AttentionCase& c, const Operation& op) {
-  Machine m(t, CpuIsa::avx512, shape_of(c.normalizer));
+  Machine m(t, kNewestIsa, shape_of(c.normalizer));
   return op.forward(m, op.inputs);
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("statistics of attention on the CPU agree with the reference, with eve
   size_t n = 0;
   for (Dtype t : {Dtype::f32, Dtype::bf16}) {
     for (const NormalizerForm& form : forms()) {
-      Machine newest(t, CpuIsa::avx512, shape_of(form)), older(t, CpuIsa::avx2, shape_of(form));
+      Machine newest(t, kNewestIsa, shape_of(form)), older(t, CpuIsa::avx2, shape_of(form));
       for (int64_t T : {1, 2, 17, 64, 65, 130, 200}) {
         for (int64_t D : {6, 48}) {
           AttentionCase c;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "catch.h"
@@ -271,14 +273,30 @@ void check_equal(const std::vector<double>& found, const std::vector<double>& tr
   CHECK(equal);
 }
 
+namespace {
+
+/// A machine of kShape, planned once for all tests that ask for it with as many threads.
+Machine& shared_machine(Dtype activations, CpuIsa isa) {
+  static std::map<std::tuple<Dtype, CpuIsa, int>, std::unique_ptr<Machine>> machines;
+  std::unique_ptr<Machine>& m = machines[{activations, isa, omp_get_max_threads()}];
+  if (!m) m = std::make_unique<Machine>(activations, isa);
+  return *m;
+}
+
+}  // namespace
+
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance) {
-  Machine cpu(activations), older(activations, CpuIsa::avx2);
-  compare_with_reference(op, activations, f32_tolerance, {&cpu, &older});
+  std::vector<Machine*> machines = {&shared_machine(activations, kNewestIsa),
+                                    &shared_machine(activations, CpuIsa::avx2)};
+  if (activations == Dtype::bf16) {
+    machines.push_back(&shared_machine(activations, CpuIsa::avx512_bf16));
+  }
+  compare_with_reference(op, activations, f32_tolerance, machines);
 }
 
 void compare_with_reference(const Operation& op, Dtype activations, double f32_tolerance,
                             const std::vector<Machine*>& machines) {
-  Machine reference(Dtype::f64);
+  Machine& reference = shared_machine(Dtype::f64, kNewestIsa);
   const Arrays inputs = round_to(op.inputs, *machines[0]);
   const auto compare = [&](const Arrays& found, const Arrays& truth) {
     for (const auto& [name, v] : truth) {
@@ -308,7 +326,7 @@ bool same_for_any_threads(const Operation& op, Dtype activations, const Workspac
   Arrays results, gradients;
   for (int threads = 1; threads <= 4; ++threads) {
     const Threads limit(threads);
-    Machine cpu(activations, CpuIsa::avx512, shape);
+    Machine cpu(activations, kNewestIsa, shape);
     const Arrays saved = op.forward(cpu, op.inputs);
     const Arrays g = op.adjoint(cpu, op.inputs, saved, cotangents_of(op, saved), 0.5);
     if (threads == 1) {

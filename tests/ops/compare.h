@@ -70,6 +70,9 @@ struct Device {
   MemorySource* source = nullptr;
 };
 
+constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16,
+                               CpuIsa::avx512_amx};
+
 /// A backend with its scratch. `activations` f64 selects the reference backend, f32 and bf16 the
 /// CPU backend.
 class Machine {
@@ -88,7 +91,7 @@ class Machine {
                                             .content_columns = 64,
                                             .mix_hidden = 64,
                                             .attention_statistics = true};
-  explicit Machine(Dtype activations, CpuIsa isa = CpuIsa::avx512,
+  explicit Machine(Dtype activations, CpuIsa isa = kNewestIsa,
                    const WorkspaceShape& shape = kShape);
   Machine(Dtype activations, Device device, const WorkspaceShape& shape = kShape);
 

@@ -61,8 +61,10 @@ TEST_CASE("newer instructions stay in the functions that are chosen at run time"
     for (const std::string& name : functions_with_avx(program)) {
       // Copies for one caller are local to their file: nothing is merged with them.
       if (name.find("[clone .constprop") != std::string::npos) continue;
-      const bool inside = name.find("bamtrain::v3::") != std::string::npos ||
-                          name.find("bamtrain::v4::") != std::string::npos;
+      bool inside = false;
+      for (const char* set : {"v3", "v4", "v4_bf16", "v4_amx"}) {
+        inside |= name.find(std::string("bamtrain::") + set + "::") != std::string::npos;
+      }
       INFO(program << ": compiled for new processors, merged with what all run: " << name);
       CHECK(inside);
       chosen_in_all += inside;

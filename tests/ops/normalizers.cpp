@@ -29,7 +29,7 @@ WorkspaceShape general_shape() {
 struct GeneralMachines {
   Machine newest, older;
   explicit GeneralMachines(Dtype t)
-      : newest(t, CpuIsa::avx512, general_shape()), older(t, CpuIsa::avx2, general_shape()) {}
+      : newest(t, kNewestIsa, general_shape()), older(t, CpuIsa::avx2, general_shape()) {}
 };
 
 TEST_CASE("the general path of attention agrees with the reference, with every normalizer") {
@@ -151,7 +151,7 @@ TEST_CASE("the last rows alone are those of all rows, with every normalizer") {
       Machine reference(Dtype::f64);
       const Arrays truth = all.forward(reference, all.inputs);
       for (Dtype t : {Dtype::f64, Dtype::f32}) {
-        Machine m(t, CpuIsa::avx512, general_shape());
+        Machine m(t, kNewestIsa, general_shape());
         const Values found = last.forward(m, last.inputs).at("out");
         check_close("out", found, last_of(truth.at("out"), 1, 7),
                     t == Dtype::f64 ? 1e-15 : normalizer_tolerance(c));
@@ -350,7 +350,7 @@ TEST_CASE("entmax with alpha 2 is the projection on the simplex") {
       op.inputs.at("v").x[static_cast<size_t>(j * c.D + d)] = j == d;
   }
   Machine reference(Dtype::f64);
-  Machine cpu(Dtype::f32, CpuIsa::avx512, general_shape());
+  Machine cpu(Dtype::f32, kNewestIsa, general_shape());
   const std::vector<double> exact = op.forward(reference, op.inputs).at("out").x;
   const std::vector<double> found = op.forward(cpu, op.inputs).at("out").x;
   const std::vector<double>&q = op.inputs.at("q").x, &k = op.inputs.at("k").x;

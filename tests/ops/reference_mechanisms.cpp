@@ -12,7 +12,7 @@ TEST_CASE("gradients of every mechanism's parameters on the CPU agree with the r
   constexpr int64_t kT = 200;
   WorkspaceShape shape = mechanism_workspace(kT);
   shape.bidirectional = true;
-  Machine reference(Dtype::f64, CpuIsa::avx512, shape), cpu(Dtype::f32, CpuIsa::avx512, shape);
+  Machine reference(Dtype::f64, kNewestIsa, shape), cpu(Dtype::f32, kNewestIsa, shape);
   for (const std::vector<Mechanisms>& all : {all_mechanisms(), bidirectional_mechanisms()}) {
     for (const Mechanisms& of : all) {
       INFO(of.prior.name << " with " << of.scale.name << (of.causal ? "" : ", bidirectional"));
@@ -27,7 +27,7 @@ TEST_CASE("tables and scales of many rows on the CPU agree with the reference") 
   WorkspaceShape shape = mechanism_workspace(kT);
   shape.B = kB;
   shape.bidirectional = true;
-  Machine reference(Dtype::f64, CpuIsa::avx512, shape), cpu(Dtype::f32, CpuIsa::avx512, shape);
+  Machine reference(Dtype::f64, kNewestIsa, shape), cpu(Dtype::f32, kNewestIsa, shape);
   for (const std::vector<Mechanisms>& all : {all_mechanisms(), bidirectional_mechanisms()}) {
     for (const Mechanisms& of : all) {
       INFO(of.prior.name << " with " << of.scale.name << (of.causal ? "" : ", bidirectional"));

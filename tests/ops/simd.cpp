@@ -191,6 +191,80 @@ TEST_CASE("sums and maxima over lanes") {
   }
 }
 
+TEST_CASE("vectors change rows for columns") {
+  for (const SimdSet& set : simd_sets()) {
+    const int n = set.width;
+    std::vector<float> x(static_cast<size_t>(n * n));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+    set.transpose(x.data());
+    int wrong = 0;
+    for (int r = 0; r < n; ++r) {
+      for (int c = 0; c < n; ++c) {
+        wrong += x[static_cast<size_t>(r * n + c)] != static_cast<float>(c * n + r);
+      }
+    }
+    INFO(set.name);
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("one lane above another is seen in any place, and NaN is above nothing") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const SimdSet& set : simd_sets()) {
+    INFO(set.name);
+    const auto n = static_cast<size_t>(set.width);
+    for (size_t i = 0; i < n; ++i) {
+      std::vector<float> a(n, -kInfinity), b(n, 1);
+      a[i] = 1;
+      CHECK_FALSE(set.any_above(a.data(), b.data()));
+      a[i] = 1.5f;
+      CHECK(set.any_above(a.data(), b.data()));
+      a[i] = nan;
+      CHECK_FALSE(set.any_above(a.data(), b.data()));
+      a[i] = 2;
+      b[i] = nan;
+      CHECK_FALSE(set.any_above(a.data(), b.data()));
+    }
+  }
+}
+
+TEST_CASE("two numbers of bf16 make one to 16 bits") {
+  for (const SimdSet& set : simd_sets()) {
+    INFO(set.name);
+    const auto n = static_cast<size_t>(2 * set.width);
+    std::vector<float> x(n);
+    std::vector<bf16> first(n), second(n);
+    int64_t wrong = 0;
+    // From 2^-100 on, so that what the first leaves is not denormal; up to 2^100.
+    for (uint32_t bits = 0x0D800000u; bits < 0x71800000u; bits += 12345) {
+      for (size_t i = 0; i < n; ++i) {
+        x[i] = std::bit_cast<float>(bits + static_cast<uint32_t>(i) * 77);
+      }
+      set.store_in_two(first.data(), second.data(), x.data());
+      for (size_t i = 0; i < n; ++i) {
+        const auto truth = static_cast<double>(x[i]);
+        const double sum = static_cast<double>(static_cast<float>(first[i])) +
+                           static_cast<double>(static_cast<float>(second[i]));
+        wrong += !(std::abs(sum - truth) <= 0x1p-16 * truth);
+      }
+    }
+    CHECK(wrong == 0);
+    for (size_t i = 0; i < n; ++i) x[i] = i == 3 ? std::numeric_limits<float>::quiet_NaN() : 0;
+    set.store_in_two(first.data(), second.data(), x.data());
+    for (size_t i = 0; i < n; ++i) {
+      const float sum = static_cast<float>(first[i]) + static_cast<float>(second[i]);
+      CHECK((i == 3 ? std::isnan(sum) : sum == 0));
+    }
+    // Numbers of bf16 are exact.
+    for (size_t i = 0; i < n; ++i) x[i] = static_cast<float>(i);
+    set.store_in_two(first.data(), second.data(), x.data());
+    for (size_t i = 0; i < n; ++i) {
+      CHECK(static_cast<float>(first[i]) == x[i]);
+      CHECK(static_cast<float>(second[i]) == 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace testing
 }  // namespace bamtrain

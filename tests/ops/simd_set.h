@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.h"
+
 namespace bamtrain::testing {
 
 /// All pointers are to `width` elements.
@@ -16,6 +18,9 @@ struct SimdSet {
   void (*erf)(float* out, const float* x);
   float (*sum)(const float* x);
   float (*maximum)(const float* x);
+  void (*transpose)(float* x);  // (width, width)
+  bool (*any_above)(const float* a, const float* b);
+  void (*store_in_two)(bf16* first, bf16* second, const float* x);  // 2 width each
   void (*load_partial)(float* out, const float* in, int64_t n);
   void (*store_partial)(float* out, const float* x, int64_t n);
 };

@@ -6,6 +6,8 @@
 #include "core/parallel.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/attention_bias_rows.h"
+#include "ops/cpu/attention_online.h"
+#include "ops/cpu/attention_operands.h"
 #include "ops/cpu/attention_tiles.h"
 
 namespace bamtrain {
@@ -45,8 +47,8 @@ bool worth_splitting(int64_t tasks, double cost) {
 }
 
 int64_t forward_floats(int64_t T, int64_t D) {
-  const int64_t Tp = padded_keys(T), Dp = padded(D);
-  return 2 * Tp * Dp + bias_floats(T) + 2 * kQ * Dp + kTile + 4 * kQ;
+  const int64_t Dp = padded(D);
+  return Operands::floats(padded_keys(T), 1, Dp) + bias_floats(T) + Running::floats(Dp);
 }
 int64_t row_floats(int64_t T, int64_t D) { return padded(T) + padded(D); }
 int64_t backward_floats(int64_t T, int64_t D) {

@@ -86,6 +86,9 @@ Vec activated_derivative(MlpKind kind, Vec x) {
 
 class CpuBackend final : public HostBackend {
  public:
+  explicit CpuBackend(const Bf16Products* bf16_products) {
+    attention_.bf16_products = bf16_products;
+  }
   const char* name() const override { return kName; }
   Dtype parameter_dtype() const override { return Dtype::f32; }
 
@@ -470,7 +473,9 @@ class CpuBackend final : public HostBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend() { return std::make_unique<CpuBackend>(); }
+std::unique_ptr<Backend> make_backend(const Bf16Products* bf16_products) {
+  return std::make_unique<CpuBackend>(bf16_products);
+}
 
 }  // namespace BAMTRAIN_ISA
 }  // namespace bamtrain

@@ -1,29 +1,34 @@
 #include "ops/cpu/cpu.h"
 
 #include "core/error.h"
+#include "ops/cpu/bf16_products.h"
 
 namespace bamtrain {
 
 #if defined(BAMTRAIN_ONLY_ISA)
 
 namespace BAMTRAIN_ONLY_ISA {
-std::unique_ptr<Backend> make_backend();
+std::unique_ptr<Backend> make_backend(const Bf16Products*);
 }
 
-std::unique_ptr<Backend> make_cpu_backend(CpuIsa) { return BAMTRAIN_ONLY_ISA::make_backend(); }
+std::unique_ptr<Backend> make_cpu_backend(CpuIsa most) {
+  return BAMTRAIN_ONLY_ISA::make_backend(bf16_products(most));
+}
 
 #else
 
 namespace v3 {
-std::unique_ptr<Backend> make_backend();
+std::unique_ptr<Backend> make_backend(const Bf16Products*);
 }
 namespace v4 {
-std::unique_ptr<Backend> make_backend();
+std::unique_ptr<Backend> make_backend(const Bf16Products*);
 }
 
 std::unique_ptr<Backend> make_cpu_backend(CpuIsa most) {
-  if (most == CpuIsa::avx512 && __builtin_cpu_supports("x86-64-v4")) return v4::make_backend();
-  if (__builtin_cpu_supports("x86-64-v3")) return v3::make_backend();
+  if (most >= CpuIsa::avx512 && __builtin_cpu_supports("x86-64-v4")) {
+    return v4::make_backend(bf16_products(most));
+  }
+  if (__builtin_cpu_supports("x86-64-v3")) return v3::make_backend(nullptr);
   throw Error(ExitCode::device, "device: cpu",
               "a processor with AVX2, FMA, BMI2 and the rest of x86-64-v3 (2013 or later)",
               "an older one", "run on a newer machine");

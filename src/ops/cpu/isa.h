@@ -11,3 +11,11 @@
 #ifndef BAMTRAIN_ISA
 #define BAMTRAIN_ISA this_machine  // tests that include the headers
 #endif
+
+namespace bamtrain {
+
+/// In ascending order; the last two have products of bf16, which attention in bf16 uses.
+enum class CpuIsa { avx2, avx512, avx512_bf16, avx512_amx };
+constexpr CpuIsa kNewestIsa = CpuIsa::avx512_amx;
+
+}  // namespace bamtrain

@@ -63,6 +63,25 @@ inline void store(bf16* p, Vec v) {
   std::memcpy(static_cast<void*>(p), &h, sizeof h);
 }
 
+/// 2 kWidth numbers, none negative, as sums of two of bf16 each: the nearest below and the nearest
+/// of what that leaves, so that they are off by 2^-16 of their size at most. NaN stays NaN.
+inline void store_in_two(bf16* first, bf16* second, Vec low, Vec high) {
+  typedef uint16_t Halves __attribute__((vector_size(4 * kWidth)));
+  Halves upper;  // of low, then of high
+  for (int i = 0; i < 2 * kWidth; ++i) upper[i] = static_cast<uint16_t>(2 * i + 1);
+  const auto store_upper = [upper](bf16* p, UVec a, UVec b) {
+    const Halves h =
+        __builtin_shuffle(reinterpret_cast<Halves>(a), reinterpret_cast<Halves>(b), upper);
+    std::memcpy(static_cast<void*>(p), &h, sizeof h);
+  };
+  const auto left = [](Vec x) {
+    const Vec below = reinterpret_cast<Vec>(reinterpret_cast<UVec>(x) & 0xFFFF0000u);
+    return reinterpret_cast<UVec>(x - below) + 0x8000u;
+  };
+  store_upper(first, reinterpret_cast<UVec>(low), reinterpret_cast<UVec>(high));
+  store_upper(second, left(low), left(high));
+}
+
 /// Asks for the cache lines of `bytes` at p, which may lie anywhere. The hardware's own guesses
 /// keep fewer of them under way than memory could give.
 inline void prefetch(uintptr_t p, int64_t bytes) {
@@ -88,6 +107,19 @@ inline void store_partial(T* p, Vec v, int64_t n) {
 
 /// The larger of each pair; b where either is NaN.
 inline Vec max(Vec a, Vec b) { return a > b ? a : b; }
+/// Whether any lane of a is greater than its lane of b, and neither NaN.
+inline bool any_above(Vec a, Vec b) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(reinterpret_cast<__m256>(a > b)) != 0;
+#else
+  const IVec above = a > b;
+  int32_t any = 0;
+  for (int l = 0; l < kWidth; ++l) any |= above[l];
+  return any != 0;
+#endif
+}
 
 /// 0, 1, ..., kWidth - 1.
 inline IVec lanes() {
@@ -105,6 +137,23 @@ inline float sum(Vec v) {
     for (int i = 0; i < half; ++i) x[i] += x[i + half];
   }
   return x[0];
+}
+/// v[l] becomes lane l of each of the vectors.
+template <int kBlock = kWidth / 2>
+inline void transpose(Vec (&v)[kWidth]) {
+  // Blocks change places across the diagonal, smaller ones after larger ones.
+  if constexpr (kBlock > 0) {
+    const IVec own = lanes(), first = own & kBlock;
+    const IVec upper = first == 0 ? own : own + (kWidth - kBlock);
+    const IVec lower = first == 0 ? own + kBlock : own + kWidth;
+    for (int i = 0; i < kWidth; ++i) {
+      if (i & kBlock) continue;
+      const Vec a = v[i], b = v[i + kBlock];
+      v[i] = __builtin_shuffle(a, b, upper);
+      v[i + kBlock] = __builtin_shuffle(a, b, lower);
+    }
+    transpose<kBlock / 2>(v);
+  }
 }
 /// Lane l of the result is the sum of all lanes of v[l], in a fixed order (neighbours, pairs, ...).
 /// Overwrites v.
@@ -155,27 +204,39 @@ inline Vec gather(const float* p, IVec at) {
   return v;
 }
 
-/// exp(x) with a relative error below 2e-7 on [-64, 88]; below it 0, above it e^88; NaN stays NaN.
-/// A probability below e^-64 (2e-28) adds nothing to a sum in fp32, but its products with gradients
+/// exp(x) for x <= 88, with a relative error below 2.5e-7 from -64 on; below it 0; NaN stays NaN. A
+/// probability below e^-64 (2e-28) adds nothing to a sum in fp32, but its products with gradients
 /// would be denormal, on which processors are a hundred times slower.
-inline Vec exp(Vec x) {
-  const auto vanishes = x < -64.0f;
-  x = (x > 88.0f) ? splat(88.0f) : x;
-  // x = n ln 2 + r with |r| <= ln 2 / 2; adding 1.5 * 2^23 rounds to an integer.
-  const float kMagic = 12582912.0f;
-  const Vec shifted = x * 1.44269504f + kMagic;
+inline Vec exp_up_to_88(Vec x) {
+  // x = (n + r) ln 2 with |r| <= 1/2.
+  const float kLog2e = 1.44269502f, kRest = 1.92596299e-8f;  // 1 / ln 2 is their sum
+  const float kMagic = 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer
+  const Vec shifted = x * kLog2e + kMagic;
   const Vec n = shifted - kMagic;
-  const Vec r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
-  Vec p = splat(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
+  const Vec r = x * kRest + (x * kLog2e - n);
+  // 2^r.
+  Vec p = splat(1.3264727089e-3f);
+  p = p * r + 9.6715128620e-3f;
+  p = p * r + 5.5507337456e-2f;
+  p = p * r + 2.4022242082e-1f;
+  p = p * r + 6.9314697760e-1f;
+  p = p * r + 1.0f;
+#if defined(__AVX512F__)
+  return _mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x, splat(-64.0f), _CMP_NLT_UQ), p, n);
+#else
   // A product with 2^n, exact, where adding to the exponent bits would turn some NaN into numbers.
   p = p * reinterpret_cast<Vec>((reinterpret_cast<IVec>(shifted) << 23) + (127 << 23));
-  return vanishes ? Vec{} : p;
+  return x < -64.0f ? Vec{} : p;
+#endif
+}
+/// The same for any x: e^88 above 88.
+inline Vec exp(Vec x) {
+#if defined(__AVX512F__)
+  constexpr __mmask16 kAll = 0xFFFF;
+  return exp_up_to_88(_mm512_maskz_min_ps(kAll, splat(88.0f), x));  // x where it is NaN
+#else
+  return exp_up_to_88((x > 88.0f) ? splat(88.0f) : x);
+#endif
 }
 
 /// log(x) for 1 <= x < 2^127, with an error below 1e-7 (1 + log x); NaN stays NaN.

@@ -1,0 +1,39 @@
+#pragma once
+// Products of small bf16 matrices with sums in fp32, by instructions that some processors have for
+// them: the inner loops of the CPU attention in bf16.
+
+#include <cstdint>
+
+#include "core/dtype.h"
+#include "ops/cpu/isa.h"
+
+namespace bamtrain {
+
+/// C (M, N) of A (M, K) and B (K, N). A has contiguous rows of bf16; B comes in pairs: its rows 2k
+/// and 2k + 1 lie as one row of 2N elements, column by column. Leading dimensions count elements of
+/// A and C, pairs of B. REQUIRES: M and N are multiples of 16, K of 32.
+struct Bf16Shape {
+  int64_t M, N, K;
+  int64_t lda, ldb, ldc;
+};
+struct Bf16Pair {
+  bf16 even, odd;
+};
+
+struct Bf16Products {
+  /// Around the products of a thread, between which it computes no others.
+  void (*begin)();
+  void (*end)();
+  /// C = A B
+  void (*multiply)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
+  /// C += (A + A') B, where A' lies in the K columns behind A. REQUIRES: K is a multiple of 64.
+  void (*add_in_two)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
+  /// Rows that attention multiplies before it does something else, 16 to 64.
+  int64_t rows_at_once;
+};
+
+/// Those of the newest instructions that the processor has, that oneDNN uses here (so that
+/// ONEDNN_MAX_CPU_ISA is for both) and that `most` allows; null where there are none.
+const Bf16Products* bf16_products(CpuIsa most);
+
+}  // namespace bamtrain
