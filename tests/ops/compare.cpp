@@ -289,7 +289,7 @@ void compare_with_reference(const Operation& op, Dtype activations, double f32_t
   std::vector<Machine*> machines = {&shared_machine(activations, kNewestIsa),
                                     &shared_machine(activations, CpuIsa::avx2)};
   if (activations == Dtype::bf16) {
-    machines.push_back(&shared_machine(activations, CpuIsa::avx512_bf16));
+    machines.push_back(&shared_machine(activations, CpuIsa::avx512));
   }
   compare_with_reference(op, activations, f32_tolerance, machines);
 }

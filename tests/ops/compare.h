@@ -70,8 +70,7 @@ struct Device {
   MemorySource* source = nullptr;
 };
 
-constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_bf16,
-                               CpuIsa::avx512_amx};
+constexpr CpuIsa kCpuIsas[] = {CpuIsa::avx2, CpuIsa::avx512, CpuIsa::avx512_amx};
 
 /// A backend with its scratch. `activations` f64 selects the reference backend, f32 and bf16 the
 /// CPU backend.

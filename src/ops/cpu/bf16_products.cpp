@@ -11,9 +11,6 @@ namespace bamtrain {
 
 #if defined(BAMTRAIN_BF16_PRODUCTS)
 
-namespace v4_bf16 {
-extern const Bf16Products kProducts;
-}
 namespace v4_amx {
 extern const Bf16Products kProducts;
 }
@@ -29,17 +26,9 @@ bool tiles_are_given() {
 }  // namespace
 
 const Bf16Products* bf16_products(CpuIsa most) {
-  using Isa = dnnl::cpu_isa;
-  const Isa isa = dnnl::get_effective_cpu_isa();
-  const auto includes = [isa](Isa part) {
-    return (static_cast<unsigned>(isa) & static_cast<unsigned>(part)) ==
-           static_cast<unsigned>(part);
-  };
-  if (most >= CpuIsa::avx512_amx && includes(Isa::avx512_core_amx) && tiles_are_given()) {
-    return &v4_amx::kProducts;
-  }
-  if (most >= CpuIsa::avx512_bf16 && includes(Isa::avx512_core_bf16)) return &v4_bf16::kProducts;
-  return nullptr;
+  constexpr auto kAmx = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_amx);
+  const bool used = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kAmx) == kAmx;
+  return most >= CpuIsa::avx512_amx && used && tiles_are_given() ? &v4_amx::kProducts : nullptr;
 }
 
 #else

@@ -28,12 +28,13 @@ struct Bf16Products {
   void (*multiply)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
   /// C += (A + A') B, where A' lies in the K columns behind A. REQUIRES: K is a multiple of 64.
   void (*add_in_two)(const Bf16Shape&, const bf16* a, const Bf16Pair* b, float* c);
-  /// Rows that attention multiplies before it does something else, 16 to 64.
+  /// Rows that attention multiplies before it does something else.
   int64_t rows_at_once;
 };
 
-/// Those of the newest instructions that the processor has, that oneDNN uses here (so that
-/// ONEDNN_MAX_CPU_ISA is for both) and that `most` allows; null where there are none.
+/// AMX's, where the processor has it, the system gives its registers, oneDNN uses it here (so that
+/// ONEDNN_MAX_CPU_ISA is for both) and `most` allows it; otherwise null. AVX-512's own products of
+/// bf16 are slower than those of fp32 on processors that also have AMX.
 const Bf16Products* bf16_products(CpuIsa most);
 
 }  // namespace bamtrain

@@ -14,8 +14,8 @@
 
 namespace bamtrain {
 
-/// In ascending order; the last two have products of bf16, which attention in bf16 uses.
-enum class CpuIsa { avx2, avx512, avx512_bf16, avx512_amx };
+/// In ascending order; the last has products of bf16, which attention in bf16 uses.
+enum class CpuIsa { avx2, avx512, avx512_amx };
 constexpr CpuIsa kNewestIsa = CpuIsa::avx512_amx;
 
 }  // namespace bamtrain
