@@ -50,15 +50,17 @@ struct Running {
   }
 };
 
-/// Turns what Operands::scores() gave of rows [i, end) and the keys of the tile at j0 into weights
-/// relative to the rows' bases, which it raises where it has to. `run` is of rows from i0 on.
+/// Turns what Operands::scores() gave of rows [first, end) and the keys of the tile at j0 into
+/// weights relative to the rows' bases, which it raises where it has to. `run` is of rows from i0
+/// on.
 template <ScaleMode kScale, class Stage>
-inline void online_softmax(const Operands& operands, const LogitStrip& strip, const Running& run,
-                           const Stage& biases, const Factors& t, const Sight& sight, int64_t i0,
-                           int64_t first, int64_t end, int64_t j0, int64_t Dp) {
+inline void online_softmax(const Operands& operands, const Running& run, const Stage& biases,
+                           const Factors& t, const Sight& sight, int64_t i0, int64_t first,
+                           int64_t end, int64_t j0, int64_t Dp) {
   using OfKeys = typename Stage::template OfKeys<kScale>;
   const bool all_visible = sight.whole(first, end, j0);
   const float score_factor = operands.score_factor();
+  const LogitStrip strip = operands.strip();
   for (int64_t i = first; i < end; ++i) {
     const int64_t r = i - i0;
     const float* const row = strip.logits(i - first);
@@ -106,35 +108,23 @@ inline void online_softmax(const Operands& operands, const LogitStrip& strip, co
   }
 }
 
-/// Query tile `tile` of `operands`, rows [i0, i1) of a text, and the keys [j_first, j_end), of
-/// which the first is key `at` of `operands`.
+/// Query tile n of `operands`, rows [i0, i1) of a text, and the keys [j_first, j_end), of which the
+/// first is key `at` of `operands`.
 template <ScaleMode kScale, class Stage>
-inline void attend(const Operands& operands, int64_t tile, const Running& run, const Stage& biases,
+inline void attend(const Operands& operands, int64_t n, const Running& run, const Stage& biases,
                    const Factors& t, const Sight& sight, int64_t i0, int64_t i1, int64_t j_first,
                    int64_t j_end, int64_t at, int64_t Dp) {
   biases.set_tile(i0, i1, j_first, j_end);
-  const int64_t most_rows = operands.rows_at_once(), strips = ceil_div(i1 - i0, most_rows);
-  const int64_t steps = ceil_div(j_end - j_first, kK) * strips;
-  // With more than one strip the scores of the next wait in the caches for this one's softmax, not
-  // it for them.
-  const int64_t ahead = strips > 1 ? 1 : 0;
-  struct Step {
-    int64_t r, rows, j;
-  };
-  const auto step = [&](int64_t n) {
-    const int64_t r = n % strips * most_rows;
-    return Step{r, std::min(most_rows, i1 - i0 - r), n / strips * kK};
-  };
-  for (int64_t n = -ahead; n < steps; ++n) {
-    if (n + ahead < steps) {
-      const Step next = step(n + ahead);
-      operands.scores(n + ahead, tile, next.r, next.rows, at + next.j);
+  const int64_t most_rows = operands.rows_at_once();
+  for (int64_t j = 0; j < j_end - j_first; j += kK) {
+    const int64_t live = std::min(kK, j_end - j_first - j);
+    for (int64_t first = i0; first < i1; first += most_rows) {
+      const int64_t r = first - i0, rows = std::min(most_rows, i1 - first);
+      operands.scores(n, r, rows, at + j);
+      online_softmax<kScale>(operands, run, biases, t, sight, i0, first, first + rows, j_first + j,
+                             Dp);
+      operands.add_values(run.out + r * Dp, rows, at + j, live);
     }
-    if (n < 0) continue;
-    const auto [r, rows, j] = step(n);
-    online_softmax<kScale>(operands, operands.strip(n), run, biases, t, sight, i0, i0 + r,
-                           i0 + r + rows, j_first + j, Dp);
-    operands.add_values(run.out + r * Dp, n, rows, at + j, std::min(kK, j_end - j_first - j));
   }
 }
 

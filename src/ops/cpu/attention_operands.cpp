@@ -32,13 +32,12 @@ class Fp32Operands final : public Operands {
     pack_rows<A>(query_ + n * kQ * Dp_, a_.q, b, h, begin, end, Dp_,
                  1 / a_.content_divisor<float>());
   }
-  void scores(int64_t n, int64_t tile, int64_t r, int64_t rows, int64_t j) const override {
-    tile::product<false>(rows, kK, D_, {query_ + (tile * kQ + r) * Dp_, Dp_, 1}, keys_ + j * D_, kK,
-                         strip(n).memory, kK);
+  void scores(int64_t n, int64_t r, int64_t rows, int64_t j) const override {
+    tile::product<false>(rows, kK, D_, {query_ + (n * kQ + r) * Dp_, Dp_, 1}, keys_ + j * D_, kK,
+                         strip().memory, kK);
   }
-  void add_values(float* out, int64_t n, int64_t rows, int64_t j, int64_t live) const override {
-    tile::product<true>(rows, Dp_, live, {strip(n).memory, kK, 1}, values_ + j * Dp_, Dp_, out,
-                        Dp_);
+  void add_values(float* out, int64_t rows, int64_t j, int64_t live) const override {
+    tile::product<true>(rows, Dp_, live, {strip().memory, kK, 1}, values_ + j * Dp_, Dp_, out, Dp_);
   }
   float score_factor() const override { return 1; }
   void unpack(const Tensor& out, int64_t b, int64_t h, int64_t begin, int64_t end,
@@ -95,7 +94,7 @@ class Bf16Operands final : public Operands {
         for (int64_t c = 0; c < Dp_; c += kLanes) {
           const simd::UVec even = l < n ? values.channels(first + l, c) : simd::UVec{};
           const simd::UVec odd = l + 1 < n ? values.channels(first + l + 1, c) : simd::UVec{};
-          const simd::UVec pairs = even | (odd << 16);
+          const simd::UVec pairs = (even >> 16) | odd;
           std::memcpy(static_cast<void*>(values_ + (j + l) / 2 * Dp_ + c), &pairs, sizeof pairs);
         }
       }
@@ -110,14 +109,13 @@ class Bf16Operands final : public Operands {
       }
     }
   }
-  void scores(int64_t n, int64_t tile, int64_t r, int64_t rows, int64_t j) const override {
+  void scores(int64_t n, int64_t r, int64_t rows, int64_t j) const override {
     products_.multiply({ceil_div(rows, kLanes) * kLanes, kK, Dk_, Dk_, kK, kK},
-                       query_ + (tile * kQ + r) * Dk_, keys_ + j * Dk_ / 2, strip(n).memory);
+                       query_ + (n * kQ + r) * Dk_, keys_ + j * Dk_ / 2, strip().memory);
   }
-  void add_values(float* out, int64_t n, int64_t rows, int64_t j, int64_t) const override {
+  void add_values(float* out, int64_t rows, int64_t j, int64_t) const override {
     products_.add_in_two({ceil_div(rows, kLanes) * kLanes, Dp_, kK, 2 * kK, Dp_, Dp_},
-                         reinterpret_cast<const bf16*>(strip(n).memory), values_ + j / 2 * Dp_,
-                         out);
+                         reinterpret_cast<const bf16*>(strip().memory), values_ + j / 2 * Dp_, out);
   }
   float score_factor() const override { return 1 / a_.content_divisor<float>(); }
   void unpack(const Tensor& out, int64_t b, int64_t h, int64_t begin, int64_t end,
@@ -136,24 +134,24 @@ class Bf16Operands final : public Operands {
           stride_(x.stride[1]),
           D_(x.shape[3]) {}
     /// Sixteen pairs of channels of row t from c on.
-    Vec pairs(int64_t t, int64_t c) const { return load<Vec>(t, c); }
-    /// Sixteen channels of row t from c on, one in each lower half.
-    simd::UVec channels(int64_t t, int64_t c) const { return simd::widen(load<simd::HVec>(t, c)); }
-
-   private:
-    template <class V>
-    V load(int64_t t, int64_t c) const {
-      constexpr auto kChannels = static_cast<int64_t>(sizeof(V) / sizeof(bf16));
+    Vec pairs(int64_t t, int64_t c) const {
       const bf16* const from = base_ + t * stride_ + c;
-      V v{};
-      if (c + kChannels <= D_) [[likely]] {
+      Vec v{};
+      if (c + 2 * kLanes <= D_) [[likely]] {
         std::memcpy(&v, from, sizeof v);
       } else {
         std::memcpy(&v, from, static_cast<size_t>(D_ - c) * sizeof(bf16));
       }
       return v;
     }
+    /// Sixteen channels of row t from c on, one in each upper half.
+    simd::UVec channels(int64_t t, int64_t c) const {
+      const bf16* const from = base_ + t * stride_ + c;
+      return reinterpret_cast<simd::UVec>(c + kLanes <= D_ ? simd::load(from)
+                                                           : simd::load_partial(from, D_ - c));
+    }
 
+   private:
     const bf16* base_;
     int64_t stride_, D_;
   };
@@ -170,7 +168,7 @@ class Bf16Operands final : public Operands {
 
 int64_t Operands::floats(int64_t keys, int64_t query_tiles, int64_t Dp) {
   // In bf16 half of each, but up to sixteen channels more of keys and queries.
-  return 2 * keys * Dp + query_tiles * kQ * Dp + kStrips * kQ * kK;
+  return 2 * keys * Dp + query_tiles * kQ * Dp + kQ * kK;
 }
 
 void with_operands(const Attention& a, const AttentionScratch& s, Pieces& pieces, int64_t keys,

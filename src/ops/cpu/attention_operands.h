@@ -45,16 +45,14 @@ class Operands {
   /// Queries [begin, end) of head h, at most kQ, as tile n. Rows of q: those of a text's piece are
   /// counted from its own first.
   virtual void pack_queries(int64_t n, int64_t b, int64_t h, int64_t begin, int64_t end) = 0;
-  /// strip(n) = queries [r, r + rows) of query tile `tile`, at most rows_at_once(), times the keys
-  /// of the tile from j on, which score_factor() makes content scores.
-  virtual void scores(int64_t n, int64_t tile, int64_t r, int64_t rows, int64_t j) const = 0;
-  /// out (rows, Dp) += the weights in strip(n) times the values of `live` keys from j on. The
+  /// strip() = queries [r, r + rows) of query tile n, at most rows_at_once(), times the keys of the
+  /// tile from j on, which score_factor() makes content scores.
+  virtual void scores(int64_t n, int64_t r, int64_t rows, int64_t j) const = 0;
+  /// out (rows, Dp) += the weights in strip() times the values of `live` keys from j on. The
   /// weights of the tile's other keys are zero.
-  virtual void add_values(float* out, int64_t n, int64_t rows, int64_t j, int64_t live) const = 0;
+  virtual void add_values(float* out, int64_t rows, int64_t j, int64_t live) const = 0;
 
-  LogitStrip strip(int64_t n) const {
-    return {strips_ + n % kStrips * rows_at_once_ * kK, in_two_};
-  }
+  const LogitStrip& strip() const { return strip_; }
   int64_t rows_at_once() const { return rows_at_once_; }
   virtual float score_factor() const = 0;
   /// Rows [begin, end) of out at (b, h) from rows (Dp) of fp32.
@@ -63,16 +61,11 @@ class Operands {
 
  protected:
   Operands(Pieces& pieces, int64_t rows_at_once, bool in_two)
-      : rows_at_once_(rows_at_once),
-        in_two_(in_two),
-        strips_(pieces.take(kStrips * rows_at_once * kK)) {}
-
-  static constexpr int64_t kStrips = 2;
+      : rows_at_once_(rows_at_once), strip_{pieces.take(rows_at_once * kK), in_two} {}
 
  private:
   int64_t rows_at_once_;
-  bool in_two_;
-  float* strips_;  // (kStrips, rows_at_once, kK)
+  LogitStrip strip_;
 };
 
 /// Calls f(operands): in bf16 by the processor's products of bf16, where it has such. Scores are

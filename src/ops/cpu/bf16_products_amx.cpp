@@ -32,11 +32,12 @@ constexpr Configuration kConfiguration;
 void begin() { _tile_loadconfig(&kConfiguration); }
 void end() { _tile_release(); }
 
-// Tiles 0 to 3 are of C, by turns, so that one is stored while others are summed; 4 and 5 of A, 6
-// and 7 of B. Their numbers are part of the instructions, and so of the names of these functions.
+// Tiles 0 and 1 are of C, by turns, so that one is stored while the other is summed; 2 and 3 of A,
+// 4 and 5 of A', 6 and 7 of B. Their numbers are part of the instructions, and so of names here.
 
-/// A row of tiles of C and what is added to it at once: `kInners` tiles of A, which are read once.
-template <bool kAdd, int kInners>
+/// A row of tiles of C and what is added to it at once: `kInners` tiles of A, and of A' with
+/// kInTwo, which are read once.
+template <bool kAdd, int kInners, bool kInTwo>
 class Row {
  public:
   Row(const Bf16Shape& s, const bf16* a, const Bf16Pair* b, float* c)
@@ -46,40 +47,40 @@ class Row {
         bytes_of_c_(static_cast<size_t>(s.ldc) * sizeof(float)),
         below_(kInner / 2 * s.ldb) {
     const auto bytes_of_a = static_cast<size_t>(s.lda) * sizeof(bf16);
-    _tile_loadd(4, a, bytes_of_a);
-    if constexpr (kInners > 1) _tile_loadd(5, a + kInner, bytes_of_a);
+    _tile_loadd(2, a, bytes_of_a);
+    if constexpr (kInners > 1) _tile_loadd(3, a + kInner, bytes_of_a);
+    if constexpr (kInTwo) {
+      _tile_loadd(4, a + s.K, bytes_of_a);
+      if constexpr (kInners > 1) _tile_loadd(5, a + s.K + kInner, bytes_of_a);
+    }
     int64_t n = 0;
-    for (; n + 4 * kColumns <= s.N; n += 4 * kColumns) {
+    for (; n + 2 * kColumns <= s.N; n += 2 * kColumns) {
       tile_0(n);
       tile_1(n + kColumns);
-      tile_2(n + 2 * kColumns);
-      tile_3(n + 3 * kColumns);
     }
     if (n < s.N) tile_0(n);
-    if (n + kColumns < s.N) tile_1(n + kColumns);
-    if (n + 2 * kColumns < s.N) tile_2(n + 2 * kColumns);
   }
 
  private:
-#define BAMTRAIN_TILE_OF_C(C)                       \
-  void tile_##C(int64_t n) {                        \
-    if constexpr (kAdd) {                           \
-      _tile_loadd(C, c_ + n, bytes_of_c_);          \
-    } else {                                        \
-      _tile_zero(C);                                \
-    }                                               \
-    _tile_loadd(6, b_ + n, bytes_of_b_);            \
-    _tile_dpbf16ps(C, 4, 6);                        \
-    if constexpr (kInners > 1) {                    \
-      _tile_loadd(7, b_ + below_ + n, bytes_of_b_); \
-      _tile_dpbf16ps(C, 5, 7);                      \
-    }                                               \
-    _tile_stored(C, c_ + n, bytes_of_c_);           \
+#define BAMTRAIN_TILE_OF_C(C)                        \
+  void tile_##C(int64_t n) {                         \
+    if constexpr (kAdd) {                            \
+      _tile_loadd(C, c_ + n, bytes_of_c_);           \
+    } else {                                         \
+      _tile_zero(C);                                 \
+    }                                                \
+    _tile_loadd(6, b_ + n, bytes_of_b_);             \
+    _tile_dpbf16ps(C, 2, 6);                         \
+    if constexpr (kInTwo) _tile_dpbf16ps(C, 4, 6);   \
+    if constexpr (kInners > 1) {                     \
+      _tile_loadd(7, b_ + below_ + n, bytes_of_b_);  \
+      _tile_dpbf16ps(C, 3, 7);                       \
+      if constexpr (kInTwo) _tile_dpbf16ps(C, 5, 7); \
+    }                                                \
+    _tile_stored(C, c_ + n, bytes_of_c_);            \
   }
   BAMTRAIN_TILE_OF_C(0)
   BAMTRAIN_TILE_OF_C(1)
-  BAMTRAIN_TILE_OF_C(2)
-  BAMTRAIN_TILE_OF_C(3)
 #undef BAMTRAIN_TILE_OF_C
 
   const Bf16Pair* b_;
@@ -91,53 +92,25 @@ class Row {
 void multiply(const Bf16Shape& s, const bf16* a, const Bf16Pair* b, float* c) {
   for (int64_t m = 0; m < s.M; m += kRows, a += kRows * s.lda, c += kRows * s.ldc) {
     if (s.K > kInner) {
-      Row<false, 2>(s, a, b, c);
+      Row<false, 2, false>(s, a, b, c);
     } else {
-      Row<false, 1>(s, a, b, c);
+      Row<false, 1, false>(s, a, b, c);
     }
     for (int64_t k = 2 * kInner; k < s.K; k += 2 * kInner) {
       const Bf16Pair* const below = b + k / 2 * s.ldb;
       if (k + kInner < s.K) {
-        Row<true, 2>(s, a + k, below, c);
+        Row<true, 2, false>(s, a + k, below, c);
       } else {
-        Row<true, 1>(s, a + k, below, c);
+        Row<true, 1, false>(s, a + k, below, c);
       }
     }
   }
 }
 
-// Tiles 0 and 1 are of C, 2 and 3 of A, 4 and 5 of A', 6 and 7 of B.
 void add_in_two(const Bf16Shape& s, const bf16* a, const Bf16Pair* b, float* c) {
-  const auto bytes_of_a = static_cast<size_t>(s.lda) * sizeof(bf16);
-  const auto bytes_of_b = static_cast<size_t>(s.ldb) * sizeof(Bf16Pair);
-  const auto bytes_of_c = static_cast<size_t>(s.ldc) * sizeof(float);
   for (int64_t m = 0; m < s.M; m += kRows, a += kRows * s.lda, c += kRows * s.ldc) {
     for (int64_t k = 0; k < s.K; k += 2 * kInner) {
-      _tile_loadd(2, a + k, bytes_of_a);
-      _tile_loadd(3, a + k + kInner, bytes_of_a);
-      _tile_loadd(4, a + s.K + k, bytes_of_a);
-      _tile_loadd(5, a + s.K + k + kInner, bytes_of_a);
-      const Bf16Pair* const pairs = b + k / 2 * s.ldb;
-      const Bf16Pair* const below = pairs + kInner / 2 * s.ldb;
-      for (int64_t n = 0; n < s.N; n += 2 * kColumns) {
-        _tile_loadd(0, c + n, bytes_of_c);
-        _tile_loadd(6, pairs + n, bytes_of_b);
-        _tile_dpbf16ps(0, 2, 6);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_loadd(7, below + n, bytes_of_b);
-        _tile_dpbf16ps(0, 3, 7);
-        _tile_dpbf16ps(0, 5, 7);
-        _tile_stored(0, c + n, bytes_of_c);
-        if (n + kColumns == s.N) break;
-        _tile_loadd(1, c + n + kColumns, bytes_of_c);
-        _tile_loadd(6, pairs + n + kColumns, bytes_of_b);
-        _tile_dpbf16ps(1, 2, 6);
-        _tile_dpbf16ps(1, 4, 6);
-        _tile_loadd(7, below + n + kColumns, bytes_of_b);
-        _tile_dpbf16ps(1, 3, 7);
-        _tile_dpbf16ps(1, 5, 7);
-        _tile_stored(1, c + n + kColumns, bytes_of_c);
-      }
+      Row<true, 2, true>(s, a + k, b + k / 2 * s.ldb, c);
     }
   }
 }

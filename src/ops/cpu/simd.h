@@ -204,7 +204,7 @@ inline Vec gather(const float* p, IVec at) {
   return v;
 }
 
-/// exp(x) for x <= 88, with a relative error below 2.5e-7 from -64 on; below it 0; NaN stays NaN. A
+/// exp(x) for x <= 88, with a relative error below 2e-7 from -64 on; below it 0; NaN stays NaN. A
 /// probability below e^-64 (2e-28) adds nothing to a sum in fp32, but its products with gradients
 /// would be denormal, on which processors are a hundred times slower.
 inline Vec exp_up_to_88(Vec x) {
