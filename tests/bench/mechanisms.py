@@ -70,8 +70,9 @@ def check_ratios(rows):
             beside = re.match(r'-?\d+\.\d\d', first[column])
             if not beside or column.endswith('ms'):
                 continue  # times of less than a hundredth of a millisecond say nothing by their digits
-            ratio = float(number[1]) / float(beside[0])
-            need(abs(ratio - float(number[2])) <= 0.011, f'{column}: {row[column]} to {first[column]}')
+            above, below, half = float(number[1]), float(beside[0]), 0.0051  # of the last digit printed
+            least, most = (above - half) / (below + half) - half, (above + half) / (below - half) + half
+            need(least <= float(number[2]) <= most, f'{column}: {row[column]} to {first[column]}')
 
 
 def main(program):
