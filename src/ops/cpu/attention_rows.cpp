@@ -167,6 +167,9 @@ void form_output(const Tensor& out, const Row& row, const float* p, float sum, f
     case 2:
       weigh_values<A, 2>(row, p, to);
       break;
+    case 3:
+      weigh_values<A, 3>(row, p, to);
+      break;
     case 4:
       weigh_values<A, 4>(row, p, to);
       break;

@@ -15,7 +15,7 @@ using simd::Vec;
 
 namespace {
 
-constexpr uintptr_t kAhead = 512;  // bytes of the weight, whose rows follow each other
+constexpr uintptr_t kAhead = 2048;  // bytes of the weight, whose rows follow each other
 
 /// Sums of products of a row of the weight with kRows rows of x, which lie `stride` apart.
 template <class A, int kRows>
