@@ -7,6 +7,7 @@
 #include "commands/backend.h"
 #include "commands/command.h"
 #include "commands/trained.h"
+#include "core/join.h"
 #include "core/option_value.h"
 #include "eval/paper_protocols.h"
 
@@ -118,6 +119,11 @@ int run_eval(const EvalArguments& arguments) {
   const auto is_one_of = [&](const std::vector<std::string>& tasks) {
     return std::find(tasks.begin(), tasks.end(), arguments.task) != tasks.end();
   };
+  if (!arguments.prompts.empty() && !is_one_of(kRetrievalTasks)) {
+    throw Error(ExitCode::usage, "--write-prompts",
+                "a task that draws texts: " + join(kRetrievalTasks), arguments.task,
+                "bamdata synth prints the sequences of other tasks");
+  }
   if (is_one_of(kPromptTasks)) return run_eval_prompts(arguments);
   if (is_one_of(kRetrievalTasks)) return run_eval_retrieval(arguments);
   if (!arguments.task.empty()) return run_eval_task(arguments);
@@ -166,6 +172,12 @@ Command eval_command(CLI::App& app) {
              kDeviceNames);
   CLI::Option* output =
       options->add_option("--output", eval->output, "write the result as JSON to this file");
+  options
+      ->add_option("--write-prompts", eval->prompts,
+                   "write the texts of passkey and niah with their answers to this file, a JSON "
+                   "object a line, and ask the model nothing")
+      ->needs(task)
+      ->excludes(output);
   add_perplexity_options(*options, *eval, *task, *output);
   return {options, [eval] { return run_eval(*eval); }};
 }

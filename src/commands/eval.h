@@ -42,6 +42,7 @@ struct EvalArguments {
   // examples of a file (all).
   std::optional<int64_t> samples;
   std::optional<uint64_t> seed;  // of these sequences (0)
+  std::string prompts;           // file for the prompts, in place of their scores; empty: none
 };
 
 /// Tasks whose examples are texts of a file, which are of no length of their own.

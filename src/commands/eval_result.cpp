@@ -30,25 +30,26 @@ ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& con
 
 namespace {
 
-/// From the beginning of a file: that of a result, whose first member is the checkpoint's path, or
-/// of what requests are answered by. Configurations and states have a section of the first name.
+/// From the beginning of a file: that of a result, whose first member is the checkpoint's path, of
+/// what requests are answered by, or of prompts. Configurations and states have a section of the
+/// first name.
 bool is_result(std::string_view beginning) {
   std::string text;  // without white space
   for (const char c : beginning) {
     if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) text += c;
   }
   return text.empty() || text.starts_with(R"({"checkpoint":")") ||
-         text.starts_with(R"({"logprob":)");
+         text.starts_with(R"({"logprob":)") || text.starts_with(R"({"task":)");
 }
 
 }  // namespace
 
-void check_output(const std::string& path) {
+void check_output(const std::string& path, const char* option) {
   if (path.empty()) return;
   const AtomicFile tried(path);  // and never committed
   constexpr int64_t kBeginning = 4096;
   if (is_result(beginning_of(path, kBeginning))) return;
-  throw Error(ExitCode::usage, "--output", "a new file, or a result of bamtrain eval to replace",
+  throw Error(ExitCode::usage, option, "a new file, or a result of bamtrain eval to replace",
               path + ", which is none", "choose another name, or remove the file");
 }
 

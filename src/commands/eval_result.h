@@ -16,9 +16,10 @@ namespace bamtrain {
 nlohmann::ordered_json checkpoint_facts(const Checkpoint& checkpoint, const RunConfig& config);
 
 /// Error (ExitCode::io) for a path that cannot be written, so that it is found before the work and
-/// not after it; (ExitCode::usage) for a file that is no result of bamtrain eval: a slip in the
-/// name would replace a model, or what is to be measured. Empty: no file is wanted, here and below.
-void check_output(const std::string& path);
+/// not after it; (ExitCode::usage) at `option` for a file that is no result of bamtrain eval: a
+/// slip in the name would replace a model, or what is to be measured. Empty: no file is wanted,
+/// here and below.
+void check_output(const std::string& path, const char* option = "--output");
 /// The file appears as a whole or stays as it was.
 void write_output(const std::string& path, const std::string& text);
 

@@ -3,11 +3,29 @@
 
 #include <algorithm>
 
+#include "commands/eval_result.h"
 #include "commands/retrieval.h"
 #include "commands/text_request.h"
 #include "config/evaluations.h"
 
 namespace bamtrain {
+
+namespace {
+
+/// A line for each text that the model would be asked. Errors as TextEvaluation::check and
+/// check_output.
+void write_prompts(const TextEvaluation& evaluation, const ScoredModel& model,
+                   const std::string& path) {
+  check_output(path, "--write-prompts");
+  std::string lines;
+  for (size_t part = 0; part < evaluation.parts().size(); ++part) {
+    evaluation.check(part, model);
+    for (const auto& text : evaluation.texts(part)) lines += text.dump() + "\n";
+  }
+  write_output(path, lines);
+}
+
+}  // namespace
 
 int run_eval_retrieval(const EvalArguments& arguments) {
   const TextTaskInfo& info = *find_text_task(arguments.task);
@@ -21,6 +39,10 @@ int run_eval_retrieval(const EvalArguments& arguments) {
   try {
     const std::unique_ptr<TextEvaluation> texts = open_text_evaluation(request, model.ids());
     const std::vector<TextTaskPart>& parts = texts->parts();
+    if (!arguments.prompts.empty()) {
+      write_prompts(*texts, model.scored(), arguments.prompts);
+      return 0;
+    }
     RetrievalResult result(arguments.output,
                            model.facts(texts->facts(), texts->samples(), request.seed), parts,
                            info.numbers, texts->depths());

@@ -78,6 +78,17 @@ class RulerPrompts final : public Prompts {
     }
     return out;
   }
+  std::vector<ordered_json> texts() const {
+    std::vector<ordered_json> out;
+    for (int64_t i = 0; i < std::ssize(sets_) * request_.samples; ++i) {
+      ordered_json& text =
+          out.emplace_back(ordered_json{{"task", part_.task}, {"length", *part_.length}});
+      if (request_.depths > 0) text["depth"] = depth_of(i / request_.samples, request_.depths);
+      const TextPrompt p = prompt(i);
+      text.update({{"input", p.text}, {"outputs", p.outputs}});
+    }
+    return out;
+  }
 
  private:
   int64_t most() const { return request_.tokens > 0 ? request_.tokens : own_tokens_; }
@@ -148,6 +159,16 @@ class NeedleEvaluation final : public TextEvaluation {
   }
   int64_t samples() const override { return samples_; }
   int64_t depths() const override { return depths_; }
+  std::vector<ordered_json> texts(size_t part) const override {
+    if (file_.empty()) {
+      return RulerPrompts(parts_[part], ruler_request(), seed(TaskSet::test)).texts();
+    }
+    std::vector<ordered_json> out;
+    for (const TextPrompt& p : of_file_) {
+      out.push_back({{"task", file_}, {"input", p.text}, {"outputs", p.outputs}});
+    }
+    return out;
+  }
 
   void check(size_t part, const ScoredModel& model) const override {
     check_grows(model.config);

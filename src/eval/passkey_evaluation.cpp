@@ -4,6 +4,7 @@
 
 #include "core/options_json.h"
 #include "eval/passkey_scores.h"
+#include "eval/retrieval_scores.h"
 #include "eval/text_evaluation.h"
 #include "model/growing_text.h"
 #include "prompts/passkey_task.h"
@@ -33,6 +34,20 @@ class PasskeyEvaluation final : public TextEvaluation {
   }
   int64_t samples() const override { return prompts_.samples; }
   int64_t depths() const override { return prompts_.depths; }
+  std::vector<ordered_json> texts(size_t part) const override {
+    const int64_t length = *parts_[part].length;
+    std::vector<ordered_json> out;
+    for (const PasskeyPrompt& p : passkey_prompts(passkey_, prompts_, length)) {
+      const int64_t depth = std::ssize(out) / prompts_.samples;
+      out.push_back({{"task", "passkey"},
+                     {"length", length},
+                     {"depth", depth_of(depth, prompts_.depths)},
+                     {"input", ids_.tokenizer.decode(p.prompt) + " " +
+                                   p.key.substr(0, static_cast<size_t>(p.given - 1))},
+                     {"outputs", {p.key.substr(static_cast<size_t>(p.given - 1))}}});
+    }
+    return out;
+  }
 
   void check(size_t part, const ScoredModel& model) const override {
     if (prompts_.generate) check_grows(model.config);

@@ -17,6 +17,10 @@ std::unique_ptr<TextEvaluation> open_text_evaluation(const TextTaskRequest& requ
   return requests_evaluation(request, ids);
 }
 
+std::vector<nlohmann::ordered_json> TextEvaluation::texts(size_t) const {
+  broken_contract("a task that draws texts");
+}
+
 void check_text_length(int64_t tokens, const std::string& what, const ScoredModel& model) {
   try {
     make_network(model.config, model.training_length, model.backend, model.activations)

@@ -272,6 +272,80 @@ TEST_CASE("RULER's prompts are answered by greedy text, and a file's as its line
   CHECK(less["scores"][2] == two["scores"][0]);
 }
 
+TEST_CASE(
+    "the texts of retrieval are written without their scores, and read as prompts of a file") {
+  const Trained t;
+  const auto texts = [&](const std::string& task, const Words& settings, Words more) {
+    more.insert(more.end(), {"--write-prompts", t.path("texts.jsonl")});
+    CHECK(t.printed(task, settings, more).empty());
+    std::vector<json> lines;
+    std::ifstream in(t.path("texts.jsonl"));
+    for (std::string line; std::getline(in, line);) lines.push_back(json::parse(line));
+    return lines;
+  };
+
+  // A digit by itself: right in the one evaluation where it is in the other.
+  const Words twenty = {"--lengths", "0,300", "--samples", "20", "--seed", "3"};
+  std::vector<json> lines = texts("passkey", {"depths=3"}, twenty);
+  REQUIRE(lines.size() == 120);
+  for (const json& line : lines) {
+    const auto input = line["input"].get<std::string>();
+    const auto key = line["outputs"][0].get<std::string>();
+    CHECK(contains(input, "The pass key is " + key + ". Remember it."));
+    CHECK(input.ends_with("What is the pass key? The pass key is "));
+  }
+  CHECK(lines[59]["length"] == 0);
+  CHECK(lines[60]["length"] == 300);
+  CHECK(lines[79]["depth"] == 0.0);
+  CHECK(lines[80]["depth"] == 0.5);
+  const json asked = json::parse(t.written("passkey", {"depths=3"}, twenty));
+  const json of_file =
+      json::parse(t.written("niah", {"file=" + t.path("texts.jsonl"), "tokens=1"}, {}));
+  const double mean = (asked["scores"][0]["exact_match"].get<double>() +
+                       asked["scores"][1]["exact_match"].get<double>()) /
+                      2;
+  CHECK(mean > 0);
+  CHECK(of_file["scores"][0]["recall"].get<double>() == Approx(mean).margin(1e-12));
+
+  lines = texts("passkey", {"depths=2", "digits=3", "prefix_digits=2"}, {"--lengths", "200"});
+  REQUIRE(lines.size() == 2);
+  const auto input = lines[1]["input"].get<std::string>();
+  const std::string given = input.substr(input.size() - 2);
+  CHECK(contains(input, "The pass key is " + given + lines[1]["outputs"][0].get<std::string>()));
+
+  const Words two = {"--lengths", "600,700", "--samples", "2"};
+  const Words needles = {"tasks=niah_single_1,niah_multivalue", "haystack=" + t.path("essay")};
+  write_bytes(t.path("essay"), "It was a day like others. Nobody knew why.\n");
+  lines = texts("niah", needles, two);
+  REQUIRE(lines.size() == 8);
+  CHECK(lines[7]["task"] == "niah_multivalue");
+  CHECK(lines[7]["length"] == 700);
+  CHECK_FALSE(lines[7].contains("depth"));
+  CHECK(lines[7]["outputs"].size() == 4);
+  for (const json& line : lines) {
+    for (const json& output : line["outputs"]) {
+      CHECK(contains(line["input"].get<std::string>(), output.get<std::string>()));
+    }
+  }
+  const std::string before = read_text(t.path("texts.jsonl"));
+  texts("niah", {"file=" + t.path("texts.jsonl")}, {"--samples", "3"});
+  CHECK(read_text(t.path("texts.jsonl")) != before);
+
+  const auto refused = [&](const std::string& task, const Words& settings, const Words& more) {
+    const Outcome o = t.eval(task, settings, more);
+    CHECK(o.code != 0);
+    return o.output;
+  };
+  const Words elsewhere = {"--write-prompts", t.path("essay"), "--lengths", "300"};
+  CHECK(contains(refused("passkey", {}, elsewhere), "--write-prompts: expected a new file"));
+  CHECK(
+      contains(refused("copy", {}, elsewhere), "expected a task that draws texts: passkey, niah"));
+  CHECK(contains(refused("passkey", {}, {"--write-prompts", t.path("new"), "--lengths", "5"}),
+                 "--lengths"));
+  CHECK_FALSE(std::filesystem::exists(t.path("new")));
+  CHECK(read_text(t.path("essay")) == "It was a day like others. Nobody knew why.\n");
+}
+
 TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
   const Trained t;
   const Words lengths = {"--lengths", "600"};
