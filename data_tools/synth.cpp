@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -79,6 +80,7 @@ OptionValue value_of(const OptionSpec& option, const std::string& text) {
 
 Options options_of(const TaskInfo& info, const std::vector<std::string>& settings) {
   Options options = default_options(info.options);
+  std::set<std::string> given;
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
     const std::string name = setting.substr(0, equals);
@@ -92,6 +94,9 @@ Options options_of(const TaskInfo& info, const std::vector<std::string>& setting
           names.empty() ? fmt::format("nothing: {} has no options", info.name)
                         : fmt::format("KEY=VALUE, an option of {}: {}", info.name, join(names)),
           setting, names.empty() ? "leave it out" : did_you_mean(name, names, "use one of them"));
+    }
+    if (!given.insert(name).second) {
+      throw Error(ExitCode::usage, "--set", "each option once", name + " again", "remove one");
     }
     options.set(name, value_of(*option, setting.substr(equals + 1)));
   }

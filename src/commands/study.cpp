@@ -1,17 +1,27 @@
 // bamtrain study: trains the runs of a study and tabulates what they gave.
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "commands/backend.h"
 #include "commands/command.h"
 #include "core/durable_file.h"
+#include "core/input_file.h"
+#include "core/json.h"
 #include "core/option_value.h"
 #include "core/standard_output.h"
+#include "data/shard_set.h"
 #include "model/parameters.h"
 #include "ops/cuda/cuda.h"
 #include "report/run.h"
@@ -74,13 +84,84 @@ std::vector<int64_t> trained_lengths(const std::vector<StudyRun>& runs) {
   return lengths;
 }
 
+/// Error naming the first run whose data cannot be opened, before others are trained in vain.
+void check_data(const Study& study, const std::vector<StudyRun>& runs) {
+  std::set<std::pair<std::string, int64_t>> opened;
+  const auto open = [&](const StudyRun& run, const char* key, const std::string& path) {
+    const int64_t vocab = run.config.model.vocab;
+    if (path.empty() || !opened.insert({path, vocab}).second) return;
+    try {
+      ShardSet::open(path, vocab);
+    } catch (const Error& e) {
+      throw e.at(study.file + ": " + run.label + ": " + key + ": " + e.where());
+    }
+  };
+  for (const StudyRun& run : runs) {
+    for (const DataSource& source : run.config.data.train.list) {
+      open(run, "data.train", source.path);
+    }
+    open(run, "data.val", run.config.data.val);
+  }
+}
+
 void write_file(const std::string& path, const std::string& text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
 }
 
+/// A file that says of which study a folder is.
+constexpr const char* kStudyFile = "/study.json";
+constexpr int64_t kMostStudyFileBytes = 1 << 20;
+
+/// Error (ExitCode::config) where the folder has another study's tables.
+void check_folder(const Study& study) {
+  const std::string path = study.out_dir + kStudyFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
+  const JsonSource source = {path, ExitCode::io, "remove it"};
+  const nlohmann::json note =
+      parse_json(InputFile(path, source.code, source.remedy).text(kMostStudyFileBytes), source);
+  const nlohmann::json* const name = note.is_object() ? find_value(note, "name") : nullptr;
+  if (name != nullptr && *name == study.name) return;
+  throw Error(ExitCode::config, study.file + ": out_dir",
+              "a folder that is empty or has this study, \"" + study.name + "\"",
+              study.out_dir + " with the study " + (name ? name->dump() : "of another file"),
+              "name another folder, or remove " + path + " if it was this one's earlier name");
+}
+
+/// Error (ExitCode::config) for the first whose folder has a run of another configuration: it would
+/// fail in any case, and tables without it take the place of those with it.
+void check_others(const Study& study, const std::vector<StudyRun>& runs) {
+  for (const StudyRun& run : runs) {
+    const RunState state = state_of(study, run);
+    if (state.kind != RunState::Kind::other) continue;
+    throw Error(ExitCode::config, study.file + ": " + run.label,
+                "a folder that is empty or has this run", state.message,
+                "nothing was written; --dry-run names all such runs");
+  }
+}
+
+/// Nothing, but held by one process at a time: tables of more runs come after those of fewer.
+class TablesLock {
+ public:
+  explicit TablesLock(const std::string& folder)
+      : folder_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    while (folder_ >= 0 && ::flock(folder_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  TablesLock(const TablesLock&) = delete;
+  TablesLock& operator=(const TablesLock&) = delete;
+  ~TablesLock() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+
+ private:
+  int folder_;
+};
+
 void write_tables(const Study& study, const std::vector<StudyRun>& runs) {
+  const TablesLock lock(study.out_dir);
   const StudyTable table = table_of(study, runs);
   write_file(study.out_dir + "/table.md", markdown(table));
   write_file(study.out_dir + "/table.csv", csv(table));
@@ -96,10 +177,10 @@ double seconds_of(const StudyRun& run) {
   return lines.empty() ? 0 : lines.back().seconds;
 }
 
-/// How many runs there are, what is done, and how long the rest takes.
-void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) {
+/// How many runs there are, what is done, and how long the rest takes. Returns the exit code.
+int print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs) {
   double flops_done = 0, seconds_done = 0, flops_open = 0;
-  int to_do = 0, done = 0, diverged = 0, other = 0;
+  int to_do = 0, done = 0, diverged = 0, other = 0, damaged = 0;
   for (const StudyRun& run : runs) {
     const RunState state = state_of(study, run);
     const double flops = flops_of(run);
@@ -120,6 +201,10 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
         ++other;
         text = state.message;
         break;
+      case RunState::Kind::damaged:
+        ++damaged;
+        text = "damaged: " + state.message;
+        break;
       case RunState::Kind::begun:
         ++to_do;
         flops_open += flops * std::max(0.0, 1 - static_cast<double>(state.step) / steps);
@@ -135,14 +220,20 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
     }
     tell(fmt::format("  {:<48} {}\n", run.label, text));
   }
-  tell(fmt::format("{} runs: {} done, {} to do{}{}, {} at a time\n", runs.size(), done, to_do,
-                   diverged > 0 ? fmt::format(", {} diverged", diverged) : "",
-                   other > 0 ? fmt::format(", {} of another configuration", other) : "", jobs));
-  if (to_do == 0) return;
+  const auto some = [](int n, const char* what) {
+    return n > 0 ? fmt::format(", {} {}", n, what) : "";
+  };
+  tell(fmt::format("{} runs: {} done, {} to do{}{}{}, {} at a time\n", runs.size(), done, to_do,
+                   some(diverged, "diverged"), some(other, "of another configuration"),
+                   some(damaged, "damaged"), jobs));
+  const int code = other > 0     ? static_cast<int>(ExitCode::config)
+                   : damaged > 0 ? static_cast<int>(ExitCode::io)
+                                 : 0;
+  if (to_do == 0) return code;
   if (seconds_done > 0) {
     tell(fmt::format("training takes about {:.2g} hours more, at the pace of those that are done\n",
                      flops_open * seconds_done / flops_done / 3600 / std::min(jobs, to_do)));
-    return;
+    return code;
   }
   const StudyRun& first = runs.front();
   const auto backend = make_backend(first.config.device, first.config.train.precision, 0);
@@ -153,12 +244,15 @@ void print_plan(const Study& study, const std::vector<StudyRun>& runs, int jobs)
       fmt::format("training takes {:.2g} hours at least, at the rate of matrix products ({:.4g} "
                   "FLOP/s)\n",
                   flops_open / rate / 3600 / together, rate));
+  return code;
 }
 
 int run(const StudyArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // runs go on where nobody reads what is told of them
   const Study study = read_study(arguments.file);
+  check_folder(study);
   const std::vector<StudyRun> runs = runs_of(study);
+  check_data(study, runs);
   RunnerSettings settings;
   settings.gpus = gpus_of(runs);
   settings.jobs = arguments.jobs > 0 ? static_cast<int>(arguments.jobs)
@@ -176,10 +270,11 @@ int run(const StudyArguments& arguments) {
         fmt::format("{} of {} runs are in the folders that take_over names\n", taken, runs.size()));
   }
   if (arguments.dry_run) {
-    print_plan(study, runs, settings.jobs);
-    return 0;
+    return print_plan(study, runs, settings.jobs);
   }
+  check_others(study, runs);
   make_folders(study.out_dir);
+  write_file(study.out_dir + kStudyFile, nlohmann::json{{"name", study.name}}.dump() + "\n");
   const RunnerResult result = run_study(study, runs, settings, [&] { write_tables(study, runs); });
   const int over = result.done + result.diverged + result.failed;
   tell(fmt::format(

@@ -29,7 +29,7 @@ struct Line {
 };
 
 /// The ids that `value` lists, from `least` to `limit` - 1.
-Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit,
+Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit, const char* key,
                const Line& line) {
   Symbols ids;
   for (const json& v : value) {
@@ -41,7 +41,7 @@ Symbols ids_of(const json& value, const char* name, int64_t least, int64_t limit
                                               : v.is_number_integer() && v >= least && v < limit;
     if (!whole) {
       line.refuse(fmt::format("ids from {} to {} in \"{}\"", least, limit - 1, name),
-                  abbreviate(v.dump()), "correct it, or raise model.vocab");
+                  abbreviate(v.dump()), fmt::format("correct it, or raise {}", key));
     }
     ids.push_back(v.get<int32_t>());
   }
@@ -84,6 +84,8 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
   out.sha256_ = file.sha256();
   LineReader reader(file);
   Line line = {path};
+  constexpr const char* kInputs = "model.vocab";
+  const char* const of_classes = classes == inputs ? kInputs : "model.classes";
   std::string_view text;
   const auto add = [&] {
     const auto before = static_cast<size_t>(out.ends_.empty() ? 0 : out.ends_.back());
@@ -105,8 +107,9 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
     if (object.is_object() && object.contains("input")) object.erase("length");  // bamdata synth's
     if (has_only(object, "input", "targets") && object["input"].is_array() &&
         object["targets"].is_array()) {
-      const Symbols in = ids_of(object["input"], "input", 0, inputs, line);
-      const Symbols wanted = ids_of(object["targets"], "targets", kNoTarget, classes, line);
+      const Symbols in = ids_of(object["input"], "input", 0, inputs, kInputs, line);
+      const Symbols wanted =
+          ids_of(object["targets"], "targets", kNoTarget, classes, of_classes, line);
       if (in.size() != wanted.size()) {
         line.refuse("as many targets as places in \"input\"",
                     fmt::format("{} and {}", wanted.size(), in.size()),
@@ -120,8 +123,9 @@ ExampleFile ExampleFile::read(const std::string& path, const Tokenizer* tokenize
         line.refuse("an id at least in \"prompt\", behind which the target is asked for", "none",
                     "begin it with the id that begins a text");
       }
-      continued(ids_of(object["prompt"], "prompt", 0, inputs, line),
-                ids_of(object["target"], "target", 0, std::min(inputs, classes), line),
+      continued(ids_of(object["prompt"], "prompt", 0, inputs, kInputs, line),
+                ids_of(object["target"], "target", 0, std::min(inputs, classes),
+                       classes < inputs ? of_classes : kInputs, line),
                 &out.inputs_, &out.targets_);
     } else if (has_only(object, "prompt", "target") && object["prompt"].is_string() &&
                object["target"].is_string()) {

@@ -197,10 +197,10 @@ void require_same_data(const nlohmann::json& before, const nlohmann::json& curre
   if (!allow_other && fingerprint != current["fingerprint"]) {
     throw Error(
         ExitCode::data, source,
-        "the shards that " + where + " was trained on (fingerprint " + fingerprint.dump() + ")",
-        "other shards, or other weights of them (fingerprint " + current["fingerprint"].dump() +
-            ")",
-        "point data.train at the same shards, or add \"data.train\" to "
+        "the shards and tasks that " + where + " was trained on (fingerprint " +
+            fingerprint.dump() + ")",
+        "others, or other weights of them (fingerprint " + current["fingerprint"].dump() + ")",
+        "point data.train at the same, or add \"data.train\" to "
         "checkpoint.allow_change to continue on others");
   }
   const nlohmann::json sample = before.value("sample", nlohmann::json());

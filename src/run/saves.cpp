@@ -50,7 +50,7 @@ std::string not_to_be_had(const std::string& out_dir, int64_t step) {
 nlohmann::json validation_values(const RunConfig& c) {
   nlohmann::json of = {{"tokens", c.eval.tokens}};
   if (const auto& task = c.data.val_task) {
-    of["data"] = task_values(*task->info, task->options);
+    of["data"] = task_values(*task);
     of["length"] = {task->lengths.shortest, task->lengths.longest};
   } else {
     of["data"] = c.data.val;
@@ -67,10 +67,11 @@ Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* 
       folder_(beginning.checkpoint) {
   const CheckpointConfig& c = run_.config.checkpoint;
   const nlohmann::json& best = beginning.best;
+  if (lock_ && !c.best_metric.empty()) of_ = measured_on(run_.config);
   if (c.best_metric.empty() || best.is_null()) return;
   const auto step = best["step"].get<int64_t>();
-  const bool same = best["metric"] == c.best_metric && best["mode"] == mode_of(c) &&
-                    best["of"] == measured_on(run_.config);
+  const bool same =
+      best["metric"] == c.best_metric && best["mode"] == mode_of(c) && best["of"] == of_;
   const std::string lost =
       same ? not_to_be_had(run_.config.out_dir, step) : "was the best by another measure";
   if (lost.empty()) {
@@ -118,7 +119,7 @@ void Saves::write(Trainer& trainer, Communicator& comm, int64_t step, bool seen)
                                 {"mode", mode_of(c.checkpoint)},
                                 {"step", best_->step},
                                 {"value", best_->value},
-                                {"of", measured_on(c)},
+                                {"of", of_},
                                 {"validation", best_->validation}};
     }
     save_checkpoint(c.out_dir, step, contents, warn_);

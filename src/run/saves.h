@@ -63,6 +63,7 @@ class Saves {
   std::string folder_;        // known to rank 0
   bool seen_ = false;         // whether a loss of the newest was
   std::optional<Best> best_;  // known to rank 0
+  nlohmann::json of_;         // what the best is measured on; rank 0's
 };
 
 }  // namespace bamtrain

@@ -17,6 +17,7 @@
 #include "core/join.h"
 #include "core/json.h"
 #include "core/nearest.h"
+#include "core/sha256.h"
 #include "record/results.h"
 #include "train/metric_name.h"
 
@@ -30,7 +31,7 @@ using nlohmann::json;
 constexpr int64_t kMostTextBytes = int64_t{100} << 20;
 constexpr size_t kLongestName = 200;  // bytes of a file's, with room for its ending
 
-/// Letters, digits, dots and dashes of a label.
+/// Letters, digits, dots and underscores of a label; a dash for what stands between them.
 std::string slug_of(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -49,7 +50,23 @@ std::string slug_of(const std::string& text) {
 /// One value of each axis.
 using Combination = std::vector<const StudyAxis::Value*>;
 
+void check_count(const Study& study) {
+  int64_t runs = 1;
+  for (const StudyAxis& axis : study.axes) {
+    const int64_t values = std::ssize(axis.values);
+    if (values <= kMostRuns / runs) {
+      runs *= values;
+      continue;
+    }
+    throw Error(ExitCode::config, study.file + ": axes",
+                "values that make at most " + std::to_string(kMostRuns) + " runs together",
+                "more, at the axis \"" + axis.name + "\"",
+                "leave values out, or write two studies");
+  }
+}
+
 std::vector<Combination> combinations(const Study& study) {
+  check_count(study);
   // Rows vary slowest and repeats fastest, whatever the order of the file.
   std::vector<Combination> all = {Combination(study.axes.size(), nullptr)};
   for (const AxisUse use : {AxisUse::rows, AxisUse::choose, AxisUse::repeat}) {
@@ -107,21 +124,34 @@ StudyRun run_of(const Study& study, const std::string& base, const Combination& 
   try {
     run.config = read_run_config_text(base, study.config, overrides);
   } catch (const Error& e) {
-    throw e.at(study.file + ": " + run.label + ": " + e.where());
+    const std::string where = study.file + ": " + run.label + ": " + e.where();
+    // There is no command line here whose options these keys could be.
+    throw e.code() == ExitCode::usage ? e.as(ExitCode::config, where) : e.at(where);
   }
   return run;
 }
 
-/// The configuration of the newest checkpoint in a run's folder; null: there is none.
-json newest_config(const std::string& folder) {
+/// Of the newest checkpoint in a run's folder; null: there is none.
+json state_of_newest(const std::string& folder) {
   const std::optional<UnverifiedState> newest = newest_state(folder, "move the run elsewhere");
-  const json* const config = newest ? find_value(newest->state, "config") : nullptr;
+  return newest ? newest->state : json();
+}
+json config_of(const json& state) {
+  const json* const config = state.is_object() ? find_value(state, "config") : nullptr;
   return config == nullptr ? json() : *config;
 }
 
-/// The configs of runs in the folders of take_over, by their folder.
-std::map<std::string, json> runs_to_take_over(const Study& study) {
-  std::map<std::string, json> found;
+/// A run in a folder of take_over.
+struct EarlierRun {
+  std::string folder;
+  json config;
+  int64_t step = 0;
+  bool taken = false;
+};
+
+/// In the order of take_over, but the most steps first.
+std::vector<EarlierRun> runs_to_take_over(const Study& study) {
+  std::vector<EarlierRun> found;
   for (const std::string& parent : study.take_over) {
     std::error_code failure;
     std::vector<std::string> folders;
@@ -130,16 +160,21 @@ std::map<std::string, json> runs_to_take_over(const Study& study) {
       std::error_code ignored;
       if (it->is_directory(ignored)) folders.push_back(it->path().string());
     }
+    std::sort(folders.begin(), folders.end());
     if (failure == std::errc::no_such_file_or_directory) continue;  // nothing to take over yet
     if (failure) {
       throw Error(ExitCode::io, parent, "a folder of runs, which take_over names",
                   failure.message(), "check the path, or remove it from take_over");
     }
     for (const std::string& folder : folders) {
-      json config = newest_config(folder);
-      if (config.is_object()) found[folder] = std::move(config);
+      json config = config_of(state_of_newest(folder));
+      if (config.is_object()) {
+        found.push_back({folder, std::move(config), newest_step(folder).value_or(0)});
+      }
     }
   }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.step > b.step; });
   return found;
 }
 
@@ -156,8 +191,47 @@ std::vector<std::string> differences(const json& before, const json& now) {
   return keys;
 }
 
+/// Whether the run's checkpoints are of other files of examples than there are now.
+bool has_other_examples(const StudyRun& run, const json& state) {
+  const json* const tasks = find_value(state, "data.tasks");
+  std::vector<std::string> before;
+  if (tasks != nullptr && tasks->is_array()) {
+    for (const json& task : *tasks) {
+      if (const json* const sha256 = find_value(task, "sha256"); sha256 && sha256->is_string()) {
+        before.push_back(sha256->get<std::string>());
+      }
+    }
+  }
+  return before != run.examples;
+}
+
 bool is_same_run(const json& before, const json& now) {
   return before.is_object() && differences(before, now).empty();
+}
+
+/// Runs that are not begun move to folders of take_over: first those that are done there, so that
+/// runs which only measure something else do not take each other's.
+void take_over(const Study& study, std::vector<StudyRun>* runs) {
+  std::vector<EarlierRun> others = runs_to_take_over(study);
+  if (others.empty()) return;
+  std::vector<StudyRun*> to_do;
+  for (StudyRun& run : *runs) {
+    if (state_of(study, run).kind == RunState::Kind::to_do) to_do.push_back(&run);
+  }
+  for (const bool done : {true, false}) {
+    for (StudyRun* const run : to_do) {
+      for (EarlierRun& other : others) {
+        if (run->taken_over || other.taken || !is_same_run(other.config, run->resolved)) continue;
+        StudyRun there = *run;
+        there.folder = there.config.out_dir = other.folder;
+        there.taken_over = true;
+        there.resolved = resolved_json(there.config);
+        if (done && state_of(study, there).kind != RunState::Kind::done) continue;
+        *run = std::move(there);
+        other.taken = true;
+      }
+    }
+  }
 }
 
 /// Error unless every run is measured by what the study chooses by, and each of its measures is of
@@ -200,8 +274,8 @@ std::vector<StudyRun> runs_of(const Study& study) {
   const std::string base =
       InputFile(study.config, ExitCode::io, "correct \"config\" of " + study.file)
           .text(kMostTextBytes);
-  const std::map<std::string, json> others = runs_to_take_over(study);
   std::vector<StudyRun> runs;
+  std::map<std::string, std::string> files;              // SHA-256 by path
   std::map<std::string, std::string> labels;             // by slug
   std::map<json, std::string> configs;                   // what trains, of what run
   std::map<std::string, std::vector<std::string>> rows;  // the labels that make each
@@ -220,6 +294,12 @@ std::vector<StudyRun> runs_of(const Study& study) {
                   "\"" + run.label + "\"", "shorten them");
     }
     run.resolved = resolved_json(run.config);
+    for (const DataSource& source : run.config.data.train.list) {
+      if (!source.task || !source.task->options.has("path")) continue;
+      std::string& sha256 = files[source.task->options.text("path")];
+      if (sha256.empty()) sha256 = sha256_file(source.task->options.text("path"));
+      run.examples.push_back(sha256);
+    }
     json anonymous = run.resolved;
     anonymous.erase("name");
     anonymous.erase("out_dir");
@@ -227,15 +307,6 @@ std::vector<StudyRun> runs_of(const Study& study) {
       throw Error(ExitCode::config, study.file + ": axes", "values that make different runs",
                   "\"" + same->second + "\" and \"" + run.label + "\" of one configuration",
                   "remove one of them");
-    }
-    if (state_of(study, run).kind == RunState::Kind::to_do) {
-      for (const auto& [folder, config] : others) {
-        if (!is_same_run(config, run.resolved)) continue;
-        run.folder = run.config.out_dir = folder;
-        run.taken_over = true;
-        run.resolved = resolved_json(run.config);
-        break;
-      }
     }
     std::vector<std::string> parts = row_labels(study, choice);
     if (const auto [row, is_new_row] = rows.emplace(run.row, parts); row->second != parts) {
@@ -252,6 +323,7 @@ std::vector<StudyRun> runs_of(const Study& study) {
                 did_you_mean(study.reference, known, "name one of them"));
   }
   check_metrics(study, runs);
+  take_over(study, &runs);
   return runs;
 }
 
@@ -272,21 +344,25 @@ RunState state_in_files(const Study& study, const StudyRun& run) {
                   "remove it: the run is trained again");
     }
     if (is_same_run(note.value("config", json()), run.resolved)) {
-      return {Kind::diverged, 0, message->get<std::string>()};
+      return {.kind = Kind::diverged, .message = message->get<std::string>()};
     }
   }
   if (!fs::is_directory(run.folder, ignored)) return state;
   if (const auto step = newest_step(run.folder)) {
-    state = {Kind::begun, *step, ""};
-    json config;
+    state = {.kind = Kind::begun, .step = *step};
+    json newest;
     try {
-      config = newest_config(run.folder);
+      newest = state_of_newest(run.folder);
     } catch (const Error& e) {
       // Damaged: the run itself goes on from one before it, or says why not.
       if (e.code() != ExitCode::checkpoint) throw;
     }
-    const std::vector<std::string> others =
+    const json config = config_of(newest);
+    std::vector<std::string> others =
         config.is_object() ? differences(config, run.resolved) : std::vector<std::string>();
+    if (others.empty() && config.is_object() && has_other_examples(run, newest)) {
+      others.emplace_back("file of examples than data.train names now");
+    }
     if (!others.empty()) {
       state.kind = Kind::other;
       state.message = run.folder + " has a run of another " + join(others) +
@@ -314,7 +390,7 @@ RunState state_of(const Study& study, const StudyRun& run) {
   try {
     return state_in_files(study, run);
   } catch (const Error& e) {  // which is of this run alone
-    return {RunState::Kind::other, 0, e.what()};
+    return {RunState::Kind::damaged, 0, e.what(), e.code()};
   }
 }
 

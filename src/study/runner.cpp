@@ -145,7 +145,7 @@ class Runner {
   }
 
   RunnerResult run() {
-    changed_();
+    tell_changed();
     while (true) {
       while (!stopping_ && !free_slots_.empty() && start_next()) {
       }
@@ -156,6 +156,7 @@ class Runner {
       int status = 0;
       for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;) ended(pid, status);
     }
+    changed_();
     result_.interrupted = stopping_;
     return result_;
   }
@@ -175,34 +176,43 @@ class Runner {
     while (!waiting_.empty()) {
       const StudyRun& run = *waiting_.front();
       waiting_.erase(waiting_.begin());
-      if (is_over(run, state_of(study_, run))) continue;
-      make_folders(run.folder);
-      const std::unique_ptr<FolderLock> lock = FolderLock::unless_held(run.folder);
-      if (!lock) {
-        say(run.label + ": another process trains it, which is waited for");
-        held_.push_back(&run);
-        continue;
+      try {
+        if (start(run)) return true;
+      } catch (const Error& e) {
+        failed(run, static_cast<int>(e.code()), e.what());
       }
-      const RunState state = state_of(study_, run);  // which nobody changes any more
-      if (is_over(run, state)) continue;
-      const int slot = free_slots_.back();
-      free_slots_.pop_back();
-      const std::string config = config_file(study_, run), log = log_file(study_, run);
-      make_folders(parent_folder(config));
-      make_folders(parent_folder(log));
-      AtomicFile file(config);
-      file.write(nlohmann::ordered_json(run.resolved).dump(2) + "\n");
-      file.commit();
-      say(fmt::format("{}: {} (log: {})", run.label,
-                      state.step > 0 ? fmt::format("goes on from step {}", state.step) : "begins",
-                      log));
-      const auto place = static_cast<size_t>(slot);
-      const std::string gpu = place < settings_.gpus.size() ? settings_.gpus[place] : "";
-      const int threads = settings_.jobs > 1 ? std::max(1, max_threads() / settings_.jobs) : 0;
-      children_[start_training(config, log, *lock, gpu, threads, signals_.before())] = {&run, slot};
-      return true;
     }
     return false;
+  }
+
+  /// False where it needs no process, or another has it.
+  bool start(const StudyRun& run) {
+    if (is_over(run, state_of(study_, run))) return false;
+    make_folders(run.folder);
+    const std::unique_ptr<FolderLock> lock = FolderLock::unless_held(run.folder);
+    if (!lock) {
+      say(run.label + ": another process trains it, which is waited for");
+      held_.push_back(&run);
+      return false;
+    }
+    const RunState state = state_of(study_, run);  // which nobody changes any more
+    if (is_over(run, state)) return false;
+    const std::string config = config_file(study_, run), log = log_file(study_, run);
+    make_folders(parent_folder(config));
+    make_folders(parent_folder(log));
+    AtomicFile file(config);
+    file.write(nlohmann::ordered_json(run.resolved).dump(2) + "\n");
+    file.commit();
+    say(fmt::format("{}: {} (log: {})", run.label,
+                    state.step > 0 ? fmt::format("goes on from step {}", state.step) : "begins",
+                    log));
+    const int slot = free_slots_.back();
+    const auto place = static_cast<size_t>(slot);
+    const std::string gpu = place < settings_.gpus.size() ? settings_.gpus[place] : "";
+    const int threads = settings_.jobs > 1 ? std::max(1, max_threads() / settings_.jobs) : 0;
+    children_[start_training(config, log, *lock, gpu, threads, signals_.before())] = {&run, slot};
+    free_slots_.pop_back();
+    return true;
   }
 
   /// Whether there is nothing to train, which is counted.
@@ -215,7 +225,8 @@ class Runner {
         ++result_.diverged;
         return true;
       case RunState::Kind::other:
-        failed(run, static_cast<int>(ExitCode::config), state.message);
+      case RunState::Kind::damaged:
+        failed(run, static_cast<int>(state.code), state.message);
         return true;
       default:
         return false;
@@ -246,7 +257,8 @@ class Runner {
     free_slots_.push_back(child.slot);
     const StudyRun& run = *child.run;
     const int killed = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    const int code = killed != 0 ? static_cast<int>(ExitCode::internal) : WEXITSTATUS(status);
+    // Most often by the system, which had no memory left.
+    const int code = killed != 0 ? static_cast<int>(ExitCode::device) : WEXITSTATUS(status);
     if (code == 0 && state_of(study_, run).kind == RunState::Kind::done) {
       ++result_.done;
       say(run.label + ": done" + measured(run));
@@ -257,7 +269,10 @@ class Runner {
       note_diverged(study_, run, last_line(log_file(study_, run)));
       say(run.label + ": diverged: " + last_line(log_file(study_, run)));
     } else if (killed != 0) {
-      failed(run, code, fmt::format("killed by signal {}; run the same command again", killed));
+      failed(run, code,
+             fmt::format("killed by signal {}, as by a system without memory: run the same command "
+                         "again, with fewer --jobs if so",
+                         killed));
     } else if (code == 0) {
       failed(run, static_cast<int>(ExitCode::internal),
              "it ended without all that it is to be measured by: remove " + run.folder +
@@ -265,7 +280,15 @@ class Runner {
     } else {
       failed(run, code, last_line(log_file(study_, run)));
     }
-    changed_();
+    tell_changed();
+  }
+
+  void tell_changed() {
+    try {
+      changed_();
+    } catch (const Error& e) {  // it may go well the next time
+      say(e.what());
+    }
   }
 
   /// ", copy@64/exact_match 100.0, ..." of the first few of what the study measures.

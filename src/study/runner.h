@@ -24,7 +24,9 @@ struct RunnerResult {
 /// waits for them. SIGINT, SIGTERM, SIGHUP and SIGUSR1, where they are not ignored, are passed on
 /// to them, which save and end, and end this; a second ends them at once. A run of another process
 /// that is alive is waited for when there is nothing else to do. Where this process dies, its runs
-/// save and end. `changed` is called when a run has ended, and before the first. Error (io).
+/// save and end. `changed` is called when a run has ended, before the first and after the last,
+/// those of other processes among them; its errors are told, but the last, and what goes wrong with
+/// one run's folder fails that run alone.
 /// REQUIRES: no other thread waits for signals or children.
 RunnerResult run_study(const Study& study, const std::vector<StudyRun>& runs,
                        const RunnerSettings& settings, const std::function<void()>& changed);

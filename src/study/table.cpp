@@ -3,9 +3,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
+#include "core/error.h"
 #include "core/measured_number.h"
 #include "train/metric_name.h"
 
@@ -38,22 +38,29 @@ MetricParts parts_of(const std::string& metric) {
 /// The metrics that the study's patterns name, in the patterns' order, lengths ascending.
 std::vector<TableGroup> groups_of(const Study& study, const std::vector<DoneRun>& done) {
   std::vector<TableGroup> groups;
-  std::map<std::string, std::map<int64_t, std::string>> metrics;  // by group and length
+  // By length, of a group; what has none is a group of its own, whatever its name.
+  using Group = std::pair<std::string, bool>;
+  std::map<Group, std::map<int64_t, std::string>> metrics;
+  std::vector<Group> order;
   for (const std::string& pattern : study.measures) {
     for (const DoneRun& d : done) {
       for (const std::string& metric : metrics_at_end(d.run->config)) {
         if (fnmatch(pattern.c_str(), metric.c_str(), 0) != 0) continue;
         if (!d.results.metric(metric)) continue;
         const MetricParts parts = parts_of(metric);
-        if (metrics.count(parts.group) == 0) groups.push_back({parts.group, parts.number, {}, {}});
-        metrics[parts.group].emplace(parts.length, metric);
+        const Group group = {parts.group, parts.length > 0};
+        if (metrics.count(group) == 0) {
+          groups.push_back({parts.group, parts.number, {}, {}});
+          order.push_back(group);
+        }
+        metrics[group].emplace(parts.length, metric);
       }
     }
   }
-  for (TableGroup& g : groups) {
-    for (const auto& [length, metric] : metrics[g.name]) {
-      g.metrics.push_back(metric);
-      if (length > 0) g.lengths.push_back(length);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const auto& [length, metric] : metrics[order[g]]) {
+      groups[g].metrics.push_back(metric);
+      if (length > 0) groups[g].lengths.push_back(length);
     }
   }
   return groups;
@@ -93,11 +100,10 @@ std::vector<std::string> choose(const Study& study, const std::vector<const Done
   return best;
 }
 
-std::optional<double> number_of(const std::string& label) {
-  double value = 0;
-  const char* const end = label.data() + label.size();
-  const auto [rest, failure] = std::from_chars(label.data(), end, value);
-  return failure == std::errc() && rest == end ? std::optional(value) : std::nullopt;
+/// That of the one key which the value sets.
+std::optional<double> number_of(const StudyAxis::Value& value) {
+  if (value.settings.size() != 1 || !value.settings[0].second.is_number()) return std::nullopt;
+  return value.settings[0].second.get<double>();
 }
 
 /// "lr 0.001" of each axis of numbers of which `chosen`, a value of each axis to choose, has the
@@ -107,10 +113,13 @@ std::vector<std::string> at_ends(const Study& study, const std::vector<std::stri
   auto value = chosen.begin();
   for (const StudyAxis& axis : study.axes) {
     if (axis.use != AxisUse::choose || value == chosen.end()) continue;
-    const std::optional<double> own = number_of(*value);
+    const auto own_value = std::find_if(axis.values.begin(), axis.values.end(),
+                                        [&](const auto& v) { return v.label == *value; });
+    require(own_value != axis.values.end(), "a value of the axis");
+    const std::optional<double> own = number_of(*own_value);
     bool numbers = own.has_value(), least = true, most = true;
     for (const StudyAxis::Value& other : axis.values) {
-      const std::optional<double> x = number_of(other.label);
+      const std::optional<double> x = number_of(other);
       numbers = numbers && x;
       if (!numbers) break;
       least = least && *own <= *x;

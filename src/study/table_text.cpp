@@ -158,7 +158,10 @@ std::string markdown(const StudyTable& t) {
   const Markup m = {" ± ", "<", [](const std::string& s) { return "**" + s + "**"; },
                     [](const std::string& s) {
                       std::string out;
-                      for (const char c : s) out += c == '|' ? "\\|" : std::string(1, c);
+                      for (const char c : s) {
+                        if (std::string("|<").find(c) != std::string::npos) out += '\\';
+                        out += c;
+                      }
                       return out;
                     },
                     [](const std::vector<std::string>& cells, bool head) {
@@ -209,6 +212,8 @@ std::string latex(const StudyTable& t) {
            "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
   };
   std::string out = "% " + t.name + ": " + kMeaning + ". Needs booktabs.\n";
+  if (!t.diverged.empty()) out += "% Diverged: " + join(t.diverged, "; ") + ".\n";
+  if (!t.at_ends.empty()) out += fmt::format("% {}: {}.\n", kAtEnds, join(t.at_ends, "; "));
   for (size_t g = 0; g < t.groups.size(); ++g) {
     const size_t columns = heads(t, t.groups[g], m, true).size();
     out += "\n" + tabular(t.name + ", " + title_of(t.groups[g]), columns, group_rows(t, g, m));

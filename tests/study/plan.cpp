@@ -152,7 +152,8 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   std::ofstream(runs[1].folder + "/checkpoint-00000002/state.json") << "{";
   CHECK(kind(1) == Kind::begun);
   std::ofstream(incomplete.path()) << "{";
-  CHECK(kind(1) == Kind::other);
+  CHECK(kind(1) == Kind::damaged);
+  CHECK(state_of(study, runs[1]).code == ExitCode::io);
   CHECK(state_of(study, runs[1]).message.find(incomplete.path()) != std::string::npos);
   note_diverged(study, runs[2], "step 3: expected a finite loss");
   CHECK(kind(2) == Kind::diverged);
@@ -162,4 +163,63 @@ TEST_CASE("a run is done where its results are those of its configuration, all o
   changed["set"] = {{"optimizer.lr", 1e-4}};
   const Study later = read_study(write_study(w, changed));
   CHECK(state_of(later, runs_of(later)[2]).kind == Kind::to_do);
+}
+
+TEST_CASE("axes that make more runs than anyone trains are refused before any is made") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w), values = ordered_json::array();
+  for (int i = 0; i < 5000; ++i) values.push_back(i);
+  j["axes"][1]["values"] = values;
+  CHECK(plan(w, j).size() == 10000);
+  values.push_back(5000);
+  j["axes"][1]["values"] = values;
+  check_refused(w, j, {"axes", "at most 10000 runs", "more, at the axis \"seed\""});
+}
+
+TEST_CASE("keys of a study are no options of a command line") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["axes"][1]["key"] = "model..width";
+  check_refused(w, j, {"study.json: alibi, width 1"});
+}
+
+TEST_CASE("a folder of take_over is of one run: one that is done there, or the first") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  const auto tasks = [](int samples) {
+    return ordered_json{
+        {"eval.tasks", {{{"task", "copy"}, {"lengths", {9}}, {"samples", samples}}}}};
+  };
+  j["axes"] = {{{"name", "samples"}, {"values", {{"few", tasks(10)}, {"many", tasks(20)}}}}};
+  j["measures"] = {"copy@9/loss"};
+  j.erase("reference");
+  // One run, trained: what it measures may change.
+  const std::vector<StudyRun> alone = plan(w, j);
+  const auto checkpoint = [&](const std::string& folder, const StudyRun& run, const char* step) {
+    std::filesystem::create_directories(folder + "/checkpoint-" + step);
+    std::ofstream(folder + "/checkpoint-" + step + "/state.json")
+        << nlohmann::json{{"config", run.resolved}}.dump();
+  };
+  const auto taken = [&] {
+    std::vector<std::string> folders;
+    for (const StudyRun& run : plan(w, j)) {
+      folders.push_back(run.taken_over ? std::filesystem::path(run.folder).filename() : "");
+    }
+    return folders;
+  };
+  using Folders = std::vector<std::string>;
+  j["take_over"] = {w.path("b"), w.path("a")};
+  CHECK(taken() == Folders{"", ""});
+  checkpoint(w.path("b/first"), alone[0], "00000003");
+  CHECK(taken() == Folders{"first", ""});
+  checkpoint(w.path("a/second"), alone[0], "00000006");
+  CHECK(taken() == Folders{"second", "first"});
+  // Measured as the second run asks.
+  StudyRun there = alone[1];
+  there.folder = w.path("a/second");
+  write_results(there, there.resolved);
+  CHECK(taken() == Folders{"first", "second"});
 }

@@ -110,13 +110,18 @@ TEST_CASE("a run that diverges is said to have, once; one that fails fails the s
   CHECK(o.output.find("3 runs: 2 done, 1 diverged, 0 failed") != std::string::npos);
   CHECK(read_text(w.path("study/table.md")).find("Diverged: wild, seed 1.") != std::string::npos);
   CHECK(finish(study).output.find("begins") == std::string::npos);
-  // The same folder, another learning rate: what is there is not what is asked for.
+  // The same folder, another learning rate: what is there is not what is asked for, and stays.
+  const std::string before = files_of(w.path("study"));
   j["set"] = {{"optimizer.eps", 1e-3}};
   const Outcome refused = run(command(write_study(w, j)), threads(2));
   INFO(refused.output);
   CHECK(refused.code == 3);
-  CHECK(refused.output.find("alibi, seed 1: failed (3)") != std::string::npos);
+  CHECK(refused.output.find("alibi, seed 1: expected") != std::string::npos);
   CHECK(refused.output.find("optimizer.eps") != std::string::npos);
+  const Outcome told = run(command(write_study(w, j), {"--dry-run"}), threads(2));
+  CHECK(told.code == 3);
+  CHECK(told.output.find("3 runs: 0 done, 1 to do, 2 of another configuration") !=
+        std::string::npos);
   // Other data, on which a run could go on.
   j["set"] = {{"data.train.length", {4, 9}}};
   const Outcome other = run(command(write_study(w, j)), threads(2));
@@ -124,6 +129,82 @@ TEST_CASE("a run that diverges is said to have, once; one that fails fails the s
   CHECK(other.code == 3);
   CHECK(other.output.find("alibi_seed-1 has a run of another data.train.length") !=
         std::string::npos);
+  CHECK(files_of(w.path("study")) == before);
+  // Another study.
+  j = small_study(w);
+  j["name"] = "large";
+  const Outcome another = run(command(write_study(w, j)), threads(2));
+  INFO(another.output);
+  CHECK(another.code == 3);
+  CHECK(another.output.find("with the study \"small\"") != std::string::npos);
+  CHECK(files_of(w.path("study")) == before);
+}
+
+TEST_CASE("a run whose folder cannot be had fails alone, and tables that cannot be written later") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["axes"][1]["values"] = {1};
+  const std::string study = write_study(w, j);
+  std::filesystem::create_directories(w.path("study/runs"));
+  std::ofstream(w.path("study/runs/alibi_seed-1")) << "a file";
+  const Outcome o = run(command(study), threads(2));
+  INFO(o.output);
+  CHECK(o.code == 6);
+  CHECK(o.output.find("alibi, seed 1: failed (6)") != std::string::npos);
+  CHECK(o.output.find("2 runs: 1 done, 0 diverged, 1 failed") != std::string::npos);
+  CHECK(read_text(w.path("study/table.md")).find("| rope, base 100 | 1 |") != std::string::npos);
+  std::filesystem::remove(w.path("study/runs/alibi_seed-1"));
+  std::filesystem::remove(w.path("study/table.tex"));
+  std::filesystem::create_directories(w.path("study/table.tex/in"));
+  const Outcome unwritten = run(command(study), threads(2));
+  INFO(unwritten.output);
+  CHECK(unwritten.code == 6);
+  CHECK(unwritten.output.find("alibi, seed 1: done") != std::string::npos);
+}
+
+TEST_CASE("data that are not there are told before another run is trained") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  j["axes"][1]["values"] = {1};
+  j["axes"][0]["values"]["no data"] = {{"data.val", w.path("none")}};
+  const std::string study = write_study(w, j);
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{}, std::vector<std::string>{"--dry-run"}}) {
+    const Outcome o = run(command(study, options), threads(2));
+    INFO(o.output);
+    CHECK(o.code == 4);
+    CHECK(o.output.find("no data, seed 1: data.val: ") != std::string::npos);
+    CHECK(o.output.find("begins") == std::string::npos);
+  }
+}
+
+TEST_CASE("runs on an earlier file of examples are no runs of a study on the present one") {
+  const Workplace w;
+  write_base(w);
+  ordered_json j = small_study(w);
+  const auto append = [&](int first) {
+    std::ofstream(w.path("examples.jsonl"), std::ios::app)
+        << nlohmann::json{{"prompt", {first, 1}}, {"target", {2}}}.dump() << "\n";
+  };
+  append(1);
+  append(2);
+  const ordered_json file = {{"task", "file"}, {"path", w.path("examples.jsonl")}};
+  j["axes"] = {{{"key", "seed"}, {"values", {1}}}};
+  j["set"] = {{"data", {{"train", file}, {"val", file}, {"sequence_length", 8}}},
+              {"model.vocab", 10},
+              {"eval", ordered_json::object()}};
+  j["measures"] = {"validation/loss"};
+  j.erase("reference");
+  const std::string study = write_study(w, j);
+  finish(study);
+  CHECK(finish(study).output.find("begins") == std::string::npos);
+  append(3);
+  const Outcome o = run(command(study), threads(2));
+  INFO(o.output);
+  CHECK(o.code == 3);
+  CHECK(o.output.find("another file of examples") != std::string::npos);
 }
 
 TEST_CASE("two studies of one folder divide its runs") {
@@ -146,6 +227,9 @@ TEST_CASE("two studies of one folder divide its runs") {
     for (size_t at = 0; (at = o.output.find(begins, at)) != std::string::npos; ++at) ++begun;
   }
   CHECK(begun == 6);
+  const std::string table = read_text(w.path("study/table.md"));
+  CHECK(table.find("| alibi | 3 |") != std::string::npos);
+  CHECK(table.find("| rope, base 100 | 3 |") != std::string::npos);
 }
 
 TEST_CASE("a study goes on after a signal that it was started to ignore") {
@@ -159,18 +243,27 @@ TEST_CASE("a study goes on after a signal that it was started to ignore") {
   CHECK(o.code == 0);
 }
 
-TEST_CASE("a run that another process has is waited for") {
+TEST_CASE("a run that another process has is waited for, and in the table where it has ended") {
   const Workplace w;
   write_base(w);
   ordered_json j = small_study(w);
   j["axes"][1]["values"] = {1};
+  j["out_dir"] = w.path("before");
+  finish(write_study(w, j, "before.json"));
+  j["out_dir"] = w.path("study");
   const std::string study = write_study(w, j);
   const std::string folder = w.path("study/runs/alibi_seed-1");
   std::filesystem::create_directories(folder);
   auto held = std::make_unique<FolderLock>(folder);
-  const Outcome o = run_and(
-      command(study), "another process trains it", [&held](int) { held.reset(); }, threads(1));
+  const auto end = [&](int) {
+    std::filesystem::copy(
+        w.path("before/runs/alibi_seed-1"), folder,
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::skip_existing);
+    held.reset();
+  };
+  const Outcome o = run_and(command(study), "another process trains it", end, threads(1));
   INFO(o.output);
   CHECK(o.code == 0);
   CHECK(o.output.find("2 runs: 2 done") != std::string::npos);
+  CHECK(files_of(w.path("study")) == files_of(w.path("before")));
 }

@@ -138,3 +138,46 @@ TEST_CASE("a study of which nothing is done has an empty table") {
   CHECK(t.rows.size() == 2);
   CHECK(markdown(t).find("# small") == 0);
 }
+
+TEST_CASE("a number without a length is no column of those with one, whatever its name") {
+  const Workplace w;
+  ordered_json j = study_of(w);
+  j["axes"] = {{{"key", "seed"}, {"values", {1}}}};
+  j["measures"] = {"z*/loss"};
+  j["set"] = {{"eval.tasks",
+               {{{"task", "copy"}, {"name", "z"}, {"lengths", {9, 18}}, {"samples", 20}},
+                {{"task", "cloze"}, {"name", "z"}, {"file", w.path("none")}}}}};
+  j.erase("reference");
+  const Study study = read_study(write_study(w, j));
+  const std::vector<StudyRun> runs = runs_of(study);
+  std::filesystem::create_directories(runs[0].folder);
+  Results results(runs[0].folder + "/" + kResultsFile);
+  results.set_run(runs[0].slug, runs[0].resolved);
+  results.set("z", {{"loss", 0.25}});
+  results.set("z@9", {{"loss", 0.5}});
+  results.set("z@18", {{"loss", 0.75}});
+  results.set_complete();
+  results.write();
+  const StudyTable t = table_of(study, runs);
+  REQUIRE(t.groups.size() == 2);
+  const size_t alone = t.groups[0].lengths.empty() ? 0 : 1;
+  CHECK(t.groups[alone].metrics == std::vector<std::string>{"z/loss"});
+  CHECK(t.groups[1 - alone].lengths == std::vector<int64_t>{9, 18});
+  CHECK(t.groups[1 - alone].metrics == std::vector<std::string>{"z@9/loss", "z@18/loss"});
+  CHECK(t.rows[0].cells[alone][0]->sample.mean == 0.25);
+}
+
+TEST_CASE("of values with labels the numbers say which is at an end; LaTeX says it as well") {
+  const Workplace w;
+  ordered_json j = study_of(w);
+  j["axes"][1]["values"] = {1};
+  j["axes"].push_back(
+      {{"key", "optimizer.lr"}, {"values", {{"slow", 1e-3}, {"<fast>", 2e-3}}}, {"for", "choose"}});
+  const Study study = read_study(write_study(w, j));
+  const std::vector<StudyRun> runs = runs_of(study);
+  for (const StudyRun& run : runs) finish(run, 0.5, 0, run.chosen[0] == "slow" ? 2 : 1);
+  const StudyTable t = table_of(study, runs);
+  CHECK(t.at_ends == std::vector<std::string>{"alibi: lr <fast>", "rope, base 100: lr <fast>"});
+  CHECK(latex(t).find("% Chosen at an end of the values") != std::string::npos);
+  CHECK(markdown(t).find("| alibi | \\<fast> |") != std::string::npos);
+}

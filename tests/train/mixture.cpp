@@ -71,7 +71,7 @@ TEST_CASE("a checkpoint names the sources, and goes on with no others and no oth
     const Outcome o = train(w, changed, "out");
     INFO(o.output);
     CHECK(o.code == static_cast<int>(ExitCode::data));
-    CHECK(o.output.find("data.train: expected the shards that ") != std::string::npos);
+    CHECK(o.output.find("data.train: expected the shards and tasks that ") != std::string::npos);
     CHECK(train(w, changed, "out", {"checkpoint.allow_change=[\"data.train\"]", "train.stop_at=4"})
               .code == 0);
   };
