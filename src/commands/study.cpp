@@ -84,7 +84,8 @@ std::vector<int64_t> trained_lengths(const std::vector<StudyRun>& runs) {
   return lengths;
 }
 
-/// Error naming the first run whose data cannot be opened, before others are trained in vain.
+/// Error naming the first run that is to be trained and whose data cannot be opened, before others
+/// are trained in vain.
 void check_data(const Study& study, const std::vector<StudyRun>& runs) {
   std::set<std::pair<std::string, int64_t>> opened;
   const auto open = [&](const StudyRun& run, const char* key, const std::string& path) {
@@ -97,8 +98,13 @@ void check_data(const Study& study, const std::vector<StudyRun>& runs) {
     }
   };
   for (const StudyRun& run : runs) {
+    const RunState::Kind kind = state_of(study, run).kind;
+    if (kind != RunState::Kind::to_do && kind != RunState::Kind::begun) continue;
     for (const DataSource& source : run.config.data.train.list) {
       open(run, "data.train", source.path);
+      if (!source.task || run.examples || !source.task->options.has("path")) continue;
+      const InputFile readable(source.task->options.text("path"), ExitCode::io,
+                               "correct " + study.file + ": " + run.label + ": data.train.path");
     }
     open(run, "data.val", run.config.data.val);
   }

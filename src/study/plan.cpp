@@ -144,7 +144,7 @@ json config_of(const json& state) {
 /// A run in a folder of take_over.
 struct EarlierRun {
   std::string folder;
-  json config;
+  json state, config;
   int64_t step = 0;
   bool taken = false;
 };
@@ -167,10 +167,10 @@ std::vector<EarlierRun> runs_to_take_over(const Study& study) {
                   failure.message(), "check the path, or remove it from take_over");
     }
     for (const std::string& folder : folders) {
-      json config = config_of(state_of_newest(folder));
-      if (config.is_object()) {
-        found.push_back({folder, std::move(config), newest_step(folder).value_or(0)});
-      }
+      json state = state_of_newest(folder), config = config_of(state);
+      if (!config.is_object()) continue;
+      found.push_back(
+          {folder, std::move(state), std::move(config), newest_step(folder).value_or(0)});
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -191,8 +191,9 @@ std::vector<std::string> differences(const json& before, const json& now) {
   return keys;
 }
 
-/// Whether the run's checkpoints are of other files of examples than there are now.
+/// Whether a checkpoint is of other files of examples than there are now.
 bool has_other_examples(const StudyRun& run, const json& state) {
+  if (!run.examples) return false;
   const json* const tasks = find_value(state, "data.tasks");
   std::vector<std::string> before;
   if (tasks != nullptr && tasks->is_array()) {
@@ -202,7 +203,7 @@ bool has_other_examples(const StudyRun& run, const json& state) {
       }
     }
   }
-  return before != run.examples;
+  return before != *run.examples;
 }
 
 bool is_same_run(const json& before, const json& now) {
@@ -222,6 +223,7 @@ void take_over(const Study& study, std::vector<StudyRun>* runs) {
     for (StudyRun* const run : to_do) {
       for (EarlierRun& other : others) {
         if (run->taken_over || other.taken || !is_same_run(other.config, run->resolved)) continue;
+        if (has_other_examples(*run, other.state)) continue;
         StudyRun there = *run;
         there.folder = there.config.out_dir = other.folder;
         there.taken_over = true;
@@ -296,9 +298,11 @@ std::vector<StudyRun> runs_of(const Study& study) {
     run.resolved = resolved_json(run.config);
     for (const DataSource& source : run.config.data.train.list) {
       if (!source.task || !source.task->options.has("path")) continue;
-      std::string& sha256 = files[source.task->options.text("path")];
-      if (sha256.empty()) sha256 = sha256_file(source.task->options.text("path"));
-      run.examples.push_back(sha256);
+      const std::string& path = source.task->options.text("path");
+      std::error_code ignored;
+      if (files.count(path) == 0) files[path] = fs::exists(path, ignored) ? sha256_file(path) : "";
+      if (files[path].empty()) run.examples.reset();
+      if (run.examples) run.examples->push_back(files[path]);
     }
     json anonymous = run.resolved;
     anonymous.erase("name");

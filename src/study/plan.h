@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,15 @@
 namespace bamtrain {
 
 struct StudyRun {
-  std::string row;                    // of the table, by its label, which no other row has
-  std::vector<std::string> chosen;    // the values of the axes to choose
-  std::vector<std::string> repeats;   // and to repeat
-  std::string label;                  // of all
-  std::string slug;                   // for the names of files; different for each run
-  std::string folder;                 // out_dir of the run
-  bool taken_over = false;            // it is one of take_over
-  std::vector<std::string> examples;  // SHA-256 of the files of examples that it trains on
+  std::string row;                   // of the table, by its label, which no other row has
+  std::vector<std::string> chosen;   // the values of the axes to choose
+  std::vector<std::string> repeats;  // and to repeat
+  std::string label;                 // of all
+  std::string slug;                  // for the names of files; different for each run
+  std::string folder;                // out_dir of the run
+  bool taken_over = false;           // it is one of take_over
+  /// SHA-256 of the files of examples that it trains on; none where one of them is gone.
+  std::optional<std::vector<std::string>> examples = std::vector<std::string>();
   RunConfig config;
   nlohmann::json resolved;
 };

@@ -205,6 +205,15 @@ TEST_CASE("runs on an earlier file of examples are no runs of a study on the pre
   INFO(o.output);
   CHECK(o.code == 3);
   CHECK(o.output.find("another file of examples") != std::string::npos);
+  // What is done needs no data any more; what is not does.
+  std::filesystem::remove(w.path("examples.jsonl"));
+  CHECK(finish(study).output.find("1 runs: 1 done") != std::string::npos);
+  j["axes"][0]["values"] = {1, 2};
+  const Outcome gone = run(command(write_study(w, j)), threads(2));
+  INFO(gone.output);
+  CHECK(gone.code == 6);
+  CHECK(gone.output.find("examples.jsonl: expected") != std::string::npos);
+  CHECK(gone.output.find("begins") == std::string::npos);
 }
 
 TEST_CASE("two studies of one folder divide its runs") {
