@@ -63,6 +63,7 @@ int run_eval_retrieval(const EvalArguments& arguments) {
     }
     result.finish();
   } catch (const Error& e) {
+    if (e.code() == ExitCode::nonfinite) throw e.at(arguments.checkpoint + ": " + e.where());
     throw at_option(e);
   }
   return 0;

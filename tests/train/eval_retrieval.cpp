@@ -395,6 +395,21 @@ TEST_CASE("what retrieval cannot ask is refused before a token is computed") {
   CHECK_FALSE(std::filesystem::exists(t.path("map.svg")));
 }
 
+TEST_CASE("numbers that are none end retrieval with their code, and with the checkpoint's name") {
+  const Trained t;
+  const std::string spoiled =
+      with_constant(t.checkpoint, t.path("spoiled"), "lm_head.weight", 3e38f);
+  for (const std::string& task : {std::string("passkey"), std::string("niah")}) {
+    Words words = {bamtrain_program(), "eval", "--checkpoint", spoiled, "--task", task,
+                   "--lengths",        "600",  "--samples",    "1"};
+    if (task == "niah") words.insert(words.end(), {"--task-set", "tasks=niah_single_1"});
+    const Outcome o = run(words, threads(1));
+    INFO(o.output);
+    CHECK(o.code == static_cast<int>(ExitCode::nonfinite));
+    CHECK(contains(o.output, spoiled + ": "));
+  }
+}
+
 TEST_CASE("lengths past a learned table are refused, with the length that has them") {
   const Trained t("learned");
   t.refused("passkey", {"depths=2"}, {"--lengths", "160,400"}, ExitCode::config,
