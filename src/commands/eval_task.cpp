@@ -133,12 +133,15 @@ int run_eval_task(const EvalArguments& arguments) {
   const TaskRequest request = request_of(arguments, c);
   const std::unique_ptr<Backend> backend = eval_backend(arguments, c);
   const ParameterLayout layout(c.model, c.data.sequence_length);
-  Arena arena;
-  const Tensor masters = load_masters(checkpoint, layout, *backend, arena);
   const Precision precision = arguments.precision.value_or(c.train.precision);
   const Dtype activations = activation_dtype(precision);
+  Tensor masters;
   const ScoredModel model = {c.model, c.data.sequence_length, *backend, activations, masters};
   check_task_request(request, model);
+  check_memory(backend->memory(), layout, task_scores_bytes(request, model),
+               "memory of a model and sequences (--samples, --lengths)", "lower them");
+  Arena arena;
+  masters = load_masters(checkpoint, layout, *backend, arena);
   ordered_json task = task_json(request.task);
   task.erase("length");
   ordered_json result = checkpoint_facts(checkpoint, c);

@@ -24,7 +24,7 @@ std::string key_of(const StudyTable& t, size_t row) {
                      escaped(t.rows[row].label));
 }
 
-std::string table_of(const StudyTable& t, size_t g) {
+std::string group_table(const StudyTable& t, size_t g) {
   const TableGroup& group = t.groups[g];
   std::vector<std::string> head = {escaped(t.row_name)};
   for (const std::string& choice : t.choices) head.push_back(escaped(choice));
@@ -112,7 +112,7 @@ std::string study_page(const StudyTable& t, const std::vector<int64_t>& trained)
   for (size_t g = 0; g < t.groups.size(); ++g) {
     const bool curve = t.groups[g].lengths.size() > 1;
     const std::string picture = curve ? figure_of(study_chart(t, g, trained)) : "";
-    body += section(escaped(t.groups[g].name), beside(picture, table_of(t, g)));
+    body += section(escaped(t.groups[g].name), beside(picture, group_table(t, g)));
   }
   return html_page("study", t.name, body);
 }

@@ -527,6 +527,10 @@ TEST_CASE("eval --task goes on with a file that has some lengths, and replaces a
     CHECK(o.output.find(to) != std::string::npos);
     CHECK(o.output.find("exact match") == std::string::npos);
   }
+  const Outcome many = eval("5", "999999999999");
+  INFO(many.output);
+  CHECK(many.code == 9);
+  CHECK(many.output.find("(--samples, --lengths)") != std::string::npos);
   checkpoint = w.path("out") + "/none";  // said first: work has not begun
   CHECK(eval("5", "40", "0", w.path("folder")).code == 6);
 }
