@@ -37,9 +37,9 @@ class TextEvaluation {
   /// Of rows with cells by depth, how many; 0: there are none.
   virtual int64_t depths() const { return 0; }
 
-  /// The texts that score(part, TaskSet::test, ...) asks, in its order: each {"task", "length" where
-  /// it has one, "depth" where there are, "input", "outputs"}, as prompts/prompt_file.h reads them.
-  /// REQUIRES: a task that draws them.
+  /// The texts that score(part, TaskSet::test, ...) asks, in its order: each {"task", "length"
+  /// where it has one, "depth" where there are, "input", "outputs"}, as prompts/prompt_file.h reads
+  /// them. REQUIRES: a task that draws them.
   virtual std::vector<nlohmann::ordered_json> texts(size_t part) const;
 
   /// Error for what would be refused of a part before anything is computed: at "{KEY}" what only a
