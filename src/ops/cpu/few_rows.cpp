@@ -16,6 +16,7 @@ using simd::Vec;
 namespace {
 
 constexpr uintptr_t kAhead = 2048;  // bytes of the weight, whose rows follow each other
+constexpr int kOutputs = 2;         // of a row of x at a time
 
 /// Sums of products of a row of the weight with kRows rows of x, which lie `stride` apart.
 template <class A, int kRows>
@@ -39,13 +40,45 @@ std::array<Vec, kRows> multiply(const A* weight, const A* x, int64_t stride, int
   return sums;
 }
 
+/// The same of one row of x with rows of the weight `stride` apart, for which it is widened once.
+template <class A>
+std::array<Vec, kOutputs> multiply_outputs(const A* weight, int64_t stride, const A* x, int64_t I) {
+  std::array<Vec, kOutputs> sums{}, other{};
+  int64_t c = 0;
+  for (; c + 2 * kWidth <= I; c += 2 * kWidth) {
+    const Vec x0 = simd::load(x + c), x1 = simd::load(x + c + kWidth);
+    for (int o = 0; o < kOutputs; ++o) {
+      const A* const w = weight + o * stride + c;
+      simd::prefetch(reinterpret_cast<uintptr_t>(w) + kAhead, 2 * kWidth * sizeof(A));
+      sums[o] += simd::load(w) * x0;
+      other[o] += simd::load(w + kWidth) * x1;
+    }
+  }
+  rows::for_vectors(I - c, [&](int64_t d, auto lanes) {
+    const Vec v = rows::load(x + c + d, lanes);
+    for (int o = 0; o < kOutputs; ++o) {
+      sums[o] += rows::load(weight + o * stride + c + d, lanes) * v;
+    }
+  });
+  for (int o = 0; o < kOutputs; ++o) sums[o] += other[o];
+  return sums;
+}
+
 /// The outputs [begin, begin + count) of all rows, at most kWidth of them.
 template <class A, class Y, int kRows>
 void multiply_group(const Tensor& y, const Tensor& x, const Tensor& weight, const Tensor& bias,
                     int64_t begin, int64_t count) {
   const int64_t I = x.shape[1];
   Vec sums[kRows][kWidth] = {};
-  for (int64_t o = 0; o < count; ++o) {
+  int64_t o = 0;
+  if constexpr (kRows == 1) {
+    for (; o + kOutputs <= count; o += kOutputs) {
+      const auto of_outputs = multiply_outputs<A>(weight.ptr<A>() + (begin + o) * weight.stride[0],
+                                                  weight.stride[0], x.ptr<A>(), I);
+      for (int n = 0; n < kOutputs; ++n) sums[0][o + n] = of_outputs[static_cast<size_t>(n)];
+    }
+  }
+  for (; o < count; ++o) {
     const auto of_output = multiply<A, kRows>(weight.ptr<A>() + (begin + o) * weight.stride[0],
                                               x.ptr<A>(), x.stride[0], I);
     for (int n = 0; n < kRows; ++n) sums[n][o] = of_output[n];
