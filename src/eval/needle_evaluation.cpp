@@ -35,6 +35,8 @@ class Prompts {
   };
   virtual Size size() const = 0;
   virtual RecallPrompts read() const = 0;
+  /// As TextEvaluation::texts.
+  virtual std::vector<ordered_json> texts() const = 0;
 };
 
 /// What all prompts of a request have in common.
@@ -78,7 +80,7 @@ class RulerPrompts final : public Prompts {
     }
     return out;
   }
-  std::vector<ordered_json> texts() const {
+  std::vector<ordered_json> texts() const override {
     std::vector<ordered_json> out;
     for (int64_t i = 0; i < std::ssize(sets_) * request_.samples; ++i) {
       ordered_json& text =
@@ -105,8 +107,10 @@ class RulerPrompts final : public Prompts {
 
 class FilePrompts final : public Prompts {
  public:
+  /// REQUIRES: prompts and file outlive it.
   FilePrompts(const std::vector<TextPrompt>& prompts, const std::string& file, bool any,
-              const TextIds& ids) {
+              const TextIds& ids)
+      : texts_(prompts), file_(file) {
     prompts_.any = any;
     prompts_.most = prompts[0].tokens_to_generate;
     for (const TextPrompt& p : prompts) {
@@ -117,8 +121,17 @@ class FilePrompts final : public Prompts {
     return {prompts_.longest(), std::ssize(prompts_.ids), prompts_.most};
   }
   RecallPrompts read() const override { return prompts_; }
+  std::vector<ordered_json> texts() const override {
+    std::vector<ordered_json> out;
+    for (const TextPrompt& p : texts_) {
+      out.push_back({{"task", file_}, {"input", p.text}, {"outputs", p.outputs}});
+    }
+    return out;
+  }
 
  private:
+  const std::vector<TextPrompt>& texts_;
+  const std::string& file_;
   RecallPrompts prompts_;
 };
 
@@ -159,16 +172,7 @@ class NeedleEvaluation final : public TextEvaluation {
   }
   int64_t samples() const override { return samples_; }
   int64_t depths() const override { return depths_; }
-  std::vector<ordered_json> texts(size_t part) const override {
-    if (file_.empty()) {
-      return RulerPrompts(parts_[part], ruler_request(), seed(TaskSet::test)).texts();
-    }
-    std::vector<ordered_json> out;
-    for (const TextPrompt& p : of_file_) {
-      out.push_back({{"task", file_}, {"input", p.text}, {"outputs", p.outputs}});
-    }
-    return out;
-  }
+  std::vector<ordered_json> texts(size_t part) const override { return prompts(part).texts(); }
 
   void check(size_t part, const ScoredModel& model) const override {
     check_grows(model.config);

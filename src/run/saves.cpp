@@ -67,8 +67,9 @@ Saves::Saves(const TrainRun& run, const Beginning& beginning, const FolderLock* 
       folder_(beginning.checkpoint) {
   const CheckpointConfig& c = run_.config.checkpoint;
   const nlohmann::json& best = beginning.best;
-  if (lock_ && !c.best_metric.empty()) of_ = measured_on(run_.config);
-  if (c.best_metric.empty() || best.is_null()) return;
+  if (c.best_metric.empty()) return;
+  if (lock_) of_ = measured_on(run_.config);
+  if (best.is_null()) return;
   const auto step = best["step"].get<int64_t>();
   const bool same =
       best["metric"] == c.best_metric && best["mode"] == mode_of(c) && best["of"] == of_;

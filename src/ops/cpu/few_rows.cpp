@@ -16,51 +16,43 @@ using simd::Vec;
 namespace {
 
 constexpr uintptr_t kAhead = 2048;  // bytes of the weight, whose rows follow each other
-constexpr int kOutputs = 2;         // of a row of x at a time
 
-/// Sums of products of a row of the weight with kRows rows of x, which lie `stride` apart.
-template <class A, int kRows>
-std::array<Vec, kRows> multiply(const A* weight, const A* x, int64_t stride, int64_t I) {
-  std::array<Vec, kRows> sums{};
-  std::array<Vec, kRows> other{};  // every second vector's: additions do not wait for each other
+/// By output and row.
+template <int kOutputs, int kRows>
+using Sums = std::array<std::array<Vec, kRows>, kOutputs>;
+
+/// Sums of products of kOutputs rows of the weight, `weight_stride` apart, with kRows rows of x.
+template <int kOutputs, int kRows, class A>
+Sums<kOutputs, kRows> multiply(const A* weight, int64_t weight_stride, const A* x, int64_t stride,
+                               int64_t I) {
+  Sums<kOutputs, kRows> sums{};
+  Sums<kOutputs, kRows> other{};  // every second vector's: additions do not wait for each other
   int64_t c = 0;
   for (; c + 2 * kWidth <= I; c += 2 * kWidth) {
-    simd::prefetch(reinterpret_cast<uintptr_t>(weight + c) + kAhead, 2 * kWidth * sizeof(A));
-    const Vec w0 = simd::load(weight + c), w1 = simd::load(weight + c + kWidth);
-    for (int n = 0; n < kRows; ++n) {
-      sums[n] += w0 * simd::load(x + n * stride + c);
-      other[n] += w1 * simd::load(x + n * stride + c + kWidth);
-    }
-  }
-  rows::for_vectors(I - c, [&](int64_t d, auto lanes) {
-    const Vec w = rows::load(weight + c + d, lanes);
-    for (int n = 0; n < kRows; ++n) sums[n] += w * rows::load(x + n * stride + c + d, lanes);
-  });
-  for (int n = 0; n < kRows; ++n) sums[n] += other[n];
-  return sums;
-}
-
-/// The same of one row of x with rows of the weight `stride` apart, for which it is widened once.
-template <class A>
-std::array<Vec, kOutputs> multiply_outputs(const A* weight, int64_t stride, const A* x, int64_t I) {
-  std::array<Vec, kOutputs> sums{}, other{};
-  int64_t c = 0;
-  for (; c + 2 * kWidth <= I; c += 2 * kWidth) {
-    const Vec x0 = simd::load(x + c), x1 = simd::load(x + c + kWidth);
+    Vec w0[kOutputs], w1[kOutputs];
     for (int o = 0; o < kOutputs; ++o) {
-      const A* const w = weight + o * stride + c;
+      const A* const w = weight + o * weight_stride + c;
       simd::prefetch(reinterpret_cast<uintptr_t>(w) + kAhead, 2 * kWidth * sizeof(A));
-      sums[o] += simd::load(w) * x0;
-      other[o] += simd::load(w + kWidth) * x1;
+      w0[o] = simd::load(w);
+      w1[o] = simd::load(w + kWidth);
+    }
+    for (int n = 0; n < kRows; ++n) {
+      const Vec x0 = simd::load(x + n * stride + c), x1 = simd::load(x + n * stride + c + kWidth);
+      for (int o = 0; o < kOutputs; ++o) {
+        sums[o][n] += w0[o] * x0;
+        other[o][n] += w1[o] * x1;
+      }
     }
   }
   rows::for_vectors(I - c, [&](int64_t d, auto lanes) {
-    const Vec v = rows::load(x + c + d, lanes);
     for (int o = 0; o < kOutputs; ++o) {
-      sums[o] += rows::load(weight + o * stride + c + d, lanes) * v;
+      const Vec w = rows::load(weight + o * weight_stride + c + d, lanes);
+      for (int n = 0; n < kRows; ++n) sums[o][n] += w * rows::load(x + n * stride + c + d, lanes);
     }
   });
-  for (int o = 0; o < kOutputs; ++o) sums[o] += other[o];
+  for (int o = 0; o < kOutputs; ++o) {
+    for (int n = 0; n < kRows; ++n) sums[o][n] += other[o][n];
+  }
   return sums;
 }
 
@@ -70,19 +62,19 @@ void multiply_group(const Tensor& y, const Tensor& x, const Tensor& weight, cons
                     int64_t begin, int64_t count) {
   const int64_t I = x.shape[1];
   Vec sums[kRows][kWidth] = {};
-  int64_t o = 0;
-  if constexpr (kRows == 1) {
-    for (; o + kOutputs <= count; o += kOutputs) {
-      const auto of_outputs = multiply_outputs<A>(weight.ptr<A>() + (begin + o) * weight.stride[0],
-                                                  weight.stride[0], x.ptr<A>(), I);
-      for (int n = 0; n < kOutputs; ++n) sums[0][o + n] = of_outputs[static_cast<size_t>(n)];
+  const auto form = [&]<int kOutputs>(int64_t first) {
+    const auto formed =
+        multiply<kOutputs, kRows>(weight.ptr<A>() + (begin + first) * weight.stride[0],
+                                  weight.stride[0], x.ptr<A>(), x.stride[0], I);
+    for (int o = 0; o < kOutputs; ++o) {
+      for (int n = 0; n < kRows; ++n) sums[n][first + o] = formed[o][n];
     }
-  }
-  for (; o < count; ++o) {
-    const auto of_output = multiply<A, kRows>(weight.ptr<A>() + (begin + o) * weight.stride[0],
-                                              x.ptr<A>(), x.stride[0], I);
-    for (int n = 0; n < kRows; ++n) sums[n][o] = of_output[n];
-  }
+  };
+  // A single row of x is widened as often as a row of the weight: once for two of them.
+  constexpr int kAtOnce = kRows == 1 ? 2 : 1;
+  int64_t o = 0;
+  for (; o + kAtOnce <= count; o += kAtOnce) form.template operator()<kAtOnce>(o);
+  for (; o < count; ++o) form.template operator()<1>(o);
   for (int n = 0; n < kRows; ++n) {
     Y* const to = y.ptr<Y>() + n * y.stride[0] + begin;
     const auto put = [&](int64_t, auto lanes) {
