@@ -50,7 +50,7 @@ TEST_CASE("products give the same bits where OpenMP starts fewer threads than we
   for (const std::string isa : {"", "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 "}) {
     const Ended one = run(isa + "OMP_NUM_THREADS=1");
     REQUIRE(one.status == 0);
-    REQUIRE(one.output.size() == 5 * 17);
+    REQUIRE(one.output.size() == 6 * 17);
     for (const char* teams :
          {"OMP_THREAD_LIMIT=1 OMP_NUM_THREADS=2", "OMP_THREAD_LIMIT=1 OMP_NUM_THREADS=3",
           "OMP_THREAD_LIMIT=1 OMP_NUM_THREADS=4", "OMP_THREAD_LIMIT=2 OMP_NUM_THREADS=4",

@@ -62,6 +62,7 @@ int main(int argc, char**) try {
   print_product(matmul, 72, 72, 131, true);
   print_product(matmul, 72, 72, 4000, true);
   print_product(matmul, 1, 5000, 72, false);
+  print_product(matmul, 256, 512, 1100, true);
   return 0;
 } catch (const Error& e) {
   std::printf("%s\n", e.what());

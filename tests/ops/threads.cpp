@@ -94,7 +94,7 @@ struct Product {
 
 TEST_CASE("products with a long inner dimension give the same bits with any number of threads") {
   for (const Product& p : {Product{64, 4096, 64}, Product{128, 8192, 128}, Product{64, 16384, 64},
-                           Product{600, 100, 800}, Product{1, 5000, 1}}) {
+                           Product{600, 100, 800}, Product{1, 5000, 1}, Product{256, 1100, 768}}) {
     for (Dtype t : with_products({Dtype::f32, Dtype::bf16})) {
       const auto guarded = [](const Matrix& c, const Matrix& a, const Matrix& b) {
         Matmul().run(c, a, b, nullptr, true);

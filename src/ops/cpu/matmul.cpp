@@ -3,6 +3,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <cstring>
 #include <dnnl.hpp>
 #include <functional>
 #include <map>
@@ -215,6 +216,59 @@ void* element(const Matrix& x, int64_t row, int64_t column) {
   return static_cast<char*>(x.data) + offset * static_cast<int64_t>(size_of(x.dtype));
 }
 
+/// Whether oneDNN reads an operand's rows side by side (those that belong to one element of the
+/// inner dimension) where they begin in a quarter of the sets of a first cache of 64, or fewer:
+/// then they evict each other, and its products run at half the rate. Rows along the inner
+/// dimension do not.
+bool rows_collide(const Matrix& x, bool rows_are_inner) {
+  constexpr int64_t kQuarter = 16 * 64 / sizeof(float);
+  return rows_are_inner && x.dtype == Dtype::f32 && x.ld % kQuarter == 0;
+}
+
+/// A thread's copy of a tile's rows, which begin in all of the sets.
+class Panel {
+ public:
+  static int64_t ld(int64_t columns) {
+    constexpr int64_t kLine = sizeof(Line) / sizeof(float);
+    return (ceil_div(columns, kLine) | 1) * kLine;
+  }
+
+  /// `rows` of `columns` elements each, `from_ld` apart, at Panel::ld(spacing) from each other.
+  /// They are copied unless they were those of the last call, of the same `round`.
+  float* hold(uint64_t round, const float* from, int64_t rows, int64_t columns, int64_t from_ld,
+              int64_t spacing) {
+    auto* to = reinterpret_cast<float*>(lines_.data());
+    if (from == from_ && round == round_) return to;
+    const int64_t to_ld = ld(spacing);
+    const size_t lines = static_cast<size_t>(rows * to_ld) * sizeof(float) / sizeof(Line);
+    if (lines_.size() < lines) lines_.resize(lines);
+    to = reinterpret_cast<float*>(lines_.data());
+    for (int64_t r = 0; r < rows; ++r) {
+      std::memcpy(to + r * to_ld, from + r * from_ld, static_cast<size_t>(columns) * sizeof(float));
+    }
+    from_ = from;
+    round_ = round;
+    return to;
+  }
+
+ private:
+  std::vector<Line> lines_;
+  const float* from_ = nullptr;
+  uint64_t round_ = 0;
+};
+
+/// Columns [begin, begin + count) of A, or rows of B.
+Matrix inner_columns(Matrix a, int64_t begin, int64_t count) {
+  a.data = element(a, 0, begin);
+  a.columns = count;
+  return a;
+}
+Matrix inner_rows(Matrix b, int64_t begin, int64_t count) {
+  b.data = element(b, begin, 0);
+  b.rows = count;
+  return b;
+}
+
 }  // namespace
 
 struct Matmul::Cache {
@@ -222,8 +276,13 @@ struct Matmul::Cache {
     Primitive primitive;
     std::vector<std::unique_ptr<Call>> calls;  // one per thread, made when it first needs it
   };
+  struct Thread {
+    Scratch scratch;
+    Panel a, b;
+  };
   std::map<Shape, Product> products;
-  std::vector<Scratch> scratch;  // one per thread
+  std::vector<Thread> threads;
+  uint64_t round = 0;  // a call of run_slice; operands of another may have changed
 
   /// REQUIRES: outside parallel regions.
   Product& get(const Shape& s) {
@@ -232,9 +291,9 @@ struct Matmul::Cache {
       const OneThread one;
       it = products.emplace(s, Product{compile(s), {}}).first;
     }
-    const auto threads = static_cast<size_t>(max_threads());
-    if (it->second.calls.size() < threads) it->second.calls.resize(threads);
-    if (scratch.size() < threads) scratch.resize(threads);
+    const auto count = static_cast<size_t>(max_threads());
+    if (it->second.calls.size() < count) it->second.calls.resize(count);
+    if (threads.size() < count) threads.resize(count);
     return it->second;
   }
 
@@ -242,6 +301,9 @@ struct Matmul::Cache {
     if (!p.calls[thread]) p.calls[thread] = std::make_unique<Call>(p.primitive);
     return *p.calls[thread];
   }
+
+  void run_slice(const Shape& whole, const Matrix& c, const Matrix& a, const Matrix& b,
+                 const float* bias, bool copy_a, bool copy_b);
 };
 
 Matmul::Matmul() : cache_(std::make_unique<Cache>()) {}
@@ -251,28 +313,63 @@ void Matmul::run(const Matrix& c, const Matrix& a, const Matrix& b, const float*
                  bool accumulate) {
   const Shape whole = shape_of(c, a, b, bias != nullptr, accumulate);
   if (whole.M == 0 || whole.N == 0) return;
+  // Fewer than these share a copied element too seldom for the copy to be worth it.
+  constexpr int64_t kSharing = 64;
+  const bool sums_in_fp32 = c.dtype == Dtype::f32 && !bias;
+  const bool copy_a = sums_in_fp32 && whole.N >= kSharing && rows_collide(a, a.transposed);
+  const bool copy_b = sums_in_fp32 && whole.M >= kSharing && rows_collide(b, !b.transposed);
+  run_or_explain(whole, [&] {
+    if (!copy_a && !copy_b) return cache_->run_slice(whole, c, a, b, bias, false, false);
+    // Copies of some hundred kilobytes are read again from the second cache.
+    constexpr int64_t kDepth = 512, kUnit = 16;
+    const int64_t depth = ceil_div(ceil_div(whole.K, ceil_div(whole.K, kDepth)), kUnit) * kUnit;
+    for (int64_t k = 0; k < whole.K; k += depth) {
+      Shape slice = whole;
+      slice.K = std::min(depth, whole.K - k);
+      slice.accumulate = accumulate || k > 0;
+      cache_->run_slice(slice, c, inner_columns(a, k, slice.K), inner_rows(b, k, slice.K), nullptr,
+                        copy_a, copy_b);
+    }
+  });
+}
+
+/// The product by tiles. Those rows of A and B that collide are copied first, tile by tile.
+void Matmul::Cache::run_slice(const Shape& whole, const Matrix& c, const Matrix& a, const Matrix& b,
+                              const float* bias, bool copy_a, bool copy_b) {
   const auto [m, n] = tile_sizes(whole.M, whole.N);
   const int64_t rows = ceil_div(whole.M, m), columns = ceil_div(whole.N, n);
-  run_or_explain(whole, [&] {
-    // Compiled before the parallel region: [last row of tiles][last column of tiles].
-    Cache::Product* products[2][2];
-    for (int last_row = 0; last_row < 2; ++last_row) {
-      for (int last_column = 0; last_column < 2; ++last_column) {
-        Shape tile = whole;
-        tile.M = last_row ? whole.M - (rows - 1) * m : m;
-        tile.N = last_column ? whole.N - (columns - 1) * n : n;
-        products[last_row][last_column] = &cache_->get(tile);
-      }
+  const auto rows_of = [&, m = m](int64_t i) { return std::min(m, whole.M - i * m); };
+  const auto columns_of = [&, n = n](int64_t j) { return std::min(n, whole.N - j * n); };
+  // Compiled before the parallel region: [last row of tiles][last column of tiles].
+  Product* compiled[2][2];
+  for (int last_row = 0; last_row < 2; ++last_row) {
+    for (int last_column = 0; last_column < 2; ++last_column) {
+      Shape tile = whole;
+      tile.M = rows_of(last_row ? rows - 1 : 0);
+      tile.N = columns_of(last_column ? columns - 1 : 0);
+      if (copy_a) tile.lda = Panel::ld(m);
+      if (copy_b) tile.ldb = Panel::ld(n);
+      compiled[last_row][last_column] = &get(tile);
     }
-    parallel_for(rows * columns, [&](int64_t tile) {
-      // Neighbouring tiles share their columns of B, the operand that a product of tall A rereads.
-      const int64_t i = tile % rows, j = tile / rows;
-      const auto thread = static_cast<size_t>(thread_index());
-      const OneThread one;
-      cache_->call(*products[i == rows - 1][j == columns - 1], thread)
-          .execute(element(c, i * m, j * n), element(a, i * m, 0), element(b, 0, j * n),
-                   bias ? bias + j * n : nullptr, cache_->scratch[thread]);
-    });
+  }
+  ++round;
+  parallel_for(rows * columns, [&, m = m, n = n](int64_t tile) {
+    // Neighbouring tiles share their columns of B, the operand that a product of tall A rereads.
+    const int64_t i = tile % rows, j = tile / rows;
+    const auto index = static_cast<size_t>(thread_index());
+    Thread& thread = threads[index];
+    void* left = element(a, i * m, 0);
+    void* right = element(b, 0, j * n);
+    if (copy_a) {
+      left = thread.a.hold(round, static_cast<float*>(left), whole.K, rows_of(i), a.ld, m);
+    }
+    if (copy_b) {
+      right = thread.b.hold(round, static_cast<float*>(right), whole.K, columns_of(j), b.ld, n);
+    }
+    const OneThread one;
+    call(*compiled[i == rows - 1][j == columns - 1], index)
+        .execute(element(c, i * m, j * n), left, right, bias ? bias + j * n : nullptr,
+                 thread.scratch);
   });
 }
 
